@@ -1,0 +1,1 @@
+//! neuroc: a compiler for biophysical neuron models.
