@@ -1,0 +1,145 @@
+//! Diagnostics: what is wrong, where, and what would help.
+//!
+//! In come facts found by the phases; out go rendered messages (human or JSON).
+//! Never true here: a diagnostic without a code, or a code without an explanation.
+
+mod codes;
+mod render;
+
+pub use codes::{Code, Severity};
+pub use render::{render_human, render_json};
+
+use crate::source::Span;
+
+/// A place that a diagnostic points at.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Label {
+    /// The place.
+    pub span: Span,
+    /// What is true there; may be empty.
+    pub message: String,
+    /// Is it the place of the mistake itself?
+    pub primary: bool,
+}
+
+/// One mistake.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Diagnostic {
+    /// What kind of mistake.
+    pub code: Code,
+    /// One sentence.
+    pub message: String,
+    /// Places; the first primary one is where the mistake is.
+    pub labels: Vec<Label>,
+    /// Facts, such as the two dimensions.
+    pub notes: Vec<String>,
+    /// An edit that helps.
+    pub help: Vec<String>,
+}
+
+impl Diagnostic {
+    /// A diagnostic at `span`, with `label` written there.
+    pub fn new(code: Code, span: Span, message: impl Into<String>, label: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            code,
+            message: message.into(),
+            labels: vec![Label { span, message: label.into(), primary: true }],
+            notes: Vec::new(),
+            help: Vec::new(),
+        }
+    }
+
+    /// A diagnostic that has no place in a file (a command-line override, a data file).
+    pub fn without_place(code: Code, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { code, message: message.into(), labels: Vec::new(), notes: Vec::new(), help: Vec::new() }
+    }
+
+    /// Adds a secondary place.
+    pub fn see(mut self, span: Span, message: impl Into<String>) -> Diagnostic {
+        self.labels.push(Label { span, message: message.into(), primary: false });
+        self
+    }
+
+    /// Adds a fact.
+    pub fn note(mut self, text: impl Into<String>) -> Diagnostic {
+        self.notes.push(text.into());
+        self
+    }
+
+    /// Adds an edit that helps.
+    pub fn help(mut self, text: impl Into<String>) -> Diagnostic {
+        self.help.push(text.into());
+        self
+    }
+
+    /// Is it an error (and not a warning)?
+    pub fn is_error(&self) -> bool {
+        self.code.severity() == Severity::Error
+    }
+}
+
+/// All that was found so far; phases push, the driver renders.
+#[derive(Debug, Clone, Default)]
+pub struct Diagnostics {
+    list: Vec<Diagnostic>,
+}
+
+impl Diagnostics {
+    /// Adds one; the same code at the same place is kept once.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        let place = diagnostic.labels.first().map(|l| l.span);
+        let known = place.is_some()
+            && self.list.iter().any(|d| d.code == diagnostic.code && d.labels.first().map(|l| l.span) == place);
+        if !known {
+            self.list.push(diagnostic);
+        }
+    }
+
+    /// Is there an error among them?
+    pub fn has_errors(&self) -> bool {
+        self.list.iter().any(Diagnostic::is_error)
+    }
+
+    /// In the order of their places.
+    pub fn sorted(&self) -> Vec<Diagnostic> {
+        let mut list = self.list.clone();
+        list.sort_by_key(|d| d.labels.first().map(|l| (l.span.file, l.span.start)));
+        list
+    }
+
+    /// Are there none?
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+}
+
+/// The candidate nearest in spelling to `name`, if one is near enough to be a typing mistake.
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = name.chars().count().div_ceil(3).max(1);
+    candidates
+        .into_iter()
+        .map(|c| (edit_distance(name, c), c))
+        .filter(|&(d, c)| d <= limit && d < c.chars().count().max(2))
+        .min_by_key(|&(d, _)| d)
+        .map(|(_, c)| c)
+}
+
+/// Edits (insert, delete, replace, swap of neighbours; case changes count one) between two words.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.chars().collect();
+    let b: Vec<char> = b.chars().collect();
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let cost = usize::from(a[i - 1] != b[j - 1]);
+            let mut best = (rows[i - 1][j] + 1).min(row[j - 1] + 1).min(rows[i - 1][j - 1] + cost);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}

@@ -1,0 +1,590 @@
+//! The file's spelling as a tree.
+//!
+//! In comes nothing: these are plain types that the parser fills and `hir` reads.
+//! Every node has a span.
+//! Never true here: a name is resolved, a unit is known to exist, or a rule of the language is checked.
+
+use crate::source::Span;
+
+/// An identifier where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Name {
+    /// The spelling.
+    pub text: String,
+    /// The place.
+    pub span: Span,
+}
+
+/// One parsed file.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct File {
+    /// The `//!` lines, without the marker.
+    pub docs: Vec<String>,
+    /// The items in file order.
+    pub items: Vec<Item>,
+}
+
+/// A top-level item.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Item {
+    /// `use std.channels.hh.{Na, K}`
+    Use(Use),
+    /// `const ENa = 50 mV`
+    Const(Const),
+    /// `function boltzmann(v: mV, mid: mV, k: mV) = 1 / (1 + exp(-(v - mid) / k))`
+    Function(Function),
+    /// `channel Na { ... }`
+    Channel(Channel),
+    /// `cell Squid { ... }`
+    Cell(Cell),
+    /// `junction Cx36 { ... }`
+    Junction(Junction),
+    /// `network main { ... }`
+    Network(Network),
+    /// `run { ... }`
+    Run(Run),
+}
+
+/// `use a.b.c`, `use a.b.{X, Y}`; the last segment or the braces name items of the file `a/b.neuro`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Use {
+    /// The path before the braces (at least one segment).
+    pub path: Vec<Name>,
+    /// The names in braces; empty when the last path segment is the item itself.
+    pub names: Vec<Name>,
+    /// The whole item.
+    pub span: Span,
+}
+
+/// A named constant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Const {
+    /// The `///` lines before it.
+    pub docs: Vec<String>,
+    /// Its name.
+    pub name: Name,
+    /// Its value.
+    pub value: Expr,
+}
+
+/// A user function: one expression of its parameters.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Function {
+    /// The `///` lines before it.
+    pub docs: Vec<String>,
+    /// Its name.
+    pub name: Name,
+    /// Its parameters; without a unit the dimension is whatever the caller passes.
+    pub params: Vec<(Name, Option<UnitExpr>)>,
+    /// The declared unit of the result.
+    pub unit: Option<UnitExpr>,
+    /// The body.
+    pub body: Expr,
+}
+
+/// `param name: unit = value` (the unit is optional).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Param {
+    /// The `///` lines before it.
+    pub docs: Vec<String>,
+    /// Its name.
+    pub name: Name,
+    /// The declared unit.
+    pub unit: Option<UnitExpr>,
+    /// The default.
+    pub value: Expr,
+}
+
+/// `let name = value`: a named expression.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Let {
+    /// Its name.
+    pub name: Name,
+    /// Its value.
+    pub value: Expr,
+}
+
+/// `state name: unit = init`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct State {
+    /// Its name.
+    pub name: Name,
+    /// The declared unit.
+    pub unit: Option<UnitExpr>,
+    /// The initial value.
+    pub init: Option<Expr>,
+    /// The whole declaration.
+    pub span: Span,
+}
+
+/// `name' = value`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Equation {
+    /// The state.
+    pub name: Name,
+    /// Its time derivative.
+    pub value: Expr,
+}
+
+/// `reads Ca: mM`: a quantity that the compartment's ion pool of that name provides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reads {
+    /// The pool's name.
+    pub name: Name,
+    /// The unit the channel expects; dimensionless if absent.
+    pub unit: Option<UnitExpr>,
+}
+
+/// An ion channel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Channel {
+    /// The `///` lines before it.
+    pub docs: Vec<String>,
+    /// Its name.
+    pub name: Name,
+    /// Its members in file order.
+    pub members: Vec<ChannelMember>,
+    /// The whole item.
+    pub span: Span,
+}
+
+/// A member of a channel.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ChannelMember {
+    /// A parameter.
+    Param(Param),
+    /// A named expression.
+    Let(Let),
+    /// A pool that it reads.
+    Reads(Reads),
+    /// A gate.
+    Gate(Gate),
+    /// A state with an equation of its own.
+    State(State),
+    /// The equation of a state.
+    Equation(Equation),
+    /// `current i = ...`: replaces the implied current.
+    Current(Let),
+}
+
+/// `gate m^3 { ... }`, `gate m^3 instantaneous { ... }`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gate {
+    /// Its name.
+    pub name: Name,
+    /// The exponent in the implied current; 1 if absent.
+    pub power: Option<(u32, Span)>,
+    /// Where `instantaneous` stands.
+    pub instantaneous: Option<Span>,
+    /// The members, in file order.
+    pub members: Vec<GateMember>,
+    /// The whole gate.
+    pub span: Span,
+}
+
+/// A member of a gate.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GateMember {
+    /// `alpha = ...`, `beta = ...`, `inf = ...`, `tau = ...`, `init = ...`; also any misspelt key.
+    Key(Let),
+    /// `q10 = 3 at 6.3 degC`, or a fixed factor `q10 = 0.2`; both multiply the gate's rates.
+    Q10 {
+        /// The factor.
+        value: Expr,
+        /// The temperature at which the rates were measured.
+        at: Option<Expr>,
+        /// The whole member.
+        span: Span,
+    },
+    /// `fraction 0.7 { inf = ...; tau = ... }`: a part of the gate with kinetics of its own.
+    Fraction {
+        /// The weight of the part.
+        weight: Expr,
+        /// Its members.
+        members: Vec<GateMember>,
+        /// The whole member.
+        span: Span,
+    },
+}
+
+/// A cell model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// The `///` lines before it.
+    pub docs: Vec<String>,
+    /// Its name.
+    pub name: Name,
+    /// Its members in file order.
+    pub members: Vec<CellMember>,
+    /// The whole item.
+    pub span: Span,
+}
+
+/// A member of a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CellMember {
+    /// A parameter.
+    Param(Param),
+    /// A named expression.
+    Let(Let),
+    /// A state (point neurons).
+    State(State),
+    /// The equation of a state.
+    Equation(Equation),
+    /// `input i_app: nA`: a port that network inputs can drive.
+    Port {
+        /// Its name.
+        name: Name,
+        /// Its unit; dimensionless if absent.
+        unit: Option<UnitExpr>,
+    },
+    /// A compartment.
+    Compartment(Compartment),
+    /// `couple soma <- dend: g`: conductance density as seen by the left-hand side.
+    Couple {
+        /// The compartment that receives the current.
+        into: Name,
+        /// The other one.
+        from: Name,
+        /// Conductance density.
+        conductance: Expr,
+        /// The whole member.
+        span: Span,
+    },
+    /// `spike when ...`.
+    Spike(Spike),
+}
+
+/// A compartment of a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compartment {
+    /// Its name.
+    pub name: Name,
+    /// Its members in file order.
+    pub members: Vec<CompartmentMember>,
+    /// The whole member.
+    pub span: Span,
+}
+
+/// A member of a compartment.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CompartmentMember {
+    /// `area = ...`, `cm = ...`, `v_init = ...`; also any misspelt key.
+    Key(Let),
+    /// `param`.
+    Param(Param),
+    /// `let`.
+    Let(Let),
+    /// One channel of an `insert` line.
+    Insert {
+        /// The channel.
+        channel: Name,
+        /// `as name`: the instance's own name.
+        alias: Option<Name>,
+        /// Parameter overrides.
+        args: Vec<(Name, Expr)>,
+        /// The whole entry.
+        span: Span,
+    },
+    /// `pool Ca { init = 3.715; Ca' = ... }`.
+    Pool {
+        /// Its name, also the name of its state.
+        name: Name,
+        /// The declared unit.
+        unit: Option<UnitExpr>,
+        /// `init = ...` and `let`s, parsed as keys.
+        keys: Vec<Let>,
+        /// `Ca' = ...`.
+        equations: Vec<Equation>,
+        /// The whole member.
+        span: Span,
+    },
+}
+
+/// `spike when v > -50 mV { v = -60 mV; refractory 5 ms }`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spike {
+    /// What makes a spike.
+    pub condition: SpikeCondition,
+    /// What a spike does.
+    pub actions: Vec<SpikeAction>,
+    /// The whole member.
+    pub span: Span,
+}
+
+/// What makes a spike.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SpikeCondition {
+    /// `x crosses level`: an upward crossing within a step.
+    Crosses(Expr, Expr),
+    /// A condition on the state after a step.
+    When(Expr),
+}
+
+/// What a spike does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SpikeAction {
+    /// `v = c`, `u += d`, `u -= d`.
+    Assign {
+        /// The state.
+        name: Name,
+        /// How.
+        op: AssignOp,
+        /// The value.
+        value: Expr,
+    },
+    /// `refractory 5 ms`.
+    Refractory(Expr),
+}
+
+/// How a spike changes a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AssignOp {
+    /// `=`
+    Set,
+    /// `+=`
+    Add,
+    /// `-=`
+    Sub,
+}
+
+/// A gap junction model: parameters and a current of `dv` (v here minus v there), outward positive.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Junction {
+    /// The `///` lines before it.
+    pub docs: Vec<String>,
+    /// Its name.
+    pub name: Name,
+    /// Parameters.
+    pub params: Vec<Param>,
+    /// Named expressions.
+    pub lets: Vec<Let>,
+    /// `current i = ...` (exactly one is right; `hir` checks).
+    pub currents: Vec<Let>,
+    /// The whole item.
+    pub span: Span,
+}
+
+/// A network.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Network {
+    /// The `///` lines before it.
+    pub docs: Vec<String>,
+    /// Its name.
+    pub name: Name,
+    /// Its members in file order.
+    pub members: Vec<NetworkMember>,
+    /// The whole item.
+    pub span: Span,
+}
+
+/// A member of a network.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NetworkMember {
+    /// `param n = 1`.
+    Param(Param),
+    /// `population squid: Squid[n]`.
+    Population {
+        /// Its name.
+        name: Name,
+        /// The cell model.
+        cell: Name,
+        /// One to three sizes; none means one cell.
+        sizes: Vec<Expr>,
+        /// The whole member.
+        span: Span,
+    },
+    /// `param io.g_cal ~ uniform(...)` (`init` false), `init io.soma.v = ...` (`init` true).
+    Set {
+        /// Is it an initial value?
+        init: bool,
+        /// What is set.
+        target: Path,
+        /// Was it written with `~`?
+        random: bool,
+        /// The value per cell.
+        value: Expr,
+        /// The whole member.
+        span: Span,
+    },
+    /// `input step: pulse(...) -> squid.soma`.
+    Input {
+        /// Its name.
+        name: Name,
+        /// Its value as a function of time.
+        value: Expr,
+        /// What it drives.
+        target: Path,
+        /// The whole member.
+        span: Span,
+    },
+    /// `connect io.dend -- io.dend via Cx36(g = ...) { rule = ... }`.
+    Connect {
+        /// One side.
+        from: Path,
+        /// The other side.
+        to: Path,
+        /// The junction model.
+        via: Name,
+        /// Parameter overrides.
+        args: Vec<(Name, Expr)>,
+        /// `rule = ...` and other keys.
+        keys: Vec<Let>,
+        /// The whole member.
+        span: Span,
+    },
+}
+
+/// The `run` block.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Its members in file order.
+    pub members: Vec<RunMember>,
+    /// The whole item.
+    pub span: Span,
+}
+
+/// A member of a `run` block.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RunMember {
+    /// `duration = 100 ms`, `dt = ...`, `method = exp_euler`, `seed = 42`, `celsius = 6.3 degC`, `network = main`.
+    Key(Let),
+    /// `record squid.soma.{v, Na.m} every 0.1 ms`.
+    Record {
+        /// What.
+        target: Path,
+        /// How often; every step if absent.
+        every: Option<Expr>,
+        /// The whole member.
+        span: Span,
+    },
+    /// `record spikes of squid`.
+    RecordSpikes {
+        /// The population.
+        target: Path,
+        /// The whole member.
+        span: Span,
+    },
+}
+
+/// A dotted path with optional cell selection and groups: `io[0..10].{soma, axon}.v`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Path {
+    /// The segments, at least one.
+    pub segments: Vec<Segment>,
+    /// The place.
+    pub span: Span,
+}
+
+/// A segment of a [`Path`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Segment {
+    /// A name, with an optional selection of cells behind it.
+    Name(Name, Option<Selection>),
+    /// `{a, b.c}`.
+    Group(Vec<Path>, Span),
+}
+
+/// `[3]`, `[0..10]`: flat cell indices.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Selection {
+    /// The first cell.
+    pub first: Expr,
+    /// One past the last; a single cell if absent.
+    pub end: Option<Expr>,
+    /// The place.
+    pub span: Span,
+}
+
+/// An expression.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// The place.
+    pub span: Span,
+}
+
+/// What an expression is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExprKind {
+    /// A number with its unit.
+    Number {
+        /// The digits as written (no sign).
+        text: String,
+        /// The unit behind it.
+        unit: Option<UnitExpr>,
+    },
+    /// `true`, `false`.
+    Bool(bool),
+    /// `"file.npy"`.
+    Str(String),
+    /// `v`, `soma.Na.m`.
+    Path(Vec<Name>),
+    /// `-x`, `not x`.
+    Unary(UnaryOp, Box<Expr>),
+    /// `x + y`.
+    Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    /// `if c then a else b`.
+    If(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// `f(x, name = y)`.
+    Call(Name, Vec<Arg>),
+}
+
+/// An argument of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Arg {
+    /// `name =`.
+    pub name: Option<Name>,
+    /// The value.
+    pub value: Expr,
+}
+
+/// Unary operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum UnaryOp {
+    /// `-`
+    Neg,
+    /// `not`
+    Not,
+}
+
+/// Binary operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BinaryOp {
+    /// `+`
+    Add,
+    /// `-`
+    Sub,
+    /// `*`
+    Mul,
+    /// `/`
+    Div,
+    /// `^`
+    Pow,
+    /// `<`
+    Lt,
+    /// `<=`
+    Le,
+    /// `>`
+    Gt,
+    /// `>=`
+    Ge,
+    /// `==`
+    Eq,
+    /// `!=`
+    Ne,
+    /// `and`
+    And,
+    /// `or`
+    Or,
+}
+
+/// `mS/cm^2`, `/ms`, `1`: a product of unit powers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnitExpr {
+    /// Unit names as written with their signed powers (`/` already turned into a sign); empty for `1`.
+    pub factors: Vec<(Name, i32)>,
+    /// The place.
+    pub span: Span,
+}

@@ -1,0 +1,2 @@
+//! Text to tree and back.
+pub mod ast;
