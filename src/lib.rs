@@ -1,4 +1,6 @@
 //! neuroc: a compiler for biophysical neuron models.
 pub mod diag;
+pub mod engine;
 pub mod source;
+pub mod step;
 pub mod syntax;

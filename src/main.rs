@@ -1,1 +1,2 @@
+//! The `neuroc` command.
 fn main() {}

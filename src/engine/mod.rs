@@ -1,0 +1,74 @@
+//! Engines: what can run a step program.
+//!
+//! In come a verified [`crate::step::Program`] and a [`Setup`]; out come field values and spikes.
+//! Never true here: an engine decides about time, recording or files; `crate::simulate` does.
+
+use crate::step::FieldId;
+use std::fmt;
+use std::ops::Range;
+
+/// Everything a program needs besides itself: sizes and values, in canonical units.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Setup {
+    /// The number of cells of each space, indexed by `SpaceId`.
+    pub sizes: Vec<usize>,
+    /// The value of every uniform field (`dt`, in ms, among them).
+    pub uniforms: Vec<(FieldId, f64)>,
+    /// The samples `(t in ms, value)` of every series field, with `t` increasing.
+    pub series: Vec<(FieldId, Vec<(f64, f64)>)>,
+    /// The values of every data field, one per cell.
+    pub data: Vec<(FieldId, Vec<f64>)>,
+    /// The key of all random numbers.
+    pub seed: u64,
+}
+
+/// A spike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Spike {
+    /// The step in which it happened; its time is `(step + 1) * dt`.
+    pub step: u64,
+    /// The event field.
+    pub field: FieldId,
+    /// The cell.
+    pub cell: u64,
+}
+
+/// An engine cannot do what it was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EngineError(pub String);
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for EngineError {}
+
+/// A program that is ready to run. State, cell parameters and outputs live inside.
+pub trait Engine {
+    /// Runs the `init` kernels of all spaces.
+    fn init(&mut self) -> Result<(), EngineError>;
+
+    /// Advances all spaces from `first_step` by `steps` steps and appends their spikes, sorted by
+    /// `(step, field, cell)`.
+    fn step(&mut self, first_step: u64, steps: u32, spikes: &mut Vec<Spike>) -> Result<(), EngineError>;
+
+    /// Computes all output fields from the states as they are at the start of `step`.
+    fn observe(&mut self, step: u64) -> Result<(), EngineError>;
+
+    /// Appends the values of a state, cell or output field for a range of cells.
+    fn read(&self, field: FieldId, cells: Range<usize>, out: &mut Vec<f64>) -> Result<(), EngineError>;
+
+    /// Overwrites a state or cell field; `values` has one number per cell.
+    fn write(&mut self, field: FieldId, values: &[f64]) -> Result<(), EngineError>;
+
+    /// Is every state of every cell finite?
+    fn all_finite(&self) -> bool;
+
+    /// Keeps a copy of all states, replacing the one kept before.
+    fn save(&mut self);
+
+    /// Goes back to the kept copy.
+    fn restore(&mut self);
+}

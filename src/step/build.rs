@@ -1,0 +1,78 @@
+//! A builder for regions.
+
+use super::{BinaryOp, FieldId, Op, OpKind, OriginId, Phase, Region, UnaryOp, ValueId};
+
+/// Appends operations to a region; value ids start where the kernel's last region stopped.
+#[derive(Debug)]
+pub struct RegionBuilder {
+    region: Region,
+    next: u32,
+    origin: Option<OriginId>,
+}
+
+impl RegionBuilder {
+    /// An empty region whose first value is `next`.
+    pub fn new(phase: Phase, next: ValueId) -> RegionBuilder {
+        RegionBuilder { region: Region { phase, ops: Vec::new() }, next: next.0, origin: None }
+    }
+
+    /// The place that the operations to come belong to.
+    pub fn set_origin(&mut self, origin: Option<OriginId>) {
+        self.origin = origin;
+    }
+
+    /// Appends an operation that defines a value.
+    pub fn value(&mut self, kind: OpKind) -> ValueId {
+        debug_assert!(!kind.has_effect());
+        let id = ValueId(self.next);
+        self.next += 1;
+        self.region.ops.push(Op { result: Some(id), kind, origin: self.origin });
+        id
+    }
+
+    /// Appends a store or an emit.
+    pub fn effect(&mut self, kind: OpKind) {
+        debug_assert!(kind.has_effect());
+        self.region.ops.push(Op { result: None, kind, origin: self.origin });
+    }
+
+    /// A real constant.
+    pub fn constant(&mut self, value: f64) -> ValueId {
+        self.value(OpKind::Const(value))
+    }
+
+    /// Reads a field.
+    pub fn field(&mut self, field: FieldId) -> ValueId {
+        self.value(OpKind::Field(field))
+    }
+
+    /// A unary operation.
+    pub fn unary(&mut self, op: UnaryOp, a: ValueId) -> ValueId {
+        self.value(OpKind::Unary(op, a))
+    }
+
+    /// A binary operation.
+    pub fn binary(&mut self, op: BinaryOp, a: ValueId, b: ValueId) -> ValueId {
+        self.value(OpKind::Binary(op, a, b))
+    }
+
+    /// `c ? a : b`.
+    pub fn select(&mut self, c: ValueId, a: ValueId, b: ValueId) -> ValueId {
+        self.value(OpKind::Select(c, a, b))
+    }
+
+    /// Writes a field.
+    pub fn store(&mut self, field: FieldId, value: ValueId) {
+        self.effect(OpKind::Store(field, value));
+    }
+
+    /// The next free value id.
+    pub fn next(&self) -> ValueId {
+        ValueId(self.next)
+    }
+
+    /// The finished region.
+    pub fn finish(self) -> Region {
+        self.region
+    }
+}

@@ -1,0 +1,8 @@
+//! The one test harness; `tests/README.md` says how to add a case of each kind.
+
+mod cli;
+mod docs;
+mod engines;
+mod errors;
+mod models;
+mod passes;
