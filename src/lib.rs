@@ -4,3 +4,4 @@ pub mod engine;
 pub mod source;
 pub mod step;
 pub mod syntax;
+pub mod units;

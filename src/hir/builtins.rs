@@ -1,0 +1,171 @@
+//! The built-in functions and the reserved names.
+
+use crate::step::Distribution;
+
+/// A built-in function of numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // FUNCTIONS documents each
+pub enum Builtin {
+    Exp,
+    Ln,
+    Log10,
+    Sqrt,
+    Abs,
+    Sin,
+    Cos,
+    Tan,
+    Sinh,
+    Cosh,
+    Tanh,
+    Floor,
+    Ceil,
+    Min,
+    Max,
+    Clamp,
+    Heaviside,
+    ExpRate,
+    SigmoidRate,
+    ExpLinearRate,
+    Pulse,
+    Sine,
+    Ramp,
+}
+
+/// How a call is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FunctionKind {
+    /// Pure number to pure number.
+    Pure(Builtin),
+    /// One quantity to the same dimension.
+    Same(Builtin),
+    /// Square root.
+    Root,
+    /// Two or more quantities of one dimension.
+    Variadic(Builtin),
+    /// `clamp(x, low, high)`.
+    Clamp,
+    /// A quantity to 0 or 1.
+    Step,
+    /// `(v, rate, midpoint, scale)`.
+    Rate(Builtin),
+    /// A function of time that stands in inputs.
+    Stimulus(Builtin),
+    /// `noise(mean, sd, every)`.
+    Noise,
+    /// `series("file")`.
+    Series,
+    /// `file("name")`, `file("name.csv", column = "x")`.
+    File,
+    /// A random draw with two parameters: low and high, mean and standard deviation.
+    Draw(Distribution),
+    /// `exponential(mean)`.
+    DrawExponential,
+}
+
+/// A built-in function as the language reference lists it.
+#[derive(Debug, Clone, Copy)]
+pub struct FunctionInfo {
+    /// Its name.
+    pub name: &'static str,
+    /// The names of its parameters, in order.
+    pub params: &'static [&'static str],
+    /// How a call is checked.
+    pub kind: FunctionKind,
+    /// What it computes.
+    pub doc: &'static str,
+}
+
+const fn f(
+    name: &'static str,
+    params: &'static [&'static str],
+    kind: FunctionKind,
+    doc: &'static str,
+) -> FunctionInfo {
+    FunctionInfo { name, params, kind, doc }
+}
+
+/// Every built-in function.
+pub const FUNCTIONS: &[FunctionInfo] = &[
+    f("exp", &["x"], FunctionKind::Pure(Builtin::Exp), "e to the power x"),
+    f("ln", &["x"], FunctionKind::Pure(Builtin::Ln), "natural logarithm"),
+    f("log10", &["x"], FunctionKind::Pure(Builtin::Log10), "decimal logarithm"),
+    f("sqrt", &["x"], FunctionKind::Root, "square root"),
+    f("abs", &["x"], FunctionKind::Same(Builtin::Abs), "absolute value"),
+    f("sin", &["x"], FunctionKind::Pure(Builtin::Sin), "sine of an angle in radians"),
+    f("cos", &["x"], FunctionKind::Pure(Builtin::Cos), "cosine of an angle in radians"),
+    f("tan", &["x"], FunctionKind::Pure(Builtin::Tan), "tangent of an angle in radians"),
+    f("sinh", &["x"], FunctionKind::Pure(Builtin::Sinh), "hyperbolic sine"),
+    f("cosh", &["x"], FunctionKind::Pure(Builtin::Cosh), "hyperbolic cosine"),
+    f("tanh", &["x"], FunctionKind::Pure(Builtin::Tanh), "hyperbolic tangent"),
+    f("floor", &["x"], FunctionKind::Pure(Builtin::Floor), "largest whole number not above x"),
+    f("ceil", &["x"], FunctionKind::Pure(Builtin::Ceil), "smallest whole number not below x"),
+    f("min", &["x", "y"], FunctionKind::Variadic(Builtin::Min), "the smallest of two or more"),
+    f("max", &["x", "y"], FunctionKind::Variadic(Builtin::Max), "the largest of two or more"),
+    f("clamp", &["x", "low", "high"], FunctionKind::Clamp, "x, but not below low and not above high"),
+    f("heaviside", &["x"], FunctionKind::Step, "1 for x >= 0, else 0"),
+    f(
+        "exp_rate",
+        &["v", "rate", "midpoint", "scale"],
+        FunctionKind::Rate(Builtin::ExpRate),
+        "rate * exp(x) with x = (v - midpoint) / scale (NeuroML HHExpRate)",
+    ),
+    f(
+        "sigmoid_rate",
+        &["v", "rate", "midpoint", "scale"],
+        FunctionKind::Rate(Builtin::SigmoidRate),
+        "rate / (1 + exp(-x)) with x = (v - midpoint) / scale (NeuroML HHSigmoidRate)",
+    ),
+    f(
+        "exp_linear_rate",
+        &["v", "rate", "midpoint", "scale"],
+        FunctionKind::Rate(Builtin::ExpLinearRate),
+        "rate * x / (1 - exp(-x)) with x = (v - midpoint) / scale, and rate at x = 0 (NeuroML HHExpLinearRate)",
+    ),
+    f(
+        "pulse",
+        &["delay", "duration", "amplitude"],
+        FunctionKind::Stimulus(Builtin::Pulse),
+        "amplitude from delay on, for duration; else 0",
+    ),
+    f(
+        "sine",
+        &["delay", "duration", "amplitude", "period", "phase"],
+        FunctionKind::Stimulus(Builtin::Sine),
+        "amplitude * sin(2 pi (t - delay) / period + phase) from delay on, for duration; else 0",
+    ),
+    f(
+        "ramp",
+        &["delay", "duration", "start", "finish"],
+        FunctionKind::Stimulus(Builtin::Ramp),
+        "from start to finish, linearly, from delay on, for duration; else 0",
+    ),
+    f(
+        "noise",
+        &["mean", "sd", "every"],
+        FunctionKind::Noise,
+        "a normal number per cell, drawn anew after each interval `every`",
+    ),
+    f(
+        "series",
+        &["file"],
+        FunctionKind::Series,
+        "a function of time from a file with two columns, time in ms and a pure number; linear between samples",
+    ),
+    f("file", &["name", "column"], FunctionKind::File, "a pure number per cell from an .npy or .csv file"),
+    f("uniform", &["low", "high"], FunctionKind::Draw(Distribution::Uniform), "a draw between low and high"),
+    f("normal", &["mean", "sd"], FunctionKind::Draw(Distribution::Normal), "a draw from a normal distribution"),
+    f("exponential", &["mean"], FunctionKind::DrawExponential, "a draw from an exponential distribution"),
+];
+
+/// Names that have a fixed meaning and cannot be defined.
+pub const RESERVED: &[&str] = &["v", "t", "celsius", "pi", "index", "dt", "i_syn", "dv"];
+
+/// Arguments that may be left out, with their meaning then.
+pub(super) fn optional(function: &str, param: &str) -> bool {
+    matches!((function, param), ("sine", "phase") | ("file", "column"))
+}
+
+/// The function of a name.
+pub(super) fn function(name: &str) -> Option<&'static FunctionInfo> {
+    FUNCTIONS.iter().find(|f| f.name == name)
+}

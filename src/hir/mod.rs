@@ -1,0 +1,409 @@
+//! The resolved model: names are ids, every expression has a type.
+//!
+//! In come syntax trees; out goes a [`Model`] in which channels are already part of the cells they are inserted in, or
+//! diagnostics for every mistake.
+//! Never true here: an error was silently dropped, or a value has no dimension.
+
+mod builtins;
+mod cell;
+mod channel;
+mod expr;
+mod imports;
+mod lower;
+mod network;
+mod print;
+mod run;
+mod scope;
+mod warnings;
+
+pub use builtins::{Builtin, FUNCTIONS, FunctionInfo, RESERVED};
+pub use imports::{Loader, NoFiles, Sources, load};
+pub use lower::lower;
+pub use print::print;
+
+use crate::source::Span;
+use crate::step::Distribution;
+use crate::units::{Dim, DisplayUnit};
+
+/// A symbol of a definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SymbolId(pub u32);
+
+/// The type of an expression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ty {
+    /// A number of some dimension.
+    Real(Dim),
+    /// A condition.
+    Bool,
+}
+
+impl Ty {
+    /// The dimension of a number; a condition counts as a pure number.
+    pub fn dim(self) -> Dim {
+        match self {
+            Ty::Real(dim) => dim,
+            Ty::Bool => Dim::ONE,
+        }
+    }
+}
+
+/// A checked expression. Numbers are in canonical units.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// Its type.
+    pub ty: Ty,
+    /// The place.
+    pub span: Span,
+}
+
+/// What an expression is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExprKind {
+    /// A number in canonical units.
+    Number(f64),
+    /// A truth value.
+    Bool(bool),
+    /// A symbol of the definition the expression belongs to.
+    Symbol(SymbolId),
+    /// A parameter of the network (in inputs, initial values and parameter settings).
+    NetworkParam(SymbolId),
+    /// The time, in ms.
+    Time,
+    /// The temperature of the run, in K.
+    Celsius,
+    /// The number of the cell in its population.
+    Index,
+    /// `-x`, `not x`.
+    Unary(crate::syntax::ast::UnaryOp, Box<Expr>),
+    /// `x + y`.
+    Binary(crate::syntax::ast::BinaryOp, Box<Expr>, Box<Expr>),
+    /// `if c then a else b`.
+    If(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// A built-in function of numbers.
+    Call(Builtin, Vec<Expr>),
+    /// A random draw per cell, from a standard distribution; `stream` keeps draws apart.
+    Draw(Distribution, u64),
+    /// A number per cell from a file.
+    File(DataId),
+    /// A standard normal number per cell that is drawn anew after each interval (in ms).
+    Noise(u64, Box<Expr>),
+    /// The value at time `t` of a series from a file.
+    Series(DataId),
+}
+
+/// A data file that the model reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DataId(pub u32);
+
+/// A data file that the model reads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DataFile {
+    /// Its name as written, relative to the model file.
+    pub name: String,
+    /// The directory of the model file.
+    pub directory: std::path::PathBuf,
+    /// The column of a .csv file.
+    pub column: Option<String>,
+    /// Where it is mentioned.
+    pub span: Span,
+}
+
+/// A named quantity of a definition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Symbol {
+    /// Its name inside the definition, such as `soma.Na.m`.
+    pub name: String,
+    /// Where it is defined.
+    pub span: Span,
+    /// What the user wrote about it.
+    pub docs: Vec<String>,
+    /// What it is.
+    pub kind: SymbolKind,
+    /// Its type.
+    pub ty: Ty,
+    /// The unit it was declared with.
+    pub unit: Option<DisplayUnit>,
+}
+
+impl Symbol {
+    /// The unit in which its values are shown.
+    pub fn display_unit(&self) -> DisplayUnit {
+        self.unit.clone().unwrap_or_else(|| self.ty.dim().display_unit())
+    }
+}
+
+/// What a symbol is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SymbolKind {
+    /// A parameter with its default.
+    Param(Expr),
+    /// A named expression.
+    Let(Expr),
+    /// A state.
+    State {
+        /// The value at the start.
+        init: Expr,
+        /// The time derivative.
+        rate: Expr,
+        /// Is it a gate (expected in [0, 1])?
+        gate: bool,
+    },
+    /// What the network drives: the sum of all inputs to this place.
+    Port(PortKind),
+    /// In a channel: the voltage of the compartment it will be inserted in.
+    Voltage,
+    /// In a channel: the state of a pool of the compartment it will be inserted in.
+    Pool,
+}
+
+/// What drives a port, and how it enters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PortKind {
+    /// Injected current density of a compartment; positive depolarizes.
+    Injected,
+    /// `i_syn` of a point neuron: total current, outward positive (injected current counts negative).
+    Outward,
+    /// A port declared with `input`.
+    Declared,
+}
+
+/// A channel, checked by itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Channel {
+    /// Its name.
+    pub name: String,
+    /// Where it is defined.
+    pub span: Span,
+    /// What the user wrote about it.
+    pub docs: Vec<String>,
+    /// Its symbols; `i` is the current.
+    pub symbols: Vec<Symbol>,
+}
+
+/// A cell with everything that is inserted in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// Its name.
+    pub name: String,
+    /// Where it is defined.
+    pub span: Span,
+    /// What the user wrote about it.
+    pub docs: Vec<String>,
+    /// Its symbols.
+    pub symbols: Vec<Symbol>,
+    /// Its compartments; empty for a point neuron.
+    pub compartments: Vec<Compartment>,
+    /// Its spike rule.
+    pub spike: Option<Spike>,
+}
+
+impl Cell {
+    /// The symbol of a name.
+    pub fn find(&self, name: &str) -> Option<SymbolId> {
+        self.symbols.iter().position(|s| s.name == name).map(|i| SymbolId(i as u32))
+    }
+
+    /// The symbol of an id.
+    pub fn symbol(&self, id: SymbolId) -> &Symbol {
+        &self.symbols[id.0 as usize]
+    }
+}
+
+/// A compartment of a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compartment {
+    /// Its name.
+    pub name: String,
+    /// Its voltage.
+    pub v: SymbolId,
+    /// Its injected current density.
+    pub port: SymbolId,
+    /// Its surface, if given.
+    pub area: Option<SymbolId>,
+}
+
+/// A spike rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spike {
+    /// What makes a spike.
+    pub condition: SpikeCondition,
+    /// The states it sets, with the new values (functions of the states after the step).
+    pub resets: Vec<(SymbolId, Expr)>,
+    /// How long the states that the condition reads are held.
+    pub refractory: Option<Expr>,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// What makes a spike.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SpikeCondition {
+    /// An upward crossing of a level within a step.
+    Crosses(Expr, Expr),
+    /// A condition on the states after a step.
+    When(Expr),
+}
+
+/// A network.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Network {
+    /// Its name.
+    pub name: String,
+    /// Its parameters (and those of its inputs, such as `step.amplitude`).
+    pub params: Vec<Symbol>,
+    /// Its populations.
+    pub populations: Vec<Population>,
+    /// Values per cell.
+    pub settings: Vec<Setting>,
+    /// Its inputs.
+    pub inputs: Vec<Input>,
+    /// Where it is defined.
+    pub span: Span,
+}
+
+/// Cells of one model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Population {
+    /// Its name.
+    pub name: String,
+    /// Index into [`Model::cells`].
+    pub cell: usize,
+    /// One to three sizes, functions of network parameters.
+    pub sizes: Vec<Expr>,
+    /// Where it is defined.
+    pub span: Span,
+}
+
+/// A parameter or an initial value given per cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting {
+    /// Index into [`Network::populations`].
+    pub population: usize,
+    /// The cells it applies to (first, one past the last), functions of network parameters; all if absent.
+    pub cells: Option<(Expr, Expr)>,
+    /// The parameter or state of the cell model.
+    pub symbol: SymbolId,
+    /// Is it an initial value?
+    pub init: bool,
+    /// The value.
+    pub value: Expr,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// An input.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Input {
+    /// Its name.
+    pub name: String,
+    /// Index into [`Network::populations`].
+    pub population: usize,
+    /// The cells it drives; all if absent.
+    pub cells: Option<(Expr, Expr)>,
+    /// The port it drives.
+    pub port: SymbolId,
+    /// Its value in the port's dimension, or a current where the port is a current density (then divided by `area`).
+    pub value: Expr,
+    /// The area to divide by, if the input is an absolute current and the port a density.
+    pub area: Option<SymbolId>,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// What to run and record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// In ms.
+    pub duration: f64,
+    /// In ms.
+    pub dt: f64,
+    /// The integration method.
+    pub method: Method,
+    /// The key of all random numbers.
+    pub seed: u64,
+    /// In K; `None` if the run does not say.
+    pub celsius: Option<f64>,
+    /// Recorded quantities.
+    pub records: Vec<Record>,
+    /// Populations (by index) whose spikes are recorded.
+    pub spikes: Vec<usize>,
+    /// Where it stands.
+    pub span: Span,
+    /// Where `dt` and `duration` stand.
+    pub dt_span: Span,
+    /// Where `duration` stands.
+    pub duration_span: Span,
+}
+
+/// A recorded quantity.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Index into [`Network::populations`].
+    pub population: usize,
+    /// The cells; all if absent.
+    pub cells: Option<(Expr, Expr)>,
+    /// The quantity.
+    pub symbol: SymbolId,
+    /// In ms; every step if absent.
+    pub every: Option<f64>,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// An integration method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// Forward Euler, order 1.
+    Euler,
+    /// Exponential Euler: exact for states that are linear in themselves while the others are held; order 1.
+    ExpEuler,
+    /// Heun's explicit trapezoidal rule, order 2.
+    Heun,
+    /// The classical Runge-Kutta method, order 4.
+    Rk4,
+}
+
+impl Method {
+    /// Every method with its name.
+    pub const ALL: &'static [(Method, &'static str)] = &[
+        (Method::Euler, "euler"),
+        (Method::ExpEuler, "exp_euler"),
+        (Method::Heun, "heun"),
+        (Method::Rk4, "rk4"),
+    ];
+
+    /// The method of a name.
+    pub fn named(name: &str) -> Option<Method> {
+        Method::ALL.iter().find(|m| m.1 == name).map(|m| m.0)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Euler => "euler",
+            Method::ExpEuler => "exp_euler",
+            Method::Heun => "heun",
+            Method::Rk4 => "rk4",
+        }
+    }
+}
+
+/// A checked model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// The main file's name without directory and ending.
+    pub name: String,
+    /// Channels that the main file defines or uses.
+    pub channels: Vec<Channel>,
+    /// Cells that the main file defines or uses.
+    pub cells: Vec<Cell>,
+    /// The network, if there is one.
+    pub network: Option<Network>,
+    /// The run block, if there is one.
+    pub run: Option<Run>,
+    /// Data files, in the order of [`DataId`].
+    pub data: Vec<DataFile>,
+}

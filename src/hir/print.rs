@@ -1,0 +1,146 @@
+//! The resolved model as text (`neuroc emit --stage hir`).
+
+use super::{Cell, Channel, Expr, ExprKind, Model, Spike, SpikeCondition, Symbol, SymbolKind, Ty};
+use crate::syntax::ast::{BinaryOp, UnaryOp};
+use std::fmt::Write;
+
+/// Prints every definition with its symbols, types and expressions; numbers are in canonical units.
+pub fn print(model: &Model) -> String {
+    let mut out = format!("model {}\n", model.name);
+    for c in &model.channels {
+        channel(&mut out, c);
+    }
+    for c in &model.cells {
+        cell(&mut out, c);
+    }
+    if let Some(n) = &model.network {
+        let _ = writeln!(out, "\nnetwork {}", n.name);
+        symbols(&mut out, &n.params, &n.params);
+        for p in &n.populations {
+            let sizes: Vec<_> = p.sizes.iter().map(|s| show(s, &n.params, &n.params)).collect();
+            let _ = writeln!(out, "    population {}: {}[{}]", p.name, model.cells[p.cell].name, sizes.join(", "));
+        }
+        for s in &n.settings {
+            let population = &n.populations[s.population];
+            let cell = &model.cells[population.cell];
+            let what = if s.init { "init" } else { "param" };
+            let value = show(&s.value, &cell.symbols, &n.params);
+            let _ = writeln!(out, "    {what} {}.{} = {value}", population.name, cell.symbol(s.symbol).name);
+        }
+        for i in &n.inputs {
+            let population = &n.populations[i.population];
+            let cell = &model.cells[population.cell];
+            let value = show(&i.value, &cell.symbols, &n.params);
+            let _ = writeln!(out, "    input {}: {value} -> {}.{}", i.name, population.name, cell.symbol(i.port).name);
+        }
+    }
+    if let Some(r) = &model.run {
+        let _ = writeln!(out, "\nrun duration {} ms, dt {} ms, {}, seed {}", r.duration, r.dt, r.method.name(), r.seed);
+        if let (Some(n), false) = (&model.network, r.records.is_empty()) {
+            for record in &r.records {
+                let population = &n.populations[record.population];
+                let name = &model.cells[population.cell].symbol(record.symbol).name;
+                let every = record.every.map_or("every step".to_string(), |e| format!("every {e} ms"));
+                let _ = writeln!(out, "    record {}.{name} {every}", population.name);
+            }
+        }
+    }
+    out
+}
+
+fn channel(out: &mut String, c: &Channel) {
+    let _ = writeln!(out, "\nchannel {}", c.name);
+    symbols(out, &c.symbols, &[]);
+}
+
+fn cell(out: &mut String, c: &Cell) {
+    let _ = writeln!(out, "\ncell {}", c.name);
+    symbols(out, &c.symbols, &[]);
+    if let Some(s) = &c.spike {
+        spike(out, s, &c.symbols);
+    }
+}
+
+fn spike(out: &mut String, s: &Spike, symbols: &[Symbol]) {
+    let condition = match &s.condition {
+        SpikeCondition::Crosses(a, b) => format!("{} crosses {}", show(a, symbols, &[]), show(b, symbols, &[])),
+        SpikeCondition::When(e) => show(e, symbols, &[]),
+    };
+    let _ = writeln!(out, "    spike when {condition}");
+    for (id, e) in &s.resets {
+        let _ = writeln!(out, "        {} = {}", symbols[id.0 as usize].name, show(e, symbols, &[]));
+    }
+    if let Some(r) = &s.refractory {
+        let _ = writeln!(out, "        refractory {}", show(r, symbols, &[]));
+    }
+}
+
+fn symbols(out: &mut String, list: &[Symbol], network: &[Symbol]) {
+    for s in list {
+        let ty = match s.ty {
+            Ty::Real(dim) => dim.display_unit().name,
+            Ty::Bool => "condition".into(),
+        };
+        let name = &s.name;
+        let _ = match &s.kind {
+            SymbolKind::Param(e) => writeln!(out, "    param {name}: {ty} = {}", show(e, list, network)),
+            SymbolKind::Let(e) => writeln!(out, "    let {name}: {ty} = {}", show(e, list, network)),
+            SymbolKind::State { init, rate, gate } => writeln!(
+                out,
+                "    {} {name}: {ty} = {}\n    {name}' = {}",
+                if *gate { "gate" } else { "state" },
+                show(init, list, network),
+                show(rate, list, network)
+            ),
+            SymbolKind::Port(_) => writeln!(out, "    port {name}: {ty}"),
+            SymbolKind::Voltage | SymbolKind::Pool => writeln!(out, "    reads {name}: {ty}"),
+        };
+    }
+}
+
+/// An expression, fully bracketed where operators nest.
+fn show(e: &Expr, symbols: &[Symbol], network: &[Symbol]) -> String {
+    let sub = |e: &Expr| match e.kind {
+        ExprKind::Binary(..) | ExprKind::If(..) => format!("({})", show(e, symbols, network)),
+        _ => show(e, symbols, network),
+    };
+    match &e.kind {
+        ExprKind::Number(x) => format!("{x}"),
+        ExprKind::Bool(b) => format!("{b}"),
+        ExprKind::Symbol(id) => symbols[id.0 as usize].name.clone(),
+        ExprKind::NetworkParam(id) => network[id.0 as usize].name.clone(),
+        ExprKind::Time => "t".into(),
+        ExprKind::Celsius => "celsius".into(),
+        ExprKind::Index => "index".into(),
+        ExprKind::Unary(UnaryOp::Neg, a) => format!("-{}", sub(a)),
+        ExprKind::Unary(UnaryOp::Not, a) => format!("not {}", sub(a)),
+        ExprKind::Binary(op, a, b) => format!("{} {} {}", sub(a), symbol(*op), sub(b)),
+        ExprKind::If(c, a, b) => format!("if {} then {} else {}", sub(c), sub(a), sub(b)),
+        ExprKind::Call(b, args) => {
+            let args: Vec<_> = args.iter().map(|a| show(a, symbols, network)).collect();
+            format!("{b:?}({})", args.join(", "))
+        }
+        ExprKind::Draw(d, stream) => format!("draw {d:?} #{stream:x}"),
+        ExprKind::File(d) => format!("file {}", d.0),
+        ExprKind::Series(d) => format!("series {}", d.0),
+        ExprKind::Noise(stream, every) => format!("noise #{stream:x} every {}", sub(every)),
+    }
+}
+
+fn symbol(op: BinaryOp) -> &'static str {
+    match op {
+        BinaryOp::Add => "+",
+        BinaryOp::Sub => "-",
+        BinaryOp::Mul => "*",
+        BinaryOp::Div => "/",
+        BinaryOp::Pow => "^",
+        BinaryOp::Lt => "<",
+        BinaryOp::Le => "<=",
+        BinaryOp::Gt => ">",
+        BinaryOp::Ge => ">=",
+        BinaryOp::Eq => "==",
+        BinaryOp::Ne => "!=",
+        BinaryOp::And => "and",
+        BinaryOp::Or => "or",
+    }
+}

@@ -1,0 +1,178 @@
+//! Symbols of one definition while it is being lowered.
+
+use super::{Expr, PortKind, SymbolId, Ty};
+use crate::source::Span;
+use crate::syntax::ast;
+use crate::units::{Dim, DisplayUnit};
+use std::collections::HashMap;
+
+/// What kind of definition a scope belongs to; decides which special names mean something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ScopeKind {
+    /// Constants and function bodies: no symbols at all.
+    Constant,
+    /// A channel.
+    Channel,
+    /// A cell.
+    Cell,
+    /// Parameters of a network and keys of a run.
+    Network,
+    /// A value per cell.
+    PerCell,
+    /// An input: a value per cell and time.
+    Input,
+}
+
+/// What an entry will become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Param,
+    Let,
+    State { gate: bool },
+    Port(PortKind),
+    Voltage,
+    Pool,
+}
+
+/// How far an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    New,
+    Busy,
+    Done,
+}
+
+/// A symbol in the making.
+#[derive(Debug, Clone)]
+pub(super) struct Entry<'a> {
+    pub name: String,
+    pub span: Span,
+    pub docs: Vec<String>,
+    pub role: Role,
+    /// The expression still to be lowered (default, value or initial value) and the prefix its names are looked up with.
+    pub source: Option<(&'a ast::Expr, String)>,
+    /// The dimension it must have, and why.
+    pub want: Option<(Dim, &'static str)>,
+    pub unit: Option<DisplayUnit>,
+    pub status: Status,
+    /// `None` when done: the definition is wrong, and that has been said.
+    pub ty: Option<Ty>,
+    /// The lowered default, value or initial value.
+    pub value: Option<Expr>,
+    /// The lowered derivative.
+    pub rate: Option<Expr>,
+    pub used: bool,
+    /// Is it written in the file (and not made by the compiler)?
+    pub written: bool,
+}
+
+impl<'a> Entry<'a> {
+    /// An entry whose expression is lowered later.
+    pub fn pending(name: String, span: Span, role: Role, source: &'a ast::Expr, prefix: &str) -> Entry<'a> {
+        Entry {
+            name,
+            span,
+            docs: Vec::new(),
+            role,
+            source: Some((source, prefix.to_string())),
+            want: None,
+            unit: None,
+            status: Status::New,
+            ty: None,
+            value: None,
+            rate: None,
+            used: false,
+            written: true,
+        }
+    }
+
+    /// An entry that is complete.
+    pub fn ready(name: String, span: Span, role: Role, ty: Option<Ty>, value: Option<Expr>) -> Entry<'a> {
+        Entry {
+            name,
+            span,
+            docs: Vec::new(),
+            role,
+            source: None,
+            want: None,
+            unit: None,
+            status: Status::Done,
+            ty,
+            value,
+            rate: None,
+            used: false,
+            written: false,
+        }
+    }
+
+    /// Demands a dimension.
+    pub fn want(mut self, dim: Dim, why: &'static str) -> Entry<'a> {
+        self.want = Some((dim, why));
+        self
+    }
+
+    /// Records the documentation.
+    pub fn docs(mut self, docs: &[String]) -> Entry<'a> {
+        self.docs = docs.to_vec();
+        self
+    }
+}
+
+/// The symbols of one definition.
+#[derive(Debug, Clone)]
+pub(super) struct Scope<'a> {
+    pub kind: ScopeKind,
+    /// The file whose items its expressions can name.
+    pub file: usize,
+    pub entries: Vec<Entry<'a>>,
+    names: HashMap<String, usize>,
+    /// Names that exist but are not values (compartments, instances), with what they are.
+    pub not_values: HashMap<String, &'static str>,
+}
+
+impl<'a> Scope<'a> {
+    pub fn new(kind: ScopeKind, file: usize) -> Scope<'a> {
+        Scope { kind, file, entries: Vec::new(), names: HashMap::new(), not_values: HashMap::new() }
+    }
+
+    /// Adds an entry; gives back the place of an earlier one of the same name instead if there is one.
+    pub fn add(&mut self, entry: Entry<'a>) -> Result<SymbolId, Span> {
+        if let Some(&at) = self.names.get(&entry.name) {
+            return Err(self.entries[at].span);
+        }
+        let id = self.entries.len();
+        self.names.insert(entry.name.clone(), id);
+        self.entries.push(entry);
+        Ok(SymbolId(id as u32))
+    }
+
+    /// The entry of a full name.
+    pub fn get(&self, name: &str) -> Option<SymbolId> {
+        self.names.get(name).map(|&i| SymbolId(i as u32))
+    }
+
+    /// The entry that `name` means where names are prefixed by `prefix` (such as `soma.`).
+    pub fn lookup(&self, prefix: &str, name: &str) -> Option<SymbolId> {
+        let mut prefix = prefix;
+        loop {
+            if let Some(id) = self.get(&format!("{prefix}{name}")) {
+                return Some(id);
+            }
+            // Drop the innermost segment: "soma.Ca." -> "soma." -> "".
+            let trimmed = prefix.strip_suffix('.')?;
+            prefix = trimmed.rfind('.').map_or("", |at| &trimmed[..=at]);
+        }
+    }
+
+    pub fn entry(&self, id: SymbolId) -> &Entry<'a> {
+        &self.entries[id.0 as usize]
+    }
+
+    pub fn entry_mut(&mut self, id: SymbolId) -> &mut Entry<'a> {
+        &mut self.entries[id.0 as usize]
+    }
+
+    pub fn ids(&self) -> impl Iterator<Item = SymbolId> + use<> {
+        (0..self.entries.len() as u32).map(SymbolId)
+    }
+}
