@@ -1,1 +1,3 @@
 //! neuroc: a compiler for biophysical neuron models.
+
+pub mod results;
