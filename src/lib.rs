@@ -1,3 +1,4 @@
 //! neuroc: a compiler for biophysical neuron models.
 
+pub mod plot;
 pub mod results;
