@@ -1,0 +1,202 @@
+//! Figures of what a run produced: traces, spike rasters, population rates.
+//!
+//! Results and options come in; out goes one SVG or PNG file with panels stacked over a shared time axis. What is drawn is
+//! thinned to what the eye can see, but an extreme value or a spike never vanishes, and a value that is not a number is a
+//! gap. The results are never changed, and no number is computed here that a figure does not show.
+//!
+//! # What is drawn
+//!
+//! - Series of one population with the same last name part and the same unit share a panel (`cell.soma.v` and
+//!   `cell.dend.v`); dimensionless ones that stay within 0 to 1 (gates) share one as well. A panel shows at most eight
+//!   lines: of more indices the first ones, and the legend says "8 of 729 cells".
+//! - Each population with recorded spikes has a raster. The spikes of a single cell are ticks above its voltage instead,
+//!   where that is drawn.
+//! - Each population of at least 20 cells has a rate in spikes per second and cell. Its bin is the smallest of 1, 2, 5,
+//!   10, … ms that divides the time shown into at most 200 bins, unless [`PlotOptions::rate_bin`] says otherwise; the
+//!   panel's heading states it.
+//!
+//! In a PNG, text is set in Ubuntu Light, which knows Latin, Greek and Cyrillic letters; in an SVG, in the viewer's
+//! sans-serif.
+
+mod axis;
+mod canvas;
+mod decimate;
+mod figure;
+mod panels;
+mod raster;
+mod rates;
+mod style;
+mod supersample;
+mod traces;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::results::{Pending, ResultsError, RunResult};
+
+/// Which panels a figure has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PlotKind {
+    /// Every panel the results have data for.
+    #[default]
+    All,
+    /// Recorded variables over time.
+    Traces,
+    /// One mark per spike, a row per cell.
+    Raster,
+    /// Population rates, of populations of any size.
+    Rates,
+}
+
+/// What to draw and how large.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlotOptions {
+    /// Which panels to draw.
+    pub kind: PlotKind,
+    /// Only series and spike trains (named `POP.spikes`) that match one of these; all if empty. A pattern matches a
+    /// whole name or its last parts (`soma.v`), and `*` stands for any text.
+    pub series: Vec<String>,
+    /// First and last time shown, in ms; everything if `None`.
+    pub window: Option<(f64, f64)>,
+    /// Width in pixels, 300 to 10000.
+    pub width: u32,
+    /// Height in pixels, at most 10000; if `None`, what the panels need.
+    pub height: Option<u32>,
+    /// Bin width of population rates in ms; see the [module](self) for `None`.
+    pub rate_bin: Option<f64>,
+    /// Text above the figure; if `None`, the string `model` in the results' metadata.
+    pub title: Option<String>,
+}
+
+impl Default for PlotOptions {
+    fn default() -> Self {
+        PlotOptions {
+            kind: PlotKind::All,
+            series: Vec::new(),
+            window: None,
+            width: 1200,
+            height: None,
+            rate_bin: None,
+            title: None,
+        }
+    }
+}
+
+/// A file format figures can be written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImageFormat {
+    /// Vector graphics.
+    Svg,
+    /// Pixels.
+    Png,
+}
+
+impl ImageFormat {
+    /// The format a file name asks for by its extension, in any case.
+    ///
+    /// # Errors
+    /// [`PlotError::Extension`] for any other extension.
+    pub fn of(path: &Path) -> Result<ImageFormat, PlotError> {
+        let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase());
+        match extension.as_deref() {
+            Some("svg") => Ok(ImageFormat::Svg),
+            Some("png") => Ok(ImageFormat::Png),
+            _ => Err(PlotError::Extension(path.to_owned())),
+        }
+    }
+}
+
+/// Why a figure was not drawn.
+#[derive(Debug)]
+pub enum PlotError {
+    /// The file name ends in something other than `.svg` or `.png`.
+    Extension(PathBuf),
+    /// The options ask for something that cannot be drawn; the text says what.
+    Options(String),
+    /// The results, or what is left of them after the options, have nothing to draw; the text says why.
+    Nothing(String),
+    /// The results contradict themselves.
+    Results(ResultsError),
+    /// The file could not be written; whatever stood at `path` before is untouched.
+    Write {
+        /// The file that was to be written.
+        path: PathBuf,
+        /// The cause in plain words.
+        reason: String,
+        /// The cause as the operating system gave it.
+        source: io::Error,
+    },
+    /// The drawing library failed.
+    Drawing(String),
+}
+
+impl fmt::Display for PlotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlotError::Extension(path) => {
+                write!(
+                    f,
+                    "cannot draw `{}`: the name must end in .svg or .png",
+                    path.display()
+                )
+            }
+            PlotError::Options(what) => write!(f, "cannot draw this figure: {what}"),
+            PlotError::Nothing(why) => write!(f, "there is nothing to draw: {why}"),
+            PlotError::Results(e) => e.fmt(f),
+            PlotError::Write { path, reason, .. } => {
+                write!(f, "cannot write `{}`: {reason}", path.display())
+            }
+            PlotError::Drawing(what) => write!(f, "drawing failed: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for PlotError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            PlotError::Results(e) => Some(e),
+            PlotError::Write { source, .. } => Some(source),
+            PlotError::Extension(_)
+            | PlotError::Options(_)
+            | PlotError::Nothing(_)
+            | PlotError::Drawing(_) => None,
+        }
+    }
+}
+
+/// Draws a figure of `result` into the file `path`, replacing what was there in one step.
+///
+/// # Errors
+/// See [`PlotError`]; nothing new is left on disk.
+pub fn draw(result: &RunResult, path: &Path, options: &PlotOptions) -> Result<(), PlotError> {
+    let image = render(result, ImageFormat::of(path)?, options)?;
+    Pending::new(path, |file| io::Write::write_all(file, &image))
+        .and_then(Pending::commit)
+        .map_err(|e| PlotError::Write {
+            path: e.path,
+            reason: e.reason,
+            source: e.source,
+        })
+}
+
+/// Draws a figure of `result` and returns the bytes of the file.
+///
+/// # Errors
+/// As [`draw`], except for those of writing.
+pub fn render(
+    result: &RunResult,
+    format: ImageFormat,
+    options: &PlotOptions,
+) -> Result<Vec<u8>, PlotError> {
+    result.check().map_err(PlotError::Results)?;
+    let figure = figure::Figure::plan(result, options)?;
+    let drawn = match format {
+        ImageFormat::Svg => canvas::svg(figure.size(), |canvas| figure.draw(canvas)),
+        ImageFormat::Png => supersample::png(figure.size(), |canvas| figure.draw(canvas)),
+    };
+    drawn.map_err(PlotError::Drawing)
+}

@@ -1,0 +1,95 @@
+//! Panels with the rate of a population.
+//!
+//! A spike train, a time window and a bin width come in; out go spikes per second and cell for each bin, a vertical axis
+//! and the drawing. A bin is never counted over a time that is not shown: a last one cut short is divided by what is left
+//! of it, or joined with the one before where less than half is left.
+
+use plotters_backend::DrawingBackend;
+
+use crate::results::SpikeTrain;
+
+use super::axis::{Axis, round_up};
+use super::canvas::Canvas;
+use super::figure::Frame;
+use super::style;
+
+/// The most bins a width is chosen for, and the most that one can be asked for.
+const MOST_BINS: f64 = 200.0;
+const MOST_BINS_ASKED_FOR: f64 = 100_000.0;
+
+/// A population rate over time.
+pub struct Rate {
+    /// Bin width in ms.
+    bin: f64,
+    /// Where the bins start and the last one ends, in ms; one more than there are rates.
+    edges: Vec<f64>,
+    /// Spikes per second and cell.
+    rates: Vec<f64>,
+}
+
+impl Rate {
+    /// Counts the spikes within the window; the error says why a bin width cannot be.
+    pub fn new(train: &SpikeTrain, window: (f64, f64), bin: Option<f64>) -> Result<Rate, String> {
+        let span = window.1 - window.0;
+        if let Some(bin) =
+            bin.filter(|bin| !(*bin > 0.0 && *bin <= span && span / *bin <= MOST_BINS_ASKED_FOR))
+        {
+            return Err(format!(
+                "a bin of {bin} ms does not divide the {span} ms shown into 1 to 100000 bins"
+            ));
+        }
+        let bin = bin.unwrap_or_else(|| round_up(span / MOST_BINS).max(1.0));
+        let whole = (span / bin + 1e-9).floor();
+        let rest = span - whole * bin;
+        let count = if rest > 0.5 * bin || whole == 0.0 {
+            whole + 1.0
+        } else {
+            whole
+        } as usize;
+        let mut edges: Vec<f64> = (0..count).map(|k| window.0 + k as f64 * bin).collect();
+        edges.push(window.1);
+        let mut counts = vec![0u64; count];
+        for t in train.t.iter().filter(|t| (window.0..=window.1).contains(t)) {
+            counts[(((t - window.0) / bin) as usize).min(count - 1)] += 1;
+        }
+        let rate = |(k, n): (usize, &u64)| {
+            *n as f64 / train.cells as f64 / (1e-3 * (edges[k + 1] - edges[k]))
+        };
+        let rates = counts.iter().enumerate().map(rate).collect();
+        Ok(Rate { bin, edges, rates })
+    }
+
+    pub fn heading(&self, population: &str) -> String {
+        format!("{population} · rate per cell in bins of {} ms", self.bin)
+    }
+
+    /// Spikes per second and cell, bin by bin.
+    #[cfg(test)]
+    pub fn rates(&self) -> &[f64] {
+        &self.rates
+    }
+
+    pub fn axis(&self, height: f64) -> Axis {
+        let highest = self.rates.iter().copied().fold(0.0, f64::max);
+        let high = if highest > 0.0 { 1.08 * highest } else { 1.0 };
+        Axis::exact(0.0, high, (height / 32.0).clamp(3.0, 6.0) as usize)
+    }
+
+    pub fn draw<DB: DrawingBackend>(
+        &self,
+        canvas: &mut Canvas<DB>,
+        frame: &Frame<'_>,
+    ) -> Result<(), String> {
+        let mut outline = Vec::with_capacity(2 * self.rates.len());
+        for (edges, &rate) in self.edges.windows(2).zip(&self.rates) {
+            let (left, right) = (frame.point(edges[0], rate), frame.point(edges[1], rate));
+            if rate > 0.0 {
+                // Half a pixel wider, or the background shines through between bars; the outline covers it.
+                let over = (right.0 + 0.5).min(frame.right);
+                canvas.fill(left, (over, frame.bottom), style::RATE_FILL)?;
+            }
+            outline.extend([left, right]);
+        }
+        canvas.line(&outline, style::RATE, style::LINE_WIDTH)
+    }
+}

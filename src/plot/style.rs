@@ -1,0 +1,79 @@
+//! How figures look: colours, sizes, and how names and units are spelled.
+//!
+//! Names and units from results come in; colours, sizes in pixels and display text go out. Nothing here knows data.
+
+use plotters::style::RGBColor;
+
+/// The palette of Okabe and Ito (2008), which people with any kind of colour vision can tell apart, in an order that
+/// puts the ones that stand out on white first; grey replaces its yellow, which does not.
+pub const LINES: [RGBColor; MOST_LINES] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(0, 0, 0),
+    RGBColor(140, 140, 140),
+];
+/// How many lines a panel shows at most.
+pub const MOST_LINES: usize = 8;
+/// Of an SVG; the pixels of a PNG start as white.
+pub const BACKGROUND: RGBColor = RGBColor(255, 255, 255);
+pub const TEXT: RGBColor = RGBColor(34, 34, 34);
+pub const FAINT_TEXT: RGBColor = RGBColor(85, 85, 85);
+pub const FRAME: RGBColor = RGBColor(85, 85, 85);
+pub const GRID: RGBColor = RGBColor(232, 232, 232);
+pub const SPIKES: RGBColor = RGBColor(34, 34, 34);
+pub const RATE: RGBColor = RGBColor(0, 114, 178);
+pub const RATE_FILL: RGBColor = RGBColor(198, 222, 238);
+
+pub const TITLE_SIZE: f64 = 24.0;
+pub const HEADING_SIZE: f64 = 17.0;
+pub const LABEL_SIZE: f64 = 18.0;
+pub const TICK_SIZE: f64 = 16.0;
+pub const LEGEND_SIZE: f64 = 16.0;
+
+pub const LINE_WIDTH: f64 = 1.75;
+pub const FRAME_WIDTH: f64 = 1.0;
+pub const TICK_LENGTH: f64 = 5.0;
+
+/// The letters of a unit as people write them: `cm2` and `cm^2` as cm², `*` as a dot. Negative powers stay as they are.
+pub fn unit(unit: &str) -> String {
+    let mut out = String::new();
+    let mut rest = unit.chars().peekable();
+    let mut after_letter = false;
+    while let Some(c) = rest.next() {
+        let power = match c {
+            '^' => rest.next_if(char::is_ascii_digit),
+            _ if after_letter && c.is_ascii_digit() => Some(c),
+            _ => None,
+        };
+        match (power, c) {
+            (Some(digit), _) => out.push(superscript(digit)),
+            (None, '*') => out.push('·'),
+            (None, c) => out.push(c),
+        }
+        after_letter = c.is_alphabetic();
+    }
+    out
+}
+
+fn superscript(digit: char) -> char {
+    match digit {
+        '1' => '¹',
+        '2' => '²',
+        '3' => '³',
+        other => char::from_u32(0x2070 + other as u32 - '0' as u32).unwrap_or(other),
+    }
+}
+
+/// An axis label: the quantity and, unless it is dimensionless, its unit.
+pub fn quantity(name: &str, unit_text: &str) -> String {
+    let name = if name == "v" { "V" } else { name };
+    if unit_text == "1" {
+        name.to_owned()
+    } else {
+        format!("{name} ({})", unit(unit_text))
+    }
+}
