@@ -5,8 +5,10 @@
 
 pub mod ast;
 mod build;
+mod complain;
 mod grammar;
 mod parse;
+mod recover;
 mod words;
 
 pub use parse::{parse, read_text};

@@ -1,11 +1,16 @@
-//! A text to the syntax tree, with as many separate mistakes as there are.
+//! A text to the syntax tree.
+//!
+//! In come bytes or text; out go the tree and the mistakes.
+//! Never true here: an item without a mistake is missing from the tree because another item has one.
 
 use super::ast;
 use super::build::Builder;
 use super::grammar::{Grammar, Rule, Token, TokenKind, tokens};
+use super::recover::recover;
 use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::source::{FileId, Span};
+use crate::source::FileId;
 use pest::Parser;
+use pest::iterators::Pair;
 use std::collections::HashMap;
 
 /// The deepest nesting of brackets and conditionals.
@@ -27,25 +32,39 @@ pub fn read_text(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostic> {
 pub fn parse(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> ast::File {
     let tokens = tokens(text);
     let docs = item_docs(&tokens);
+    let mut builder = Builder { file, base: 0, docs: &docs, mistakes: Vec::new() };
     let mut tree = ast::File { docs: file_docs(&tokens), ..ast::File::default() };
-    match Grammar::parse(Rule::file, text) {
-        Ok(mut pairs) => {
-            let mut builder = Builder { file, base: 0, docs: &docs, mistakes: Vec::new() };
-            let root = pairs.next().expect("the rule `file` gives a pair");
-            tree.items = root.into_inner().filter(|p| p.as_rule() == Rule::item).map(|p| builder.item(p)).collect();
-            builder.mistakes.into_iter().for_each(|m| diagnostics.push(m));
+    let whole = if too_deep(&tokens).is_none() { Grammar::parse(Rule::file, text).ok() } else { None };
+    match whole {
+        Some(pairs) => {
+            let items = pairs.flat_map(Pair::into_inner).filter(|p| p.as_rule() == Rule::item);
+            tree.items = items.map(|p| builder.item(p)).collect();
         }
-        Err(error) => {
-            let at = match error.location {
-                pest::error::InputLocation::Pos(at) => at,
-                pest::error::InputLocation::Span((at, _)) => at,
-            };
-            let end = text[at..].chars().next().map_or(at, |c| at + c.len_utf8());
-            let message = error.variant.message().into_owned();
-            diagnostics.push(Diagnostic::new(Code::Syntax, Span::new(file, at, end), message, ""));
+        None => recover(text, &tokens, &mut builder, &mut tree),
+    }
+    builder.mistakes.into_iter().for_each(|m| diagnostics.push(m));
+    tree
+}
+
+/// The first token that nests deeper than the grammar, which recurses, may follow.
+///
+/// Conditionals count until a token that no conditional contains at its own level of brackets.
+pub fn too_deep<'t>(tokens: &[Token<'t>]) -> Option<Token<'t>> {
+    let mut open_brackets = Vec::new();
+    let mut conditionals = 0;
+    for token in tokens {
+        match (token.kind, token.text) {
+            (TokenKind::Symbol, "(" | "[" | "{") => open_brackets.push(std::mem::take(&mut conditionals)),
+            (TokenKind::Symbol, ")" | "]" | "}") => conditionals = open_brackets.pop().unwrap_or(0),
+            (TokenKind::Symbol, "," | ";" | "=" | ":") => conditionals = 0,
+            (TokenKind::Word, "if") => conditionals += 1,
+            _ => continue,
+        }
+        if open_brackets.len() + open_brackets.iter().sum::<usize>() + conditionals > MAX_DEPTH {
+            return Some(*token);
         }
     }
-    tree
+    None
 }
 
 fn doc_line<'t>(token: &Token<'t>, marker: &str) -> Option<&'t str> {
