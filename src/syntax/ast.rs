@@ -22,6 +22,9 @@ pub struct File {
     pub docs: Vec<String>,
     /// The items in file order.
     pub items: Vec<Item>,
+    /// The names of items that are in the file but could not be parsed (which has been reported), so that later
+    /// phases do not call them unknown.
+    pub broken: Vec<Name>,
 }
 
 /// A top-level item.

@@ -1,2 +1,16 @@
 //! Text to tree and back.
+//!
+//! In comes the text of a `.neuro` file; out go its [`ast::File`], or the same text laid out canonically.
+//! Never true here: a name is resolved, a unit is known to exist, or two mistakes are reported where one was made.
+
 pub mod ast;
+mod build;
+mod complain;
+mod grammar;
+mod parse;
+mod recover;
+mod words;
+
+pub use parse::{parse, read_text};
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,415 @@
+//! The grammar's objection to a piece of text, in plain words.
+//!
+//! In come a piece of text and where the grammar stopped in it; out goes one diagnostic.
+//! Never true here: a name of a rule appears in a message.
+
+use super::grammar::{Grammar, Rule, Token, TokenKind};
+use super::recover::{Block, Scene};
+use super::words::{Words, of};
+use crate::diag::{Code, Diagnostic, nearest};
+use crate::source::Span;
+use pest::Parser;
+use pest::error::{Error, ErrorVariant, InputLocation};
+use std::ops::Range;
+
+/// What is complained about: tokens that should be a member of a block.
+pub struct Complaint<'s, 't> {
+    pub scene: &'s Scene<'t>,
+    pub block: Block,
+    pub pieces: Range<usize>,
+}
+
+/// What the grammar would have taken.
+struct Expected {
+    rules: Vec<Rule>,
+}
+
+impl Expected {
+    fn has(&self, rule: Rule) -> bool {
+        self.rules.contains(&rule)
+    }
+
+    /// Could the member have ended?
+    fn end(&self) -> bool {
+        self.rules.iter().any(|&rule| ends_member(rule))
+    }
+
+    /// In words, without what could merely continue an expression.
+    fn words(&self) -> Vec<String> {
+        let mut list: Vec<String> = Vec::new();
+        let mut add = |text: String| {
+            if !list.contains(&text) {
+                list.push(text);
+            }
+        };
+        for &rule in self.rules.iter().filter(|&&rule| !continues(rule) && !ends_member(rule)) {
+            match of(rule) {
+                Words::Token(text) => add(format!("`{text}`")),
+                Words::Form(text) => add(text.to_owned()),
+                Words::Unmentioned => {}
+            }
+        }
+        list
+    }
+}
+
+/// Rules that may follow any complete expression, path or number.
+fn continues(rule: Rule) -> bool {
+    use Rule::*;
+    matches!(
+        rule,
+        infix
+            | dot
+            | dots
+            | caret
+            | arguments
+            | overrides
+            | selection
+            | sizes
+            | semi
+            | prime
+            | unit_after
+            | unit_after_slash
+            | unit_first
+            | unit_times
+            | unit_per
+            | unit_declared
+            | known_unit
+    )
+}
+
+/// Rules that begin the next member or end the block.
+fn ends_member(rule: Rule) -> bool {
+    use Rule::*;
+    matches!(
+        rule,
+        EOI | close
+            | item
+            | channel_member
+            | gate_member
+            | cell_member
+            | compartment_member
+            | pool_member
+            | spike_action
+            | junction_member
+            | network_member
+            | connect_key
+            | run_member
+    )
+}
+
+fn one_of(words: &[String]) -> String {
+    match words {
+        [] => "something else".to_owned(),
+        [only] => only.clone(),
+        [rest @ .., last] => format!("{} or {last}", rest.join(", ")),
+    }
+}
+
+fn list_of(keywords: &[&str]) -> String {
+    one_of(&keywords.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>())
+}
+
+/// Is it a reserved word?
+fn is_reserved(word: &str) -> bool {
+    Grammar::parse(Rule::name, word).is_err()
+}
+
+/// Words for the grammar's objection `error` to the text that begins at byte `base`.
+pub fn complain(complaint: &Complaint<'_, '_>, error: &Error<Rule>, base: usize) -> Diagnostic {
+    let scene = complaint.scene;
+    let (InputLocation::Pos(at) | InputLocation::Span((at, _))) = error.location;
+    let rules = match &error.variant {
+        ErrorVariant::ParsingError { positives, .. } => positives.clone(),
+        ErrorVariant::CustomError { .. } => Vec::new(),
+    };
+    let expected = Expected { rules };
+    let index = scene.code.partition_point(|t| t.end() <= base + at);
+    complaint.slip(index, &expected).unwrap_or_else(|| complaint.plain(index, &expected))
+}
+
+impl<'t> Complaint<'_, 't> {
+    fn token(&self, index: usize) -> Option<&Token<'t>> {
+        self.scene.code.get(index)
+    }
+
+    fn text(&self, index: usize) -> &'t str {
+        self.token(index).map_or("", |t| t.text)
+    }
+
+    fn before(&self, index: usize) -> Option<&Token<'t>> {
+        index.checked_sub(1).filter(|&i| i >= self.pieces.start).and_then(|i| self.token(i))
+    }
+
+    fn span(&self, index: usize) -> Span {
+        match (self.token(index), self.scene.code.last()) {
+            (Some(token), _) => self.scene.span(token),
+            (None, Some(last)) => self.scene.span(last),
+            (None, None) => Span::new(self.scene.file, 0, 0),
+        }
+    }
+
+    fn at(&self, index: usize, message: impl Into<String>, label: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(Code::Syntax, self.span(index), message, label)
+    }
+
+    /// "expected this, found that".
+    fn plain(&self, index: usize, expected: &Expected) -> Diagnostic {
+        let words = expected.words();
+        let end = expected.end() && index > self.pieces.start;
+        if expected.end() && index == self.pieces.start {
+            return self.no_member(index);
+        }
+        let next_line = index >= self.pieces.end && self.token(index).is_none_or(|t| t.first_on_line);
+        let diagnostic = match self.before(index) {
+            Some(before) if next_line => {
+                let message = format!("expected {} after `{}`", one_of(&words), before.text);
+                self.at(index - 1, message, "the line ends too early")
+            }
+            _ => {
+                let found = self.token(index).map_or("the end of the file".to_owned(), |t| format!("`{}`", t.text));
+                if !end && words.len() <= 6 {
+                    let label = if words.len() == 1 { format!("expected {}", words[0]) } else { String::new() };
+                    self.at(index, format!("expected {}, found {found}", one_of(&words)), label)
+                } else {
+                    let mut diagnostic =
+                        self.at(index, format!("unexpected {found}"), "the statement is complete before this");
+                    if !words.is_empty() && words.len() <= 6 {
+                        diagnostic = diagnostic.note(format!("it could go on with {}", one_of(&words)));
+                    }
+                    diagnostic
+                }
+            }
+        };
+        if expected.has(Rule::rparen)
+            && let Some(open) = self.open_bracket(index)
+        {
+            return diagnostic.see(self.span(open), "opened here");
+        }
+        diagnostic
+    }
+
+    /// The innermost bracket that is open at `index`.
+    fn open_bracket(&self, index: usize) -> Option<usize> {
+        let mut open = Vec::new();
+        for i in self.pieces.start..index.min(self.pieces.end) {
+            match self.text(i) {
+                "(" | "[" => open.push(i),
+                ")" | "]" => {
+                    open.pop();
+                }
+                _ => {}
+            }
+        }
+        open.pop()
+    }
+
+    /// The first token does not begin a member of the block.
+    fn no_member(&self, index: usize) -> Diagnostic {
+        let block = self.block;
+        let text = self.text(index);
+        let what = if block == Block::File { "an item".to_owned() } else { format!("a member of a {}", block.noun()) };
+        if text == "}" {
+            return self
+                .at(index, "this `}` closes nothing", "no block is open here")
+                .help("delete it, or look for a block that was closed too early");
+        }
+        let message = match block {
+            Block::Run => format!("`{text}` does not begin a member of a `run` block"),
+            _ => format!("`{text}` does not begin {what}"),
+        };
+        let mut keywords = list_of(block.keywords());
+        if block.has_keys() {
+            keywords = if block.keywords().is_empty() {
+                "`name = value`".into()
+            } else {
+                format!("`name = value`, {keywords}")
+            };
+        }
+        let diagnostic = self.at(index, message, "").note(format!("expected {keywords}"));
+        let old = match text {
+            "NEURON" | "PARAMETER" | "STATE" | "ASSIGNED" | "BREAKPOINT" | "INITIAL" | "DERIVATIVE" | "UNITS"
+            | "PROCEDURE" => Some(
+                "NMODL's blocks do not exist here: a mechanism is `channel Name { param ...; gate m { ... }; current i = ... }`",
+            ),
+            "def" | "fn" | "func" | "FUNCTION" => Some("a function is written `function f(x: mV): 1/ms = ...`"),
+            "import" | "include" | "from" => Some("items of another file are brought in by `use file.{Name}`"),
+            "class" | "model" | "neuron" => Some("a cell model is written `cell Name { ... }`"),
+            "parameter" | "parameters" | "params" => Some("parameters are written `param name = value`, one by one"),
+            "var" | "double" | "float" => {
+                Some("a named value is written `let name = value`, a state `state name: unit = value`")
+            }
+            _ => None,
+        };
+        if let Some(help) = old {
+            return diagnostic.help(help);
+        }
+        if let Some(word) = nearest(text, block.keywords().iter().copied()) {
+            return diagnostic.help(format!("did you mean `{word}`?"));
+        }
+        if block == Block::File && ["=", ":="].contains(&self.text(index + 1)) {
+            return diagnostic.help("put it in a block such as `run { ... }`, or write `const` before it");
+        }
+        let home = [
+            Block::File,
+            Block::Channel,
+            Block::Cell,
+            Block::Compartment,
+            Block::Network,
+            Block::Run,
+            Block::Gate,
+            Block::Spike,
+        ];
+        match home.iter().find(|b| b.keywords().contains(&text)) {
+            Some(Block::File) => {
+                diagnostic.help(format!("items do not nest: move the `{text}` out of the {}", block.noun()))
+            }
+            Some(home) => diagnostic.help(format!("`{text}` belongs to a {}", home.noun())),
+            None => diagnostic,
+        }
+    }
+
+    /// The commonest slips, each with the edit that mends it.
+    fn slip(&self, index: usize, expected: &Expected) -> Option<Diagnostic> {
+        let text = self.text(index);
+        let before = self.before(index).map_or("", |t| t.text);
+        let after_number = self.before(index).is_some_and(|t| t.kind == TokenKind::Number);
+        let touches = self.before(index).zip(self.token(index)).is_some_and(|(a, b)| a.end() == b.start);
+        let wants_value = expected.has(Rule::expr) || expected.has(Rule::operand);
+        let wants_eq = expected.has(Rule::eq) || expected.has(Rule::assign_op);
+
+        if let Some(help) = odd_character(text) {
+            return Some(self.at(index, format!("the character `{text}` has no meaning here"), "").help(help));
+        }
+        let first = self.token(self.pieces.start).filter(|t| t.kind == TokenKind::Word);
+        if let Some(first) = first
+            && index == self.pieces.start + 1
+            && text == "/"
+            && self.text(index + 1) == "dt"
+            && let Some(state) = first.text.strip_prefix('d')
+        {
+            let help = format!("write `{state}' = ...`");
+            return Some(self.at(self.pieces.start, "an equation is written with a prime", "").help(help));
+        }
+        let is_definition = matches!(text, "=" | ":=" | "==" | "'" | "+=" | "-=" | "(" | "[");
+        if let Some(first) = first
+            && index == self.pieces.start + 1
+            && index < self.pieces.end
+            && !is_reserved(first.text)
+            && !is_definition
+        {
+            let known = nearest(first.text, self.block.keywords().iter().copied());
+            if known.is_some() || !self.block.has_keys() {
+                return Some(self.no_member(self.pieces.start));
+            }
+        }
+        if text == "=" && expected.has(Rule::prime) && !wants_eq {
+            let message = format!("`{before} = ...` is not a member of a {}", self.block.noun());
+            let help = format!(
+                "write `let {before} = ...` to name a value, `param {before} = ...` for a parameter, `{before}' = ...` for the equation of a state"
+            );
+            return Some(self.at(index, message, "").help(help));
+        }
+        let found = |message: &str, help: &str| Some(self.at(index, message, "").help(help));
+        match text {
+            ":=" => return found("expected `=`, found `:=`", "a definition is written with `=`"),
+            "==" if wants_eq => {
+                return found("expected `=`, found `==`", "`==` compares; a definition is written with one `=`");
+            }
+            "=" if expected.has(Rule::infix) && !wants_eq => {
+                return found(
+                    "a `=` cannot stand in an expression",
+                    "comparisons are written `==`; separate statements on one line with `;`",
+                );
+            }
+            "**" => return found("there is no operator `**`", "a power is written `x^2`"),
+            "&&" | "&" => return found("there is no operator `&&`", "write `and`"),
+            "||" | "|" => return found("there is no operator `||`", "write `or`"),
+            "!" => return found("there is no operator `!`", "write `not`"),
+            "%" => return found("there is no operator `%`", "percentages are written as numbers: `0.5`"),
+            "#" => return found("there is no `#` in the language", "comments begin with `//`"),
+            "\"" => return found("this string is not closed", "a string ends with `\"` on the line where it began"),
+            "'" if wants_value => return found("a string has double quotes", "write `\"...\"`"),
+            "+" if wants_value => return found("there is no sign `+`", "leave it out"),
+            "if" if wants_value => {
+                return found("an `if` inside an expression needs parentheses", "write `x + (if c then a else b)`");
+            }
+            "elif" | "elseif" => return found("there is no `elif`", "write `else if`"),
+            "->" if expected.has(Rule::from_arrow) => {
+                return found(
+                    "expected `<-`, found `->`",
+                    "`couple a <- b: g` gives `a` a current from `b`; write the other direction as a line of its own",
+                );
+            }
+            "->" if expected.has(Rule::dashes) => {
+                return found("expected `--`, found `->`", "a gap junction joins two sides: `connect a -- b via J`");
+            }
+            "/" | "*" if expected.has(Rule::eq) || expected.has(Rule::colon) => {
+                return found("a unit is written without spaces", "for example `mS/cm2`, `ohm*cm`");
+            }
+            "." if after_number && touches => {
+                return found("a decimal point needs digits behind it", "write `1.0` or `1`");
+            }
+            "," if expected.end() && self.open_bracket(index).is_none() => {
+                return found("unexpected `,`", "statements are separated by a new line or `;`");
+            }
+            _ => {}
+        }
+        if after_number && touches && text.starts_with('_') {
+            return found("digits are not grouped", "write the number without `_`");
+        }
+        if after_number && (text == "(" || text == "[") {
+            let close = (index..self.pieces.end).find(|&i| [")", "]"].contains(&self.text(i)))?;
+            let unit: String = (index + 1..close).map(|i| self.text(i)).collect();
+            if !unit.is_empty() {
+                let help = format!("write `{before} {unit}`");
+                return Some(self.at(index, "a unit is written without brackets", "").help(help));
+            }
+        }
+        if expected.has(Rule::name)
+            && self.token(index).is_some_and(|t| t.kind == TokenKind::Word)
+            && index < self.pieces.end
+            && is_reserved(text)
+        {
+            let message = format!("`{text}` is a reserved word and cannot be a name");
+            return Some(
+                self.at(index, message, "expected a name").help(format!("choose another name, such as `{text}_1`")),
+            );
+        }
+        if expected.has(Rule::kw_else) && index >= self.pieces.end {
+            let diagnostic = self.plain(index, expected);
+            return Some(diagnostic.help("an `if` always has an `else`: there is no value without it"));
+        }
+        if expected.has(Rule::eq)
+            && index < self.pieces.end
+            && self.token(index).is_some_and(|t| t.kind == TokenKind::Number || t.text == "-")
+        {
+            let diagnostic = self.plain(index, expected);
+            return Some(diagnostic.help(format!("write `{before} = {text}...`")));
+        }
+        None
+    }
+}
+
+/// Characters that look like one that is meant.
+fn odd_character(text: &str) -> Option<String> {
+    let meant = match text {
+        "−" | "–" | "—" => "-",
+        "×" | "·" | "⋅" => "*",
+        "÷" => "/",
+        "’" | "‘" | "′" => "'",
+        "“" | "”" => "\"",
+        "≤" => "<=",
+        "≥" => ">=",
+        "≠" => "!=",
+        "²" => "^2",
+        "³" => "^3",
+        "°" => return Some("temperatures are written `6.3 degC`".to_owned()),
+        "\u{a0}" | "\u{202f}" | "\u{2009}" => return Some("it is a special space: type an ordinary one".to_owned()),
+        _ => {
+            let letter = text.chars().find(|c| !c.is_ascii() && c.is_alphabetic())?;
+            return Some(format!("names are made of the letters a-z and A-Z, digits and `_`; spell `{letter}` out"));
+        }
+    };
+    Some(format!("write `{meant}`"))
+}

@@ -1,0 +1,465 @@
+//! A text with mistakes to the items that have none, and one message for each mistake.
+//!
+//! In come the tokens of a text that the grammar does not match as a whole; out go the sound items and the messages.
+//! Every piece of text is judged by the grammar alone: what is guessed here is only where the next piece begins.
+//! Never true here: a message about a piece that follows from a mistake in another piece.
+
+use super::ast::{File, Name};
+use super::build::Builder;
+use super::complain::{Complaint, complain};
+use super::grammar::{Grammar, Rule, Token, TokenKind};
+use super::parse::too_deep;
+use crate::diag::{Code, Diagnostic};
+use crate::source::Span;
+use pest::Parser;
+use std::ops::Range;
+
+/// A kind of block, by what its members are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Block {
+    File,
+    Channel,
+    Gate,
+    Fraction,
+    Cell,
+    Compartment,
+    Pool,
+    Spike,
+    Junction,
+    Network,
+    Connect,
+    Run,
+}
+
+impl Block {
+    /// The block that a member of this block opens, if its first word is `word`.
+    fn opened_by(self, word: &str) -> Option<Block> {
+        Some(match (self, word) {
+            (Block::File, "channel") => Block::Channel,
+            (Block::File, "cell") => Block::Cell,
+            (Block::File, "junction") => Block::Junction,
+            (Block::File, "network") => Block::Network,
+            (Block::File, "run") => Block::Run,
+            (Block::Channel, "gate") => Block::Gate,
+            (Block::Gate | Block::Fraction, "fraction") => Block::Fraction,
+            (Block::Cell, "compartment") => Block::Compartment,
+            (Block::Cell, "spike") => Block::Spike,
+            (Block::Compartment, "pool") => Block::Pool,
+            (Block::Network, "connect") => Block::Connect,
+            _ => return None,
+        })
+    }
+
+    /// The rule of its members.
+    fn members(self) -> Rule {
+        match self {
+            Block::File => Rule::lone_item,
+            Block::Channel => Rule::lone_channel,
+            Block::Gate | Block::Fraction => Rule::lone_gate,
+            Block::Cell => Rule::lone_cell,
+            Block::Compartment => Rule::lone_compartment,
+            Block::Pool => Rule::lone_pool,
+            Block::Spike => Rule::lone_spike,
+            Block::Junction => Rule::lone_junction,
+            Block::Network => Rule::lone_network,
+            Block::Connect => Rule::lone_connect,
+            Block::Run => Rule::lone_run,
+        }
+    }
+
+    /// The rule of its first words up to the `{`.
+    fn head(self) -> Rule {
+        match self {
+            Block::File => Rule::file,
+            Block::Channel => Rule::channel_head,
+            Block::Gate => Rule::gate_head,
+            Block::Fraction => Rule::fraction_head,
+            Block::Cell => Rule::cell_head,
+            Block::Compartment => Rule::compartment_head,
+            Block::Pool => Rule::pool_head,
+            Block::Spike => Rule::spike_head,
+            Block::Junction => Rule::junction_head,
+            Block::Network => Rule::network_head,
+            Block::Connect => Rule::connect_head,
+            Block::Run => Rule::run_head,
+        }
+    }
+
+    /// What it is called.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Block::File => "file",
+            Block::Channel => "channel",
+            Block::Gate => "gate",
+            Block::Fraction => "fraction of a gate",
+            Block::Cell => "cell",
+            Block::Compartment => "compartment",
+            Block::Pool => "pool",
+            Block::Spike => "spike rule",
+            Block::Junction => "junction",
+            Block::Network => "network",
+            Block::Connect => "connection",
+            Block::Run => "`run` block",
+        }
+    }
+
+    /// The keywords that its members begin with.
+    pub fn keywords(self) -> &'static [&'static str] {
+        match self {
+            Block::File => &["use", "const", "function", "channel", "cell", "junction", "network", "run"],
+            Block::Channel => &["param", "let", "reads", "gate", "state", "current"],
+            Block::Gate | Block::Fraction => &["q10", "fraction"],
+            Block::Cell => &["param", "let", "state", "input", "compartment", "couple", "spike"],
+            Block::Compartment => &["param", "let", "insert", "pool"],
+            Block::Pool => &["let"],
+            Block::Spike => &["refractory"],
+            Block::Junction => &["param", "let", "current"],
+            Block::Network => &["param", "init", "population", "input", "connect"],
+            Block::Connect => &[],
+            Block::Run => &["record"],
+        }
+    }
+
+    /// Can a member be `name = value`?
+    pub fn has_keys(self) -> bool {
+        match self {
+            Block::Gate | Block::Fraction | Block::Compartment | Block::Pool | Block::Connect | Block::Run => true,
+            Block::Spike => true,
+            Block::File | Block::Channel | Block::Cell | Block::Junction | Block::Network => false,
+        }
+    }
+}
+
+/// Reserved words that begin a member or an item.
+fn begins_member(word: &str) -> bool {
+    begins_item(word)
+        || [Block::Channel, Block::Cell, Block::Compartment, Block::Run].iter().any(|b| b.keywords().contains(&word))
+            && word != "pool"
+        || matches!(word, "population" | "connect")
+}
+
+fn begins_item(word: &str) -> bool {
+    Block::File.keywords().contains(&word)
+}
+
+/// Words that stand inside a member.
+fn is_operator_word(word: &str) -> bool {
+    matches!(
+        word,
+        "and"
+            | "or"
+            | "not"
+            | "if"
+            | "then"
+            | "else"
+            | "at"
+            | "every"
+            | "of"
+            | "via"
+            | "from"
+            | "to"
+            | "crosses"
+            | "when"
+            | "as"
+    )
+}
+
+/// Where the messages look things up.
+pub struct Scene<'t> {
+    pub text: &'t str,
+    /// The tokens without comments.
+    pub code: Vec<Token<'t>>,
+    pub file: crate::source::FileId,
+}
+
+impl Scene<'_> {
+    pub fn span(&self, token: &Token<'_>) -> Span {
+        Span::new(self.file, token.start, token.end())
+    }
+
+    /// Column of a token, in bytes from 0.
+    fn column(&self, token: &Token<'_>) -> usize {
+        token.start - self.text[..token.start].rfind('\n').map_or(0, |i| i + 1)
+    }
+
+    /// Column of the first token on the line of `token`.
+    fn indentation(&self, token: &Token<'_>) -> usize {
+        let line = self.text[..token.start].rfind('\n').map_or(0, |i| i + 1);
+        self.text[line..].bytes().take_while(|b| b" \t".contains(b)).count()
+    }
+
+    fn slice(&self, pieces: &Range<usize>) -> &str {
+        &self.text[self.code[pieces.start].start..self.code[pieces.end - 1].end()]
+    }
+
+    fn is_symbol(&self, index: usize, symbol: &str) -> bool {
+        self.code.get(index).is_some_and(|t| t.kind == TokenKind::Symbol && t.text == symbol)
+    }
+
+    /// The `}` of the `{` at `open`, if it is before `end`.
+    fn matching_brace(&self, open: usize, end: usize) -> Option<usize> {
+        let mut depth = 0;
+        for index in open..end {
+            if self.is_symbol(index, "{") {
+                depth += 1;
+            } else if self.is_symbol(index, "}") {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(index);
+                }
+            }
+        }
+        None
+    }
+
+    /// Could a statement end with this token?
+    fn completes(&self, index: usize) -> bool {
+        let token = &self.code[index];
+        match token.kind {
+            TokenKind::Word => !is_operator_word(token.text) && !begins_member(token.text),
+            TokenKind::Number | TokenKind::String => true,
+            TokenKind::Symbol => matches!(token.text, ")" | "]" | "}"),
+            TokenKind::Comment => false,
+        }
+    }
+
+    /// Does a member or an item begin at `index`, given the one before began at `start`?
+    fn begins(&self, index: usize, start: usize, parentheses: usize) -> bool {
+        let token = &self.code[index];
+        if index == start || token.kind != TokenKind::Word || is_operator_word(token.text) {
+            return false;
+        }
+        if self.is_symbol(index - 1, ";") {
+            return true;
+        }
+        let keyword = begins_member(token.text);
+        let key = ["=", "'", ":=", "+=", "-="].iter().any(|s| self.is_symbol(index + 1, s)) && parentheses == 0;
+        let complete = self.completes(index - 1);
+        if token.first_on_line { complete || keyword || key } else { complete && (keyword || key) }
+    }
+
+    /// Cuts the tokens of a block's body into members.
+    fn members(&self, body: Range<usize>) -> Vec<Range<usize>> {
+        let mut list = Vec::new();
+        let mut start = body.start;
+        let (mut braces, mut parentheses) = (0usize, 0usize);
+        for index in body.clone() {
+            let token = &self.code[index];
+            if braces == 0 && self.begins(index, start, parentheses) {
+                list.push(start..index);
+                start = index;
+                parentheses = 0;
+            }
+            if token.kind == TokenKind::Symbol {
+                match token.text {
+                    "{" => braces += 1,
+                    "}" => braces = braces.saturating_sub(1),
+                    "(" | "[" => parentheses += 1,
+                    ")" | "]" => parentheses = parentheses.saturating_sub(1),
+                    _ => {}
+                }
+            }
+        }
+        if start < body.end {
+            list.push(start..body.end);
+        }
+        list
+    }
+
+    /// Does the token look like the head of an item, in a place where a `}` may be missing before it?
+    fn is_item_head(&self, index: usize, column: usize) -> bool {
+        let token = &self.code[index];
+        let named = self.code.get(index + 1).is_some_and(|t| t.kind == TokenKind::Word);
+        token.first_on_line
+            && self.column(token) <= column
+            && match token.text {
+                "channel" | "cell" | "junction" | "network" => named && self.is_symbol(index + 2, "{"),
+                "function" => named && self.is_symbol(index + 2, "("),
+                "use" => named && self.is_symbol(index + 2, "."),
+                "run" => self.is_symbol(index + 1, "{"),
+                _ => false,
+            }
+    }
+
+    /// Cuts a file into items and what stands between them.
+    fn items(&self) -> Vec<Range<usize>> {
+        let mut list = Vec::new();
+        let (mut start, mut braces, mut parentheses) = (0, 0usize, 0usize);
+        for index in 0..self.code.len() {
+            let token = &self.code[index];
+            let closed = index > start && self.is_symbol(index - 1, "}");
+            let here = match braces {
+                0 => {
+                    begins_item(token.text)
+                        || closed
+                        || self.begins(index, start, parentheses)
+                        || self.is_symbol(index, "}")
+                }
+                _ => self.is_item_head(index, self.column(&self.code[start])),
+            };
+            if here && index > start {
+                list.push(start..index);
+                (start, braces, parentheses) = (index, 0, 0);
+            }
+            if token.kind == TokenKind::Symbol {
+                match token.text {
+                    "{" => braces += 1,
+                    "}" => braces = braces.saturating_sub(1),
+                    "(" | "[" => parentheses += 1,
+                    ")" | "]" => parentheses = parentheses.saturating_sub(1),
+                    _ => {}
+                }
+            }
+        }
+        if start < self.code.len() {
+            list.push(start..self.code.len());
+        }
+        list
+    }
+
+    /// The place of the mistake if a block in `pieces` lacks its `}`: the index of its `{`, and of the first token
+    /// that stands outside judging by the indentation.
+    fn unclosed(&self, pieces: &Range<usize>) -> Option<(usize, usize)> {
+        let mut open: Vec<usize> = Vec::new();
+        let mut suspect = None;
+        for index in pieces.clone() {
+            let token = &self.code[index];
+            if token.first_on_line
+                && suspect.is_none()
+                && let Some(&block) = open.last()
+            {
+                let (inside, outside) = (self.indentation(&self.code[block]), self.column(token));
+                let is_close = self.is_symbol(index, "}");
+                let own_line = self.code[block + 1..index].iter().any(|t| t.first_on_line);
+                if (is_close && outside < inside) || (!is_close && outside <= inside && own_line) {
+                    suspect = Some((block, index));
+                }
+            }
+            if self.is_symbol(index, "{") {
+                open.push(index);
+            } else if self.is_symbol(index, "}") {
+                open.pop();
+            }
+        }
+        let &innermost = open.last()?;
+        Some(suspect.unwrap_or((innermost, pieces.end)))
+    }
+}
+
+/// Parses item by item.
+pub fn recover(text: &str, tokens: &[Token<'_>], builder: &mut Builder<'_>, tree: &mut File) {
+    let mut code: Vec<Token<'_>> = Vec::new();
+    let mut endless = None;
+    for token in tokens {
+        if token.kind == TokenKind::Symbol && token.text == "/*" {
+            endless = Some(*token);
+            break;
+        }
+        if token.kind != TokenKind::Comment {
+            let before = code.last().map_or(0, Token::end);
+            let first_on_line = code.is_empty() || text[before..token.start].contains('\n');
+            code.push(Token { first_on_line, ..*token });
+        }
+    }
+    let scene = Scene { text, code, file: builder.file };
+    if let Some(token) = endless {
+        let diagnostic =
+            Diagnostic::new(Code::Syntax, scene.span(&token), "this comment is never closed", "opened here");
+        builder.mistakes.push(diagnostic.help("close it with `*/`"));
+    }
+    let mut lost = false;
+    for pieces in scene.items() {
+        let first = scene.code[pieces.start];
+        if begins_item(first.text) {
+            lost = false;
+        } else if lost {
+            continue;
+        }
+        let deep = too_deep(&scene.code[pieces.clone()]);
+        if let Some(token) = deep {
+            let message =
+                format!("brackets or conditionals are nested more than {} levels deep", super::parse::MAX_DEPTH);
+            let diagnostic = Diagnostic::new(Code::TooDeep, scene.span(&token), message, "this is one too many");
+            builder.mistakes.push(diagnostic.help("name parts of the expression with `let` and use the names"));
+        } else {
+            builder.base = first.start;
+            match Grammar::parse(Rule::lone_item, scene.slice(&pieces)) {
+                Ok(pairs) => {
+                    let items = pairs.flat_map(|p| p.into_inner()).filter(|p| p.as_rule() == Rule::item);
+                    tree.items.extend(items.map(|p| builder.item(p)));
+                    continue;
+                }
+                // What an endless comment swallowed is not the item's fault.
+                Err(_) if endless.is_some() && pieces.end == scene.code.len() => {}
+                Err(error) => explain(&scene, Block::File, &pieces, error, &mut builder.mistakes),
+            }
+        }
+        lost = !begins_item(first.text);
+        if let Some(name) = scene.code[pieces].get(1).filter(|t| begins_item(first.text) && t.kind == TokenKind::Word) {
+            tree.broken.push(Name { text: name.text.to_owned(), span: scene.span(name) });
+        }
+    }
+}
+
+type PestError = pest::error::Error<Rule>;
+
+/// Says what is wrong with one member of `outer` that the grammar rejected with `error`.
+fn explain(scene: &Scene<'_>, outer: Block, pieces: &Range<usize>, error: PestError, mistakes: &mut Vec<Diagnostic>) {
+    let first = scene.code[pieces.start];
+    let complaint = Complaint { scene, block: outer, pieces: pieces.clone() };
+    let opens = outer.opened_by(first.text).filter(|_| pieces.clone().any(|i| scene.is_symbol(i, "{")));
+    let Some(block) = opens else {
+        return mistakes.push(complain(&complaint, &error, first.start));
+    };
+    if outer == Block::File
+        && let Some((open, outside)) = scene.unclosed(pieces)
+    {
+        return mistakes.push(missing_brace(scene, open, outside, pieces));
+    }
+    let before = mistakes.len();
+    let open = match Grammar::parse(block.head(), scene.slice(pieces)) {
+        Ok(pairs) => {
+            let end = first.start + pairs.last().map_or(0, |p| p.as_span().end());
+            pieces.clone().find(|&i| scene.code[i].end() == end)
+        }
+        Err(head_error) => {
+            mistakes.push(complain(&complaint, &head_error, first.start));
+            // The braces of a connection may be those of a path.
+            pieces.clone().find(|&i| scene.is_symbol(i, "{")).filter(|_| block != Block::Connect)
+        }
+    };
+    let body = open.and_then(|open| Some(open + 1..scene.matching_brace(open, pieces.end)?));
+    for member in body.map(|body| scene.members(body)).unwrap_or_default() {
+        if let Err(error) = Grammar::parse(block.members(), scene.slice(&member)) {
+            explain(scene, block, &member, error, mistakes);
+        }
+    }
+    if mistakes.len() == before {
+        mistakes.push(complain(&complaint, &error, first.start));
+    }
+}
+
+/// The head of the block whose `{` is at `open`, as written.
+fn head_of(scene: &Scene<'_>, open: usize, pieces: &Range<usize>) -> Range<usize> {
+    let mut start = open;
+    while start > pieces.start
+        && !scene.code[start].first_on_line
+        && !["{", "}", ";"].iter().any(|s| scene.is_symbol(start - 1, s))
+    {
+        start -= 1;
+    }
+    start..open
+}
+
+fn missing_brace(scene: &Scene<'_>, open: usize, outside: usize, pieces: &Range<usize>) -> Diagnostic {
+    let head = head_of(scene, open, pieces);
+    let name = if head.is_empty() { "the block".to_owned() } else { format!("`{}`", scene.slice(&head)) };
+    let last = &scene.code[outside - 1];
+    let line = scene.text[..scene.code[open].start].matches('\n').count() + 1;
+    let message = format!("a `}}` is missing to close {name}, opened in line {line}");
+    let (span, label) = match scene.code.get(outside).filter(|_| outside < pieces.end) {
+        Some(next) => (scene.span(next), "expected `}` before this"),
+        None => (scene.span(last), "expected `}` after this"),
+    };
+    Diagnostic::new(Code::Syntax, span, message, label).see(scene.span(&scene.code[open]), "opened here")
+}
