@@ -1,5 +1,6 @@
 //! neuroc: a compiler for biophysical neuron models.
 pub mod diag;
+pub mod driver;
 pub mod engine;
 pub mod hir;
 pub mod plot;

@@ -75,12 +75,7 @@ pub struct FunctionInfo {
     pub doc: &'static str,
 }
 
-const fn f(
-    name: &'static str,
-    params: &'static [&'static str],
-    kind: FunctionKind,
-    doc: &'static str,
-) -> FunctionInfo {
+const fn f(name: &'static str, params: &'static [&'static str], kind: FunctionKind, doc: &'static str) -> FunctionInfo {
     FunctionInfo { name, params, kind, doc }
 }
 

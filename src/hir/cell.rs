@@ -58,8 +58,7 @@ impl<'a> Lowerer<'a> {
                     };
                     let Some((dim, unit)) = unit else { continue };
                     let role = Role::Port(PortKind::Declared);
-                    let mut entry =
-                        Entry::ready(name.text.clone(), name.span, role, Some(Ty::Real(dim)), None);
+                    let mut entry = Entry::ready(name.text.clone(), name.span, role, Some(Ty::Real(dim)), None);
                     entry.unit = unit;
                     self.add(&mut scope, name, entry);
                 }
@@ -135,8 +134,15 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         scope.not_values.insert(k.name.text.clone(), "a compartment");
-        let mut draft =
-            Draft { name: k.name.text.clone(), v: None, port: None, area: None, cm: None, currents: vec![], span: k.name.span };
+        let mut draft = Draft {
+            name: k.name.text.clone(),
+            v: None,
+            port: None,
+            area: None,
+            cm: None,
+            currents: vec![],
+            span: k.name.span,
+        };
         let mut fine = true;
         // Keys and pools first: channels refer to them.
         for member in &k.members {
@@ -278,7 +284,10 @@ impl<'a> Lowerer<'a> {
                             Diagnostic::new(
                                 Code::MissingPool,
                                 span,
-                                format!("channel `{}` reads `{}`, which compartment `{}` lacks", name.text, s.name, draft.name),
+                                format!(
+                                    "channel `{}` reads `{}`, which compartment `{}` lacks",
+                                    name.text, s.name, draft.name
+                                ),
                                 format!("needs `pool {}`", s.name),
                             )
                             .see(s.span, "read here")
@@ -291,7 +300,10 @@ impl<'a> Lowerer<'a> {
                     if pool_ty != s.ty {
                         let message = format!(
                             "channel `{}` reads `{}` as {}, but the pool is {}",
-                            name.text, s.name, s.ty.dim().describe(), pool_ty.dim().describe()
+                            name.text,
+                            s.name,
+                            s.ty.dim().describe(),
+                            pool_ty.dim().describe()
                         );
                         let at = scope.entry(pool).span;
                         self.error(
@@ -439,8 +451,13 @@ impl<'a> Lowerer<'a> {
                 let e = self.expr(scope, "", e)?;
                 if e.ty != Ty::Bool {
                     self.error(
-                        Diagnostic::new(Code::WrongType, e.span, "`spike when` needs a condition", e.ty.dim().describe())
-                            .help("for example `spike when v > -50 mV` or `spike when soma.v crosses 0 mV`"),
+                        Diagnostic::new(
+                            Code::WrongType,
+                            e.span,
+                            "`spike when` needs a condition",
+                            e.ty.dim().describe(),
+                        )
+                        .help("for example `spike when v > -50 mV` or `spike when soma.v crosses 0 mV`"),
                     );
                     return None;
                 }

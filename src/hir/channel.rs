@@ -50,8 +50,7 @@ impl<'a> Lowerer<'a> {
                         Some(unit) => self.unit(unit).map(|u| u.dim),
                         None => Some(Dim::ONE),
                     };
-                    let entry =
-                        Entry::ready(r.name.text.clone(), r.name.span, Role::Pool, dim.map(Ty::Real), None);
+                    let entry = Entry::ready(r.name.text.clone(), r.name.span, Role::Pool, dim.map(Ty::Real), None);
                     self.add(&mut scope, &r.name, Entry { written: true, ..entry });
                 }
                 ChannelMember::State(s) => self.add_state(&mut scope, s, ""),
@@ -65,14 +64,12 @@ impl<'a> Lowerer<'a> {
                 },
                 ChannelMember::Current(l) => {
                     if l.name.text != "i" {
-                        self.error(
-                            Diagnostic::new(
-                                Code::UnknownKey,
-                                l.name.span,
-                                format!("a channel's current is called `i`, not `{}`", l.name.text),
-                                "write `current i = ...`",
-                            ),
-                        );
+                        self.error(Diagnostic::new(
+                            Code::UnknownKey,
+                            l.name.span,
+                            format!("a channel's current is called `i`, not `{}`", l.name.text),
+                            "write `current i = ...`",
+                        ));
                         whole = false;
                     } else if current.is_some() {
                         self.error(Diagnostic::new(
@@ -120,7 +117,12 @@ impl<'a> Lowerer<'a> {
     }
 
     /// gbar * product of gates * (v - erev).
-    fn implied_current(&mut self, scope: &mut Scope<'a>, c: &'a ast::Channel, gates: &[(SymbolId, u32)]) -> Option<Expr> {
+    fn implied_current(
+        &mut self,
+        scope: &mut Scope<'a>,
+        c: &'a ast::Channel,
+        gates: &[(SymbolId, u32)],
+    ) -> Option<Expr> {
         let missing: Vec<_> = ["gbar", "erev"].into_iter().filter(|p| scope.get(p).is_none()).collect();
         if !missing.is_empty() {
             let list = missing.iter().map(|m| format!("`{m}`")).collect::<Vec<_>>().join(" and ");
@@ -162,16 +164,28 @@ impl<'a> Lowerer<'a> {
     fn add_gate(&mut self, scope: &mut Scope<'a>, g: &'a ast::Gate) -> Option<PendingGate<'a>> {
         self.check_reserved(&g.name);
         if let Some((0, span)) | Some((17.., span)) = g.power {
-            self.error(Diagnostic::new(Code::BadValue, span, "a gate's power is a whole number from 1 to 16", "out of range"));
+            self.error(Diagnostic::new(
+                Code::BadValue,
+                span,
+                "a gate's power is a whole number from 1 to 16",
+                "out of range",
+            ));
         }
         let kinetics = self.kinetics(&g.members)?;
         let name = g.name.text.as_str();
         if kinetics.fractions.is_empty() {
             let value = self.add_part(scope, &g.name, name, &kinetics, g.instantaneous.is_some())?;
-            return Some(PendingGate { name: &g.name, value, parts: vec![(value, None, kinetics)], instantaneous: g.instantaneous.is_some() });
+            return Some(PendingGate {
+                name: &g.name,
+                value,
+                parts: vec![(value, None, kinetics)],
+                instantaneous: g.instantaneous.is_some(),
+            });
         }
         // Fractions: name = sum of weight * part.
-        for (key, given) in [("alpha", kinetics.alpha), ("beta", kinetics.beta), ("inf", kinetics.inf), ("tau", kinetics.tau)] {
+        for (key, given) in
+            [("alpha", kinetics.alpha), ("beta", kinetics.beta), ("inf", kinetics.inf), ("tau", kinetics.tau)]
+        {
             if let Some(l) = given {
                 let message = format!("a gate with fractions has no `{key}` of its own");
                 self.error(Diagnostic::new(Code::IncompleteGate, l.name.span, message, "belongs inside a fraction"));
@@ -244,7 +258,10 @@ impl<'a> Lowerer<'a> {
                 "a gate needs `alpha` and `beta`, or `inf` and `tau`",
             );
             if k.inf.is_some() && k.tau.is_none() && !instantaneous {
-                d = d.help(format!("for a gate that follows at once, write `gate {} instantaneous {{ ... }}`", gate.text));
+                d = d.help(format!(
+                    "for a gate that follows at once, write `gate {} instantaneous {{ ... }}`",
+                    gate.text
+                ));
             }
             self.error(d);
             return None;
@@ -265,13 +282,8 @@ impl<'a> Lowerer<'a> {
             (k.tau, Dim::TIME, "`tau`"),
         ] {
             if let Some(l) = given {
-                let entry = Entry::pending(
-                    format!("{prefix}{}", l.name.text),
-                    l.name.span,
-                    Role::Let,
-                    &l.value,
-                    &prefix,
-                );
+                let entry =
+                    Entry::pending(format!("{prefix}{}", l.name.text), l.name.span, Role::Let, &l.value, &prefix);
                 scope.add(Entry { used: true, ..entry.want(dim, why) }).ok();
             }
         }
@@ -296,14 +308,8 @@ impl<'a> Lowerer<'a> {
             Entry::ready(name.into(), gate.span, Role::Let, one, Some(inf))
         } else {
             match k.init {
-                Some(init) => Entry::pending(
-                    name.into(),
-                    gate.span,
-                    Role::State { gate: true },
-                    &init.value,
-                    &prefix,
-                )
-                .want(Dim::ONE, "the initial value of a gate"),
+                Some(init) => Entry::pending(name.into(), gate.span, Role::State { gate: true }, &init.value, &prefix)
+                    .want(Dim::ONE, "the initial value of a gate"),
                 None => Entry::ready(name.into(), gate.span, Role::State { gate: true }, one, Some(inf)),
             }
         };
@@ -327,7 +333,9 @@ impl<'a> Lowerer<'a> {
             let x = Expr::symbol(id, Ty::Real(Dim::ONE), span);
             let rate = if k.inf.is_none() && k.tau.is_none() {
                 // alpha (1 - x) - beta x
-                let (Some(alpha), Some(beta)) = (symbol("alpha", Dim::RATE), symbol("beta", Dim::RATE)) else { continue };
+                let (Some(alpha), Some(beta)) = (symbol("alpha", Dim::RATE), symbol("beta", Dim::RATE)) else {
+                    continue;
+                };
                 let one = Expr::number(1.0, Dim::ONE, span);
                 let open = Expr::binary(BinaryOp::Mul, alpha, Expr::binary(BinaryOp::Sub, one, x.clone()));
                 Expr::binary(BinaryOp::Sub, open, Expr::binary(BinaryOp::Mul, beta, x))
@@ -377,7 +385,11 @@ impl<'a> Lowerer<'a> {
                         "tau" => &mut k.tau,
                         "init" => &mut k.init,
                         _ => {
-                            self.unknown_key(&l.name, "a gate", &["alpha", "beta", "inf", "tau", "init", "q10", "fraction"]);
+                            self.unknown_key(
+                                &l.name,
+                                "a gate",
+                                &["alpha", "beta", "inf", "tau", "init", "q10", "fraction"],
+                            );
                             fine = false;
                             continue;
                         }
@@ -519,7 +531,10 @@ impl<'a> Lowerer<'a> {
             if scope.entry(id).rate.is_some() {
                 let first = scope.entry(id).span;
                 let message = format!("`{}` has two equations", e.name.text);
-                self.error(Diagnostic::new(Code::DuplicateKey, e.name.span, message, "a second equation").see(first, "the state"));
+                self.error(
+                    Diagnostic::new(Code::DuplicateKey, e.name.span, message, "a second equation")
+                        .see(first, "the state"),
+                );
                 continue;
             }
             let rate = self.expr(scope, prefix, &e.value);
@@ -529,9 +544,9 @@ impl<'a> Lowerer<'a> {
                 let entry = scope.entry_mut(id);
                 // Keeps the place of the equation for messages at run time.
                 entry.span = e.name.span;
-                entry.rate = self.expect(rate, dim.over(Dim::TIME), &why).or_else(|| {
-                    Some(Expr::number(0.0, dim.over(Dim::TIME), e.name.span))
-                });
+                entry.rate = self
+                    .expect(rate, dim.over(Dim::TIME), &why)
+                    .or_else(|| Some(Expr::number(0.0, dim.over(Dim::TIME), e.name.span)));
             } else {
                 scope.entry_mut(id).rate = Some(Expr::number(0.0, Dim::ONE, e.name.span));
             }

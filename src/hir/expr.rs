@@ -130,12 +130,15 @@ impl<'a> Lowerer<'a> {
         }
         let product = Unit::product(factors);
         if product.is_none() {
-            self.error(Diagnostic::new(
-                Code::UnknownUnit,
-                unit.span,
-                "this product of units cannot be used",
-                "degC cannot be part of a product, and powers go up to 9",
-            ).help("use K for differences of temperature"));
+            self.error(
+                Diagnostic::new(
+                    Code::UnknownUnit,
+                    unit.span,
+                    "this product of units cannot be used",
+                    "degC cannot be part of a product, and powers go up to 9",
+                )
+                .help("use K for differences of temperature"),
+            );
         }
         product
     }
@@ -148,12 +151,8 @@ impl<'a> Lowerer<'a> {
                 std::iter::once(b.0.to_string()).chain(prefixes.iter().map(move |p| format!("{}{}", p.0, b.0)))
             })
             .collect();
-        let mut d = Diagnostic::new(
-            Code::UnknownUnit,
-            name.span,
-            format!("there is no unit `{}`", name.text),
-            "not a unit",
-        );
+        let mut d =
+            Diagnostic::new(Code::UnknownUnit, name.span, format!("there is no unit `{}`", name.text), "not a unit");
         let same_letters = all.iter().find(|u| u.eq_ignore_ascii_case(&name.text)).map(String::as_str);
         if let Some(near) = same_letters.or_else(|| nearest(&name.text, all.iter().map(String::as_str))) {
             d = d.help(format!("did you mean `{near}`?"));
@@ -183,12 +182,15 @@ impl<'a> Lowerer<'a> {
     pub(super) fn expect(&mut self, x: Expr, dim: Dim, why: &str) -> Option<Expr> {
         match x.ty {
             Ty::Bool => {
-                self.error(Diagnostic::new(
-                    Code::WrongType,
-                    x.span,
-                    format!("{why} must be a number, not a condition"),
-                    "a condition",
-                ).help("choose with `if ... then ... else ...`"));
+                self.error(
+                    Diagnostic::new(
+                        Code::WrongType,
+                        x.span,
+                        format!("{why} must be a number, not a condition"),
+                        "a condition",
+                    )
+                    .help("choose with `if ... then ... else ...`"),
+                );
                 None
             }
             Ty::Real(got) if got == dim => Some(x),
@@ -376,12 +378,7 @@ impl<'a> Lowerer<'a> {
             let trimmed = &p[..p.len() - 1];
             p = trimmed.rfind('.').map_or("", |at| &trimmed[..=at]);
         }
-        let mut d = Diagnostic::new(
-            Code::UnknownName,
-            span,
-            format!("`{name}` is not known here"),
-            "not defined",
-        );
+        let mut d = Diagnostic::new(Code::UnknownName, span, format!("`{name}` is not known here"), "not defined");
         let mut candidates: Vec<String> = match env {
             Some(env) => env.keys().cloned().collect(),
             None => scope
@@ -641,8 +638,7 @@ impl<'a> Lowerer<'a> {
         {
             let params: Vec<&str> = function.params.iter().map(|p| p.0.text.as_str()).collect();
             let args = self.arguments(&name.text, &params, args, span, |_| false, false)?;
-            let values: Vec<Option<Expr>> =
-                args.into_iter().map(|a| self.expr_in(scope, prefix, a?, env)).collect();
+            let values: Vec<Option<Expr>> = args.into_iter().map(|a| self.expr_in(scope, prefix, a?, env)).collect();
             let values: Vec<Expr> = values.into_iter().collect::<Option<_>>()?;
             return self.inline(item, function, values, span);
         }
@@ -666,14 +662,8 @@ impl<'a> Lowerer<'a> {
             return None;
         };
         let variadic = matches!(info.kind, FunctionKind::Variadic(_));
-        let args = self.arguments(
-            info.name,
-            info.params,
-            args,
-            span,
-            |param| builtins::optional(info.name, param),
-            variadic,
-        )?;
+        let args =
+            self.arguments(info.name, info.params, args, span, |param| builtins::optional(info.name, param), variadic)?;
         self.builtin(scope, prefix, info, &args, env, span)
     }
 
@@ -690,7 +680,8 @@ impl<'a> Lowerer<'a> {
         let signature = format!("{function}({}{})", params.join(", "), if variadic { ", ..." } else { "" });
         let mut wrong = |at: Span, message: String, label: String| {
             self.error(
-                Diagnostic::new(Code::WrongArguments, at, message, label).note(format!("the function is `{signature}`")),
+                Diagnostic::new(Code::WrongArguments, at, message, label)
+                    .note(format!("the function is `{signature}`")),
             );
             None
         };
@@ -723,8 +714,12 @@ impl<'a> Lowerer<'a> {
                 out[at] = Some(&arg.value);
             }
         }
-        let missing: Vec<_> =
-            params.iter().zip(&out).filter(|(p, a)| a.is_none() && !optional(p)).map(|(p, _)| format!("`{p}`")).collect();
+        let missing: Vec<_> = params
+            .iter()
+            .zip(&out)
+            .filter(|(p, a)| a.is_none() && !optional(p))
+            .map(|(p, _)| format!("`{p}`"))
+            .collect();
         if !missing.is_empty() {
             return wrong(span, format!("`{function}` needs {}", missing.join(" and ")), "argument missing".into());
         }
@@ -848,9 +843,10 @@ impl<'a> Lowerer<'a> {
             return Some(());
         }
         let message = format!("`{}` cannot be used here", info.name);
-        self.error(Diagnostic::new(Code::BadRandom, span, message, where_).help(
-            "equations are deterministic; give the cell a `param` and set it per cell in the network",
-        ));
+        self.error(
+            Diagnostic::new(Code::BadRandom, span, message, where_)
+                .help("equations are deterministic; give the cell a `param` and set it per cell in the network"),
+        );
         None
     }
 
@@ -911,12 +907,7 @@ impl<'a> Lowerer<'a> {
         Some(Expr { kind: ExprKind::Call(b, values), ty: Ty::Real(dims[2]), span })
     }
 
-    fn data_call(
-        &mut self,
-        info: &builtins::FunctionInfo,
-        args: &[Option<&ast::Expr>],
-        span: Span,
-    ) -> Option<Expr> {
+    fn data_call(&mut self, info: &builtins::FunctionInfo, args: &[Option<&ast::Expr>], span: Span) -> Option<Expr> {
         let mut texts = Vec::new();
         for arg in args {
             match arg.map(|a| (&a.kind, a.span)) {
@@ -1016,7 +1007,8 @@ fn with_columns(d: Diagnostic, left: &str, x: Dim, right: &str, y: Dim) -> Diagn
     let (a, b) = (x.columns(y), y.columns(x));
     let (a, b) = (if a.is_empty() { "1".into() } else { a }, if b.is_empty() { "1".into() } else { b });
     let columns = a.chars().count().max(b.chars().count());
-    let name = |dim: Dim| dim.quantity().map(|q| format!("   [{}]", q.split_once(' ').map_or(q, |s| s.1))).unwrap_or_default();
+    let name =
+        |dim: Dim| dim.quantity().map(|q| format!("   [{}]", q.split_once(' ').map_or(q, |s| s.1))).unwrap_or_default();
     let line = |side: &str, text: &str, dim: Dim| {
         format!("{:<width$} {text:<columns$}{}", format!("{side}:"), name(dim)).trim_end().to_string()
     };

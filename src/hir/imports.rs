@@ -123,8 +123,13 @@ impl Load<'_> {
                 Some((last, module)) if !module.is_empty() => (last, module),
                 _ => {
                     self.diagnostics.push(
-                        Diagnostic::new(Code::UnknownModule, u.span, "this `use` names no item", "a module and an item are needed")
-                            .help("write `use file.{Name}` or `use std.channels.hh.{Na, K}`"),
+                        Diagnostic::new(
+                            Code::UnknownModule,
+                            u.span,
+                            "this `use` names no item",
+                            "a module and an item are needed",
+                        )
+                        .help("write `use file.{Name}` or `use std.channels.hh.{Na, K}`"),
                     );
                     return;
                 }
@@ -135,9 +140,9 @@ impl Load<'_> {
         };
         let Some(target) = self.module(at, module) else { return };
         for name in items {
-            let Some(item) = self.files[target].ast.items.iter().position(|i| {
-                item_name(i).is_some_and(|n| n.text == name.text)
-            }) else {
+            let Some(item) =
+                self.files[target].ast.items.iter().position(|i| item_name(i).is_some_and(|n| n.text == name.text))
+            else {
                 let has: Vec<String> =
                     self.files[target].ast.items.iter().filter_map(item_name).map(|n| n.text.clone()).collect();
                 let path = super::expr::join(module);
@@ -214,15 +219,16 @@ impl Load<'_> {
                     format!("cannot read the module `{path}`"),
                     format!("{}: {error}", file.display()),
                 );
-                self.diagnostics.push(d.help("modules are files beside this one; the standard library's begin with `std.`"));
+                self.diagnostics
+                    .push(d.help("modules are files beside this one; the standard library's begin with `std.`"));
                 return None;
             }
         };
         let name = file.display().to_string();
-        let text = match syntax::read_text(&bytes) {
-            Ok(text) => text.to_string(),
+        let text = match syntax::read_text(&name, bytes) {
+            Ok(text) => text,
             Err(diagnostic) => {
-                self.diagnostics.push(diagnostic.note(format!("in {name}")));
+                self.diagnostics.push(diagnostic);
                 return None;
             }
         };

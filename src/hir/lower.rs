@@ -205,8 +205,12 @@ impl<'a> Lowerer<'a> {
     }
 
     fn names_where(&self, file: usize, fits: impl Fn(&ItemKind<'a>) -> bool) -> Vec<String> {
-        let mut names: Vec<String> =
-            self.files[file].names.keys().filter(|n| self.item(file, n).is_some_and(|i| fits(&i.kind))).cloned().collect();
+        let mut names: Vec<String> = self.files[file]
+            .names
+            .keys()
+            .filter(|n| self.item(file, n).is_some_and(|i| fits(&i.kind)))
+            .cloned()
+            .collect();
         names.sort();
         names
     }
@@ -272,8 +276,13 @@ impl<'a> Lowerer<'a> {
 
     pub fn duplicate(&mut self, name: &ast::Name, first: Span) {
         self.error(
-            Diagnostic::new(Code::DuplicateName, name.span, format!("`{}` is defined twice", name.text), "defined again")
-                .see(first, "first defined here"),
+            Diagnostic::new(
+                Code::DuplicateName,
+                name.span,
+                format!("`{}` is defined twice", name.text),
+                "defined again",
+            )
+            .see(first, "first defined here"),
         );
     }
 

@@ -221,7 +221,13 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Says that a path leads nowhere useful.
-    pub(super) fn bad_target(&mut self, cell: &super::Cell, place: &Place<'a>, what: &str, fits: impl Fn(&Symbol) -> bool) {
+    pub(super) fn bad_target(
+        &mut self,
+        cell: &super::Cell,
+        place: &Place<'a>,
+        what: &str,
+        fits: impl Fn(&Symbol) -> bool,
+    ) {
         let found = cell.find(&place.rest).map(|id| cell.symbol(id));
         let message = if place.rest.is_empty() {
             format!("{what} is needed behind `{}`", place.names[0].text)
@@ -310,7 +316,9 @@ impl<'a> Lowerer<'a> {
                 && (whole && earlier.cells.is_none())
             {
                 let message = format!("`{name}` is set twice");
-                self.error(Diagnostic::new(Code::DuplicateKey, span, message, "set again").see(earlier.span, "first set here"));
+                self.error(
+                    Diagnostic::new(Code::DuplicateKey, span, message, "set again").see(earlier.span, "first set here"),
+                );
                 return;
             }
             out.push(Setting { population: place.population, cells: place.cells, symbol, init, value: x, span });
@@ -377,7 +385,15 @@ impl<'a> Lowerer<'a> {
             } else if self.expect(x.clone(), dim, &format!("input `{}`", name.text)).is_none() {
                 return;
             }
-            out.push(Input { name: name.text.clone(), population: place.population, cells: place.cells, port, value: x, area, span });
+            out.push(Input {
+                name: name.text.clone(),
+                population: place.population,
+                cells: place.cells,
+                port,
+                value: x,
+                area,
+                span,
+            });
         }
     }
 

@@ -61,11 +61,8 @@ impl<'a> Lowerer<'a> {
         }
         let model_cells = self.model_cells();
         // Populations count cells as the model does; paths are checked against the lowered ones.
-        let populations: Vec<super::Population> = network
-            .populations
-            .iter()
-            .map(|p| super::Population { cell: model_cells[p.cell], ..p.clone() })
-            .collect();
+        let populations: Vec<super::Population> =
+            network.populations.iter().map(|p| super::Population { cell: model_cells[p.cell], ..p.clone() }).collect();
         for member in &run.members {
             match member {
                 RunMember::Key(_) => {}

@@ -41,30 +41,17 @@ impl Axis {
         let largest = low.abs().max(high.abs());
         let magnitude = largest.log10().floor() as i32;
         // Six characters are what a reader takes in: 12000 and 0.0005 are spelled out, anything beyond is scaled.
-        let exponent = if (-3..5).contains(&magnitude) {
-            0
-        } else {
-            magnitude.div_euclid(3) * 3
-        };
+        let exponent = if (-3..5).contains(&magnitude) { 0 } else { magnitude.div_euclid(3) * 3 };
         let scaled_step = step / 10f64.powi(exponent);
         let digits = (-(scaled_step.log10() + 1e-9).floor()).clamp(0.0, 17.0) as usize;
         let ticks = (0..=(last - first).max(0.0) as usize).map(|k| {
             let units = first + k as f64;
             let label = format!("{:.digits$}", units * scaled_step);
             // A real minus sign, and no negative zero.
-            let label = if units == 0.0 {
-                label.replace('-', "")
-            } else {
-                label.replace('-', "−")
-            };
+            let label = if units == 0.0 { label.replace('-', "") } else { label.replace('-', "−") };
             (units * step, label)
         });
-        Axis {
-            low,
-            high,
-            ticks: ticks.filter(|_| last >= first).collect(),
-            exponent,
-        }
+        Axis { low, high, ticks: ticks.filter(|_| last >= first).collect(), exponent }
     }
 
     /// Where a value is, 0 at `low` and 1 at `high`.
@@ -75,11 +62,7 @@ impl Axis {
 
     /// The range without its ticks' factor, for an axis label: `×1e−6 ` or nothing.
     pub fn factor(&self) -> String {
-        if self.exponent == 0 {
-            String::new()
-        } else {
-            format!("×1e{} ", self.exponent).replace('-', "−")
-        }
+        if self.exponent == 0 { String::new() } else { format!("×1e{} ", self.exponent).replace('-', "−") }
     }
 }
 
@@ -92,11 +75,7 @@ fn widened(low: f64, high: f64) -> (f64, f64) {
         return (low, high);
     }
     let middle = low / 2.0 + high / 2.0;
-    let half = if middle == 0.0 {
-        1.0
-    } else {
-        (0.05 * middle.abs()).max(1e-290)
-    };
+    let half = if middle == 0.0 { 1.0 } else { (0.05 * middle.abs()).max(1e-290) };
     (middle - half, middle + half)
 }
 
@@ -104,11 +83,7 @@ fn widened(low: f64, high: f64) -> (f64, f64) {
 fn step(low: f64, high: f64, most: usize) -> f64 {
     let rough = (high - low) / most.max(1) as f64;
     let decade = 10f64.powf(rough.log10().floor());
-    [1.0, 2.0, 5.0, 10.0]
-        .map(|m| m * decade)
-        .into_iter()
-        .find(|s| *s >= rough * 0.999_999)
-        .unwrap_or(10.0 * decade)
+    [1.0, 2.0, 5.0, 10.0].map(|m| m * decade).into_iter().find(|s| *s >= rough * 0.999_999).unwrap_or(10.0 * decade)
 }
 
 /// The smallest of 1, 2 and 5 times a power of ten that is at least `value`.

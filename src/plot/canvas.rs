@@ -5,9 +5,7 @@
 
 use plotters::backend::SVGBackend;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{
-    FontDesc, FontFamily, FontStyle, FontTransform, RGBColor, ShapeStyle, TextStyle, register_font,
-};
+use plotters::style::{FontDesc, FontFamily, FontStyle, FontTransform, RGBColor, ShapeStyle, TextStyle, register_font};
 use plotters_backend::{BackendCoord, DrawingBackend};
 use std::sync::Once;
 
@@ -37,17 +35,11 @@ type Drawn = Result<(), String>;
 impl<DB: DrawingBackend> Canvas<DB> {
     pub fn new(backend: DB, scale: u32) -> Canvas<DB> {
         register_fonts();
-        Canvas {
-            backend,
-            scale: f64::from(scale),
-        }
+        Canvas { backend, scale: f64::from(scale) }
     }
 
     fn at(&self, (x, y): (f64, f64)) -> BackendCoord {
-        (
-            (x * self.scale).round() as i32,
-            (y * self.scale).round() as i32,
-        )
+        ((x * self.scale).round() as i32, (y * self.scale).round() as i32)
     }
 
     /// A line through the points; a single point is a dot.
@@ -58,20 +50,11 @@ impl<DB: DrawingBackend> Canvas<DB> {
         let drawn = match places.as_slice() {
             [] => Ok(()),
             &[dot] => {
-                let dot_style = ShapeStyle {
-                    color: color.into(),
-                    filled: true,
-                    stroke_width: 0,
-                };
-                self.backend
-                    .draw_circle(dot, (0.75 * stroke) as u32, &dot_style, true)
+                let dot_style = ShapeStyle { color: color.into(), filled: true, stroke_width: 0 };
+                self.backend.draw_circle(dot, (0.75 * stroke) as u32, &dot_style, true)
             }
             _ => {
-                let line_style = ShapeStyle {
-                    color: color.into(),
-                    filled: false,
-                    stroke_width: stroke as u32,
-                };
+                let line_style = ShapeStyle { color: color.into(), filled: false, stroke_width: stroke as u32 };
                 self.backend.draw_path(places, &line_style)
             }
         };
@@ -81,19 +64,10 @@ impl<DB: DrawingBackend> Canvas<DB> {
     /// A filled box between two opposite corners, upper left first.
     pub fn fill(&mut self, corner: (f64, f64), opposite: (f64, f64), color: RGBColor) -> Drawn {
         let (corner, opposite) = (self.at(corner), self.at(opposite));
-        self.backend
-            .draw_rect(corner, opposite, &color, true)
-            .map_err(|e| e.to_string())
+        self.backend.draw_rect(corner, opposite, &color, true).map_err(|e| e.to_string())
     }
 
-    pub fn text(
-        &mut self,
-        text: &str,
-        at: (f64, f64),
-        anchor: Anchor,
-        size: f64,
-        color: RGBColor,
-    ) -> Drawn {
+    pub fn text(&mut self, text: &str, at: (f64, f64), anchor: Anchor, size: f64, color: RGBColor) -> Drawn {
         let (h, v, transform) = match anchor {
             Anchor::Left => (HPos::Left, VPos::Center, FontTransform::None),
             Anchor::Right => (HPos::Right, VPos::Center, FontTransform::None),
@@ -101,13 +75,9 @@ impl<DB: DrawingBackend> Canvas<DB> {
             Anchor::Upwards => (HPos::Center, VPos::Bottom, FontTransform::Rotate270),
         };
         let font = FontDesc::new(FontFamily::SansSerif, size * self.scale, FontStyle::Normal);
-        let text_style = TextStyle::from(font.transform(transform))
-            .color(&color)
-            .pos(Pos::new(h, v));
+        let text_style = TextStyle::from(font.transform(transform)).color(&color).pos(Pos::new(h, v));
         let at = self.at(at);
-        self.backend
-            .draw_text(text, &text_style, at)
-            .map_err(|e| e.to_string())
+        self.backend.draw_text(text, &text_style, at).map_err(|e| e.to_string())
     }
 
     /// Finishes the drawing.
@@ -122,11 +92,7 @@ pub fn text_width(text: &str, size: f64) -> f64 {
     let fine = 20.0;
     let font = FontDesc::new(FontFamily::SansSerif, size * fine, FontStyle::Normal);
     // Without a font there is no text either; the width of a wide letter for each is as good as any.
-    let width = font
-        .layout_box(text)
-        .map_or(size * text.chars().count() as f64, |b| {
-            f64::from(b.1.0) / fine
-        });
+    let width = font.layout_box(text).map_or(size * text.chars().count() as f64, |b| f64::from(b.1.0) / fine);
     1.06 * width
 }
 
@@ -149,11 +115,7 @@ fn register_fonts() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // The bundled font is whole, as every test that draws a letter shows; if it were not, drawing text would say so.
-        let _ = register_font(
-            "sans-serif",
-            FontStyle::Normal,
-            epaint_default_fonts::UBUNTU_LIGHT,
-        );
+        let _ = register_font("sans-serif", FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT);
     });
 }
 
@@ -161,25 +123,16 @@ fn register_fonts() {
 const SVG_SCALE: u32 = 8;
 
 /// Draws an SVG of `size` pixels.
-pub fn svg(
-    size: (u32, u32),
-    draw: impl FnOnce(&mut Canvas<SVGBackend<'_>>) -> Drawn,
-) -> Result<Vec<u8>, String> {
+pub fn svg(size: (u32, u32), draw: impl FnOnce(&mut Canvas<SVGBackend<'_>>) -> Drawn) -> Result<Vec<u8>, String> {
     let units = (size.0 * SVG_SCALE, size.1 * SVG_SCALE);
     let mut text = String::new();
     let mut canvas = Canvas::new(SVGBackend::with_string(&mut text, units), SVG_SCALE);
-    canvas.fill(
-        (0.0, 0.0),
-        (f64::from(size.0), f64::from(size.1)),
-        style::BACKGROUND,
-    )?;
+    canvas.fill((0.0, 0.0), (f64::from(size.0), f64::from(size.1)), style::BACKGROUND)?;
     draw(&mut canvas)?;
     canvas.finish()?;
     let drawn = format!("<svg width=\"{}\" height=\"{}\" ", units.0, units.1);
-    let wanted = format!(
-        "<svg width=\"{}\" height=\"{}\" stroke-linejoin=\"round\" stroke-linecap=\"round\" ",
-        size.0, size.1
-    );
+    let wanted =
+        format!("<svg width=\"{}\" height=\"{}\" stroke-linejoin=\"round\" stroke-linecap=\"round\" ", size.0, size.1);
     match text.strip_prefix(&drawn) {
         Some(rest) => Ok(format!("{wanted}{rest}").into_bytes()),
         None => Err("the SVG does not begin as expected".to_owned()),

@@ -20,11 +20,7 @@ pub fn decimate(
     let every = samples.len() <= 4 * columns;
     let column = |k: usize| {
         let place = (t[k] - window.0) / (window.1 - window.0) * columns as f64;
-        if every {
-            k
-        } else {
-            (place as usize).min(columns.saturating_sub(1))
-        }
+        if every { k } else { (place as usize).min(columns.saturating_sub(1)) }
     };
     let mut runs = Vec::new();
     let mut run: Option<Thinner> = None;
@@ -34,8 +30,7 @@ pub fn decimate(
             runs.extend(run.take().map(Thinner::finish));
             continue;
         }
-        run.get_or_insert_with(Thinner::default)
-            .add(column(k), (t[k], y));
+        run.get_or_insert_with(Thinner::default).add(column(k), (t[k], y));
     }
     runs.extend(run.map(Thinner::finish));
     runs
@@ -70,31 +65,14 @@ impl Thinner {
             }
             _ => {
                 self.close();
-                self.open = Some(Column {
-                    number,
-                    first: point,
-                    last: point,
-                    low: point,
-                    high: point,
-                });
+                self.open = Some(Column { number, first: point, last: point, low: point, high: point });
             }
         }
     }
 
     fn close(&mut self) {
-        if let Some(Column {
-            first,
-            last,
-            low,
-            high,
-            ..
-        }) = self.open.take()
-        {
-            let (early, late) = if low.0 <= high.0 {
-                (low, high)
-            } else {
-                (high, low)
-            };
+        if let Some(Column { first, last, low, high, .. }) = self.open.take() {
+            let (early, late) = if low.0 <= high.0 { (low, high) } else { (high, low) };
             for point in [first, early, late, last] {
                 if self.done.last() != Some(&point) {
                     self.done.push(point);

@@ -14,8 +14,8 @@ use super::axis::Axis;
 use super::canvas::{Anchor, Canvas, shortened, text_width};
 use super::panels::{Body, Panel, select};
 use super::style::{
-    FAINT_TEXT, FRAME, FRAME_WIDTH, GRID, HEADING_SIZE, LABEL_SIZE, LEGEND_SIZE, SPIKES, TEXT,
-    TICK_LENGTH, TICK_SIZE, TITLE_SIZE,
+    FAINT_TEXT, FRAME, FRAME_WIDTH, GRID, HEADING_SIZE, LABEL_SIZE, LEGEND_SIZE, SPIKES, TEXT, TICK_LENGTH, TICK_SIZE,
+    TITLE_SIZE,
 };
 use super::{PlotError, PlotOptions};
 
@@ -77,15 +77,11 @@ impl<'a> Figure<'a> {
     pub fn plan(result: &'a RunResult, options: &PlotOptions) -> Result<Figure<'a>, PlotError> {
         if !(LEAST_WIDTH..=MOST_PIXELS).contains(&options.width) {
             let width = options.width;
-            let what =
-                format!("a width of {width} pixels is not within {LEAST_WIDTH} to {MOST_PIXELS}");
+            let what = format!("a width of {width} pixels is not within {LEAST_WIDTH} to {MOST_PIXELS}");
             return Err(PlotError::Options(what));
         }
         let (panels, window) = select(result, options)?;
-        let title = options
-            .title
-            .as_deref()
-            .or_else(|| result.meta.get("model").and_then(Value::as_str));
+        let title = options.title.as_deref().or_else(|| result.meta.get("model").and_then(Value::as_str));
         let title = title.filter(|t| !t.is_empty()).map(str::to_owned);
         let top = EDGE + if title.is_some() { TITLE_ROOM } else { 0.0 };
         let around = top + TIME_AXIS_ROOM + panels.len() as f64 * HEADING_ROOM;
@@ -96,10 +92,7 @@ impl<'a> Figure<'a> {
             None => (around + total).ceil(),
         };
         if height > f64::from(MOST_PIXELS) {
-            let (n, what) = (
-                panels.len(),
-                "choose some of them by name, or a smaller height",
-            );
+            let (n, what) = (panels.len(), "choose some of them by name, or a smaller height");
             return Err(PlotError::Options(format!(
                 "{n} panels would be {height} pixels high, more than {MOST_PIXELS}; {what}"
             )));
@@ -108,9 +101,7 @@ impl<'a> Figure<'a> {
         let least = (around + LEAST_PANEL * panels.len() as f64).ceil();
         if height < least {
             let n = panels.len();
-            return Err(PlotError::Options(format!(
-                "{n} panels need a height of at least {least} pixels"
-            )));
+            return Err(PlotError::Options(format!("{n} panels need a height of at least {least} pixels")));
         }
         // Each panel gets the least, and of what is left a share by what it would like to have.
         let spare = inside - LEAST_PANEL * panels.len() as f64;
@@ -129,17 +120,7 @@ impl<'a> Figure<'a> {
         let most = ((right - left) / 75.0).clamp(2.0, 12.0) as usize;
         let time = Axis::exact(window.0 * time_unit.1, window.1 * time_unit.1, most);
         let height = height as u32;
-        Ok(Figure {
-            width: options.width,
-            height,
-            title,
-            window,
-            panels: placed,
-            left,
-            right,
-            time,
-            time_unit,
-        })
+        Ok(Figure { width: options.width, height, title, window, panels: placed, left, right, time, time_unit })
     }
 
     /// Width and height in pixels.
@@ -150,13 +131,7 @@ impl<'a> Figure<'a> {
     pub fn draw<DB: DrawingBackend>(&self, canvas: &mut Canvas<DB>) -> Result<(), String> {
         if let Some(title) = &self.title {
             let title = shortened(title, TITLE_SIZE, f64::from(self.width) - self.left - EDGE);
-            canvas.text(
-                &title,
-                (self.left, EDGE + TITLE_ROOM / 2.0 - 4.0),
-                Anchor::Left,
-                TITLE_SIZE,
-                TEXT,
-            )?;
+            canvas.text(&title, (self.left, EDGE + TITLE_ROOM / 2.0 - 4.0), Anchor::Left, TITLE_SIZE, TEXT)?;
         }
         for placed in &self.panels {
             self.draw_panel(canvas, placed)?;
@@ -164,28 +139,10 @@ impl<'a> Figure<'a> {
         self.draw_time_axis(canvas)
     }
 
-    fn draw_panel<DB: DrawingBackend>(
-        &self,
-        canvas: &mut Canvas<DB>,
-        placed: &Placed<'_>,
-    ) -> Result<(), String> {
-        let Placed {
-            panel,
-            top,
-            bottom,
-            y,
-            label,
-            legend,
-        } = placed;
+    fn draw_panel<DB: DrawingBackend>(&self, canvas: &mut Canvas<DB>, placed: &Placed<'_>) -> Result<(), String> {
+        let Placed { panel, top, bottom, y, label, legend } = placed;
         let (top, bottom) = (*top, *bottom);
-        let frame = Frame {
-            left: self.left,
-            right: self.right,
-            top,
-            bottom,
-            window: self.window,
-            y,
-        };
+        let frame = Frame { left: self.left, right: self.right, top, bottom, window: self.window, y };
         for (t, _) in &self.time.ticks {
             let x = self.time_place(*t);
             canvas.line(&[(x, top), (x, bottom)], GRID, FRAME_WIDTH)?;
@@ -199,45 +156,21 @@ impl<'a> Figure<'a> {
             Body::Raster(raster) => raster.draw(canvas, &frame)?,
             Body::Rate(rate) => rate.draw(canvas, &frame)?,
         }
-        canvas.line(
-            &[(self.left, top), (self.left, bottom), (self.right, bottom)],
-            FRAME,
-            FRAME_WIDTH,
-        )?;
+        canvas.line(&[(self.left, top), (self.left, bottom), (self.right, bottom)], FRAME, FRAME_WIDTH)?;
         for (t, _) in &self.time.ticks {
             let x = self.time_place(*t);
-            canvas.line(
-                &[(x, bottom), (x, bottom + TICK_LENGTH)],
-                FRAME,
-                FRAME_WIDTH,
-            )?;
+            canvas.line(&[(x, bottom), (x, bottom + TICK_LENGTH)], FRAME, FRAME_WIDTH)?;
         }
         for (value, text) in &y.ticks {
             let at = frame.height_of(*value);
-            canvas.line(
-                &[(self.left - TICK_LENGTH, at), (self.left, at)],
-                FRAME,
-                FRAME_WIDTH,
-            )?;
-            canvas.text(
-                text,
-                (self.left - TICK_LENGTH - 4.0, at),
-                Anchor::Right,
-                TICK_SIZE,
-                TEXT,
-            )?;
+            canvas.line(&[(self.left - TICK_LENGTH, at), (self.left, at)], FRAME, FRAME_WIDTH)?;
+            canvas.text(text, (self.left - TICK_LENGTH - 4.0, at), Anchor::Right, TICK_SIZE, TEXT)?;
         }
         let label = shortened(label, LABEL_SIZE, bottom - top + HEADING_ROOM - 8.0);
         let label_at = (EDGE + 0.72 * LABEL_SIZE, (top + bottom) / 2.0);
         canvas.text(&label, label_at, Anchor::Upwards, LABEL_SIZE, TEXT)?;
         let heading = shortened(&panel.heading, HEADING_SIZE, self.right - self.left);
-        canvas.text(
-            &heading,
-            (self.left, top - 11.0),
-            Anchor::Left,
-            HEADING_SIZE,
-            FAINT_TEXT,
-        )?;
+        canvas.text(&heading, (self.left, top - 11.0), Anchor::Left, HEADING_SIZE, FAINT_TEXT)?;
         self.draw_legend(canvas, legend, top, bottom)
     }
 
@@ -266,11 +199,7 @@ impl<'a> Figure<'a> {
                 }
                 Mark::None => left,
             };
-            let color = if matches!(mark, Mark::None) {
-                FAINT_TEXT
-            } else {
-                TEXT
-            };
+            let color = if matches!(mark, Mark::None) { FAINT_TEXT } else { TEXT };
             let text = shortened(text, size, room + left + LEGEND_MARK - text_left);
             canvas.text(&text, (text_left, y), Anchor::Left, size, color)?;
         }
@@ -295,13 +224,7 @@ impl<'a> Figure<'a> {
         let (unit, _) = self.time_unit;
         let label = format!("time ({}{unit})", self.time.factor());
         let middle = (self.left + self.right) / 2.0;
-        canvas.text(
-            &label,
-            (middle, below + TICK_SIZE + 8.0),
-            Anchor::Below,
-            LABEL_SIZE,
-            TEXT,
-        )
+        canvas.text(&label, (middle, below + TICK_SIZE + 8.0), Anchor::Below, LABEL_SIZE, TEXT)
     }
 
     /// Where a time in the unit of the axis is.
@@ -314,10 +237,7 @@ impl Frame<'_> {
     /// Where a time in ms and a value are, in pixels.
     pub fn point(&self, t: f64, value: f64) -> (f64, f64) {
         let along = (t - self.window.0) / (self.window.1 - self.window.0);
-        (
-            self.left + along * (self.right - self.left),
-            self.height_of(value),
-        )
+        (self.left + along * (self.right - self.left), self.height_of(value))
     }
 
     fn height_of(&self, value: f64) -> f64 {
@@ -326,19 +246,9 @@ impl Frame<'_> {
     }
 
     /// Says in the middle of the panel why it is empty.
-    pub fn say<DB: DrawingBackend>(
-        &self,
-        canvas: &mut Canvas<DB>,
-        text: &str,
-    ) -> Result<(), String> {
+    pub fn say<DB: DrawingBackend>(&self, canvas: &mut Canvas<DB>, text: &str) -> Result<(), String> {
         let x = (self.left + self.right - text_width(text, LABEL_SIZE)) / 2.0;
-        canvas.text(
-            text,
-            (x, (self.top + self.bottom) / 2.0),
-            Anchor::Left,
-            LABEL_SIZE,
-            FAINT_TEXT,
-        )
+        canvas.text(text, (x, (self.top + self.bottom) / 2.0), Anchor::Left, LABEL_SIZE, FAINT_TEXT)
     }
 }
 
@@ -368,41 +278,18 @@ fn place(panel: Panel<'_>, top: f64, bottom: f64, window: (f64, f64)) -> Placed<
             (y, label, Vec::new())
         }
     };
-    Placed {
-        panel,
-        top,
-        bottom,
-        y,
-        label,
-        legend,
-    }
+    Placed { panel, top, bottom, y, label, legend }
 }
 
 /// The left and right ends of the panels: room for the widest tick label and the widest legend, within limits.
 fn margins(panels: &[Placed<'_>], width: f64) -> (f64, f64) {
-    let ticks = panels
-        .iter()
-        .flat_map(|p| &p.y.ticks)
-        .map(|(_, text)| text_width(text, TICK_SIZE));
+    let ticks = panels.iter().flat_map(|p| &p.y.ticks).map(|(_, text)| text_width(text, TICK_SIZE));
     let left = EDGE + LABEL_SIZE + 10.0 + ticks.fold(0.0, f64::max) + TICK_LENGTH + 4.0;
     let legend_width = |(mark, text): &(Mark, String)| {
-        text_width(text, LEGEND_SIZE)
-            + if matches!(mark, Mark::None) {
-                0.0
-            } else {
-                LEGEND_MARK
-            }
+        text_width(text, LEGEND_SIZE) + if matches!(mark, Mark::None) { 0.0 } else { LEGEND_MARK }
     };
-    let legend = panels
-        .iter()
-        .flat_map(|p| &p.legend)
-        .map(legend_width)
-        .fold(0.0, f64::max);
-    let beside = if legend > 0.0 {
-        LEGEND_GAP + legend.min(0.3 * width) + 1.0 + EDGE
-    } else {
-        0.0
-    };
+    let legend = panels.iter().flat_map(|p| &p.legend).map(legend_width).fold(0.0, f64::max);
+    let beside = if legend > 0.0 { LEGEND_GAP + legend.min(0.3 * width) + 1.0 + EDGE } else { 0.0 };
     // The last label of the time axis is centred below the end of the axis.
     (left.min(0.3 * width), width - beside.max(2.0 * EDGE))
 }

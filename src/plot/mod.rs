@@ -138,11 +138,7 @@ impl fmt::Display for PlotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PlotError::Extension(path) => {
-                write!(
-                    f,
-                    "cannot draw `{}`: the name must end in .svg or .png",
-                    path.display()
-                )
+                write!(f, "cannot draw `{}`: the name must end in .svg or .png", path.display())
             }
             PlotError::Options(what) => write!(f, "cannot draw this figure: {what}"),
             PlotError::Nothing(why) => write!(f, "there is nothing to draw: {why}"),
@@ -160,10 +156,7 @@ impl std::error::Error for PlotError {
         match self {
             PlotError::Results(e) => Some(e),
             PlotError::Write { source, .. } => Some(source),
-            PlotError::Extension(_)
-            | PlotError::Options(_)
-            | PlotError::Nothing(_)
-            | PlotError::Drawing(_) => None,
+            PlotError::Extension(_) | PlotError::Options(_) | PlotError::Nothing(_) | PlotError::Drawing(_) => None,
         }
     }
 }
@@ -176,22 +169,14 @@ pub fn draw(result: &RunResult, path: &Path, options: &PlotOptions) -> Result<()
     let image = render(result, ImageFormat::of(path)?, options)?;
     Pending::new(path, |file| io::Write::write_all(file, &image))
         .and_then(Pending::commit)
-        .map_err(|e| PlotError::Write {
-            path: e.path,
-            reason: e.reason,
-            source: e.source,
-        })
+        .map_err(|e| PlotError::Write { path: e.path, reason: e.reason, source: e.source })
 }
 
 /// Draws a figure of `result` and returns the bytes of the file.
 ///
 /// # Errors
 /// As [`draw`], except for those of writing.
-pub fn render(
-    result: &RunResult,
-    format: ImageFormat,
-    options: &PlotOptions,
-) -> Result<Vec<u8>, PlotError> {
+pub fn render(result: &RunResult, format: ImageFormat, options: &PlotOptions) -> Result<Vec<u8>, PlotError> {
     result.check().map_err(PlotError::Results)?;
     let figure = figure::Figure::plan(result, options)?;
     let drawn = match format {

@@ -28,28 +28,17 @@ pub enum Body<'a> {
 const CELLS_FOR_A_RATE: usize = 20;
 
 /// The panels, and the first and last time they show in ms.
-pub fn select<'a>(
-    result: &'a RunResult,
-    options: &PlotOptions,
-) -> Result<(Vec<Panel<'a>>, (f64, f64)), PlotError> {
-    let chosen =
-        |name: &str| options.series.is_empty() || options.series.iter().any(|p| matches(p, name));
+pub fn select<'a>(result: &'a RunResult, options: &PlotOptions) -> Result<(Vec<Panel<'a>>, (f64, f64)), PlotError> {
+    let chosen = |name: &str| options.series.is_empty() || options.series.iter().any(|p| matches(p, name));
     let (want_series, want_spikes) = match options.kind {
         PlotKind::All => (true, true),
         // The spikes of a single cell are drawn above its voltage.
         PlotKind::Traces => (true, true),
         PlotKind::Raster | PlotKind::Rates => (false, true),
     };
-    let series: Vec<&Series> = result
-        .series
-        .iter()
-        .filter(|s| want_series && chosen(&s.name))
-        .collect();
-    let trains: Vec<&SpikeTrain> = result
-        .spikes
-        .iter()
-        .filter(|s| want_spikes && s.cells > 0 && chosen(&spikes_name(s)))
-        .collect();
+    let series: Vec<&Series> = result.series.iter().filter(|s| want_series && chosen(&s.name)).collect();
+    let trains: Vec<&SpikeTrain> =
+        result.spikes.iter().filter(|s| want_spikes && s.cells > 0 && chosen(&spikes_name(s))).collect();
     if series.is_empty() && (trains.is_empty() || options.kind == PlotKind::Traces) {
         return Err(PlotError::Nothing(nothing(result, options)));
     }
@@ -57,16 +46,9 @@ pub fn select<'a>(
     let mut panels = Vec::new();
     for population in populations(result, &series, &trains) {
         let train = trains.iter().copied().find(|s| s.population == population);
-        let known_cells = result
-            .spikes
-            .iter()
-            .find(|s| s.population == population)
-            .map(|s| s.cells);
-        let own: Vec<&Series> = series
-            .iter()
-            .copied()
-            .filter(|s| population_of(result, &s.name) == population)
-            .collect();
+        let known_cells = result.spikes.iter().find(|s| s.population == population).map(|s| s.cells);
+        let own: Vec<&Series> =
+            series.iter().copied().filter(|s| population_of(result, &s.name) == population).collect();
         let mut ticks = train.filter(|s| s.cells == 1);
         for group in groups(&own, window) {
             panels.extend(traces(&group, known_cells, &mut ticks, window));
@@ -85,17 +67,11 @@ pub fn select<'a>(
         };
         if raster {
             let raster = Raster::new(train, window);
-            panels.push(Panel {
-                heading: raster.heading(),
-                body: Body::Raster(raster),
-            });
+            panels.push(Panel { heading: raster.heading(), body: Body::Raster(raster) });
         }
         if rate {
             let rate = Rate::new(train, window, options.rate_bin).map_err(PlotError::Options)?;
-            panels.push(Panel {
-                heading: rate.heading(&train.population),
-                body: Body::Rate(rate),
-            });
+            panels.push(Panel { heading: rate.heading(&train.population), body: Body::Rate(rate) });
         }
     }
     if panels.is_empty() {
@@ -126,24 +102,14 @@ fn nothing(result: &RunResult, options: &PlotOptions) -> String {
     }
     let more = names.len().saturating_sub(20);
     names.truncate(20);
-    let more = if more > 0 {
-        format!(" and {more} more")
-    } else {
-        String::new()
-    };
-    format!(
-        "no name matches {}; there are {}{more}",
-        options.series.join(" or "),
-        names.join(", ")
-    )
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("no name matches {}; there are {}{more}", options.series.join(" or "), names.join(", "))
 }
 
 /// Whether a pattern with `*` for any text matches the whole name or its last parts.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let ends = name.match_indices('.').map(|(dot, _)| &name[dot + 1..]);
-    std::iter::once(name)
-        .chain(ends)
-        .any(|end| glob(pattern, end))
+    std::iter::once(name).chain(ends).any(|end| glob(pattern, end))
 }
 
 fn glob(pattern: &str, text: &str) -> bool {
@@ -164,11 +130,7 @@ fn glob(pattern: &str, text: &str) -> bool {
     text.ends_with(end)
 }
 
-fn window(
-    series: &[&Series],
-    trains: &[&SpikeTrain],
-    options: &PlotOptions,
-) -> Result<(f64, f64), PlotError> {
+fn window(series: &[&Series], trains: &[&SpikeTrain], options: &PlotOptions) -> Result<(f64, f64), PlotError> {
     let mut low = f64::INFINITY;
     let mut high = f64::NEG_INFINITY;
     for s in series {
@@ -186,16 +148,10 @@ fn window(
         return Err(PlotError::Nothing("the run recorded no sample".to_owned()));
     }
     let Some((first, last)) = options.window else {
-        return Ok(if low < high {
-            (low, high)
-        } else {
-            (low, low + 1.0)
-        });
+        return Ok(if low < high { (low, high) } else { (low, low + 1.0) });
     };
     if !(first.is_finite() && last.is_finite() && first < last) {
-        return Err(PlotError::Options(format!(
-            "a time window from {first} ms to {last} ms is empty"
-        )));
+        return Err(PlotError::Options(format!("a time window from {first} ms to {last} ms is empty")));
     }
     if last < low || first > high {
         return Err(PlotError::Nothing(format!(
@@ -206,11 +162,7 @@ fn window(
 }
 
 /// The populations in the order in which they were recorded.
-fn populations<'a>(
-    result: &'a RunResult,
-    series: &[&'a Series],
-    trains: &[&'a SpikeTrain],
-) -> Vec<&'a str> {
+fn populations<'a>(result: &'a RunResult, series: &[&'a Series], trains: &[&'a SpikeTrain]) -> Vec<&'a str> {
     let mut all: Vec<&str> = Vec::new();
     let of_series = series.iter().map(|s| population_of(result, &s.name));
     for population in of_series.chain(trains.iter().map(|s| s.population.as_str())) {
@@ -223,16 +175,8 @@ fn populations<'a>(
 
 /// The population a series belongs to: one with spikes if its name fits, otherwise the first part of the name.
 fn population_of<'a>(result: &'a RunResult, name: &'a str) -> &'a str {
-    let fits = |p: &&str| {
-        name.strip_prefix(*p)
-            .is_some_and(|rest| rest.starts_with('.'))
-    };
-    let longest = result
-        .spikes
-        .iter()
-        .map(|s| s.population.as_str())
-        .filter(fits)
-        .max_by_key(|p| p.len());
+    let fits = |p: &&str| name.strip_prefix(*p).is_some_and(|rest| rest.starts_with('.'));
+    let longest = result.spikes.iter().map(|s| s.population.as_str()).filter(fits).max_by_key(|p| p.len());
     longest.unwrap_or_else(|| name.split('.').next().unwrap_or(name))
 }
 
@@ -255,15 +199,9 @@ fn groups<'a>(series: &[&'a Series], window: (f64, f64)) -> Vec<Group<'a>> {
             let same = quantity_of(&first.name) == quantity_of(&s.name);
             g.fraction == fraction && (fraction || same) && first.unit == s.unit
         };
-        match groups
-            .iter_mut()
-            .find(|g| alike(g) && g.series.len() < style::MOST_LINES)
-        {
+        match groups.iter_mut().find(|g| alike(g) && g.series.len() < style::MOST_LINES) {
             Some(group) => group.series.push(s),
-            None => groups.push(Group {
-                series: vec![s],
-                fraction,
-            }),
+            None => groups.push(Group { series: vec![s], fraction }),
         }
     }
     groups
@@ -272,11 +210,7 @@ fn groups<'a>(series: &[&'a Series], window: (f64, f64)) -> Vec<Group<'a>> {
 /// Whether all samples that could be drawn are within 0 to 1, but for rounding.
 fn is_fraction(s: &Series, window: (f64, f64)) -> bool {
     let (_, width) = s.values.shape();
-    let line = |column| Line {
-        label: String::new(),
-        series: s,
-        column,
-    };
+    let line = |column| Line { label: String::new(), series: s, column };
     (0..width.min(style::MOST_LINES))
         .filter_map(|column| line(column).extremes(window))
         .all(|(low, high)| low >= -0.01 && high <= 1.01)
@@ -288,19 +222,10 @@ fn traces<'a>(
     ticks: &mut Option<&'a SpikeTrain>,
     window: (f64, f64),
 ) -> Option<Panel<'a>> {
-    let names: Vec<Vec<&str>> = group
-        .series
-        .iter()
-        .map(|s| s.name.split('.').collect())
-        .collect();
+    let names: Vec<Vec<&str>> = group.series.iter().map(|s| s.name.split('.').collect()).collect();
     let (before, after) = common_parts(&names);
     let most = (style::MOST_LINES / names.len()).max(1);
-    let widest = group
-        .series
-        .iter()
-        .map(|s| s.values.shape().1)
-        .max()
-        .unwrap_or(0);
+    let widest = group.series.iter().map(|s| s.values.shape().1).max().unwrap_or(0);
     // An index is known to be a cell where a spike train counts as many cells.
     let are_cells = known_cells == Some(widest);
     let mut lines = Vec::new();
@@ -314,11 +239,7 @@ fn traces<'a>(
                 (_, 1) => format!("[{column}]"),
                 (_, _) => format!("{own} [{column}]"),
             };
-            lines.push(Line {
-                label,
-                series,
-                column,
-            });
+            lines.push(Line { label, series, column });
         }
     }
     let first = group.series[0];
@@ -328,44 +249,20 @@ fn traces<'a>(
         [] => String::new(),
     };
     let quantity = quantity_of(&first.name);
-    let same_quantity = group
-        .series
-        .iter()
-        .all(|s| quantity_of(&s.name) == quantity);
-    let is_voltage =
-        quantity == "v" || quantity == "V" || matches!(first.unit.as_str(), "mV" | "V");
+    let same_quantity = group.series.iter().all(|s| quantity_of(&s.name) == quantity);
+    let is_voltage = quantity == "v" || quantity == "V" || matches!(first.unit.as_str(), "mV" | "V");
     let spikes = if is_voltage { ticks.take() } else { None };
-    let noun = if are_cells || known_cells.is_none() {
-        "cells"
-    } else {
-        "traces"
-    };
+    let noun = if are_cells || known_cells.is_none() { "cells" } else { "traces" };
     let note = (widest > most).then(|| format!("{most} of {widest} {noun}"));
     let traces = Traces {
-        quantity: if same_quantity {
-            quantity.to_owned()
-        } else {
-            "gates".to_owned()
-        },
+        quantity: if same_quantity { quantity.to_owned() } else { "gates".to_owned() },
         unit: first.unit.clone(),
-        spikes: spikes.map(|s| {
-            s.t.iter()
-                .copied()
-                .filter(|t| (window.0..=window.1).contains(t))
-                .collect()
-        }),
+        spikes: spikes.map(|s| s.t.iter().copied().filter(|t| (window.0..=window.1).contains(t)).collect()),
         fraction: group.fraction,
         lines,
         note,
     };
-    if traces.lines.is_empty() {
-        None
-    } else {
-        Some(Panel {
-            heading,
-            body: Body::Traces(traces),
-        })
-    }
+    if traces.lines.is_empty() { None } else { Some(Panel { heading, body: Body::Traces(traces) }) }
 }
 
 /// How many parts all names share at the beginning and, beyond those, at the end; each keeps at least one of its own.
@@ -379,11 +276,7 @@ fn common_parts(names: &[Vec<&str>]) -> (usize, usize) {
     if names.len() == 1 {
         return (shortest - 1, 0);
     }
-    let before = (0..shortest - 1)
-        .take_while(|&k| shared(&|n| n[k].to_owned()))
-        .count();
-    let after = (0..shortest - 1 - before)
-        .take_while(|&k| shared(&|n| n[n.len() - 1 - k].to_owned()))
-        .count();
+    let before = (0..shortest - 1).take_while(|&k| shared(&|n| n[k].to_owned())).count();
+    let after = (0..shortest - 1 - before).take_while(|&k| shared(&|n| n[n.len() - 1 - k].to_owned())).count();
     (before, after)
 }

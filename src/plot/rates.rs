@@ -31,30 +31,20 @@ impl Rate {
     /// Counts the spikes within the window; the error says why a bin width cannot be.
     pub fn new(train: &SpikeTrain, window: (f64, f64), bin: Option<f64>) -> Result<Rate, String> {
         let span = window.1 - window.0;
-        if let Some(bin) =
-            bin.filter(|bin| !(*bin > 0.0 && *bin <= span && span / *bin <= MOST_BINS_ASKED_FOR))
-        {
-            return Err(format!(
-                "a bin of {bin} ms does not divide the {span} ms shown into 1 to 100000 bins"
-            ));
+        if let Some(bin) = bin.filter(|bin| !(*bin > 0.0 && *bin <= span && span / *bin <= MOST_BINS_ASKED_FOR)) {
+            return Err(format!("a bin of {bin} ms does not divide the {span} ms shown into 1 to 100000 bins"));
         }
         let bin = bin.unwrap_or_else(|| round_up(span / MOST_BINS).max(1.0));
         let whole = (span / bin + 1e-9).floor();
         let rest = span - whole * bin;
-        let count = if rest > 0.5 * bin || whole == 0.0 {
-            whole + 1.0
-        } else {
-            whole
-        } as usize;
+        let count = if rest > 0.5 * bin || whole == 0.0 { whole + 1.0 } else { whole } as usize;
         let mut edges: Vec<f64> = (0..count).map(|k| window.0 + k as f64 * bin).collect();
         edges.push(window.1);
         let mut counts = vec![0u64; count];
         for t in train.t.iter().filter(|t| (window.0..=window.1).contains(t)) {
             counts[(((t - window.0) / bin) as usize).min(count - 1)] += 1;
         }
-        let rate = |(k, n): (usize, &u64)| {
-            *n as f64 / train.cells as f64 / (1e-3 * (edges[k + 1] - edges[k]))
-        };
+        let rate = |(k, n): (usize, &u64)| *n as f64 / train.cells as f64 / (1e-3 * (edges[k + 1] - edges[k]));
         let rates = counts.iter().enumerate().map(rate).collect();
         Ok(Rate { bin, edges, rates })
     }
@@ -75,11 +65,7 @@ impl Rate {
         Axis::exact(0.0, high, (height / 32.0).clamp(3.0, 6.0) as usize)
     }
 
-    pub fn draw<DB: DrawingBackend>(
-        &self,
-        canvas: &mut Canvas<DB>,
-        frame: &Frame<'_>,
-    ) -> Result<(), String> {
+    pub fn draw<DB: DrawingBackend>(&self, canvas: &mut Canvas<DB>, frame: &Frame<'_>) -> Result<(), String> {
         let mut outline = Vec::with_capacity(2 * self.rates.len());
         for (edges, &rate) in self.edges.windows(2).zip(&self.rates) {
             let (left, right) = (frame.point(edges[0], rate), frame.point(edges[1], rate));

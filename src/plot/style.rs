@@ -71,9 +71,5 @@ fn superscript(digit: char) -> char {
 /// An axis label: the quantity and, unless it is dimensionless, its unit.
 pub fn quantity(name: &str, unit_text: &str) -> String {
     let name = if name == "v" { "V" } else { name };
-    if unit_text == "1" {
-        name.to_owned()
-    } else {
-        format!("{name} ({})", unit(unit_text))
-    }
+    if unit_text == "1" { name.to_owned() } else { format!("{name} ({})", unit(unit_text)) }
 }

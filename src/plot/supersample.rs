@@ -5,9 +5,7 @@
 
 use plotters::backend::BitMapBackend;
 use plotters_backend::text_anchor::{HPos, VPos};
-use plotters_backend::{
-    BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind,
-};
+use plotters_backend::{BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind};
 
 use super::canvas::Canvas;
 
@@ -63,15 +61,8 @@ impl<'a> DrawingBackend for FineBitmap<'a> {
         Ok(())
     }
 
-    fn draw_text<S: BackendTextStyle>(
-        &mut self,
-        text: &str,
-        style: &S,
-        at: BackendCoord,
-    ) -> Drawn<Self::ErrorType> {
-        let box_of = style
-            .layout_box(text)
-            .map_err(|e| DrawingErrorKind::FontError(Box::new(e)))?;
+    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, at: BackendCoord) -> Drawn<Self::ErrorType> {
+        let box_of = style.layout_box(text).map_err(|e| DrawingErrorKind::FontError(Box::new(e)))?;
         let dx = match style.anchor().h_pos {
             HPos::Left => 0,
             HPos::Right => -box_of.1.0,
@@ -96,8 +87,7 @@ impl<'a> DrawingBackend for FineBitmap<'a> {
             }
             // The bundled font is a light one: a second print, a grid point further, makes it easier to read.
             self.bitmap.draw_pixel((x, y), color)?;
-            self.bitmap
-                .draw_pixel(((x + 1).min(width as i32 - 1), y), color)
+            self.bitmap.draw_pixel(((x + 1).min(width as i32 - 1), y), color)
         });
         drawn.map_err(|e| DrawingErrorKind::FontError(Box::new(e)))?
     }
@@ -118,17 +108,12 @@ impl FineBitmap<'_> {
         let color = style.color();
         let (width, height) = self.get_size();
         let reach = radius.ceil() as i32;
-        let rows = from.1.min(to.1).saturating_sub(reach).max(0)
-            ..=(from.1.max(to.1) + reach).min(height as i32 - 1);
+        let rows = from.1.min(to.1).saturating_sub(reach).max(0)..=(from.1.max(to.1) + reach).min(height as i32 - 1);
         for y in rows {
             let py = f64::from(y) - y0;
             // The part of the line that is near enough to this row, then its columns and their neighbourhood.
             let part = |row: f64| {
-                if dy == 0.0 {
-                    None
-                } else {
-                    Some((row / dy).clamp(0.0, 1.0))
-                }
+                if dy == 0.0 { None } else { Some((row / dy).clamp(0.0, 1.0)) }
             };
             let (a, b) = match (part(py - radius - 1.0), part(py + radius + 1.0)) {
                 (Some(a), Some(b)) => (a.min(b), a.max(b)),
@@ -139,11 +124,7 @@ impl FineBitmap<'_> {
             let right = (xa.max(xb) + radius).ceil().min(f64::from(width) - 1.0) as i32;
             for x in left..=right {
                 let px = f64::from(x) - x0;
-                let nearest = if length_squared == 0.0 {
-                    0.0
-                } else {
-                    (px * dx + py * dy) / length_squared
-                };
+                let nearest = if length_squared == 0.0 { 0.0 } else { (px * dx + py * dy) / length_squared };
                 let nearest = nearest.clamp(0.0, 1.0);
                 let (ex, ey) = (px - nearest * dx, py - nearest * dy);
                 if ex * ex + ey * ey <= radius * radius {
@@ -162,18 +143,10 @@ pub fn png(
 ) -> Result<Vec<u8>, String> {
     let pixels = u64::from(size.0) * u64::from(size.1);
     // A fine grid of up to 16 points per pixel, within about half a gigabyte.
-    let scale = (2..=4)
-        .rev()
-        .find(|s| pixels * s * s * 3 < 500 << 20)
-        .unwrap_or(1) as u32;
+    let scale = (2..=4).rev().find(|s| pixels * s * s * 3 < 500 << 20).unwrap_or(1) as u32;
     let fine = (size.0 * scale, size.1 * scale);
     let mut grid = vec![255; fine.0 as usize * fine.1 as usize * 3];
-    let mut canvas = Canvas::new(
-        FineBitmap {
-            bitmap: BitMapBackend::with_buffer(&mut grid, fine),
-        },
-        scale,
-    );
+    let mut canvas = Canvas::new(FineBitmap { bitmap: BitMapBackend::with_buffer(&mut grid, fine) }, scale);
     draw(&mut canvas)?;
     canvas.finish()?;
     encode(size, &mean(&grid, size, scale as usize)).map_err(|e| e.to_string())

@@ -13,20 +13,9 @@ use super::panels::matches;
 use super::rates::Rate;
 use super::*;
 
-fn series(
-    name: &str,
-    unit: &str,
-    t: &Arc<Vec<f64>>,
-    width: usize,
-    value: impl Fn(f64, usize) -> f64,
-) -> Series {
+fn series(name: &str, unit: &str, t: &Arc<Vec<f64>>, width: usize, value: impl Fn(f64, usize) -> f64) -> Series {
     let values = Array2::from_shape_fn((t.len(), width), |(k, i)| value(t[k], i));
-    Series {
-        name: name.into(),
-        unit: unit.into(),
-        t: t.clone(),
-        values: Samples::F64(values),
-    }
+    Series { name: name.into(), unit: unit.into(), t: t.clone(), values: Samples::F64(values) }
 }
 
 fn times(count: usize, dt: f64) -> Arc<Vec<f64>> {
@@ -34,13 +23,7 @@ fn times(count: usize, dt: f64) -> Arc<Vec<f64>> {
 }
 
 fn titled(model: &str) -> RunResult {
-    RunResult {
-        meta: json!({ "model": model })
-            .as_object()
-            .cloned()
-            .expect("an object"),
-        ..RunResult::default()
-    }
+    RunResult { meta: json!({ "model": model }).as_object().cloned().expect("an object"), ..RunResult::default() }
 }
 
 /// Hodgkin and Huxley's squid axon (1952), a step of current from 5 ms to 45 ms; forward Euler.
@@ -57,13 +40,8 @@ fn squid() -> RunResult {
         let beta_h = 1.0 / (1.0 + (-(v + 35.0) / 10.0).exp());
         let alpha_n = 0.01 * (v + 55.0) / (1.0 - (-(v + 55.0) / 10.0).exp());
         let beta_n = 0.125 * (-(v + 65.0) / 80.0).exp();
-        let stimulus = if (5.0..45.0).contains(&now) {
-            10.0
-        } else {
-            0.0
-        };
-        let ionic =
-            120.0 * m * m * m * h * (v - 50.0) + 36.0 * n.powi(4) * (v + 77.0) + 0.3 * (v + 54.4);
+        let stimulus = if (5.0..45.0).contains(&now) { 10.0 } else { 0.0 };
+        let ionic = 120.0 * m * m * m * h * (v - 50.0) + 36.0 * n.powi(4) * (v + 77.0) + 0.3 * (v + 54.4);
         let before = v;
         v += 0.01 * (stimulus - ionic);
         m += 0.01 * (alpha_m * (1.0 - m) - beta_m * m);
@@ -85,23 +63,13 @@ fn squid() -> RunResult {
         series("squid.soma.n", "1", &t, 1, state(3)),
     ];
     let i = vec![0; spikes.len()];
-    result.spikes = vec![SpikeTrain {
-        population: "squid".into(),
-        cells: 1,
-        t: spikes,
-        i,
-    }];
+    result.spikes = vec![SpikeTrain { population: "squid".into(), cells: 1, t: spikes, i }];
     result
 }
 
 /// Spikes with a rhythm: a whole number that a small hash makes look random decides for each cell and millisecond.
 fn rhythmic(population: &str, cells: usize, duration: u64, rate: f64) -> SpikeTrain {
-    let mut train = SpikeTrain {
-        population: population.into(),
-        cells,
-        t: vec![],
-        i: vec![],
-    };
+    let mut train = SpikeTrain { population: population.into(), cells, t: vec![], i: vec![] };
     for ms in 0..duration {
         for cell in 0..cells as u64 {
             let mut x = (ms << 32 | cell).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -119,10 +87,7 @@ fn rhythmic(population: &str, cells: usize, duration: u64, rate: f64) -> SpikeTr
 
 fn network() -> RunResult {
     let mut result = titled("Sparsely connected network");
-    result.spikes = vec![
-        rhythmic("exc", 160, 500, 12.0),
-        rhythmic("inh", 40, 500, 25.0),
-    ];
+    result.spikes = vec![rhythmic("exc", 160, 500, 12.0), rhythmic("inh", 40, 500, 25.0)];
     result
 }
 
@@ -132,8 +97,7 @@ fn compartments() -> RunResult {
     let wave = |delay: f64, size: f64| {
         move |now: f64, _| {
             let since = (now - delay).rem_euclid(62.5);
-            -65.0 + size * (since / 2.0) * (1.0 - since / 2.0).exp()
-                - 6.0 * (-(since - 8.0).powi(2) / 20.0).exp()
+            -65.0 + size * (since / 2.0) * (1.0 - since / 2.0).exp() - 6.0 * (-(since - 8.0).powi(2) / 20.0).exp()
         }
     };
     result.series = vec![
@@ -141,9 +105,7 @@ fn compartments() -> RunResult {
         series("cell.dend.v", "mV", &t, 1, wave(11.0, 55.0)),
         series("cell.axon.v", "mV", &t, 1, wave(12.0, 100.0)),
         series("cell.dend.ca", "mM", &t, 1, |now, _| 5e-5 + 2e-7 * now),
-        series("cell.soma.Na.i", "mA/cm2", &t, 1, |now, _| {
-            -0.8 * ((now / 20.0).sin().powi(8))
-        }),
+        series("cell.soma.Na.i", "mA/cm2", &t, 1, |now, _| -0.8 * ((now / 20.0).sin().powi(8))),
     ];
     result
 }
@@ -153,11 +115,7 @@ fn crowd() -> RunResult {
     let t = times(2000, 0.5);
     let mut result = titled("Crowd");
     let bumpy = |now: f64, i: usize| {
-        if i == 1 && (300.0..500.0).contains(&now) {
-            f64::NAN
-        } else {
-            (now / 50.0 + i as f64).sin() * 10.0 - 60.0
-        }
+        if i == 1 && (300.0..500.0).contains(&now) { f64::NAN } else { (now / 50.0 + i as f64).sin() * 10.0 - 60.0 }
     };
     result.series = vec![series("net.v", "mV", &t, 729, bumpy)];
     result.spikes = vec![rhythmic("net", 729, 1000, 8.0)];
@@ -165,49 +123,33 @@ fn crowd() -> RunResult {
 }
 
 fn svg(result: &RunResult, options: &PlotOptions) -> String {
-    String::from_utf8(render(result, ImageFormat::Svg, options).expect("it is drawn"))
-        .expect("text")
+    String::from_utf8(render(result, ImageFormat::Svg, options).expect("it is drawn")).expect("text")
 }
 
 /// The text elements of an SVG.
 fn texts(svg: &str) -> Vec<String> {
-    let elements = svg
-        .split("<text ")
-        .skip(1)
-        .filter_map(|e| e.split_once(">\n")?.1.split_once("\n</text>"));
+    let elements = svg.split("<text ").skip(1).filter_map(|e| e.split_once(">\n")?.1.split_once("\n</text>"));
     elements.map(|(text, _)| text.to_owned()).collect()
 }
 
 fn options(series: &[&str]) -> PlotOptions {
-    PlotOptions {
-        series: series.iter().map(|s| s.to_string()).collect(),
-        ..PlotOptions::default()
-    }
+    PlotOptions { series: series.iter().map(|s| s.to_string()).collect(), ..PlotOptions::default() }
 }
 
 /// Run by hand to look at the figures: draws them into the directory in NEUROC_TEST_FIGURES.
 #[test]
 #[ignore = "draws figures to look at"]
 fn draw_all_figures() {
-    let dir =
-        std::env::var_os("NEUROC_TEST_FIGURES").expect("NEUROC_TEST_FIGURES names a directory");
-    for (name, result) in [
-        ("squid", squid()),
-        ("network", network()),
-        ("compartments", compartments()),
-        ("crowd", crowd()),
-    ] {
+    let dir = std::env::var_os("NEUROC_TEST_FIGURES").expect("NEUROC_TEST_FIGURES names a directory");
+    for (name, result) in
+        [("squid", squid()), ("network", network()), ("compartments", compartments()), ("crowd", crowd())]
+    {
         for extension in ["png", "svg"] {
             let path = Path::new(&dir).join(format!("{name}.{extension}"));
             draw(&result, &path, &PlotOptions::default()).expect("it is drawn");
         }
     }
-    let small = PlotOptions {
-        width: 500,
-        height: Some(420),
-        window: Some((8.0, 30.0)),
-        ..PlotOptions::default()
-    };
+    let small = PlotOptions { width: 500, height: Some(420), window: Some((8.0, 30.0)), ..PlotOptions::default() };
     draw(&squid(), &Path::new(&dir).join("small.png"), &small).expect("it is drawn");
 }
 
@@ -229,32 +171,18 @@ fn an_svg_has_labels_with_units_and_a_legend() {
         "60",
     ];
     for text in expected {
-        assert!(
-            texts.iter().any(|t| t == text),
-            "{text:?} is not among {texts:?}"
-        );
+        assert!(texts.iter().any(|t| t == text), "{text:?} is not among {texts:?}");
     }
-    assert!(
-        !texts.iter().any(|t| t.contains("cell")),
-        "a single cell needs no raster: {texts:?}"
-    );
+    assert!(!texts.iter().any(|t| t.contains("cell")), "a single cell needs no raster: {texts:?}");
 }
 
 #[test]
 fn an_svg_has_the_size_asked_for_and_is_well_formed() {
-    let options = PlotOptions {
-        width: 640,
-        height: Some(480),
-        ..PlotOptions::default()
-    };
+    let options = PlotOptions { width: 640, height: Some(480), ..PlotOptions::default() };
     let mut named = squid();
     named.series[0].name = "a<b>&\"c\".v".into();
     let svg = svg(&named, &options);
-    assert!(
-        svg.starts_with("<svg width=\"640\" height=\"480\" "),
-        "{}",
-        &svg[..80]
-    );
+    assert!(svg.starts_with("<svg width=\"640\" height=\"480\" "), "{}", &svg[..80]);
     assert!(svg.contains("viewBox=\"0 0 5120 3840\""));
     assert!(svg.contains("a&lt;b&gt;&amp;&quot;c&quot;.v"));
     assert!(svg.trim_end().ends_with("</svg>"));
@@ -264,19 +192,8 @@ fn an_svg_has_the_size_asked_for_and_is_well_formed() {
 #[test]
 fn voltages_of_one_population_share_a_panel() {
     let texts = texts(&svg(&compartments(), &PlotOptions::default()));
-    for text in [
-        "soma",
-        "dend",
-        "axon",
-        "V (mV)",
-        "ca (×1e−6 mM)",
-        "i (mA/cm²)",
-        "cell.soma.Na.i",
-    ] {
-        assert!(
-            texts.iter().any(|t| t == text),
-            "{text:?} is not among {texts:?}"
-        );
+    for text in ["soma", "dend", "axon", "V (mV)", "ca (×1e−6 mM)", "i (mA/cm²)", "cell.soma.Na.i"] {
+        assert!(texts.iter().any(|t| t == text), "{text:?} is not among {texts:?}");
     }
     assert_eq!(texts.iter().filter(|t| *t == "V (mV)").count(), 1);
 }
@@ -284,17 +201,8 @@ fn voltages_of_one_population_share_a_panel() {
 #[test]
 fn a_crowd_shows_eight_cells_and_says_so() {
     let texts = texts(&svg(&crowd(), &PlotOptions::default()));
-    for text in [
-        "cell 0",
-        "cell 7",
-        "8 of 729 cells",
-        "rate (spikes/s)",
-        "net · rate per cell in bins of 5 ms",
-    ] {
-        assert!(
-            texts.iter().any(|t| t == text),
-            "{text:?} is not among {texts:?}"
-        );
+    for text in ["cell 0", "cell 7", "8 of 729 cells", "rate (spikes/s)", "net · rate per cell in bins of 5 ms"] {
+        assert!(texts.iter().any(|t| t == text), "{text:?} is not among {texts:?}");
     }
     assert!(!texts.iter().any(|t| t == "cell 8"));
 }
@@ -305,17 +213,9 @@ fn an_index_is_called_a_cell_only_where_that_is_known() {
     result.spikes.clear();
     let unknown = texts(&svg(&result, &PlotOptions::default()));
     assert!(unknown.iter().any(|t| t == "[7]"), "{unknown:?}");
-    result.spikes = vec![SpikeTrain {
-        population: "net".into(),
-        cells: 3,
-        t: vec![],
-        i: vec![],
-    }];
+    result.spikes = vec![SpikeTrain { population: "net".into(), cells: 3, t: vec![], i: vec![] }];
     let otherwise = texts(&svg(&result, &PlotOptions::default()));
-    assert!(
-        otherwise.iter().any(|t| t == "8 of 729 traces"),
-        "{otherwise:?}"
-    );
+    assert!(otherwise.iter().any(|t| t == "8 of 729 traces"), "{otherwise:?}");
 }
 
 #[test]
@@ -326,65 +226,27 @@ fn rasters_and_rates_are_drawn_where_they_mean_something() {
     let mut few = network();
     few.spikes = vec![rhythmic("few", 19, 500, 12.0)];
     let few_texts = texts(&svg(&few, &PlotOptions::default()));
-    assert!(
-        !few_texts.iter().any(|t| t.contains("rate")),
-        "{few_texts:?}"
-    );
-    let asked = PlotOptions {
-        kind: PlotKind::Rates,
-        rate_bin: Some(20.0),
-        ..PlotOptions::default()
-    };
+    assert!(!few_texts.iter().any(|t| t.contains("rate")), "{few_texts:?}");
+    let asked = PlotOptions { kind: PlotKind::Rates, rate_bin: Some(20.0), ..PlotOptions::default() };
     let asked_texts = texts(&svg(&few, &asked));
-    assert!(
-        asked_texts
-            .iter()
-            .any(|t| t == "few · rate per cell in bins of 20 ms"),
-        "{asked_texts:?}"
-    );
+    assert!(asked_texts.iter().any(|t| t == "few · rate per cell in bins of 20 ms"), "{asked_texts:?}");
     assert!(!asked_texts.iter().any(|t| t == "cell"));
-    let raster = PlotOptions {
-        kind: PlotKind::Raster,
-        ..PlotOptions::default()
-    };
-    assert!(
-        texts(&svg(&squid(), &raster))
-            .iter()
-            .any(|t| t == "squid · 3 spikes of 1 cell")
-    );
-    let traces = PlotOptions {
-        kind: PlotKind::Traces,
-        ..PlotOptions::default()
-    };
-    assert!(
-        !texts(&svg(&crowd(), &traces))
-            .iter()
-            .any(|t| t.contains("net ·"))
-    );
+    let raster = PlotOptions { kind: PlotKind::Raster, ..PlotOptions::default() };
+    assert!(texts(&svg(&squid(), &raster)).iter().any(|t| t == "squid · 3 spikes of 1 cell"));
+    let traces = PlotOptions { kind: PlotKind::Traces, ..PlotOptions::default() };
+    assert!(!texts(&svg(&crowd(), &traces)).iter().any(|t| t.contains("net ·")));
 }
 
 #[test]
 fn a_rate_is_spikes_per_second_and_cell() {
-    let train = SpikeTrain {
-        population: "p".into(),
-        cells: 2,
-        t: vec![0.0, 1.0, 9.99, 10.0, 25.0],
-        i: vec![0; 5],
-    };
-    let rate = |high, bin| {
-        Rate::new(&train, (0.0, high), Some(bin))
-            .expect("a bin that fits")
-            .rates()
-            .to_vec()
-    };
+    let train = SpikeTrain { population: "p".into(), cells: 2, t: vec![0.0, 1.0, 9.99, 10.0, 25.0], i: vec![0; 5] };
+    let rate = |high, bin| Rate::new(&train, (0.0, high), Some(bin)).expect("a bin that fits").rates().to_vec();
     assert_eq!(rate(20.0, 10.0), [150.0, 50.0]);
     // 5 ms are left of the third bin: not less than half of it, but not more either.
     assert_eq!(rate(25.0, 10.0), [150.0, 1000.0 * 2.0 / 2.0 / 15.0]);
     assert_eq!(rate(28.0, 10.0), [150.0, 50.0, 1000.0 / 2.0 / 8.0]);
     for bin in [0.0, -1.0, f64::NAN, 30.0, 1e-9] {
-        Rate::new(&train, (0.0, 20.0), Some(bin))
-            .err()
-            .expect("a bin that does not fit");
+        Rate::new(&train, (0.0, 20.0), Some(bin)).err().expect("a bin that does not fit");
     }
     let chosen = Rate::new(&train, (0.0, 1000.0), None).expect("a bin is chosen");
     assert_eq!(chosen.heading("p"), "p · rate per cell in bins of 5 ms");
@@ -404,31 +266,15 @@ fn thinning_keeps_extremes_and_ends() {
         _ => -65.0 + 1e-3 * (k as f64).sin(),
     };
     let runs = decimate(&t, value, 0..t.len(), window, 500);
-    let [run] = runs.as_slice() else {
-        panic!("one run, not {}", runs.len())
-    };
+    let [run] = runs.as_slice() else { panic!("one run, not {}", runs.len()) };
     assert!(run.len() <= 4 * 500);
     assert!(run.contains(&(31_415.0, 40.0)) && run.contains(&(60_001.0, -90.0)));
-    assert_eq!(
-        (run.first(), run.last()),
-        (Some(&(0.0, value(0))), Some(&(99_999.0, value(99_999))))
-    );
-    assert!(
-        run.is_sorted_by(|a, b| a.0 < b.0),
-        "in the order of time, no point twice"
-    );
+    assert_eq!((run.first(), run.last()), (Some(&(0.0, value(0))), Some(&(99_999.0, value(99_999)))));
+    assert!(run.is_sorted_by(|a, b| a.0 < b.0), "in the order of time, no point twice");
     for column in 0..500 {
         let inside = |k: &f64| ((k / 99_999.0 * 500.0) as usize).min(499) == column;
-        let all = t
-            .iter()
-            .filter(|k| inside(k))
-            .map(|k| value(*k as usize))
-            .fold(f64::MIN, f64::max);
-        let kept = run
-            .iter()
-            .filter(|p| inside(&p.0))
-            .map(|p| p.1)
-            .fold(f64::MIN, f64::max);
+        let all = t.iter().filter(|k| inside(k)).map(|k| value(*k as usize)).fold(f64::MIN, f64::max);
+        let kept = run.iter().filter(|p| inside(&p.0)).map(|p| p.1).fold(f64::MIN, f64::max);
         assert_eq!(all, kept, "the highest of column {column}");
     }
 }
@@ -454,29 +300,17 @@ fn thinning_keeps_short_traces_whole_and_gaps_open() {
 #[test]
 fn a_png_decodes_to_the_size_asked_for() {
     for (width, height) in [(300, 400), (1200, 700)] {
-        let options = PlotOptions {
-            width,
-            height: Some(height),
-            ..PlotOptions::default()
-        };
+        let options = PlotOptions { width, height: Some(height), ..PlotOptions::default() };
         let bytes = render(&squid(), ImageFormat::Png, &options).expect("it is drawn");
-        let mut reader = png::Decoder::new(std::io::Cursor::new(bytes))
-            .read_info()
-            .expect("a PNG");
+        let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().expect("a PNG");
         assert_eq!(reader.info().size(), (width, height));
         let mut pixels = vec![0; reader.output_buffer_size()];
         reader.next_frame(&mut pixels).expect("whole");
         let row = width as usize * 3;
         let is_white = |pixels: &[u8]| pixels.iter().all(|c| *c == 255);
-        assert!(
-            is_white(&pixels[..row]) && is_white(&pixels[pixels.len() - row..]),
-            "a margin above and below"
-        );
+        assert!(is_white(&pixels[..row]) && is_white(&pixels[pixels.len() - row..]), "a margin above and below");
         for line in pixels.chunks(row) {
-            assert!(
-                is_white(&line[..6]) && is_white(&line[row - 6..]),
-                "a margin left and right"
-            );
+            assert!(is_white(&line[..6]) && is_white(&line[row - 6..]), "a margin left and right");
         }
         let blue = pixels.chunks(3).filter(|p| *p == [0, 114, 178]).count();
         assert!(blue > 100, "the first line is blue: {blue} pixels");
@@ -486,34 +320,23 @@ fn a_png_decodes_to_the_size_asked_for() {
 #[test]
 fn drawing_does_not_depend_on_anything_else() {
     for format in [ImageFormat::Svg, ImageFormat::Png] {
-        let draw_once =
-            || render(&network(), format, &PlotOptions::default()).expect("it is drawn");
+        let draw_once = || render(&network(), format, &PlotOptions::default()).expect("it is drawn");
         assert_eq!(draw_once(), draw_once());
     }
 }
 
 #[test]
 fn the_extension_decides() {
-    let error = draw(&squid(), Path::new("squid.pdf"), &PlotOptions::default())
-        .expect_err("unknown")
-        .to_string();
-    assert_eq!(
-        error,
-        "cannot draw `squid.pdf`: the name must end in .svg or .png"
-    );
-    assert_eq!(
-        ImageFormat::of(Path::new("a.PNG")).expect("known"),
-        ImageFormat::Png
-    );
+    let error = draw(&squid(), Path::new("squid.pdf"), &PlotOptions::default()).expect_err("unknown").to_string();
+    assert_eq!(error, "cannot draw `squid.pdf`: the name must end in .svg or .png");
+    assert_eq!(ImageFormat::of(Path::new("a.PNG")).expect("known"), ImageFormat::Png);
 }
 
 #[test]
 fn a_figure_is_written_whole_or_not_at_all() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("nowhere").join("squid.svg");
-    let error = draw(&squid(), &path, &PlotOptions::default())
-        .expect_err("nowhere to write")
-        .to_string();
+    let error = draw(&squid(), &path, &PlotOptions::default()).expect_err("nowhere to write").to_string();
     assert!(error.contains("nowhere` does not exist"), "{error}");
     let path = dir.path().join("squid.png");
     draw(&squid(), &path, &PlotOptions::default()).expect("it is drawn");
@@ -524,64 +347,25 @@ fn a_figure_is_written_whole_or_not_at_all() {
 #[test]
 fn what_cannot_be_drawn_is_said() {
     let error = |result: &RunResult, options: &PlotOptions| {
-        render(result, ImageFormat::Svg, options)
-            .expect_err("it cannot be drawn")
-            .to_string()
+        render(result, ImageFormat::Svg, options).expect_err("it cannot be drawn").to_string()
     };
     let nothing = RunResult::default();
     let ask = PlotOptions::default;
     assert!(error(&nothing, &ask()).ends_with("the results hold no series and no spikes"));
-    let raster = PlotOptions {
-        kind: PlotKind::Raster,
-        ..ask()
-    };
+    let raster = PlotOptions { kind: PlotKind::Raster, ..ask() };
     assert!(error(&nothing, &raster).ends_with("the results hold no spikes"));
     let none = error(&squid(), &options(&["dend.*"]));
-    assert!(
-        none.contains("no name matches dend.*; there are squid.soma.v, squid.soma.m, "),
-        "{none}"
-    );
+    assert!(none.contains("no name matches dend.*; there are squid.soma.v, squid.soma.m, "), "{none}");
     for (first, last) in [(3.0, 3.0), (5.0, 1.0), (f64::NAN, 1.0)] {
-        assert!(
-            error(
-                &squid(),
-                &PlotOptions {
-                    window: Some((first, last)),
-                    ..ask()
-                }
-            )
-            .contains("is empty")
-        );
+        assert!(error(&squid(), &PlotOptions { window: Some((first, last)), ..ask() }).contains("is empty"));
     }
-    let outside = error(
-        &squid(),
-        &PlotOptions {
-            window: Some((100.0, 200.0)),
-            ..ask()
-        },
-    );
-    assert!(
-        outside.contains("is outside the run, from 0 ms to 60 ms"),
-        "{outside}"
-    );
-    assert!(
-        error(&squid(), &PlotOptions { width: 10, ..ask() }).contains("not within 300 to 10000")
-    );
-    assert!(
-        error(
-            &squid(),
-            &PlotOptions {
-                height: Some(50),
-                ..ask()
-            }
-        )
-        .contains("need a height of at least")
-    );
+    let outside = error(&squid(), &PlotOptions { window: Some((100.0, 200.0)), ..ask() });
+    assert!(outside.contains("is outside the run, from 0 ms to 60 ms"), "{outside}");
+    assert!(error(&squid(), &PlotOptions { width: 10, ..ask() }).contains("not within 300 to 10000"));
+    assert!(error(&squid(), &PlotOptions { height: Some(50), ..ask() }).contains("need a height of at least"));
     let mut many = titled("many");
     let t = times(10, 1.0);
-    many.series = (0..100)
-        .map(|k| series(&format!("p{k}.v"), "mV", &t, 1, |now, _| now))
-        .collect();
+    many.series = (0..100).map(|k| series(&format!("p{k}.v"), "mV", &t, 1, |now, _| now)).collect();
     assert!(error(&many, &ask()).contains("100 panels would be"));
     let mut wrong = squid();
     wrong.spikes[0].i[0] = 7;
@@ -596,34 +380,19 @@ fn odd_data_can_be_drawn() {
         series("a.nan", "mV", &t, 1, |_, _| f64::NAN),
         series("a.constant", "mV", &t, 1, |_, _| -65.0),
         series("a.zero", "nA", &t, 1, |_, _| 0.0),
-        series("a.huge", "nA", &t, 1, |now, _| {
-            if now > 1.0 { f64::MAX } else { f64::MIN }
-        }),
+        series("a.huge", "nA", &t, 1, |now, _| if now > 1.0 { f64::MAX } else { f64::MIN }),
         series("a.tiny", "nA", &t, 1, |now, _| now * 5e-324),
         series("a.count", "1", &t, 1, |now, _| now),
         series("a.none", "mV", &t, 0, |_, _| 0.0),
         series("lonely", "mV", &Arc::new(vec![1.0]), 1, |_, _| 1.0),
     ];
     result.spikes = vec![
-        SpikeTrain {
-            population: "silent".into(),
-            cells: 30,
-            t: vec![],
-            i: vec![],
-        },
-        SpikeTrain {
-            population: "empty".into(),
-            cells: 0,
-            t: vec![],
-            i: vec![],
-        },
+        SpikeTrain { population: "silent".into(), cells: 30, t: vec![], i: vec![] },
+        SpikeTrain { population: "empty".into(), cells: 0, t: vec![], i: vec![] },
     ];
     let all = texts(&svg(&result, &PlotOptions::default()));
     for text in ["no values", "no spikes", "constant (mV)", "count", "lonely"] {
-        assert!(
-            all.iter().any(|t| t == text),
-            "{text:?} is not among {all:?}"
-        );
+        assert!(all.iter().any(|t| t == text), "{text:?} is not among {all:?}");
     }
     render(&result, ImageFormat::Png, &PlotOptions::default()).expect("it is drawn");
     result.spikes.clear();
@@ -635,9 +404,7 @@ fn odd_data_can_be_drawn() {
 fn more_than_eight_gates_take_a_second_panel() {
     let t = times(10, 1.0);
     let mut result = titled("eleven");
-    result.series = (0..11)
-        .map(|k| series(&format!("c.g{k}"), "1", &t, 1, |now, _| now / 10.0))
-        .collect();
+    result.series = (0..11).map(|k| series(&format!("c.g{k}"), "1", &t, 1, |now, _| now / 10.0)).collect();
     let all = texts(&svg(&result, &PlotOptions::default()));
     assert_eq!(all.iter().filter(|t| *t == "gates").count(), 2);
     assert!(all.iter().any(|t| t == "g10"));
@@ -665,19 +432,10 @@ fn patterns_match_whole_names_and_their_ends() {
 #[test]
 fn a_filter_and_a_window_leave_out_the_rest() {
     let all = texts(&svg(&squid(), &options(&["m", "h"])));
-    assert!(
-        all.iter().any(|t| t == "gates") && !all.iter().any(|t| t == "V (mV)"),
-        "{all:?}"
-    );
-    let window = PlotOptions {
-        window: Some((20.0, 30.0)),
-        ..PlotOptions::default()
-    };
+    assert!(all.iter().any(|t| t == "gates") && !all.iter().any(|t| t == "V (mV)"), "{all:?}");
+    let window = PlotOptions { window: Some((20.0, 30.0)), ..PlotOptions::default() };
     let part = texts(&svg(&squid(), &window));
-    assert!(
-        part.iter().any(|t| t == "spikes (1)") && !part.iter().any(|t| t == "60"),
-        "{part:?}"
-    );
+    assert!(part.iter().any(|t| t == "spikes (1)") && !part.iter().any(|t| t == "60"), "{part:?}");
 }
 
 #[test]
@@ -686,66 +444,31 @@ fn long_runs_are_measured_in_seconds() {
     let mut result = titled("long");
     result.series = vec![series("c.v", "mV", &t, 1, |now, _| now)];
     let all = texts(&svg(&result, &PlotOptions::default()));
-    assert!(
-        all.iter().any(|t| t == "time (s)") && all.iter().any(|t| t == "20"),
-        "{all:?}"
-    );
+    assert!(all.iter().any(|t| t == "time (s)") && all.iter().any(|t| t == "20"), "{all:?}");
 }
 
 #[test]
 fn ticks_are_round_and_labels_sensible() {
-    let labels = |axis: Axis| {
-        axis.ticks
-            .into_iter()
-            .map(|(_, text)| text)
-            .collect::<Vec<_>>()
-    };
+    let labels = |axis: Axis| axis.ticks.into_iter().map(|(_, text)| text).collect::<Vec<_>>();
     assert_eq!(labels(Axis::exact(-80.0, 50.0, 5)), ["−50", "0", "50"]);
-    assert_eq!(
-        labels(Axis::exact(0.0, 1.0, 5)),
-        ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]
-    );
-    assert_eq!(
-        labels(Axis::exact(0.0, 0.3, 3)),
-        ["0.0", "0.1", "0.2", "0.3"]
-    );
-    assert_eq!(
-        labels(Axis::exact(0.0, 12_000.0, 3)),
-        ["0", "5000", "10000"]
-    );
+    assert_eq!(labels(Axis::exact(0.0, 1.0, 5)), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+    assert_eq!(labels(Axis::exact(0.0, 0.3, 3)), ["0.0", "0.1", "0.2", "0.3"]);
+    assert_eq!(labels(Axis::exact(0.0, 12_000.0, 3)), ["0", "5000", "10000"]);
     assert_eq!(labels(Axis::exact(0.0, 3e-5, 3)), ["0", "10", "20", "30"]);
     assert_eq!(Axis::exact(0.0, 3e-5, 3).factor(), "×1e−6 ");
     assert_eq!(Axis::exact(-2e7, 2e7, 3).factor(), "×1e6 ");
     assert_eq!(labels(Axis::rows(3, 7)), ["0", "1", "2"]);
     assert_eq!(labels(Axis::rows(1, 7)), ["0"]);
-    for (low, high) in [
-        (0.0, 0.0),
-        (-65.0, -65.0),
-        (5e-324, 5e-324),
-        (f64::MIN, f64::MAX),
-        (1.0, 1.0 + 1e-15),
-    ] {
+    for (low, high) in [(0.0, 0.0), (-65.0, -65.0), (5e-324, 5e-324), (f64::MIN, f64::MAX), (1.0, 1.0 + 1e-15)] {
         let axis = Axis::around(low, high, 5);
-        assert!(
-            axis.low < axis.high && !axis.ticks.is_empty() && axis.ticks.len() < 9,
-            "{axis:?}"
-        );
-        assert!(
-            axis.ticks.is_sorted_by(|a, b| a.0 < b.0 && a.1 != b.1),
-            "{axis:?}"
-        );
+        assert!(axis.low < axis.high && !axis.ticks.is_empty() && axis.ticks.len() < 9, "{axis:?}");
+        assert!(axis.ticks.is_sorted_by(|a, b| a.0 < b.0 && a.1 != b.1), "{axis:?}");
     }
 }
 
 #[test]
 fn units_are_spelled_as_people_write_them() {
-    let cases = [
-        ("mA/cm2", "mA/cm²"),
-        ("mS/cm^2", "mS/cm²"),
-        ("nA*ms", "nA·ms"),
-        ("1/ms", "1/ms"),
-        ("m^-1", "m^-1"),
-    ];
+    let cases = [("mA/cm2", "mA/cm²"), ("mS/cm^2", "mS/cm²"), ("nA*ms", "nA·ms"), ("1/ms", "1/ms"), ("m^-1", "m^-1")];
     for (plain, spelled) in cases {
         assert_eq!(super::style::unit(plain), spelled);
     }

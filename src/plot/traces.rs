@@ -50,9 +50,7 @@ impl Line<'_> {
 
     /// The lowest and the highest finite sample within a time window.
     pub fn extremes(&self, window: (f64, f64)) -> Option<(f64, f64)> {
-        let values = self
-            .samples(window)
-            .map(|k| self.series.values.get(k, self.column));
+        let values = self.samples(window).map(|k| self.series.values.get(k, self.column));
         values.filter(|v| v.is_finite()).fold(None, |found, v| {
             let (low, high) = found.unwrap_or((v, v));
             Some((v.min(low), v.max(high)))
@@ -69,12 +67,7 @@ impl Traces<'_> {
         let axis = match range {
             _ if self.fraction => Axis::exact(-0.05, 1.05, most),
             Some((low, high)) => Axis::around(low, high, most),
-            None => Axis {
-                low: 0.0,
-                high: 1.0,
-                ticks: Vec::new(),
-                exponent: 0,
-            },
+            None => Axis { low: 0.0, high: 1.0, ticks: Vec::new(), exponent: 0 },
         };
         if self.spikes.is_none() || height < 3.0 * SPIKE_STRIP {
             return axis;
@@ -97,40 +90,20 @@ impl Traces<'_> {
         let mut legend = Vec::new();
         if self.lines.len() > 1 {
             let colors = style::LINES.iter().cycle();
-            legend.extend(
-                self.lines
-                    .iter()
-                    .zip(colors)
-                    .map(|(line, &color)| (Mark::Line(color), line.label.clone())),
-            );
+            legend.extend(self.lines.iter().zip(colors).map(|(line, &color)| (Mark::Line(color), line.label.clone())));
         }
-        legend.extend(
-            self.spikes
-                .as_ref()
-                .map(|spikes| (Mark::Spike, format!("spikes ({})", spikes.len()))),
-        );
+        legend.extend(self.spikes.as_ref().map(|spikes| (Mark::Spike, format!("spikes ({})", spikes.len()))));
         legend.extend(self.note.clone().map(|note| (Mark::None, note)));
         legend
     }
 
-    pub fn draw<DB: DrawingBackend>(
-        &self,
-        canvas: &mut Canvas<DB>,
-        frame: &Frame<'_>,
-    ) -> Result<(), String> {
+    pub fn draw<DB: DrawingBackend>(&self, canvas: &mut Canvas<DB>, frame: &Frame<'_>) -> Result<(), String> {
         let columns = ((frame.right - frame.left) * 2.0) as usize;
         let mut empty = true;
         for (line, &color) in self.lines.iter().zip(style::LINES.iter().cycle()) {
             let value = |k| line.series.values.get(k, line.column);
-            for run in decimate(
-                &line.series.t,
-                value,
-                line.samples(frame.window),
-                frame.window,
-                columns,
-            ) {
-                let points: Vec<(f64, f64)> =
-                    run.into_iter().map(|(t, v)| frame.point(t, v)).collect();
+            for run in decimate(&line.series.t, value, line.samples(frame.window), frame.window, columns) {
+                let points: Vec<(f64, f64)> = run.into_iter().map(|(t, v)| frame.point(t, v)).collect();
                 canvas.line(&points, color, style::LINE_WIDTH)?;
                 empty = false;
             }
@@ -140,11 +113,7 @@ impl Traces<'_> {
         }
         for &t in self.spikes.iter().flatten() {
             let (x, _) = frame.point(t, frame.y.low);
-            canvas.line(
-                &[(x, frame.top + 4.0), (x, frame.top + 14.0)],
-                style::SPIKES,
-                1.5,
-            )?;
+            canvas.line(&[(x, frame.top + 4.0), (x, frame.top + 14.0)], style::SPIKES, 1.5)?;
         }
         Ok(())
     }

@@ -36,10 +36,7 @@ pub(crate) struct WriteError {
 
 impl Pending {
     /// Creates a temporary file beside `path`, fills it and syncs it.
-    pub fn new(
-        path: &Path,
-        fill: impl FnOnce(&mut File) -> io::Result<()>,
-    ) -> Result<Pending, WriteError> {
+    pub fn new(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> Result<Pending, WriteError> {
         Pending::build(path, fill).map_err(|source| explain(path, source))
     }
 
@@ -71,20 +68,12 @@ impl Pending {
                 Content::Renamed(file)
             }
         };
-        Ok(Pending {
-            target: path.to_owned(),
-            place,
-            content,
-        })
+        Ok(Pending { target: path.to_owned(), place, content })
     }
 
     /// Puts the file in its place, replacing what was there.
     pub fn commit(self) -> Result<(), WriteError> {
-        let Pending {
-            target,
-            place,
-            content,
-        } = self;
+        let Pending { target, place, content } = self;
         let done = match content {
             Content::Renamed(file) => file.persist(&place).map_err(|e| e.error).map(|_| {
                 // The rename is done; that it survives a power cut as well is worth asking for, not worth failing for.
@@ -122,9 +111,5 @@ fn explain(path: &Path, source: io::Error) -> WriteError {
         ErrorKind::FileTooLarge => "the file system does not take a file this large".to_owned(),
         _ => source.to_string(),
     };
-    WriteError {
-        path: path.to_owned(),
-        reason,
-        source,
-    }
+    WriteError { path: path.to_owned(), reason, source }
 }

@@ -14,21 +14,14 @@ pub(super) fn encode_series(series: &[Series], out: impl Write) -> io::Result<()
     for s in series {
         let (_, width) = s.values.shape();
         for index in 0..width {
-            write!(
-                out,
-                ",{}",
-                field(&format!("{}[{index}] ({})", s.name, s.unit))
-            )?;
+            write!(out, ",{}", field(&format!("{}[{index}] ({})", s.name, s.unit)))?;
         }
     }
     writeln!(out)?;
     // The next unwritten row of each series.
     let mut next = vec![0; series.len()];
     loop {
-        let pending = series
-            .iter()
-            .zip(&next)
-            .filter_map(|(s, &row)| s.t.get(row));
+        let pending = series.iter().zip(&next).filter_map(|(s, &row)| s.t.get(row));
         let Some(t) = pending.copied().min_by(f64::total_cmp) else {
             break;
         };
@@ -62,12 +55,7 @@ pub(super) fn encode_spikes(trains: &[SpikeTrain], out: impl Write) -> io::Resul
     out.flush()
 }
 
-fn write_sample(
-    out: &mut impl Write,
-    values: &Samples,
-    row: usize,
-    index: usize,
-) -> io::Result<()> {
+fn write_sample(out: &mut impl Write, values: &Samples, row: usize, index: usize) -> io::Result<()> {
     match values {
         // Not widened first: 0.1 in single precision is `0.1`, not `0.10000000149011612`.
         Samples::F32(a) => write!(out, "{}", Number(a[[row, index]])),
@@ -93,9 +81,5 @@ impl<T: Copy + Into<f64> + std::fmt::Display + std::fmt::LowerExp> std::fmt::Dis
 
 /// A text field, quoted where it has to be.
 fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }

@@ -143,11 +143,7 @@ impl fmt::Display for ResultsError {
                 write!(f, "the results contradict themselves: {what}")
             }
             ResultsError::Extension(path) => {
-                write!(
-                    f,
-                    "cannot write results to `{}`: the name must end in .npz or .csv",
-                    path.display()
-                )
+                write!(f, "cannot write results to `{}`: the name must end in .npz or .csv", path.display())
             }
             ResultsError::Write { path, reason, .. } => {
                 write!(f, "cannot write `{}`: {reason}", path.display())
@@ -163,20 +159,14 @@ impl std::error::Error for ResultsError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             ResultsError::Write { source, .. } => Some(source),
-            ResultsError::Inconsistent(_)
-            | ResultsError::Extension(_)
-            | ResultsError::Read { .. } => None,
+            ResultsError::Inconsistent(_) | ResultsError::Extension(_) | ResultsError::Read { .. } => None,
         }
     }
 }
 
 impl From<atomic::WriteError> for ResultsError {
     fn from(e: atomic::WriteError) -> Self {
-        ResultsError::Write {
-            path: e.path,
-            reason: e.reason,
-            source: e.source,
-        }
+        ResultsError::Write { path: e.path, reason: e.reason, source: e.source }
     }
 }
 
@@ -271,10 +261,7 @@ impl RunResult {
     /// [`ResultsError::Read`], saying whether the file is missing, not an archive, lacks `t` or another array, holds an
     /// array of the wrong dtype or shape, or has damaged metadata.
     pub fn read_npz(path: &Path) -> Result<RunResult, ResultsError> {
-        npz::read(path).map_err(|reason| ResultsError::Read {
-            path: path.to_owned(),
-            reason,
-        })
+        npz::read(path).map_err(|reason| ResultsError::Read { path: path.to_owned(), reason })
     }
 
     /// Checks what every file relies on: times and values have the same length, times are finite and in order, spikes
@@ -283,57 +270,41 @@ impl RunResult {
     /// # Errors
     /// [`ResultsError::Inconsistent`] with the first contradiction found.
     pub fn check(&self) -> Result<(), ResultsError> {
-        self.contradiction()
-            .map_or(Ok(()), |what| Err(ResultsError::Inconsistent(what)))
+        self.contradiction().map_or(Ok(()), |what| Err(ResultsError::Inconsistent(what)))
     }
 
     fn contradiction(&self) -> Option<String> {
         let mut arrays: HashSet<String> = HashSet::from(["t".to_owned(), "meta".to_owned()]);
-        let mut claim =
-            |name: String| match name.is_empty() || name.contains(['/', '\\', '\0', '\n', '\r']) {
-                true => Some(format!("{name:?} cannot name an array")),
-                false if arrays.contains(&name) => Some(format!("two arrays are named `{name}`")),
-                false => {
-                    arrays.insert(name);
-                    None
-                }
-            };
+        let mut claim = |name: String| match name.is_empty() || name.contains(['/', '\\', '\0', '\n', '\r']) {
+            true => Some(format!("{name:?} cannot name an array")),
+            false if arrays.contains(&name) => Some(format!("two arrays are named `{name}`")),
+            false => {
+                arrays.insert(name);
+                None
+            }
+        };
         for s in &self.series {
             let clash = claim(s.name.clone()).or_else(|| claim(format!("{}.t", s.name)));
             if clash.is_some() {
                 return clash;
             }
-            if [".spikes.t", ".spikes.i"]
-                .iter()
-                .any(|reserved| s.name.ends_with(reserved))
-            {
+            if [".spikes.t", ".spikes.i"].iter().any(|reserved| s.name.ends_with(reserved)) {
                 return Some(format!("series `{}` has a name kept for spikes", s.name));
             }
             let (rows, _) = s.values.shape();
             if rows != s.t.len() {
-                return Some(format!(
-                    "series `{}` has {rows} samples at {} times",
-                    s.name,
-                    s.t.len()
-                ));
+                return Some(format!("series `{}` has {rows} samples at {} times", s.name, s.t.len()));
             }
             if s.t.iter().any(|t| !t.is_finite()) {
-                return Some(format!(
-                    "series `{}` has a sample time that is not a number",
-                    s.name
-                ));
+                return Some(format!("series `{}` has a sample time that is not a number", s.name));
             }
             if !s.t.is_sorted() {
-                return Some(format!(
-                    "the sample times of series `{}` go backwards",
-                    s.name
-                ));
+                return Some(format!("the sample times of series `{}` go backwards", s.name));
             }
         }
         for train in &self.spikes {
             let population = &train.population;
-            let clash = claim(format!("{population}.spikes.t"))
-                .or_else(|| claim(format!("{population}.spikes.i")));
+            let clash = claim(format!("{population}.spikes.t")).or_else(|| claim(format!("{population}.spikes.i")));
             if clash.is_some() {
                 return clash;
             }
@@ -345,15 +316,10 @@ impl RunResult {
                 ));
             }
             if let Some(i) = train.i.iter().find(|&&i| i >= train.cells as u64) {
-                return Some(format!(
-                    "cell {i} of `{population}` fired, but it has {} cells",
-                    train.cells
-                ));
+                return Some(format!("cell {i} of `{population}` fired, but it has {} cells", train.cells));
             }
             if train.t.iter().any(|t| !t.is_finite()) {
-                return Some(format!(
-                    "population `{population}` has a spike time that is not a number"
-                ));
+                return Some(format!("population `{population}` has a spike time that is not a number"));
             }
         }
         None

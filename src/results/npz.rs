@@ -11,9 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ndarray::{Array, Array1, ArrayView1, Dimension};
-use ndarray_npy::{
-    NpzWriter, ReadNpyExt, ReadableElement, WriteNpyError, WriteNpyExt, WriteNpzError,
-};
+use ndarray_npy::{NpzWriter, ReadNpyExt, ReadableElement, WriteNpyError, WriteNpyExt, WriteNpzError};
 use serde_json::{Map, Value, json};
 use zip::ZipArchive;
 use zip::result::ZipError;
@@ -45,38 +43,22 @@ fn encode_members(result: &RunResult, out: &mut (impl Write + Seek)) -> Result<(
     for s in &result.series {
         let (rows, width) = s.values.shape();
         match &s.values {
-            Samples::F32(a) => {
-                archive.add_array_with_options(&*s.name, a, member(rows * width, 4))?
-            }
-            Samples::F64(a) => {
-                archive.add_array_with_options(&*s.name, a, member(rows * width, 8))?
-            }
+            Samples::F32(a) => archive.add_array_with_options(&*s.name, a, member(rows * width, 4))?,
+            Samples::F64(a) => archive.add_array_with_options(&*s.name, a, member(rows * width, 8))?,
         }
         units.insert(s.name.clone(), json!(s.unit));
         if s.t.as_slice() != shared {
             let name = format!("{}{TIME_SUFFIX}", s.name);
-            archive.add_array_with_options(
-                &*name,
-                &ArrayView1::from(s.t.as_slice()),
-                member(rows, 8),
-            )?;
+            archive.add_array_with_options(&*name, &ArrayView1::from(s.t.as_slice()), member(rows, 8))?;
             units.insert(name, json!("ms"));
         }
     }
     let mut populations = Map::new();
     for train in &result.spikes {
         let times = format!("{}{SPIKE_TIMES}", train.population);
-        archive.add_array_with_options(
-            &*times,
-            &ArrayView1::from(&train.t),
-            member(train.t.len(), 8),
-        )?;
+        archive.add_array_with_options(&*times, &ArrayView1::from(&train.t), member(train.t.len(), 8))?;
         let cells = format!("{}{SPIKE_CELLS}", train.population);
-        archive.add_array_with_options(
-            cells,
-            &ArrayView1::from(&train.i),
-            member(train.i.len(), 8),
-        )?;
+        archive.add_array_with_options(cells, &ArrayView1::from(&train.i), member(train.i.len(), 8))?;
         units.insert(times, json!("ms"));
         populations.insert(train.population.clone(), json!({ "cells": train.cells }));
     }
@@ -149,12 +131,7 @@ struct Latch<W> {
 
 impl<W> Latch<W> {
     fn new(inner: W) -> Latch<W> {
-        Latch {
-            inner,
-            failure: None,
-            position: 0,
-            length: 0,
-        }
+        Latch { inner, failure: None, position: 0, length: 0 }
     }
 
     /// Does what is asked for, or after a failure nothing.
@@ -234,17 +211,12 @@ struct Header {
 
 impl<R: Read + Seek> Reader<R> {
     fn result(&mut self) -> Result<RunResult, String> {
-        let names: Vec<String> = self
-            .archive
-            .file_names()
-            .map(|n| n.strip_suffix(".npy").unwrap_or(n).to_owned())
-            .collect();
+        let names: Vec<String> =
+            self.archive.file_names().map(|n| n.strip_suffix(".npy").unwrap_or(n).to_owned()).collect();
         let has = |name: &str| names.iter().any(|n| n == name);
         for needed in ["t", "meta"] {
             if !has(needed) {
-                return Err(format!(
-                    "it has no array `{needed}`: it was not written by `neuroc run`"
-                ));
+                return Err(format!("it has no array `{needed}`: it was not written by `neuroc run`"));
             }
         }
         let shared = Arc::new(self.vector::<f64>("t", "<f8")?);
@@ -252,25 +224,17 @@ impl<R: Read + Seek> Reader<R> {
         let units = object(&meta, "units")?;
         let populations = object(&meta, "populations")?;
         let mut result = RunResult::default();
-        for name in names
-            .iter()
-            .filter(|n| !["t", "meta"].contains(&n.as_str()))
-        {
+        for name in names.iter().filter(|n| !["t", "meta"].contains(&n.as_str())) {
             if let Some(population) = name.strip_suffix(SPIKE_TIMES) {
                 let cells_name = format!("{population}{SPIKE_CELLS}");
                 if !has(&cells_name) {
                     return Err(format!("it has `{name}` but no `{cells_name}`"));
                 }
-                let cells = populations
-                    .get(population)
-                    .and_then(|p| p.get("cells"))
-                    .and_then(Value::as_u64);
+                let cells = populations.get(population).and_then(|p| p.get("cells")).and_then(Value::as_u64);
                 let cells = cells.and_then(|n| usize::try_from(n).ok());
                 result.spikes.push(SpikeTrain {
                     population: population.to_owned(),
-                    cells: cells.ok_or_else(|| {
-                        damaged(&format!("it does not count the cells of `{population}`"))
-                    })?,
+                    cells: cells.ok_or_else(|| damaged(&format!("it does not count the cells of `{population}`")))?,
                     t: self.vector(name, "<f8")?,
                     i: self.vector(&cells_name, "<u8")?,
                 });
@@ -281,36 +245,19 @@ impl<R: Read + Seek> Reader<R> {
                 }
             } else if !name.strip_suffix(TIME_SUFFIX).is_some_and(has) {
                 let own = format!("{name}{TIME_SUFFIX}");
-                let t = if has(&own) {
-                    Arc::new(self.vector(&own, "<f8")?)
-                } else {
-                    shared.clone()
-                };
+                let t = if has(&own) { Arc::new(self.vector(&own, "<f8")?) } else { shared.clone() };
                 let unit = units.get(name).and_then(Value::as_str);
-                let unit = unit
-                    .ok_or_else(|| damaged(&format!("it states no unit for `{name}`")))?
-                    .to_owned();
-                result.series.push(Series {
-                    name: name.clone(),
-                    unit,
-                    t,
-                    values: self.samples(name)?,
-                });
+                let unit = unit.ok_or_else(|| damaged(&format!("it states no unit for `{name}`")))?.to_owned();
+                result.series.push(Series { name: name.clone(), unit, t, values: self.samples(name)? });
             }
         }
         unmerge(&mut meta, "units", has);
-        unmerge(&mut meta, "populations", |p| {
-            has(&format!("{p}{SPIKE_TIMES}"))
-        });
+        unmerge(&mut meta, "populations", |p| has(&format!("{p}{SPIKE_TIMES}")));
         result.meta = meta;
         result.contradiction().map_or(Ok(result), Err)
     }
 
-    fn vector<T: ReadableElement + Clone>(
-        &mut self,
-        name: &str,
-        dtype: &str,
-    ) -> Result<Vec<T>, String> {
+    fn vector<T: ReadableElement + Clone>(&mut self, name: &str, dtype: &str) -> Result<Vec<T>, String> {
         let header = self.header(name)?;
         if header.dtype != dtype || header.shape.len() != 1 {
             return Err(wrong(name, &header, &format!("a vector of {dtype}")));
@@ -328,14 +275,8 @@ impl<R: Read + Seek> Reader<R> {
         }
     }
 
-    fn array<T: ReadableElement, D: Dimension>(
-        &mut self,
-        name: &str,
-    ) -> Result<Array<T, D>, String> {
-        let member = self
-            .archive
-            .by_name(&format!("{name}.npy"))
-            .map_err(|e| unreadable(name, e))?;
+    fn array<T: ReadableElement, D: Dimension>(&mut self, name: &str) -> Result<Array<T, D>, String> {
+        let member = self.archive.by_name(&format!("{name}.npy")).map_err(|e| unreadable(name, e))?;
         Array::read_npy(member).map_err(|e| unreadable(name, e))
     }
 
@@ -343,33 +284,19 @@ impl<R: Read + Seek> Reader<R> {
     fn header(&mut self, name: &str) -> Result<Header, String> {
         // No compression of zip files reaches this ratio: a larger size is a lie, and would be allocated.
         let most = self.file_size.saturating_mul(1100);
-        let mut member = self
-            .archive
-            .by_name(&format!("{name}.npy"))
-            .map_err(|e| unreadable(name, e))?;
+        let mut member = self.archive.by_name(&format!("{name}.npy")).map_err(|e| unreadable(name, e))?;
         let size = member.size();
         let (header, header_size) = parse_header(&mut member).map_err(|e| unreadable(name, e))?;
         let item: Option<u64> = match header.dtype.get(1..2) {
-            Some("U") => header.dtype[2..]
-                .parse::<u64>()
-                .ok()
-                .and_then(|n| n.checked_mul(4)),
+            Some("U") => header.dtype[2..].parse::<u64>().ok().and_then(|n| n.checked_mul(4)),
             Some(_) => header.dtype[2..].parse().ok(),
             None => None,
         };
-        let elements = header
-            .shape
-            .iter()
-            .try_fold(1u64, |n, &d| n.checked_mul(d as u64));
+        let elements = header.shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d as u64));
         let Some((item, elements)) = item.zip(elements) else {
             return Ok(header);
         };
-        if size > most
-            || elements
-                .checked_mul(item)
-                .and_then(|n| n.checked_add(header_size))
-                != Some(size)
-        {
+        if size > most || elements.checked_mul(item).and_then(|n| n.checked_add(header_size)) != Some(size) {
             return Err(unreadable(name, "its size does not fit its shape"));
         }
         Ok(header)
@@ -380,18 +307,11 @@ impl<R: Read + Seek> Reader<R> {
         if !header.dtype.starts_with("<U") || !header.shape.is_empty() {
             return Err(wrong("meta", &header, "a single text"));
         }
-        let mut member = self
-            .archive
-            .by_name("meta.npy")
-            .map_err(|e| unreadable("meta", e))?;
+        let mut member = self.archive.by_name("meta.npy").map_err(|e| unreadable("meta", e))?;
         parse_header(&mut member).map_err(|e| unreadable("meta", e))?;
         let mut bytes = Vec::new();
-        member
-            .read_to_end(&mut bytes)
-            .map_err(|e| unreadable("meta", e))?;
-        let codes = bytes
-            .chunks_exact(4)
-            .map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]));
+        member.read_to_end(&mut bytes).map_err(|e| unreadable("meta", e))?;
+        let codes = bytes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]));
         let text: Option<String> = codes.map(char::from_u32).collect();
         let text = text.ok_or_else(|| damaged("it is not text"))?;
         match serde_json::from_str(text.trim_end_matches('\0')) {
@@ -418,15 +338,8 @@ fn unreadable(name: &str, cause: impl std::fmt::Display) -> String {
 }
 
 fn wrong(name: &str, header: &Header, expected: &str) -> String {
-    let dtype = if header.dtype.is_empty() {
-        "a structured type"
-    } else {
-        &header.dtype
-    };
-    format!(
-        "array `{name}` has dtype {dtype} and shape {:?}, expected {expected}",
-        header.shape
-    )
+    let dtype = if header.dtype.is_empty() { "a structured type" } else { &header.dtype };
+    format!("array `{name}` has dtype {dtype} and shape {:?}, expected {expected}", header.shape)
 }
 
 /// Reads the header of a `.npy` member: what it says and how many bytes it takes.
@@ -438,9 +351,7 @@ fn parse_header(member: &mut impl Read) -> Result<(Header, u64), String> {
     }
     let mut length = [0; 4];
     let width = if start[6] == 1 { 2 } else { 4 };
-    member
-        .read_exact(&mut length[..width])
-        .map_err(|e| e.to_string())?;
+    member.read_exact(&mut length[..width]).map_err(|e| e.to_string())?;
     let length = u32::from_le_bytes(length);
     if length > 1 << 20 {
         return Err("its header is too long".to_owned());
@@ -449,25 +360,12 @@ fn parse_header(member: &mut impl Read) -> Result<(Header, u64), String> {
     member.read_exact(&mut dict).map_err(|e| e.to_string())?;
     let dict = String::from_utf8(dict).map_err(|_| "its header is not text".to_owned())?;
     let after = |key: &str| dict.split_once(key).map(|(_, rest)| rest.trim_start());
-    let dtype = after("'descr':")
-        .and_then(|rest| rest.strip_prefix('\''))
-        .and_then(|rest| rest.split_once('\''));
-    let shape = after("'shape':")
-        .and_then(|rest| rest.strip_prefix('('))
-        .and_then(|rest| rest.split_once(')'));
+    let dtype = after("'descr':").and_then(|rest| rest.strip_prefix('\'')).and_then(|rest| rest.split_once('\''));
+    let shape = after("'shape':").and_then(|rest| rest.strip_prefix('(')).and_then(|rest| rest.split_once(')'));
     let (shape, _) = shape.ok_or("its header states no shape")?;
-    let shape = shape
-        .split(',')
-        .map(str::trim)
-        .filter(|d| !d.is_empty())
-        .map(str::parse)
-        .collect::<Result<_, _>>();
+    let shape = shape.split(',').map(str::trim).filter(|d| !d.is_empty()).map(str::parse).collect::<Result<_, _>>();
     let header = Header {
-        dtype: dtype
-            .map(|(d, _)| d)
-            .filter(|d| d.is_ascii() && d.len() > 2)
-            .map(str::to_owned)
-            .unwrap_or_default(),
+        dtype: dtype.map(|(d, _)| d).filter(|d| d.is_ascii() && d.len() > 2).map(str::to_owned).unwrap_or_default(),
         shape: shape.map_err(|_| "its header states no shape")?,
     };
     Ok((header, 8 + width as u64 + u64::from(length)))
