@@ -24,12 +24,14 @@
 mod build;
 mod parse;
 mod print;
+#[cfg(test)]
+mod text_tests;
 mod verify;
 
 pub use build::RegionBuilder;
 pub use parse::{ParseError, parse};
-pub use print::print;
-pub use verify::{Verified, VerifyError, verify};
+pub use print::{op_name, print};
+pub use verify::{Rule, Verified, VerifyError, check, verify};
 
 /// A space of a [`Program`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -320,6 +322,12 @@ impl UnaryOp {
         (UnaryOp::Not, "not"),
     ];
 
+    /// Its name in the text form.
+    pub fn name(self) -> &'static str {
+        // ALL is in the order of the declaration; a test checks it.
+        UnaryOp::ALL[self as usize].1
+    }
+
     /// `(operand, result)`.
     pub fn types(self) -> (Type, Type) {
         match self {
@@ -366,6 +374,12 @@ impl BinaryOp {
         (BinaryOp::And, "and"),
         (BinaryOp::Or, "or"),
     ];
+
+    /// Its name in the text form.
+    pub fn name(self) -> &'static str {
+        // ALL is in the order of the declaration; a test checks it.
+        BinaryOp::ALL[self as usize].1
+    }
 
     /// `(both operands, result)`.
     pub fn types(self) -> (Type, Type) {
