@@ -1,6 +1,7 @@
 //! neuroc: a compiler for biophysical neuron models.
 pub mod diag;
 pub mod engine;
+pub mod interp;
 pub mod source;
 pub mod step;
 pub mod syntax;

@@ -22,13 +22,16 @@
 //! what temp fields are for. Inside a region, reading a field gives what the same cell stored last.
 
 mod build;
+mod eval;
 mod parse;
 mod print;
+pub(crate) mod shim;
 #[cfg(test)]
 mod text_tests;
 mod verify;
 
 pub use build::RegionBuilder;
+pub use eval::{Value, eval, eval_binary, eval_fma, eval_series, eval_unary};
 pub use parse::{ParseError, parse};
 pub use print::{op_name, print};
 pub use verify::{Rule, Verified, VerifyError, check, verify};

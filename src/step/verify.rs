@@ -50,6 +50,7 @@ pub enum Rule {
     EffectPhase,
     Emits,
     Samples,
+    Streams,
     InitStores,
     ObserveStores,
 }
@@ -98,6 +99,7 @@ impl Rule {
         (Rule::EffectPhase, "effect-phase", "stores and emits stand in body regions only"),
         (Rule::Emits, "emits", "emit names an event field, in a step kernel"),
         (Rule::Samples, "samples", "sample names a series field"),
+        (Rule::Streams, "streams", "the stream of a draw is below 2^32"),
         (Rule::InitStores, "init-stores", "the init kernel of a space stores each of its state and cell fields"),
         (Rule::ObserveStores, "observe-stores", "the observe kernel of a space stores each of its output fields"),
     ];
@@ -324,6 +326,9 @@ impl<'a> KernelCheck<'a> {
                 if dt == Some(FieldKind::Uniform) { Ok(()) } else { Err((Rule::TimeStep, "there is none".into())) }
             }
             OpKind::Index | OpKind::Draw(..) if uniform => Err((Rule::UniformRegions, in_region)),
+            OpKind::Draw(_, stream, _) if u32::try_from(stream).is_err() => {
+                Err((Rule::Streams, format!("its stream is {stream}")))
+            }
             OpKind::Index | OpKind::Draw(..) => Ok(()),
             OpKind::Field(field) => self.read(field, phase, &in_region),
             OpKind::Sample(field, _) => match self.touched(field, uniform, &in_region)? {

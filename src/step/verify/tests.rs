@@ -133,6 +133,7 @@ const CASES: &[(Rule, &str, &str)] = &[
     (Rule::Emits, "body", "emit @a.v, %32"),
     (Rule::Emits, "init", "%50 = bool true\nemit @a.e, %50"),
     (Rule::Samples, "body", "%50 = sample @g, %30"),
+    (Rule::Streams, "body", "%50 = draw normal 4294967296, %30"),
     (Rule::InitStores, "declare", "state @a.u over @a"),
     (Rule::InitStores, "declare", "cell @b.u over @b"),
     (Rule::ObserveStores, "declare", "output @a.u over @a"),
