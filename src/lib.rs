@@ -2,6 +2,7 @@
 pub mod diag;
 pub mod engine;
 pub mod interp;
+pub mod passes;
 pub mod source;
 pub mod step;
 pub mod syntax;
