@@ -1,1 +1,2 @@
 //! neuroc: a compiler for biophysical neuron models.
+pub mod runtime;
