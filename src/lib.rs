@@ -3,6 +3,7 @@ pub mod diag;
 pub mod engine;
 pub mod interp;
 pub mod passes;
+pub mod runtime;
 pub mod source;
 pub mod step;
 pub mod syntax;
