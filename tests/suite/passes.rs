@@ -186,7 +186,7 @@ impl Directives {
             ["keep", fields @ ..] => self.options.keep = Keep::Only(fields.iter().map(name).collect::<Option<_>>()?),
             ["fuse", n] => self.options.fuse = n.parse().ok()?,
             ["not", "idempotent", ..] => self.idempotent = false,
-            ["count" | "tolerance" | "values" | "uniform" | "keep" | "fuse", ..] => return None,
+            ["count" | "tolerance" | "values" | "uniform" | "fuse", ..] => return None,
             _ => {}
         }
         Some(())
