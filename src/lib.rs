@@ -1,4 +1,5 @@
 //! neuroc: a compiler for biophysical neuron models.
+pub mod data;
 pub mod diag;
 pub mod discretize;
 pub mod driver;
@@ -10,6 +11,7 @@ pub mod passes;
 pub mod plot;
 pub mod results;
 pub mod runtime;
+pub mod simulate;
 pub mod source;
 pub mod stdlib;
 pub mod step;
