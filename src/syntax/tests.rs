@@ -282,9 +282,14 @@ fn places_of_units_are_exact() {
 #[test]
 fn tree_of_all_forms() {
     for (name, sample) in ["squid", "olive", "lif"].iter().zip(SAMPLES) {
-        let text = without_spans(&tree(sample).unwrap());
-        // One member a line keeps the snapshot readable.
-        let lines = text.replace("), ", "),\n").replace(" span:  ,", "").replace(", span: ", "");
+        let text = without_spans(&tree(sample).unwrap()).replace(", span: ", "");
+        // Names as words and one member a line keep the snapshot readable.
+        let mut pieces = text.split("Name { text: \"");
+        let mut short = pieces.next().unwrap_or("").to_owned();
+        for piece in pieces {
+            short.push_str(&piece.replacen("\" }", "", 1));
+        }
+        let lines = short.replace("Expr { kind: ", "{").replace("), ", "),\n");
         insta::assert_snapshot!(format!("tree_{name}"), lines);
     }
 }
@@ -379,6 +384,58 @@ fn depth_is_limited() {
         parse(FileId(0), &text, &mut diagnostics);
         assert!(diagnostics.sorted().iter().any(|d| d.code == crate::diag::Code::TooDeep), "{}", &text[..40]);
     }
+}
+
+/// The blocks of the grammar's README between ``` fences: what stands behind the fence, and the text.
+fn readme_blocks() -> Vec<(String, String)> {
+    let mut blocks: Vec<(String, String)> = Vec::new();
+    let mut inside = false;
+    for line in include_str!("../../grammar/README.md").lines() {
+        match line.strip_prefix("```") {
+            Some(info) if !inside => blocks.push((info.to_owned(), String::new())),
+            Some(_) => {}
+            None if inside => {
+                let text = &mut blocks.last_mut().unwrap().1;
+                text.push_str(line);
+                text.push('\n');
+            }
+            None => {}
+        }
+        inside ^= line.starts_with("```");
+    }
+    blocks
+}
+
+#[test]
+fn readme_parses() {
+    let blocks = readme_blocks();
+    assert!(blocks.len() >= 8);
+    for (info, text) in blocks {
+        let files = match info.as_str() {
+            "neuro" => vec![text],
+            "neuro-fragment expressions" => text.lines().map(|line| format!("const x = {line}")).collect(),
+            "neuro-fragment run" => vec![format!("run {{ {text} }}")],
+            _ => {
+                vec![format!("{} X {{ {text} }}", info.strip_prefix("neuro-fragment ").expect("a known kind of block"))]
+            }
+        };
+        for file in files {
+            assert_eq!(messages(&file), "", "{file}");
+            check_format(&file);
+        }
+    }
+}
+
+#[test]
+fn readme_lists_the_reserved_words() {
+    let (_, readme) = include_str!("../../grammar/README.md").split_once("Reserved words").unwrap();
+    let listed: Vec<&str> =
+        readme.lines().filter_map(|l| l.strip_prefix("    ")).take(4).flat_map(str::split_whitespace).collect();
+    let grammar = include_str!("../../grammar/neuro.pest");
+    let (_, rule) = grammar.split_once("reserved = _{").unwrap();
+    let (rule, _) = rule.split_once('}').unwrap();
+    let defined: Vec<&str> = rule.split('"').skip(1).step_by(2).collect();
+    assert_eq!(listed, defined);
 }
 
 #[test]
@@ -531,7 +588,7 @@ fn fuzz_mutated_examples() {
     corpus.extend(SLIPS.iter().map(|s| s.1));
     let mut dice = Dice(7);
     let (mut sound, mut not_text) = (0, 0);
-    for _ in 0..inputs {
+    for number in 0..inputs {
         let bytes = mutate(&mut dice, &corpus);
         let text = read_text("fuzz", bytes.clone()).unwrap_or_else(|_| {
             not_text += 1;
@@ -545,6 +602,10 @@ fn fuzz_mutated_examples() {
             }
             check_format(&text);
             drop(tree);
+            // Rendering is slow, and the same for all messages.
+            if number % 50 == 0 {
+                messages(&text);
+            }
             !diagnostics.has_errors()
         });
         match outcome {
