@@ -484,7 +484,7 @@ impl Dice {
 
 fn mutate(dice: &mut Dice, corpus: &[&str]) -> Vec<u8> {
     let mut bytes = corpus[dice.below(corpus.len())].as_bytes().to_vec();
-    for _ in 0..1 + dice.below(3) {
+    for _ in 0..1 + dice.below(2) {
         let n = bytes.len();
         match dice.below(7) {
             0 if n > 0 => {
@@ -582,9 +582,12 @@ fn mutate(dice: &mut Dice, corpus: &[&str]) -> Vec<u8> {
 fn fuzz_mutated_examples() {
     let inputs: usize =
         std::env::var("NEUROC_FUZZ_INPUTS").map_or(20_000, |n| n.parse().expect("NEUROC_FUZZ_INPUTS is a number"));
+    let readme = readme_blocks();
     let mut corpus: Vec<&str> = SAMPLES.to_vec();
-    // Items of the samples on their own, so that more mutations still parse.
+    // Sound texts of all sizes outweigh the broken ones, so that enough mutations still parse.
     corpus.extend(SAMPLES.iter().flat_map(|s| s.split("\n\n")));
+    corpus.extend(readme.iter().filter(|b| b.0 == "neuro").flat_map(|b| b.1.split("\n\n").chain([b.1.as_str()])));
+    corpus = corpus.repeat(4);
     corpus.extend(SLIPS.iter().map(|s| s.1));
     let mut dice = Dice(7);
     let (mut sound, mut not_text) = (0, 0);
