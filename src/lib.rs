@@ -1,7 +1,9 @@
 //! neuroc: a compiler for biophysical neuron models.
+pub mod codegen;
 pub mod diag;
 pub mod engine;
 pub mod interp;
+pub mod runtime;
 pub mod source;
 pub mod step;
 pub mod syntax;

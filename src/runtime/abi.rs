@@ -5,6 +5,7 @@
 //! Never true here: that a layout changes without a new [`VERSION`].
 
 use super::call::{Cells, Spike, Window};
+use super::series::Sample;
 use std::ffi::c_void;
 
 /// Changes with every change of a structure or of the meaning of an entry point.
@@ -27,18 +28,6 @@ pub struct Buffer<T> {
     pub len: usize,
 }
 
-/// The samples of one function of time.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct Samples {
-    /// Times; never null.
-    pub t: *const f64,
-    /// Values; never null.
-    pub value: *const f64,
-    /// How many of each.
-    pub len: usize,
-}
-
 /// Takes the spikes of one run of a kernel: what `RawCall::sink` holds, the first spike and how many there are.
 pub type Sink = unsafe extern "C" fn(sink: *mut c_void, spikes: *const Spike, len: usize);
 
@@ -56,7 +45,7 @@ pub struct RawCall<T> {
     /// The numbers that all cells share; only read.
     pub uniforms: Buffer<f64>,
     /// The functions of time; only read.
-    pub series: Buffer<Samples>,
+    pub series: Buffer<Buffer<Sample>>,
     /// The time steps.
     pub window: Window,
     /// The cells.

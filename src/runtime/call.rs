@@ -4,7 +4,9 @@
 //! states or outputs in the same blocks, and spikes.
 //! Never true here: that a kernel sees cells outside its range, or that the lanes past the last cell mean anything.
 
-use super::lanes::{Lanes, Mask};
+use super::elementwise::map;
+use super::lanes::{F64x8, Lanes, Mask, Scalar};
+use super::rng::Draw;
 use super::series::Series;
 
 /// Everything that one run of a kernel reads and writes.
@@ -22,7 +24,7 @@ pub struct Call<'a, T> {
     /// The numbers that all cells share.
     pub uniforms: &'a [f64],
     /// The functions of time.
-    pub series: &'a [Series],
+    pub series: &'a [Series<'a>],
     /// The time steps.
     pub window: Window,
     /// The cells.
@@ -79,9 +81,63 @@ impl Cells {
     /// The numbers of the cells of a block.
     #[inline(always)]
     pub fn index<V: Lanes>(self, block: usize) -> V {
-        use super::lanes::Scalar;
         let first = self.start(block, V::LANES);
         map::<V>(V::splat(V::Scalar::default()), |lane, _| V::Scalar::from_f64((first + lane as u64) as f64))
+    }
+
+    /// The uniform draws of a block's cells.
+    #[inline(always)]
+    pub fn uniform<V: Lanes>(self, block: usize, draw: Draw, counter: u64) -> V {
+        self.draws(block, |first| draw.uniform_lanes(first, counter))
+    }
+
+    /// The normal draws of a block's cells.
+    #[inline(always)]
+    pub fn normal<V: Lanes>(self, block: usize, draw: Draw, counter: u64) -> V {
+        self.draws(block, |first| draw.normal_lanes(first, counter))
+    }
+
+    /// The exponential draws of a block's cells.
+    #[inline(always)]
+    pub fn exponential<V: Lanes>(self, block: usize, draw: Draw, counter: u64) -> V {
+        self.draws(block, |first| draw.exponential_lanes(first, counter))
+    }
+
+    /// [`uniform`](Cells::uniform) with a counter per cell.
+    #[inline(always)]
+    pub fn uniform_each<V: Lanes>(self, block: usize, draw: Draw, counter: V) -> V {
+        self.draw_each(block, counter, |cell, counter| draw.uniform(cell, counter))
+    }
+
+    /// [`normal`](Cells::normal) with a counter per cell.
+    #[inline(always)]
+    pub fn normal_each<V: Lanes>(self, block: usize, draw: Draw, counter: V) -> V {
+        self.draw_each(block, counter, |cell, counter| draw.normal(cell, counter))
+    }
+
+    /// [`exponential`](Cells::exponential) with a counter per cell.
+    #[inline(always)]
+    pub fn exponential_each<V: Lanes>(self, block: usize, draw: Draw, counter: V) -> V {
+        self.draw_each(block, counter, |cell, counter| draw.exponential(cell, counter))
+    }
+
+    /// Draws in `f64`, rounded once: the same numbers in both precisions.
+    #[inline(always)]
+    fn draws<V: Lanes>(self, block: usize, of: impl Fn(u32) -> F64x8) -> V {
+        let first = self.start(block, V::LANES) as u32;
+        let mut exact = [0.0; 64];
+        for (eight, first) in exact[..V::LANES].chunks_exact_mut(8).zip((first..).step_by(8)) {
+            of(first).store(eight);
+        }
+        map::<V>(V::splat(V::Scalar::default()), |lane, _| V::Scalar::from_f64(exact[lane]))
+    }
+
+    #[inline(always)]
+    fn draw_each<V: Lanes>(self, block: usize, counter: V, of: impl Fn(u32, u64) -> f64) -> V {
+        let first = self.start(block, V::LANES) as u32;
+        map(counter, |lane, counter| {
+            V::Scalar::from_f64(of(first.wrapping_add(lane as u32), counter.to_f64() as u64))
+        })
     }
 
     /// Appends a spike for every cell of a block where the mask is true; lanes past the last cell are left out.
@@ -94,23 +150,4 @@ impl Cells {
             }
         }
     }
-}
-
-/// `f(lane, x)` for every lane: the slow way, for what has no vector form.
-#[inline(always)]
-pub fn map<V: Lanes>(x: V, f: impl Fn(usize, V::Scalar) -> V::Scalar) -> V {
-    let mut lanes = [V::Scalar::default(); 64];
-    x.store(&mut lanes);
-    for (lane, x) in lanes[..V::LANES].iter_mut().enumerate() {
-        *x = f(lane, *x);
-    }
-    V::load(&lanes)
-}
-
-/// The same truth value in every lane.
-#[inline(always)]
-pub fn all_lanes<V: Lanes>(truth: bool) -> V::Mask {
-    use super::lanes::Scalar;
-    let zero = V::splat(V::Scalar::from_f64(0.0));
-    V::splat(V::Scalar::from_f64(f64::from(u8::from(truth)))).gt(zero)
 }

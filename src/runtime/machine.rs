@@ -6,7 +6,7 @@
 
 use super::call::{Call, Cells, Spike, Window};
 use super::lanes::Scalar;
-use super::series::Series;
+use super::series::{Sample, Series};
 use super::threads::Pool;
 use std::fmt;
 use std::ops::Range;
@@ -125,7 +125,7 @@ struct Shared<T> {
 /// What every part reads.
 struct Inputs {
     uniforms: Vec<f64>,
-    series: Vec<Series>,
+    series: Vec<Vec<Sample>>,
     role: Role,
     window: Window,
 }
@@ -204,7 +204,7 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         shapes: Vec<Shape>,
         sizes: Vec<usize>,
         uniforms: Vec<f64>,
-        series: Vec<Series>,
+        series: Vec<Vec<Sample>>,
         kernels: Box<dyn Kernels<T>>,
         threads: usize,
         min_cells: usize,
@@ -277,8 +277,8 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         set
     }
 
-    /// Sets a function of time.
-    pub fn set_series(&mut self, index: usize, series: Series) -> Result<(), Fault> {
+    /// Sets a function of time; `super::series::check` says which samples make one.
+    pub fn set_series(&mut self, index: usize, series: Vec<Sample>) -> Result<(), Fault> {
         let mut set = Err(Fault::Range);
         self.inputs(|inputs| {
             if let Some(place) = inputs.series.get_mut(index) {
@@ -427,6 +427,7 @@ impl<T: Scalar> Shared<T> {
     /// One part of one run, on whatever thread.
     fn run(&self, part: usize) {
         let inputs = self.inputs.read().unwrap_or_else(PoisonError::into_inner);
+        let series: Vec<Series> = inputs.series.iter().map(|samples| Series::new(samples)).collect();
         let mut part = lock(&self.parts[part]);
         let Part { spaces, fault } = &mut *part;
         for (space, slice) in spaces.iter_mut().enumerate() {
@@ -439,7 +440,7 @@ impl<T: Scalar> Shared<T> {
                 output: slice.output.get_mut(),
                 data: slice.data.get(),
                 uniforms: &inputs.uniforms,
-                series: &inputs.series,
+                series: &series,
                 window: inputs.window,
                 cells: slice.cells,
                 spikes: &mut slice.spikes,

@@ -1,41 +1,61 @@
 //! Functions of time given by samples.
 //!
-//! In come samples `(t, value)` with increasing `t`, and times; out go values, linear between samples and constant before the
-//! first and after the last.
+//! In come samples with times that never go back, and a time; out goes the value: linear between samples, constant before the
+//! first and after the last, at a jump (two samples at one time) the later.
 //! Never true here: that there is no sample.
 
-/// Samples of a function of time.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Series {
-    samples: Vec<(f64, f64)>,
+/// A sample of a function of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
+pub struct Sample {
+    /// The time in ms.
+    pub t: f64,
+    /// The value.
+    pub value: f64,
 }
 
-impl Series {
-    /// The function through these samples; `None` where there are none or the times do not increase.
-    pub fn new(samples: Vec<(f64, f64)>) -> Option<Series> {
-        let increasing = samples.windows(2).all(|pair| pair[0].0 < pair[1].0);
-        (increasing && !samples.is_empty()).then_some(Series { samples })
-    }
-
-    /// The samples.
-    pub fn samples(&self) -> &[(f64, f64)] {
-        &self.samples
-    }
-
-    /// The value at a time; NaN at NaN.
-    pub fn at(&self, t: f64) -> f64 {
-        sample(&self.samples, t)
-    }
+/// A function of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Series<'a> {
+    samples: &'a [Sample],
 }
 
-/// The value at a time of the function through samples with increasing times; NaN at NaN or without samples.
-pub fn sample(samples: &[(f64, f64)], t: f64) -> f64 {
-    let after = samples.partition_point(|&(at, _)| at <= t);
-    match (after.checked_sub(1).map(|before| samples[before]), samples.get(after)) {
-        _ if t.is_nan() => f64::NAN,
-        (None, None) => f64::NAN,
-        (Some((_, value)), None) | (None, Some(&(_, value))) => value,
-        (Some((t0, v0)), Some(&(t1, v1))) => v0 + (v1 - v0) * ((t - t0) / (t1 - t0)),
+/// What is wrong with samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unordered {
+    /// There are none.
+    Empty,
+    /// The time of this sample is before that of the one before it, or no number.
+    Back(usize),
+}
+
+/// Are these the samples of a function?
+pub fn check(samples: &[Sample]) -> Result<(), Unordered> {
+    if samples.is_empty() {
+        return Err(Unordered::Empty);
+    }
+    let in_order = |pair: &[Sample]| pair[0].t <= pair[1].t;
+    if samples[0].t.is_nan() {
+        return Err(Unordered::Back(0));
+    }
+    samples.windows(2).position(|pair| !in_order(pair)).map_or(Ok(()), |before| Err(Unordered::Back(before + 1)))
+}
+
+impl<'a> Series<'a> {
+    /// The function through samples that [`check`] accepts; of others the values mean nothing.
+    pub fn new(samples: &'a [Sample]) -> Series<'a> {
+        Series { samples }
+    }
+
+    /// The value at a time; the last one at NaN.
+    pub fn at(self, t: f64) -> f64 {
+        let after = if t.is_nan() { self.samples.len() } else { self.samples.partition_point(|sample| sample.t <= t) };
+        let before = after.checked_sub(1).and_then(|before| self.samples.get(before));
+        match (before, self.samples.get(after)) {
+            (None, None) => f64::NAN,
+            (Some(only), None) | (None, Some(only)) => only.value,
+            (Some(a), Some(b)) => a.value + (b.value - a.value) * ((t - a.t) / (b.t - a.t)),
+        }
     }
 }
 
@@ -43,13 +63,22 @@ pub fn sample(samples: &[(f64, f64)], t: f64) -> f64 {
 mod tests {
     use super::*;
 
+    fn samples(pairs: &[(f64, f64)]) -> Vec<Sample> {
+        pairs.iter().map(|&(t, value)| Sample { t, value }).collect()
+    }
+
     #[test]
     fn linear_between_and_constant_outside() {
-        let ramp = Series::new(vec![(1.0, 10.0), (3.0, 20.0)]).unwrap();
-        let at = [0.0, 1.0, 1.5, 3.0, 9.0].map(|t| ramp.at(t));
-        assert_eq!(at, [10.0, 10.0, 12.5, 20.0, 20.0]);
-        assert!(ramp.at(f64::NAN).is_nan());
-        assert_eq!(Series::new(vec![]), None);
-        assert_eq!(Series::new(vec![(1.0, 0.0), (1.0, 2.0)]), None);
+        let ramp = samples(&[(1.0, 10.0), (3.0, 20.0), (3.0, 30.0)]);
+        let at = [0.0, 1.0, 1.5, 3.0, 9.0, f64::NAN].map(|t| Series::new(&ramp).at(t));
+        assert_eq!(at, [10.0, 10.0, 12.5, 30.0, 30.0, 30.0]);
+        assert_eq!(check(&ramp), Ok(()));
+    }
+
+    #[test]
+    fn samples_in_disorder_are_refused() {
+        assert_eq!(check(&[]), Err(Unordered::Empty));
+        assert_eq!(check(&samples(&[(1.0, 0.0), (0.0, 2.0)])), Err(Unordered::Back(1)));
+        assert_eq!(check(&samples(&[(f64::NAN, 0.0)])), Err(Unordered::Back(0)));
     }
 }

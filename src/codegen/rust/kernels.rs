@@ -46,7 +46,8 @@ pub fn file(plan: &Plan) -> String {
             text.line(format!("use crate::runtime::{module}::{words};"));
         }
     };
-    import(&mut text, "call", &["Call", "all_lanes", "map"]);
+    import(&mut text, "call", &["Call"]);
+    import(&mut text, "elementwise", &["all_lanes", "linoid", "map"]);
     let mut lanes = vec!["F32x16", "F64x8", "Lanes", "Pair", "Scalar"];
     if functions.mentions("any") || functions.out_has(&[".and(", ".or(", ".not()", ".any()"]) {
         lanes.insert(3, "Mask");
@@ -430,7 +431,7 @@ fn unary(op: UnaryOp) -> Form {
         UnaryOp::Sinh => Form::Function("math::sinh"),
         UnaryOp::Cosh => Form::Function("math::cosh"),
         UnaryOp::Tanh => Form::Function("math::tanh"),
-        UnaryOp::Linoid => Form::Function("math::linoid"),
+        UnaryOp::Linoid => Form::Function("linoid"),
     }
 }
 

@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use crate::kernels::{KERNELS, Real};
-use crate::runtime::abi::{Buffer, DONE, NO_KERNEL, PANICKED, RawCall, Samples, VERSION};
+use crate::runtime::abi::{Buffer, DONE, NO_KERNEL, PANICKED, RawCall, VERSION};
 use crate::runtime::call::Call;
 use crate::runtime::series::Series;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,7 +37,9 @@ pub unsafe extern "C" fn neuroc_kernel(kernel: usize, call: *const RawCall<Real>
         // SAFETY: the caller vouches for the pointer.
         let raw = unsafe { &*call };
         // SAFETY: the caller vouches for the elements of this and of the following buffers, and they do not overlap.
-        let series = unsafe { slice(raw.series) }.iter().map(|samples| unsafe { series(samples) }).collect::<Vec<_>>();
+        let series = unsafe { slice(raw.series) };
+        // SAFETY: see above.
+        let series: Vec<Series> = series.iter().map(|samples| Series::new(unsafe { slice(*samples) })).collect();
         let mut spikes = Vec::new();
         run(Call {
             // SAFETY: see above.
@@ -75,14 +77,4 @@ unsafe fn slice<'a, T>(buffer: Buffer<T>) -> &'a [T] {
 unsafe fn slice_mut<'a, T>(buffer: Buffer<T>) -> &'a mut [T] {
     // SAFETY: the caller vouches for it.
     unsafe { std::slice::from_raw_parts_mut(buffer.start, buffer.len) }
-}
-
-/// # Safety
-/// As for [`neuroc_kernel`].
-unsafe fn series(samples: &Samples) -> Series {
-    // SAFETY: the caller vouches for both arrays.
-    let (t, value) = unsafe {
-        (std::slice::from_raw_parts(samples.t, samples.len), std::slice::from_raw_parts(samples.value, samples.len))
-    };
-    Series::of(t.iter().copied().zip(value.iter().copied()).collect())
 }
