@@ -47,6 +47,11 @@ impl<'a> Series<'a> {
         Series { samples }
     }
 
+    /// The samples.
+    pub fn samples(self) -> &'a [Sample] {
+        self.samples
+    }
+
     /// The value at a time; the last one at NaN.
     pub fn at(self, t: f64) -> f64 {
         let after = if t.is_nan() { self.samples.len() } else { self.samples.partition_point(|sample| sample.t <= t) };
