@@ -3,6 +3,7 @@ pub mod codegen;
 pub mod diag;
 pub mod engine;
 pub mod interp;
+pub mod passes;
 pub mod runtime;
 pub mod source;
 pub mod step;

@@ -442,6 +442,43 @@ impl OpKind {
         }
     }
 
+    /// The field that it reads, samples, stores or emits.
+    pub fn named_field(&self) -> Option<FieldId> {
+        match *self {
+            OpKind::Field(f) | OpKind::Sample(f, _) | OpKind::Store(f, _) | OpKind::Emit(f, _) => Some(f),
+            OpKind::Const(_)
+            | OpKind::Bool(_)
+            | OpKind::Time
+            | OpKind::StepIndex
+            | OpKind::Index
+            | OpKind::Unary(..)
+            | OpKind::Binary(..)
+            | OpKind::Fma(..)
+            | OpKind::Select(..)
+            | OpKind::Draw(..) => None,
+        }
+    }
+
+    /// The same operation on another field.
+    pub fn map_field(self, map: impl FnOnce(FieldId) -> FieldId) -> OpKind {
+        match self {
+            OpKind::Field(f) => OpKind::Field(map(f)),
+            OpKind::Sample(f, v) => OpKind::Sample(map(f), v),
+            OpKind::Store(f, v) => OpKind::Store(map(f), v),
+            OpKind::Emit(f, v) => OpKind::Emit(map(f), v),
+            OpKind::Const(_)
+            | OpKind::Bool(_)
+            | OpKind::Time
+            | OpKind::StepIndex
+            | OpKind::Index
+            | OpKind::Unary(..)
+            | OpKind::Binary(..)
+            | OpKind::Fma(..)
+            | OpKind::Select(..)
+            | OpKind::Draw(..) => self,
+        }
+    }
+
     /// Does it change something besides its result (and must therefore be kept, in order)?
     pub fn has_effect(&self) -> bool {
         matches!(self, OpKind::Store(..) | OpKind::Emit(..))
@@ -492,9 +529,14 @@ impl Program {
 }
 
 impl Kernel {
+    /// All operations, in the order of the regions.
+    pub fn ops(&self) -> impl Iterator<Item = &Op> {
+        self.regions.iter().flat_map(|r| &r.ops)
+    }
+
     /// One more than the largest value id in use.
     pub fn next_value(&self) -> ValueId {
-        let used = self.regions.iter().flat_map(|r| &r.ops).filter_map(|o| o.result);
+        let used = self.ops().filter_map(|o| o.result);
         ValueId(used.map(|v| v.0 + 1).max().unwrap_or(0))
     }
 }
