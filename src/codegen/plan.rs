@@ -190,13 +190,13 @@ pub struct Column {
     pub usage: Usage,
 }
 
-/// How lanes use a number.
+/// How lanes use a number. Of one number, the counter comes first in a list of columns: spreading it may take its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Usage {
-    /// Rounded to the kernel's precision (or as a truth value), the same in every lane.
-    Spread,
     /// As the counter of random numbers: exact, whatever the precision.
     Counter,
+    /// Rounded to the kernel's precision (or as a truth value), the same in every lane.
+    Spread,
 }
 
 /// A field in a register.

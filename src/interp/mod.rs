@@ -4,7 +4,7 @@
 //! Never true here: speed mattered, or an operation got another meaning than [`crate::step::eval`] gives it.
 
 use crate::engine::{Engine, EngineError, Setup, Spike};
-use crate::step::shim::rng;
+use crate::runtime::rng;
 use crate::step::{
     Distribution, FieldId, FieldKind, Kernel, Op, OpKind, Phase, Program, Region, Role, SpaceId, Value, ValueId,
     Verified, eval, eval_series,

@@ -3,7 +3,7 @@
 //! In come an operator and its operands; out goes the result, bit for bit what the runtime computes in one lane.
 //! Never true here: a field, a cell or a time is looked at, or an ill-typed operand is guessed at (the result is `None`).
 
-use super::shim::math;
+use crate::runtime::math;
 use super::{BinaryOp, OpKind, UnaryOp};
 
 /// A value of either type.

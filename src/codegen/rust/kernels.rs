@@ -267,7 +267,8 @@ impl Emitter<'_> {
                 Expr::Time(dt) => out.line(format!("{head}step as f64 * uniforms[{dt}];")),
                 Expr::StepIndex => out.line(format!("{head}step as f64;")),
                 Expr::Copy(a) => out.line(format!("{head}{};", at(a))),
-                Expr::Unary(UnaryOp::Neg, a) => out.call(&format!("{head}std::ops::Neg::neg"), &[at(a)], ";"),
+                Expr::Unary(UnaryOp::Neg, Operand::Real(x)) => out.line(format!("{head}{};", real(-x, "f64"))),
+                Expr::Unary(UnaryOp::Neg, a) => out.line(format!("{head}-{};", at(a))),
                 Expr::Unary(UnaryOp::Not, a) => out.line(format!("{head}!{};", at(a))),
                 Expr::Unary(op, a) => out.line(format!("{head}{}({});", number_function(op), at(a))),
                 Expr::Binary(op, a, b) => match number_operator(op) {

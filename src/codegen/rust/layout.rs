@@ -82,10 +82,10 @@ impl Text {
     pub fn mentions(&self, word: &str) -> bool {
         let part_of_word = |c: char| c.is_alphanumeric() || c == '_';
         self.out.match_indices(word).any(|(at, _)| {
-            let before = self.out[..at].chars().next_back();
-            let after = self.out[at + word.len()..].chars().next();
-            // A field of a struct is another word.
-            !before.is_some_and(|c| part_of_word(c) || c == '.') && !after.is_some_and(part_of_word)
+            let (before, after) = (&self.out[..at], self.out[at + word.len()..].chars().next());
+            // A field of a struct is another word; the end of a range is this one.
+            let of_struct = before.ends_with('.') && !before.ends_with("..");
+            !of_struct && !before.ends_with(part_of_word) && !after.is_some_and(part_of_word)
         })
     }
 
