@@ -1,7 +1,8 @@
 //! Two vectors as one lane group.
 //!
 //! What comes in is any [`Lanes`]; what goes out has twice its lanes, the first half in field 0.
-//! Two independent chains of operations hide each other's latency, which pays for kernels that need few registers.
+//! Independent chains of operations hide each other's latency; pairs nest, and small kernels with long chains gain from pairs of
+//! pairs (at most 64 lanes in all, the width of a mask's bits).
 //! Never true here: that the halves exchange anything.
 
 use super::{Lanes, Mask};
@@ -112,7 +113,10 @@ impl<V: Lanes> Lanes for Pair<V> {
     }
     #[inline(always)]
     fn select(mask: Self::Mask, yes: Self, no: Self) -> Self {
-        Self(V::select(mask.0, yes.0, no.0), V::select(mask.1, yes.1, no.1))
+        Self(
+            V::select(mask.0, yes.0, no.0),
+            V::select(mask.1, yes.1, no.1),
+        )
     }
     #[inline(always)]
     fn split_exp2(self) -> (Self, Self) {
