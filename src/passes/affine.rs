@@ -5,6 +5,7 @@
 //! Never true here: the new form takes more operations than the old one, or a value with other uses is computed twice,
 //! unless it was itself one operation.
 //!
+//! An infinite coefficient (a parameter of 0 that something is divided by) may turn an infinite sum into NaN.
 //! Error: a few roundings of the largest term of the sum, which near a zero of the sum is larger than the sum:
 //! `fma(v, A, B)` is off by an ulp of `B` where `(v + 40) * A` was exact at -40. Rates divide by no such sum.
 

@@ -9,6 +9,7 @@
 //! needs `s` and `(a - s * m) / s = a / s - m`. With `P = N + b * D`, so that `s = P / D`, and `R = 1 / (D * P)`:
 //! `s = P * (P * R)` and `a / s = N * (D * R)`, one division instead of two (of three, where `b` is a quotient too).
 //!
+//! A factor that cancels is taken to be neither 0 nor infinite: where it is, the program had NaN and now has a number.
 //! Error: every quotient that becomes products is within about 3 ulps instead of half an ulp.
 
 use super::Options;

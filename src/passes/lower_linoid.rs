@@ -5,6 +5,7 @@
 //! Never true here: the quotient is 0/0. `exp2m1` is accurate near 0, so only the exact 0 needs care, and
 //! with 2^-60 the quotient is 1 to rounding, in f32 too.
 //!
+//! At infinity, where `linoid` is 0, the quotient is NaN; no finite `x` leads there.
 //! Error: the rounding of `y`, `|x|` half ulps, and that of the quotient.
 
 use super::Options;

@@ -70,6 +70,12 @@ pub const PASSES: &[Pass] = &[
 const O0: &[&str] = &[];
 
 /// What makes kernels fast.
+///
+/// The order of the rewrites matters: `safe-singularities` needs the quotients as the model's author wrote them, and
+/// `simplify` removes guards only as long as `linoid` stands there to be seen to be positive; `share-exponentials` takes
+/// the linoids that need no exponential of their own before `lower-linoid` takes the rest; `divisions` needs the
+/// rates of a gate before `affine` and `contract` mix them with their sums; and `hoist` comes after all of them,
+/// because they compute what does not vary where they need it.
 #[rustfmt::skip]
 const O2: &[&str] = &[
     "fold",

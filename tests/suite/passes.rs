@@ -109,6 +109,24 @@ fn structural_passes_hold_on_random_programs() {
     }
 }
 
+#[test]
+fn every_pass_holds_on_random_programs() {
+    for seed in 0..200 {
+        let mut directives = Directives::read("").unwrap_or_else(|e| panic!("{e}"));
+        directives.tolerance = 1e-9;
+        let text = random_program(seed);
+        let mut last = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let verified = verify(last.clone()).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let mut observer = |pass: &Pass, program: &Program, _| {
+            let same = same_numbers(&last, program, &directives);
+            same.unwrap_or_else(|e| panic!("{}: {e}\n{}\nbecomes\n{}", pass.name, print(&last), print(program)));
+            last = program.clone();
+        };
+        let o2 = run(verified, pipeline(OptLevel::O2), &directives.options, &mut observer);
+        o2.unwrap_or_else(|e| panic!("{e}\n{text}"));
+    }
+}
+
 /// A program with all phases, kinds of fields and operators, from a seed.
 fn random_program(seed: usize) -> String {
     let mut writer = Writer { seed, count: 0, next: 0, text: String::new() };
