@@ -18,7 +18,7 @@ pub struct ModelSettings {
     /// Model time, such as 1s
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub duration: Option<f64>,
-    /// Integration method: euler, exp_euler, heun, rk4
+    /// Integration method: euler, exp_euler, cnexp, heun, rk4
     #[arg(long, value_name = "NAME", value_parser = method)]
     pub method: Option<Method>,
     /// Key of all random numbers
