@@ -24,6 +24,7 @@ const CASES: &[Case] = &[
         uniforms: &[&[("squid.soma.Na.gbar", 120.0), ("squid.soma.K.gbar", 36.0), ("squid.soma.leak.g", 0.3)]],
         f32_within: Some(1e-3),
     },
+    Case { name: "hh_folded", uniforms: &[&[]], f32_within: Some(1e-3) },
     Case { name: "lif", uniforms: &[&[("lif.tau", 2.0), ("lif.refractory", 0.5)]], f32_within: None },
     Case { name: "driven", uniforms: &[&[("amplitude", 1.5)], &[("amplitude", 0.5)]], f32_within: Some(1e-4) },
     Case { name: "spread", uniforms: &[&[("sigma", 2.0)]], f32_within: Some(1e-5) },
@@ -156,9 +157,9 @@ fn for_each(mut check: impl FnMut(&Case, &Verified, &Setup, &Seen, &str)) {
 #[test]
 fn native_f64_gives_the_bits_of_the_interpreter() {
     for_each(|_, program, setup, expected, what| {
-        for vectors in [1, 2] {
+        for vectors in [1, 2, 4] {
             for threads in [1, 2] {
-                let options = PlanOptions { precision: Precision::F64, vectors: Some(vectors) };
+                let options = PlanOptions { precision: Precision::F64, vectors: Some(vectors), sizes: None };
                 let found = run(&mut native(program, setup, &options, threads), program, setup);
                 assert_same_bits(expected, &found, &format!("{what}, {vectors} vectors, {threads} threads"));
             }
@@ -178,7 +179,7 @@ fn programs_read_back_give_the_same_bits() {
 #[test]
 fn native_f32_is_close_and_the_same_with_two_threads() {
     for_each(|case, program, setup, expected, what| {
-        let options = PlanOptions { precision: Precision::F32, vectors: None };
+        let options = PlanOptions { precision: Precision::F32, ..PlanOptions::default() };
         let found = run(&mut native(program, setup, &options, 1), program, setup);
         let threads = run(&mut native(program, setup, &options, 2), program, setup);
         assert_same_bits(&found, &threads, what);

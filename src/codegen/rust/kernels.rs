@@ -115,7 +115,12 @@ impl Emitter<'_> {
             Precision::F64 => "F64x8",
             Precision::F32 => "F32x16",
         };
-        let vector = if self.space.vectors == 2 { format!("Pair<{vector}>") } else { vector.to_string() };
+        let vector = match self.space.vectors {
+            1 => vector.to_string(),
+            2 => format!("Pair<{vector}>"),
+            4 => format!("Pair<Pair<{vector}>>"),
+            other => panic!("no group has {other} vectors"),
+        };
         out.line(format!("type V = {vector};"));
         let parts = ["state", "cell", "output", "data", "uniforms", "series", "window", "cells", "spikes"];
         let mut parts: Vec<&str> =
