@@ -158,7 +158,7 @@ fn run_rustc(rustc: &Path, folder: &Path) -> Result<(), Failure> {
     Err(Failure::Source(message))
 }
 
-const HELP: &str = "The native engine compiles kernels with rustc 1.88 or newer. Install it from https://rustup.rs (or, where \
+const HELP: &str = "The native engine compiles kernels with rustc 1.89 or newer. Install it from https://rustup.rs (or, where \
                     that is new enough, with `apt install rustc`); `--engine interp` works without.";
 
 fn find_rustc(options: &CompileOptions) -> Result<PathBuf, EngineError> {

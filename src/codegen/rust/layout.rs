@@ -78,6 +78,11 @@ impl Text {
         self.out.push_str(&text.out);
     }
 
+    /// Text that is there already, as it stands.
+    pub fn append_text(&mut self, text: &str) {
+        self.out.push_str(text);
+    }
+
     /// Does a word occur as a whole?
     pub fn mentions(&self, word: &str) -> bool {
         let part_of_word = |c: char| c.is_alphanumeric() || c == '_';
