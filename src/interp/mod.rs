@@ -135,40 +135,44 @@ impl Memory {
         let cells = self.size(kernel.space);
         let mut call = Values::new();
         for region in regions(Phase::Call) {
-            self.region(region, None, steps.start, &mut call, spikes)?;
+            self.region(region, None, steps.start, &[], &mut call, spikes)?;
         }
-        let mut per_cell = vec![call.clone(); cells];
+        let mut per_cell = vec![Values::new(); cells];
         for region in regions(Phase::Cell) {
             for (cell, values) in per_cell.iter_mut().enumerate() {
-                self.region(region, Some(cell), steps.start, values, spikes)?;
+                self.region(region, Some(cell), steps.start, &[&call], values, spikes)?;
             }
         }
         for step in steps {
-            let mut time = call.clone();
+            let mut time = Values::new();
             for region in regions(Phase::Time) {
-                self.region(region, None, step, &mut time, spikes)?;
+                self.region(region, None, step, &[&call], &mut time, spikes)?;
             }
             for region in regions(Phase::Body) {
-                for (cell, values) in per_cell.iter().enumerate() {
-                    let mut values = values.clone();
-                    values.extend(&time);
-                    self.region(region, Some(cell), step, &mut values, spikes)?;
+                for (cell, of_cell) in per_cell.iter().enumerate() {
+                    let earlier = [&call, &time, of_cell];
+                    self.region(region, Some(cell), step, &earlier, &mut Values::new(), spikes)?;
                 }
             }
         }
         Ok(())
     }
 
+    /// Runs a region for a cell, or once if it is uniform; its values join `values`.
     fn region(
         &mut self,
         region: &Region,
         cell: Option<usize>,
         step: u64,
+        earlier: &[&Values],
         values: &mut Values,
         spikes: &mut Vec<Spike>,
     ) -> Result<(), EngineError> {
         for op in &region.ops {
-            let result = self.op(op, cell, step, values, spikes)?;
+            let value = |v: &ValueId| values.get(v).or_else(|| earlier.iter().find_map(|known| known.get(v))).copied();
+            let operands: Option<Vec<Value>> = op.kind.operands().iter().map(value).collect();
+            let operands = operands.ok_or_else(|| broken("a value is used before it is defined"))?;
+            let result = self.op(op, cell, step, &operands, spikes)?;
             if let (Some(id), Some(value)) = (op.result, result) {
                 values.insert(id, value);
             }
@@ -181,10 +185,9 @@ impl Memory {
         op: &Op,
         cell: Option<usize>,
         step: u64,
-        values: &Values,
+        operands: &[Value],
         spikes: &mut Vec<Spike>,
     ) -> Result<Option<Value>, EngineError> {
-        let operands: Vec<Value> = op.kind.operands().iter().map(|v| values[v]).collect();
         let cell = || cell.ok_or_else(|| broken("a uniform region touches a cell"));
         let real = |i: usize| operands[i].real().ok_or_else(|| broken("a number is a truth value"));
         Ok(match op.kind {
@@ -193,7 +196,7 @@ impl Memory {
             | OpKind::Unary(..)
             | OpKind::Binary(..)
             | OpKind::Fma(..)
-            | OpKind::Select(..) => Some(eval(&op.kind, &operands).ok_or_else(|| broken("an operation is ill-typed"))?),
+            | OpKind::Select(..) => Some(eval(&op.kind, operands).ok_or_else(|| broken("an operation is ill-typed"))?),
             OpKind::Field(field) => Some(Value::Real(match self.uniforms.get(&field) {
                 Some(&value) => value,
                 None => self.arrays[&field][cell()?],

@@ -19,6 +19,7 @@
 //! | `tan` | 3 | 3 | up to 2^30 (f32: 2^16) in magnitude, NaN past it |
 //! | `sinh`, `tanh` | 3 | 3 | all numbers |
 //! | `cosh` | 1.5 | 1.5 | all numbers |
+//! | `linoid` | 2.5 | 2.5 | results that are normal numbers |
 //!
 //! NaN gives NaN everywhere but in `pow(x, 0) = pow(1, y) = 1`. The sign of a zero result is unspecified where the exact
 //! function is zero, but the same on every machine.
@@ -470,4 +471,12 @@ pub fn tanh<V: Lanes>(x: V) -> V {
     let half = scaled_expm1(size + size, V::Scalar::EXPM1_HIGH, 1.0);
     let size = half / (half + number(1.0));
     V::select(x.lt(number(0.0)), -size, size)
+}
+
+/// `x / (e^x - 1)`: 1 at 0, 0 at infinity.
+#[inline(always)]
+pub fn linoid<V: Lanes>(x: V) -> V {
+    // The bound keeps infinity out of the numerator; past it the denominator is infinite.
+    let quotient = V::splat(V::Scalar::EXP2M1_HIGH).min(x) / expm1(x);
+    V::select(x.eq(number(0.0)), number(1.0), quotient)
 }

@@ -3,8 +3,8 @@
 //! In come an operator and its operands; out goes the result, bit for bit what the runtime computes in one lane.
 //! Never true here: a field, a cell or a time is looked at, or an ill-typed operand is guessed at (the result is `None`).
 
-use crate::runtime::math;
 use super::{BinaryOp, OpKind, UnaryOp};
+use crate::runtime::math;
 
 /// A value of either type.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,7 +66,7 @@ pub fn eval_unary(op: UnaryOp, operand: Value) -> Option<Value> {
         UnaryOp::Sinh => math::sinh(x),
         UnaryOp::Cosh => math::cosh(x),
         UnaryOp::Tanh => math::tanh(x),
-        UnaryOp::Linoid => linoid(x),
+        UnaryOp::Linoid => math::linoid(x),
         UnaryOp::Not => return None,
     }))
 }
@@ -135,11 +135,6 @@ pub fn eval(kind: &OpKind, operands: &[Value]) -> Option<Value> {
             _,
         ) => None,
     }
-}
-
-/// `x / (e^x - 1)`, 1 at 0.
-fn linoid(x: f64) -> f64 {
-    if x == 0.0 { 1.0 } else { x / math::expm1(x) }
 }
 
 /// A series at a time: linear between samples, constant before the first and after the last, `None` without samples.

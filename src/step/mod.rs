@@ -25,7 +25,6 @@ mod build;
 mod eval;
 mod parse;
 mod print;
-pub(crate) mod shim;
 #[cfg(test)]
 mod text_tests;
 mod verify;

@@ -19,14 +19,14 @@
 
 use neuroc::engine::{Engine, Setup};
 use neuroc::interp::Interp;
-use neuroc::passes::{Keep, Options, PASSES, Pass, find};
+use neuroc::passes::{Keep, Options, PASSES, Pass, find, run};
 use neuroc::step::{FieldId, FieldKind, Phase, Program, op_name, parse, print, verify};
 use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-const CELLS: usize = 6;
+const CELLS: usize = 4;
 
 #[test]
 fn every_pass_has_at_least_two_cases() {
@@ -52,6 +52,214 @@ fn cases_hold() {
         }
     }
     assert!(failures.is_empty(), "{} cases failed\n{}", failures.len(), failures.join("\n"));
+}
+
+/// The passes that change no bit of any number, one after the other.
+const STRUCTURAL: &[&str] =
+    &["fold", "fuse-regions", "cse", "fold", "hoist", "cse", "dce", "fuse-steps", "specialize", "fold", "hoist", "dce"];
+
+#[test]
+fn structural_passes_together_change_no_bit() {
+    let mut failures = Vec::new();
+    for file in cases().into_values().flatten() {
+        let outcome = together(&file);
+        failures.extend(outcome.err().map(|e| format!("{}: {e}", file.display())));
+    }
+    assert!(failures.is_empty(), "{} cases failed\n{}", failures.len(), failures.join("\n"));
+}
+
+fn together(file: &Path) -> Result<(), String> {
+    let text = fs::read_to_string(file).map_err(|e| e.to_string())?;
+    let mut directives = Directives::read(&text)?;
+    directives.tolerance = 0.0;
+    directives.options.fuse = 4;
+    let before = parse(&text).map_err(|e| e.to_string())?;
+    let verified = verify(before.clone()).map_err(|e| e.to_string())?;
+    let after = run(verified, STRUCTURAL, &directives.options, &mut |_, _, _| {}).map_err(|e| e.to_string())?;
+    same_numbers(&before, after.program(), &directives)
+}
+
+#[test]
+fn structural_passes_hold_on_random_programs() {
+    for seed in 0..40 {
+        let mut directives = Directives::read("").unwrap_or_else(|e| panic!("{e}"));
+        directives.options.fuse = 1 + seed as u32 % 4;
+        let text = random_program(seed);
+        let before = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let verified = verify(before.clone()).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        if seed % 3 == 0 {
+            directives.options.uniforms.push(("g".into(), 0.75));
+        }
+        if seed % 2 == 0 {
+            directives.options.keep = Keep::Only(vec!["a.s1".into()]);
+        }
+        for pass in STRUCTURAL {
+            let alone = run(verified.clone(), &[pass], &directives.options, &mut |_, _, _| {});
+            let alone = alone.unwrap_or_else(|e| panic!("{e}\n{text}"));
+            let same = same_numbers(&before, alone.program(), &directives);
+            same.unwrap_or_else(|e| panic!("{pass}: {e}\n{text}\nbecomes\n{}", print(alone.program())));
+        }
+        let mut last = before.clone();
+        let mut observer = |pass: &Pass, program: &Program, _| {
+            let same = same_numbers(&last, program, &directives);
+            same.unwrap_or_else(|e| panic!("{}: {e}\n{}\nbecomes\n{}", pass.name, print(&last), print(program)));
+            last = program.clone();
+        };
+        run(verified, STRUCTURAL, &directives.options, &mut observer).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    }
+}
+
+/// A program with all phases, kinds of fields and operators, from a seed.
+fn random_program(seed: usize) -> String {
+    let mut writer = Writer { seed, count: 0, next: 0, text: String::new() };
+    let mut text = String::from(
+        "program \"random\"\nspace @a\nuniform @dt\nuniform @g\nseries @i\ndata @a.d over @a\ncell @a.c over @a\n\
+         state @a.s0 over @a\nstate @a.s1 over @a\nstate @a.s2 over @a\ntemp @a.t0 over @a\ntemp @a.t1 over @a\n\
+         output @a.o over @a\nevent @a.e over @a\n",
+    );
+    let stores = |names: &[&'static str]| names.to_vec();
+    writer.kernel(
+        "init",
+        &[("call", vec!["@g"], vec![]), ("body", vec!["@a.d"], stores(&["@a.c", "@a.s0", "@a.s1", "@a.s2"]))],
+    );
+    let states = ["@a.s0", "@a.s1", "@a.s2", "@a.c", "@g", "@dt"];
+    let with_temps = ["@a.s0", "@a.t0", "@a.t1", "@a.c", "@g", "@a.s2"];
+    writer.kernel(
+        "step",
+        &[
+            ("call", vec!["@g", "@dt"], vec![]),
+            ("time", vec!["@g"], vec![]),
+            ("cell", vec!["@a.c", "@g"], vec![]),
+            ("cell", vec!["@a.c"], vec![]),
+            ("body", states.to_vec(), stores(&["@a.t0", "@a.s0", "@a.t1", "@a.t0"])),
+            ("body", with_temps.to_vec(), stores(&["@a.s1", "@a.t1", "@a.s1"])),
+            ("body", with_temps.to_vec(), stores(&["@a.s0", "@a.s2"])),
+        ],
+    );
+    writer.kernel("observe", &[("time", vec!["@g"], vec![]), ("body", states.to_vec(), stores(&["@a.o"]))]);
+    text.push_str(&writer.text);
+    text
+}
+
+/// Writes kernels of random operations.
+struct Writer {
+    seed: usize,
+    count: usize,
+    next: u32,
+    text: String,
+}
+
+/// The numbers and truth values that a region may use.
+#[derive(Clone, Default)]
+struct Scope {
+    reals: Vec<u32>,
+    masks: Vec<u32>,
+}
+
+impl Writer {
+    fn below(&mut self, n: usize) -> usize {
+        self.count += 1;
+        random(&format!("program {}", self.seed), self.count, (0.0, n as f64)) as usize
+    }
+
+    fn line(&mut self, op: &str) -> u32 {
+        self.next += 1;
+        self.text.push_str(&format!("%{} = {op}\n", self.next));
+        self.next
+    }
+
+    /// Regions: phase, fields to read, fields to store in this order.
+    fn kernel(&mut self, role: &str, regions: &[(&str, Vec<&str>, Vec<&str>)]) {
+        self.text.push_str(&format!("kernel {role} over @a steps 1 {{\n"));
+        let mut done: Vec<(&str, Scope)> = Vec::new();
+        for (phase, reads, stores) in regions {
+            self.text.push_str(&format!("{phase} {{\n"));
+            let mut scope = Scope::default();
+            let reaches = |from: &str| from != *phase && (from == "call" || *phase == "body");
+            for (_, earlier) in done.iter().filter(|(from, _)| reaches(from)) {
+                scope.reals.extend(&earlier.reals);
+                scope.masks.extend(&earlier.masks);
+            }
+            let before = scope.clone();
+            for piece in 0..=stores.len() {
+                for _ in 0..5 {
+                    self.op(phase, reads, &mut scope);
+                }
+                if let Some(field) = stores.get(piece) {
+                    // Bounded, so that no random program overflows.
+                    let value = self.real(&mut scope);
+                    let value = self.line(&format!("tanh %{value}"));
+                    self.text.push_str(&format!("store {field}, %{value}\n"));
+                }
+                if role == "step" && *phase == "body" {
+                    let mask = self.mask(&mut scope);
+                    self.text.push_str(&format!("emit @a.e, %{mask}\n"));
+                }
+            }
+            self.text.push_str("}\n");
+            scope.reals.drain(..before.reals.len());
+            scope.masks.drain(..before.masks.len());
+            done.push((phase, scope));
+        }
+        self.text.push_str("}\n");
+    }
+
+    fn real(&mut self, scope: &mut Scope) -> u32 {
+        if scope.reals.is_empty() {
+            scope.reals.push(self.line("const 0.5"));
+        }
+        // Often one of the first few, so that operations repeat, or of the last, so that results matter.
+        let count = scope.reals.len();
+        let (from, to) = [(0, count), (0, count.min(4)), (count.saturating_sub(3), count)][self.below(3)];
+        scope.reals[from + self.below(to - from)]
+    }
+
+    fn mask(&mut self, scope: &mut Scope) -> u32 {
+        if scope.masks.is_empty() {
+            scope.masks.push(self.line("bool true"));
+        }
+        scope.masks[self.below(scope.masks.len())]
+    }
+
+    fn op(&mut self, phase: &str, reads: &[&str], scope: &mut Scope) {
+        let timed = matches!(phase, "time" | "body");
+        let per_cell = matches!(phase, "cell" | "body");
+        let [a, b, c] = [0; 3].map(|_| self.real(scope));
+        let [m, n] = [0; 2].map(|_| self.mask(scope));
+        let read = reads[self.below(reads.len())];
+        let real = match self.below(20) {
+            0 => format!("add %{a}, %{b}"),
+            1 => format!("mul %{b}, %{a}"),
+            2 => format!("div %{a}, %{b}"),
+            3 => format!("linoid %{a}"),
+            4 => format!("fma %{a}, %{b}, %{c}"),
+            5 => format!("select %{m}, %{a}, %{b}"),
+            6 => format!("sample @i, %{a}"),
+            7 if timed => "time".into(),
+            8 if timed => "step_index".into(),
+            9 if per_cell => "index".into(),
+            10 if per_cell => {
+                let counter = self.line("const 3.0");
+                format!("draw uniform 1, %{counter}")
+            }
+            11 => "const 0.25".into(),
+            12 => format!("sub %{a}, %{b}"),
+            13 => format!("min %{b}, %{a}"),
+            _ => format!("field {read}"),
+        };
+        let value = self.line(&real);
+        scope.reals.push(value);
+        let mask = match self.below(6) {
+            0 => format!("lt %{a}, %{value}"),
+            1 => format!("gt %{value}, %{a}"),
+            2 => format!("and %{m}, %{n}"),
+            3 => format!("or %{m}, %{n}"),
+            4 => format!("not %{m}"),
+            _ => "bool false".into(),
+        };
+        let mask = self.line(&mask);
+        scope.masks.push(mask);
+    }
 }
 
 fn message(panic: &(dyn std::any::Any + Send)) -> String {
@@ -186,7 +394,7 @@ impl Directives {
             ["keep", fields @ ..] => self.options.keep = Keep::Only(fields.iter().map(name).collect::<Option<_>>()?),
             ["fuse", n] => self.options.fuse = n.parse().ok()?,
             ["not", "idempotent", ..] => self.idempotent = false,
-            ["count" | "tolerance" | "values" | "uniform" | "keep" | "fuse", ..] => return None,
+            ["count" | "tolerance" | "values" | "uniform" | "fuse", ..] => return None,
             _ => {}
         }
         Some(())

@@ -26,6 +26,7 @@ fn functions<V: Lanes>() {
         |x, _| sinh(x);
         |x, _| cosh(x);
         |x, _| tanh(x);
+        |x, _| linoid(x);
     }
 }
 
@@ -80,6 +81,7 @@ fn errors_are_as_stated() {
         sinh in -709.0..709.0, f32 -89.0..89.0: 3.0, 3.0;
         cosh in -709.0..709.0, f32 -89.0..89.0: 1.5, 1.5;
         tanh in -30.0..30.0, f32 -15.0..15.0: 3.0, 3.0;
+        linoid in -700.0..709.0, f32 -87.0..87.0: 2.5, 2.5;
     };
     let mut random = Random(1);
     let mut failures = String::new();
@@ -168,8 +170,8 @@ fn limits<S: Scalar>() {
         )
     };
     let (inf, nan, zero, one) = (f64::INFINITY, f64::NAN, number(0.0), number(1.0));
-    let functions: [fn(S) -> S; 13] = [
-        exp2, exp2m1, exp, expm1, ln, log2, log10, sin, cos, tan, sinh, cosh, tanh,
+    let functions: [fn(S) -> S; 14] = [
+        exp2, exp2m1, exp, expm1, ln, log2, log10, sin, cos, tan, sinh, cosh, tanh, linoid,
     ];
     let at = [
         // at minus infinity, at infinity, at a large negative number, at a large number, at zero
@@ -186,6 +188,7 @@ fn limits<S: Scalar>() {
         [-inf, inf, -inf, inf, 0.0],
         [inf, inf, inf, inf, 1.0],
         [-1.0, 1.0, -1.0, 1.0, 0.0],
+        [inf, 0.0, number(1e30).to_f64(), 0.0, 1.0],
     ];
     for (i, (f, want)) in functions.iter().zip(at).enumerate() {
         is(f(number(nan)), nan);

@@ -197,6 +197,10 @@ impl Dd {
         e.times(0.5) + (Dd::ONE / e).times(0.5)
     }
 
+    pub fn linoid(self) -> Dd {
+        if self.0 == 0.0 { Dd(1.0, 0.0) } else { self / self.expm1() }
+    }
+
     pub fn tanh(self) -> Dd {
         let h = self.times(2.0).expm1();
         h / (h + Dd(2.0, 0.0))
