@@ -158,18 +158,10 @@ impl Coefficients for f64 {
     const LOG2_E: [Self; 2] = [1.4426950408889634, 2.0355273740931033e-17];
     const LOG10_2: [Self; 2] = [0.3010299956639812, -2.8037281277851704e-18];
     const LOG10_E: [Self; 2] = [0.4342944819032518, 1.098319650216765e-17];
-    const HALF_PI: [Self; 4] = [
-        1.5707963267948966,
-        6.123233995736766e-17,
-        -1.4973849048591698e-33,
-        5.562271104316826e-50,
-    ];
-    const POW_HEAD: [Self; 4] = [
-        2.8853900817779268,
-        4.0710547481862066e-17,
-        0.9617966939259756,
-        5.0577616648125907e-17,
-    ];
+    const HALF_PI: [Self; 4] =
+        [1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33, 5.562271104316826e-50];
+    const POW_HEAD: [Self; 4] =
+        [2.8853900817779268, 4.0710547481862066e-17, 0.9617966939259756, 5.0577616648125907e-17];
     const TWO_OVER_PI: Self = 0.6366197723675814;
     const EXP_LOW: Self = -746.0;
     const EXP_HIGH: Self = 710.0;
@@ -184,21 +176,8 @@ impl Coefficients for f64 {
 #[allow(clippy::approx_constant)] // the constants come in two parts
 impl Coefficients for f32 {
     const EXP2: &'static [Self] = &[0.6931468, 0.24022236, 0.05550901, 0.009671808, 0.001322215];
-    const EXP2M1: &'static [Self] = &[
-        0.6931472,
-        0.24022649,
-        0.055503573,
-        0.009618238,
-        0.0013390735,
-        0.0001540349,
-    ];
-    const EXPM1: &'static [Self] = &[
-        0.49999997,
-        0.16666539,
-        0.041667756,
-        0.008367127,
-        0.0013835597,
-    ];
+    const EXP2M1: &'static [Self] = &[0.6931472, 0.24022649, 0.055503573, 0.009618238, 0.0013390735, 0.0001540349];
+    const EXPM1: &'static [Self] = &[0.49999997, 0.16666539, 0.041667756, 0.008367127, 0.0013835597];
     const LOG: &'static [Self] = &[0.6666666, 0.40000933, 0.28503516, 0.2415159];
     const SIN: &'static [Self] = &[-0.16666655, 0.008332192, -0.00019518788];
     const COS: &'static [Self] = &[0.041666646, -0.0013887301, 2.443067e-5];
@@ -230,18 +209,14 @@ fn number<V: Lanes>(x: f64) -> V {
 #[inline(always)]
 fn polynomial<V: Lanes>(x: V, coefficients: &[V::Scalar]) -> V {
     let (&last, rest) = coefficients.split_last().expect("a coefficient");
-    rest.iter()
-        .rev()
-        .fold(V::splat(last), |sum, &c| sum.mul_add(x, V::splat(c)))
+    rest.iter().rev().fold(V::splat(last), |sum, &c| sum.mul_add(x, V::splat(c)))
 }
 
 /// `2^x`. Exact for integers; 0 and infinity outside the exponent range, with gradual underflow.
 #[inline(always)]
 pub fn exp2<V: Lanes>(x: V) -> V {
     let (n, r) = x.split_exp2();
-    polynomial(r, V::Scalar::EXP2)
-        .mul_add(r, number(1.0))
-        .scale(n)
+    polynomial(r, V::Scalar::EXP2).mul_add(r, number(1.0)).scale(n)
 }
 
 /// `2^x - 1`, without cancellation near 0. In the subnormal range the last bit may be lost.
@@ -333,10 +308,7 @@ pub fn log2<V: Lanes>(x: V) -> V {
 #[inline(always)]
 pub fn log10<V: Lanes>(x: V) -> V {
     let (e, ln_m) = reduced_ln(x);
-    let low = e.mul_add(
-        V::splat(V::Scalar::LOG10_2[1]),
-        ln_m * V::splat(V::Scalar::LOG10_E[1]),
-    );
+    let low = e.mul_add(V::splat(V::Scalar::LOG10_2[1]), ln_m * V::splat(V::Scalar::LOG10_E[1]));
     let low = ln_m.mul_add(V::splat(V::Scalar::LOG10_E[0]), low);
     with_limits(x, e.mul_add(V::splat(V::Scalar::LOG10_2[0]), low))
 }
@@ -401,18 +373,14 @@ pub fn pow<V: Lanes>(x: V, y: V) -> V {
 #[inline(always)]
 fn quadrant<V: Lanes>(x: V) -> (V, V, V) {
     let n = (x * V::splat(V::Scalar::TWO_OVER_PI)).round_even();
-    let r = V::Scalar::HALF_PI
-        .iter()
-        .fold(x, |r, &part| (-n).mul_add(V::splat(part), r));
+    let r = V::Scalar::HALF_PI.iter().fold(x, |r, &part| (-n).mul_add(V::splat(part), r));
     let inside = x.abs().le(V::splat(V::Scalar::TRIGONOMETRIC_LIMIT));
     let r = V::select(inside, r, number(f64::NAN));
     let turns = (n * number(0.25)).round_even();
     let q = turns.mul_add(number(-4.0), n);
     let z = r * r;
     let sin = (r * z).mul_add(polynomial(z, V::Scalar::SIN), r);
-    let cos = polynomial(z, V::Scalar::COS)
-        .mul_add(z, number(-0.5))
-        .mul_add(z, number(1.0));
+    let cos = polynomial(z, V::Scalar::COS).mul_add(z, number(-0.5)).mul_add(z, number(1.0));
     (q, sin, cos)
 }
 

@@ -19,12 +19,7 @@ pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     for _ in 0..10 {
         let left = u64::from(a) * 0xD251_1F53;
         let right = u64::from(c) * 0xCD9E_8D57;
-        (a, b, c, d) = (
-            (right >> 32) as u32 ^ b ^ k0,
-            right as u32,
-            (left >> 32) as u32 ^ d ^ k1,
-            left as u32,
-        );
+        (a, b, c, d) = ((right >> 32) as u32 ^ b ^ k0, right as u32, (left >> 32) as u32 ^ d ^ k1, left as u32);
         k0 = k0.wrapping_add(0x9E37_79B9);
         k1 = k1.wrapping_add(0xBB67_AE85);
     }

@@ -253,9 +253,7 @@ vector! {
 fn power_f64(k: F64x4) -> F64x4 {
     // Adding 1.5 * 2^52 leaves k + 1023 in the low bits, from where the shift takes it to the exponent.
     let biased = k + F64x4::splat(6_755_399_441_055_744.0 + 1023.0);
-    F64x4(register!(_mm256_castsi256_pd(_mm256_slli_epi64::<52>(
-        _mm256_castpd_si256(biased.0)
-    ))))
+    F64x4(register!(_mm256_castsi256_pd(_mm256_slli_epi64::<52>(_mm256_castpd_si256(biased.0)))))
 }
 
 /// `2^k` for integers `k` in the range of normal exponents.
@@ -263,7 +261,5 @@ fn power_f64(k: F64x4) -> F64x4 {
 fn power_f32(k: F32x8) -> F32x8 {
     // Adding 1.5 * 2^23 leaves k + 127 in the low bits, from where the shift takes it to the exponent.
     let biased = k + F32x8::splat(12_582_912.0 + 127.0);
-    F32x8(register!(_mm256_castsi256_ps(_mm256_slli_epi32::<23>(
-        _mm256_castps_si256(biased.0)
-    ))))
+    F32x8(register!(_mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_castps_si256(biased.0)))))
 }

@@ -13,28 +13,17 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
     target_arch = "x86_64",
     target_feature = "avx2",
     target_feature = "fma",
-    any(
-        test,
-        not(all(target_feature = "avx512f", target_feature = "avx512dq"))
-    )
+    any(test, not(all(target_feature = "avx512f", target_feature = "avx512dq")))
 ))]
 pub mod avx2;
-#[cfg(all(
-    target_arch = "x86_64",
-    target_feature = "avx512f",
-    target_feature = "avx512dq"
-))]
+#[cfg(all(target_arch = "x86_64", target_feature = "avx512f", target_feature = "avx512dq"))]
 pub mod avx512;
 mod pair;
 pub mod portable;
 #[cfg(test)]
 pub(crate) mod tests;
 
-#[cfg(all(
-    target_arch = "x86_64",
-    target_feature = "avx512f",
-    target_feature = "avx512dq"
-))]
+#[cfg(all(target_arch = "x86_64", target_feature = "avx512f", target_feature = "avx512dq"))]
 pub use avx512 as body;
 
 #[cfg(all(
@@ -58,9 +47,7 @@ pub use body::{F32x16, F64x8};
 pub use pair::Pair;
 
 /// The number type of a lane: `f64` or `f32`, itself a group of one lane.
-pub trait Scalar:
-    Lanes<Scalar = Self, Mask = bool> + PartialOrd + Default + super::math::Coefficients
-{
+pub trait Scalar: Lanes<Scalar = Self, Mask = bool> + PartialOrd + Default + super::math::Coefficients {
     /// The nearest number of this type (exact for `f64`).
     fn from_f64(x: f64) -> Self;
     /// The same number as `f64` (exact).
@@ -94,12 +81,7 @@ pub trait Mask: Copy {
 /// On a plain `f64` or `f32` the inherent `min`, `max`, `floor` and so on of `std` hide those of this trait; write
 /// `Lanes::min(a, b)` where the type is not generic, since `min` and `max` differ on NaN.
 pub trait Lanes:
-    Copy
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
-    + Neg<Output = Self>
+    Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
 {
     /// The number type of one lane.
     type Scalar: Scalar;

@@ -113,10 +113,7 @@ impl<V: Lanes> Lanes for Pair<V> {
     }
     #[inline(always)]
     fn select(mask: Self::Mask, yes: Self, no: Self) -> Self {
-        Self(
-            V::select(mask.0, yes.0, no.0),
-            V::select(mask.1, yes.1, no.1),
-        )
+        Self(V::select(mask.0, yes.0, no.0), V::select(mask.1, yes.1, no.1))
     }
     #[inline(always)]
     fn split_exp2(self) -> (Self, Self) {

@@ -153,8 +153,7 @@ macro_rules! scalar {
                 const ROUNDER: $float = 1.5 * (1u64 << $mantissa) as $float;
                 let n = (n + ROUNDER).to_bits().wrapping_sub(ROUNDER.to_bits()) as $int;
                 // Two factors, because 2^n alone may lie outside the exponent range; the first product is exact.
-                let power =
-                    |k: $int| $float::from_bits((k.wrapping_add($bias) as $bits) << $mantissa);
+                let power = |k: $int| $float::from_bits((k.wrapping_add($bias) as $bits) << $mantissa);
                 let half = n >> 1;
                 self * power(half) * power(n.wrapping_sub(half))
             }
@@ -163,11 +162,7 @@ macro_rules! scalar {
                 const MANY: $float = (1u64 << ($mantissa + 2)) as $float;
                 const LOWEST: $int = $float::to_bits(0.75) as $int;
                 let tiny = self < $float::MIN_POSITIVE;
-                let (x, shift) = if tiny {
-                    (self * MANY, ($mantissa + 2) as $float)
-                } else {
-                    (self, 0.0)
-                };
+                let (x, shift) = if tiny { (self * MANY, ($mantissa + 2) as $float) } else { (self, 0.0) };
                 let bits = x.to_bits() as $int;
                 let e = bits.wrapping_sub(LOWEST) >> $mantissa;
                 let m = $float::from_bits(bits.wrapping_sub(e << $mantissa) as $bits);

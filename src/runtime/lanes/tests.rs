@@ -52,17 +52,13 @@ pub(crate) fn samples<S: Scalar>() -> Vec<S> {
     .to_vec();
     let mut state = 1u64;
     let mut next = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 11) as f64 / (1u64 << 53) as f64
     };
     for span in [1.0, 10.0, 100.0, 800.0, 1200.0] {
         for _ in 0..150 {
             samples.push(S::from_f64((2.0 * next() - 1.0) * span));
-            samples.push(S::from_f64(
-                (2.0 * next() - 1.0) * (next() * 2.0 * span - span).exp2(),
-            ));
+            samples.push(S::from_f64((2.0 * next() - 1.0) * (next() * 2.0 * span - span).exp2()));
         }
     }
     samples
@@ -114,11 +110,7 @@ macro_rules! for_every_body {
         $test::<F32x16>();
         $test::<Pair<Pair<F64x8>>>();
         $test::<Pair<Pair<F32x16>>>();
-        #[cfg(all(
-            target_arch = "x86_64",
-            target_feature = "avx2",
-            target_feature = "fma"
-        ))]
+        #[cfg(all(target_arch = "x86_64", target_feature = "avx2", target_feature = "fma"))]
         {
             $test::<crate::runtime::lanes::avx2::F64x8>();
             $test::<crate::runtime::lanes::avx2::F32x16>();
@@ -169,8 +161,7 @@ fn operations<V: Lanes>() {
 }
 
 fn positive<W: Lanes>(x: W) -> W::Mask {
-    x.gt(W::splat(W::Scalar::from_f64(0.0)))
-        .and(x.lt(W::splat(W::Scalar::from_f64(f64::INFINITY))))
+    x.gt(W::splat(W::Scalar::from_f64(0.0))).and(x.lt(W::splat(W::Scalar::from_f64(f64::INFINITY))))
 }
 
 #[test]
@@ -179,16 +170,11 @@ fn every_operation_is_the_scalar_one_in_each_lane() {
 }
 
 fn masks<V: Lanes>() {
-    let lanes: Vec<V::Scalar> = (0..V::LANES)
-        .map(|i| V::Scalar::from_f64(i as f64))
-        .collect();
+    let lanes: Vec<V::Scalar> = (0..V::LANES).map(|i| V::Scalar::from_f64(i as f64)).collect();
     let x = V::load(&lanes);
     let number = |x: usize| V::splat(V::Scalar::from_f64(x as f64));
     assert_eq!(x.lt(number(3)).bits(), 0b111);
-    assert_eq!(
-        x.lt(number(3)).not().bits(),
-        (u64::MAX >> (64 - V::LANES)) & !0b111
-    );
+    assert_eq!(x.lt(number(3)).not().bits(), (u64::MAX >> (64 - V::LANES)) & !0b111);
     assert!(x.lt(number(V::LANES)).all() && !x.lt(number(V::LANES - 1)).all());
     assert!(x.ge(number(V::LANES - 1)).any() && !x.ge(number(V::LANES)).any());
     assert_eq!(<V::Mask as Mask>::LANES, V::LANES);
@@ -197,9 +183,7 @@ fn masks<V: Lanes>() {
     let mut out = lanes.clone();
     V::gather(&lanes, &index).store(&mut out);
     assert!(out.iter().rev().zip(&lanes).all(|(&a, &b)| same(a, b)));
-    assert!(
-        std::panic::catch_unwind(|| V::load(&vec![V::Scalar::default(); V::LANES - 1])).is_err()
-    );
+    assert!(std::panic::catch_unwind(|| V::load(&vec![V::Scalar::default(); V::LANES - 1])).is_err());
     assert!(
         std::panic::catch_unwind(
             || V::splat(V::Scalar::default()).store(&mut vec![V::Scalar::default(); V::LANES - 1])

@@ -95,38 +95,24 @@ fn errors_are_as_stated() {
                     0 => low + (high - low) * random.next(),
                     1 if low > 0.0 => 0.5 + 1.5 * random.next(),
                     1 => (2.0 * random.next() - 1.0) * high.min(1.5),
-                    _ if low > 0.0 => {
-                        (low.log2() + (high.log2() - low.log2()) * random.next()).exp2()
-                    }
+                    _ if low > 0.0 => (low.log2() + (high.log2() - low.log2()) * random.next()).exp2(),
                     _ => {
                         let size = (-40.0 + random.next() * (40.0 + high.log2())).exp2();
-                        if random.next() < 0.5 && -size > low {
-                            -size
-                        } else {
-                            size
-                        }
+                        if random.next() < 0.5 && -size > low { -size } else { size }
                     }
                 };
                 let error = if wide == 0 {
                     ulps((s.f64)(x), (s.exact)(Dd(x, 0.0)), 52, -1022)
                 } else {
                     let x = x as f32;
-                    ulps(
-                        f64::from((s.f32)(x)),
-                        (s.exact)(Dd(f64::from(x), 0.0)),
-                        23,
-                        -126,
-                    )
+                    ulps(f64::from((s.f32)(x)), (s.exact)(Dd(f64::from(x), 0.0)), 23, -126)
                 };
                 if error.is_nan() || error.abs() > worst.0 {
                     *worst = (error.abs(), x);
                 }
             }
         }
-        println!(
-            "{:7} f64 {:.2} at {:e}, f32 {:.2} at {:e}",
-            s.name, worst[0].0, worst[0].1, worst[1].0, worst[1].1
-        );
+        println!("{:7} f64 {:.2} at {:e}, f32 {:.2} at {:e}", s.name, worst[0].0, worst[0].1, worst[1].0, worst[1].1);
         if !(worst[0].0 <= s.bounds[0] && worst[1].0 <= s.bounds[1]) {
             failures += &format!("{}: {worst:?}\n", s.name);
         }
@@ -163,16 +149,11 @@ fn error_of_pow_is_as_stated() {
 fn limits<S: Scalar>() {
     let number = S::from_f64;
     let is = |x: S, want: f64| {
-        assert!(
-            x.to_f64() == want || x.to_f64().is_nan() && want.is_nan(),
-            "{} is not {want}",
-            x.to_f64()
-        )
+        assert!(x.to_f64() == want || x.to_f64().is_nan() && want.is_nan(), "{} is not {want}", x.to_f64())
     };
     let (inf, nan, zero, one) = (f64::INFINITY, f64::NAN, number(0.0), number(1.0));
-    let functions: [fn(S) -> S; 14] = [
-        exp2, exp2m1, exp, expm1, ln, log2, log10, sin, cos, tan, sinh, cosh, tanh, linoid,
-    ];
+    let functions: [fn(S) -> S; 14] =
+        [exp2, exp2m1, exp, expm1, ln, log2, log10, sin, cos, tan, sinh, cosh, tanh, linoid];
     let at = [
         // at minus infinity, at infinity, at a large negative number, at a large number, at zero
         [0.0, inf, 0.0, inf, 1.0],
@@ -198,9 +179,7 @@ fn limits<S: Scalar>() {
         is(f(zero), want[4]);
         let large = f(number(1e30)).to_f64();
         assert!(
-            large == want[3]
-                || large.is_nan() && want[3].is_nan()
-                || (large - want[3]).abs() < 1e-5 * want[3],
+            large == want[3] || large.is_nan() && want[3].is_nan() || (large - want[3]).abs() < 1e-5 * want[3],
             "{i}: {large}"
         );
     }
@@ -244,10 +223,7 @@ fn limits<S: Scalar>() {
         (1e-30, 1.0, number(1e-30).to_f64()),
     ] {
         let got = p(x, y).to_f64();
-        assert!(
-            got == want || got.is_nan() && want.is_nan(),
-            "pow({x}, {y}) = {got}"
-        );
+        assert!(got == want || got.is_nan() && want.is_nan(), "pow({x}, {y}) = {got}");
     }
 }
 
@@ -273,10 +249,7 @@ struct Random(u64);
 impl Random {
     /// Uniform in `[0, 1)`.
     fn next(&mut self) -> f64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 }

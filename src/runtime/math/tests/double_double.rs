@@ -9,12 +9,8 @@ pub struct Dd(pub f64, pub f64);
 const LN_2: Dd = Dd(std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17);
 const LN_10: Dd = Dd(std::f64::consts::LN_10, -2.170_756_223_382_249_4e-16);
 /// `pi / 2` in four parts.
-const HALF_PI: [f64; 4] = [
-    std::f64::consts::FRAC_PI_2,
-    6.123_233_995_736_766e-17,
-    -1.497_384_904_859_169_8e-33,
-    5.562_271_104_316_826e-50,
-];
+const HALF_PI: [f64; 4] =
+    [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17, -1.497_384_904_859_169_8e-33, 5.562_271_104_316_826e-50];
 
 fn two_sum(a: f64, b: f64) -> Dd {
     let sum = a + b;
@@ -104,9 +100,7 @@ impl Dd {
     pub fn exp(self) -> Dd {
         let (n, less_one) = self.reduced();
         let half = (n / 2.0).floor();
-        (less_one + Dd::ONE)
-            .times(half.exp2())
-            .times((n - half).exp2())
+        (less_one + Dd::ONE).times(half.exp2()).times((n - half).exp2())
     }
 
     pub fn expm1(self) -> Dd {
@@ -114,11 +108,7 @@ impl Dd {
             return self;
         }
         let (n, less_one) = self.reduced();
-        if n == 0.0 {
-            less_one
-        } else {
-            self.exp() - Dd::ONE
-        }
+        if n == 0.0 { less_one } else { self.exp() - Dd::ONE }
     }
 
     pub fn exp2(self) -> Dd {
@@ -130,11 +120,7 @@ impl Dd {
     }
 
     pub fn exp2m1(self) -> Dd {
-        if self.0.abs() < 0.5 {
-            (self * LN_2).expm1()
-        } else {
-            self.exp2() - Dd::ONE
-        }
+        if self.0.abs() < 0.5 { (self * LN_2).expm1() } else { self.exp2() - Dd::ONE }
     }
 
     pub fn ln(self) -> Dd {
