@@ -22,9 +22,11 @@ fn interface(program: &Verified, name: &str) -> Interface {
             FieldKind::Uniform => Default::Number(1.5),
             FieldKind::Series => Default::Series(vec![(0.1, 0.0), (0.6, 1.0), (1.0, -0.5)]),
             FieldKind::Data(_) => Default::Data((0..9).map(|cell| 0.1 * f64::from(cell)).collect()),
-            FieldKind::Cell(_) | FieldKind::State(_) | FieldKind::Temp(_) | FieldKind::Output(_) | FieldKind::Event(_) => {
-                Default::None
-            }
+            FieldKind::Cell(_)
+            | FieldKind::State(_)
+            | FieldKind::Temp(_)
+            | FieldKind::Output(_)
+            | FieldKind::Event(_) => Default::None,
         };
         let field = neuroc::step::FieldId(index as u32);
         InterfaceField { field, unit: "mV".into(), scale: 0.5, doc: "A \"quantity\" | of the model.".into(), default }
@@ -76,7 +78,7 @@ fn a_crate_builds_runs_and_is_clean() {
     }
     let folder = write(&program("hh"), "model_hh", Precision::F64);
     let out = cargo(&folder, &["run", "--offline", "--release", "--example", "run"]);
-    assert!(out.starts_with("t = 4 ms\n"), "{out}");
+    assert!(out.starts_with("t = 2 ms\n"), "{out}");
 }
 
 #[test]
@@ -160,4 +162,16 @@ fn hexadecimal(text: &str) -> f64 {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let mantissa = u64::from_str_radix(&format!("{whole}{fraction}"), 16).unwrap();
     sign * mantissa as f64 * f64::from(power.parse::<i32>().unwrap() - 4 * fraction.len() as i32).exp2()
+}
+
+#[test]
+fn plans_and_kernels_look_like_this() {
+    for name in ["hh", "driven"] {
+        let plan = plan(&program(name), &PlanOptions::default());
+        let kernels = kernel_files(&plan).into_iter().find(|file| file.path == "src/kernels.rs").unwrap();
+        insta::with_settings!({ snapshot_path => "../ir", prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(format!("{name}.plan"), plan.to_string());
+            insta::assert_snapshot!(format!("{name}.rust"), kernels.text);
+        });
+    }
 }

@@ -68,11 +68,6 @@ impl Text {
         self.list(head, ("{", "}"), fields, tail);
     }
 
-    /// A statement that ends in an array whose items are wide: short ones are filled in by `rustfmt`, so they go elsewhere.
-    pub fn array(&mut self, head: &str, items: &[String], tail: &str) {
-        self.list(head, ("[", "]"), items, tail);
-    }
-
     /// Text made at the right depth already.
     pub fn append(&mut self, text: &Text) {
         self.out.push_str(&text.out);

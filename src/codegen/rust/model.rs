@@ -39,7 +39,9 @@ impl<'a> Model<'a> {
                 (Home::Uniform(_), Default::None | Default::Series(_) | Default::Data(_))
                 | (Home::Series(_), Default::None | Default::Number(_) | Default::Data(_))
                 | (Home::Slot(..), Default::Number(_) | Default::Series(_))
-                | (Home::Event(..) | Home::Register, Default::Number(_) | Default::Series(_) | Default::Data(_)) => false,
+                | (Home::Event(..) | Home::Register, Default::Number(_) | Default::Series(_) | Default::Data(_)) => {
+                    false
+                }
             };
             if !fits {
                 return fail(format!("`{}` has a default of the wrong kind", model.name(field)));
@@ -89,14 +91,15 @@ impl<'a> Model<'a> {
             };
             let one_line = |text: &str| text.replace('|', "\\|").replace('\n', " ");
             let doc = one_line(&field.doc);
-            let _ = writeln!(out, "| `{}` | {kind} | {} | {default} | {doc} |", self.name(field), one_line(&field.unit));
+            let _ =
+                writeln!(out, "| `{}` | {kind} | {} | {default} | {doc} |", self.name(field), one_line(&field.unit));
         }
         out
     }
 
     /// `src/model.rs`.
     pub fn source(&self) -> String {
-        let Model { plan, interface } = self;
+        let plan = self.plan;
         let mut out = Text::default();
         out.line(format!("//! The model `{}`: names, units, defaults, and [`Model`] to run it.", plan.name));
         out.line("//!");
@@ -120,7 +123,6 @@ impl<'a> Model<'a> {
         self.spec(&mut out);
         self.sizes(&mut out);
         out.append_text(include_str!("fixed/model.rs"));
-        let _ = interface;
         out.finish()
     }
 
@@ -237,7 +239,8 @@ impl<'a> Model<'a> {
 
     /// `src/lib.rs`.
     pub fn lib(&self) -> String {
-        let doc: String = self.interface.doc.trim().lines().map(|line| format!("//! {line}").trim_end().to_string() + "\n").collect();
+        let doc: String =
+            self.interface.doc.trim().lines().map(|line| format!("//! {line}").trim_end().to_string() + "\n").collect();
         let doc = if doc.is_empty() { format!("//! The model `{}`.\n", self.plan.name) } else { doc };
         include_str!("fixed/lib.rs").replace("//! DOC\n", &doc)
     }
@@ -246,21 +249,26 @@ impl<'a> Model<'a> {
     pub fn example(&self) -> String {
         let Model { plan, interface } = self;
         let mut out = Text::default();
-        out.line(format!("//! Runs the model with its defaults: `cargo run --release --example run`."));
+        out.line("//! Runs the model with its defaults: `cargo run --release --example run`.");
         out.line("");
         out.line(format!("use {}::model::{{Model, Sizes}};", interface.crate_name));
-        out.line("use std::error::Error;");
         out.line("");
-        out.open("fn main() -> Result<(), Box<dyn Error>> {");
+        out.open("fn main() -> Result<(), Box<dyn std::error::Error>> {");
         out.line("let mut model = Model::new(Sizes::default(), 1)?;");
         let parameter = interface.fields.iter().find(|field| {
-            matches!((self.home(field), &field.default), (Home::Uniform(_), Default::Number(_))) && self.name(field) != "dt"
+            matches!((self.home(field), &field.default), (Home::Uniform(_), Default::Number(_)))
+                && self.name(field) != "dt"
         });
         if let Some(field) = parameter
             && let Default::Number(value) = field.default
         {
             out.line("// Parameters have units; this one is at its default.");
-            out.line(format!("model.set_param({:?}, {})?; // {}", self.name(field), literal(value / field.scale), unit(field)));
+            out.line(format!(
+                "model.set_param({:?}, {})?; // {}",
+                self.name(field),
+                literal(value / field.scale),
+                unit(field)
+            ));
         }
         out.line("model.init()?;");
         out.line(format!("model.step({})?;", interface.example_steps));
@@ -297,7 +305,8 @@ impl<'a> Model<'a> {
     /// `include/NAME.h`.
     pub fn header(&self) -> String {
         let upper = self.interface.crate_name.to_uppercase();
-        let fields: String = self.table().lines().map(|line| format!(" * {line}").replace("*/", "* /") + "\n").collect();
+        let fields: String =
+            self.table().lines().map(|line| format!(" * {line}").replace("*/", "* /") + "\n").collect();
         include_str!("fixed/model.h.in")
             .replace("UPPER", &upper)
             .replace("NAME", &self.interface.crate_name)

@@ -19,8 +19,8 @@ pub struct Handle {
 }
 
 /// The version of this interface that the library has.
-#[unsafe(no_mangle)]
-pub extern "C" fn NAME_abi_version() -> u32 {
+#[unsafe(export_name = "NAME_abi_version")]
+pub extern "C" fn abi_version() -> u32 {
     VERSION
 }
 
@@ -28,8 +28,8 @@ pub extern "C" fn NAME_abi_version() -> u32 {
 ///
 /// # Safety
 /// `sizes` is null or points to `populations` numbers.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn NAME_create(sizes: *const usize, populations: usize, threads: usize) -> *mut Handle {
+#[unsafe(export_name = "NAME_create")]
+pub unsafe extern "C" fn create(sizes: *const usize, populations: usize, threads: usize) -> *mut Handle {
     let defaults: Vec<usize> = SPEC.spaces.iter().map(|space| space.size).collect();
     // SAFETY: the caller vouches for the array.
     let sizes = if sizes.is_null() { &defaults } else { unsafe { slice(sizes, populations) } };
@@ -43,11 +43,11 @@ pub unsafe extern "C" fn NAME_create(sizes: *const usize, populations: usize, th
 /// Frees a model.
 ///
 /// # Safety
-/// `handle` is null or came from `NAME_create` and is not used any more.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn NAME_destroy(handle: *mut Handle) {
+/// `handle` is null or came from [`create`] and is not used any more.
+#[unsafe(export_name = "NAME_destroy")]
+pub unsafe extern "C" fn destroy(handle: *mut Handle) {
     if !handle.is_null() {
-        // SAFETY: the caller gives back what `NAME_create` gave.
+        // SAFETY: the caller gives back what [`create`] gave.
         drop(unsafe { Box::from_raw(handle) });
     }
 }
@@ -55,9 +55,9 @@ pub unsafe extern "C" fn NAME_destroy(handle: *mut Handle) {
 /// What the last failed call found wrong.
 ///
 /// # Safety
-/// `handle` is null or came from `NAME_create`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn NAME_error(handle: *const Handle) -> *const c_char {
+/// `handle` is null or came from [`create`].
+#[unsafe(export_name = "NAME_error")]
+pub unsafe extern "C" fn error(handle: *const Handle) -> *const c_char {
     // SAFETY: the caller vouches for the handle.
     match unsafe { handle.as_ref() } {
         Some(handle) => handle.error.as_ptr(),
@@ -68,9 +68,9 @@ pub unsafe extern "C" fn NAME_error(handle: *const Handle) -> *const c_char {
 /// Sets a parameter.
 ///
 /// # Safety
-/// `handle` came from `NAME_create`; `name` ends in a zero byte.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn NAME_set_param(handle: *mut Handle, name: *const c_char, value: f64) -> c_int {
+/// `handle` came from [`create`]; `name` ends in a zero byte.
+#[unsafe(export_name = "NAME_set_param")]
+pub unsafe extern "C" fn set_param(handle: *mut Handle, name: *const c_char, value: f64) -> c_int {
     // SAFETY: the caller vouches for both.
     unsafe { with(handle, |model| model.set_param(text(name)?, value)) }
 }
@@ -78,9 +78,9 @@ pub unsafe extern "C" fn NAME_set_param(handle: *mut Handle, name: *const c_char
 /// Sets a function of time.
 ///
 /// # Safety
-/// As for `NAME_set_param`; `t` and `value` point to `len` numbers.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn NAME_set_series(
+/// As for [`set_param`]; `t` and `value` point to `len` numbers.
+#[unsafe(export_name = "NAME_set_series")]
+pub unsafe extern "C" fn set_series(
     handle: *mut Handle,
     name: *const c_char,
     t: *const f64,
@@ -100,9 +100,9 @@ pub unsafe extern "C" fn NAME_set_series(
 /// Sets the seed.
 ///
 /// # Safety
-/// `handle` came from `NAME_create`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn NAME_set_seed(handle: *mut Handle, seed: u64) -> c_int {
+/// `handle` came from [`create`].
+#[unsafe(export_name = "NAME_set_seed")]
+pub unsafe extern "C" fn set_seed(handle: *mut Handle, seed: u64) -> c_int {
     // SAFETY: the caller vouches for it.
     unsafe {
         with(handle, |model| {
@@ -115,14 +115,9 @@ pub unsafe extern "C" fn NAME_set_seed(handle: *mut Handle, seed: u64) -> c_int 
 /// Sets numbers per cell.
 ///
 /// # Safety
-/// As for `NAME_set_param`; `values` points to `len` numbers.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn NAME_write(
-    handle: *mut Handle,
-    name: *const c_char,
-    values: *const f64,
-    len: usize,
-) -> c_int {
+/// As for [`set_param`]; `values` points to `len` numbers.
+#[unsafe(export_name = "NAME_write")]
+pub unsafe extern "C" fn write(handle: *mut Handle, name: *const c_char, values: *const f64, len: usize) -> c_int {
     // SAFETY: the caller vouches for the pointers.
     unsafe { with(handle, |model| model.write(text(name)?, slice(values, len))) }
 }
@@ -130,9 +125,9 @@ pub unsafe extern "C" fn NAME_write(
 /// Sets cell parameters and initial states.
 ///
 /// # Safety
-/// `handle` came from `NAME_create`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn NAME_init(handle: *mut Handle) -> c_int {
+/// `handle` came from [`create`].
+#[unsafe(export_name = "NAME_init")]
+pub unsafe extern "C" fn init(handle: *mut Handle) -> c_int {
     // SAFETY: the caller vouches for it.
     unsafe { with(handle, |model| model.init()) }
 }
@@ -140,9 +135,9 @@ pub unsafe extern "C" fn NAME_init(handle: *mut Handle) -> c_int {
 /// Advances by time steps.
 ///
 /// # Safety
-/// `handle` came from `NAME_create`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn NAME_step(handle: *mut Handle, steps: u64) -> c_int {
+/// `handle` came from [`create`].
+#[unsafe(export_name = "NAME_step")]
+pub unsafe extern "C" fn step(handle: *mut Handle, steps: u64) -> c_int {
     // SAFETY: the caller vouches for it.
     unsafe { with(handle, |model| model.step(steps)) }
 }
@@ -150,9 +145,9 @@ pub unsafe extern "C" fn NAME_step(handle: *mut Handle, steps: u64) -> c_int {
 /// Reads numbers per cell.
 ///
 /// # Safety
-/// As for `NAME_set_param`; `values` points to `room` numbers and `len` to one.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn NAME_read(
+/// As for [`set_param`]; `values` points to `room` numbers and `len` to one.
+#[unsafe(export_name = "NAME_read")]
+pub unsafe extern "C" fn read(
     handle: *mut Handle,
     name: *const c_char,
     values: *mut f64,
@@ -175,9 +170,9 @@ pub unsafe extern "C" fn NAME_read(
 /// Reads events.
 ///
 /// # Safety
-/// As for `NAME_set_param`; `steps` and `cells` point to `room` numbers each and `len` to one.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn NAME_spikes(
+/// As for [`set_param`]; `steps` and `cells` point to `room` numbers each and `len` to one.
+#[unsafe(export_name = "NAME_spikes")]
+pub unsafe extern "C" fn spikes(
     handle: *mut Handle,
     name: *const c_char,
     steps: *mut u64,
@@ -202,7 +197,7 @@ pub unsafe extern "C" fn NAME_spikes(
 /// Runs something on the model and keeps its error.
 ///
 /// # Safety
-/// `handle` is null or came from `NAME_create`, and nothing else uses it.
+/// `handle` is null or came from [`create`], and nothing else uses it.
 unsafe fn with(handle: *mut Handle, run: impl FnOnce(&mut Model) -> Result<(), Error>) -> c_int {
     // SAFETY: the caller vouches for the handle.
     let Some(handle) = (unsafe { handle.as_mut() }) else { return 1 };
