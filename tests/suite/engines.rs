@@ -5,6 +5,7 @@ use neuroc::engine::native::{NativeEngine, NativeOptions};
 use neuroc::engine::rustc::CompileOptions;
 use neuroc::engine::{Engine, Setup, Spike};
 use neuroc::interp::Interp;
+use neuroc::passes;
 use neuroc::step::{BinaryOp, Distribution, FieldId, FieldKind, OpKind, UnaryOp, Verified, parse, print, verify};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -174,6 +175,20 @@ fn programs_read_back_give_the_same_bits() {
         let found = run(&mut Interp::new(again, setup).unwrap(), program, setup);
         assert_same_bits(expected, &found, what);
     });
+}
+
+#[test]
+fn optimized_programs_give_the_same_bits_on_both_engines() {
+    let options = passes::Options { fuse: 16, ..passes::Options::default() };
+    let names = passes::pipeline(passes::OptLevel::O2);
+    for case in CASES {
+        let optimized = passes::run(program(case.name), names, &options, &mut |_, _, _| {}).unwrap();
+        // Fields have new numbers, and there may be fewer.
+        let setup = setup(&optimized, case.uniforms[0], 17);
+        let expected = run(&mut Interp::new(optimized.clone(), &setup).unwrap(), &optimized, &setup);
+        let found = run(&mut native(&optimized, &setup, &PlanOptions::default(), 1), &optimized, &setup);
+        assert_same_bits(&expected, &found, case.name);
+    }
 }
 
 #[test]
