@@ -171,15 +171,15 @@ impl<'a> Lowerer<'a> {
     /// draws in it, so a new input does not change the draws of another.
     pub fn stream(&mut self) -> u64 {
         self.streams += 1;
-        self.stream_base.wrapping_add(self.streams)
+        (self.stream_base + self.streams) & u64::from(u32::MAX)
     }
 
     /// Starts the streams of a definition.
     pub fn start_streams(&mut self, name: &str) {
         let hash = blake3::hash(name.as_bytes());
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(&hash.as_bytes()[..8]);
-        self.stream_base = u64::from_le_bytes(bytes) << 16;
+        let mut bytes = [0; 4];
+        bytes.copy_from_slice(&hash.as_bytes()[..4]);
+        self.stream_base = u64::from(u32::from_le_bytes(bytes));
         self.streams = 0;
     }
 

@@ -22,14 +22,18 @@
 //! what temp fields are for. Inside a region, reading a field gives what the same cell stored last.
 
 mod build;
+mod eval;
 mod parse;
 mod print;
+#[cfg(test)]
+mod text_tests;
 mod verify;
 
 pub use build::RegionBuilder;
+pub use eval::{Value, eval, eval_binary, eval_fma, eval_series, eval_unary};
 pub use parse::{ParseError, parse};
-pub use print::print;
-pub use verify::{Verified, VerifyError, verify};
+pub use print::{op_name, print};
+pub use verify::{Rule, Verified, VerifyError, check, verify};
 
 /// A space of a [`Program`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -320,6 +324,12 @@ impl UnaryOp {
         (UnaryOp::Not, "not"),
     ];
 
+    /// Its name in the text form.
+    pub fn name(self) -> &'static str {
+        // ALL is in the order of the declaration; a test checks it.
+        UnaryOp::ALL[self as usize].1
+    }
+
     /// `(operand, result)`.
     pub fn types(self) -> (Type, Type) {
         match self {
@@ -366,6 +376,12 @@ impl BinaryOp {
         (BinaryOp::And, "and"),
         (BinaryOp::Or, "or"),
     ];
+
+    /// Its name in the text form.
+    pub fn name(self) -> &'static str {
+        // ALL is in the order of the declaration; a test checks it.
+        BinaryOp::ALL[self as usize].1
+    }
 
     /// `(both operands, result)`.
     pub fn types(self) -> (Type, Type) {
@@ -425,6 +441,43 @@ impl OpKind {
         }
     }
 
+    /// The field that it reads, samples, stores or emits.
+    pub fn named_field(&self) -> Option<FieldId> {
+        match *self {
+            OpKind::Field(f) | OpKind::Sample(f, _) | OpKind::Store(f, _) | OpKind::Emit(f, _) => Some(f),
+            OpKind::Const(_)
+            | OpKind::Bool(_)
+            | OpKind::Time
+            | OpKind::StepIndex
+            | OpKind::Index
+            | OpKind::Unary(..)
+            | OpKind::Binary(..)
+            | OpKind::Fma(..)
+            | OpKind::Select(..)
+            | OpKind::Draw(..) => None,
+        }
+    }
+
+    /// The same operation on another field.
+    pub fn map_field(self, map: impl FnOnce(FieldId) -> FieldId) -> OpKind {
+        match self {
+            OpKind::Field(f) => OpKind::Field(map(f)),
+            OpKind::Sample(f, v) => OpKind::Sample(map(f), v),
+            OpKind::Store(f, v) => OpKind::Store(map(f), v),
+            OpKind::Emit(f, v) => OpKind::Emit(map(f), v),
+            OpKind::Const(_)
+            | OpKind::Bool(_)
+            | OpKind::Time
+            | OpKind::StepIndex
+            | OpKind::Index
+            | OpKind::Unary(..)
+            | OpKind::Binary(..)
+            | OpKind::Fma(..)
+            | OpKind::Select(..)
+            | OpKind::Draw(..) => self,
+        }
+    }
+
     /// Does it change something besides its result (and must therefore be kept, in order)?
     pub fn has_effect(&self) -> bool {
         matches!(self, OpKind::Store(..) | OpKind::Emit(..))
@@ -475,9 +528,14 @@ impl Program {
 }
 
 impl Kernel {
+    /// All operations, in the order of the regions.
+    pub fn ops(&self) -> impl Iterator<Item = &Op> {
+        self.regions.iter().flat_map(|r| &r.ops)
+    }
+
     /// One more than the largest value id in use.
     pub fn next_value(&self) -> ValueId {
-        let used = self.regions.iter().flat_map(|r| &r.ops).filter_map(|o| o.result);
+        let used = self.ops().filter_map(|o| o.result);
         ValueId(used.map(|v| v.0 + 1).max().unwrap_or(0))
     }
 }

@@ -1,0 +1,613 @@
+//! From checked definitions to the flat model.
+
+use super::{Condition, Graph, Model, Node, NodeId, Param, ParamId, Population, Record, Spike, State, StateId};
+use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::hir::{self, Builtin, Expr, ExprKind, PortKind, SymbolId, SymbolKind};
+use crate::source::Span;
+use crate::step::{BinaryOp, UnaryOp};
+use crate::syntax::ast;
+use crate::units::{Dim, DisplayUnit};
+use std::collections::HashMap;
+
+/// How far apart (in ms) two times may be and still count as equal: steps are sums of rounded numbers.
+const INSTANT: f64 = 1e-9;
+
+/// Flattens a checked model. `None` if it cannot run (and that has been said).
+pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model> {
+    let (Some(network), Some(run)) = (&model.network, &model.run) else {
+        let missing = if model.network.is_none() { "`network`" } else { "`run`" };
+        diagnostics.push(
+            Diagnostic::without_place(Code::NoNetwork, format!("the model has no {missing} block, so it cannot run"))
+                .help("a model that runs has `network main { population cells: Cell[10] }` and `run { ... }`"),
+        );
+        return None;
+    };
+    let mut b = Builder {
+        model,
+        network,
+        run,
+        diagnostics,
+        graph: Graph::default(),
+        params: Vec::new(),
+        states: Vec::new(),
+        network_params: Vec::new(),
+        symbols: Vec::new(),
+        celsius: None,
+        failed: false,
+        hidden: HashMap::new(),
+    };
+    b.network_params();
+    for population in 0..network.populations.len() {
+        b.declare(population);
+    }
+    for population in 0..network.populations.len() {
+        b.define(population);
+    }
+    let populations = (0..network.populations.len()).map(|p| b.population(p)).collect();
+    let records = run.records.iter().map(|r| b.record(r)).collect();
+    b.initial_values();
+    if b.failed {
+        return None;
+    }
+    Some(Model {
+        name: model.name.clone(),
+        graph: b.graph,
+        params: b.params,
+        states: b.states,
+        populations,
+        records,
+        spikes: run.spikes.clone(),
+        data: model.data.clone(),
+        duration: run.duration,
+        dt: run.dt,
+        method: run.method,
+        seed: run.seed,
+    })
+}
+
+struct Builder<'m> {
+    model: &'m hir::Model,
+    network: &'m hir::Network,
+    run: &'m hir::Run,
+    diagnostics: &'m mut Diagnostics,
+    graph: Graph,
+    params: Vec<Param>,
+    states: Vec<State>,
+    /// Nodes of the network's parameters.
+    network_params: Vec<NodeId>,
+    /// For each population, the nodes of the cell's symbols as they become known.
+    symbols: Vec<Vec<Option<NodeId>>>,
+    celsius: Option<NodeId>,
+    failed: bool,
+    /// Draws and files of inputs, which become parameters of the cells.
+    hidden: HashMap<(usize, Node), NodeId>,
+}
+
+impl<'m> Builder<'m> {
+    fn cell(&self, population: usize) -> &'m hir::Cell {
+        &self.model.cells[self.network.populations[population].cell]
+    }
+
+    fn add_param(&mut self, param: Param) -> NodeId {
+        self.params.push(param);
+        self.graph.add(Node::Param(ParamId(self.params.len() as u32 - 1)))
+    }
+
+    fn network_params(&mut self) {
+        // In the order of their dependences: a parameter may refer to one that is defined later.
+        let placeholder = self.graph.add(Node::Bool(false));
+        for p in &self.network.params {
+            let node = self.add_param(Param {
+                name: p.name.clone(),
+                value: placeholder,
+                population: None,
+                dim: p.ty.dim(),
+                unit: p.display_unit(),
+                span: p.span,
+                docs: p.docs.clone(),
+                settable: true,
+            });
+            self.network_params.push(node);
+        }
+        for (i, p) in self.network.params.iter().enumerate() {
+            if let SymbolKind::Param(value) = &p.kind {
+                self.params[i].value = self.expr(None, value);
+            }
+        }
+    }
+
+    /// Makes parameters and states known, so that expressions can name them.
+    fn declare(&mut self, population: usize) {
+        let name = self.network.populations[population].name.clone();
+        let placeholder = self.graph.add(Node::Bool(false));
+        let mut nodes = Vec::new();
+        for s in &self.cell(population).symbols {
+            let full = format!("{name}.{}", s.name);
+            nodes.push(match &s.kind {
+                SymbolKind::Param(value) => Some(self.add_param(Param {
+                    name: full,
+                    value: placeholder,
+                    population: None,
+                    dim: s.ty.dim(),
+                    unit: s.display_unit(),
+                    span: value.span,
+                    docs: s.docs.clone(),
+                    settable: true,
+                })),
+                SymbolKind::State { gate, .. } => {
+                    self.states.push(State {
+                        name: full,
+                        population,
+                        init: placeholder,
+                        rate: placeholder,
+                        dim: s.ty.dim(),
+                        unit: s.display_unit(),
+                        span: s.span,
+                        gate: *gate,
+                    });
+                    Some(self.graph.add(Node::State(StateId(self.states.len() as u32 - 1))))
+                }
+                SymbolKind::Let(_) | SymbolKind::Port(_) | SymbolKind::Voltage | SymbolKind::Pool => None,
+            });
+        }
+        self.symbols.push(nodes);
+    }
+
+    fn define(&mut self, population: usize) {
+        let cell = self.cell(population);
+        for (i, s) in cell.symbols.iter().enumerate() {
+            let id = SymbolId(i as u32);
+            match &s.kind {
+                SymbolKind::Param(value) => {
+                    let default = self.expr(Some(population), value);
+                    let value = self.settings(population, id, false, default);
+                    if let Some(Node::Param(p)) = self.symbols[population][i].map(|n| self.graph.node(n)) {
+                        self.params[p.0 as usize].value = value;
+                    }
+                }
+                SymbolKind::State { init, rate, .. } => {
+                    let default = self.expr(Some(population), init);
+                    let init = self.settings(population, id, true, default);
+                    let rate = self.expr(Some(population), rate);
+                    if let Some(Node::State(s)) = self.symbols[population][i].map(|n| self.graph.node(n)) {
+                        self.states[s.0 as usize].init = init;
+                        self.states[s.0 as usize].rate = rate;
+                    }
+                }
+                SymbolKind::Let(_) | SymbolKind::Port(_) | SymbolKind::Voltage | SymbolKind::Pool => {}
+            }
+        }
+        self.classify();
+    }
+
+    /// The value after the network's settings; later ones win.
+    fn settings(&mut self, population: usize, symbol: SymbolId, init: bool, default: NodeId) -> NodeId {
+        let mut value = default;
+        let network = self.network;
+        for s in &network.settings {
+            if s.population == population && s.symbol == symbol && s.init == init {
+                let new = self.expr(Some(population), &s.value);
+                value = self.for_cells(&s.cells, new, value);
+            }
+        }
+        value
+    }
+
+    /// `inside` for the selected cells, else `outside`.
+    fn for_cells(&mut self, cells: &Option<(Expr, Expr)>, inside: NodeId, outside: NodeId) -> NodeId {
+        let Some((first, end)) = cells else { return inside };
+        let (first, end) = (self.expr(None, first), self.expr(None, end));
+        let index = self.graph.add(Node::Index);
+        let from = self.graph.binary(BinaryOp::Ge, index, first);
+        let to = self.graph.binary(BinaryOp::Lt, index, end);
+        let both = self.graph.binary(BinaryOp::And, from, to);
+        self.graph.select(both, inside, outside)
+    }
+
+    fn classify(&mut self) {
+        let names: Vec<&str> = self.network.populations.iter().map(|p| p.name.as_str()).collect();
+        classify(&self.graph, &mut self.params, &names);
+    }
+
+    fn population(&mut self, population: usize) -> Population {
+        let network = self.network;
+        let p = &network.populations[population];
+        let sizes = p.sizes.iter().map(|s| self.expr(None, s)).collect();
+        let spike = self.cell(population).spike.as_ref().map(|s| self.spike(population, s));
+        Population { name: p.name.clone(), sizes, spike, span: p.span }
+    }
+
+    fn spike(&mut self, population: usize, s: &hir::Spike) -> Spike {
+        let at = Some(population);
+        let condition = match &s.condition {
+            hir::SpikeCondition::Crosses(a, b) => Condition::Crosses(self.expr(at, a), self.expr(at, b)),
+            hir::SpikeCondition::When(e) => Condition::When(self.expr(at, e)),
+        };
+        let roots = match condition {
+            Condition::Crosses(a, b) => vec![a, b],
+            Condition::When(a) => vec![a],
+        };
+        let held = self
+            .graph
+            .reachable(roots)
+            .into_iter()
+            .filter_map(|n| match self.graph.node(n) {
+                Node::State(s) => Some(s),
+                _ => None,
+            })
+            .collect();
+        let resets = s
+            .resets
+            .iter()
+            .filter_map(|(id, e)| {
+                let value = self.expr(at, e);
+                match self.symbols[population][id.0 as usize].map(|n| self.graph.node(n)) {
+                    Some(Node::State(state)) => Some((state, value)),
+                    _ => None,
+                }
+            })
+            .collect();
+        let refractory = s.refractory.as_ref().map(|e| self.expr(at, e));
+        Spike { condition, resets, refractory, held, span: s.span }
+    }
+
+    fn record(&mut self, r: &hir::Record) -> Record {
+        let symbol = self.cell(r.population).symbol(r.symbol);
+        let value = self.symbol(r.population, r.symbol);
+        let cells = r.cells.as_ref().map(|(a, b)| (self.expr(None, a), self.expr(None, b)));
+        Record {
+            name: format!("{}.{}", self.network.populations[r.population].name, symbol.name),
+            population: r.population,
+            cells,
+            value,
+            every: r.every,
+            unit: symbol.display_unit(),
+            span: r.span,
+        }
+    }
+
+    /// Initial values in terms of parameters only: states in them stand for their own initial values, time for 0.
+    fn initial_values(&mut self) {
+        let mut done: Vec<Option<NodeId>> = vec![None; self.states.len()];
+        for i in 0..self.states.len() {
+            self.initial_value(StateId(i as u32), &mut done, &mut Vec::new());
+        }
+        for (state, init) in self.states.iter_mut().zip(done) {
+            if let Some(init) = init {
+                state.init = init;
+            }
+        }
+    }
+
+    fn initial_value(&mut self, id: StateId, done: &mut Vec<Option<NodeId>>, stack: &mut Vec<StateId>) -> NodeId {
+        if let Some(known) = done[id.0 as usize] {
+            return known;
+        }
+        let state = &self.states[id.0 as usize];
+        if stack.contains(&id) {
+            let message = format!("the initial value of `{}` depends on itself", state.name);
+            self.diagnostics.push(
+                Diagnostic::new(
+                    Code::CyclicDefinition,
+                    state.span,
+                    message,
+                    "through the initial values of other states",
+                )
+                .help("give one of them a number: `init = 0.5`"),
+            );
+            self.failed = true;
+            return state.init;
+        }
+        stack.push(id);
+        let init = state.init;
+        let needed: Vec<StateId> = self
+            .graph
+            .reachable([init])
+            .into_iter()
+            .filter_map(|n| match self.graph.node(n) {
+                Node::State(s) => Some(s),
+                _ => None,
+            })
+            .collect();
+        let values: HashMap<StateId, NodeId> =
+            needed.into_iter().map(|s| (s, self.initial_value(s, done, stack))).collect();
+        stack.pop();
+        let zero = self.graph.number(0.0, Dim::TIME);
+        let leaf = |node: Node| match node {
+            Node::State(s) => values.get(&s).copied(),
+            Node::Time | Node::StepTime => Some(zero),
+            _ => None,
+        };
+        let init = self.graph.replace(init, &leaf, &mut HashMap::new());
+        done[id.0 as usize] = Some(init);
+        init
+    }
+
+    /// The node of a cell's symbol.
+    fn symbol(&mut self, population: usize, id: SymbolId) -> NodeId {
+        if let Some(known) = self.symbols[population][id.0 as usize] {
+            return known;
+        }
+        let symbol = self.cell(population).symbol(id);
+        let node = match &symbol.kind {
+            SymbolKind::Let(value) => self.expr(Some(population), value),
+            SymbolKind::Port(kind) => self.port(population, id, *kind, symbol.ty.dim()),
+            // Known since `declare`, or never part of a cell.
+            SymbolKind::Param(_) | SymbolKind::State { .. } | SymbolKind::Voltage | SymbolKind::Pool => {
+                self.graph.number(f64::NAN, symbol.ty.dim())
+            }
+        };
+        self.symbols[population][id.0 as usize] = Some(node);
+        node
+    }
+
+    /// The sum of the inputs to a port.
+    fn port(&mut self, population: usize, id: SymbolId, kind: PortKind, dim: Dim) -> NodeId {
+        let network = self.network;
+        let zero = self.graph.number(0.0, dim);
+        let mut sum = None;
+        for input in network.inputs.iter().filter(|i| i.population == population && i.port == id) {
+            let mut value = self.expr(Some(population), &input.value);
+            value = self.hide_draws(population, value, &input.name, input.span);
+            if let Some(area) = input.area {
+                let area = self.symbol(population, area);
+                value = self.graph.binary(BinaryOp::Div, value, area);
+            }
+            value = self.for_cells(&input.cells, value, zero);
+            sum = Some(match sum {
+                None => value,
+                Some(sum) => self.graph.binary(BinaryOp::Add, sum, value),
+            });
+        }
+        match (sum, kind) {
+            (None, _) => zero,
+            (Some(sum), PortKind::Outward) => self.graph.unary(UnaryOp::Neg, sum),
+            (Some(sum), PortKind::Injected | PortKind::Declared) => sum,
+        }
+    }
+
+    /// Draws and files in an input are the same at all times: they become parameters of the cells.
+    fn hide_draws(&mut self, population: usize, value: NodeId, input: &str, span: Span) -> NodeId {
+        let mut replaced = HashMap::new();
+        for id in self.graph.reachable([value]) {
+            let node = self.graph.node(id);
+            if let Node::Draw(..) | Node::Data(_) = node {
+                let known = self.hidden.get(&(population, node)).copied();
+                let param = known.unwrap_or_else(|| {
+                    let name = &self.network.populations[population].name;
+                    let count = self.hidden.len() + 1;
+                    let param = self.add_param(Param {
+                        name: format!("{name}.{input}.draw{count}"),
+                        value: id,
+                        population: Some(population),
+                        dim: Dim::ONE,
+                        unit: Dim::ONE.display_unit(),
+                        span,
+                        docs: Vec::new(),
+                        settable: false,
+                    });
+                    self.hidden.insert((population, node), param);
+                    param
+                });
+                replaced.insert(node, param);
+            }
+        }
+        self.graph.replace(value, &|node| replaced.get(&node).copied(), &mut HashMap::new())
+    }
+
+    fn celsius(&mut self, span: Span) -> NodeId {
+        if let Some(known) = self.celsius {
+            return known;
+        }
+        let value = match self.run.celsius {
+            Some(kelvin) => self.graph.number(kelvin, Dim::TEMPERATURE),
+            None => {
+                self.diagnostics.push(
+                    Diagnostic::new(
+                        Code::MissingKey,
+                        self.run.span,
+                        "the model depends on temperature, but the run does not say which",
+                        "`celsius` is missing",
+                    )
+                    .see(span, "temperature is used here")
+                    .help("add `celsius = 6.3 degC`"),
+                );
+                self.failed = true;
+                self.graph.number(f64::NAN, Dim::TEMPERATURE)
+            }
+        };
+        let node = self.add_param(Param {
+            name: "celsius".into(),
+            value,
+            population: None,
+            dim: Dim::TEMPERATURE,
+            unit: DisplayUnit { name: "K".into(), exponent: 0 },
+            span,
+            docs: vec!["Temperature of the run.".into()],
+            settable: true,
+        });
+        self.celsius = Some(node);
+        node
+    }
+
+    fn expr(&mut self, population: Option<usize>, e: &Expr) -> NodeId {
+        let dim = e.ty.dim();
+        match &e.kind {
+            ExprKind::Number(x) => self.graph.number(*x, dim),
+            ExprKind::Bool(b) => self.graph.add(Node::Bool(*b)),
+            ExprKind::Symbol(id) => match population {
+                Some(p) => self.symbol(p, *id),
+                None => self.graph.number(f64::NAN, dim),
+            },
+            ExprKind::NetworkParam(id) => self.network_params[id.0 as usize],
+            ExprKind::Time => self.graph.add(Node::Time),
+            ExprKind::Celsius => self.celsius(e.span),
+            ExprKind::Index => self.graph.add(Node::Index),
+            ExprKind::Unary(op, a) => {
+                let a = self.expr(population, a);
+                let op = match op {
+                    ast::UnaryOp::Neg => UnaryOp::Neg,
+                    ast::UnaryOp::Not => UnaryOp::Not,
+                };
+                self.graph.unary(op, a)
+            }
+            ExprKind::Binary(op, a, b) => {
+                let (a, b) = (self.expr(population, a), self.expr(population, b));
+                self.graph.binary(binary_op(*op), a, b)
+            }
+            ExprKind::If(c, a, b) => {
+                let (c, a, b) = (self.expr(population, c), self.expr(population, a), self.expr(population, b));
+                self.graph.select(c, a, b)
+            }
+            ExprKind::Call(builtin, args) => {
+                let dims: Vec<Dim> = args.iter().map(|a| a.ty.dim()).collect();
+                let args: Vec<NodeId> = args.iter().map(|a| self.expr(population, a)).collect();
+                self.call(*builtin, &args, &dims)
+            }
+            ExprKind::Draw(d, stream) => self.graph.add(Node::Draw(*d, *stream)),
+            ExprKind::File(d) => self.graph.add(Node::Data(d.0)),
+            ExprKind::Series(d) => {
+                let time = self.graph.add(Node::Time);
+                self.graph.add(Node::Series(d.0, time))
+            }
+            ExprKind::Noise(stream, every) => {
+                let every = self.expr(population, every);
+                self.graph.add(Node::Noise(*stream, every))
+            }
+        }
+    }
+
+    fn call(&mut self, builtin: Builtin, args: &[NodeId], dims: &[Dim]) -> NodeId {
+        let g = &mut self.graph;
+        let pure = |op| (op, args[0]);
+        let (op, a) = match builtin {
+            Builtin::Exp => pure(UnaryOp::Exp),
+            Builtin::Ln => pure(UnaryOp::Ln),
+            Builtin::Log10 => pure(UnaryOp::Log10),
+            Builtin::Sqrt => pure(UnaryOp::Sqrt),
+            Builtin::Abs => pure(UnaryOp::Abs),
+            Builtin::Sin => pure(UnaryOp::Sin),
+            Builtin::Cos => pure(UnaryOp::Cos),
+            Builtin::Tan => pure(UnaryOp::Tan),
+            Builtin::Sinh => pure(UnaryOp::Sinh),
+            Builtin::Cosh => pure(UnaryOp::Cosh),
+            Builtin::Tanh => pure(UnaryOp::Tanh),
+            Builtin::Floor => pure(UnaryOp::Floor),
+            Builtin::Ceil => pure(UnaryOp::Ceil),
+            Builtin::Min | Builtin::Max => {
+                let op = if builtin == Builtin::Min { BinaryOp::Min } else { BinaryOp::Max };
+                return args[1..].iter().fold(args[0], |x, &y| g.binary(op, x, y));
+            }
+            Builtin::Clamp => {
+                let low = g.binary(BinaryOp::Max, args[0], args[1]);
+                return g.binary(BinaryOp::Min, low, args[2]);
+            }
+            Builtin::Heaviside => {
+                let zero = g.number(0.0, dims[0]);
+                let (none, one) = (g.number(0.0, Dim::ONE), g.number(1.0, Dim::ONE));
+                let c = g.binary(BinaryOp::Ge, args[0], zero);
+                return g.select(c, one, none);
+            }
+            // With y = (midpoint - v) / scale: rate exp(-y), rate / (1 + exp(y)), rate y / (exp(y) - 1).
+            Builtin::ExpRate => {
+                let x = g.binary(BinaryOp::Sub, args[0], args[2]);
+                let x = g.binary(BinaryOp::Div, x, args[3]);
+                let e = g.unary(UnaryOp::Exp, x);
+                return g.binary(BinaryOp::Mul, args[1], e);
+            }
+            Builtin::SigmoidRate => {
+                let y = g.binary(BinaryOp::Sub, args[2], args[0]);
+                let y = g.binary(BinaryOp::Div, y, args[3]);
+                let e = g.unary(UnaryOp::Exp, y);
+                let one = g.number(1.0, Dim::ONE);
+                let sum = g.binary(BinaryOp::Add, one, e);
+                return g.binary(BinaryOp::Div, args[1], sum);
+            }
+            Builtin::ExpLinearRate => {
+                let y = g.binary(BinaryOp::Sub, args[2], args[0]);
+                let y = g.binary(BinaryOp::Div, y, args[3]);
+                let l = g.unary(UnaryOp::Linoid, y);
+                return g.binary(BinaryOp::Mul, args[1], l);
+            }
+            Builtin::Pulse | Builtin::Sine | Builtin::Ramp => return self.stimulus(builtin, args, dims),
+        };
+        g.unary(op, a)
+    }
+
+    fn stimulus(&mut self, builtin: Builtin, args: &[NodeId], dims: &[Dim]) -> NodeId {
+        let g = &mut self.graph;
+        let (delay, duration) = (args[0], args[1]);
+        let step_time = g.add(Node::StepTime);
+        let instant = g.number(INSTANT, Dim::TIME);
+        let now = g.binary(BinaryOp::Add, step_time, instant);
+        let end = g.binary(BinaryOp::Add, delay, duration);
+        let begun = g.binary(BinaryOp::Ge, now, delay);
+        let going = g.binary(BinaryOp::Lt, now, end);
+        let on = g.binary(BinaryOp::And, begun, going);
+        let time = g.add(Node::Time);
+        let since = g.binary(BinaryOp::Sub, time, delay);
+        let value = match builtin {
+            Builtin::Sine => {
+                let turn = g.number(std::f64::consts::TAU, Dim::ONE);
+                let turns = g.binary(BinaryOp::Div, since, args[3]);
+                let angle = g.binary(BinaryOp::Mul, turn, turns);
+                let angle = g.binary(BinaryOp::Add, angle, args[4]);
+                let sine = g.unary(UnaryOp::Sin, angle);
+                g.binary(BinaryOp::Mul, args[2], sine)
+            }
+            Builtin::Ramp => {
+                let rise = g.binary(BinaryOp::Sub, args[3], args[2]);
+                let part = g.binary(BinaryOp::Div, since, duration);
+                let gone = g.binary(BinaryOp::Mul, rise, part);
+                g.binary(BinaryOp::Add, args[2], gone)
+            }
+            _ => args[2],
+        };
+        let zero = g.number(0.0, dims[2]);
+        g.select(on, value, zero)
+    }
+}
+
+fn binary_op(op: ast::BinaryOp) -> BinaryOp {
+    match op {
+        ast::BinaryOp::Add => BinaryOp::Add,
+        ast::BinaryOp::Sub => BinaryOp::Sub,
+        ast::BinaryOp::Mul => BinaryOp::Mul,
+        ast::BinaryOp::Div => BinaryOp::Div,
+        ast::BinaryOp::Pow => BinaryOp::Pow,
+        ast::BinaryOp::Lt => BinaryOp::Lt,
+        ast::BinaryOp::Le => BinaryOp::Le,
+        ast::BinaryOp::Gt => BinaryOp::Gt,
+        ast::BinaryOp::Ge => BinaryOp::Ge,
+        ast::BinaryOp::Eq => BinaryOp::Eq,
+        ast::BinaryOp::Ne => BinaryOp::Ne,
+        ast::BinaryOp::And => BinaryOp::And,
+        ast::BinaryOp::Or => BinaryOp::Or,
+    }
+}
+
+/// Decides which parameters differ from cell to cell: those whose value reads the cell's index, draws, files, or another
+/// parameter that differs.
+pub(super) fn classify(graph: &Graph, params: &mut [Param], populations: &[&str]) {
+    let owner = |name: &str| populations.iter().position(|p| name.starts_with(&format!("{p}.")));
+    loop {
+        let mut changed = false;
+        for i in 0..params.len() {
+            if params[i].population.is_some() {
+                continue;
+            }
+            let varies = graph.reachable([params[i].value]).into_iter().any(|n| match graph.node(n) {
+                Node::Index | Node::Draw(..) | Node::Data(_) => true,
+                Node::Param(p) => params[p.0 as usize].population.is_some(),
+                _ => false,
+            });
+            if varies {
+                params[i].population = owner(&params[i].name);
+                changed = true;
+            }
+        }
+        if !changed {
+            return;
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The value of an expression that is known before a run.
+
+use super::{Model, Node, NodeId};
+use crate::step::{Value, eval_binary, eval_unary};
+use std::collections::HashMap;
+
+/// Why an expression has no value before a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EvalError {
+    /// It reads a state, the time, the cell's index, a draw or a file.
+    NotUniform,
+    /// It reads itself.
+    Cyclic,
+}
+
+/// The value (in canonical units) of an expression of uniform parameters.
+pub fn evaluate(model: &Model, root: NodeId) -> Result<Value, EvalError> {
+    let mut memo = HashMap::new();
+    value(model, root, &mut memo, 0)
+}
+
+fn value(model: &Model, id: NodeId, memo: &mut HashMap<NodeId, Value>, depth: usize) -> Result<Value, EvalError> {
+    // Parameters refer to each other at most as often as there are parameters.
+    if depth > model.params.len() {
+        return Err(EvalError::Cyclic);
+    }
+    for n in model.graph.reachable([id]) {
+        if memo.contains_key(&n) {
+            continue;
+        }
+        let at = |n: NodeId| memo[&n];
+        let ill_typed = EvalError::NotUniform;
+        let v = match model.graph.node(n) {
+            Node::Const(bits, _) => Value::Real(f64::from_bits(bits)),
+            Node::Bool(b) => Value::Mask(b),
+            Node::Param(p) => {
+                if model.param(p).population.is_some() {
+                    return Err(EvalError::NotUniform);
+                }
+                value(model, model.param(p).value, memo, depth + 1)?
+            }
+            Node::Unary(op, a) => eval_unary(op, at(a)).ok_or(ill_typed)?,
+            Node::Binary(op, a, b) => eval_binary(op, at(a), at(b)).ok_or(ill_typed)?,
+            Node::Select(c, a, b) => match at(c) {
+                Value::Mask(true) => at(a),
+                Value::Mask(false) => at(b),
+                Value::Real(_) => return Err(ill_typed),
+            },
+            Node::State(_)
+            | Node::Time
+            | Node::StepTime
+            | Node::Index
+            | Node::Draw(..)
+            | Node::Data(_)
+            | Node::Series(..)
+            | Node::Noise(..) => return Err(EvalError::NotUniform),
+        };
+        memo.insert(n, v);
+    }
+    Ok(memo[&id])
+}

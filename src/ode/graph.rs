@@ -1,0 +1,166 @@
+//! The expression graph: every expression once.
+
+use super::{NodeId, ParamId, StateId};
+use crate::step::{BinaryOp, Distribution, UnaryOp};
+use crate::units::Dim;
+use std::collections::HashMap;
+
+/// A node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Node {
+    /// A number (its bits) with its dimension.
+    Const(u64, Dim),
+    /// A truth value.
+    Bool(bool),
+    /// A parameter.
+    Param(ParamId),
+    /// A state.
+    State(StateId),
+    /// The time, in ms.
+    Time,
+    /// The time at which the current step began: what switches (pulses) is held within a step.
+    StepTime,
+    /// The number of the cell in its population.
+    Index,
+    /// One operand.
+    Unary(UnaryOp, NodeId),
+    /// Two operands.
+    Binary(BinaryOp, NodeId, NodeId),
+    /// `c ? a : b`.
+    Select(NodeId, NodeId, NodeId),
+    /// A random number per cell.
+    Draw(Distribution, u64),
+    /// A number per cell from a data file.
+    Data(u32),
+    /// The value of a series from a data file at a time in ms.
+    Series(u32, NodeId),
+    /// A standard normal number per cell, drawn anew after each interval (the operand, in ms).
+    Noise(u64, NodeId),
+}
+
+/// Nodes in an order in which operands come first.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Graph {
+    nodes: Vec<Node>,
+    known: HashMap<Node, NodeId>,
+}
+
+impl Graph {
+    /// The node of an id.
+    pub fn node(&self, id: NodeId) -> Node {
+        self.nodes[id.0 as usize]
+    }
+
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Are there none?
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Adds a node, or finds it.
+    pub fn add(&mut self, node: Node) -> NodeId {
+        if let Some(&id) = self.known.get(&node) {
+            return id;
+        }
+        let id = NodeId(self.nodes.len() as u32);
+        self.nodes.push(node);
+        self.known.insert(node, id);
+        id
+    }
+
+    /// A number.
+    pub fn number(&mut self, x: f64, dim: Dim) -> NodeId {
+        self.add(Node::Const(x.to_bits(), dim))
+    }
+
+    /// A unary operation.
+    pub fn unary(&mut self, op: UnaryOp, a: NodeId) -> NodeId {
+        self.add(Node::Unary(op, a))
+    }
+
+    /// A binary operation.
+    pub fn binary(&mut self, op: BinaryOp, a: NodeId, b: NodeId) -> NodeId {
+        self.add(Node::Binary(op, a, b))
+    }
+
+    /// `c ? a : b`.
+    pub fn select(&mut self, c: NodeId, a: NodeId, b: NodeId) -> NodeId {
+        self.add(Node::Select(c, a, b))
+    }
+
+    /// The number that a node is, if it is one.
+    pub fn constant(&self, id: NodeId) -> Option<f64> {
+        match self.node(id) {
+            Node::Const(bits, _) => Some(f64::from_bits(bits)),
+            _ => None,
+        }
+    }
+
+    /// The operands of a node.
+    pub fn operands(&self, id: NodeId) -> Vec<NodeId> {
+        match self.node(id) {
+            Node::Const(..)
+            | Node::Bool(_)
+            | Node::Param(_)
+            | Node::State(_)
+            | Node::Time
+            | Node::StepTime
+            | Node::Index
+            | Node::Draw(..)
+            | Node::Data(_) => vec![],
+            Node::Unary(_, a) | Node::Noise(_, a) | Node::Series(_, a) => vec![a],
+            Node::Binary(_, a, b) => vec![a, b],
+            Node::Select(c, a, b) => vec![c, a, b],
+        }
+    }
+
+    /// The nodes that `roots` depend on (and themselves), operands first.
+    pub fn reachable(&self, roots: impl IntoIterator<Item = NodeId>) -> Vec<NodeId> {
+        let mut mark = vec![false; self.nodes.len()];
+        let mut stack: Vec<NodeId> = roots.into_iter().collect();
+        while let Some(id) = stack.pop() {
+            if !std::mem::replace(&mut mark[id.0 as usize], true) {
+                stack.extend(self.operands(id));
+            }
+        }
+        (0..self.nodes.len() as u32).map(NodeId).filter(|id| mark[id.0 as usize]).collect()
+    }
+
+    /// Rebuilds `root` with some leaves replaced. `memo` can be shared between calls with the same `leaf`.
+    pub fn replace(
+        &mut self,
+        root: NodeId,
+        leaf: &impl Fn(Node) -> Option<NodeId>,
+        memo: &mut HashMap<NodeId, NodeId>,
+    ) -> NodeId {
+        for id in self.reachable([root]) {
+            if memo.contains_key(&id) {
+                continue;
+            }
+            let node = self.node(id);
+            let at = |x: NodeId| memo[&x];
+            let new = match node {
+                Node::Unary(op, a) => self.add(Node::Unary(op, at(a))),
+                Node::Binary(op, a, b) => self.add(Node::Binary(op, at(a), at(b))),
+                Node::Select(c, a, b) => self.add(Node::Select(at(c), at(a), at(b))),
+                Node::Noise(stream, a) => self.add(Node::Noise(stream, at(a))),
+                Node::Series(d, a) => self.add(Node::Series(d, at(a))),
+                Node::Const(..)
+                | Node::Bool(_)
+                | Node::Param(_)
+                | Node::State(_)
+                | Node::Time
+                | Node::StepTime
+                | Node::Index
+                | Node::Draw(..)
+                | Node::Data(_) => leaf(node).unwrap_or(id),
+            };
+            memo.insert(id, new);
+        }
+        memo[&root]
+    }
+}

@@ -1,0 +1,179 @@
+//! The continuous model: populations of cells as flat lists of states with their derivatives.
+//!
+//! In come checked cells and networks; out goes a [`Model`] whose expressions form one hash-consed graph in canonical
+//! units, with dimensions kept so that [`verify`] can check them again.
+//! Never true here: a time step exists.
+
+mod build;
+mod eval;
+mod graph;
+mod overrides;
+mod print;
+mod verify;
+
+pub use build::build;
+pub use eval::{EvalError, evaluate};
+pub use graph::{Graph, Node};
+pub use overrides::{Override, apply, parse_override};
+pub use print::print;
+pub use verify::verify;
+
+use crate::hir::{DataFile, Method};
+use crate::source::Span;
+use crate::units::{Dim, DisplayUnit};
+
+/// A node of a [`Graph`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub u32);
+
+/// A parameter of a [`Model`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ParamId(pub u32);
+
+/// A state of a [`Model`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StateId(pub u32);
+
+/// A model that can be integrated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// Its name.
+    pub name: String,
+    /// All expressions.
+    pub graph: Graph,
+    /// All parameters.
+    pub params: Vec<Param>,
+    /// All states.
+    pub states: Vec<State>,
+    /// The populations.
+    pub populations: Vec<Population>,
+    /// What is recorded.
+    pub records: Vec<Record>,
+    /// Populations (by index) whose spikes are recorded.
+    pub spikes: Vec<usize>,
+    /// Data files; nodes refer to them by index.
+    pub data: Vec<DataFile>,
+    /// In ms.
+    pub duration: f64,
+    /// In ms.
+    pub dt: f64,
+    /// The integration method.
+    pub method: Method,
+    /// The key of all random numbers.
+    pub seed: u64,
+}
+
+/// A parameter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Param {
+    /// Its full name, such as `squid.soma.Na.gbar`.
+    pub name: String,
+    /// Its value: a function of other parameters, and for cell parameters of the cell's index, draws and files.
+    pub value: NodeId,
+    /// The population for whose cells it may differ; `None` if it is one number.
+    pub population: Option<usize>,
+    /// Its dimension.
+    pub dim: Dim,
+    /// The unit it is shown in.
+    pub unit: DisplayUnit,
+    /// Where its value stands.
+    pub span: Span,
+    /// What the user wrote about it.
+    pub docs: Vec<String>,
+    /// Can it be set from outside? (Draws of inputs cannot.)
+    pub settable: bool,
+}
+
+/// A state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct State {
+    /// Its full name, such as `squid.soma.Na.m`.
+    pub name: String,
+    /// The population, by index.
+    pub population: usize,
+    /// The value at the start: a function of parameters, index, draws and files.
+    pub init: NodeId,
+    /// The time derivative.
+    pub rate: NodeId,
+    /// Its dimension.
+    pub dim: Dim,
+    /// The unit it is shown in.
+    pub unit: DisplayUnit,
+    /// Where its equation stands.
+    pub span: Span,
+    /// Is it a gate?
+    pub gate: bool,
+}
+
+/// Cells of one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Population {
+    /// Its name.
+    pub name: String,
+    /// Its sizes; the number of cells is their product.
+    pub sizes: Vec<NodeId>,
+    /// Its spike rule.
+    pub spike: Option<Spike>,
+    /// Where it is defined.
+    pub span: Span,
+}
+
+/// A spike rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spike {
+    /// `x crosses level`: (x, level); or a condition on the states after a step.
+    pub condition: Condition,
+    /// New values, functions of the states after the step.
+    pub resets: Vec<(StateId, NodeId)>,
+    /// For how long (ms) the held states do not change.
+    pub refractory: Option<NodeId>,
+    /// The states that the condition reads.
+    pub held: Vec<StateId>,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// What makes a spike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// An upward crossing within a step: quantity and level.
+    Crosses(NodeId, NodeId),
+    /// True after a step.
+    When(NodeId),
+}
+
+/// A recorded quantity.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Its name in the results, such as `squid.soma.v`.
+    pub name: String,
+    /// The population, by index.
+    pub population: usize,
+    /// The cells (first, one past the last), functions of uniform parameters; all if absent.
+    pub cells: Option<(NodeId, NodeId)>,
+    /// Its value.
+    pub value: NodeId,
+    /// In ms; every step if absent.
+    pub every: Option<f64>,
+    /// The unit it is shown in.
+    pub unit: DisplayUnit,
+    /// Where it stands.
+    pub span: Span,
+}
+
+impl Model {
+    /// The parameter behind an id.
+    pub fn param(&self, id: ParamId) -> &Param {
+        &self.params[id.0 as usize]
+    }
+
+    /// The state behind an id.
+    pub fn state(&self, id: StateId) -> &State {
+        &self.states[id.0 as usize]
+    }
+
+    /// The states of a population, in order.
+    pub fn states_of(&self, population: usize) -> impl Iterator<Item = StateId> {
+        (0..self.states.len() as u32).map(StateId).filter(move |s| self.state(*s).population == population)
+    }
+}

@@ -1,0 +1,150 @@
+//! The verifier: dimensions and types of every expression, recomputed.
+
+use super::{Condition, Model, Node, NodeId};
+use crate::hir::Ty;
+use crate::step::{BinaryOp, Type, UnaryOp};
+use crate::units::Dim;
+
+/// Checks every rule of the continuous model; the message names what breaks it.
+pub fn verify(model: &Model) -> Result<(), String> {
+    let types = types(model)?;
+    let real = |what: &str, id: NodeId, dim: Dim| match types[id.0 as usize] {
+        Ty::Real(got) if got == dim => Ok(()),
+        got => Err(format!("{what} is {got:?}, not a number of dimension {dim}")),
+    };
+    for p in &model.params {
+        real(&format!("parameter {}", p.name), p.value, p.dim)?;
+    }
+    for s in &model.states {
+        real(&format!("the initial value of {}", s.name), s.init, s.dim)?;
+        real(&format!("the derivative of {}", s.name), s.rate, s.dim.over(Dim::TIME))?;
+        for n in model.graph.reachable([s.init]) {
+            if let Node::State(_) | Node::Time | Node::StepTime | Node::Noise(..) | Node::Series(..) =
+                model.graph.node(n)
+            {
+                return Err(format!("the initial value of {} reads {:?}", s.name, model.graph.node(n)));
+            }
+        }
+        for n in model.graph.reachable([s.rate]) {
+            match model.graph.node(n) {
+                Node::State(other) if model.state(other).population != s.population => {
+                    return Err(format!("the derivative of {} reads a state of another population", s.name));
+                }
+                Node::Param(p) if model.param(p).population.is_some_and(|q| q != s.population) => {
+                    return Err(format!("the derivative of {} reads a parameter of another population", s.name));
+                }
+                Node::Draw(..) | Node::Data(_) => {
+                    return Err(format!("the derivative of {} draws or reads a file", s.name));
+                }
+                _ => {}
+            }
+        }
+    }
+    for p in &model.populations {
+        for &size in &p.sizes {
+            real(&format!("the size of {}", p.name), size, Dim::ONE)?;
+        }
+        let Some(spike) = &p.spike else { continue };
+        match spike.condition {
+            Condition::Crosses(a, b) => {
+                if types[a.0 as usize] != types[b.0 as usize] {
+                    return Err(format!("the spike rule of {} compares different dimensions", p.name));
+                }
+            }
+            Condition::When(a) => {
+                if types[a.0 as usize] != Ty::Bool {
+                    return Err(format!("the spike condition of {} is not a condition", p.name));
+                }
+            }
+        }
+        for &(state, value) in &spike.resets {
+            let state = model.state(state);
+            real(&format!("the reset of {}", state.name), value, state.dim)?;
+        }
+        if let Some(refractory) = spike.refractory {
+            real(&format!("the refractory time of {}", p.name), refractory, Dim::TIME)?;
+        }
+    }
+    Ok(())
+}
+
+/// The type of every node.
+fn types(model: &Model) -> Result<Vec<Ty>, String> {
+    let graph = &model.graph;
+    let mut types: Vec<Ty> = Vec::with_capacity(graph.len());
+    for i in 0..graph.len() as u32 {
+        let at = |n: NodeId| types[n.0 as usize];
+        let node = graph.node(NodeId(i));
+        let wrong = |why: &str| Err(format!("node {i} ({node:?}): {why}"));
+        let ty = match node {
+            Node::Const(_, dim) => Ty::Real(dim),
+            Node::Bool(_) => Ty::Bool,
+            Node::Param(p) => Ty::Real(model.param(p).dim),
+            Node::State(s) => Ty::Real(model.state(s).dim),
+            Node::Time | Node::StepTime => Ty::Real(Dim::TIME),
+            Node::Index | Node::Draw(..) | Node::Data(_) => Ty::Real(Dim::ONE),
+            Node::Series(_, t) => {
+                if at(t) != Ty::Real(Dim::TIME) {
+                    return wrong("not at a time");
+                }
+                Ty::Real(Dim::ONE)
+            }
+            Node::Noise(_, every) => {
+                if at(every) != Ty::Real(Dim::TIME) {
+                    return wrong("the interval is not a time");
+                }
+                Ty::Real(Dim::ONE)
+            }
+            Node::Unary(op, a) => match (op, at(a), op.types().0) {
+                (UnaryOp::Neg | UnaryOp::Abs, Ty::Real(dim), _) => Ty::Real(dim),
+                (UnaryOp::Sqrt, Ty::Real(dim), _) => match dim.root() {
+                    Some(dim) => Ty::Real(dim),
+                    None => return wrong("no square root"),
+                },
+                (_, Ty::Real(dim), Type::Real) if dim.is_one() => Ty::Real(dim),
+                (_, Ty::Bool, Type::Mask) => Ty::Bool,
+                _ => return wrong("operand of the wrong type"),
+            },
+            Node::Binary(op, a, b) => match (op, at(a), at(b)) {
+                (BinaryOp::And | BinaryOp::Or, Ty::Bool, Ty::Bool) => Ty::Bool,
+                (BinaryOp::Mul, Ty::Real(x), Ty::Real(y)) => Ty::Real(x.times(y)),
+                (BinaryOp::Div, Ty::Real(x), Ty::Real(y)) => Ty::Real(x.over(y)),
+                (BinaryOp::Pow, Ty::Real(x), Ty::Real(y)) if y.is_one() => {
+                    if x.is_one() {
+                        Ty::Real(x)
+                    } else {
+                        match exponent(model, b) {
+                            Some(n) if n.fract() == 0.0 => Ty::Real(x.power(n as i32)),
+                            Some(0.5) if x.root().is_some() => Ty::Real(x.root().unwrap_or(x)),
+                            _ => return wrong("the exponent of a quantity is not constant"),
+                        }
+                    }
+                }
+                (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Min | BinaryOp::Max, Ty::Real(x), Ty::Real(y)) if x == y => {
+                    Ty::Real(x)
+                }
+                (
+                    BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge | BinaryOp::Eq | BinaryOp::Ne,
+                    Ty::Real(x),
+                    Ty::Real(y),
+                ) if x == y => Ty::Bool,
+                _ => return wrong("operands that do not agree"),
+            },
+            Node::Select(c, a, b) => {
+                if at(c) != Ty::Bool || at(a) != at(b) {
+                    return wrong("branches that do not agree");
+                }
+                at(a)
+            }
+        };
+        types.push(ty);
+    }
+    Ok(types)
+}
+
+fn exponent(model: &Model, id: NodeId) -> Option<f64> {
+    match super::evaluate(model, id) {
+        Ok(crate::step::Value::Real(x)) => Some(x),
+        Ok(crate::step::Value::Mask(_)) | Err(_) => None,
+    }
+}

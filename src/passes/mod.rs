@@ -1,0 +1,215 @@
+//! Passes: rewrites of a step program that keep its meaning.
+//!
+//! In comes a [`Verified`] program and a list of names; out goes another [`Verified`] program that computes the same
+//! faster.
+//! Never true here: a pass is known to anyone but by its row in [`PASSES`]; the row's name is the flag, the dump suffix,
+//! the timing row and the test directory.
+
+use crate::step::{Program, Verified, VerifyError, check, verify};
+use std::fmt;
+use std::time::{Duration, Instant};
+
+mod cse;
+mod dce;
+mod fields;
+mod fold;
+mod fuse_regions;
+mod fuse_steps;
+mod hoist;
+mod specialize;
+
+/// A pass.
+#[derive(Debug, Clone, Copy)]
+pub struct Pass {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in a sentence.
+    pub sentence: &'static str,
+    /// The pass: legal on every verified program.
+    pub run: fn(&mut Program, &Options),
+}
+
+const fn pass(name: &'static str, run: fn(&mut Program, &Options), sentence: &'static str) -> Pass {
+    Pass { name, sentence, run }
+}
+
+/// Every pass, one a line.
+#[rustfmt::skip]
+pub const PASSES: &[Pass] = &[
+    pass("specialize", specialize::run, "Replace uniform fields whose values are given by these values."),
+    pass("fold", fold::run, "Compute what depends on constants only."),
+    pass("fuse-regions", fuse_regions::run, "Merge body regions and keep in values what passed between them in fields."),
+    pass("cse", cse::run, "Compute what is computed twice once."),
+    pass("hoist", hoist::run, "Move operations out of the loops over steps and cells that they do not depend on."),
+    pass("dce", dce::run, "Remove what no kept state, no event and no output depends on."),
+    pass("fuse-steps", fuse_steps::run, "Let one call of a step kernel take many steps where cells do not interact."),
+];
+
+/// What the pipelines without any rewriting are made of.
+const O0: &[&str] = &[];
+
+/// What makes kernels fast.
+#[rustfmt::skip]
+const O2: &[&str] = &[
+    "fold",
+    "fuse-regions",
+    "cse",
+    "fold",
+    "hoist",
+    "cse",
+    "dce",
+    "fuse-steps",
+];
+
+/// How much to optimize.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OptLevel {
+    /// Not at all.
+    O0,
+    /// As well as possible.
+    #[default]
+    O2,
+}
+
+/// The names of the passes of a level, in order.
+pub fn pipeline(level: OptLevel) -> &'static [&'static str] {
+    match level {
+        OptLevel::O0 => O0,
+        OptLevel::O2 => O2,
+    }
+}
+
+/// What passes need to know besides the program. Fields go by name, because `dce` numbers the rest anew.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// How many steps one call of a step kernel takes at most (`fuse-steps`).
+    pub fuse: u32,
+    /// Uniform fields whose values are known now, in canonical units (`specialize`).
+    pub uniforms: Vec<(String, f64)>,
+    /// The fields that will be read after a run, besides outputs and events (`dce`).
+    pub keep: Keep,
+}
+
+/// Which fields `dce` must not remove, besides outputs, events and `dt`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Keep {
+    /// All states.
+    AllStates,
+    /// The fields of these names.
+    Only(Vec<String>),
+}
+
+impl Default for Options {
+    /// One step per call, no known parameters, all states kept.
+    fn default() -> Options {
+        Options { fuse: 1, uniforms: Vec::new(), keep: Keep::AllStates }
+    }
+}
+
+/// Why a pipeline did not run to its end.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PassError {
+    /// No pass has this name.
+    NoSuchPass(String),
+    /// The options name a field that the program does not have, or that is not a uniform where one is needed.
+    NoSuchField(String),
+    /// A pass broke a rule of the IR.
+    Broken(&'static str, VerifyError),
+}
+
+impl fmt::Display for PassError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PassError::NoSuchPass(name) => write!(f, "there is no pass `{name}`"),
+            PassError::NoSuchField(name) => write!(f, "the program has no such field: `{name}`"),
+            PassError::Broken(pass, error) => write!(f, "internal error after the pass `{pass}`: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for PassError {}
+
+/// The pass of a name.
+pub fn find(name: &str) -> Option<&'static Pass> {
+    PASSES.iter().find(|p| p.name == name)
+}
+
+/// Runs passes by name. `observer` sees the program after each of them and how long it took.
+///
+/// Builds with debug assertions verify after each pass, others at the end.
+pub fn run(
+    program: Verified,
+    names: &[&str],
+    options: &Options,
+    observer: &mut dyn FnMut(&Pass, &Program, Duration),
+) -> Result<Verified, PassError> {
+    check_options(program.program(), options)?;
+    let mut program = program.into_inner();
+    let mut last = "none";
+    for name in names {
+        let pass = find(name).ok_or_else(|| PassError::NoSuchPass((*name).to_string()))?;
+        let start = Instant::now();
+        (pass.run)(&mut program, options);
+        observer(pass, &program, start.elapsed());
+        if cfg!(debug_assertions) {
+            check(&program).map_err(|e| PassError::Broken(pass.name, e))?;
+        }
+        last = pass.name;
+    }
+    verify(program).map_err(|e| PassError::Broken(last, e))
+}
+
+fn check_options(program: &Program, options: &Options) -> Result<(), PassError> {
+    let kept = match &options.keep {
+        Keep::AllStates => &[][..],
+        Keep::Only(names) => names,
+    };
+    let missing = kept.iter().find(|name| program.find_field(name).is_none());
+    let uniforms = options.uniforms.iter().map(|(name, _)| name);
+    let missing = missing.or_else(|| uniforms.clone().find(|name| !specialize::is_uniform(program, name)));
+    missing.map_or(Ok(()), |name| Err(PassError::NoSuchField(name.clone())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::step::parse;
+
+    fn program() -> Verified {
+        let text = "program \"p\"\nspace @a\nuniform @dt\nuniform @g\nevent @a.e over @a\n";
+        verify(parse(text).unwrap_or_else(|e| panic!("{e}"))).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    #[test]
+    fn names_are_unique_and_pipelines_name_passes() {
+        for (i, pass) in PASSES.iter().enumerate() {
+            assert!(PASSES[..i].iter().all(|p| p.name != pass.name), "{}", pass.name);
+            assert!(pass.sentence.ends_with('.'), "{}", pass.name);
+        }
+        for level in [OptLevel::O0, OptLevel::O2] {
+            assert!(pipeline(level).iter().all(|name| find(name).is_some()));
+        }
+        assert!(pipeline(OptLevel::O0).is_empty());
+    }
+
+    #[test]
+    fn the_observer_sees_every_pass() {
+        let mut seen = Vec::new();
+        let names = pipeline(OptLevel::O2);
+        let result = run(program(), names, &Options::default(), &mut |pass, _, _| seen.push(pass.name));
+        assert!(result.is_ok());
+        assert_eq!(seen, names);
+    }
+
+    #[test]
+    fn unknown_names_are_refused() {
+        let go = |names: &[&str], options: &Options| run(program(), names, options, &mut |_, _, _| {}).err();
+        assert_eq!(go(&["polish"], &Options::default()), Some(PassError::NoSuchPass("polish".into())));
+        let keep = Options { keep: Keep::Only(vec!["a.v".into()]), ..Options::default() };
+        assert_eq!(go(&[], &keep), Some(PassError::NoSuchField("a.v".into())));
+        for name in ["h", "a.e"] {
+            let uniforms = Options { uniforms: vec![(name.into(), 1.0)], ..Options::default() };
+            assert_eq!(go(&[], &uniforms), Some(PassError::NoSuchField(name.into())));
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Known answers, moments, and vector draws against scalar ones.
+
+use super::*;
+use crate::runtime::lanes::portable::Array;
+use crate::runtime::lanes::{F64x8, Pair};
+
+#[test]
+fn philox_gives_the_known_answers() {
+    // From the kat_vectors file of the Random123 distribution.
+    assert_eq!(philox([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+    assert_eq!(philox([u32::MAX; 4], [u32::MAX; 2]), [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
+    assert_eq!(
+        philox([0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344], [0xa409_3822, 0x299f_31d0]),
+        [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]
+    );
+}
+
+/// Mean, variance and fourth moment (about the mean) of many draws.
+fn moments(draw: impl Fn(u32, u64) -> f64) -> [f64; 3] {
+    let draws: Vec<f64> =
+        (0..400u64).flat_map(|step| (0..500).map(move |index| (index, step))).map(|(i, s)| draw(i, s)).collect();
+    let mean_of = |f: &dyn Fn(f64) -> f64| draws.iter().map(|&x| f(x)).sum::<f64>() / draws.len() as f64;
+    let mean = mean_of(&|x| x);
+    [mean, mean_of(&|x| (x - mean).powi(2)), mean_of(&|x| (x - mean).powi(4))]
+}
+
+#[test]
+fn moments_are_right() {
+    let draw = Draw { seed: 7, stream: 3 };
+    for (got, want) in [
+        (moments(|i, s| draw.uniform(i, s)), [0.5, 1.0 / 12.0, 1.0 / 80.0]),
+        (moments(|i, s| draw.normal(i, s)), [0.0, 1.0, 3.0]),
+        (moments(|i, s| draw.exponential(i, s)), [1.0, 1.0, 9.0]),
+    ] {
+        // About five standard errors of 200 000 draws.
+        let near = got.iter().zip(want).all(|(g, w)| (g - w).abs() < 0.012 * (1.0 + w * w));
+        assert!(near, "{got:?}, not {want:?}");
+    }
+    assert!((0..100_000).all(|i| (0.0..1.0).contains(&draw.uniform(i, 0))));
+}
+
+#[test]
+fn every_argument_matters() {
+    let draw = |seed, stream, index, step| Draw { seed, stream }.uniform(index, step);
+    let base = draw(1, 2, 3, 4);
+    for other in [
+        draw(1 << 40, 2, 3, 4),
+        draw(2, 2, 3, 4),
+        draw(1, 3, 3, 4),
+        draw(1, 2, 4, 4),
+        draw(1, 2, 3, 5),
+        draw(1, 2, 3, 4 + (1 << 32)),
+    ] {
+        assert_ne!(base, other);
+    }
+}
+
+fn lanes_are_scalars<V: Lanes<Scalar = f64>>() {
+    let draw = Draw { seed: 0x0123_4567_89ab_cdef, stream: 9 };
+    let mut lanes = [0.0; 64];
+    for (first, step) in [(0, 0), (100, 1 << 33), (u32::MAX - 2, 5)] {
+        type Pairing<V> = (fn(Draw, u32, u64) -> V, fn(Draw, u32, u64) -> f64);
+        let draws: [Pairing<V>; 3] = [
+            (Draw::uniform_lanes, Draw::uniform),
+            (Draw::normal_lanes, Draw::normal),
+            (Draw::exponential_lanes, Draw::exponential),
+        ];
+        for (vector, scalar) in draws {
+            vector(draw, first, step).store(&mut lanes);
+            for (i, lane) in lanes[..V::LANES].iter().enumerate() {
+                let want = scalar(draw, first.wrapping_add(i as u32), step);
+                assert_eq!(lane.to_bits(), want.to_bits());
+            }
+        }
+    }
+}
+
+#[test]
+fn vector_draws_are_the_scalar_ones() {
+    lanes_are_scalars::<f64>();
+    lanes_are_scalars::<Array<f64, 8>>();
+    lanes_are_scalars::<F64x8>();
+    lanes_are_scalars::<Pair<F64x8>>();
+}

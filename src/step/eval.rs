@@ -1,0 +1,210 @@
+//! The meaning of every pure operation on single values.
+//!
+//! In come an operator and its operands; out goes the result, bit for bit what the runtime computes in one lane.
+//! Never true here: a field, a cell or a time is looked at, or an ill-typed operand is guessed at (the result is `None`).
+
+use super::{BinaryOp, OpKind, UnaryOp};
+use crate::runtime::math;
+
+/// A value of either type.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    /// A real number.
+    Real(f64),
+    /// A truth value.
+    Mask(bool),
+}
+
+impl Value {
+    /// The number, unless it is a truth value.
+    pub fn real(self) -> Option<f64> {
+        match self {
+            Value::Real(x) => Some(x),
+            Value::Mask(_) => None,
+        }
+    }
+
+    /// The truth value, unless it is a number.
+    pub fn mask(self) -> Option<bool> {
+        match self {
+            Value::Real(_) => None,
+            Value::Mask(b) => Some(b),
+        }
+    }
+
+    /// The operation that defines it.
+    pub fn constant(self) -> OpKind {
+        match self {
+            Value::Real(x) => OpKind::Const(x),
+            Value::Mask(b) => OpKind::Bool(b),
+        }
+    }
+}
+
+/// The result of a unary operation, or `None` if the operand has the wrong type.
+pub fn eval_unary(op: UnaryOp, operand: Value) -> Option<Value> {
+    if op == UnaryOp::Not {
+        return operand.mask().map(|b| Value::Mask(!b));
+    }
+    let x = operand.real()?;
+    Some(Value::Real(match op {
+        UnaryOp::Neg => -x,
+        UnaryOp::Abs => x.abs(),
+        UnaryOp::Sqrt => x.sqrt(),
+        UnaryOp::Floor => x.floor(),
+        UnaryOp::Ceil => x.ceil(),
+        UnaryOp::Exp => math::exp(x),
+        UnaryOp::Exp2 => math::exp2(x),
+        UnaryOp::Expm1 => math::expm1(x),
+        UnaryOp::Exp2m1 => math::exp2m1(x),
+        UnaryOp::Ln => math::ln(x),
+        UnaryOp::Log2 => math::log2(x),
+        UnaryOp::Log10 => math::log10(x),
+        UnaryOp::Sin => math::sin(x),
+        UnaryOp::Cos => math::cos(x),
+        UnaryOp::Tan => math::tan(x),
+        UnaryOp::Sinh => math::sinh(x),
+        UnaryOp::Cosh => math::cosh(x),
+        UnaryOp::Tanh => math::tanh(x),
+        UnaryOp::Linoid => math::linoid(x),
+        UnaryOp::Not => return None,
+    }))
+}
+
+/// The result of a binary operation, or `None` if an operand has the wrong type.
+///
+/// Comparisons with NaN are false, but `ne` is true; `min` and `max` are those of the runtime's lanes: the second operand
+/// where either is NaN or both are zeros.
+pub fn eval_binary(op: BinaryOp, left: Value, right: Value) -> Option<Value> {
+    let reals = || Some((left.real()?, right.real()?));
+    let masks = || Some((left.mask()?, right.mask()?));
+    Some(match op {
+        BinaryOp::Add => reals().map(|(a, b)| Value::Real(a + b))?,
+        BinaryOp::Sub => reals().map(|(a, b)| Value::Real(a - b))?,
+        BinaryOp::Mul => reals().map(|(a, b)| Value::Real(a * b))?,
+        BinaryOp::Div => reals().map(|(a, b)| Value::Real(a / b))?,
+        BinaryOp::Pow => reals().map(|(a, b)| Value::Real(math::pow(a, b)))?,
+        BinaryOp::Min => reals().map(|(a, b)| Value::Real(if a < b { a } else { b }))?,
+        BinaryOp::Max => reals().map(|(a, b)| Value::Real(if a > b { a } else { b }))?,
+        BinaryOp::Lt => reals().map(|(a, b)| Value::Mask(a < b))?,
+        BinaryOp::Le => reals().map(|(a, b)| Value::Mask(a <= b))?,
+        BinaryOp::Gt => reals().map(|(a, b)| Value::Mask(a > b))?,
+        BinaryOp::Ge => reals().map(|(a, b)| Value::Mask(a >= b))?,
+        BinaryOp::Eq => reals().map(|(a, b)| Value::Mask(a == b))?,
+        BinaryOp::Ne => reals().map(|(a, b)| Value::Mask(a != b))?,
+        BinaryOp::And => masks().map(|(a, b)| Value::Mask(a && b))?,
+        BinaryOp::Or => masks().map(|(a, b)| Value::Mask(a || b))?,
+    })
+}
+
+/// `a * b + c`, rounded once, or `None` if an operand is a truth value.
+pub fn eval_fma(a: Value, b: Value, c: Value) -> Option<Value> {
+    Some(Value::Real(a.real()?.mul_add(b.real()?, c.real()?)))
+}
+
+/// The result of an operation whose operands are all known, or `None` if it is not pure or ill-typed.
+pub fn eval(kind: &OpKind, operands: &[Value]) -> Option<Value> {
+    match (*kind, operands) {
+        (OpKind::Const(x), []) => Some(Value::Real(x)),
+        (OpKind::Bool(b), []) => Some(Value::Mask(b)),
+        (OpKind::Unary(op, _), &[a]) => eval_unary(op, a),
+        (OpKind::Binary(op, ..), &[a, b]) => eval_binary(op, a, b),
+        (OpKind::Fma(..), &[a, b, c]) => eval_fma(a, b, c),
+        (OpKind::Select(..), &[c, a, b]) => {
+            let chosen = if c.mask()? { a } else { b };
+            Some(Value::Real(chosen.real()?))
+        }
+        (
+            OpKind::Const(_)
+            | OpKind::Bool(_)
+            | OpKind::Unary(..)
+            | OpKind::Binary(..)
+            | OpKind::Fma(..)
+            | OpKind::Select(..),
+            _,
+        ) => None,
+        (
+            OpKind::Field(_)
+            | OpKind::Time
+            | OpKind::StepIndex
+            | OpKind::Index
+            | OpKind::Draw(..)
+            | OpKind::Sample(..)
+            | OpKind::Store(..)
+            | OpKind::Emit(..),
+            _,
+        ) => None,
+    }
+}
+
+/// A series at a time: linear between samples, constant before the first and after the last, `None` without samples.
+///
+/// At a time where two samples stand (a jump) the later one holds; a NaN time gives the last sample.
+pub fn eval_series(samples: &[(f64, f64)], t: f64) -> Option<f64> {
+    let &(_, last) = samples.last()?;
+    let Some(after) = samples.iter().position(|&(at, _)| at > t) else { return Some(last) };
+    let (t1, y1) = samples[after];
+    let Some(&(t0, y0)) = after.checked_sub(1).and_then(|i| samples.get(i)) else { return Some(y1) };
+    Some(y0 + (y1 - y0) * ((t - t0) / (t1 - t0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Value::{Mask, Real};
+
+    #[test]
+    fn every_operator_has_its_types() {
+        for &(op, name) in UnaryOp::ALL {
+            let (from, to) = op.types();
+            for value in [Real(0.5), Mask(true)] {
+                let result = eval_unary(op, value).map(type_of);
+                assert_eq!(result, (type_of(value) == from).then_some(to), "{name}");
+            }
+        }
+        for &(op, name) in BinaryOp::ALL {
+            let (from, to) = op.types();
+            for value in [Real(0.5), Mask(true)] {
+                let result = eval_binary(op, value, value).map(type_of);
+                assert_eq!(result, (type_of(value) == from).then_some(to), "{name}");
+            }
+            assert_eq!(eval_binary(op, Real(1.0), Mask(true)), None, "{name}");
+        }
+    }
+
+    fn type_of(value: Value) -> crate::step::Type {
+        match value {
+            Real(_) => crate::step::Type::Real,
+            Mask(_) => crate::step::Type::Mask,
+        }
+    }
+
+    #[test]
+    fn min_and_max_take_the_second_in_doubt() {
+        let nan = f64::NAN;
+        let bits = |op, a, b| eval_binary(op, Real(a), Real(b)).and_then(Value::real).map(f64::to_bits);
+        for op in [BinaryOp::Min, BinaryOp::Max] {
+            assert_eq!(bits(op, nan, 1.0), Some(1f64.to_bits()));
+            assert_eq!(bits(op, 1.0, nan), Some(nan.to_bits()));
+            assert_eq!(bits(op, 0.0, -0.0), Some((-0f64).to_bits()));
+            assert_eq!(bits(op, -0.0, 0.0), Some(0f64.to_bits()));
+        }
+        assert_eq!(bits(BinaryOp::Min, 1.0, 2.0), Some(1f64.to_bits()));
+        assert_eq!(bits(BinaryOp::Max, 1.0, 2.0), Some(2f64.to_bits()));
+    }
+
+    #[test]
+    fn linoid_is_smooth_at_zero() {
+        assert_eq!(eval_unary(UnaryOp::Linoid, Real(0.0)), Some(Real(1.0)));
+        let near = eval_unary(UnaryOp::Linoid, Real(1e-9)).and_then(Value::real).unwrap_or(f64::NAN);
+        assert!((near - (1.0 - 0.5e-9)).abs() < 1e-15);
+    }
+
+    #[test]
+    fn series_are_linear_and_constant_outside() {
+        let series = [(0.0, 1.0), (2.0, 3.0), (2.0, 10.0), (4.0, 0.0)];
+        let at = |t| eval_series(&series, t);
+        assert_eq!([-1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 9.0].map(at), [1.0, 1.0, 2.0, 10.0, 5.0, 0.0, 0.0].map(Some));
+        assert_eq!(eval_series(&[], 0.0), None);
+    }
+}
