@@ -4,10 +4,15 @@
 //! Never true here: a phase runs on the output of a phase that failed.
 
 use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::hir::{self, Loader, Model, Sources};
+use crate::discretize::discretize;
+use crate::hir::{self, Loader, Method, Model, Sources};
+use crate::ode;
+use crate::passes::{self, Keep, OptLevel, Pass, PassError};
 use crate::source::SourceMap;
+use crate::step::{self, Program, Verified};
 use crate::syntax;
 use std::path::Path;
+use std::time::Duration;
 
 /// A checked (or rejected) source.
 #[derive(Debug)]
@@ -53,4 +58,139 @@ pub fn check_text(name: &str, directory: &Path, text: impl Into<String>, loader:
     let model = hir::lower(&sources, &files, &mut diagnostics);
     let model = if diagnostics.has_errors() { None } else { model };
     Checked { sources, model, diagnostics: diagnostics.sorted() }
+}
+
+/// What turns a checked model into a program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompileOptions {
+    /// `name=value` settings of parameters.
+    pub set: Vec<String>,
+    /// Replaces the run's time step (ms).
+    pub dt: Option<f64>,
+    /// Replaces the run's duration (ms).
+    pub duration: Option<f64>,
+    /// Replaces the run's method.
+    pub method: Option<Method>,
+    /// Replaces the run's seed.
+    pub seed: Option<u64>,
+    /// Which passes run.
+    pub passes: Passes,
+    /// Steps per kernel call.
+    pub fuse: u32,
+}
+
+/// Steps per kernel call where nothing else is said.
+pub const FUSE: u32 = 40;
+
+impl Default for CompileOptions {
+    fn default() -> CompileOptions {
+        CompileOptions {
+            set: Vec::new(),
+            dt: None,
+            duration: None,
+            method: None,
+            seed: None,
+            passes: Passes::Level(OptLevel::O2),
+            fuse: FUSE,
+        }
+    }
+}
+
+/// Which passes run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Passes {
+    /// Those of a level.
+    Level(OptLevel),
+    /// These.
+    Named(Vec<String>),
+}
+
+/// A model as differential equations and as programs.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    /// The continuous model with all settings applied.
+    pub ode: ode::Model,
+    /// The program before passes.
+    pub plain: Verified,
+    /// The program after passes.
+    pub program: Verified,
+    /// What is probably wrong.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Flattens a checked model and applies settings.
+pub fn flatten(model: &Model, options: &CompileOptions) -> Result<(ode::Model, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let mut diagnostics = Diagnostics::default();
+    let Some(mut flat) = ode::build(model, &mut diagnostics) else { return Err(diagnostics.sorted()) };
+    let mut errors = Vec::new();
+    let mut overrides = Vec::new();
+    for text in &options.set {
+        match ode::parse_override(text) {
+            Ok(o) => overrides.push(o),
+            Err(d) => errors.push(d),
+        }
+    }
+    errors.extend(ode::apply(&mut flat, &overrides));
+    flat.dt = options.dt.unwrap_or(flat.dt);
+    flat.duration = options.duration.unwrap_or(flat.duration);
+    flat.method = options.method.unwrap_or(flat.method);
+    flat.seed = options.seed.unwrap_or(flat.seed);
+    if let Err(broken) = ode::verify(&flat) {
+        errors.push(internal(format!("the continuous model is inconsistent: {broken}")));
+    }
+    if errors.is_empty() { Ok((flat, diagnostics.sorted())) } else { Err(errors) }
+}
+
+/// A bug of the compiler.
+fn internal(what: String) -> Diagnostic {
+    Diagnostic::without_place(Code::Internal, what)
+}
+
+/// From a checked model to a program. `observer` sees the program after every pass.
+pub fn compile(
+    checked: &Checked,
+    options: &CompileOptions,
+    observer: &mut dyn FnMut(&Pass, &Program, Duration),
+) -> Result<Compiled, Vec<Diagnostic>> {
+    let Some(model) = &checked.model else { return Err(checked.diagnostics.clone()) };
+    let (ode, warnings) = flatten(model, options)?;
+    let plain = discretize(&ode, &checked.sources);
+    let plain = step::verify(plain).map_err(|e| vec![internal(format!("after discretization: {e}"))])?;
+    let names: Vec<&str> = match &options.passes {
+        Passes::Level(level) => passes::pipeline(*level).to_vec(),
+        Passes::Named(names) => names.iter().map(String::as_str).collect(),
+    };
+    let uniforms = ode
+        .params
+        .iter()
+        .filter_map(|p| match ode::evaluate(&ode, p.value) {
+            Ok(step::Value::Real(x)) if plain.program().find_field(&p.name).is_some() => Some((p.name.clone(), x)),
+            _ => None,
+        })
+        .collect();
+    let pass_options = passes::Options { fuse: options.fuse.max(1), uniforms, keep: Keep::Only(recorded_states(&ode)) };
+    let program = passes::run(plain.clone(), &names, &pass_options, observer).map_err(|e| {
+        vec![match e {
+            PassError::NoSuchPass(name) => {
+                Diagnostic::without_place(Code::BadValue, format!("there is no pass `{name}`"))
+                    .help("`neuroc passes` lists them")
+            }
+            PassError::NoSuchField(_) | PassError::Broken(..) => internal(e.to_string()),
+        }]
+    })?;
+    Ok(Compiled { ode, plain, program, warnings })
+}
+
+fn recorded_states(model: &ode::Model) -> Vec<String> {
+    let mut names: Vec<String> = model
+        .records
+        .iter()
+        .filter_map(|r| match model.graph.node(r.value) {
+            ode::Node::State(s) => Some(model.state(s).name.clone()),
+            _ => None,
+        })
+        .collect();
+    names.sort();
+    names.dedup();
+    names
 }

@@ -1,4 +1,6 @@
 //! neuroc: a compiler for biophysical neuron models.
+pub mod codegen;
+pub mod data;
 pub mod diag;
 pub mod discretize;
 pub mod driver;
@@ -10,6 +12,7 @@ pub mod passes;
 pub mod plot;
 pub mod results;
 pub mod runtime;
+pub mod simulate;
 pub mod source;
 pub mod stdlib;
 pub mod step;

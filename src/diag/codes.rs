@@ -165,4 +165,8 @@ NothingRecorded "NU0405" Warning "nothing is recorded"
 NotFinite "NU0501" Error "a value became NaN or infinite"
 "The run stopped at the first step that produced a value that is not finite, and names the cell, the state and the time. Usual causes: a time step too large for \
 the method (try half of it, or exp_euler), a rate function with a pole, a division by a quantity that reached zero.";
+
+// 09xx: the compiler itself
+Internal "NU0901" Error "a bug of the compiler"
+"The compiler broke one of its own rules. Your model may be right. Please report it with the model file and the message.";
 }

@@ -42,7 +42,12 @@ impl Expected {
                 list.push(text);
             }
         };
-        for &rule in self.rules.iter().filter(|&&rule| !continues(rule) && !ends_member(rule)) {
+        let signs = !self.has(Rule::expr) && !self.has(Rule::operand);
+        let spoken = |rule: Rule| match rule {
+            Rule::neg | Rule::kw_not => signs,
+            _ => !continues(rule) && !ends_member(rule),
+        };
+        for &rule in self.rules.iter().filter(|&&rule| spoken(rule)) {
             match of(rule) {
                 Words::Token(text) => add(format!("`{text}`")),
                 Words::Form(text) => add(text.to_owned()),
@@ -95,6 +100,17 @@ fn ends_member(rule: Rule) -> bool {
             | network_member
             | connect_key
             | run_member
+            | lone_item
+            | lone_channel
+            | lone_gate
+            | lone_cell
+            | lone_compartment
+            | lone_pool
+            | lone_spike
+            | lone_junction
+            | lone_network
+            | lone_connect
+            | lone_run
     )
 }
 
@@ -110,6 +126,11 @@ fn list_of(keywords: &[&str]) -> String {
     one_of(&keywords.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>())
 }
 
+/// Does it follow a name in a definition, or in what was meant as one?
+fn is_definition(symbol: &str) -> bool {
+    matches!(symbol, "=" | ":=" | "==" | "'" | "+=" | "-=" | "(" | "[")
+}
+
 /// Is it a reserved word?
 fn is_reserved(word: &str) -> bool {
     Grammar::parse(Rule::name, word).is_err()
@@ -123,8 +144,12 @@ pub fn complain(complaint: &Complaint<'_, '_>, error: &Error<Rule>, base: usize)
         ErrorVariant::ParsingError { positives, .. } => positives.clone(),
         ErrorVariant::CustomError { .. } => Vec::new(),
     };
-    let expected = Expected { rules };
-    let index = scene.code.partition_point(|t| t.end() <= base + at);
+    let mut expected = Expected { rules };
+    let mut index = scene.code.partition_point(|t| t.end() <= base + at);
+    if complaint.is_stray_word(index, &expected) {
+        index -= 1;
+        expected.rules = vec![Rule::EOI];
+    }
     complaint.slip(index, &expected).unwrap_or_else(|| complaint.plain(index, &expected))
 }
 
@@ -151,6 +176,16 @@ impl<'t> Complaint<'_, 't> {
 
     fn at(&self, index: usize, message: impl Into<String>, label: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Code::Syntax, self.span(index), message, label)
+    }
+
+    /// Did the grammar take a stray word before `index` for the name of the next member on the same line?
+    fn is_stray_word(&self, index: usize, expected: &Expected) -> bool {
+        let names = |rule: &Rule| matches!(rule, Rule::eq | Rule::prime | Rule::assign_op);
+        index > self.pieces.start + 1
+            && expected.rules.iter().all(names)
+            && self.before(index).is_some_and(|t| t.kind == TokenKind::Word && !t.first_on_line)
+            && self.scene.completes(index - 2)
+            && !is_definition(self.text(index))
     }
 
     /// "expected this, found that".
@@ -227,6 +262,14 @@ impl<'t> Complaint<'_, 't> {
             };
         }
         let diagnostic = self.at(index, message, "").note(format!("expected {keywords}"));
+        let diagnostic = match index.checked_sub(1).and_then(|i| self.token(i)) {
+            Some(close)
+                if block == Block::File && close.text == "}" && (is_reserved(text) || self.text(index + 1) == "=") =>
+            {
+                diagnostic.see(self.scene.span(close), "the item before ends here")
+            }
+            _ => diagnostic,
+        };
         let old = match text {
             "NEURON" | "PARAMETER" | "STATE" | "ASSIGNED" | "BREAKPOINT" | "INITIAL" | "DERIVATIVE" | "UNITS"
             | "PROCEDURE" => Some(
@@ -243,9 +286,6 @@ impl<'t> Complaint<'_, 't> {
         };
         if let Some(help) = old {
             return diagnostic.help(help);
-        }
-        if let Some(word) = nearest(text, block.keywords().iter().copied()) {
-            return diagnostic.help(format!("did you mean `{word}`?"));
         }
         if block == Block::File && ["=", ":="].contains(&self.text(index + 1)) {
             return diagnostic.help("put it in a block such as `run { ... }`, or write `const` before it");
@@ -265,7 +305,10 @@ impl<'t> Complaint<'_, 't> {
                 diagnostic.help(format!("items do not nest: move the `{text}` out of the {}", block.noun()))
             }
             Some(home) => diagnostic.help(format!("`{text}` belongs to a {}", home.noun())),
-            None => diagnostic,
+            None => match nearest(text, block.keywords().iter().copied()) {
+                Some(word) => diagnostic.help(format!("did you mean `{word}`?")),
+                None => diagnostic,
+            },
         }
     }
 
@@ -275,7 +318,7 @@ impl<'t> Complaint<'_, 't> {
         let before = self.before(index).map_or("", |t| t.text);
         let after_number = self.before(index).is_some_and(|t| t.kind == TokenKind::Number);
         let touches = self.before(index).zip(self.token(index)).is_some_and(|(a, b)| a.end() == b.start);
-        let wants_value = expected.has(Rule::expr) || expected.has(Rule::operand);
+        let wants_value = [Rule::expr, Rule::operand, Rule::argument].iter().any(|&r| expected.has(r));
         let wants_eq = expected.has(Rule::eq) || expected.has(Rule::assign_op);
 
         if let Some(help) = odd_character(text) {
@@ -291,12 +334,11 @@ impl<'t> Complaint<'_, 't> {
             let help = format!("write `{state}' = ...`");
             return Some(self.at(self.pieces.start, "an equation is written with a prime", "").help(help));
         }
-        let is_definition = matches!(text, "=" | ":=" | "==" | "'" | "+=" | "-=" | "(" | "[");
         if let Some(first) = first
             && index == self.pieces.start + 1
             && index < self.pieces.end
             && !is_reserved(first.text)
-            && !is_definition
+            && !is_definition(text)
         {
             let known = nearest(first.text, self.block.keywords().iter().copied());
             if known.is_some() || !self.block.has_keys() {
@@ -305,6 +347,12 @@ impl<'t> Complaint<'_, 't> {
         }
         if text == "=" && expected.has(Rule::prime) && !wants_eq {
             let message = format!("`{before} = ...` is not a member of a {}", self.block.noun());
+            if self.block == Block::Cell && matches!(before, "cm" | "area" | "v_init" | "ra") {
+                return Some(
+                    self.at(index - 1, message, "")
+                        .help(format!("`{before}` belongs to a compartment: `compartment soma {{ {before} = ... }}`")),
+                );
+            }
             let help = format!(
                 "write `let {before} = ...` to name a value, `param {before} = ...` for a parameter, `{before}' = ...` for the equation of a state"
             );
@@ -358,11 +406,25 @@ impl<'t> Complaint<'_, 't> {
         if after_number && touches && text.starts_with('_') {
             return found("digits are not grouped", "write the number without `_`");
         }
+        if expected.rules == [Rule::EOI] {
+            let diagnostic = self.plain(index, expected);
+            if before == "spikes" {
+                return Some(diagnostic.help(format!("write `record spikes of {text}`")));
+            }
+            if let Some(word) = nearest(text, ["every", "at", "as", "crosses", "and", "or", "via"]) {
+                return Some(diagnostic.help(format!("did you mean `{word}`?")));
+            }
+            if first.is_some_and(|f| matches!(f.text, "input" | "reads" | "state")) {
+                return Some(diagnostic.help(format!("a unit stands behind a colon: `{before}: {text}`")));
+            }
+            return Some(diagnostic);
+        }
         if after_number && (text == "(" || text == "[") {
             let close = (index..self.pieces.end).find(|&i| [")", "]"].contains(&self.text(i)))?;
             let unit: String = (index + 1..close).map(|i| self.text(i)).collect();
             if !unit.is_empty() {
-                let help = format!("write `{before} {unit}`");
+                let sign = if self.text(index.saturating_sub(2)) == "-" { "-" } else { "" };
+                let help = format!("write `{sign}{before} {unit}`");
                 return Some(self.at(index, "a unit is written without brackets", "").help(help));
             }
         }
@@ -385,7 +447,7 @@ impl<'t> Complaint<'_, 't> {
             && self.token(index).is_some_and(|t| t.kind == TokenKind::Number || t.text == "-")
         {
             let diagnostic = self.plain(index, expected);
-            return Some(diagnostic.help(format!("write `{before} = {text}...`")));
+            return Some(diagnostic.help(format!("put a `=` between `{before}` and the value")));
         }
         None
     }

@@ -6,11 +6,13 @@
 pub mod ast;
 mod build;
 mod complain;
+mod format;
 mod grammar;
 mod parse;
 mod recover;
 mod words;
 
+pub use format::format;
 pub use parse::{parse, read_text};
 #[cfg(test)]
 mod tests;

@@ -213,7 +213,7 @@ impl Scene<'_> {
     }
 
     /// Could a statement end with this token?
-    fn completes(&self, index: usize) -> bool {
+    pub fn completes(&self, index: usize) -> bool {
         let token = &self.code[index];
         match token.kind {
             TokenKind::Word => !is_operator_word(token.text) && !begins_member(token.text),
@@ -235,7 +235,12 @@ impl Scene<'_> {
         let keyword = begins_member(token.text);
         let key = ["=", "'", ":=", "+=", "-="].iter().any(|s| self.is_symbol(index + 1, s)) && parentheses == 0;
         let complete = self.completes(index - 1);
-        if token.first_on_line { complete || keyword || key } else { complete && (keyword || key) }
+        if token.first_on_line {
+            return complete || keyword || key;
+        }
+        // On one line a second key begins a member, a first one is the rest of a statement that went wrong before.
+        let defined = || ["=", "'", "+=", "-="].iter().any(|s| (start..index).any(|i| self.is_symbol(i, s)));
+        complete && (keyword || key && defined())
     }
 
     /// Cuts the tokens of a block's body into members.
@@ -290,7 +295,7 @@ impl Scene<'_> {
             let closed = index > start && self.is_symbol(index - 1, "}");
             let here = match braces {
                 0 => {
-                    begins_item(token.text)
+                    begins_item(token.text) && (index == start || token.first_on_line || self.completes(index - 1))
                         || closed
                         || self.begins(index, start, parentheses)
                         || self.is_symbol(index, "}")

@@ -1,0 +1,72 @@
+//! The Rust emitter.
+//!
+//! In comes a [`Plan`] (and, for a crate that people use, an [`Interface`]); out go source files, formatted as `rustfmt` would.
+//! Never true here: the same plan gives other bytes, or a line of the generated code that is not in one of these files.
+
+mod kernels;
+mod layout;
+
+use super::plan::Plan;
+
+/// A file of a crate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFile {
+    /// Its path in the crate, with `/`.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+}
+
+impl SourceFile {
+    fn new(path: &str, text: impl Into<String>) -> SourceFile {
+        SourceFile { path: path.into(), text: text.into() }
+    }
+}
+
+/// The version of the binary interface of libraries made from [`kernel_files`].
+pub use crate::runtime::abi::VERSION as ABI_VERSION;
+
+/// The runtime as it stands in this repository.
+const RUNTIME: &[(&str, &str)] = &[
+    ("mod.rs", include_str!("../../runtime/mod.rs")),
+    ("abi.rs", include_str!("../../runtime/abi.rs")),
+    ("call.rs", include_str!("../../runtime/call.rs")),
+    ("elementwise.rs", include_str!("../../runtime/elementwise.rs")),
+    ("lanes/mod.rs", include_str!("../../runtime/lanes/mod.rs")),
+    ("lanes/avx2.rs", include_str!("../../runtime/lanes/avx2.rs")),
+    ("lanes/avx512.rs", include_str!("../../runtime/lanes/avx512.rs")),
+    ("lanes/pair.rs", include_str!("../../runtime/lanes/pair.rs")),
+    ("lanes/portable.rs", include_str!("../../runtime/lanes/portable.rs")),
+    ("machine.rs", include_str!("../../runtime/machine.rs")),
+    ("math.rs", include_str!("../../runtime/math.rs")),
+    ("rng.rs", include_str!("../../runtime/rng.rs")),
+    ("series.rs", include_str!("../../runtime/series.rs")),
+    ("threads.rs", include_str!("../../runtime/threads.rs")),
+];
+
+/// The crate that the native engine compiles: kernels and their entry point, `src/lib.rs` first.
+pub fn kernel_files(plan: &Plan) -> Vec<SourceFile> {
+    let mut files = vec![
+        SourceFile::new("src/lib.rs", include_str!("fixed/kernel_lib.rs")),
+        SourceFile::new("src/kernels.rs", kernels::file(plan)),
+        SourceFile::new("src/ffi_kernels.rs", include_str!("fixed/ffi_kernels.rs")),
+    ];
+    files.extend(runtime_files());
+    files
+}
+
+/// The embedded runtime, without its tests.
+fn runtime_files() -> impl Iterator<Item = SourceFile> {
+    RUNTIME.iter().map(|(path, text)| SourceFile { path: format!("src/runtime/{path}"), text: without_tests(text) })
+}
+
+/// A source file without its test module, which has other files or needs the whole repository.
+fn without_tests(text: &str) -> String {
+    let text = text.replace("#[cfg(test)]\nmod tests;\n", "");
+    let end = text.find("\n#[cfg(test)]\nmod tests {").unwrap_or(text.len());
+    let mut text = text[..end].to_string();
+    while text.contains("\n\n\n") {
+        text = text.replace("\n\n\n", "\n\n");
+    }
+    text
+}
