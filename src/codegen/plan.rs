@@ -533,9 +533,7 @@ impl<'a> Builder<'a> {
 
     fn time(&self) -> Expr {
         let dt = self.program.find_field("dt").expect("the verifier checks that time needs a uniform named dt");
-        let Home::Uniform(index) = self.homes[dt.0 as usize] else {
-            panic!("the verifier checks that dt is uniform")
-        };
+        let Home::Uniform(index) = self.homes[dt.0 as usize] else { panic!("the verifier checks that dt is uniform") };
         Expr::Time(index)
     }
 

@@ -54,8 +54,7 @@ impl<T: 'static> Library<T> {
             return Err(LoadError::Version(version));
         }
         // SAFETY: the symbol has this type in this version of the interface.
-        let size =
-            *unsafe { library.get::<extern "C" fn() -> usize>(b"neuroc_real_size\0") }.map_err(broken)?;
+        let size = *unsafe { library.get::<extern "C" fn() -> usize>(b"neuroc_real_size\0") }.map_err(broken)?;
         let size = size();
         if size != size_of::<T>() {
             return Err(LoadError::RealSize(size));

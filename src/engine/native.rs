@@ -152,7 +152,8 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
             value.map(|(_, value)| *value).ok_or_else(|| given(field, "value"))
         };
         let series = |&field: &FieldId| {
-            let (_, samples) = setup.series.iter().rfind(|(id, _)| *id == field).ok_or_else(|| given(field, "samples"))?;
+            let (_, samples) =
+                setup.series.iter().rfind(|(id, _)| *id == field).ok_or_else(|| given(field, "samples"))?;
             let samples: Vec<Sample> = samples.iter().map(|&(t, value)| Sample { t, value }).collect();
             let disorder = |_| EngineError(format!("the samples of `{}` are none or go back in time", name(field)));
             check(&samples).map_err(disorder)?;

@@ -71,7 +71,8 @@ pub fn compile(files: &[SourceFile], options: &CompileOptions) -> Result<Compile
         EngineError(format!("the kernel cache: {what} {} failed: {error}", path.display()))
     };
     fs::create_dir_all(&cache).map_err(|e| trouble("making", &cache, e))?;
-    let work = tempfile::Builder::new().prefix("new-").tempdir_in(&cache).map_err(|e| trouble("writing in", &cache, e))?;
+    let work =
+        tempfile::Builder::new().prefix("new-").tempdir_in(&cache).map_err(|e| trouble("writing in", &cache, e))?;
     for file in files {
         let path = work.path().join(&file.path);
         let folder = path.parent().unwrap_or(work.path());
@@ -149,7 +150,10 @@ fn run_rustc(rustc: &Path, folder: &Path) -> Result<(), Failure> {
             "rustc needs a C linker (Debian and Ubuntu: apt install gcc); `--engine interp` works without.\n{message}"
         )));
     }
-    if message.contains("the Rust edition") || message.contains("no default toolchain") || message.contains("error: rustup") {
+    if message.contains("the Rust edition")
+        || message.contains("no default toolchain")
+        || message.contains("error: rustup")
+    {
         return Err(Failure::Here(format!("{message}\n{HELP}")));
     }
     if output.status.code().is_none() {
@@ -223,7 +227,8 @@ fn stamp(path: &Path) -> String {
 fn processor() -> String {
     let mut processor = env::consts::ARCH.to_string();
     if let Ok(info) = fs::read_to_string("/proc/cpuinfo") {
-        let told = |line: &&str| ["model name", "flags", "Features", "CPU part"].iter().any(|key| line.starts_with(key));
+        let told =
+            |line: &&str| ["model name", "flags", "Features", "CPU part"].iter().any(|key| line.starts_with(key));
         let mut lines: Vec<&str> = info.lines().filter(told).collect();
         lines.sort_unstable();
         lines.dedup();

@@ -135,9 +135,7 @@ impl Cells {
     #[inline(always)]
     fn draw_each<V: Lanes>(self, block: usize, counter: V, of: impl Fn(u32, u64) -> f64) -> V {
         let first = self.start(block, V::LANES) as u32;
-        map(counter, |lane, counter| {
-            V::Scalar::from_f64(of(first.wrapping_add(lane as u32), counter.to_f64() as u64))
-        })
+        map(counter, |lane, counter| V::Scalar::from_f64(of(first.wrapping_add(lane as u32), counter.to_f64() as u64)))
     }
 
     /// Appends a spike for every cell of a block where the mask is true; lanes past the last cell are left out.

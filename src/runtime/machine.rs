@@ -84,7 +84,9 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Length(wanted, given) => write!(f, "{wanted} values are needed, one per cell, but there are {given}"),
+            Fault::Length(wanted, given) => {
+                write!(f, "{wanted} values are needed, one per cell, but there are {given}")
+            }
             Fault::Range => f.write_str("there is no such field or cell"),
             Fault::Kernel(why) => write!(f, "a kernel failed ({why}); this is a bug of the compiler"),
         }

@@ -85,13 +85,11 @@ def inputs():
     dt, ts = 0.125, [float(k) for k in range(13)]
 
     def series(t):
-        points = [(1.0, 0.0), (3.0, 4.0), (7.0, 4.0), (9.0, -2.0)]
-        if t <= 1.0:
-            return points[0][1]
+        points = [(0.0, 0.0), (1.0, 0.0), (3.0, 4.0), (7.0, 4.0), (9.0, -2.0), (12.0, -2.0)]
         for (a, x), (b, y) in zip(points, points[1:]):
             if t <= b:
                 return x + (y - x) * (t - a) / (b - a)
-        return points[-1][1]
+        raise ValueError(t)
 
     def pulse(t, delay, duration, amplitude):
         return amplitude if delay <= t < delay + duration else 0.0

@@ -160,7 +160,8 @@ fn check(c: &Value, result: &RunResult, tolerance: Tolerance) -> Worst {
         let s = series(result, name);
         if let Some(extreme) = ["min", "max"].iter().find(|k| c.get(**k).is_some()) {
             let values = s.t.iter().enumerate().filter(|x| *x.1 >= after).map(|(i, _)| s.values.get(i, cell));
-            let best = if *extreme == "min" { values.fold(f64::MAX, f64::min) } else { values.fold(f64::MIN, f64::max) };
+            let best =
+                if *extreme == "min" { values.fold(f64::MAX, f64::min) } else { values.fold(f64::MIN, f64::max) };
             worst.see(best, number(&c[*extreme]), tolerance, || format!("{extreme} of {name}"));
             return worst;
         }
@@ -245,7 +246,13 @@ fn case(name: &str) {
                 closest = worst;
             }
         }
-        println!("{name} {way:?}: {} checks, tightest {:.2e} of {:.3}: {}", checks.iter().filter(due).count(), closest.error, closest.part, closest.text);
+        println!(
+            "{name} {way:?}: {} checks, tightest {:.2e} of {:.3}: {}",
+            checks.iter().filter(due).count(),
+            closest.error,
+            closest.part,
+            closest.text
+        );
     }
     assert!(failures.is_empty(), "{name}:\n{failures}");
 }
@@ -393,9 +400,7 @@ fn methods_have_their_order() {
         (Method::Heun, 2.0, 0.004),
         (Method::Rk4, 4.0, 0.02),
     ] {
-        let error = |dt: f64| {
-            end(method, dt).iter().zip(&exact).map(|(a, b)| ((a - b) / b).abs()).fold(0.0, f64::max)
-        };
+        let error = |dt: f64| end(method, dt).iter().zip(&exact).map(|(a, b)| ((a - b) / b).abs()).fold(0.0, f64::max);
         let (coarse, fine) = (error(dt), error(dt / 2.0));
         let measured = (coarse / fine).log2();
         println!("{method:?}: order {measured:.3} (relative error {fine:.1e} at dt {} ms)", dt / 2.0);
