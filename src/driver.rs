@@ -41,12 +41,15 @@ pub fn check_file(path: &Path) -> Checked {
             return Checked::failed(SourceMap::default(), d);
         }
     };
-    let text = match syntax::read_text(&name, bytes) {
-        Ok(text) => text,
-        Err(diagnostic) => return Checked::failed(SourceMap::default(), diagnostic),
-    };
-    let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
-    check_text(&name, &directory, text, &Sources)
+    check_bytes(&name, path.parent().unwrap_or(Path::new("")), bytes)
+}
+
+/// Checks a model given as bytes; names of files in it are relative to `directory`.
+pub fn check_bytes(name: &str, directory: &Path, bytes: Vec<u8>) -> Checked {
+    match syntax::read_text(name, bytes) {
+        Ok(text) => check_text(name, directory, text, &Sources),
+        Err(diagnostic) => Checked::failed(SourceMap::default(), diagnostic),
+    }
 }
 
 /// Checks a model given as text; `name` is shown in messages, `directory` is where its data files and modules are.

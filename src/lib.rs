@@ -1,4 +1,5 @@
 //! neuroc: a compiler for biophysical neuron models.
+pub mod cli;
 pub mod codegen;
 pub mod data;
 pub mod diag;

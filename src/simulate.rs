@@ -14,7 +14,7 @@ use crate::step::{FieldId, FieldKind, Program, Value};
 use crate::units::DisplayUnit;
 use ndarray::Array2;
 use serde_json::Map;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -231,11 +231,13 @@ pub struct RunOptions {
     pub single: bool,
     /// After each window, look for NaN and infinities.
     pub trap: bool,
+    /// How many of the last steps before a NaN to tell.
+    pub trace: usize,
 }
 
 impl Default for RunOptions {
     fn default() -> RunOptions {
-        RunOptions { window: 40, single: false, trap: true }
+        RunOptions { window: 40, single: false, trap: true, trace: 1 }
     }
 }
 
@@ -271,20 +273,20 @@ pub fn run(
     let mut now = 0;
     let mut ending = Ending::Done;
     if options.trap && !engine.all_finite() {
-        ending = Ending::NotFinite(Box::new(culprit(model, program, extent, engine, 0, None)?));
+        ending = Ending::NotFinite(Box::new(culprit(model, program, extent, engine, 0, &History::new())?));
     } else {
         sample(engine, &mut recorders, 0)?;
     }
     while now < steps && ending == Ending::Done {
         let due = recorders.iter().map(|r| (now / r.every + 1) * r.every).min().unwrap_or(steps).min(steps);
         let window = (due - now).min(u64::from(options.window.max(1))) as u32;
-        if options.trap && window > 1 {
+        if options.trap {
             engine.save();
         }
         spikes.clear();
         engine.step(now, window, &mut spikes)?;
         if options.trap && !engine.all_finite() {
-            let diagnostic = find_culprit(model, program, extent, engine, now, window)?;
+            let diagnostic = find_culprit(model, program, extent, engine, now, window, options.trace)?;
             ending = Ending::NotFinite(Box::new(diagnostic));
             break;
         }
@@ -422,22 +424,26 @@ fn find_culprit(
     engine: &mut dyn Engine,
     now: u64,
     window: u32,
+    trace: usize,
 ) -> Result<Diagnostic, EngineError> {
-    if window == 1 {
-        return culprit(model, program, extent, engine, now + 1, None);
-    }
     engine.restore();
     let mut ignored = Vec::new();
+    let mut history = VecDeque::new();
     for step in now..now + u64::from(window) {
-        let before = states(program, extent, engine)?;
+        history.push_back((step, states(program, extent, engine)?));
+        if history.len() > trace.max(1) {
+            history.pop_front();
+        }
         engine.step(step, 1, &mut ignored)?;
         if !engine.all_finite() {
-            return culprit(model, program, extent, engine, step + 1, Some(&before));
+            return culprit(model, program, extent, engine, step + 1, &history);
         }
     }
-    // The window as a whole was not finite, but its steps one by one are: rounding of the last step's exchange.
-    culprit(model, program, extent, engine, now + u64::from(window), None)
+    Err(EngineError("internal error: a window of steps was not finite, but each of its steps is".into()))
 }
+
+/// The states of all cells at the start of some steps.
+type History = VecDeque<(u64, HashMap<FieldId, Vec<f64>>)>;
 
 fn states(program: &Program, extent: &Extent, engine: &dyn Engine) -> Result<HashMap<FieldId, Vec<f64>>, EngineError> {
     program
@@ -459,7 +465,7 @@ fn culprit(
     extent: &Extent,
     engine: &dyn Engine,
     step: u64,
-    before: Option<&HashMap<FieldId, Vec<f64>>>,
+    history: &History,
 ) -> Result<Diagnostic, EngineError> {
     let now = states(program, extent, engine)?;
     let mut found: Option<(usize, FieldId, f64)> = None;
@@ -487,8 +493,8 @@ fn culprit(
         Some(s) => Diagnostic::new(Code::NotFinite, s.span, message, "this state"),
         None => Diagnostic::without_place(Code::NotFinite, message),
     };
-    if let Some(before) = before {
-        let space = program.field(field).kind.space();
+    let space = program.field(field).kind.space();
+    for (at, before) in history {
         let mut values: Vec<String> = Vec::new();
         for (i, f) in program.fields.iter().enumerate() {
             if f.kind.space() == space
@@ -501,7 +507,7 @@ fn culprit(
                 });
             }
         }
-        d = d.note(format!("one step earlier: {}", values.join(", ")));
+        d = d.note(format!("at t = {} ms: {}", *at as f64 * extent.grid.dt, values.join(", ")));
     }
     if step > 0 {
         d = d.help(format!(

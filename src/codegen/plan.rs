@@ -53,17 +53,19 @@ impl Precision {
 }
 
 /// What the user decides.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PlanOptions {
     /// The number type.
     pub precision: Precision,
-    /// Vectors per group of cells, 1 or 2, instead of what [`Plan`] would choose.
+    /// Vectors per group of cells, 1, 2 or 4, instead of what [`plan`] would choose.
     pub vectors: Option<u32>,
+    /// The number of cells of each space, where it is known: a group is not larger than the space needs.
+    pub sizes: Option<Vec<usize>>,
 }
 
 impl Default for PlanOptions {
     fn default() -> PlanOptions {
-        PlanOptions { precision: Precision::F64, vectors: None }
+        PlanOptions { precision: Precision::F64, vectors: None, sizes: None }
     }
 }
 
@@ -115,7 +117,7 @@ pub struct SpacePlan {
     pub space: SpaceId,
     /// Its name.
     pub name: String,
-    /// Vectors per group of cells: 1 or 2.
+    /// Vectors per group of cells: 1, 2 or 4.
     pub vectors: u32,
     /// Cells per block: vectors times the lanes of one.
     pub block: u32,
@@ -291,9 +293,18 @@ impl Expr {
     }
 }
 
-/// Vector registers that a group of cells may take, of the 32 of AVX-512: the others hold constants and the inside of an
-/// exponential. Two vectors per group hide latency (8 to 28 % for small kernels) until values spill (minus 10 %).
-const PAIR_BUDGET: u32 = 24;
+/// How many vectors a group of cells has, by the number of live lane values of the step kernel.
+///
+/// Several vectors hide the latency of long chains (exponentials, divisions) at the price of spilled registers. Measured on
+/// AVX-512 with its 32 registers: a Hodgkin-Huxley point cell (14 live values) runs 1.5 times as fast with 2 vectors and twice
+/// as fast with 4; a cell with three times as many live values loses 10 % with 2.
+fn vectors(pressure: u32) -> u32 {
+    match pressure {
+        0..=16 => 4,
+        17..=24 => 2,
+        25.. => 1,
+    }
+}
 
 /// Decides the shape of the code.
 ///
@@ -345,12 +356,16 @@ fn space_plan(program: &Program, homes: &[Home], space: SpaceId, options: &PlanO
         .collect();
     let step = kernels.iter().find(|kernel| kernel.role == Role::Step);
     let pressure = step.map_or(0, |kernel| kernel.pressure);
-    let vectors = options.vectors.unwrap_or(if 2 * pressure <= PAIR_BUDGET { 2 } else { 1 });
+    let lanes = options.precision.lanes();
+    let needed = options.sizes.as_ref().and_then(|sizes| sizes.get(space.0 as usize));
+    let too_large = |vectors: u32| needed.is_some_and(|&cells| cells <= (lanes * vectors / 2) as usize);
+    let chosen = [4, 2, 1].into_iter().find(|&n| n <= vectors(pressure) && (n == 1 || !too_large(n)));
+    let vectors = options.vectors.or(chosen).unwrap_or(1);
     SpacePlan {
         space,
         name: program.space(space).name.clone(),
         vectors,
-        block: vectors * options.precision.lanes(),
+        block: vectors * lanes,
         pressure,
         state: of(FieldKind::State(space)),
         cell: of(FieldKind::Cell(space)),

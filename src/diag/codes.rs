@@ -143,7 +143,7 @@ BadRandom "NU0316" Error "a random draw in the wrong place"
 BadCoupling "NU0317" Error "a coupling cannot work"
 "`couple a <- b: g` needs two different compartments of the cell and a conductance density.";
 UnknownMethod "NU0318" Error "no such integration method"
-"The methods are euler, exp_euler, heun and rk4.";
+"The methods are euler, exp_euler, cnexp, heun and rk4.";
 Unsupported "NU0320" Error "understood, but not compiled"
 "The language has this feature, but this version of the compiler cannot compile it. The README's table says what works.";
 NotConstant "NU0319" Error "a constant is needed"

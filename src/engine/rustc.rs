@@ -162,7 +162,7 @@ fn run_rustc(rustc: &Path, folder: &Path) -> Result<(), Failure> {
     Err(Failure::Source(message))
 }
 
-const HELP: &str = "The native engine compiles kernels with rustc 1.88 or newer. Install it from https://rustup.rs (or, where \
+const HELP: &str = "The native engine compiles kernels with rustc 1.89 or newer. Install it from https://rustup.rs (or, where \
                     that is new enough, with `apt install rustc`); `--engine interp` works without.";
 
 fn find_rustc(options: &CompileOptions) -> Result<PathBuf, EngineError> {
@@ -201,9 +201,7 @@ fn key(files: &[SourceFile], rustc: &Path) -> String {
     text(&processor());
     text(&stamp(rustc));
     text(&fs::canonicalize(rustc).map(|path| stamp(&path)).unwrap_or_default());
-    for variable in ["RUSTUP_TOOLCHAIN"] {
-        text(&env::var(variable).unwrap_or_default());
-    }
+    text(&env::var("RUSTUP_TOOLCHAIN").unwrap_or_default());
     let home = env::var_os("RUSTUP_HOME").map(PathBuf::from);
     let home = home.or_else(|| env::var_os("HOME").map(|home| PathBuf::from(home).join(".rustup")));
     if let Some(home) = home {
@@ -235,4 +233,64 @@ fn processor() -> String {
         lines.iter().for_each(|line| processor.push_str(line));
     }
     processor
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(text: &str) -> Vec<SourceFile> {
+        vec![SourceFile { path: "src/lib.rs".into(), text: text.into() }]
+    }
+
+    const GOOD: &str = "#[unsafe(no_mangle)]\npub extern \"C\" fn one() -> u32 {\n    1\n}\n";
+
+    #[test]
+    fn a_library_is_made_once_and_made_again_when_it_is_broken() {
+        let cache = tempfile::tempdir().unwrap();
+        let options = CompileOptions { cache: Some(cache.path().join("deep/cache")), rustc: None };
+        let first = compile(&source(GOOD), &options).unwrap();
+        assert!(!first.cached);
+        let bytes = fs::read(&first.library).unwrap();
+        let second = compile(&source(GOOD), &options).unwrap();
+        assert!(second.cached && second.library == first.library);
+        fs::write(&first.library, &bytes[..bytes.len() / 2]).unwrap();
+        let third = compile(&source(GOOD), &options).unwrap();
+        assert!(!third.cached && third.library == first.library);
+        assert_eq!(fs::read(&third.library).unwrap(), bytes, "the same source gives the same bytes");
+        let entries = fs::read_dir(cache.path().join("deep/cache")).unwrap().count();
+        assert_eq!(entries, 1, "nothing is left over");
+    }
+
+    #[test]
+    fn two_at_once_get_one_library() {
+        let cache = tempfile::tempdir().unwrap();
+        let options = CompileOptions { cache: Some(cache.path().into()), rustc: None };
+        let both = std::thread::scope(|scope| {
+            let make = || compile(&source(GOOD), &options).unwrap().library;
+            [scope.spawn(make), scope.spawn(make)].map(|thread| thread.join().unwrap())
+        });
+        assert_eq!(both[0], both[1]);
+        assert!(both[0].is_file());
+        assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_missing_compiler_is_explained() {
+        let options = CompileOptions { cache: None, rustc: Some("/no/such/rustc".into()) };
+        let EngineError(message) = compile(&source(GOOD), &options).unwrap_err();
+        for part in ["/no/such/rustc", "https://rustup.rs", "apt install rustc", "--engine interp"] {
+            assert!(message.contains(part), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_refused_source_is_kept() {
+        let cache = tempfile::tempdir().unwrap();
+        let options = CompileOptions { cache: Some(cache.path().into()), rustc: None };
+        let EngineError(message) = compile(&source("fn f() -> u32 {}\n"), &options).unwrap_err();
+        assert!(message.contains("bug of neuroc") && message.contains("mismatched types"), "{message}");
+        let kept = fs::read_dir(cache.path()).unwrap().next().unwrap().unwrap().path();
+        assert!(message.contains(&kept.display().to_string()) && kept.join("src/lib.rs").is_file(), "{message}");
+    }
 }

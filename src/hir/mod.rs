@@ -358,8 +358,11 @@ pub struct Record {
 pub enum Method {
     /// Forward Euler, order 1.
     Euler,
-    /// Exponential Euler: exact for states that are linear in themselves while the others are held; order 1.
+    /// Exponential Euler: exact for states that are linear in themselves while the others are held; gates after
+    /// potentials; order 1.
     ExpEuler,
+    /// NEURON's default: backward Euler for potentials, exponentials for gates after them; order 1.
+    Cnexp,
     /// Heun's explicit trapezoidal rule, order 2.
     Heun,
     /// The classical Runge-Kutta method, order 4.
@@ -381,6 +384,7 @@ impl Method {
         match self {
             Method::Euler => "euler",
             Method::ExpEuler => "exp_euler",
+            Method::Cnexp => "cnexp",
             Method::Heun => "heun",
             Method::Rk4 => "rk4",
         }

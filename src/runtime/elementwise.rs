@@ -4,7 +4,6 @@
 //! Never true here: that one lane sees another.
 
 use super::lanes::{Lanes, Scalar};
-use super::math;
 
 /// `f(lane, x)` for every lane: the slow way, for what has no vector form.
 #[inline(always)]
@@ -23,12 +22,4 @@ pub fn all_lanes<V: Lanes>(truth: bool) -> V::Mask {
     let zero = V::splat(V::Scalar::from_f64(0.0));
     let x = V::splat(V::Scalar::from_f64(f64::from(u8::from(truth))));
     x.gt(zero)
-}
-
-/// `x / (e^x - 1)`, 1 at 0.
-#[inline(always)]
-pub fn linoid<V: Lanes>(x: V) -> V {
-    let one = V::splat(V::Scalar::from_f64(1.0));
-    let at_zero = x.eq(V::splat(V::Scalar::from_f64(0.0)));
-    V::select(at_zero, one, x / math::expm1(x))
 }

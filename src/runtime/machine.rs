@@ -394,8 +394,7 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
             let lanes = shape.lanes;
             let whole = slice.cells.count as usize / lanes * lanes * shape.state;
             let rest = slice.cells.count as usize % lanes;
-            let zero = T::from_f64(0.0);
-            let is_finite = |&x: &T| x - x == zero;
+            let is_finite = |x: &T| x.to_f64().is_finite();
             states[..whole].iter().all(is_finite)
                 && states[whole..].chunks(lanes).all(|slot| slot.iter().take(rest).all(is_finite))
         };

@@ -12,6 +12,7 @@ pub mod elementwise;
 pub mod lanes;
 pub mod machine;
 pub mod math;
+pub mod named;
 pub mod rng;
 pub mod series;
 pub mod threads;

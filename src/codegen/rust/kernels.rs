@@ -47,7 +47,7 @@ pub fn file(plan: &Plan) -> String {
         }
     };
     import(&mut text, "call", &["Call"]);
-    import(&mut text, "elementwise", &["all_lanes", "linoid", "map"]);
+    import(&mut text, "elementwise", &["all_lanes", "map"]);
     let mut lanes = vec!["F32x16", "F64x8", "Lanes", "Pair", "Scalar"];
     if functions.mentions("any") || functions.out_has(&[".and(", ".or(", ".not()", ".any()"]) {
         lanes.insert(3, "Mask");
@@ -73,7 +73,10 @@ pub fn file(plan: &Plan) -> String {
     text.line("pub type Kernel = fn(Call<'_, Real>);");
     text.line("");
     text.line("/// The init, step and observe kernel of every space.");
-    text.array(&format!("pub const KERNELS: [[Option<Kernel>; 3]; {}] = ", table.len()), &table, ";");
+    text.line("#[rustfmt::skip]");
+    text.open(format!("pub const KERNELS: [[Option<Kernel>; 3]; {}] = [", table.len()));
+    table.iter().for_each(|row| text.line(format!("{row},")));
+    text.close("];");
     text.append(&functions);
     text.finish()
 }
@@ -115,7 +118,12 @@ impl Emitter<'_> {
             Precision::F64 => "F64x8",
             Precision::F32 => "F32x16",
         };
-        let vector = if self.space.vectors == 2 { format!("Pair<{vector}>") } else { vector.to_string() };
+        let vector = match self.space.vectors {
+            1 => vector.to_string(),
+            2 => format!("Pair<{vector}>"),
+            4 => format!("Pair<Pair<{vector}>>"),
+            other => panic!("no group has {other} vectors"),
+        };
         out.line(format!("type V = {vector};"));
         let parts = ["state", "cell", "output", "data", "uniforms", "series", "window", "cells", "spikes"];
         let mut parts: Vec<&str> =
@@ -432,7 +440,7 @@ fn unary(op: UnaryOp) -> Form {
         UnaryOp::Sinh => Form::Function("math::sinh"),
         UnaryOp::Cosh => Form::Function("math::cosh"),
         UnaryOp::Tanh => Form::Function("math::tanh"),
-        UnaryOp::Linoid => Form::Function("linoid"),
+        UnaryOp::Linoid => Form::Function("math::linoid"),
     }
 }
 

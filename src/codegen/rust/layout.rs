@@ -68,14 +68,14 @@ impl Text {
         self.list(head, ("{", "}"), fields, tail);
     }
 
-    /// A statement that ends in an array whose items are wide: short ones are filled in by `rustfmt`, so they go elsewhere.
-    pub fn array(&mut self, head: &str, items: &[String], tail: &str) {
-        self.list(head, ("[", "]"), items, tail);
-    }
-
     /// Text made at the right depth already.
     pub fn append(&mut self, text: &Text) {
         self.out.push_str(&text.out);
+    }
+
+    /// Text that is there already, as it stands.
+    pub fn append_text(&mut self, text: &str) {
+        self.out.push_str(text);
     }
 
     /// Does a word occur as a whole?
