@@ -103,7 +103,8 @@ pub(super) fn prepare(
                 PrecisionName::F64 => Precision::F64,
                 PrecisionName::F32 => Precision::F32,
             };
-            let plan = plan::plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
+            let sizes = Some(setup.sizes.clone());
+            let plan = plan::plan(&compiled.program, &PlanOptions { precision, vectors: None, sizes });
             let options = NativeOptions { threads: engine.threads(), compile: engine.rustc() };
             NativeEngine::new(&plan, &setup, &options).map(|e| {
                 let (cached, threads) = (e.compiled().cached, e.threads());
