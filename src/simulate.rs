@@ -151,7 +151,8 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
             | FieldKind::State(_)
             | FieldKind::Temp(_)
             | FieldKind::Output(_)
-            | FieldKind::Event(_) => {}
+            | FieldKind::Event(_)
+            | FieldKind::Edges(_) => {}
         }
     }
     if errors.is_empty() { Ok(setup) } else { Err(errors) }

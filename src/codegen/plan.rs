@@ -329,7 +329,7 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Plan {
         FieldKind::State(s) => Home::Slot(s, Bank::State, next(s, 2)),
         FieldKind::Output(s) => Home::Slot(s, Bank::Output, next(s, 3)),
         FieldKind::Event(s) => Home::Event(s, next(s, 4)),
-        FieldKind::Temp(_) => Home::Register,
+        FieldKind::Temp(_) | FieldKind::Edges(_) => Home::Register,
     };
     let homes: Vec<Home> = program.fields.iter().map(home).collect();
     let spaces = (0..program.spaces.len() as u32).map(SpaceId);
@@ -528,6 +528,7 @@ impl<'a> Builder<'a> {
                 self.plan.body.push(stmt);
                 return None;
             }
+            OpKind::There(_) | OpKind::Accumulate(..) => todo!("edges"),
             OpKind::Index => Expr::Index,
             OpKind::Unary(op, a) => Expr::Unary(op, at(a)),
             OpKind::Binary(op, a, b) => Expr::Binary(op, at(a), at(b)),
@@ -586,7 +587,7 @@ impl<'a> Builder<'a> {
             match phase {
                 Phase::Cell => self.plan.cell.push(stmt),
                 Phase::Body => self.plan.body.push(stmt),
-                Phase::Call | Phase::Time => panic!("the verifier checks that values of cells stay in cell and body"),
+                Phase::Edge(_) | Phase::Call | Phase::Time => panic!("the verifier checks that values of cells stay in cell and body"),
             }
             return Operand::Lanes(local);
         }

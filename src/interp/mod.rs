@@ -3,7 +3,7 @@
 //! In come a [`Verified`] program and a [`Setup`]; out come states, outputs and spikes through [`Engine`].
 //! Never true here: speed mattered, or an operation got another meaning than [`crate::step::eval`] gives it.
 
-use crate::engine::{Engine, EngineError, Setup, Spike};
+use crate::engine::{Edges, Engine, EngineError, Setup, Spike};
 use crate::runtime::rng;
 use crate::step::{
     Distribution, FieldId, FieldKind, Kernel, Op, OpKind, Phase, Program, Region, Role, SpaceId, Value, ValueId,
@@ -30,9 +30,12 @@ pub struct Interp {
 struct Memory {
     sizes: Vec<usize>,
     seed: u64,
+    /// The source of the edge that an edge region is at.
+    source: usize,
     dt: Option<f64>,
     uniforms: HashMap<FieldId, f64>,
     series: HashMap<FieldId, Vec<(f64, f64)>>,
+    edges: HashMap<FieldId, Edges>,
     /// One number per cell for data, cell, state, temp and output fields; NaN before the first store.
     arrays: HashMap<FieldId, Vec<f64>>,
 }
@@ -65,7 +68,12 @@ impl Interp {
         match kind {
             Some(FieldKind::Cell(_) | FieldKind::State(_) | FieldKind::Output(_)) => Ok(()),
             Some(
-                FieldKind::Uniform | FieldKind::Series | FieldKind::Data(_) | FieldKind::Temp(_) | FieldKind::Event(_),
+                FieldKind::Uniform
+                | FieldKind::Series
+                | FieldKind::Data(_)
+                | FieldKind::Temp(_)
+                | FieldKind::Event(_)
+                | FieldKind::Edges(_),
             ) => Err(EngineError(format!("`{}` holds no values that outlive a step", self.program.field(field).name))),
             None => Err(EngineError(format!("field {} does not exist", field.0))),
         }
@@ -84,9 +92,11 @@ impl Memory {
         let mut memory = Memory {
             sizes: setup.sizes.clone(),
             seed: setup.seed,
+            source: 0,
             dt: None,
             uniforms: setup.uniforms.iter().copied().collect(),
             series: setup.series.iter().cloned().collect(),
+            edges: setup.edges.iter().cloned().collect(),
             arrays: setup.data.iter().cloned().collect(),
         };
         for (i, field) in program.fields.iter().enumerate() {
@@ -97,6 +107,12 @@ impl Memory {
                     None => return fail("has no value"),
                     Some(&dt) if field.name == "dt" => memory.dt = Some(dt),
                     Some(_) => {}
+                },
+                FieldKind::Edges(space) => match memory.edges.get(&id) {
+                    None => return fail("has no edges"),
+                    Some(edges) => edges
+                        .check(memory.size(space))
+                        .map_err(|why| EngineError(format!("the field `{}`: {why}", field.name)))?,
                 },
                 FieldKind::Series => match memory.series.get(&id) {
                     None => return fail("has no samples"),
@@ -148,11 +164,40 @@ impl Memory {
             for region in regions(Phase::Time) {
                 self.region(region, None, step, &[&call], &mut time, spikes)?;
             }
+            for region in &kernel.regions {
+                if let Phase::Edge(edges) = region.phase {
+                    self.edge_region(region, edges, step, &[&call, &time], spikes)?;
+                }
+            }
             for region in regions(Phase::Body) {
                 for (cell, of_cell) in per_cell.iter().enumerate() {
                     let earlier = [&call, &time, of_cell];
                     self.region(region, Some(cell), step, &earlier, &mut Values::new(), spikes)?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a region for every edge, the edges of a target in their order.
+    fn edge_region(
+        &mut self,
+        region: &Region,
+        edges: FieldId,
+        step: u64,
+        earlier: &[&Values],
+        spikes: &mut Vec<Spike>,
+    ) -> Result<(), EngineError> {
+        for op in &region.ops {
+            if let OpKind::Accumulate(field, _) = op.kind {
+                self.arrays.get_mut(&field).ok_or_else(|| broken("a sum in no array"))?.fill(0.0);
+            }
+        }
+        let edges = self.edges.get(&edges).cloned().ok_or_else(|| broken("edges without a field"))?;
+        for (target, bounds) in edges.offsets.windows(2).enumerate() {
+            for &source in &edges.sources[bounds[0] as usize..bounds[1] as usize] {
+                self.source = source as usize;
+                self.region(region, Some(target), step, earlier, &mut Values::new(), spikes)?;
             }
         }
         Ok(())
@@ -201,6 +246,12 @@ impl Memory {
                 Some(&value) => value,
                 None => self.arrays[&field][cell()?],
             })),
+            OpKind::There(field) => Some(Value::Real(self.arrays[&field][self.source])),
+            OpKind::Accumulate(field, _) => {
+                let (cell, value) = (cell()?, real(0)?);
+                self.arrays.get_mut(&field).ok_or_else(|| broken("a sum in no array"))?[cell] += value;
+                None
+            }
             OpKind::Time => {
                 let dt = self.dt.ok_or_else(|| broken("time is used without `dt`"))?;
                 Some(Value::Real(step as f64 * dt))

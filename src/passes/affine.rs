@@ -96,6 +96,7 @@ fn line_of(rw: &Rewriter<'_>, v: ValueId) -> Option<(Option<ValueId>, OpKind)> {
         OpKind::Const(_)
         | OpKind::Bool(_)
         | OpKind::Field(_)
+        | OpKind::There(_)
         | OpKind::Time
         | OpKind::StepIndex
         | OpKind::Index
@@ -105,6 +106,7 @@ fn line_of(rw: &Rewriter<'_>, v: ValueId) -> Option<(Option<ValueId>, OpKind)> {
         | OpKind::Draw(..)
         | OpKind::Sample(..)
         | OpKind::Store(..)
+        | OpKind::Accumulate(..)
         | OpKind::Emit(..) => false,
     };
     if !affine {
@@ -159,6 +161,7 @@ fn sum_of(rw: &mut Rewriter<'_>, kind: OpKind, depth: Depth) -> Option<Sum> {
         OpKind::Const(_)
         | OpKind::Bool(_)
         | OpKind::Field(_)
+        | OpKind::There(_)
         | OpKind::Time
         | OpKind::StepIndex
         | OpKind::Index
@@ -168,6 +171,7 @@ fn sum_of(rw: &mut Rewriter<'_>, kind: OpKind, depth: Depth) -> Option<Sum> {
         | OpKind::Draw(..)
         | OpKind::Sample(..)
         | OpKind::Store(..)
+        | OpKind::Accumulate(..)
         | OpKind::Emit(..) => None,
     }
 }
@@ -242,6 +246,7 @@ fn cost_within(rw: &Rewriter<'_>, v: ValueId) -> u32 {
         OpKind::Const(_)
         | OpKind::Bool(_)
         | OpKind::Field(_)
+        | OpKind::There(_)
         | OpKind::Time
         | OpKind::StepIndex
         | OpKind::Index
@@ -251,6 +256,7 @@ fn cost_within(rw: &Rewriter<'_>, v: ValueId) -> u32 {
         | OpKind::Draw(..)
         | OpKind::Sample(..)
         | OpKind::Store(..)
+        | OpKind::Accumulate(..)
         | OpKind::Emit(..) => return 0,
     };
     own + kind.operands().iter().map(|&v| cost_within(rw, v)).sum::<u32>() - u32::from(fusible(rw, kind))

@@ -36,7 +36,7 @@ fn kernel_run(kernel: &mut Kernel) {
             finished.iter().filter(|(phase, _)| *phase != region.phase && phase.reaches(region.phase)).collect();
         region.ops.retain_mut(|op| {
             op.kind = op.kind.map_operands(|v| renamed.get(&v).copied().unwrap_or(v));
-            if let OpKind::Store(field, _) = op.kind {
+            if let OpKind::Store(field, _) | OpKind::Accumulate(field, _) = op.kind {
                 *versions.entry(field).or_insert(0) += 1;
             }
             let Some(result) = op.result else { return true };
@@ -62,7 +62,12 @@ fn key(kind: &OpKind, versions: &HashMap<FieldId, u32>) -> Key {
     let payload = match *kind {
         OpKind::Const(x) => [x.to_bits(), 0],
         OpKind::Bool(b) => [u64::from(b), 0],
-        OpKind::Field(f) | OpKind::Sample(f, _) | OpKind::Store(f, _) | OpKind::Emit(f, _) => [u64::from(f.0), 0],
+        OpKind::Field(f)
+        | OpKind::There(f)
+        | OpKind::Sample(f, _)
+        | OpKind::Store(f, _)
+        | OpKind::Accumulate(f, _)
+        | OpKind::Emit(f, _) => [u64::from(f.0), 0],
         OpKind::Unary(op, _) => [op as u64, 0],
         OpKind::Binary(op, ..) => [normalised(op, &mut operands) as u64, 0],
         OpKind::Draw(distribution, stream, _) => [distribution as u64, stream],

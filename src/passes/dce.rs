@@ -7,7 +7,7 @@
 //! A state is dead if nothing kept depends on it, even if it depends on itself; then its `init` is dead too.
 
 use super::{Keep, Options, fields};
-use crate::step::{FieldId, FieldKind, Kernel, OpKind, Program, ValueId};
+use crate::step::{FieldId, FieldKind, Kernel, OpKind, Phase, Program, ValueId};
 use std::collections::HashSet;
 
 /// Runs the pass.
@@ -20,6 +20,13 @@ pub fn run(program: &mut Program, options: &Options) {
         for (kernel, needed) in program.kernels.iter().zip(&needed) {
             let ops = kernel.ops().filter(|op| op.result.is_some_and(|v| needed.contains(&v)));
             live.extend(ops.filter_map(|op| op.kind.named_field()));
+            for region in &kernel.regions {
+                if let Phase::Edge(edges) = region.phase
+                    && region.ops.iter().any(|op| op.result.is_none() && is_live(&op.kind, &live))
+                {
+                    live.insert(edges);
+                }
+            }
         }
         if live.len() == before {
             break needed;
@@ -52,7 +59,11 @@ fn roots(program: &Program, options: &Options) -> HashSet<FieldId> {
                 FieldKind::State(_) => options.keep == Keep::AllStates,
                 // The host needs the time step, even of a program that does not look at it.
                 FieldKind::Uniform => field.name == "dt",
-                FieldKind::Series | FieldKind::Data(_) | FieldKind::Cell(_) | FieldKind::Temp(_) => false,
+                FieldKind::Series
+                | FieldKind::Data(_)
+                | FieldKind::Cell(_)
+                | FieldKind::Temp(_)
+                | FieldKind::Edges(_) => false,
             }
     };
     program.fields_where(|_| true).into_iter().filter(root).collect()

@@ -46,6 +46,7 @@ pub fn run(program: &mut Program, _options: &Options) {
                 OpKind::Const(_)
                 | OpKind::Bool(_)
                 | OpKind::Field(_)
+                | OpKind::There(_)
                 | OpKind::Time
                 | OpKind::StepIndex
                 | OpKind::Index
@@ -56,6 +57,7 @@ pub fn run(program: &mut Program, _options: &Options) {
                 | OpKind::Draw(..)
                 | OpKind::Sample(..)
                 | OpKind::Store(..)
+                | OpKind::Accumulate(..)
                 | OpKind::Emit(..) => None,
             }
         });
@@ -500,6 +502,7 @@ fn floor(rw: &Rewriter<'_>, v: ValueId) -> Option<f64> {
         OpKind::Const(_)
         | OpKind::Bool(_)
         | OpKind::Field(_)
+        | OpKind::There(_)
         | OpKind::Time
         | OpKind::StepIndex
         | OpKind::Index
@@ -509,6 +512,7 @@ fn floor(rw: &Rewriter<'_>, v: ValueId) -> Option<f64> {
         | OpKind::Draw(..)
         | OpKind::Sample(..)
         | OpKind::Store(..)
+        | OpKind::Accumulate(..)
         | OpKind::Emit(..) => None,
     }
 }

@@ -67,6 +67,7 @@ impl Known {
             OpKind::Const(_)
             | OpKind::Bool(_)
             | OpKind::Field(_)
+            | OpKind::There(_)
             | OpKind::Time
             | OpKind::StepIndex
             | OpKind::Index
@@ -76,6 +77,7 @@ impl Known {
             | OpKind::Draw(..)
             | OpKind::Sample(..)
             | OpKind::Store(..)
+            | OpKind::Accumulate(..)
             | OpKind::Emit(..) => Folded::Stays(kind),
         }
     }

@@ -62,6 +62,8 @@ fn forward(ops: Vec<Op>, role: Role, kinds: &[FieldKind]) -> Vec<Op> {
             }
             (
                 OpKind::Field(_)
+                | OpKind::There(_)
+                | OpKind::Accumulate(..)
                 | OpKind::Const(_)
                 | OpKind::Bool(_)
                 | OpKind::Time
@@ -78,7 +80,7 @@ fn forward(ops: Vec<Op>, role: Role, kinds: &[FieldKind]) -> Vec<Op> {
             ) => rest.push(op),
         }
     }
-    // A temp field is stored before it is read, so every read of it has become a value.
+    // A temp field that is stored is stored before it is read, so every read of it has become a value.
     stores.retain(|(f, _)| !matches!(kinds[f.0 as usize], FieldKind::Temp(_)));
     loads.into_iter().chain(rest).chain(stores.into_iter().map(|(_, op)| op)).collect()
 }
@@ -88,8 +90,11 @@ fn changes(kind: FieldKind, role: Role) -> bool {
     match kind {
         FieldKind::State(_) | FieldKind::Temp(_) => true,
         FieldKind::Cell(_) => role == Role::Init,
-        FieldKind::Uniform | FieldKind::Series | FieldKind::Data(_) | FieldKind::Output(_) | FieldKind::Event(_) => {
-            false
-        }
+        FieldKind::Uniform
+        | FieldKind::Series
+        | FieldKind::Data(_)
+        | FieldKind::Output(_)
+        | FieldKind::Event(_)
+        | FieldKind::Edges(_) => false,
     }
 }

@@ -28,6 +28,7 @@ fn crosses_cells(kind: &OpKind) -> bool {
         OpKind::Const(_)
         | OpKind::Bool(_)
         | OpKind::Field(_)
+        | OpKind::There(_)
         | OpKind::Time
         | OpKind::StepIndex
         | OpKind::Index
@@ -38,6 +39,7 @@ fn crosses_cells(kind: &OpKind) -> bool {
         | OpKind::Draw(..)
         | OpKind::Sample(..)
         | OpKind::Store(..)
+        | OpKind::Accumulate(..)
         | OpKind::Emit(..) => false,
     }
 }

@@ -29,7 +29,8 @@ fn hoist(kernel: &mut Kernel, fields: &[Field]) {
         let mut body = Vec::new();
         for op in region.ops {
             let mut phase = earliest(&op.kind, kernel.role, fields, |v| phases[&v]);
-            if phase == Phase::Cell && !op.result.is_some_and(|v| worthwhile.contains(&v)) {
+            let edge = matches!(region.phase, Phase::Edge(_)) && !matches!(phase, Phase::Call | Phase::Time);
+            if edge || phase == Phase::Cell && !op.result.is_some_and(|v| worthwhile.contains(&v)) {
                 phase = region.phase;
             }
             phases.extend(op.result.map(|v| (v, phase)));
@@ -37,11 +38,11 @@ fn hoist(kernel: &mut Kernel, fields: &[Field]) {
                 Phase::Call => early[0].push(op),
                 Phase::Time => early[1].push(op),
                 Phase::Cell => early[2].push(op),
-                Phase::Body => body.push(op),
+                Phase::Edge(_) | Phase::Body => body.push(op),
             }
         }
-        if region.phase == Phase::Body {
-            bodies.push(Region { phase: Phase::Body, ops: body });
+        if let Phase::Edge(_) | Phase::Body = region.phase {
+            bodies.push(Region { phase: region.phase, ops: body });
         }
     }
     let early = [Phase::Call, Phase::Time, Phase::Cell].into_iter().zip(early);
@@ -70,9 +71,10 @@ fn earliest(kind: &OpKind, role: Role, fields: &[Field], phase_of: impl Fn(Value
             | FieldKind::State(_)
             | FieldKind::Temp(_)
             | FieldKind::Output(_)
-            | FieldKind::Event(_) => Phase::Body,
+            | FieldKind::Event(_)
+            | FieldKind::Edges(_) => Phase::Body,
         },
-        OpKind::Store(..) | OpKind::Emit(..) => Phase::Body,
+        OpKind::There(_) | OpKind::Store(..) | OpKind::Accumulate(..) | OpKind::Emit(..) => Phase::Body,
     };
     kind.operands().into_iter().map(phase_of).fold(own, join)
 }
@@ -95,13 +97,15 @@ fn worthwhile(kernel: &Kernel, fields: &[Field]) -> HashSet<ValueId> {
     if kernel.role != Role::Step {
         return chosen;
     }
+    let edges = kernel.regions.iter().filter(|r| matches!(r.phase, Phase::Edge(_)));
+    let in_edge: HashSet<ValueId> = edges.flat_map(|r| &r.ops).filter_map(|op| op.result).collect();
     // Downwards: what is expensive or uses something that is.
     for op in kernel.ops() {
         let phase = earliest(&op.kind, kernel.role, fields, |v| phases[&v]);
         let Some(result) = op.result else { continue };
         phases.insert(result, phase);
         let uses_chosen = op.kind.operands().iter().any(|v| chosen.contains(v));
-        if phase == Phase::Cell && (is_expensive(&op.kind) || uses_chosen) {
+        if phase == Phase::Cell && !in_edge.contains(&result) && (is_expensive(&op.kind) || uses_chosen) {
             chosen.insert(result);
         }
     }
@@ -156,12 +160,14 @@ fn is_expensive(kind: &OpKind) -> bool {
         OpKind::Const(_)
         | OpKind::Bool(_)
         | OpKind::Field(_)
+        | OpKind::There(_)
         | OpKind::Time
         | OpKind::StepIndex
         | OpKind::Index
         | OpKind::Fma(..)
         | OpKind::Select(..)
         | OpKind::Store(..)
+        | OpKind::Accumulate(..)
         | OpKind::Emit(..) => false,
     }
 }

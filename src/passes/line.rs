@@ -49,6 +49,7 @@ pub fn line(rw: &Rewriter<'_>, v: ValueId) -> Line {
         OpKind::Binary(BinaryOp::Div, a, b) => rw.number(b).map(|c| line(rw, a).scaled(1.0 / c)),
         OpKind::Bool(_)
         | OpKind::Field(_)
+        | OpKind::There(_)
         | OpKind::Time
         | OpKind::StepIndex
         | OpKind::Index
@@ -59,6 +60,7 @@ pub fn line(rw: &Rewriter<'_>, v: ValueId) -> Line {
         | OpKind::Draw(..)
         | OpKind::Sample(..)
         | OpKind::Store(..)
+        | OpKind::Accumulate(..)
         | OpKind::Emit(..) => None,
     };
     found.unwrap_or(Line { atom: Some(v), slope: 1.0, offset: 0.0 })

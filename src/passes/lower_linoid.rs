@@ -24,6 +24,7 @@ pub fn run(program: &mut Program, _options: &Options) {
             OpKind::Const(_)
             | OpKind::Bool(_)
             | OpKind::Field(_)
+            | OpKind::There(_)
             | OpKind::Time
             | OpKind::StepIndex
             | OpKind::Index
@@ -34,6 +35,7 @@ pub fn run(program: &mut Program, _options: &Options) {
             | OpKind::Draw(..)
             | OpKind::Sample(..)
             | OpKind::Store(..)
+            | OpKind::Accumulate(..)
             | OpKind::Emit(..) => None,
         });
     }

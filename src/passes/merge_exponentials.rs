@@ -36,6 +36,7 @@ fn merge(rw: &mut Rewriter<'_>, kind: OpKind) -> Option<ValueId> {
         OpKind::Const(_)
         | OpKind::Bool(_)
         | OpKind::Field(_)
+        | OpKind::There(_)
         | OpKind::Time
         | OpKind::StepIndex
         | OpKind::Index
@@ -46,6 +47,7 @@ fn merge(rw: &mut Rewriter<'_>, kind: OpKind) -> Option<ValueId> {
         | OpKind::Draw(..)
         | OpKind::Sample(..)
         | OpKind::Store(..)
+        | OpKind::Accumulate(..)
         | OpKind::Emit(..) => None,
     }
 }
@@ -81,6 +83,7 @@ impl Factors {
             OpKind::Const(_)
             | OpKind::Bool(_)
             | OpKind::Field(_)
+            | OpKind::There(_)
             | OpKind::Time
             | OpKind::StepIndex
             | OpKind::Index
@@ -91,6 +94,7 @@ impl Factors {
             | OpKind::Draw(..)
             | OpKind::Sample(..)
             | OpKind::Store(..)
+            | OpKind::Accumulate(..)
             | OpKind::Emit(..) => {}
         }
     }

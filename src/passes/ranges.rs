@@ -84,8 +84,10 @@ pub fn of(kind: &OpKind, fields: &[Field], range: impl Fn(ValueId) -> Range) -> 
             | FieldKind::Cell(_)
             | FieldKind::Temp(_)
             | FieldKind::Output(_)
-            | FieldKind::Event(_) => Range::ALL,
+            | FieldKind::Event(_)
+            | FieldKind::Edges(_) => Range::ALL,
         },
+        OpKind::There(_) => Range { lo: -STATE_BOUND, hi: STATE_BOUND },
         OpKind::Time | OpKind::StepIndex | OpKind::Index => Range { lo: 0.0, hi: f64::INFINITY },
         OpKind::Draw(distribution, _, _) => match distribution {
             Distribution::Uniform => Range { lo: 0.0, hi: 1.0 },
@@ -103,7 +105,7 @@ pub fn of(kind: &OpKind, fields: &[Field], range: impl Fn(ValueId) -> Range) -> 
             let (a, b) = (range(a), range(b));
             Range::hull(&[a.lo, a.hi, b.lo, b.hi])
         }
-        OpKind::Bool(_) | OpKind::Sample(..) | OpKind::Store(..) | OpKind::Emit(..) => Range::ALL,
+        OpKind::Bool(_) | OpKind::Sample(..) | OpKind::Store(..) | OpKind::Accumulate(..) | OpKind::Emit(..) => Range::ALL,
     }
 }
 

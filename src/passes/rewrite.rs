@@ -183,11 +183,15 @@ impl Rewriter<'_> {
             OpKind::Field(f) => match self.fields[f.0 as usize].kind {
                 FieldKind::Uniform | FieldKind::Series => Phase::Call,
                 FieldKind::Data(_) | FieldKind::Cell(_) => Phase::Cell,
-                FieldKind::State(_) | FieldKind::Temp(_) | FieldKind::Output(_) | FieldKind::Event(_) => Phase::Body,
+                FieldKind::State(_)
+                | FieldKind::Temp(_)
+                | FieldKind::Output(_)
+                | FieldKind::Event(_)
+                | FieldKind::Edges(_) => Phase::Body,
             },
             OpKind::Time | OpKind::StepIndex => Phase::Time,
             OpKind::Index | OpKind::Draw(..) => Phase::Cell,
-            OpKind::Store(..) | OpKind::Emit(..) => Phase::Body,
+            OpKind::There(_) | OpKind::Store(..) | OpKind::Accumulate(..) | OpKind::Emit(..) => Phase::Body,
             OpKind::Unary(..) | OpKind::Binary(..) | OpKind::Fma(..) | OpKind::Select(..) | OpKind::Sample(..) => {
                 Phase::Call
             }
@@ -315,9 +319,8 @@ fn later(a: Phase, b: Phase) -> Phase {
         (Phase::Time, Phase::Time) => Phase::Time,
         (Phase::Cell, Phase::Cell) => Phase::Cell,
         (Phase::Time, Phase::Cell) | (Phase::Cell, Phase::Time) => Phase::Body,
-        (Phase::Body, Phase::Time | Phase::Cell | Phase::Body) | (Phase::Time | Phase::Cell, Phase::Body) => {
-            Phase::Body
-        }
+        // In an edge region everything that is not uniform varies as in a body.
+        (Phase::Body | Phase::Edge(_), _) | (_, Phase::Body | Phase::Edge(_)) => Phase::Body,
     }
 }
 
@@ -337,10 +340,12 @@ fn key(kind: &OpKind, fields: &[Field]) -> Option<Key> {
         OpKind::Select(c, a, b) => Some((6, 0, [c.0, a.0, b.0])),
         OpKind::Time
         | OpKind::StepIndex
+        | OpKind::There(_)
         | OpKind::Index
         | OpKind::Draw(..)
         | OpKind::Sample(..)
         | OpKind::Store(..)
+        | OpKind::Accumulate(..)
         | OpKind::Emit(..) => None,
     }
 }

@@ -21,6 +21,7 @@ pub fn run(program: &mut Program, _options: &Options) {
             OpKind::Const(_)
             | OpKind::Bool(_)
             | OpKind::Field(_)
+            | OpKind::There(_)
             | OpKind::Time
             | OpKind::StepIndex
             | OpKind::Index
@@ -31,6 +32,7 @@ pub fn run(program: &mut Program, _options: &Options) {
             | OpKind::Draw(..)
             | OpKind::Sample(..)
             | OpKind::Store(..)
+            | OpKind::Accumulate(..)
             | OpKind::Emit(..) => None,
         });
     }
@@ -141,6 +143,7 @@ fn form(rw: &Rewriter<'_>, v: ValueId) -> Form {
         },
         OpKind::Bool(_)
         | OpKind::Field(_)
+        | OpKind::There(_)
         | OpKind::Time
         | OpKind::StepIndex
         | OpKind::Index
@@ -151,6 +154,7 @@ fn form(rw: &Rewriter<'_>, v: ValueId) -> Form {
         | OpKind::Draw(..)
         | OpKind::Sample(..)
         | OpKind::Store(..)
+        | OpKind::Accumulate(..)
         | OpKind::Emit(..) => None,
     };
     found.unwrap_or_else(|| Form::atom(v))
@@ -203,6 +207,7 @@ fn singular(rw: &Rewriter<'_>, v: ValueId) -> Option<Singular> {
         OpKind::Const(_)
         | OpKind::Bool(_)
         | OpKind::Field(_)
+        | OpKind::There(_)
         | OpKind::Time
         | OpKind::StepIndex
         | OpKind::Index
@@ -213,6 +218,7 @@ fn singular(rw: &Rewriter<'_>, v: ValueId) -> Option<Singular> {
         | OpKind::Draw(..)
         | OpKind::Sample(..)
         | OpKind::Store(..)
+        | OpKind::Accumulate(..)
         | OpKind::Emit(..) => None,
     }
 }
@@ -243,6 +249,7 @@ fn numerator(rw: &Rewriter<'_>, v: ValueId, exponent: &Form) -> Option<Numerator
         OpKind::Const(_)
         | OpKind::Bool(_)
         | OpKind::Field(_)
+        | OpKind::There(_)
         | OpKind::Time
         | OpKind::StepIndex
         | OpKind::Index
@@ -253,6 +260,7 @@ fn numerator(rw: &Rewriter<'_>, v: ValueId, exponent: &Form) -> Option<Numerator
         | OpKind::Draw(..)
         | OpKind::Sample(..)
         | OpKind::Store(..)
+        | OpKind::Accumulate(..)
         | OpKind::Emit(..) => return None,
     };
     let mut found = found;

@@ -74,6 +74,7 @@ pub fn run(program: &mut Program, _options: &Options) {
                 OpKind::Const(_)
                 | OpKind::Bool(_)
                 | OpKind::Field(_)
+                | OpKind::There(_)
                 | OpKind::Time
                 | OpKind::StepIndex
                 | OpKind::Index
@@ -84,6 +85,7 @@ pub fn run(program: &mut Program, _options: &Options) {
                 | OpKind::Draw(..)
                 | OpKind::Sample(..)
                 | OpKind::Store(..)
+                | OpKind::Accumulate(..)
                 | OpKind::Emit(..) => None,
             }
         });
@@ -217,6 +219,7 @@ fn logarithm(rw: &Rewriter<'_>, v: ValueId) -> Option<Line> {
         OpKind::Binary(BinaryOp::Mul, a, b) => logarithm(rw, a)?.plus(logarithm(rw, b)?),
         OpKind::Bool(_)
         | OpKind::Field(_)
+        | OpKind::There(_)
         | OpKind::Time
         | OpKind::StepIndex
         | OpKind::Index
@@ -227,6 +230,7 @@ fn logarithm(rw: &Rewriter<'_>, v: ValueId) -> Option<Line> {
         | OpKind::Draw(..)
         | OpKind::Sample(..)
         | OpKind::Store(..)
+        | OpKind::Accumulate(..)
         | OpKind::Emit(..) => None,
     }
 }

@@ -42,12 +42,14 @@ fn simplify(rw: &mut Rewriter<'_>, kind: OpKind) -> Option<ValueId> {
         OpKind::Const(_)
         | OpKind::Bool(_)
         | OpKind::Field(_)
+        | OpKind::There(_)
         | OpKind::Time
         | OpKind::StepIndex
         | OpKind::Index
         | OpKind::Draw(..)
         | OpKind::Sample(..)
         | OpKind::Store(..)
+        | OpKind::Accumulate(..)
         | OpKind::Emit(..) => None,
     }
 }

@@ -125,12 +125,14 @@ pub fn eval(kind: &OpKind, operands: &[Value]) -> Option<Value> {
         ) => None,
         (
             OpKind::Field(_)
+            | OpKind::There(_)
             | OpKind::Time
             | OpKind::StepIndex
             | OpKind::Index
             | OpKind::Draw(..)
             | OpKind::Sample(..)
             | OpKind::Store(..)
+            | OpKind::Accumulate(..)
             | OpKind::Emit(..),
             _,
         ) => None,

@@ -14,12 +14,14 @@
 //! for every region of phase Cell:  run it for every cell                        (does not see time)
 //! for s in s0 .. s0 + k:
 //!     for every region of phase Time:  run it once, with time = s * dt          (uniform values only)
-//!     for every region of phase Body, in order:  run it for every cell
+//!     for every region of phase Edge or Body, in order:  run it for every edge or for every cell
 //! ```
 //!
 //! A value defined in a region may be used later in the same region, and in regions of later phases in the order
-//! Call < Time, Call < Cell, Time < Body, Cell < Body. Values never pass between two regions of one phase: that is
-//! what temp fields are for. Inside a region, reading a field gives what the same cell stored last.
+//! Call < Time, Call < Cell, Time < Body, Cell < Body, Call < Edge, Time < Edge. Values never pass between two regions of
+//! one phase: that is what temp fields are for. In an Edge region, reading a field means that of the edge's target, `there`
+//! reads the state of its source, and `accumulate` adds to a temp field of the target, which begins each step at 0; the
+//! edges of a target are taken in their order. Inside a region, reading a field gives what the same cell stored last.
 
 mod build;
 mod eval;
@@ -112,6 +114,8 @@ pub enum FieldKind {
     Output(SpaceId),
     /// Events that `step` emits: (cell, step).
     Event(SpaceId),
+    /// Directed edges between cells of a space, set before the run: for every target its sources.
+    Edges(SpaceId),
 }
 
 impl FieldKind {
@@ -124,7 +128,8 @@ impl FieldKind {
             | FieldKind::State(s)
             | FieldKind::Temp(s)
             | FieldKind::Output(s)
-            | FieldKind::Event(s) => Some(s),
+            | FieldKind::Event(s)
+            | FieldKind::Edges(s) => Some(s),
         }
     }
 }
@@ -162,6 +167,8 @@ pub enum Phase {
     Time,
     /// Once per call and cell.
     Cell,
+    /// Every time step and edge.
+    Edge(FieldId),
     /// Every time step and cell.
     Body,
 }
@@ -169,7 +176,16 @@ pub enum Phase {
 impl Phase {
     /// Can a value of phase `self` be used in a region of phase `user`?
     pub fn reaches(self, user: Phase) -> bool {
-        self == user || self == Phase::Call || user == Phase::Body
+        match (self, user) {
+            (Phase::Call, _) | (Phase::Time | Phase::Cell | Phase::Body, Phase::Body) => true,
+            (Phase::Time, Phase::Time | Phase::Edge(_)) | (Phase::Cell, Phase::Cell) => true,
+            (Phase::Edge(a), Phase::Edge(b)) => a == b,
+            (Phase::Time | Phase::Cell | Phase::Body, Phase::Call)
+            | (Phase::Time | Phase::Body | Phase::Edge(_), Phase::Cell)
+            | (Phase::Cell | Phase::Body | Phase::Edge(_), Phase::Time)
+            | (Phase::Cell | Phase::Body, Phase::Edge(_))
+            | (Phase::Edge(_), Phase::Call | Phase::Body) => false,
+        }
     }
 }
 
@@ -230,6 +246,10 @@ pub enum OpKind {
     Draw(Distribution, u64, ValueId),
     /// The series at a time in ms, linear between samples.
     Sample(FieldId, ValueId),
+    /// In an Edge region: reads a state of the edge's source.
+    There(FieldId),
+    /// In an Edge region: adds to a temp field of the edge's target.
+    Accumulate(FieldId, ValueId),
     /// Writes a cell, state, temp or output field.
     Store(FieldId, ValueId),
     /// Appends (cell, step) to an event field where the mask is true.
@@ -408,12 +428,14 @@ impl OpKind {
             OpKind::Const(_)
             | OpKind::Bool(_)
             | OpKind::Field(_)
+            | OpKind::There(_)
             | OpKind::Time
             | OpKind::StepIndex
             | OpKind::Index => vec![],
             OpKind::Unary(_, a)
             | OpKind::Draw(_, _, a)
             | OpKind::Sample(_, a)
+            | OpKind::Accumulate(_, a)
             | OpKind::Store(_, a)
             | OpKind::Emit(_, a) => vec![a],
             OpKind::Binary(_, a, b) => vec![a, b],
@@ -427,6 +449,7 @@ impl OpKind {
             OpKind::Const(_)
             | OpKind::Bool(_)
             | OpKind::Field(_)
+            | OpKind::There(_)
             | OpKind::Time
             | OpKind::StepIndex
             | OpKind::Index => self,
@@ -436,6 +459,7 @@ impl OpKind {
             OpKind::Select(c, a, b) => OpKind::Select(f(c), f(a), f(b)),
             OpKind::Draw(d, stream, a) => OpKind::Draw(d, stream, f(a)),
             OpKind::Sample(s, a) => OpKind::Sample(s, f(a)),
+            OpKind::Accumulate(field, a) => OpKind::Accumulate(field, f(a)),
             OpKind::Store(field, a) => OpKind::Store(field, f(a)),
             OpKind::Emit(field, a) => OpKind::Emit(field, f(a)),
         }
@@ -444,7 +468,12 @@ impl OpKind {
     /// The field that it reads, samples, stores or emits.
     pub fn named_field(&self) -> Option<FieldId> {
         match *self {
-            OpKind::Field(f) | OpKind::Sample(f, _) | OpKind::Store(f, _) | OpKind::Emit(f, _) => Some(f),
+            OpKind::Field(f)
+            | OpKind::There(f)
+            | OpKind::Sample(f, _)
+            | OpKind::Store(f, _)
+            | OpKind::Accumulate(f, _)
+            | OpKind::Emit(f, _) => Some(f),
             OpKind::Const(_)
             | OpKind::Bool(_)
             | OpKind::Time
@@ -462,6 +491,8 @@ impl OpKind {
     pub fn map_field(self, map: impl FnOnce(FieldId) -> FieldId) -> OpKind {
         match self {
             OpKind::Field(f) => OpKind::Field(map(f)),
+            OpKind::There(f) => OpKind::There(map(f)),
+            OpKind::Accumulate(f, v) => OpKind::Accumulate(map(f), v),
             OpKind::Sample(f, v) => OpKind::Sample(map(f), v),
             OpKind::Store(f, v) => OpKind::Store(map(f), v),
             OpKind::Emit(f, v) => OpKind::Emit(map(f), v),
@@ -480,7 +511,7 @@ impl OpKind {
 
     /// Does it change something besides its result (and must therefore be kept, in order)?
     pub fn has_effect(&self) -> bool {
-        matches!(self, OpKind::Store(..) | OpKind::Emit(..))
+        matches!(self, OpKind::Store(..) | OpKind::Accumulate(..) | OpKind::Emit(..))
     }
 }
 

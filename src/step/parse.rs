@@ -306,6 +306,7 @@ impl Reader {
             "temp" => FieldKind::Temp,
             "output" => FieldKind::Output,
             "event" => FieldKind::Event,
+            "edges" => FieldKind::Edges,
             other => return Err(format!("`{other}` does not declare anything")),
         };
         let name = rest.name("a field's name such as `@squid.soma.v`")?;
@@ -356,12 +357,13 @@ impl Reader {
             self.program.kernels.extend(self.kernel.take());
             return Ok(());
         }
-        let phase = match rest.word("a region (`call`, `time`, `cell` or `body`) or `}`")?.as_str() {
+        let phase = match rest.word("a region (`call`, `time`, `cell`, `edge` or `body`) or `}`")?.as_str() {
             "call" => Phase::Call,
             "time" => Phase::Time,
             "cell" => Phase::Cell,
+            "edge" => Phase::Edge(self.field(rest)?),
             "body" => Phase::Body,
-            other => return Err(format!("`{other}` is no phase; they are `call`, `time`, `cell` and `body`")),
+            other => return Err(format!("`{other}` is no phase; they are `call`, `time`, `cell`, `edge` and `body`")),
         };
         rest.punct('{')?;
         self.region = Some(Region { phase, ops: Vec::new() });
@@ -412,6 +414,8 @@ impl Reader {
                 Token::Name(_) | Token::Value(_) | Token::Origin(_) | Token::Text(_) | Token::Punct(_) => None,
             })?),
             "field" => OpKind::Field(self.field(rest)?),
+            "there" => OpKind::There(self.field(rest)?),
+            "accumulate" => OpKind::Accumulate(self.field(rest)?, rest.comma_value()?),
             "time" => OpKind::Time,
             "step_index" => OpKind::StepIndex,
             "index" => OpKind::Index,

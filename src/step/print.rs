@@ -25,7 +25,11 @@ pub fn print(program: &Program) -> String {
             format_args!("{} steps {} {{", kernel_heading(program, kernel.role, kernel.space), kernel.steps),
         );
         for region in &kernel.regions {
-            line(&mut out, format_args!("  {} {{", phase_name(region.phase)));
+            let edges = match region.phase {
+                Phase::Edge(edges) => format!(" {}", field_name(program, edges)),
+                Phase::Call | Phase::Time | Phase::Cell | Phase::Body => String::new(),
+            };
+            line(&mut out, format_args!("  {}{edges} {{", phase_name(region.phase)));
             for op in &region.ops {
                 line(&mut out, format_args!("    {}", print_op(program, op)));
             }
@@ -51,8 +55,8 @@ pub(super) fn print_op(program: &Program, op: &Op) -> String {
         OpKind::Bool(b) => {
             let _ = write!(out, " {b}");
         }
-        OpKind::Field(f) => out.push_str(&field(f)),
-        OpKind::Sample(f, _) | OpKind::Store(f, _) | OpKind::Emit(f, _) => {
+        OpKind::Field(f) | OpKind::There(f) => out.push_str(&field(f)),
+        OpKind::Sample(f, _) | OpKind::Store(f, _) | OpKind::Accumulate(f, _) | OpKind::Emit(f, _) => {
             let _ = write!(out, "{},", field(f));
         }
         OpKind::Draw(distribution, stream, _) => {
@@ -85,6 +89,8 @@ pub fn op_name(kind: &OpKind) -> String {
         OpKind::Const(_) => "const".into(),
         OpKind::Bool(_) => "bool".into(),
         OpKind::Field(_) => "field".into(),
+        OpKind::There(_) => "there".into(),
+        OpKind::Accumulate(..) => "accumulate".into(),
         OpKind::Time => "time".into(),
         OpKind::StepIndex => "step_index".into(),
         OpKind::Index => "index".into(),
@@ -112,6 +118,7 @@ pub(super) fn phase_name(phase: Phase) -> &'static str {
         Phase::Call => "call",
         Phase::Time => "time",
         Phase::Cell => "cell",
+        Phase::Edge(_) => "edge",
         Phase::Body => "body",
     }
 }
@@ -134,6 +141,7 @@ pub(super) fn kind_name(kind: FieldKind) -> &'static str {
         FieldKind::Temp(_) => "temp",
         FieldKind::Output(_) => "output",
         FieldKind::Event(_) => "event",
+        FieldKind::Edges(_) => "edges",
     }
 }
 

@@ -48,6 +48,8 @@ pub enum Rule {
     StoredBeforeRead,
     Storable,
     EffectPhase,
+    /// Edge regions.
+    EdgeRegions,
     Emits,
     Samples,
     Streams,
@@ -63,7 +65,7 @@ impl Rule {
         (Rule::IdsInRange, "ids-in-range", "spaces, fields and origins exist"),
         (Rule::OneKernel, "one-kernel", "a space has at most one kernel of each role"),
         (Rule::Steps, "steps", "`steps` is at least 1, and 1 for init and observe kernels"),
-        (Rule::PhaseOrder, "phase-order", "regions are listed in the order call, time, cell, body"),
+        (Rule::PhaseOrder, "phase-order", "regions are listed in the order call, time, cell, edge, body"),
         (Rule::Result, "result", "stores and emits define no value, all other operations define one"),
         (Rule::DefinedOnce, "defined-once", "a value is defined once in its kernel"),
         (
@@ -97,6 +99,11 @@ impl Rule {
             "init stores cell and state fields, step stores state and temp fields, observe stores outputs",
         ),
         (Rule::EffectPhase, "effect-phase", "stores and emits stand in body regions only"),
+        (
+            Rule::EdgeRegions,
+            "edge-regions",
+            "edge regions belong to the step of their edges' space; only they read `there`, and `accumulate` to temps",
+        ),
         (Rule::Emits, "emits", "emit names an event field, in a step kernel"),
         (Rule::Samples, "samples", "sample names a series field"),
         (Rule::Streams, "streams", "the stream of a draw is below 2^32"),
@@ -195,9 +202,12 @@ fn completeness(program: &Program) -> Result<(), VerifyError> {
         let (rule, role) = match field.kind {
             FieldKind::Cell(_) | FieldKind::State(_) => (Rule::InitStores, Role::Init),
             FieldKind::Output(_) => (Rule::ObserveStores, Role::Observe),
-            FieldKind::Uniform | FieldKind::Series | FieldKind::Data(_) | FieldKind::Temp(_) | FieldKind::Event(_) => {
-                continue;
-            }
+            FieldKind::Uniform
+            | FieldKind::Series
+            | FieldKind::Data(_)
+            | FieldKind::Temp(_)
+            | FieldKind::Event(_)
+            | FieldKind::Edges(_) => continue,
         };
         let stores = |op: &Op| matches!(op.kind, OpKind::Store(f, _) if f.0 as usize == i);
         let kernel = field.kind.space().and_then(|space| program.kernel(role, space));
@@ -235,6 +245,12 @@ impl<'a> KernelCheck<'a> {
             }
         }
         for (index, region) in kernel.regions.iter().enumerate() {
+            if let Phase::Edge(edges) = region.phase {
+                let kind = self.program.fields.get(edges.0 as usize).map(|f| f.kind);
+                if kind != Some(FieldKind::Edges(kernel.space)) || kernel.role != Role::Step {
+                    return fail(Rule::EdgeRegions, "its field is not the edges of the kernel's space, or this is no step".into());
+                }
+            }
             for op in &region.ops {
                 self.op(op, index, region.phase).map_err(|(rule, problem)| {
                     let heading = kernel_heading(self.program, kernel.role, kernel.space);
@@ -282,16 +298,19 @@ impl<'a> KernelCheck<'a> {
     fn types(&self, kind: &OpKind, operands: &[Type]) -> Result<Option<Type>, (Rule, String)> {
         use Type::{Mask, Real};
         let (expected, result): (Vec<Type>, Option<Type>) = match kind {
-            OpKind::Const(_) | OpKind::Field(_) | OpKind::Time | OpKind::StepIndex | OpKind::Index => {
-                (vec![], Some(Real))
-            }
+            OpKind::Const(_)
+            | OpKind::Field(_)
+            | OpKind::There(_)
+            | OpKind::Time
+            | OpKind::StepIndex
+            | OpKind::Index => (vec![], Some(Real)),
             OpKind::Bool(_) => (vec![], Some(Mask)),
             OpKind::Unary(op, _) => (vec![op.types().0], Some(op.types().1)),
             OpKind::Binary(op, ..) => (vec![op.types().0; 2], Some(op.types().1)),
             OpKind::Fma(..) => (vec![Real; 3], Some(Real)),
             OpKind::Select(..) => (vec![Mask, Real, Real], Some(Real)),
             OpKind::Draw(..) | OpKind::Sample(..) => (vec![Real], Some(Real)),
-            OpKind::Store(..) => (vec![Real], None),
+            OpKind::Store(..) | OpKind::Accumulate(..) => (vec![Real], None),
             OpKind::Emit(..) => (vec![Mask], None),
         };
         for ((value, found), expected) in kind.operands().iter().zip(operands).zip(&expected) {
@@ -330,6 +349,23 @@ impl<'a> KernelCheck<'a> {
                 Err((Rule::Streams, format!("its stream is {stream}")))
             }
             OpKind::Index | OpKind::Draw(..) => Ok(()),
+            OpKind::There(field) => {
+                let kind = self.touched(field, uniform, &in_region)?;
+                match (kind, phase) {
+                    (FieldKind::State(_), Phase::Edge(_)) => Ok(()),
+                    (FieldKind::State(_), _) => Err((Rule::EdgeRegions, in_region)),
+                    _ => Err((Rule::EdgeRegions, self.is_a(field, kind))),
+                }
+            }
+            OpKind::Accumulate(field, _) => {
+                let kind = self.touched(field, uniform, &in_region)?;
+                self.stored.insert(field);
+                match (kind, phase) {
+                    (FieldKind::Temp(_), Phase::Edge(_)) => Ok(()),
+                    (FieldKind::Temp(_), _) => Err((Rule::EdgeRegions, in_region)),
+                    _ => Err((Rule::EdgeRegions, self.is_a(field, kind))),
+                }
+            }
             OpKind::Field(field) => self.read(field, phase, &in_region),
             OpKind::Sample(field, _) => match self.touched(field, uniform, &in_region)? {
                 FieldKind::Series => Ok(()),
@@ -343,7 +379,11 @@ impl<'a> KernelCheck<'a> {
                     FieldKind::State(_) => matches!(role, Role::Init | Role::Step),
                     FieldKind::Temp(_) => role == Role::Step,
                     FieldKind::Output(_) => role == Role::Observe,
-                    FieldKind::Uniform | FieldKind::Series | FieldKind::Data(_) | FieldKind::Event(_) => false,
+                    FieldKind::Uniform
+                    | FieldKind::Series
+                    | FieldKind::Data(_)
+                    | FieldKind::Event(_)
+                    | FieldKind::Edges(_) => false,
                 };
                 if !legal {
                     return Err((Rule::Storable, self.is_a(field, kind)));
@@ -374,13 +414,14 @@ impl<'a> KernelCheck<'a> {
             FieldKind::Cell(_) => (true, init, init),
             FieldKind::State(_) => (true, true, init),
             FieldKind::Temp(_) => (self.kernel.role == Role::Step, true, true),
-            FieldKind::Series | FieldKind::Output(_) | FieldKind::Event(_) => (false, false, false),
+            FieldKind::Series | FieldKind::Output(_) | FieldKind::Event(_) | FieldKind::Edges(_) => (false, false, false),
         };
         if !readable {
             let role = role_name(self.kernel.role);
             return Err((Rule::Readable, format!("{}, and this is the {role} kernel", self.is_a(field, kind))));
         }
-        if changes && phase != Phase::Body {
+        let edge_state = matches!((kind, phase), (FieldKind::State(_), Phase::Edge(_)));
+        if changes && phase != Phase::Body && !edge_state {
             return Err((Rule::ReadPhase, in_region.into()));
         }
         if must_be_stored && !self.stored.contains(&field) {
