@@ -10,6 +10,13 @@
 //! a row of a table) in `f64`, whatever the precision of the kernel, and rounded once where cells use it. Every other value is
 //! *lanes*: one per cell, in the kernel's precision.
 //!
+//! # Edges
+//!
+//! The edge regions of a kernel are part of the update of a block: its targets take their edges one row after the other, one
+//! edge per lane, and add up in registers. What they read of other cells is in a flat buffer of its own (see
+//! [`crate::runtime::edges`]): the values at the start of the step; the new ones go to a second buffer, and after every step
+//! the threads meet. So such a kernel has its loop over steps outermost.
+//!
 //! # Registers
 //!
 //! A field that a kernel touches lives in a register while a block of cells is worked on. Reads before the first store of a
@@ -106,6 +113,8 @@ pub enum Home {
     Slot(SpaceId, Bank, u32),
     /// An event number of a space.
     Event(SpaceId, u32),
+    /// An entry of the edge table of a space.
+    Edges(SpaceId, u32),
     /// Nowhere but in a kernel's registers.
     Register,
 }
@@ -133,12 +142,17 @@ pub struct SpacePlan {
     pub data: Vec<FieldId>,
     /// Event numbers.
     pub events: Vec<FieldId>,
+    /// The edge table.
+    pub edges: Vec<FieldId>,
+    /// The state slots that others read along edges.
+    pub exchanged: Vec<u32>,
     /// Its kernels in the order of their roles.
     pub kernels: Vec<KernelPlan>,
 }
 
 /// A loop nest: `call`; then for every step the numbers of `time` make a row; then for every block: load registers, `cell`,
-/// for every step { `body`, `stores`, `updates` }; store the changed registers.
+/// for every step { `body`, `stores`, `updates` }; store the changed registers. With edges: for every step, for every block: load
+/// registers, `cell`, the edges, `body`, `stores`, store the updated registers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KernelPlan {
     /// What it is for.
@@ -159,6 +173,10 @@ pub struct KernelPlan {
     pub registers: Vec<Register>,
     /// Lanes, once per block.
     pub cell: Vec<Stmt>,
+    /// What edges do, every block and step, before the body.
+    pub edges: Vec<EdgePlan>,
+    /// Locals that the edges add to; they begin every step at 0.
+    pub sums: Vec<u32>,
     /// Lanes, every block and step.
     pub body: Vec<Stmt>,
     /// Stored every step: fields that the body writes and never reads.
@@ -167,6 +185,17 @@ pub struct KernelPlan {
     pub updates: Vec<(u32, Operand)>,
     /// How many lane values of the body are live at once.
     pub pressure: u32,
+}
+
+/// A loop over the edges of the targets in a block.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EdgePlan {
+    /// The entry of the edge table.
+    pub edges: u32,
+    /// Lanes, for each edge.
+    pub body: Vec<Stmt>,
+    /// What each edge adds to which sum, in order.
+    pub adds: Vec<(u32, Operand)>,
 }
 
 /// A computed value: its name is unique in its kernel, an identifier in snake case and at most [`NAME_WIDTH`] long.
@@ -225,7 +254,7 @@ pub enum Operand {
     Call(u32),
     /// A number of `time`.
     Time(u32),
-    /// Lanes of `cell` or `body`.
+    /// Lanes of `cell`, of the same edges or of `body`; or a sum.
     Lanes(u32),
     /// A register: an index into `registers`.
     Register(u32),
@@ -263,6 +292,8 @@ pub enum Expr {
     StepIndex,
     /// The number of the cell.
     Index,
+    /// Of the edge's source: an entry of `exchanged`.
+    There(u32),
     /// The operand itself.
     Copy(Operand),
     /// One operand.
@@ -285,7 +316,7 @@ impl Expr {
     /// What it reads, in order.
     pub fn operands(&self) -> Vec<Operand> {
         match *self {
-            Expr::Uniform(_) | Expr::Time(_) | Expr::StepIndex | Expr::Index => vec![],
+            Expr::Uniform(_) | Expr::Time(_) | Expr::StepIndex | Expr::Index | Expr::There(_) => vec![],
             Expr::Copy(a) | Expr::Unary(_, a) | Expr::Draw(_, _, a) | Expr::Sample(_, a) | Expr::Emit(_, a) => vec![a],
             Expr::Binary(_, a, b) => vec![a, b],
             Expr::Fma(a, b, c) | Expr::Select(a, b, c) => vec![a, b, c],
@@ -329,7 +360,8 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Plan {
         FieldKind::State(s) => Home::Slot(s, Bank::State, next(s, 2)),
         FieldKind::Output(s) => Home::Slot(s, Bank::Output, next(s, 3)),
         FieldKind::Event(s) => Home::Event(s, next(s, 4)),
-        FieldKind::Temp(_) | FieldKind::Edges(_) => Home::Register,
+        FieldKind::Edges(s) => Home::Edges(s, next(s, 5)),
+        FieldKind::Temp(_) => Home::Register,
     };
     let homes: Vec<Home> = program.fields.iter().map(home).collect();
     let spaces = (0..program.spaces.len() as u32).map(SpaceId);
@@ -348,11 +380,12 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Plan {
 
 fn space_plan(program: &Program, homes: &[Home], space: SpaceId, options: &PlanOptions) -> SpacePlan {
     let of = |kind: FieldKind| program.fields_where(|k| *k == kind);
+    let exchanged = exchanged(program, space);
     let roles = [Role::Init, Role::Step, Role::Observe];
     let kernels: Vec<KernelPlan> = roles
         .into_iter()
         .filter_map(|role| program.kernel(role, space))
-        .map(|kernel| Builder::new(program, homes, kernel).build())
+        .map(|kernel| Builder::new(program, homes, &exchanged, kernel).build())
         .collect();
     let step = kernels.iter().find(|kernel| kernel.role == Role::Step);
     let pressure = step.map_or(0, |kernel| kernel.pressure);
@@ -372,8 +405,25 @@ fn space_plan(program: &Program, homes: &[Home], space: SpaceId, options: &PlanO
         output: of(FieldKind::Output(space)),
         data: of(FieldKind::Data(space)),
         events: of(FieldKind::Event(space)),
+        edges: of(FieldKind::Edges(space)),
+        exchanged: exchanged.iter().map(|field| slot(homes, *field)).collect(),
         kernels,
     }
+}
+
+/// The states that cells of a space read of each other.
+fn exchanged(program: &Program, space: SpaceId) -> Vec<FieldId> {
+    let ops = program.kernels.iter().filter(|kernel| kernel.space == space).flat_map(Kernel::ops);
+    let fields: BTreeSet<FieldId> =
+        ops.filter(|op| matches!(op.kind, OpKind::There(_))).filter_map(|op| op.kind.named_field()).collect();
+    fields.into_iter().collect()
+}
+
+fn slot(homes: &[Home], field: FieldId) -> u32 {
+    let Home::Slot(_, _, slot) = homes[field.0 as usize] else {
+        panic!("the verifier checks that `there` reads states")
+    };
+    slot
 }
 
 /// What is known of a field while a phase is walked through.
@@ -387,6 +437,7 @@ struct Touch {
 struct Builder<'a> {
     program: &'a Program,
     homes: &'a [Home],
+    exchanged: &'a [FieldId],
     kernel: &'a Kernel,
     plan: KernelPlan,
     values: HashMap<ValueId, Operand>,
@@ -398,7 +449,7 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(program: &'a Program, homes: &'a [Home], kernel: &'a Kernel) -> Builder<'a> {
+    fn new(program: &'a Program, homes: &'a [Home], exchanged: &'a [FieldId], kernel: &'a Kernel) -> Builder<'a> {
         let taken = RESERVED.iter().map(|word| word.to_string()).collect();
         let plan = KernelPlan {
             role: kernel.role,
@@ -410,6 +461,8 @@ impl<'a> Builder<'a> {
             row: Vec::new(),
             registers: Vec::new(),
             cell: Vec::new(),
+            edges: Vec::new(),
+            sums: Vec::new(),
             body: Vec::new(),
             stores: Vec::new(),
             updates: Vec::new(),
@@ -418,6 +471,7 @@ impl<'a> Builder<'a> {
         Builder {
             program,
             homes,
+            exchanged,
             kernel,
             plan,
             values: HashMap::new(),
@@ -430,9 +484,11 @@ impl<'a> Builder<'a> {
 
     fn build(mut self) -> KernelPlan {
         self.name_registers();
-        for phase in [Phase::Call, Phase::Time, Phase::Cell, Phase::Body] {
+        for phase in [Phase::Call, Phase::Time, Phase::Cell] {
             self.phase(phase);
         }
+        self.edge_regions();
+        self.phase(Phase::Body);
         for (field, touch) in std::mem::take(&mut self.touched) {
             match (touch.now, touch.register) {
                 (Some(value), Some(register)) => self.plan.updates.push((register, value)),
@@ -447,6 +503,12 @@ impl<'a> Builder<'a> {
             self.plan.registers[register as usize].changes = true;
         }
         prune(&mut self.plan);
+        if !self.plan.edges.is_empty() {
+            // What others read next must be written in every step, changed or not.
+            let exchanged = self.exchanged;
+            let read = self.plan.registers.iter_mut().filter(|register| exchanged.contains(&register.field));
+            read.for_each(|register| register.used = true);
+        }
         self.columns();
         self.plan.pressure = pressure(&self.plan);
         self.plan
@@ -458,7 +520,10 @@ impl<'a> Builder<'a> {
         let mut written = BTreeSet::new();
         let kernel = self.kernel;
         for op in kernel.regions.iter().flat_map(|region| &region.ops) {
-            if let OpKind::Field(field) = op.kind
+            if let OpKind::Accumulate(field, _) = op.kind {
+                written.insert(field);
+            }
+            if let OpKind::Field(field) | OpKind::There(field) = op.kind
                 && !self.is_uniform(field)
                 && !written.contains(&field)
                 && !self.touched.contains_key(&field)
@@ -496,6 +561,40 @@ impl<'a> Builder<'a> {
         }
     }
 
+    fn edge_regions(&mut self) {
+        let kernel = self.kernel;
+        for region in &kernel.regions {
+            let Phase::Edge(edges) = region.phase else { continue };
+            let Home::Edges(_, edges) = self.homes[edges.0 as usize] else {
+                panic!("the verifier checks that an edge region belongs to edges")
+            };
+            for op in &region.ops {
+                if let OpKind::Accumulate(field, _) = op.kind {
+                    self.sum(field);
+                }
+            }
+            self.plan.edges.push(EdgePlan { edges, body: Vec::new(), adds: Vec::new() });
+            for op in &region.ops {
+                let value = self.op(region.phase, &op.kind, op.result, op.origin);
+                if let (Some(result), Some(value)) = (op.result, value) {
+                    self.values.insert(result, value);
+                }
+            }
+        }
+    }
+
+    /// Makes the local that a temp field adds up in.
+    fn sum(&mut self, field: FieldId) {
+        if self.touched.get(&field).is_none_or(|touch| touch.now.is_none()) {
+            let local = self.plan.locals.len() as u32;
+            let name = self.short_name(field);
+            let name = self.fresh(&name);
+            self.plan.locals.push(Local { name, ty: Type::Real });
+            self.plan.sums.push(local);
+            self.touched.entry(field).or_default().now = Some(Operand::Lanes(local));
+        }
+    }
+
     fn operand(&self, value: ValueId) -> Operand {
         *self.values.get(&value).expect("the verifier checks that values are defined before they are used")
     }
@@ -528,7 +627,16 @@ impl<'a> Builder<'a> {
                 self.plan.body.push(stmt);
                 return None;
             }
-            OpKind::There(_) | OpKind::Accumulate(..) => todo!("edges"),
+            OpKind::Accumulate(f, value) => {
+                let value = at(value);
+                let Some(Operand::Lanes(sum)) = self.touched[&f].now else { panic!("a sum has a local") };
+                self.plan.edges.last_mut().expect("the region has begun").adds.push((sum, value));
+                return None;
+            }
+            OpKind::There(f) => {
+                let entry = self.exchanged.iter().position(|field| *field == f);
+                Expr::There(entry.expect("all fields that are read there are listed") as u32)
+            }
             OpKind::Index => Expr::Index,
             OpKind::Unary(op, a) => Expr::Unary(op, at(a)),
             OpKind::Binary(op, a, b) => Expr::Binary(op, at(a), at(b)),
@@ -571,7 +679,7 @@ impl<'a> Builder<'a> {
         self.plan.locals.push(Local { name, ty });
         let stmt = Stmt { local: Some(local), expr, origin };
         let of_cells = match expr {
-            Expr::Index | Expr::Draw(..) => true,
+            Expr::Index | Expr::There(_) | Expr::Draw(..) => true,
             Expr::Uniform(_)
             | Expr::Time(_)
             | Expr::StepIndex
@@ -587,7 +695,10 @@ impl<'a> Builder<'a> {
             match phase {
                 Phase::Cell => self.plan.cell.push(stmt),
                 Phase::Body => self.plan.body.push(stmt),
-                Phase::Edge(_) | Phase::Call | Phase::Time => panic!("the verifier checks that values of cells stay in cell and body"),
+                Phase::Edge(_) => self.plan.edges.last_mut().expect("the region has begun").body.push(stmt),
+                Phase::Call | Phase::Time => {
+                    panic!("the verifier checks that values of cells stay out of uniform regions")
+                }
             }
             return Operand::Lanes(local);
         }
@@ -640,11 +751,12 @@ impl<'a> Builder<'a> {
             }
             Operand::Real(_) | Operand::Bool(_) | Operand::Lanes(_) | Operand::Register(_) => {}
         };
-        for stmt in plan.cell.iter().chain(&plan.body) {
+        for stmt in plan.cell.iter().chain(plan.edges.iter().flat_map(|edges| &edges.body)).chain(&plan.body) {
             let usage = if matches!(stmt.expr, Expr::Draw(..)) { Usage::Counter } else { Usage::Spread };
             stmt.expr.operands().into_iter().for_each(|operand| note(operand, usage));
         }
-        let stores = plan.stores.iter().map(|(_, value)| *value);
+        let adds = plan.edges.iter().flat_map(|edges| &edges.adds).map(|(_, value)| *value);
+        let stores = adds.chain(plan.stores.iter().map(|(_, value)| *value));
         stores.chain(plan.updates.iter().map(|(_, value)| *value)).for_each(|value| note(value, Usage::Spread));
         for (of_time, local, usage) in used {
             let own = self.plan.locals[local as usize].name.clone();
@@ -671,6 +783,7 @@ impl<'a> Builder<'a> {
             | Expr::Time(_)
             | Expr::StepIndex
             | Expr::Index
+            | Expr::There(_)
             | Expr::Fma(..)
             | Expr::Select(..)
             | Expr::Draw(..)
@@ -714,13 +827,13 @@ pub fn identifier(name: &str) -> String {
 /// Words that name no value: those of the target languages, and those that the surroundings of an emitted loop use.
 const RESERVED: &[&str] = &[
     "abstract", "all", "as", "async", "await", "auto", "become", "block", "blocks", "bool", "box", "break", "call",
-    "case", "cell", "cells", "char", "const", "continue", "crate", "data", "default", "do", "double", "dyn", "else",
-    "enum", "extern", "f32", "f64", "false", "final", "float", "fn", "for", "gen", "goto", "if", "impl", "in", "init",
-    "int", "let", "long", "loop", "macro", "map", "match", "math", "mod", "move", "mut", "observe", "output",
-    "override", "priv", "pub", "ref", "return", "row", "rows", "self", "series", "short", "signed", "sizeof", "spikes",
-    "state", "static", "step", "steps", "struct", "super", "switch", "trait", "true", "try", "type", "typeof",
-    "uniforms", "union", "unsafe", "unsigned", "unsized", "use", "virtual", "void", "volatile", "where", "while",
-    "window", "yield",
+    "case", "cell", "cells", "char", "const", "continue", "crate", "data", "default", "do", "double", "dyn", "edge",
+    "edges", "else", "enum", "extern", "f32", "f64", "false", "final", "float", "fn", "for", "gen", "goto", "if",
+    "impl", "in", "init", "int", "let", "links", "long", "loop", "macro", "map", "match", "math", "mod", "move", "mut",
+    "next", "now", "observe", "output", "override", "priv", "pub", "ref", "return", "row", "rows", "self", "series",
+    "share", "short", "signed", "sizeof", "spikes", "state", "static", "step", "steps", "struct", "super", "switch",
+    "trait", "true", "try", "type", "typeof", "uniforms", "union", "unsafe", "unsigned", "unsized", "use", "virtual",
+    "void", "volatile", "where", "while", "window", "yield",
 ];
 
 /// Drops operations that nothing uses.
@@ -733,7 +846,9 @@ fn prune(plan: &mut KernelPlan) {
     };
     plan.stores.iter().for_each(|(_, value)| note(*value, &mut used));
     plan.updates.iter().for_each(|(_, value)| note(*value, &mut used));
-    for stmts in [&mut plan.body, &mut plan.cell, &mut plan.time, &mut plan.call] {
+    plan.edges.iter().flat_map(|edges| &edges.adds).for_each(|(_, value)| note(*value, &mut used));
+    let of_edges = plan.edges.iter_mut().map(|edges| &mut edges.body);
+    for stmts in [&mut plan.body].into_iter().chain(of_edges).chain([&mut plan.cell, &mut plan.time, &mut plan.call]) {
         let mut kept = Vec::new();
         for stmt in stmts.drain(..).rev() {
             if stmt.local.is_none_or(|local| used.contains(&local)) {
@@ -745,8 +860,10 @@ fn prune(plan: &mut KernelPlan) {
         *stmts = kept;
     }
     let mut read: BTreeSet<u32> = plan.updates.iter().map(|(register, _)| *register).collect();
-    let stmts = plan.cell.iter().chain(&plan.body).flat_map(|stmt| stmt.expr.operands());
-    let stores = plan.stores.iter().map(|(_, value)| *value);
+    let of_edges = plan.edges.iter().flat_map(|edges| &edges.body);
+    let stmts = plan.cell.iter().chain(of_edges).chain(&plan.body).flat_map(|stmt| stmt.expr.operands());
+    let adds = plan.edges.iter().flat_map(|edges| &edges.adds).map(|(_, value)| *value);
+    let stores = adds.chain(plan.stores.iter().map(|(_, value)| *value));
     for operand in stmts.chain(stores).chain(plan.updates.iter().map(|(_, value)| *value)) {
         if let Operand::Register(register) = operand {
             read.insert(register);
@@ -757,14 +874,16 @@ fn prune(plan: &mut KernelPlan) {
     }
 }
 
-/// The most lane values of the body that are live at once: registers that change, until they are read last, and values of the
+/// The most lane values of edges and body that are live at once: registers that change, until they are read last, and values of the
 /// body. What only `cell` computes or loads is not counted: it can stay in memory at no cost.
 fn pressure(plan: &KernelPlan) -> u32 {
-    let end = plan.body.len();
+    let stmts: Vec<&Stmt> = plan.edges.iter().flat_map(|edges| &edges.body).chain(&plan.body).collect();
+    let end = stmts.len();
     // For registers and for locals of the body: first and last position where they must be kept.
     let mut registers: BTreeMap<u32, usize> = BTreeMap::new();
     let mut locals: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
-    for (at, stmt) in plan.body.iter().enumerate() {
+    locals.extend(plan.sums.iter().map(|&sum| (sum, (0, 0))));
+    for (at, stmt) in stmts.into_iter().enumerate() {
         for operand in stmt.expr.operands() {
             match operand {
                 Operand::Register(r) if plan.registers[r as usize].changes => {

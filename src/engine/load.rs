@@ -4,8 +4,9 @@
 //! Never true here: that a library of another interface version, or for another number type, is called.
 #![allow(unsafe_code)]
 
-use crate::runtime::abi::{Buffer, DONE, Entry, NO_KERNEL, PANICKED, RawCall, VERSION, Version};
+use crate::runtime::abi::{Buffer, DONE, Entry, NO_KERNEL, PANICKED, RawCall, RawRows, VERSION, Version};
 use crate::runtime::call::{Call, Spike};
+use crate::runtime::edges::Rows;
 use crate::runtime::machine::{Fault, Kernels, Role};
 use crate::runtime::series::Sample;
 use std::ffi::c_void;
@@ -81,10 +82,30 @@ unsafe extern "C" fn collect(sink: *mut c_void, spikes: *const Spike, len: usize
     sink.extend_from_slice(unsafe { std::slice::from_raw_parts(spikes, len) });
 }
 
+/// The `share` of a call's links.
+type Share<'a, T> = &'a mut dyn FnMut(&mut [T]) -> bool;
+
+/// Calls the function behind `share_with`.
+unsafe extern "C" fn share<T>(share_with: *mut c_void, next: *mut T, len: usize) -> i32 {
+    // SAFETY: `run` passes a function that lives, and that nothing else touches, during the call.
+    let share = unsafe { &mut *share_with.cast::<Share<'_, T>>() };
+    // SAFETY: the library passes one of the two buffers that it was given, and does not touch it until this returns.
+    i32::from(share(unsafe { std::slice::from_raw_parts_mut(next, len) }))
+}
+
 impl<T: Send + Sync + 'static> Kernels<T> for Library<T> {
     fn run(&self, space: usize, role: Role, call: Call<'_, T>) -> Result<(), Fault> {
         let series: Vec<Buffer<Sample>> = call.series.iter().map(|series| shared(series.samples())).collect();
         let sink: *mut Vec<Spike> = call.spikes;
+        let rows = |rows: &Rows<'_, T>| RawRows {
+            first: shared(rows.first),
+            full: shared(rows.full),
+            degrees: shared(rows.degrees),
+            sources: shared(rows.sources),
+        };
+        let edges: Vec<RawRows<T>> = call.links.edges.iter().map(rows).collect();
+        let mut links = call.links;
+        let share_with: *mut Share<'_, T> = &mut links.share;
         let raw = RawCall {
             state: exclusive(call.state),
             cell: exclusive(call.cell),
@@ -96,10 +117,15 @@ impl<T: Send + Sync + 'static> Kernels<T> for Library<T> {
             cells: call.cells,
             sink: sink.cast(),
             emit: collect,
+            now: exclusive(links.now),
+            next: exclusive(links.next),
+            edges: shared(&edges),
+            share_with: share_with.cast(),
+            share: share::<T>,
         };
         let kernel = 3 * space + role as usize;
         // SAFETY: every buffer is a live slice (never null, aligned, initialised), the mutable ones exclusive, all borrowed
-        // until this returns; `collect` takes `sink`.
+        // until this returns; `collect` takes `sink`, `share` takes `share_with`.
         match unsafe { (self.entry)(kernel, &raw) } {
             DONE | NO_KERNEL => Ok(()),
             PANICKED => Err(Fault::Kernel("it panicked".into())),

@@ -7,6 +7,8 @@ pub mod load;
 pub mod native;
 pub mod rustc;
 
+pub use crate::runtime::edges::Edges;
+
 use crate::step::FieldId;
 use std::fmt;
 use std::ops::Range;
@@ -26,29 +28,6 @@ pub struct Setup {
     pub edges: Vec<(FieldId, Edges)>,
     /// The key of all random numbers.
     pub seed: u64,
-}
-
-/// Directed edges within a space, by target.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Edges {
-    /// The edges of target `i` are `sources[offsets[i]..offsets[i + 1]]`; one more entry than there are cells.
-    pub offsets: Vec<u32>,
-    /// The source of every edge.
-    pub sources: Vec<u32>,
-}
-
-impl Edges {
-    /// Do they fit a space of so many cells?
-    pub fn check(&self, cells: usize) -> Result<(), String> {
-        let bounds = self.offsets.first() == Some(&0) && self.offsets.last().copied() == u32::try_from(self.sources.len()).ok();
-        if self.offsets.len() != cells + 1 || !bounds || self.offsets.windows(2).any(|w| w[0] > w[1]) {
-            return Err(format!("the edges are not those of {cells} cells"));
-        }
-        match self.sources.iter().find(|s| **s as usize >= cells) {
-            Some(s) => Err(format!("an edge comes from cell {s}, but there are {cells} cells")),
-            None => Ok(()),
-        }
-    }
 }
 
 /// A spike.

@@ -8,12 +8,14 @@ use super::rustc::{CompileOptions, Compiled, compile};
 use super::{Engine, EngineError, Setup, Spike};
 use crate::codegen::plan::{Home, Plan, Precision, SpacePlan};
 use crate::codegen::rust::kernel_files;
+use crate::runtime::edges::Network;
 use crate::runtime::lanes::Scalar;
-use crate::runtime::machine::{Bank, Fault, Machine, Place, Shape};
+use crate::runtime::machine::{Bank, Fault, Machine, Place, Shape, Space};
 use crate::runtime::series::{Sample, check};
 use crate::step::{FieldId, Role, SpaceId};
 use std::fs;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// How to compile and run.
 #[derive(Debug, Clone, PartialEq)]
@@ -159,12 +161,24 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
             check(&samples).map_err(disorder)?;
             Ok(samples)
         };
+        let space = |(space, &size): (&SpacePlan, &usize)| {
+            let edges = |&field: &FieldId| {
+                let edges = setup.edges.iter().rfind(|(id, _)| *id == field);
+                let (_, edges) =
+                    edges.ok_or_else(|| EngineError(format!("the field `{}` has no edges", name(field))))?;
+                edges.check(size).map_err(|why| EngineError(format!("the field `{}`: {why}", name(field))))?;
+                Ok(edges.clone())
+            };
+            let edges = space.edges.iter().map(edges).collect::<Result<_, EngineError>>()?;
+            let exchanged = space.exchanged.iter().map(|&slot| slot as usize).collect();
+            Ok(Space { shape: shape(space), size, network: Network { edges, exchanged } })
+        };
+        let spaces = plan.spaces.iter().zip(&setup.sizes).map(space).collect::<Result<Vec<_>, EngineError>>()?;
         let mut machine = Machine::new(
-            plan.spaces.iter().map(shape).collect(),
-            setup.sizes.clone(),
+            &spaces,
             plan.uniforms.iter().map(uniform).collect::<Result<_, _>>()?,
             plan.series.iter().map(series).collect::<Result<_, EngineError>>()?,
-            Box::new(library),
+            Arc::new(library),
             threads,
             plan.min_cells as usize,
         );
@@ -191,7 +205,12 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
                 Ok(Place { space: space as usize, bank, slot: slot as usize })
             }
             Some(
-                Home::Slot(_, Bank::Data, _) | Home::Uniform(_) | Home::Series(_) | Home::Event(..) | Home::Register,
+                Home::Slot(_, Bank::Data, _)
+                | Home::Uniform(_)
+                | Home::Series(_)
+                | Home::Event(..)
+                | Home::Edges(..)
+                | Home::Register,
             ) => Err(EngineError(format!("`{}` holds no values that outlive a step", self.names[field.0 as usize]))),
             None => Err(EngineError(format!("field {} does not exist", field.0))),
         }

@@ -164,6 +164,11 @@ impl Memory {
             for region in regions(Phase::Time) {
                 self.region(region, None, step, &[&call], &mut time, spikes)?;
             }
+            for op in kernel.ops() {
+                if let OpKind::Accumulate(field, _) = op.kind {
+                    self.arrays.get_mut(&field).ok_or_else(|| broken("a sum in no array"))?.fill(0.0);
+                }
+            }
             for region in &kernel.regions {
                 if let Phase::Edge(edges) = region.phase {
                     self.edge_region(region, edges, step, &[&call, &time], spikes)?;
@@ -188,11 +193,6 @@ impl Memory {
         earlier: &[&Values],
         spikes: &mut Vec<Spike>,
     ) -> Result<(), EngineError> {
-        for op in &region.ops {
-            if let OpKind::Accumulate(field, _) = op.kind {
-                self.arrays.get_mut(&field).ok_or_else(|| broken("a sum in no array"))?.fill(0.0);
-            }
-        }
         let edges = self.edges.get(&edges).cloned().ok_or_else(|| broken("edges without a field"))?;
         for (target, bounds) in edges.offsets.windows(2).enumerate() {
             for &source in &edges.sources[bounds[0] as usize..bounds[1] as usize] {

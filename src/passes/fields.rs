@@ -3,9 +3,9 @@
 //! In come a program and the fields to keep; out goes the program with the kept fields numbered anew, everywhere.
 //! Never true here: a removed field is still named by an operation.
 
-use crate::step::{FieldId, Op, Program};
+use crate::step::{FieldId, Op, Phase, Program};
 
-/// Keeps the fields that `keep` accepts, in order. No operation may name any other.
+/// Keeps the fields that `keep` accepts, in order. No operation and no region may name any other.
 pub fn retain(program: &mut Program, keep: impl Fn(FieldId) -> bool) {
     let mut kept = 0;
     let number = (0..program.fields.len() as u32).map(|i| {
@@ -18,8 +18,14 @@ pub fn retain(program: &mut Program, keep: impl Fn(FieldId) -> bool) {
         i += 1;
         new[i - 1].is_some()
     });
+    let renumbered = |f: FieldId| new[f.0 as usize].expect("operations and regions name kept fields only");
     for op in ops_mut(program) {
-        op.kind = op.kind.map_field(|f| new[f.0 as usize].expect("operations name kept fields only"));
+        op.kind = op.kind.map_field(renumbered);
+    }
+    for region in program.kernels.iter_mut().flat_map(|k| &mut k.regions) {
+        if let Phase::Edge(edges) = &mut region.phase {
+            *edges = renumbered(*edges);
+        }
     }
 }
 

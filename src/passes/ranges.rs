@@ -105,7 +105,9 @@ pub fn of(kind: &OpKind, fields: &[Field], range: impl Fn(ValueId) -> Range) -> 
             let (a, b) = (range(a), range(b));
             Range::hull(&[a.lo, a.hi, b.lo, b.hi])
         }
-        OpKind::Bool(_) | OpKind::Sample(..) | OpKind::Store(..) | OpKind::Accumulate(..) | OpKind::Emit(..) => Range::ALL,
+        OpKind::Bool(_) | OpKind::Sample(..) | OpKind::Store(..) | OpKind::Accumulate(..) | OpKind::Emit(..) => {
+            Range::ALL
+        }
     }
 }
 

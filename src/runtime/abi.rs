@@ -9,7 +9,7 @@ use super::series::Sample;
 use std::ffi::c_void;
 
 /// Changes with every change of a structure or of the meaning of an entry point.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The library ran the kernel.
 pub const DONE: i32 = 0;
@@ -30,6 +30,24 @@ pub struct Buffer<T> {
 
 /// Takes the spikes of one run of a kernel: what `RawCall::sink` holds, the first spike and how many there are.
 pub type Sink = unsafe extern "C" fn(sink: *mut c_void, spikes: *const Spike, len: usize);
+
+/// Completes the values of exchanged fields: what `RawCall::share_with` holds, the first value and how many there are. Answers 0
+/// if the run is over.
+pub type Share<T> = unsafe extern "C" fn(share_with: *mut c_void, next: *mut T, len: usize) -> i32;
+
+/// A [`super::edges::Rows`] in C; only read.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct RawRows<T> {
+    /// The first row of every block, and the number of rows.
+    pub first: Buffer<u32>,
+    /// How many rows of a block have an edge in every lane.
+    pub full: Buffer<u32>,
+    /// How many edges every cell has.
+    pub degrees: Buffer<T>,
+    /// The sources.
+    pub sources: Buffer<u32>,
+}
 
 /// A [`super::call::Call`] in C.
 #[repr(C)]
@@ -54,6 +72,16 @@ pub struct RawCall<T> {
     pub sink: *mut c_void,
     /// Called at most once, with all spikes.
     pub emit: Sink,
+    /// The values of exchanged fields at the start of a step.
+    pub now: Buffer<T>,
+    /// The same at its end.
+    pub next: Buffer<T>,
+    /// The edges; only read.
+    pub edges: Buffer<RawRows<T>>,
+    /// What `share` is given.
+    pub share_with: *mut c_void,
+    /// Called with `now` or `next`, as a whole, at the end of every step of a kernel with edges.
+    pub share: Share<T>,
 }
 
 /// The type of the entry point `neuroc_abi_version`.

@@ -2,8 +2,9 @@
 //!
 //! In come the blocks of a contiguous range of cells, the numbers that all cells share and a window of time steps; out go new
 //! states or outputs in the same blocks, and spikes.
-//! Never true here: that a kernel sees cells outside its range, or that the lanes past the last cell mean anything.
+//! Never true here: that a kernel sees cells outside its range but through its links, or that the lanes past the last cell mean anything.
 
+use super::edges::Links;
 use super::elementwise::map;
 use super::lanes::{F64x8, Lanes, Mask, Scalar};
 use super::rng::Draw;
@@ -31,6 +32,8 @@ pub struct Call<'a, T> {
     pub cells: Cells,
     /// Spikes are appended here.
     pub spikes: &'a mut Vec<Spike>,
+    /// What edges connect the cells to; nothing where there are none.
+    pub links: Links<'a, T>,
 }
 
 /// Consecutive time steps of a run.

@@ -5,6 +5,7 @@
 //! Never true here: a name or a unit, or that a result depends on the number of parts.
 
 use super::call::{Call, Cells, Spike, Window};
+use super::edges::{Links, Meeting, Member, Network};
 use super::lanes::Scalar;
 use super::series::{Sample, Series};
 use super::threads::Pool;
@@ -40,6 +41,17 @@ pub struct Shape {
     pub window: u32,
 }
 
+/// What a machine must know of a space.
+#[derive(Clone, Debug)]
+pub struct Space {
+    /// How its numbers are laid out.
+    pub shape: Shape,
+    /// How many cells it has.
+    pub size: usize,
+    /// What connects them.
+    pub network: Network,
+}
+
 /// Which of a space's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bank {
@@ -66,7 +78,7 @@ pub struct Place {
 
 /// Runs kernels.
 pub trait Kernels<T>: Send + Sync + 'static {
-    /// Runs one kernel once; a kernel that does not exist does nothing.
+    /// Runs one kernel once; a kernel that does not exist does nothing. A kernel with edges runs in all parts at once.
     fn run(&self, space: usize, role: Role, call: Call<'_, T>) -> Result<(), Fault>;
 }
 
@@ -119,9 +131,12 @@ pub struct Machine<T> {
 }
 
 struct Shared<T> {
-    kernels: Box<dyn Kernels<T>>,
+    kernels: Arc<dyn Kernels<T>>,
     inputs: RwLock<Inputs>,
     parts: Vec<Mutex<Part<T>>>,
+    shapes: Vec<Shape>,
+    /// Where the parts of each space meet.
+    meetings: Vec<Meeting<T>>,
 }
 
 /// What every part reads.
@@ -130,6 +145,8 @@ struct Inputs {
     series: Vec<Vec<Sample>>,
     role: Role,
     window: Window,
+    /// Whether states have changed but by steps, so that what edges carry is out of date.
+    stale: bool,
 }
 
 struct Part<T> {
@@ -146,6 +163,7 @@ struct Slice<T> {
     data: Aligned<T>,
     saved: Vec<T>,
     spikes: Vec<Spike>,
+    member: Member<T>,
 }
 
 /// Numbers that start at a multiple of 64 bytes.
@@ -203,23 +221,24 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl<T: Scalar + Send + Sync + 'static> Machine<T> {
     /// A machine with all numbers zero. It uses at most `threads` threads, and only so many that each has `min_cells` cells.
     pub fn new(
-        shapes: Vec<Shape>,
-        sizes: Vec<usize>,
+        spaces: &[Space],
         uniforms: Vec<f64>,
         series: Vec<Vec<Sample>>,
-        kernels: Box<dyn Kernels<T>>,
+        kernels: Arc<dyn Kernels<T>>,
         threads: usize,
         min_cells: usize,
     ) -> Machine<T> {
-        let cells: usize = sizes.iter().sum();
+        let cells: usize = spaces.iter().map(|space| space.size).sum();
         let parts = threads.min(cells / min_cells.max(1)).max(1);
-        let cut = |(shape, &cells): (&Shape, &usize)| {
-            let blocks = cells.div_ceil(shape.lanes);
-            (0..=parts).map(|part| blocks * part / parts).collect::<Vec<_>>()
+        let cut = |Space { shape, size, network }: &Space| network.cuts(size.div_ceil(shape.lanes), shape.lanes, parts);
+        let cuts: Vec<Vec<usize>> = spaces.iter().map(cut).collect();
+        let ranges = |(space, cuts): (&Space, &Vec<usize>)| -> Vec<Range<usize>> {
+            cuts.windows(2).map(|cut| cut[0] * space.shape.lanes..cut[1] * space.shape.lanes).collect()
         };
-        let cuts: Vec<Vec<usize>> = shapes.iter().zip(&sizes).map(cut).collect();
+        let ranges: Vec<Vec<Range<usize>>> = spaces.iter().zip(&cuts).map(ranges).collect();
         let part = |part: usize| {
-            let slice = |((shape, &size), cuts): ((&Shape, &usize), &Vec<usize>)| {
+            let slice = |(at, Space { shape, size, network }): (usize, &Space)| {
+                let (cuts, size) = (&cuts[at], *size);
                 let blocks = cuts[part + 1] - cuts[part];
                 let first = cuts[part] * shape.lanes;
                 let count = (cuts[part + 1] * shape.lanes).min(size) - first.min(size);
@@ -232,19 +251,35 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
                     data: buffer(shape.data),
                     saved: Vec::new(),
                     spikes: Vec::new(),
+                    member: Member::new(network, part, &ranges[at], shape.lanes),
                 }
             };
-            let spaces = shapes.iter().zip(&sizes).zip(&cuts).map(slice).collect();
+            let spaces = spaces.iter().enumerate().map(slice).collect();
             Mutex::new(Part { spaces, fault: None })
         };
         let window = Window { first_step: 0, steps: 0, seed: 0 };
+        let meeting = |(space, ranges): (&Space, &Vec<Range<usize>>)| Meeting::new(&space.network, ranges);
+        let shapes: Vec<Shape> = spaces.iter().map(|space| space.shape).collect();
         let shared = Arc::new(Shared {
-            kernels,
-            inputs: RwLock::new(Inputs { uniforms, series, role: Role::Init, window }),
+            kernels: Arc::clone(&kernels),
+            inputs: RwLock::new(Inputs {
+                uniforms: uniforms.clone(),
+                series: series.clone(),
+                role: Role::Init,
+                window,
+                stale: true,
+            }),
             parts: (0..parts).map(part).collect(),
+            shapes: shapes.clone(),
+            meetings: spaces.iter().zip(&ranges).map(meeting).collect(),
         });
         let job = Arc::clone(&shared);
         let pool = Pool::new(parts, move |worker| job.run(worker));
+        if pool.threads() < parts && spaces.iter().any(|space| !space.network.edges.is_empty()) {
+            // The system gave fewer threads, and parts that wait for each other cannot run one after the other.
+            return Machine::new(spaces, uniforms, series, kernels, pool.threads(), min_cells);
+        }
+        let sizes = spaces.iter().map(|space| space.size).collect();
         Machine { shapes, cuts, sizes, shared, pool }
     }
 
@@ -298,13 +333,22 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
             inputs.window.first_step = first_step;
             inputs.window.steps = steps;
         });
+        self.shared.meetings.iter().for_each(|meeting| meeting.barrier.mend());
         let fine = self.pool.run();
-        let fault = self.shared.parts.iter().find_map(|part| lock(part).fault.take());
-        match fault {
+        // Each part keeps its own fault; the first is as good as any.
+        let faults: Vec<Fault> = self.shared.parts.iter().filter_map(|part| lock(part).fault.take()).collect();
+        let result = match faults.into_iter().next() {
             Some(fault) => Err(fault),
             None if fine => Ok(()),
             None => Err(Fault::Kernel("a thread panicked".to_string())),
-        }
+        };
+        let stale = match role {
+            Role::Init => true,
+            Role::Step => result.is_err(),
+            Role::Observe => return result,
+        };
+        self.inputs(|inputs| inputs.stale = stale);
+        result
     }
 
     /// Sets cell parameters and initial states.
@@ -373,6 +417,7 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
 
     /// Overwrites a field of all cells, and the lanes past the last cell with its number.
     pub fn write(&mut self, place: Place, values: &[f64]) -> Result<(), Fault> {
+        self.inputs(|inputs| inputs.stale = true);
         let size = self.size(place.space).ok_or(Fault::Range)?;
         let lanes = self.shapes[place.space].lanes;
         if values.len() != size {
@@ -413,6 +458,7 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
 
     /// Goes back to the kept copy; without one nothing changes.
     pub fn restore(&mut self) {
+        self.inputs(|inputs| inputs.stale = true);
         for part in &self.shared.parts {
             for slice in &mut lock(part).spaces {
                 let Slice { state, saved, .. } = slice;
@@ -431,24 +477,54 @@ impl<T: Scalar> Shared<T> {
         let series: Vec<Series> = inputs.series.iter().map(|samples| Series::new(samples)).collect();
         let mut part = lock(&self.parts[part]);
         let Part { spaces, fault } = &mut *part;
+        let mut leaving = Leaving { meetings: &self.meetings, early: true };
         for (space, slice) in spaces.iter_mut().enumerate() {
             if slice.cells.count == 0 {
                 continue;
             }
-            let call = Call {
-                state: slice.state.get_mut(),
-                cell: slice.cell.get_mut(),
-                output: slice.output.get_mut(),
-                data: slice.data.get(),
-                uniforms: &inputs.uniforms,
-                series: &series,
-                window: inputs.window,
-                cells: slice.cells,
-                spikes: &mut slice.spikes,
-            };
-            if let Err(why) = self.kernels.run(space, inputs.role, call) {
-                *fault = Some(why);
+            let meeting = &self.meetings[space];
+            let Slice { cells, state, cell, output, data, spikes, member, .. } = slice;
+            if inputs.role == Role::Step && inputs.stale {
+                member.refill(state.get(), self.shapes[space].state, meeting);
             }
+            let ran = member.with_links(meeting, |links| {
+                let call = Call {
+                    state: state.get_mut(),
+                    cell: cell.get_mut(),
+                    output: output.get_mut(),
+                    data: data.get(),
+                    uniforms: &inputs.uniforms,
+                    series: &series,
+                    window: inputs.window,
+                    cells: *cells,
+                    spikes,
+                    // A place where the lifetime of `share` may become shorter.
+                    links: Links { share: links.share, ..links },
+                };
+                self.kernels.run(space, inputs.role, call)
+            });
+            if let Err(why) = ran {
+                *fault = Some(why);
+                return;
+            }
+            if inputs.role == Role::Step {
+                member.advance(inputs.window.steps);
+            }
+        }
+        leaving.early = false;
+    }
+}
+
+/// Sees to it that nobody waits for a part that left early, by a fault or by a panic.
+struct Leaving<'a, T> {
+    meetings: &'a [Meeting<T>],
+    early: bool,
+}
+
+impl<T> Drop for Leaving<'_, T> {
+    fn drop(&mut self) {
+        if self.early {
+            self.meetings.iter().for_each(|meeting| meeting.barrier.break_up());
         }
     }
 }

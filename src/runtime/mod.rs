@@ -8,6 +8,7 @@
 
 pub mod abi;
 pub mod call;
+pub mod edges;
 pub mod elementwise;
 pub mod lanes;
 pub mod machine;

@@ -3,8 +3,9 @@
 //! In come the names, units and defaults of a model and values in these units; out go values in these units and spikes.
 //! Never true here: a panic on a wrong name or a wrong length.
 
+use super::edges::Network;
 use super::lanes::Scalar;
-use super::machine::{Bank, Kernels, Machine, Place, Shape, SpaceSpike};
+use super::machine::{Bank, Kernels, Machine, Place, Shape, Space, SpaceSpike};
 use super::series::{Sample, check};
 use std::fmt;
 
@@ -130,12 +131,14 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
         if let Some(size) = sizes.iter().find(|&&size| u32::try_from(size).is_err()) {
             return Err(Error(format!("{size} cells are more than random numbers can tell apart")));
         }
+        let space =
+            |(space, &size): (&SpaceInfo, &usize)| Space { shape: space.shape, size, network: Network::default() };
+        let spaces: Vec<Space> = spec.spaces.iter().zip(sizes).map(space).collect();
         let mut machine = Machine::new(
-            spec.spaces.iter().map(|space| space.shape).collect(),
-            sizes.to_vec(),
+            &spaces,
             spec.uniforms.to_vec(),
             spec.series.iter().map(|samples| samples.to_vec()).collect(),
-            kernels,
+            kernels.into(),
             threads,
             spec.min_cells,
         );

@@ -50,6 +50,11 @@ impl Pool {
         Pool { shared, workers }
     }
 
+    /// How many threads it has, the calling one included.
+    pub fn threads(&self) -> usize {
+        self.workers.len() + 1
+    }
+
     /// Runs the job on every worker and waits. False if one of them panicked, now or earlier.
     pub fn run(&mut self) -> bool {
         let shared = &*self.shared;
@@ -127,6 +132,64 @@ impl Shared {
     }
 }
 
+/// Where a fixed number of threads wait for each other, again and again.
+///
+/// A waiting thread spins, then yields: the others are supposed to be at work right now.
+pub struct Barrier {
+    members: usize,
+    /// Threads that have come in this round.
+    arrived: AtomicUsize,
+    /// Counts the rounds.
+    round: AtomicUsize,
+    broken: AtomicBool,
+}
+
+impl Barrier {
+    /// A barrier for so many threads.
+    pub fn new(members: usize) -> Barrier {
+        let (arrived, round) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Barrier { members, arrived, round, broken: AtomicBool::new(false) }
+    }
+
+    /// For how many threads it is.
+    pub fn members(&self) -> usize {
+        self.members
+    }
+
+    /// Waits until all have come; what they did before is seen by all after. False if one will never come.
+    pub fn wait(&self) -> bool {
+        let round = self.round.load(Ordering::Acquire);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.members {
+            self.arrived.store(0, Ordering::Relaxed);
+            self.round.store(round.wrapping_add(1), Ordering::Release);
+        }
+        let mut looks = 0;
+        while self.round.load(Ordering::Acquire) == round {
+            if self.broken.load(Ordering::Acquire) {
+                return false;
+            }
+            looks += 1;
+            if looks < SPINS {
+                std::hint::spin_loop();
+            } else {
+                thread::yield_now();
+            }
+        }
+        true
+    }
+
+    /// Says that a thread will not come any more: nobody waits until the next `mend`.
+    pub fn break_up(&self) {
+        self.broken.store(true, Ordering::Release);
+    }
+
+    /// Makes it new. Nobody may be waiting.
+    pub fn mend(&self) {
+        self.arrived.store(0, Ordering::Relaxed);
+        self.broken.store(false, Ordering::Release);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,6 +209,38 @@ mod tests {
             assert!(pool.run());
             assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == round + 1));
         }
+    }
+
+    #[test]
+    fn nobody_passes_a_barrier_before_all_have_come() {
+        let (barrier, count) = (Barrier::new(3), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for round in 1..=500 {
+                        count.fetch_add(1, Ordering::Relaxed);
+                        assert!(barrier.wait());
+                        assert_eq!(count.load(Ordering::Relaxed), 3 * round);
+                        assert!(barrier.wait());
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn nobody_waits_at_a_broken_barrier() {
+        let barrier = Barrier::new(2);
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| barrier.wait());
+            barrier.break_up();
+            assert!(!waiting.join().unwrap());
+        });
+        barrier.mend();
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| barrier.wait());
+            assert!(barrier.wait() && waiting.join().unwrap());
+        });
     }
 
     #[test]

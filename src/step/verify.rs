@@ -248,7 +248,10 @@ impl<'a> KernelCheck<'a> {
             if let Phase::Edge(edges) = region.phase {
                 let kind = self.program.fields.get(edges.0 as usize).map(|f| f.kind);
                 if kind != Some(FieldKind::Edges(kernel.space)) || kernel.role != Role::Step {
-                    return fail(Rule::EdgeRegions, "its field is not the edges of the kernel's space, or this is no step".into());
+                    return fail(
+                        Rule::EdgeRegions,
+                        "its field is not the edges of the kernel's space, or this is no step".into(),
+                    );
                 }
             }
             for op in &region.ops {
@@ -414,7 +417,9 @@ impl<'a> KernelCheck<'a> {
             FieldKind::Cell(_) => (true, init, init),
             FieldKind::State(_) => (true, true, init),
             FieldKind::Temp(_) => (self.kernel.role == Role::Step, true, true),
-            FieldKind::Series | FieldKind::Output(_) | FieldKind::Event(_) | FieldKind::Edges(_) => (false, false, false),
+            FieldKind::Series | FieldKind::Output(_) | FieldKind::Event(_) | FieldKind::Edges(_) => {
+                (false, false, false)
+            }
         };
         if !readable {
             let role = role_name(self.kernel.role);

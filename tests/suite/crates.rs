@@ -26,7 +26,8 @@ fn interface(program: &Verified, name: &str) -> Interface {
             | FieldKind::State(_)
             | FieldKind::Temp(_)
             | FieldKind::Output(_)
-            | FieldKind::Event(_) => Default::None,
+            | FieldKind::Event(_)
+            | FieldKind::Edges(_) => Default::None,
         };
         let field = neuroc::step::FieldId(index as u32);
         InterfaceField { field, unit: "mV".into(), scale: 0.5, doc: "A \"quantity\" | of the model.".into(), default }
@@ -137,6 +138,7 @@ fn a_c_program_gets_the_interpreters_numbers() {
 
     let id = |name: &str| program.program().find_field(name).unwrap();
     let setup = Setup {
+        edges: Vec::new(),
         sizes: vec![11],
         uniforms: vec![(id("dt"), 0.05), (id("amplitude"), 1.25)],
         series: vec![(id("p.input"), vec![(0.1, 0.0), (0.6, 2.0), (1.0, -0.5)])],

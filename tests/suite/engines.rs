@@ -3,7 +3,7 @@
 use neuroc::codegen::plan::{PlanOptions, Precision, plan};
 use neuroc::engine::native::{NativeEngine, NativeOptions};
 use neuroc::engine::rustc::CompileOptions;
-use neuroc::engine::{Engine, Setup, Spike};
+use neuroc::engine::{Edges, Engine, Setup, Spike};
 use neuroc::interp::Interp;
 use neuroc::passes;
 use neuroc::step::{BinaryOp, Distribution, FieldId, FieldKind, OpKind, UnaryOp, Verified, parse, print, verify};
@@ -31,6 +31,8 @@ const CASES: &[Case] = &[
     Case { name: "spread", uniforms: &[&[("sigma", 2.0)]], f32_within: Some(1e-5) },
     Case { name: "two_populations", uniforms: &[&[("exc.tau", 0.75)]], f32_within: None },
     Case { name: "all_ops_lanes", uniforms: &[&[("a", 0.0), ("b", 0.0)]], f32_within: Some(1e-3) },
+    Case { name: "two_edges", uniforms: &[&[("g", 0.25)]], f32_within: Some(1e-3) },
+    Case { name: "junctions", uniforms: &[&[("g", 0.05)]], f32_within: Some(1e-3) },
     Case {
         name: "all_ops_numbers",
         uniforms: &[&[("a", -2.5), ("b", 1.5)], &[("a", 0.0), ("b", 0.0)], &[("a", 3.25), ("b", 3.25)]],
@@ -69,8 +71,30 @@ fn setup(program: &Verified, uniforms: &[(&str, f64)], cells: usize) -> Setup {
         uniforms: of(|k| matches!(k, FieldKind::Uniform)).into_iter().map(uniform).collect(),
         series: of(|k| matches!(k, FieldKind::Series)).into_iter().map(|id| (id, samples.clone())).collect(),
         data: of(|k| matches!(k, FieldKind::Data(_))).into_iter().map(data).collect(),
+        edges: of(|k| matches!(k, FieldKind::Edges(_))).into_iter().map(|id| (id, edges(cells, id.0))).collect(),
         seed: 0x1234_5678_9abc_def0,
     }
+}
+
+/// Every third edges field is a ring; the others are random, with 0 to 7 edges to a cell, some of them from itself or twice from
+/// the same one.
+fn edges(cells: usize, field: u32) -> Edges {
+    let mut edges = Edges { offsets: vec![0], sources: Vec::new() };
+    let mut random = 12345 + u64::from(field);
+    let mut next = |below: usize| {
+        random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (random >> 33) as usize % below
+    };
+    for cell in 0..cells {
+        if field % 3 == 0 {
+            edges.sources.extend([(cell + cells - 1) % cells, (cell + 1) % cells].map(|cell| cell as u32));
+        } else {
+            let degree = next(8);
+            edges.sources.extend((0..degree).map(|_| next(cells) as u32));
+        }
+        edges.offsets.push(edges.sources.len() as u32);
+    }
+    edges
 }
 
 /// Everything that can be seen of a run.
@@ -227,11 +251,26 @@ fn every_operation_occurs() {
         OpKind::Sample(..) => "sample".into(),
         OpKind::Store(..) => "store".into(),
         OpKind::Emit(..) => "emit".into(),
+        OpKind::There(_) => "there".into(),
+        OpKind::Accumulate(..) => "accumulate".into(),
     };
-    let mut missing: BTreeSet<String> =
-        ["const", "bool", "field", "time", "step_index", "index", "fma", "select", "sample", "store", "emit"]
-            .map(String::from)
-            .into();
+    let mut missing: BTreeSet<String> = [
+        "const",
+        "bool",
+        "field",
+        "time",
+        "step_index",
+        "index",
+        "fma",
+        "select",
+        "sample",
+        "store",
+        "emit",
+        "there",
+        "accumulate",
+    ]
+    .map(String::from)
+    .into();
     missing.extend(UnaryOp::ALL.iter().map(|(op, _)| format!("unary {op:?}")));
     missing.extend(BinaryOp::ALL.iter().map(|(op, _)| format!("binary {op:?}")));
     let distributions = [Distribution::Uniform, Distribution::Normal, Distribution::Exponential];

@@ -17,7 +17,7 @@
 //! // not idempotent              running again may change the program further
 //! ```
 
-use neuroc::engine::{Engine, Setup};
+use neuroc::engine::{Edges, Engine, Setup};
 use neuroc::interp::Interp;
 use neuroc::passes::{Keep, OptLevel, Options, PASSES, Pass, find, pipeline, run};
 use neuroc::step::{FieldId, FieldKind, Phase, Program, op_name, parse, print, verify};
@@ -440,6 +440,19 @@ fn phase_of(word: &str) -> Option<Phase> {
         .find_map(|(name, phase)| (name == word).then_some(phase))
 }
 
+/// For every cell the two beside it and, for some, another one.
+fn ring(name: &str) -> Edges {
+    let mut edges = Edges { offsets: vec![0], sources: Vec::new() };
+    for cell in 0..CELLS {
+        edges.sources.extend([(cell + 1) % CELLS, (cell + CELLS - 1) % CELLS].map(|cell| cell as u32));
+        if random(name, cell, (0.0, 1.0)) < 0.5 {
+            edges.sources.push((cell * 3 % CELLS) as u32);
+        }
+        edges.offsets.push(edges.sources.len() as u32);
+    }
+    edges
+}
+
 /// A program at work, its fields by name.
 struct Run<'a> {
     program: &'a Program,
@@ -464,6 +477,7 @@ impl<'a> Run<'a> {
                     setup.series.push((id, samples));
                 }
                 FieldKind::Data(_) => setup.data.push((id, (0..CELLS).map(|i| random(name, i)).collect())),
+                FieldKind::Edges(_) => setup.edges.push((id, ring(name))),
                 FieldKind::Cell(_)
                 | FieldKind::State(_)
                 | FieldKind::Temp(_)

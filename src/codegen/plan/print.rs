@@ -41,6 +41,9 @@ fn print_space(f: &mut Formatter<'_>, plan: &Plan, space: &SpacePlan) -> fmt::Re
         table(f, plan, &format!("  {title} [block][slot][lane]"), fields)?;
     }
     table(f, plan, "  events", &space.events)?;
+    table(f, plan, "  edges [block][row][lane]", &space.edges)?;
+    let exchanged: Vec<FieldId> = space.exchanged.iter().map(|slot| space.state[*slot as usize]).collect();
+    table(f, plan, "  exchanged [now, next][field][cell]", &exchanged)?;
     for kernel in &space.kernels {
         print_kernel(f, plan, kernel)?;
     }
@@ -58,6 +61,9 @@ fn print_kernel(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan) -> fmt:
     columns(f, "    spread: ", &kernel.spread)?;
     stmts(f, plan, kernel, "once per step, f64", "    ", &kernel.time)?;
     columns(f, "    row: ", &kernel.row)?;
+    if !kernel.edges.is_empty() {
+        return print_connected(f, plan, kernel);
+    }
     writeln!(f, "    for each block {{")?;
     for register in kernel.registers.iter().filter(|register| register.used) {
         let changes = if register.changes { ", changes" } else { "" };
@@ -77,6 +83,38 @@ fn print_kernel(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan) -> fmt:
         writeln!(f, "      store {} to {}", register.name, place(plan, register.field))?;
     }
     writeln!(f, "    }}\n  }}")
+}
+
+/// The loops of a kernel with edges.
+fn print_connected(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan) -> fmt::Result {
+    let local = |local: u32| &kernel.locals[local as usize].name;
+    writeln!(f, "    for each step {{")?;
+    writeln!(f, "      for each block {{")?;
+    for register in kernel.registers.iter().filter(|register| register.used) {
+        writeln!(f, "        load {} from {}", register.name, place(plan, register.field))?;
+    }
+    stmts(f, plan, kernel, "of cells", "        ", &kernel.cell)?;
+    for &sum in &kernel.sums {
+        writeln!(f, "        {} := 0.0", local(sum))?;
+    }
+    for edges in &kernel.edges {
+        writeln!(f, "        for each row of edges[{}] {{", edges.edges)?;
+        stmts(f, plan, kernel, "every edge", "          ", &edges.body)?;
+        for &(sum, value) in &edges.adds {
+            writeln!(f, "          {} += {}", local(sum), operand(kernel, value))?;
+        }
+        writeln!(f, "        }}")?;
+    }
+    stmts(f, plan, kernel, "every step", "        ", &kernel.body)?;
+    for &(field, value) in &kernel.stores {
+        writeln!(f, "        store {} to {}", operand(kernel, value), place(plan, field))?;
+    }
+    for &(register, value) in &kernel.updates {
+        let field = kernel.registers[register as usize].field;
+        writeln!(f, "        store {} to {}", operand(kernel, value), place(plan, field))?;
+    }
+    writeln!(f, "        store exchanged fields to next")?;
+    writeln!(f, "      }}\n      meet; swap now and next\n    }}\n  }}")
 }
 
 fn columns(f: &mut Formatter<'_>, title: &str, columns: &[super::Column]) -> fmt::Result {
@@ -121,6 +159,7 @@ fn expr(kernel: &KernelPlan, expr: &Expr) -> String {
         Expr::Time(dt) => format!("step * uniforms[{dt}]"),
         Expr::StepIndex => "step".into(),
         Expr::Index => "index".into(),
+        Expr::There(field) => format!("now[{field}] of the source"),
         Expr::Copy(_) => "copy".into(),
         Expr::Unary(op, _) => op.name().into(),
         Expr::Binary(op, ..) => op.name().into(),
@@ -158,6 +197,7 @@ fn place(plan: &Plan, field: FieldId) -> String {
         Home::Series(index) => format!("series[{index}]"),
         Home::Slot(_, bank, slot) => format!("{}[{slot}]", format!("{bank:?}").to_lowercase()),
         Home::Event(_, event) => format!("event {event}"),
+        Home::Edges(_, edges) => format!("edges[{edges}]"),
         Home::Register => "no memory".into(),
     }
 }

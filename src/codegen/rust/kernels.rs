@@ -99,7 +99,7 @@ struct Emitter<'a> {
 
 impl Emitter<'_> {
     fn function(&self, out: &mut Text) {
-        let body = self.blocks();
+        let body = if self.kernel.edges.is_empty() { self.blocks() } else { self.connected_blocks() };
         let mut numbers = Text::at(1);
         self.numbers(&mut numbers, &self.kernel.call);
         if !self.kernel.row.is_empty() {
@@ -125,10 +125,10 @@ impl Emitter<'_> {
             other => panic!("no group has {other} vectors"),
         };
         out.line(format!("type V = {vector};"));
-        let parts = ["state", "cell", "output", "data", "uniforms", "series", "window", "cells", "spikes"];
+        let parts = ["state", "cell", "output", "data", "uniforms", "series", "window", "cells", "spikes", "links"];
         let mut parts: Vec<&str> =
             parts.into_iter().filter(|part| numbers.mentions(part) || body.mentions(part)).collect();
-        if parts.len() < 9 {
+        if parts.len() < 10 {
             parts.push("..");
         }
         out.line(format!("let Call {{ {} }} = call;", parts.join(", ")));
@@ -181,13 +181,7 @@ impl Emitter<'_> {
     fn blocks(&self) -> Text {
         let kernel = self.kernel;
         let mut body = Text::at(3);
-        for column in &kernel.row {
-            match (column.usage, kernel.locals[column.local as usize].ty) {
-                (Usage::Counter, _) => {}
-                (Usage::Spread, Type::Real) => body.line(format!("let {0} = V::splat(row.{0});", column.name)),
-                (Usage::Spread, Type::Mask) => body.line(format!("let {0} = all_lanes::<V>(row.{0});", column.name)),
-            }
-        }
+        self.spread_row(&mut body);
         self.lanes(&mut body, &kernel.body);
         for &(field, value) in &kernel.stores {
             body.line(self.store(&self.operand(value), field));
@@ -204,12 +198,7 @@ impl Emitter<'_> {
             inside.line(format!("let {mutable}{} = V::load({from});", register.name));
         }
         self.lanes(&mut inside, &kernel.cell);
-        inside.open(match (kernel.row.is_empty(), body.mentions("step")) {
-            (true, true) => "for step in window.first_step..window.first_step + window.steps {",
-            (true, false) => "for _ in 0..window.steps {",
-            (false, true) => "for (step, row) in (window.first_step..).zip(&rows) {",
-            (false, false) => "for row in &rows {",
-        });
+        inside.open(self.steps(body.mentions("step")));
         inside.append(&body);
         inside.close("}");
         for register in kernel.registers.iter().filter(|register| register.changes) {
@@ -218,22 +207,112 @@ impl Emitter<'_> {
 
         let mut out = Text::at(1);
         out.open("for block in 0..cells.blocks(V::LANES) {");
+        self.banks(&mut out, &inside);
+        out.append(&inside);
+        out.close("}");
+        out
+    }
+
+    /// The loop over steps of a kernel with edges, and in it the one over blocks.
+    fn connected_blocks(&self) -> Text {
+        let kernel = self.kernel;
+        let fields = self.space.exchanged.len();
+        let mut inside = Text::at(3);
+        for register in kernel.registers.iter().filter(|register| register.used) {
+            let (bank, at) = self.slot(register.field);
+            let from = if at.is_empty() { bank.to_string() } else { format!("&{bank}[{at}]") };
+            inside.line(format!("let {} = V::load({from});", register.name));
+        }
+        self.lanes(&mut inside, &kernel.cell);
+        let local = |local: u32| &kernel.locals[local as usize].name;
+        for &sum in &kernel.sums {
+            inside.line(format!("let mut {} = V::splat(0.0);", local(sum)));
+        }
+        for edges in &kernel.edges {
+            inside.open(format!("for edge in links.edges[{}].rows::<V>(block) {{", edges.edges));
+            self.lanes(&mut inside, &edges.body);
+            for &(sum, value) in &edges.adds {
+                inside.line(format!("{0} = edge.add({0}, {1});", local(sum), self.operand(value)));
+            }
+            inside.close("}");
+        }
+        self.lanes(&mut inside, &kernel.body);
+        for &(field, value) in &kernel.stores {
+            inside.line(self.store(&self.operand(value), field));
+        }
+        for &(register, value) in &kernel.updates {
+            inside.line(self.store(&self.operand(value), kernel.registers[register as usize].field));
+        }
+        if fields > 0 {
+            inside.line("let own = cells.start(block, V::LANES) as usize;");
+        }
+        for (entry, &slot) in self.space.exchanged.iter().enumerate() {
+            let field = self.space.state[slot as usize];
+            let register = kernel.registers.iter().position(|register| register.field == field);
+            let register = register.expect("the plan gives exchanged fields a register") as u32;
+            let update = kernel.updates.iter().find(|(changed, _)| *changed == register);
+            let value = update.map_or(Operand::Register(register), |(_, value)| *value);
+            let at = if entry == 0 { "own..".to_string() } else { format!("{entry} * width + own..") };
+            inside.line(format!("{}.store(&mut next[{at}]);", self.operand(value)));
+        }
+
+        let mut out = Text::at(1);
+        out.line("let (mut now, mut next) = (links.now, links.next);");
+        if fields > 1 {
+            out.line(format!("let width = now.len() / {fields};"));
+        }
+        let mut body = Text::at(2);
+        self.spread_row(&mut body);
+        body.open("for block in 0..cells.blocks(V::LANES) {");
+        self.banks(&mut body, &inside);
+        body.append(&inside);
+        body.close("}");
+        body.open("if !(links.share)(next) {");
+        body.line("return;");
+        body.close("}");
+        body.line("std::mem::swap(&mut now, &mut next);");
+        out.open(self.steps(body.mentions("step")));
+        out.append(&body);
+        out.close("}");
+        out
+    }
+
+    /// The head of the loop over steps.
+    fn steps(&self, numbered: bool) -> &'static str {
+        match (self.kernel.row.is_empty(), numbered) {
+            (true, true) => "for step in window.first_step..window.first_step + window.steps {",
+            (true, false) => "for _ in 0..window.steps {",
+            (false, true) => "for (step, row) in (window.first_step..).zip(&rows) {",
+            (false, false) => "for row in &rows {",
+        }
+    }
+
+    /// The numbers of a step on their way into lanes.
+    fn spread_row(&self, out: &mut Text) {
+        for column in &self.kernel.row {
+            match (column.usage, self.kernel.locals[column.local as usize].ty) {
+                (Usage::Counter, _) => {}
+                (Usage::Spread, Type::Real) => out.line(format!("let {0} = V::splat(row.{0});", column.name)),
+                (Usage::Spread, Type::Mask) => out.line(format!("let {0} = all_lanes::<V>(row.{0});", column.name)),
+            }
+        }
+    }
+
+    /// The buffers of one block, those that `inside` uses.
+    fn banks(&self, out: &mut Text, inside: &Text) {
         let banks = [
             ("state", self.space.state.len(), true),
-            ("cell", self.space.cell.len(), kernel.role == Role::Init),
+            ("cell", self.space.cell.len(), self.kernel.role == Role::Init),
             ("output", self.space.output.len(), true),
             ("data", self.space.data.len(), false),
         ];
         for (bank, slots, writable) in banks {
             if inside.mentions(bank) {
-                let writable = if writable && kernel.changes(bank, self.plan) { "mut " } else { "" };
+                let writable = if writable && self.kernel.changes(bank, self.plan) { "mut " } else { "" };
                 let size = times(slots);
                 out.line(format!("let {bank} = &{writable}{bank}[block * {size}..][..{size}];"));
             }
         }
-        out.append(&inside);
-        out.close("}");
-        out
     }
 
     fn slot(&self, field: FieldId) -> (&'static str, String) {
@@ -286,7 +365,9 @@ impl Emitter<'_> {
                 Expr::Fma(a, b, c) => out.call(&format!("{head}f64::mul_add"), &[at(a), at(b), at(c)], ";"),
                 Expr::Select(c, a, b) => out.call(&format!("{head}f64::select"), &[at(c), at(a), at(b)], ";"),
                 Expr::Sample(series, t) => out.line(format!("{head}series[{series}].at({});", at(t))),
-                Expr::Index | Expr::Draw(..) | Expr::Emit(..) => panic!("the plan computes it in lanes"),
+                Expr::Index | Expr::There(_) | Expr::Draw(..) | Expr::Emit(..) => {
+                    panic!("the plan computes it in lanes")
+                }
             }
         }
     }
@@ -310,6 +391,15 @@ impl Emitter<'_> {
             let at = |operand: Operand| self.operand(operand);
             match stmt.expr {
                 Expr::Index => out.line(format!("{head}cells.index::<V>(block);")),
+                Expr::There(field) => {
+                    // The last field of the buffer, or the only one, needs no end.
+                    let from = match (field, self.space.exchanged.len()) {
+                        (0, 1) => "now".to_string(),
+                        (0, _) => "&now[..width]".to_string(),
+                        (field, _) => format!("&now[{field} * width..]"),
+                    };
+                    out.line(format!("{head}V::gather({from}, edge.sources);"));
+                }
                 Expr::Copy(a) => out.line(format!("{head}{};", at(a))),
                 Expr::Unary(op, a) => match unary(op) {
                     Form::Prefix(operator) => out.line(format!("{head}{operator}{};", at(a))),

@@ -35,6 +35,7 @@ const RUNTIME: &[(&str, &str)] = &[
     ("mod.rs", include_str!("../../runtime/mod.rs")),
     ("abi.rs", include_str!("../../runtime/abi.rs")),
     ("call.rs", include_str!("../../runtime/call.rs")),
+    ("edges.rs", include_str!("../../runtime/edges.rs")),
     ("elementwise.rs", include_str!("../../runtime/elementwise.rs")),
     ("lanes/mod.rs", include_str!("../../runtime/lanes/mod.rs")),
     ("lanes/avx2.rs", include_str!("../../runtime/lanes/avx2.rs")),

@@ -5,8 +5,9 @@
 #![allow(unsafe_code)]
 
 use crate::kernels::{KERNELS, Real};
-use crate::runtime::abi::{Buffer, DONE, NO_KERNEL, PANICKED, RawCall, VERSION};
+use crate::runtime::abi::{Buffer, DONE, NO_KERNEL, PANICKED, RawCall, RawRows, VERSION};
 use crate::runtime::call::Call;
+use crate::runtime::edges::{Links, Rows};
 use crate::runtime::series::Series;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -27,7 +28,7 @@ pub extern "C" fn neuroc_real_size() -> usize {
 /// # Safety
 /// `call` points to a [`RawCall`] of this library's number type. Each of its buffers starts at an aligned address that is not
 /// null and has `len` initialised elements, which nothing else touches until this function returns; the samples of the series
-/// likewise. `emit` may be called with `sink`.
+/// and the buffers of the edges likewise. `emit` may be called with `sink`, `share` with `share_with` and the buffer `now` or `next`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn neuroc_kernel(kernel: usize, call: *const RawCall<Real>) -> i32 {
     let Some(Some(run)) = KERNELS.as_flattened().get(kernel) else {
@@ -41,6 +42,21 @@ pub unsafe extern "C" fn neuroc_kernel(kernel: usize, call: *const RawCall<Real>
         // SAFETY: see above.
         let series: Vec<Series> = series.iter().map(|samples| Series::new(unsafe { slice(*samples) })).collect();
         let mut spikes = Vec::new();
+        // SAFETY: see above.
+        let edges = unsafe { slice(raw.edges) };
+        let rows = |rows: &RawRows<Real>| Rows {
+            // SAFETY: see above.
+            first: unsafe { slice(rows.first) },
+            // SAFETY: see above.
+            full: unsafe { slice(rows.full) },
+            // SAFETY: see above.
+            degrees: unsafe { slice(rows.degrees) },
+            // SAFETY: see above.
+            sources: unsafe { slice(rows.sources) },
+        };
+        let edges: Vec<Rows<'_, Real>> = edges.iter().map(rows).collect();
+        // SAFETY: the caller allows this call; the kernel passes `now` or `next` as a whole.
+        let mut share = |next: &mut [Real]| unsafe { (raw.share)(raw.share_with, next.as_mut_ptr(), next.len()) != 0 };
         run(Call {
             // SAFETY: see above.
             state: unsafe { slice_mut(raw.state) },
@@ -56,6 +72,14 @@ pub unsafe extern "C" fn neuroc_kernel(kernel: usize, call: *const RawCall<Real>
             window: raw.window,
             cells: raw.cells,
             spikes: &mut spikes,
+            links: Links {
+                // SAFETY: see above.
+                now: unsafe { slice_mut(raw.now) },
+                // SAFETY: see above.
+                next: unsafe { slice_mut(raw.next) },
+                edges: &edges,
+                share: &mut share,
+            },
         });
         if !spikes.is_empty() {
             // SAFETY: the caller allows this call; the spikes live until it returns.
