@@ -4,6 +4,7 @@
 //! diagnostics for every mistake.
 //! Never true here: an error was silently dropped, or a value has no dimension.
 
+mod advice;
 mod builtins;
 mod cell;
 mod channel;
