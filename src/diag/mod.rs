@@ -100,6 +100,11 @@ impl Diagnostics {
         self.list.iter().any(Diagnostic::is_error)
     }
 
+    /// Is there an error whose place is exactly this one?
+    pub fn has_error_at(&self, span: Span) -> bool {
+        self.list.iter().any(|d| d.is_error() && d.labels.first().is_some_and(|l| l.span == span))
+    }
+
     /// In the order of their places.
     pub fn sorted(&self) -> Vec<Diagnostic> {
         let mut list = self.list.clone();

@@ -3,7 +3,7 @@
 use super::builtins::Builtin;
 use super::lower::Lowerer;
 use super::scope::{Entry, Role, Scope, ScopeKind};
-use super::{Expr, ExprKind, SymbolId, Ty};
+use super::{Expr, ExprKind, Ty};
 use crate::diag::Diagnostic;
 use crate::source::Span;
 use crate::syntax::ast::{BinaryOp, UnaryOp};
@@ -106,9 +106,11 @@ impl<'a> Lowerer<'a> {
 
     /// A unit of the dimension `want` that looks like `unit`: other case, with or without the area, upside down.
     pub(super) fn unit_like(&self, unit: &str, want: Dim) -> Option<String> {
-        if unit.is_empty() {
+        if unit.is_empty() || want.is_one() {
             return None;
         }
+        // A density is not ten nanosiemens per cm2: only units that densities have are likely to lack the area.
+        let density = ["S", "mS", "uF", "uA", "mA"].contains(&unit);
         let swapped: String = unit
             .chars()
             .map(|c| match c {
@@ -123,7 +125,7 @@ impl<'a> Lowerer<'a> {
             .unwrap_or(unit);
         let candidates = [
             swapped.clone(),
-            format!("{unit}/cm2"),
+            if density { format!("{unit}/cm2") } else { String::new() },
             without_area.to_string(),
             format!("/{unit}"),
             unit.strip_prefix('/').unwrap_or("").to_string(),
@@ -144,6 +146,7 @@ impl<'a> Lowerer<'a> {
         let fits = |e: &&Entry<'a>| {
             e.ty == Some(Ty::Real(dim))
                 && e.written
+                && !(scope.kind == ScopeKind::Channel && e.name.contains('.'))
                 && matches!(e.role, Role::Param | Role::Let)
                 && !but_not.contains(&e.name.as_str())
         };
@@ -153,6 +156,18 @@ impl<'a> Lowerer<'a> {
         (all.count() < 3).then(|| first.name.clone())
     }
 
+    /// What a bare number among the factors of a product may be.
+    pub(super) fn factor_help(&self, bare: &Bare, dim: Dim) -> String {
+        let number = self.text(bare.value);
+        let is = dim.quantity().map_or_else(|| "has a unit".to_string(), |q| format!("is {q}"));
+        // A factor is a difference of temperatures, never a temperature on the Celsius scale.
+        let value = match dim {
+            Dim::TEMPERATURE => format!("{number} K"),
+            _ => self.with_unit(number, dim),
+        };
+        format!("if `{number}` {is}, write it: `{value}`")
+    }
+
     /// An edit that turns `x` into a quantity of the dimension `want`.
     pub(super) fn edit(&self, scope: &Scope<'a>, x: &Expr, want: Dim) -> Option<String> {
         let got = x.ty.dim();
@@ -160,11 +175,29 @@ impl<'a> Lowerer<'a> {
         let short = text.len() < 50 && !text.contains('\n') && !text.is_empty();
         if let Some(literal) = self.literal(x) {
             let (_, unit) = split_literal(literal);
-            return self.unit_like(unit, want).map(|_| format!("write `{}`", self.with_unit(literal, want)));
+            if self.unit_like(unit, want).is_some() {
+                return Some(format!("write `{}`", self.with_unit(literal, want)));
+            }
+            if want.over(got) == Dim::ONE.over(Dim::AREA) {
+                return Some(format!("divide by the area of the membrane, as in `{literal} / 1000 um2`"));
+            }
+            return None;
         }
         let (up, down) = (want.over(got), got.over(want));
+        let bare = || {
+            let (bare, dim) = self.bare_factor(scope, x, want).filter(|b| b.0.name.is_none())?;
+            Some(self.factor_help(&bare, dim))
+        };
+        if got.is_one()
+            && let Some(help) = bare()
+        {
+            return Some(help);
+        }
+        if short && up == Dim::VOLTAGE && scope.kind == ScopeKind::Channel && scope.get("erev").is_some() {
+            return Some(format!("multiply by the driving force: `{} * (v - erev)`", wrap_sum(text)));
+        }
         if short && !up.is_one() {
-            let wrapped = wrap(text);
+            let wrapped = wrap_sum(text);
             if let Some(name) = self.named(scope, down, &[text]) {
                 return Some(format!("divide by {}: `{wrapped} / {name}`", down.describe()));
             }
@@ -172,18 +205,14 @@ impl<'a> Lowerer<'a> {
                 return Some(format!("multiply by {}: `{wrapped} * {name}`", up.describe()));
             }
             if want == Dim::ONE.over(got) {
-                return Some(format!("turn it over: `1 / {wrapped}`"));
+                return Some(format!("turn it over: `1 / {}`", wrap(text)));
             }
         }
-        if let Some((bare, dim)) = self.bare_factor(scope, x, want)
-            && bare.name.is_none()
-        {
-            let number = self.text(bare.value);
-            let as_ = dim.quantity().map_or_else(|| "has a unit".to_string(), |q| format!("is {q}"));
-            return Some(format!("if `{number}` {as_}, write it: `{}`", self.with_unit(number, dim)));
+        if let Some(help) = bare() {
+            return Some(help);
         }
         if down == Dim::TIME {
-            let example = if short { format!(", for example `{} / 10 ms`", wrap(text)) } else { String::new() };
+            let example = if short { format!(", for example `{} / 10 ms`", wrap_sum(text)) } else { String::new() };
             return Some(format!("divide by a time constant{example}"));
         }
         if down == Dim::AREA || up == Dim::AREA {
@@ -226,7 +255,10 @@ impl<'a> Lowerer<'a> {
                 if bare.name.is_some() { None } else { self.edit(scope, e, want) }
             })
         };
-        literals.or_else(|| self.edit(scope, b, x)).or_else(bare)
+        // A quantity that has a name is more likely right than one that has none.
+        let odd = x.quantity().is_none() && y.quantity().is_some();
+        let first = if odd { self.edit(scope, a, y) } else { None };
+        literals.or(first).or_else(|| self.edit(scope, b, x)).or_else(bare)
     }
 
     /// The message for a bare number where a quantity is needed.
@@ -247,12 +279,6 @@ impl<'a> Lowerer<'a> {
         let value = self.with_unit(text, want);
         let example = if matches!(text, "0" | "0.0") { "write" } else { "write the unit, for example" };
         d.help(format!("{example} `{value}`"))
-    }
-
-    /// The value of an entry, where it is written.
-    pub(super) fn value_place(&self, scope: &Scope<'a>, id: SymbolId) -> Span {
-        let entry = scope.entry(id);
-        entry.value.as_ref().map_or(entry.span, |v| v.span)
     }
 }
 
@@ -283,7 +309,22 @@ fn split_literal(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim())
 }
 
-/// Puts parentheses around what binds more loosely than `*`.
+/// Puts parentheses around a sum or a condition, so that it can be followed by `*` or `/`.
+pub(super) fn wrap_sum(text: &str) -> String {
+    let mut depth = 0;
+    let mut sum = text.contains(" if ") || text.starts_with("if ");
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            '+' | '-' | '<' | '>' | '=' if depth == 0 && at > 0 => sum = true,
+            _ => {}
+        }
+    }
+    if sum { format!("({text})") } else { text.to_string() }
+}
+
+/// Puts parentheses around everything but names, calls and what has them already.
 pub(super) fn wrap(text: &str) -> String {
     let closed = text.starts_with('(') && text.ends_with(')') && !text[1..text.len() - 1].contains(['(', ')']);
     let simple = text.chars().all(|c| c.is_alphanumeric() || "._".contains(c));

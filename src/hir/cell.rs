@@ -488,7 +488,13 @@ impl<'a> Lowerer<'a> {
         let (a, b) = (a?, b?);
         if a == b {
             let message = format!("`{}` is coupled to itself", into.text);
-            self.error(Diagnostic::new(Code::BadCoupling, span, message, "two compartments are needed"));
+            let other = names.iter().find(|n| **n != into.text).map_or("dend", String::as_str);
+            let d = Diagnostic::new(Code::BadCoupling, span, message, "two compartments are needed");
+            self.error(d.help(format!(
+                "for example `couple {} <- {other}: {}`",
+                into.text,
+                self.text(conductance.span)
+            )));
             return None;
         }
         let g = self.expr_of(scope, "", conductance, Dim::CONDUCTANCE_DENSITY, "the conductance of a coupling")?;
@@ -576,7 +582,12 @@ impl<'a> Lowerer<'a> {
                         let other = scope.get(&name.text).map(|id| scope.entry(id).role);
                         let compartments = scope.not_values.values().any(|w| *w == "a compartment");
                         if matches!(other, Some(Role::Param)) {
-                            d = d.help(format!("make it a state: `state {0} = ...` with `{0}' = 0`", name.text));
+                            let rate = match scope.get(&name.text).and_then(|id| scope.entry(id).ty) {
+                                Some(Ty::Real(dim)) => dim.over(Dim::TIME).display_unit().name,
+                                _ => "/ms".to_string(),
+                            };
+                            let state = format!("`state {0} = ...` with `{0}' = 0 {rate}`", name.text);
+                            d = d.help(format!("make it a state: {state}"));
                         } else if name.text == "v" && compartments {
                             d = d.help("only point neurons are reset; a compartment repolarizes by its channels");
                         } else if let Some(near) = nearest(&name.text, states.iter().copied()) {

@@ -184,13 +184,18 @@ impl<'a> Lowerer<'a> {
             Some(Expr::symbol(id, scope.entry(id).ty?, span))
         };
         let (gbar, erev, v) = (symbol("gbar")?, symbol("erev")?, symbol("v")?);
-        let gbar_at = self.value_place(scope, scope.get("gbar")?);
-        let erev_at = self.value_place(scope, scope.get("erev")?);
-        let erev = self.expect(scope, Expr { span: erev_at, ..erev }, Dim::VOLTAGE, "`erev`");
+        // The message stands at the value, not at the name.
+        let value = |name: &str| scope.get(name).and_then(|id| scope.entry(id).value.clone());
+        let (gbar_value, erev_value) = (value("gbar")?, value("erev")?);
+        let fine =
+            self.expect(scope, erev_value, Dim::VOLTAGE, "`erev`").is_some_and(|_| erev.ty == Ty::Real(Dim::VOLTAGE));
         if gbar.ty != Ty::Real(Dim::CONDUCTANCE) {
-            self.expect(scope, Expr { span: gbar_at, ..gbar.clone() }, Dim::CONDUCTANCE_DENSITY, "`gbar`")?;
+            self.expect(scope, gbar_value, Dim::CONDUCTANCE_DENSITY, "`gbar`")?;
         }
-        let erev = erev?;
+        let gbar_known = [Dim::CONDUCTANCE, Dim::CONDUCTANCE_DENSITY].iter().any(|d| gbar.ty == Ty::Real(*d));
+        if !fine || !gbar_known {
+            return None;
+        }
         let mut product = gbar;
         for &(gate, power) in gates {
             scope.entry_mut(gate).used = true;
@@ -704,12 +709,22 @@ impl<'a> Lowerer<'a> {
                     Role::Port(_) => ("an input", "an input is driven by the network".into()),
                     Role::State { gate: false } => ("a state", String::new()),
                 };
-                d = d.see(span, format!("it is {is}")).help(help);
+                if role != Role::Voltage {
+                    d = d.see(span, format!("it is {is}"));
+                }
+                d = d.help(help);
             } else if e.name.text == "v" && scope.kind == ScopeKind::Cell && !scope.not_values.is_empty() {
                 d = d.help("the voltage of a compartment follows from its `cm` and its currents and needs no equation");
                 scope.poisoned.insert(full);
             } else {
-                d = d.help(format!("declare it with its unit and initial value: `state {}: mV = -65 mV`", e.name.text));
+                d = d.help(format!(
+                    "declare it with its unit and initial value, for example `state {}`",
+                    if e.name.text.starts_with(['v', 'V']) {
+                        format!("{}: mV = -65 mV", e.name.text)
+                    } else {
+                        format!("{}: nA = 0 nA", e.name.text)
+                    }
+                ));
                 scope.poisoned.insert(full);
             }
             self.error(d);
@@ -730,7 +745,8 @@ impl<'a> Lowerer<'a> {
                 let message = format!("`{}` has two equations", e.name.text);
                 self.error(
                     Diagnostic::new(Code::DuplicateKey, e.name.span, message, "a second equation")
-                        .see(first, "the state"),
+                        .see(first, "the first")
+                        .help("add both right-hand sides in one equation"),
                 );
                 continue;
             }

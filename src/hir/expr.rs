@@ -45,10 +45,6 @@ impl Expr {
         Expr { kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), ty, span }
     }
 
-    pub(super) fn neg(a: Expr) -> Expr {
-        Expr { ty: a.ty, span: a.span, kind: ExprKind::Unary(UnaryOp::Neg, Box::new(a)) }
-    }
-
     /// Calls `f` on every node, parents first.
     pub fn visit(&self, f: &mut impl FnMut(&Expr)) {
         f(self);
@@ -250,7 +246,8 @@ impl<'a> Lowerer<'a> {
             Ty::Real(got) if got == dim => Some(x),
             Ty::Real(got) => {
                 self.wrong_dimension(scope, &x, got, dim, why);
-                None
+                // What is needed is known: look on as if it were given.
+                Some(Expr { ty: Ty::Real(dim), ..x })
             }
         }
     }
@@ -357,7 +354,16 @@ impl<'a> Lowerer<'a> {
             Ty::Bool => "a condition".to_string(),
             Ty::Real(dim) => dim.describe(),
         };
-        self.error(Diagnostic::new(Code::WrongType, x.span, message, what));
+        let d = Diagnostic::new(Code::WrongType, x.span, message, what);
+        let text = self.text(x.span);
+        self.error(match x.ty {
+            Ty::Real(dim) if text.len() < 30 && !text.contains('\n') && self.literal(x).is_none() => {
+                let zero = if dim.is_one() { "0".to_string() } else { format!("0 {}", super::advice::usual_unit(dim)) };
+                d.help(format!("compare it: `{text} > {zero}`"))
+            }
+            Ty::Real(_) => d.help("compare it with something, as in `v > -40 mV`"),
+            Ty::Bool => d.help("choose a number with `if ... then ... else ...`"),
+        });
         None
     }
 
@@ -427,7 +433,7 @@ impl<'a> Lowerer<'a> {
         None
     }
 
-    fn unknown_name(&mut self, scope: &Scope<'a>, prefix: &str, name: &str, span: Span, env: Option<&Env>) {
+    fn unknown_name(&mut self, scope: &mut Scope<'a>, prefix: &str, name: &str, span: Span, env: Option<&Env>) {
         let mut p = prefix;
         loop {
             if let Some(what) = scope.not_values.get(&format!("{p}{name}")) {
@@ -459,12 +465,28 @@ impl<'a> Lowerer<'a> {
         if scope.is_poisoned(prefix, name) || self.is_unknown_item(scope.file, name) {
             return;
         }
+        if scope.kind == ScopeKind::Constant && env.is_none() && matches!(name, "v" | "t" | "celsius" | "index") {
+            let what = match name {
+                "v" => "a voltage",
+                "t" => "the time",
+                "index" => "the number of a cell",
+                _ => "the temperature of a run",
+            };
+            let message = format!("`{name}` is not known before the run");
+            let d = Diagnostic::new(Code::NotConstant, span, message, format!("{what} is not a constant"));
+            self.error(d.help("only numbers, functions and constants can stand here"));
+            return;
+        }
         let mut d = Diagnostic::new(Code::UnknownName, span, format!("`{name}` is not known here"), "not defined");
         d = match self.name_help(scope, prefix, name, env) {
             Some(help) => d.help(help),
             None => d,
         };
         self.error(d);
+        // Once is enough.
+        if env.is_none() {
+            scope.poisoned.insert(name.to_string());
+        }
     }
 
     /// What an unknown name may stand for.
@@ -545,7 +567,7 @@ impl<'a> Lowerer<'a> {
             return Some("a function sees its own parameters and constants only; pass the value as a parameter".into());
         }
         if scope.kind == ScopeKind::Constant {
-            return Some("a constant can use numbers, functions and other constants only".into());
+            return Some("only numbers, functions and constants can stand here".into());
         }
         let block = match scope.kind {
             ScopeKind::Channel => "channel",
@@ -644,11 +666,15 @@ impl<'a> Lowerer<'a> {
                     _ => format!("cannot compare {} with {}", x.describe(), y.describe()),
                 };
                 self.same_dimension(scope, &a, &b, &message)?;
+                // A number that lacks its unit has been reported: go on with the dimension it should have.
+                if x.is_one() {
+                    return Some(Expr { span, ..Expr::binary(op, Expr { ty: b.ty, ..a }, b) });
+                }
             }
             BinaryOp::Mul | BinaryOp::Div => {
                 self.numbers(&a, &b)?;
             }
-            BinaryOp::Pow => return self.power(a, b, span),
+            BinaryOp::Pow => return self.power(scope, a, b, span),
         }
         Some(Expr { span, ..Expr::binary(op, a, b) })
     }
@@ -685,7 +711,7 @@ impl<'a> Lowerer<'a> {
                     d
                 };
                 self.error(d);
-                return None;
+                return Some(());
             }
         }
         for (side, other) in [(a, y), (b, x)] {
@@ -713,16 +739,10 @@ impl<'a> Lowerer<'a> {
         None
     }
 
-    fn power(&mut self, a: Expr, b: Expr, span: Span) -> Option<Expr> {
+    fn power(&mut self, scope: &Scope<'a>, a: Expr, b: Expr, span: Span) -> Option<Expr> {
         let (x, y) = self.numbers(&a, &b)?;
         if !y.is_one() {
-            let d = Diagnostic::new(
-                Code::NotDimensionless,
-                b.span,
-                format!("an exponent must be a pure number, not {}", y.describe()),
-                shown(y),
-            );
-            self.error(d.help("divide it by a quantity of the same dimension"));
+            self.pure(scope, &b, "an exponent");
             return None;
         }
         let mut dim = Dim::ONE;
@@ -894,7 +914,7 @@ impl<'a> Lowerer<'a> {
         let call = |builtin, values, dim| Some(Expr { kind: ExprKind::Call(builtin, values), ty: Ty::Real(dim), span });
         match info.kind {
             FunctionKind::Pure(b) => {
-                self.pure(scope, &values[0], info.name)?;
+                self.pure(scope, &values[0], &format!("`{}`", info.name));
                 call(b, values, Dim::ONE)
             }
             FunctionKind::Same(b) => call(b, values, dims[0]),
@@ -905,7 +925,7 @@ impl<'a> Lowerer<'a> {
                         Code::BadPower,
                         values[0].span,
                         format!("{} has no square root", dims[0].describe()),
-                        dims[0].display_unit().name,
+                        shown(dims[0]),
                     );
                     self.error(d.note(format!("the powers of [{}] are not all even", dims[0])));
                     None
@@ -995,10 +1015,11 @@ impl<'a> Lowerer<'a> {
         None
     }
 
-    fn pure(&mut self, scope: &Scope<'a>, x: &Expr, function: &str) -> Option<()> {
+    /// Checks that `x` is a pure number; `what` is a function in backquotes, or an exponent.
+    fn pure(&mut self, scope: &Scope<'a>, x: &Expr, what: &str) {
         let dim = x.ty.dim();
         if dim.is_one() {
-            return Some(());
+            return;
         }
         let factor = self.bare_factor(scope, x, Dim::ONE);
         if let Some((bare, missing)) = &factor
@@ -1006,30 +1027,31 @@ impl<'a> Lowerer<'a> {
         {
             let d = self.missing_unit(bare, *missing, None);
             self.error(d);
-            return None;
+            return;
         }
         let d = Diagnostic::new(
             Code::NotDimensionless,
             x.span,
-            format!("`{function}` takes a pure number, not {}", dim.describe()),
+            match what.starts_with('`') {
+                true => format!("{what} takes a pure number, not {}", dim.describe()),
+                false => format!("{what} must be a pure number, not {}", dim.describe()),
+            },
             shown(dim),
         );
         let text = self.text(x.span);
         let help = match factor {
-            Some((bare, missing)) => {
-                let number = self.text(bare.value);
-                format!("if `{number}` is {}, write it: `{}`", missing.describe(), self.with_unit(number, missing))
+            Some((bare, missing)) => self.factor_help(&bare, missing),
+            None if dim == Dim::VOLTAGE && text.len() < 40 && !text.contains('\n') => {
+                let edit = format!("{} / 10 mV", super::advice::wrap_sum(text));
+                let edit = match what.strip_prefix('`').and_then(|w| w.strip_suffix('`')) {
+                    Some(function) => format!("{function}({edit})"),
+                    None => format!("({edit})"),
+                };
+                format!("divide by a voltage first, for example `{edit}`")
             }
-            None if text.len() < 40 && !text.contains('\n') => {
-                let example =
-                    if dim == Dim::VOLTAGE { "10 mV".into() } else { format!("1 {}", dim.display_unit().name) };
-                let arg = super::advice::wrap(text);
-                format!("divide by {} first, for example `{function}({arg} / {example})`", dim.describe())
-            }
-            None => format!("divide by {} first", dim.describe()),
+            None => "divide it by a quantity of the same dimension first".to_string(),
         };
         self.error(d.help(help));
-        None
     }
 
     fn all_same(&mut self, scope: &Scope<'a>, function: &str, values: &[Expr]) -> Option<()> {
@@ -1078,7 +1100,10 @@ impl<'a> Lowerer<'a> {
                 Some((ast::ExprKind::Str(s), _)) => texts.push(Some(s.clone())),
                 Some((_, at)) => {
                     let message = format!("`{}` needs a file name in quotes", info.name);
-                    self.error(Diagnostic::new(Code::WrongArguments, at, message, "not a text"));
+                    self.error(
+                        Diagnostic::new(Code::WrongArguments, at, message, "not a text")
+                            .help(format!("write `{}(\"values.npy\")`", info.name)),
+                    );
                     return None;
                 }
             }

@@ -25,8 +25,8 @@ pub(super) enum ItemKind<'a> {
     Function(&'a ast::Function),
     Channel(&'a ast::Channel),
     Cell(&'a ast::Cell),
-    Junction(&'a ast::Junction),
-    Network(&'a ast::Network),
+    Junction,
+    Network,
 }
 
 impl ItemKind<'_> {
@@ -36,8 +36,8 @@ impl ItemKind<'_> {
             ItemKind::Function(_) => "a function",
             ItemKind::Channel(_) => "a channel",
             ItemKind::Cell(_) => "a cell model",
-            ItemKind::Junction(_) => "a junction model",
-            ItemKind::Network(_) => "a network",
+            ItemKind::Junction => "a junction model",
+            ItemKind::Network => "a network",
         }
     }
 }
@@ -275,8 +275,8 @@ impl<'a> Lowerer<'a> {
             ast::Item::Function(x) => ItemKind::Function(x),
             ast::Item::Channel(x) => ItemKind::Channel(x),
             ast::Item::Cell(x) => ItemKind::Cell(x),
-            ast::Item::Junction(x) => ItemKind::Junction(x),
-            ast::Item::Network(x) => ItemKind::Network(x),
+            ast::Item::Junction(_) => ItemKind::Junction,
+            ast::Item::Network(_) => ItemKind::Network,
             ast::Item::Use(_) | ast::Item::Run(_) => return None,
         };
         Some(ItemRef { file, index, kind })
@@ -318,7 +318,16 @@ impl<'a> Lowerer<'a> {
             Some(item) => {
                 let is = item.kind.describe();
                 let message = format!("`{}` is {is}, not {what}", name.text);
-                self.error(Diagnostic::new(Code::UnknownItem, name.span, message, is));
+                let d = Diagnostic::new(Code::UnknownItem, name.span, message, is);
+                let names = self.names_where(file, fits);
+                self.error(match names.is_empty() {
+                    true => d,
+                    false => d.note(format!(
+                        "the file's {}s are {}",
+                        what.split_once(' ').map_or(what, |w| w.1),
+                        names.join(", ")
+                    )),
+                });
                 None
             }
             None if self.is_unknown_item(file, &name.text) => None,
@@ -336,11 +345,9 @@ impl<'a> Lowerer<'a> {
                     text.lines().any(|l| l.starts_with(&format!("{word} {} ", name.text)))
                 };
                 let modules: Vec<String> = crate::stdlib::modules().into_iter().filter(has).collect();
-                if let [module, others @ ..] = &modules[..] {
-                    d = d.help(format!("the standard library has it: `use {module}.{{{}}}`", name.text));
-                    if !others.is_empty() {
-                        d = d.note(format!("{} has one of this name too", others.join(", ")));
-                    }
+                if !modules.is_empty() {
+                    let uses: Vec<String> = modules.iter().map(|m| format!("`use {m}.{{{}}}`", name.text)).collect();
+                    d = d.help(format!("the standard library has it: {}", uses.join(" or ")));
                 } else if let Some(near) = nearest(&name.text, names.iter().map(String::as_str)) {
                     d = d.help(format!("did you mean `{near}`?"));
                 } else if names.is_empty() {

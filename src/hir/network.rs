@@ -238,7 +238,9 @@ impl<'a> Lowerer<'a> {
         };
         let rest = flat.names[1..].iter().map(|n| n.text.as_str()).collect::<Vec<_>>().join(".");
         let rest_span = match (flat.names.get(1), flat.names.last()) {
-            (Some(a), Some(b)) => a.span.to(b.span),
+            // The names of a group do not stand behind those before it.
+            (Some(a), Some(b)) if !self.text(a.span.to(b.span)).contains('{') => a.span.to(b.span),
+            (Some(_), _) => flat.span,
             _ => first.span,
         };
         Some(Place { population, cells, rest, rest_span, names: flat.names.clone() })
@@ -277,36 +279,61 @@ impl<'a> Lowerer<'a> {
             None => "not found",
         };
         let mut d = Diagnostic::new(Code::BadTarget, place.rest_span, message, label);
-        let names: Vec<&str> =
-            cell.symbols.iter().filter(|s| fits(s) && !s.name.contains('<')).map(|s| s.name.as_str()).collect();
-        let suffix = format!(".{}", place.rest);
-        let deeper: Vec<&&str> = names.iter().filter(|n| n.ends_with(&suffix) && !place.rest.is_empty()).collect();
-        let inside = format!("{}.", place.rest);
-        let below: Vec<&str> = names.iter().filter(|n| n.starts_with(&inside)).take(6).copied().collect();
+        let population = &place.names[0].text;
+        let mut fitting: Vec<&Symbol> = cell.symbols.iter().filter(|s| fits(s) && !s.name.contains('<')).collect();
+        fitting.sort_by_key(|s| !matches!(s.kind, SymbolKind::State { .. }));
+        let names: Vec<&str> = fitting.iter().map(|s| s.name.as_str()).collect();
+        let under = |prefix: &str| -> Vec<&str> {
+            let inside = names.iter().filter_map(|n| n.strip_prefix(prefix)?.strip_prefix('.'));
+            inside.filter(|n| !n.contains('.')).collect()
+        };
+        let rest = place.rest.as_str();
+        let (parent, last) = rest.rsplit_once('.').unwrap_or(("", rest));
         // A compartment that does not exist: the compartments are what matters.
-        let head = place.rest.split('.').next().unwrap_or("");
+        let head = rest.split('.').next().unwrap_or("");
         let compartments: Vec<&str> = cell.compartments.iter().map(|c| c.name.as_str()).collect();
-        let lost = place.rest.contains('.') && !compartments.is_empty() && !compartments.contains(&head);
-        if let (true, Some(near)) = (lost, nearest(head, compartments.iter().copied())) {
-            let rest = &place.rest[head.len()..];
-            d = d.help(format!("did you mean `{}.{near}{rest}`?", place.names[0].text));
-        } else if let ([first, ..], false) = (&below[..], place.rest.is_empty()) {
-            let list: Vec<String> = below.iter().map(|n| format!("`{}.{n}`", place.names[0].text)).collect();
-            d = d.help(format!(
-                "for example {}",
-                if below.len() > 1 { list.join(", ") } else { format!("`{}.{first}`", place.names[0].text) }
-            ));
-        } else if let [one] = deeper[..] {
-            d = d.help(format!("did you mean `{}.{one}`?", place.names[0].text));
-        } else if let Some(near) = nearest(&place.rest, names.iter().copied()) {
-            d = d.help(format!("did you mean `{}.{near}`?", place.names[0].text));
-        } else {
-            let mut list: Vec<&str> = names.iter().take(12).copied().collect();
-            if names.len() > list.len() {
-                list.push("...");
+        let lost = rest.contains('.') && !compartments.is_empty() && !compartments.contains(&head);
+        let deeper: Vec<&&str> =
+            names.iter().filter(|n| !rest.is_empty() && n.ends_with(&format!(".{rest}"))).collect();
+        // One letter is not a misspelling of another.
+        let near = nearest(rest, names.iter().copied())
+            .filter(|n| last.chars().count() > 1 || n.rsplit_once('.').is_none_or(|n| n.0 != parent));
+        let listed = |list: &[&str]| {
+            let shown: Vec<&str> = list.iter().take(12).copied().collect();
+            format!("{}{}", shown.join(", "), if list.len() > 12 { ", ..." } else { "" })
+        };
+        let setter = match found.map(|s| &s.kind) {
+            Some(SymbolKind::Param(_)) if what == "state" => Some(("parameter", "param")),
+            Some(SymbolKind::State { .. }) if what == "parameter" => Some(("initial value", "init")),
+            _ => None,
+        };
+        d = if let Some((kind, word)) = setter {
+            d.help(format!("the {kind} is set with `{word} {population}.{rest} = ...`"))
+        } else if lost {
+            match nearest(head, compartments.iter().copied()) {
+                Some(near) => d.help(format!("did you mean `{population}.{near}{}`?", &rest[head.len()..])),
+                None => d.note(format!("its compartments are {}", compartments.join(", "))),
             }
-            d = if list.is_empty() { d } else { d.note(format!("it has {}", list.join(", "))) };
-        }
+        } else if rest.is_empty() || !under(rest).is_empty() {
+            let inside = if rest.is_empty() { names.clone() } else { under(rest) };
+            let dot = if rest.is_empty() { String::new() } else { format!("{rest}.") };
+            match inside.first() {
+                Some(first) => d
+                    .help(format!("for example `{population}.{dot}{first}`"))
+                    .note(format!("it has {}", listed(&inside))),
+                None => d,
+            }
+        } else if let [one] = deeper[..] {
+            d.help(format!("did you mean `{population}.{one}`?"))
+        } else if let Some(near) = near {
+            d.help(format!("did you mean `{population}.{near}`?"))
+        } else if !under(parent).is_empty() && !parent.is_empty() {
+            d.note(format!("`{parent}` has {}", listed(&under(parent))))
+        } else if names.is_empty() {
+            d.note(format!("it has no {what} at all"))
+        } else {
+            d.note(format!("it has {}", listed(&names)))
+        };
         self.error(d);
     }
 
@@ -493,6 +520,7 @@ impl<'a> Lowerer<'a> {
 
     /// Which of the networks a run block means.
     pub(super) fn choose_network(&mut self, run: &'a ast::Run, networks: &[&'a ast::Network]) -> Option<usize> {
+        let word = Span { end: run.span.start + 3, ..run.span };
         let key = run.members.iter().find_map(|m| match m {
             ast::RunMember::Key(l) if l.name.text == "network" => Some(l),
             ast::RunMember::Key(_) | ast::RunMember::Record { .. } | ast::RunMember::RecordSpikes { .. } => None,
@@ -501,7 +529,7 @@ impl<'a> Lowerer<'a> {
             (None, []) if self.has_broken_items() => None,
             (None, []) => {
                 let message = "there is no network to run";
-                self.error(Diagnostic::new(Code::NoNetwork, run.span, message, "this block needs one").help(format!(
+                self.error(Diagnostic::new(Code::NoNetwork, word, message, "this block needs one").help(format!(
                     "add `network main {{ population cells: {}[1] }}`",
                     self.cell_names(0).first().map_or("Cell", String::as_str)
                 )));
@@ -510,7 +538,7 @@ impl<'a> Lowerer<'a> {
             (None, [_]) => Some(0),
             (None, _) => {
                 let names: Vec<String> = networks.iter().map(|n| format!("`network = {}`", n.name.text)).collect();
-                let d = Diagnostic::new(Code::NoNetwork, run.span, "which network shall run?", "there are several");
+                let d = Diagnostic::new(Code::NoNetwork, word, "which network shall run?", "there are several");
                 self.error(d.help(format!("add {}", names.join(" or "))));
                 None
             }

@@ -54,9 +54,7 @@ impl<'a> Lowerer<'a> {
         {
             let (dt_at, duration_at) = (keys["dt"].value.span, keys["duration"].value.span);
             let d = Diagnostic::new(Code::BadValue, dt_at, "the time step is longer than the run", format!("{dt} ms"));
-            self.error(
-                d.see(duration_at, format!("{duration} ms")).help("was another unit meant, such as `us` or `s`?"),
-            );
+            self.error(d.see(duration_at, format!("{duration} ms")).help("was another unit meant, such as `us`?"));
         }
         let mut records: Vec<Record> = Vec::new();
         let mut spikes: Vec<usize> = Vec::new();
@@ -216,7 +214,7 @@ impl<'a> Lowerer<'a> {
     }
 
     fn constant_of_run(&mut self, e: &ast::Expr, dim: Dim, why: &str) -> Option<f64> {
-        let mut scope = Scope::new(ScopeKind::Network, 0);
+        let mut scope = Scope::new(ScopeKind::Constant, 0);
         let x = self.expr_of(&mut scope, "", e, dim, why)?;
         let value = super::expr::constant_of(&x);
         if value.is_some_and(|v| !v.is_finite()) {
@@ -244,7 +242,15 @@ impl<'a> Lowerer<'a> {
             let names: Vec<&str> = Method::ALL.iter().map(|m| m.1).collect();
             let message = format!("there is no integration method `{name}`");
             let mut d = Diagnostic::new(Code::UnknownMethod, e.span, message, "not a method");
-            if let Some(near) = nearest(&name, names.iter().copied()) {
+            let known = match name.to_lowercase().replace(['_', '-'], "").as_str() {
+                "cnexp" | "exponentialeuler" | "derivimplicit" | "backwardeuler" | "implicit" | "crank" => {
+                    Some("exp_euler")
+                }
+                "forwardeuler" | "eulerforward" => Some("euler"),
+                "rungekutta" | "rungekutta4" | "rk" => Some("rk4"),
+                _ => None,
+            };
+            if let Some(near) = known.or_else(|| nearest(&name, names.iter().copied())) {
                 d = d.help(format!("did you mean `{near}`?"));
             }
             self.error(d.note(format!("the methods are {}", names.join(", "))));

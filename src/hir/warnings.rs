@@ -36,7 +36,8 @@ impl Lowerer<'_> {
     /// Warns of a value with a suspicious magnitude.
     pub(super) fn warn_magnitude(&mut self, name: &str, e: &Expr, own: Dim) {
         let Some(value) = super::expr::constant_of(e) else { return };
-        if !self.is_main_place(e.span) {
+        // A value that is wrong has no magnitude.
+        if !self.is_main_place(e.span) || self.diagnostics.has_error_at(e.span) {
             return;
         }
         for &(dim, last, low, high, hint) in USUAL {
