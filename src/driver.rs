@@ -3,11 +3,20 @@
 //! In come source texts; out goes any stage of the compilation, or diagnostics.
 //! Never true here: a phase runs on the output of a phase that failed.
 
+use crate::codegen::rust::{Default as FieldDefault, Interface, InterfaceField, InterfaceSpace};
 use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::hir::{self, Loader, Model, Sources};
+use crate::discretize::{discretize, output_name};
+use crate::engine::Setup;
+use crate::hir::{self, Loader, Method, Model, Sources};
+use crate::ode;
+use crate::passes::{self, Keep, OptLevel, Pass, PassError};
+use crate::simulate::Extent;
 use crate::source::SourceMap;
+use crate::step::{self, FieldId, FieldKind, Program, Verified};
 use crate::syntax;
+use crate::units::{self, DisplayUnit};
 use std::path::Path;
+use std::time::Duration;
 
 /// A checked (or rejected) source.
 #[derive(Debug)]
@@ -36,12 +45,15 @@ pub fn check_file(path: &Path) -> Checked {
             return Checked::failed(SourceMap::default(), d);
         }
     };
-    let text = match syntax::read_text(&name, bytes) {
-        Ok(text) => text,
-        Err(diagnostic) => return Checked::failed(SourceMap::default(), diagnostic),
-    };
-    let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
-    check_text(&name, &directory, text, &Sources)
+    check_bytes(&name, path.parent().unwrap_or(Path::new("")), bytes)
+}
+
+/// Checks a model given as bytes; names of files in it are relative to `directory`.
+pub fn check_bytes(name: &str, directory: &Path, bytes: Vec<u8>) -> Checked {
+    match syntax::read_text(name, bytes) {
+        Ok(text) => check_text(name, directory, text, &Sources),
+        Err(diagnostic) => Checked::failed(SourceMap::default(), diagnostic),
+    }
 }
 
 /// Checks a model given as text; `name` is shown in messages, `directory` is where its data files and modules are.
@@ -53,4 +65,201 @@ pub fn check_text(name: &str, directory: &Path, text: impl Into<String>, loader:
     let model = hir::lower(&sources, &files, &mut diagnostics);
     let model = if diagnostics.has_errors() { None } else { model };
     Checked { sources, model, diagnostics: diagnostics.sorted() }
+}
+
+/// What turns a checked model into a program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompileOptions {
+    /// `name=value` settings of parameters.
+    pub set: Vec<String>,
+    /// Replaces the run's time step (ms).
+    pub dt: Option<f64>,
+    /// Replaces the run's duration (ms).
+    pub duration: Option<f64>,
+    /// Replaces the run's method.
+    pub method: Option<Method>,
+    /// Replaces the run's seed.
+    pub seed: Option<u64>,
+    /// Which passes run.
+    pub passes: Passes,
+    /// Steps per kernel call.
+    pub fuse: u32,
+    /// Keep states that nothing records or depends on.
+    pub keep_all: bool,
+}
+
+/// Steps per kernel call where nothing else is said.
+pub const FUSE: u32 = 40;
+
+impl Default for CompileOptions {
+    fn default() -> CompileOptions {
+        CompileOptions {
+            set: Vec::new(),
+            dt: None,
+            duration: None,
+            method: None,
+            seed: None,
+            passes: Passes::Level(OptLevel::O2),
+            fuse: FUSE,
+            keep_all: false,
+        }
+    }
+}
+
+/// Which passes run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Passes {
+    /// Those of a level.
+    Level(OptLevel),
+    /// These.
+    Named(Vec<String>),
+}
+
+/// A model as differential equations and as programs.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    /// The continuous model with all settings applied.
+    pub ode: ode::Model,
+    /// The program before passes.
+    pub plain: Verified,
+    /// The program after passes.
+    pub program: Verified,
+    /// What is probably wrong.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Flattens a checked model and applies settings.
+pub fn flatten(model: &Model, options: &CompileOptions) -> Result<(ode::Model, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let mut diagnostics = Diagnostics::default();
+    let Some(mut flat) = ode::build(model, &mut diagnostics) else { return Err(diagnostics.sorted()) };
+    let mut errors = Vec::new();
+    let mut overrides = Vec::new();
+    for text in &options.set {
+        match ode::parse_override(text) {
+            Ok(o) => overrides.push(o),
+            Err(d) => errors.push(d),
+        }
+    }
+    errors.extend(ode::apply(&mut flat, &overrides));
+    flat.dt = options.dt.unwrap_or(flat.dt);
+    flat.duration = options.duration.unwrap_or(flat.duration);
+    flat.method = options.method.unwrap_or(flat.method);
+    flat.seed = options.seed.unwrap_or(flat.seed);
+    if let Err(broken) = ode::verify(&flat) {
+        errors.push(internal(format!("the continuous model is inconsistent: {broken}")));
+    }
+    if errors.is_empty() { Ok((flat, diagnostics.sorted())) } else { Err(errors) }
+}
+
+/// A bug of the compiler.
+fn internal(what: String) -> Diagnostic {
+    Diagnostic::without_place(Code::Internal, what)
+}
+
+/// From a checked model to a program. `observer` sees the program after every pass.
+pub fn compile(
+    checked: &Checked,
+    options: &CompileOptions,
+    observer: &mut dyn FnMut(&Pass, &Program, Duration),
+) -> Result<Compiled, Vec<Diagnostic>> {
+    let Some(model) = &checked.model else { return Err(checked.diagnostics.clone()) };
+    let (ode, warnings) = flatten(model, options)?;
+    let plain = discretize(&ode, &checked.sources);
+    let plain = step::verify(plain).map_err(|e| vec![internal(format!("after discretization: {e}"))])?;
+    let names: Vec<&str> = match &options.passes {
+        Passes::Level(level) => passes::pipeline(*level).to_vec(),
+        Passes::Named(names) => names.iter().map(String::as_str).collect(),
+    };
+    let uniforms = ode
+        .params
+        .iter()
+        .filter_map(|p| match ode::evaluate(&ode, p.value) {
+            Ok(step::Value::Real(x)) if plain.program().find_field(&p.name).is_some() => Some((p.name.clone(), x)),
+            _ => None,
+        })
+        .collect();
+    let keep = if options.keep_all { Keep::AllStates } else { Keep::Only(recorded_states(&ode)) };
+    let pass_options = passes::Options { fuse: options.fuse.max(1), uniforms, keep };
+    let program = passes::run(plain.clone(), &names, &pass_options, observer).map_err(|e| {
+        vec![match e {
+            PassError::NoSuchPass(name) => {
+                Diagnostic::without_place(Code::BadValue, format!("there is no pass `{name}`"))
+                    .help("`neuroc passes` lists them")
+            }
+            PassError::NoSuchField(_) | PassError::Broken(..) => internal(e.to_string()),
+        }]
+    })?;
+    Ok(Compiled { ode, plain, program, warnings })
+}
+
+fn recorded_states(model: &ode::Model) -> Vec<String> {
+    let mut names: Vec<String> = model
+        .records
+        .iter()
+        .filter_map(|r| match model.graph.node(r.value) {
+            ode::Node::State(s) => Some(model.state(s).name.clone()),
+            _ => None,
+        })
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// What a model shows to the users of its crate. `docs` are the lines at the head of its file.
+pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &Setup) -> Interface {
+    let (ode, program) = (&compiled.ode, compiled.program.program());
+    let spaces = extent
+        .cells
+        .iter()
+        .zip(&ode.populations)
+        .map(|(&size, p)| InterfaceSpace { size, doc: format!("Population `{}`.", p.name) })
+        .collect();
+    let mut fields = Vec::new();
+    for (i, field) in program.fields.iter().enumerate() {
+        let id = FieldId(i as u32);
+        let param = ode.params.iter().find(|p| p.name == field.name);
+        let state = ode.states.iter().find(|s| s.name == field.name);
+        let record = ode.records.iter().find(|r| output_name(&r.name) == field.name);
+        let unit = param
+            .map(|p| p.unit.clone())
+            .or(state.map(|s| s.unit.clone()))
+            .or(record.map(|r| r.unit.clone()))
+            .unwrap_or(DisplayUnit { name: "1".into(), exponent: 0 });
+        let default = match field.kind {
+            FieldKind::Uniform => setup.uniforms.iter().find(|u| u.0 == id).map(|u| FieldDefault::Number(u.1)),
+            FieldKind::Series => setup.series.iter().find(|s| s.0 == id).map(|s| FieldDefault::Series(s.1.clone())),
+            FieldKind::Data(_) => setup.data.iter().find(|d| d.0 == id).map(|d| FieldDefault::Data(d.1.clone())),
+            FieldKind::Cell(_) | FieldKind::State(_) | FieldKind::Output(_) | FieldKind::Event(_) => None,
+            FieldKind::Temp(_) => continue,
+        };
+        let (unit_name, scale) = match field.name.as_str() {
+            "dt" => ("ms".to_string(), 1.0),
+            _ if unit.name == "1" => (String::new(), 1.0),
+            _ => (unit.name.clone(), units::scale(1.0, unit.exponent)),
+        };
+        fields.push(InterfaceField {
+            field: id,
+            unit: unit_name,
+            scale,
+            doc: param.map(|p| p.docs.join(" ")).unwrap_or_default(),
+            default: default.unwrap_or(FieldDefault::None),
+        });
+    }
+    let doc = if docs.is_empty() { format!("The model `{}`.", ode.name) } else { docs.join("\n") };
+    Interface {
+        crate_name: crate_name(&ode.name),
+        doc,
+        spaces,
+        fields,
+        seed: ode.seed,
+        example_steps: extent.grid.steps,
+    }
+}
+
+/// Lower-case letters, digits and `_`, beginning with a letter.
+fn crate_name(model: &str) -> String {
+    let name: String =
+        model.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
+    if name.starts_with(|c: char| c.is_ascii_lowercase()) { name } else { format!("model_{name}") }
 }

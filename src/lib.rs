@@ -1,4 +1,7 @@
 //! neuroc: a compiler for biophysical neuron models.
+pub mod cli;
+pub mod codegen;
+pub mod data;
 pub mod diag;
 pub mod discretize;
 pub mod driver;
@@ -10,6 +13,7 @@ pub mod passes;
 pub mod plot;
 pub mod results;
 pub mod runtime;
+pub mod simulate;
 pub mod source;
 pub mod stdlib;
 pub mod step;

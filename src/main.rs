@@ -1,10 +1,5 @@
-//! The `neuroc` command.
-fn main() {
-    for path in std::env::args().skip(1) {
-        let checked = neuroc::driver::check_file(path.as_ref());
-        eprint!("{}", neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false));
-        if let Some(model) = checked.model {
-            println!("{}", neuroc::hir::print(&model));
-        }
-    }
+//! The `neuroc` command: see [`neuroc::cli`].
+
+fn main() -> std::process::ExitCode {
+    neuroc::cli::main()
 }

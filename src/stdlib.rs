@@ -28,3 +28,15 @@ pub fn modules() -> Vec<String> {
     out.sort();
     out
 }
+
+/// The items of a module's text: kind and name, such as `channel Na`.
+pub fn items(text: &str) -> Vec<String> {
+    text.lines()
+        .filter_map(|line| {
+            let (kind, rest) = line.split_once(' ')?;
+            let known = ["channel", "cell", "junction", "function", "const"].contains(&kind);
+            let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            known.then(|| format!("{kind} {name}"))
+        })
+        .collect()
+}

@@ -262,8 +262,8 @@ of the cell and a conductance density as seen by `a`; the other direction is a l
   right   couple soma <- dend: 0.1 mS/cm2
           couple dend <- soma: 0.05 mS/cm2";
 UnknownMethod "NU0318" Error "no such integration method"
-"The methods are euler, exp_euler, heun and rk4. exp_euler, the default, suits models with gates
-(other simulators call it cnexp); rk4 is the most accurate for smooth models.";
+"The methods are euler, exp_euler, cnexp, heun and rk4. exp_euler, the default, suits models with
+gates; cnexp is what NEURON does by default; rk4 is the most accurate for smooth models.";
 Unsupported "NU0320" Error "understood, but not compiled"
 "The language has this feature, but this version of the compiler cannot compile it. The README's
 table says what works.";
@@ -292,4 +292,9 @@ NotFinite "NU0501" Error "a value became NaN or infinite"
 "The run stopped at the first step that produced a value that is not finite, and names the cell,
 the state and the time. Usual causes: a time step too large for the method (try half of it, or
 exp_euler), a rate function with a pole, a division by a quantity that reached zero.";
+
+// 09xx: the compiler itself
+Internal "NU0901" Error "a bug of the compiler"
+"The compiler broke one of its own rules. Your model may be right. Please report it with the
+model file and the message.";
 }

@@ -1,30 +1,59 @@
-//! Exponential Euler: x + n expm1(b s dt) / b for x' = n s, where b is the slope of n in x and s does not depend on x.
-//! Exact for states that are linear in themselves while everything else is held; order 1.
-//! (Rush and Larsen 1978; MacGregor 1987.)
+//! Exponential Euler, gates after potentials. Formally of order 1; potentials are mostly far more accurate.
+//!
+//! A state with x' = n s, where b is the slope of n in x and s does not depend on x, moves by n expm1(b s dt) / b: exact for
+//! states that are linear in themselves while everything else is held (Rush and Larsen 1978; MacGregor 1987). Potentials and
+//! all other states that are not gates move first; gates follow with the new potentials, as if they were known at the middle
+//! of the next step (Hines 1984).
 
 use super::slope::{depends, slope};
 use crate::ode::{Graph, Model, Node, NodeId, StateId};
 use crate::step::{BinaryOp, UnaryOp};
 use crate::units::Dim;
+use std::collections::HashMap;
 
 pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<(StateId, NodeId)> {
-    let states: Vec<StateId> = model.states_of(population).collect();
-    states
-        .into_iter()
-        .map(|s| {
-            let rate = model.state(s).rate;
-            (s, advance(&mut model.graph, s, dt, rate))
-        })
-        .collect()
+    gates_last(model, population, dt, |g, state, rate| advance(g, state, dt, rate))
 }
 
+/// Updates the states that are not gates from the old values, then the gates with the new values of the others.
+pub(super) fn gates_last(
+    model: &mut Model,
+    population: usize,
+    dt: NodeId,
+    other: impl Fn(&mut Graph, StateId, NodeId) -> NodeId,
+) -> Vec<(StateId, NodeId)> {
+    let states: Vec<StateId> = model.states_of(population).collect();
+    let mut moved = HashMap::new();
+    for &s in &states {
+        if !model.state(s).gate {
+            let rate = model.state(s).rate;
+            moved.insert(s, other(&mut model.graph, s, rate));
+        }
+    }
+    let leaf = |node: Node| match node {
+        Node::State(s) => moved.get(&s).copied(),
+        _ => None,
+    };
+    let mut memo = HashMap::new();
+    let mut out = Vec::new();
+    for &s in &states {
+        let next = match moved.get(&s) {
+            Some(&next) => next,
+            None => {
+                let rate = model.state(s).rate;
+                let rate = model.graph.replace(rate, &leaf, &mut memo);
+                advance(&mut model.graph, s, dt, rate)
+            }
+        };
+        out.push((s, next));
+    }
+    out
+}
+
+/// `x + n expm1(b s dt) / b`.
 fn advance(g: &mut Graph, state: StateId, dt: NodeId, rate: NodeId) -> NodeId {
     let x = g.add(Node::State(state));
-    let (linear, scale) = peel(g, rate, state);
-    let step = match scale {
-        None => dt,
-        Some(s) => g.binary(BinaryOp::Mul, s, dt),
-    };
+    let (linear, step) = peel(g, rate, state, dt);
     let change = match slope(g, linear, state) {
         None => step,
         Some(b) => {
@@ -45,16 +74,25 @@ fn advance(g: &mut Graph, state: StateId, dt: NodeId, rate: NodeId) -> NodeId {
     g.binary(BinaryOp::Add, x, change)
 }
 
-/// `rate = n * s` with everything that does not depend on the state, and only multiplies or divides, in `s`.
-fn peel(g: &mut Graph, rate: NodeId, state: StateId) -> (NodeId, Option<NodeId>) {
+/// `(n, s dt)` for `rate = n s`, with all in `s` that does not depend on the state and only multiplies or divides.
+pub(super) fn peel(g: &mut Graph, rate: NodeId, state: StateId, dt: NodeId) -> (NodeId, NodeId) {
+    let (n, scale) = factors(g, rate, state);
+    let step = match scale {
+        None => dt,
+        Some(s) => g.binary(BinaryOp::Mul, s, dt),
+    };
+    (n, step)
+}
+
+fn factors(g: &mut Graph, rate: NodeId, state: StateId) -> (NodeId, Option<NodeId>) {
     match g.node(rate) {
         Node::Binary(BinaryOp::Mul, a, b) => {
             let (inner, factor) = match (depends(g, a, state), depends(g, b, state)) {
                 (true, false) => (a, b),
                 (false, true) => (b, a),
-                _ => return (rate, None),
+                (true, true) | (false, false) => return (rate, None),
             };
-            let (n, s) = peel(g, inner, state);
+            let (n, s) = factors(g, inner, state);
             let s = match s {
                 None => factor,
                 Some(s) => g.binary(BinaryOp::Mul, s, factor),
@@ -62,7 +100,7 @@ fn peel(g: &mut Graph, rate: NodeId, state: StateId) -> (NodeId, Option<NodeId>)
             (n, Some(s))
         }
         Node::Binary(BinaryOp::Div, a, b) if depends(g, a, state) && !depends(g, b, state) => {
-            let (n, s) = peel(g, a, state);
+            let (n, s) = factors(g, a, state);
             let s = match s {
                 None => {
                     let one = g.number(1.0, Dim::ONE);

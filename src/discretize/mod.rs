@@ -4,6 +4,7 @@
 //! than states is recorded) an `observe` kernel per population. Each integration method is one file.
 //! Never true here: an optimization (each state is updated in a region of its own; passes merge them).
 
+mod cnexp;
 mod euler;
 mod exp_euler;
 mod heun;
@@ -30,6 +31,7 @@ fn scheme(method: Method) -> Scheme {
     match method {
         Method::Euler => euler::step,
         Method::ExpEuler => exp_euler::step,
+        Method::Cnexp => cnexp::step,
         Method::Heun => heun::step,
         Method::Rk4 => rk4::step,
     }

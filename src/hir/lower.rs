@@ -160,7 +160,8 @@ pub fn lower(sources: &SourceMap, files: &[LoadedFile], diagnostics: &mut Diagno
     let channels = l.channels.iter().map(|c| c.1.item.clone()).collect();
     let cells = l.cells.iter().map(|c| c.1.item.clone()).collect();
     let network = chosen.map(|n| lowered.swap_remove(n).network);
-    Some(Model { name, channels, cells, network, run, data: std::mem::take(&mut l.data) })
+    let docs = main.ast.docs.clone();
+    Some(Model { name, docs, channels, cells, network, run, data: std::mem::take(&mut l.data) })
 }
 
 impl<'a> Lowerer<'a> {

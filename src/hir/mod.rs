@@ -359,8 +359,11 @@ pub struct Record {
 pub enum Method {
     /// Forward Euler, order 1.
     Euler,
-    /// Exponential Euler: exact for states that are linear in themselves while the others are held; order 1.
+    /// Exponential Euler: exact for states that are linear in themselves while the others are held; gates after
+    /// potentials; order 1.
     ExpEuler,
+    /// NEURON's default: backward Euler for potentials, exponentials for gates after them; order 1.
+    Cnexp,
     /// Heun's explicit trapezoidal rule, order 2.
     Heun,
     /// The classical Runge-Kutta method, order 4.
@@ -369,8 +372,13 @@ pub enum Method {
 
 impl Method {
     /// Every method with its name.
-    pub const ALL: &'static [(Method, &'static str)] =
-        &[(Method::Euler, "euler"), (Method::ExpEuler, "exp_euler"), (Method::Heun, "heun"), (Method::Rk4, "rk4")];
+    pub const ALL: &'static [(Method, &'static str)] = &[
+        (Method::Euler, "euler"),
+        (Method::ExpEuler, "exp_euler"),
+        (Method::Cnexp, "cnexp"),
+        (Method::Heun, "heun"),
+        (Method::Rk4, "rk4"),
+    ];
 
     /// The method of a name.
     pub fn named(name: &str) -> Option<Method> {
@@ -382,6 +390,7 @@ impl Method {
         match self {
             Method::Euler => "euler",
             Method::ExpEuler => "exp_euler",
+            Method::Cnexp => "cnexp",
             Method::Heun => "heun",
             Method::Rk4 => "rk4",
         }
@@ -393,6 +402,8 @@ impl Method {
 pub struct Model {
     /// The main file's name without directory and ending.
     pub name: String,
+    /// The `//!` lines of the main file.
+    pub docs: Vec<String>,
     /// Channels that the main file defines or uses.
     pub channels: Vec<Channel>,
     /// Cells that the main file defines or uses.

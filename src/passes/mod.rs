@@ -9,13 +9,25 @@ use crate::step::{Program, Verified, VerifyError, check, verify};
 use std::fmt;
 use std::time::{Duration, Instant};
 
+mod affine;
+mod contract;
 mod cse;
 mod dce;
+mod divisions;
+mod exp2;
 mod fields;
 mod fold;
 mod fuse_regions;
 mod fuse_steps;
 mod hoist;
+mod line;
+mod lower_linoid;
+mod merge_exponentials;
+mod ranges;
+mod rewrite;
+mod safe_singularities;
+mod share_exponentials;
+mod simplify;
 mod specialize;
 
 /// A pass.
@@ -40,6 +52,15 @@ pub const PASSES: &[Pass] = &[
     pass("fold", fold::run, "Compute what depends on constants only."),
     pass("fuse-regions", fuse_regions::run, "Merge body regions and keep in values what passed between them in fields."),
     pass("cse", cse::run, "Compute what is computed twice once."),
+    pass("simplify", simplify::run, "Apply identities, and replace powers and divisions by what is cheaper."),
+    pass("safe-singularities", safe_singularities::run, "Recognize rate functions that are 0/0 at one voltage."),
+    pass("merge-exponentials", merge_exponentials::run, "Make one exponential of products and quotients of them."),
+    pass("share-exponentials", share_exponentials::run, "Compute exponentials that are powers of others as such."),
+    pass("lower-linoid", lower_linoid::run, "Write x / (e^x - 1) as a quotient that is right at 0."),
+    pass("exp2", exp2::run, "Take exponentials to the base 2."),
+    pass("divisions", divisions::run, "Divide less often by what varies."),
+    pass("affine", affine::run, "Compute sums of products with as few operations as possible."),
+    pass("contract", contract::run, "Fuse products with the sums they feed."),
     pass("hoist", hoist::run, "Move operations out of the loops over steps and cells that they do not depend on."),
     pass("dce", dce::run, "Remove what no kept state, no event and no output depends on."),
     pass("fuse-steps", fuse_steps::run, "Let one call of a step kernel take many steps where cells do not interact."),
@@ -49,12 +70,38 @@ pub const PASSES: &[Pass] = &[
 const O0: &[&str] = &[];
 
 /// What makes kernels fast.
+///
+/// The order of the rewrites matters: `safe-singularities` needs the quotients as the model's author wrote them, and
+/// `simplify` removes guards only as long as `linoid` stands there to be seen to be positive; `share-exponentials` takes
+/// the linoids that need no exponential of their own before `lower-linoid` takes the rest; `divisions` needs the
+/// rates of a gate before `affine` and `contract` mix them with their sums; and `hoist` comes after all of them,
+/// because they compute what does not vary where they need it.
 #[rustfmt::skip]
 const O2: &[&str] = &[
     "fold",
     "fuse-regions",
     "cse",
     "fold",
+    "simplify",
+    "cse",
+    "safe-singularities",
+    "merge-exponentials",
+    "simplify",
+    "fold",
+    "cse",
+    "share-exponentials",
+    "lower-linoid",
+    "exp2",
+    "fold",
+    "cse",
+    "simplify",
+    "divisions",
+    "simplify",
+    "cse",
+    "affine",
+    "contract",
+    "fold",
+    "cse",
     "hoist",
     "cse",
     "dce",

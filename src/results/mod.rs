@@ -44,6 +44,11 @@ use serde_json::{Map, Value};
 
 pub(crate) use atomic::Pending;
 
+/// Replaces a file's content at once: on any error the old content stays. The error names the cause.
+pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    Pending::new(path, |file| io::Write::write_all(file, bytes)).and_then(Pending::commit).map_err(|e| e.reason)
+}
+
 /// Everything a run recorded.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunResult {

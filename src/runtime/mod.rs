@@ -6,6 +6,13 @@
 //! Never true here: that a result depends on the vector width, on the instruction set, on the number of threads or on the
 //! platform's mathematics library (the sign and the payload of a NaN excepted, which are unspecified).
 
+pub mod abi;
+pub mod call;
+pub mod elementwise;
 pub mod lanes;
+pub mod machine;
 pub mod math;
+pub mod named;
 pub mod rng;
+pub mod series;
+pub mod threads;

@@ -1,1 +1,257 @@
-//! Tests of: engines.
+//! Tests of: engines. Every program of `tests/ir` runs under every engine and must give the same numbers.
+
+use neuroc::codegen::plan::{PlanOptions, Precision, plan};
+use neuroc::engine::native::{NativeEngine, NativeOptions};
+use neuroc::engine::rustc::CompileOptions;
+use neuroc::engine::{Engine, Setup, Spike};
+use neuroc::interp::Interp;
+use neuroc::passes;
+use neuroc::step::{BinaryOp, Distribution, FieldId, FieldKind, OpKind, UnaryOp, Verified, parse, print, verify};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// A program of `tests/ir` and what it needs.
+struct Case {
+    name: &'static str,
+    /// Values of uniforms other than `dt`, several of them one after the other.
+    uniforms: &'static [&'static [(&'static str, f64)]],
+    /// How far f32 may be off in the first cells, relative to the size of a value and 1; none where f32 goes another way (spikes shift).
+    f32_within: Option<f64>,
+}
+
+const CASES: &[Case] = &[
+    Case {
+        name: "hh",
+        uniforms: &[&[("squid.soma.Na.gbar", 120.0), ("squid.soma.K.gbar", 36.0), ("squid.soma.leak.g", 0.3)]],
+        f32_within: Some(1e-3),
+    },
+    Case { name: "hh_folded", uniforms: &[&[]], f32_within: Some(1e-3) },
+    Case { name: "lif", uniforms: &[&[("lif.tau", 2.0), ("lif.refractory", 0.5)]], f32_within: None },
+    Case { name: "driven", uniforms: &[&[("amplitude", 1.5)], &[("amplitude", 0.5)]], f32_within: Some(1e-4) },
+    Case { name: "spread", uniforms: &[&[("sigma", 2.0)]], f32_within: Some(1e-5) },
+    Case { name: "two_populations", uniforms: &[&[("exc.tau", 0.75)]], f32_within: None },
+    Case { name: "all_ops_lanes", uniforms: &[&[("a", 0.0), ("b", 0.0)]], f32_within: Some(1e-3) },
+    Case {
+        name: "all_ops_numbers",
+        uniforms: &[&[("a", -2.5), ("b", 1.5)], &[("a", 0.0), ("b", 0.0)], &[("a", 3.25), ("b", 3.25)]],
+        f32_within: Some(1e-5),
+    },
+];
+
+/// Sizes of the last block, and enough cells for two threads.
+const SIZES: &[usize] = &[1, 7, 8, 9, 17, 600];
+
+/// Calls of `step`, uneven so that windows are cut in every way.
+const CHUNKS: &[u32] = &[1, 3, 20, 7, 21];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ir")
+}
+
+fn program(name: &str) -> Verified {
+    let text = std::fs::read_to_string(folder().join(format!("{name}.ir"))).unwrap();
+    verify(parse(&text).unwrap_or_else(|e| panic!("{name}: {e}"))).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn setup(program: &Verified, uniforms: &[(&str, f64)], cells: usize) -> Setup {
+    let program = program.program();
+    let of = |kind: fn(&FieldKind) -> bool| program.fields_where(kind);
+    let uniform = |id: FieldId| {
+        let name = program.field(id).name.as_str();
+        let value = uniforms.iter().find(|(given, _)| *given == name).map(|(_, value)| *value);
+        (id, value.unwrap_or_else(|| if name == "dt" { 0.05 } else { panic!("no value for {name}") }))
+    };
+    let samples = vec![(0.1, 0.0), (0.6, 1.0), (1.0, 0.25), (1.0, -0.5), (2.0, 0.75)];
+    let sizes = (0..program.spaces.len()).map(|space| if space == 2 { 0 } else { cells + 3 * space }).collect();
+    let data = |id: FieldId| (id, (0..cells).map(|cell| 0.1 + 0.01 * cell as f64).collect());
+    Setup {
+        sizes,
+        uniforms: of(|k| matches!(k, FieldKind::Uniform)).into_iter().map(uniform).collect(),
+        series: of(|k| matches!(k, FieldKind::Series)).into_iter().map(|id| (id, samples.clone())).collect(),
+        data: of(|k| matches!(k, FieldKind::Data(_))).into_iter().map(data).collect(),
+        seed: 0x1234_5678_9abc_def0,
+    }
+}
+
+/// Everything that can be seen of a run.
+#[derive(Debug, Clone, PartialEq)]
+struct Seen {
+    /// What, and its values.
+    values: Vec<(String, Vec<f64>)>,
+    spikes: Vec<Spike>,
+}
+
+fn look(engine: &mut dyn Engine, program: &Verified, setup: &Setup, step: u64, when: &str, seen: &mut Seen) {
+    engine.observe(step).unwrap();
+    let program = program.program();
+    let readable = |k: &FieldKind| matches!(k, FieldKind::State(_) | FieldKind::Cell(_) | FieldKind::Output(_));
+    for field in program.fields_where(readable) {
+        let size = setup.sizes[program.field(field).kind.space().unwrap().0 as usize];
+        let mut values = Vec::new();
+        engine.read(field, 0..size / 2, &mut values).unwrap();
+        engine.read(field, size / 2..size, &mut values).unwrap();
+        seen.values.push((format!("{} {when}", program.field(field).name), values));
+    }
+}
+
+fn run(engine: &mut dyn Engine, program: &Verified, setup: &Setup) -> Seen {
+    let mut seen = Seen { values: Vec::new(), spikes: Vec::new() };
+    engine.init().unwrap();
+    look(engine, program, setup, 0, "after init", &mut seen);
+    let mut at = 0;
+    for (index, &steps) in CHUNKS.iter().enumerate() {
+        if index == 2 {
+            engine.save();
+        }
+        engine.step(at, steps, &mut seen.spikes).unwrap();
+        at += u64::from(steps);
+    }
+    look(engine, program, setup, at, "at the end", &mut seen);
+    assert!(engine.all_finite());
+    engine.restore();
+    look(engine, program, setup, 4, "restored", &mut seen);
+    for field in program.program().fields_where(|k| matches!(k, FieldKind::State(_))) {
+        let size = setup.sizes[program.program().field(field).kind.space().unwrap().0 as usize];
+        let values: Vec<f64> = (0..size).map(|cell| cell as f64 * 0.5 - 1.0).collect();
+        engine.write(field, &values).unwrap();
+    }
+    engine.step(4, 3, &mut seen.spikes).unwrap();
+    look(engine, program, setup, 7, "after writing", &mut seen);
+    seen
+}
+
+fn native(program: &Verified, setup: &Setup, options: &PlanOptions, threads: usize) -> NativeEngine {
+    let options_of_run = NativeOptions { threads, compile: CompileOptions { cache: Some(cache()), rustc: None } };
+    NativeEngine::new(&plan(program, options), setup, &options_of_run).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Kernels are kept between test runs, like between runs of the compiler.
+fn cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels")
+}
+
+fn assert_same_bits(expected: &Seen, found: &Seen, what: &str) {
+    for ((name, expected), (_, found)) in expected.values.iter().zip(&found.values) {
+        for (cell, (e, f)) in expected.iter().zip(found).enumerate() {
+            let same = e.to_bits() == f.to_bits() || e.is_nan() && f.is_nan();
+            assert!(same, "{what}: {name}, cell {cell}: {e:?} expected, {f:?} found");
+        }
+        assert_eq!(expected.len(), found.len(), "{what}: {name}");
+    }
+    assert_eq!(expected.spikes, found.spikes, "{what}");
+}
+
+fn for_each(mut check: impl FnMut(&Case, &Verified, &Setup, &Seen, &str)) {
+    for case in CASES {
+        let program = program(case.name);
+        for uniforms in case.uniforms {
+            for &cells in SIZES {
+                let setup = setup(&program, uniforms, cells);
+                let expected = run(&mut Interp::new(program.clone(), &setup).unwrap(), &program, &setup);
+                let what = format!("{} with {cells} cells and {uniforms:?}", case.name);
+                check(case, &program, &setup, &expected, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn native_f64_gives_the_bits_of_the_interpreter() {
+    for_each(|_, program, setup, expected, what| {
+        for vectors in [1, 2, 4] {
+            for threads in [1, 2] {
+                let options = PlanOptions { precision: Precision::F64, vectors: Some(vectors), sizes: None };
+                let found = run(&mut native(program, setup, &options, threads), program, setup);
+                assert_same_bits(expected, &found, &format!("{what}, {vectors} vectors, {threads} threads"));
+            }
+        }
+    });
+}
+
+#[test]
+fn programs_read_back_give_the_same_bits() {
+    for_each(|_, program, setup, expected, what| {
+        let again = verify(parse(&print(program.program())).unwrap()).unwrap();
+        let found = run(&mut Interp::new(again, setup).unwrap(), program, setup);
+        assert_same_bits(expected, &found, what);
+    });
+}
+
+#[test]
+fn optimized_programs_give_the_same_bits_on_both_engines() {
+    let options = passes::Options { fuse: 16, ..passes::Options::default() };
+    let names = passes::pipeline(passes::OptLevel::O2);
+    for case in CASES {
+        let optimized = passes::run(program(case.name), names, &options, &mut |_, _, _| {}).unwrap();
+        // Fields have new numbers, and there may be fewer.
+        let setup = setup(&optimized, case.uniforms[0], 17);
+        let expected = run(&mut Interp::new(optimized.clone(), &setup).unwrap(), &optimized, &setup);
+        let found = run(&mut native(&optimized, &setup, &PlanOptions::default(), 1), &optimized, &setup);
+        assert_same_bits(&expected, &found, case.name);
+    }
+}
+
+#[test]
+fn native_f32_is_close_and_the_same_with_two_threads() {
+    for_each(|case, program, setup, expected, what| {
+        let options = PlanOptions { precision: Precision::F32, ..PlanOptions::default() };
+        let found = run(&mut native(program, setup, &options, 1), program, setup);
+        let threads = run(&mut native(program, setup, &options, 2), program, setup);
+        assert_same_bits(&found, &threads, what);
+        let Some(within) = case.f32_within else { return };
+        for ((name, expected), (_, found)) in expected.values.iter().zip(&found.values) {
+            for (cell, (e, f)) in expected.iter().zip(found).enumerate().take(17) {
+                let overflow = f.is_infinite() && e.abs() >= f64::from(f32::MAX) && e.signum() == f.signum();
+                let close =
+                    (e - f).abs() <= within * e.abs().max(1.0) || e == f || e.is_nan() && f.is_nan() || overflow;
+                assert!(close, "{what}: {name}, cell {cell}: {e:?} expected, {f:?} found");
+            }
+        }
+    });
+}
+
+#[test]
+fn every_operation_occurs() {
+    let name = |kind: &OpKind| match *kind {
+        OpKind::Const(_) => "const".into(),
+        OpKind::Bool(_) => "bool".into(),
+        OpKind::Field(_) => "field".into(),
+        OpKind::Time => "time".into(),
+        OpKind::StepIndex => "step_index".into(),
+        OpKind::Index => "index".into(),
+        OpKind::Unary(op, _) => format!("unary {op:?}"),
+        OpKind::Binary(op, ..) => format!("binary {op:?}"),
+        OpKind::Fma(..) => "fma".into(),
+        OpKind::Select(..) => "select".into(),
+        OpKind::Draw(distribution, ..) => format!("draw {distribution:?}"),
+        OpKind::Sample(..) => "sample".into(),
+        OpKind::Store(..) => "store".into(),
+        OpKind::Emit(..) => "emit".into(),
+    };
+    let mut missing: BTreeSet<String> =
+        ["const", "bool", "field", "time", "step_index", "index", "fma", "select", "sample", "store", "emit"]
+            .map(String::from)
+            .into();
+    missing.extend(UnaryOp::ALL.iter().map(|(op, _)| format!("unary {op:?}")));
+    missing.extend(BinaryOp::ALL.iter().map(|(op, _)| format!("binary {op:?}")));
+    let distributions = [Distribution::Uniform, Distribution::Normal, Distribution::Exponential];
+    missing.extend(distributions.map(|distribution| format!("draw {distribution:?}")));
+    for case in CASES {
+        let program = program(case.name);
+        for op in program.program().kernels.iter().flat_map(|k| &k.regions).flat_map(|r| &r.ops) {
+            missing.remove(&name(&op.kind));
+        }
+    }
+    assert!(missing.is_empty(), "no program of tests/ir has {missing:?}");
+}
+
+#[test]
+fn every_program_is_a_case() {
+    let files = std::fs::read_dir(folder()).unwrap().map(|file| file.unwrap().path());
+    let files: BTreeSet<String> = files
+        .filter(|path| path.extension().is_some_and(|e| e == "ir"))
+        .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    let cases: BTreeSet<String> = CASES.iter().map(|case| case.name.to_string()).collect();
+    assert_eq!(files, cases);
+}

@@ -1,4 +1,4 @@
-//! Passes: every `tests/passes/<pass>/*.ir` goes through its pass.
+//! Passes: every `tests/passes/<pass>/*.ir` goes through its pass, every `tests/passes/pipeline/*.ir` through O2.
 //!
 //! In come a program and directives in its comments; out go a snapshot beside it and the verdict of the checks below.
 //! Never true here: a pass of the table is without at least two cases, or a directory is without a pass.
@@ -19,7 +19,7 @@
 
 use neuroc::engine::{Engine, Setup};
 use neuroc::interp::Interp;
-use neuroc::passes::{Keep, Options, PASSES, Pass, find, run};
+use neuroc::passes::{Keep, OptLevel, Options, PASSES, Pass, find, pipeline, run};
 use neuroc::step::{FieldId, FieldKind, Phase, Program, op_name, parse, print, verify};
 use std::collections::BTreeMap;
 use std::fs;
@@ -36,17 +36,17 @@ fn every_pass_has_at_least_two_cases() {
         assert!(count >= 2, "tests/passes/{}/ has {count} cases; a pass needs two", pass.name);
     }
     for name in cases.keys() {
-        assert!(find(name).is_some(), "tests/passes/{name}/ belongs to no pass");
+        assert!(passes_of(name).is_some(), "tests/passes/{name}/ belongs to no pass");
     }
 }
 
 #[test]
 fn cases_hold() {
     let mut failures = Vec::new();
-    for (pass, files) in cases() {
-        let pass = find(&pass).unwrap_or_else(|| panic!("tests/passes/{pass}/ belongs to no pass"));
+    for (directory, files) in cases() {
+        let passes = passes_of(&directory).unwrap_or_else(|| panic!("tests/passes/{directory}/ belongs to no pass"));
         for file in files {
-            let outcome = catch_unwind(AssertUnwindSafe(|| check(pass, &file)));
+            let outcome = catch_unwind(AssertUnwindSafe(|| check(&passes, &file)));
             let outcome = outcome.unwrap_or_else(|panic| Err(message(&*panic)));
             failures.extend(outcome.err().map(|e| format!("{}: {e}", file.display())));
         }
@@ -106,6 +106,24 @@ fn structural_passes_hold_on_random_programs() {
             last = program.clone();
         };
         run(verified, STRUCTURAL, &directives.options, &mut observer).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    }
+}
+
+#[test]
+fn every_pass_holds_on_random_programs() {
+    for seed in 0..200 {
+        let mut directives = Directives::read("").unwrap_or_else(|e| panic!("{e}"));
+        directives.tolerance = 1e-9;
+        let text = random_program(seed);
+        let mut last = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let verified = verify(last.clone()).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let mut observer = |pass: &Pass, program: &Program, _| {
+            let same = same_numbers(&last, program, &directives);
+            same.unwrap_or_else(|e| panic!("{}: {e}\n{}\nbecomes\n{}", pass.name, print(&last), print(program)));
+            last = program.clone();
+        };
+        let o2 = run(verified, pipeline(OptLevel::O2), &directives.options, &mut observer);
+        o2.unwrap_or_else(|e| panic!("{e}\n{text}"));
     }
 }
 
@@ -267,6 +285,21 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
     text.unwrap_or("a panic without a message").to_string()
 }
 
+/// What the cases of a directory go through.
+fn passes_of(directory: &str) -> Option<Vec<&'static Pass>> {
+    if directory == "pipeline" {
+        return pipeline(OptLevel::O2).iter().map(|name| find(name)).collect();
+    }
+    find(directory).map(|pass| vec![pass])
+}
+
+/// Runs passes on an unverified program, as it is.
+fn transform(program: &mut Program, passes: &[&Pass], options: &Options) {
+    for pass in passes {
+        (pass.run)(program, options);
+    }
+}
+
 /// The files of each directory of `tests/passes`, in order.
 fn cases() -> BTreeMap<String, Vec<PathBuf>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/passes");
@@ -287,13 +320,13 @@ fn cases() -> BTreeMap<String, Vec<PathBuf>> {
         .collect()
 }
 
-fn check(pass: &Pass, file: &Path) -> Result<(), String> {
+fn check(passes: &[&Pass], file: &Path) -> Result<(), String> {
     let text = fs::read_to_string(file).map_err(|e| e.to_string())?;
     let directives = Directives::read(&text)?;
     let before = parse(&text).map_err(|e| e.to_string())?;
     verify(before.clone()).map_err(|e| format!("before: {e}"))?;
     let mut after = before.clone();
-    (pass.run)(&mut after, &directives.options);
+    transform(&mut after, passes, &directives.options);
     verify(after.clone()).map_err(|e| format!("after: {e}\n{}", print(&after)))?;
     snapshot(file, &print(&after));
     for count in &directives.counts {
@@ -301,7 +334,7 @@ fn check(pass: &Pass, file: &Path) -> Result<(), String> {
     }
     if directives.idempotent {
         let mut again = after.clone();
-        (pass.run)(&mut again, &directives.options);
+        transform(&mut again, passes, &directives.options);
         if print(&again) != print(&after) {
             return Err(format!("the pass is not idempotent:\n{}\nbecomes\n{}", print(&after), print(&again)));
         }

@@ -1,0 +1,60 @@
+//! `neuroc check`.
+
+use super::Exit;
+use crate::diag;
+use clap::ValueEnum;
+use std::path::PathBuf;
+
+/// Check models.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example: neuroc check examples/squid.neuro\n         cat model.neuro | neuroc check - --message-format json"
+)]
+pub struct Args {
+    /// Model files; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// How messages are written
+    #[arg(long, value_enum, default_value = "human")]
+    message_format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people, on stderr
+    Human,
+    /// One JSON object per line, on stdout
+    Json,
+}
+
+/// Checks every file, also after a wrong one.
+pub fn run(args: &Args) -> Exit {
+    let mut exit = Exit::Fine;
+    for file in &args.files {
+        let mut checked = super::check(file);
+        // What only the flattened model shows, such as a missing temperature.
+        if let Some(model) = &checked.model
+            && model.network.is_some()
+            && model.run.is_some()
+        {
+            let flat = crate::driver::flatten(model, &Default::default());
+            match flat {
+                Ok((flat, warnings)) => {
+                    checked.diagnostics.extend(warnings);
+                    if let Err(errors) = crate::simulate::extent(&flat) {
+                        checked.diagnostics.extend(errors);
+                    }
+                }
+                Err(errors) => checked.diagnostics.extend(errors),
+            }
+        }
+        match args.message_format {
+            Format::Human => super::report(&checked.sources, &checked.diagnostics),
+            Format::Json => print!("{}", diag::render_json(&checked.sources, &checked.diagnostics)),
+        }
+        if checked.diagnostics.iter().any(diag::Diagnostic::is_error) {
+            exit = Exit::Model;
+        }
+    }
+    exit
+}

@@ -1,0 +1,63 @@
+//! `neuroc fmt`.
+
+use super::{Exit, complain, report};
+use crate::diag::Diagnostics;
+use crate::source::SourceMap;
+use crate::syntax;
+use std::path::PathBuf;
+
+/// Format models.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: neuroc fmt model.neuro\n         neuroc fmt --check examples/*.neuro")]
+pub struct Args {
+    /// Model files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Change nothing; exit 1 if a file is not formatted
+    #[arg(long)]
+    check: bool,
+}
+
+/// Formats every file in place.
+pub fn run(args: &Args) -> Exit {
+    let mut exit = Exit::Fine;
+    for path in &args.files {
+        let name = path.display().to_string();
+        let text = match std::fs::read(path) {
+            Ok(bytes) => match syntax::read_text(&name, bytes) {
+                Ok(text) => text,
+                Err(diagnostic) => {
+                    report(&SourceMap::default(), &[diagnostic]);
+                    exit = Exit::Model;
+                    continue;
+                }
+            },
+            Err(error) => {
+                complain(format!("cannot read `{name}`: {error}"));
+                exit = Exit::Model;
+                continue;
+            }
+        };
+        let mut sources = SourceMap::default();
+        let file = sources.add(name.clone(), "", text.clone());
+        let mut diagnostics = Diagnostics::default();
+        match syntax::format(file, &text, &mut diagnostics) {
+            None => {
+                report(&sources, &diagnostics.sorted());
+                exit = Exit::Model;
+            }
+            Some(formatted) if formatted == text => {}
+            Some(_) if args.check => {
+                eprintln!("{name} is not formatted");
+                exit = Exit::Model;
+            }
+            Some(formatted) => {
+                if let Err(error) = crate::results::replace_file(path, formatted.as_bytes()) {
+                    complain(format!("cannot write `{name}`: {error}"));
+                    exit = Exit::Model;
+                }
+            }
+        }
+    }
+    exit
+}

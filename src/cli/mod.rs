@@ -1,0 +1,163 @@
+//! The command line: one file per subcommand.
+//!
+//! In come arguments; out go artefacts on stdout or in files, messages on stderr, and an exit code: 0 fine, 1 the model is
+//! wrong, 2 the command line is wrong, 101 a bug of the compiler.
+//! Never true here: an environment variable changes what a model means.
+
+mod bench;
+mod build;
+mod check;
+mod emit;
+mod explain;
+mod fmt;
+mod lib_browser;
+mod opt;
+mod passes;
+mod plot;
+mod run;
+mod settings;
+
+use crate::diag::{self, Diagnostic};
+use crate::driver::{self, Checked};
+use crate::source::SourceMap;
+use clap::{Parser, Subcommand};
+use std::io::{IsTerminal, Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Fine.
+    Fine,
+    /// The model (or data, or the machine) is at fault; it has been said.
+    Model,
+    /// The command line is at fault; it has been said.
+    Usage,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        match exit {
+            Exit::Fine => ExitCode::from(0),
+            Exit::Model => ExitCode::from(1),
+            Exit::Usage => ExitCode::from(2),
+        }
+    }
+}
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "neuroc",
+    version,
+    about = "A compiler for biophysical neuron models",
+    after_help = "Example: neuroc run examples/squid.neuro --plot squid.svg"
+)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Check models: syntax, names, units, semantics; all errors at once
+    Check(check::Args),
+    /// Compile and run a model
+    Run(Box<run::Args>),
+    /// Write a Rust crate or a shared library
+    Build(build::Args),
+    /// Print one stage of the compilation
+    Emit(emit::Args),
+    /// Run passes on IR in text form
+    Opt(opt::Args),
+    /// List the passes
+    Passes(passes::Args),
+    /// Explain a diagnostic code
+    Explain(explain::Args),
+    /// Browse the standard library
+    Lib(lib_browser::Args),
+    /// Draw a result
+    Plot(plot::Args),
+    /// Format models
+    Fmt(fmt::Args),
+    /// Measure how fast a model runs
+    Bench(Box<bench::Args>),
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are not errors.
+            let code = if error.use_stderr() { 2 } else { 0 };
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    std::panic::set_hook(Box::new(|info| {
+        let _ = writeln!(
+            std::io::stderr(),
+            "neuroc: this is a bug of the compiler, not of your model: {info}\nPlease report it with the model file."
+        );
+    }));
+    let outcome = std::panic::catch_unwind(|| match cli.verb {
+        Verb::Check(args) => check::run(&args),
+        Verb::Run(args) => run::run(&args),
+        Verb::Build(args) => build::run(&args),
+        Verb::Emit(args) => emit::run(&args),
+        Verb::Opt(args) => opt::run(&args),
+        Verb::Passes(args) => passes::run(&args),
+        Verb::Explain(args) => explain::run(&args),
+        Verb::Lib(args) => lib_browser::run(&args),
+        Verb::Plot(args) => plot::run(&args),
+        Verb::Fmt(args) => fmt::run(&args),
+        Verb::Bench(args) => bench::run(&args),
+    });
+    match outcome {
+        Ok(exit) => exit.into(),
+        Err(_) => ExitCode::from(101),
+    }
+}
+
+/// Checks a file, or standard input for `-`.
+fn check(path: &Path) -> Checked {
+    if path != Path::new("-") {
+        return driver::check_file(path);
+    }
+    let mut bytes = Vec::new();
+    if let Err(error) = std::io::stdin().read_to_end(&mut bytes) {
+        let d = Diagnostic::without_place(diag::Code::CannotRead, format!("cannot read standard input: {error}"));
+        return Checked { sources: SourceMap::default(), model: None, diagnostics: vec![d] };
+    }
+    driver::check_bytes("<stdin>", Path::new(""), bytes)
+}
+
+/// Prints diagnostics for people.
+fn report(sources: &SourceMap, diagnostics: &[Diagnostic]) {
+    let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    eprint!("{}", diag::render_human(sources, diagnostics, color));
+}
+
+/// Prints a plain message.
+fn complain(message: impl std::fmt::Display) {
+    eprintln!("error: {message}");
+}
+
+/// Writes an artefact to a file or to stdout. A closed pipe is not an error.
+fn deliver(text: &str, file: Option<&Path>) -> Exit {
+    let written = match file {
+        Some(path) => std::fs::write(path, text).map_err(|e| format!("cannot write `{}`: {e}", path.display())),
+        None => match std::io::stdout().write_all(text.as_bytes()) {
+            Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(format!("cannot write: {e}")),
+            Ok(()) | Err(_) => Ok(()),
+        },
+    };
+    match written {
+        Ok(()) => Exit::Fine,
+        Err(message) => {
+            complain(message);
+            Exit::Model
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! `neuroc run`.
+
+use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings, PrecisionName};
+use super::{Exit, complain, report};
+use crate::codegen::plan::{self, PlanOptions, Precision};
+use crate::driver::{self, Checked, Compiled};
+use crate::engine::native::{NativeEngine, NativeOptions};
+use crate::engine::{Engine, EngineError};
+use crate::interp::Interp;
+use crate::plot::{self, ImageFormat, PlotOptions};
+use crate::results::{self, RunResult};
+use crate::simulate::{self, Ending, Extent, Outcome, RunError, RunOptions, Watcher};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// Compile and run a model.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example: neuroc run examples/squid.neuro\n         neuroc run examples/squid.neuro --set n=1000 --threads 2 -o squid.npz --plot squid.png"
+)]
+pub struct Args {
+    /// A model file; - is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The result, .npz or .csv; without this and --plot and --json: MODEL.npz and MODEL.svg
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// A picture of the result, .svg or .png
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// Print errors only
+    #[arg(long)]
+    quiet: bool,
+    /// If a value becomes NaN or infinite, tell the ten steps before
+    #[arg(long)]
+    trace_nan: bool,
+    /// Print a summary as one line of JSON on stdout
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    settings: ModelSettings,
+    #[command(flatten)]
+    engine: EngineSettings,
+    #[command(flatten)]
+    opt: PassSettings,
+}
+
+/// An engine with the time it took to make it.
+pub(super) struct Ready {
+    pub engine: Box<dyn Engine>,
+    pub compile_s: f64,
+    pub cached: bool,
+    pub threads: usize,
+}
+
+/// Everything up to the first step.
+pub(super) struct Prepared {
+    pub checked: Checked,
+    pub compiled: Compiled,
+    pub extent: Extent,
+    pub ready: Ready,
+}
+
+/// Checks, compiles and sets up. What goes wrong has been said.
+pub(super) fn prepare(
+    file: &Path,
+    settings: &ModelSettings,
+    engine: &EngineSettings,
+    opt: &PassSettings,
+    quiet: bool,
+) -> Result<Prepared, Exit> {
+    engine.check()?;
+    let begin = Instant::now();
+    let checked = super::check(file);
+    if checked.model.is_none() || !quiet {
+        report(&checked.sources, &checked.diagnostics);
+    }
+    let fail = |checked: &Checked, errors: &[crate::diag::Diagnostic]| {
+        report(&checked.sources, errors);
+        Exit::Model
+    };
+    if checked.model.is_none() {
+        return Err(Exit::Model);
+    }
+    let compiled =
+        driver::compile(&checked, &settings.options(opt), &mut |_, _, _| {}).map_err(|e| fail(&checked, &e))?;
+    if !quiet {
+        report(&checked.sources, &compiled.warnings);
+    }
+    let extent = simulate::extent(&compiled.ode).map_err(|e| fail(&checked, &e))?;
+    let setup = simulate::setup(&compiled.ode, compiled.program.program(), &extent).map_err(|e| fail(&checked, &e))?;
+    let made: Result<(Box<dyn Engine>, bool, usize), EngineError> = match engine.engine {
+        EngineName::Interp => {
+            Interp::new(compiled.program.clone(), &setup).map(|e| (Box::new(e) as Box<dyn Engine>, true, 1))
+        }
+        EngineName::Native => {
+            let precision = match engine.precision {
+                PrecisionName::F64 => Precision::F64,
+                PrecisionName::F32 => Precision::F32,
+            };
+            let sizes = Some(setup.sizes.clone());
+            let plan = plan::plan(&compiled.program, &PlanOptions { precision, vectors: None, sizes });
+            let options = NativeOptions { threads: engine.threads(), compile: engine.rustc() };
+            NativeEngine::new(&plan, &setup, &options).map(|e| {
+                let (cached, threads) = (e.compiled().cached, e.threads());
+                (Box::new(e) as Box<dyn Engine>, cached, threads)
+            })
+        }
+    };
+    let (engine, cached, threads) = made.map_err(|error| {
+        complain(error);
+        Exit::Model
+    })?;
+    let compile_s = begin.elapsed().as_secs_f64();
+    Ok(Prepared { checked, compiled, extent, ready: Ready { engine, compile_s, cached, threads } })
+}
+
+/// Runs a model and writes its results.
+pub fn run(args: &Args) -> Exit {
+    let (output, picture) = destinations(args);
+    // Before a long run: can the files be written at all?
+    if let Some(path) = &output
+        && let Err(error) = results::check_destination(path)
+    {
+        complain(error);
+        return Exit::Usage;
+    }
+    if let Some(path) = &picture
+        && let Err(error) = ImageFormat::of(path)
+    {
+        complain(error);
+        return Exit::Usage;
+    }
+    let mut p = match prepare(&args.file, &args.settings, &args.engine, &args.opt, args.quiet) {
+        Ok(prepared) => prepared,
+        Err(exit) => return exit,
+    };
+    let single = args.engine.precision == PrecisionName::F32;
+    let options = RunOptions { window: args.opt.fuse, single, trap: true, trace: if args.trace_nan { 10 } else { 1 } };
+    let mut watcher = Progress::new(&p.extent, args.quiet || args.json);
+    let outcome = simulate::run(
+        &p.compiled.ode,
+        p.compiled.program.program(),
+        &p.extent,
+        p.ready.engine.as_mut(),
+        &options,
+        &mut watcher,
+    );
+    watcher.finish();
+    let mut outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(RunError::Engine(error)) => {
+            complain(error);
+            return Exit::Model;
+        }
+        Err(RunError::Model(diagnostic)) => {
+            report(&p.checked.sources, &[*diagnostic]);
+            return Exit::Model;
+        }
+    };
+    outcome.result.meta = meta(args, &p, &outcome);
+    let mut exit = Exit::Fine;
+    match &outcome.ending {
+        Ending::Done => {}
+        Ending::Stopped => {
+            eprintln!(
+                "stopped at t = {} ms; what was recorded until then is kept",
+                outcome.steps as f64 * p.extent.grid.dt
+            );
+            exit = Exit::Model;
+        }
+        Ending::NotFinite(diagnostic) => {
+            report(&p.checked.sources, std::slice::from_ref(diagnostic));
+            exit = Exit::Model;
+        }
+    }
+    for written in [write(&outcome.result, output.as_deref()), draw(&outcome.result, picture.as_deref())] {
+        match written {
+            Ok(Some(path)) if !args.quiet => eprintln!("wrote {}", path.display()),
+            Ok(_) => {}
+            Err(message) => {
+                complain(message);
+                exit = Exit::Model;
+            }
+        }
+    }
+    if !args.quiet {
+        summarize(&p, &outcome);
+    }
+    if args.json {
+        println!("{}", summary(args, &p, &outcome));
+    }
+    exit
+}
+
+/// Where results go: what was asked for, or MODEL.npz and MODEL.svg.
+fn destinations(args: &Args) -> (Option<PathBuf>, Option<PathBuf>) {
+    if args.output.is_some() || args.plot.is_some() || args.json {
+        return (args.output.clone(), args.plot.clone());
+    }
+    let stem = match args.file.file_stem() {
+        Some(stem) if args.file != Path::new("-") => stem.to_owned(),
+        _ => "model".into(),
+    };
+    let stem = PathBuf::from(stem);
+    (Some(stem.with_extension("npz")), Some(stem.with_extension("svg")))
+}
+
+fn write(result: &RunResult, path: Option<&Path>) -> Result<Option<PathBuf>, String> {
+    let Some(path) = path else { return Ok(None) };
+    result.write(path).map_err(|e| e.to_string())?;
+    Ok(Some(path.to_path_buf()))
+}
+
+fn draw(result: &RunResult, path: Option<&Path>) -> Result<Option<PathBuf>, String> {
+    let Some(path) = path else { return Ok(None) };
+    if result.series.is_empty() && result.spikes.is_empty() {
+        return Err("nothing was recorded, so there is nothing to draw".into());
+    }
+    plot::draw(result, path, &PlotOptions::default()).map_err(|e| e.to_string())?;
+    Ok(Some(path.to_path_buf()))
+}
+
+fn engine_name(args: &Args) -> &'static str {
+    match args.engine.engine {
+        EngineName::Native => "native",
+        EngineName::Interp => "interp",
+    }
+}
+
+fn precision_name(args: &Args) -> &'static str {
+    match args.engine.precision {
+        PrecisionName::F64 => "f64",
+        PrecisionName::F32 => "f32",
+    }
+}
+
+fn meta(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Map<String, serde_json::Value> {
+    let mut hasher = blake3::Hasher::new();
+    for (_, file) in p.checked.sources.files() {
+        hasher.update(file.text.as_bytes());
+        hasher.update(&[0]);
+    }
+    let ode = &p.compiled.ode;
+    let value = json!({
+        "model": ode.name,
+        "source_hash": hasher.finalize().to_hex().as_str(),
+        "compiler": concat!("neuroc ", env!("CARGO_PKG_VERSION")),
+        "options": {
+            "engine": engine_name(args),
+            "precision": precision_name(args),
+            "method": ode.method.name(),
+            "dt_ms": ode.dt,
+            "duration_ms": ode.duration,
+            "set": args.settings.set,
+        },
+        "seed": ode.seed,
+        "steps": outcome.steps,
+        "complete": outcome.ending == Ending::Done,
+    });
+    match value {
+        serde_json::Value::Object(map) => map,
+        _ => serde_json::Map::new(),
+    }
+}
+
+fn summary(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Value {
+    let cells: usize = p.extent.cells.iter().sum();
+    let seconds = outcome.run_s.max(1e-9);
+    json!({
+        "model": p.compiled.ode.name,
+        "engine": engine_name(args),
+        "device": "cpu",
+        "precision": precision_name(args),
+        "threads": p.ready.threads,
+        "dt": p.extent.grid.dt,
+        "steps": outcome.steps,
+        "cells": cells,
+        "compile_s": p.ready.compile_s,
+        "run_s": outcome.run_s,
+        "cell_steps_per_s": cells as f64 * outcome.steps as f64 / seconds,
+        "realtime_factor": outcome.steps as f64 * p.extent.grid.dt / 1e3 / seconds,
+        "spikes": outcome.spikes,
+    })
+}
+
+fn summarize(p: &Prepared, outcome: &Outcome) {
+    let cells: usize = p.extent.cells.iter().sum();
+    let model_ms = outcome.steps as f64 * p.extent.grid.dt;
+    let how = if p.ready.cached { "kernel from the cache" } else { "kernel compiled" };
+    let plural = |n: u64, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+    eprintln!(
+        "{}: {}, {} of {model_ms} ms in {:.3} s (ready after {:.2} s, {how}; real-time factor {:.3}), {}",
+        p.compiled.ode.name,
+        plural(cells as u64, "cell"),
+        plural(outcome.steps, "step"),
+        outcome.run_s,
+        p.ready.compile_s,
+        model_ms / 1e3 / outcome.run_s.max(1e-9),
+        plural(outcome.spikes, "spike"),
+    );
+    for train in &outcome.result.spikes {
+        if train.t.is_empty() {
+            continue;
+        }
+        let first: Vec<String> = train.t.iter().take(8).map(|t| format!("{t:.3}")).collect();
+        let more = if train.t.len() > 8 { ", ..." } else { "" };
+        eprintln!("{} spikes at {}{more} ms", train.population, first.join(", "));
+    }
+}
+
+/// A progress bar on a terminal, nothing when piped; stops at Ctrl-C.
+struct Progress {
+    bar: ProgressBar,
+    stop: Arc<AtomicBool>,
+    dt: f64,
+    begin: Instant,
+    last: Instant,
+}
+
+impl Progress {
+    fn new(extent: &Extent, quiet: bool) -> Progress {
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = stop.clone();
+        // A second Ctrl-C ends the process at once. If no handler can be set, Ctrl-C does what it always does.
+        let _ = ctrlc::set_handler(move || {
+            if flag.swap(true, Ordering::SeqCst) {
+                std::process::exit(130);
+            }
+        });
+        let target = if quiet || !std::io::stderr().is_terminal() {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr()
+        };
+        let bar = ProgressBar::with_draw_target(Some(extent.grid.steps), target);
+        if let Ok(style) = ProgressStyle::with_template("{bar:32} {percent:>3} %  {msg}  {eta} left") {
+            bar.set_style(style);
+        }
+        let now = Instant::now();
+        Progress { bar, stop, dt: extent.grid.dt, begin: now, last: now }
+    }
+
+    fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Watcher for Progress {
+    fn step(&mut self, done: u64) -> bool {
+        if self.last.elapsed().as_millis() >= 100 {
+            self.last = Instant::now();
+            let model_ms = done as f64 * self.dt;
+            let factor = model_ms / 1e3 / self.begin.elapsed().as_secs_f64();
+            self.bar.set_position(done);
+            self.bar.set_message(format!("{model_ms:.1} ms, real-time factor {factor:.3}"));
+        }
+        !self.stop.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,143 @@
+//! Options that several commands share.
+
+use super::{Exit, complain};
+use crate::driver::{CompileOptions, FUSE, Passes};
+use crate::engine::rustc::CompileOptions as RustcOptions;
+use crate::hir::Method;
+use crate::passes::OptLevel;
+use crate::units::{Dim, Unit};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Options that change what is integrated.
+#[derive(Debug, Clone, Args)]
+pub struct ModelSettings {
+    /// Time step, such as 0.025ms
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub dt: Option<f64>,
+    /// Model time, such as 1s
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub duration: Option<f64>,
+    /// Integration method: euler, exp_euler, cnexp, heun, rk4
+    #[arg(long, value_name = "NAME", value_parser = method)]
+    pub method: Option<Method>,
+    /// Key of all random numbers
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Set a parameter, such as Na.gbar=100mS/cm2 or n=50 (repeatable)
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
+}
+
+/// Options that change how it is compiled.
+#[derive(Debug, Clone, Args)]
+pub struct PassSettings {
+    /// Optimization level: 0 or 2
+    #[arg(short = 'O', value_name = "LEVEL", value_parser = level, default_value = "2")]
+    pub level: OptLevel,
+    /// Steps that one kernel call may take
+    #[arg(long, value_name = "K", default_value_t = FUSE, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub fuse: u32,
+}
+
+/// What runs the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EngineName {
+    /// Generated Rust, compiled by rustc
+    Native,
+    /// The interpreter: slow, f64, needs no compiler
+    Interp,
+}
+
+/// The numbers of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PrecisionName {
+    /// 64 bits
+    F64,
+    /// 32 bits
+    F32,
+}
+
+/// Options that change where it runs.
+#[derive(Debug, Clone, Args)]
+pub struct EngineSettings {
+    /// What runs the program
+    #[arg(long, value_enum, default_value = "native")]
+    pub engine: EngineName,
+    /// The numbers of the run
+    #[arg(long, value_enum, default_value = "f64")]
+    pub precision: PrecisionName,
+    /// Threads; all processors by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub threads: Option<u32>,
+    /// Directory for compiled kernels instead of the user's cache
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+}
+
+impl ModelSettings {
+    /// As the driver takes them.
+    pub fn options(&self, passes: &PassSettings) -> CompileOptions {
+        CompileOptions {
+            set: self.set.clone(),
+            dt: self.dt,
+            duration: self.duration,
+            method: self.method,
+            seed: self.seed,
+            passes: Passes::Level(passes.level),
+            fuse: passes.fuse,
+            keep_all: false,
+        }
+    }
+}
+
+impl EngineSettings {
+    /// Threads to use.
+    pub fn threads(&self) -> usize {
+        self.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |n| n as usize)
+    }
+
+    /// Where kernels are compiled.
+    pub fn rustc(&self) -> RustcOptions {
+        RustcOptions { cache: self.cache.clone(), ..RustcOptions::default() }
+    }
+
+    /// Refuses what does not go together.
+    pub fn check(&self) -> Result<(), Exit> {
+        if self.engine == EngineName::Interp && self.precision == PrecisionName::F32 {
+            complain("the interpreter computes in f64 only; use `--engine native` for `--precision f32`");
+            return Err(Exit::Usage);
+        }
+        Ok(())
+    }
+}
+
+fn time(text: &str) -> Result<f64, String> {
+    let at = text.find(|c: char| c.is_ascii_alphabetic() && c != 'e' && c != 'E').unwrap_or(text.len());
+    let (number, unit) = (text[..at].trim(), text[at..].trim());
+    let example = "write a time such as `0.025ms` or `1s`";
+    if unit.is_empty() {
+        return Err(format!("the unit is missing; {example}"));
+    }
+    let unit =
+        Unit::parse(unit).filter(|u| u.dim == Dim::TIME).ok_or(format!("`{unit}` is no unit of time; {example}"))?;
+    let value = number
+        .parse::<f64>()
+        .ok()
+        .and_then(|_| unit.canonical(number))
+        .ok_or(format!("`{number}` is not a number; {example}"))?;
+    if value > 0.0 { Ok(value) } else { Err(format!("a time above zero is needed; {example}")) }
+}
+
+fn method(text: &str) -> Result<Method, String> {
+    let names: Vec<&str> = Method::ALL.iter().map(|m| m.1).collect();
+    Method::named(text).ok_or(format!("the methods are {}", names.join(", ")))
+}
+
+fn level(text: &str) -> Result<OptLevel, String> {
+    match text {
+        "0" => Ok(OptLevel::O0),
+        "2" => Ok(OptLevel::O2),
+        _ => Err("the levels are 0 and 2".into()),
+    }
+}

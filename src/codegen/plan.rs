@@ -1,0 +1,797 @@
+//! Every decision about the shape of the code, made once for all emitters.
+//!
+//! In comes a verified program; out goes a [`Plan`]: precision, lanes, buffer layout, which values are numbers and which are
+//! lanes, what is computed per run, per step, per block and per block and step, and how cells are shared out among threads.
+//! Never true here: a word of Rust, C or MLIR.
+//!
+//! # Shapes of values
+//!
+//! A value that depends on no cell is a *number*: it is computed once per run (or, if it depends on time, once per step, into
+//! a row of a table) in `f64`, whatever the precision of the kernel, and rounded once where cells use it. Every other value is
+//! *lanes*: one per cell, in the kernel's precision.
+//!
+//! # Registers
+//!
+//! A field that a kernel touches lives in a register while a block of cells is worked on. Reads before the first store of a
+//! time step see the register, later ones the stored value; registers change at the end of the step only. So a temp field costs
+//! nothing, and the order of stores does not matter.
+
+mod print;
+
+use crate::runtime::machine::Bank;
+use crate::step::{
+    BinaryOp, Distribution, FieldId, FieldKind, Kernel, OpKind, Origin, OriginId, Phase, Program, Role, SpaceId, Type,
+    UnaryOp, ValueId, Verified,
+};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// The number type of a kernel's lanes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Precision {
+    /// 64 bits.
+    F64,
+    /// 32 bits.
+    F32,
+}
+
+impl Precision {
+    /// Cells per vector.
+    pub fn lanes(self) -> u32 {
+        match self {
+            Precision::F64 => 8,
+            Precision::F32 => 16,
+        }
+    }
+
+    /// `f64` or `f32`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Precision::F64 => "f64",
+            Precision::F32 => "f32",
+        }
+    }
+}
+
+/// What the user decides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanOptions {
+    /// The number type.
+    pub precision: Precision,
+    /// Vectors per group of cells, 1, 2 or 4, instead of what [`plan`] would choose.
+    pub vectors: Option<u32>,
+    /// The number of cells of each space, where it is known: a group is not larger than the space needs.
+    pub sizes: Option<Vec<usize>>,
+}
+
+impl Default for PlanOptions {
+    fn default() -> PlanOptions {
+        PlanOptions { precision: Precision::F64, vectors: None, sizes: None }
+    }
+}
+
+/// The shape of the code of a program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The model's name.
+    pub name: String,
+    /// The number type of lanes.
+    pub precision: Precision,
+    /// Source places.
+    pub origins: Vec<Origin>,
+    /// The name of every field of the program.
+    pub fields: Vec<String>,
+    /// Where every field of the program lives.
+    pub homes: Vec<Home>,
+    /// The uniform table: always `f64`.
+    pub uniforms: Vec<FieldId>,
+    /// The series table.
+    pub series: Vec<FieldId>,
+    /// The spaces.
+    pub spaces: Vec<SpacePlan>,
+    /// A thread is worth its while from this many cells on. Threads get contiguous ranges of whole blocks, as equal as can be.
+    pub min_cells: u32,
+}
+
+/// Cells that a thread must have: below it waking a thread takes longer than its work.
+const MIN_CELLS: u32 = 256;
+
+/// Where the values of a field are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Home {
+    /// An entry of the uniform table.
+    Uniform(u32),
+    /// An entry of the series table.
+    Series(u32),
+    /// A slot of every block of a space's buffer.
+    Slot(SpaceId, Bank, u32),
+    /// An event number of a space.
+    Event(SpaceId, u32),
+    /// Nowhere but in a kernel's registers.
+    Register,
+}
+
+/// A space's layout and kernels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SpacePlan {
+    /// The space.
+    pub space: SpaceId,
+    /// Its name.
+    pub name: String,
+    /// Vectors per group of cells: 1, 2 or 4.
+    pub vectors: u32,
+    /// Cells per block: vectors times the lanes of one.
+    pub block: u32,
+    /// How many lane values of the step kernel are live at once (the reason for `vectors`).
+    pub pressure: u32,
+    /// State slots. A buffer is `[block][slot][lane]`.
+    pub state: Vec<FieldId>,
+    /// Cell slots.
+    pub cell: Vec<FieldId>,
+    /// Output slots.
+    pub output: Vec<FieldId>,
+    /// Data slots.
+    pub data: Vec<FieldId>,
+    /// Event numbers.
+    pub events: Vec<FieldId>,
+    /// Its kernels in the order of their roles.
+    pub kernels: Vec<KernelPlan>,
+}
+
+/// A loop nest: `call`; then for every step the numbers of `time` make a row; then for every block: load registers, `cell`,
+/// for every step { `body`, `stores`, `updates` }; store the changed registers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KernelPlan {
+    /// What it is for.
+    pub role: Role,
+    /// How many steps one run advances at most.
+    pub window: u32,
+    /// Names and types of all computed values.
+    pub locals: Vec<Local>,
+    /// Numbers, once per run.
+    pub call: Vec<Stmt>,
+    /// Numbers, once per step.
+    pub time: Vec<Stmt>,
+    /// Numbers of `call` that lanes use.
+    pub spread: Vec<Column>,
+    /// Numbers of `time` that lanes use: the columns of a step's row.
+    pub row: Vec<Column>,
+    /// Fields in registers.
+    pub registers: Vec<Register>,
+    /// Lanes, once per block.
+    pub cell: Vec<Stmt>,
+    /// Lanes, every block and step.
+    pub body: Vec<Stmt>,
+    /// Stored every step: fields that the body writes and never reads.
+    pub stores: Vec<(FieldId, Operand)>,
+    /// New values of registers, at the end of a step; no operand is a register that changes.
+    pub updates: Vec<(u32, Operand)>,
+    /// How many lane values of the body are live at once.
+    pub pressure: u32,
+}
+
+/// A computed value: its name is unique in its kernel, an identifier in snake case and at most [`NAME_WIDTH`] long.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Local {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: Type,
+}
+
+/// The longest name of a value.
+pub const NAME_WIDTH: usize = 28;
+
+/// A number that lanes use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// What the kernel calls it: the number's own name, or another one for a counter.
+    pub name: String,
+    /// The number.
+    pub local: u32,
+    /// As what.
+    pub usage: Usage,
+}
+
+/// How lanes use a number. Of one number, the counter comes first in a list of columns: spreading it may take its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Usage {
+    /// As the counter of random numbers: exact, whatever the precision.
+    Counter,
+    /// Rounded to the kernel's precision (or as a truth value), the same in every lane.
+    Spread,
+}
+
+/// A field in a register.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Register {
+    /// The field.
+    pub field: FieldId,
+    /// The register's name.
+    pub name: String,
+    /// Whether anything uses it; otherwise it is not loaded.
+    pub used: bool,
+    /// Whether steps change it; then it is stored at the end of the block.
+    pub changes: bool,
+}
+
+/// What an operation reads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Operand {
+    /// A constant.
+    Real(f64),
+    /// A truth constant.
+    Bool(bool),
+    /// A number of `call`.
+    Call(u32),
+    /// A number of `time`.
+    Time(u32),
+    /// Lanes of `cell` or `body`.
+    Lanes(u32),
+    /// A register: an index into `registers`.
+    Register(u32),
+}
+
+impl Operand {
+    /// Does it depend on no cell?
+    pub fn is_number(self) -> bool {
+        match self {
+            Operand::Real(_) | Operand::Bool(_) | Operand::Call(_) | Operand::Time(_) => true,
+            Operand::Lanes(_) | Operand::Register(_) => false,
+        }
+    }
+}
+
+/// One operation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stmt {
+    /// The value it defines; none for an event.
+    pub local: Option<u32>,
+    /// What it computes.
+    pub expr: Expr,
+    /// Where it comes from.
+    pub origin: Option<OriginId>,
+}
+
+/// What an operation computes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Expr {
+    /// An entry of the uniform table.
+    Uniform(u32),
+    /// The time at the start of the step: the step times the entry of the uniform table that holds `dt`.
+    Time(u32),
+    /// The number of the step.
+    StepIndex,
+    /// The number of the cell.
+    Index,
+    /// The operand itself.
+    Copy(Operand),
+    /// One operand.
+    Unary(UnaryOp, Operand),
+    /// Two operands.
+    Binary(BinaryOp, Operand, Operand),
+    /// `a * b + c`, rounded once.
+    Fma(Operand, Operand, Operand),
+    /// Condition, then, else; both values are real.
+    Select(Operand, Operand, Operand),
+    /// Distribution, stream, counter.
+    Draw(Distribution, u64, Operand),
+    /// An entry of the series table at a time.
+    Sample(u32, Operand),
+    /// Event number of the space, mask.
+    Emit(u32, Operand),
+}
+
+impl Expr {
+    /// What it reads, in order.
+    pub fn operands(&self) -> Vec<Operand> {
+        match *self {
+            Expr::Uniform(_) | Expr::Time(_) | Expr::StepIndex | Expr::Index => vec![],
+            Expr::Copy(a) | Expr::Unary(_, a) | Expr::Draw(_, _, a) | Expr::Sample(_, a) | Expr::Emit(_, a) => vec![a],
+            Expr::Binary(_, a, b) => vec![a, b],
+            Expr::Fma(a, b, c) | Expr::Select(a, b, c) => vec![a, b, c],
+        }
+    }
+}
+
+/// How many vectors a group of cells has, by the number of live lane values of the step kernel.
+///
+/// Several vectors hide the latency of long chains (exponentials, divisions) at the price of spilled registers. Measured on
+/// AVX-512 with its 32 registers: a Hodgkin-Huxley point cell (14 live values) runs 1.5 times as fast with 2 vectors and twice
+/// as fast with 4; a cell with three times as many live values loses 10 % with 2.
+fn vectors(pressure: u32) -> u32 {
+    match pressure {
+        0..=16 => 4,
+        17..=24 => 2,
+        25.. => 1,
+    }
+}
+
+/// Decides the shape of the code.
+///
+/// # Panics
+/// Where the verifier let a program through that breaks a rule of the IR.
+pub fn plan(program: &Verified, options: &PlanOptions) -> Plan {
+    let program = program.program();
+    let uniforms = program.fields_where(|kind| *kind == FieldKind::Uniform);
+    let series = program.fields_where(|kind| *kind == FieldKind::Series);
+    let mut counts: HashMap<(SpaceId, u8), u32> = HashMap::new();
+    let mut next = |space: SpaceId, kind: u8| {
+        let count = counts.entry((space, kind)).or_default();
+        *count += 1;
+        *count - 1
+    };
+    let (mut uniform, mut one_series) = (0..uniforms.len() as u32, 0..series.len() as u32);
+    let home = |field: &crate::step::Field| match field.kind {
+        FieldKind::Uniform => Home::Uniform(uniform.next().expect("as many as fields")),
+        FieldKind::Series => Home::Series(one_series.next().expect("as many as fields")),
+        FieldKind::Data(s) => Home::Slot(s, Bank::Data, next(s, 0)),
+        FieldKind::Cell(s) => Home::Slot(s, Bank::Cell, next(s, 1)),
+        FieldKind::State(s) => Home::Slot(s, Bank::State, next(s, 2)),
+        FieldKind::Output(s) => Home::Slot(s, Bank::Output, next(s, 3)),
+        FieldKind::Event(s) => Home::Event(s, next(s, 4)),
+        FieldKind::Temp(_) => Home::Register,
+    };
+    let homes: Vec<Home> = program.fields.iter().map(home).collect();
+    let spaces = (0..program.spaces.len() as u32).map(SpaceId);
+    Plan {
+        name: program.name.clone(),
+        precision: options.precision,
+        origins: program.origins.clone(),
+        fields: program.fields.iter().map(|field| field.name.clone()).collect(),
+        uniforms,
+        series,
+        spaces: spaces.map(|space| space_plan(program, &homes, space, options)).collect(),
+        homes,
+        min_cells: MIN_CELLS,
+    }
+}
+
+fn space_plan(program: &Program, homes: &[Home], space: SpaceId, options: &PlanOptions) -> SpacePlan {
+    let of = |kind: FieldKind| program.fields_where(|k| *k == kind);
+    let roles = [Role::Init, Role::Step, Role::Observe];
+    let kernels: Vec<KernelPlan> = roles
+        .into_iter()
+        .filter_map(|role| program.kernel(role, space))
+        .map(|kernel| Builder::new(program, homes, kernel).build())
+        .collect();
+    let step = kernels.iter().find(|kernel| kernel.role == Role::Step);
+    let pressure = step.map_or(0, |kernel| kernel.pressure);
+    let lanes = options.precision.lanes();
+    let needed = options.sizes.as_ref().and_then(|sizes| sizes.get(space.0 as usize));
+    let too_large = |vectors: u32| needed.is_some_and(|&cells| cells <= (lanes * vectors / 2) as usize);
+    let chosen = [4, 2, 1].into_iter().find(|&n| n <= vectors(pressure) && (n == 1 || !too_large(n)));
+    let vectors = options.vectors.or(chosen).unwrap_or(1);
+    SpacePlan {
+        space,
+        name: program.space(space).name.clone(),
+        vectors,
+        block: vectors * lanes,
+        pressure,
+        state: of(FieldKind::State(space)),
+        cell: of(FieldKind::Cell(space)),
+        output: of(FieldKind::Output(space)),
+        data: of(FieldKind::Data(space)),
+        events: of(FieldKind::Event(space)),
+        kernels,
+    }
+}
+
+/// What is known of a field while a phase is walked through.
+#[derive(Debug, Clone, Copy, Default)]
+struct Touch {
+    register: Option<u32>,
+    /// The value stored last.
+    now: Option<Operand>,
+}
+
+struct Builder<'a> {
+    program: &'a Program,
+    homes: &'a [Home],
+    kernel: &'a Kernel,
+    plan: KernelPlan,
+    values: HashMap<ValueId, Operand>,
+    hints: HashMap<ValueId, String>,
+    taken: BTreeSet<String>,
+    touched: BTreeMap<FieldId, Touch>,
+    /// Numbers that exist already: uniform fields, time, step.
+    numbers: Vec<(Expr, Operand)>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(program: &'a Program, homes: &'a [Home], kernel: &'a Kernel) -> Builder<'a> {
+        let taken = RESERVED.iter().map(|word| word.to_string()).collect();
+        let plan = KernelPlan {
+            role: kernel.role,
+            window: kernel.steps,
+            locals: Vec::new(),
+            call: Vec::new(),
+            time: Vec::new(),
+            spread: Vec::new(),
+            row: Vec::new(),
+            registers: Vec::new(),
+            cell: Vec::new(),
+            body: Vec::new(),
+            stores: Vec::new(),
+            updates: Vec::new(),
+            pressure: 0,
+        };
+        Builder {
+            program,
+            homes,
+            kernel,
+            plan,
+            values: HashMap::new(),
+            hints: HashMap::new(),
+            taken,
+            touched: BTreeMap::new(),
+            numbers: Vec::new(),
+        }
+    }
+
+    fn build(mut self) -> KernelPlan {
+        self.name_registers();
+        for phase in [Phase::Call, Phase::Time, Phase::Cell, Phase::Body] {
+            self.phase(phase);
+        }
+        for (field, touch) in std::mem::take(&mut self.touched) {
+            match (touch.now, touch.register) {
+                (Some(value), Some(register)) => self.plan.updates.push((register, value)),
+                (Some(value), None) if self.homes[field.0 as usize] != Home::Register => {
+                    self.plan.stores.push((field, value));
+                }
+                (Some(_), None) | (None, _) => {}
+            }
+        }
+        self.keep_updates_apart();
+        for &(register, _) in &self.plan.updates {
+            self.plan.registers[register as usize].changes = true;
+        }
+        prune(&mut self.plan);
+        self.columns();
+        self.plan.pressure = pressure(&self.plan);
+        self.plan
+    }
+
+    /// Gives every field that is read before it is stored its register, before other values take its name, and finds out
+    /// which values are stored where.
+    fn name_registers(&mut self) {
+        let mut written = BTreeSet::new();
+        let kernel = self.kernel;
+        for op in kernel.regions.iter().flat_map(|region| &region.ops) {
+            if let OpKind::Field(field) = op.kind
+                && !self.is_uniform(field)
+                && !written.contains(&field)
+                && !self.touched.contains_key(&field)
+            {
+                assert!(
+                    self.homes[field.0 as usize] != Home::Register,
+                    "the verifier checks that temps are stored before they are read"
+                );
+                let name = self.short_name(field);
+                let name = self.fresh(&name);
+                self.plan.registers.push(Register { field, name, used: true, changes: false });
+                let register = Some(self.plan.registers.len() as u32 - 1);
+                self.touched.insert(field, Touch { register, now: None });
+            }
+            if let OpKind::Store(field, value) = op.kind {
+                written.insert(field);
+                let suffix = if self.touched.contains_key(&field) { "_next" } else { "" };
+                let hint = format!("{}{suffix}", self.short_name(field));
+                self.hints.entry(value).or_insert(hint);
+            }
+        }
+    }
+
+    fn is_uniform(&self, field: FieldId) -> bool {
+        self.program.field(field).kind == FieldKind::Uniform
+    }
+
+    fn phase(&mut self, phase: Phase) {
+        let kernel = self.kernel;
+        for op in kernel.regions.iter().filter(|region| region.phase == phase).flat_map(|region| &region.ops) {
+            let value = self.op(phase, &op.kind, op.result, op.origin);
+            if let (Some(result), Some(value)) = (op.result, value) {
+                self.values.insert(result, value);
+            }
+        }
+    }
+
+    fn operand(&self, value: ValueId) -> Operand {
+        *self.values.get(&value).expect("the verifier checks that values are defined before they are used")
+    }
+
+    /// Plans one operation; the answer is what stands for its result.
+    fn op(
+        &mut self,
+        phase: Phase,
+        kind: &OpKind,
+        result: Option<ValueId>,
+        origin: Option<OriginId>,
+    ) -> Option<Operand> {
+        let at = |v: ValueId| self.operand(v);
+        let expr = match *kind {
+            OpKind::Const(x) => return Some(Operand::Real(x)),
+            OpKind::Bool(b) => return Some(Operand::Bool(b)),
+            OpKind::Field(f) => return Some(self.read(f, origin)),
+            OpKind::Time => return Some(self.number(self.time(), "t", origin)),
+            OpKind::StepIndex => return Some(self.number(Expr::StepIndex, "step_index", origin)),
+            OpKind::Store(f, value) => {
+                let value = at(value);
+                self.touched.entry(f).or_default().now = Some(value);
+                return None;
+            }
+            OpKind::Emit(f, mask) => {
+                let Home::Event(_, event) = self.homes[f.0 as usize] else {
+                    panic!("the verifier checks that emit names an event field")
+                };
+                let stmt = Stmt { local: None, expr: Expr::Emit(event, at(mask)), origin };
+                self.plan.body.push(stmt);
+                return None;
+            }
+            OpKind::Index => Expr::Index,
+            OpKind::Unary(op, a) => Expr::Unary(op, at(a)),
+            OpKind::Binary(op, a, b) => Expr::Binary(op, at(a), at(b)),
+            OpKind::Fma(a, b, c) => Expr::Fma(at(a), at(b), at(c)),
+            OpKind::Select(c, a, b) => Expr::Select(at(c), at(a), at(b)),
+            OpKind::Draw(distribution, stream, counter) => Expr::Draw(distribution, stream, at(counter)),
+            OpKind::Sample(f, t) => {
+                let Home::Series(series) = self.homes[f.0 as usize] else {
+                    panic!("the verifier checks that sample names a series")
+                };
+                Expr::Sample(series, at(t))
+            }
+        };
+        let result = result.expect("an operation without effect has a result");
+        let hint = self.hints.get(&result).cloned().unwrap_or_else(|| format!("x{}", result.0));
+        Some(self.compute(phase, expr, &hint, origin))
+    }
+
+    fn time(&self) -> Expr {
+        let dt = self.program.find_field("dt").expect("the verifier checks that time needs a uniform named dt");
+        let Home::Uniform(index) = self.homes[dt.0 as usize] else { panic!("the verifier checks that dt is uniform") };
+        Expr::Time(index)
+    }
+
+    /// A number that may exist already.
+    fn number(&mut self, expr: Expr, hint: &str, origin: Option<OriginId>) -> Operand {
+        if let Some(&(_, operand)) = self.numbers.iter().find(|(e, _)| *e == expr) {
+            return operand;
+        }
+        let operand = self.compute(Phase::Call, expr, hint, origin);
+        self.numbers.push((expr, operand));
+        operand
+    }
+
+    /// Appends an operation where its operands allow and its region asks.
+    fn compute(&mut self, phase: Phase, expr: Expr, hint: &str, origin: Option<OriginId>) -> Operand {
+        let ty = self.type_of_expr(&expr);
+        let local = self.plan.locals.len() as u32;
+        let name = self.fresh(hint);
+        self.plan.locals.push(Local { name, ty });
+        let stmt = Stmt { local: Some(local), expr, origin };
+        let of_cells = match expr {
+            Expr::Index | Expr::Draw(..) => true,
+            Expr::Uniform(_)
+            | Expr::Time(_)
+            | Expr::StepIndex
+            | Expr::Copy(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Fma(..)
+            | Expr::Select(..)
+            | Expr::Sample(..)
+            | Expr::Emit(..) => !expr.operands().iter().all(|o| o.is_number()),
+        };
+        if of_cells {
+            match phase {
+                Phase::Cell => self.plan.cell.push(stmt),
+                Phase::Body => self.plan.body.push(stmt),
+                Phase::Call | Phase::Time => panic!("the verifier checks that values of cells stay in cell and body"),
+            }
+            return Operand::Lanes(local);
+        }
+        let of_time = matches!(expr, Expr::Time(_) | Expr::StepIndex)
+            || expr.operands().iter().any(|operand| matches!(operand, Operand::Time(_)));
+        if of_time {
+            self.plan.time.push(stmt);
+            Operand::Time(local)
+        } else {
+            self.plan.call.push(stmt);
+            Operand::Call(local)
+        }
+    }
+
+    fn read(&mut self, field: FieldId, origin: Option<OriginId>) -> Operand {
+        if let Home::Uniform(index) = self.homes[field.0 as usize] {
+            let hint = self.short_name(field);
+            return self.number(Expr::Uniform(index), &hint, origin);
+        }
+        let touch = self.touched[&field];
+        touch.now.or(touch.register.map(Operand::Register)).expect("every field that is read has a value or a register")
+    }
+
+    /// Copies registers that another register is to become, so that updates can be done in any order.
+    fn keep_updates_apart(&mut self) {
+        let changing: BTreeSet<u32> = self.plan.updates.iter().map(|(register, _)| *register).collect();
+        for at in 0..self.plan.updates.len() {
+            let (register, value) = self.plan.updates[at];
+            if let Operand::Register(other) = value
+                && other != register
+                && changing.contains(&other)
+            {
+                let hint = format!("{}_next", self.plan.registers[register as usize].name);
+                self.plan.updates[at].1 = self.compute(Phase::Body, Expr::Copy(value), &hint, None);
+            }
+        }
+        self.plan.updates.retain(|&(register, value)| value != Operand::Register(register));
+    }
+
+    /// Lists the numbers that lanes use.
+    fn columns(&mut self) {
+        let plan = &self.plan;
+        let mut used: BTreeSet<(bool, u32, Usage)> = BTreeSet::new();
+        let mut note = |operand: Operand, usage: Usage| match operand {
+            Operand::Call(local) => {
+                used.insert((false, local, usage));
+            }
+            Operand::Time(local) => {
+                used.insert((true, local, usage));
+            }
+            Operand::Real(_) | Operand::Bool(_) | Operand::Lanes(_) | Operand::Register(_) => {}
+        };
+        for stmt in plan.cell.iter().chain(&plan.body) {
+            let usage = if matches!(stmt.expr, Expr::Draw(..)) { Usage::Counter } else { Usage::Spread };
+            stmt.expr.operands().into_iter().for_each(|operand| note(operand, usage));
+        }
+        let stores = plan.stores.iter().map(|(_, value)| *value);
+        stores.chain(plan.updates.iter().map(|(_, value)| *value)).for_each(|value| note(value, Usage::Spread));
+        for (of_time, local, usage) in used {
+            let own = self.plan.locals[local as usize].name.clone();
+            let name = match usage {
+                Usage::Spread => own,
+                Usage::Counter => self.fresh(&format!("{own}_counter")),
+            };
+            let column = Column { name, local, usage };
+            if of_time { self.plan.row.push(column) } else { self.plan.spread.push(column) }
+        }
+    }
+
+    fn type_of(&self, operand: Operand) -> Type {
+        match operand {
+            Operand::Real(_) | Operand::Register(_) => Type::Real,
+            Operand::Bool(_) => Type::Mask,
+            Operand::Call(local) | Operand::Time(local) | Operand::Lanes(local) => self.plan.locals[local as usize].ty,
+        }
+    }
+
+    fn type_of_expr(&self, expr: &Expr) -> Type {
+        match *expr {
+            Expr::Uniform(_)
+            | Expr::Time(_)
+            | Expr::StepIndex
+            | Expr::Index
+            | Expr::Fma(..)
+            | Expr::Select(..)
+            | Expr::Draw(..)
+            | Expr::Sample(..) => Type::Real,
+            Expr::Copy(a) => self.type_of(a),
+            Expr::Unary(op, _) => op.types().1,
+            Expr::Binary(op, ..) => op.types().1,
+            Expr::Emit(..) => Type::Mask,
+        }
+    }
+
+    /// A field's name without its space, as an identifier.
+    fn short_name(&self, field: FieldId) -> String {
+        let name = &self.program.field(field).name;
+        let space = &self.program.space(self.kernel.space).name;
+        let name = name.strip_prefix(space.as_str()).and_then(|rest| rest.strip_prefix('.')).unwrap_or(name);
+        identifier(name)
+    }
+
+    /// A name that nothing else in the kernel has.
+    fn fresh(&mut self, hint: &str) -> String {
+        let hint = &hint[..hint.len().min(NAME_WIDTH - 4)];
+        let numbered = (2..).map(|n| format!("{hint}_{n}"));
+        let name = std::iter::once(hint.to_string()).chain(numbered).find(|name| !self.taken.contains(name));
+        let name = name.expect("there are more numbers than names");
+        self.taken.insert(name.clone());
+        name
+    }
+}
+
+/// A name as a lower-case ASCII identifier.
+pub fn identifier(name: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
+    let mut name: String = name.chars().map(letter).collect();
+    if name.starts_with(|c: char| !c.is_ascii_lowercase()) {
+        name.insert_str(0, "n_");
+    }
+    name
+}
+
+/// Words that name no value: those of the target languages, and those that the surroundings of an emitted loop use.
+const RESERVED: &[&str] = &[
+    "abstract", "all", "as", "async", "await", "auto", "become", "block", "blocks", "bool", "box", "break", "call",
+    "case", "cell", "cells", "char", "const", "continue", "crate", "data", "default", "do", "double", "dyn", "else",
+    "enum", "extern", "f32", "f64", "false", "final", "float", "fn", "for", "gen", "goto", "if", "impl", "in", "init",
+    "int", "let", "long", "loop", "macro", "map", "match", "math", "mod", "move", "mut", "observe", "output",
+    "override", "priv", "pub", "ref", "return", "row", "rows", "self", "series", "short", "signed", "sizeof", "spikes",
+    "state", "static", "step", "steps", "struct", "super", "switch", "trait", "true", "try", "type", "typeof",
+    "uniforms", "union", "unsafe", "unsigned", "unsized", "use", "virtual", "void", "volatile", "where", "while",
+    "window", "yield",
+];
+
+/// Drops operations that nothing uses.
+fn prune(plan: &mut KernelPlan) {
+    let mut used: BTreeSet<u32> = BTreeSet::new();
+    let note = |operand: Operand, used: &mut BTreeSet<u32>| {
+        if let Operand::Call(local) | Operand::Time(local) | Operand::Lanes(local) = operand {
+            used.insert(local);
+        }
+    };
+    plan.stores.iter().for_each(|(_, value)| note(*value, &mut used));
+    plan.updates.iter().for_each(|(_, value)| note(*value, &mut used));
+    for stmts in [&mut plan.body, &mut plan.cell, &mut plan.time, &mut plan.call] {
+        let mut kept = Vec::new();
+        for stmt in stmts.drain(..).rev() {
+            if stmt.local.is_none_or(|local| used.contains(&local)) {
+                stmt.expr.operands().into_iter().for_each(|operand| note(operand, &mut used));
+                kept.push(stmt);
+            }
+        }
+        kept.reverse();
+        *stmts = kept;
+    }
+    let mut read: BTreeSet<u32> = plan.updates.iter().map(|(register, _)| *register).collect();
+    let stmts = plan.cell.iter().chain(&plan.body).flat_map(|stmt| stmt.expr.operands());
+    let stores = plan.stores.iter().map(|(_, value)| *value);
+    for operand in stmts.chain(stores).chain(plan.updates.iter().map(|(_, value)| *value)) {
+        if let Operand::Register(register) = operand {
+            read.insert(register);
+        }
+    }
+    for (index, register) in plan.registers.iter_mut().enumerate() {
+        register.used = read.contains(&(index as u32));
+    }
+}
+
+/// The most lane values of the body that are live at once: registers that change, until they are read last, and values of the
+/// body. What only `cell` computes or loads is not counted: it can stay in memory at no cost.
+fn pressure(plan: &KernelPlan) -> u32 {
+    let end = plan.body.len();
+    // For registers and for locals of the body: first and last position where they must be kept.
+    let mut registers: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut locals: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
+    for (at, stmt) in plan.body.iter().enumerate() {
+        for operand in stmt.expr.operands() {
+            match operand {
+                Operand::Register(r) if plan.registers[r as usize].changes => {
+                    registers.insert(r, at);
+                }
+                Operand::Lanes(local) => {
+                    if let Some((_, last)) = locals.get_mut(&local) {
+                        *last = at;
+                    }
+                }
+                Operand::Register(_) | Operand::Real(_) | Operand::Bool(_) | Operand::Call(_) | Operand::Time(_) => {}
+            }
+        }
+        if let Some(local) = stmt.local {
+            locals.insert(local, (at, at));
+        }
+    }
+    for (_, value) in &plan.updates {
+        if let Operand::Lanes(local) = value
+            && let Some((_, last)) = locals.get_mut(local)
+        {
+            *last = end;
+        }
+    }
+    let live = |at: usize| {
+        let locals = locals.values().filter(|(first, last)| *first <= at && at < *last).count();
+        let registers = registers.values().filter(|last| **last > at).count();
+        (locals + registers) as u32
+    };
+    (0..end).map(live).max().unwrap_or(0)
+}

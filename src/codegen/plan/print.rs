@@ -1,0 +1,163 @@
+//! The plan as text.
+//!
+//! In comes a [`Plan`]; out go lines to read and to compare: the same plan gives the same bytes.
+//! Never true here: a decision is made or hidden.
+
+use super::{Expr, Home, KernelPlan, Operand, Plan, SpacePlan, Stmt, Usage};
+use crate::step::{Distribution, FieldId, Role};
+use std::fmt::{self, Display, Formatter};
+
+impl Display for Plan {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "plan {:?} in {}", self.name, self.precision.name())?;
+        writeln!(f, "threads: contiguous ranges of blocks, at least {} cells each", self.min_cells)?;
+        table(f, self, "uniforms (f64)", &self.uniforms)?;
+        table(f, self, "series", &self.series)?;
+        for space in &self.spaces {
+            writeln!(f)?;
+            print_space(f, self, space)?;
+        }
+        Ok(())
+    }
+}
+
+fn table(f: &mut Formatter<'_>, plan: &Plan, title: &str, fields: &[FieldId]) -> fmt::Result {
+    if !fields.is_empty() {
+        let names: Vec<String> = fields.iter().enumerate().map(|(i, id)| format!("{i} {}", name(plan, *id))).collect();
+        writeln!(f, "{title}: {}", names.join(", "))?;
+    }
+    Ok(())
+}
+
+fn name(plan: &Plan, field: FieldId) -> &str {
+    &plan.fields[field.0 as usize]
+}
+
+fn print_space(f: &mut Formatter<'_>, plan: &Plan, space: &SpacePlan) -> fmt::Result {
+    let SpacePlan { name, vectors, block, pressure, .. } = space;
+    writeln!(f, "space {name}: blocks of {block} cells, vectors per group {vectors} ({pressure} live lane values)")?;
+    let banks = [("state", &space.state), ("cell", &space.cell), ("output", &space.output), ("data", &space.data)];
+    for (title, fields) in banks {
+        table(f, plan, &format!("  {title} [block][slot][lane]"), fields)?;
+    }
+    table(f, plan, "  events", &space.events)?;
+    for kernel in &space.kernels {
+        print_kernel(f, plan, kernel)?;
+    }
+    Ok(())
+}
+
+fn print_kernel(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan) -> fmt::Result {
+    let role = match kernel.role {
+        Role::Init => "init",
+        Role::Step => "step",
+        Role::Observe => "observe",
+    };
+    writeln!(f, "  kernel {role}, up to {} steps per run, {} live lane values {{", kernel.window, kernel.pressure)?;
+    stmts(f, plan, kernel, "once per run, f64", "    ", &kernel.call)?;
+    columns(f, "    spread: ", &kernel.spread)?;
+    stmts(f, plan, kernel, "once per step, f64", "    ", &kernel.time)?;
+    columns(f, "    row: ", &kernel.row)?;
+    writeln!(f, "    for each block {{")?;
+    for register in kernel.registers.iter().filter(|register| register.used) {
+        let changes = if register.changes { ", changes" } else { "" };
+        writeln!(f, "      load {} from {}{changes}", register.name, place(plan, register.field))?;
+    }
+    stmts(f, plan, kernel, "once per block", "      ", &kernel.cell)?;
+    writeln!(f, "      for each step {{")?;
+    stmts(f, plan, kernel, "every step", "        ", &kernel.body)?;
+    for &(field, value) in &kernel.stores {
+        writeln!(f, "        store {} to {}", operand(kernel, value), place(plan, field))?;
+    }
+    for &(register, value) in &kernel.updates {
+        writeln!(f, "        {} := {}", kernel.registers[register as usize].name, operand(kernel, value))?;
+    }
+    writeln!(f, "      }}")?;
+    for register in kernel.registers.iter().filter(|register| register.changes) {
+        writeln!(f, "      store {} to {}", register.name, place(plan, register.field))?;
+    }
+    writeln!(f, "    }}\n  }}")
+}
+
+fn columns(f: &mut Formatter<'_>, title: &str, columns: &[super::Column]) -> fmt::Result {
+    let column = |column: &super::Column| {
+        let usage = match column.usage {
+            Usage::Spread => "",
+            Usage::Counter => " (counter)",
+        };
+        format!("{}{usage}", column.name)
+    };
+    if columns.is_empty() {
+        return Ok(());
+    }
+    writeln!(f, "{title}{}", columns.iter().map(column).collect::<Vec<_>>().join(", "))
+}
+
+fn stmts(
+    f: &mut Formatter<'_>,
+    plan: &Plan,
+    kernel: &KernelPlan,
+    title: &str,
+    indent: &str,
+    stmts: &[Stmt],
+) -> fmt::Result {
+    if !stmts.is_empty() {
+        writeln!(f, "{indent}{title}:")?;
+    }
+    for stmt in stmts {
+        let result = stmt.local.map_or(String::new(), |local| format!("{} = ", kernel.locals[local as usize].name));
+        let origin = stmt.origin.map_or(String::new(), |id| {
+            let origin = &plan.origins[id.0 as usize];
+            format!("  // {}:{}", origin.file, origin.line)
+        });
+        writeln!(f, "{indent}  {result}{}{origin}", expr(kernel, &stmt.expr))?;
+    }
+    Ok(())
+}
+
+fn expr(kernel: &KernelPlan, expr: &Expr) -> String {
+    let head = match *expr {
+        Expr::Uniform(index) => format!("uniforms[{index}]"),
+        Expr::Time(dt) => format!("step * uniforms[{dt}]"),
+        Expr::StepIndex => "step".into(),
+        Expr::Index => "index".into(),
+        Expr::Copy(_) => "copy".into(),
+        Expr::Unary(op, _) => op.name().into(),
+        Expr::Binary(op, ..) => op.name().into(),
+        Expr::Fma(..) => "fma".into(),
+        Expr::Select(..) => "select".into(),
+        Expr::Draw(distribution, stream, _) => {
+            let distribution = match distribution {
+                Distribution::Uniform => "uniform",
+                Distribution::Normal => "normal",
+                Distribution::Exponential => "exponential",
+            };
+            format!("draw {distribution} {stream},")
+        }
+        Expr::Sample(series, _) => format!("sample series[{series}],"),
+        Expr::Emit(event, _) => format!("emit event {event},"),
+    };
+    let operands: Vec<String> = expr.operands().into_iter().map(|o| operand(kernel, o)).collect();
+    if operands.is_empty() { head } else { format!("{head} {}", operands.join(", ")) }
+}
+
+fn operand(kernel: &KernelPlan, operand: Operand) -> String {
+    match operand {
+        Operand::Real(x) => format!("{x:?}"),
+        Operand::Bool(b) => b.to_string(),
+        Operand::Call(local) | Operand::Time(local) | Operand::Lanes(local) => {
+            kernel.locals[local as usize].name.clone()
+        }
+        Operand::Register(register) => kernel.registers[register as usize].name.clone(),
+    }
+}
+
+fn place(plan: &Plan, field: FieldId) -> String {
+    match plan.homes[field.0 as usize] {
+        Home::Uniform(index) => format!("uniforms[{index}]"),
+        Home::Series(index) => format!("series[{index}]"),
+        Home::Slot(_, bank, slot) => format!("{}[{slot}]", format!("{bank:?}").to_lowercase()),
+        Home::Event(_, event) => format!("event {event}"),
+        Home::Register => "no memory".into(),
+    }
+}

@@ -1,0 +1,80 @@
+//! The entry points that the native engine of neuroc calls: kernels behind plain pointers.
+//!
+//! In come pointers and lengths; out go the numbers behind them, and spikes through a function of the caller's.
+//! Never true here: that a pointer is used after the call, or that a panic leaves the library.
+#![allow(unsafe_code)]
+
+use crate::kernels::{KERNELS, Real};
+use crate::runtime::abi::{Buffer, DONE, NO_KERNEL, PANICKED, RawCall, VERSION};
+use crate::runtime::call::Call;
+use crate::runtime::series::Series;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The version of the structures that [`neuroc_kernel`] understands.
+#[unsafe(no_mangle)]
+pub extern "C" fn neuroc_abi_version() -> u32 {
+    VERSION
+}
+
+/// The bytes of one number of a state: 8 or 4.
+#[unsafe(no_mangle)]
+pub extern "C" fn neuroc_real_size() -> usize {
+    size_of::<Real>()
+}
+
+/// Runs kernel `3 * space + role` once.
+///
+/// # Safety
+/// `call` points to a [`RawCall`] of this library's number type. Each of its buffers starts at an aligned address that is not
+/// null and has `len` initialised elements, which nothing else touches until this function returns; the samples of the series
+/// likewise. `emit` may be called with `sink`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn neuroc_kernel(kernel: usize, call: *const RawCall<Real>) -> i32 {
+    let Some(Some(run)) = KERNELS.as_flattened().get(kernel) else {
+        return NO_KERNEL;
+    };
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: the caller vouches for the pointer.
+        let raw = unsafe { &*call };
+        // SAFETY: the caller vouches for the elements of this and of the following buffers, and they do not overlap.
+        let series = unsafe { slice(raw.series) };
+        // SAFETY: see above.
+        let series: Vec<Series> = series.iter().map(|samples| Series::new(unsafe { slice(*samples) })).collect();
+        let mut spikes = Vec::new();
+        run(Call {
+            // SAFETY: see above.
+            state: unsafe { slice_mut(raw.state) },
+            // SAFETY: see above.
+            cell: unsafe { slice_mut(raw.cell) },
+            // SAFETY: see above.
+            output: unsafe { slice_mut(raw.output) },
+            // SAFETY: see above.
+            data: unsafe { slice(raw.data) },
+            // SAFETY: see above.
+            uniforms: unsafe { slice(raw.uniforms) },
+            series: &series,
+            window: raw.window,
+            cells: raw.cells,
+            spikes: &mut spikes,
+        });
+        if !spikes.is_empty() {
+            // SAFETY: the caller allows this call; the spikes live until it returns.
+            unsafe { (raw.emit)(raw.sink, spikes.as_ptr(), spikes.len()) };
+        }
+    }));
+    if ran.is_ok() { DONE } else { PANICKED }
+}
+
+/// # Safety
+/// As for [`neuroc_kernel`].
+unsafe fn slice<'a, T>(buffer: Buffer<T>) -> &'a [T] {
+    // SAFETY: the caller vouches for it.
+    unsafe { std::slice::from_raw_parts(buffer.start, buffer.len) }
+}
+
+/// # Safety
+/// As for [`neuroc_kernel`].
+unsafe fn slice_mut<'a, T>(buffer: Buffer<T>) -> &'a mut [T] {
+    // SAFETY: the caller vouches for it.
+    unsafe { std::slice::from_raw_parts_mut(buffer.start, buffer.len) }
+}

@@ -1,0 +1,72 @@
+//! What a model shows to the people who use its crate.
+//!
+//! In come, from the model, names, units, defaults and descriptions; out they go into the crate's tables and documents.
+//! Never true here: a number that a kernel computes.
+
+use crate::step::FieldId;
+
+/// The outside of a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Interface {
+    /// The crate's name: lower-case letters, digits and `_`.
+    pub crate_name: String,
+    /// What the model is, in Markdown.
+    pub doc: String,
+    /// One for each space of the program, in the same order.
+    pub spaces: Vec<InterfaceSpace>,
+    /// Fields of the program that people may see. Every uniform, series and data field must be here.
+    pub fields: Vec<InterfaceField>,
+    /// The default seed of random numbers.
+    pub seed: u64,
+    /// How many steps the crate's example runs.
+    pub example_steps: u64,
+}
+
+/// A population.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InterfaceSpace {
+    /// The default number of cells.
+    pub size: usize,
+    /// What it is, in one line; may be empty.
+    pub doc: String,
+}
+
+/// A field.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InterfaceField {
+    /// The field of the program; its name is the program's.
+    pub field: FieldId,
+    /// Its unit, such as `mS/cm2`; empty for pure numbers.
+    pub unit: String,
+    /// One of this unit in canonical units.
+    pub scale: f64,
+    /// What it is, in one line; may be empty.
+    pub doc: String,
+    /// Its value before anybody sets it, in canonical units.
+    pub default: Default,
+}
+
+/// A default value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Default {
+    /// For states, cell parameters, outputs and events, which are computed.
+    None,
+    /// For uniform fields.
+    Number(f64),
+    /// For series: `(t in ms, value)`.
+    Series(Vec<(f64, f64)>),
+    /// For data: one number per cell of a population of default size.
+    Data(Vec<f64>),
+}
+
+/// An interface does not fit its plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InterfaceError(pub String);
+
+impl std::fmt::Display for InterfaceError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for InterfaceError {}

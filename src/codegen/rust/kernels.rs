@@ -1,0 +1,498 @@
+//! `kernels.rs` of a generated crate: one function per kernel.
+//!
+//! In comes a [`Plan`]; out goes the file.
+//! Never true here: a choice that the plan has not made.
+
+use super::layout::Text;
+use crate::codegen::plan::{
+    Column, Expr, Home, KernelPlan, Operand, Plan, Precision, SpacePlan, Stmt, Usage, identifier,
+};
+use crate::runtime::machine::Bank;
+use crate::step::{BinaryOp, Distribution, FieldId, OriginId, Role, Type, UnaryOp};
+
+/// The whole file.
+pub fn file(plan: &Plan) -> String {
+    let mut functions = Text::default();
+    let mut table = Vec::new();
+    for space in &plan.spaces {
+        let mut row = Vec::new();
+        for role in [Role::Init, Role::Step, Role::Observe] {
+            row.push(match space.kernels.iter().find(|kernel| kernel.role == role) {
+                Some(kernel) => {
+                    functions.line("");
+                    Emitter { plan, space, kernel }.function(&mut functions);
+                    format!("Some({})", function_name(space, role))
+                }
+                None => "None".to_string(),
+            });
+        }
+        table.push(format!("[{}]", row.join(", ")));
+    }
+    let mut text = Text::default();
+    text.line(format!("//! The kernels of `{}`, made by neuroc.", plan.name));
+    text.line("//!");
+    text.line("//! A kernel works on whole blocks of cells; a buffer is `[block][slot][lane]`.");
+    text.line("");
+    let used = |words: &[&str]| -> String {
+        let always = ["Call"];
+        let mentioned = |word: &&str| functions.mentions(word) || always.contains(word);
+        words.iter().copied().filter(mentioned).collect::<Vec<_>>().join(", ")
+    };
+    let import = |text: &mut Text, module: &str, words: &[&str]| {
+        let words = used(words);
+        if words.contains(", ") {
+            text.line(format!("use crate::runtime::{module}::{{{words}}};"));
+        } else if !words.is_empty() {
+            text.line(format!("use crate::runtime::{module}::{words};"));
+        }
+    };
+    import(&mut text, "call", &["Call"]);
+    import(&mut text, "elementwise", &["all_lanes", "map"]);
+    let mut lanes = vec!["F32x16", "F64x8", "Lanes", "Pair", "Scalar"];
+    if functions.mentions("any") || functions.out_has(&[".and(", ".or(", ".not()", ".any()"]) {
+        lanes.insert(3, "Mask");
+    }
+    let lanes: Vec<&str> = lanes
+        .into_iter()
+        .filter(|word| match *word {
+            "Lanes" | "Mask" => true,
+            "Scalar" => functions.out_has(&["Real::from_f64", ".to_f64()"]),
+            word => functions.mentions(word),
+        })
+        .collect();
+    text.line(format!("use crate::runtime::lanes::{{{}}};", lanes.join(", ")).replace("{Lanes}", "Lanes"));
+    if functions.out_has(&["math::"]) {
+        text.line("use crate::runtime::math;");
+    }
+    import(&mut text, "rng", &["Draw"]);
+    text.line("");
+    text.line("/// The number type of states, parameters and outputs.");
+    text.line(format!("pub type Real = {};", plan.precision.name()));
+    text.line("");
+    text.line("/// A kernel.");
+    text.line("pub type Kernel = fn(Call<'_, Real>);");
+    text.line("");
+    text.line("/// The init, step and observe kernel of every space.");
+    text.line("#[rustfmt::skip]");
+    text.open(format!("pub const KERNELS: [[Option<Kernel>; 3]; {}] = [", table.len()));
+    table.iter().for_each(|row| text.line(format!("{row},")));
+    text.close("];");
+    text.append(&functions);
+    text.finish()
+}
+
+/// `squid_step`.
+pub fn function_name(space: &SpacePlan, role: Role) -> String {
+    let role = match role {
+        Role::Init => "init",
+        Role::Step => "step",
+        Role::Observe => "observe",
+    };
+    format!("{}_{role}", identifier(&space.name))
+}
+
+struct Emitter<'a> {
+    plan: &'a Plan,
+    space: &'a SpacePlan,
+    kernel: &'a KernelPlan,
+}
+
+impl Emitter<'_> {
+    fn function(&self, out: &mut Text) {
+        let body = self.blocks();
+        let mut numbers = Text::at(1);
+        self.numbers(&mut numbers, &self.kernel.call);
+        if !self.kernel.row.is_empty() {
+            self.rows(&mut numbers);
+        }
+        self.spread(&mut numbers, &self.kernel.spread);
+
+        let space = &self.space.name;
+        out.line(match self.kernel.role {
+            Role::Init => format!("/// Sets the cell parameters and initial states of `{space}`."),
+            Role::Step => format!("/// Advances `{space}` through a window of time steps."),
+            Role::Observe => format!("/// Computes the recorded quantities of `{space}`."),
+        });
+        out.open(format!("pub fn {}(call: Call<'_, Real>) {{", function_name(self.space, self.kernel.role)));
+        let vector = match self.plan.precision {
+            Precision::F64 => "F64x8",
+            Precision::F32 => "F32x16",
+        };
+        let vector = match self.space.vectors {
+            1 => vector.to_string(),
+            2 => format!("Pair<{vector}>"),
+            4 => format!("Pair<Pair<{vector}>>"),
+            other => panic!("no group has {other} vectors"),
+        };
+        out.line(format!("type V = {vector};"));
+        let parts = ["state", "cell", "output", "data", "uniforms", "series", "window", "cells", "spikes"];
+        let mut parts: Vec<&str> =
+            parts.into_iter().filter(|part| numbers.mentions(part) || body.mentions(part)).collect();
+        if parts.len() < 9 {
+            parts.push("..");
+        }
+        out.line(format!("let Call {{ {} }} = call;", parts.join(", ")));
+        out.append(&numbers);
+        out.append(&body);
+        out.close("}");
+    }
+
+    /// The rows of the table of numbers per step.
+    fn rows(&self, out: &mut Text) {
+        out.line("/// The numbers of one time step.");
+        out.open("struct Row {");
+        for column in &self.kernel.row {
+            let ty = match (column.usage, self.kernel.locals[column.local as usize].ty) {
+                (Usage::Counter, _) => "u64",
+                (Usage::Spread, Type::Real) => "Real",
+                (Usage::Spread, Type::Mask) => "bool",
+            };
+            out.line(format!("{}: {ty},", column.name));
+        }
+        out.close("}");
+        out.open("let row = |step: u64| {");
+        self.numbers(out, &self.kernel.time);
+        let field = |column: &Column| {
+            let local = &self.kernel.locals[column.local as usize];
+            match (column.usage, local.ty) {
+                (Usage::Counter, _) => format!("{}: {} as u64", column.name, local.name),
+                (Usage::Spread, Type::Real) => format!("{}: Real::from_f64({})", column.name, local.name),
+                (Usage::Spread, Type::Mask) => local.name.clone(),
+            }
+        };
+        out.record("Row ", &self.kernel.row.iter().map(field).collect::<Vec<_>>(), "");
+        out.close("};");
+        out.line("let rows: Vec<Row> = (window.first_step..window.first_step + window.steps).map(row).collect();");
+    }
+
+    /// Numbers on their way into lanes.
+    fn spread(&self, out: &mut Text, columns: &[Column]) {
+        for column in columns {
+            let local = &self.kernel.locals[column.local as usize];
+            out.line(match (column.usage, local.ty) {
+                (Usage::Counter, _) => format!("let {} = {} as u64;", column.name, local.name),
+                (Usage::Spread, Type::Real) => format!("let {0} = V::splat(Real::from_f64({0}));", local.name),
+                (Usage::Spread, Type::Mask) => format!("let {0} = all_lanes::<V>({0});", local.name),
+            });
+        }
+    }
+
+    /// The loop over blocks.
+    fn blocks(&self) -> Text {
+        let kernel = self.kernel;
+        let mut body = Text::at(3);
+        for column in &kernel.row {
+            match (column.usage, kernel.locals[column.local as usize].ty) {
+                (Usage::Counter, _) => {}
+                (Usage::Spread, Type::Real) => body.line(format!("let {0} = V::splat(row.{0});", column.name)),
+                (Usage::Spread, Type::Mask) => body.line(format!("let {0} = all_lanes::<V>(row.{0});", column.name)),
+            }
+        }
+        self.lanes(&mut body, &kernel.body);
+        for &(field, value) in &kernel.stores {
+            body.line(self.store(&self.operand(value), field));
+        }
+        for &(register, value) in &kernel.updates {
+            body.line(format!("{} = {};", kernel.registers[register as usize].name, self.operand(value)));
+        }
+
+        let mut inside = Text::at(2);
+        for register in kernel.registers.iter().filter(|register| register.used) {
+            let (bank, at) = self.slot(register.field);
+            let from = if at.is_empty() { bank.to_string() } else { format!("&{bank}[{at}]") };
+            let mutable = if register.changes { "mut " } else { "" };
+            inside.line(format!("let {mutable}{} = V::load({from});", register.name));
+        }
+        self.lanes(&mut inside, &kernel.cell);
+        inside.open(match (kernel.row.is_empty(), body.mentions("step")) {
+            (true, true) => "for step in window.first_step..window.first_step + window.steps {",
+            (true, false) => "for _ in 0..window.steps {",
+            (false, true) => "for (step, row) in (window.first_step..).zip(&rows) {",
+            (false, false) => "for row in &rows {",
+        });
+        inside.append(&body);
+        inside.close("}");
+        for register in kernel.registers.iter().filter(|register| register.changes) {
+            inside.line(self.store(&register.name, register.field));
+        }
+
+        let mut out = Text::at(1);
+        out.open("for block in 0..cells.blocks(V::LANES) {");
+        let banks = [
+            ("state", self.space.state.len(), true),
+            ("cell", self.space.cell.len(), kernel.role == Role::Init),
+            ("output", self.space.output.len(), true),
+            ("data", self.space.data.len(), false),
+        ];
+        for (bank, slots, writable) in banks {
+            if inside.mentions(bank) {
+                let writable = if writable && kernel.changes(bank, self.plan) { "mut " } else { "" };
+                let size = times(slots);
+                out.line(format!("let {bank} = &{writable}{bank}[block * {size}..][..{size}];"));
+            }
+        }
+        out.append(&inside);
+        out.close("}");
+        out
+    }
+
+    fn slot(&self, field: FieldId) -> (&'static str, String) {
+        let Home::Slot(_, bank, slot) = self.plan.homes[field.0 as usize] else {
+            panic!("the plan loads and stores fields that have a slot")
+        };
+        let at = match slot {
+            0 => String::new(),
+            slot => format!("{}..", times(slot as usize)),
+        };
+        (bank_name(bank), at)
+    }
+
+    fn store(&self, value: &str, field: FieldId) -> String {
+        let (bank, at) = self.slot(field);
+        if at.is_empty() { format!("{value}.store({bank});") } else { format!("{value}.store(&mut {bank}[{at}]);") }
+    }
+
+    fn comment(&self, out: &mut Text, last: &mut Option<OriginId>, origin: Option<OriginId>) {
+        if let Some(id) = origin
+            && *last != origin
+        {
+            let origin = &self.plan.origins[id.0 as usize];
+            out.line(format!("// {}:{}", origin.file, origin.line));
+            *last = Some(id);
+        }
+    }
+
+    /// Operations on numbers, in `f64`.
+    fn numbers(&self, out: &mut Text, stmts: &[Stmt]) {
+        let mut last = None;
+        for stmt in stmts {
+            self.comment(out, &mut last, stmt.origin);
+            let local = stmt.local.expect("a number has a name");
+            let head = format!("let {} = ", self.kernel.locals[local as usize].name);
+            let at = |operand: Operand| self.number(operand);
+            match stmt.expr {
+                Expr::Uniform(index) => out.line(format!("{head}uniforms[{index}];")),
+                Expr::Time(dt) => out.line(format!("{head}step as f64 * uniforms[{dt}];")),
+                Expr::StepIndex => out.line(format!("{head}step as f64;")),
+                Expr::Copy(a) => out.line(format!("{head}{};", at(a))),
+                Expr::Unary(UnaryOp::Neg, Operand::Real(x)) => out.line(format!("{head}{};", real(-x, "f64"))),
+                Expr::Unary(UnaryOp::Neg, a) => out.line(format!("{head}-{};", at(a))),
+                Expr::Unary(UnaryOp::Not, a) => out.line(format!("{head}!{};", at(a))),
+                Expr::Unary(op, a) => out.line(format!("{head}{}({});", number_function(op), at(a))),
+                Expr::Binary(op, a, b) => match number_operator(op) {
+                    Ok(operator) => out.line(format!("{head}{} {operator} {};", at(a), at(b))),
+                    Err(function) => out.call(&format!("{head}{function}"), &[at(a), at(b)], ";"),
+                },
+                Expr::Fma(a, b, c) => out.call(&format!("{head}f64::mul_add"), &[at(a), at(b), at(c)], ";"),
+                Expr::Select(c, a, b) => out.call(&format!("{head}f64::select"), &[at(c), at(a), at(b)], ";"),
+                Expr::Sample(series, t) => out.line(format!("{head}series[{series}].at({});", at(t))),
+                Expr::Index | Expr::Draw(..) | Expr::Emit(..) => panic!("the plan computes it in lanes"),
+            }
+        }
+    }
+
+    fn number(&self, operand: Operand) -> String {
+        match operand {
+            Operand::Real(x) => real(x, "f64"),
+            Operand::Bool(b) => b.to_string(),
+            Operand::Call(local) | Operand::Time(local) => self.kernel.locals[local as usize].name.clone(),
+            Operand::Lanes(_) | Operand::Register(_) => panic!("the plan keeps lanes out of numbers"),
+        }
+    }
+
+    /// Operations on lanes.
+    fn lanes(&self, out: &mut Text, stmts: &[Stmt]) {
+        let mut last = None;
+        for stmt in stmts {
+            self.comment(out, &mut last, stmt.origin);
+            let name = stmt.local.map_or("", |local| &self.kernel.locals[local as usize].name);
+            let head = format!("let {name} = ");
+            let at = |operand: Operand| self.operand(operand);
+            match stmt.expr {
+                Expr::Index => out.line(format!("{head}cells.index::<V>(block);")),
+                Expr::Copy(a) => out.line(format!("{head}{};", at(a))),
+                Expr::Unary(op, a) => match unary(op) {
+                    Form::Prefix(operator) => out.line(format!("{head}{operator}{};", at(a))),
+                    Form::Method(method) => out.line(format!("{head}{}.{method}();", at(a))),
+                    Form::Function(function) => out.call(&format!("{head}{function}"), &[at(a)], ";"),
+                },
+                Expr::Binary(op, a, b) => match binary(op) {
+                    Form::Prefix(operator) => out.line(format!("{head}{} {operator} {};", at(a), at(b))),
+                    Form::Method(method) => out.line(format!("{head}{}.{method}({});", at(a), at(b))),
+                    Form::Function(function) => out.call(&format!("{head}{function}"), &[at(a), at(b)], ";"),
+                },
+                Expr::Fma(a, b, c) => out.call(&format!("{head}V::mul_add"), &[at(a), at(b), at(c)], ";"),
+                Expr::Select(c, a, b) => out.call(&format!("{head}V::select"), &[at(c), at(a), at(b)], ";"),
+                Expr::Draw(distribution, stream, counter) => self.draw(out, &head, distribution, stream, counter),
+                Expr::Sample(series, t) => {
+                    let sample = format!("|_, t| Real::from_f64(series[{series}].at(t.to_f64()))");
+                    out.call(&format!("{head}map"), &[at(t), sample], ";");
+                }
+                Expr::Emit(event, mask) => {
+                    let mask = at(mask);
+                    out.open(format!("if {mask}.any() {{"));
+                    out.line(format!("cells.emit(spikes, block, step, {event}, {mask});"));
+                    out.close("}");
+                }
+                Expr::Uniform(_) | Expr::Time(_) | Expr::StepIndex => panic!("the plan computes it as a number"),
+            }
+        }
+    }
+
+    fn draw(&self, out: &mut Text, head: &str, distribution: Distribution, stream: u64, counter: Operand) {
+        let name = match distribution {
+            Distribution::Uniform => "uniform",
+            Distribution::Normal => "normal",
+            Distribution::Exponential => "exponential",
+        };
+        let draw = format!("Draw {{ seed: window.seed, stream: {stream} }}");
+        let column = |columns: &[Column], local: u32| {
+            let counter = columns.iter().find(|column| column.local == local && column.usage == Usage::Counter);
+            counter.expect("the plan lists every counter").name.clone()
+        };
+        let (each, counter) = match counter {
+            Operand::Real(x) => ("", (x as u64).to_string()),
+            Operand::Call(local) => ("", column(&self.kernel.spread, local)),
+            Operand::Time(local) => ("", format!("row.{}", column(&self.kernel.row, local))),
+            Operand::Lanes(_) | Operand::Register(_) => ("_each", self.operand(counter)),
+            Operand::Bool(_) => panic!("the verifier checks that a counter is real"),
+        };
+        out.call(&format!("{head}cells.{name}{each}::<V>"), &["block".into(), draw, counter], ";");
+    }
+
+    fn operand(&self, operand: Operand) -> String {
+        match operand {
+            Operand::Real(x) => match self.plan.precision {
+                Precision::F64 => format!("V::splat({})", real(x, "Real")),
+                Precision::F32 => format!("V::splat({})", real_f32(x as f32)),
+            },
+            Operand::Bool(b) => format!("all_lanes::<V>({b})"),
+            Operand::Call(local) | Operand::Time(local) | Operand::Lanes(local) => {
+                self.kernel.locals[local as usize].name.clone()
+            }
+            Operand::Register(register) => self.kernel.registers[register as usize].name.clone(),
+        }
+    }
+}
+
+impl KernelPlan {
+    /// Does it store into a buffer?
+    fn changes(&self, bank: &str, plan: &Plan) -> bool {
+        let changed = self.registers.iter().filter(|register| register.changes).map(|register| register.field);
+        let mut stored = self.stores.iter().map(|(field, _)| *field).chain(changed);
+        stored.any(|field| matches!(plan.homes[field.0 as usize], Home::Slot(_, b, _) if bank_name(b) == bank))
+    }
+}
+
+fn bank_name(bank: Bank) -> &'static str {
+    match bank {
+        Bank::State => "state",
+        Bank::Cell => "cell",
+        Bank::Output => "output",
+        Bank::Data => "data",
+    }
+}
+
+fn times(slots: usize) -> String {
+    if slots == 1 { "V::LANES".into() } else { format!("{slots} * V::LANES") }
+}
+
+/// A number as a literal of type `ty`.
+fn real(x: f64, ty: &str) -> String {
+    if x.is_nan() {
+        format!("{ty}::NAN")
+    } else if x.is_infinite() {
+        format!("{ty}::{}INFINITY", if x < 0.0 { "NEG_" } else { "" })
+    } else {
+        format!("{x:?}")
+    }
+}
+
+fn real_f32(x: f32) -> String {
+    if x.is_finite() { format!("{x:?}") } else { real(f64::from(x), "Real") }
+}
+
+/// How an operation on lanes is written.
+enum Form {
+    Prefix(&'static str),
+    Method(&'static str),
+    Function(&'static str),
+}
+
+fn unary(op: UnaryOp) -> Form {
+    match op {
+        UnaryOp::Neg => Form::Prefix("-"),
+        UnaryOp::Abs => Form::Method("abs"),
+        UnaryOp::Sqrt => Form::Method("sqrt"),
+        UnaryOp::Floor => Form::Method("floor"),
+        UnaryOp::Ceil => Form::Method("ceil"),
+        UnaryOp::Not => Form::Method("not"),
+        UnaryOp::Exp => Form::Function("math::exp"),
+        UnaryOp::Exp2 => Form::Function("math::exp2"),
+        UnaryOp::Expm1 => Form::Function("math::expm1"),
+        UnaryOp::Exp2m1 => Form::Function("math::exp2m1"),
+        UnaryOp::Ln => Form::Function("math::ln"),
+        UnaryOp::Log2 => Form::Function("math::log2"),
+        UnaryOp::Log10 => Form::Function("math::log10"),
+        UnaryOp::Sin => Form::Function("math::sin"),
+        UnaryOp::Cos => Form::Function("math::cos"),
+        UnaryOp::Tan => Form::Function("math::tan"),
+        UnaryOp::Sinh => Form::Function("math::sinh"),
+        UnaryOp::Cosh => Form::Function("math::cosh"),
+        UnaryOp::Tanh => Form::Function("math::tanh"),
+        UnaryOp::Linoid => Form::Function("math::linoid"),
+    }
+}
+
+fn binary(op: BinaryOp) -> Form {
+    match op {
+        BinaryOp::Add => Form::Prefix("+"),
+        BinaryOp::Sub => Form::Prefix("-"),
+        BinaryOp::Mul => Form::Prefix("*"),
+        BinaryOp::Div => Form::Prefix("/"),
+        BinaryOp::Pow => Form::Function("math::pow"),
+        BinaryOp::Min => Form::Method("min"),
+        BinaryOp::Max => Form::Method("max"),
+        BinaryOp::Lt => Form::Method("lt"),
+        BinaryOp::Le => Form::Method("le"),
+        BinaryOp::Gt => Form::Method("gt"),
+        BinaryOp::Ge => Form::Method("ge"),
+        BinaryOp::Eq => Form::Method("eq"),
+        BinaryOp::Ne => Form::Method("ne"),
+        BinaryOp::And => Form::Method("and"),
+        BinaryOp::Or => Form::Method("or"),
+    }
+}
+
+/// The function of a number; `std`'s own where it has the same meaning.
+fn number_function(op: UnaryOp) -> &'static str {
+    match (op, unary(op)) {
+        (UnaryOp::Abs, _) => "f64::abs",
+        (UnaryOp::Sqrt, _) => "f64::sqrt",
+        (UnaryOp::Floor, _) => "f64::floor",
+        (UnaryOp::Ceil, _) => "f64::ceil",
+        (_, Form::Function(function)) => function,
+        (_, Form::Prefix(_) | Form::Method(_)) => panic!("negation and not are operators"),
+    }
+}
+
+/// The operator of two numbers, or the function.
+fn number_operator(op: BinaryOp) -> Result<&'static str, &'static str> {
+    match op {
+        BinaryOp::Add => Ok("+"),
+        BinaryOp::Sub => Ok("-"),
+        BinaryOp::Mul => Ok("*"),
+        BinaryOp::Div => Ok("/"),
+        BinaryOp::Pow => Err("math::pow"),
+        BinaryOp::Min => Err("Lanes::min"),
+        BinaryOp::Max => Err("Lanes::max"),
+        BinaryOp::Lt => Ok("<"),
+        BinaryOp::Le => Ok("<="),
+        BinaryOp::Gt => Ok(">"),
+        BinaryOp::Ge => Ok(">="),
+        BinaryOp::Eq => Ok("=="),
+        BinaryOp::Ne => Ok("!="),
+        BinaryOp::And => Ok("&"),
+        BinaryOp::Or => Ok("|"),
+    }
+}

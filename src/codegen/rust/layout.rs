@@ -1,0 +1,101 @@
+//! Lines of Rust, broken as `rustfmt` breaks them.
+//!
+//! In come statements; out go lines with indentation, vertical where they would be too wide.
+//! Never true here: a line depends on anything but the statement and its depth.
+
+/// The width of a line; `rustfmt.toml` of a generated crate says the same.
+pub const WIDTH: usize = 120;
+
+/// Source text under construction.
+#[derive(Debug, Default)]
+pub struct Text {
+    out: String,
+    depth: usize,
+}
+
+impl Text {
+    /// Text that starts `depth` levels deep.
+    pub fn at(depth: usize) -> Text {
+        Text { out: String::new(), depth }
+    }
+
+    /// One line, or an empty one.
+    pub fn line(&mut self, line: impl AsRef<str>) {
+        let line = line.as_ref();
+        if !line.is_empty() {
+            for _ in 0..self.depth {
+                self.out.push_str("    ");
+            }
+            self.out.push_str(line);
+        }
+        self.out.push('\n');
+    }
+
+    /// A line that opens a block.
+    pub fn open(&mut self, line: impl AsRef<str>) {
+        self.line(line);
+        self.depth += 1;
+    }
+
+    /// The line that closes it.
+    pub fn close(&mut self, line: impl AsRef<str>) {
+        self.depth -= 1;
+        self.line(line);
+    }
+
+    /// `head(a, b)tail` or `head{ a, b }tail`, one item per line if it is too wide.
+    fn list(&mut self, head: &str, brackets: (&str, &str), items: &[String], tail: &str) {
+        let pad = if brackets.0.ends_with('{') { " " } else { "" };
+        let flat = format!("{head}{}{pad}{}{pad}{}{tail}", brackets.0, items.join(", "), brackets.1);
+        if 4 * self.depth + flat.chars().count() <= WIDTH {
+            self.line(flat);
+            return;
+        }
+        self.open(format!("{head}{}", brackets.0));
+        for item in items {
+            self.line(format!("{item},"));
+        }
+        self.close(format!("{}{tail}", brackets.1));
+    }
+
+    /// A statement that ends in a call.
+    pub fn call(&mut self, head: &str, arguments: &[String], tail: &str) {
+        self.list(head, ("(", ")"), arguments, tail);
+    }
+
+    /// A statement that ends in a struct.
+    pub fn record(&mut self, head: &str, fields: &[String], tail: &str) {
+        self.list(head, ("{", "}"), fields, tail);
+    }
+
+    /// Text made at the right depth already.
+    pub fn append(&mut self, text: &Text) {
+        self.out.push_str(&text.out);
+    }
+
+    /// Text that is there already, as it stands.
+    pub fn append_text(&mut self, text: &str) {
+        self.out.push_str(text);
+    }
+
+    /// Does a word occur as a whole?
+    pub fn mentions(&self, word: &str) -> bool {
+        let part_of_word = |c: char| c.is_alphanumeric() || c == '_';
+        self.out.match_indices(word).any(|(at, _)| {
+            let (before, after) = (&self.out[..at], self.out[at + word.len()..].chars().next());
+            // A field of a struct is another word; the end of a range is this one.
+            let of_struct = before.ends_with('.') && !before.ends_with("..");
+            !of_struct && !before.ends_with(part_of_word) && !after.is_some_and(part_of_word)
+        })
+    }
+
+    /// Does one of these pieces occur?
+    pub fn out_has(&self, pieces: &[&str]) -> bool {
+        pieces.iter().any(|piece| self.out.contains(piece))
+    }
+
+    /// The text.
+    pub fn finish(self) -> String {
+        self.out
+    }
+}

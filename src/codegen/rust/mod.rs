@@ -1,0 +1,106 @@
+//! The Rust emitter.
+//!
+//! In comes a [`Plan`] (and, for a crate that people use, an [`Interface`]); out go source files, formatted as `rustfmt` would.
+//! Never true here: the same plan gives other bytes, or a line of the generated code that is not in one of these files.
+
+mod interface;
+mod kernels;
+mod layout;
+mod model;
+
+pub use interface::{Default, Interface, InterfaceError, InterfaceField, InterfaceSpace};
+
+use super::plan::Plan;
+
+/// A file of a crate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFile {
+    /// Its path in the crate, with `/`.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+}
+
+impl SourceFile {
+    fn new(path: &str, text: impl Into<String>) -> SourceFile {
+        SourceFile { path: path.into(), text: text.into() }
+    }
+}
+
+/// The version of the binary interface of libraries made from [`kernel_files`].
+pub use crate::runtime::abi::VERSION as ABI_VERSION;
+
+/// The runtime as it stands in this repository.
+const RUNTIME: &[(&str, &str)] = &[
+    ("mod.rs", include_str!("../../runtime/mod.rs")),
+    ("abi.rs", include_str!("../../runtime/abi.rs")),
+    ("call.rs", include_str!("../../runtime/call.rs")),
+    ("elementwise.rs", include_str!("../../runtime/elementwise.rs")),
+    ("lanes/mod.rs", include_str!("../../runtime/lanes/mod.rs")),
+    ("lanes/avx2.rs", include_str!("../../runtime/lanes/avx2.rs")),
+    ("lanes/avx512.rs", include_str!("../../runtime/lanes/avx512.rs")),
+    ("lanes/pair.rs", include_str!("../../runtime/lanes/pair.rs")),
+    ("lanes/portable.rs", include_str!("../../runtime/lanes/portable.rs")),
+    ("machine.rs", include_str!("../../runtime/machine.rs")),
+    ("math.rs", include_str!("../../runtime/math.rs")),
+    ("named.rs", include_str!("../../runtime/named.rs")),
+    ("rng.rs", include_str!("../../runtime/rng.rs")),
+    ("series.rs", include_str!("../../runtime/series.rs")),
+    ("threads.rs", include_str!("../../runtime/threads.rs")),
+];
+
+/// The crate that the native engine compiles: kernels and their entry point, `src/lib.rs` first.
+pub fn kernel_files(plan: &Plan) -> Vec<SourceFile> {
+    let mut files = vec![
+        SourceFile::new("src/lib.rs", include_str!("fixed/kernel_lib.rs")),
+        SourceFile::new("src/kernels.rs", kernels::file(plan)),
+        SourceFile::new("src/ffi_kernels.rs", include_str!("fixed/ffi_kernels.rs")),
+    ];
+    files.extend(runtime_files());
+    files
+}
+
+/// A whole crate that people use from Rust or C; `Cargo.toml` first.
+pub fn crate_files(plan: &Plan, interface: &Interface) -> Result<Vec<SourceFile>, InterfaceError> {
+    let model = model::Model::new(plan, interface)?;
+    let mut files = vec![
+        SourceFile::new("Cargo.toml", model.manifest()),
+        SourceFile::new("README.md", model.readme()),
+        SourceFile::new("rustfmt.toml", include_str!("../../../rustfmt.toml")),
+        SourceFile::new(".cargo/config.toml", include_str!("fixed/config.toml")),
+        SourceFile::new(&format!("include/{}.h", interface.crate_name), model.header()),
+        SourceFile::new("examples/run.rs", model.example()),
+        SourceFile::new("src/lib.rs", model.lib()),
+        SourceFile::new("src/model.rs", model.source()),
+        SourceFile::new("src/kernels.rs", kernels::file(plan)),
+        SourceFile::new("src/ffi.rs", model.ffi()),
+    ];
+    files.extend(runtime_files());
+    Ok(files)
+}
+
+/// The embedded runtime, without its tests.
+fn runtime_files() -> impl Iterator<Item = SourceFile> {
+    RUNTIME.iter().map(|(path, text)| SourceFile { path: format!("src/runtime/{path}"), text: without_tests(text) })
+}
+
+/// A source file without its test module, which has other files or needs the whole repository.
+fn without_tests(text: &str) -> String {
+    let mut kept = Vec::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let module = lines.peek().is_some_and(|next| next.contains("mod tests"));
+        if line == "#[cfg(test)]" && module {
+            match lines.next() {
+                Some(inline) if inline.ends_with('{') => while lines.next().is_some_and(|line| line != "}") {},
+                Some(_) | None => {}
+            }
+            continue;
+        }
+        // What is left on both sides of a removed module is one empty line.
+        if !(line.is_empty() && kept.last().is_none_or(|last: &&str| last.is_empty())) {
+            kept.push(line);
+        }
+    }
+    kept.join("\n").trim_end().to_string() + "\n"
+}

@@ -1,0 +1,109 @@
+//! Compiled kernels in this process: the one place where pointers go to a loaded library.
+//!
+//! In come the path of a library and safe calls; out go the numbers that its kernels computed.
+//! Never true here: that a library of another interface version, or for another number type, is called.
+#![allow(unsafe_code)]
+
+use crate::runtime::abi::{Buffer, DONE, Entry, NO_KERNEL, PANICKED, RawCall, VERSION, Version};
+use crate::runtime::call::{Call, Spike};
+use crate::runtime::machine::{Fault, Kernels, Role};
+use crate::runtime::series::Sample;
+use std::ffi::c_void;
+use std::fmt;
+use std::path::Path;
+
+/// A loaded library whose numbers are `T`.
+pub struct Library<T> {
+    entry: Entry<T>,
+    // Keeps the code that `entry` points to in memory.
+    _library: libloading::Library,
+}
+
+/// A library cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LoadError {
+    /// It cannot be loaded, or lacks an entry point.
+    Open(String),
+    /// It was made for another interface version.
+    Version(u32),
+    /// Its numbers have this many bytes.
+    RealSize(usize),
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::Open(why) => write!(f, "it cannot be loaded: {why}"),
+            LoadError::Version(found) => write!(f, "it has interface version {found}, not {VERSION}"),
+            LoadError::RealSize(size) => write!(f, "its numbers have {size} bytes"),
+        }
+    }
+}
+
+impl<T: 'static> Library<T> {
+    /// Loads a library that this compiler made.
+    pub fn open(path: &Path) -> Result<Library<T>, LoadError> {
+        let broken = |error: libloading::Error| LoadError::Open(error.to_string());
+        // SAFETY: the file is a library made from `kernel_files`, whose initialisation does nothing; its content was compared
+        // with the checksum that was taken when it was made.
+        let library = unsafe { libloading::Library::new(path) }.map_err(broken)?;
+        // SAFETY: the symbol has this type in every version of the interface.
+        let version = *unsafe { library.get::<Version>(b"neuroc_abi_version\0") }.map_err(broken)?;
+        let version = version();
+        if version != VERSION {
+            return Err(LoadError::Version(version));
+        }
+        // SAFETY: the symbol has this type in this version of the interface.
+        let size = *unsafe { library.get::<extern "C" fn() -> usize>(b"neuroc_real_size\0") }.map_err(broken)?;
+        let size = size();
+        if size != size_of::<T>() {
+            return Err(LoadError::RealSize(size));
+        }
+        // SAFETY: the symbol has this type in this version of the interface, for numbers of this size.
+        let entry = *unsafe { library.get::<Entry<T>>(b"neuroc_kernel\0") }.map_err(broken)?;
+        Ok(Library { entry, _library: library })
+    }
+}
+
+fn shared<T, U>(numbers: &[T]) -> Buffer<U> {
+    Buffer { start: numbers.as_ptr().cast_mut().cast(), len: numbers.len() }
+}
+
+fn exclusive<T>(numbers: &mut [T]) -> Buffer<T> {
+    Buffer { start: numbers.as_mut_ptr(), len: numbers.len() }
+}
+
+/// Appends the spikes of one call to the vector behind `sink`.
+unsafe extern "C" fn collect(sink: *mut c_void, spikes: *const Spike, len: usize) {
+    // SAFETY: `run` passes its vector, which nothing else touches during the call.
+    let sink = unsafe { &mut *sink.cast::<Vec<Spike>>() };
+    // SAFETY: the library passes as many spikes as it says, alive until this returns.
+    sink.extend_from_slice(unsafe { std::slice::from_raw_parts(spikes, len) });
+}
+
+impl<T: Send + Sync + 'static> Kernels<T> for Library<T> {
+    fn run(&self, space: usize, role: Role, call: Call<'_, T>) -> Result<(), Fault> {
+        let series: Vec<Buffer<Sample>> = call.series.iter().map(|series| shared(series.samples())).collect();
+        let sink: *mut Vec<Spike> = call.spikes;
+        let raw = RawCall {
+            state: exclusive(call.state),
+            cell: exclusive(call.cell),
+            output: exclusive(call.output),
+            data: shared(call.data),
+            uniforms: shared(call.uniforms),
+            series: shared(&series),
+            window: call.window,
+            cells: call.cells,
+            sink: sink.cast(),
+            emit: collect,
+        };
+        let kernel = 3 * space + role as usize;
+        // SAFETY: every buffer is a live slice (never null, aligned, initialised), the mutable ones exclusive, all borrowed
+        // until this returns; `collect` takes `sink`.
+        match unsafe { (self.entry)(kernel, &raw) } {
+            DONE | NO_KERNEL => Ok(()),
+            PANICKED => Err(Fault::Kernel("it panicked".into())),
+            code => Err(Fault::Kernel(format!("it answered {code}"))),
+        }
+    }
+}

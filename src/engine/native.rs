@@ -1,0 +1,264 @@
+//! The native engine: compiled kernels over the bundled machine.
+//!
+//! In come a [`Plan`] and a [`Setup`]; out comes an [`Engine`] that runs at the processor's speed.
+//! Never true here: that results depend on the number of threads or on whether the library came from the cache.
+
+use super::load::Library;
+use super::rustc::{CompileOptions, Compiled, compile};
+use super::{Engine, EngineError, Setup, Spike};
+use crate::codegen::plan::{Home, Plan, Precision, SpacePlan};
+use crate::codegen::rust::kernel_files;
+use crate::runtime::lanes::Scalar;
+use crate::runtime::machine::{Bank, Fault, Machine, Place, Shape};
+use crate::runtime::series::{Sample, check};
+use crate::step::{FieldId, Role, SpaceId};
+use std::fs;
+use std::ops::Range;
+
+/// How to compile and run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NativeOptions {
+    /// How many threads to use at most.
+    pub threads: usize,
+    /// Where and with what to compile.
+    pub compile: CompileOptions,
+}
+
+/// An engine whose numbers have whatever precision the plan says.
+pub struct NativeEngine {
+    engine: Box<dyn Engine + Send>,
+    compiled: Compiled,
+    threads: usize,
+}
+
+impl NativeEngine {
+    /// Compiles the plan's kernels (or finds them in the cache) and sets up the buffers.
+    pub fn new(plan: &Plan, setup: &Setup, options: &NativeOptions) -> Result<NativeEngine, EngineError> {
+        match plan.precision {
+            Precision::F64 => NativeEngine::of::<f64>(plan, setup, options),
+            Precision::F32 => NativeEngine::of::<f32>(plan, setup, options),
+        }
+    }
+
+    fn of<T: Scalar + Send + Sync + 'static>(
+        plan: &Plan,
+        setup: &Setup,
+        options: &NativeOptions,
+    ) -> Result<NativeEngine, EngineError> {
+        let files = kernel_files(plan);
+        let mut compiled = compile(&files, &options.compile)?;
+        let library = match Library::<T>::open(&compiled.library) {
+            Ok(library) => library,
+            // As made, and yet not loadable: the machine has changed around the cache.
+            Err(_) if compiled.cached => {
+                let entry = compiled.library.parent().unwrap_or(&compiled.library);
+                fs::remove_dir_all(entry).map_err(|e| EngineError(format!("{}: {e}", entry.display())))?;
+                compiled = compile(&files, &options.compile)?;
+                Library::open(&compiled.library).map_err(|e| EngineError(format!("the compiled kernel: {e}")))?
+            }
+            Err(error) => return Err(EngineError(format!("the compiled kernel: {error}"))),
+        };
+        let native = Native::new(plan, setup, library, options.threads)?;
+        let threads = native.machine.threads();
+        Ok(NativeEngine { engine: Box::new(native), compiled, threads })
+    }
+
+    /// Where the library is and what it took.
+    pub fn compiled(&self) -> &Compiled {
+        &self.compiled
+    }
+
+    /// How many threads it uses: no more than there is work for.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+}
+
+impl Engine for NativeEngine {
+    fn init(&mut self) -> Result<(), EngineError> {
+        self.engine.init()
+    }
+
+    fn step(&mut self, first_step: u64, steps: u32, spikes: &mut Vec<Spike>) -> Result<(), EngineError> {
+        self.engine.step(first_step, steps, spikes)
+    }
+
+    fn observe(&mut self, step: u64) -> Result<(), EngineError> {
+        self.engine.observe(step)
+    }
+
+    fn read(&self, field: FieldId, cells: Range<usize>, out: &mut Vec<f64>) -> Result<(), EngineError> {
+        self.engine.read(field, cells, out)
+    }
+
+    fn write(&mut self, field: FieldId, values: &[f64]) -> Result<(), EngineError> {
+        self.engine.write(field, values)
+    }
+
+    fn all_finite(&self) -> bool {
+        self.engine.all_finite()
+    }
+
+    fn save(&mut self) {
+        self.engine.save();
+    }
+
+    fn restore(&mut self) {
+        self.engine.restore();
+    }
+}
+
+/// The machine and the names of its places.
+struct Native<T> {
+    machine: Machine<T>,
+    homes: Vec<Home>,
+    names: Vec<String>,
+    /// Per space the event fields.
+    events: Vec<Vec<FieldId>>,
+    initialized: bool,
+}
+
+impl From<Fault> for EngineError {
+    fn from(fault: Fault) -> EngineError {
+        EngineError(fault.to_string())
+    }
+}
+
+/// How a space's numbers are laid out.
+pub fn shape(space: &SpacePlan) -> Shape {
+    let step = space.kernels.iter().find(|kernel| kernel.role == Role::Step);
+    Shape {
+        lanes: space.block as usize,
+        state: space.state.len(),
+        cell: space.cell.len(),
+        output: space.output.len(),
+        data: space.data.len(),
+        window: step.map_or(u32::MAX, |kernel| kernel.window),
+    }
+}
+
+impl<T: Scalar + Send + Sync + 'static> Native<T> {
+    fn new(plan: &Plan, setup: &Setup, library: Library<T>, threads: usize) -> Result<Native<T>, EngineError> {
+        if setup.sizes.len() != plan.spaces.len() {
+            return Err(EngineError(format!("{} sizes for {} spaces", setup.sizes.len(), plan.spaces.len())));
+        }
+        if let Some(size) = setup.sizes.iter().find(|&&size| u32::try_from(size).is_err()) {
+            return Err(EngineError(format!("{size} cells are more than random numbers can tell apart")));
+        }
+        let name = |field: FieldId| &plan.fields[field.0 as usize];
+        let given = |field: FieldId, what: &str| EngineError(format!("the field `{}` has no {what}", name(field)));
+        let uniform = |&field: &FieldId| {
+            let value = setup.uniforms.iter().rfind(|(id, _)| *id == field);
+            value.map(|(_, value)| *value).ok_or_else(|| given(field, "value"))
+        };
+        let series = |&field: &FieldId| {
+            let (_, samples) =
+                setup.series.iter().rfind(|(id, _)| *id == field).ok_or_else(|| given(field, "samples"))?;
+            let samples: Vec<Sample> = samples.iter().map(|&(t, value)| Sample { t, value }).collect();
+            let disorder = |_| EngineError(format!("the samples of `{}` are none or go back in time", name(field)));
+            check(&samples).map_err(disorder)?;
+            Ok(samples)
+        };
+        let mut machine = Machine::new(
+            plan.spaces.iter().map(shape).collect(),
+            setup.sizes.clone(),
+            plan.uniforms.iter().map(uniform).collect::<Result<_, _>>()?,
+            plan.series.iter().map(series).collect::<Result<_, EngineError>>()?,
+            Box::new(library),
+            threads,
+            plan.min_cells as usize,
+        );
+        machine.set_seed(setup.seed);
+        for space in &plan.spaces {
+            for (slot, &field) in space.data.iter().enumerate() {
+                let values = setup.data.iter().rfind(|(id, _)| *id == field).ok_or_else(|| given(field, "values"))?;
+                let place = Place { space: space.space.0 as usize, bank: Bank::Data, slot };
+                machine.write(place, &values.1).map_err(|e| EngineError(format!("`{}`: {e}", name(field))))?;
+            }
+        }
+        Ok(Native {
+            machine,
+            homes: plan.homes.clone(),
+            names: plan.fields.clone(),
+            events: plan.spaces.iter().map(|space| space.events.clone()).collect(),
+            initialized: false,
+        })
+    }
+
+    fn place(&self, field: FieldId) -> Result<Place, EngineError> {
+        match self.homes.get(field.0 as usize) {
+            Some(&Home::Slot(SpaceId(space), bank @ (Bank::State | Bank::Cell | Bank::Output), slot)) => {
+                Ok(Place { space: space as usize, bank, slot: slot as usize })
+            }
+            Some(
+                Home::Slot(_, Bank::Data, _) | Home::Uniform(_) | Home::Series(_) | Home::Event(..) | Home::Register,
+            ) => Err(EngineError(format!("`{}` holds no values that outlive a step", self.names[field.0 as usize]))),
+            None => Err(EngineError(format!("field {} does not exist", field.0))),
+        }
+    }
+
+    fn initialized(&self, what: &str) -> Result<(), EngineError> {
+        if self.initialized {
+            return Ok(());
+        }
+        Err(EngineError(format!("{what} asked for before the states were set")))
+    }
+
+    fn named(&self, field: FieldId) -> impl Fn(Fault) -> EngineError + use<T> {
+        let name = self.names[field.0 as usize].clone();
+        move |fault| EngineError(format!("`{name}`: {fault}"))
+    }
+}
+
+impl<T: Scalar + Send + Sync + 'static> Engine for Native<T> {
+    fn init(&mut self) -> Result<(), EngineError> {
+        self.machine.init()?;
+        self.initialized = true;
+        Ok(())
+    }
+
+    fn step(&mut self, first_step: u64, steps: u32, spikes: &mut Vec<Spike>) -> Result<(), EngineError> {
+        self.initialized("a step was")?;
+        let mut found = Vec::new();
+        self.machine.step(first_step, u64::from(steps), &mut found)?;
+        let before = spikes.len();
+        spikes.extend(found.into_iter().map(|spike| Spike {
+            step: spike.step,
+            field: self.events[spike.space][spike.event as usize],
+            cell: spike.cell,
+        }));
+        spikes[before..].sort_unstable();
+        Ok(())
+    }
+
+    fn observe(&mut self, step: u64) -> Result<(), EngineError> {
+        self.initialized("outputs were")?;
+        Ok(self.machine.observe(step)?)
+    }
+
+    fn read(&self, field: FieldId, cells: Range<usize>, out: &mut Vec<f64>) -> Result<(), EngineError> {
+        self.machine.read(self.place(field)?, cells, out).map_err(self.named(field))
+    }
+
+    fn write(&mut self, field: FieldId, values: &[f64]) -> Result<(), EngineError> {
+        let place = self.place(field)?;
+        if place.bank == Bank::Output {
+            let name = &self.names[field.0 as usize];
+            return Err(EngineError(format!("`{name}` is an output and cannot be written")));
+        }
+        let named = self.named(field);
+        self.machine.write(place, values).map_err(named)
+    }
+
+    fn all_finite(&self) -> bool {
+        self.machine.all_finite()
+    }
+
+    fn save(&mut self) {
+        self.machine.save();
+    }
+
+    fn restore(&mut self) {
+        self.machine.restore();
+    }
+}

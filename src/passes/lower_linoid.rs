@@ -1,0 +1,63 @@
+//! `lower-linoid`: `linoid` becomes a quotient that is right at 0.
+//!
+//! In comes a program with `linoid(x)`; out goes one with `y * ln 2 / (2^y - 1)`, where `y = x * log2 e`, and
+//! 2^-60 instead of an exact 0.
+//! Never true here: the quotient is 0/0. `exp2m1` is accurate near 0, so only the exact 0 needs care, and
+//! with 2^-60 the quotient is 1 to rounding, in f32 too.
+//!
+//! At infinity, where `linoid` is 0, the quotient is NaN; no finite `x` leads there.
+//! Error: the rounding of `y`, `|x|` half ulps, and that of the quotient.
+
+use super::Options;
+use super::ranges::Range;
+use super::rewrite::{Rewriter, rewrite};
+use crate::step::{BinaryOp, OpKind, Program, UnaryOp, ValueId};
+
+/// What stands in for 0: its quotient rounds to 1, and its square is a normal f32.
+const NEARLY_ZERO: f64 = 1.0 / (1u64 << 60) as f64;
+
+/// Runs the pass.
+pub fn run(program: &mut Program, _options: &Options) {
+    for kernel in &mut program.kernels {
+        rewrite(&program.fields, kernel, |rw, _, kind| match kind {
+            OpKind::Unary(UnaryOp::Linoid, x) => Some(quotient(rw, x)),
+            OpKind::Const(_)
+            | OpKind::Bool(_)
+            | OpKind::Field(_)
+            | OpKind::Time
+            | OpKind::StepIndex
+            | OpKind::Index
+            | OpKind::Unary(..)
+            | OpKind::Binary(..)
+            | OpKind::Fma(..)
+            | OpKind::Select(..)
+            | OpKind::Draw(..)
+            | OpKind::Sample(..)
+            | OpKind::Store(..)
+            | OpKind::Emit(..) => None,
+        });
+    }
+}
+
+fn quotient(rw: &mut Rewriter<'_>, x: ValueId) -> ValueId {
+    let log2e = rw.constant(std::f64::consts::LOG2_E);
+    let ln2 = rw.constant(std::f64::consts::LN_2);
+    let y = rw.mul(x, log2e);
+    let zero = rw.constant(0.0);
+    let at_zero = rw.value(OpKind::Binary(BinaryOp::Eq, y, zero));
+    let nearly = rw.constant(NEARLY_ZERO);
+    let y = rw.select(at_zero, nearly, y);
+    let above = rw.mul(y, ln2);
+    let below = rw.unary(UnaryOp::Exp2m1, y);
+    rw.div(above, below)
+}
+
+/// The range of `x`, if the operation is what this pass writes for `linoid(x)`.
+pub fn argument(rw: &Rewriter<'_>, kind: OpKind) -> Option<Range> {
+    let OpKind::Binary(BinaryOp::Div, above, below) = kind else { return None };
+    let y = rw.as_unary(UnaryOp::Exp2m1, below)?;
+    let (a, b) = rw.as_binary(BinaryOp::Mul, above)?;
+    let scale = if a == y { b } else { (b == y).then_some(a)? };
+    // x = y * ln 2 is nearer to 0 than y, and the bounds widen away from 0.
+    (rw.number(scale) == Some(std::f64::consts::LN_2)).then(|| rw.range(y))
+}

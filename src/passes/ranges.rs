@@ -1,0 +1,197 @@
+//! How large values can be.
+//!
+//! In comes an operation and the ranges of its operands; out comes an interval that holds its value.
+//! Never true here: something is assumed about a parameter (a uniform, cell or data field): those may be anything.
+//!
+//! The one assumption is that every state lies in [-500, 500] (membrane voltages in mV, gates, concentrations). Passes
+//! use it to decide that a guard against an exact zero is idle, and that a product of denominators can neither
+//! overflow nor vanish; never to decide a comparison that the model's author wrote about a state's size.
+
+use crate::step::{BinaryOp, Distribution, Field, FieldKind, OpKind, UnaryOp, ValueId};
+
+/// The closed interval `[lo, hi]`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Range {
+    /// The least value.
+    pub lo: f64,
+    /// The greatest value.
+    pub hi: f64,
+}
+
+/// How large a state is assumed to be at most.
+pub const STATE_BOUND: f64 = 500.0;
+
+impl Range {
+    /// Anything.
+    pub const ALL: Range = Range { lo: f64::NEG_INFINITY, hi: f64::INFINITY };
+
+    fn new(lo: f64, hi: f64) -> Range {
+        // An operation such as 0 * infinity on bounds says nothing.
+        if lo.is_nan() || hi.is_nan() { Range::ALL } else { Range { lo, hi } }
+    }
+
+    /// Is every value greater than 0, by more than underflow could take away?
+    pub fn positive(self) -> bool {
+        self.lo >= f64::MIN_POSITIVE
+    }
+
+    /// Is every value positive, or every value negative?
+    pub fn excludes_zero(self) -> bool {
+        self.positive() || self.negated().positive()
+    }
+
+    /// The greatest absolute value.
+    pub fn magnitude(self) -> f64 {
+        self.lo.abs().max(self.hi.abs())
+    }
+
+    fn hull(values: &[f64]) -> Range {
+        if values.iter().any(|v| v.is_nan()) {
+            return Range::ALL;
+        }
+        let lo = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let hi = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Range { lo, hi }
+    }
+
+    fn sum(self, other: Range) -> Range {
+        Range::new(self.lo + other.lo, self.hi + other.hi)
+    }
+
+    fn product(self, other: Range) -> Range {
+        let (a, b) = (self, other);
+        Range::hull(&[a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi])
+    }
+
+    fn negated(self) -> Range {
+        Range { lo: -self.hi, hi: -self.lo }
+    }
+
+    fn reciprocal(self) -> Range {
+        if self.lo > 0.0 || self.hi < 0.0 { Range::new(1.0 / self.hi, 1.0 / self.lo) } else { Range::ALL }
+    }
+}
+
+/// The range of an operation's value; truth values get no useful one.
+pub fn of(kind: &OpKind, fields: &[Field], range: impl Fn(ValueId) -> Range) -> Range {
+    match *kind {
+        OpKind::Const(c) => Range::new(c, c),
+        OpKind::Field(f) => match fields[f.0 as usize].kind {
+            FieldKind::State(_) => Range { lo: -STATE_BOUND, hi: STATE_BOUND },
+            FieldKind::Uniform
+            | FieldKind::Series
+            | FieldKind::Data(_)
+            | FieldKind::Cell(_)
+            | FieldKind::Temp(_)
+            | FieldKind::Output(_)
+            | FieldKind::Event(_) => Range::ALL,
+        },
+        OpKind::Time | OpKind::StepIndex | OpKind::Index => Range { lo: 0.0, hi: f64::INFINITY },
+        OpKind::Draw(distribution, _, _) => match distribution {
+            Distribution::Uniform => Range { lo: 0.0, hi: 1.0 },
+            Distribution::Exponential => Range { lo: 0.0, hi: f64::INFINITY },
+            Distribution::Normal => Range::ALL,
+        },
+        OpKind::Unary(op, a) => unary(op, range(a)),
+        OpKind::Binary(BinaryOp::Mul, a, b) if a == b => {
+            let size = range(a).magnitude();
+            Range::new(0.0, size * size)
+        }
+        OpKind::Binary(op, a, b) => binary(op, range(a), range(b)),
+        OpKind::Fma(a, b, c) => range(a).product(range(b)).sum(range(c)),
+        OpKind::Select(_, a, b) => {
+            let (a, b) = (range(a), range(b));
+            Range::hull(&[a.lo, a.hi, b.lo, b.hi])
+        }
+        OpKind::Bool(_) | OpKind::Sample(..) | OpKind::Store(..) | OpKind::Emit(..) => Range::ALL,
+    }
+}
+
+fn unary(op: UnaryOp, a: Range) -> Range {
+    let log2e = std::f64::consts::LOG2_E;
+    match op {
+        UnaryOp::Neg => a.negated(),
+        UnaryOp::Abs => {
+            let least = if a.lo > 0.0 { a.lo } else { (-a.hi).max(0.0) };
+            Range::new(least, a.magnitude())
+        }
+        UnaryOp::Sqrt => Range::new(0.0, a.hi.max(1.0)),
+        UnaryOp::Floor => Range::new(a.lo - 1.0, a.hi),
+        UnaryOp::Ceil => Range::new(a.lo, a.hi + 1.0),
+        UnaryOp::Exp2 => Range::new(power_of_two((a.lo).floor()), power_of_two((a.hi).ceil())),
+        UnaryOp::Exp => unary(UnaryOp::Exp2, Range::new(a.lo * log2e, a.hi * log2e)),
+        UnaryOp::Exp2m1 => unary(UnaryOp::Exp2, a).sum(Range { lo: -1.0, hi: -1.0 }),
+        UnaryOp::Expm1 => unary(UnaryOp::Exp, a).sum(Range { lo: -1.0, hi: -1.0 }),
+        UnaryOp::Linoid => linoid(a),
+        UnaryOp::Sin | UnaryOp::Cos | UnaryOp::Tanh => Range { lo: -1.0, hi: 1.0 },
+        UnaryOp::Cosh => Range { lo: 1.0, hi: f64::INFINITY },
+        UnaryOp::Ln | UnaryOp::Log2 | UnaryOp::Log10 | UnaryOp::Tan | UnaryOp::Sinh | UnaryOp::Not => Range::ALL,
+    }
+}
+
+/// `x / (e^x - 1)` falls from below `1 - x` (x < 0) through 1 to above `e^-x` (x > 0).
+pub fn linoid(x: Range) -> Range {
+    let least = power_of_two((-x.hi.max(0.0) * std::f64::consts::LOG2_E).floor());
+    // Half an octave for the roundings of the quotient that it may have been lowered to.
+    Range::new(least / 2.0, 2.0 - x.lo.min(0.0))
+}
+
+fn binary(op: BinaryOp, a: Range, b: Range) -> Range {
+    match op {
+        BinaryOp::Add => a.sum(b),
+        BinaryOp::Sub => a.sum(b.negated()),
+        BinaryOp::Mul => a.product(b),
+        BinaryOp::Div => a.product(b.reciprocal()),
+        BinaryOp::Min => Range::new(a.lo.min(b.lo), a.hi.min(b.hi)),
+        BinaryOp::Max => Range::new(a.lo.max(b.lo), a.hi.max(b.hi)),
+        BinaryOp::Pow
+        | BinaryOp::Lt
+        | BinaryOp::Le
+        | BinaryOp::Gt
+        | BinaryOp::Ge
+        | BinaryOp::Eq
+        | BinaryOp::Ne
+        | BinaryOp::And
+        | BinaryOp::Or => Range::ALL,
+    }
+}
+
+/// `2^n` for a whole number, 0 or infinity beyond the normal numbers.
+fn power_of_two(n: f64) -> f64 {
+    if n < -1022.0 {
+        0.0
+    } else if n > 1023.0 {
+        f64::INFINITY
+    } else {
+        f64::from_bits(((n as i64 + 1023) as u64) << 52)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exponentials_of_bounded_values_are_positive() {
+        let x = Range { lo: -50.0, hi: 50.0 };
+        assert!(unary(UnaryOp::Exp, x).positive());
+        assert!(unary(UnaryOp::Linoid, x).positive());
+        let sigmoid = Range { lo: 1.0, hi: 1.0 }.sum(unary(UnaryOp::Exp, x)).reciprocal();
+        assert!(sigmoid.positive() && sigmoid.hi <= 1.0);
+    }
+
+    #[test]
+    fn nothing_is_claimed_beyond_underflow() {
+        assert!(!unary(UnaryOp::Exp, Range { lo: -800.0, hi: 0.0 }).positive());
+        assert!(!unary(UnaryOp::Exp, Range::ALL).positive());
+        assert!(!unary(UnaryOp::Expm1, Range { lo: 0.0, hi: 1.0 }).positive());
+    }
+
+    #[test]
+    fn a_square_is_not_negative_but_may_vanish() {
+        let x = ValueId(0);
+        let square = of(&OpKind::Binary(BinaryOp::Mul, x, x), &[], |_| Range { lo: -2.0, hi: 1.0 });
+        assert_eq!(square, Range { lo: 0.0, hi: 4.0 });
+        assert!(!square.positive());
+    }
+}

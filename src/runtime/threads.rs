@@ -1,0 +1,156 @@
+//! A few threads that wait for work without going to sleep at once.
+//!
+//! In comes one job for good and, again and again, the wish that every worker run it; out goes the moment when all are done.
+//! A waiting worker spins for some microseconds, then parks.
+//! Never true here: that the job differs between runs, or that a run returns before every worker has finished.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+
+/// How often a waiting thread looks before it yields or parks.
+const SPINS: u32 = 4000;
+
+/// Workers and their job.
+pub struct Pool {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    job: Box<dyn Fn(usize) + Send + Sync>,
+    /// Counts the runs asked for.
+    round: AtomicU64,
+    /// Workers that have not finished the current run.
+    pending: AtomicUsize,
+    /// Whether each worker sleeps or is about to.
+    parked: Vec<AtomicBool>,
+    failed: AtomicBool,
+    stop: AtomicBool,
+}
+
+impl Pool {
+    /// A pool whose `run` calls `job(0)` to `job(workers - 1)`, the first on the calling thread. Fewer threads than asked for
+    /// are no error: the calling thread does what is left.
+    pub fn new(workers: usize, job: impl Fn(usize) + Send + Sync + 'static) -> Pool {
+        let shared = Arc::new(Shared {
+            job: Box::new(job),
+            round: AtomicU64::new(0),
+            pending: AtomicUsize::new(0),
+            parked: (0..workers).map(|_| AtomicBool::new(false)).collect(),
+            failed: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+        });
+        let spawn = |worker: usize| {
+            let shared = Arc::clone(&shared);
+            thread::Builder::new().name(format!("neuro-{worker}")).spawn(move || shared.serve(worker)).ok()
+        };
+        let workers = (1..workers).map_while(spawn).collect();
+        Pool { shared, workers }
+    }
+
+    /// Runs the job on every worker and waits. False if one of them panicked, now or earlier.
+    pub fn run(&mut self) -> bool {
+        let shared = &*self.shared;
+        shared.pending.store(self.workers.len(), Ordering::Release);
+        shared.round.fetch_add(1, Ordering::SeqCst);
+        for (worker, parked) in self.workers.iter().zip(&shared.parked[1.min(shared.parked.len())..]) {
+            if parked.load(Ordering::SeqCst) {
+                worker.thread().unpark();
+            }
+        }
+        shared.attempt(0);
+        for left in self.workers.len() + 1..shared.parked.len() {
+            shared.attempt(left);
+        }
+        let mut looks = 0;
+        while shared.pending.load(Ordering::Acquire) != 0 {
+            looks += 1;
+            if looks < SPINS {
+                std::hint::spin_loop();
+            } else {
+                thread::yield_now();
+            }
+        }
+        !shared.failed.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::SeqCst);
+        self.shared.round.fetch_add(1, Ordering::SeqCst);
+        for worker in self.workers.drain(..) {
+            worker.thread().unpark();
+            // A worker catches the panics of its job.
+            let _ = worker.join();
+        }
+    }
+}
+
+impl Shared {
+    fn attempt(&self, worker: usize) {
+        if catch_unwind(AssertUnwindSafe(|| (self.job)(worker))).is_err() {
+            self.failed.store(true, Ordering::Release);
+        }
+    }
+
+    fn serve(&self, worker: usize) {
+        let mut done = 0;
+        loop {
+            let mut looks = 0;
+            while self.round.load(Ordering::Acquire) == done {
+                looks += 1;
+                if looks < SPINS {
+                    std::hint::spin_loop();
+                } else {
+                    self.park(worker, done);
+                }
+            }
+            if self.stop.load(Ordering::SeqCst) {
+                return;
+            }
+            done += 1;
+            self.attempt(worker);
+            self.pending.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Sleeps until the next round. The order of the two accesses here and in `run` makes sure that one thread sees the other.
+    fn park(&self, worker: usize, done: u64) {
+        self.parked[worker].store(true, Ordering::SeqCst);
+        if self.round.load(Ordering::SeqCst) == done {
+            thread::park();
+        }
+        self.parked[worker].store(false, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn every_worker_runs_once_per_round() {
+        let counts: Arc<Vec<AtomicUsize>> = Arc::new((0..3).map(|_| AtomicUsize::new(0)).collect());
+        let job = Arc::clone(&counts);
+        let mut pool = Pool::new(3, move |worker| {
+            job[worker].fetch_add(1, Ordering::Relaxed);
+        });
+        for round in 0..200 {
+            if round % 50 == 0 {
+                thread::sleep(Duration::from_millis(5)); // long enough for the workers to park
+            }
+            assert!(pool.run());
+            assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == round + 1));
+        }
+    }
+
+    #[test]
+    fn a_panic_is_reported() {
+        let mut pool = Pool::new(2, |worker| assert_ne!(worker, 1, "a job that fails on purpose"));
+        assert!(!pool.run());
+    }
+}

@@ -1,0 +1,519 @@
+//! Runs a compiled model: set-up, the loop over windows of steps, recording, spikes, and the trap for NaN.
+//!
+//! In come a continuous model, its step program and an engine; out comes a [`RunResult`] or what went wrong, with all that
+//! was recorded until then.
+//! Never true here: a number is computed that belongs into a kernel.
+
+use crate::data;
+use crate::diag::{Code, Diagnostic};
+use crate::discretize::output_name;
+use crate::engine::{Engine, EngineError, Setup, Spike};
+use crate::ode::{self, Model, Node, NodeId};
+use crate::results::{RunResult, Samples, Series, SpikeTrain};
+use crate::step::{FieldId, FieldKind, Program, Value};
+use crate::units::DisplayUnit;
+use ndarray::Array2;
+use serde_json::Map;
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The time grid of a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Grid {
+    /// The time step in ms.
+    pub dt: f64,
+    /// The number of steps.
+    pub steps: u64,
+}
+
+/// The cells of every population, and the grid, checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Extent {
+    /// Cells of each population.
+    pub cells: Vec<usize>,
+    /// The time grid.
+    pub grid: Grid,
+}
+
+/// How many whole `dt` are in `time`, if it is a multiple (to 1e-6 of a step).
+fn whole_steps(time: f64, dt: f64) -> Option<u64> {
+    let steps = time / dt;
+    let near = steps.round();
+    ((steps - near).abs() <= 1e-6 * near.max(1.0) && near < 9e15).then_some(near as u64)
+}
+
+/// Checks sizes, time step, duration and recording intervals of a model (after overrides).
+pub fn extent(model: &Model) -> Result<Extent, Vec<Diagnostic>> {
+    let mut errors = Vec::new();
+    let bad = |message: String| Diagnostic::without_place(Code::BadValue, message);
+    if !(model.dt.is_finite() && model.dt > 0.0) {
+        errors.push(bad(format!("dt is {} ms; it must be above zero", model.dt)));
+    }
+    if !(model.duration.is_finite() && model.duration > 0.0) {
+        errors.push(bad(format!("the duration is {} ms; it must be above zero", model.duration)));
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let steps = whole_steps(model.duration, model.dt).filter(|&n| n > 0);
+    if steps.is_none() {
+        let message = format!("the duration, {} ms, is not a multiple of dt, {} ms", model.duration, model.dt);
+        let near = (model.duration / model.dt).round().max(1.0) * model.dt;
+        errors.push(bad(message).help(format!("a duration of {near} ms would be")));
+    }
+    for r in &model.records {
+        if let Some(every) = r.every
+            && whole_steps(every, model.dt).is_none_or(|n| n == 0)
+        {
+            let message =
+                format!("`{}` is recorded every {every} ms, which is not a multiple of dt, {} ms", r.name, model.dt);
+            let near = (every / model.dt).round().max(1.0) * model.dt;
+            errors.push(
+                Diagnostic::new(Code::BadValue, r.span, message, "recorded here").help(format!("{near} ms would be")),
+            );
+        }
+    }
+    let mut cells = Vec::new();
+    for p in &model.populations {
+        let mut count = 1.0;
+        for &size in &p.sizes {
+            match ode::evaluate(model, size) {
+                Ok(Value::Real(n)) if n >= 0.0 && n.fract() == 0.0 => count *= n,
+                Ok(Value::Real(n)) => {
+                    let message = format!("population `{}` cannot have {n} cells along one side", p.name);
+                    let label = "a whole number from 1 on is needed";
+                    errors.push(Diagnostic::new(Code::BadValue, p.span, message, label));
+                    count = f64::NAN;
+                }
+                Ok(Value::Mask(_)) | Err(_) => {
+                    let message = format!("the size of population `{}` is not known before the run", p.name);
+                    let label = "it may depend on network parameters only";
+                    errors.push(Diagnostic::new(Code::NotConstant, p.span, message, label));
+                    count = f64::NAN;
+                }
+            }
+        }
+        if count == 0.0 {
+            let message = format!("population `{}` has no cells", p.name);
+            errors.push(Diagnostic::new(Code::BadValue, p.span, message, "one of its sizes is 0"));
+        } else if count > 4e9 {
+            let message = format!("population `{}` has {count} cells", p.name);
+            errors.push(Diagnostic::new(Code::BadValue, p.span, message, "at most 4e9 are possible"));
+        }
+        cells.push(count as usize);
+    }
+    match steps {
+        Some(steps) if errors.is_empty() => Ok(Extent { cells, grid: Grid { dt: model.dt, steps } }),
+        _ => Err(errors),
+    }
+}
+
+/// Values of everything a program reads from outside: sizes, uniform parameters, data files.
+pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup, Vec<Diagnostic>> {
+    let mut setup = Setup { sizes: extent.cells.clone(), seed: model.seed, ..Setup::default() };
+    let mut errors = Vec::new();
+    for (i, field) in program.fields.iter().enumerate() {
+        let id = FieldId(i as u32);
+        match field.kind {
+            FieldKind::Uniform => {
+                let value = if field.name == "dt" {
+                    Ok(Value::Real(extent.grid.dt))
+                } else {
+                    match model.params.iter().find(|p| p.name == field.name) {
+                        Some(p) => ode::evaluate(model, p.value),
+                        None => Err(ode::EvalError::NotUniform),
+                    }
+                };
+                match value {
+                    Ok(Value::Real(x)) if x.is_finite() => setup.uniforms.push((id, x)),
+                    other => errors.push(bad_param(model, &field.name, other)),
+                }
+            }
+            FieldKind::Series => {
+                let file = index_behind(&field.name, "series").and_then(|d| model.data.get(d));
+                match file.map(|f| data::series(f, extent.grid.steps as f64 * extent.grid.dt)) {
+                    Some(Ok(samples)) => setup.series.push((id, samples)),
+                    Some(Err(error)) => errors.push(error),
+                    None => errors.push(missing(&field.name)),
+                }
+            }
+            FieldKind::Data(space) => {
+                let file = index_behind(&field.name, ".file").and_then(|d| model.data.get(d));
+                match file.map(|f| data::per_cell(f, extent.cells[space.0 as usize])) {
+                    Some(Ok(values)) => setup.data.push((id, values)),
+                    Some(Err(error)) => errors.push(error),
+                    None => errors.push(missing(&field.name)),
+                }
+            }
+            FieldKind::Cell(_)
+            | FieldKind::State(_)
+            | FieldKind::Temp(_)
+            | FieldKind::Output(_)
+            | FieldKind::Event(_) => {}
+        }
+    }
+    if errors.is_empty() { Ok(setup) } else { Err(errors) }
+}
+
+fn index_behind(name: &str, word: &str) -> Option<usize> {
+    name[name.rfind(word)? + word.len()..].parse().ok()
+}
+
+fn missing(field: &str) -> Diagnostic {
+    Diagnostic::without_place(Code::BadData, format!("no data for `{field}`"))
+}
+
+fn bad_param(model: &Model, name: &str, value: Result<Value, ode::EvalError>) -> Diagnostic {
+    let what = match value {
+        Ok(Value::Real(x)) => format!("parameter `{name}` is {x}"),
+        Ok(Value::Mask(_)) => format!("parameter `{name}` is a condition, not a number"),
+        Err(ode::EvalError::Cyclic) => format!("parameter `{name}` depends on itself"),
+        Err(ode::EvalError::NotUniform) => format!("parameter `{name}` is not known before the run"),
+    };
+    match model.params.iter().find(|p| p.name == name) {
+        Some(p) => Diagnostic::new(Code::BadValue, p.span, what, "a finite number is needed"),
+        None => Diagnostic::without_place(Code::BadValue, what),
+    }
+}
+
+/// What a caller wants to know while a run goes on.
+pub trait Watcher {
+    /// Called after every window with the steps done so far; `false` stops the run.
+    fn step(&mut self, done: u64) -> bool;
+}
+
+/// A watcher that only lets run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unwatched;
+
+impl Watcher for Unwatched {
+    fn step(&mut self, _done: u64) -> bool {
+        true
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ending {
+    /// At its end.
+    Done,
+    /// The watcher stopped it.
+    Stopped,
+    /// A value was not finite.
+    NotFinite(Box<Diagnostic>),
+}
+
+/// A run and how it ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// What was recorded; `meta` is empty.
+    pub result: RunResult,
+    /// How it ended.
+    pub ending: Ending,
+    /// Steps done.
+    pub steps: u64,
+    /// All spikes, recorded or not.
+    pub spikes: u64,
+    /// Wall time of set-up (initial values), in s.
+    pub init_s: f64,
+    /// Wall time of the steps with recording, in s.
+    pub run_s: f64,
+}
+
+/// Options of a run that change no number of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunOptions {
+    /// Steps between two looks at the clock and at Ctrl-C, at most.
+    pub window: u32,
+    /// Keep results in single precision.
+    pub single: bool,
+    /// After each window, look for NaN and infinities.
+    pub trap: bool,
+    /// How many of the last steps before a NaN to tell.
+    pub trace: usize,
+}
+
+impl Default for RunOptions {
+    fn default() -> RunOptions {
+        RunOptions { window: 40, single: false, trap: true, trace: 1 }
+    }
+}
+
+/// Something that is recorded.
+struct Recorder {
+    name: String,
+    unit: DisplayUnit,
+    field: FieldId,
+    output: bool,
+    cells: Range<usize>,
+    every: u64,
+    values: Vec<f64>,
+}
+
+/// Runs a model on an engine from its initial values to its end.
+pub fn run(
+    model: &Model,
+    program: &Program,
+    extent: &Extent,
+    engine: &mut dyn Engine,
+    options: &RunOptions,
+    watcher: &mut dyn Watcher,
+) -> Result<Outcome, RunError> {
+    let Grid { dt, steps } = extent.grid;
+    let mut recorders = recorders(model, program, extent)?;
+    let begin = Instant::now();
+    engine.init()?;
+    let init_s = begin.elapsed().as_secs_f64();
+    let begin = Instant::now();
+    let mut spikes: Vec<Spike> = Vec::new();
+    let mut trains = trains(model, program, extent);
+    let mut count = 0;
+    let mut now = 0;
+    let mut ending = Ending::Done;
+    if options.trap && !engine.all_finite() {
+        ending = Ending::NotFinite(Box::new(culprit(model, program, extent, engine, 0, &History::new())?));
+    } else {
+        sample(engine, &mut recorders, 0)?;
+    }
+    while now < steps && ending == Ending::Done {
+        let due = recorders.iter().map(|r| (now / r.every + 1) * r.every).min().unwrap_or(steps).min(steps);
+        let window = (due - now).min(u64::from(options.window.max(1))) as u32;
+        if options.trap {
+            engine.save();
+        }
+        spikes.clear();
+        engine.step(now, window, &mut spikes)?;
+        if options.trap && !engine.all_finite() {
+            let diagnostic = find_culprit(model, program, extent, engine, now, window, options.trace)?;
+            ending = Ending::NotFinite(Box::new(diagnostic));
+            break;
+        }
+        count += spikes.len() as u64;
+        for s in &spikes {
+            if let Some(train) = trains.get_mut(&s.field) {
+                train.t.push((s.step + 1) as f64 * dt);
+                train.i.push(s.cell);
+            }
+        }
+        now += u64::from(window);
+        sample(engine, &mut recorders, now)?;
+        if !watcher.step(now) {
+            ending = Ending::Stopped;
+        }
+    }
+    let run_s = begin.elapsed().as_secs_f64();
+    let result = RunResult {
+        series: series(recorders, dt, options.single),
+        spikes: model.spikes.iter().filter_map(|&p| trains.remove(&event(model, program, p)?)).collect(),
+        meta: Map::new(),
+    };
+    Ok(Outcome { result, ending, steps: now, spikes: count, init_s, run_s })
+}
+
+/// A run could not begin or go on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RunError {
+    /// The engine cannot do it.
+    Engine(EngineError),
+    /// The model asks for something impossible.
+    Model(Box<Diagnostic>),
+}
+
+impl From<EngineError> for RunError {
+    fn from(error: EngineError) -> RunError {
+        RunError::Engine(error)
+    }
+}
+
+fn event(model: &Model, program: &Program, population: usize) -> Option<FieldId> {
+    program.find_field(&format!("{}.spikes", model.populations[population].name))
+}
+
+fn trains(model: &Model, program: &Program, extent: &Extent) -> HashMap<FieldId, SpikeTrain> {
+    model
+        .spikes
+        .iter()
+        .filter_map(|&p| {
+            let population = model.populations[p].name.clone();
+            let train = SpikeTrain { population, cells: extent.cells[p], t: Vec::new(), i: Vec::new() };
+            Some((event(model, program, p)?, train))
+        })
+        .collect()
+}
+
+fn recorders(model: &Model, program: &Program, extent: &Extent) -> Result<Vec<Recorder>, RunError> {
+    let mut out: Vec<Recorder> = Vec::new();
+    for r in &model.records {
+        let (name, output) = match model.graph.node(r.value) {
+            Node::State(s) => (model.state(s).name.clone(), false),
+            _ => (output_name(&r.name), true),
+        };
+        let Some(field) = program.find_field(&name) else {
+            return Err(EngineError(format!("internal error: the program lost the recorded field `{name}`")).into());
+        };
+        let all = extent.cells[r.population];
+        let cells = match r.cells {
+            None => 0..all,
+            Some((first, end)) => selection(model, r, first, end, all)?,
+        };
+        let every = r.every.map_or(Some(1), |e| whole_steps(e, extent.grid.dt)).unwrap_or(1).max(1);
+        let mut name = r.name.clone();
+        if out.iter().any(|o| o.name == name) {
+            name = format!("{name}[{}..{}]", cells.start, cells.end);
+        }
+        out.push(Recorder { name, unit: r.unit.clone(), field, output, cells, every, values: Vec::new() });
+    }
+    Ok(out)
+}
+
+fn selection(model: &Model, r: &ode::Record, first: NodeId, end: NodeId, all: usize) -> Result<Range<usize>, RunError> {
+    let number = |node| match ode::evaluate(model, node) {
+        Ok(Value::Real(x)) if x >= 0.0 && x.fract() == 0.0 => Some(x as usize),
+        _ => None,
+    };
+    match (number(first), number(end)) {
+        (Some(a), Some(b)) if a < b && b <= all => Ok(a..b),
+        _ => {
+            let message = format!("`{}` has no such cells", model.populations[r.population].name);
+            let label = format!("cells are counted from 0 to {}", all - 1);
+            Err(RunError::Model(Box::new(Diagnostic::new(Code::BadTarget, r.span, message, label))))
+        }
+    }
+}
+
+fn sample(engine: &mut dyn Engine, recorders: &mut [Recorder], step: u64) -> Result<(), EngineError> {
+    if recorders.iter().any(|r| r.output && step.is_multiple_of(r.every)) {
+        engine.observe(step)?;
+    }
+    for r in recorders.iter_mut().filter(|r| step.is_multiple_of(r.every)) {
+        engine.read(r.field, r.cells.clone(), &mut r.values)?;
+    }
+    Ok(())
+}
+
+fn series(recorders: Vec<Recorder>, dt: f64, single: bool) -> Vec<Series> {
+    let mut times: HashMap<(u64, usize), Arc<Vec<f64>>> = HashMap::new();
+    recorders
+        .into_iter()
+        .map(|r| {
+            let (rows, columns) = (r.values.len() / r.cells.len().max(1), r.cells.len());
+            let t = times
+                .entry((r.every, rows))
+                .or_insert_with(|| Arc::new((0..rows as u64).map(|i| (i * r.every) as f64 * dt).collect()))
+                .clone();
+            let shown = |x: f64| if r.unit.exponent == 0 { x } else { r.unit.show(x) };
+            let values = if single {
+                let values = r.values.iter().map(|&x| shown(x) as f32).collect();
+                Samples::F32(Array2::from_shape_vec((rows, columns), values).unwrap_or_default())
+            } else {
+                let values = r.values.iter().map(|&x| shown(x)).collect();
+                Samples::F64(Array2::from_shape_vec((rows, columns), values).unwrap_or_default())
+            };
+            Series { name: r.name, unit: r.unit.name, t, values }
+        })
+        .collect()
+}
+
+/// Goes back to the start of a window and on step by step to the first value that is not finite.
+fn find_culprit(
+    model: &Model,
+    program: &Program,
+    extent: &Extent,
+    engine: &mut dyn Engine,
+    now: u64,
+    window: u32,
+    trace: usize,
+) -> Result<Diagnostic, EngineError> {
+    engine.restore();
+    let mut ignored = Vec::new();
+    let mut history = VecDeque::new();
+    for step in now..now + u64::from(window) {
+        history.push_back((step, states(program, extent, engine)?));
+        if history.len() > trace.max(1) {
+            history.pop_front();
+        }
+        engine.step(step, 1, &mut ignored)?;
+        if !engine.all_finite() {
+            return culprit(model, program, extent, engine, step + 1, &history);
+        }
+    }
+    Err(EngineError("internal error: a window of steps was not finite, but each of its steps is".into()))
+}
+
+/// The states of all cells at the start of some steps.
+type History = VecDeque<(u64, HashMap<FieldId, Vec<f64>>)>;
+
+fn states(program: &Program, extent: &Extent, engine: &dyn Engine) -> Result<HashMap<FieldId, Vec<f64>>, EngineError> {
+    program
+        .fields_where(|k| matches!(k, FieldKind::State(_)))
+        .into_iter()
+        .map(|field| {
+            let cells = program.field(field).kind.space().map_or(0, |s| extent.cells[s.0 as usize]);
+            let mut values = Vec::new();
+            engine.read(field, 0..cells, &mut values)?;
+            Ok((field, values))
+        })
+        .collect()
+}
+
+/// Names the first cell, and in it the first state, that is not finite.
+fn culprit(
+    model: &Model,
+    program: &Program,
+    extent: &Extent,
+    engine: &dyn Engine,
+    step: u64,
+    history: &History,
+) -> Result<Diagnostic, EngineError> {
+    let now = states(program, extent, engine)?;
+    let mut found: Option<(usize, FieldId, f64)> = None;
+    for (field, _) in program.fields.iter().enumerate() {
+        let field = FieldId(field as u32);
+        let Some(values) = now.get(&field) else { continue };
+        if let Some(cell) = values.iter().position(|x| !x.is_finite())
+            && found.is_none_or(|f| cell < f.0)
+        {
+            found = Some((cell, field, values[cell]));
+        }
+    }
+    let Some((cell, field, value)) = found else {
+        return Err(EngineError("internal error: a value was not finite, but none is found".into()));
+    };
+    let name = &program.field(field).name;
+    let t = step as f64 * extent.grid.dt;
+    let what = if value.is_nan() { "NaN (not a number)" } else { "infinite" };
+    let message = match step {
+        0 => format!("the initial value of `{name}` of cell {cell} is {what}"),
+        _ => format!("`{name}` of cell {cell} became {what} at t = {t} ms"),
+    };
+    let state = model.states.iter().find(|s| &s.name == name);
+    let mut d = match state {
+        Some(s) => Diagnostic::new(Code::NotFinite, s.span, message, "this state"),
+        None => Diagnostic::without_place(Code::NotFinite, message),
+    };
+    let space = program.field(field).kind.space();
+    for (at, before) in history {
+        let mut values: Vec<String> = Vec::new();
+        for (i, f) in program.fields.iter().enumerate() {
+            if f.kind.space() == space
+                && let Some(x) = before.get(&FieldId(i as u32)).and_then(|v| v.get(cell))
+            {
+                let unit = model.states.iter().find(|s| s.name == f.name).map(|s| s.unit.clone());
+                values.push(match unit {
+                    Some(u) if u.name != "1" => format!("{} = {} {}", f.name, u.show(*x), u.name),
+                    _ => format!("{} = {x}", f.name),
+                });
+            }
+        }
+        d = d.note(format!("at t = {} ms: {}", *at as f64 * extent.grid.dt, values.join(", ")));
+    }
+    if step > 0 {
+        d = d.help(format!(
+            "try a smaller time step (`--dt {}ms`) or another method (`--method exp_euler`)",
+            extent.grid.dt / 2.0
+        ));
+    }
+    Ok(d)
+}
