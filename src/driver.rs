@@ -3,14 +3,18 @@
 //! In come source texts; out goes any stage of the compilation, or diagnostics.
 //! Never true here: a phase runs on the output of a phase that failed.
 
+use crate::codegen::rust::{Default as FieldDefault, Interface, InterfaceField, InterfaceSpace};
 use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::discretize::discretize;
+use crate::discretize::{discretize, output_name};
+use crate::engine::Setup;
 use crate::hir::{self, Loader, Method, Model, Sources};
 use crate::ode;
 use crate::passes::{self, Keep, OptLevel, Pass, PassError};
+use crate::simulate::Extent;
 use crate::source::SourceMap;
-use crate::step::{self, Program, Verified};
+use crate::step::{self, FieldId, FieldKind, Program, Verified};
 use crate::syntax;
+use crate::units::{self, DisplayUnit};
 use std::path::Path;
 use std::time::Duration;
 
@@ -80,6 +84,8 @@ pub struct CompileOptions {
     pub passes: Passes,
     /// Steps per kernel call.
     pub fuse: u32,
+    /// Keep states that nothing records or depends on.
+    pub keep_all: bool,
 }
 
 /// Steps per kernel call where nothing else is said.
@@ -95,6 +101,7 @@ impl Default for CompileOptions {
             seed: None,
             passes: Passes::Level(OptLevel::O2),
             fuse: FUSE,
+            keep_all: false,
         }
     }
 }
@@ -171,7 +178,8 @@ pub fn compile(
             _ => None,
         })
         .collect();
-    let pass_options = passes::Options { fuse: options.fuse.max(1), uniforms, keep: Keep::Only(recorded_states(&ode)) };
+    let keep = if options.keep_all { Keep::AllStates } else { Keep::Only(recorded_states(&ode)) };
+    let pass_options = passes::Options { fuse: options.fuse.max(1), uniforms, keep };
     let program = passes::run(plain.clone(), &names, &pass_options, observer).map_err(|e| {
         vec![match e {
             PassError::NoSuchPass(name) => {
@@ -196,4 +204,62 @@ fn recorded_states(model: &ode::Model) -> Vec<String> {
     names.sort();
     names.dedup();
     names
+}
+
+/// What a model shows to the users of its crate. `docs` are the lines at the head of its file.
+pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &Setup) -> Interface {
+    let (ode, program) = (&compiled.ode, compiled.program.program());
+    let spaces = extent
+        .cells
+        .iter()
+        .zip(&ode.populations)
+        .map(|(&size, p)| InterfaceSpace { size, doc: format!("Population `{}`.", p.name) })
+        .collect();
+    let mut fields = Vec::new();
+    for (i, field) in program.fields.iter().enumerate() {
+        let id = FieldId(i as u32);
+        let param = ode.params.iter().find(|p| p.name == field.name);
+        let state = ode.states.iter().find(|s| s.name == field.name);
+        let record = ode.records.iter().find(|r| output_name(&r.name) == field.name);
+        let unit = param
+            .map(|p| p.unit.clone())
+            .or(state.map(|s| s.unit.clone()))
+            .or(record.map(|r| r.unit.clone()))
+            .unwrap_or(DisplayUnit { name: "1".into(), exponent: 0 });
+        let default = match field.kind {
+            FieldKind::Uniform => setup.uniforms.iter().find(|u| u.0 == id).map(|u| FieldDefault::Number(u.1)),
+            FieldKind::Series => setup.series.iter().find(|s| s.0 == id).map(|s| FieldDefault::Series(s.1.clone())),
+            FieldKind::Data(_) => setup.data.iter().find(|d| d.0 == id).map(|d| FieldDefault::Data(d.1.clone())),
+            FieldKind::Cell(_) | FieldKind::State(_) | FieldKind::Output(_) | FieldKind::Event(_) => None,
+            FieldKind::Temp(_) => continue,
+        };
+        let (unit_name, scale) = match field.name.as_str() {
+            "dt" => ("ms".to_string(), 1.0),
+            _ if unit.name == "1" => (String::new(), 1.0),
+            _ => (unit.name.clone(), units::scale(1.0, unit.exponent)),
+        };
+        fields.push(InterfaceField {
+            field: id,
+            unit: unit_name,
+            scale,
+            doc: param.map(|p| p.docs.join(" ")).unwrap_or_default(),
+            default: default.unwrap_or(FieldDefault::None),
+        });
+    }
+    let doc = if docs.is_empty() { format!("The model `{}`.", ode.name) } else { docs.join("\n") };
+    Interface {
+        crate_name: crate_name(&ode.name),
+        doc,
+        spaces,
+        fields,
+        seed: ode.seed,
+        example_steps: extent.grid.steps,
+    }
+}
+
+/// Lower-case letters, digits and `_`, beginning with a letter.
+fn crate_name(model: &str) -> String {
+    let name: String =
+        model.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
+    if name.starts_with(|c: char| c.is_ascii_lowercase()) { name } else { format!("model_{name}") }
 }

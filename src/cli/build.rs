@@ -1,12 +1,147 @@
 //! `neuroc build`.
 
-use super::Exit;
+use super::settings::{ModelSettings, PassSettings, PrecisionName};
+use super::{Exit, complain, report};
+use crate::codegen::plan::{self, PlanOptions, Precision};
+use crate::codegen::rust::{self, SourceFile};
+use crate::driver;
+use crate::engine::rustc;
+use crate::simulate;
+use clap::ValueEnum;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 /// Write a Rust crate or a shared library.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+#[command(
+    after_help = "Example: neuroc build examples/squid.neuro -o squid && cargo run --release --example run --manifest-path squid/Cargo.toml\n         neuroc build examples/squid.neuro -o lib --emit cdylib"
+)]
+pub struct Args {
+    /// A model file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The directory to write
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+    /// What to write
+    #[arg(long, value_enum, default_value = "crate")]
+    emit: Artefact,
+    /// The numbers of the kernels
+    #[arg(long, value_enum, default_value = "f64")]
+    precision: PrecisionName,
+    /// Directory for compiled kernels instead of the user's cache (for cdylib)
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+    #[command(flatten)]
+    settings: ModelSettings,
+    #[command(flatten)]
+    opt: PassSettings,
+}
 
-/// Builds.
-pub fn run(_args: &Args) -> Exit {
-    Exit::Usage
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Artefact {
+    /// A Cargo crate without dependencies
+    Crate,
+    /// A shared library with a C header
+    Cdylib,
+}
+
+/// Compiles and writes.
+pub fn run(args: &Args) -> Exit {
+    let checked = super::check(&args.file);
+    report(&checked.sources, &checked.diagnostics);
+    if checked.model.is_none() {
+        return Exit::Model;
+    }
+    let fail = |errors: &[crate::diag::Diagnostic]| {
+        report(&checked.sources, errors);
+        Exit::Model
+    };
+    let options = driver::CompileOptions { keep_all: true, ..args.settings.options(&args.opt) };
+    let compiled = match driver::compile(&checked, &options, &mut |_, _, _| {}) {
+        Ok(compiled) => compiled,
+        Err(errors) => return fail(&errors),
+    };
+    report(&checked.sources, &compiled.warnings);
+    let extent = match simulate::extent(&compiled.ode) {
+        Ok(extent) => extent,
+        Err(errors) => return fail(&errors),
+    };
+    let setup = match simulate::setup(&compiled.ode, compiled.program.program(), &extent) {
+        Ok(setup) => setup,
+        Err(errors) => return fail(&errors),
+    };
+    let precision = match args.precision {
+        PrecisionName::F64 => Precision::F64,
+        PrecisionName::F32 => Precision::F32,
+    };
+    let plan = plan::plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
+    let docs = checked.model.as_ref().map_or(&[][..], |m| &m.docs);
+    let interface = driver::interface(docs, &compiled, &extent, &setup);
+    let name = interface.crate_name.clone();
+    let files = match rust::crate_files(&plan, &interface) {
+        Ok(files) => files,
+        Err(error) => {
+            complain(format!("internal error: {error}"));
+            return Exit::Model;
+        }
+    };
+    let written = match args.emit {
+        Artefact::Crate => write(&args.output, &files),
+        Artefact::Cdylib => library(args, &name, &files),
+    };
+    match written {
+        Ok(()) => {
+            eprintln!("wrote {}", args.output.display());
+            Exit::Fine
+        }
+        Err(message) => {
+            complain(message);
+            Exit::Model
+        }
+    }
+}
+
+/// The library and its header.
+fn library(args: &Args, name: &str, files: &[SourceFile]) -> Result<(), String> {
+    let options = rustc::CompileOptions { cache: args.cache.clone(), ..rustc::CompileOptions::default() };
+    let compiled = rustc::compile(files, &options).map_err(|e| e.to_string())?;
+    let bytes =
+        fs::read(&compiled.library).map_err(|e| format!("cannot read `{}`: {e}", compiled.library.display()))?;
+    let file = format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let header = format!("include/{name}.h");
+    fs::create_dir_all(&args.output).map_err(|e| format!("cannot create `{}`: {e}", args.output.display()))?;
+    place(&args.output.join(file), &bytes)?;
+    match files.iter().find(|f| f.path == header) {
+        Some(f) => place(&args.output.join(format!("{name}.h")), f.text.as_bytes()),
+        None => Err("internal error: the crate has no header".into()),
+    }
+}
+
+/// Writes a crate. A directory with other things in it is left alone.
+fn write(directory: &Path, files: &[SourceFile]) -> Result<(), String> {
+    let ours = fs::read_to_string(directory.join("src/kernels.rs")).is_ok_and(|t| t.contains("made by neuroc"));
+    let empty = match fs::read_dir(directory) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => true,
+        Err(e) => return Err(format!("cannot write `{}`: {e}", directory.display())),
+    };
+    if !ours && !empty {
+        return Err(format!(
+            "`{}` is not empty and no crate that neuroc wrote; choose another directory",
+            directory.display()
+        ));
+    }
+    for file in files {
+        let path = directory.join(&file.path);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(|e| format!("cannot create `{}`: {e}", parent.display()))?;
+        }
+        place(&path, file.text.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn place(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    crate::results::replace_file(path, bytes).map_err(|e| format!("cannot write `{}`: {e}", path.display()))
 }

@@ -86,6 +86,7 @@ impl ModelSettings {
             seed: self.seed,
             passes: Passes::Level(passes.level),
             fuse: passes.fuse,
+            keep_all: false,
         }
     }
 }

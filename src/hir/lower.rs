@@ -130,7 +130,8 @@ pub fn lower(sources: &SourceMap, files: &[LoadedFile], diagnostics: &mut Diagno
         .map_or_else(|| "model".to_string(), |s| s.to_string_lossy().into_owned());
     let channels = std::mem::take(&mut l.channels).into_iter().filter_map(|c| c.1).collect();
     let cells = std::mem::take(&mut l.cells).into_iter().filter_map(|c| c.1).collect();
-    let model = Model { name, channels, cells, network, run, data: std::mem::take(&mut l.data) };
+    let docs = main.ast.docs.clone();
+    let model = Model { name, docs, channels, cells, network, run, data: std::mem::take(&mut l.data) };
     super::warnings::magnitudes(&model, l.diagnostics);
     Some(model)
 }

@@ -396,6 +396,8 @@ impl Method {
 pub struct Model {
     /// The main file's name without directory and ending.
     pub name: String,
+    /// The `//!` lines of the main file.
+    pub docs: Vec<String>,
     /// Channels that the main file defines or uses.
     pub channels: Vec<Channel>,
     /// Cells that the main file defines or uses.
