@@ -295,5 +295,6 @@ exp_euler), a rate function with a pole, a division by a quantity that reached z
 
 // 09xx: the compiler itself
 Internal "NU0901" Error "a bug of the compiler"
-"The compiler broke one of its own rules. Your model may be right. Please report it with the model file and the message.";
+"The compiler broke one of its own rules. Your model may be right. Please report it with the
+model file and the message.";
 }

@@ -243,9 +243,8 @@ impl<'a> Lowerer<'a> {
             let message = format!("there is no integration method `{name}`");
             let mut d = Diagnostic::new(Code::UnknownMethod, e.span, message, "not a method");
             let known = match name.to_lowercase().replace(['_', '-'], "").as_str() {
-                "cnexp" | "exponentialeuler" | "derivimplicit" | "backwardeuler" | "implicit" | "crank" => {
-                    Some("exp_euler")
-                }
+                "exponentialeuler" | "expeuler" => Some("exp_euler"),
+                "derivimplicit" | "backwardeuler" | "implicit" | "impliciteuler" => Some("cnexp"),
                 "forwardeuler" | "eulerforward" => Some("euler"),
                 "rungekutta" | "rungekutta4" | "rk" => Some("rk4"),
                 _ => None,
