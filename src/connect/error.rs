@@ -89,7 +89,10 @@ impl fmt::Display for ConnectError {
                 write!(f, "`r_max` is {r_max}, but the nearest cells are 1 apart: it must be at least 1")
             }
             E::WidthTooSmall { width } => {
-                write!(f, "`width` is {width}, so small against the distance of 1 that the weight of every neighbour is 0")
+                write!(
+                    f,
+                    "`width` is {width}, so small against the distance of 1 that the weight of every neighbour is 0"
+                )
             }
             E::NoNeighbours { radius, sizes } => {
                 write!(f, "on a grid of {} no two cells are less than {radius} apart", Grid(sizes))

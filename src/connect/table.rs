@@ -45,12 +45,7 @@ pub const RULES: &[RuleInfo] = &[
         ],
         make: |a| Ok(Rule::TorusRadial { degree: a[0], r_max: a[1], width: a[2] }),
     },
-    RuleInfo {
-        name: "all_to_all",
-        doc: "every cell with every other",
-        arguments: &[],
-        make: |_| Ok(Rule::AllToAll),
-    },
+    RuleInfo { name: "all_to_all", doc: "every cell with every other", arguments: &[], make: |_| Ok(Rule::AllToAll) },
     RuleInfo {
         name: "one_to_one",
         doc: "cell i with cell i of the other population",
