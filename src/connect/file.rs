@@ -77,10 +77,8 @@ fn csv(file: &DataFile) -> Result<Vec<Entry>, Diagnostic> {
     let text = text(file)?;
     let mut rows = lines(&text).peekable();
     let is_heading = |line: &str| cells(line).all(|c| c.parse::<f64>().is_err());
-    let heading: Option<Vec<&str>> = match rows.next_if(|&(_, line)| is_heading(line)) {
-        Some((_, line)) => Some(cells(line).map(|c| c.trim_matches('"')).collect()),
-        None => None,
-    };
+    let heading: Option<Vec<&str>> =
+        rows.next_if(|&(_, line)| is_heading(line)).map(|(_, line)| cells(line).map(|c| c.trim_matches('"')).collect());
     let named = match &heading {
         Some(names) => ends(file, names)?,
         None => None,
