@@ -10,7 +10,8 @@ use ndarray::ArrayD;
 use ndarray_npy::{ReadNpyError, ReadNpyExt};
 use std::path::PathBuf;
 
-fn wrong(file: &DataFile, why: impl Into<String>) -> Diagnostic {
+/// The diagnostic of a file that was read, but does not fit.
+pub(crate) fn wrong(file: &DataFile, why: impl Into<String>) -> Diagnostic {
     Diagnostic::new(Code::BadData, file.span, format!("`{}` cannot be used", file.name), why)
 }
 
@@ -18,7 +19,8 @@ fn path(file: &DataFile) -> PathBuf {
     file.directory.join(&file.name)
 }
 
-fn bytes(file: &DataFile) -> Result<Vec<u8>, Diagnostic> {
+/// The whole file.
+pub(crate) fn bytes(file: &DataFile) -> Result<Vec<u8>, Diagnostic> {
     let path = path(file);
     std::fs::read(&path).map_err(|error| {
         let message = format!("cannot read `{}`", path.display());
@@ -103,7 +105,8 @@ fn npy(file: &DataFile, bytes: &[u8]) -> Result<ArrayD<f64>, Diagnostic> {
     Err(wrong(file, "its numbers are neither float64, float32, int64 nor int32"))
 }
 
-fn text(file: &DataFile) -> Result<String, Diagnostic> {
+/// The whole file as text.
+pub(crate) fn text(file: &DataFile) -> Result<String, Diagnostic> {
     String::from_utf8(bytes(file)?).map_err(|_| wrong(file, "it is neither an .npy file (by its name) nor text"))
 }
 
@@ -121,14 +124,16 @@ fn rows(file: &DataFile, text: &str) -> Result<Vec<(usize, Vec<f64>)>, Diagnosti
     Ok(out)
 }
 
-fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+/// The lines that count, numbered from 1.
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(|(i, l)| (i + 1, l)).filter(|(_, l)| {
         let l = l.trim();
         !l.is_empty() && !l.starts_with('#')
     })
 }
 
-fn cells(line: &str) -> impl Iterator<Item = &str> {
+/// The columns of a line.
+pub(crate) fn cells(line: &str) -> impl Iterator<Item = &str> {
     line.split([',', ';', '\t']).map(str::trim)
 }
 

@@ -145,6 +145,13 @@ pub fn flatten(model: &Model, options: &CompileOptions) -> Result<(ode::Model, V
     flat.duration = options.duration.unwrap_or(flat.duration);
     flat.method = options.method.unwrap_or(flat.method);
     flat.seed = options.seed.unwrap_or(flat.seed);
+    if let (Method::Heun | Method::Rk4, Some(c)) = (flat.method, flat.connections.first()) {
+        let message = format!("{} cannot integrate gap junctions in this version", flat.method.name());
+        errors.push(
+            Diagnostic::new(Code::Unsupported, c.span, message, "the stages of a step would need exchanges of their own")
+                .help("use `method = euler`, `exp_euler` or `cnexp`"),
+        );
+    }
     if let Err(broken) = ode::verify(&flat) {
         errors.push(internal(format!("the continuous model is inconsistent: {broken}")));
     }

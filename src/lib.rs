@@ -1,6 +1,7 @@
 //! neuroc: a compiler for biophysical neuron models.
 pub mod cli;
 pub mod codegen;
+pub mod connect;
 pub mod data;
 pub mod diag;
 pub mod discretize;

@@ -4,11 +4,12 @@
 //! was recorded until then.
 //! Never true here: a number is computed that belongs into a kernel.
 
+use crate::connect::{self, ConnectError, RULES, Rule, Shape};
 use crate::data;
 use crate::diag::{Code, Diagnostic};
-use crate::discretize::output_name;
-use crate::engine::{Engine, EngineError, Setup, Spike};
-use crate::ode::{self, Model, Node, NodeId};
+use crate::discretize::{edges_name, output_name};
+use crate::engine::{Edges, Engine, EngineError, Setup, Spike};
+use crate::ode::{self, Connection, ConnectionRule, Model, Node, NodeId};
 use crate::results::{RunResult, Samples, Series, SpikeTrain};
 use crate::step::{FieldId, FieldKind, Program, Value};
 use crate::units::DisplayUnit;
@@ -151,11 +152,56 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
             | FieldKind::State(_)
             | FieldKind::Temp(_)
             | FieldKind::Output(_)
-            | FieldKind::Event(_)
-            | FieldKind::Edges(_) => {}
+            | FieldKind::Event(_) => {}
+            FieldKind::Edges(_) => {
+                let connection = model.connections.iter().find(|c| edges_name(&c.name) == field.name);
+                match connection.map(|c| edges(model, c)) {
+                    Some(Ok(edges)) => setup.edges.push((id, edges)),
+                    Some(Err(error)) => errors.push(error),
+                    None => errors.push(missing(&field.name)),
+                }
+            }
         }
     }
     if errors.is_empty() { Ok(setup) } else { Err(errors) }
+}
+
+/// The edges of a connection, in both directions, by target.
+fn edges(model: &Model, c: &Connection) -> Result<Edges, Diagnostic> {
+    let wrong = |why: String| {
+        Diagnostic::new(Code::BadValue, c.span, format!("`{}` cannot be connected", c.name), why)
+    };
+    let number = |node| match ode::evaluate(model, node) {
+        Ok(Value::Real(x)) => Ok(x),
+        Ok(Value::Mask(_)) | Err(_) => Err(wrong("an argument of the rule is not known before the run".into())),
+    };
+    let sizes = &model.populations[c.population].sizes;
+    let sizes: Vec<usize> = sizes.iter().map(|&s| number(s).map(|x| x as usize)).collect::<Result<_, _>>()?;
+    let shape = Shape { sizes: if sizes.is_empty() { vec![1] } else { sizes } };
+    let fail = |e: ConnectError| wrong(e.to_string());
+    let pairs = match &c.rule {
+        ConnectionRule::Named(name, args) => {
+            let names = RULES.iter().find(|r| r.name == *name).map_or(&[][..], |r| r.arguments);
+            let args: Vec<(&str, f64)> =
+                names.iter().zip(args).map(|(n, &a)| Ok((n.name, number(a)?))).collect::<Result<_, Diagnostic>>()?;
+            let rule = Rule::named(name, &args).map_err(fail)?;
+            let hash = blake3::hash(c.name.as_bytes());
+            let mut stream = [0; 4];
+            stream.copy_from_slice(&hash.as_bytes()[..4]);
+            connect::undirected(&rule, &shape, model.seed, u32::from_le_bytes(stream)).map_err(fail)?
+        }
+        ConnectionRule::File(data) => {
+            let entries = connect::read_edges(&model.data[*data as usize])?;
+            let csr = connect::directed_from_entries(&entries, shape.cells()).map_err(fail)?;
+            // A file may list every junction in both directions, or once.
+            if csr.is_symmetric() {
+                return Ok(Edges { offsets: csr.offsets, sources: csr.sources });
+            }
+            connect::undirected(&Rule::Edges(entries), &shape, model.seed, 0).map_err(fail)?
+        }
+    };
+    let csr = connect::directed_csr(&pairs, shape.cells()).map_err(fail)?;
+    Ok(Edges { offsets: csr.offsets, sources: csr.sources })
 }
 
 fn index_behind(name: &str, word: &str) -> Option<usize> {

@@ -156,6 +156,12 @@ impl Lowering<'_> {
                 Node::Bool(x) => b.value(OpKind::Bool(x)),
                 Node::Time | Node::StepTime => b.value(OpKind::Time),
                 Node::Index => b.value(OpKind::Index),
+                // Seeded by `edges`; elsewhere the verifier of the continuous model forbids it.
+                Node::Dv => b.constant(f64::NAN),
+                Node::Junction(c) => {
+                    let sum = self.sum(model, c);
+                    b.field(sum)
+                }
                 Node::Unary(op, a) => b.unary(op, values.memo[&a]),
                 Node::Binary(op, x, y) => b.binary(op, values.memo[&x], values.memo[&y]),
                 Node::Select(c, x, y) => b.select(values.memo[&c], values.memo[&x], values.memo[&y]),
@@ -213,8 +219,7 @@ impl Lowering<'_> {
 
     fn step(&mut self, model: &Model, population: usize, dt: NodeId, updates: &[(StateId, NodeId)], together: bool) {
         let space = SpaceId(population as u32);
-        let mut regions = Vec::new();
-        let mut next = ValueId(0);
+        let (mut regions, mut next) = self.edges(model, population);
         let mut temps = Vec::new();
         let groups: Vec<&[(StateId, NodeId)]> = if together { vec![updates] } else { updates.chunks(1).collect() };
         for group in groups {
@@ -234,6 +239,45 @@ impl Lowering<'_> {
         }
         regions.push(self.commit(model, population, dt, &temps, next));
         self.kernel(Role::Step, space, regions);
+    }
+
+    /// The temp field in which a connection's currents are added up.
+    fn sum(&mut self, model: &Model, connection: u32) -> FieldId {
+        let c = &model.connections[connection as usize];
+        let origin = self.origin(c.span);
+        self.field(&format!("sum.{}", c.name), FieldKind::Temp(SpaceId(c.population as u32)), origin)
+    }
+
+    /// One edge region per connection of a population: adds up the currents out of each cell.
+    fn edges(&mut self, model: &Model, population: usize) -> (Vec<Region>, ValueId) {
+        let space = SpaceId(population as u32);
+        let mut regions = Vec::new();
+        let mut next = ValueId(0);
+        for (i, c) in model.connections.iter().enumerate() {
+            if c.population != population {
+                continue;
+            }
+            let origin = self.origin(c.span);
+            let edges = self.field(&edges_name(&c.name), FieldKind::Edges(space), origin);
+            let mut b = RegionBuilder::new(Phase::Edge(edges), next);
+            b.set_origin(origin);
+            let v = self.state(model, c.v);
+            let here = b.field(v);
+            let there = b.value(OpKind::There(v));
+            let dv = b.binary(BinaryOp::Sub, here, there);
+            let mut values = Values { model, space, role: Role::Step, memo: HashMap::new() };
+            for id in model.graph.reachable([c.current]) {
+                if model.graph.node(id) == Node::Dv {
+                    values.memo.insert(id, dv);
+                }
+            }
+            let current = self.lower(&mut b, &mut values, c.current);
+            let sum = self.sum(model, i as u32);
+            b.effect(OpKind::Accumulate(sum, current));
+            next = b.next();
+            regions.push(b.finish());
+        }
+        (regions, next)
     }
 
     /// Stores the new states; detects spikes, resets and holds what is refractory.
@@ -353,6 +397,11 @@ impl Lowering<'_> {
             self.kernel(Role::Observe, space, vec![b.finish()]);
         }
     }
+}
+
+/// The name of a connection's edges field.
+pub fn edges_name(connection: &str) -> String {
+    format!("edges.{connection}")
 }
 
 /// The name of the output field of a recorded quantity that is not a state.

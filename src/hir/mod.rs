@@ -4,11 +4,13 @@
 //! diagnostics for every mistake.
 //! Never true here: an error was silently dropped, or a value has no dimension.
 
+mod advice;
 mod builtins;
 mod cell;
 mod channel;
 mod expr;
 mod imports;
+mod junction;
 mod lower;
 mod network;
 mod print;
@@ -76,6 +78,8 @@ pub enum ExprKind {
     Celsius,
     /// The number of the cell in its population.
     Index,
+    /// In a junction: the voltage here minus the voltage there, in mV.
+    Dv,
     /// `-x`, `not x`.
     Unary(crate::syntax::ast::UnaryOp, Box<Expr>),
     /// `x + y`.
@@ -260,6 +264,8 @@ pub struct Network {
     pub settings: Vec<Setting>,
     /// Its inputs.
     pub inputs: Vec<Input>,
+    /// Its gap junctions.
+    pub connections: Vec<Connection>,
     /// Where it is defined.
     pub span: Span,
 }
@@ -311,6 +317,34 @@ pub struct Input {
     pub area: Option<SymbolId>,
     /// Where it stands.
     pub span: Span,
+}
+
+/// Gap junctions among the cells of a population.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Connection {
+    /// Its name: that of the junction model, with a number from the second connection of the model on.
+    pub name: String,
+    /// Index into [`Network::populations`].
+    pub population: usize,
+    /// The voltage on both sides.
+    pub v: SymbolId,
+    /// The injected current density of the compartment on both sides.
+    pub port: SymbolId,
+    /// Current density out of the cell here, a function of [`ExprKind::Dv`] and network parameters.
+    pub current: Expr,
+    /// Which cells are connected.
+    pub rule: ConnectionRule,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// Which cells are connected.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ConnectionRule {
+    /// A rule of [`crate::connect`] with its arguments, functions of network parameters, in the rule's order.
+    Named(&'static str, Vec<Expr>),
+    /// A list from a file.
+    File(DataId),
 }
 
 /// What to run and record.
@@ -371,8 +405,13 @@ pub enum Method {
 
 impl Method {
     /// Every method with its name.
-    pub const ALL: &'static [(Method, &'static str)] =
-        &[(Method::Euler, "euler"), (Method::ExpEuler, "exp_euler"), (Method::Heun, "heun"), (Method::Rk4, "rk4")];
+    pub const ALL: &'static [(Method, &'static str)] = &[
+        (Method::Euler, "euler"),
+        (Method::ExpEuler, "exp_euler"),
+        (Method::Cnexp, "cnexp"),
+        (Method::Heun, "heun"),
+        (Method::Rk4, "rk4"),
+    ];
 
     /// The method of a name.
     pub fn named(name: &str) -> Option<Method> {

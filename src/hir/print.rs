@@ -112,6 +112,7 @@ fn show(e: &Expr, symbols: &[Symbol], network: &[Symbol]) -> String {
         ExprKind::Time => "t".into(),
         ExprKind::Celsius => "celsius".into(),
         ExprKind::Index => "index".into(),
+        ExprKind::Dv => "dv".into(),
         ExprKind::Unary(UnaryOp::Neg, a) => format!("-{}", sub(a)),
         ExprKind::Unary(UnaryOp::Not, a) => format!("not {}", sub(a)),
         ExprKind::Binary(op, a, b) => format!("{} {} {}", sub(a), symbol(*op), sub(b)),

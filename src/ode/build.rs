@@ -1,6 +1,6 @@
 //! From checked definitions to the flat model.
 
-use super::{Condition, Graph, Model, Node, NodeId, Param, ParamId, Population, Record, Spike, State, StateId};
+use super::{Condition, Connection, ConnectionRule, Graph, Model, Node, NodeId, Param, ParamId, Population, Record, Spike, State, StateId};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::hir::{self, Builtin, Expr, ExprKind, PortKind, SymbolId, SymbolKind};
 use crate::source::Span;
@@ -44,6 +44,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         b.define(population);
     }
     let populations = (0..network.populations.len()).map(|p| b.population(p)).collect();
+    let connections = network.connections.iter().map(|c| b.connection(c)).collect();
     let records = run.records.iter().map(|r| b.record(r)).collect();
     b.initial_values();
     if b.failed {
@@ -55,6 +56,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         params: b.params,
         states: b.states,
         populations,
+        connections,
         records,
         spikes: run.spikes.clone(),
         data: model.data.clone(),
@@ -251,6 +253,22 @@ impl<'m> Builder<'m> {
         Spike { condition, resets, refractory, held, span: s.span }
     }
 
+    fn connection(&mut self, c: &hir::Connection) -> Connection {
+        let v = match self.symbols[c.population][c.v.0 as usize].map(|n| self.graph.node(n)) {
+            Some(Node::State(v)) => v,
+            // `hir` names the voltage of a compartment, which is a state.
+            _ => StateId(0),
+        };
+        let rule = match &c.rule {
+            hir::ConnectionRule::Named(name, args) => {
+                ConnectionRule::Named(name, args.iter().map(|a| self.expr(None, a)).collect())
+            }
+            hir::ConnectionRule::File(data) => ConnectionRule::File(data.0),
+        };
+        let current = self.expr(None, &c.current);
+        Connection { name: c.name.clone(), population: c.population, v, current, rule, span: c.span }
+    }
+
     fn record(&mut self, r: &hir::Record) -> Record {
         let symbol = self.cell(r.population).symbol(r.symbol);
         let value = self.symbol(r.population, r.symbol);
@@ -359,6 +377,17 @@ impl<'m> Builder<'m> {
                 Some(sum) => self.graph.binary(BinaryOp::Add, sum, value),
             });
         }
+        // What flows out through junctions is not injected.
+        for (c, connection) in network.connections.iter().enumerate() {
+            if connection.population == population && connection.port == id {
+                let out = self.graph.add(Node::Junction(c as u32));
+                let inward = self.graph.unary(UnaryOp::Neg, out);
+                sum = Some(match sum {
+                    None => inward,
+                    Some(sum) => self.graph.binary(BinaryOp::Sub, sum, out),
+                });
+            }
+        }
         match (sum, kind) {
             (None, _) => zero,
             (Some(sum), PortKind::Outward) => self.graph.unary(UnaryOp::Neg, sum),
@@ -443,6 +472,7 @@ impl<'m> Builder<'m> {
             ExprKind::Time => self.graph.add(Node::Time),
             ExprKind::Celsius => self.celsius(e.span),
             ExprKind::Index => self.graph.add(Node::Index),
+            ExprKind::Dv => self.graph.add(Node::Dv),
             ExprKind::Unary(op, a) => {
                 let a = self.expr(population, a);
                 let op = match op {

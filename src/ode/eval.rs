@@ -50,6 +50,8 @@ fn value(model: &Model, id: NodeId, memo: &mut HashMap<NodeId, Value>, depth: us
             | Node::Time
             | Node::StepTime
             | Node::Index
+            | Node::Dv
+            | Node::Junction(_)
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)

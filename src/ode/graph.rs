@@ -22,6 +22,10 @@ pub enum Node {
     StepTime,
     /// The number of the cell in its population.
     Index,
+    /// In a junction's current: the voltage here minus the voltage there.
+    Dv,
+    /// The sum of a connection's currents out of this cell.
+    Junction(u32),
     /// One operand.
     Unary(UnaryOp, NodeId),
     /// Two operands.
@@ -110,6 +114,8 @@ impl Graph {
             | Node::Time
             | Node::StepTime
             | Node::Index
+            | Node::Dv
+            | Node::Junction(_)
             | Node::Draw(..)
             | Node::Data(_) => vec![],
             Node::Unary(_, a) | Node::Noise(_, a) | Node::Series(_, a) => vec![a],
@@ -156,6 +162,8 @@ impl Graph {
                 | Node::Time
                 | Node::StepTime
                 | Node::Index
+                | Node::Dv
+                | Node::Junction(_)
                 | Node::Draw(..)
                 | Node::Data(_) => leaf(node).unwrap_or(id),
             };

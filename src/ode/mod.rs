@@ -47,6 +47,8 @@ pub struct Model {
     pub states: Vec<State>,
     /// The populations.
     pub populations: Vec<Population>,
+    /// Gap junctions.
+    pub connections: Vec<Connection>,
     /// What is recorded.
     pub records: Vec<Record>,
     /// Populations (by index) whose spikes are recorded.
@@ -140,6 +142,32 @@ pub enum Condition {
     Crosses(NodeId, NodeId),
     /// True after a step.
     When(NodeId),
+}
+
+/// Gap junctions among the cells of a population.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Connection {
+    /// Its name.
+    pub name: String,
+    /// The population, by index.
+    pub population: usize,
+    /// The voltage on both sides.
+    pub v: StateId,
+    /// Current density out of the cell here, a function of [`Node::Dv`] and uniform parameters.
+    pub current: NodeId,
+    /// Which cells are connected.
+    pub rule: ConnectionRule,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// Which cells are connected.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ConnectionRule {
+    /// A rule with its arguments in the rule's order.
+    Named(&'static str, Vec<NodeId>),
+    /// A list from a data file.
+    File(u32),
 }
 
 /// A recorded quantity.

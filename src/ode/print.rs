@@ -30,6 +30,10 @@ pub fn print(model: &Model) -> String {
             let _ = writeln!(out, "  {} {} = {}", if s.gate { "gate" } else { "state" }, s.name, show(model, s.init));
             let _ = writeln!(out, "  {}' = {}", s.name, show(model, s.rate));
         }
+        for c in model.connections.iter().filter(|c| c.population == i) {
+            let v = &model.state(c.v).name;
+            let _ = writeln!(out, "  junction {} between {v}: i = {}", c.name, show(model, c.current));
+        }
         if let Some(spike) = &population.spike {
             let _ = match spike.condition {
                 Condition::Crosses(a, b) => writeln!(out, "  spike when {} crosses {}", show(model, a), show(model, b)),
@@ -65,6 +69,8 @@ fn show(model: &Model, root: NodeId) -> String {
             Node::Time => ("t".into(), false),
             Node::StepTime => ("t_step".into(), false),
             Node::Index => ("index".into(), false),
+            Node::Dv => ("dv".into(), false),
+            Node::Junction(c) => (format!("sum of {}", model.connections[c as usize].name), true),
             Node::Draw(d, stream) => (format!("draw {d:?} #{stream:x}"), false),
             Node::Data(d) => (format!("file {d}"), false),
             Node::Series(d, t) => (format!("series {d}({})", text[&t].0), false),

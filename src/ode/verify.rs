@@ -19,8 +19,13 @@ pub fn verify(model: &Model) -> Result<(), String> {
         real(&format!("the initial value of {}", s.name), s.init, s.dim)?;
         real(&format!("the derivative of {}", s.name), s.rate, s.dim.over(Dim::TIME))?;
         for n in model.graph.reachable([s.init]) {
-            if let Node::State(_) | Node::Time | Node::StepTime | Node::Noise(..) | Node::Series(..) =
-                model.graph.node(n)
+            if let Node::State(_)
+            | Node::Time
+            | Node::StepTime
+            | Node::Noise(..)
+            | Node::Series(..)
+            | Node::Dv
+            | Node::Junction(_) = model.graph.node(n)
             {
                 return Err(format!("the initial value of {} reads {:?}", s.name, model.graph.node(n)));
             }
@@ -33,10 +38,25 @@ pub fn verify(model: &Model) -> Result<(), String> {
                 Node::Param(p) if model.param(p).population.is_some_and(|q| q != s.population) => {
                     return Err(format!("the derivative of {} reads a parameter of another population", s.name));
                 }
-                Node::Draw(..) | Node::Data(_) => {
+                Node::Draw(..) | Node::Data(_) | Node::Dv => {
                     return Err(format!("the derivative of {} draws or reads a file", s.name));
                 }
                 _ => {}
+            }
+        }
+    }
+    for c in &model.connections {
+        real(&format!("the current of {}", c.name), c.current, Dim::CURRENT_DENSITY)?;
+        for n in model.graph.reachable([c.current]) {
+            match model.graph.node(n) {
+                Node::Const(..)
+                | Node::Bool(_)
+                | Node::Dv
+                | Node::Unary(..)
+                | Node::Binary(..)
+                | Node::Select(..) => {}
+                Node::Param(p) if model.param(p).population.is_none() => {}
+                other => return Err(format!("the current of {} reads {other:?}", c.name)),
             }
         }
     }
@@ -82,6 +102,8 @@ fn types(model: &Model) -> Result<Vec<Ty>, String> {
             Node::Param(p) => Ty::Real(model.param(p).dim),
             Node::State(s) => Ty::Real(model.state(s).dim),
             Node::Time | Node::StepTime => Ty::Real(Dim::TIME),
+            Node::Dv => Ty::Real(Dim::VOLTAGE),
+            Node::Junction(_) => Ty::Real(Dim::CURRENT_DENSITY),
             Node::Index | Node::Draw(..) | Node::Data(_) => Ty::Real(Dim::ONE),
             Node::Series(_, t) => {
                 if at(t) != Ty::Real(Dim::TIME) {

@@ -6,4 +6,5 @@ mod docs;
 mod engines;
 mod errors;
 mod models;
+mod olive;
 mod passes;

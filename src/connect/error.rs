@@ -1,0 +1,154 @@
+//! What can be wrong with a rule, in words.
+
+use super::MOST_ENTRIES;
+use std::fmt;
+
+/// Why there is no connectivity.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "the fields are the numbers in the sentences below")]
+pub enum ConnectError {
+    /// No rule of this name.
+    UnknownRule { name: String, known: Vec<&'static str>, nearest: Option<&'static str> },
+    /// The rule has no such argument.
+    UnknownArgument { rule: &'static str, name: String, known: Vec<&'static str> },
+    /// The rule needs another argument.
+    MissingArgument { rule: &'static str, name: &'static str },
+    /// An argument is given twice.
+    RepeatedArgument { rule: &'static str, name: &'static str },
+    /// An argument is NaN or infinite.
+    NotFinite { argument: &'static str, value: f64 },
+    /// An argument that counts is no count.
+    NotWhole { argument: &'static str, value: f64 },
+    /// An argument that must be above zero is not.
+    NotPositive { argument: &'static str, value: f64 },
+    /// An argument is below zero.
+    Negative { argument: &'static str, value: f64 },
+    /// A probability is outside [0, 1].
+    NotProbability { argument: &'static str, value: f64 },
+    /// `r_max` does not reach the nearest cell.
+    RadiusTooSmall { r_max: f64 },
+    /// `width` makes every weight vanish.
+    WidthTooSmall { width: f64 },
+    /// No offset lies strictly inside the radius on this grid.
+    NoNeighbours { radius: f64, sizes: Vec<usize> },
+    /// One offset would be needed for as many cells as there are, or more.
+    DegreeTooLarge { degree: f64, offset: [i64; 3], wanted: u64, cells: usize, most: f64 },
+    /// More partners are asked for than there are.
+    TooFewPartners { wanted: u64, partners: u64, within: bool },
+    /// `one_to_one` between populations of different sizes.
+    DifferentSizes { source: usize, target: usize },
+    /// A rule of distances between populations on different grids.
+    DifferentGrids { rule: &'static str, source: Vec<usize>, target: Vec<usize> },
+    /// `one_to_one` for junctions within one population.
+    OnlySelf,
+    /// A grid has one to three dimensions.
+    Dimensions { count: usize },
+    /// A size is zero.
+    NoCells { sizes: Vec<usize> },
+    /// More cells than 32-bit numbers.
+    TooManyCells { sizes: Vec<usize> },
+    /// The list would be too long.
+    TooMany { entries: f64 },
+    /// An entry names a cell that is not there.
+    OutOfRange { row: usize, end: &'static str, value: u32, size: usize },
+    /// An entry joins a cell with itself.
+    SelfConnection { row: usize, cell: u32 },
+    /// A list of junctions has an entry twice.
+    Repeated { row: usize, first: usize, source: u32, target: u32 },
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use ConnectError as E;
+        match self {
+            E::UnknownRule { name, known, nearest } => {
+                write!(f, "there is no rule `{name}`")?;
+                match nearest {
+                    Some(nearest) => write!(f, "; is `{nearest}` meant?"),
+                    None => write!(f, "; the rules are {}", known.join(", ")),
+                }
+            }
+            E::UnknownArgument { rule, name, known } if known.is_empty() => {
+                write!(f, "`{rule}` has no argument `{name}`; it has none")
+            }
+            E::UnknownArgument { rule, name, known } => {
+                write!(f, "`{rule}` has no argument `{name}`, but {}", known.join(", "))
+            }
+            E::MissingArgument { rule, name } => write!(f, "`{rule}` needs the argument `{name}`"),
+            E::RepeatedArgument { rule, name } => write!(f, "`{name}` is given to `{rule}` twice"),
+            E::NotFinite { argument, value } => write!(f, "`{argument}` is {value}, but must be a finite number"),
+            E::NotWhole { argument, value } => {
+                write!(f, "`{argument}` is {value}, but must be a whole number from 0 to {}", u32::MAX)
+            }
+            E::NotPositive { argument, value } => write!(f, "`{argument}` is {value}, but must be larger than 0"),
+            E::Negative { argument, value } => write!(f, "`{argument}` is {value}, but must not be negative"),
+            E::NotProbability { argument, value } => {
+                write!(f, "`{argument}` is {value}, but a probability lies between 0 and 1")
+            }
+            E::RadiusTooSmall { r_max } => {
+                write!(f, "`r_max` is {r_max}, but the nearest cells are 1 apart: it must be at least 1")
+            }
+            E::WidthTooSmall { width } => {
+                write!(
+                    f,
+                    "`width` is {width}, so small against the distance of 1 that the weight of every neighbour is 0"
+                )
+            }
+            E::NoNeighbours { radius, sizes } => {
+                write!(f, "on a grid of {} no two cells are less than {radius} apart", Grid(sizes))
+            }
+            E::DegreeTooLarge { degree, offset: [x, y, z], wanted, cells, most } => write!(
+                f,
+                "`degree` is {degree}, which needs {wanted} connections at the offset ({x}, {y}, {z}), but fewer than the {cells} \
+                 cells can have one: at most a degree of about {most:.1} fits this neighbourhood"
+            ),
+            E::TooFewPartners { wanted, partners, within } => write!(
+                f,
+                "{wanted} different partners are wanted for each cell, but there are only {partners}{}",
+                if *within { " others" } else { "" }
+            ),
+            E::DifferentSizes { source, target } => {
+                write!(f, "`one_to_one` needs equal sizes, but there are {source} sources and {target} targets")
+            }
+            E::DifferentGrids { rule, source, target } => write!(
+                f,
+                "`{rule}` needs both populations on the same grid, but the source's is {} and the target's {}",
+                Grid(source),
+                Grid(target)
+            ),
+            E::OnlySelf => write!(f, "`one_to_one` within one population would join each cell with itself"),
+            E::Dimensions { count } => write!(f, "a grid has 1, 2 or 3 dimensions, not {count}"),
+            E::NoCells { sizes } => write!(f, "a grid of {} has no cells", Grid(sizes)),
+            E::TooManyCells { sizes } => {
+                write!(f, "a grid of {} has more than {} cells", Grid(sizes), u32::MAX)
+            }
+            E::TooMany { entries } => {
+                write!(f, "about {entries:.3e} connections are too many: at most {MOST_ENTRIES} can be stored")
+            }
+            E::OutOfRange { row, end, value, size } => write!(
+                f,
+                "edge {row} (the first is 0) has the {end} {value}, but the population has {size} cells (the first is 0)"
+            ),
+            E::SelfConnection { row, cell } => {
+                write!(f, "edge {row} (the first is 0) joins cell {cell} with itself")
+            }
+            E::Repeated { row, first, source, target } => {
+                write!(f, "edge {row} (the first is 0) is edge {first} again: from {source} to {target}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+/// Sizes as `4 x 4 x 4`.
+struct Grid<'a>(&'a [usize]);
+
+impl fmt::Display for Grid<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (d, size) in self.0.iter().enumerate() {
+            write!(f, "{}{size}", if d > 0 { " x " } else { "" })?;
+        }
+        Ok(())
+    }
+}

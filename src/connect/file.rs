@@ -1,0 +1,178 @@
+//! Files of edges.
+//!
+//! In comes the name of a file, `.npz`, `.npy` or `.csv`; out go its entries `(target, source)` in its order, or a diagnostic.
+//! Never true here: that a row is skipped, or that a number is rounded.
+//!
+//! - `.npz` holds two vectors of integers with the names `src` and `tgt`, `source` and `target`, `pre` and `post`, or `i` and
+//!   `j` (source first). Both may share a prefix that ends in `_`, `.` or `/`, such as `gj_src` and `gj_tgt`; `column = "gj"`
+//!   says which prefix is meant if there are several.
+//! - `.npy` holds a table of integers of shape `[n, 2]`: source, target.
+//! - Other files are text with two columns, or with a heading that has two of the names above; without such names the columns
+//!   are source, target.
+
+use super::Entry;
+use crate::data::{bytes, cells, lines, text, wrong};
+use crate::diag::Diagnostic;
+use crate::hir::DataFile;
+use ndarray::ArrayD;
+use ndarray_npy::{ReadNpyError, ReadNpyExt, ReadableElement};
+use std::io::{Cursor, Read};
+use zip::ZipArchive;
+
+/// The names that a source and its target go by.
+const NAMES: [[&str; 2]; 4] = [["src", "tgt"], ["source", "target"], ["pre", "post"], ["i", "j"]];
+
+/// The entries `(target, source)` of a file. Whether the cells are there is not known here: see [`super::Csr::from_entries`].
+pub fn read_edges(file: &DataFile) -> Result<Vec<Entry>, Diagnostic> {
+    let name = file.name.to_ascii_lowercase();
+    if name.ends_with(".npz") {
+        npz(file)
+    } else if name.ends_with(".npy") {
+        npy(file)
+    } else {
+        csv(file)
+    }
+}
+
+fn npz(file: &DataFile) -> Result<Vec<Entry>, Diagnostic> {
+    let broken = |error: &dyn std::fmt::Display| wrong(file, format!("it is not a whole .npz file: {error}"));
+    let mut archive = ZipArchive::new(Cursor::new(bytes(file)?)).map_err(|e| broken(&e))?;
+    let members: Vec<String> = archive.file_names().map(str::to_owned).collect();
+    let arrays: Vec<&str> = members.iter().map(|n| n.strip_suffix(".npy").unwrap_or(n)).collect();
+    let Some([source, target]) = ends(file, &arrays)? else {
+        let why = format!("it has no two arrays of edges such as `src` and `tgt`, but {}", arrays.join(", "));
+        return Err(wrong(file, why));
+    };
+    let mut vector = |at: usize| {
+        let mut bytes = Vec::new();
+        let read = archive.by_name(&members[at]).map_err(|e| broken(&e))?.read_to_end(&mut bytes);
+        read.map_err(|e| broken(&e))?;
+        let array = integers(&bytes).map_err(|why| wrong(file, format!("array `{}`: {why}", arrays[at])))?;
+        match array.shape() {
+            [_] => Ok(array.into_iter().collect::<Vec<i64>>()),
+            shape => Err(wrong(file, format!("array `{}` has the shape {shape:?}, but is no vector", arrays[at]))),
+        }
+    };
+    let (sources, targets) = (vector(source)?, vector(target)?);
+    if sources.len() != targets.len() {
+        let why =
+            format!("`{}` has {} numbers, but `{}` {}", arrays[source], sources.len(), arrays[target], targets.len());
+        return Err(wrong(file, why));
+    }
+    sources.iter().zip(&targets).enumerate().map(|(row, (&s, &t))| entry(file, row, s, t)).collect()
+}
+
+fn npy(file: &DataFile) -> Result<Vec<Entry>, Diagnostic> {
+    if file.column.is_some() {
+        return Err(wrong(file, "an .npy file has no named columns"));
+    }
+    let array = integers(&bytes(file)?).map_err(|why| wrong(file, why))?;
+    match *array.shape() {
+        [_, 2] => array.outer_iter().enumerate().map(|(row, e)| entry(file, row, e[0], e[1])).collect(),
+        ref shape => Err(wrong(file, format!("its shape is {shape:?}, but two columns (source, target) are needed"))),
+    }
+}
+
+fn csv(file: &DataFile) -> Result<Vec<Entry>, Diagnostic> {
+    let text = text(file)?;
+    let mut rows = lines(&text).peekable();
+    let is_heading = |line: &str| cells(line).all(|c| c.parse::<f64>().is_err());
+    let heading: Option<Vec<&str>> =
+        rows.next_if(|&(_, line)| is_heading(line)).map(|(_, line)| cells(line).map(|c| c.trim_matches('"')).collect());
+    let named = match &heading {
+        Some(names) => ends(file, names)?,
+        None => None,
+    };
+    if named.is_none() && file.column.is_some() {
+        return Err(wrong(file, "its heading does not name a source and a target"));
+    }
+    let mut entries = Vec::new();
+    for (line, row) in rows {
+        let columns: Vec<&str> = cells(row).collect();
+        let needed = heading.as_ref().map_or(2, Vec::len);
+        let [source, target] = match named {
+            Some(ends) if columns.len() == needed => ends,
+            None if columns.len() == 2 => [0, 1],
+            Some(_) | None => {
+                let wanted = if named.is_some() { needed } else { 2 };
+                return Err(wrong(file, format!("line {line} has {} columns, not {wanted}", columns.len())));
+            }
+        };
+        let cell = |at: usize| {
+            columns[at].parse::<u32>().map_err(|_| {
+                let why = format!("line {line} has `{}` where the number of a cell should be", columns[at]);
+                wrong(file, why)
+            })
+        };
+        entries.push((cell(target)?, cell(source)?));
+    }
+    Ok(entries)
+}
+
+/// Where the source and the target stand among names; nothing if they have none of the known names.
+fn ends(file: &DataFile, names: &[&str]) -> Result<Option<[usize; 2]>, Diagnostic> {
+    let mut found: Vec<(&str, [usize; 2])> = Vec::new();
+    for [source, target] in NAMES {
+        for (at, name) in names.iter().enumerate() {
+            let Some(prefix) = name.strip_suffix(source) else { continue };
+            let partner = format!("{prefix}{target}");
+            let known = prefix.is_empty() || prefix.ends_with(['_', '.', '/']);
+            if let (true, Some(to)) = (known, names.iter().position(|n| *n == partner)) {
+                found.push((prefix.trim_end_matches(['_', '.', '/']), [at, to]));
+            }
+        }
+    }
+    if let Some(wanted) = &file.column {
+        found.retain(|f| f.0 == wanted);
+        if found.is_empty() {
+            let why = format!("it has no source and target named `{wanted}_...`, but {}", names.join(", "));
+            return Err(wrong(file, why));
+        }
+    }
+    match found[..] {
+        [] => Ok(None),
+        [(_, ends)] => Ok(Some(ends)),
+        _ => {
+            let pairs: Vec<String> = found.iter().map(|f| f.1.map(|at| names[at]).join(" and ")).collect();
+            Err(wrong(file, format!("it could mean the edges of {}", pairs.join(", of "))))
+        }
+    }
+}
+
+/// An array of any integer type.
+fn integers(bytes: &[u8]) -> Result<ArrayD<i64>, String> {
+    fn read<T: ReadableElement>(bytes: &[u8]) -> Option<Result<ArrayD<T>, String>> {
+        match ArrayD::<T>::read_npy(bytes) {
+            Ok(array) => Some(Ok(array)),
+            Err(ReadNpyError::WrongDescriptor(_)) => None,
+            Err(error) => Some(Err(error.to_string())),
+        }
+    }
+    fn widened<T: ReadableElement + Copy + Into<i64>>(bytes: &[u8]) -> Option<Result<ArrayD<i64>, String>> {
+        read::<T>(bytes).map(|array| Ok(array?.mapv(T::into)))
+    }
+    fn narrowed(bytes: &[u8]) -> Option<Result<ArrayD<i64>, String>> {
+        let checked = |array: ArrayD<u64>| match array.iter().find(|&&x| x > i64::MAX as u64) {
+            Some(large) => Err(format!("{large} is not the number of a cell")),
+            None => Ok(array.mapv(|x| x as i64)),
+        };
+        read::<u64>(bytes).map(|array| checked(array?))
+    }
+    widened::<i64>(bytes)
+        .or_else(|| widened::<i32>(bytes))
+        .or_else(|| widened::<u32>(bytes))
+        .or_else(|| narrowed(bytes))
+        .or_else(|| widened::<i16>(bytes))
+        .or_else(|| widened::<u16>(bytes))
+        .or_else(|| widened::<u8>(bytes))
+        .unwrap_or_else(|| Err("its numbers are not integers".to_owned()))
+}
+
+fn entry(file: &DataFile, row: usize, source: i64, target: i64) -> Result<Entry, Diagnostic> {
+    let cell = |x: i64, end: &str| {
+        let why = || format!("edge {row} (the first is 0) has the {end} {x}, which is not the number of a cell");
+        u32::try_from(x).map_err(|_| wrong(file, why()))
+    };
+    let source = cell(source, "source")?;
+    Ok((cell(target, "target")?, source))
+}

@@ -1,0 +1,172 @@
+//! Connectivity: which cells of a population, or of two, are joined.
+//!
+//! In come a rule with its numbers, the grids of the populations, a seed and a stream; out go entries `(target, source)`, or
+//! junctions as such pairs that count in both directions, and compressed lists of them ([`Csr`]).
+//! Never true here: that a list depends on threads, on the platform or on anything but rule, grids, seed and stream; that a
+//! random rule joins a cell with itself; or that a mistake in an edge list is skipped.
+//!
+//! Every draw belongs to a counter (a cell or an offset, and the number of the draw), so no list is an accident of the order
+//! in which it is built. Integers below `n` are made of 64 random bits and are uniform to one part in `2^64 / n`.
+
+mod all_to_all;
+mod choose;
+mod csr;
+mod distance;
+mod edges;
+mod error;
+mod file;
+mod fixed_in_degree;
+mod fixed_out_degree;
+mod one_to_one;
+mod probability;
+mod shape;
+mod table;
+mod torus_radial;
+
+#[cfg(test)]
+mod tests;
+
+pub use csr::{Csr, directed_csr, directed_from_entries};
+pub use error::ConnectError;
+pub use file::read_edges;
+pub use shape::{Ends, Shape};
+pub use table::{ArgumentInfo, RULES, RuleInfo};
+
+use crate::runtime::rng::Draw;
+
+/// An entry `(target, source)`: what happens at the source acts on the target.
+pub type Entry = (u32, u32);
+
+/// No list is longer than this: places in it are 32-bit numbers.
+pub const MOST_ENTRIES: u64 = u32::MAX as u64;
+
+/// Which cells are joined. What the rules mean in detail is written in [`RULES`] and at the head of each rule's file.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Rule {
+    /// Neighbours on a torus, by shells of equal distance.
+    TorusRadial {
+        /// Mean number of connections of a cell.
+        degree: f64,
+        /// Neighbours are nearer than this, in grid steps.
+        r_max: f64,
+        /// Length over which the weight `exp(-(r / width)^2)` falls, in grid steps.
+        width: f64,
+    },
+    /// Every cell with every other.
+    AllToAll,
+    /// Cell `i` with cell `i` of the other population.
+    OneToOne,
+    /// Every pair by chance.
+    Probability {
+        /// The chance.
+        p: f64,
+    },
+    /// Every target has `n` different sources.
+    FixedInDegree {
+        /// How many.
+        n: u64,
+    },
+    /// Every source has `n` different targets.
+    FixedOutDegree {
+        /// How many.
+        n: u64,
+    },
+    /// Every pair by a chance that falls with the distance on the torus.
+    Distance {
+        /// The chance at distance 0.
+        p_max: f64,
+        /// The chance is `p_max * exp(-(d / sigma)^2)`; in grid steps.
+        sigma: f64,
+    },
+    /// Entries from a list.
+    Edges(Vec<Entry>),
+}
+
+/// The junctions within one population: pairs `(A, B)`, each unordered pair of different cells at most once.
+///
+/// Rules that speak of directions join two cells if either direction would be there. The order is each rule's own and part
+/// of what is promised; [`directed_csr`] gives both directions.
+pub fn undirected(rule: &Rule, shape: &Shape, seed: u64, stream: u32) -> Result<Vec<Entry>, ConnectError> {
+    rule.check()?;
+    shape.check()?;
+    let draw = Draw { seed, stream };
+    match rule {
+        Rule::TorusRadial { degree, r_max, width } => torus_radial::undirected(*degree, *r_max, *width, shape, draw),
+        Rule::AllToAll => all_to_all::undirected(shape),
+        Rule::OneToOne => Err(ConnectError::OnlySelf),
+        Rule::Probability { p } => probability::undirected(*p, shape, draw),
+        Rule::FixedInDegree { n } => Ok(edges::once(&fixed_in_degree::directed(*n, Ends::Within(shape), draw)?)),
+        Rule::FixedOutDegree { n } => Ok(edges::once(&fixed_out_degree::directed(*n, Ends::Within(shape), draw)?)),
+        Rule::Distance { p_max, sigma } => distance::undirected(*p_max, *sigma, shape, draw),
+        Rule::Edges(entries) => edges::undirected(entries, shape),
+    }
+}
+
+/// The directed connections within one population or from one to another, each entry at most once (a list of edges stays as
+/// it is). Random rules and `all_to_all` never give a cell itself as its source; `one_to_one` within one population does
+/// nothing else.
+pub fn directed(rule: &Rule, ends: Ends<'_>, seed: u64, stream: u32) -> Result<Vec<Entry>, ConnectError> {
+    rule.check()?;
+    ends.source().check()?;
+    ends.target().check()?;
+    let draw = Draw { seed, stream };
+    match rule {
+        Rule::TorusRadial { degree, r_max, width } => torus_radial::directed(*degree, *r_max, *width, ends, draw),
+        Rule::AllToAll => all_to_all::directed(ends),
+        Rule::OneToOne => one_to_one::directed(ends),
+        Rule::Probability { p } => probability::directed(*p, ends, draw),
+        Rule::FixedInDegree { n } => fixed_in_degree::directed(*n, ends, draw),
+        Rule::FixedOutDegree { n } => fixed_out_degree::directed(*n, ends, draw),
+        Rule::Distance { p_max, sigma } => distance::directed(*p_max, *sigma, ends, draw),
+        Rule::Edges(entries) => edges::directed(entries, ends),
+    }
+}
+
+impl Rule {
+    /// Can these numbers mean something, whatever the population?
+    fn check(&self) -> Result<(), ConnectError> {
+        match *self {
+            Rule::TorusRadial { degree, r_max, width } => {
+                finite("degree", degree)?;
+                finite("r_max", r_max)?;
+                positive("width", width)?;
+                if degree < 0.0 {
+                    return Err(ConnectError::Negative { argument: "degree", value: degree });
+                }
+                if r_max < 1.0 {
+                    return Err(ConnectError::RadiusTooSmall { r_max });
+                }
+                Ok(())
+            }
+            Rule::Probability { p } => chance("p", p),
+            Rule::Distance { p_max, sigma } => {
+                chance("p_max", p_max)?;
+                positive("sigma", sigma)
+            }
+            Rule::AllToAll
+            | Rule::OneToOne
+            | Rule::FixedInDegree { .. }
+            | Rule::FixedOutDegree { .. }
+            | Rule::Edges(_) => Ok(()),
+        }
+    }
+}
+
+fn finite(argument: &'static str, value: f64) -> Result<(), ConnectError> {
+    if value.is_finite() { Ok(()) } else { Err(ConnectError::NotFinite { argument, value }) }
+}
+
+fn positive(argument: &'static str, value: f64) -> Result<(), ConnectError> {
+    finite(argument, value)?;
+    if value > 0.0 { Ok(()) } else { Err(ConnectError::NotPositive { argument, value }) }
+}
+
+fn chance(argument: &'static str, value: f64) -> Result<(), ConnectError> {
+    finite(argument, value)?;
+    if (0.0..=1.0).contains(&value) { Ok(()) } else { Err(ConnectError::NotProbability { argument, value }) }
+}
+
+/// Refuses a list that would be too long, before it is made.
+fn room(entries: f64) -> Result<(), ConnectError> {
+    if entries <= MOST_ENTRIES as f64 { Ok(()) } else { Err(ConnectError::TooMany { entries }) }
+}

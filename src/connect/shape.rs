@@ -1,0 +1,111 @@
+//! The grid that the cells of a population stand on.
+//!
+//! In come one to three sizes; out go numbers of cells, places and displacements.
+//! Never true here: that the grid has an edge; it is wrapped in every dimension.
+
+use super::ConnectError;
+
+/// One to three sizes; the cell at `(x, y, z)` has the number `x + sx * y + sx * sy * z`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape {
+    /// The sizes, x first.
+    pub sizes: Vec<usize>,
+}
+
+/// The populations that a directed rule joins.
+#[derive(Debug, Clone, Copy)]
+pub enum Ends<'a> {
+    /// One population with itself.
+    Within(&'a Shape),
+    /// Two populations.
+    Between {
+        /// Where connections come from.
+        source: &'a Shape,
+        /// Where they act.
+        target: &'a Shape,
+    },
+}
+
+impl Shape {
+    /// A line of `n` cells.
+    pub fn line(n: usize) -> Shape {
+        Shape { sizes: vec![n] }
+    }
+
+    /// The number of cells.
+    pub fn cells(&self) -> usize {
+        self.sizes.iter().product()
+    }
+
+    pub(super) fn check(&self) -> Result<(), ConnectError> {
+        if !(1..=3).contains(&self.sizes.len()) {
+            return Err(ConnectError::Dimensions { count: self.sizes.len() });
+        }
+        if self.sizes.contains(&0) {
+            return Err(ConnectError::NoCells { sizes: self.sizes.clone() });
+        }
+        let cells = self.sizes.iter().try_fold(1usize, |n, &s| n.checked_mul(s));
+        match cells.map(u32::try_from) {
+            Some(Ok(_)) => Ok(()),
+            Some(Err(_)) | None => Err(ConnectError::TooManyCells { sizes: self.sizes.clone() }),
+        }
+    }
+
+    /// The sizes, with 1 for the dimensions that are not there.
+    pub(super) fn padded(&self) -> [i64; 3] {
+        std::array::from_fn(|d| self.sizes.get(d).map_or(1, |&s| s as i64))
+    }
+
+    /// The cell that is `offset` away from `cell`, wrapped. No part of the offset may exceed the size.
+    pub(super) fn displaced(sizes: [i64; 3], cell: u32, offset: [i64; 3]) -> u32 {
+        let [sx, sy, _] = sizes.map(|s| s as u32);
+        let place = [cell % sx, cell / sx % sy, cell / sx / sy];
+        let mut to = [0; 3];
+        for d in 0..3 {
+            let moved = i64::from(place[d]) + offset[d];
+            to[d] = if moved < 0 {
+                moved + sizes[d]
+            } else if moved >= sizes[d] {
+                moved - sizes[d]
+            } else {
+                moved
+            };
+        }
+        (to[0] + sizes[0] * (to[1] + sizes[1] * to[2])) as u32
+    }
+}
+
+impl<'a> Ends<'a> {
+    /// The population that connections come from.
+    pub fn source(self) -> &'a Shape {
+        match self {
+            Ends::Within(shape) => shape,
+            Ends::Between { source, .. } => source,
+        }
+    }
+
+    /// The population that they act on.
+    pub fn target(self) -> &'a Shape {
+        match self {
+            Ends::Within(shape) => shape,
+            Ends::Between { target, .. } => target,
+        }
+    }
+
+    /// Are both the same population?
+    pub fn within(self) -> bool {
+        match self {
+            Ends::Within(_) => true,
+            Ends::Between { .. } => false,
+        }
+    }
+
+    /// The grid that both share.
+    pub(super) fn grid(self, rule: &'static str) -> Result<&'a Shape, ConnectError> {
+        let (source, target) = (self.source(), self.target());
+        if source.padded() == target.padded() {
+            return Ok(target);
+        }
+        Err(ConnectError::DifferentGrids { rule, source: source.sizes.clone(), target: target.sizes.clone() })
+    }
+}
