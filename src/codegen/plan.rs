@@ -392,7 +392,10 @@ fn space_plan(program: &Program, homes: &[Home], space: SpaceId, options: &PlanO
     let lanes = options.precision.lanes();
     let needed = options.sizes.as_ref().and_then(|sizes| sizes.get(space.0 as usize));
     let too_large = |vectors: u32| needed.is_some_and(|&cells| cells <= (lanes * vectors / 2) as usize);
-    let chosen = [4, 2, 1].into_iter().find(|&n| n <= vectors(pressure) && (n == 1 || !too_large(n)));
+    // The rows of edges hide the latency of each other, and several sums in flight cost registers.
+    let connected = step.is_some_and(|kernel| !kernel.edges.is_empty());
+    let most = if connected { 1 } else { vectors(pressure) };
+    let chosen = [4, 2, 1].into_iter().find(|&n| n <= most && (n == 1 || !too_large(n)));
     let vectors = options.vectors.or(chosen).unwrap_or(1);
     SpacePlan {
         space,

@@ -12,6 +12,10 @@ use std::thread::{self, JoinHandle};
 /// How often a waiting thread looks before it yields or parks.
 const SPINS: u32 = 4000;
 
+/// How often a thread at a barrier looks before it yields. Less than for new work: the others have as much to do as this one, so if
+/// they are not there soon, one of them needs this processor.
+const BARRIER_SPINS: u32 = 300;
+
 /// Workers and their job.
 pub struct Pool {
     shared: Arc<Shared>,
@@ -169,7 +173,7 @@ impl Barrier {
                 return false;
             }
             looks += 1;
-            if looks < SPINS {
+            if looks < BARRIER_SPINS {
                 std::hint::spin_loop();
             } else {
                 thread::yield_now();

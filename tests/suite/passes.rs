@@ -23,6 +23,7 @@ use neuroc::passes::{Keep, OptLevel, Options, PASSES, Pass, find, pipeline, run}
 use neuroc::step::{FieldId, FieldKind, Phase, Program, op_name, parse, print, verify};
 use std::collections::BTreeMap;
 use std::fs;
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -378,7 +379,8 @@ impl Count {
 
     fn of(&self, program: &Program) -> usize {
         let regions = program.kernels.iter().flat_map(|k| &k.regions);
-        let regions = regions.filter(|r| self.phase.is_none_or(|p| p == r.phase));
+        let regions =
+            regions.filter(|r| self.phase.is_none_or(|p| mem::discriminant(&p) == mem::discriminant(&r.phase)));
         match self.what.as_str() {
             "fields" => program.fields.len(),
             "regions" => regions.count(),
@@ -435,9 +437,15 @@ impl Directives {
 }
 
 fn phase_of(word: &str) -> Option<Phase> {
-    [("call", Phase::Call), ("time", Phase::Time), ("cell", Phase::Cell), ("body", Phase::Body)]
-        .into_iter()
-        .find_map(|(name, phase)| (name == word).then_some(phase))
+    [
+        ("call", Phase::Call),
+        ("time", Phase::Time),
+        ("cell", Phase::Cell),
+        ("edge", Phase::Edge(FieldId(0))),
+        ("body", Phase::Body),
+    ]
+    .into_iter()
+    .find_map(|(name, phase)| (name == word).then_some(phase))
 }
 
 /// For every cell the two beside it and, for some, another one.
