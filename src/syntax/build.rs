@@ -122,7 +122,9 @@ type Tall = (Expr, usize);
 impl Builder<'_> {
     fn span(&self, pair: &Pair<'_, Rule>) -> Span {
         let span = pair.as_span();
-        Span::new(self.file, self.base + span.start(), self.base + span.end())
+        // What may follow but does not has let the grammar skip the space before it.
+        let length = span.as_str().trim_end().len();
+        Span::new(self.file, self.base + span.start(), self.base + span.start() + length)
     }
 
     fn name(&self, pair: Pair<'_, Rule>) -> Name {
