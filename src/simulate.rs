@@ -173,7 +173,11 @@ pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize) ->
         // A copy is kept to find out where a value became NaN.
         FieldKind::State(_) => 2.0,
         FieldKind::Cell(_) | FieldKind::Output(_) | FieldKind::Data(_) => 1.0,
-        FieldKind::Uniform | FieldKind::Series | FieldKind::Temp(_) | FieldKind::Event(_) => 0.0,
+        FieldKind::Uniform
+        | FieldKind::Series
+        | FieldKind::Temp(_)
+        | FieldKind::Event(_)
+        | FieldKind::Edges(_) => 0.0,
     };
     let cells = |f: &crate::step::Field| f.kind.space().map_or(0.0, |s| extent.cells[s.0 as usize] as f64);
     let kept: f64 = program.fields.iter().map(|f| numbers(&f.kind) * cells(f)).sum();
