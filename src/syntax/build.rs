@@ -120,11 +120,16 @@ enum Piece<'t> {
 type Tall = (Expr, usize);
 
 impl Builder<'_> {
+    /// The place of a pair, without the blanks and comments that a rule may have taken in behind its last token.
     fn span(&self, pair: &Pair<'_, Rule>) -> Span {
         let span = pair.as_span();
-        // What may follow but does not has let the grammar skip the space before it.
-        let length = span.as_str().trim_end().len();
-        Span::new(self.file, self.base + span.start(), self.base + span.start() + length)
+        let mut end = span.end();
+        let mut last = pair.clone().into_inner().next_back();
+        while let Some(inner) = last {
+            end = inner.as_span().end();
+            last = inner.into_inner().next_back();
+        }
+        Span::new(self.file, self.base + span.start(), self.base + end)
     }
 
     fn name(&self, pair: Pair<'_, Rule>) -> Name {
