@@ -717,15 +717,30 @@ fn a_run_that_diverges_names_the_culprit_and_keeps_what_it_has() {
     assert!(result(&here, "m.npz").series[0].t.is_empty());
 }
 
-#[cfg(unix)]
+/// Waits until a process has a handler for SIGINT, which `neuroc run` sets just before the first step.
+#[cfg(target_os = "linux")]
+fn catches_interrupts(process: u32) {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(60) {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+        let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:")).unwrap();
+        if u64::from_str_radix(caught.trim(), 16).unwrap() & 2 != 0 {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("no handler after a minute");
+}
+
+#[cfg(target_os = "linux")]
 #[test]
 fn a_run_that_is_stopped_keeps_a_complete_file() {
     for signal in ["-INT", "-TERM"] {
         let here = passive_folder("", "record c.soma.v every 1 ms");
         let run = ["run", "m.neuro", "--engine", "interp", "-o", "m.npz", "--duration", "1000s"];
         let child = command(here.path(), &run).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // The handler is there before the first step; there is no sign of it from outside.
-        std::thread::sleep(Duration::from_millis(1500));
+        catches_interrupts(child.id());
+        std::thread::sleep(Duration::from_millis(300));
         assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
         let done = done(child.wait_with_output().unwrap());
         assert_eq!(done.code, 130, "{}", done.err);
