@@ -196,13 +196,21 @@ fn scaled(rw: &mut Rewriter<'_>, sum: Sum, by: ValueId) -> Sum {
 fn plus(rw: &mut Rewriter<'_>, a: Sum, b: Sum) -> Sum {
     let mut sum = a;
     for term in b {
-        match sum.iter_mut().find(|t| t.atoms == term.atoms) {
+        match sum.iter_mut().find(|t| t.atoms == term.atoms && may_add(rw, t.coefficient, term.coefficient)) {
             Some(t) => t.coefficient = rw.add(t.coefficient, term.coefficient),
             None => sum.push(term),
         }
     }
     sum.retain(|t| rw.number(t.coefficient) != Some(0.0));
     sum
+}
+
+/// May two coefficients become one? Not in `x + c * x`: that is a state and its small change, and `1 + c` would lose the
+/// low digits of `c` in the same way at every step.
+fn may_add(rw: &Rewriter<'_>, a: ValueId, b: ValueId) -> bool {
+    let one = |v: ValueId| rw.number(v) == Some(1.0);
+    let whole = |v: ValueId| rw.number(v).is_some_and(|c| c.fract() == 0.0);
+    if one(a) { whole(b) } else { !one(b) || whole(a) }
 }
 
 /// The product, if it is one term, or may be multiplied out.
