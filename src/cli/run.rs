@@ -105,7 +105,7 @@ pub(super) fn prepare(
     };
     fits(simulate::memory(&compiled.ode, compiled.program.program(), &extent, real))?;
     let setup = simulate::setup(&compiled.ode, compiled.program.program(), &extent).map_err(|e| fail(&checked, &e))?;
-    let made: Result<(Box<dyn Engine>, Option<bool>, usize), EngineError> = match engine.engine {
+    let made: Result<(Box<dyn Engine>, _, usize), EngineError> = match engine.engine {
         EngineName::Interp => {
             Interp::new(compiled.program.clone(), &setup).map(|e| (Box::new(e) as Box<dyn Engine>, None, 1))
         }
@@ -340,7 +340,7 @@ fn summarize(p: &Prepared, outcome: &Outcome) {
     };
     let plural = |n: u64, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
     say(format!(
-        "{}: {}, {} of {model_ms} ms in {:.3} s (ready after {:.2} s, {how}; real-time factor {:.3}), {}",
+        "{}: {}, {model_ms} ms in {}, computed in {:.3} s (ready after {:.2} s, {how}; real-time factor {:.3}), {}",
         p.compiled.ode.name,
         plural(cells as u64, "cell"),
         plural(outcome.steps, "step"),
