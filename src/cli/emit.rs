@@ -1,7 +1,7 @@
 //! `neuroc emit`.
 
 use super::settings::{ModelSettings, PassSettings, PrecisionName};
-use super::{Exit, complain, deliver, report};
+use super::{Exit, complain, deliver, report, say};
 use crate::codegen::plan::{self, PlanOptions, Precision};
 use crate::codegen::rust;
 use crate::driver::{self, Passes};
@@ -105,7 +105,7 @@ pub fn run(args: &Args) -> Exit {
             }
             Err(errors) => {
                 report(&checked.sources, &errors);
-                Exit::Model
+                Exit::of(&errors)
             }
         };
     }
@@ -113,19 +113,19 @@ pub fn run(args: &Args) -> Exit {
     let mut observer = |pass: &passes::Pass, program: &step::Program, took: std::time::Duration| {
         let _ = writeln!(times, "{:>9.3} ms  {}", took.as_secs_f64() * 1e3, pass.name);
         if args.print_ir_after.as_deref().is_some_and(|after| after == "all" || after == pass.name) {
-            eprintln!("// after {}\n{}", pass.name, step::print(program));
+            say(format!("// after {}\n{}", pass.name, step::print(program)));
         }
     };
     let compiled = match driver::compile(&checked, &options, &mut observer) {
         Ok(compiled) => compiled,
         Err(errors) => {
             report(&checked.sources, &errors);
-            return Exit::Model;
+            return Exit::of(&errors);
         }
     };
     report(&checked.sources, &compiled.warnings);
     if args.time_passes {
-        eprint!("{times}");
+        say(times.trim_end());
     }
     let precision = match args.precision {
         PrecisionName::F64 => Precision::F64,
