@@ -80,41 +80,59 @@ fn is_npy(file: &DataFile) -> bool {
 }
 
 fn npy(file: &DataFile, bytes: &[u8]) -> Result<ArrayD<f64>, Diagnostic> {
-    fn read<T: ndarray_npy::ReadableElement>(bytes: &[u8]) -> Result<ArrayD<T>, ReadNpyError> {
-        ArrayD::<T>::read_npy(bytes)
-    }
     if file.column.is_some() {
         return Err(wrong(file, "an .npy file has no named columns"));
     }
-    match read::<f64>(bytes) {
-        Ok(array) => return Ok(array),
-        Err(ReadNpyError::WrongDescriptor(_)) => {}
-        Err(error) => return Err(wrong(file, error.to_string())),
+    if !bytes.starts_with(b"\x93NUMPY") {
+        return Err(wrong(file, "it is not an .npy file, though its name says so"));
     }
-    if let Ok(array) = read::<f32>(bytes) {
-        return Ok(array.mapv(f64::from));
+    // The reader would first make room for all that the header promises.
+    if promised(bytes).is_some_and(|numbers| numbers > bytes.len() as f64) {
+        return Err(wrong(file, "it is cut short: its header promises more numbers than it has bytes"));
     }
-    if let Ok(array) = read::<i32>(bytes) {
-        return Ok(array.mapv(f64::from));
+    macro_rules! read {
+        ($($number:ty),*) => {
+            $(match ArrayD::<$number>::read_npy(bytes) {
+                Ok(array) => return Ok(array.mapv(|x| x as f64)),
+                Err(ReadNpyError::WrongDescriptor(_)) => {}
+                Err(error) => return Err(wrong(file, complaint(&error))),
+            })*
+        };
     }
-    if let Ok(array) = read::<i64>(bytes) {
-        return Ok(array.mapv(|x| x as f64));
+    read!(f64, f32, i64, i32, i16, i8, u64, u32, u16, u8);
+    Err(wrong(file, "its numbers are neither float64, float32 nor integers"))
+}
+
+/// The product of the shape in a header.
+fn promised(bytes: &[u8]) -> Option<f64> {
+    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]);
+    let shape = head.split_once("'shape'")?.1.split_once('(')?.1.split_once(')')?.0;
+    shape.split(',').map(str::trim).filter(|n| !n.is_empty()).map(|n| n.parse::<f64>().ok()).product()
+}
+
+fn complaint(error: &ReadNpyError) -> String {
+    match error {
+        ReadNpyError::Io(_) | ReadNpyError::MissingData => "it is cut short".into(),
+        ReadNpyError::ExtraBytes(n) => format!("{n} bytes too many are at its end"),
+        other => other.to_string(),
     }
-    Err(wrong(file, "its numbers are neither float64, float32, int64 nor int32"))
 }
 
 fn text(file: &DataFile) -> Result<String, Diagnostic> {
-    String::from_utf8(bytes(file)?).map_err(|_| wrong(file, "it is neither an .npy file (by its name) nor text"))
+    let text = String::from_utf8(bytes(file)?)
+        .map_err(|_| wrong(file, "it is neither an .npy file (by its name) nor text in UTF-8"))?;
+    // Spreadsheets put a byte order mark in front.
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
 /// The numbers of a .csv file by line; a first line that is not numbers is a heading, `#` begins a comment.
 fn rows(file: &DataFile, text: &str) -> Result<Vec<(usize, Vec<f64>)>, Diagnostic> {
     let mut out = Vec::new();
-    for (i, line) in lines(text) {
+    for (at, (i, line)) in lines(text).enumerate() {
         let row: Result<Vec<f64>, _> = cells(line).map(str::parse).collect();
         match row {
             Ok(row) => out.push((i, row)),
-            Err(_) if out.is_empty() && cells(line).all(|c| c.parse::<f64>().is_err()) => {}
+            Err(_) if at == 0 && cells(line).all(|c| c.parse::<f64>().is_err()) => {}
             Err(_) => return Err(wrong(file, format!("line {i} is not numbers: `{}`", line.trim()))),
         }
     }
@@ -129,7 +147,18 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 fn cells(line: &str) -> impl Iterator<Item = &str> {
-    line.split([',', ';', '\t']).map(str::trim)
+    line.split([',', ';', '\t']).map(|cell| {
+        let cell = cell.trim();
+        cell.strip_prefix('"').and_then(|c| c.strip_suffix('"')).map_or(cell, str::trim)
+    })
+}
+
+/// The names of a heading, not all of a line that is none.
+fn listed(names: &[&str]) -> String {
+    match names {
+        [] | [""] => "no heading at all".into(),
+        _ => names.iter().take(20).map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "),
+    }
 }
 
 fn column(file: &DataFile, text: &str) -> Result<Vec<f64>, Diagnostic> {
@@ -137,10 +166,10 @@ fn column(file: &DataFile, text: &str) -> Result<Vec<f64>, Diagnostic> {
         None => 0,
         Some(name) => {
             let heading = lines(text).next().map(|l| l.1).unwrap_or("");
-            let names: Vec<&str> = cells(heading).map(|c| c.trim_matches('"')).collect();
+            let names: Vec<&str> = cells(heading).collect();
             match names.iter().position(|n| n == name) {
                 Some(at) => at,
-                None => return Err(wrong(file, format!("it has no column `{name}`, but {}", names.join(", ")))),
+                None => return Err(wrong(file, format!("it has no column `{name}`, but {}", listed(&names)))),
             }
         }
     };

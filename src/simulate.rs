@@ -37,11 +37,41 @@ pub struct Extent {
     pub grid: Grid,
 }
 
+/// A number for a message: very large and very small ones with an exponent.
+fn shown(x: f64) -> String {
+    if x != 0.0 && x.is_finite() && !(1e-5..1e16).contains(&x.abs()) { format!("{x:e}") } else { x.to_string() }
+}
+
 /// How many whole `dt` are in `time`, if it is a multiple (to 1e-6 of a step).
 fn whole_steps(time: f64, dt: f64) -> Option<u64> {
     let steps = time / dt;
     let near = steps.round();
-    ((steps - near).abs() <= 1e-6 * near.max(1.0) && near < 9e15).then_some(near as u64)
+    ((steps - near).abs() <= 1e-6 * near.max(1.0) && near < MOST_STEPS).then_some(near as u64)
+}
+
+/// Step numbers up to here are exact as f64.
+const MOST_STEPS: f64 = 9e15;
+
+fn nearest_multiple(time: f64, dt: f64) -> f64 {
+    (time / dt).round().max(1.0) * dt
+}
+
+/// Recording intervals that the time step does not divide, one error for each.
+fn wrong_intervals(model: &Model) -> Vec<Diagnostic> {
+    let mut errors: Vec<(f64, Diagnostic)> = Vec::new();
+    for r in &model.records {
+        let Some(every) = r.every.filter(|&e| whole_steps(e, model.dt).is_none_or(|n| n == 0)) else { continue };
+        if let Some((_, error)) = errors.iter_mut().find(|e| e.0 == every) {
+            *error = error.clone().see(r.span, "this too");
+            continue;
+        }
+        let (shown_every, dt) = (shown(every), shown(model.dt));
+        let message =
+            format!("`{}` is recorded every {shown_every} ms, which is not a multiple of dt, {dt} ms", r.name);
+        let help = format!("{} ms would be", shown(nearest_multiple(every, model.dt)));
+        errors.push((every, Diagnostic::new(Code::BadValue, r.span, message, "recorded here").help(help)));
+    }
+    errors.into_iter().map(|e| e.1).collect()
 }
 
 /// Checks sizes, time step, duration and recording intervals of a model (after overrides).
@@ -49,31 +79,25 @@ pub fn extent(model: &Model) -> Result<Extent, Vec<Diagnostic>> {
     let mut errors = Vec::new();
     let bad = |message: String| Diagnostic::without_place(Code::BadValue, message);
     if !(model.dt.is_finite() && model.dt > 0.0) {
-        errors.push(bad(format!("dt is {} ms; it must be above zero", model.dt)));
+        errors.push(bad(format!("dt is {} ms; it must be above zero", shown(model.dt))));
     }
     if !(model.duration.is_finite() && model.duration > 0.0) {
-        errors.push(bad(format!("the duration is {} ms; it must be above zero", model.duration)));
+        errors.push(bad(format!("the duration is {} ms; it must be above zero", shown(model.duration))));
     }
     if !errors.is_empty() {
         return Err(errors);
     }
     let steps = whole_steps(model.duration, model.dt).filter(|&n| n > 0);
     if steps.is_none() {
-        let message = format!("the duration, {} ms, is not a multiple of dt, {} ms", model.duration, model.dt);
-        let near = (model.duration / model.dt).round().max(1.0) * model.dt;
-        errors.push(bad(message).help(format!("a duration of {near} ms would be")));
-    }
-    for r in &model.records {
-        if let Some(every) = r.every
-            && whole_steps(every, model.dt).is_none_or(|n| n == 0)
-        {
-            let message =
-                format!("`{}` is recorded every {every} ms, which is not a multiple of dt, {} ms", r.name, model.dt);
-            let near = (every / model.dt).round().max(1.0) * model.dt;
-            errors.push(
-                Diagnostic::new(Code::BadValue, r.span, message, "recorded here").help(format!("{near} ms would be")),
-            );
-        }
+        let (duration, dt) = (shown(model.duration), shown(model.dt));
+        errors.push(if model.duration / model.dt >= MOST_STEPS {
+            bad(format!("a duration of {duration} ms is too many steps of {dt} ms"))
+        } else {
+            bad(format!("the duration, {duration} ms, is not a multiple of dt, {dt} ms"))
+                .help(format!("a duration of {} ms would be", shown(nearest_multiple(model.duration, model.dt))))
+        });
+    } else {
+        errors.extend(wrong_intervals(model));
     }
     let mut cells = Vec::new();
     for p in &model.populations {
@@ -82,7 +106,7 @@ pub fn extent(model: &Model) -> Result<Extent, Vec<Diagnostic>> {
             match ode::evaluate(model, size) {
                 Ok(Value::Real(n)) if n >= 0.0 && n.fract() == 0.0 => count *= n,
                 Ok(Value::Real(n)) => {
-                    let message = format!("population `{}` cannot have {n} cells along one side", p.name);
+                    let message = format!("population `{}` cannot have {} cells along one side", p.name, shown(n));
                     let label = "a whole number from 1 on is needed";
                     errors.push(Diagnostic::new(Code::BadValue, p.span, message, label));
                     count = f64::NAN;
@@ -99,15 +123,69 @@ pub fn extent(model: &Model) -> Result<Extent, Vec<Diagnostic>> {
             let message = format!("population `{}` has no cells", p.name);
             errors.push(Diagnostic::new(Code::BadValue, p.span, message, "one of its sizes is 0"));
         } else if count > 4e9 {
-            let message = format!("population `{}` has {count} cells", p.name);
+            let message = format!("population `{}` has {} cells", p.name, shown(count));
             errors.push(Diagnostic::new(Code::BadValue, p.span, message, "at most 4e9 are possible"));
         }
         cells.push(count as usize);
+    }
+    if errors.is_empty() {
+        errors.extend(recorded(model, &cells).err().unwrap_or_default());
     }
     match steps {
         Some(steps) if errors.is_empty() => Ok(Extent { cells, grid: Grid { dt: model.dt, steps } }),
         _ => Err(errors),
     }
+}
+
+/// The array name and the cells of every record of a model.
+fn recorded(model: &Model, cells: &[usize]) -> Result<Vec<(String, Range<usize>)>, Vec<Diagnostic>> {
+    let mut out: Vec<(String, Range<usize>)> = Vec::new();
+    let mut errors = Vec::new();
+    for r in &model.records {
+        let all = cells[r.population];
+        let chosen = match r.cells {
+            None => 0..all,
+            Some((first, end)) => match selection(model, r, first, end, all) {
+                Ok(chosen) => chosen,
+                Err(error) => {
+                    errors.push(error);
+                    continue;
+                }
+            },
+        };
+        let mut name = r.name.clone();
+        if out.iter().any(|o| o.0 == name) {
+            name = format!("{name}[{}..{}]", chosen.start, chosen.end);
+        }
+        if out.iter().any(|o| o.0 == name) {
+            let message = format!("`{}` of the same cells is recorded twice", r.name);
+            errors.push(Diagnostic::new(Code::DuplicateKey, r.span, message, "again"));
+        }
+        out.push((name, chosen));
+    }
+    if errors.is_empty() { Ok(out) } else { Err(errors) }
+}
+
+/// How many bytes a run takes, about: what the engine keeps for the cells in numbers of `real` bytes, and what is recorded.
+pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize) -> (f64, f64) {
+    let numbers = |kind: &FieldKind| match kind {
+        // A copy is kept to find out where a value became NaN.
+        FieldKind::State(_) => 2.0,
+        FieldKind::Cell(_) | FieldKind::Output(_) | FieldKind::Data(_) => 1.0,
+        FieldKind::Uniform | FieldKind::Series | FieldKind::Temp(_) | FieldKind::Event(_) => 0.0,
+    };
+    let cells = |f: &crate::step::Field| f.kind.space().map_or(0.0, |s| extent.cells[s.0 as usize] as f64);
+    let kept: f64 = program.fields.iter().map(|f| numbers(&f.kind) * cells(f)).sum();
+    let Grid { dt, steps } = extent.grid;
+    let samples: f64 = (model.records.iter().zip(recorded(model, &extent.cells).unwrap_or_default()))
+        .map(|(r, (_, cells))| cells.len() as f64 * (steps / interval(r, dt) + 1) as f64)
+        .sum();
+    (kept * real as f64, samples * size_of::<f64>() as f64)
+}
+
+/// Steps between two samples.
+fn interval(r: &ode::Record, dt: f64) -> u64 {
+    r.every.map_or(Some(1), |e| whole_steps(e, dt)).unwrap_or(1).max(1)
 }
 
 /// Values of everything a program reads from outside: sizes, uniform parameters, data files.
@@ -286,9 +364,17 @@ pub fn run(
         spikes.clear();
         engine.step(now, window, &mut spikes)?;
         if options.trap && !engine.all_finite() {
-            let diagnostic = find_culprit(model, program, extent, engine, now, window, options.trace)?;
-            ending = Ending::NotFinite(Box::new(diagnostic));
-            break;
+            // The steps before the first value that is not finite count, and so do their spikes. No sample was due in them.
+            let last = find_culprit(engine, now, window, &mut spikes)?;
+            let history = history(program, extent, engine, last, options)?;
+            ending = Ending::NotFinite(Box::new(culprit(model, program, extent, engine, last + 1, &history)?));
+            now = last;
+        } else {
+            now += u64::from(window);
+            sample(engine, &mut recorders, now)?;
+            if !watcher.step(now) {
+                ending = Ending::Stopped;
+            }
         }
         count += spikes.len() as u64;
         for s in &spikes {
@@ -296,11 +382,6 @@ pub fn run(
                 train.t.push((s.step + 1) as f64 * dt);
                 train.i.push(s.cell);
             }
-        }
-        now += u64::from(window);
-        sample(engine, &mut recorders, now)?;
-        if !watcher.step(now) {
-            ending = Ending::Stopped;
         }
     }
     let run_s = begin.elapsed().as_secs_f64();
@@ -318,7 +399,7 @@ pub enum RunError {
     /// The engine cannot do it.
     Engine(EngineError),
     /// The model asks for something impossible.
-    Model(Box<Diagnostic>),
+    Model(Vec<Diagnostic>),
 }
 
 impl From<EngineError> for RunError {
@@ -344,31 +425,29 @@ fn trains(model: &Model, program: &Program, extent: &Extent) -> HashMap<FieldId,
 }
 
 fn recorders(model: &Model, program: &Program, extent: &Extent) -> Result<Vec<Recorder>, RunError> {
-    let mut out: Vec<Recorder> = Vec::new();
-    for r in &model.records {
-        let (name, output) = match model.graph.node(r.value) {
+    let chosen = recorded(model, &extent.cells).map_err(RunError::Model)?;
+    let mut out = Vec::new();
+    for (r, (name, cells)) in model.records.iter().zip(chosen) {
+        let (field, output) = match model.graph.node(r.value) {
             Node::State(s) => (model.state(s).name.clone(), false),
             _ => (output_name(&r.name), true),
         };
-        let Some(field) = program.find_field(&name) else {
-            return Err(EngineError(format!("internal error: the program lost the recorded field `{name}`")).into());
+        let Some(field) = program.find_field(&field) else {
+            return Err(EngineError(format!("internal error: the program lost the recorded field `{field}`")).into());
         };
-        let all = extent.cells[r.population];
-        let cells = match r.cells {
-            None => 0..all,
-            Some((first, end)) => selection(model, r, first, end, all)?,
-        };
-        let every = r.every.map_or(Some(1), |e| whole_steps(e, extent.grid.dt)).unwrap_or(1).max(1);
-        let mut name = r.name.clone();
-        if out.iter().any(|o| o.name == name) {
-            name = format!("{name}[{}..{}]", cells.start, cells.end);
-        }
+        let every = interval(r, extent.grid.dt);
         out.push(Recorder { name, unit: r.unit.clone(), field, output, cells, every, values: Vec::new() });
     }
     Ok(out)
 }
 
-fn selection(model: &Model, r: &ode::Record, first: NodeId, end: NodeId, all: usize) -> Result<Range<usize>, RunError> {
+fn selection(
+    model: &Model,
+    r: &ode::Record,
+    first: NodeId,
+    end: NodeId,
+    all: usize,
+) -> Result<Range<usize>, Diagnostic> {
     let number = |node| match ode::evaluate(model, node) {
         Ok(Value::Real(x)) if x >= 0.0 && x.fract() == 0.0 => Some(x as usize),
         _ => None,
@@ -377,8 +456,11 @@ fn selection(model: &Model, r: &ode::Record, first: NodeId, end: NodeId, all: us
         (Some(a), Some(b)) if a < b && b <= all => Ok(a..b),
         _ => {
             let message = format!("`{}` has no such cells", model.populations[r.population].name);
-            let label = format!("cells are counted from 0 to {}", all - 1);
-            Err(RunError::Model(Box::new(Diagnostic::new(Code::BadTarget, r.span, message, label))))
+            let label = match all {
+                1 => "it has one cell, number 0".to_string(),
+                _ => format!("cells are counted from 0 to {}", all - 1),
+            };
+            Err(Diagnostic::new(Code::BadTarget, r.span, message, label))
         }
     }
 }
@@ -416,30 +498,53 @@ fn series(recorders: Vec<Recorder>, dt: f64, single: bool) -> Vec<Series> {
         .collect()
 }
 
-/// Goes back to the start of a window and on step by step to the first value that is not finite.
-fn find_culprit(
-    model: &Model,
-    program: &Program,
-    extent: &Extent,
-    engine: &mut dyn Engine,
-    now: u64,
-    window: u32,
-    trace: usize,
-) -> Result<Diagnostic, EngineError> {
+/// Goes back to the start of a window and on step by step. Tells the last step at whose start all is finite; `spikes` are
+/// those until then.
+fn find_culprit(engine: &mut dyn Engine, now: u64, window: u32, spikes: &mut Vec<Spike>) -> Result<u64, EngineError> {
     engine.restore();
-    let mut ignored = Vec::new();
-    let mut history = VecDeque::new();
+    spikes.clear();
     for step in now..now + u64::from(window) {
-        history.push_back((step, states(program, extent, engine)?));
-        if history.len() > trace.max(1) {
-            history.pop_front();
-        }
-        engine.step(step, 1, &mut ignored)?;
+        let before = spikes.len();
+        engine.save();
+        engine.step(step, 1, spikes)?;
         if !engine.all_finite() {
-            return culprit(model, program, extent, engine, step + 1, &history);
+            spikes.truncate(before);
+            return Ok(step);
         }
     }
     Err(EngineError("internal error: a window of steps was not finite, but each of its steps is".into()))
+}
+
+/// The states at the start of the step `last`, which the engine has just saved, and of as many steps before as were asked for.
+fn history(
+    program: &Program,
+    extent: &Extent,
+    engine: &mut dyn Engine,
+    last: u64,
+    options: &RunOptions,
+) -> Result<History, EngineError> {
+    let mut history = History::new();
+    let mut spikes = Vec::new();
+    let mut now = last;
+    if options.trace > 1 {
+        // A run is the same every time: doing it again costs nothing while all goes well.
+        engine.init()?;
+        let first = (last + 1).saturating_sub(options.trace as u64);
+        now = 0;
+        while now < first {
+            let window = (first - now).min(u64::from(options.window.max(1)));
+            engine.step(now, window as u32, &mut spikes)?;
+            spikes.clear();
+            now += window;
+        }
+    } else {
+        engine.restore();
+    }
+    for step in now..=last {
+        history.push_back((step, states(program, extent, engine)?));
+        engine.step(step, 1, &mut spikes)?;
+    }
+    Ok(history)
 }
 
 /// The states of all cells at the start of some steps.

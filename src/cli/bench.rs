@@ -2,10 +2,11 @@
 
 use super::run::{Prepared, prepare};
 use super::settings::{EngineSettings, ModelSettings, PassSettings, PrecisionName};
-use super::{Exit, complain};
+use super::{Exit, complain, deliver};
 use crate::engine::EngineError;
 use crate::step::{BinaryOp, FieldKind, OpKind, Phase, Program, Role, UnaryOp};
 use serde_json::json;
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -87,31 +88,55 @@ pub fn run(args: &Args) -> Exit {
             "cell_steps_per_s": rate,
             "realtime_factor": factor,
         });
-        println!("{object}");
-        return Exit::Fine;
+        return deliver(&format!("{object}\n"), None);
     }
-    println!("model              {}", p.compiled.ode.name);
-    println!("cells, steps       {cells}, {steps} (dt {} ms), best of {}", p.extent.grid.dt, args.repeat);
-    println!("threads            {}", p.ready.threads);
-    println!(
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = table(&mut out, args, &p, Measured { steps, best, cells, rate, factor, work, bytes });
+    deliver(&out, None)
+}
+
+/// What was measured.
+struct Measured {
+    steps: u64,
+    best: f64,
+    cells: usize,
+    rate: f64,
+    factor: f64,
+    work: Vec<(String, Work)>,
+    bytes: u64,
+}
+
+fn table(out: &mut String, args: &Args, p: &Prepared, m: Measured) -> std::fmt::Result {
+    let Measured { steps, best, cells, rate, factor, work, bytes } = m;
+    writeln!(out, "model              {}", p.compiled.ode.name)?;
+    writeln!(out, "cells, steps       {cells}, {steps} (dt {} ms), best of {}", p.extent.grid.dt, args.repeat)?;
+    writeln!(out, "threads            {}", p.ready.threads)?;
+    writeln!(
+        out,
         "ready after        {:.3} s ({})",
         p.ready.compile_s,
-        if p.ready.cached { "from the cache" } else { "compiled" }
-    );
-    println!("run                {best:.4} s");
-    println!("cell-steps per s   {:.1} million ({:.2} ns each)", rate / 1e6, 1e9 / rate);
-    println!("real-time factor   {factor:.3}");
+        match p.ready.cached {
+            None => "interpreted",
+            Some(true) => "from the cache",
+            Some(false) => "compiled",
+        }
+    )?;
+    writeln!(out, "run                {best:.4} s")?;
+    writeln!(out, "cell-steps per s   {:.1} million ({:.2} ns each)", rate / 1e6, 1e9 / rate)?;
+    writeln!(out, "real-time factor   {factor:.3}")?;
     for (space, w) in work {
-        println!(
+        writeln!(
+            out,
             "{:<18} {} flops, {} exponentials and the like, {} divisions per cell and step; {} bytes per cell",
             space,
             w.flops,
             w.elementary,
             w.divisions,
             w.numbers * bytes
-        );
+        )?;
     }
-    Exit::Fine
+    Ok(())
 }
 
 /// Wall seconds of each repetition, each from the initial state, after one warm-up.

@@ -1,7 +1,7 @@
 //! `neuroc build`.
 
 use super::settings::{ModelSettings, PassSettings, PrecisionName};
-use super::{Exit, complain, report};
+use super::{Exit, complain, report, say};
 use crate::codegen::plan::{self, PlanOptions, Precision};
 use crate::codegen::rust::{self, SourceFile};
 use crate::driver;
@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> Exit {
     }
     let fail = |errors: &[crate::diag::Diagnostic]| {
         report(&checked.sources, errors);
-        Exit::Model
+        Exit::of(errors)
     };
     let options = driver::CompileOptions { keep_all: true, ..args.settings.options(&args.opt) };
     let compiled = match driver::compile(&checked, &options, &mut |_, _, _| {}) {
@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> Exit {
         Ok(files) => files,
         Err(error) => {
             complain(format!("internal error: {error}"));
-            return Exit::Model;
+            return Exit::Bug;
         }
     };
     let written = match args.emit {
@@ -92,7 +92,7 @@ pub fn run(args: &Args) -> Exit {
     };
     match written {
         Ok(()) => {
-            eprintln!("wrote {}", args.output.display());
+            say(format!("wrote {}", args.output.display()));
             Exit::Fine
         }
         Err(message) => {

@@ -30,6 +30,7 @@ enum Format {
 /// Checks every file, also after a wrong one.
 pub fn run(args: &Args) -> Exit {
     let mut exit = Exit::Fine;
+    let mut written = Exit::Fine;
     for file in &args.files {
         let mut checked = super::check(file);
         // What only the flattened model shows, such as a missing temperature.
@@ -50,11 +51,14 @@ pub fn run(args: &Args) -> Exit {
         }
         match args.message_format {
             Format::Human => super::report(&checked.sources, &checked.diagnostics),
-            Format::Json => print!("{}", diag::render_json(&checked.sources, &checked.diagnostics)),
+            Format::Json => {
+                let done = super::deliver(&diag::render_json(&checked.sources, &checked.diagnostics), None);
+                written = if written == Exit::Fine { done } else { written };
+            }
         }
         if checked.diagnostics.iter().any(diag::Diagnostic::is_error) {
             exit = Exit::Model;
         }
     }
-    exit
+    if exit == Exit::Fine { written } else { exit }
 }

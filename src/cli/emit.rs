@@ -1,7 +1,7 @@
 //! `neuroc emit`.
 
 use super::settings::{ModelSettings, PassSettings, PrecisionName};
-use super::{Exit, complain, deliver, report};
+use super::{Exit, complain, deliver, report, say};
 use crate::codegen::plan::Precision;
 use crate::driver::Passes;
 use crate::stages::{self, Stage};
@@ -63,20 +63,20 @@ pub fn run(args: &Args) -> Exit {
     let mut observer = |pass: &passes::Pass, program: &step::Program, took: std::time::Duration| {
         let _ = writeln!(times, "{:>9.3} ms  {}", took.as_secs_f64() * 1e3, pass.name);
         if args.print_ir_after.as_deref().is_some_and(|after| after == "all" || after == pass.name) {
-            eprintln!("// after {}\n{}", pass.name, step::print(program));
+            say(format!("// after {}\n{}", pass.name, step::print(program)));
         }
     };
     match stages::emit(&checked, args.stage, &options, precision, &mut observer) {
         Ok(emitted) => {
             report(&checked.sources, &emitted.diagnostics);
             if args.time_passes {
-                eprint!("{times}");
+                say(times.trim_end());
             }
             deliver(&emitted.text, args.output.as_deref())
         }
         Err(errors) => {
             report(&checked.sources, &errors);
-            Exit::Model
+            if checked.model.is_some() { Exit::of(&errors) } else { Exit::Model }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `neuroc fmt`.
 
-use super::{Exit, complain, report};
+use super::{Exit, complain, report, say};
 use crate::diag::Diagnostics;
 use crate::source::SourceMap;
 use crate::syntax;
@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> Exit {
             }
             Some(formatted) if formatted == text => {}
             Some(_) if args.check => {
-                eprintln!("{name} is not formatted");
+                say(format!("{name} is not formatted"));
                 exit = Exit::Model;
             }
             Some(formatted) => {

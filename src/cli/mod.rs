@@ -1,7 +1,8 @@
 //! The command line: one file per subcommand.
 //!
 //! In come arguments; out go artefacts on stdout or in files, messages on stderr, and an exit code: 0 fine, 1 the model is
-//! wrong, 2 the command line is wrong, 101 a bug of the compiler.
+//! wrong, 2 the command line is wrong, 101 a bug of the compiler, 130 a run was stopped by Ctrl-C (or another request to end)
+//! and what it had recorded was written.
 //! Never true here: an environment variable changes what a model means.
 
 mod bench;
@@ -11,6 +12,7 @@ mod emit;
 mod explain;
 mod fmt;
 mod lib_browser;
+mod memory;
 mod opt;
 mod passes;
 mod plot;
@@ -34,6 +36,24 @@ pub enum Exit {
     Model,
     /// The command line is at fault; it has been said.
     Usage,
+    /// The compiler is at fault; it has been said.
+    Bug,
+    /// The user stopped a run.
+    Stopped,
+}
+
+impl Exit {
+    /// After errors found behind the check of the model. The model has a place for what is its own fault; what has none
+    /// comes from the command line.
+    fn of(errors: &[Diagnostic]) -> Exit {
+        if errors.iter().any(|d| d.code == diag::Code::Internal) {
+            Exit::Bug
+        } else if errors.iter().all(|d| d.labels.is_empty()) {
+            Exit::Usage
+        } else {
+            Exit::Model
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -42,6 +62,8 @@ impl From<Exit> for ExitCode {
             Exit::Fine => ExitCode::from(0),
             Exit::Model => ExitCode::from(1),
             Exit::Usage => ExitCode::from(2),
+            Exit::Bug => ExitCode::from(101),
+            Exit::Stopped => ExitCode::from(130),
         }
     }
 }
@@ -136,20 +158,26 @@ fn check(path: &Path) -> Checked {
 /// Prints diagnostics for people.
 fn report(sources: &SourceMap, diagnostics: &[Diagnostic]) {
     let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    eprint!("{}", diag::render_human(sources, diagnostics, color));
+    let _ = std::io::stderr().write_all(diag::render_human(sources, diagnostics, color).as_bytes());
 }
 
-/// Prints a plain message.
+/// Prints a message. Where nobody can read it, it is lost.
+fn say(message: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{message}");
+}
+
+/// Prints what is wrong.
 fn complain(message: impl std::fmt::Display) {
-    eprintln!("error: {message}");
+    say(format!("error: {message}"));
 }
 
-/// Writes an artefact to a file or to stdout. A closed pipe is not an error.
+/// Writes an artefact to a file, all of it or nothing, or to stdout. A closed pipe is not an error.
 fn deliver(text: &str, file: Option<&Path>) -> Exit {
     let written = match file {
-        Some(path) => std::fs::write(path, text).map_err(|e| format!("cannot write `{}`: {e}", path.display())),
-        None => match std::io::stdout().write_all(text.as_bytes()) {
-            Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(format!("cannot write: {e}")),
+        Some(path) => crate::results::replace_file(path, text.as_bytes())
+            .map_err(|reason| format!("cannot write `{}`: {reason}", path.display())),
+        None => match std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush()) {
+            Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(format!("cannot write to stdout: {e}")),
             Ok(()) | Err(_) => Ok(()),
         },
     };

@@ -1,7 +1,7 @@
 //! `neuroc plot`.
 
-use super::{Exit, complain};
-use crate::plot::{self, PlotKind, PlotOptions};
+use super::{Exit, complain, say};
+use crate::plot::{self, PlotError, PlotKind, PlotOptions};
 use crate::results::RunResult;
 use clap::ValueEnum;
 use std::path::PathBuf;
@@ -23,10 +23,10 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     series: Vec<String>,
     /// From this time on, in ms
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", value_parser = ms, allow_hyphen_values = true)]
     from: Option<f64>,
     /// Up to this time, in ms
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", value_parser = ms, allow_hyphen_values = true)]
     to: Option<f64>,
     /// Width in pixels
     #[arg(long, value_name = "PIXELS")]
@@ -82,12 +82,21 @@ pub fn run(args: &Args) -> Exit {
     let path = args.output.clone().unwrap_or_else(|| args.file.with_extension("svg"));
     match plot::draw(&result, &path, &options) {
         Ok(()) => {
-            eprintln!("drew {}", path.display());
+            say(format!("drew {}", path.display()));
             Exit::Fine
         }
         Err(error) => {
-            complain(error);
-            Exit::Model
+            complain(&error);
+            match error {
+                PlotError::Extension(_) | PlotError::Options(_) => Exit::Usage,
+                PlotError::Nothing(_) | PlotError::Results(_) | PlotError::Write { .. } | PlotError::Drawing(_) => {
+                    Exit::Model
+                }
+            }
         }
     }
+}
+
+fn ms(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|x: &f64| x.is_finite()).ok_or("a number of ms is needed".into())
 }

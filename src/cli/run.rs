@@ -1,7 +1,7 @@
 //! `neuroc run`.
 
 use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings, PrecisionName};
-use super::{Exit, complain, report};
+use super::{Exit, complain, deliver, memory, report, say};
 use crate::codegen::plan::{self, PlanOptions, Precision};
 use crate::driver::{self, Checked, Compiled};
 use crate::engine::native::{NativeEngine, NativeOptions};
@@ -21,7 +21,7 @@ use std::time::Instant;
 /// Compile and run a model.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example: neuroc run examples/squid.neuro\n         neuroc run examples/squid.neuro --set n=1000 --threads 2 -o squid.npz --plot squid.png"
+    after_help = "Example: neuroc run examples/squid.neuro\n         neuroc run examples/squid.neuro --set n=1000 --threads 2 -o squid.npz --plot squid.png\n\nCtrl-C stops a run and keeps what it has recorded (exit code 130); a second Ctrl-C ends it at once."
 )]
 pub struct Args {
     /// A model file; - is standard input
@@ -54,7 +54,8 @@ pub struct Args {
 pub(super) struct Ready {
     pub engine: Box<dyn Engine>,
     pub compile_s: f64,
-    pub cached: bool,
+    /// Was the kernel in the cache? The interpreter has none.
+    pub cached: Option<bool>,
     pub threads: usize,
 }
 
@@ -82,7 +83,7 @@ pub(super) fn prepare(
     }
     let fail = |checked: &Checked, errors: &[crate::diag::Diagnostic]| {
         report(&checked.sources, errors);
-        Exit::Model
+        Exit::of(errors)
     };
     if checked.model.is_none() {
         return Err(Exit::Model);
@@ -92,11 +93,21 @@ pub(super) fn prepare(
     if !quiet {
         report(&checked.sources, &compiled.warnings);
     }
-    let extent = simulate::extent(&compiled.ode).map_err(|e| fail(&checked, &e))?;
+    let extent = simulate::extent(&compiled.ode).map_err(|e| {
+        // A time step that the model itself chose badly has no place either.
+        let given = settings.dt.is_some() || settings.duration.is_some();
+        let exit = fail(&checked, &e);
+        if given || exit != Exit::Usage { exit } else { Exit::Model }
+    })?;
+    let real = match engine.precision {
+        PrecisionName::F64 => 8,
+        PrecisionName::F32 => 4,
+    };
+    fits(simulate::memory(&compiled.ode, compiled.program.program(), &extent, real))?;
     let setup = simulate::setup(&compiled.ode, compiled.program.program(), &extent).map_err(|e| fail(&checked, &e))?;
-    let made: Result<(Box<dyn Engine>, bool, usize), EngineError> = match engine.engine {
+    let made: Result<(Box<dyn Engine>, Option<bool>, usize), EngineError> = match engine.engine {
         EngineName::Interp => {
-            Interp::new(compiled.program.clone(), &setup).map(|e| (Box::new(e) as Box<dyn Engine>, true, 1))
+            Interp::new(compiled.program.clone(), &setup).map(|e| (Box::new(e) as Box<dyn Engine>, None, 1))
         }
         EngineName::Native => {
             let precision = match engine.precision {
@@ -107,7 +118,7 @@ pub(super) fn prepare(
             let plan = plan::plan(&compiled.program, &PlanOptions { precision, vectors: None, sizes });
             let options = NativeOptions { threads: engine.threads(), compile: engine.rustc() };
             NativeEngine::new(&plan, &setup, &options).map(|e| {
-                let (cached, threads) = (e.compiled().cached, e.threads());
+                let (cached, threads) = (Some(e.compiled().cached), e.threads());
                 (Box::new(e) as Box<dyn Engine>, cached, threads)
             })
         }
@@ -118,6 +129,25 @@ pub(super) fn prepare(
     })?;
     let compile_s = begin.elapsed().as_secs_f64();
     Ok(Prepared { checked, compiled, extent, ready: Ready { engine, compile_s, cached, threads } })
+}
+
+/// Refuses what the machine has no memory for: asking for it would end the process without a word.
+fn fits((cells, records): (f64, f64)) -> Result<(), Exit> {
+    match memory::most() {
+        Some(most) if cells + records > most => {
+            complain(format!(
+                "the run needs about {} of memory for its cells and {} for what it records, but the machine has {}",
+                memory::gigabytes(cells),
+                memory::gigabytes(records),
+                memory::gigabytes(most)
+            ));
+            say(
+                "help: take fewer cells, or record fewer cells (`record cells[0..10].soma.v`) less often (`every 1 ms`)",
+            );
+            Err(Exit::Model)
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Runs a model and writes its results.
@@ -134,6 +164,12 @@ pub fn run(args: &Args) -> Exit {
         && let Err(error) = ImageFormat::of(path)
     {
         complain(error);
+        return Exit::Usage;
+    }
+    if let Some(path) = &picture
+        && let Err(reason) = results::check_writable(path)
+    {
+        complain(format!("cannot write `{}`: {reason}", path.display()));
         return Exit::Usage;
     }
     let mut p = match prepare(&args.file, &args.settings, &args.engine, &args.opt, args.quiet) {
@@ -158,8 +194,8 @@ pub fn run(args: &Args) -> Exit {
             complain(error);
             return Exit::Model;
         }
-        Err(RunError::Model(diagnostic)) => {
-            report(&p.checked.sources, &[*diagnostic]);
+        Err(RunError::Model(errors)) => {
+            report(&p.checked.sources, &errors);
             return Exit::Model;
         }
     };
@@ -168,11 +204,9 @@ pub fn run(args: &Args) -> Exit {
     match &outcome.ending {
         Ending::Done => {}
         Ending::Stopped => {
-            eprintln!(
-                "stopped at t = {} ms; what was recorded until then is kept",
-                outcome.steps as f64 * p.extent.grid.dt
-            );
-            exit = Exit::Model;
+            let t = outcome.steps as f64 * p.extent.grid.dt;
+            say(format!("stopped at t = {t} ms; what was recorded until then is kept"));
+            exit = Exit::Stopped;
         }
         Ending::NotFinite(diagnostic) => {
             report(&p.checked.sources, std::slice::from_ref(diagnostic));
@@ -181,7 +215,7 @@ pub fn run(args: &Args) -> Exit {
     }
     for written in [write(&outcome.result, output.as_deref()), draw(&outcome.result, picture.as_deref())] {
         match written {
-            Ok(Some(path)) if !args.quiet => eprintln!("wrote {}", path.display()),
+            Ok(Some(path)) if !args.quiet => say(format!("wrote {}", path.display())),
             Ok(_) => {}
             Err(message) => {
                 complain(message);
@@ -193,7 +227,8 @@ pub fn run(args: &Args) -> Exit {
         summarize(&p, &outcome);
     }
     if args.json {
-        println!("{}", summary(args, &p, &outcome));
+        let printed = deliver(&format!("{}\n", summary(args, &p, &outcome)), None);
+        exit = if exit == Exit::Fine { printed } else { exit };
     }
     exit
 }
@@ -213,13 +248,19 @@ fn destinations(args: &Args) -> (Option<PathBuf>, Option<PathBuf>) {
 
 fn write(result: &RunResult, path: Option<&Path>) -> Result<Option<PathBuf>, String> {
     let Some(path) = path else { return Ok(None) };
-    result.write(path).map_err(|e| e.to_string())?;
-    Ok(Some(path.to_path_buf()))
+    let Err(error) = result.write(path) else { return Ok(Some(path.to_path_buf())) };
+    // A long run is not lost because a disk became full.
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let refuge = std::env::temp_dir().join(format!("neuroc-{}-{name}", std::process::id()));
+    match result.write(&refuge) {
+        Ok(_) => Err(format!("{error}; the results are kept in `{}`", refuge.display())),
+        Err(_) => Err(error.to_string()),
+    }
 }
 
 fn draw(result: &RunResult, path: Option<&Path>) -> Result<Option<PathBuf>, String> {
     let Some(path) = path else { return Ok(None) };
-    if result.series.is_empty() && result.spikes.is_empty() {
+    if result.series.iter().all(|s| s.t.is_empty()) && result.spikes.iter().all(|s| s.t.is_empty()) {
         return Err("nothing was recorded, so there is nothing to draw".into());
     }
     plot::draw(result, path, &PlotOptions::default()).map_err(|e| e.to_string())?;
@@ -292,9 +333,13 @@ fn summary(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Value {
 fn summarize(p: &Prepared, outcome: &Outcome) {
     let cells: usize = p.extent.cells.iter().sum();
     let model_ms = outcome.steps as f64 * p.extent.grid.dt;
-    let how = if p.ready.cached { "kernel from the cache" } else { "kernel compiled" };
+    let how = match p.ready.cached {
+        None => "interpreted",
+        Some(true) => "kernel from the cache",
+        Some(false) => "kernel compiled",
+    };
     let plural = |n: u64, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
-    eprintln!(
+    say(format!(
         "{}: {}, {} of {model_ms} ms in {:.3} s (ready after {:.2} s, {how}; real-time factor {:.3}), {}",
         p.compiled.ode.name,
         plural(cells as u64, "cell"),
@@ -303,14 +348,14 @@ fn summarize(p: &Prepared, outcome: &Outcome) {
         p.ready.compile_s,
         model_ms / 1e3 / outcome.run_s.max(1e-9),
         plural(outcome.spikes, "spike"),
-    );
+    ));
     for train in &outcome.result.spikes {
         if train.t.is_empty() {
             continue;
         }
         let first: Vec<String> = train.t.iter().take(8).map(|t| format!("{t:.3}")).collect();
         let more = if train.t.len() > 8 { ", ..." } else { "" };
-        eprintln!("{} spikes at {}{more} ms", train.population, first.join(", "));
+        say(format!("{} spikes at {}{more} ms", train.population, first.join(", ")));
     }
 }
 

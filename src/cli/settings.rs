@@ -13,13 +13,13 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Args)]
 pub struct ModelSettings {
     /// Time step, such as 0.025ms
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     pub dt: Option<f64>,
     /// Model time, such as 1s
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     pub duration: Option<f64>,
-    /// Integration method: euler, exp_euler, cnexp, heun, rk4
-    #[arg(long, value_name = "NAME", value_parser = method)]
+    /// Integration method
+    #[arg(long, value_name = "NAME", value_parser = method, help = format!("Integration method: {}", methods()))]
     pub method: Option<Method>,
     /// Key of all random numbers
     #[arg(long, value_name = "N")]
@@ -130,8 +130,11 @@ fn time(text: &str) -> Result<f64, String> {
 }
 
 fn method(text: &str) -> Result<Method, String> {
-    let names: Vec<&str> = Method::ALL.iter().map(|m| m.1).collect();
-    Method::named(text).ok_or(format!("the methods are {}", names.join(", ")))
+    Method::named(text).ok_or_else(|| format!("the methods are {}", methods()))
+}
+
+fn methods() -> String {
+    Method::ALL.iter().map(|m| m.1).collect::<Vec<_>>().join(", ")
 }
 
 fn level(text: &str) -> Result<OptLevel, String> {

@@ -47,126 +47,254 @@ macro_rules! codes {
 codes! {
 // 00xx: text and syntax
 NotText "NU0001" Error "the file is not UTF-8 text"
-"A .neuro file is UTF-8 text. The message names the first byte that is not. Editors that save in another encoding usually \
-offer `save as UTF-8`; a compiled or compressed file given by mistake shows the same message.";
+"A .neuro file is UTF-8 text. The message names the first byte that is not. Editors that save in
+another encoding usually offer `save as UTF-8`; a compiled or compressed file given by mistake
+shows the same message.";
 Syntax "NU0002" Error "the text does not follow the grammar"
-"The parser stopped at the place shown and lists what could stand there. Each item of a file (channel, cell, network, ...) is \
-parsed on its own, so one mistake does not hide those in the next item.";
-TooDeep "NU0003" Error "brackets are nested too deeply"
-"Brackets and conditionals may be nested 64 levels deep. Name parts of the expression with `let` and use the names.";
+"The parser stopped at the place shown and says what could stand there. Each item of a file
+(channel, cell, network, ...) is parsed on its own, so one mistake does not hide those in the
+next item. What needs a broken item is not complained about until the item is mended.
+
+  wrong   dm/dt = (0.5 - m) / 1 ms
+  right   m' = (0.5 - m) / 1 ms";
+TooDeep "NU0003" Error "definitions or brackets are nested too deeply"
+"Brackets and conditionals may be nested 64 levels deep, and what functions and constants expand
+to must stay within bounds too. Name parts of an expression with `let` and use the names, and
+define what is used before what uses it.";
 CannotRead "NU0004" Error "a file cannot be read"
-"The file does not exist or cannot be opened. Names are relative to the file that mentions them; the message shows the full name tried.";
+"The file does not exist or cannot be opened. Names are relative to the file that mentions them;
+the message shows the full name tried.";
 
 // 01xx: names
 UnknownName "NU0101" Error "a name is not known here"
-"The name is not defined where it is used. In a channel one can use its own params, lets, gates and states, `v`, `t`, `celsius` and what \
-it declares with `reads`. In a cell, names inside a compartment are reached as `soma.v` or `soma.Na.m`.";
+"The name is not defined where it is used. A channel sees its own params, lets, gates and states,
+`v`, `t`, `celsius` and what it declares with `reads`. A cell sees what is inside a compartment
+by its path, such as `soma.v` or `soma.Na.m`. A function sees its parameters and constants only.
+
+  wrong   spike when v crosses 0 mV           (in a cell with compartments)
+  right   spike when soma.v crosses 0 mV";
 DuplicateName "NU0102" Error "a name is defined twice"
-"Two definitions in one scope have the same name; neither can win silently. Rename or delete one of them. A channel inserted twice \
-needs its own name: `insert Leak as leak2`.";
+"Two definitions in one scope have the same name; neither can win silently. Rename or delete one
+of them. A channel inserted twice needs a name of its own.
+
+  wrong   insert Leak, Leak(gbar = 0.1 mS/cm2)
+  right   insert Leak, Leak as leak2(gbar = 0.1 mS/cm2)";
 UnknownItem "NU0103" Error "no item of that name"
-"A channel, cell or other item is used that is neither defined in the file nor brought in by `use`. `neuroc lib` lists the standard library.";
+"A channel, cell or other item is used that is neither defined in the file nor brought in by
+`use`, or it is an item of another kind. `neuroc lib` lists the standard library.
+
+  right   use std.channels.hh.{Na, K}";
 UnknownModule "NU0104" Error "no such module"
-"`use a.b.{X}` looks for `a/b.neuro` beside the file; paths that begin with `std` are the standard library (`neuroc lib`).";
+"`use a.b.{X}` looks for `a/b.neuro` beside the file; paths that begin with `std` are the
+standard library (`neuroc lib` lists it).
+
+  wrong   use channels.hh.{Na}
+  right   use std.channels.hh.{Na}";
 CyclicDefinition "NU0105" Error "a definition depends on itself"
-"Parameters, constants, `let`s and functions must not depend on themselves, directly or through others. A quantity that feeds back on \
-itself in time is a `state` with an equation.";
+"Parameters, constants, `let`s and functions must not depend on themselves, directly or through
+others: there would be no place to start. A quantity that feeds back on itself in time is a
+`state` with an equation.
+
+  wrong   let w = 0.9 * w + 0.1
+  right   state w: 1 = 0
+          w' = (1 - w) / 10 ms";
 CyclicUse "NU0106" Error "files use each other in a circle"
 "File A uses B and B uses A. Move what both need into a third file.";
 UnknownParameter "NU0107" Error "no parameter of that name"
-"An override names a parameter that the channel, cell or model does not have. The message lists those it has.";
+"An override names a parameter that the channel, cell or model does not have. The message lists
+those it has, or the one that was probably meant.
+
+  wrong   insert Leak(e_rev = -60 mV)
+  right   insert Leak(erev = -60 mV)";
 AmbiguousParameter "NU0108" Error "an override fits several parameters"
-"The name given to `--set` ends more than one parameter's full name. Write more of the path, for example `squid.soma.Na.gbar`.";
+"The name given to `--set` ends more than one parameter's full name. Write more of the path.
+
+  wrong   --set gbar=100mS/cm2
+  right   --set squid.soma.Na.gbar=100mS/cm2";
 ReservedName "NU0109" Error "a reserved name is defined"
-"Names such as `v`, `t`, `celsius`, `pi` and the built-in functions have a fixed meaning and cannot be defined again.";
+"Names such as `v`, `t`, `celsius`, `pi` and those of the built-in functions have a fixed meaning
+and cannot be defined again. Choose another name.";
 UnknownFunction "NU0110" Error "no function of that name"
-"The function is neither built in nor defined with `function`. The grammar's README lists the built-in ones.";
+"The function is neither built in nor defined with `function`. The grammar's README lists the
+built-in ones.
+
+  wrong   log(x)
+  right   ln(x), log10(x)";
 NotAValue "NU0111" Error "this name is not a value"
-"The name belongs to a compartment, a channel instance, an item or a population, and cannot be calculated with. Name a quantity of it, such as \
-`soma.v` or `soma.Na.i`.";
+"The name belongs to a compartment, a channel instance, an item or a population, and cannot be
+calculated with. Name a quantity of it.
+
+  wrong   spike when soma crosses 0 mV
+  right   spike when soma.v crosses 0 mV";
 
 // 02xx: dimensions and units
 DimensionMismatch "NU0201" Error "two dimensions do not agree"
-"Only quantities of the same dimension can be added, subtracted, compared or assigned. The message aligns both dimensions factor by factor, \
-so the factor that is missing stands out. Typical causes: a conductance times a voltage added to a voltage; a rate given in ms instead of /ms; \
-a density (per area) mixed with an absolute value.";
+"Only quantities of the same dimension can be added, subtracted, compared or assigned. The
+message aligns both dimensions factor by factor (M mass, L length, T time, I current, \u{398}
+temperature, N amount), so that the factor that is missing stands out. Typical causes: a time
+constant is forgotten, a rate is given in ms instead of /ms, a density (per area) is mixed with
+an absolute value.
+
+  wrong   v' = v_rest - v
+  right   v' = (v_rest - v) / tau";
 UnknownUnit "NU0202" Error "no unit of that name"
-"Units are SI prefixes with A, V, S, F, ohm, s, m, Hz, M (mol/L), mol, L, K, C, N, J, g and degC; powers are written cm2 or cm^2, products S*m, quotients S/cm2 \
-or S_per_cm2. Case matters: `ms` is a millisecond, `mS` a millisiemens.";
+"Units are SI prefixes with A, V, S, F, ohm, s, m, Hz, M (mol/L), mol, L, K, C, N, J, g and degC;
+powers are written cm2 or cm^2, products S*m, quotients S/cm2 or S_per_cm2. Case matters: `ms`
+is a millisecond, `mS` a millisiemens.
+
+  wrong   50 mv, 5 msec, 0.12 mho/cm2
+  right   50 mV, 5 ms,   0.12 S/cm2";
 MissingUnit "NU0203" Error "a unit is missing"
-"A bare number was given where a quantity with a dimension is needed. Numbers never get a unit silently.";
+"A bare number was given where a quantity with a dimension is needed. Numbers never get a unit
+silently: a number copied from a program in mV and ms is exactly where mistakes come from.
+
+  wrong   param erev = 50
+  right   param erev = 50 mV";
 NotDimensionless "NU0204" Error "a dimensionless value is needed"
-"Functions such as exp, ln, sin and the exponent of a power take pure numbers. Divide by a quantity of the same dimension, as in `exp(v / 10 mV)`.";
+"Functions such as exp, ln, sin and the exponent of a power take pure numbers. Divide by a
+quantity of the same dimension; in published rates that quantity is often a number without a
+unit.
+
+  wrong   exp(-(v + 40 mV) / 9)
+  right   exp(-(v + 40 mV) / 9 mV)";
 BadPower "NU0205" Error "a power cannot be given a dimension"
-"A quantity with a dimension can be raised to a constant integer power only, and a square root needs even powers.";
+"A quantity with a dimension can be raised to a constant whole power only, and a square root
+needs even powers; the dimension of the result would not be known otherwise.
+
+  wrong   v^k
+  right   (v / 1 mV)^k";
 WrongType "NU0206" Error "a condition and a number are mixed up"
-"Conditions (`v > 0 mV`) and numbers are different kinds: `if` and `spike when` need a condition; arithmetic needs numbers.";
+"Conditions (`v > 0 mV`) and numbers are different kinds: `if` and `spike when` need a condition,
+arithmetic needs numbers.
+
+  wrong   inf = v > -40 mV
+  right   inf = if v > -40 mV then 1 else 0";
 WrongArguments "NU0207" Error "wrong arguments of a function"
-"The call has too many, too few or unknown arguments. The message shows the function's signature.";
+"The call has too many, too few or unknown arguments. The message shows the function's signature;
+arguments can be given by position or by name.
+
+  right   pulse(delay = 10 ms, duration = 50 ms, amplitude = 10 uA/cm2)";
 
 // 03xx: what a model must have
 MissingInit "NU0301" Error "a state has no initial value"
-"Every state needs one: `state v: mV = -65 mV`. There are no silent zeros.";
+"Every state needs one; there are no silent zeros.
+
+  wrong   state v: mV
+  right   state v: mV = -65 mV";
 MissingEquation "NU0302" Error "a state has no equation"
-"A state without an equation `name' = ...` would never change. If that is meant, make it a `param`; if only spikes change it, write `name' = 0`.";
+"A state without an equation `name' = ...` would never change. If that is meant, make it a
+`param`; if only spikes change it, write that its derivative is zero.
+
+  right   state w: nA = 0 nA
+          w' = 0 nA/ms";
 EquationWithoutState "NU0303" Error "an equation for something that is not a state"
-"`name' = ...` needs `state name: unit = init` in the same block.";
+"`name' = ...` needs a state of that name in the same block. The voltage of a compartment needs
+no equation: it follows from `cm` and the currents.
+
+  right   state w: nA = 0 nA
+          w' = -w / 100 ms";
 IncompleteGate "NU0304" Error "a gate's kinetics are incomplete"
-"A gate is given by `alpha` and `beta`, or by `inf` and `tau`, or is `instantaneous` with `inf`, or consists of `fraction`s whose weights sum to 1.";
+"A gate is given by `alpha` and `beta`, or by `inf` and `tau`, or is `instantaneous` with `inf`,
+or consists of `fraction`s whose weights sum to 1.
+
+  wrong   gate m^3 { inf = 1 / (1 + exp(-(v + 40 mV) / 9 mV)) }
+  right   gate m^3 { inf = 1 / (1 + exp(-(v + 40 mV) / 9 mV)); tau = 0.5 ms }";
 UnknownKey "NU0305" Error "no such key here"
-"The block has no member of that name. The message lists the members it can have.";
+"The block has no member of that name. The message lists the members it can have, or the one that
+was probably meant.
+
+  wrong   run { tstop = 100 ms; ... }
+  right   run { duration = 100 ms; ... }";
 MissingKey "NU0306" Error "a required key is missing"
-"A compartment needs `cm` and `v_init`; a run needs `duration` and `dt`; other blocks as the message says.";
+"A compartment needs `cm` and `v_init`; a run needs `duration` and `dt`; a compartment needs
+`area` as soon as a current in nA (and not a density) flows through its membrane.
+
+  right   compartment soma { cm = 1 uF/cm2; v_init = -65 mV; area = 1000 um2 }";
 MissingCurrent "NU0307" Error "a channel's current is not determined"
-"Without a `current i = ...` line the current is gbar * gates * (v - erev), so the channel needs the params `gbar` and `erev`.";
+"Without a `current i = ...` line the current is gbar * gates * (v - erev), so the channel needs
+the params `gbar` and `erev`.
+
+  wrong   channel Leak { param g_max = 0.3 mS/cm2; param erev = -54 mV }
+  right   channel Leak { param gbar = 0.3 mS/cm2; param erev = -54 mV }";
 DuplicateKey "NU0308" Error "a key is given twice"
-"Only one of two values could be used, so neither is.";
+"Only one of two values could be used, so neither is. The same holds for two equations of one
+state, two currents of one channel and two `run` blocks.";
 MissingPool "NU0309" Error "a channel reads a pool that the compartment lacks"
-"The channel says `reads X`, so each compartment it is inserted in needs `pool X { ... }`.";
+"The channel says `reads X`, so each compartment it is inserted in needs a pool of that name, in
+the same unit.
+
+  right   pool Ca: mM { init = 0.1 mM; Ca' = (0.1 mM - Ca) / 20 ms }";
 NoNetwork "NU0310" Error "nothing to run"
-"A model that runs has a `network` with a population, and a `run` block. Files with only channels and cells can be checked and used by others.";
+"A model that runs has a `network` with a population, and a `run` block; with several networks
+the run says which one. Files with only channels and cells can be checked and used by others.
+
+  right   network main { population cells: Squid[10] }";
 BadSpike "NU0311" Error "a spike rule cannot work"
-"A cell has at most one `spike` rule; its actions may assign states of the cell; `refractory` needs a duration and holds the states that the \
-condition reads.";
-MisplacedMember "NU0312" Error "a member in the wrong place"
-"The member belongs elsewhere: gates and currents to channels, compartments to cells, populations to networks.";
+"A cell has at most one `spike` rule; its actions may assign states of the cell; `refractory`
+needs a duration and holds the states that the condition reads. A condition that nothing resets
+would make a spike in every step.
+
+  wrong   spike when soma.v > 0 mV
+  right   spike when soma.v crosses 0 mV
+  right   spike when v > -50 mV { v = -60 mV; refractory 5 ms }";
 BadTarget "NU0313" Error "a path does not lead to the right kind of thing"
-"Inputs drive a compartment, a port or a point neuron of a population; `record` names quantities; `init` names states; `param` names parameters.";
+"Paths begin with a population, not with a cell model: inputs drive a compartment, a port or a
+point neuron of it; `record` names quantities, `init` states and `param` parameters of it.
+
+  wrong   record soma.v
+  right   record cells.soma.v";
 BadValue "NU0314" Error "a value is out of range"
-"The value cannot work: a negative size, a zero time step, a duration that is not a multiple of the step, fractions that do not sum to one. \
-The message gives the number.";
+"The value cannot work: a negative size, a zero time step, a duration that is not a multiple of
+the step, a number too large for the machine. The message gives the number.";
 BadData "NU0315" Error "a data file does not fit"
-"The file could be read, but not as numbers of the needed shape. .npy files hold float64, float32 or integer arrays in C order; .csv files hold \
-one number per line, or named columns.";
+"The file could be read, but not as numbers of the needed shape. .npy files hold float64, float32
+or integer arrays in C order; .csv files hold one number per line, or named columns.";
 BadRandom "NU0316" Error "a random draw in the wrong place"
-"`uniform(...)`, `normal(...)` and the like stand behind `~` in `init` and `param` lines of a network; `noise(...)` stands in inputs. Equations are deterministic.";
+"`uniform(...)`, `normal(...)` and the like stand behind `~` in `init` and `param` lines of a
+network; `noise(...)` and stimuli stand in inputs. Equations are deterministic.
+
+  wrong   init cells.soma.v = normal(-65 mV, 3 mV)
+  right   init cells.soma.v ~ normal(-65 mV, 3 mV)";
 BadCoupling "NU0317" Error "a coupling cannot work"
-"`couple a <- b: g` needs two different compartments of the cell and a conductance density.";
+"`couple a <- b: g` gives compartment `a` a current from `b`. It needs two different compartments
+of the cell and a conductance density as seen by `a`; the other direction is a line of its own.
+
+  right   couple soma <- dend: 0.1 mS/cm2
+          couple dend <- soma: 0.05 mS/cm2";
 UnknownMethod "NU0318" Error "no such integration method"
-"The methods are euler, exp_euler, cnexp, heun and rk4.";
+"The methods are euler, exp_euler, cnexp, heun and rk4. exp_euler, the default, suits models with
+gates; cnexp is what NEURON does by default; rk4 is the most accurate for smooth models.";
 Unsupported "NU0320" Error "understood, but not compiled"
-"The language has this feature, but this version of the compiler cannot compile it. The README's table says what works.";
+"The language has this feature, but this version of the compiler cannot compile it. The README's
+table says what works.";
 NotConstant "NU0319" Error "a constant is needed"
-"The value is used before the run starts (a size, a default, a duration), so it cannot depend on states, `v` or time.";
+"The value is used before the run starts (a size, a constant, a duration), so it cannot depend on
+states, `v`, the temperature or the time.";
 
 // 04xx: what is probably wrong
 Unused "NU0401" Warning "something is never used"
-"The parameter, state or named expression influences nothing that is integrated or recorded. Often a misspelt name elsewhere.";
+"The parameter, pool or named expression influences nothing. Often a misspelt name elsewhere.
+Nothing is said of items of other files, and of definitions that have mistakes.";
 SuspiciousMagnitude "NU0402" Warning "a suspicious magnitude"
-"The value is far outside what is found in neurons (for example gbar = 120 S/cm2 instead of mS/cm2). If it is meant, nothing needs to change.";
+"The value is far outside what is found in neurons (for example gbar = 120 S/cm2 instead of
+mS/cm2). If it is meant, nothing needs to change.";
 GateRange "NU0403" Warning "a gate starts outside [0, 1]"
-"Gates are fractions. The initial value computed at v_init lies outside [0, 1]; check the rates and the sign of their arguments.";
-UnitlessPair "NU0404" Warning "a unit may be missing"
-"The value is used where a unit could be meant.";
+"Gates are fractions of open channels. The initial value, given or computed at v_init, lies
+outside [0, 1]; check the rates and the sign of their arguments.";
 NothingRecorded "NU0405" Warning "nothing is recorded"
-"The run has no `record` line, so its result holds nothing but the time axis.";
+"The run has no `record` line, so its result holds nothing but the time axis.
+
+  right   record cells.soma.v every 0.1 ms
+  right   record spikes of cells";
 
 // 05xx: while running
 NotFinite "NU0501" Error "a value became NaN or infinite"
-"The run stopped at the first step that produced a value that is not finite, and names the cell, the state and the time. Usual causes: a time step too large for \
-the method (try half of it, or exp_euler), a rate function with a pole, a division by a quantity that reached zero.";
+"The run stopped at the first step that produced a value that is not finite, and names the cell,
+the state and the time. Usual causes: a time step too large for the method (try half of it, or
+exp_euler), a rate function with a pole, a division by a quantity that reached zero.";
 
 // 09xx: the compiler itself
 Internal "NU0901" Error "a bug of the compiler"
-"The compiler broke one of its own rules. Your model may be right. Please report it with the model file and the message.";
+"The compiler broke one of its own rules. Your model may be right. Please report it with the
+model file and the message.";
 }

@@ -100,11 +100,27 @@ impl Diagnostics {
         self.list.iter().any(Diagnostic::is_error)
     }
 
+    /// Is there an error whose place is exactly this one?
+    pub fn has_error_at(&self, span: Span) -> bool {
+        self.list.iter().any(|d| d.is_error() && d.labels.first().is_some_and(|l| l.span == span))
+    }
+
     /// In the order of their places.
     pub fn sorted(&self) -> Vec<Diagnostic> {
         let mut list = self.list.clone();
         list.sort_by_key(|d| d.labels.first().map(|l| (l.span.file, l.span.start)));
         list
+    }
+
+    /// How many there are; with [`Diagnostics::since`] this tells what one phase found.
+    pub fn count(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Those that came after the first `count`.
+    pub fn since(&mut self, count: usize) -> &mut [Diagnostic] {
+        let count = count.min(self.list.len());
+        &mut self.list[count..]
     }
 
     /// Are there none?
@@ -114,20 +130,33 @@ impl Diagnostics {
 }
 
 /// The candidate nearest in spelling to `name`, if one is near enough to be a typing mistake.
+///
+/// A candidate that differs in case or underscores only comes first; otherwise at most a third of the letters may be
+/// wrong, and never all of them.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = name.chars().count().div_ceil(3).max(1);
+    let plain = |word: &str| word.replace('_', "").to_lowercase();
+    let wanted = plain(name);
+    let length = name.chars().count();
+    if length > 64 {
+        return None;
+    }
+    let limit = length.div_ceil(3).max(1);
     candidates
         .into_iter()
-        .map(|c| (edit_distance(name, c), c))
-        .filter(|&(d, c)| d <= limit && d < c.chars().count().max(2))
+        .filter(|c| *c != name)
+        .map(|c| if plain(c) == wanted { (0, c) } else { (edit_distance(name, c, limit), c) })
+        .filter(|&(d, c)| d == 0 || (d <= limit && d < c.chars().count().min(length)))
         .min_by_key(|&(d, _)| d)
         .map(|(_, c)| c)
 }
 
-/// Edits (insert, delete, replace, swap of neighbours; case changes count one) between two words.
-fn edit_distance(a: &str, b: &str) -> usize {
+/// Edits (insert, delete, replace, swap of neighbours) between two words; anything above `limit` if it is above it.
+fn edit_distance(a: &str, b: &str, limit: usize) -> usize {
     let a: Vec<char> = a.chars().collect();
     let b: Vec<char> = b.chars().collect();
+    if a.len().abs_diff(b.len()) > limit {
+        return limit + 1;
+    }
     let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
     for i in 1..=a.len() {
         let mut row = vec![i];

@@ -68,7 +68,10 @@ pub fn compile(files: &[SourceFile], options: &CompileOptions) -> Result<Compile
         return Ok(done(true));
     }
     let trouble = |what: &str, path: &Path, error: io::Error| {
-        EngineError(format!("the kernel cache: {what} {} failed: {error}", path.display()))
+        EngineError(format!(
+            "the kernel cache: {what} `{}` failed: {error}; `--cache DIR` names another folder for it",
+            path.display()
+        ))
     };
     fs::create_dir_all(&cache).map_err(|e| trouble("making", &cache, e))?;
     let work =
@@ -142,7 +145,10 @@ fn run_rustc(rustc: &Path, folder: &Path) -> Result<(), Failure> {
         .output()
         .map_err(|error| Failure::Here(format!("{}: {error}\n{HELP}", rustc.display())))?;
     if output.status.success() {
-        return Ok(());
+        return match folder.join(LIBRARY).is_file() {
+            true => Ok(()),
+            false => Err(Failure::Here(format!("`{}` made no library.\n{HELP}", rustc.display()))),
+        };
     }
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     if message.contains("linker `") && message.contains("not found") {
@@ -159,6 +165,11 @@ fn run_rustc(rustc: &Path, folder: &Path) -> Result<(), Failure> {
     if output.status.code().is_none() {
         return Err(Failure::Here(format!("rustc was stopped ({})", output.status)));
     }
+    // Only what rustc says about our files is about our files.
+    if !message.contains("--> src/") {
+        let (name, status) = (rustc.display(), output.status);
+        return Err(Failure::Here(format!("`{name}` failed ({status}):\n{}\n{HELP}", message.trim_end())));
+    }
     Err(Failure::Source(message))
 }
 
@@ -169,7 +180,7 @@ fn find_rustc(options: &CompileOptions) -> Result<PathBuf, EngineError> {
     let name = format!("rustc{}", env::consts::EXE_SUFFIX);
     let in_path = || {
         let path = env::var_os("PATH")?;
-        env::split_paths(&path).map(|folder| folder.join(&name)).find(|file| file.is_file())
+        env::split_paths(&path).map(|folder| folder.join(&name)).find(|file| is_program(file))
     };
     match &options.rustc {
         Some(rustc) if rustc.is_file() => Ok(rustc.clone()),
@@ -178,10 +189,21 @@ fn find_rustc(options: &CompileOptions) -> Result<PathBuf, EngineError> {
     }
 }
 
+/// Would the shell run it?
+fn is_program(file: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::metadata(file).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+    }
+    #[cfg(not(unix))]
+    file.is_file()
+}
+
 fn default_cache() -> Result<PathBuf, EngineError> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
-    let lost = || EngineError("there is no HOME for the kernel cache; give a folder for it".into());
+    let lost = || EngineError("there is no HOME for the kernel cache; name a folder for it with `--cache DIR`".into());
     Ok(base.ok_or_else(lost)?.join("neuroc"))
 }
 

@@ -1,8 +1,8 @@
 //! Cells: compartments with their channels and pools, couplings, point neurons, spike rules.
 
 use super::channel::instantiate;
-use super::lower::{ItemRef, Lowerer, finish};
-use super::scope::{Entry, Role, Scope, ScopeKind};
+use super::lower::{Definition, ItemRef, Lowerer, finish};
+use super::scope::{Entry, Role, Scope, ScopeKind, Status};
 use super::{Cell, Compartment, Expr, PortKind, Spike, SpikeCondition, SymbolId, SymbolKind, Ty};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::source::Span;
@@ -21,6 +21,9 @@ struct Draft {
     span: Span,
 }
 
+/// Equations of a pool, and the prefix of its compartment.
+type PoolEquations<'a> = (Vec<&'a ast::Equation>, String);
+
 impl<'a> Lowerer<'a> {
     /// Lowers a cell once; gives its index among all cells.
     pub(super) fn cell(&mut self, item: ItemRef<'a>, c: &'a ast::Cell) -> usize {
@@ -31,13 +34,14 @@ impl<'a> Lowerer<'a> {
         self.keep_cell(item, cell)
     }
 
-    fn cell_uncached(&mut self, item: ItemRef<'a>, c: &'a ast::Cell) -> Option<Cell> {
+    fn cell_uncached(&mut self, item: ItemRef<'a>, c: &'a ast::Cell) -> Definition<Cell> {
+        let before = self.diagnostics.count();
         let mut scope = Scope::new(ScopeKind::Cell, item.file);
         let mut drafts: Vec<Draft> = Vec::new();
         let mut spikes = Vec::new();
         let mut couples = Vec::new();
         let mut equations = Vec::new();
-        let mut pool_equations: Vec<(&'a ast::Equation, String)> = Vec::new();
+        let mut pool_equations: Vec<PoolEquations<'a>> = Vec::new();
         let mut whole = true;
         let point = !c.members.iter().any(|m| matches!(m, CellMember::Compartment(_)));
         if point {
@@ -51,29 +55,42 @@ impl<'a> Lowerer<'a> {
                 CellMember::State(s) => self.add_state(&mut scope, s, ""),
                 CellMember::Equation(e) => equations.push(e),
                 CellMember::Port { name, unit } => {
-                    self.check_reserved(name);
+                    if !self.check_reserved(name) && scope.get(&name.text).is_some() {
+                        continue;
+                    }
                     let unit = match unit {
                         Some(u) => self.unit(u).map(|x| (x.dim, Some(x.display(self.text(u.span).trim())))),
                         None => Some((Dim::ONE, None)),
                     };
-                    let Some((dim, unit)) = unit else { continue };
+                    let (ty, unit) = match unit {
+                        Some((dim, unit)) => (Some(Ty::Real(dim)), unit),
+                        None => (None, None),
+                    };
                     let role = Role::Port(PortKind::Declared);
-                    let mut entry = Entry::ready(name.text.clone(), name.span, role, Some(Ty::Real(dim)), None);
+                    let mut entry = Entry::ready(name.text.clone(), name.span, role, ty, None);
                     entry.unit = unit;
                     self.add(&mut scope, name, entry);
                 }
                 CellMember::Compartment(k) => match self.add_compartment(&mut scope, k, &mut pool_equations) {
-                    Some(draft) => drafts.push(draft),
+                    Some((draft, fine)) => {
+                        whole &= fine;
+                        drafts.push(draft);
+                    }
                     None => whole = false,
                 },
                 CellMember::Couple { into, from, conductance, span } => couples.push((into, from, conductance, *span)),
                 CellMember::Spike(s) => spikes.push(s),
             }
         }
+        let equations = self.find_states(&mut scope, equations, "");
+        let pool_equations: Vec<_> = pool_equations
+            .into_iter()
+            .map(|(own, prefix)| (self.find_states(&mut scope, own, &prefix), prefix))
+            .collect();
         self.resolve_all(&mut scope);
-        self.add_equations(&mut scope, equations.into_iter(), "");
-        for (equation, prefix) in pool_equations {
-            self.add_equations(&mut scope, std::iter::once(equation), &prefix);
+        self.add_equations(&mut scope, equations, "");
+        for (own, prefix) in pool_equations {
+            self.add_equations(&mut scope, own, &prefix);
         }
         self.check_equations(&mut scope);
         for (into, from, conductance, span) in couples {
@@ -85,11 +102,13 @@ impl<'a> Lowerer<'a> {
         if let [_, second, ..] = spikes[..] {
             self.error(
                 Diagnostic::new(Code::BadSpike, second.span, "a cell has one `spike` rule", "the second")
-                    .see(spikes[0].span, "the first"),
+                    .see(spikes[0].span, "the first")
+                    .help("join two conditions with `or`"),
             );
         }
         let spike = spikes.first().and_then(|s| self.spike(&mut scope, s));
-        if point && whole && !scope.entries.iter().any(|e| matches!(e.role, Role::State { .. })) {
+        let nothing = self.diagnostics.since(before).iter().all(|d| !d.is_error());
+        if point && nothing && !scope.entries.iter().any(|e| matches!(e.role, Role::State { .. })) {
             self.error(
                 Diagnostic::new(
                     Code::MissingKey,
@@ -99,38 +118,46 @@ impl<'a> Lowerer<'a> {
                 )
                 .help("add `compartment soma { ... }`, or `state v: mV = -65 mV` and `v' = ...`"),
             );
-            return None;
+            whole = false;
         }
-        self.warn_unused(&scope, "cell");
-        if !whole || (spike.is_none() && !spikes.is_empty()) {
-            return None;
+        if self.is_main(item.file) {
+            self.warn_unused(&scope, "cell", before);
         }
+        let whole = whole && (spike.is_some() || spikes.is_empty());
         let compartments: Option<Vec<Compartment>> = drafts
             .iter()
             .map(|d| Some(Compartment { name: d.name.clone(), v: d.v?, port: d.port?, area: d.area }))
             .collect();
-        let symbols = finish(scope)?;
-        Some(Cell {
+        let whole = whole && compartments.is_some();
+        let (symbols, sound, unknown) = finish(scope);
+        self.warn_magnitudes(&symbols);
+        let cell = Cell {
             name: c.name.text.clone(),
             span: c.name.span,
             docs: c.docs.clone(),
             symbols,
-            compartments: compartments?,
+            compartments: compartments.unwrap_or_default(),
             spike,
-        })
+        };
+        Definition { item: cell, sound: sound && whole, unknown }
     }
 
     fn add_compartment(
         &mut self,
         scope: &mut Scope<'a>,
         k: &'a ast::Compartment,
-        equations: &mut Vec<(&'a ast::Equation, String)>,
-    ) -> Option<Draft> {
+        equations: &mut Vec<PoolEquations<'a>>,
+    ) -> Option<(Draft, bool)> {
         self.check_reserved(&k.name);
         let prefix = format!("{}.", k.name.text);
         if scope.not_values.contains_key(&k.name.text) || scope.get(&k.name.text).is_some() {
             let message = format!("`{}` is defined twice", k.name.text);
-            self.error(Diagnostic::new(Code::DuplicateName, k.name.span, message, "defined again"));
+            let first = scope.get(&k.name.text).or_else(|| scope.get(&format!("{prefix}<input>")));
+            let d = Diagnostic::new(Code::DuplicateName, k.name.span, message, "defined again");
+            self.error(match first {
+                Some(first) => d.see(scope.entry(first).span, "first defined here"),
+                None => d,
+            });
             return None;
         }
         scope.not_values.insert(k.name.text.clone(), "a compartment");
@@ -169,16 +196,20 @@ impl<'a> Lowerer<'a> {
                 }
                 CompartmentMember::Param(p) => self.add_param(scope, p, &prefix),
                 CompartmentMember::Let(l) => self.add_let(scope, l, &prefix),
-                CompartmentMember::Pool { name, unit, keys, equations: own, span } => {
-                    fine &= self.add_pool(scope, &prefix, name, unit.as_ref(), keys, own, *span, equations);
+                CompartmentMember::Pool { name, unit, keys, equations: own, .. } => {
+                    fine &= self.add_pool(scope, &prefix, name, unit.as_ref(), keys, own, equations);
                 }
                 CompartmentMember::Insert { .. } => {}
             }
         }
+        let mut lacking = Vec::new();
         for (given, key, example) in
             [(draft.cm.is_some(), "cm", "cm = 1 uF/cm2"), (draft.v.is_some(), "v_init", "v_init = -65 mV")]
         {
-            if !given && fine {
+            if given {
+                continue;
+            }
+            if fine {
                 self.error(
                     Diagnostic::new(
                         Code::MissingKey,
@@ -188,21 +219,28 @@ impl<'a> Lowerer<'a> {
                     )
                     .help(format!("add `{example}`")),
                 );
-                fine = false;
             }
+            lacking.push(key);
+        }
+        // What is missing is still known to be a voltage and a capacitance.
+        for key in lacking {
+            fine = false;
+            let (name, role, dim, slot) = match key {
+                "cm" => ("cm", Role::Param, Dim::SPECIFIC_CAPACITANCE, &mut draft.cm),
+                _ => ("v", Role::State { gate: false }, Dim::VOLTAGE, &mut draft.v),
+            };
+            let entry = Entry::ready(format!("{prefix}{name}"), k.name.span, role, Some(Ty::Real(dim)), None);
+            *slot = scope.add(entry).ok();
         }
         let ty = Some(Ty::Real(Dim::CURRENT_DENSITY));
         let port = Entry::ready(format!("{prefix}<input>"), k.name.span, Role::Port(PortKind::Injected), ty, None);
         draft.port = scope.add(port).ok();
-        if !fine {
-            return None;
-        }
         for member in &k.members {
             if let CompartmentMember::Insert { channel, alias, args, span } = member {
                 fine &= self.insert(scope, &mut draft, channel, alias.as_ref(), args, *span).is_some();
             }
         }
-        fine.then_some(draft)
+        Some((draft, fine))
     }
 
     #[allow(clippy::too_many_arguments)] // one per part of the syntax
@@ -214,39 +252,59 @@ impl<'a> Lowerer<'a> {
         unit: Option<&'a ast::UnitExpr>,
         keys: &'a [ast::Let],
         own: &'a [ast::Equation],
-        span: Span,
-        equations: &mut Vec<(&'a ast::Equation, String)>,
+        equations: &mut Vec<PoolEquations<'a>>,
     ) -> bool {
-        self.check_reserved(name);
-        let mut init = None;
+        if !self.check_reserved(name) {
+            return false;
+        }
+        let mut init: Option<&ast::Let> = None;
+        let mut fine = true;
         for key in keys {
             if key.name.text == "init" {
-                if init.is_some() {
-                    self.duplicate_key(&key.name, span);
+                match init {
+                    Some(first) => self.duplicate_key(&key.name, first.name.span),
+                    None => init = Some(key),
                 }
-                init = Some(&key.value);
             } else {
                 self.unknown_key(&key.name, "a pool", &["init"]);
-                return false;
+                fine = false;
             }
         }
-        let Some(init) = init else {
-            let message = format!("pool `{}` has no initial value", name.text);
-            self.error(
-                Diagnostic::new(Code::MissingInit, name.span, message, "there are no silent zeros")
-                    .help("add `init = ...` to it"),
-            );
-            return false;
-        };
         let full = format!("{prefix}{}", name.text);
-        let mut entry = Entry::pending(full, name.span, Role::State { gate: false }, init, prefix);
-        if let Some(unit) = unit {
-            let Some(u) = self.unit(unit) else { return false };
-            entry = entry.want(u.dim, "the initial value of this pool");
-            entry.unit = Some(u.display(self.text(unit.span).trim()));
-        }
+        let role = Role::State { gate: false };
+        let dim = unit.map(|u| (self.unit(u), u));
+        let entry = match init {
+            Some(init) => {
+                let mut entry = Entry::pending(full, name.span, role, &init.value, prefix);
+                match dim {
+                    Some((Some(u), unit)) => {
+                        entry = entry.want(u.dim, "the initial value of this pool");
+                        entry.unit = Some(u.display(self.text(unit.span).trim()));
+                    }
+                    Some((None, _)) => entry.status = Status::Done,
+                    None => {}
+                }
+                entry
+            }
+            None => {
+                if fine {
+                    let message = format!("pool `{}` has no initial value", name.text);
+                    let example = unit.map_or("0.05".to_string(), |u| format!("0 {}", self.text(u.span).trim()));
+                    self.error(
+                        Diagnostic::new(Code::MissingInit, name.span, message, "there are no silent zeros")
+                            .help(format!("add `init = {example}` to it")),
+                    );
+                }
+                fine = false;
+                let ty = dim.and_then(|d| d.0).map(|u| Ty::Real(u.dim));
+                Entry { written: true, ..Entry::ready(full, name.span, role, ty, None) }
+            }
+        };
         self.add(scope, name, entry);
-        equations.extend(own.iter().map(|e| (e, prefix.to_string())));
+        equations.push((own.iter().collect(), prefix.to_string()));
+        if !fine {
+            return false;
+        }
         true
     }
 
@@ -259,9 +317,13 @@ impl<'a> Lowerer<'a> {
         args: &'a [(ast::Name, ast::Expr)],
         span: Span,
     ) -> Option<()> {
-        let channel = self.inserted_channel(scope.file, name)?;
         let own = alias.unwrap_or(name);
         let path = format!("{}.{}", draft.name, own.text);
+        let Some(definition) = self.inserted_channel(scope.file, name) else {
+            scope.poisoned.insert(path);
+            return None;
+        };
+        let channel = &definition.item;
         if scope.not_values.contains_key(&path) || scope.get(&path).is_some() {
             let message = format!("`{path}` is defined twice");
             self.error(
@@ -274,12 +336,18 @@ impl<'a> Lowerer<'a> {
         // The compartment's own quantities stand in for the channel's placeholders.
         let mut places: Vec<Option<SymbolId>> = Vec::new();
         for s in &channel.symbols {
-            places.push(match s.kind {
+            let place = match s.kind {
                 SymbolKind::Voltage => draft.v,
                 SymbolKind::Pool => {
                     let pool = scope.get(&format!("{}.{}", draft.name, s.name));
                     let pool = pool.filter(|id| matches!(scope.entry(*id).role, Role::State { .. }));
                     let Some(pool) = pool else {
+                        scope.poisoned.insert(path.clone());
+                        if scope.is_poisoned("", &format!("{}.{}", draft.name, s.name)) {
+                            return None;
+                        }
+                        let unit = s.ty.dim().display_unit().name;
+                        let unit = if s.ty.dim().is_one() { String::new() } else { format!(": {unit}") };
                         self.error(
                             Diagnostic::new(
                                 Code::MissingPool,
@@ -288,13 +356,20 @@ impl<'a> Lowerer<'a> {
                                     "channel `{}` reads `{}`, which compartment `{}` lacks",
                                     name.text, s.name, draft.name
                                 ),
-                                format!("needs `pool {}`", s.name),
+                                format!("needs a pool `{}`", s.name),
                             )
                             .see(s.span, "read here")
-                            .help(format!("add `pool {} {{ init = ...; {}' = ... }}`", s.name, s.name)),
+                            .help(format!(
+                                "add to the compartment: `pool {0}{unit} {{ init = ...; {0}' = ... }}`",
+                                s.name
+                            )),
                         );
                         return None;
                     };
+                    if definition.is_unknown(&s.name) {
+                        places.push(Some(pool));
+                        continue;
+                    }
                     let pool_ty = self.resolve(scope, pool, None)?;
                     scope.entry_mut(pool).used = true;
                     if pool_ty != s.ty {
@@ -306,20 +381,30 @@ impl<'a> Lowerer<'a> {
                             pool_ty.dim().describe()
                         );
                         let at = scope.entry(pool).span;
+                        let unit = |ty: Ty| ty.dim().display_unit().name;
+                        let help = match s.ty.dim().is_one() {
+                            true => format!("write `reads {}: {}` in the channel", s.name, unit(pool_ty)),
+                            false => format!("write `pool {}: {} {{ ... }}`", s.name, unit(s.ty)),
+                        };
                         self.error(
                             Diagnostic::new(Code::DimensionMismatch, span, message, "inserted here")
-                                .see(at, pool_ty.dim().display_unit().name)
-                                .see(s.span, s.ty.dim().display_unit().name),
+                                .see(at, format!("the pool: {}", pool_ty.dim().describe()))
+                                .see(s.span, format!("the channel: {}", s.ty.dim().describe()))
+                                .help(help),
                         );
+                        scope.poisoned.insert(path);
                         return None;
                     }
                     Some(pool)
                 }
                 _ => None,
-            });
+            };
+            places.push(place);
         }
         let base = scope.entries.len();
-        let mut entries = instantiate(&channel, &format!("{path}."), |i| places[i], base);
+        let mut entries =
+            instantiate(channel, &format!("{path}."), |i| places[i], base, |name| definition.is_unknown(name));
+        scope.poisoned.extend(definition.unknown.iter().map(|u| format!("{path}.{u}")));
         for (i, (arg, value)) in args.iter().enumerate() {
             if let Some((first, _)) = args[..i].iter().find(|a| a.0.text == arg.text) {
                 self.duplicate_key(arg, first.span);
@@ -334,20 +419,33 @@ impl<'a> Lowerer<'a> {
                 .collect();
             let entry = entries.iter_mut().find(|e| e.name == full && e.role == Role::Param);
             let Some(entry) = entry else {
+                if definition.is_unknown(&arg.text) {
+                    continue;
+                }
                 let message = format!("channel `{}` has no parameter `{}`", name.text, arg.text);
                 let mut d = Diagnostic::new(Code::UnknownParameter, arg.span, message, "no such parameter");
                 d = match nearest(&arg.text, params.iter().map(String::as_str)) {
                     Some(near) => d.help(format!("did you mean `{near}`?")),
+                    None if params.is_empty() => d.note("it has none"),
                     None => d.note(format!("it has {}", params.join(", "))),
                 };
                 self.error(d);
                 continue;
             };
-            let dim = entry.ty?.dim();
+            // Of a parameter that is wrong in the channel nothing is known.
+            let Some(ty) = entry.ty else { continue };
+            let dim = ty.dim();
             let docs = std::mem::take(&mut entry.docs);
             let unit = entry.unit.clone();
             *entry = Entry::pending(full, arg.span, Role::Param, value, &format!("{}.", draft.name))
-                .want(dim, "this parameter")
+                .want(
+                    dim,
+                    match arg.text.as_str() {
+                        "gbar" => "`gbar`",
+                        "erev" => "`erev`",
+                        _ => "this parameter",
+                    },
+                )
                 .docs(&docs);
             entry.unit = unit;
             entry.written = false;
@@ -377,6 +475,10 @@ impl<'a> Lowerer<'a> {
                 let mut d = Diagnostic::new(Code::BadCoupling, name.span, message, "no such compartment");
                 if let Some(near) = nearest(&name.text, names.iter().map(String::as_str)) {
                     d = d.help(format!("did you mean `{near}`?"));
+                } else if names.is_empty() {
+                    d = d.note("it has none");
+                } else {
+                    d = d.note(format!("it has {}", names.join(", ")));
                 }
                 self.error(d);
             }
@@ -386,11 +488,16 @@ impl<'a> Lowerer<'a> {
         let (a, b) = (a?, b?);
         if a == b {
             let message = format!("`{}` is coupled to itself", into.text);
-            self.error(Diagnostic::new(Code::BadCoupling, span, message, "two compartments are needed"));
+            let other = names.iter().find(|n| **n != into.text).map_or("dend", String::as_str);
+            let d = Diagnostic::new(Code::BadCoupling, span, message, "two compartments are needed");
+            self.error(d.help(format!(
+                "for example `couple {} <- {other}: {}`",
+                into.text,
+                self.text(conductance.span)
+            )));
             return None;
         }
-        let prefix = "";
-        let g = self.expr_of(scope, prefix, conductance, Dim::CONDUCTANCE_DENSITY, "the conductance of a coupling")?;
+        let g = self.expr_of(scope, "", conductance, Dim::CONDUCTANCE_DENSITY, "the conductance of a coupling")?;
         let (va, vb) = (drafts[a].v?, drafts[b].v?);
         let volt = |id| Expr::symbol(id, Ty::Real(Dim::VOLTAGE), span);
         let difference = Expr::binary(BinaryOp::Sub, volt(va), volt(vb));
@@ -401,7 +508,8 @@ impl<'a> Lowerer<'a> {
             Ok(id) => drafts[a].currents.push(id),
             Err(first) => {
                 let message = format!("`{}` is coupled to `{}` twice", into.text, from.text);
-                self.error(Diagnostic::new(Code::BadCoupling, span, message, "again").see(first, "first"));
+                let d = Diagnostic::new(Code::BadCoupling, span, message, "again").see(first, "first");
+                self.error(d.help(format!("the other direction is `couple {} <- {}: g`", from.text, into.text)));
             }
         }
         Some(())
@@ -440,40 +548,19 @@ impl<'a> Lowerer<'a> {
     }
 
     fn spike(&mut self, scope: &mut Scope<'a>, s: &'a ast::Spike) -> Option<Spike> {
-        let condition = match &s.condition {
-            ast::SpikeCondition::Crosses(a, b) => {
-                let (a, b) = (self.expr(scope, "", a), self.expr(scope, "", b));
-                let (a, b) = (a?, b?);
-                let level = self.expect(b, a.ty.dim(), "the level that is crossed")?;
-                SpikeCondition::Crosses(a, level)
-            }
-            ast::SpikeCondition::When(e) => {
-                let e = self.expr(scope, "", e)?;
-                if e.ty != Ty::Bool {
-                    self.error(
-                        Diagnostic::new(
-                            Code::WrongType,
-                            e.span,
-                            "`spike when` needs a condition",
-                            e.ty.dim().describe(),
-                        )
-                        .help("for example `spike when v > -50 mV` or `spike when soma.v crosses 0 mV`"),
-                    );
-                    return None;
-                }
-                SpikeCondition::When(e)
-            }
-        };
+        let condition = self.spike_condition(scope, s);
         let mut resets: Vec<(SymbolId, Expr)> = Vec::new();
         let mut refractory = None;
+        let mut seen_refractory = false;
         let mut fine = true;
         for action in &s.actions {
             match action {
                 SpikeAction::Refractory(e) => {
-                    if refractory.is_some() {
+                    if seen_refractory {
                         let message = "`refractory` is given twice";
                         self.error(Diagnostic::new(Code::DuplicateKey, e.span, message, "given again"));
                     }
+                    seen_refractory = true;
                     refractory = self.expr_of(scope, "", e, Dim::TIME, "`refractory`");
                     fine &= refractory.is_some();
                 }
@@ -488,8 +575,25 @@ impl<'a> Lowerer<'a> {
                             .collect();
                         let message = format!("a spike cannot set `{}`: it is not a state", name.text);
                         let mut d = Diagnostic::new(Code::BadSpike, name.span, message, "not a state of this cell");
-                        if let Some(near) = nearest(&name.text, states.iter().copied()) {
+                        if scope.is_poisoned("", &name.text) {
+                            fine = false;
+                            continue;
+                        }
+                        let other = scope.get(&name.text).map(|id| scope.entry(id).role);
+                        let compartments = scope.not_values.values().any(|w| *w == "a compartment");
+                        if matches!(other, Some(Role::Param)) {
+                            let rate = match scope.get(&name.text).and_then(|id| scope.entry(id).ty) {
+                                Some(Ty::Real(dim)) => dim.over(Dim::TIME).display_unit().name,
+                                _ => "/ms".to_string(),
+                            };
+                            let state = format!("`state {0} = ...` with `{0}' = 0 {rate}`", name.text);
+                            d = d.help(format!("make it a state: {state}"));
+                        } else if name.text == "v" && compartments {
+                            d = d.help("only point neurons are reset; a compartment repolarizes by its channels");
+                        } else if let Some(near) = nearest(&name.text, states.iter().copied()) {
                             d = d.help(format!("did you mean `{near}`?"));
+                        } else if !states.is_empty() {
+                            d = d.note(format!("its states are {}", states.join(", ")));
                         }
                         self.error(d);
                         fine = false;
@@ -519,6 +623,7 @@ impl<'a> Lowerer<'a> {
                 }
             }
         }
+        let condition = condition?;
         if let (SpikeCondition::When(_), true) = (&condition, s.actions.is_empty()) {
             self.error(
                 Diagnostic::new(
@@ -532,5 +637,37 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         fine.then_some(Spike { condition, resets, refractory, span: s.span })
+    }
+    fn spike_condition(&mut self, scope: &mut Scope<'a>, s: &'a ast::Spike) -> Option<SpikeCondition> {
+        match &s.condition {
+            ast::SpikeCondition::Crosses(a, b) => {
+                let (a, b) = (self.expr(scope, "", a), self.expr(scope, "", b));
+                let (a, b) = (a?, b?);
+                if a.ty == Ty::Bool {
+                    let message = "`crosses` compares two quantities, not conditions";
+                    let d = Diagnostic::new(Code::WrongType, a.span, message, "a condition");
+                    self.error(d.help("write `spike when condition { v = ... }`"));
+                    return None;
+                }
+                let level = self.expect(scope, b, a.ty.dim(), "the level that is crossed")?;
+                Some(SpikeCondition::Crosses(a, level))
+            }
+            ast::SpikeCondition::When(e) => {
+                let e = self.expr(scope, "", e)?;
+                if e.ty != Ty::Bool {
+                    self.error(
+                        Diagnostic::new(
+                            Code::WrongType,
+                            e.span,
+                            "`spike when` needs a condition",
+                            e.ty.dim().describe(),
+                        )
+                        .help("for example `spike when v > -50 mV` or `spike when soma.v crosses 0 mV`"),
+                    );
+                    return None;
+                }
+                Some(SpikeCondition::When(e))
+            }
+        }
     }
 }

@@ -1,12 +1,13 @@
 //! Channels: gates, named expressions and the current.
 
-use super::lower::{ItemKind, ItemRef, Lowerer, finish};
-use super::scope::{Entry, Role, Scope, ScopeKind};
+use super::lower::{Definition, ItemKind, ItemRef, Lowerer, finish};
+use super::scope::{Entry, Role, Scope, ScopeKind, Status};
 use super::{Channel, Expr, ExprKind, SymbolId, SymbolKind, Ty};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::source::Span;
 use crate::syntax::ast::{self, BinaryOp, ChannelMember, GateMember};
 use crate::units::Dim;
+use std::rc::Rc;
 
 /// The kinetics of a gate or of a fraction of one.
 #[derive(Default)]
@@ -22,16 +23,16 @@ struct Kinetics<'a> {
 
 impl<'a> Lowerer<'a> {
     /// Lowers a channel once.
-    pub(super) fn channel(&mut self, item: ItemRef<'a>, c: &'a ast::Channel) -> Option<Channel> {
+    pub(super) fn channel(&mut self, item: ItemRef<'a>, c: &'a ast::Channel) -> Rc<Definition<Channel>> {
         if let Some(known) = self.cached_channel(item) {
-            return known.clone();
+            return known;
         }
         let channel = self.channel_uncached(item, c);
-        self.keep_channel(item, channel.clone());
-        channel
+        self.keep_channel(item, channel)
     }
 
-    fn channel_uncached(&mut self, item: ItemRef<'a>, c: &'a ast::Channel) -> Option<Channel> {
+    fn channel_uncached(&mut self, item: ItemRef<'a>, c: &'a ast::Channel) -> Definition<Channel> {
+        let before = self.diagnostics.count();
         let mut scope = Scope::new(ScopeKind::Channel, item.file);
         let v = Entry::ready("v".into(), c.name.span, Role::Voltage, Some(Ty::Real(Dim::VOLTAGE)), None);
         scope.add(v).ok();
@@ -46,6 +47,7 @@ impl<'a> Lowerer<'a> {
                 ChannelMember::Param(p) => self.add_param(&mut scope, p, ""),
                 ChannelMember::Let(l) => self.add_let(&mut scope, l, ""),
                 ChannelMember::Reads(r) => {
+                    self.check_reserved(&r.name);
                     let dim = match &r.unit {
                         Some(unit) => self.unit(unit).map(|u| u.dim),
                         None => Some(Dim::ONE),
@@ -64,26 +66,35 @@ impl<'a> Lowerer<'a> {
                 },
                 ChannelMember::Current(l) => {
                     if l.name.text != "i" {
-                        self.error(Diagnostic::new(
-                            Code::UnknownKey,
-                            l.name.span,
-                            format!("a channel's current is called `i`, not `{}`", l.name.text),
-                            "write `current i = ...`",
-                        ));
+                        self.error(
+                            Diagnostic::new(
+                                Code::UnknownKey,
+                                l.name.span,
+                                format!("a channel's current is called `i`, not `{}`", l.name.text),
+                                "the ion is known from the channel's name",
+                            )
+                            .help("write `current i = ...`"),
+                        );
                         whole = false;
                     } else if current.is_some() {
-                        self.error(Diagnostic::new(
-                            Code::DuplicateKey,
-                            l.name.span,
-                            "a channel has one current",
-                            "a second `current` line",
-                        ));
+                        let first: &ast::Let = current.unwrap_or(l);
+                        self.error(
+                            Diagnostic::new(
+                                Code::DuplicateKey,
+                                l.name.span,
+                                "a channel has one current",
+                                "a second `current` line",
+                            )
+                            .see(first.name.span, "the first")
+                            .help("add them up in one line, or write two channels"),
+                        );
                     } else {
                         current = Some(l);
                     }
                 }
             }
         }
+        let equations = self.find_states(&mut scope, equations, "");
         self.resolve_all(&mut scope);
         for gate in pending_gates {
             self.finish_gate(&mut scope, gate, &mut rates);
@@ -91,12 +102,12 @@ impl<'a> Lowerer<'a> {
         for (id, rate) in rates {
             scope.entry_mut(id).rate = Some(rate);
         }
-        self.add_equations(&mut scope, equations.into_iter(), "");
+        self.add_equations(&mut scope, equations, "");
         self.check_equations(&mut scope);
         let i = match current {
             Some(l) => {
                 let value = self.expr(&mut scope, "", &l.value);
-                value.and_then(|x| self.current_dimension(x))
+                value.and_then(|x| self.current_dimension(&scope, x))
             }
             None if whole => self.implied_current(&mut scope, c, &gates),
             None => None,
@@ -104,16 +115,20 @@ impl<'a> Lowerer<'a> {
         let span = current.map_or(c.name.span, |l| l.name.span);
         let ty = i.as_ref().map(|i| i.ty);
         scope.add(Entry::ready("i".into(), span, Role::Let, ty, i)).ok();
-        self.warn_unused(&scope, "channel");
-        let symbols = finish(scope)?;
-        Some(Channel { name: c.name.text.clone(), span: c.name.span, docs: c.docs.clone(), symbols })
+        if self.is_main(item.file) {
+            self.warn_unused(&scope, "channel", before);
+        }
+        let (symbols, sound, unknown) = finish(scope);
+        self.warn_magnitudes(&symbols);
+        let channel = Channel { name: c.name.text.clone(), span: c.name.span, docs: c.docs.clone(), symbols };
+        Definition { item: channel, sound: sound && whole, unknown }
     }
 
-    fn current_dimension(&mut self, x: Expr) -> Option<Expr> {
+    fn current_dimension(&mut self, scope: &Scope<'a>, x: Expr) -> Option<Expr> {
         if x.ty == Ty::Real(Dim::CURRENT) {
             return Some(x);
         }
-        self.expect(x, Dim::CURRENT_DENSITY, "a channel's current")
+        self.expect(scope, x, Dim::CURRENT_DENSITY, "a channel's current")
     }
 
     /// gbar * product of gates * (v - erev).
@@ -123,18 +138,43 @@ impl<'a> Lowerer<'a> {
         c: &'a ast::Channel,
         gates: &[(SymbolId, u32)],
     ) -> Option<Expr> {
-        let missing: Vec<_> = ["gbar", "erev"].into_iter().filter(|p| scope.get(p).is_none()).collect();
+        let absent = |p: &&str| scope.get(p).is_none() && !scope.is_poisoned("", p);
+        let missing: Vec<_> = ["gbar", "erev"].into_iter().filter(absent).collect();
         if !missing.is_empty() {
             let list = missing.iter().map(|m| format!("`{m}`")).collect::<Vec<_>>().join(" and ");
-            self.error(
-                Diagnostic::new(
-                    Code::MissingCurrent,
-                    c.name.span,
-                    format!("the current of channel `{}` is not determined", c.name.text),
-                    format!("no {list}, and no `current` line"),
-                )
-                .help("add `param gbar = ... mS/cm2` and `param erev = ... mV`, or `current i = ...`"),
+            let examples: Vec<&str> = missing
+                .iter()
+                .map(|m| if *m == "gbar" { "`param gbar = 1 mS/cm2`" } else { "`param erev = -65 mV`" })
+                .collect();
+            let mut d = Diagnostic::new(
+                Code::MissingCurrent,
+                c.name.span,
+                format!("the current of channel `{}` is not determined", c.name.text),
+                format!("no {list}, and no `current` line"),
             );
+            let similar = missing.iter().find_map(|m| {
+                let own = scope.entries.iter().filter(|e| e.role == Role::Param && !e.used);
+                let like = |n: &&str| {
+                    let n = n.to_lowercase().replace('_', "");
+                    match *m {
+                        "gbar" => n.starts_with('g') && (n.len() < 3 || n.contains("bar") || n.contains("max")),
+                        _ => n.starts_with('e') && n.len() < 6,
+                    }
+                };
+                let names: Vec<&str> = own.map(|e| e.name.as_str()).collect();
+                let near = names.iter().copied().find(|n| like(n)).or_else(|| nearest(m, names.iter().copied()))?;
+                Some((scope.entry(scope.get(near)?).span, near.to_string(), *m))
+            });
+            match similar {
+                Some((at, near, wanted)) => {
+                    if let Some(id) = scope.get(&near) {
+                        scope.entry_mut(id).used = true;
+                    }
+                    d = d.see(at, format!("is this the `{wanted}`?")).help(format!("rename `{near}` to `{wanted}`"));
+                }
+                None => d = d.help(format!("add {}, or `current i = ...`", examples.join(" and "))),
+            }
+            self.error(d);
             return None;
         }
         let span = c.name.span;
@@ -144,10 +184,17 @@ impl<'a> Lowerer<'a> {
             Some(Expr::symbol(id, scope.entry(id).ty?, span))
         };
         let (gbar, erev, v) = (symbol("gbar")?, symbol("erev")?, symbol("v")?);
-        let gbar_at = scope.entry(scope.get("gbar")?).span;
-        let erev = self.expect(Expr { span: scope.entry(scope.get("erev")?).span, ..erev }, Dim::VOLTAGE, "`erev`")?;
+        // The message stands at the value, not at the name.
+        let value = |name: &str| scope.get(name).and_then(|id| scope.entry(id).value.clone());
+        let (gbar_value, erev_value) = (value("gbar")?, value("erev")?);
+        let fine =
+            self.expect(scope, erev_value, Dim::VOLTAGE, "`erev`").is_some_and(|_| erev.ty == Ty::Real(Dim::VOLTAGE));
         if gbar.ty != Ty::Real(Dim::CONDUCTANCE) {
-            self.expect(Expr { span: gbar_at, ..gbar.clone() }, Dim::CONDUCTANCE_DENSITY, "`gbar`")?;
+            self.expect(scope, gbar_value, Dim::CONDUCTANCE_DENSITY, "`gbar`")?;
+        }
+        let gbar_known = [Dim::CONDUCTANCE, Dim::CONDUCTANCE_DENSITY].iter().any(|d| gbar.ty == Ty::Real(*d));
+        if !fine || !gbar_known {
+            return None;
         }
         let mut product = gbar;
         for &(gate, power) in gates {
@@ -168,10 +215,31 @@ impl<'a> Lowerer<'a> {
                 Code::BadValue,
                 span,
                 "a gate's power is a whole number from 1 to 16",
-                "out of range",
+                "this is not",
             ));
         }
-        let kinetics = self.kinetics(&g.members)?;
+        let name = g.name.text.as_str();
+        let added = self.kinetics(&g.members).and_then(|k| self.add_kinetics(scope, g, k));
+        if added.is_none() {
+            // A gate is a pure number, whatever is wrong with its kinetics; nothing is known of those.
+            let entry = Entry::ready(name.into(), g.name.span, Role::Let, Some(Ty::Real(Dim::ONE)), None);
+            scope.add(entry).ok();
+            for key in ["alpha", "beta", "inf", "tau", "1", "2", "3", "4"] {
+                let full = format!("{name}.{key}");
+                if scope.get(&full).is_none() {
+                    scope.poisoned.insert(full);
+                }
+            }
+        }
+        added
+    }
+
+    fn add_kinetics(
+        &mut self,
+        scope: &mut Scope<'a>,
+        g: &'a ast::Gate,
+        kinetics: Kinetics<'a>,
+    ) -> Option<PendingGate<'a>> {
         let name = g.name.text.as_str();
         if kinetics.fractions.is_empty() {
             let value = self.add_part(scope, &g.name, name, &kinetics, g.instantaneous.is_some())?;
@@ -207,12 +275,24 @@ impl<'a> Lowerer<'a> {
             && (weights.iter().sum::<f64>() - 1.0).abs() > 1e-9
         {
             let sum: f64 = weights.iter().sum();
-            self.error(Diagnostic::new(
+            let mut d = Diagnostic::new(
                 Code::IncompleteGate,
                 g.name.span,
-                format!("the fractions of gate `{name}` sum to {sum}, not to 1"),
-                "weights of the fractions",
-            ));
+                format!("the fractions of gate `{name}` sum to {}, not to 1", rounded(sum)),
+                "",
+            );
+            for part in &parts {
+                if let Some(w) = &part.1 {
+                    d = d.see(w.span, "");
+                }
+            }
+            if let Some((last, Some(x))) = parts.last().map(|p| (p, p.1.as_ref().and_then(super::expr::constant_of)))
+                && 1.0 - (sum - x) > 0.0
+                && let Some(w) = &last.1
+            {
+                d = d.help(format!("write `{}` instead of `{}`", rounded(1.0 - (sum - x)), self.text(w.span)));
+            }
+            self.error(d);
         }
         let sum = parts
             .iter()
@@ -251,12 +331,19 @@ impl<'a> Lowerer<'a> {
                 (false, false) => [has(k.inf, "`inf`"), has(k.tau, "`tau`")],
             };
             let list = missing.into_iter().flatten().collect::<Vec<_>>().join(" and ");
-            let mut d = Diagnostic::new(
-                Code::IncompleteGate,
-                gate.span,
-                format!("gate `{}` lacks {list}", gate.text),
-                "a gate needs `alpha` and `beta`, or `inf` and `tau`",
-            );
+            let nothing = k.alpha.is_none() && k.beta.is_none() && k.inf.is_none() && k.tau.is_none();
+            let message = match (nothing, instantaneous) {
+                (true, false) => format!("gate `{}` has no kinetics", gate.text),
+                _ => format!("gate `{}` lacks {list}", gate.text),
+            };
+            let label = match instantaneous {
+                true => "an instantaneous gate needs `inf`",
+                false => "a gate needs `alpha` and `beta`, or `inf` and `tau`",
+            };
+            let mut d = Diagnostic::new(Code::IncompleteGate, gate.span, message, label);
+            for l in [k.alpha, k.beta, k.inf, k.tau].into_iter().flatten() {
+                d = d.see(l.name.span, format!("`{}` is given", l.name.text));
+            }
             if k.inf.is_some() && k.tau.is_none() && !instantaneous {
                 d = d.help(format!(
                     "for a gate that follows at once, write `gate {} instantaneous {{ ... }}`",
@@ -313,8 +400,25 @@ impl<'a> Lowerer<'a> {
                 None => Entry::ready(name.into(), gate.span, Role::State { gate: true }, one, Some(inf)),
             }
         };
+        if instantaneous && let Some(init) = k.init {
+            let message = format!("gate `{}` is instantaneous and has no initial value", gate.text);
+            let d = Diagnostic::new(Code::IncompleteGate, init.name.span, message, "it always equals `inf`");
+            self.error(d.help("remove `init`, or the word `instantaneous`"));
+        }
         let entry = Entry { written: true, ..entry };
         self.add(scope, gate, entry)
+    }
+
+    /// Warns of a gate that starts with a number outside [0, 1].
+    fn check_gate_init(&mut self, scope: &Scope<'a>, id: SymbolId, init: &ast::Let) {
+        let value = scope.entry(id).value.as_ref().and_then(super::expr::constant_of);
+        if let Some(value) = value
+            && !(0.0..=1.0).contains(&value)
+        {
+            let message = format!("gate `{}` starts at {value}, outside [0, 1]", scope.entry(id).name);
+            let d = Diagnostic::new(Code::GateRange, init.value.span, message, "a gate is the fraction of open gates");
+            self.error(d.help("leave `init` out to start at the steady state"));
+        }
     }
 
     /// Builds the derivatives of a gate's states, when the types of its members are known.
@@ -324,6 +428,9 @@ impl<'a> Lowerer<'a> {
         }
         let span = gate.name.span;
         for (id, _, k) in gate.parts {
+            if let Some(init) = k.init {
+                self.check_gate_init(scope, id, init);
+            }
             let name = scope.entry(id).name.clone();
             let symbol = |key: &str, dim| {
                 let id = scope.get(&format!("{name}.{key}"))?;
@@ -400,8 +507,9 @@ impl<'a> Lowerer<'a> {
                     }
                 }
                 GateMember::Q10 { value, at, span } => {
-                    if k.q10.replace((value, at.as_ref(), *span)).is_some() {
-                        self.error(Diagnostic::new(Code::DuplicateKey, *span, "`q10` is given twice", "given again"));
+                    if let Some((_, _, first)) = k.q10.replace((value, at.as_ref(), *span)) {
+                        let d = Diagnostic::new(Code::DuplicateKey, *span, "`q10` is given twice", "given again");
+                        self.error(d.see(first, "first given here"));
                     }
                 }
                 GateMember::Fraction { weight, members, span } => k.fractions.push((weight, members, *span)),
@@ -413,8 +521,26 @@ impl<'a> Lowerer<'a> {
     pub(super) fn unknown_key(&mut self, name: &ast::Name, what: &str, keys: &[&str]) {
         let message = format!("{what} has no `{}`", name.text);
         let mut d = Diagnostic::new(Code::UnknownKey, name.span, message, "no such key");
-        if let Some(near) = nearest(&name.text, keys.iter().copied()) {
+        let meant = match (what, name.text.to_lowercase().as_str()) {
+            ("a gate", "steady_state" | "steadystate" | "minf" | "hinf" | "ninf" | "x_inf" | "infinity") => Some("inf"),
+            ("a gate", "mtau" | "htau" | "ntau" | "time_constant") => Some("tau"),
+            ("a gate", "a" | "alphan" | "forward" | "forwardrate") => Some("alpha"),
+            ("a gate", "b" | "betan" | "reverse" | "reverserate") => Some("beta"),
+            ("a compartment", "v0" | "v" | "e_m" | "vinit" | "v_rest") => Some("v_init"),
+            ("a compartment", "c" | "c_m" | "capacitance") => Some("cm"),
+            ("a run", "tstop" | "t_stop" | "tend" | "t_end" | "length" | "time" | "stop") => Some("duration"),
+            ("a run", "step" | "timestep" | "time_step" | "delta_t") => Some("dt"),
+            ("a run", "temperature" | "temp" | "temperature_c") => Some("celsius"),
+            ("a run", "solver" | "integrator" | "integration") => Some("method"),
+            ("a run", "random_seed" | "rng") => Some("seed"),
+            _ => None,
+        };
+        if let Some(near) = meant.or_else(|| nearest(&name.text, keys.iter().copied())) {
             d = d.help(format!("did you mean `{near}`?"));
+        } else if what == "a compartment" && matches!(name.text.as_str(), "diam" | "length" | "L" | "radius") {
+            d = d.help("a compartment has a surface, not a shape: `area = 1000 um2`");
+        } else if what == "a compartment" && matches!(name.text.as_str(), "ra" | "Ra") {
+            d = d.help("the conductance between compartments is given by `couple a <- b: g`");
         } else {
             d = d.note(format!("it can have {}", keys.join(", ")));
         }
@@ -440,13 +566,20 @@ impl<'a> Lowerer<'a> {
     }
 
     pub(super) fn add_param(&mut self, scope: &mut Scope<'a>, p: &'a ast::Param, prefix: &str) {
-        self.check_reserved(&p.name);
+        let free = self.check_reserved(&p.name);
         let name = format!("{prefix}{}", p.name.text);
+        if !free && scope.get(&name).is_some() {
+            return;
+        }
         let mut entry = Entry::pending(name, p.name.span, Role::Param, &p.value, prefix).docs(&p.docs);
         if let Some(unit) = &p.unit {
-            let Some(u) = self.unit(unit) else { return };
-            entry = entry.want(u.dim, "the value of this parameter");
-            entry.unit = Some(u.display(self.text(unit.span).trim()));
+            match self.unit(unit) {
+                Some(u) => {
+                    entry = entry.want(u.dim, "the value of this parameter");
+                    entry.unit = Some(u.display(self.text(unit.span).trim()));
+                }
+                None => entry.status = Status::Done,
+            }
         } else {
             entry.unit = self.unit_of_literal(&p.value);
         }
@@ -465,18 +598,31 @@ impl<'a> Lowerer<'a> {
     }
 
     pub(super) fn add_let(&mut self, scope: &mut Scope<'a>, l: &'a ast::Let, prefix: &str) {
-        self.check_reserved(&l.name);
+        let free = self.check_reserved(&l.name);
         let name = format!("{prefix}{}", l.name.text);
-        self.add(scope, &l.name, Entry::pending(name, l.name.span, Role::Let, &l.value, prefix));
+        if free || scope.get(&name).is_none() {
+            self.add(scope, &l.name, Entry::pending(name, l.name.span, Role::Let, &l.value, prefix));
+        }
     }
 
     pub(super) fn add_state(&mut self, scope: &mut Scope<'a>, s: &'a ast::State, prefix: &str) {
         // Point neurons call their potential v.
-        if s.name.text != "v" || scope.kind != ScopeKind::Cell {
-            self.check_reserved(&s.name);
-        }
         let name = format!("{prefix}{}", s.name.text);
+        if (s.name.text != "v" || scope.kind != ScopeKind::Cell)
+            && !self.check_reserved(&s.name)
+            && scope.get(&name).is_some()
+        {
+            return;
+        }
         let Some(init) = &s.init else {
+            let unit = s.unit.as_ref().map(|u| self.text(u.span).trim());
+            let declared = unit.map(|u| format!(": {u}")).unwrap_or_default();
+            let value = match unit {
+                Some("mV") => "-65 mV".to_string(),
+                Some("1") => "0".to_string(),
+                Some(u) => format!("0 {u}"),
+                None => "...".to_string(),
+            };
             self.error(
                 Diagnostic::new(
                     Code::MissingInit,
@@ -484,7 +630,7 @@ impl<'a> Lowerer<'a> {
                     format!("state `{}` has no initial value", s.name.text),
                     "there are no silent zeros",
                 )
-                .help(format!("write `state {}: unit = value`", s.name.text)),
+                .help(format!("write it behind the state: `state {}{declared} = {value}`", s.name.text)),
             );
             let ty = s.unit.as_ref().and_then(|u| self.unit(u)).map(|u| Ty::Real(u.dim));
             let entry = Entry::ready(name, s.name.span, Role::State { gate: false }, ty, None);
@@ -493,47 +639,114 @@ impl<'a> Lowerer<'a> {
         };
         let mut entry = Entry::pending(name, s.name.span, Role::State { gate: false }, init, prefix);
         if let Some(unit) = &s.unit {
-            let Some(u) = self.unit(unit) else { return };
-            entry = entry.want(u.dim, "the initial value of this state");
-            entry.unit = Some(u.display(self.text(unit.span).trim()));
+            match self.unit(unit) {
+                Some(u) => {
+                    entry = entry.want(u.dim, "the initial value of this state");
+                    entry.unit = Some(u.display(self.text(unit.span).trim()));
+                }
+                None => entry.status = Status::Done,
+            }
         } else {
             entry.unit = self.unit_of_literal(init);
         }
         self.add(scope, &s.name, entry);
     }
 
+    /// The states of `x' = ...` lines; says which have none.
+    pub(super) fn find_states(
+        &mut self,
+        scope: &mut Scope<'a>,
+        equations: Vec<&'a ast::Equation>,
+        prefix: &str,
+    ) -> Vec<(SymbolId, &'a ast::Equation)> {
+        let mut out = Vec::new();
+        let mut lost: Vec<&'a ast::Equation> = Vec::new();
+        for e in equations {
+            let full = format!("{prefix}{}", e.name.text);
+            match scope.get(&full).filter(|id| matches!(scope.entry(*id).role, Role::State { gate: false })) {
+                Some(id) => out.push((id, e)),
+                None => lost.push(e),
+            }
+        }
+        for e in lost {
+            let full = format!("{prefix}{}", e.name.text);
+            let other = scope.get(&full).map(|id| (scope.entry(id).role, scope.entry(id).span));
+            let without: Vec<(SymbolId, String, Span)> = scope
+                .ids()
+                .filter(|id| !out.iter().any(|o| o.0 == *id))
+                .map(|id| (id, scope.entry(id)))
+                .filter(|(_, s)| s.role == Role::State { gate: false } && s.written && s.rate.is_none())
+                .filter_map(|(id, s)| Some((id, s.name.strip_prefix(prefix)?.to_string(), s.span)))
+                .collect();
+            let message = format!("`{}` is not a state", e.name.text);
+            let mut d = Diagnostic::new(Code::EquationWithoutState, e.name.span, message, "an equation needs a state");
+            let near = nearest(&e.name.text, without.iter().map(|w| w.1.as_str()));
+            if let (Some(near), None) = (near, other)
+                && let Some((id, _, span)) = without.iter().find(|w| w.1 == near)
+            {
+                d = d.see(*span, "this state has no equation").help(format!("did you mean `{near}'`?"));
+                // That the state lacks an equation is the same mistake.
+                let place = e.name.span;
+                scope.entry_mut(*id).rate = Some(Expr::number(0.0, Dim::ONE, place));
+            } else if let Some((role, span)) = other {
+                let (is, help) = match role {
+                    Role::Param => (
+                        "a parameter",
+                        format!("make it a state: `state {0} = ...` instead of `param {0} = ...`", e.name.text),
+                    ),
+                    Role::Let => (
+                        "a named expression",
+                        "a named expression follows from others and has no equation of its own".into(),
+                    ),
+                    Role::State { gate: true } => {
+                        ("a gate", "a gate's equation follows from its `alpha` and `beta`, or `inf` and `tau`".into())
+                    }
+                    Role::Voltage => (
+                        "the voltage",
+                        "a channel contributes a current; the compartment's voltage follows from all of them".into(),
+                    ),
+                    Role::Pool => ("a pool", "the pool's equation stands in its compartment".into()),
+                    Role::Port(_) => ("an input", "an input is driven by the network".into()),
+                    Role::State { gate: false } => ("a state", String::new()),
+                };
+                if role != Role::Voltage {
+                    d = d.see(span, format!("it is {is}"));
+                }
+                d = d.help(help);
+            } else if e.name.text == "v" && scope.kind == ScopeKind::Cell && !scope.not_values.is_empty() {
+                d = d.help("the voltage of a compartment follows from its `cm` and its currents and needs no equation");
+                scope.poisoned.insert(full);
+            } else {
+                d = d.help(format!(
+                    "declare it with its unit and initial value, for example `state {}`",
+                    if e.name.text.starts_with(['v', 'V']) {
+                        format!("{}: mV = -65 mV", e.name.text)
+                    } else {
+                        format!("{}: nA = 0 nA", e.name.text)
+                    }
+                ));
+                scope.poisoned.insert(full);
+            }
+            self.error(d);
+        }
+        out
+    }
+
     /// Lowers `x' = ...` lines onto their states.
     pub(super) fn add_equations(
         &mut self,
         scope: &mut Scope<'a>,
-        equations: impl Iterator<Item = &'a ast::Equation>,
+        equations: Vec<(SymbolId, &'a ast::Equation)>,
         prefix: &str,
     ) {
-        for e in equations {
-            let state = scope.get(&format!("{prefix}{}", e.name.text));
-            let state = state.filter(|id| matches!(scope.entry(*id).role, Role::State { .. }));
-            let Some(id) = state else {
-                let mut d = Diagnostic::new(
-                    Code::EquationWithoutState,
-                    e.name.span,
-                    format!("`{}` is not a state", e.name.text),
-                    "an equation needs a state",
-                )
-                .help(format!("declare it: `state {}: unit = value`", e.name.text));
-                let states = scope.entries.iter().filter(|s| matches!(s.role, Role::State { .. }));
-                let names: Vec<&str> = states.map(|s| s.name.strip_prefix(prefix).unwrap_or(&s.name)).collect();
-                if let Some(near) = nearest(&e.name.text, names.iter().copied()) {
-                    d = d.help(format!("did you mean `{near}'`?"));
-                }
-                self.error(d);
-                continue;
-            };
+        for (id, e) in equations {
             if scope.entry(id).rate.is_some() {
                 let first = scope.entry(id).span;
                 let message = format!("`{}` has two equations", e.name.text);
                 self.error(
                     Diagnostic::new(Code::DuplicateKey, e.name.span, message, "a second equation")
-                        .see(first, "the state"),
+                        .see(first, "the first")
+                        .help("add both right-hand sides in one equation"),
                 );
                 continue;
             }
@@ -544,9 +757,9 @@ impl<'a> Lowerer<'a> {
                 let entry = scope.entry_mut(id);
                 // Keeps the place of the equation for messages at run time.
                 entry.span = e.name.span;
-                entry.rate = self
-                    .expect(rate, dim.over(Dim::TIME), &why)
-                    .or_else(|| Some(Expr::number(0.0, dim.over(Dim::TIME), e.name.span)));
+                let zero = Expr::number(0.0, dim.over(Dim::TIME), e.name.span);
+                let rate = self.expect(scope, rate, dim.over(Dim::TIME), &why).unwrap_or(zero);
+                scope.entry_mut(id).rate = Some(rate);
             } else {
                 scope.entry_mut(id).rate = Some(Expr::number(0.0, Dim::ONE, e.name.span));
             }
@@ -566,37 +779,60 @@ impl<'a> Lowerer<'a> {
                         format!("state `{}` has no equation", entry.name),
                         "it would never change",
                     )
-                    .help(format!("write `{short}' = ...`; if only spikes change it, write `{short}' = 0`")),
+                    .help(format!(
+                        "write `{short}' = ...`; if only spikes change it, write `{short}' = {}`",
+                        match entry.ty {
+                            Some(Ty::Real(dim)) if !dim.is_one() => {
+                                format!("0 {}", dim.over(Dim::TIME).display_unit().name)
+                            }
+                            _ => "0 /ms".to_string(),
+                        }
+                    )),
                 );
             }
         }
     }
 
-    pub(super) fn warn_unused(&mut self, scope: &Scope<'a>, what: &str) {
+    /// Warns of names that influence nothing, unless the definition has mistakes: what they hide may use the names.
+    pub(super) fn warn_unused(&mut self, scope: &Scope<'a>, what: &str, before: usize) {
+        if self.diagnostics.since(before).iter().any(Diagnostic::is_error) {
+            return;
+        }
         for entry in &scope.entries {
             let nameable = matches!(entry.role, Role::Param | Role::Let | Role::Pool);
             if entry.written && !entry.used && nameable && entry.ty.is_some() {
-                let kind = match entry.role {
-                    Role::Param => "parameter",
-                    Role::Pool => "pool",
-                    Role::Let | Role::State { .. } | Role::Port(_) | Role::Voltage => "named expression",
+                let short = entry.name.rsplit('.').next().unwrap_or(&entry.name);
+                let (kind, help) = match entry.role {
+                    Role::Param => ("parameter", format!("remove it, or use `{short}` in an expression")),
+                    Role::Pool => ("pool", format!("remove `reads {short}`")),
+                    Role::Let | Role::State { .. } | Role::Port(_) | Role::Voltage => {
+                        ("named expression", format!("remove it, or use `{short}` in an expression"))
+                    }
                 };
-                self.error(Diagnostic::new(
-                    Code::Unused,
-                    entry.span,
-                    format!("{kind} `{}` is never used", entry.name),
-                    format!("nothing in this {what} depends on it"),
-                ));
+                self.error(
+                    Diagnostic::new(
+                        Code::Unused,
+                        entry.span,
+                        format!("{kind} `{}` is never used", entry.name),
+                        format!("nothing in this {what} depends on it"),
+                    )
+                    .help(help),
+                );
             }
         }
     }
 
     /// The channel that an `insert` names.
-    pub(super) fn inserted_channel(&mut self, file: usize, name: &ast::Name) -> Option<Channel> {
+    pub(super) fn inserted_channel(&mut self, file: usize, name: &ast::Name) -> Option<Rc<Definition<Channel>>> {
         let item = self.find_item(file, name, "a channel", |k| matches!(k, ItemKind::Channel(_)))?;
         let ItemKind::Channel(c) = item.kind else { return None };
-        self.channel(item, c)
+        Some(self.channel(item, c))
     }
+}
+
+/// A number without the noise of binary fractions.
+fn rounded(x: f64) -> f64 {
+    (x * 1e9).round() / 1e9
 }
 
 /// A gate whose symbols exist, but not yet its derivatives.
@@ -613,6 +849,7 @@ pub(super) fn instantiate<'a>(
     prefix: &str,
     place: impl Fn(usize) -> Option<SymbolId>,
     base: usize,
+    is_unknown: impl Fn(&str) -> bool,
 ) -> Vec<Entry<'a>> {
     // Symbols that stand for the compartment's own are not copied; the others follow each other from `base` on.
     let mut map = Vec::new();
@@ -639,7 +876,8 @@ pub(super) fn instantiate<'a>(
             SymbolKind::Voltage => (Role::Voltage, None, None),
             SymbolKind::Pool => (Role::Pool, None, None),
         };
-        let mut entry = Entry::ready(format!("{prefix}{}", s.name), s.span, role, Some(s.ty), value);
+        let ty = (!is_unknown(&s.name)).then_some(s.ty);
+        let mut entry = Entry::ready(format!("{prefix}{}", s.name), s.span, role, ty, value);
         entry.rate = rate;
         entry.unit = s.unit.clone();
         entry.docs = s.docs.clone();

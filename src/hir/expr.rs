@@ -10,8 +10,11 @@ use crate::syntax::ast::{self, BinaryOp, UnaryOp};
 use crate::units::{Dim, Unit};
 use std::collections::HashMap;
 
-/// Parameters of the function whose body is being lowered.
-pub(super) type Env = HashMap<String, Expr>;
+/// Parameters of the function whose body is being lowered; `None` where nothing is known of the argument.
+pub(super) type Env = HashMap<String, Option<Expr>>;
+
+/// How deeply expressions may contain each other through names and functions (not the height of one expression).
+const MAX_DEPTH: usize = 400;
 
 impl Expr {
     pub(super) fn number(value: f64, dim: Dim, span: Span) -> Expr {
@@ -40,10 +43,6 @@ impl Expr {
         };
         let span = if a.span.file == b.span.file { a.span.to(b.span) } else { a.span };
         Expr { kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), ty, span }
-    }
-
-    pub(super) fn neg(a: Expr) -> Expr {
-        Expr { ty: a.ty, span: a.span, kind: ExprKind::Unary(UnaryOp::Neg, Box::new(a)) }
     }
 
     /// Calls `f` on every node, parents first.
@@ -97,11 +96,30 @@ impl Expr {
         Expr { kind, ty: self.ty, span: self.span }
     }
 
-    fn is_bare_number(&self) -> bool {
-        match &self.kind {
-            ExprKind::Number(_) => self.ty == Ty::Real(Dim::ONE),
-            ExprKind::Unary(UnaryOp::Neg, a) => a.is_bare_number(),
-            _ => false,
+    /// How many nodes it has.
+    pub(super) fn size(&self) -> usize {
+        let mut nodes = 0;
+        self.visit(&mut |_| nodes += 1);
+        nodes
+    }
+
+    /// How many nodes stand on top of each other.
+    pub(super) fn height(&self) -> usize {
+        1 + match &self.kind {
+            ExprKind::Number(_)
+            | ExprKind::Bool(_)
+            | ExprKind::Symbol(_)
+            | ExprKind::NetworkParam(_)
+            | ExprKind::Time
+            | ExprKind::Celsius
+            | ExprKind::Index
+            | ExprKind::Draw(..)
+            | ExprKind::File(_)
+            | ExprKind::Series(_) => 0,
+            ExprKind::Unary(_, a) | ExprKind::Noise(_, a) => a.height(),
+            ExprKind::Binary(_, a, b) => a.height().max(b.height()),
+            ExprKind::If(c, a, b) => c.height().max(a.height()).max(b.height()),
+            ExprKind::Call(_, args) => args.iter().map(Expr::height).max().unwrap_or(0),
         }
     }
 }
@@ -153,9 +171,41 @@ impl<'a> Lowerer<'a> {
             .collect();
         let mut d =
             Diagnostic::new(Code::UnknownUnit, name.span, format!("there is no unit `{}`", name.text), "not a unit");
-        let same_letters = all.iter().find(|u| u.eq_ignore_ascii_case(&name.text)).map(String::as_str);
-        if let Some(near) = same_letters.or_else(|| nearest(&name.text, all.iter().map(String::as_str))) {
+        let spelled = match name.text.to_lowercase().trim_end_matches('s') {
+            "msec" | "millisecond" => Some("ms"),
+            "sec" | "second" => Some("s"),
+            "usec" | "microsecond" => Some("us"),
+            "min" | "minute" => Some("s"),
+            "mho" | "siemen" => Some("S"),
+            "mmho" | "millisiemen" => Some("mS"),
+            "umho" | "microsiemen" => Some("uS"),
+            "nanosiemen" => Some("nS"),
+            "volt" => Some("V"),
+            "millivolt" => Some("mV"),
+            "amp" | "ampere" => Some("A"),
+            "nanoamp" => Some("nA"),
+            "picoamp" => Some("pA"),
+            "microamp" => Some("uA"),
+            "farad" => Some("F"),
+            "megohm" => Some("Mohm"),
+            "micron" | "micrometer" | "micrometre" => Some("um"),
+            "molar" => Some("M"),
+            "millimolar" => Some("mM"),
+            "micromolar" => Some("uM"),
+            "hertz" => Some("Hz"),
+            "celsiu" | "deg" | "c" | "degree" => Some("degC"),
+            "kelvin" => Some("K"),
+            "coulomb" => Some("C"),
+            _ => None,
+        };
+        // `mv` means mV, not MV: the prefix as it is written, the base unit in the right case.
+        let same_letters = || all.iter().filter(|u| u.eq_ignore_ascii_case(&name.text));
+        let first = |u: &&String| u.chars().next() == name.text.chars().next();
+        let cased = same_letters().find(first).or_else(|| same_letters().next()).map(String::as_str);
+        if let Some(near) = spelled.or(cased).or_else(|| nearest(&name.text, all.iter().map(String::as_str))) {
             d = d.help(format!("did you mean `{near}`?"));
+        } else {
+            d = d.note("units are written `mV`, `nA`, `mS/cm2`, `uF/cm2`, `ohm*cm`, `/ms`, `mM`, `degC`");
         }
         self.error(d);
     }
@@ -175,11 +225,11 @@ impl<'a> Lowerer<'a> {
         why: &str,
     ) -> Option<Expr> {
         let x = self.expr(scope, prefix, e)?;
-        self.expect(x, dim, why)
+        self.expect(scope, x, dim, why)
     }
 
     /// Checks that an expression is a number of a dimension.
-    pub(super) fn expect(&mut self, x: Expr, dim: Dim, why: &str) -> Option<Expr> {
+    pub(super) fn expect(&mut self, scope: &Scope<'a>, x: Expr, dim: Dim, why: &str) -> Option<Expr> {
         match x.ty {
             Ty::Bool => {
                 self.error(
@@ -195,43 +245,65 @@ impl<'a> Lowerer<'a> {
             }
             Ty::Real(got) if got == dim => Some(x),
             Ty::Real(got) => {
-                self.wrong_dimension(&x, got, dim, why);
-                None
+                self.wrong_dimension(scope, &x, got, dim, why);
+                // What is needed is known: look on as if it were given.
+                Some(Expr { ty: Ty::Real(dim), ..x })
             }
         }
     }
 
-    fn wrong_dimension(&mut self, x: &Expr, got: Dim, want: Dim, why: &str) {
-        let unit = want.display_unit().name;
-        if x.is_bare_number() {
-            let d = Diagnostic::new(
-                Code::MissingUnit,
-                x.span,
-                format!("{why} needs a unit"),
-                format!("{} is expected here", want.describe()),
-            )
-            .help(format!("write the unit behind the number, for example `{} {unit}`", self.text(x.span)));
+    fn wrong_dimension(&mut self, scope: &Scope<'a>, x: &Expr, got: Dim, want: Dim, why: &str) {
+        if let Some(bare) = self.bare(scope, x) {
+            let d = self.missing_unit(&bare, want, Some(why));
             self.error(d);
             return;
         }
+        if let Some((bare, dim)) = self.bare_factor(scope, x, want)
+            && (bare.name.is_some() || self.blame(x).span == bare.value)
+        {
+            let d = self.missing_unit(&bare, dim, None);
+            self.error(if bare.name.is_some() { d } else { d.note(format!("{why} must be {}", want.describe())) });
+            return;
+        }
+        let x = self.blame(x);
         let d = Diagnostic::new(
             Code::DimensionMismatch,
             x.span,
             format!("{why} must be {}, not {}", want.describe(), got.describe()),
-            format!("{} ({})", got.describe(), got.display_unit().name),
+            shown(got),
         );
-        let d = with_columns(d, "expected", want, "found", got);
-        let d = match ratio_help(want, got) {
-            Some(help) => d.help(help),
-            None => d,
-        };
+        let mut d = with_columns(d, "expected", want, "found", got);
+        let literal = self.literal(x).map(|l| self.with_unit(l, want));
+        if want.is_one() && literal.is_none() {
+            // Nothing to divide by is better than any other.
+        } else if let Some(help) = self.edit(scope, x, want) {
+            d = d.help(help);
+        } else if let Some(value) = literal {
+            d = d.help(match want.is_one() {
+                true => format!("leave the unit out: `{value}`"),
+                false => format!("write {}, for example `{value}`", want.describe()),
+            });
+        }
         self.error(d);
     }
 
     fn expr_in(&mut self, scope: &mut Scope<'a>, prefix: &str, e: &ast::Expr, env: Option<&Env>) -> Option<Expr> {
-        if !self.spend(e.span) {
+        if !self.spend(1, e.span) {
             return None;
         }
+        if self.depth >= MAX_DEPTH {
+            let message = "definitions are nested too deeply";
+            let d = Diagnostic::new(Code::TooDeep, e.span, message, "given up here");
+            self.error(d.help("define what is used before what uses it"));
+            return None;
+        }
+        self.depth += 1;
+        let x = self.expr_inside(scope, prefix, e, env);
+        self.depth -= 1;
+        x
+    }
+
+    fn expr_inside(&mut self, scope: &mut Scope<'a>, prefix: &str, e: &ast::Expr, env: Option<&Env>) -> Option<Expr> {
         let span = e.span;
         match &e.kind {
             ast::ExprKind::Number { text, unit } => self.number(text, unit.as_ref(), false, span),
@@ -282,7 +354,16 @@ impl<'a> Lowerer<'a> {
             Ty::Bool => "a condition".to_string(),
             Ty::Real(dim) => dim.describe(),
         };
-        self.error(Diagnostic::new(Code::WrongType, x.span, message, what));
+        let d = Diagnostic::new(Code::WrongType, x.span, message, what);
+        let text = self.text(x.span);
+        self.error(match x.ty {
+            Ty::Real(dim) if text.len() < 30 && !text.contains('\n') && self.literal(x).is_none() => {
+                let zero = if dim.is_one() { "0".to_string() } else { format!("0 {}", super::advice::usual_unit(dim)) };
+                d.help(format!("compare it: `{text} > {zero}`"))
+            }
+            Ty::Real(_) => d.help("compare it with something, as in `v > -40 mV`"),
+            Ty::Bool => d.help("choose a number with `if ... then ... else ...`"),
+        });
         None
     }
 
@@ -306,7 +387,8 @@ impl<'a> Lowerer<'a> {
         let span = path_span(path);
         if let Some(env) = env {
             if let Some(value) = env.get(&name) {
-                return Some(Expr { span, ..value.clone() });
+                let value = value.as_ref()?;
+                return if self.spend(value.size(), span) { Some(Expr { span, ..value.clone() }) } else { None };
             }
         } else if let Some(id) = scope.lookup(prefix, &name) {
             scope.entry_mut(id).used = true;
@@ -335,7 +417,8 @@ impl<'a> Lowerer<'a> {
             && let Some(item) = self.item(scope.file, &single.text)
         {
             if let ItemKind::Const(_) = item.kind {
-                return self.constant(item, single).map(|e| Expr { span, ..e });
+                let value = self.constant(item, single)?;
+                return if self.spend(value.size(), span) { Some(Expr { span, ..value }) } else { None };
             }
             let what = item.kind.describe();
             self.error(Diagnostic::new(
@@ -350,7 +433,7 @@ impl<'a> Lowerer<'a> {
         None
     }
 
-    fn unknown_name(&mut self, scope: &Scope<'a>, prefix: &str, name: &str, span: Span, env: Option<&Env>) {
+    fn unknown_name(&mut self, scope: &mut Scope<'a>, prefix: &str, name: &str, span: Span, env: Option<&Env>) {
         let mut p = prefix;
         loop {
             if let Some(what) = scope.not_values.get(&format!("{p}{name}")) {
@@ -378,39 +461,121 @@ impl<'a> Lowerer<'a> {
             let trimmed = &p[..p.len() - 1];
             p = trimmed.rfind('.').map_or("", |at| &trimmed[..=at]);
         }
+        // What is said to be wrong already is not wrong again here.
+        if scope.is_poisoned(prefix, name) || self.is_unknown_item(scope.file, name) {
+            return;
+        }
+        if scope.kind == ScopeKind::Constant && env.is_none() && matches!(name, "v" | "t" | "celsius" | "index") {
+            let what = match name {
+                "v" => "a voltage",
+                "t" => "the time",
+                "index" => "the number of a cell",
+                _ => "the temperature of a run",
+            };
+            let message = format!("`{name}` is not known before the run");
+            let d = Diagnostic::new(Code::NotConstant, span, message, format!("{what} is not a constant"));
+            self.error(d.help("only numbers, functions and constants can stand here"));
+            return;
+        }
         let mut d = Diagnostic::new(Code::UnknownName, span, format!("`{name}` is not known here"), "not defined");
+        d = match self.name_help(scope, prefix, name, env) {
+            Some(help) => d.help(help),
+            None => d,
+        };
+        self.error(d);
+        // Once is enough.
+        if env.is_none() {
+            scope.poisoned.insert(name.to_string());
+        }
+    }
+
+    /// What an unknown name may stand for.
+    fn name_help(&self, scope: &Scope<'a>, prefix: &str, name: &str, env: Option<&Env>) -> Option<String> {
+        let visible = |e: &&super::scope::Entry<'a>| env.is_none() && !e.name.contains('<');
+        // A name inside a compartment or channel, used outside without its path.
+        let suffix = format!(".{name}");
+        let short = |full: &str| full.strip_prefix(prefix).unwrap_or(full).to_string();
+        let deeper: Vec<String> = scope
+            .entries
+            .iter()
+            .filter(visible)
+            .filter(|e| e.name.ends_with(&suffix))
+            .map(|e| short(&e.name))
+            .collect();
+        match &deeper[..] {
+            [] => {}
+            [one] => return Some(format!("write its path: `{one}`")),
+            some => {
+                let list: Vec<String> = some.iter().take(4).map(|n| format!("`{n}`")).collect();
+                return Some(format!("write which one: {}", list.join(", ")));
+            }
+        }
+        if scope.kind == ScopeKind::Channel
+            && let Some((pool, unit)) = self.pools().into_iter().find(|p| p.0 == name)
+        {
+            let unit = unit.map(|u| format!(": {u}")).unwrap_or_default();
+            return Some(format!("`{pool}` is a pool of a compartment; add `reads {pool}{unit}` to the channel"));
+        }
+        let has = |wanted: &str| env.is_none() && scope.get(wanted).is_some();
+        match name {
+            "i" if scope.kind == ScopeKind::Channel => {
+                return Some("a channel's current cannot be read inside the channel; `let` names a part of it".into());
+            }
+            "V" | "Vm" | "vm" | "V_m" | "v_m" | "voltage" if has("v") => {
+                return Some("the voltage is called `v`".into());
+            }
+            "time" | "T" if env.is_none() => return Some("the time is called `t`, the temperature `celsius`".into()),
+            "temperature" | "temp" | "degC" if env.is_none() => {
+                return Some("the temperature is called `celsius`".into());
+            }
+            "dt" => return Some("equations do not see the time step; `t` is the time".into()),
+            "dv" => return Some("`dv` exists in a `junction` only".into()),
+            "index" => {
+                return Some(
+                    "`index`, a cell's number, exists in inputs and in `param` and `init` lines of a network".into(),
+                );
+            }
+            "cai" | "cao" | "ca" if scope.kind == ScopeKind::Channel => {
+                return Some("a concentration is a pool of the compartment: add `reads Ca: mM` to the channel".into());
+            }
+            _ if has("erev")
+                && ["ek", "ena", "eca", "eleak", "el"].contains(&name.replace('_', "").to_lowercase().as_str()) =>
+            {
+                return Some("the reversal potential of this channel is `erev`".into());
+            }
+            _ if has("gbar") && name.to_lowercase().starts_with('g') && name.to_lowercase().ends_with("bar") => {
+                return Some("the conductance of this channel is `gbar`".into());
+            }
+            _ => {}
+        }
         let mut candidates: Vec<String> = match env {
             Some(env) => env.keys().cloned().collect(),
-            None => scope
-                .entries
-                .iter()
-                .flat_map(|e| {
-                    let short = e.name.strip_prefix(prefix).unwrap_or(&e.name);
-                    [short.to_string(), e.name.clone()]
-                })
-                .filter(|n| !n.contains('<'))
-                .collect(),
+            None => scope.entries.iter().filter(visible).flat_map(|e| [short(&e.name), e.name.clone()]).collect(),
         };
         candidates.extend(self.constant_names(scope.file));
-        candidates.extend(["celsius", "pi", "t"].map(str::to_string));
+        candidates.extend(["celsius", "pi"].map(str::to_string));
         candidates.sort();
-        // A name inside a compartment, used outside without its path.
-        let suffix = format!(".{name}");
-        let deeper: Vec<_> = scope.entries.iter().filter(|e| env.is_none() && e.name.ends_with(&suffix)).collect();
-        if let [one] = deeper[..] {
-            d = d.help(format!("there is `{}`", one.name));
-        } else if let Some(near) = nearest(name, candidates.iter().map(String::as_str)) {
-            d = d.help(format!("did you mean `{near}`?"));
-        } else if Unit::parse(name).is_some() {
-            d = d.help(format!(
-                "`{name}` is a unit; a unit stands directly behind a number, as in `1 {name}` (and `0.1 /{name}`, with a space before the slash)"
-            ));
-        } else if name == "v" {
-            d = d.help("the voltage of a compartment is written with its name, such as `soma.v`");
-        } else if env.is_some() {
-            d = d.help("a function sees its own parameters and constants only; pass the value as a parameter");
+        if let Some(near) = nearest(name, candidates.iter().map(String::as_str)) {
+            return Some(format!("did you mean `{near}`?"));
         }
-        self.error(d);
+        if Unit::parse(name).is_some() {
+            return Some(format!(
+                "`{name}` is a unit; a unit stands directly behind a number: `1 {name}`, or `0.1 /{name}` with a space before the slash"
+            ));
+        }
+        if env.is_some() {
+            return Some("a function sees its own parameters and constants only; pass the value as a parameter".into());
+        }
+        if scope.kind == ScopeKind::Constant {
+            return Some("only numbers, functions and constants can stand here".into());
+        }
+        let block = match scope.kind {
+            ScopeKind::Channel => "channel",
+            ScopeKind::Cell => "cell",
+            ScopeKind::Network | ScopeKind::PerCell | ScopeKind::Input => "network",
+            ScopeKind::Constant => return None,
+        };
+        (!name.contains('.')).then(|| format!("define it in the {block}: `param {name} = ...`"))
     }
 
     /// The type of an entry, lowering it first if that has not happened yet.
@@ -420,17 +585,15 @@ impl<'a> Lowerer<'a> {
             Status::Done => return entry.ty,
             Status::Busy => {
                 let (name, span) = (entry.name.clone(), entry.span);
-                let d = Diagnostic::new(
-                    Code::CyclicDefinition,
-                    span,
-                    format!("`{name}` depends on itself"),
-                    "this definition needs its own value",
-                );
-                let d = match user {
-                    Some(user) if user != span => d.see(user, "used here while it is being computed"),
-                    _ => d,
+                let at = self.resolving.iter().position(|r| r.0 == name && r.1 == span).unwrap_or(0);
+                let chain = self.resolving[at..].to_vec();
+                let help = match scope.kind {
+                    ScopeKind::Channel | ScopeKind::Cell => {
+                        "a quantity that feeds back on itself in time is a `state` with an equation"
+                    }
+                    _ => "give one of them a value of its own",
                 };
-                self.error(d.help("a quantity that feeds back on itself in time is a `state` with an equation"));
+                self.cycle("", &chain, user.unwrap_or(span), help);
                 return None;
             }
             Status::New => {}
@@ -444,9 +607,12 @@ impl<'a> Lowerer<'a> {
         entry.status = Status::Busy;
         let (source, prefix) = entry.source.clone()?;
         let want = entry.want;
+        let place = (entry.name.clone(), entry.span);
+        self.resolving.push(place);
         let value = self.expr(scope, &prefix, source);
+        self.resolving.pop();
         let value = match (value, want) {
-            (Some(x), Some((dim, why))) => self.expect(x, dim, why),
+            (Some(x), Some((dim, why))) => self.expect(scope, x, dim, why),
             (value, _) => value,
         };
         let entry = scope.entry_mut(id);
@@ -466,7 +632,7 @@ impl<'a> Lowerer<'a> {
                 let want = scope.entry(id).want;
                 let value = self.expr(scope, &prefix, source);
                 let value = match (value, want) {
-                    (Some(x), Some((dim, why))) => self.expect(x, dim, why),
+                    (Some(x), Some((dim, why))) => self.expect(scope, x, dim, why),
                     (value, _) => value,
                 };
                 let entry = scope.entry_mut(id);
@@ -500,11 +666,15 @@ impl<'a> Lowerer<'a> {
                     _ => format!("cannot compare {} with {}", x.describe(), y.describe()),
                 };
                 self.same_dimension(scope, &a, &b, &message)?;
+                // A number that lacks its unit has been reported: go on with the dimension it should have.
+                if x.is_one() {
+                    return Some(Expr { span, ..Expr::binary(op, Expr { ty: b.ty, ..a }, b) });
+                }
             }
             BinaryOp::Mul | BinaryOp::Div => {
                 self.numbers(&a, &b)?;
             }
-            BinaryOp::Pow => return self.power(a, b, span),
+            BinaryOp::Pow => return self.power(scope, a, b, span),
         }
         Some(Expr { span, ..Expr::binary(op, a, b) })
     }
@@ -531,16 +701,25 @@ impl<'a> Lowerer<'a> {
         if x == y {
             return Some(());
         }
-        for (bare, other) in [(a, y), (b, x)] {
-            if bare.is_bare_number() {
-                let unit = other.display_unit().name;
-                let d = Diagnostic::new(
-                    Code::MissingUnit,
-                    bare.span,
-                    "this number needs a unit",
-                    format!("{} is expected here", other.describe()),
-                )
-                .help(format!("write the unit behind the number, for example `{} {unit}`", self.text(bare.span)));
+        for (side, other) in [(a, y), (b, x)] {
+            if let Some(bare) = self.bare(scope, side) {
+                let d = self.missing_unit(&bare, other, None);
+                let d = if bare.name.is_none() {
+                    let at = if side.span == a.span { b.span } else { a.span };
+                    d.see(at, shown(other))
+                } else {
+                    d
+                };
+                self.error(d);
+                return Some(());
+            }
+        }
+        for (side, other) in [(a, y), (b, x)] {
+            if let Some((bare, dim)) = self.bare_factor(scope, side, other)
+                && bare.name.is_some()
+                && dim.quantity().is_some()
+            {
+                let d = self.missing_unit(&bare, dim, None);
                 self.error(d);
                 return None;
             }
@@ -550,15 +729,9 @@ impl<'a> Lowerer<'a> {
         } else {
             message.to_string()
         };
-        let d = Diagnostic::new(
-            Code::DimensionMismatch,
-            b.span,
-            message,
-            format!("{} ({})", y.describe(), y.display_unit().name),
-        )
-        .see(a.span, format!("{} ({})", x.describe(), x.display_unit().name));
+        let d = Diagnostic::new(Code::DimensionMismatch, b.span, message, shown(y)).see(a.span, shown(x));
         let d = with_columns(d, "left", x, "right", y);
-        let d = match self.edit_help(scope, a, b, x, y) {
+        let d = match self.edit_pair(scope, a, b) {
             Some(help) => d.help(help),
             None => d,
         };
@@ -566,37 +739,10 @@ impl<'a> Lowerer<'a> {
         None
     }
 
-    /// An edit that would make `b` agree with `a`: with a quantity in scope if there is one, else in words.
-    fn edit_help(&self, scope: &Scope<'a>, a: &Expr, b: &Expr, x: Dim, y: Dim) -> Option<String> {
-        let factor = x.over(y);
-        let named = |dim: Dim| {
-            let fits = |e: &&super::scope::Entry<'a>| {
-                e.ty == Some(Ty::Real(dim)) && matches!(e.role, Role::Param | Role::Let) && !e.name.contains('<')
-            };
-            scope.entries.iter().find(fits).map(|e| e.name.clone())
-        };
-        let (left, right) = (self.text(a.span), self.text(b.span));
-        let short = left.len() + right.len() < 60 && !left.contains('\n') && !right.contains('\n');
-        let wrap = |s: &str| if s.contains([' ', '+', '-']) { format!("({s})") } else { s.to_string() };
-        if short && let Some(name) = named(factor) {
-            return Some(format!("multiply by {}: `{} * {name}`", factor.describe(), wrap(right)));
-        }
-        if short && let Some(name) = named(y.over(x)) {
-            return Some(format!("divide by {}: `{} / {name}`", y.over(x).describe(), wrap(right)));
-        }
-        ratio_help(x, y)
-    }
-
-    fn power(&mut self, a: Expr, b: Expr, span: Span) -> Option<Expr> {
+    fn power(&mut self, scope: &Scope<'a>, a: Expr, b: Expr, span: Span) -> Option<Expr> {
         let (x, y) = self.numbers(&a, &b)?;
         if !y.is_one() {
-            let d = Diagnostic::new(
-                Code::NotDimensionless,
-                b.span,
-                format!("an exponent must be a pure number, not {}", y.describe()),
-                y.display_unit().name,
-            );
-            self.error(d);
+            self.pure(scope, &b, "an exponent");
             return None;
         }
         let mut dim = Dim::ONE;
@@ -613,8 +759,13 @@ impl<'a> Lowerer<'a> {
                             format!("{} can only be raised to a constant whole power", x.describe()),
                             "not a constant whole number from -9 to 9",
                         )
-                        .see(a.span, format!("{} ({})", x.describe(), x.display_unit().name))
-                        .help("divide by a quantity of the same dimension first, as in `(x / 1 mV)^y`"),
+                        .see(a.span, shown(x))
+                        .help(format!(
+                            "make it a pure number first: `({} / 1 {})^{}`",
+                            self.text(a.span),
+                            x.display_unit().name,
+                            super::advice::wrap(self.text(b.span))
+                        )),
                     );
                     return None;
                 }
@@ -640,7 +791,7 @@ impl<'a> Lowerer<'a> {
             let args = self.arguments(&name.text, &params, args, span, |_| false, false)?;
             let values: Vec<Option<Expr>> = args.into_iter().map(|a| self.expr_in(scope, prefix, a?, env)).collect();
             let values: Vec<Expr> = values.into_iter().collect::<Option<_>>()?;
-            return self.inline(item, function, values, span);
+            return self.inline(scope, item, function, values, span);
         }
         let Some(info) = builtins::function(&name.text) else {
             let mut names: Vec<String> = builtins::FUNCTIONS.iter().map(|f| f.name.to_string()).collect();
@@ -651,10 +802,13 @@ impl<'a> Lowerer<'a> {
                 format!("there is no function `{}`", name.text),
                 "not a function",
             );
-            if name.text == "log" {
-                d = d.help("write `ln(x)` for the natural and `log10(x)` for the decimal logarithm");
-            } else if name.text == "pow" {
-                d = d.help("write `x ^ y`");
+            if self.is_unknown_item(scope.file, &name.text) {
+                return None;
+            }
+            if let Some(help) = function_help(&name.text, args.first().map(|a| self.text(a.value.span))) {
+                d = d.help(help);
+            } else if scope.not_values.contains_key(&name.text) {
+                d = d.help(format!("`{}` is a compartment; its voltage is `{}.v`", name.text, name.text));
             } else if let Some(near) = nearest(&name.text, names.iter().map(String::as_str)) {
                 d = d.help(format!("did you mean `{near}`?"));
             }
@@ -703,7 +857,12 @@ impl<'a> Lowerer<'a> {
             };
             if at >= out.len() {
                 if !variadic {
-                    let message = format!("`{function}` takes {} arguments, not {}", params.len(), args.len());
+                    let message = format!(
+                        "`{function}` takes {} argument{}, not {}",
+                        params.len(),
+                        if params.len() == 1 { "" } else { "s" },
+                        args.len()
+                    );
                     return wrong(arg.value.span, message, "one too many".into());
                 }
                 out.push(Some(&arg.value));
@@ -755,7 +914,7 @@ impl<'a> Lowerer<'a> {
         let call = |builtin, values, dim| Some(Expr { kind: ExprKind::Call(builtin, values), ty: Ty::Real(dim), span });
         match info.kind {
             FunctionKind::Pure(b) => {
-                self.pure(&values[0], info.name)?;
+                self.pure(scope, &values[0], &format!("`{}`", info.name));
                 call(b, values, Dim::ONE)
             }
             FunctionKind::Same(b) => call(b, values, dims[0]),
@@ -766,7 +925,7 @@ impl<'a> Lowerer<'a> {
                         Code::BadPower,
                         values[0].span,
                         format!("{} has no square root", dims[0].describe()),
-                        dims[0].display_unit().name,
+                        shown(dims[0]),
                     );
                     self.error(d.note(format!("the powers of [{}] are not all even", dims[0])));
                     None
@@ -782,15 +941,16 @@ impl<'a> Lowerer<'a> {
             }
             FunctionKind::Step => call(Builtin::Heaviside, values, Dim::ONE),
             FunctionKind::Rate(b) => {
-                self.same_dimension(scope, &values[0], &values[2], "`v` and `midpoint` must agree:")?;
-                self.same_dimension(scope, &values[0], &values[3], "`v` and `scale` must agree:")?;
+                let midpoint = self.same_dimension(scope, &values[0], &values[2], "`v` and `midpoint` must agree:");
+                let scale = self.same_dimension(scope, &values[0], &values[3], "`v` and `scale` must agree:");
+                midpoint.and(scale)?;
                 let dim = dims[1];
                 call(b, values, dim)
             }
             FunctionKind::Stimulus(b) => self.stimulus(scope, b, values, dims, span),
             FunctionKind::Noise => {
                 self.same_dimension(scope, &values[0], &values[1], "`mean` and `sd` must agree:")?;
-                self.expect(values[2].clone(), Dim::TIME, "the interval `every`")?;
+                self.expect(scope, values[2].clone(), Dim::TIME, "the interval `every`")?;
                 let stream = self.stream();
                 let [mean, sd, every] = <[Expr; 3]>::try_from(values).ok()?;
                 let noise = Expr { kind: ExprKind::Noise(stream, Box::new(every)), ty: Ty::Real(Dim::ONE), span };
@@ -843,34 +1003,55 @@ impl<'a> Lowerer<'a> {
             return Some(());
         }
         let message = format!("`{}` cannot be used here", info.name);
-        self.error(
-            Diagnostic::new(Code::BadRandom, span, message, where_)
-                .help("equations are deterministic; give the cell a `param` and set it per cell in the network"),
-        );
+        self.error(Diagnostic::new(Code::BadRandom, span, message, where_).help(match (info.kind, scope.kind) {
+            (FunctionKind::Draw(_) | FunctionKind::DrawExponential, ScopeKind::Network) => {
+                "a population's size and a parameter of the network are the same for all cells"
+            }
+            (FunctionKind::Draw(_) | FunctionKind::DrawExponential | FunctionKind::File, _) => {
+                "give the cell a `param` with a fixed value and set it per cell in the network: `param cells.x ~ ...`"
+            }
+            _ => "give the cell an `input` port, and drive it from an `input` line of the network",
+        }));
         None
     }
 
-    fn pure(&mut self, x: &Expr, function: &str) -> Option<()> {
+    /// Checks that `x` is a pure number; `what` is a function in backquotes, or an exponent.
+    fn pure(&mut self, scope: &Scope<'a>, x: &Expr, what: &str) {
         let dim = x.ty.dim();
         if dim.is_one() {
-            return Some(());
+            return;
         }
-        let unit = dim.display_unit().name;
+        let factor = self.bare_factor(scope, x, Dim::ONE);
+        if let Some((bare, missing)) = &factor
+            && bare.name.is_some()
+        {
+            let d = self.missing_unit(bare, *missing, None);
+            self.error(d);
+            return;
+        }
         let d = Diagnostic::new(
             Code::NotDimensionless,
             x.span,
-            format!("`{function}` takes a pure number, not {}", dim.describe()),
-            format!("{} ({unit})", dim.describe()),
+            match what.starts_with('`') {
+                true => format!("{what} takes a pure number, not {}", dim.describe()),
+                false => format!("{what} must be a pure number, not {}", dim.describe()),
+            },
+            shown(dim),
         );
         let text = self.text(x.span);
-        let arg = if text.contains([' ', '+', '-']) { format!("({text})") } else { text.to_string() };
-        let d = if text.len() < 40 && !text.contains('\n') {
-            d.help(format!("divide by {} first: `{function}({arg} / 1 {unit})`", dim.describe()))
-        } else {
-            d.help(format!("divide by {} first", dim.describe()))
+        let help = match factor {
+            Some((bare, missing)) => self.factor_help(&bare, missing),
+            None if dim == Dim::VOLTAGE && text.len() < 40 && !text.contains('\n') => {
+                let edit = format!("{} / 10 mV", super::advice::wrap_sum(text));
+                let edit = match what.strip_prefix('`').and_then(|w| w.strip_suffix('`')) {
+                    Some(function) => format!("{function}({edit})"),
+                    None => format!("({edit})"),
+                };
+                format!("divide by a voltage first, for example `{edit}`")
+            }
+            None => "divide it by a quantity of the same dimension first".to_string(),
         };
-        self.error(d);
-        None
+        self.error(d.help(help));
     }
 
     fn all_same(&mut self, scope: &Scope<'a>, function: &str, values: &[Expr]) -> Option<()> {
@@ -888,15 +1069,19 @@ impl<'a> Lowerer<'a> {
         dims: Vec<Dim>,
         span: Span,
     ) -> Option<Expr> {
+        let mut fine = true;
         for (x, what) in values.iter().zip(["`delay`", "`duration`"]) {
-            self.expect(x.clone(), Dim::TIME, what)?;
+            fine &= self.expect(scope, x.clone(), Dim::TIME, what).is_some();
+        }
+        if !fine {
+            return None;
         }
         match b {
             Builtin::Sine => {
-                self.expect(values[3].clone(), Dim::TIME, "`period`")?;
+                self.expect(scope, values[3].clone(), Dim::TIME, "`period`")?;
                 match values.get(4) {
                     Some(phase) => {
-                        self.expect(phase.clone(), Dim::ONE, "`phase` (in radians)")?;
+                        self.expect(scope, phase.clone(), Dim::ONE, "`phase` (in radians)")?;
                     }
                     None => values.push(Expr::number(0.0, Dim::ONE, span)),
                 }
@@ -915,7 +1100,10 @@ impl<'a> Lowerer<'a> {
                 Some((ast::ExprKind::Str(s), _)) => texts.push(Some(s.clone())),
                 Some((_, at)) => {
                     let message = format!("`{}` needs a file name in quotes", info.name);
-                    self.error(Diagnostic::new(Code::WrongArguments, at, message, "not a text"));
+                    self.error(
+                        Diagnostic::new(Code::WrongArguments, at, message, "not a text")
+                            .help(format!("write `{}(\"values.npy\")`", info.name)),
+                    );
                     return None;
                 }
             }
@@ -938,49 +1126,106 @@ impl<'a> Lowerer<'a> {
         if let (Some(body), Some(unit)) = (body, &function.unit)
             && let Some(unit) = self.unit(unit)
         {
-            self.expect(body, unit.dim, &format!("the result of `{}`", function.name.text));
+            self.expect(&scope, body, unit.dim, &format!("the result of `{}`", function.name.text));
         }
     }
 
     /// A call of a user function: its body with the arguments in place of the parameters.
     fn inline(
         &mut self,
+        scope: &Scope<'a>,
         item: super::lower::ItemRef<'a>,
         function: &'a ast::Function,
         values: Vec<Expr>,
         span: Span,
     ) -> Option<Expr> {
-        if self.function_stack.iter().any(|f| std::ptr::eq(*f, function)) {
-            let message = format!("the function `{}` calls itself", function.name.text);
-            self.error(Diagnostic::new(Code::CyclicDefinition, span, message, "a call of itself, directly or not"));
+        if self.cyclic_functions.iter().any(|f| std::ptr::eq(*f, function)) {
+            return None;
+        }
+        if let Some(at) = self.function_stack.iter().position(|f| std::ptr::eq(*f, function)) {
+            let circle: Vec<&'a ast::Function> = self.function_stack[at..].to_vec();
+            let names: Vec<(String, Span)> = circle.iter().map(|f| (f.name.text.clone(), f.name.span)).collect();
+            self.cycle("function", &names, span, "functions cannot call themselves: there are no loops to end them");
+            self.cyclic_functions.extend(circle);
             return None;
         }
         let mut env = Env::new();
+        let mut fine = true;
         for ((name, unit), value) in function.params.iter().zip(values) {
             let value = match unit {
                 Some(unit) => {
-                    let unit = self.unit(unit)?;
                     let why = format!("argument `{}` of `{}`", name.text, function.name.text);
-                    self.expect(value, unit.dim, &why)?
+                    self.unit(unit).and_then(|unit| self.expect(scope, value, unit.dim, &why))
                 }
-                None => value,
+                None => Some(value),
             };
+            fine &= value.is_some();
             env.insert(name.text.clone(), value);
         }
+        if !fine {
+            return None;
+        }
+        let before = self.diagnostics.count();
         self.function_stack.push(function);
-        let mut scope = Scope::new(ScopeKind::Constant, item.file);
-        let body = self.expr_in(&mut scope, "", &function.body, Some(&env));
+        let mut inner = Scope::new(ScopeKind::Constant, item.file);
+        let body = self.expr_in(&mut inner, "", &function.body, Some(&env));
         self.function_stack.pop();
-        let body = body?;
-        let body = match &function.unit {
-            Some(unit) => {
-                let unit = self.unit(unit)?;
-                self.expect(body, unit.dim, &format!("the result of `{}`", function.name.text))?
-            }
-            None => body,
+        let body = match (&function.unit, body) {
+            (Some(unit), Some(body)) => self.unit(unit).and_then(|unit| {
+                self.expect(&inner, body, unit.dim, &format!("the result of `{}`", function.name.text))
+            }),
+            (_, body) => body,
         };
-        Some(Expr { span, ..body })
+        // A mistake that depends on the arguments is a mistake of this call.
+        if function.params.iter().any(|p| p.1.is_none()) {
+            for d in self.diagnostics.since(before) {
+                let inside = |s: Span| {
+                    s.file == function.body.span.file
+                        && s.start >= function.body.span.start
+                        && s.end <= function.body.span.end
+                };
+                if d.labels.first().is_some_and(|l| inside(l.span)) && d.labels.iter().all(|l| l.span != span) {
+                    d.labels.push(crate::diag::Label { span, message: "in this call".into(), primary: false });
+                }
+            }
+        }
+        let body = body?;
+        self.not_too_high(Expr { span, ..body }, span)
     }
+}
+
+/// What is written here instead of a function of another language.
+fn function_help(name: &str, arg: Option<&str>) -> Option<String> {
+    let arg = arg.filter(|a| a.len() < 30 && !a.contains('\n')).unwrap_or("x");
+    Some(match name {
+        "log" => format!("write `ln({arg})` for the natural and `log10({arg})` for the decimal logarithm"),
+        "pow" | "power" => format!("write `{arg} ^ y`"),
+        "fabs" => format!("write `abs({arg})`"),
+        "sqr" | "square" => format!("write `{}^2`", super::advice::wrap(arg)),
+        "exprel" | "vtrap" | "efun" | "linoid" => {
+            "write the quotient as it is, `x / (exp(x) - 1)`: the compiler makes it safe at zero; or use `exp_linear_rate`"
+                .into()
+        }
+        "IClamp" | "iclamp" | "step" | "current_clamp" => {
+            "write `pulse(delay = 10 ms, duration = 50 ms, amplitude = 10 uA/cm2)`".into()
+        }
+        "rand" | "random" | "randn" | "gauss" | "gaussian" => {
+            "draws are written `uniform(low, high)`, `normal(mean, sd)` and `exponential(mean)`".into()
+        }
+        "int" | "round" => format!("write `floor({arg} + 0.5)`"),
+        "where" | "ifelse" => "write `if condition then a else b`".into(),
+        "sigmoid" | "boltzmann" | "logistic" => "write `1 / (1 + exp(-(v - mid) / slope))`, or use `sigmoid_rate`".into(),
+        _ => return None,
+    })
+}
+
+/// How a label calls a quantity.
+fn shown(dim: Dim) -> String {
+    if dim.is_one() {
+        return dim.describe();
+    }
+    let unit = dim.display_unit().name;
+    if dim.quantity().is_some() { format!("{} ({unit})", dim.describe()) } else { dim.describe() }
 }
 
 /// The value of an expression of numbers only.
@@ -995,6 +1240,7 @@ pub(super) fn constant_of(e: &Expr) -> Option<f64> {
                 BinaryOp::Sub => Some(a - b),
                 BinaryOp::Mul => Some(a * b),
                 BinaryOp::Div => Some(a / b),
+                BinaryOp::Pow => Some(a.powf(b)),
                 _ => None,
             }
         }
@@ -1013,14 +1259,4 @@ fn with_columns(d: Diagnostic, left: &str, x: Dim, right: &str, y: Dim) -> Diagn
         format!("{:<width$} {text:<columns$}{}", format!("{side}:"), name(dim)).trim_end().to_string()
     };
     d.note(format!("{}\n{}", line(left, &a, x), line(right, &b, y)))
-}
-
-/// What `got` would have to be multiplied or divided by to become `want`.
-fn ratio_help(want: Dim, got: Dim) -> Option<String> {
-    let (up, down) = (want.over(got), got.over(want));
-    match (up.quantity(), down.quantity()) {
-        (Some(q), _) => Some(format!("multiply it by {q} ({})", up.display_unit().name)),
-        (None, Some(q)) => Some(format!("divide it by {q} ({})", down.display_unit().name)),
-        (None, None) => None,
-    }
 }

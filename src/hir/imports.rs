@@ -4,7 +4,7 @@ use crate::diag::{Code, Diagnostic, Diagnostics, nearest};
 use crate::source::{FileId, SourceMap, Span};
 use crate::stdlib;
 use crate::syntax::{self, ast};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// Where the texts of used files come from.
@@ -42,6 +42,8 @@ pub struct LoadedFile {
     pub ast: ast::File,
     /// Item names to (file, item); the place where the name was brought in.
     pub(super) names: HashMap<String, (usize, usize, Span)>,
+    /// Names that a `use` should have brought in, but could not (which has been said).
+    pub(super) unknown: HashSet<String>,
 }
 
 /// The name of an item, if it has one.
@@ -65,6 +67,10 @@ pub fn load(
     diagnostics: &mut Diagnostics,
 ) -> Vec<LoadedFile> {
     let mut state = Load { sources, loader, diagnostics, files: Vec::new(), known: HashMap::new(), stack: Vec::new() };
+    // A file that uses the main file uses it in a circle.
+    let source = state.sources.file(main);
+    let path = Path::new(&source.name).file_name().map(|name| source.directory.join(name));
+    state.stack.extend(path);
     state.file(main);
     state.files
 }
@@ -89,7 +95,7 @@ impl Load<'_> {
                 self.define(&mut names, name, (at, i));
             }
         }
-        self.files.push(LoadedFile { id, ast: ast.clone(), names });
+        self.files.push(LoadedFile { id, ast: ast.clone(), names, unknown: HashSet::new() });
         for item in &ast.items {
             if let ast::Item::Use(u) = item {
                 self.bring_in(at, u);
@@ -138,11 +144,18 @@ impl Load<'_> {
         } else {
             (&u.path, u.names.iter().collect())
         };
-        let Some(target) = self.module(at, module) else { return };
+        let Some(target) = self.module(at, module) else {
+            self.files[at].unknown.extend(items.iter().map(|n| n.text.clone()));
+            return;
+        };
         for name in items {
             let Some(item) =
                 self.files[target].ast.items.iter().position(|i| item_name(i).is_some_and(|n| n.text == name.text))
             else {
+                self.files[at].unknown.insert(name.text.clone());
+                if self.files[target].ast.broken.iter().any(|n| n.text == name.text) {
+                    continue;
+                }
                 let has: Vec<String> =
                     self.files[target].ast.items.iter().filter_map(item_name).map(|n| n.text.clone()).collect();
                 let path = super::expr::join(module);
@@ -154,6 +167,8 @@ impl Load<'_> {
                 );
                 if let Some(near) = nearest(&name.text, has.iter().map(String::as_str)) {
                     d = d.help(format!("did you mean `{near}`?"));
+                } else if has.is_empty() {
+                    d = d.note("it defines nothing");
                 } else {
                     d = d.note(format!("it has {}", has.join(", ")));
                 }
@@ -213,14 +228,20 @@ impl Load<'_> {
         let bytes = match self.loader.read(&file) {
             Ok(bytes) => bytes,
             Err(error) => {
-                let d = Diagnostic::new(
-                    Code::UnknownModule,
-                    span,
-                    format!("cannot read the module `{path}`"),
-                    format!("{}: {error}", file.display()),
-                );
-                self.diagnostics
-                    .push(d.help("modules are files beside this one; the standard library's begin with `std.`"));
+                let missing = error.kind() == std::io::ErrorKind::NotFound;
+                let (message, label) = match missing {
+                    true => (format!("there is no module `{path}`"), format!("`{}` does not exist", file.display())),
+                    false => (format!("cannot read the module `{path}`"), format!("{}: {error}", file.display())),
+                };
+                let mut d = Diagnostic::new(Code::UnknownModule, span, message, label);
+                let library = stdlib::modules();
+                let in_std = format!("std.{path}");
+                let near = library.iter().find(|m| **m == in_std || m.ends_with(&format!(".{path}")));
+                d = match near.map(String::as_str).or_else(|| nearest(&in_std, library.iter().map(String::as_str))) {
+                    Some(near) => d.help(format!("the standard library has `{near}`")),
+                    None => d.help("modules are files beside this one; the standard library's begin with `std.`"),
+                };
+                self.diagnostics.push(d);
                 return None;
             }
         };

@@ -4,6 +4,7 @@
 //! diagnostics for every mistake.
 //! Never true here: an error was silently dropped, or a value has no dimension.
 
+mod advice;
 mod builtins;
 mod cell;
 mod channel;
@@ -371,8 +372,13 @@ pub enum Method {
 
 impl Method {
     /// Every method with its name.
-    pub const ALL: &'static [(Method, &'static str)] =
-        &[(Method::Euler, "euler"), (Method::ExpEuler, "exp_euler"), (Method::Heun, "heun"), (Method::Rk4, "rk4")];
+    pub const ALL: &'static [(Method, &'static str)] = &[
+        (Method::Euler, "euler"),
+        (Method::ExpEuler, "exp_euler"),
+        (Method::Cnexp, "cnexp"),
+        (Method::Heun, "heun"),
+        (Method::Rk4, "rk4"),
+    ];
 
     /// The method of a name.
     pub fn named(name: &str) -> Option<Method> {

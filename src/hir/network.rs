@@ -1,19 +1,28 @@
 //! Networks: sizes, populations, values per cell, inputs.
 
 use super::builtins::{self, FunctionKind};
-use super::lower::{ItemKind, Lowerer, finish};
+use super::lower::{Definition, ItemKind, Lowerer, finish};
 use super::scope::{Entry, Role, Scope, ScopeKind};
 use super::{Expr, ExprKind, Input, Network, Population, PortKind, Setting, Symbol, SymbolKind, Ty};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::source::Span;
 use crate::syntax::ast::{self, NetworkMember, Segment};
 use crate::units::Dim;
+use std::collections::HashSet;
 
 /// One way through a path: names with the selection of cells behind the first.
 pub(super) struct FlatPath<'a> {
     pub names: Vec<&'a ast::Name>,
     pub selection: Option<&'a ast::Selection>,
     pub span: Span,
+}
+
+/// A lowered network, with what is wrong in it.
+pub(super) struct Lowered {
+    pub network: Network,
+    pub sound: bool,
+    /// Populations and parameters that nothing is known about because of a mistake that has been said.
+    pub unknown: HashSet<String>,
 }
 
 /// What a path leads to: population (index), cells, rest of the names.
@@ -56,7 +65,8 @@ pub(super) fn flatten(path: &ast::Path) -> Vec<FlatPath<'_>> {
 
 impl<'a> Lowerer<'a> {
     /// Lowers a network.
-    pub(super) fn network(&mut self, n: &'a ast::Network) -> Option<Network> {
+    pub(super) fn network(&mut self, n: &'a ast::Network) -> Lowered {
+        let before = self.diagnostics.count();
         let mut scope = Scope::new(ScopeKind::Network, 0);
         self.start_streams(&n.name.text);
         for member in &n.members {
@@ -68,7 +78,6 @@ impl<'a> Lowerer<'a> {
         }
         self.resolve_all(&mut scope);
         let mut populations: Vec<Population> = Vec::new();
-        let mut cells: Vec<usize> = Vec::new();
         let mut whole = true;
         for member in &n.members {
             if let NetworkMember::Population { name, cell, sizes, span } = member {
@@ -76,6 +85,10 @@ impl<'a> Lowerer<'a> {
                 if let Some(first) = populations.iter().find(|p| p.name == name.text) {
                     self.duplicate(name, first.span);
                     continue;
+                }
+                if let Some(first) = scope.get(&name.text) {
+                    let first = scope.entry(first).span;
+                    self.duplicate(name, first);
                 }
                 let item = self.find_item(0, cell, "a cell model", |k| matches!(k, ItemKind::Cell(_)));
                 let mut lowered = Vec::new();
@@ -94,6 +107,9 @@ impl<'a> Lowerer<'a> {
                                 let label = "a whole number from 0 on is needed";
                                 self.error(Diagnostic::new(Code::BadValue, x.span, message, label));
                             }
+                            if let Some(d) = not_constant(&x) {
+                                self.error(d);
+                            }
                             lowered.push(x);
                         }
                         None => whole = false,
@@ -104,26 +120,25 @@ impl<'a> Lowerer<'a> {
                     _ => None,
                 }) else {
                     whole = false;
+                    scope.poisoned.insert(name.text.clone());
                     continue;
                 };
                 let index = self.cell(item, c);
-                if self.lowered_cell(index).is_none() {
-                    whole = false;
-                }
-                cells.push(index);
                 populations.push(Population { name: name.text.clone(), cell: index, sizes: lowered, span: name.span });
             }
         }
         if populations.is_empty() && whole {
             let message = format!("network `{}` has no population", n.name.text);
+            let cell = self.cell_names(0).into_iter().next().unwrap_or_else(|| "Cell".into());
             self.error(
                 Diagnostic::new(Code::NoNetwork, n.name.span, message, "nothing to run")
-                    .help("add `population cells: Cell[10]`"),
+                    .help(format!("add `population cells: {cell}[10]`")),
             );
-            return None;
+            whole = false;
         }
         let mut settings = Vec::new();
         let mut inputs: Vec<Input> = Vec::new();
+        let mut input_names: Vec<(&str, Span)> = Vec::new();
         for member in &n.members {
             match member {
                 NetworkMember::Param(_) | NetworkMember::Population { .. } => {}
@@ -131,25 +146,22 @@ impl<'a> Lowerer<'a> {
                     self.setting(&mut scope, &populations, *init, target, *random, value, *span, &mut settings);
                 }
                 NetworkMember::Input { name, value, target, span } => {
-                    if let Some(first) = inputs.iter().find(|i| i.name == name.text) {
-                        self.duplicate(name, first.span);
+                    if let Some((_, first)) = input_names.iter().find(|i| i.0 == name.text) {
+                        self.duplicate(name, *first);
                         continue;
                     }
+                    input_names.push((&name.text, name.span));
                     self.input(&mut scope, &populations, name, value, target, *span, &mut inputs);
                 }
                 NetworkMember::Connect { span, .. } => self.unsupported(*span, "connections"),
             }
         }
-        self.warn_unused(&scope, "network");
-        if !whole {
-            return None;
-        }
-        let params = finish(scope)?;
-        // From here on, cells are counted as they are in the model.
-        for p in &mut populations {
-            p.cell = self.model_cell(p.cell);
-        }
-        Some(Network { name: n.name.text.clone(), params, populations, settings, inputs, span: n.name.span })
+        self.warn_unused(&scope, "network", before);
+        let (params, sound, unknown) = finish(scope);
+        self.warn_magnitudes(&params);
+        let sound = sound && whole;
+        let network = Network { name: n.name.text.clone(), params, populations, settings, inputs, span: n.name.span };
+        Lowered { network, sound, unknown }
     }
 
     /// `input step: pulse(delay = ...)` gives the parameters step.delay, step.duration and step.amplitude.
@@ -190,12 +202,24 @@ impl<'a> Lowerer<'a> {
     ) -> Option<Place<'a>> {
         let first = flat.names.first()?;
         let Some(population) = populations.iter().position(|p| p.name == first.text) else {
+            if scope.is_poisoned("", &first.text) {
+                return None;
+            }
             let message = format!("there is no population `{}`", first.text);
             let mut d = Diagnostic::new(Code::BadTarget, first.span, message, "not a population of this network");
             let names: Vec<&str> = populations.iter().map(|p| p.name.as_str()).collect();
-            if let Some(near) = nearest(&first.text, names.iter().copied()) {
+            let of_cell = populations.iter().find(|p| self.lowered_cell(p.cell).item.name == first.text);
+            let of_compartment = populations
+                .iter()
+                .find(|p| self.lowered_cell(p.cell).item.compartments.iter().any(|c| c.name == first.text));
+            let rest: String = flat.names[1..].iter().map(|n| format!(".{}", n.text)).collect();
+            if let Some(p) = of_cell {
+                d = d.help(format!("`{}` is a cell model; write its population: `{}{rest}`", first.text, p.name));
+            } else if let Some(p) = of_compartment {
+                d = d.help(format!("`{0}` is a compartment; write its path: `{1}.{0}{rest}`", first.text, p.name));
+            } else if let Some(near) = nearest(&first.text, names.iter().copied()) {
                 d = d.help(format!("did you mean `{near}`?"));
-            } else {
+            } else if !names.is_empty() {
                 d = d.note(format!("it has {}", names.join(", ")));
             }
             self.error(d);
@@ -214,7 +238,9 @@ impl<'a> Lowerer<'a> {
         };
         let rest = flat.names[1..].iter().map(|n| n.text.as_str()).collect::<Vec<_>>().join(".");
         let rest_span = match (flat.names.get(1), flat.names.last()) {
-            (Some(a), Some(b)) => a.span.to(b.span),
+            // The names of a group do not stand behind those before it.
+            (Some(a), Some(b)) if !self.text(a.span.to(b.span)).contains('{') => a.span.to(b.span),
+            (Some(_), _) => flat.span,
             _ => first.span,
         };
         Some(Place { population, cells, rest, rest_span, names: flat.names.clone() })
@@ -223,14 +249,20 @@ impl<'a> Lowerer<'a> {
     /// Says that a path leads nowhere useful.
     pub(super) fn bad_target(
         &mut self,
-        cell: &super::Cell,
+        definition: &Definition<super::Cell>,
         place: &Place<'a>,
         what: &str,
         fits: impl Fn(&Symbol) -> bool,
     ) {
+        let cell = &definition.item;
+        if definition.is_unknown(&place.rest) && !place.rest.is_empty() {
+            return;
+        }
         let found = cell.find(&place.rest).map(|id| cell.symbol(id));
         let message = if place.rest.is_empty() {
-            format!("{what} is needed behind `{}`", place.names[0].text)
+            format!("`{}` is a population; which {what} of it?", place.names[0].text)
+        } else if cell.compartments.iter().any(|c| c.name == place.rest) {
+            format!("`{}` is a compartment; which {what} of it?", place.rest)
         } else {
             format!("cell `{}` has no {what} `{}`", cell.name, place.rest)
         };
@@ -242,25 +274,66 @@ impl<'a> Lowerer<'a> {
                 SymbolKind::Port(_) => "this is an input port",
                 SymbolKind::Voltage | SymbolKind::Pool => "this is a channel's own",
             },
-            None if cell.compartments.iter().any(|c| c.name == place.rest) => "this is a compartment",
+            None if cell.compartments.iter().any(|c| c.name == place.rest) => "a compartment",
+            None if place.rest.is_empty() => "a population",
             None => "not found",
         };
         let mut d = Diagnostic::new(Code::BadTarget, place.rest_span, message, label);
-        let names: Vec<&str> =
-            cell.symbols.iter().filter(|s| fits(s) && !s.name.contains('<')).map(|s| s.name.as_str()).collect();
-        let suffix = format!(".{}", place.rest);
-        let deeper: Vec<&&str> = names.iter().filter(|n| n.ends_with(&suffix) && !place.rest.is_empty()).collect();
-        if let [one] = deeper[..] {
-            d = d.help(format!("did you mean `{}.{one}`?", place.names[0].text));
-        } else if let Some(near) = nearest(&place.rest, names.iter().copied()) {
-            d = d.help(format!("did you mean `{}.{near}`?", place.names[0].text));
-        } else {
-            let mut list: Vec<&str> = names.iter().take(12).copied().collect();
-            if names.len() > list.len() {
-                list.push("...");
+        let population = &place.names[0].text;
+        let mut fitting: Vec<&Symbol> = cell.symbols.iter().filter(|s| fits(s) && !s.name.contains('<')).collect();
+        fitting.sort_by_key(|s| !matches!(s.kind, SymbolKind::State { .. }));
+        let names: Vec<&str> = fitting.iter().map(|s| s.name.as_str()).collect();
+        let under = |prefix: &str| -> Vec<&str> {
+            let inside = names.iter().filter_map(|n| n.strip_prefix(prefix)?.strip_prefix('.'));
+            inside.filter(|n| !n.contains('.')).collect()
+        };
+        let rest = place.rest.as_str();
+        let (parent, last) = rest.rsplit_once('.').unwrap_or(("", rest));
+        // A compartment that does not exist: the compartments are what matters.
+        let head = rest.split('.').next().unwrap_or("");
+        let compartments: Vec<&str> = cell.compartments.iter().map(|c| c.name.as_str()).collect();
+        let lost = rest.contains('.') && !compartments.is_empty() && !compartments.contains(&head);
+        let deeper: Vec<&&str> =
+            names.iter().filter(|n| !rest.is_empty() && n.ends_with(&format!(".{rest}"))).collect();
+        // One letter is not a misspelling of another.
+        let near = nearest(rest, names.iter().copied())
+            .filter(|n| last.chars().count() > 1 || n.rsplit_once('.').is_none_or(|n| n.0 != parent));
+        let listed = |list: &[&str]| {
+            let shown: Vec<&str> = list.iter().take(12).copied().collect();
+            format!("{}{}", shown.join(", "), if list.len() > 12 { ", ..." } else { "" })
+        };
+        let setter = match found.map(|s| &s.kind) {
+            Some(SymbolKind::Param(_)) if what == "state" => Some(("parameter", "param")),
+            Some(SymbolKind::State { .. }) if what == "parameter" => Some(("initial value", "init")),
+            _ => None,
+        };
+        d = if let Some((kind, word)) = setter {
+            d.help(format!("the {kind} is set with `{word} {population}.{rest} = ...`"))
+        } else if lost {
+            match nearest(head, compartments.iter().copied()) {
+                Some(near) => d.help(format!("did you mean `{population}.{near}{}`?", &rest[head.len()..])),
+                None => d.note(format!("its compartments are {}", compartments.join(", "))),
             }
-            d = d.note(format!("it has {}", list.join(", ")));
-        }
+        } else if rest.is_empty() || !under(rest).is_empty() {
+            let inside = if rest.is_empty() { names.clone() } else { under(rest) };
+            let dot = if rest.is_empty() { String::new() } else { format!("{rest}.") };
+            match inside.first() {
+                Some(first) => d
+                    .help(format!("for example `{population}.{dot}{first}`"))
+                    .note(format!("it has {}", listed(&inside))),
+                None => d,
+            }
+        } else if let [one] = deeper[..] {
+            d.help(format!("did you mean `{population}.{one}`?"))
+        } else if let Some(near) = near {
+            d.help(format!("did you mean `{population}.{near}`?"))
+        } else if !under(parent).is_empty() && !parent.is_empty() {
+            d.note(format!("`{parent}` has {}", listed(&under(parent))))
+        } else if names.is_empty() {
+            d.note(format!("it has no {what} at all"))
+        } else {
+            d.note(format!("it has {}", listed(&names)))
+        };
         self.error(d);
     }
 
@@ -278,7 +351,8 @@ impl<'a> Lowerer<'a> {
     ) {
         for flat in flatten(target) {
             let Some(place) = self.place(scope, populations, &flat) else { return };
-            let Some(cell) = self.lowered_cell(populations[place.population].cell).cloned() else { continue };
+            let definition = self.lowered_cell(populations[place.population].cell);
+            let cell = &definition.item;
             let fits = |s: &Symbol| match s.kind {
                 SymbolKind::State { .. } => init,
                 SymbolKind::Param(_) => !init,
@@ -286,9 +360,12 @@ impl<'a> Lowerer<'a> {
             };
             let symbol = cell.find(&place.rest).filter(|id| fits(cell.symbol(*id)));
             let Some(symbol) = symbol else {
-                self.bad_target(&cell, &place, if init { "state" } else { "parameter" }, fits);
+                self.bad_target(&definition, &place, if init { "state" } else { "parameter" }, fits);
                 continue;
             };
+            if definition.is_unknown(&place.rest) {
+                continue;
+            }
             // Each target has draws of its own, that do not depend on other lines.
             let name = format!("{}.{}", populations[place.population].name, place.rest);
             self.start_streams(&name);
@@ -305,7 +382,8 @@ impl<'a> Lowerer<'a> {
                 } else {
                     ("`~` needs a random draw", "write `=` instead of `~`, or draw: `~ normal(mean, sd)`")
                 };
-                self.error(Diagnostic::new(Code::BadRandom, value.span, message, "here").help(help));
+                let label = if draws { "this is a random draw" } else { "the same number for every cell" };
+                self.error(Diagnostic::new(Code::BadRandom, value.span, message, label).help(help));
                 return;
             }
             let whole = place.cells.is_none();
@@ -338,7 +416,8 @@ impl<'a> Lowerer<'a> {
     ) {
         for flat in flatten(target) {
             let Some(place) = self.place(scope, populations, &flat) else { return };
-            let Some(cell) = self.lowered_cell(populations[place.population].cell).cloned() else { continue };
+            let definition = self.lowered_cell(populations[place.population].cell);
+            let cell = &definition.item;
             let port = if place.rest.is_empty() {
                 match &cell.compartments[..] {
                     [] => cell.find("i_syn"),
@@ -359,10 +438,25 @@ impl<'a> Lowerer<'a> {
                     false => format!("`{}` is not something an input can drive", place.rest),
                 };
                 let label = "an input drives a compartment or an `input` port";
+                if definition.is_unknown(&place.rest) {
+                    continue;
+                }
                 let d = Diagnostic::new(Code::BadTarget, place.rest_span, message, label);
-                self.error(d.note(format!("cell `{}` has {}", cell.name, ports.join(", "))));
+                let population = &place.names[0].text;
+                let inner = place.rest.split('.').next().unwrap_or("");
+                self.error(match nearest(&place.rest, ports.iter().map(String::as_str)) {
+                    Some(near) => d.help(format!("did you mean `{population}.{near}`?")),
+                    None if ports.iter().any(|p| p == inner) => {
+                        d.help(format!("drive the compartment: `{population}.{inner}`"))
+                    }
+                    None if ports.is_empty() => d.help(format!("drive the neuron: `-> {population}`")),
+                    None => d.note(format!("cell `{}` has {}", cell.name, ports.join(", "))),
+                });
                 continue;
             };
+            if definition.is_unknown(&cell.symbol(port).name) {
+                continue;
+            }
             self.start_streams(&format!("{}.{}", populations[place.population].name, name.text));
             let Some(x) = self.input_value(scope, name, value) else { return };
             let dim = cell.symbol(port).ty.dim();
@@ -370,7 +464,11 @@ impl<'a> Lowerer<'a> {
             if dim == Dim::CURRENT_DENSITY && x.ty == Ty::Real(Dim::CURRENT) {
                 area = cell.compartments.iter().find(|c| c.port == port).and_then(|c| c.area);
                 if area.is_none() {
-                    let compartment = &place.rest;
+                    let compartment = cell.compartments.iter().find(|c| c.port == port).map_or("", |c| &c.name);
+                    if !definition.sound {
+                        return;
+                    }
+                    let x = self.blame(&x);
                     self.error(
                         Diagnostic::new(
                             Code::MissingKey,
@@ -382,7 +480,7 @@ impl<'a> Lowerer<'a> {
                     );
                     return;
                 }
-            } else if self.expect(x.clone(), dim, &format!("input `{}`", name.text)).is_none() {
+            } else if self.expect(scope, x.clone(), dim, &format!("input `{}`", name.text)).is_none() {
                 return;
             }
             out.push(Input {
@@ -422,23 +520,25 @@ impl<'a> Lowerer<'a> {
 
     /// Which of the networks a run block means.
     pub(super) fn choose_network(&mut self, run: &'a ast::Run, networks: &[&'a ast::Network]) -> Option<usize> {
+        let word = Span { end: run.span.start + 3, ..run.span };
         let key = run.members.iter().find_map(|m| match m {
             ast::RunMember::Key(l) if l.name.text == "network" => Some(l),
             ast::RunMember::Key(_) | ast::RunMember::Record { .. } | ast::RunMember::RecordSpikes { .. } => None,
         });
         match (key, networks) {
+            (None, []) if self.has_broken_items() => None,
             (None, []) => {
                 let message = "there is no network to run";
-                self.error(
-                    Diagnostic::new(Code::NoNetwork, run.span, message, "this block needs one")
-                        .help("add `network main { population cells: Cell[1] }`"),
-                );
+                self.error(Diagnostic::new(Code::NoNetwork, word, message, "this block needs one").help(format!(
+                    "add `network main {{ population cells: {}[1] }}`",
+                    self.cell_names(0).first().map_or("Cell", String::as_str)
+                )));
                 None
             }
             (None, [_]) => Some(0),
             (None, _) => {
                 let names: Vec<String> = networks.iter().map(|n| format!("`network = {}`", n.name.text)).collect();
-                let d = Diagnostic::new(Code::NoNetwork, run.span, "which network shall run?", "there are several");
+                let d = Diagnostic::new(Code::NoNetwork, word, "which network shall run?", "there are several");
                 self.error(d.help(format!("add {}", names.join(" or "))));
                 None
             }
@@ -450,14 +550,39 @@ impl<'a> Lowerer<'a> {
                 };
                 let name = super::expr::join(path);
                 let at = networks.iter().position(|n| n.name.text == name);
-                if at.is_none() {
+                if at.is_none() && !self.is_unknown_item(0, &name) {
                     let message = format!("there is no network `{name}`");
-                    self.error(Diagnostic::new(Code::BadTarget, l.value.span, message, "not defined in this file"));
+                    let names: Vec<&str> = networks.iter().map(|n| n.name.text.as_str()).collect();
+                    let d = Diagnostic::new(Code::BadTarget, l.value.span, message, "not defined in this file");
+                    self.error(match (nearest(&name, names.iter().copied()), names.is_empty()) {
+                        (Some(near), _) => d.help(format!("did you mean `{near}`?")),
+                        (None, false) => d.note(format!("there is {}", names.join(", "))),
+                        (None, true) => d,
+                    });
                 }
                 at
             }
         }
     }
+}
+
+/// Sizes are needed before anything runs.
+fn not_constant(x: &Expr) -> Option<Diagnostic> {
+    let mut found = None;
+    x.visit(&mut |e| {
+        let what = match e.kind {
+            ExprKind::Celsius => "the temperature",
+            ExprKind::Time => "the time",
+            _ => return,
+        };
+        found = Some((e.span, what));
+    });
+    let (span, what) = found?;
+    let message = format!("the size of a population cannot depend on {what}");
+    Some(
+        Diagnostic::new(Code::NotConstant, span, message, "not known before the run")
+            .help("use a `param` of the network"),
+    )
 }
 
 /// Does an expression differ from cell to cell?

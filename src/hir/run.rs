@@ -1,9 +1,9 @@
 //! The run block.
 
 use super::lower::Lowerer;
-use super::network::flatten;
+use super::network::{Lowered, flatten};
 use super::scope::{Scope, ScopeKind};
-use super::{Method, Network, Record, Run, SymbolKind};
+use super::{Method, Record, Run, SymbolKind};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::syntax::ast::{self, RunMember};
 use crate::units::Dim;
@@ -13,7 +13,10 @@ const KEYS: &[&str] = &["duration", "dt", "method", "seed", "celsius", "network"
 
 impl<'a> Lowerer<'a> {
     /// Lowers the run block of a network.
-    pub(super) fn run(&mut self, run: &'a ast::Run, network: &Network) -> Option<Run> {
+    ///
+    /// Without a network (which has been said to be missing or wrong) the keys are still checked.
+    pub(super) fn run(&mut self, run: &'a ast::Run, lowered: Option<&Lowered>) -> Option<Run> {
+        let before = self.diagnostics.count();
         let mut keys: HashMap<&str, &'a ast::Let> = HashMap::new();
         let mut fine = true;
         for member in &run.members {
@@ -46,10 +49,17 @@ impl<'a> Lowerer<'a> {
             Some(None) => Some(0),
             None => None,
         };
+        if let (Some(Some(duration)), Some(Some(dt))) = (duration, dt)
+            && dt > duration
+        {
+            let (dt_at, duration_at) = (keys["dt"].value.span, keys["duration"].value.span);
+            let d = Diagnostic::new(Code::BadValue, dt_at, "the time step is longer than the run", format!("{dt} ms"));
+            self.error(d.see(duration_at, format!("{duration} ms")).help("was another unit meant, such as `us`?"));
+        }
         let mut records: Vec<Record> = Vec::new();
         let mut spikes: Vec<usize> = Vec::new();
         let mut scope = Scope::new(ScopeKind::Network, 0);
-        for symbol in &network.params {
+        for symbol in lowered.iter().flat_map(|l| &l.network.params) {
             let entry = super::scope::Entry::ready(
                 symbol.name.clone(),
                 symbol.span,
@@ -59,26 +69,31 @@ impl<'a> Lowerer<'a> {
             );
             scope.add(entry).ok();
         }
-        let model_cells = self.model_cells();
-        // Populations count cells as the model does; paths are checked against the lowered ones.
-        let populations: Vec<super::Population> =
-            network.populations.iter().map(|p| super::Population { cell: model_cells[p.cell], ..p.clone() }).collect();
-        for member in &run.members {
+        scope.poisoned.extend(lowered.iter().flat_map(|l| &l.unknown).cloned());
+        let populations = lowered.map_or(&[][..], |l| &l.network.populations);
+        let targets = run.members.iter().filter(|_| lowered.is_some());
+        for member in targets {
             match member {
                 RunMember::Key(_) => {}
                 RunMember::RecordSpikes { target, span } => {
                     for flat in flatten(target) {
-                        let Some(place) = self.place(&mut scope, &populations, &flat) else { continue };
-                        let cell = self.lowered_cell(populations[place.population].cell)?.clone();
+                        let Some(place) = self.place(&mut scope, populations, &flat) else { continue };
+                        let definition = self.lowered_cell(populations[place.population].cell);
+                        let cell = &definition.item;
                         if !place.rest.is_empty() || place.cells.is_some() {
                             let message = "spikes are recorded of whole populations";
                             let label = "name the population only";
-                            self.error(Diagnostic::new(Code::BadTarget, flat.span, message, label));
-                        } else if cell.spike.is_none() {
+                            let d = Diagnostic::new(Code::BadTarget, flat.span, message, label);
+                            self.error(d.help(format!("write `record spikes of {}`", place.names[0].text)));
+                        } else if cell.spike.is_none() && definition.sound {
                             let message = format!("cell `{}` has no spike rule", cell.name);
                             self.error(
-                                Diagnostic::new(Code::BadTarget, *span, message, "there are no spikes to record")
-                                    .help("add `spike when soma.v crosses 0 mV` to the cell"),
+                                Diagnostic::new(Code::BadTarget, *span, message, "there are no spikes to record").help(
+                                    format!(
+                                        "add `spike when {}v crosses 0 mV` to the cell",
+                                        cell.compartments.first().map(|c| format!("{}.", c.name)).unwrap_or_default()
+                                    ),
+                                ),
                             );
                         } else if !spikes.contains(&place.population) {
                             spikes.push(place.population);
@@ -100,14 +115,15 @@ impl<'a> Lowerer<'a> {
                         },
                     };
                     for flat in flatten(target) {
-                        let Some(place) = self.place(&mut scope, &populations, &flat) else { continue };
-                        let cell = self.lowered_cell(populations[place.population].cell)?.clone();
+                        let Some(place) = self.place(&mut scope, populations, &flat) else { continue };
+                        let definition = self.lowered_cell(populations[place.population].cell);
+                        let cell = &definition.item;
                         let fits = |s: &super::Symbol| {
                             matches!(s.kind, SymbolKind::State { .. } | SymbolKind::Let(_) | SymbolKind::Param(_))
                         };
                         let symbol = cell.find(&place.rest).filter(|id| fits(cell.symbol(*id)));
                         let Some(symbol) = symbol else {
-                            self.bad_target(&cell, &place, "quantity", fits);
+                            self.bad_target(&definition, &place, "quantity", fits);
                             continue;
                         };
                         let again = records
@@ -130,10 +146,18 @@ impl<'a> Lowerer<'a> {
                 }
             }
         }
-        if records.is_empty() && spikes.is_empty() && !self.diagnostics.has_errors() {
+        let wrong = self.diagnostics.since(before).iter().any(Diagnostic::is_error);
+        if let Some(population) = populations.first()
+            && !run.members.iter().any(|m| !matches!(m, RunMember::Key(_)))
+            && !wrong
+        {
+            let definition = self.lowered_cell(population.cell);
+            let compartment = definition.item.compartments.first();
+            let v = compartment.map_or("v".to_string(), |c| format!("{}.v", c.name));
+            let start = crate::source::Span { end: run.span.start + 3, ..run.span };
             self.error(
-                Diagnostic::new(Code::NothingRecorded, run.span, "this run records nothing", "no `record` line")
-                    .help("add `record cells.soma.v every 0.1 ms` or `record spikes of cells`"),
+                Diagnostic::new(Code::NothingRecorded, start, "this run records nothing", "no `record` line")
+                    .help(format!("add `record {}.{v} every 0.1 ms`", population.name)),
             );
         }
         if !fine {
@@ -167,7 +191,8 @@ impl<'a> Lowerer<'a> {
         let Some(l) = keys.get(key) else {
             if needed {
                 let message = format!("the run has no `{key}`");
-                let d = Diagnostic::new(Code::MissingKey, run.span, message, "in this block");
+                let start = crate::source::Span { end: run.span.start + 3, ..run.span };
+                let d = Diagnostic::new(Code::MissingKey, start, message, "in this block");
                 self.error(d.help(format!("add `{example}`")));
                 return None;
             }
@@ -176,16 +201,27 @@ impl<'a> Lowerer<'a> {
         let x = self.constant_of_run(&l.value, dim, &format!("`{key}`"))?;
         if dim == Dim::TIME && x <= 0.0 {
             let message = format!("`{key}` must be a time above zero");
-            self.error(Diagnostic::new(Code::BadValue, l.value.span, message, format!("{x} ms")));
+            let label = if x == 0.0 { "this is zero" } else { "this is negative" };
+            let d = Diagnostic::new(Code::BadValue, l.value.span, message, label);
+            self.error(d.help(format!("for example `{example}`")));
             return None;
+        }
+        if key == "celsius" {
+            let value = super::Expr::number(x, dim, l.value.span);
+            self.warn_magnitude("celsius", &value, dim);
         }
         Some(Some(x))
     }
 
     fn constant_of_run(&mut self, e: &ast::Expr, dim: Dim, why: &str) -> Option<f64> {
-        let mut scope = Scope::new(ScopeKind::Network, 0);
+        let mut scope = Scope::new(ScopeKind::Constant, 0);
         let x = self.expr_of(&mut scope, "", e, dim, why)?;
         let value = super::expr::constant_of(&x);
+        if value.is_some_and(|v| !v.is_finite()) {
+            let message = format!("{why} is not a finite number");
+            self.error(Diagnostic::new(Code::BadValue, e.span, message, "a division by zero, or too large"));
+            return None;
+        }
         if value.is_none() {
             let message = format!("{why} must be a number");
             self.error(
@@ -206,7 +242,14 @@ impl<'a> Lowerer<'a> {
             let names: Vec<&str> = Method::ALL.iter().map(|m| m.1).collect();
             let message = format!("there is no integration method `{name}`");
             let mut d = Diagnostic::new(Code::UnknownMethod, e.span, message, "not a method");
-            if let Some(near) = nearest(&name, names.iter().copied()) {
+            let known = match name.to_lowercase().replace(['_', '-'], "").as_str() {
+                "exponentialeuler" | "expeuler" => Some("exp_euler"),
+                "derivimplicit" | "backwardeuler" | "implicit" | "impliciteuler" => Some("cnexp"),
+                "forwardeuler" | "eulerforward" => Some("euler"),
+                "rungekutta" | "rungekutta4" | "rk" => Some("rk4"),
+                _ => None,
+            };
+            if let Some(near) = known.or_else(|| nearest(&name, names.iter().copied())) {
                 d = d.help(format!("did you mean `{near}`?"));
             }
             self.error(d.note(format!("the methods are {}", names.join(", "))));

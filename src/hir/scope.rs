@@ -4,7 +4,7 @@ use super::{Expr, PortKind, SymbolId, Ty};
 use crate::source::Span;
 use crate::syntax::ast;
 use crate::units::{Dim, DisplayUnit};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// What kind of definition a scope belongs to; decides which special names mean something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,11 +128,20 @@ pub(super) struct Scope<'a> {
     names: HashMap<String, usize>,
     /// Names that exist but are not values (compartments, instances), with what they are.
     pub not_values: HashMap<String, &'static str>,
+    /// Names that nothing is known about because of a mistake that has been said, and all names below them.
+    pub poisoned: HashSet<String>,
 }
 
 impl<'a> Scope<'a> {
     pub fn new(kind: ScopeKind, file: usize) -> Scope<'a> {
-        Scope { kind, file, entries: Vec::new(), names: HashMap::new(), not_values: HashMap::new() }
+        Scope {
+            kind,
+            file,
+            entries: Vec::new(),
+            names: HashMap::new(),
+            not_values: HashMap::new(),
+            poisoned: HashSet::new(),
+        }
     }
 
     /// Adds an entry; gives back the place of an earlier one of the same name instead if there is one.
@@ -164,6 +173,18 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// Is `name`, seen from `prefix`, or a name above it poisoned?
+    pub fn is_poisoned(&self, prefix: &str, name: &str) -> bool {
+        let mut prefix = prefix;
+        loop {
+            if below(&self.poisoned, &format!("{prefix}{name}")) {
+                return true;
+            }
+            let Some(trimmed) = prefix.strip_suffix('.') else { return false };
+            prefix = trimmed.rfind('.').map_or("", |at| &trimmed[..=at]);
+        }
+    }
+
     pub fn entry(&self, id: SymbolId) -> &Entry<'a> {
         &self.entries[id.0 as usize]
     }
@@ -175,4 +196,10 @@ impl<'a> Scope<'a> {
     pub fn ids(&self) -> impl Iterator<Item = SymbolId> + use<> {
         (0..self.entries.len() as u32).map(SymbolId)
     }
+}
+
+/// Is `name`, or a name above it, in a set?
+pub(super) fn below(set: &HashSet<String>, name: &str) -> bool {
+    let dots = name.match_indices('.').map(|(at, _)| &name[..at]);
+    dots.chain([name]).any(|n| set.contains(n))
 }

@@ -1,7 +1,8 @@
 //! What is probably wrong: magnitudes far outside of what neurons have.
 
-use super::{Expr, Model, Symbol, SymbolKind};
-use crate::diag::{Code, Diagnostic, Diagnostics};
+use super::lower::Lowerer;
+use super::{Expr, Symbol, SymbolKind};
+use crate::diag::{Code, Diagnostic};
 use crate::units::Dim;
 
 /// Dimension, last part of the name ("" for any), lowest and highest usual magnitude in canonical units, and the mistake
@@ -14,43 +15,45 @@ const USUAL: &[(Dim, &str, f64, f64, &str)] = &[
     (Dim::TEMPERATURE, "", 263.0, 323.0, "living tissue is between 0 and 45 degC; was degC meant?"),
 ];
 
-/// Warns about parameters and initial values with suspicious magnitudes.
-pub(super) fn magnitudes(model: &Model, diagnostics: &mut Diagnostics) {
-    let symbols = model
-        .channels
-        .iter()
-        .flat_map(|c| &c.symbols)
-        .chain(model.cells.iter().flat_map(|c| &c.symbols))
-        .chain(model.network.iter().flat_map(|n| &n.params));
-    for symbol in symbols {
-        match &symbol.kind {
-            SymbolKind::Param(e) | SymbolKind::State { init: e, gate: false, .. } => check(symbol, e, diagnostics),
-            SymbolKind::Let(_)
-            | SymbolKind::State { gate: true, .. }
-            | SymbolKind::Port(_)
-            | SymbolKind::Voltage
-            | SymbolKind::Pool => {}
+impl Lowerer<'_> {
+    /// Warns of parameters and initial values of the main file with suspicious magnitudes.
+    pub(super) fn warn_magnitudes(&mut self, symbols: &[Symbol]) {
+        for symbol in symbols {
+            match &symbol.kind {
+                SymbolKind::Param(e) | SymbolKind::State { init: e, gate: false, .. } => {
+                    let name = symbol.name.rsplit('.').next().unwrap_or(&symbol.name);
+                    self.warn_magnitude(name, e, symbol.ty.dim());
+                }
+                SymbolKind::Let(_)
+                | SymbolKind::State { gate: true, .. }
+                | SymbolKind::Port(_)
+                | SymbolKind::Voltage
+                | SymbolKind::Pool => {}
+            }
         }
     }
-}
 
-fn check(symbol: &Symbol, e: &Expr, diagnostics: &mut Diagnostics) {
-    let Some(value) = super::expr::constant_of(e) else { return };
-    let name = symbol.name.rsplit('.').next().unwrap_or(&symbol.name);
-    for &(dim, last, low, high, hint) in USUAL {
-        let fits = symbol.ty.dim() == dim && (last.is_empty() || last == name);
-        if fits && value != 0.0 && !(low..=high).contains(&value.abs()) {
-            let unit = dim.display_unit();
-            let shown = format!("{} {}", unit.show(value), unit.name);
-            diagnostics.push(
-                Diagnostic::new(
-                    Code::SuspiciousMagnitude,
-                    e.span,
-                    format!("`{}` = {shown} is far from what is usual", symbol.name),
-                    format!("this is {shown}"),
-                )
-                .help(hint),
-            );
+    /// Warns of a value with a suspicious magnitude.
+    pub(super) fn warn_magnitude(&mut self, name: &str, e: &Expr, own: Dim) {
+        let Some(value) = super::expr::constant_of(e) else { return };
+        // A value that is wrong has no magnitude.
+        if !self.is_main_place(e.span) || self.diagnostics.has_error_at(e.span) {
+            return;
+        }
+        for &(dim, last, low, high, hint) in USUAL {
+            let fits = own == dim && (last.is_empty() || last == name);
+            let negative = value < 0.0 && !matches!(dim, Dim::VOLTAGE);
+            if fits && value != 0.0 && (negative || !(low..=high).contains(&value.abs())) {
+                let unit = dim.display_unit();
+                let shown = format!("{} {}", unit.show(value), unit.name);
+                let (message, label, help) = match negative {
+                    true => (format!("`{name}` is negative"), "less than nothing".into(), "remove the sign"),
+                    false => {
+                        (format!("`{name}` = {shown} is far from what is usual"), format!("this is {shown}"), hint)
+                    }
+                };
+                self.error(Diagnostic::new(Code::SuspiciousMagnitude, e.span, message, label).help(help));
+            }
         }
     }
 }

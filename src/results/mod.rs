@@ -210,6 +210,11 @@ pub fn check_destination(path: &Path) -> Result<(), ResultsError> {
     Ok(())
 }
 
+/// Can a file be written there? Nothing is left behind; the error names the cause.
+pub fn check_writable(path: &Path) -> Result<(), String> {
+    Pending::new(path, |_| Ok(())).map(drop).map_err(|e| e.reason)
+}
+
 impl RunResult {
     /// The series of that name.
     pub fn series_named(&self, name: &str) -> Option<&Series> {

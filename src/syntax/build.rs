@@ -120,9 +120,16 @@ enum Piece<'t> {
 type Tall = (Expr, usize);
 
 impl Builder<'_> {
+    /// The place of a pair, without the blanks and comments that a rule may have taken in behind its last token.
     fn span(&self, pair: &Pair<'_, Rule>) -> Span {
         let span = pair.as_span();
-        Span::new(self.file, self.base + span.start(), self.base + span.end())
+        let mut end = span.end();
+        let mut last = pair.clone().into_inner().next_back();
+        while let Some(inner) = last {
+            end = inner.as_span().end();
+            last = inner.into_inner().next_back();
+        }
+        Span::new(self.file, self.base + span.start(), self.base + end)
     }
 
     fn name(&self, pair: Pair<'_, Rule>) -> Name {

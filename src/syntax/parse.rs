@@ -18,6 +18,12 @@ pub const MAX_DEPTH: usize = 64;
 
 /// The text of a file named `name`, or why it is not text.
 pub fn read_text(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostic> {
+    if let Some(at) = bytes.iter().position(|&b| b == 0) {
+        let line = bytes[..at].iter().filter(|&&b| b == b'\n').count() + 1;
+        return Err(Diagnostic::without_place(Code::NotText, format!("`{name}` is not text"))
+            .note(format!("byte {at} (in line {line}) is zero"))
+            .help("save the file as UTF-8; a file in UTF-16 has zeros like this"));
+    }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let byte = error.as_bytes()[at];

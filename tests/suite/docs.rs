@@ -67,6 +67,7 @@ fn the_readme_shows_the_example_as_it_is() {
 fn the_shown_message_is_the_compilers() {
     let example = include_str!("../../examples/squid.neuro");
     let wrong = example.replacen("param erev = 50 mV", "param erev = 50 mS", 1);
+    let wrong = wrong.replacen("insert Na, K, Leak", "insert Na, K, Lek", 1);
     let checked = driver::check_text("squid.neuro", Path::new(""), wrong, &Sources);
     let message = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
     let shown = blocks(README).iter().any(|b| b.0 == "text" && b.1.trim_end() == message.trim_end());

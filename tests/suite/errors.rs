@@ -1,1 +1,355 @@
-//! Tests of: errors.
+//! Tests of messages: a corpus of wrong models with what is said about each, and mutated models that must never make
+//! the compiler panic or fall silent.
+//!
+//! A case is a file `tests/errors/NAME.neuro`, named after the mistake in it, and its message in `NAME.snap`
+//! (`INSTA_UPDATE=always cargo test` writes new ones; read them before you commit them).
+
+use neuroc::diag::{Code, Diagnostic, render_human, render_json};
+use neuroc::driver::{Checked, check_file, check_text};
+use neuroc::hir::Sources;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+const CORPUS: &str = "tests/errors";
+
+/// Cases with more than one mistake, each independent of the others.
+const SEVERAL: &[(&str, usize)] = &[
+    ("celsius_minus_number", 2),
+    ("gate_product_outside_channel", 2),
+    ("input_delay_without_unit", 2),
+    ("many_mistakes", 15),
+    ("rate_function_midpoint_without_unit", 2),
+    ("rates_without_units", 7),
+    ("two_typos", 2),
+];
+
+/// Codes that no model file alone can produce, with the reason.
+const NOT_HERE: &[(Code, &str)] = &[
+    (Code::CannotRead, "the file named on the command line does not exist"),
+    (Code::AmbiguousParameter, "an override on the command line"),
+    (Code::BadData, "data files are read when the run starts"),
+    (Code::NotFinite, "found while running"),
+    (Code::Internal, "a bug of the compiler"),
+];
+
+fn files(directory: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).expect("the directory is part of the repository");
+    let mut files: Vec<PathBuf> =
+        entries.map(|e| e.expect("readable").path()).filter(|p| p.extension().is_some_and(|e| e == "neuro")).collect();
+    files.sort();
+    files
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().expect("it has a name").to_string_lossy().into_owned()
+}
+
+fn check(path: &Path) -> Checked {
+    match std::fs::read_to_string(path) {
+        Ok(text) => {
+            let name = path.file_name().expect("it has a name").to_string_lossy();
+            check_text(&name, Path::new(CORPUS), text, &Sources)
+        }
+        Err(_) => check_file(path),
+    }
+}
+
+fn corpus() -> Vec<(String, Checked)> {
+    files(CORPUS).iter().map(|p| (stem(p), check(p))).collect()
+}
+
+#[test]
+fn what_is_said_about_each_mistake() {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(Path::new(env!("CARGO_MANIFEST_DIR")).join(CORPUS));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    let _bound = settings.bind_to_scope();
+    for (name, checked) in corpus() {
+        insta::assert_snapshot!(name, render_human(&checked.sources, &checked.diagnostics, false));
+    }
+}
+
+#[test]
+fn every_snapshot_has_its_model() {
+    for entry in std::fs::read_dir(CORPUS).expect("the corpus is part of the repository") {
+        let path = entry.expect("readable").path();
+        if path.extension().is_some_and(|e| e == "snap") {
+            assert!(path.with_extension("neuro").exists(), "{} is left over", path.display());
+        }
+    }
+}
+
+#[test]
+fn one_mistake_makes_one_message() {
+    for (name, checked) in corpus() {
+        let expected = SEVERAL.iter().find(|s| s.0 == name).map_or(1, |s| s.1);
+        let text = render_human(&checked.sources, &checked.diagnostics, false);
+        assert_eq!(checked.diagnostics.len(), expected, "{name}:\n{text}");
+        let wrong = checked.diagnostics.iter().any(Diagnostic::is_error);
+        assert_eq!(checked.model.is_none(), wrong, "{name}: a model with warnings is a model");
+    }
+}
+
+#[test]
+fn every_code_has_a_case() {
+    let seen: BTreeSet<Code> = corpus().iter().flat_map(|(_, c)| c.diagnostics.iter().map(|d| d.code)).collect();
+    for &code in Code::ALL {
+        let elsewhere = NOT_HERE.iter().find(|n| n.0 == code);
+        match elsewhere {
+            None => assert!(seen.contains(&code), "{} ({}) has no case in {CORPUS}", code.id(), code.title()),
+            Some((_, why)) => assert!(!seen.contains(&code), "{} has a case, but is listed: {why}", code.id()),
+        }
+    }
+}
+
+#[test]
+fn messages_have_one_style() {
+    for (name, checked) in corpus() {
+        for d in &checked.diagnostics {
+            let texts = d.notes.iter().chain(&d.help).chain(d.labels.iter().map(|l| &l.message)).chain([&d.message]);
+            for text in texts {
+                assert!(!text.ends_with('.'), "{name}: `{text}` ends with a full stop");
+                assert!(!text.contains("  ") || text.contains('\n') || text.contains('['), "{name}: `{text}`");
+                assert!(!text.starts_with(|c: char| c.is_uppercase()), "{name}: `{text}` begins with a capital");
+            }
+            let primary = d.labels.first().is_none_or(|l| l.primary);
+            assert!(primary, "{name}: the first place must be that of the mistake");
+            for label in &d.labels {
+                let source = checked.sources.text(label.span);
+                assert_eq!(source, source.trim_end(), "{name}: the place `{source}` has blanks behind it");
+            }
+        }
+    }
+}
+
+#[test]
+fn codes_are_explained_in_plain_words() {
+    let mut ids = BTreeMap::new();
+    for &code in Code::ALL {
+        assert!(ids.insert(code.id(), code).is_none(), "{} is given twice", code.id());
+        let text = code.explanation();
+        assert!(text.len() > 60, "{} is hardly explained", code.id());
+        assert!(text.lines().all(|l| l.chars().count() <= 120), "{}: a line is too long for a terminal", code.id());
+        assert!(!text.contains("  wrong") || text.contains("  right"), "{} says only what is wrong", code.id());
+    }
+}
+
+#[test]
+fn json_has_a_fixed_shape() {
+    for (name, checked) in corpus() {
+        let json = render_json(&checked.sources, &checked.diagnostics);
+        assert_eq!(json.lines().count(), checked.diagnostics.len(), "{name}: one line a message");
+        for (line, d) in json.lines().zip(&checked.diagnostics) {
+            let value: serde_json::Value = serde_json::from_str(line).expect("each line is a JSON object");
+            let object = value.as_object().expect("an object");
+            let keys: Vec<&str> = object.keys().map(String::as_str).collect();
+            assert_eq!(keys, ["code", "help", "labels", "message", "notes", "severity"], "{name}");
+            assert_eq!(value["code"], d.code.id());
+            assert_eq!(value["message"], d.message.as_str());
+            assert!(["error", "warning"].contains(&value["severity"].as_str().expect("a text")));
+            for (label, l) in value["labels"].as_array().expect("a list").iter().zip(&d.labels) {
+                let number = |key: &str| label[key].as_u64().expect("a number");
+                assert!(number("line") >= 1 && number("column") >= 1, "{name}: lines and columns count from 1");
+                assert_eq!(number("start"), u64::from(l.span.start));
+                assert_eq!(number("end"), u64::from(l.span.end));
+                assert_eq!(label["primary"], l.primary);
+                assert_eq!(label["message"], l.message.as_str());
+                assert_eq!(label["file"], checked.sources.file(l.span.file).name.as_str());
+            }
+        }
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- hard cases
+
+fn checked(text: &str) -> Checked {
+    check_text("hard.neuro", Path::new(CORPUS), text, &Sources)
+}
+
+fn codes(text: &str) -> Vec<&'static str> {
+    checked(text).diagnostics.iter().map(|d| d.code.id()).collect()
+}
+
+#[test]
+fn long_chains_of_definitions_are_an_error_and_no_overflow() {
+    let chain = |define: &dyn Fn(usize, usize) -> String, n: usize| -> String {
+        (0..n).map(|i| define(i, i + 1)).collect::<Vec<_>>().join("\n")
+    };
+    let constants = chain(&|i, next| format!("const c{i} = c{next} + 1"), 5000) + "\nconst c5000 = 1";
+    assert!(codes(&constants).contains(&"NU0003"));
+    let lets = chain(&|i, next| format!("let x{i} = x{next} + 1"), 5000);
+    let cell = format!("cell A {{\n{lets}\nlet x5000 = 1\nstate s = 0\ns' = x0 / 1 ms\n}}");
+    assert!(codes(&cell).contains(&"NU0003"));
+    let functions = chain(&|i, next| format!("function f{i}(x) = f{next}(x) + f{next}(x)"), 60);
+    let functions = format!("{functions}\nfunction f60(x) = x\nconst y = f0(1)");
+    assert!(codes(&functions).contains(&"NU0003"));
+    let doubling = chain(&|i, next| format!("const d{next} = d{i} + d{i}"), 60);
+    assert!(codes(&format!("const d0 = 1\n{doubling}")).contains(&"NU0003"));
+}
+
+#[test]
+fn odd_numbers_and_names_are_errors_and_no_panic() {
+    for text in [
+        "const x = 1e99999999999999999999",
+        "const x = 1e-99999999999999999999",
+        "const x = 123456789012345678901234567890123456789012345678901234567890",
+        "const x = 1 mV^99",
+        "const x = 1 mV^-99 * 1 mV^99",
+        "const x = (1 mV)^9^9^9",
+        "const x = 0 ^ 0",
+        "const x = 1 / 0",
+        "channel Ä { param gbar = 1 mS/cm2 }",
+        "const 膜 = 1",
+        "const x = 1 µS",
+        "const x = 1 \u{212a}",
+        "const x = \"\u{1F9E0}\"",
+        "run { duration = 1 ms / 0; dt = 1e-300 ms }",
+        "run { duration = 1e300 s; dt = 1e-300 ms; seed = 1e300 }",
+        "cell A { state a: mV^9^9 = 1 }",
+        "function f() = f()\nconst x = f()",
+        "function f(x, x) = x\nconst y = f(1, 2)",
+        "use std\nuse .{A}\nuse std.{A}",
+    ] {
+        let c = checked(text);
+        let _ = render_human(&c.sources, &c.diagnostics, true);
+        assert!(c.model.is_some() || c.diagnostics.iter().any(Diagnostic::is_error), "silent about {text}");
+    }
+}
+
+#[test]
+fn library_items_are_not_warned_about() {
+    let text = "use std.channels.hh.{Na, K, Leak}\n\ncell A {\n    compartment soma { cm = 1 uF/cm2; v_init = -65 mV; insert Na, K, Leak }\n}";
+    assert_eq!(codes(text), Vec::<&str>::new());
+}
+
+// ---------------------------------------------------------------------------------------------- mutations
+
+/// A small generator of numbers (xorshift), so that every run tries the same inputs.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % n.max(1) as u64) as usize
+    }
+}
+
+/// Words, numbers, blanks and single symbols.
+fn tokens(text: &str) -> Vec<String> {
+    let kind = |c: char| match c {
+        c if c.is_alphabetic() || c == '_' => 0,
+        c if c.is_ascii_digit() || c == '.' => 1,
+        '\n' => 4,
+        c if c.is_whitespace() => 2,
+        _ => 3,
+    };
+    let mut out: Vec<String> = Vec::new();
+    let mut last = None;
+    for c in text.chars() {
+        let this = kind(c);
+        match out.last_mut() {
+            Some(token) if last == Some(this) && this < 3 => token.push(c),
+            _ => out.push(c.to_string()),
+        }
+        last = Some(this);
+    }
+    out
+}
+
+fn is_word(token: &str) -> bool {
+    token.starts_with(|c: char| c.is_alphabetic() || c == '_')
+}
+
+fn mutate(text: &str, dice: &mut Dice) -> String {
+    const UNITS: &[&str] = &["mV", "ms", "mS", "nA", "uF", "cm2", "mM", "degC", "s", "um", "1"];
+    const WORDS: &[&str] = &["v", "t", "celsius", "soma", "gbar", "erev", "i", "exp", "uniform", "true", "Na", "i_syn"];
+    const SYMBOLS: &[&str] =
+        &["+", "-", "*", "/", "^", "<", ">", "(", ")", "{", "}", "=", "~", ":", ",", ".", "'", ";"];
+    let mut list = tokens(text);
+    for _ in 0..1 + dice.below(4) {
+        if list.is_empty() {
+            break;
+        }
+        let at = dice.below(list.len());
+        let words: Vec<usize> = (0..list.len()).filter(|&i| is_word(&list[i])).collect();
+        let word = if words.is_empty() { at } else { words[dice.below(words.len())] };
+        match dice.below(9) {
+            0 if !words.is_empty() => {
+                let other = words[dice.below(words.len())];
+                list.swap(word, other);
+            }
+            1 => list[word] = UNITS[dice.below(UNITS.len())].to_string(),
+            2 => list[word] = WORDS[dice.below(WORDS.len())].to_string(),
+            3 => {
+                list.remove(at);
+            }
+            4 => {
+                let copy = list[at].clone();
+                list.insert(at, copy);
+            }
+            5 => list.insert(at, SYMBOLS[dice.below(SYMBOLS.len())].to_string()),
+            6 => {
+                let joined = list.concat();
+                let mut lines: Vec<&str> = joined.lines().collect();
+                let line = dice.below(lines.len());
+                match dice.below(3) {
+                    0 => {
+                        lines.remove(line);
+                    }
+                    1 => lines.insert(line, lines[line]),
+                    _ => {
+                        let other = dice.below(lines.len());
+                        lines.swap(line, other);
+                    }
+                }
+                list = tokens(&lines.join("\n"));
+            }
+            7 => {
+                let numbers: Vec<usize> =
+                    (0..list.len()).filter(|&i| list[i].starts_with(|c: char| c.is_ascii_digit())).collect();
+                if !numbers.is_empty() {
+                    const NUMBERS: &[&str] = &["0", "1e308", "1e-308", "3", "0.5", "-1", "99999999999999999999"];
+                    let number = numbers[dice.below(numbers.len())];
+                    list[number] = NUMBERS[dice.below(NUMBERS.len())].to_string();
+                }
+            }
+            // Drops a unit: the commonest mistake of all.
+            _ => list[word] = String::new(),
+        }
+    }
+    list.concat()
+}
+
+#[test]
+fn mutated_models_give_a_model_or_an_error() {
+    let count: usize = std::env::var("NEUROC_FUZZ_INPUTS").ok().and_then(|n| n.parse().ok()).unwrap_or(3000);
+    let texts = |directory: &str| -> Vec<String> {
+        files(directory).iter().filter_map(|p| std::fs::read_to_string(p).ok()).collect()
+    };
+    // Sound models and wrong ones in turn.
+    let seeds = [texts("examples"), texts(CORPUS)];
+    let mut dice = Dice(0x2545_f491_4f6c_dd1d);
+    let (mut models, mut rejected) = (0, 0);
+    for k in 0..count {
+        let seeds = &seeds[k % 2];
+        let text = mutate(&seeds[(k / 2) % seeds.len()], &mut dice);
+        let outcome = std::panic::catch_unwind(|| {
+            let c = check_text("mutant.neuro", Path::new(CORPUS), text.as_str(), &Sources);
+            let rendered = render_human(&c.sources, &c.diagnostics, false);
+            let errors = c.diagnostics.iter().any(Diagnostic::is_error);
+            (c.model.is_some(), errors, rendered)
+        });
+        let Ok((model, errors, rendered)) = outcome else { panic!("the compiler panicked on mutant {k}:\n{text}") };
+        assert!(model != errors, "mutant {k} gives {model} model and {errors} errors\n{rendered}\n{text}");
+        assert!(!errors || !rendered.is_empty());
+        if model {
+            models += 1;
+        } else {
+            rejected += 1;
+        }
+    }
+    assert!(count < 1000 || (models > count / 50 && rejected > count / 4), "{models} models, {rejected} rejected");
+}

@@ -1,0 +1,337 @@
+//! What to write instead: edits that make dimensions agree, computed from the source.
+
+use super::builtins::Builtin;
+use super::lower::Lowerer;
+use super::scope::{Entry, Role, Scope, ScopeKind};
+use super::{Expr, ExprKind, Ty};
+use crate::diag::Diagnostic;
+use crate::source::Span;
+use crate::syntax::ast::{BinaryOp, UnaryOp};
+use crate::units::{Dim, Unit};
+
+/// A quantity that was given as a bare number.
+pub(super) struct Bare {
+    /// The number.
+    pub value: Span,
+    /// The name that stands for it, and where that is used; `None` for a number that stands there itself.
+    pub name: Option<(String, Span)>,
+}
+
+impl<'a> Lowerer<'a> {
+    /// Is an expression a number without a unit, or the name of a parameter or constant that is one?
+    pub(super) fn bare(&self, scope: &Scope<'a>, x: &Expr) -> Option<Bare> {
+        if x.ty != Ty::Real(Dim::ONE) {
+            return None;
+        }
+        let text = self.text(x.span);
+        let is_literal = |e: &Expr| matches!(e.kind, ExprKind::Number(_)) && starts_number(self.text(e.span));
+        match &x.kind {
+            ExprKind::Number(_) if starts_number(text) => Some(Bare { value: x.span, name: None }),
+            ExprKind::Number(_) => {
+                let constant = self.constant_item(scope.file, text)?;
+                let value = constant.value.span;
+                starts_number(self.text(value)).then(|| Bare { value, name: Some((text.to_string(), x.span)) })
+            }
+            ExprKind::Unary(UnaryOp::Neg, a) => {
+                let inner = self.bare(scope, a)?;
+                Some(if inner.name.is_none() { Bare { value: x.span, ..inner } } else { inner })
+            }
+            ExprKind::Symbol(id) | ExprKind::NetworkParam(id) => {
+                let entry = scope.entries.get(id.0 as usize)?;
+                let value = entry.value.as_ref()?;
+                let unitless = entry.role == Role::Param && entry.unit.is_none() && entry.want.is_none();
+                (unitless && is_literal(value))
+                    .then(|| Bare { value: value.span, name: Some((entry.name.clone(), x.span)) })
+            }
+            _ => None,
+        }
+    }
+
+    /// The bare numbers among the factors of a product, with the sign of their power.
+    fn bare_factors(&self, scope: &Scope<'a>, x: &Expr, sign: i32, out: &mut Vec<(Bare, i32)>) {
+        if let Some(bare) = self.bare(scope, x) {
+            out.push((bare, sign));
+            return;
+        }
+        match &x.kind {
+            ExprKind::Unary(UnaryOp::Neg, a) => self.bare_factors(scope, a, sign, out),
+            ExprKind::Binary(BinaryOp::Mul, a, b) => {
+                self.bare_factors(scope, a, sign, out);
+                self.bare_factors(scope, b, sign, out);
+            }
+            ExprKind::Binary(BinaryOp::Div, a, b) => {
+                self.bare_factors(scope, a, sign, out);
+                self.bare_factors(scope, b, -sign, out);
+            }
+            ExprKind::Call(Builtin::ExpRate | Builtin::SigmoidRate | Builtin::ExpLinearRate, args) => {
+                self.bare_factors(scope, &args[1], sign, out);
+            }
+            ExprKind::Call(Builtin::Pulse | Builtin::Sine, args) => self.bare_factors(scope, &args[2], sign, out),
+            _ => {}
+        }
+    }
+
+    /// The one bare number among the factors of `x` that would need a unit to make `x` have the dimension `want`, and
+    /// the dimension it would have then. Names count before numbers that stand in the product itself.
+    pub(super) fn bare_factor(&self, scope: &Scope<'a>, x: &Expr, want: Dim) -> Option<(Bare, Dim)> {
+        let mut all = Vec::new();
+        self.bare_factors(scope, x, 1, &mut all);
+        let named = all.iter().filter(|b| b.0.name.is_some()).count();
+        let mut fitting = all.into_iter().filter(|b| named == 0 || b.0.name.is_some());
+        let (Some((bare, sign)), None) = (fitting.next(), fitting.next()) else { return None };
+        let missing = want.over(x.ty.dim());
+        Some((bare, if sign > 0 { missing } else { Dim::ONE.over(missing) }))
+    }
+
+    /// The part of an expression that gives it its dimension: the amplitude of a stimulus, the rate of a rate function.
+    pub(super) fn blame<'e>(&self, x: &'e Expr) -> &'e Expr {
+        match &x.kind {
+            ExprKind::Call(Builtin::ExpRate | Builtin::SigmoidRate | Builtin::ExpLinearRate, args) => {
+                self.blame(&args[1])
+            }
+            ExprKind::Call(Builtin::Pulse | Builtin::Sine | Builtin::Ramp, args) => self.blame(&args[2]),
+            _ => x,
+        }
+    }
+
+    /// A number with the unit that is expected, `-65 mV` for `-65` or `-65 ms`.
+    pub(super) fn with_unit(&self, literal: &str, want: Dim) -> String {
+        let (number, unit) = split_literal(literal);
+        if want.is_one() {
+            return number.to_string();
+        }
+        let name = self.unit_like(unit, want).unwrap_or_else(|| usual_unit(want));
+        format!("{number} {name}")
+    }
+
+    /// A unit of the dimension `want` that looks like `unit`: other case, with or without the area, upside down.
+    pub(super) fn unit_like(&self, unit: &str, want: Dim) -> Option<String> {
+        if unit.is_empty() || want.is_one() {
+            return None;
+        }
+        // A density is not ten nanosiemens per cm2: only units that densities have are likely to lack the area.
+        let density = ["S", "mS", "uF", "uA", "mA"].contains(&unit);
+        let swapped: String = unit
+            .chars()
+            .map(|c| match c {
+                's' => 'S',
+                'S' => 's',
+                c => c,
+            })
+            .collect();
+        let without_area = ["/cm2", "/cm^2", "/um2", "/um^2", "/m2", "/m^2", "_per_cm2", "_per_m2"]
+            .iter()
+            .find_map(|a| unit.strip_suffix(a))
+            .unwrap_or(unit);
+        let candidates = [
+            swapped.clone(),
+            if density { format!("{unit}/cm2") } else { String::new() },
+            without_area.to_string(),
+            format!("/{unit}"),
+            unit.strip_prefix('/').unwrap_or("").to_string(),
+            format!("{unit}/ms"),
+            format!("{swapped}/cm2"),
+        ];
+        candidates.into_iter().find(|c| c != unit && Unit::parse(c).is_some_and(|u| u.dim == want))
+    }
+
+    /// The text of a number with a unit, if the expression is one.
+    pub(super) fn literal(&self, x: &Expr) -> Option<&'a str> {
+        let text = self.text(x.span);
+        (matches!(x.kind, ExprKind::Number(_)) && starts_number(text) && !text.contains('\n')).then_some(text)
+    }
+
+    /// The name of a quantity of a dimension that can be used in a scope.
+    fn named(&self, scope: &Scope<'a>, dim: Dim, but_not: &[&str]) -> Option<String> {
+        let fits = |e: &&Entry<'a>| {
+            e.ty == Some(Ty::Real(dim))
+                && e.written
+                && !(scope.kind == ScopeKind::Channel && e.name.contains('.'))
+                && matches!(e.role, Role::Param | Role::Let)
+                && !but_not.contains(&e.name.as_str())
+        };
+        let mut all = scope.entries.iter().filter(fits);
+        let first = all.next()?;
+        // With several to choose from, a guess would be noise.
+        (all.count() < 3).then(|| first.name.clone())
+    }
+
+    /// What a bare number among the factors of a product may be.
+    pub(super) fn factor_help(&self, bare: &Bare, dim: Dim) -> String {
+        let number = self.text(bare.value);
+        let is = dim.quantity().map_or_else(|| "has a unit".to_string(), |q| format!("is {q}"));
+        // A factor is a difference of temperatures, never a temperature on the Celsius scale.
+        let value = match dim {
+            Dim::TEMPERATURE => format!("{number} K"),
+            _ => self.with_unit(number, dim),
+        };
+        format!("if `{number}` {is}, write it: `{value}`")
+    }
+
+    /// An edit that turns `x` into a quantity of the dimension `want`.
+    pub(super) fn edit(&self, scope: &Scope<'a>, x: &Expr, want: Dim) -> Option<String> {
+        let got = x.ty.dim();
+        let text = self.text(x.span);
+        let short = text.len() < 50 && !text.contains('\n') && !text.is_empty();
+        if let Some(literal) = self.literal(x) {
+            let (_, unit) = split_literal(literal);
+            if self.unit_like(unit, want).is_some() {
+                return Some(format!("write `{}`", self.with_unit(literal, want)));
+            }
+            if want.over(got) == Dim::ONE.over(Dim::AREA) {
+                return Some(format!("divide by the area of the membrane, as in `{literal} / 1000 um2`"));
+            }
+            return None;
+        }
+        let (up, down) = (want.over(got), got.over(want));
+        let bare = || {
+            let (bare, dim) = self.bare_factor(scope, x, want).filter(|b| b.0.name.is_none())?;
+            Some(self.factor_help(&bare, dim))
+        };
+        if got.is_one()
+            && let Some(help) = bare()
+        {
+            return Some(help);
+        }
+        if short && up == Dim::VOLTAGE && scope.kind == ScopeKind::Channel && scope.get("erev").is_some() {
+            return Some(format!("multiply by the driving force: `{} * (v - erev)`", wrap_sum(text)));
+        }
+        if short && !up.is_one() {
+            let wrapped = wrap_sum(text);
+            if let Some(name) = self.named(scope, down, &[text]) {
+                return Some(format!("divide by {}: `{wrapped} / {name}`", down.describe()));
+            }
+            if let Some(name) = self.named(scope, up, &[text]) {
+                return Some(format!("multiply by {}: `{wrapped} * {name}`", up.describe()));
+            }
+            if want == Dim::ONE.over(got) {
+                return Some(format!("turn it over: `1 / {}`", wrap(text)));
+            }
+        }
+        if let Some(help) = bare() {
+            return Some(help);
+        }
+        if down == Dim::TIME {
+            let example = if short { format!(", for example `{} / 10 ms`", wrap_sum(text)) } else { String::new() };
+            return Some(format!("divide by a time constant{example}"));
+        }
+        if down == Dim::AREA || up == Dim::AREA {
+            let verb = if down == Dim::AREA { "divide" } else { "multiply" };
+            let area = if scope.kind == ScopeKind::Cell { ", such as that of the compartment" } else { "" };
+            return Some(format!("one is per area, the other is not: {verb} by an area{area}"));
+        }
+        let sensible = |dim: Dim| {
+            matches!(
+                dim,
+                Dim::CONDUCTANCE
+                    | Dim::CONDUCTANCE_DENSITY
+                    | Dim::RESISTANCE
+                    | Dim::CAPACITANCE
+                    | Dim::SPECIFIC_CAPACITANCE
+                    | Dim::VOLTAGE
+                    | Dim::CONCENTRATION
+            )
+        };
+        if sensible(down) {
+            return Some(format!("divide by {} ({})", down.describe(), down.display_unit().name));
+        }
+        if sensible(up) {
+            return Some(format!("multiply by {} ({})", up.describe(), up.display_unit().name));
+        }
+        None
+    }
+
+    /// An edit that makes the two sides of a sum or comparison agree.
+    pub(super) fn edit_pair(&self, scope: &Scope<'a>, a: &Expr, b: &Expr) -> Option<String> {
+        let (x, y) = (a.ty.dim(), b.ty.dim());
+        let literals = [(b, x), (a, y)].into_iter().find_map(|(e, want)| {
+            let literal = self.literal(e)?;
+            let (_, unit) = split_literal(literal);
+            self.unit_like(unit, want).map(|_| format!("write `{}`", self.with_unit(literal, want)))
+        });
+        let bare = || {
+            [(a, y), (b, x)].into_iter().find_map(|(e, want)| {
+                let (bare, _) = self.bare_factor(scope, e, want)?;
+                if bare.name.is_some() { None } else { self.edit(scope, e, want) }
+            })
+        };
+        // A quantity that has a name is more likely right than one that has none.
+        let odd = x.quantity().is_none() && y.quantity().is_some();
+        let first = if odd { self.edit(scope, a, y) } else { None };
+        literals.or(first).or_else(|| self.edit(scope, b, x)).or_else(bare)
+    }
+
+    /// The message for a bare number where a quantity is needed.
+    pub(super) fn missing_unit(&self, bare: &Bare, want: Dim, why: Option<&str>) -> Diagnostic {
+        let text = self.text(bare.value);
+        let message = match (&bare.name, why) {
+            (Some((name, _)), _) => format!("`{}` needs a unit", name.rsplit('.').next().unwrap_or(name)),
+            (None, Some(why)) => format!("{why} needs a unit"),
+            (None, None) => format!("the number `{text}` needs a unit"),
+        };
+        let label = format!("a bare number, but {} is needed", want.describe());
+        let mut d = Diagnostic::new(crate::diag::Code::MissingUnit, bare.value, message, label);
+        if let Some((_, used)) = &bare.name
+            && *used != bare.value
+        {
+            d = d.see(*used, format!("used as {} here", want.describe()));
+        }
+        let value = self.with_unit(text, want);
+        let example = if matches!(text, "0" | "0.0") { "write" } else { "write the unit, for example" };
+        d.help(format!("{example} `{value}`"))
+    }
+}
+
+/// The unit that people write for a dimension.
+pub(super) fn usual_unit(dim: Dim) -> String {
+    if dim == Dim::TEMPERATURE { "degC".into() } else { dim.display_unit().name }
+}
+
+fn starts_number(text: &str) -> bool {
+    text.trim_start_matches(['-', ' ', '(']).starts_with(|c: char| c.is_ascii_digit() || c == '.')
+}
+
+/// The number and the unit of a literal.
+fn split_literal(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let bytes = text.as_bytes();
+    let mut end = 0;
+    while end < bytes.len() {
+        let c = bytes[end];
+        let exponent_sign = matches!(c, b'+' | b'-') && end > 0 && matches!(bytes[end - 1], b'e' | b'E');
+        let exponent = matches!(c, b'e' | b'E')
+            && bytes.get(end + 1).is_some_and(|n| n.is_ascii_digit() || matches!(n, b'+' | b'-'));
+        if !(c.is_ascii_digit() || c == b'.' || exponent || exponent_sign || (end == 0 && c == b'-')) {
+            break;
+        }
+        end += 1;
+    }
+    (&text[..end], text[end..].trim())
+}
+
+/// Puts parentheses around a sum or a condition, so that it can be followed by `*` or `/`.
+pub(super) fn wrap_sum(text: &str) -> String {
+    let mut depth = 0;
+    let mut sum = text.contains(" if ") || text.starts_with("if ");
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            '+' | '-' | '<' | '>' | '=' if depth == 0 && at > 0 => sum = true,
+            _ => {}
+        }
+    }
+    if sum { format!("({text})") } else { text.to_string() }
+}
+
+/// Puts parentheses around everything but names, calls and what has them already.
+pub(super) fn wrap(text: &str) -> String {
+    let closed = text.starts_with('(') && text.ends_with(')') && !text[1..text.len() - 1].contains(['(', ')']);
+    let simple = text.chars().all(|c| c.is_alphanumeric() || "._".contains(c));
+    let call = text.ends_with(')')
+        && text.find('(').is_some_and(|at| {
+            let inner = &text[at + 1..text.len() - 1];
+            text[..at].chars().all(|c| c.is_alphanumeric() || c == '_') && !inner.contains(['(', ')'])
+        });
+    if closed || simple || call { text.to_string() } else { format!("({text})") }
+}
