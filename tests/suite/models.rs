@@ -266,7 +266,8 @@ macro_rules! cases {
 
 cases! {
     adex clamped_gates cortical_rs cortical_tables fitzhugh_nagumo fractions_and_pools hh_facts hindmarsh_rose inputs
-    izhikevich_2003 izhikevich_2007 lif_fi olive_cell passive refractory squid_neuron squid_scipy
+    izhikevich_2003 izhikevich_2007 lif_fi olive_cell passive refractory squid_cnexp squid_exp_euler squid_neuron
+    squid_scipy
 }
 
 fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
