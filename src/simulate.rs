@@ -607,8 +607,8 @@ fn culprit(
             {
                 let unit = model.states.iter().find(|s| s.name == f.name).map(|s| s.unit.clone());
                 values.push(match unit {
-                    Some(u) if u.name != "1" => format!("{} = {} {}", f.name, u.show(*x), u.name),
-                    _ => format!("{} = {x}", f.name),
+                    Some(u) if u.name != "1" => format!("{} = {} {}", f.name, shown(u.show(*x)), u.name),
+                    _ => format!("{} = {}", f.name, shown(*x)),
                 });
             }
         }

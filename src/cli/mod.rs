@@ -43,12 +43,14 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// After errors found behind the check of the model. The model has a place for what is its own fault; what has none
-    /// comes from the command line.
+    /// After errors found behind the check of the model. A wrong value has a place in the model; where it has none, it was
+    /// given on the command line.
     fn of(errors: &[Diagnostic]) -> Exit {
+        use diag::Code::{AmbiguousParameter, BadValue, DimensionMismatch, UnknownParameter};
+        let values = [UnknownParameter, AmbiguousParameter, BadValue, DimensionMismatch];
         if errors.iter().any(|d| d.code == diag::Code::Internal) {
             Exit::Bug
-        } else if errors.iter().all(|d| d.labels.is_empty()) {
+        } else if errors.iter().all(|d| d.labels.is_empty() && values.contains(&d.code)) {
             Exit::Usage
         } else {
             Exit::Model

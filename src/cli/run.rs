@@ -105,12 +105,10 @@ pub(super) fn prepare(
     };
     fits(simulate::memory(&compiled.ode, compiled.program.program(), &extent, real))?;
     let setup = simulate::setup(&compiled.ode, compiled.program.program(), &extent).map_err(|e| fail(&checked, &e))?;
-    let unusable = |error: EngineError| {
-        complain(error);
-        Exit::Model
-    };
-    let (engine, cached, threads): (Box<dyn Engine>, _, _) = match engine.engine {
-        EngineName::Interp => (Box::new(Interp::new(compiled.program.clone(), &setup).map_err(unusable)?), None, 1),
+    let made: Result<(Box<dyn Engine>, _, usize), EngineError> = match engine.engine {
+        EngineName::Interp => {
+            Interp::new(compiled.program.clone(), &setup).map(|e| (Box::new(e) as Box<dyn Engine>, None, 1))
+        }
         EngineName::Native => {
             let precision = match engine.precision {
                 PrecisionName::F64 => Precision::F64,
@@ -119,11 +117,16 @@ pub(super) fn prepare(
             let sizes = Some(setup.sizes.clone());
             let plan = plan::plan(&compiled.program, &PlanOptions { precision, vectors: None, sizes });
             let options = NativeOptions { threads: engine.threads(), compile: engine.rustc() };
-            let native = NativeEngine::new(&plan, &setup, &options).map_err(unusable)?;
-            let (cached, threads) = (Some(native.compiled().cached), native.threads());
-            (Box::new(native), cached, threads)
+            NativeEngine::new(&plan, &setup, &options).map(|e| {
+                let (cached, threads) = (Some(e.compiled().cached), e.threads());
+                (Box::new(e) as Box<dyn Engine>, cached, threads)
+            })
         }
     };
+    let (engine, cached, threads) = made.map_err(|error| {
+        complain(error);
+        Exit::Model
+    })?;
     let compile_s = begin.elapsed().as_secs_f64();
     Ok(Prepared { checked, compiled, extent, ready: Ready { engine, compile_s, cached, threads } })
 }
@@ -337,7 +340,7 @@ fn summarize(p: &Prepared, outcome: &Outcome) {
     };
     let plural = |n: u64, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
     say(format!(
-        "{}: {}, {} of {model_ms} ms in {:.3} s (ready after {:.2} s, {how}; real-time factor {:.3}), {}",
+        "{}: {}, {model_ms} ms in {}, computed in {:.3} s (ready after {:.2} s, {how}; real-time factor {:.3}), {}",
         p.compiled.ode.name,
         plural(cells as u64, "cell"),
         plural(outcome.steps, "step"),

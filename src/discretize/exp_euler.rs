@@ -40,9 +40,10 @@ pub(super) fn gates_last(
         let next = match moved.get(&s) {
             Some(&next) => next,
             None => {
+                // In the rate itself the other states do not depend on the gate; their new values do.
                 let rate = model.state(s).rate;
-                let rate = model.graph.replace(rate, &leaf, &mut memo);
-                advance(&mut model.graph, s, dt, rate)
+                let next = advance(&mut model.graph, s, dt, rate);
+                model.graph.replace(next, &leaf, &mut memo)
             }
         };
         out.push((s, next));

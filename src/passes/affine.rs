@@ -34,6 +34,15 @@ pub fn run(program: &mut Program, _options: &Options) {
     }
 }
 
+/// Is this `x + c * x + ...`: a value and its small change? With `(1 + c) * x` the low digits of `c` would be lost in the
+/// same way at every step, and in single precision a slow cell would come to rest elsewhere.
+fn is_small_change(rw: &Rewriter<'_>, sum: &[Term]) -> bool {
+    sum.iter().enumerate().any(|(i, bare)| match bare.atoms[..] {
+        [x] => trivial(rw, bare.coefficient) && sum.iter().enumerate().any(|(j, t)| i != j && t.atoms.contains(&x)),
+        _ => false,
+    })
+}
+
 /// A sum of terms.
 type Sum = Vec<Term>;
 
@@ -60,7 +69,7 @@ fn collapse(rw: &mut Rewriter<'_>, kind: OpKind) -> Option<ValueId> {
     let mut best: Option<(u32, Sum)> = None;
     for depth in [Depth::Expand, Depth::Keep] {
         let Some(sum) = sum_of(rw, kind, depth) else { continue };
-        if sum.len() > MOST_TERMS {
+        if sum.len() > MOST_TERMS || is_small_change(rw, &sum) {
             continue;
         }
         let cost = cost(rw, &sum) + cost_of_atoms(rw, &sum);
@@ -196,7 +205,10 @@ fn scaled(rw: &mut Rewriter<'_>, sum: Sum, by: ValueId) -> Sum {
 fn plus(rw: &mut Rewriter<'_>, a: Sum, b: Sum) -> Sum {
     let mut sum = a;
     for term in b {
-        match sum.iter_mut().find(|t| t.atoms == term.atoms) {
+        match sum
+            .iter_mut()
+            .find(|t| t.atoms == term.atoms && trivial(rw, t.coefficient) == trivial(rw, term.coefficient))
+        {
             Some(t) => t.coefficient = rw.add(t.coefficient, term.coefficient),
             None => sum.push(term),
         }

@@ -9,7 +9,6 @@
 //! Error: the rounding of `y`, `|x|` half ulps, and that of the quotient.
 
 use super::Options;
-use super::ranges::Range;
 use super::rewrite::{Rewriter, rewrite};
 use crate::step::{BinaryOp, OpKind, Program, UnaryOp, ValueId};
 
@@ -50,14 +49,4 @@ fn quotient(rw: &mut Rewriter<'_>, x: ValueId) -> ValueId {
     let above = rw.mul(y, ln2);
     let below = rw.unary(UnaryOp::Exp2m1, y);
     rw.div(above, below)
-}
-
-/// The range of `x`, if the operation is what this pass writes for `linoid(x)`.
-pub fn argument(rw: &Rewriter<'_>, kind: OpKind) -> Option<Range> {
-    let OpKind::Binary(BinaryOp::Div, above, below) = kind else { return None };
-    let y = rw.as_unary(UnaryOp::Exp2m1, below)?;
-    let (a, b) = rw.as_binary(BinaryOp::Mul, above)?;
-    let scale = if a == y { b } else { (b == y).then_some(a)? };
-    // x = y * ln 2 is nearer to 0 than y, and the bounds widen away from 0.
-    (rw.number(scale) == Some(std::f64::consts::LN_2)).then(|| rw.range(y))
 }

@@ -13,7 +13,6 @@ mod affine;
 mod contract;
 mod cse;
 mod dce;
-mod divisions;
 mod exp2;
 mod fields;
 mod fold;
@@ -58,7 +57,6 @@ pub const PASSES: &[Pass] = &[
     pass("share-exponentials", share_exponentials::run, "Compute exponentials that are powers of others as such."),
     pass("lower-linoid", lower_linoid::run, "Write x / (e^x - 1) as a quotient that is right at 0."),
     pass("exp2", exp2::run, "Take exponentials to the base 2."),
-    pass("divisions", divisions::run, "Divide less often by what varies."),
     pass("affine", affine::run, "Compute sums of products with as few operations as possible."),
     pass("contract", contract::run, "Fuse products with the sums they feed."),
     pass("hoist", hoist::run, "Move operations out of the loops over steps and cells that they do not depend on."),
@@ -73,9 +71,8 @@ const O0: &[&str] = &[];
 ///
 /// The order of the rewrites matters: `safe-singularities` needs the quotients as the model's author wrote them, and
 /// `simplify` removes guards only as long as `linoid` stands there to be seen to be positive; `share-exponentials` takes
-/// the linoids that need no exponential of their own before `lower-linoid` takes the rest; `divisions` needs the
-/// rates of a gate before `affine` and `contract` mix them with their sums; and `hoist` comes after all of them,
-/// because they compute what does not vary where they need it.
+/// the linoids that need no exponential of their own before `lower-linoid` takes the rest; and `hoist` comes after all,
+/// because the rewrites compute what does not vary where they need it.
 #[rustfmt::skip]
 const O2: &[&str] = &[
     "fold",
@@ -95,9 +92,6 @@ const O2: &[&str] = &[
     "fold",
     "cse",
     "simplify",
-    "divisions",
-    "simplify",
-    "cse",
     "affine",
     "contract",
     "fold",

@@ -3,9 +3,9 @@
 //! In comes an operation and the ranges of its operands; out comes an interval that holds its value.
 //! Never true here: something is assumed about a parameter (a uniform, cell or data field): those may be anything.
 //!
-//! The one assumption is that every state lies in [-500, 500] (membrane voltages in mV, gates, concentrations). Passes
-//! use it to decide that a guard against an exact zero is idle, and that a product of denominators can neither
-//! overflow nor vanish; never to decide a comparison that the model's author wrote about a state's size.
+//! The one assumption is that every state lies in [-500, 500] (membrane voltages in mV, gates, concentrations), be it
+//! loaded or about to be stored. Passes use it to decide that a guard against an exact zero is idle; never to decide a
+//! comparison that the model's author wrote about a state's size.
 
 use crate::step::{BinaryOp, Distribution, Field, FieldKind, OpKind, UnaryOp, ValueId};
 
@@ -25,6 +25,9 @@ impl Range {
     /// Anything.
     pub const ALL: Range = Range { lo: f64::NEG_INFINITY, hi: f64::INFINITY };
 
+    /// What a state is assumed to be.
+    pub const STATE: Range = Range { lo: -STATE_BOUND, hi: STATE_BOUND };
+
     fn new(lo: f64, hi: f64) -> Range {
         // An operation such as 0 * infinity on bounds says nothing.
         if lo.is_nan() || hi.is_nan() { Range::ALL } else { Range { lo, hi } }
@@ -43,6 +46,12 @@ impl Range {
     /// The greatest absolute value.
     pub fn magnitude(self) -> f64 {
         self.lo.abs().max(self.hi.abs())
+    }
+
+    /// What of this lies in the other; the other, if that is nothing.
+    pub fn within(self, other: Range) -> Range {
+        let (lo, hi) = (self.lo.max(other.lo), self.hi.min(other.hi));
+        if lo <= hi { Range { lo, hi } } else { other }
     }
 
     fn hull(values: &[f64]) -> Range {
@@ -77,7 +86,7 @@ pub fn of(kind: &OpKind, fields: &[Field], range: impl Fn(ValueId) -> Range) -> 
     match *kind {
         OpKind::Const(c) => Range::new(c, c),
         OpKind::Field(f) => match fields[f.0 as usize].kind {
-            FieldKind::State(_) => Range { lo: -STATE_BOUND, hi: STATE_BOUND },
+            FieldKind::State(_) => Range::STATE,
             FieldKind::Uniform
             | FieldKind::Series
             | FieldKind::Data(_)
@@ -130,10 +139,9 @@ fn unary(op: UnaryOp, a: Range) -> Range {
 }
 
 /// `x / (e^x - 1)` falls from below `1 - x` (x < 0) through 1 to above `e^-x` (x > 0).
-pub fn linoid(x: Range) -> Range {
+fn linoid(x: Range) -> Range {
     let least = power_of_two((-x.hi.max(0.0) * std::f64::consts::LOG2_E).floor());
-    // Half an octave for the roundings of the quotient that it may have been lowered to.
-    Range::new(least / 2.0, 2.0 - x.lo.min(0.0))
+    Range::new(least, 2.0 - x.lo.min(0.0))
 }
 
 fn binary(op: BinaryOp, a: Range, b: Range) -> Range {

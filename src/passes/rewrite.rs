@@ -5,8 +5,7 @@
 //! Never true here: an operation with an effect is moved, dropped or doubled.
 
 use super::ranges::{self, Range};
-use super::{lower_linoid, share_exponentials};
-use crate::step::{BinaryOp, Field, FieldKind, Kernel, Op, OpKind, OriginId, Phase, Region, UnaryOp, ValueId};
+use crate::step::{BinaryOp, Field, FieldId, FieldKind, Kernel, Op, OpKind, OriginId, Phase, Region, UnaryOp, ValueId};
 use std::collections::{HashMap, HashSet};
 
 /// A pure operation as a key of value numbering: discriminant, payload, operands.
@@ -19,6 +18,8 @@ pub struct Rewriter<'p> {
     phases: HashMap<ValueId, Phase>,
     ranges: HashMap<ValueId, Range>,
     uses: HashMap<ValueId, u32>,
+    /// Values that become states.
+    states: HashSet<ValueId>,
     renamed: HashMap<ValueId, ValueId>,
     known: HashMap<Key, ValueId>,
     out: Vec<Op>,
@@ -38,6 +39,13 @@ pub fn uses(kernel: &Kernel) -> HashMap<ValueId, u32> {
     uses
 }
 
+/// The values that a kernel stores into states.
+fn new_states(fields: &[Field], kernel: &Kernel) -> HashSet<ValueId> {
+    let into_state = |f: FieldId| matches!(fields[f.0 as usize].kind, FieldKind::State(_));
+    let stored = |op: &Op| if let OpKind::Store(f, v) = op.kind { into_state(f).then_some(v) } else { None };
+    kernel.regions.iter().flat_map(|r| &r.ops).filter_map(stored).collect()
+}
+
 /// Applies a rule to every operation of a kernel that defines a value. The rule gets the operation (its operands
 /// already renamed) and the id it defined, and returns the value that replaces it, if any.
 pub fn rewrite(
@@ -51,6 +59,7 @@ pub fn rewrite(
         phases: HashMap::new(),
         ranges: HashMap::new(),
         uses: uses(kernel),
+        states: new_states(fields, kernel),
         renamed: HashMap::new(),
         known: HashMap::new(),
         out: Vec::new(),
@@ -100,6 +109,9 @@ impl Rewriter<'_> {
                     let moved = self.uses(id);
                     *self.uses.entry(new).or_insert(0) += moved;
                     self.renamed.insert(id, new);
+                    if self.states.contains(&id) {
+                        self.becomes_state(new);
+                    }
                 }
                 None => self.define(id, kind),
             }
@@ -110,16 +122,20 @@ impl Rewriter<'_> {
     fn define(&mut self, id: ValueId, kind: OpKind) {
         self.defs.insert(id, kind);
         self.phases.insert(id, self.natural_phase(&kind));
-        let linoid_of = lower_linoid::argument(self, kind).or_else(|| share_exponentials::argument(self, kind));
-        let range = match linoid_of {
-            Some(u) => ranges::linoid(u),
-            None => ranges::of(&kind, self.fields, |v| self.range(v)),
-        };
+        let range = ranges::of(&kind, self.fields, |v| self.range(v));
         self.ranges.insert(id, range);
+        if self.states.contains(&id) {
+            self.becomes_state(id);
+        }
         if let Some(key) = key(&kind, self.fields) {
             self.known.entry(key).or_insert(id);
         }
         self.out.push(Op { result: Some(id), kind, origin: self.origin });
+    }
+
+    fn becomes_state(&mut self, v: ValueId) {
+        let range = self.ranges[&v].within(Range::STATE);
+        self.ranges.insert(v, range);
     }
 
     /// The number of the region that is being written.

@@ -11,8 +11,8 @@
 //! the eighth power; ten times that for a `linoid` at |u| = 0.1: 1e-14 in f64, 1e-5 in f32, less everywhere else.
 
 use super::Options;
-use super::line::{Line, line};
-use super::ranges::{Range, STATE_BOUND};
+use super::line::line;
+use super::ranges::STATE_BOUND;
 use super::rewrite::{Rewriter, rewrite};
 use crate::step::{BinaryOp, OpKind, Program, UnaryOp, ValueId};
 use std::collections::{BTreeMap, HashMap};
@@ -183,50 +183,4 @@ fn shared_linoid(rw: &mut Rewriter<'_>, share: &Share, u: ValueId) -> ValueId {
     let above = rw.select(near, series, u);
     let below = rw.select(near, one, expm1);
     rw.div(above, below)
-}
-
-/// The range of `u`, if the operation is what this pass writes for `linoid(u)`.
-pub fn argument(rw: &Rewriter<'_>, kind: OpKind) -> Option<Range> {
-    let OpKind::Binary(BinaryOp::Div, above, below) = kind else { return None };
-    let (OpKind::Select(near, _, u), OpKind::Select(also_near, one, expm1)) = (rw.def(above), rw.def(below)) else {
-        return None;
-    };
-    let (size, limit) = rw.as_binary(BinaryOp::Lt, near)?;
-    let (e, minus) = rw.as_binary(BinaryOp::Sub, expm1)?;
-    let shape = near == also_near
-        && rw.as_unary(UnaryOp::Abs, size) == Some(u)
-        && rw.number(limit) == Some(SERIES_BELOW)
-        && rw.number(one) == Some(1.0)
-        && rw.number(minus) == Some(1.0);
-    if !shape {
-        return None;
-    }
-    // The quotient is positive where E is e^u: where their logarithms are the same line.
-    let (found, wanted) = (logarithm(rw, e)?, line(rw, u));
-    let near = |x: f64, y: f64| (x - y).abs() <= 1e-9 * (1.0 + x.abs());
-    let same = found.atom == wanted.atom && near(found.slope, wanted.slope) && near(found.offset, wanted.offset);
-    same.then(|| rw.range(u))
-}
-
-/// The natural logarithm of a product of exponentials of straight lines.
-fn logarithm(rw: &Rewriter<'_>, v: ValueId) -> Option<Line> {
-    match rw.def(v) {
-        OpKind::Const(c) => (c > 0.0).then(|| Line { atom: None, slope: 0.0, offset: c.ln() }),
-        OpKind::Unary(UnaryOp::Exp, x) => Some(line(rw, x)),
-        OpKind::Unary(UnaryOp::Exp2, x) => Some(line(rw, x).scaled(std::f64::consts::LN_2)),
-        OpKind::Binary(BinaryOp::Mul, a, b) => logarithm(rw, a)?.plus(logarithm(rw, b)?),
-        OpKind::Bool(_)
-        | OpKind::Field(_)
-        | OpKind::Time
-        | OpKind::StepIndex
-        | OpKind::Index
-        | OpKind::Unary(..)
-        | OpKind::Binary(..)
-        | OpKind::Fma(..)
-        | OpKind::Select(..)
-        | OpKind::Draw(..)
-        | OpKind::Sample(..)
-        | OpKind::Store(..)
-        | OpKind::Emit(..) => None,
-    }
 }

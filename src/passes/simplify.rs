@@ -6,7 +6,7 @@
 //! Error: identities are exact but for the sign of a zero. `pow(x, n)` by repeated squaring is within about `n` half
 //! ulps; `pow(x, 0.5)` as a root differs at -inf and -0 only. A division turned into a product with a reciprocal
 //! gets a second rounding (1 ulp in all); a divisor below 1e-308 is left alone when it is a number, and overflows when
-//! it is a parameter. `c1 * (c2 * x)` loses one rounding and gains another. The guards that go are those
+//! it is a parameter. `x / (c / y)` as `x * y / c` loses a rounding. `c1 * (c2 * x)` loses one rounding and gains another. The guards that go are those
 //! against an exact zero of what [`super::ranges`] proves positive or negative.
 
 use super::Options;
@@ -205,6 +205,14 @@ fn div(rw: &mut Rewriter<'_>, a: ValueId, b: ValueId) -> Option<ValueId> {
         let one = rw.constant(1.0);
         let reciprocal = rw.div(one, b);
         return Some(rw.mul(a, reciprocal));
+    }
+    // x / (c / y) = x * y / c: a time constant is often the reciprocal of a rate.
+    if let Some((c, y)) = rw.as_binary(BinaryOp::Div, b)
+        && let Some(c) = rw.number(c).filter(|c| c.is_normal() && (1.0 / c).is_normal())
+    {
+        let scale = rw.constant(1.0 / c);
+        let scaled = rw.mul(a, scale);
+        return Some(rw.mul(scaled, y));
     }
     // x / (u * y) = (x / u) / y: the division by what does not vary leaves the loop.
     let (x, y) = rw.as_binary(BinaryOp::Mul, b)?;

@@ -72,7 +72,7 @@ pub trait Coefficients: Sized + 'static {
     const SINH_HIGH: Self;
     /// Where `tanh` is 1 above.
     const TANH_HIGH: Self;
-    /// Where `2^x - 1` overflows from on.
+    /// The power of two from which on `2^x - 1` overflows.
     const EXP2M1_HIGH: Self;
     /// The largest argument of `sin`, `cos` and `tan`.
     const TRIGONOMETRIC_LIMIT: Self;
@@ -219,15 +219,14 @@ pub fn exp2<V: Lanes>(x: V) -> V {
     polynomial(r, V::Scalar::EXP2).mul_add(r, number(1.0)).scale(n)
 }
 
-/// `2^x - 1`, without cancellation near 0. In the subnormal range the last bit may be lost.
+/// `2^x - 1`, without cancellation near 0. Overflows half an octave early. In the subnormal range the last bit may be lost.
 #[inline(always)]
 pub fn exp2m1<V: Lanes>(x: V) -> V {
-    let (n, r) = V::splat(V::Scalar::EXP2M1_HIGH).min(x).split_exp2();
-    let less_one = polynomial(r, V::Scalar::EXP2M1) * r;
-    // Half the result, so that 2^n does not overflow before it.
-    let half_power = number::<V>(0.5).scale(n);
-    let half = less_one.mul_add(half_power, half_power - number(0.5));
-    half + half
+    let (n, r) = x.split_exp2();
+    // Half the power, so that it is finite where its double, the sum and so the result are infinite.
+    let half_power = number::<V>(0.5).scale(n.min(V::splat(V::Scalar::EXP2M1_HIGH)));
+    let less_one = polynomial(r, V::Scalar::EXP2M1) * (r + r);
+    less_one.mul_add(half_power, half_power.mul_add(number(2.0), number(-1.0)))
 }
 
 /// `(n, r, e^r - 1 - r)` with `x = n ln 2 + r` and `|r| <= ln 2 / 2`, for `x` inside the exponent range.

@@ -1,1 +1,856 @@
-//! Tests of: cli.
+//! The command line as its users meet it: the built program in folders of their own.
+//!
+//! Most runs are interpreted and short, since what is tested here is not the kernels; those that are compiled share the
+//! cache of the engine tests.
+
+use ndarray::{Array1, Array2};
+use ndarray_npy::NpzReader;
+use neuroc::results::{RunResult, Samples};
+use serde_json::Value;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_neuroc");
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels")
+}
+
+fn example(name: &str) -> String {
+    root().join("examples").join(format!("{name}.neuro")).display().to_string()
+}
+
+fn examples() -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(root().join("examples"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "neuro"))
+        .map(|path| path.display().to_string())
+        .collect();
+    names.sort();
+    names
+}
+
+/// A folder with files in it.
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+struct Done {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn done(output: Output) -> Done {
+    Done {
+        code: output.status.code().unwrap_or(-1),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.current_dir(folder).args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// Runs `neuroc` in a folder.
+fn neuroc(folder: &TempDir, arguments: &[&str]) -> Done {
+    done(command(folder.path(), arguments).output().unwrap())
+}
+
+/// Runs, and demands success.
+fn fine(folder: &TempDir, arguments: &[&str]) -> Done {
+    let done = neuroc(folder, arguments);
+    assert_eq!(done.code, 0, "{arguments:?}: {}", done.err);
+    done
+}
+
+/// Runs, and demands an exit code, nothing on stdout, a message with these parts, and no panic.
+fn fails(folder: &TempDir, arguments: &[&str], code: i32, parts: &[&str]) {
+    let done = neuroc(folder, arguments);
+    assert_eq!(done.code, code, "{arguments:?}: {}", done.err);
+    assert_eq!(done.out, "", "{arguments:?}");
+    for part in parts {
+        assert!(done.err.contains(part), "{arguments:?}: no `{part}` in: {}", done.err);
+    }
+    assert!(!done.err.contains("panicked"), "{arguments:?}: {}", done.err);
+}
+
+fn json(line: &str) -> Value {
+    assert!(line.ends_with('\n') && line.lines().count() == 1, "one line: {line}");
+    serde_json::from_str(line).unwrap()
+}
+
+fn result(folder: &TempDir, name: &str) -> RunResult {
+    RunResult::read_npz(&folder.path().join(name)).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Three passive cells, 2 ms in steps of 0.1 ms; `network` and `run` are more lines of these blocks.
+fn passive(network: &str, run: &str) -> String {
+    format!(
+        "\
+channel Leak {{
+    param g = 1 mS/cm2
+    let half = 0.5 * g
+    current i = 2 * half * (v + 65 mV)
+}}
+
+cell C {{
+    param g = 1 mS/cm2
+    compartment soma {{
+        area = 1000 um2
+        cm = 1 uF/cm2
+        v_init = -55 mV
+        insert Leak(g = g)
+    }}
+    spike when soma.v crosses 0 mV
+}}
+
+network main {{
+    param n = 3
+    population c: C[n]
+    {network}
+}}
+
+run {{
+    duration = 2 ms
+    dt = 0.1 ms
+    {run}
+}}
+"
+    )
+}
+
+fn passive_folder(network: &str, run: &str) -> TempDir {
+    folder(&[("m.neuro", &passive(network, run))])
+}
+
+const INTERP: &[&str] = &["run", "m.neuro", "--engine", "interp", "--quiet", "-o", "m.npz"];
+
+fn with<'a>(arguments: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    [arguments, more].concat()
+}
+
+// ------------------------------------------------------------------------------------------------------- the contract
+
+const VERBS: &[&str] = &["check", "run", "build", "emit", "opt", "passes", "explain", "lib", "plot", "fmt", "bench"];
+
+#[test]
+fn every_verb_has_help_with_an_example() {
+    let here = folder(&[]);
+    let all = fine(&here, &["--help"]);
+    for verb in VERBS {
+        assert!(all.out.contains(&format!("\n  {verb} ")), "{verb} is not listed");
+        let help = fine(&here, &[verb, "--help"]);
+        assert!(help.out.contains(&format!("Example: neuroc {verb}")) || *verb == "opt", "{verb}: {}", help.out);
+        assert!(help.out.contains("Example: neuroc ") && help.err.is_empty(), "{verb}");
+    }
+    let version = fine(&here, &["--version"]);
+    assert!(version.out.starts_with("neuroc "), "{}", version.out);
+}
+
+#[test]
+fn a_wrong_command_line_is_2() {
+    let here = passive_folder("", "record c.soma.v");
+    let wrong: &[&[&str]] = &[
+        &[],
+        &["frobnicate"],
+        &["check"],
+        &["run", "m.neuro", "--frobnicate"],
+        &["run", "m.neuro", "--dt", "0ms"],
+        &["run", "m.neuro", "--dt", "-1ms"],
+        &["run", "m.neuro", "--dt", "0.1"],
+        &["run", "m.neuro", "--dt", "0.1mV"],
+        &["run", "m.neuro", "--dt", "soon"],
+        &["run", "m.neuro", "--duration", "1"],
+        &["run", "m.neuro", "--duration", "nan ms"],
+        &["run", "m.neuro", "--duration", "1e999s"],
+        &["run", "m.neuro", "--duration", "2.05ms"],
+        &["run", "m.neuro", "--duration", "1e15s"],
+        &["run", "m.neuro", "--method", "magic"],
+        &["run", "m.neuro", "--seed", "-1"],
+        &["run", "m.neuro", "--threads", "0"],
+        &["run", "m.neuro", "--fuse", "0"],
+        &["run", "m.neuro", "-O", "7"],
+        &["run", "m.neuro", "--precision", "f16"],
+        &["run", "m.neuro", "--engine", "interp", "--precision", "f32"],
+        &["run", "m.neuro", "-o", "m.txt"],
+        &["run", "m.neuro", "-o", "m"],
+        &["run", "m.neuro", "-o", "nowhere/m.npz"],
+        &["run", "m.neuro", "-o", "."],
+        &["run", "m.neuro", "--plot", "m.jpg"],
+        &["run", "m.neuro", "--plot", "nowhere/m.svg"],
+        &["emit", "m.neuro"],
+        &["emit", "m.neuro", "--stage", "soup"],
+        &["emit", "m.neuro", "--stage", "ir", "--passes", "magic"],
+        &["emit", "m.neuro", "--stage", "ir", "--print-ir-after", "magic"],
+        &["explain", "NU9999"],
+        &["lib", "nothing"],
+        &["bench", "m.neuro", "--repeat", "0"],
+        &["plot", "m.npz", "--from", "nan"],
+    ];
+    for arguments in wrong {
+        fails(&here, arguments, 2, &[]);
+    }
+    assert_eq!(fs::read_dir(here.path()).unwrap().count(), 1, "nothing was written");
+}
+
+#[test]
+fn what_later_versions_will_have_is_a_clear_error_now() {
+    let here = passive_folder("", "record c.soma.v");
+    fails(&here, &["run", "m.neuro", "--engine", "xla"], 2, &["'xla'", "native, interp"]);
+    fails(&here, &["run", "m.neuro", "--device", "cuda"], 2, &["--device"]);
+    fails(&here, &["run", "m.neuro", "--plugin", "p.so"], 2, &["--plugin"]);
+    fails(&here, &["devices"], 2, &["'devices'"]);
+    fails(&here, &["verify", "m.neuro"], 2, &["'verify'"]);
+    fails(&here, &["build", "m.neuro", "-o", "d", "--emit", "stablehlo"], 2, &["'stablehlo'", "crate, cdylib"]);
+    fails(&here, &["build", "m.neuro", "-o", "d", "--target", "tpu:v5e:2x2"], 2, &["--target"]);
+    fails(&here, &["emit", "m.neuro", "--stage", "stablehlo"], 2, &["'stablehlo'"]);
+}
+
+#[test]
+fn check_tells_all_errors_and_reads_standard_input() {
+    let good = passive("", "record c.soma.v");
+    let bad = good.replace("1000 um2", "1000 um").replace("cm = 1 uF/cm2", "cm = 1 ms");
+    let here = folder(&[("good.neuro", &good), ("bad.neuro", &bad)]);
+    let quiet = fine(&here, &["check", "good.neuro"]);
+    assert!(quiet.out.is_empty() && quiet.err.is_empty(), "{}", quiet.err);
+    fails(&here, &["check", "good.neuro", "bad.neuro"], 1, &["bad.neuro:10:", "bad.neuro:11:", "error[NU"]);
+
+    let lines = neuroc(&here, &["check", "bad.neuro", "good.neuro", "gone.neuro", "--message-format", "json"]);
+    assert_eq!((lines.code, lines.err.as_str()), (1, ""));
+    let objects: Vec<Value> = lines.out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert!(objects.len() >= 3, "{}", lines.out);
+    for object in &objects {
+        assert!(object["code"].as_str().unwrap().starts_with("NU") && object["severity"] == "error", "{object}");
+    }
+    let label = &objects[0]["labels"][0];
+    assert_eq!((label["file"].as_str(), label["line"].as_u64()), (Some("bad.neuro"), Some(10)));
+
+    for (text, code) in [(&good, 0), (&bad, 1)] {
+        let mut child =
+            command(here.path(), &["check", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let done = done(child.wait_with_output().unwrap());
+        assert_eq!(done.code, code, "{}", done.err);
+        assert_eq!(done.err.contains("<stdin>:10:"), code == 1, "{}", done.err);
+    }
+}
+
+#[test]
+fn odd_texts_are_read_or_refused_with_a_reason() {
+    let good = passive("", "record c.soma.v");
+    let here = folder(&[
+        ("bom.neuro", &format!("\u{feff}{good}")),
+        ("crlf.neuro", &good.replace('\n', "\r\n")),
+        ("tabs.neuro", &good.replace("    ", "\t")),
+        ("nul.neuro", &good.replace("cell", "ce\0ll")),
+        ("empty.neuro", ""),
+        ("long.neuro", &good.replace("= 1 mS/cm2", &format!("= 1 mS/cm2 {}", "+ 1 mS/cm2 ".repeat(10_000)))),
+        ("deep.neuro", &good.replace("= 1 mS/cm2", &format!("= {}1 mS/cm2{}", "(".repeat(20_000), ")".repeat(20_000)))),
+        ("comment.neuro", &format!("// {}\n{good}", "long ".repeat(200_000))),
+    ]);
+    fs::write(here.path().join("latin.neuro"), b"// caf\xe9\n").unwrap();
+    fine(&here, &["check", "bom.neuro", "crlf.neuro", "tabs.neuro", "empty.neuro", "comment.neuro"]);
+    fails(&here, &["check", "nul.neuro"], 1, &["NU0001", "byte", "zero"]);
+    fails(&here, &["check", "latin.neuro"], 1, &["NU0001", "0xe9", "UTF-8"]);
+    fails(&here, &["check", "long.neuro"], 1, &["NU0003"]);
+    fails(&here, &["check", "deep.neuro"], 1, &["NU0003"]);
+    fails(&here, &["check", "gone.neuro"], 1, &["gone.neuro", "No such file"]);
+    fails(&here, &["check", "."], 1, &["directory"]);
+    fails(&here, &["run", "gone.neuro"], 1, &["gone.neuro", "No such file"]);
+    fails(&here, &["run", "empty.neuro"], 1, &["no `network`"]);
+}
+
+#[test]
+fn every_stage_is_printed_and_the_ir_reads_back() {
+    let here = passive_folder("", "record c.soma.v");
+    for stage in ["ast", "hir", "ode", "ir", "ir-opt", "plan", "rust"] {
+        let text = fine(&here, &["emit", "m.neuro", "--stage", stage]);
+        assert!(text.out.len() > 100 && text.out.ends_with('\n') && text.err.is_empty(), "{stage}: {}", text.err);
+        assert_eq!(text.out, fine(&here, &["emit", "m.neuro", "--stage", stage]).out, "{stage} is the same every time");
+        assert!(fine(&here, &["emit", "m.neuro", "--stage", stage, "-o", "stage"]).out.is_empty());
+        assert_eq!(fs::read_to_string(here.path().join("stage")).unwrap(), text.out, "{stage}");
+    }
+    let plain = fine(&here, &["emit", "m.neuro", "--stage", "ir", "-o", "m.ir"]);
+    assert!(plain.out.is_empty());
+    let same = fine(&here, &["opt", "m.ir"]);
+    assert_eq!(same.out, fs::read_to_string(here.path().join("m.ir")).unwrap());
+    let changed = fine(&here, &["opt", "m.ir", "--passes", "fold,cse,dce"]);
+    assert_eq!(changed.out, fine(&here, &["emit", "m.neuro", "--stage", "ir", "--passes", "fold,cse,dce"]).out);
+    fails(&here, &["opt", "m.ir", "--passes", "magic"], 2, &["magic", "neuroc passes"]);
+    fails(&here, &["opt", "m.neuro"], 1, &["m.neuro:1"]);
+    fails(&here, &["opt", "gone.ir"], 1, &["gone.ir"]);
+    assert_eq!(
+        fine(&here, &["emit", "m.neuro", "--stage", "ir-opt", "-O0"]).out,
+        fine(&here, &["emit", "m.neuro", "--stage", "ir"]).out
+    );
+    let told = fine(&here, &["emit", "m.neuro", "--stage", "ir-opt", "--print-ir-after", "all", "--time-passes"]);
+    let passes = fine(&here, &["passes"]);
+    assert!(told.err.contains(" ms  dce") && told.err.contains("// after dce") && !told.out.contains("// after"));
+    assert!(passes.out.contains("dce  ") && passes.out.contains("-O2: "), "{}", passes.out);
+    fails(&here, &["emit", "m.neuro", "--stage", "ir", "-o", "nowhere/x"], 1, &["nowhere", "does not exist"]);
+}
+
+#[test]
+fn every_code_is_explained_and_the_library_can_be_read() {
+    let here = folder(&[]);
+    let list = fine(&here, &["explain"]);
+    assert!(list.out.lines().count() > 40);
+    for line in list.out.lines().step_by(7) {
+        let code = &line[..6];
+        let story = fine(&here, &["explain", &code.to_lowercase()]);
+        assert!(story.out.contains(code) && story.out.lines().count() >= 3, "{}", story.out);
+    }
+    for code in neuroc::diag::Code::ALL {
+        assert!(list.out.contains(code.id()) && !code.explanation().is_empty());
+    }
+    let modules = fine(&here, &["lib"]);
+    assert!(modules.out.contains("std.channels.hh: ") && modules.out.contains("    channel Na\n"), "{}", modules.out);
+    assert_eq!(fine(&here, &["lib", "std.channels.hh"]).out, fine(&here, &["lib", "channels.hh"]).out);
+}
+
+#[test]
+fn formatting_is_stable_and_check_changes_nothing() {
+    let good = passive("", "record c.soma.v");
+    let untidy = good.replace("    ", "\t ");
+    let here = folder(&[("tidy.neuro", &good), ("untidy.neuro", &untidy), ("broken.neuro", "cell {")]);
+    fails(&here, &["fmt", "--check", "tidy.neuro", "untidy.neuro"], 1, &["untidy.neuro is not formatted"]);
+    assert_eq!(fs::read_to_string(here.path().join("untidy.neuro")).unwrap(), untidy);
+    fine(&here, &["fmt", "tidy.neuro", "untidy.neuro"]);
+    fine(&here, &["fmt", "--check", "tidy.neuro", "untidy.neuro"]);
+    let formatted = fs::read_to_string(here.path().join("untidy.neuro")).unwrap();
+    assert!(!formatted.contains('\t'));
+    fails(&here, &["fmt", "broken.neuro"], 1, &["broken.neuro:1"]);
+    assert_eq!(fs::read_to_string(here.path().join("broken.neuro")).unwrap(), "cell {");
+    fails(&here, &["fmt", "gone.neuro"], 1, &["gone.neuro"]);
+}
+
+// ----------------------------------------------------------------------------------------------------------- settings
+
+#[test]
+fn parameters_are_set_or_the_candidates_are_listed() {
+    let here = passive_folder("", "record c.soma.v");
+    fine(&here, &with(INTERP, &["--set", "n=5", "--set", "C.g=2mS/cm2"][..2]));
+    assert_eq!(result(&here, "m.npz").series[0].values.shape(), (21, 5));
+    let settings: &[(&str, &[&str])] = &[
+        ("m=5", &["no parameter `m`", "it has n, "]),
+        ("n", &["no `=`"]),
+        ("n=", &["no number"]),
+        ("n=nan", &["no number"]),
+        ("n=1e999", &["too large"]),
+        ("n=3mV", &["pure number", "voltage", "--set n=3"]),
+        ("c.g=3", &["conductance density", "--set c.g=3mS/cm2"]),
+        ("c.g=3 furlong", &["no unit `furlong`"]),
+    ];
+    for (setting, parts) in settings {
+        fails(&here, &with(INTERP, &["--set", setting]), 2, parts);
+    }
+    for (setting, part) in
+        [("n=0", "no cells"), ("n=1.5", "1.5 cells"), ("n=-1", "-1 cells"), ("n=1e300", "1e300 cells")]
+    {
+        fails(&here, &with(INTERP, &["--set", setting]), 1, &["m.neuro:20:16", part]);
+    }
+    let squid = example("squid");
+    let ambiguous = ["squid.soma.Na.gbar", "squid.soma.K.gbar", "write more of the name"];
+    fails(&here, &["run", &squid, "--set", "gbar=1mS/cm2"], 2, &ambiguous);
+}
+
+#[test]
+fn what_the_machine_cannot_hold_is_refused_with_numbers() {
+    let here = passive_folder("", "record c[0..1].soma.v");
+    for engine in ["interp", "native"] {
+        let cache = cache().display().to_string();
+        let run = ["run", "m.neuro", "-o", "m.npz", "--engine", engine, "--cache", &cache, "--duration", "1e9s"];
+        fails(&here, &with(&run, &["--set", "n=4e9"]), 1, &["GB of memory", "the machine has"]);
+    }
+    fails(&here, &with(INTERP, &["--duration", "1e10s"]), 1, &["for what it records", "every 1 ms"]);
+    assert!(!here.path().join("m.npz").exists());
+}
+
+#[test]
+fn time_grids_that_do_not_fit_are_refused_with_a_number_that_does() {
+    let here = passive_folder("", "record c.soma.v every 0.2 ms\n    record c.soma.Leak.half every 0.2 ms");
+    fails(&here, &with(INTERP, &["--dt", "0.03ms"]), 2, &["not a multiple of dt, 0.03 ms", "a duration of 2.01"]);
+    let done = neuroc(&here, &with(INTERP, &["--dt", "0.4ms"]));
+    assert!(done.code == 1 && done.err.contains("m.neuro:27:") && done.err.contains("this too"), "{}", done.err);
+    assert_eq!(done.err.matches("error[").count(), 1, "one interval, one error: {}", done.err);
+    fails(&here, &with(INTERP, &["--duration", "1e300s"]), 2, &["too many steps"]);
+    assert!(!here.path().join("m.npz").exists());
+}
+
+#[test]
+fn methods_seeds_and_steps_reach_the_numbers() {
+    let here = passive_folder("init c[1..n].soma.v ~ normal(-60 mV, 2 mV)", "record c.soma.v");
+    let end = |more: &[&str]| {
+        fine(&here, &with(INTERP, more));
+        let r = result(&here, "m.npz");
+        let (rows, _) = r.series[0].values.shape();
+        (r.series[0].values.get(rows - 1, 0), r.series[0].values.get(0, 1))
+    };
+    // dv/dt = -(v + 65 mV) / (1 ms) from -55 mV.
+    let exact = -65.0 + 10.0 * (-2.0f64).exp();
+    assert!((end(&["--method", "exp_euler"]).0 - exact).abs() < 1e-9);
+    assert!((end(&["--method", "euler"]).0 - (-65.0 + 10.0 * 0.9f64.powi(20))).abs() < 1e-9);
+    assert!((end(&["--method", "rk4"]).0 - exact).abs() < 1e-4);
+    assert!((end(&["--method", "euler", "--dt", "0.05ms"]).0 - (-65.0 + 10.0 * 0.95f64.powi(40))).abs() < 1e-9);
+    let (a, b, again) = (end(&["--seed", "1"]).1, end(&["--seed", "2"]).1, end(&["--seed", "1"]).1);
+    assert!(a != b && a == again);
+}
+
+// ----------------------------------------------------------------------------------------------------------- results
+
+fn array<T: ndarray_npy::ReadableElement>(npz: &mut NpzReader<fs::File>, name: &str) -> Array2<T> {
+    npz.by_name(name).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn numbers(npz: &mut NpzReader<fs::File>, name: &str) -> Array1<f64> {
+    npz.by_name(name).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn open(folder: &TempDir, name: &str) -> NpzReader<fs::File> {
+    NpzReader::new(fs::File::open(folder.path().join(name)).unwrap()).unwrap()
+}
+
+fn bytes(folder: &TempDir, name: &str) -> Vec<u8> {
+    fs::read(folder.path().join(name)).unwrap()
+}
+
+#[test]
+fn results_have_the_names_shapes_and_values_of_the_model() {
+    let here = passive_folder(
+        "input up: pulse(delay = 0 ms, duration = 1 ms, amplitude = 100 uA/cm2) -> c[2].soma",
+        "record c.soma.v every 0.1 ms
+    record c[1..3].soma.{Leak.i, Leak.half} every 0.5 ms
+    record c.g every 1 ms
+    record spikes of c",
+    );
+    fine(&here, INTERP);
+    let mut npz = open(&here, "m.npz");
+    let t = numbers(&mut npz, "t");
+    assert_eq!((t.len(), t[0], t[20]), (21, 0.0, 2.0));
+    let v: Array2<f64> = array(&mut npz, "c.soma.v");
+    assert_eq!(v.dim(), (21, 3));
+    let t2 = numbers(&mut npz, "c.soma.Leak.i.t");
+    assert_eq!(t2.to_vec(), [0.0, 0.5, 1.0, 1.5, 2.0]);
+    let i: Array2<f64> = array(&mut npz, "c.soma.Leak.i");
+    let half: Array2<f64> = array(&mut npz, "c.soma.Leak.half");
+    let g: Array2<f64> = array(&mut npz, "c.g");
+    assert_eq!((i.dim(), half.dim(), g.dim()), ((5, 2), (5, 2), (3, 3)));
+    for row in 0..21 {
+        // Without input dv/dt = -(v + 65 mV) / ms; the integrator is exact for it.
+        let exact = -65.0 + 10.0 * (-t[row]).exp();
+        assert!((v[[row, 0]] - exact).abs() < 1e-9 && v[[row, 0]] == v[[row, 1]], "v at {} ms", t[row]);
+    }
+    // 100 uA/cm2 over 1 mS/cm2 pull v towards +35 mV; 65 mV * (1 - exp(-t)) is passed on the way.
+    assert!((v[[10, 2]] - (35.0 - 90.0 * (-1.0f64).exp())).abs() < 1e-9);
+    let meta = result(&here, "m.npz").meta;
+    for row in 0..5 {
+        assert!((i[[row, 0]] - (v[[row * 5, 1]] + 65.0)).abs() < 1e-9, "1 mS/cm2 and mV give uA/cm2");
+    }
+    assert!(half.iter().all(|&x| x == 0.5) && g.iter().all(|&x| x == 1.0));
+    let series = |name: &str| result(&here, "m.npz").series_named(name).unwrap().unit.clone();
+    let units = ["c.soma.v", "c.soma.Leak.i", "c.soma.Leak.half", "c.g"].map(series);
+    assert_eq!(units, ["mV", "uA/cm2", "mS/cm2", "mS/cm2"]);
+    for key in ["source_hash", "compiler", "options", "seed", "model", "steps"] {
+        assert!(meta.contains_key(key), "{key}: {meta:?}");
+    }
+    assert_eq!(meta["complete"], true);
+}
+
+#[test]
+fn spikes_are_sorted_and_single_precision_is_single() {
+    let here = folder(&[]);
+    let cache = cache().display().to_string();
+    let squid = example("squid");
+    let run = ["run", &squid, "--quiet", "--cache", &cache, "--duration", "15ms", "--set", "n=300"];
+    fine(&here, &with(&run, &["-o", "one.npz", "--threads", "1"]));
+    let summary = fine(&here, &with(&run, &["-o", "two.npz", "--threads", "2", "--fuse", "1", "--json"]));
+    fine(&here, &with(&run, &["-o", "single.npz", "--precision", "f32"]));
+
+    let summary = json(&summary.out);
+    let mut keys: Vec<&str> = summary.as_object().unwrap().keys().map(String::as_str).collect();
+    keys.sort();
+    let named = ["cell_steps_per_s", "cells", "compile_s", "device", "dt", "engine", "model", "precision"];
+    let rest = ["realtime_factor", "run_s", "spikes", "steps"];
+    assert!(named.iter().chain(&rest).all(|key| keys.contains(key)), "{keys:?}");
+    assert_eq!(
+        (&summary["model"], &summary["engine"], &summary["precision"]),
+        (&"squid".into(), &"native".into(), &"f64".into())
+    );
+    assert_eq!(
+        (summary["steps"].as_u64(), summary["cells"].as_u64(), summary["spikes"].as_u64()),
+        (Some(1500), Some(300), Some(300))
+    );
+
+    let one = result(&here, "one.npz");
+    assert_eq!(bytes(&here, "one.npz"), bytes(&here, "two.npz"), "threads and windows change nothing");
+    let mut npz = open(&here, "one.npz");
+    let (t, i) = (
+        numbers(&mut npz, "squid.spikes.t"),
+        npz.by_name::<ndarray::OwnedRepr<u64>, ndarray::Ix1>("squid.spikes.i").unwrap(),
+    );
+    assert_eq!((t.len(), i.len()), (300, 300));
+    let order: Vec<(f64, u64)> = t.iter().copied().zip(i.iter().copied()).collect();
+    assert!(order.is_sorted_by(|a, b| a <= b));
+    let single = result(&here, "single.npz");
+    for (a, b) in one.series.iter().zip(&single.series) {
+        assert!(matches!((&a.values, &b.values), (Samples::F64(_), Samples::F32(_))), "{}", a.name);
+    }
+    let v: Array2<f32> = array(&mut open(&here, "single.npz"), "squid.soma.v");
+    assert!((f64::from(v[[50, 7]]) - one.series[0].values.get(50, 7)).abs() < 1e-2);
+}
+
+#[test]
+fn examples_are_the_same_interpreted_and_compiled() {
+    let here = folder(&[]);
+    let cache = cache().display().to_string();
+    for file in examples() {
+        let run = ["run", &file, "--quiet", "--cache", &cache, "--duration", "10ms"];
+        fine(&here, &with(&run, &["-o", "native.npz", "--threads", "1"]));
+        fine(&here, &with(&run, &["-o", "interp.npz", "--engine", "interp"]));
+        let (native, interp) = (result(&here, "native.npz"), result(&here, "interp.npz"));
+        assert!(!native.series.is_empty() && native.series == interp.series, "{file}: recorded values");
+        assert_eq!(native.spikes, interp.spikes, "{file}: spikes");
+    }
+}
+
+#[test]
+fn the_same_run_gives_the_same_bytes_and_every_format() {
+    let here = passive_folder("init c.soma.v ~ normal(-60 mV, 2 mV)", "record c.soma.v\n    record spikes of c");
+    fine(&here, INTERP);
+    let first = bytes(&here, "m.npz");
+    fine(&here, INTERP);
+    assert_eq!(bytes(&here, "m.npz"), first);
+
+    let run = ["run", "m.neuro", "--engine", "interp"];
+    let told = fine(&here, &with(&run, &["-o", "m.csv", "--plot", "m.png"]));
+    assert!(
+        told.out.is_empty() && told.err.contains("wrote m.csv") && told.err.contains("wrote m.png"),
+        "{}",
+        told.err
+    );
+    assert!(!told.err.contains('\u{1b}') && !told.err.contains('%'), "no progress bar when piped: {}", told.err);
+    let table = fs::read_to_string(here.path().join("m.csv")).unwrap();
+    assert!(table.starts_with("t_ms,c.soma.v[0] (mV),") && table.lines().count() == 22, "{table}");
+    assert!(here.path().join("m.spikes.csv").exists());
+    assert!(bytes(&here, "m.png").starts_with(b"\x89PNG"));
+    // Without any output named, both files of the model's name appear; with --json alone, none.
+    let bare = folder(&[("m.neuro", &passive("", "record c.soma.v"))]);
+    assert!(!json(&fine(&bare, &with(&run, &["--json", "--quiet"])).out)["steps"].is_null());
+    assert_eq!(fs::read_dir(bare.path()).unwrap().count(), 1);
+    let quiet = fine(&bare, &with(&run, &["--quiet"]));
+    assert!(quiet.err.is_empty() && bare.path().join("m.npz").exists() && bare.path().join("m.svg").exists());
+
+    for (picture, begin) in [("p.svg", &b"<svg"[..]), ("p.png", b"\x89PNG")] {
+        fine(&here, &["plot", "m.npz", "-o", picture, "--series", "soma.v", "--from", "0.5", "--to", "1.5"]);
+        assert!(bytes(&here, picture).starts_with(begin), "{picture}");
+    }
+    fine(&here, &["plot", "m.npz"]);
+    assert!(here.path().join("m.svg").exists());
+    fails(&here, &["plot", "m.npz", "--series", "nothing"], 1, &["nothing to draw", "c.soma.v"]);
+    fails(&here, &["plot", "m.npz", "--width", "1"], 2, &["300 to 10000"]);
+    fails(&here, &["plot", "m.neuro"], 1, &["not an .npz file"]);
+    fails(&here, &["plot", "gone.npz"], 1, &["no such file"]);
+
+    let bench = fine(&here, &["bench", "m.neuro", "--engine", "interp", "--steps", "20", "--repeat", "2", "--json"]);
+    let bench = json(&bench.out);
+    assert!(bench["cell_steps_per_s"].as_f64().unwrap() > 0.0 && bench["steps"] == 20, "{bench}");
+    let bench = fine(&here, &["bench", "m.neuro", "--engine", "interp", "--steps", "20", "--repeat", "2"]);
+    assert!(bench.out.contains("flops") && bench.out.contains("real-time factor"), "{}", bench.out);
+}
+
+#[test]
+fn cells_are_selected_and_wrong_selections_are_told_before_the_run() {
+    let here = passive_folder("", "record c[1..3].soma.v\n    record c[0].soma.v every 1 ms");
+    fine(&here, INTERP);
+    let r = result(&here, "m.npz");
+    let shapes: Vec<(&str, (usize, usize))> = r.series.iter().map(|s| (s.name.as_str(), s.values.shape())).collect();
+    assert_eq!(shapes, [("c.soma.v", (21, 2)), ("c.soma.v[0..1]", (3, 1))]);
+    for (record, parts) in [
+        ("record c[1..9].soma.v", &["m.neuro:27:12", "0 to 2"][..]),
+        ("record c[2..2].soma.v", &["m.neuro:27:12", "no such cells"]),
+        ("record c[1].soma.v\n record c[0..1].soma.v\n record c[0..1].soma.v every 1 ms", &["recorded twice"]),
+        (
+            "record c[0..1].soma.v\n record c[1..2].soma.Leak.{i}\n record c[1].soma.Leak.i every 1 ms\n record c[1..n - 1].soma.Leak.i",
+            &["recorded twice"],
+        ),
+        ("record c.soma.w", &["soma.w"]),
+    ] {
+        let here = passive_folder("", record);
+        fails(&here, &["check", "m.neuro"], 1, parts);
+        fails(&here, INTERP, 1, parts);
+        assert!(!here.path().join("m.npz").exists());
+    }
+}
+
+// -------------------------------------------------------------------------------------------------------- data files
+
+fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}), }}");
+    let header = format!("{header:<117}\n");
+    [b"\x93NUMPY\x01\x00".as_slice(), &(header.len() as u16).to_le_bytes(), header.as_bytes(), data].concat()
+}
+
+fn doubles(numbers: &[f64]) -> Vec<u8> {
+    numbers.iter().flat_map(|x| x.to_le_bytes()).collect()
+}
+
+#[test]
+fn data_files_are_read_whole_or_refused() {
+    let three = doubles(&[1.0, 2.0, 3.0]);
+    let good = npy("<f8", "3,", &three);
+    let per_cell: Vec<(&str, Vec<u8>, Option<&str>)> = vec![
+        ("double.npy", good.clone(), None),
+        ("column.npy", npy("<f8", "3, 1", &three), None),
+        ("byte.npy", npy("|u1", "3,", &[1, 2, 3]), None),
+        ("int.npy", npy("<i4", "3,", &[1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]), None),
+        ("lines.csv", b"# made by hand\r\n1\r\n2\r\n\r\n3\r\n".to_vec(), None),
+        ("mark.csv", "\u{feff}1\n2\n3\n".into(), None),
+        ("quoted.csv", b"\"g\"\n\"1\"\n2\n3".to_vec(), None),
+        ("short.npy", good[..good.len() - 3].to_vec(), Some("cut short")),
+        ("head.npy", good[..60].to_vec(), Some("cut short")),
+        ("empty.npy", Vec::new(), Some("not an .npy file")),
+        ("text.npy", b"1\n2\n3\n".to_vec(), Some("not an .npy file")),
+        ("long.npy", [good.as_slice(), b"x"].concat(), Some("1 bytes too many")),
+        ("lie.npy", npy("<f8", "250000000,", &three), Some("promises more")),
+        ("great_lie.npy", npy("<f8", "1000000000000,", &three), Some("promises more")),
+        ("complex.npy", npy("<c16", "1,", &three[..16]), Some("neither float64")),
+        ("words.npy", npy("<U1", "1,", &three[..4]), Some("neither float64")),
+        ("nan.npy", npy("<f8", "3,", &doubles(&[1.0, f64::NAN, 3.0])), Some("number 1 is NaN")),
+        ("two.npy", npy("<f8", "2,", &three[..16]), Some("it has 2 numbers, but the population has 3 cells")),
+        ("word.csv", b"1\ntwo\n3\n".to_vec(), Some("line 2 is not numbers: `two`")),
+        ("heads.csv", b"g\nof cells\n1\n2\n3\n".to_vec(), Some("line 2 is not numbers")),
+        ("wide.csv", b"a,b\n1,2\n3,4\n5,6\n".to_vec(), Some("2 columns; name one")),
+        ("gap.csv", b"a,b\n1,2\n,4\n5,6\n".to_vec(), Some("line 3")),
+        ("nothing.csv", Vec::new(), Some("0 numbers")),
+        ("binary.csv", vec![0xff, 0xfe, 0], Some("nor text")),
+    ];
+    for (name, data, why) in &per_cell {
+        let network = format!("param c.g = file(\"{name}\") * 1 mS/cm2");
+        let here = passive_folder(&network, "record c.g every 1 ms");
+        fs::write(here.path().join(name), data).unwrap();
+        match why {
+            Some(why) => fails(&here, INTERP, 1, &["NU0315", "m.neuro:21:17", name, why]),
+            None => {
+                fine(&here, INTERP);
+                let g = &result(&here, "m.npz").series[0].values;
+                assert_eq!([g.get(0, 0), g.get(0, 1), g.get(2, 2)], [1.0, 2.0, 3.0], "{name}");
+            }
+        }
+    }
+    let named = "param c.g = file(\"d.csv\", column = \"b\") * 1 mS/cm2";
+    let here = passive_folder(named, "record c.g every 1 ms");
+    fails(&here, INTERP, 1, &["NU0004", "d.csv", "relative to the model file"]);
+    fs::write(here.path().join("d.csv"), "a;b\n1;7\n2;8\n3;9\n").unwrap();
+    fine(&here, INTERP);
+    assert_eq!(result(&here, "m.npz").series[0].values.get(0, 2), 9.0);
+    fs::write(here.path().join("d.csv"), "a,c\n1,7\n2,8\n3,9\n").unwrap();
+    fails(&here, INTERP, 1, &["no column `b`, but `a`, `c`"]);
+    fs::remove_file(here.path().join("d.csv")).unwrap();
+    fs::create_dir(here.path().join("d.csv")).unwrap();
+    fails(&here, INTERP, 1, &["NU0004", "directory"]);
+}
+
+#[test]
+fn a_series_covers_the_run_or_is_refused() {
+    let series: Vec<(&str, Vec<u8>, Option<&str>)> = vec![
+        ("s.npy", npy("<f8", "2, 2", &doubles(&[0.0, 1.0, 2.0, 3.0])), None),
+        ("s.csv", b"t,i\n0,1\n2,3\n".to_vec(), None),
+        ("end.csv", b"0,1\n1.9,3\n".to_vec(), Some("covers 0 ms to 1.9 ms, but the run needs 0 ms to 2 ms")),
+        ("begin.csv", b"0.1,1\n2,3\n".to_vec(), Some("covers 0.1 ms")),
+        ("back.csv", b"0,1\n1,1\n0.5,1\n2,3\n".to_vec(), Some("goes back from 1 ms to 0.5 ms")),
+        ("inf.csv", b"0,1\n1,inf\n2,3\n".to_vec(), Some("not finite")),
+        ("one.csv", b"0\n1\n2\n".to_vec(), Some("1 columns")),
+        ("spaces.csv", b"0 1\n2 3\n".to_vec(), Some("is not numbers")),
+        ("none.csv", b"".to_vec(), Some("no samples")),
+        ("flat.npy", npy("<f8", "2,", &doubles(&[0.0, 2.0])), Some("two columns")),
+    ];
+    for (name, data, why) in &series {
+        let here = passive_folder(&format!("input i: series(\"{name}\") * 1 uA/cm2 -> c.soma"), "record c.soma.v");
+        fs::write(here.path().join(name), data).unwrap();
+        match why {
+            Some(why) => fails(&here, INTERP, 1, &["NU0315", "m.neuro:21:14", why]),
+            None => _ = fine(&here, INTERP),
+        }
+    }
+}
+
+// -------------------------------------------------------------------------------------------------- runs that go wrong
+
+#[test]
+fn a_run_that_diverges_names_the_culprit_and_keeps_what_it_has() {
+    let text = passive("", "record c[0].soma.v every 1 ms\n    record spikes of c").replace("g = 1 mS", "g = 1e20 mS");
+    let here = folder(&[("m.neuro", &text)]);
+    let run = with(INTERP, &["--method", "euler", "--duration", "20ms"]);
+    let parts =
+        ["NU0501", "`c.soma.v` of cell 0 became", "at t = 1.", "m.neuro:12:", "c.soma.v = ", " mV", "--dt 0.05ms"];
+    fails(&here, &run, 1, &parts);
+    let kept = result(&here, "m.npz");
+    assert_eq!(kept.series[0].t.as_slice(), [0.0, 1.0]);
+    assert_eq!(kept.meta["complete"], false);
+    let steps = kept.meta["steps"].as_u64().unwrap();
+    assert!((10..20).contains(&steps), "{steps}");
+    assert!(kept.spikes[0].t.last().unwrap() > &1.2, "spikes between the last sample and the end are kept");
+    let traced = neuroc(&here, &with(&run, &["--trace-nan"]));
+    assert_eq!((traced.code, traced.err.matches("at t = ").count()), (1, 11), "{}", traced.err);
+
+    let zero = text.replace("v_init = -55 mV", "v_init = -55 mV / (n - 3)").replace("[n]", "[3]");
+    let zero = zero.replace("cell C {", "cell C {\n    param n = 3");
+    let here = folder(&[("m.neuro", &zero)]);
+    fails(&here, INTERP, 1, &["NU0501", "the initial value of `c.soma.v` of cell 0 is infinite"]);
+    assert!(result(&here, "m.npz").series[0].t.is_empty());
+}
+
+/// Waits until a process has a handler for SIGINT, which `neuroc run` sets just before the first step.
+#[cfg(target_os = "linux")]
+fn catches_interrupts(process: u32) {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(60) {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+        let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:")).unwrap();
+        if u64::from_str_radix(caught.trim(), 16).unwrap() & 2 != 0 {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("no handler after a minute");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_that_is_stopped_keeps_a_complete_file() {
+    for signal in ["-INT", "-TERM"] {
+        let here = passive_folder("", "record c.soma.v every 1 ms");
+        let run = ["run", "m.neuro", "--engine", "interp", "-o", "m.npz", "--duration", "1000s"];
+        let child = command(here.path(), &run).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        catches_interrupts(child.id());
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        let done = done(child.wait_with_output().unwrap());
+        assert_eq!(done.code, 130, "{}", done.err);
+        assert!(done.err.contains("stopped at t = ") && done.err.contains("wrote m.npz"), "{}", done.err);
+        let kept = result(&here, "m.npz");
+        assert!(kept.series[0].t.len() > 1 && kept.meta["complete"] == false);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn full_disks_and_closed_pipes_are_told() {
+    let here = passive_folder("", "record c.soma.v");
+    for name in ["full.npz", "full.svg", "full.png"] {
+        std::os::unix::fs::symlink("/dev/full", here.path().join(name)).unwrap();
+    }
+    let run = ["run", "m.neuro", "--engine", "interp", "--quiet"];
+    let lost =
+        done(command(here.path(), &with(&run, &["-o", "full.npz"])).env("TMPDIR", here.path()).output().unwrap());
+    assert!(lost.code == 1 && lost.err.contains("the disk is full; the results are kept in `"), "{}", lost.err);
+    let refuge = PathBuf::from(lost.err.split('`').nth(3).unwrap());
+    assert_eq!(RunResult::read_npz(&refuge).unwrap().series.len(), 1);
+    fails(&here, &with(&run, &["--plot", "full.svg"]), 1, &["the disk is full"]);
+    fails(&here, &with(&run, &["--plot", "full.png"]), 1, &["the disk is full"]);
+    fails(&here, &["emit", "m.neuro", "--stage", "rust", "-o", "/dev/full"], 1, &["the disk is full"]);
+    let bench = ["bench", "m.neuro", "--engine", "interp", "--steps", "1", "--repeat", "1", "--json"];
+    let json = with(&run, &["--json"]);
+    for arguments in [&["passes"][..], &["check", "gone", "--message-format", "json"], &json, &bench] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let done = done(command(here.path(), arguments).stdout(full).output().unwrap());
+        assert!(done.code == 1 && done.err.contains("No space left"), "{arguments:?}: {}", done.err);
+    }
+    for arguments in [&["emit", "m.neuro", "--stage", "ast"][..], &["check", "gone"]] {
+        // Nobody reads what the program says.
+        let mut command = command(here.path(), arguments);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop((child.stdout.take(), child.stderr.take()));
+        let code = child.wait().unwrap().code();
+        assert_eq!(code, Some(if arguments[0] == "emit" { 0 } else { 1 }), "{arguments:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_missing_or_broken_compiler_is_explained() {
+    use std::os::unix::fs::PermissionsExt;
+    let here = passive_folder("", "record c.soma.v");
+    let cache = here.path().join("cache").display().to_string();
+    let run = ["run", "m.neuro", "--quiet", "-o", "m.npz", "--cache", &cache];
+    let with_path = |path: &str| done(command(here.path(), &run).env("PATH", path).output().unwrap());
+    let none = with_path("");
+    assert!(none.code == 1 && none.err.contains("no `rustc` in PATH"), "{}", none.err);
+    for part in ["https://rustup.rs", "apt install rustc", "--engine interp"] {
+        assert!(none.err.contains(part), "{}", none.err);
+    }
+    let rustc = here.path().join("rustc");
+    for (script, part) in [
+        ("#!/bin/sh\necho I am broken >&2\nexit 3\n", "I am broken"),
+        ("#!/bin/sh\nexit 0\n", "made no library"),
+        ("not a program", "rustc"),
+    ] {
+        fs::write(&rustc, script).unwrap();
+        fs::set_permissions(&rustc, fs::Permissions::from_mode(0o755)).unwrap();
+        let broken = with_path(&format!("{}:/bin:/usr/bin", here.path().display()));
+        assert!(
+            broken.code == 1 && broken.err.contains(part) && broken.err.contains("--engine interp"),
+            "{}",
+            broken.err
+        );
+        assert!(!broken.err.contains("bug of neuroc"), "{}", broken.err);
+    }
+    let interp = with(INTERP, &["--cache", &cache]);
+    let without = done(command(here.path(), &interp).env_clear().output().unwrap());
+    assert_eq!(without.code, 0, "{}", without.err);
+    fs::write(here.path().join("file"), "").unwrap();
+    fails(&here, &["run", "m.neuro", "-o", "m.npz", "--cache", "file"], 1, &["kernel cache", "--cache DIR"]);
+    let mut homeless = command(here.path(), &["run", "m.neuro", "-o", "m.npz"]);
+    let homeless = done(homeless.env_remove("HOME").env_remove("XDG_CACHE_HOME").output().unwrap());
+    assert!(
+        homeless.code == 1 && homeless.err.contains("no HOME") && homeless.err.contains("--cache DIR"),
+        "{}",
+        homeless.err
+    );
+}
+
+#[test]
+fn two_runs_at_once_share_a_cold_cache() {
+    let here = passive_folder("", "record c.soma.v");
+    let runs = ["a.npz", "b.npz"].map(|output| {
+        let run = ["run", "m.neuro", "--quiet", "-o", output, "--cache", "cold"];
+        command(here.path(), &run).stderr(Stdio::piped()).spawn().unwrap()
+    });
+    for run in runs {
+        let done = done(run.wait_with_output().unwrap());
+        assert_eq!(done.code, 0, "{}", done.err);
+    }
+    assert_eq!(bytes(&here, "a.npz"), bytes(&here, "b.npz"));
+    assert_eq!(fs::read_dir(here.path().join("cold")).unwrap().count(), 1, "one kernel and nothing left over");
+}
+
+/// Numbers to look at, not to pass or fail by: `cargo test --release cli -- --ignored --nocapture`.
+#[test]
+#[ignore = "measures, and a busy machine is no mistake"]
+fn checking_an_example_takes_less_than_50_ms() {
+    let here = folder(&[]);
+    for file in examples() {
+        let begin = Instant::now();
+        fine(&here, &["check", &file]);
+        let took = begin.elapsed();
+        println!("{:>7.1} ms  {file}", took.as_secs_f64() * 1e3);
+        assert!(took < Duration::from_millis(500), "{file}: {took:?}");
+    }
+}

@@ -69,7 +69,7 @@ fn ulps(x: f64, exact: Dd, mantissa: i32, lowest: i32) -> f64 {
 fn errors_are_as_stated() {
     let table = stated! {
         exp2 in -1021.0..1024.0, f32 -125.0..128.0: 1.0, 2.0;
-        exp2m1 in -60.0..1024.0, f32 -30.0..128.0: 2.5, 2.5;
+        exp2m1 in -60.0..1023.5, f32 -30.0..127.5: 2.5, 2.5;
         exp in -708.0..709.7, f32 -87.0..88.7: 1.5, 1.5;
         expm1 in -40.0..709.7, f32 -20.0..88.7: 1.5, 1.5;
         ln in 1e-300..1e300, f32 1e-37..1e38: 1.5, 1.5;
@@ -237,7 +237,9 @@ fn limits_are_right() {
     assert_eq!(exp2(-149.0f32), f32::from_bits(1));
     assert!(exp(709.78f64) < f64::INFINITY && exp(709.79f64) == f64::INFINITY);
     assert!(expm1(709.78f64) < f64::INFINITY && expm1(709.79f64) == f64::INFINITY);
-    assert!(exp2m1(1023.9999f64) < f64::INFINITY && exp2m1(1024.0f64) == f64::INFINITY);
+    assert!(exp2m1(1023.4999f64) < f64::INFINITY && exp2m1(1023.5001f64) == f64::INFINITY);
+    assert!(exp2m1(127.499f32) < f32::INFINITY && exp2m1(127.501f32) == f32::INFINITY);
+    assert!([700.0, 1500.0].iter().all(|&x| exp2m1(x as f32) == f32::INFINITY && exp2m1(2.0 * x) == f64::INFINITY));
     assert!(sinh(710.47f64) < f64::INFINITY && sinh(710.48f64) == f64::INFINITY);
     assert!(cosh(89.41f32) < f32::INFINITY && cosh(89.42f32) == f32::INFINITY);
     assert_eq!(exp(-746.0f64), 0.0);
