@@ -1,4 +1,106 @@
 //! neuroc: a compiler for biophysical neuron models.
+//!
+//! To use it as a library, begin at [`Model`] (any stage of a model as text, for tests of your own models) or at [`driver`]
+//! (the pipeline). What follows is for those who change the compiler.
+//!
+//! # The pipeline
+//!
+//! Nouns are data, verbs are phases; each arrow is one function.
+//!
+//! ```text
+//!  text ──syntax::parse──▶ ast ──hir::lower──▶ hir::Model ──ode::build──▶ ode::Model
+//!                                                                            │ discretize::discretize
+//!                                                                            ▼
+//!            numbers ◀──interp── step::Verified ◀──passes::run──────── step::Verified
+//!                                      │ codegen::plan::plan
+//!                                      ▼
+//!                                 plan::Plan ──codegen::rust──▶ crate ──engine::rustc──▶ kernel ──engine::native──▶ numbers
+//! ```
+//!
+//! | noun | what it says | what is never true of it |
+//! |---|---|---|
+//! | [`syntax::ast`] | how the file is spelt, every node with its place | a name is resolved |
+//! | [`hir::Model`] | what each name means; every expression has a dimension; channels are part of their cells | an error was dropped |
+//! | [`ode::Model`] | flat lists of parameters and states, one graph of equations in canonical units | a time step exists |
+//! | [`step::Program`] | one time step as SSA dataflow over populations | a unit, a derivative or a detail of a back end appears |
+//! | [`codegen::plan::Plan`] | layout, precision, loops, order, buffers: every decision about code shape | an emitter decides anything |
+//!
+//! [`driver`] is the pipeline in one screen, [`stages`] each of its stages as text, [`cli`] a thin layer of both. [`simulate`] runs
+//! a program on any [`engine::Engine`]: time, recording, spikes and the search for NaN live there and nowhere else.
+//!
+//! # The modules
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`source`], [`diag`] | texts, places in them, modules that files use; messages, their codes, how they are shown |
+//! | [`syntax`] | from text to tree (the rules are in `grammar/neuro.pest`), recovery after mistakes, the formatter |
+//! | [`units`] | dimensions, units and canonical units; depends on nothing |
+//! | [`hir`] | resolution and dimension checking, one kind of block per file; the table of built-in functions |
+//! | [`ode`] | the continuous model; parameters set from outside |
+//! | [`discretize`] | one integration method per file |
+//! | [`step`] | the discrete IR: operations, verifier, printer, parser, the meaning of each operation |
+//! | [`passes`] | one rewrite per file; the table of passes and the pipelines |
+//! | [`interp`] | the oracle: slow, obvious, double precision |
+//! | [`codegen`] | the plan, and from it Rust: kernels, and the crate around them for Rust and C |
+//! | [`engine`] | what runs programs: calling rustc, keeping kernels, loading them |
+//! | [`runtime`] | what the interpreter and generated code compute with: elementary functions, random numbers, lanes, threads |
+//! | [`data`], [`results`], [`plot`] | numbers that come in from files, results that go out, pictures of them |
+//! | [`stdlib`] | the `.neuro` files of the library, embedded |
+//!
+//! # What always holds
+//!
+//! - **Validity is a value.** Only [`step::verify`] makes a [`step::Verified`], and only that reaches interpreter and plan. In debug
+//!   builds the verifier runs after every pass.
+//! - **The IR is text**: `step::parse(step::print(p)) == p`, so that passes are tested on text.
+//! - **One meaning of numbers.** Elementary functions and random numbers come from [`runtime`] in the interpreter, in constant
+//!   folding and in generated code. Without rewriting passes all engines agree bit for bit, whatever the lanes and the threads.
+//! - **Same source, same bytes out.** No map with a random order, no path of the machine and no clock reaches an output.
+//! - **Random numbers are counter-based**: a function of seed, stream, cell and step, so a run does not depend on how it is cut.
+//! - **A mistake is reported once, at its cause**, and everything that is wrong in a file in one run. A phase never runs on
+//!   what another phase rejected.
+//! - **Units are gone after [`ode`]**: below it every number is canonical (mV, ms, mS/cm2, ...; see [`units`]).
+//! - **`unsafe` is denied** but where kernels are loaded ([`engine::load`]), in the vector lanes of [`runtime`] and in the C interface of
+//!   generated crates, each block with its reason.
+//! - **Enums of our own are matched without `_`**: what a new operation needs, the compiler tells.
+//!
+//! # To change X, go to Y
+//!
+//! | what | where | and its test |
+//! |---|---|---|
+//! | a word or bracket of the language | `grammar/neuro.pest`, `src/syntax/build.rs`, `src/syntax/ast.rs` | `grammar/README.md`, `src/syntax/tests.rs` |
+//! | a message after a syntax error | `src/syntax/complain.rs` | the slips in `src/syntax/tests.rs` |
+//! | what a block means, which keys it has | the file of the block in `src/hir/` | `tests/errors`, `tests/models` |
+//! | a unit | `src/units/mod.rs`, and the rule of units in the grammar | `src/units/tests.rs` |
+//! | which unit results are shown in | [`units::Dim::display_unit`] | `src/units/tests.rs` |
+//! | when a spike happens, what refractory means | `commit` in `src/discretize/mod.rs` | `tests/models/refractory.neuro` |
+//! | the order of passes | `O2` in `src/passes/mod.rs` | `tests/passes/pipeline` |
+//! | lanes, block sizes, memory layout | `src/codegen/plan.rs` | `tests/ir/*.plan.snap` |
+//! | what generated Rust looks like | `src/codegen/rust/kernels.rs` | `tests/ir/*.rust.snap` |
+//! | the interface of generated crates | `src/codegen/rust/model.rs`, `src/codegen/rust/fixed/` | `tests/suite/crates.rs` |
+//! | `exp` and its accuracy | `src/runtime/math.rs` | `src/runtime/math/tests.rs` |
+//! | which flags rustc gets, where kernels are kept | `src/engine/rustc.rs` | `tests/suite/engines.rs` |
+//! | the files of results | `src/results/` | `src/results/tests.rs` |
+//! | how a plot looks | `src/plot/style.rs` | `src/plot/tests.rs` |
+//! | an option of the command line | `src/cli/settings.rs` or the file of the verb | `tests/suite/cli.rs` |
+//!
+//! # How to add
+//!
+//! - **A form of channel kinetics**: a key or a block of a gate is a rule in the grammar, a member in `ast`, a field of `Kinetics` and
+//!   its equations in `src/hir/channel.rs`. Nothing below [`hir`] knows of gates but the flag that `exp_euler` reads. A rate
+//!   *function* is easier: a row in [`hir::FUNCTIONS`] and its expression in `src/ode/build.rs`. Document it in `grammar/README.md` (a
+//!   test demands it) and prove it with a model whose answer is known.
+//! - **A pass**: a file in `src/passes/` with `run(&mut Program, &Options)`, legal on every verified program and doing nothing when it
+//!   runs again; a row in [`passes::PASSES`]; its place in `O2`; two cases in `tests/passes/NAME/` (a test demands them).
+//! - **An operation**: a variant of [`step::OpKind`], [`step::UnaryOp`] or [`step::BinaryOp`]; then follow the compiler's errors through
+//!   verifier, printer, parser, evaluation, passes, plan and emitter; add it to the programs `tests/ir/all_ops_*.ir`.
+//! - **An integration method**: a file in `src/discretize/` that gives each state's new value as an expression; a variant and a name in
+//!   [`hir::Method`]; its order of convergence in `tests/suite/models.rs`.
+//! - **A diagnostic**: a row in `src/diag/codes.rs` (ids never change meaning) with the long story for `neuroc explain`; a wrong model
+//!   in `tests/errors` whose snapshot is the message. Say what is true at the place, and an edit that helps.
+//! - **An example**: a file in `examples/`, at most 80 lines, whose first lines say what it shows and name the paper. Tests check, format and
+//!   run it. If it has a known answer, give it a case in `tests/models`.
+//! - **A model of the library**: a file in `stdlib/`, every item described, its source named; something in `examples` or `tests/models` uses it.
+
 pub mod cli;
 pub mod codegen;
 pub mod connect;
@@ -16,7 +118,10 @@ pub mod results;
 pub mod runtime;
 pub mod simulate;
 pub mod source;
+pub mod stages;
 pub mod stdlib;
 pub mod step;
 pub mod syntax;
 pub mod units;
+
+pub use stages::{Error, Model, Stage};

@@ -2,12 +2,10 @@
 
 use super::settings::{ModelSettings, PassSettings, PrecisionName};
 use super::{Exit, complain, deliver, report, say};
-use crate::codegen::plan::{self, PlanOptions, Precision};
-use crate::codegen::rust;
-use crate::driver::{self, Passes};
-use crate::passes;
-use crate::{hir, ode, step, syntax};
-use clap::ValueEnum;
+use crate::codegen::plan::Precision;
+use crate::driver::Passes;
+use crate::stages::{self, Stage};
+use crate::{passes, step};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -44,71 +42,23 @@ pub struct Args {
     opt: PassSettings,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Stage {
-    /// The syntax tree
-    Ast,
-    /// Names resolved, dimensions checked
-    Hir,
-    /// Differential equations
-    Ode,
-    /// The step IR
-    Ir,
-    /// The step IR after passes
-    IrOpt,
-    /// Decisions about code shape
-    Plan,
-    /// Rust kernels
-    Rust,
-}
-
 /// Compiles as far as the stage and prints it.
 pub fn run(args: &Args) -> Exit {
+    let unknown = |name: &&String| passes::find(name).is_none();
+    let after = args.print_ir_after.as_ref().filter(|after| *after != "all");
+    if let Some(name) = args.passes.iter().flatten().chain(after).find(unknown) {
+        complain(format!("there is no pass `{name}`; `neuroc passes` lists them"));
+        return Exit::Usage;
+    }
     let checked = super::check(&args.file);
-    if let Stage::Ast = args.stage {
-        let Some((id, file)) = checked.sources.files().next() else {
-            report(&checked.sources, &checked.diagnostics);
-            return Exit::Model;
-        };
-        let text = file.text.clone();
-        let mut diagnostics = crate::diag::Diagnostics::default();
-        let tree = syntax::parse(id, &text, &mut diagnostics);
-        report(&checked.sources, &diagnostics.sorted());
-        let exit = deliver(&format!("{tree:#?}\n"), args.output.as_deref());
-        return if diagnostics.has_errors() { Exit::Model } else { exit };
-    }
-    report(&checked.sources, &checked.diagnostics);
-    let Some(model) = &checked.model else { return Exit::Model };
-    if let Stage::Hir = args.stage {
-        return deliver(&hir::print(model), args.output.as_deref());
-    }
     let mut options = args.settings.options(&args.opt);
     if let Some(names) = &args.passes {
         options.passes = Passes::Named(names.clone());
-        if let Some(unknown) = names.iter().find(|n| passes::find(n).is_none()) {
-            complain(format!("there is no pass `{unknown}`; `neuroc passes` lists them"));
-            return Exit::Usage;
-        }
     }
-    if let Some(after) = &args.print_ir_after
-        && after != "all"
-        && passes::find(after).is_none()
-    {
-        complain(format!("there is no pass `{after}`; `neuroc passes` lists them"));
-        return Exit::Usage;
-    }
-    if let Stage::Ode = args.stage {
-        return match driver::flatten(model, &options) {
-            Ok((flat, warnings)) => {
-                report(&checked.sources, &warnings);
-                deliver(&ode::print(&flat), args.output.as_deref())
-            }
-            Err(errors) => {
-                report(&checked.sources, &errors);
-                Exit::of(&errors)
-            }
-        };
-    }
+    let precision = match args.precision {
+        PrecisionName::F64 => Precision::F64,
+        PrecisionName::F32 => Precision::F32,
+    };
     let mut times = String::new();
     let mut observer = |pass: &passes::Pass, program: &step::Program, took: std::time::Duration| {
         let _ = writeln!(times, "{:>9.3} ms  {}", took.as_secs_f64() * 1e3, pass.name);
@@ -116,32 +66,17 @@ pub fn run(args: &Args) -> Exit {
             say(format!("// after {}\n{}", pass.name, step::print(program)));
         }
     };
-    let compiled = match driver::compile(&checked, &options, &mut observer) {
-        Ok(compiled) => compiled,
+    match stages::emit(&checked, args.stage, &options, precision, &mut observer) {
+        Ok(emitted) => {
+            report(&checked.sources, &emitted.diagnostics);
+            if args.time_passes {
+                say(times.trim_end());
+            }
+            deliver(&emitted.text, args.output.as_deref())
+        }
         Err(errors) => {
             report(&checked.sources, &errors);
-            return Exit::of(&errors);
+            if checked.model.is_some() { Exit::of(&errors) } else { Exit::Model }
         }
-    };
-    report(&checked.sources, &compiled.warnings);
-    if args.time_passes {
-        say(times.trim_end());
     }
-    let precision = match args.precision {
-        PrecisionName::F64 => Precision::F64,
-        PrecisionName::F32 => Precision::F32,
-    };
-    let planned = || plan::plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
-    let text = match args.stage {
-        // With passes named, the IR is printed as they leave it.
-        Stage::Ir if args.passes.is_none() => step::print(compiled.plain.program()),
-        Stage::Ir | Stage::IrOpt => step::print(compiled.program.program()),
-        Stage::Plan => planned().to_string(),
-        Stage::Rust => rust::kernel_files(&planned())
-            .into_iter()
-            .find(|f| f.path == "src/kernels.rs")
-            .map_or_else(String::new, |f| f.text),
-        Stage::Ast | Stage::Hir | Stage::Ode => String::new(),
-    };
-    deliver(&text, args.output.as_deref())
 }

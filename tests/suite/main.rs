@@ -8,3 +8,16 @@ mod errors;
 mod models;
 mod olive;
 mod passes;
+
+/// Whether cargo has a component. What is missing is said and makes tests weaker; where all tools are demanded (as `.ci/run`
+/// does) it makes them fail.
+fn has_component(name: &str) -> bool {
+    let found = std::process::Command::new(env!("CARGO")).args([name, "--version"]).output();
+    let found = found.is_ok_and(|output| output.status.success());
+    if !found {
+        let message = format!("cargo {name} is missing: what it would check is not checked");
+        assert!(std::env::var_os("NEUROC_TESTS_DEMAND_TOOLS").is_none(), "{message}");
+        println!("{message}");
+    }
+    found
+}

@@ -398,6 +398,7 @@ fn methods_have_their_order() {
     for (method, order, dt) in [
         (Method::Euler, 1.0, 0.002),
         (Method::ExpEuler, 1.0, 0.002),
+        (Method::Cnexp, 1.0, 0.002),
         (Method::Heun, 2.0, 0.004),
         (Method::Rk4, 4.0, 0.02),
     ] {

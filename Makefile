@@ -1,0 +1,56 @@
+# What a newcomer needs: `make demo`, `make test`. Nothing but Rust (cargo, rustc) and a C linker is assumed.
+.DEFAULT_GOAL := help
+.PHONY: help demo test lanes lint bench rust
+SHELL := /bin/bash
+CARGO ?= cargo
+DEMO ?= target/demo
+
+help:
+	@echo "make demo    build, run the squid axon and draw it"
+	@echo "make test    all tests"
+	@echo "make lanes   the runtime's tests for AVX2 and for this machine's own instruction set"
+	@echo "make lint    formatting, clippy, documentation: no complaint allowed"
+	@echo "make bench   how fast the squid axon runs here"
+
+rust:
+	@command -v $(CARGO) >/dev/null && command -v rustc >/dev/null || { \
+		echo "Rust is missing: install it from https://rustup.rs (1.89 or newer), then try again"; exit 1; }
+	@command -v cc >/dev/null || { \
+		echo "a C linker (cc) is missing: on Debian, apt-get install gcc libc6-dev"; exit 1; }
+
+demo: rust
+	@mkdir -p $(DEMO)
+	$(CARGO) run --release --locked -- run examples/squid.neuro -o $(DEMO)/squid.npz --plot $(DEMO)/squid.svg
+	@echo "the plot is $(abspath $(DEMO))/squid.svg (open it in a browser)"
+
+# cargo-nextest is faster, and shows times; without it plain `cargo test` runs the same tests.
+test: rust
+	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
+		set -e; $(CARGO) nextest run --locked --no-fail-fast; $(CARGO) test --locked --doc; \
+	else \
+		echo "cargo-nextest is not installed: plain cargo test"; $(CARGO) test --locked --no-fail-fast; \
+	fi
+
+# Vectors differ from machine to machine; a default build knows only the portable ones.
+lanes: rust
+	@mkdir -p target/lanes; set -e; cpus=native; \
+	if grep -qw avx2 /proc/cpuinfo 2>/dev/null; then cpus="x86-64-v3 native"; \
+	else echo "this machine has no AVX2: its lanes are not tested"; fi; \
+	grep -qw avx512dq /proc/cpuinfo 2>/dev/null || echo "this machine has no AVX-512: its lanes are not tested"; \
+	for cpu in $$cpus; do \
+		echo "runtime tests, target-cpu=$$cpu"; \
+		rustc --test --edition 2024 -C opt-level=1 -C target-cpu=$$cpu tests/runtime/lib.rs -o target/lanes/$$cpu; \
+		target/lanes/$$cpu --quiet; \
+	done
+
+lint: rust
+	@$(CARGO) fmt --version >/dev/null 2>&1 || { echo "rustfmt is missing: rustup component add rustfmt"; exit 1; }
+	@$(CARGO) clippy --version >/dev/null 2>&1 || { echo "clippy is missing: rustup component add clippy"; exit 1; }
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --locked --no-deps
+
+bench: rust
+	$(CARGO) build --release --locked
+	$(CARGO) run --release --locked --quiet -- bench examples/squid.neuro --set n=10000 --dt 0.025ms --threads 1
+	$(CARGO) run --release --locked --quiet -- bench examples/squid.neuro --set n=10000 --dt 0.025ms --threads 1 --precision f32
