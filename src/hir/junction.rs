@@ -28,7 +28,9 @@ impl<'a> Lowerer<'a> {
             self.add_param(&mut scope, p, "");
         }
         self.resolve_all(&mut scope);
-        self.junction_current(&mut scope, "", 0, j);
+        if self.junction_current(&mut scope, "", 0, j).is_none() {
+            return;
+        }
         for p in &j.params {
             if let Some(id) = scope.get(&p.name.text)
                 && !scope.entry(id).used
