@@ -225,7 +225,7 @@ impl<T: Scalar> Member<T> {
             let (low, high) = sources
                 .filter(|source| of_other.contains(source))
                 .fold((usize::MAX, 0), |(low, high), source| (low.min(source), high.max(source + 1)));
-            (other != part && low < high).then(|| (other, of_other.start, low..high))
+            (other != part && low < high).then_some((other, of_other.start, low..high))
         };
         let needs = all.iter().enumerate().filter_map(need).collect();
         let buffer = || vec![T::default(); width * network.exchanged.len()];

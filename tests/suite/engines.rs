@@ -86,7 +86,7 @@ fn edges(cells: usize, field: u32) -> Edges {
         (random >> 33) as usize % below
     };
     for cell in 0..cells {
-        if field % 3 == 0 {
+        if field.is_multiple_of(3) {
             edges.sources.extend([(cell + cells - 1) % cells, (cell + 1) % cells].map(|cell| cell as u32));
         } else {
             let degree = next(8);

@@ -244,7 +244,8 @@ vector! {
 #[inline(always)]
 fn gather_f64(from: &[f64], index: &[u32; 8]) -> __m512d {
     // SAFETY: `index` holds all that is read; unaligned addresses are allowed.
-    let all = register!(_mm512_cvtepu32_epi64(unsafe { _mm256_lddqu_si256(index.as_ptr().cast()) }));
+    let narrow = unsafe { _mm256_lddqu_si256(index.as_ptr().cast()) };
+    let all = register!(_mm512_cvtepu32_epi64(narrow));
     let outside = register!(_mm512_cmpge_epu64_mask(all, _mm512_set1_epi64(from.len() as i64)));
     assert!(outside == 0, "an index is out of bounds");
     // SAFETY: all indices have been found to be below the length.

@@ -164,6 +164,20 @@ fn built() -> Vec<(Rule, Program)> {
         ),
         (Rule::TimeStep, changed(&|p| p.fields[0].name = "delta".into())),
         (Rule::TimeStep, changed(&|p| p.fields[0].kind = FieldKind::Series)),
+        (Rule::EdgeRegions, program(&[("body", "%50 = there @a.v")])),
+        (Rule::EdgeRegions, program(&[("body", "accumulate @a.t, %33")])),
+        (
+            Rule::EdgeRegions,
+            program(&[("declare", "edges @a.n over @a"), ("cell", "}\nedge @a.n {\n%50 = there @a.c")]),
+        ),
+        (
+            Rule::EdgeRegions,
+            program(&[("declare", "edges @a.n over @a"), ("cell", "}\nedge @a.n {\naccumulate @a.v, %0")]),
+        ),
+        (
+            Rule::EdgeRegions,
+            program(&[("declare", "edges @b.n over @b"), ("cell", "}\nedge @b.n {\n%50 = there @a.v")]),
+        ),
         (Rule::StoredBeforeRead, program(&[("declare", "temp @a.u over @a"), ("body", "%50 = field @a.u")])),
         (
             Rule::StoredBeforeRead,
