@@ -148,8 +148,13 @@ pub fn flatten(model: &Model, options: &CompileOptions) -> Result<(ode::Model, V
     if let (Method::Heun | Method::Rk4, Some(c)) = (flat.method, flat.connections.first()) {
         let message = format!("{} cannot integrate gap junctions in this version", flat.method.name());
         errors.push(
-            Diagnostic::new(Code::Unsupported, c.span, message, "the stages of a step would need exchanges of their own")
-                .help("use `method = euler`, `exp_euler` or `cnexp`"),
+            Diagnostic::new(
+                Code::Unsupported,
+                c.span,
+                message,
+                "the stages of a step would need exchanges of their own",
+            )
+            .help("use `method = euler`, `exp_euler` or `cnexp`"),
         );
     }
     if let Err(broken) = ode::verify(&flat) {

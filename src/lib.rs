@@ -44,6 +44,7 @@
 //! | [`codegen`] | the plan, and from it Rust: kernels, and the crate around them for Rust and C |
 //! | [`engine`] | what runs programs: calling rustc, keeping kernels, loading them |
 //! | [`runtime`] | what the interpreter and generated code compute with: elementary functions, random numbers, lanes, threads |
+//! | [`connect`] | connection rules and edge lists: which cells are joined |
 //! | [`data`], [`results`], [`plot`] | numbers that come in from files, results that go out, pictures of them |
 //! | [`stdlib`] | the `.neuro` files of the library, embedded |
 //!

@@ -173,11 +173,7 @@ pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize) ->
         // A copy is kept to find out where a value became NaN.
         FieldKind::State(_) => 2.0,
         FieldKind::Cell(_) | FieldKind::Output(_) | FieldKind::Data(_) => 1.0,
-        FieldKind::Uniform
-        | FieldKind::Series
-        | FieldKind::Temp(_)
-        | FieldKind::Event(_)
-        | FieldKind::Edges(_) => 0.0,
+        FieldKind::Uniform | FieldKind::Series | FieldKind::Temp(_) | FieldKind::Event(_) | FieldKind::Edges(_) => 0.0,
     };
     let cells = |f: &crate::step::Field| f.kind.space().map_or(0.0, |s| extent.cells[s.0 as usize] as f64);
     let kept: f64 = program.fields.iter().map(|f| numbers(&f.kind) * cells(f)).sum();
@@ -250,9 +246,7 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
 
 /// The edges of a connection, in both directions, by target.
 fn edges(model: &Model, c: &Connection) -> Result<Edges, Diagnostic> {
-    let wrong = |why: String| {
-        Diagnostic::new(Code::BadValue, c.span, format!("`{}` cannot be connected", c.name), why)
-    };
+    let wrong = |why: String| Diagnostic::new(Code::BadValue, c.span, format!("`{}` cannot be connected", c.name), why);
     let number = |node| match ode::evaluate(model, node) {
         Ok(Value::Real(x)) => Ok(x),
         Ok(Value::Mask(_)) | Err(_) => Err(wrong("an argument of the rule is not known before the run".into())),

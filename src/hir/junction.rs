@@ -211,7 +211,8 @@ impl<'a> Lowerer<'a> {
             Some(c) => Some((place.population, c.v, c.port)),
             None => {
                 let names: Vec<&str> = cell.compartments.iter().map(|c| c.name.as_str()).collect();
-                let message = format!("a junction joins compartments, and cell `{}` has no `{}`", cell.name, place.rest);
+                let message =
+                    format!("a junction joins compartments, and cell `{}` has no `{}`", cell.name, place.rest);
                 let d = Diagnostic::new(Code::BadTarget, place.rest_span, message, "not a compartment");
                 self.error(match names.is_empty() {
                     true => d.note("it has none"),

@@ -173,7 +173,15 @@ impl<'a> Lowerer<'a> {
         let (params, sound, unknown) = finish(scope);
         self.warn_magnitudes(&params);
         let sound = sound && whole;
-        let network = Network { name: n.name.text.clone(), params, populations, settings, inputs, connections, span: n.name.span };
+        let network = Network {
+            name: n.name.text.clone(),
+            params,
+            populations,
+            settings,
+            inputs,
+            connections,
+            span: n.name.span,
+        };
         Lowered { network, sound, unknown }
     }
 

@@ -1,6 +1,9 @@
 //! From checked definitions to the flat model.
 
-use super::{Condition, Connection, ConnectionRule, Graph, Model, Node, NodeId, Param, ParamId, Population, Record, Spike, State, StateId};
+use super::{
+    Condition, Connection, ConnectionRule, Graph, Model, Node, NodeId, Param, ParamId, Population, Record, Spike,
+    State, StateId,
+};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::hir::{self, Builtin, Expr, ExprKind, PortKind, SymbolId, SymbolKind};
 use crate::source::Span;

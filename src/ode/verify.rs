@@ -49,12 +49,7 @@ pub fn verify(model: &Model) -> Result<(), String> {
         real(&format!("the current of {}", c.name), c.current, Dim::CURRENT_DENSITY)?;
         for n in model.graph.reachable([c.current]) {
             match model.graph.node(n) {
-                Node::Const(..)
-                | Node::Bool(_)
-                | Node::Dv
-                | Node::Unary(..)
-                | Node::Binary(..)
-                | Node::Select(..) => {}
+                Node::Const(..) | Node::Bool(_) | Node::Dv | Node::Unary(..) | Node::Binary(..) | Node::Select(..) => {}
                 Node::Param(p) if model.param(p).population.is_none() => {}
                 other => return Err(format!("the current of {} reads {other:?}", c.name)),
             }

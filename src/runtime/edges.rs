@@ -146,7 +146,7 @@ impl<'a, T: Scalar> Rows<'a, T> {
         let degrees = V::load(&self.degrees[block * V::LANES..]);
         let sources = self.sources[rows.start * V::LANES..rows.end * V::LANES].chunks_exact(V::LANES);
         sources.enumerate().map(move |(row, sources)| {
-            let some = (row >= full).then(|| V::splat(T::from_f64(row as f64)).lt(degrees));
+            let some = (row >= full).then_some(V::splat(T::from_f64(row as f64)).lt(degrees));
             Row { sources, some }
         })
     }

@@ -16,8 +16,20 @@ use std::path::Path;
 
 /// Rows of the data, in order, as the model names them.
 const STATES: [&str; 14] = [
-    "soma.v", "soma.CaL.k", "soma.CaL.l", "soma.NaS.h", "soma.Kdr.n", "soma.K.x", "axon.v", "axon.NaA.h", "axon.K.x",
-    "dend.v", "dend.Ca", "dend.CaH.r", "dend.KCa.s", "dend.H.q",
+    "soma.v",
+    "soma.CaL.k",
+    "soma.CaL.l",
+    "soma.NaS.h",
+    "soma.Kdr.n",
+    "soma.K.x",
+    "axon.v",
+    "axon.NaA.h",
+    "axon.K.x",
+    "dend.v",
+    "dend.Ca",
+    "dend.CaH.r",
+    "dend.KCa.s",
+    "dend.H.q",
 ];
 
 struct Reference {
@@ -124,7 +136,8 @@ fn native(case: &Case, options: &PlanOptions, threads: usize) -> NativeEngine {
 #[test]
 fn the_interpreter_gives_the_reference_states() {
     let Some(reference) = reference() else { return };
-    let o0 = CompileOptions { passes: neuroc::driver::Passes::Level(neuroc::passes::OptLevel::O0), ..Default::default() };
+    let o0 =
+        CompileOptions { passes: neuroc::driver::Passes::Level(neuroc::passes::OptLevel::O0), ..Default::default() };
     for options in [o0, CompileOptions::default()] {
         let case = case(&reference, 1.0, &options);
         let mut engine = Interp::new(case.program.clone(), &case.setup).unwrap();
