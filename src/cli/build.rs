@@ -4,6 +4,7 @@ use super::settings::{ModelSettings, PassSettings, PrecisionName};
 use super::{Exit, complain, report, say};
 use crate::codegen::plan::{self, PlanOptions, Precision};
 use crate::codegen::rust::{self, SourceFile};
+use crate::diag::{Code, Diagnostic};
 use crate::driver;
 use crate::engine::rustc;
 use crate::simulate;
@@ -63,6 +64,11 @@ pub fn run(args: &Args) -> Exit {
         Err(errors) => return fail(&errors),
     };
     report(&checked.sources, &compiled.warnings);
+    if let Some(c) = compiled.ode.connections.first() {
+        let message = "a crate or library of a network with connections cannot be written by this version";
+        return fail(&[Diagnostic::new(Code::Unsupported, c.span, message, "connected here")
+            .help("`neuroc run` compiles and runs it")]);
+    }
     let extent = match simulate::extent(&compiled.ode) {
         Ok(extent) => extent,
         Err(errors) => return fail(&errors),
