@@ -4,6 +4,7 @@
 SHELL := /bin/bash
 CARGO ?= cargo
 DEMO ?= target/demo
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 help:
 	@echo "make demo    build, run the squid axon and draw it"
@@ -16,7 +17,9 @@ rust:
 	@command -v $(CARGO) >/dev/null && command -v rustc >/dev/null || { \
 		echo "Rust is missing: install it from https://rustup.rs (1.89 or newer), then try again"; exit 1; }
 	@command -v cc >/dev/null || { \
-		echo "a C linker (cc) is missing: on Debian, apt-get install gcc libc6-dev"; exit 1; }
+		echo "a C linker (cc) is missing: installing gcc"; \
+		$(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends gcc libc6-dev; } || { \
+		echo "gcc could not be installed; install a C linker (cc) by hand, then try again"; exit 1; }
 
 demo: rust
 	@mkdir -p $(DEMO)
