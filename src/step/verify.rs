@@ -354,20 +354,18 @@ impl<'a> KernelCheck<'a> {
             OpKind::Index | OpKind::Draw(..) => Ok(()),
             OpKind::There(field) => {
                 let kind = self.touched(field, uniform, &in_region)?;
-                match (kind, phase) {
-                    (FieldKind::State(_), Phase::Edge(_)) => Ok(()),
-                    (FieldKind::State(_), _) => Err((Rule::EdgeRegions, in_region)),
-                    _ => Err((Rule::EdgeRegions, self.is_a(field, kind))),
+                if !matches!(kind, FieldKind::State(_)) {
+                    return Err((Rule::EdgeRegions, self.is_a(field, kind)));
                 }
+                if matches!(phase, Phase::Edge(_)) { Ok(()) } else { Err((Rule::EdgeRegions, in_region)) }
             }
             OpKind::Accumulate(field, _) => {
                 let kind = self.touched(field, uniform, &in_region)?;
                 self.stored.insert(field);
-                match (kind, phase) {
-                    (FieldKind::Temp(_), Phase::Edge(_)) => Ok(()),
-                    (FieldKind::Temp(_), _) => Err((Rule::EdgeRegions, in_region)),
-                    _ => Err((Rule::EdgeRegions, self.is_a(field, kind))),
+                if !matches!(kind, FieldKind::Temp(_)) {
+                    return Err((Rule::EdgeRegions, self.is_a(field, kind)));
                 }
+                if matches!(phase, Phase::Edge(_)) { Ok(()) } else { Err((Rule::EdgeRegions, in_region)) }
             }
             OpKind::Field(field) => self.read(field, phase, &in_region),
             OpKind::Sample(field, _) => match self.touched(field, uniform, &in_region)? {
