@@ -47,7 +47,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         b.define(population);
     }
     let populations = (0..network.populations.len()).map(|p| b.population(p)).collect();
-    let connections = network.connections.iter().map(|c| b.connection(c)).collect();
+    let connections = network.connections.iter().filter_map(|c| b.connection(c)).collect();
     let records = run.records.iter().map(|r| b.record(r)).collect();
     b.initial_values();
     if b.failed {
@@ -256,11 +256,12 @@ impl<'m> Builder<'m> {
         Spike { condition, resets, refractory, held, span: s.span }
     }
 
-    fn connection(&mut self, c: &hir::Connection) -> Connection {
-        let v = match self.symbols[c.population][c.v.0 as usize].map(|n| self.graph.node(n)) {
-            Some(Node::State(v)) => v,
-            // `hir` names the voltage of a compartment, which is a state.
-            _ => StateId(0),
+    fn connection(&mut self, c: &hir::Connection) -> Option<Connection> {
+        let Some(Node::State(v)) = self.symbols[c.population][c.v.0 as usize].map(|n| self.graph.node(n)) else {
+            let message = format!("`{}` does not join voltages", c.name);
+            self.diagnostics.push(Diagnostic::new(Code::Internal, c.span, message, "here"));
+            self.failed = true;
+            return None;
         };
         let rule = match &c.rule {
             hir::ConnectionRule::Named(name, args) => {
@@ -269,7 +270,7 @@ impl<'m> Builder<'m> {
             hir::ConnectionRule::File(data) => ConnectionRule::File(data.0),
         };
         let current = self.expr(None, &c.current);
-        Connection { name: c.name.clone(), population: c.population, v, current, rule, span: c.span }
+        Some(Connection { name: c.name.clone(), population: c.population, v, current, rule, span: c.span })
     }
 
     fn record(&mut self, r: &hir::Record) -> Record {

@@ -1,7 +1,7 @@
 //! `fuse-regions`: one body region per kernel.
 //!
 //! In comes any program; out goes one in which every kernel has at most one body region, which reads each of its states
-//! once, at its top, stores each field once, at its end, and uses no temp field.
+//! once, at its top, stores each field once, at its end, and uses no temp field but the sums of edge regions.
 //! Never true here: regions are merged across an operation that looks at other cells.
 //!
 //! Merging is legal because all body regions of a kernel are elementwise over one space: whether each region sees all
