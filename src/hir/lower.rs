@@ -283,7 +283,7 @@ impl<'a> Lowerer<'a> {
         Some(ItemRef { file, index, kind })
     }
 
-    fn names_where(&self, file: usize, fits: impl Fn(&ItemKind<'a>) -> bool) -> Vec<String> {
+    pub(super) fn names_where(&self, file: usize, fits: impl Fn(&ItemKind<'a>) -> bool) -> Vec<String> {
         let mut names: Vec<String> = self.files[file]
             .names
             .keys()
