@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """The experiments of Landsmeer et al. 2024 with neuroc, one command each. Python 3.9 or newer; plots need matplotlib.
 
-    run.py performance     seconds per simulated second from 64 to a million cells, without and with gap junctions (figures 6, 7)
+    run.py performance     speed from 64 to a million cells, without and with gap junctions (figures 6 and 7)
     run.py validation      ten seconds of 729 cells, single against double precision (figure 8)
     run.py stress          64 cells pushed by pulses, single against double precision (the stress test)
     run.py complexity      integrate-and-fire, Hodgkin-Huxley and inferior-olive cells side by side (figure 9)
 
-Each prints a table in Markdown and leaves NAME.csv and NAME.svg in --to. `run.py NAME --help` lists its options.
-The exit code is 0 if what an experiment must show is so, otherwise 1.
+Each prints its tables in Markdown and leaves them, NAME.csv and NAME.svg in --to; --document also puts tables and
+picture into the README beside this file. `run.py NAME --help` lists the options. The exit code is 0 if what an
+experiment must show is so, otherwise 1.
 """
 import argparse
 import array
@@ -115,12 +116,34 @@ def processors():
 # -------------------------------------------------------------------------------------------------------------- output
 
 
-def markdown(header, rows):
-    print("| " + " | ".join(header) + " |")
-    print("|" + "---|" * len(header))
-    for row in rows:
-        print("| " + " | ".join(str(x) for x in row) + " |")
-    print(flush=True)
+def say(a, *lines):
+    """Prints lines of the report, and keeps them."""
+    a.report += lines
+    print(*lines, sep="\n", flush=True)
+
+
+def markdown(a, header, rows):
+    cells = [header, ["---"] * len(header), *rows]
+    say(a, *("| " + " | ".join(map(str, row)) + " |" for row in cells), "")
+
+
+def deliver(a):
+    """Leaves the report in the folder and, if wanted, in the document between its two marks, with the picture."""
+    name = a.experiment
+    text = "\n".join(a.report).strip() + "\n"
+    (a.to / f"{name}.md").write_text(text, encoding="utf-8")
+    if not a.document:
+        return
+    document = HERE / "README.md"
+    old = document.read_text(encoding="utf-8")
+    begin, end = f"<!-- made by run.py {name} -->\n", f"<!-- end of {name} -->"
+    before, mark, rest = old.partition(begin)
+    _, other, after = rest.partition(end)
+    if not mark or not other:
+        raise Failure(f"{document} lacks the marks of {name}")
+    document.write_text(before + begin + "\n" + text + "\n" + end + after, encoding="utf-8")
+    if (a.to / f"{name}.svg").exists():
+        shutil.copy(a.to / f"{name}.svg", HERE)
 
 
 def write_csv(a, name, rows):
@@ -145,7 +168,7 @@ def figure(a, name, draw):
                          "axes.spines.right": False, "legend.frameon": False})
     path = a.to / f"{name}.svg"
     drawn = draw(plt)
-    drawn.savefig(path, metadata={"Date": None}, bbox_inches="tight")
+    drawn.savefig(path, metadata={"Date": None}, bbox_inches="tight", dpi=200)
     print(f"wrote {path}", file=sys.stderr)
 
 
@@ -184,7 +207,7 @@ def table(a, rows):
     for n in a.threads:
         header += [f"s per simulated s, {n} thread{'s' * (n > 1)}", "M cell-steps/s"]
     for label in dict.fromkeys(r["model"] for r in rows):
-        print(f"{label}, {a.precision}, best of {a.repeat} of {a.duration:g} ms\n")
+        say(a, f"{label}, {a.precision}, best of {a.repeat} of {a.duration:g} ms", "")
         lines = []
         for side in a.sides:
             here = [r for r in rows if r["model"] == label and r["side"] == side]
@@ -192,7 +215,7 @@ def table(a, rows):
             for r in here:
                 line += [short(r["s_per_simulated_s"]), short(r["cell_steps_per_s"] / 1e6)]
             lines.append(line)
-        markdown(header, lines)
+        markdown(a, header, lines)
 
 
 def size_axes(ax, title):
@@ -206,7 +229,7 @@ def size_axes(ax, title):
 
 def performance(a):
     rows = sweep(a, list(OLIVE.items()))
-    print(f"{machine(a)}\n")
+    say(a, machine(a), "")
     table(a, rows)
     write_csv(a, "performance", rows)
 
@@ -230,7 +253,7 @@ def complexity(a):
     rows = sweep(a, [("integrate-and-fire", "lif.neuro"), ("Hodgkin-Huxley", "hodgkin_huxley.neuro"),
                      ("inferior olive, unconnected", "unconnected.neuro"),
                      ("inferior olive, connected", "inferior_olive.neuro")])
-    print(f"{machine(a)}\n")
+    say(a, machine(a), "")
     table(a, rows)
     write_csv(a, "complexity", rows)
 
@@ -240,7 +263,8 @@ def complexity(a):
             size_axes(ax, f"{n} thread{'s' * (n > 1)}")
             for label in dict.fromkeys(r["model"] for r in rows):
                 here = [r for r in rows if r["model"] == label and r["threads_allowed"] == n]
-                ax.plot([r["cells"] for r in here], [r["s_per_simulated_s"] for r in here], "o-", markersize=3, label=label)
+                ax.plot([r["cells"] for r in here], [r["s_per_simulated_s"] for r in here], "o-", markersize=3,
+                        label=label)
         axes[0][0].legend()
         return drawn
 
@@ -297,13 +321,14 @@ def validation(a):
                 rows.append({"network": label, "window": name, "from_ms": begin, "to_ms": end, "median_mV": median,
                              "quartile_1_mV": low, "quartile_3_mV": high, "percentile_5_mV": centiles[0],
                              "percentile_95_mV": centiles[-1], "max_mV": max(d)})
-    print(f"{machine(a)}\n\nSomatic potential of {cells} cells over {a.duration / 1e3:g} s, f32 against f64, every 1 ms\n")
-    markdown(["network", "window", "median, mV", "95 % below, mV", "largest, mV"],
+    say(a, machine(a), "",
+        f"Somatic potential of {cells} cells over {a.duration / 1e3:g} s, f32 against f64, every 1 ms", "")
+    markdown(a, ["network", "window", "median, mV", "95 % below, mV", "largest, mV"],
              [[r["network"], f"{r['from_ms']} .. {r['to_ms']} ms", *(f"{r[k]:.1e}" for k in
                ("median_mV", "percentile_95_mV", "max_mV"))] for r in rows])
     close = all(r["max_mV"] < LIMIT for r in rows)
-    print(f"all values finite: {said(all_finite)}; below {LIMIT} mV: {said(close)}; "
-          f"the same bits with {' and '.join(map(str, a.threads))} threads: {said(same)}")
+    say(a, f"All values finite: {said(all_finite)}; below {LIMIT} mV: {said(close)}; "
+        f"the same bits with {' and '.join(map(str, a.threads))} threads: {said(same)}")
     write_csv(a, "validation", rows)
 
     def draw(plt):
@@ -348,7 +373,6 @@ def stress(a):
         (folder / "often.neuro").write_text(often, encoding="utf-8")
         _, got = simulate(a, folder / "often.neuro", folder / "often.npz", precision="f64", duration=a.duration)
         v = only(got, "soma.v")
-    seen = {"every step (0.025 ms)": None, "every 0.05 ms": crossings(v, cells, 1), "every 1 ms": crossings(v, cells, 20)}
     trains = {}
     for precision, result in results.items():
         times = collections.defaultdict(list)
@@ -356,28 +380,32 @@ def stress(a):
             times[i].append(t)
         trains[precision] = times
     counts = {p: [len(t[i]) for i in range(cells)] for p, t in trains.items()}
-    seen["every step (0.025 ms)"] = counts["f64"]
+    seen = {f"seen every step ({DT} ms)": counts["f64"], f"seen every {fine} ms": crossings(v, cells, 1),
+            "seen every 1 ms": crossings(v, cells, 20)}
     equal = counts["f32"] == counts["f64"]
     shifts = [abs(round((p - q) / DT)) for i in range(cells) for p, q in zip(trains["f32"][i], trains["f64"][i])]
     f32, f64 = (only(results[p], "soma.v") for p in ("f32", "f64"))
     all_finite = finite(f32, f64, v)
     rows = []
-    for name, begin, end in (("before the pulses", 1, min(PULSES_BEGIN, a.duration)), ("pulses", PULSES_BEGIN + 1, a.duration)):
+    windows = (("before the pulses", 1, min(PULSES_BEGIN, a.duration)), ("pulses", PULSES_BEGIN + 1, a.duration))
+    for name, begin, end in windows:
         if begin <= end:
             d = differences(f32, f64, cells, begin, end)
-            rows.append({"window": name, "from_ms": begin, "to_ms": end, "median_mV": statistics.median(d), "max_mV": max(d)})
-    print(f"{machine(a)}\n\nStress test, {cells} cells, {a.duration / 1e3:g} s, Euler, dt {DT} ms\n")
-    markdown(["f32 against f64, every 1 ms", "median, mV", "largest, mV"],
-             [[f"{r['window']}, {r['from_ms']} .. {r['to_ms']} ms", f"{r['median_mV']:.1e}", f"{r['max_mV']:.2g}"] for r in rows])
-    markdown(["spikes (somatic potential rises through -20 mV)", "all cells", "fewest, most of a cell"],
+            rows.append({"window": name, "from_ms": begin, "to_ms": end, "median_mV": statistics.median(d),
+                         "max_mV": max(d)})
+    say(a, machine(a), "", f"Stress test, {cells} cells, {a.duration / 1e3:g} s, Euler, dt {DT} ms", "")
+    markdown(a, ["f32 against f64, every 1 ms", "median, mV", "largest, mV"],
+             [[f"{r['window']}, {r['from_ms']} .. {r['to_ms']} ms", f"{r['median_mV']:.1e}", f"{r['max_mV']:.2g}"]
+              for r in rows])
+    markdown(a, ["spikes (somatic potential rises through -20 mV)", "all cells", "fewest, most of a cell"],
              [[name, sum(c), f"{min(c)}, {max(c)}"] for name, c in seen.items()])
-    print(f"somatic potential {min(v):.2f} .. {max(v):.2f} mV; all values finite: {said(all_finite)}")
-    print(f"the same number of spikes in every cell in f32 and f64: {said(equal)}"
-          f" ({sum(counts['f32'])} and {sum(counts['f64'])})")
+    say(a, f"- somatic potential {min(v):.2f} .. {max(v):.2f} mV; all values finite: {said(all_finite)}",
+        f"- the same number of spikes in every cell in f32 and f64: {said(equal)} "
+        f"({sum(counts['f32'])} and {sum(counts['f64'])})")
     if equal and shifts:
-        print(f"spike times: {sum(s == 0 for s in shifts)} of {len(shifts)} in the same step, the others "
-              f"{max(shifts)} steps ({1e3 * max(shifts) * DT:g} us) apart at most")
-    print(f"the same bits with {' and '.join(map(str, a.threads))} threads allowed: {said(same)}")
+        say(a, f"- spike times: {sum(s == 0 for s in shifts)} of {len(shifts)} in the same step, the others "
+            f"{max(shifts)} steps ({1e3 * max(shifts) * DT:g} us) apart at most")
+    say(a, f"- the same bits with {' and '.join(map(str, a.threads))} threads allowed: {said(same)}")
     write_csv(a, "stress", rows)
 
     def draw(plt):
@@ -386,10 +414,10 @@ def stress(a):
         t = [k * step * fine / 1e3 for k in range(len(v[::cells][::step]))]
         for cell in range(0, cells, 16):
             top.plot(t, v[cell::cells][::step], linewidth=0.4, label=f"cell {cell}")
-        top.set_ylabel("soma, mV")
-        for k, i in enumerate(sorted(trains["f64"])):
+        top.set_ylabel("soma of four cells, mV")
+        for i in sorted(trains["f64"]):
             times = [x / 1e3 for x in trains["f64"][i]]
-            bottom.plot(times, [i] * len(times), "|", color="black", markersize=2, linewidth=0.3)
+            bottom.plot(times, [i] * len(times), "|", color="black", markersize=2, rasterized=True)
         bottom.set_ylabel("cell (spikes)")
         bottom.set_xlabel("s")
         return drawn
@@ -435,7 +463,9 @@ def main():
         sub = verbs.add_parser(function.__name__, help=help, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
         sub.set_defaults(function=function)
         sub.add_argument("--neuroc", help="the program; by default as built here with --release, then as on the path")
-        sub.add_argument("--to", type=pathlib.Path, default=ROOT / "target" / "inferior_olive", help="folder for results")
+        sub.add_argument("--to", type=pathlib.Path, default=ROOT / "target" / "inferior_olive",
+                         help="folder for results")
+        sub.add_argument("--document", action="store_true", help="put the result into README.md")
         return sub
 
     hundreds = ",".join(map(str, range(30, 101, 10)))
@@ -455,11 +485,14 @@ def main():
     sub.add_argument("--duration", type=positive, default=15_000, help="ms; pulses begin after 5 s, one each second")
     sub.add_argument("--threads", type=threads, default="1,2", help="numbers of threads that must agree")
     a = ap.parse_args()
+    a.report = []
     if a.experiment == "validation" and (a.side < 4 or a.duration < 2):
         ap.error("validation needs a side of 4 or more and at least 2 ms")
     try:
         a.to.mkdir(parents=True, exist_ok=True)
-        return 0 if a.function(a) else 1
+        fine = a.function(a)
+        deliver(a)
+        return 0 if fine else 1
     except (Failure, OSError) as failure:
         print(f"error: {failure}", file=sys.stderr)
         return 1

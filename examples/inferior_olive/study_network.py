@@ -1,4 +1,4 @@
-"""The networks of Landsmeer et al. 2024, number for number: NumPy's legacy generator in the order in which the study drew.
+"""The networks of Landsmeer et al. 2024, number for number: NumPy's legacy generator, drawn from as in the study.
 
     python study_network.py stress [--to stress]             the 64 cells of the stress test, for stress.neuro
     python study_network.py network --side 9 --to FOLDER     cells.csv and edges.csv of a network of any size
