@@ -152,8 +152,8 @@ def junction(lib, difference):
 
 
 def verify(a, make):
-    """Compares with the known answers. `make(state, src, tgt)` gives a function of a number of steps that returns the state
-    behind them; without junctions, both lists are None."""
+    """Compares with the known answers. `make(state, src, tgt)` gives a function of a number of steps, which returns the
+    state behind them; without junctions, both lists are None."""
     relative, absolute = (1e-9, 0.0) if a.precision == "f64" else (0.0, 0.02)
     potentials, src, tgt = study_network.network(4)
 

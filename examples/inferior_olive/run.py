@@ -172,6 +172,10 @@ def figure(a, name, draw):
     print(f"wrote {path}", file=sys.stderr)
 
 
+def count(threads):
+    return f"{threads} thread" + "s" * (threads > 1)
+
+
 def short(x):
     """Three digits."""
     return f"{x:.3g}" if x < 1000 else f"{x:.0f}"
@@ -184,33 +188,37 @@ def sweep(a, models):
     """Measures models (label, file) of all sizes with all numbers of threads."""
     rows = []
     steps = round(a.duration / DT)
-    with tempfile.TemporaryDirectory() as cache:                    # so that the first run of a size compiles
+    with tempfile.TemporaryDirectory() as cache:                    # empty, so that each kernel is compiled
         for label, file in models:
+            first = neuroc(a, "bench", HERE / file, "--precision", a.precision, "--steps", 1, "--repeat", 1,
+                           "--cache", cache)
             for side in a.sides:
                 for threads in a.threads:
                     got = neuroc(a, "bench", HERE / file, "--set", f"side={side}", "--precision", a.precision,
                                  "--threads", threads, "--steps", steps, "--repeat", a.repeat, "--cache", cache)
                     row = {"model": label, "side": side, "cells": got["cells"], "precision": got["precision"],
                            "threads_allowed": threads, "threads_used": got["threads"],
-                           "setup_s": got["compile_s"], "run_s": got["run_s"], "slowest_run_s": max(got["all_run_s"]),
+                           "first_setup_s": first["compile_s"], "setup_s": got["compile_s"], "run_s": got["run_s"], "slowest_run_s": max(got["all_run_s"]),
                            "s_per_simulated_s": 1 / got["realtime_factor"],
                            "cell_steps_per_s": got["cell_steps_per_s"]}
                     rows.append(row)
-                    print(f"{label}, {got['cells']} cells, {threads} threads: "
+                    print(f"{label}, {got['cells']} cells, {count(threads)}: "
                           f"{row['s_per_simulated_s']:.4g} s per simulated second", file=sys.stderr, flush=True)
     return rows
 
 
 def table(a, rows):
-    """For each size: set-up with compilation, then speed with each number of threads."""
+    """For each size: set-up without compilation, then speed with each number of threads."""
     header = ["cells", "set-up, s"]
     for n in a.threads:
-        header += [f"s per simulated s, {n} thread{'s' * (n > 1)}", "M cell-steps/s"]
+        header += [f"s per simulated s, {count(n)}", "M cell-steps/s"]
     for label in dict.fromkeys(r["model"] for r in rows):
-        say(a, f"{label}, {a.precision}, best of {a.repeat} of {a.duration:g} ms", "")
+        of_label = [r for r in rows if r["model"] == label]
+        say(a, f"{label[0].upper()}{label[1:]}, {a.precision}, best of {a.repeat} of {a.duration:g} ms "
+            f"(compiling it takes {of_label[0]['first_setup_s']:.2f} s, once)", "")
         lines = []
         for side in a.sides:
-            here = [r for r in rows if r["model"] == label and r["side"] == side]
+            here = [r for r in of_label if r["side"] == side]
             line = [here[0]["cells"], short(here[0]["setup_s"])]
             for r in here:
                 line += [short(r["s_per_simulated_s"]), short(r["cell_steps_per_s"] / 1e6)]
@@ -240,7 +248,7 @@ def performance(a):
             for n in a.threads:
                 here = [r for r in rows if r["model"] == label and r["threads_allowed"] == n]
                 ax.plot([r["cells"] for r in here], [r["s_per_simulated_s"] for r in here], "o-", markersize=3,
-                        label=f"{n} thread{'s' * (n > 1)}")
+                        label=count(n))
         axes[0].legend()
         axes[1].set_ylabel("")
         return drawn
@@ -260,7 +268,7 @@ def complexity(a):
     def draw(plt):
         drawn, axes = plt.subplots(1, len(a.threads), figsize=(4 * len(a.threads), 3.4), sharey=True, squeeze=False)
         for ax, n in zip(axes[0], a.threads):
-            size_axes(ax, f"{n} thread{'s' * (n > 1)}")
+            size_axes(ax, count(n))
             for label in dict.fromkeys(r["model"] for r in rows):
                 here = [r for r in rows if r["model"] == label and r["threads_allowed"] == n]
                 ax.plot([r["cells"] for r in here], [r["s_per_simulated_s"] for r in here], "o-", markersize=3,
