@@ -91,7 +91,11 @@ struct Case {
 
 fn case(reference: &Reference, duration: f64, options: &CompileOptions) -> Case {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("olive_cell.neuro"), include_str!("../../examples/inferior_olive/olive_cell.neuro")).unwrap();
+    std::fs::write(
+        directory.path().join("olive_cell.neuro"),
+        include_str!("../../examples/inferior_olive/olive_cell.neuro"),
+    )
+    .unwrap();
     let text = model(reference, directory.path(), duration);
     let checked = check_text("olive.neuro", directory.path(), text, &Sources);
     let say = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
