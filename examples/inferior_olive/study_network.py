@@ -84,7 +84,7 @@ def main():
     header, columns = ["soma", "axon", "dend"], list(potentials)
     if a.what == "stress":
         g_cal, pulses = stress()
-        header += ["g_cal", *(f"pulse{k}" for k in range(1, 11))]
+        header += ["g_cal", *(f"p{k}" for k in range(1, 11))]
         columns += [g_cal, *pulses]
     a.to.mkdir(parents=True, exist_ok=True)
     write_csv(a.to / "cells.csv", header, columns)

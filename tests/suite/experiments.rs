@@ -174,7 +174,8 @@ fn scripts_are_python() {
     scripts.retain(|p| p.extension().is_some_and(|e| e == "py"));
     assert!(scripts.len() > 8, "{scripts:?}");
     let scripts: Vec<String> = scripts.iter().map(|p| p.display().to_string()).collect();
-    let mut arguments = vec!["-c", "import ast, sys; [ast.parse(open(p, encoding='utf-8').read(), p) for p in sys.argv[1:]]"];
+    let mut arguments =
+        vec!["-c", "import ast, sys; [ast.parse(open(p, encoding='utf-8').read(), p) for p in sys.argv[1:]]"];
     arguments.extend(scripts.iter().map(String::as_str));
     let Some((code, _, err)) = python(&arguments) else { return };
     assert_eq!(code, 0, "{err}");
