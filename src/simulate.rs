@@ -32,6 +32,8 @@ pub struct Grid {
 /// The cells of every population, and the grid, checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extent {
+    /// The sides of the grid of each population, the fastest first.
+    pub grids: Vec<Vec<usize>>,
     /// Cells of each population.
     pub cells: Vec<usize>,
     /// The time grid.
@@ -100,12 +102,16 @@ pub fn extent(model: &Model) -> Result<Extent, Vec<Diagnostic>> {
     } else {
         errors.extend(wrong_intervals(model));
     }
-    let mut cells = Vec::new();
+    let (mut cells, mut grids) = (Vec::new(), Vec::new());
     for p in &model.populations {
+        let mut grid = Vec::new();
         let mut count = 1.0;
         for &size in &p.sizes {
             match ode::evaluate(model, size) {
-                Ok(Value::Real(n)) if n >= 0.0 && n.fract() == 0.0 => count *= n,
+                Ok(Value::Real(n)) if n >= 0.0 && n.fract() == 0.0 => {
+                    count *= n;
+                    grid.push(n as usize);
+                }
                 Ok(Value::Real(n)) => {
                     let message = format!("population `{}` cannot have {} cells along one side", p.name, shown(n));
                     let label = "a whole number from 1 on is needed";
@@ -128,12 +134,13 @@ pub fn extent(model: &Model) -> Result<Extent, Vec<Diagnostic>> {
             errors.push(Diagnostic::new(Code::BadValue, p.span, message, "at most 4e9 are possible"));
         }
         cells.push(count as usize);
+        grids.push(if grid.is_empty() { vec![1] } else { grid });
     }
     if errors.is_empty() {
         errors.extend(recorded(model, &cells).err().unwrap_or_default());
     }
     match steps {
-        Some(steps) if errors.is_empty() => Ok(Extent { cells, grid: Grid { dt: model.dt, steps } }),
+        Some(steps) if errors.is_empty() => Ok(Extent { cells, grids, grid: Grid { dt: model.dt, steps } }),
         _ => Err(errors),
     }
 }
@@ -191,7 +198,8 @@ fn interval(r: &ode::Record, dt: f64) -> u64 {
 
 /// Values of everything a program reads from outside: sizes, uniform parameters, data files.
 pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup, Vec<Diagnostic>> {
-    let mut setup = Setup { sizes: extent.cells.clone(), seed: model.seed, ..Setup::default() };
+    let mut setup =
+        Setup { sizes: extent.cells.clone(), grids: extent.grids.clone(), seed: model.seed, ..Setup::default() };
     let mut errors = Vec::new();
     for (i, field) in program.fields.iter().enumerate() {
         let id = FieldId(i as u32);
@@ -233,8 +241,8 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
             | FieldKind::Event(_) => {}
             FieldKind::Edges(_) => {
                 let connection = model.connections.iter().find(|c| edges_name(&c.name) == field.name);
-                match connection.map(|c| edges(model, c)) {
-                    Some(Ok(edges)) => setup.edges.push((id, edges)),
+                match connection.map(|c| edges(model, extent, c)) {
+                    Some(Ok(edges)) => setup.edges.push((id, Arc::new(edges))),
                     Some(Err(error)) => errors.push(error),
                     None => errors.push(missing(&field.name)),
                 }
@@ -245,15 +253,13 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
 }
 
 /// The edges of a connection, in both directions, by target.
-fn edges(model: &Model, c: &Connection) -> Result<Edges, Diagnostic> {
+fn edges(model: &Model, extent: &Extent, c: &Connection) -> Result<Edges, Diagnostic> {
     let wrong = |why: String| Diagnostic::new(Code::BadValue, c.span, format!("`{}` cannot be connected", c.name), why);
     let number = |node| match ode::evaluate(model, node) {
         Ok(Value::Real(x)) => Ok(x),
         Ok(Value::Mask(_)) | Err(_) => Err(wrong("an argument of the rule is not known before the run".into())),
     };
-    let sizes = &model.populations[c.population].sizes;
-    let sizes: Vec<usize> = sizes.iter().map(|&s| number(s).map(|x| x as usize)).collect::<Result<_, _>>()?;
-    let shape = Shape { sizes: if sizes.is_empty() { vec![1] } else { sizes } };
+    let shape = Shape { sizes: extent.grids[c.population].clone() };
     let fail = |e: ConnectError| wrong(e.to_string());
     let pairs = match &c.rule {
         ConnectionRule::Named(name, args) => {

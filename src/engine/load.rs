@@ -117,6 +117,7 @@ impl<T: Send + Sync + 'static> Kernels<T> for Library<T> {
             cells: call.cells,
             sink: sink.cast(),
             emit: collect,
+            numbers: shared(call.order.numbers),
             now: exclusive(links.now),
             next: exclusive(links.next),
             edges: shared(&edges),

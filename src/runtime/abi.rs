@@ -9,7 +9,7 @@ use super::series::Sample;
 use std::ffi::c_void;
 
 /// Changes with every change of a structure or of the meaning of an entry point.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The library ran the kernel.
 pub const DONE: i32 = 0;
@@ -72,6 +72,8 @@ pub struct RawCall<T> {
     pub sink: *mut c_void,
     /// Called at most once, with all spikes.
     pub emit: Sink,
+    /// The number of the cell at every place; only read.
+    pub numbers: Buffer<u32>,
     /// The values of exchanged fields at the start of a step.
     pub now: Buffer<T>,
     /// The same at its end.

@@ -45,6 +45,7 @@ const RUNTIME: &[(&str, &str)] = &[
     ("machine.rs", include_str!("../../runtime/machine.rs")),
     ("math.rs", include_str!("../../runtime/math.rs")),
     ("named.rs", include_str!("../../runtime/named.rs")),
+    ("order.rs", include_str!("../../runtime/order.rs")),
     ("rng.rs", include_str!("../../runtime/rng.rs")),
     ("series.rs", include_str!("../../runtime/series.rs")),
     ("threads.rs", include_str!("../../runtime/threads.rs")),

@@ -6,7 +6,7 @@
 
 use crate::kernels::{KERNELS, Real};
 use crate::runtime::abi::{Buffer, DONE, NO_KERNEL, PANICKED, RawCall, RawRows, VERSION};
-use crate::runtime::call::Call;
+use crate::runtime::call::{Call, Order};
 use crate::runtime::edges::{Links, Rows};
 use crate::runtime::series::Series;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -72,6 +72,8 @@ pub unsafe extern "C" fn neuroc_kernel(kernel: usize, call: *const RawCall<Real>
             window: raw.window,
             cells: raw.cells,
             spikes: &mut spikes,
+            // SAFETY: see above.
+            order: Order { numbers: unsafe { slice(raw.numbers) } },
             links: Links {
                 // SAFETY: see above.
                 now: unsafe { slice_mut(raw.now) },
