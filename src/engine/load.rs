@@ -101,7 +101,8 @@ impl<T: Send + Sync + 'static> Kernels<T> for Library<T> {
             first: shared(rows.first),
             full: shared(rows.full),
             degrees: shared(rows.degrees),
-            sources: shared(rows.sources),
+            sources: shared(rows.sources.list()),
+            below: rows.sources.below(),
         };
         let edges: Vec<RawRows<T>> = call.links.edges.iter().map(rows).collect();
         let mut links = call.links;
@@ -121,6 +122,7 @@ impl<T: Send + Sync + 'static> Kernels<T> for Library<T> {
             now: exclusive(links.now),
             next: exclusive(links.next),
             edges: shared(&edges),
+            far: links.far,
             share_with: share_with.cast(),
             share: share::<T>,
         };

@@ -47,6 +47,8 @@ pub struct RawRows<T> {
     pub degrees: Buffer<T>,
     /// The sources.
     pub sources: Buffer<u32>,
+    /// All sources are below this.
+    pub below: usize,
 }
 
 /// A [`super::call::Call`] in C.
@@ -80,6 +82,8 @@ pub struct RawCall<T> {
     pub next: Buffer<T>,
     /// The edges; only read.
     pub edges: Buffer<RawRows<T>>,
+    /// Whether it pays to ask for memory ahead.
+    pub far: bool,
     /// What `share` is given.
     pub share_with: *mut c_void,
     /// Called with `now` or `next`, as a whole, at the end of every step of a kernel with edges.

@@ -4,7 +4,7 @@
 //! and the values of other cells from step to step.
 //! Never true here: that a sum depends on the number of lanes or of threads: the edges of a target keep their order.
 
-use super::lanes::{Lanes, Scalar};
+use super::lanes::{IndexTable, Indices, Lanes, Scalar, ask_for};
 use super::order::Order;
 use super::threads::Barrier;
 use std::ops::Range;
@@ -101,38 +101,38 @@ pub struct Table<T> {
     first: Vec<u32>,
     full: Vec<u32>,
     degrees: Vec<T>,
-    sources: Vec<u32>,
+    sources: IndexTable,
 }
 
 impl<T: Scalar> Table<T> {
     /// The table of a range of blocks, for one of a network's edges.
     fn new(network: &Network, edges: &Edges, blocks: Range<usize>, lanes: usize) -> Table<T> {
-        let mut table = Table { first: vec![0], full: Vec::new(), degrees: Vec::new(), sources: Vec::new() };
+        let (mut first, mut full, mut degrees) = (vec![0], Vec::new(), Vec::new());
         let mut rows = 0;
         for block in blocks.clone() {
-            let degrees = || (block * lanes..(block + 1) * lanes).map(|place| edges.of(network.cell(place)).len());
-            rows += degrees().max().unwrap_or(0);
-            table.first.push(rows as u32);
-            table.full.push(degrees().min().unwrap_or(0) as u32);
-            table.degrees.extend(degrees().map(|degree| T::from_f64(degree as f64)));
+            let of_block = || (block * lanes..(block + 1) * lanes).map(|place| edges.of(network.cell(place)).len());
+            rows += of_block().max().unwrap_or(0);
+            first.push(rows as u32);
+            full.push(of_block().min().unwrap_or(0) as u32);
+            degrees.extend(of_block().map(|degree| T::from_f64(degree as f64)));
         }
-        table.sources.reserve_exact(rows * lanes);
-        for (block, rows) in blocks.zip(table.first.windows(2)) {
+        let mut sources = Vec::with_capacity(rows * lanes);
+        for (block, rows) in blocks.zip(first.windows(2)) {
             let places = block * lanes..(block + 1) * lanes;
             // A lane that has no edge in a row names its own cell.
-            (rows[0]..rows[1]).for_each(|_| table.sources.extend(places.clone().map(|place| place as u32)));
+            (rows[0]..rows[1]).for_each(|_| sources.extend(places.clone().map(|place| place as u32)));
             for (lane, place) in places.enumerate() {
                 for (row, &source) in (rows[0] as usize..).zip(edges.of(network.cell(place))) {
-                    table.sources[row * lanes + lane] = network.place(source);
+                    sources[row * lanes + lane] = network.place(source);
                 }
             }
         }
-        table
+        Table { first, full, degrees, sources: IndexTable::new(sources) }
     }
 
     /// What a kernel sees of it.
     pub fn view(&self) -> Rows<'_, T> {
-        Rows { first: &self.first, full: &self.full, degrees: &self.degrees, sources: &self.sources }
+        Rows { first: &self.first, full: &self.full, degrees: &self.degrees, sources: self.sources.all() }
     }
 }
 
@@ -146,14 +146,14 @@ pub struct Rows<'a, T> {
     /// How many edges every cell has.
     pub degrees: &'a [T],
     /// `[row][lane]`: the sources.
-    pub sources: &'a [u32],
+    pub sources: Indices<'a>,
 }
 
 /// One edge of every cell of a block.
 #[derive(Clone, Copy)]
 pub struct Row<'a, V: Lanes> {
     /// The source of every lane's edge.
-    pub sources: &'a [u32],
+    pub sources: Indices<'a>,
     /// The lanes that have this edge; none if all of them have.
     some: Option<V::Mask>,
 }
@@ -165,11 +165,20 @@ impl<'a, T: Scalar> Rows<'a, T> {
         let rows = self.first[block] as usize..self.first[block + 1] as usize;
         let full = self.full[block] as usize;
         let degrees = V::load(&self.degrees[block * V::LANES..]);
-        let sources = self.sources[rows.start * V::LANES..rows.end * V::LANES].chunks_exact(V::LANES);
+        let sources = self.sources.part(rows.start * V::LANES..rows.end * V::LANES).chunks(V::LANES);
         sources.enumerate().map(move |(row, sources)| {
             let some = (row >= full).then_some(V::splat(T::from_f64(row as f64)).lt(degrees));
             Row { sources, some }
         })
+    }
+
+    /// Asks for the rows of a block that is soon to come.
+    #[inline(always)]
+    pub fn ask_for<V: Lanes>(self, block: usize) {
+        if let Some(rows) = self.first.get(block..block + 2) {
+            ask_for(self.degrees, block * V::LANES, V::LANES);
+            (rows[0]..rows[1]).for_each(|row| ask_for(self.sources.list(), row as usize * V::LANES, V::LANES));
+        }
     }
 }
 
@@ -192,6 +201,8 @@ pub struct Links<'a, T> {
     pub next: &'a mut [T],
     /// The tables, one for each edges field.
     pub edges: &'a [Rows<'a, T>],
+    /// Whether the part has more numbers than a cache near the processor holds: then it pays to ask for them ahead.
+    pub far: bool,
     /// Completes `next` with the values of the other parts. False if one of them has failed: then the run is over.
     pub share: &'a mut dyn FnMut(&mut [T]) -> bool,
 }
@@ -276,12 +287,18 @@ impl<T: Scalar> Member<T> {
         let table = |edges: &Arc<Edges>| Table::<T>::new(network, edges, blocks.clone(), lanes);
         let tables: Vec<Table<T>> = network.edges.iter().map(table).collect();
         let mut marked = vec![false; width];
-        tables.iter().flat_map(|table| &table.sources).for_each(|&source| marked[source as usize] = true);
+        tables.iter().flat_map(|table| table.sources.all().list()).for_each(|&source| marked[source as usize] = true);
         let needs = all.iter().enumerate().filter(|(other, _)| *other != part);
         let needs = needs.map(|(other, of_other)| (other, runs(&marked, of_other.clone()))).collect();
         let buffer = || vec![T::default(); width * network.exchanged.len()];
         let exchanged = network.exchanged.clone();
         Member { part, lanes, exchanged, width, places, needs, odd: false, now: buffer(), next: buffer(), tables }
+    }
+
+    /// The bytes that one step goes through.
+    pub fn bytes(&self) -> usize {
+        let of_table = |table: &Table<T>| size_of_val(table.sources.all().list()) + size_of_val(&table.degrees[..]);
+        size_of_val(&self.now[..]) + size_of_val(&self.next[..]) + self.tables.iter().map(of_table).sum::<usize>()
     }
 
     /// Takes the values of exchanged fields from the states (`[block][slot][lane]`, so many slots) of its cells, and from the
@@ -305,11 +322,11 @@ impl<T: Scalar> Member<T> {
     }
 
     /// Calls a kernel with its links.
-    pub fn with_links<R>(&mut self, meeting: &Meeting<T>, kernel: impl FnOnce(Links<'_, T>) -> R) -> R {
+    pub fn with_links<R>(&mut self, meeting: &Meeting<T>, far: bool, kernel: impl FnOnce(Links<'_, T>) -> R) -> R {
         let Member { part, width, needs, odd, tables, now, next, .. } = self;
         let edges: Vec<Rows<'_, T>> = tables.iter().map(Table::view).collect();
         let mut share = |values: &mut [T]| meeting.share(*part, *width, needs, odd, values);
-        kernel(Links { now, next, edges: &edges, share: &mut share })
+        kernel(Links { now, next, edges: &edges, far, share: &mut share })
     }
 }
 

@@ -52,6 +52,9 @@ pub struct Space {
     pub network: Network,
 }
 
+/// Bytes that a cache near the processor holds: the second-level caches of today have one or two MiB.
+const NEAR: usize = 1 << 20;
+
 /// Which of a space's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bank {
@@ -493,7 +496,9 @@ impl<T: Scalar> Shared<T> {
                 Some(order) => &order.cells()[cells.first as usize..][..cells.blocks(lanes) * lanes],
                 None => &[],
             };
-            let ran = member.with_links(meeting, |links| {
+            let bytes = member.bytes() + size_of_val(state.get()) + size_of_val(cell.get());
+            let far = bytes > NEAR;
+            let ran = member.with_links(meeting, far, |links| {
                 let call = Call {
                     state: state.get_mut(),
                     cell: cell.get_mut(),

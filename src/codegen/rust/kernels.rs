@@ -53,6 +53,7 @@ pub fn file(plan: &Plan) -> String {
     if functions.mentions("any") || functions.out_has(&[".and(", ".or(", ".not()", ".any()"]) {
         lanes.insert(3, "Mask");
     }
+    lanes.push("ask_for");
     let lanes: Vec<&str> = lanes
         .into_iter()
         .filter(|word| match *word {
@@ -91,6 +92,9 @@ pub fn function_name(space: &SpacePlan, role: Role) -> String {
     };
     format!("{}_{role}", identifier(&space.name))
 }
+
+/// How many blocks ahead memory is asked for.
+const AHEAD: usize = 3;
 
 struct Emitter<'a> {
     plan: &'a Plan,
@@ -266,6 +270,17 @@ impl Emitter<'_> {
         let mut body = Text::at(2);
         self.spread_row(&mut body);
         body.open("for block in 0..cells.blocks(V::LANES) {");
+        body.open("if links.far {");
+        for (bank, slots) in [("state", &self.space.state), ("cell", &self.space.cell)] {
+            if inside.mentions(bank) {
+                let size = times(slots.len());
+                body.line(format!("ask_for({bank}, (block + {AHEAD}) * {size}, {size});"));
+            }
+        }
+        for edges in &kernel.edges {
+            body.line(format!("links.edges[{}].ask_for::<V>(block + {AHEAD});", edges.edges));
+        }
+        body.close("}");
         self.banks(&mut body, &inside);
         body.append(&inside);
         body.close("}");

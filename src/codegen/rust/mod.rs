@@ -40,6 +40,7 @@ const RUNTIME: &[(&str, &str)] = &[
     ("lanes/mod.rs", include_str!("../../runtime/lanes/mod.rs")),
     ("lanes/avx2.rs", include_str!("../../runtime/lanes/avx2.rs")),
     ("lanes/avx512.rs", include_str!("../../runtime/lanes/avx512.rs")),
+    ("lanes/indices.rs", include_str!("../../runtime/lanes/indices.rs")),
     ("lanes/pair.rs", include_str!("../../runtime/lanes/pair.rs")),
     ("lanes/portable.rs", include_str!("../../runtime/lanes/portable.rs")),
     ("machine.rs", include_str!("../../runtime/machine.rs")),
