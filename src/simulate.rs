@@ -188,7 +188,26 @@ pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize) ->
     let samples: f64 = (model.records.iter().zip(recorded(model, &extent.cells).unwrap_or_default()))
         .map(|(r, (_, cells))| cells.len() as f64 * (steps / interval(r, dt) + 1) as f64)
         .sum();
-    (kept * real as f64, samples * size_of::<f64>() as f64)
+    let connections = model.connections.iter().map(|c| {
+        let cells = extent.cells[c.population] as f64;
+        let edges = match &c.rule {
+            ConnectionRule::Named(name, arguments) => match named_rule(model, name, arguments) {
+                Ok(rule) => connect::expected_entries(&rule, cells),
+                // What is wrong with it is said when the edges are made.
+                Err(_) => 0.0,
+            },
+            ConnectionRule::File(file) => file_entries(&model.data[*file as usize]),
+        };
+        // The list and the table that a kernel reads; the order; and what travels, before and after a step.
+        edges * 8.0 + cells * (16.0 + 3.0 * real as f64)
+    });
+    let connected: f64 = connections.sum();
+    (kept * real as f64 + connected, samples * size_of::<f64>() as f64)
+}
+
+/// How many edges a file has, about: two for a row of two numbers of four bytes. What cannot be read is said when it is.
+fn file_entries(file: &crate::hir::DataFile) -> f64 {
+    std::fs::metadata(data::path(file)).map_or(0.0, |file| file.len() as f64 / 4.0)
 }
 
 /// Steps between two samples.
@@ -252,21 +271,26 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
     if errors.is_empty() { Ok(setup) } else { Err(errors) }
 }
 
+/// A rule with its arguments, or what is wrong with them.
+fn named_rule(model: &Model, name: &str, arguments: &[NodeId]) -> Result<Rule, String> {
+    let names = RULES.iter().find(|r| r.name == name).map_or(&[][..], |r| r.arguments);
+    let number = |node| match ode::evaluate(model, node) {
+        Ok(Value::Real(x)) => Ok(x),
+        Ok(Value::Mask(_)) | Err(_) => Err("an argument of the rule is not known before the run".to_string()),
+    };
+    let given =
+        names.iter().zip(arguments).map(|(n, &a)| Ok((n.name, number(a)?))).collect::<Result<Vec<_>, String>>()?;
+    Rule::named(name, &given).map_err(|e| e.to_string())
+}
+
 /// The edges of a connection, in both directions, by target.
 fn edges(model: &Model, extent: &Extent, c: &Connection) -> Result<Edges, Diagnostic> {
     let wrong = |why: String| Diagnostic::new(Code::BadValue, c.span, format!("`{}` cannot be connected", c.name), why);
-    let number = |node| match ode::evaluate(model, node) {
-        Ok(Value::Real(x)) => Ok(x),
-        Ok(Value::Mask(_)) | Err(_) => Err(wrong("an argument of the rule is not known before the run".into())),
-    };
     let shape = Shape { sizes: extent.grids[c.population].clone() };
     let fail = |e: ConnectError| wrong(e.to_string());
     let pairs = match &c.rule {
         ConnectionRule::Named(name, args) => {
-            let names = RULES.iter().find(|r| r.name == *name).map_or(&[][..], |r| r.arguments);
-            let args: Vec<(&str, f64)> =
-                names.iter().zip(args).map(|(n, &a)| Ok((n.name, number(a)?))).collect::<Result<_, Diagnostic>>()?;
-            let rule = Rule::named(name, &args).map_err(fail)?;
+            let rule = named_rule(model, name, args).map_err(wrong)?;
             let hash = blake3::hash(c.name.as_bytes());
             let mut stream = [0; 4];
             stream.copy_from_slice(&hash.as_bytes()[..4]);

@@ -103,6 +103,8 @@ impl<T: Send + Sync + 'static> Kernels<T> for Library<T> {
             degrees: shared(rows.degrees),
             sources: shared(rows.sources.list()),
             below: rows.sources.below(),
+            first_fresh: shared(rows.first_fresh),
+            fresh: shared(rows.fresh),
         };
         let edges: Vec<RawRows<T>> = call.links.edges.iter().map(rows).collect();
         let mut links = call.links;

@@ -49,6 +49,10 @@ pub struct RawRows<T> {
     pub sources: Buffer<u32>,
     /// All sources are below this.
     pub below: usize,
+    /// Where the entries of every block in `fresh` begin.
+    pub first_fresh: Buffer<u32>,
+    /// Sources that a block is the first in a while to read.
+    pub fresh: Buffer<u32>,
 }
 
 /// A [`super::call::Call`] in C.

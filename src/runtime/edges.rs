@@ -10,6 +10,9 @@ use super::threads::Barrier;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Bytes that a cache near the processor holds: the second-level caches of today have one or two MiB.
+pub const NEAR: usize = 1 << 20;
+
 /// Directed edges within a space, by target.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Edges {
@@ -102,6 +105,8 @@ pub struct Table<T> {
     full: Vec<u32>,
     degrees: Vec<T>,
     sources: IndexTable,
+    first_fresh: Vec<u32>,
+    fresh: Vec<u32>,
 }
 
 impl<T: Scalar> Table<T> {
@@ -127,13 +132,44 @@ impl<T: Scalar> Table<T> {
                 }
             }
         }
-        Table { first, full, degrees, sources: IndexTable::new(sources) }
+        let (first_fresh, fresh) = fresh(&sources, &first, lanes, 64 / size_of::<T>());
+        Table { first, full, degrees, sources: IndexTable::new(sources), first_fresh, fresh }
     }
 
     /// What a kernel sees of it.
     pub fn view(&self) -> Rows<'_, T> {
-        Rows { first: &self.first, full: &self.full, degrees: &self.degrees, sources: self.sources.all() }
+        Rows {
+            first: &self.first,
+            full: &self.full,
+            degrees: &self.degrees,
+            sources: self.sources.all(),
+            first_fresh: &self.first_fresh,
+            fresh: &self.fresh,
+        }
     }
+}
+
+/// The sources that each block reads and those shortly before it did not, one for every line of a cache: where the first of each block
+/// are, and all of them.
+fn fresh(sources: &[u32], first: &[u32], lanes: usize, line: usize) -> (Vec<u32>, Vec<u32>) {
+    /// Blocks after which a line has made room for others.
+    const FORGOTTEN: u32 = 128;
+    let most = sources.iter().max().map_or(0, |&most| most as usize + 1);
+    // The block after the one that read a line last.
+    let mut read = vec![0u32; most.div_ceil(line)];
+    let (mut first_fresh, mut fresh) = (vec![0], Vec::new());
+    for (block, rows) in (1..).zip(first.windows(2)) {
+        for &source in &sources[rows[0] as usize * lanes..rows[1] as usize * lanes] {
+            let last = &mut read[source as usize / line];
+            if *last == 0 || *last + FORGOTTEN < block {
+                fresh.push(source);
+            }
+            *last = block;
+        }
+        first_fresh.push(fresh.len() as u32);
+    }
+    fresh.shrink_to_fit();
+    (first_fresh, fresh)
 }
 
 /// The edges of the targets of one part, by block and row.
@@ -147,6 +183,10 @@ pub struct Rows<'a, T> {
     pub degrees: &'a [T],
     /// `[row][lane]`: the sources.
     pub sources: Indices<'a>,
+    /// Where the entries of every block in `fresh` begin.
+    pub first_fresh: &'a [u32],
+    /// Sources that a block is the first in a while to read, one for every line of a cache.
+    pub fresh: &'a [u32],
 }
 
 /// One edge of every cell of a block.
@@ -172,9 +212,16 @@ impl<'a, T: Scalar> Rows<'a, T> {
         })
     }
 
-    /// Asks for the rows of a block that is soon to come.
+    /// Asks for the rows of a block that is soon to come, and for what they read of `now`, which holds so many fields.
     #[inline(always)]
-    pub fn ask_for<V: Lanes>(self, block: usize) {
+    pub fn ask_for<V: Lanes>(self, block: usize, now: &[T], fields: usize) {
+        if size_of_val(now) > NEAR
+            && let Some(fresh) = self.first_fresh.get(block..block + 2)
+        {
+            for &source in &self.fresh[fresh[0] as usize..fresh[1] as usize] {
+                (0..fields).for_each(|field| ask_for(now, field * (now.len() / fields) + source as usize, 1));
+            }
+        }
         if let Some(rows) = self.first.get(block..block + 2) {
             ask_for(self.degrees, block * V::LANES, V::LANES);
             (rows[0]..rows[1]).for_each(|row| ask_for(self.sources.list(), row as usize * V::LANES, V::LANES));

@@ -5,7 +5,7 @@
 //! Never true here: a name or a unit, or that a result depends on the number of parts.
 
 use super::call::{Call, Cells, Order, Spike, Window};
-use super::edges::{Links, Meeting, Member, Network};
+use super::edges::{Links, Meeting, Member, NEAR, Network};
 use super::lanes::Scalar;
 use super::series::{Sample, Series};
 use super::threads::Pool;
@@ -51,9 +51,6 @@ pub struct Space {
     /// What connects them.
     pub network: Network,
 }
-
-/// Bytes that a cache near the processor holds: the second-level caches of today have one or two MiB.
-const NEAR: usize = 1 << 20;
 
 /// Which of a space's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

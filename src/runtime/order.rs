@@ -160,3 +160,69 @@ fn lines(edges: &[&Edges], cells: &[u32]) -> usize {
     }
     count
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edges(lists: &[&[u32]]) -> Edges {
+        let mut edges = Edges { offsets: vec![0], sources: Vec::new() };
+        for list in lists {
+            edges.sources.extend_from_slice(list);
+            edges.offsets.push(edges.sources.len() as u32);
+        }
+        edges
+    }
+
+    #[test]
+    fn every_cell_has_one_place_whatever_the_grid_and_the_window() {
+        for (size, grid) in [(60, vec![3, 4, 5]), (60, vec![60]), (60, vec![]), (7, vec![7, 1]), (64, vec![4, 4, 4])] {
+            // One way round, with cells that none reaches.
+            let lists: Vec<Vec<u32>> =
+                (0..size).map(|c: u32| (0..c % 4).map(|k| (c * 7 + k * 11) % size).collect()).collect();
+            let lists: Vec<&[u32]> = lists.iter().map(|list| &list[..]).collect();
+            let edges = edges(&lists);
+            for arrangement in
+                [Arrangement::Listed, Arrangement::Local { window: 1 }, Arrangement::Local { window: 20 }]
+            {
+                let order = Order::new(arrangement, &[&edges], size as usize, &grid, 8);
+                let mut sorted = order.cells().to_vec();
+                sorted.sort_unstable();
+                assert_eq!(sorted, (0..size.next_multiple_of(8)).collect::<Vec<u32>>());
+                let back = |cell: u32| order.cells()[order.places()[cell as usize] as usize];
+                assert!((0..size).all(|cell| back(cell) == cell));
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_in_disorder_is_found_again() {
+        // Place i of the line is cell 37 i mod 101: what is next to each other is far apart in the model.
+        let cell = |place: u32| place % 101 * 37 % 101;
+        let mut lists = vec![Vec::new(); 101];
+        for place in 0..100 {
+            lists[cell(place) as usize].push(cell(place + 1));
+            lists[cell(place + 1) as usize].push(cell(place));
+        }
+        let lists: Vec<&[u32]> = lists.iter().map(|list| &list[..]).collect();
+        let found = by_neighbours(&[&edges(&lists)], 101);
+        let line: Vec<u32> = (0..101).map(cell).collect();
+        assert!(found == line || found.iter().rev().eq(&line));
+    }
+
+    #[test]
+    fn neighbours_on_a_grid_are_near_on_the_curve() {
+        assert_eq!(along_curve(&[4, 2]), [0, 1, 4, 5, 2, 3, 6, 7]);
+        assert_eq!(along_curve(&[3, 3]), [0, 1, 3, 4, 2, 5, 6, 7, 8]);
+    }
+
+    #[test]
+    fn windows_are_sorted_by_degree() {
+        let lists: Vec<Vec<u32>> = (0..32).map(|c: u32| vec![c; (c * 5 % 8) as usize]).collect();
+        let lists: Vec<&[u32]> = lists.iter().map(|list| &list[..]).collect();
+        let edges = edges(&lists);
+        let order = Order::new(Arrangement::Local { window: 16 }, &[&edges], 32, &[], 8);
+        let degrees: Vec<usize> = order.cells().iter().map(|&cell| edges.of(cell as usize).len()).collect();
+        assert!(degrees[..16].is_sorted_by(|a, b| a >= b) && degrees[16..].is_sorted(), "{degrees:?}");
+    }
+}

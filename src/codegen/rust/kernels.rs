@@ -278,7 +278,7 @@ impl Emitter<'_> {
             }
         }
         for edges in &kernel.edges {
-            body.line(format!("links.edges[{}].ask_for::<V>(block + {AHEAD});", edges.edges));
+            body.line(format!("links.edges[{}].ask_for::<V>(block + {AHEAD}, now, {fields});", edges.edges));
         }
         body.close("}");
         self.banks(&mut body, &inside);

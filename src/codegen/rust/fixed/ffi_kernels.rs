@@ -54,6 +54,10 @@ pub unsafe extern "C" fn neuroc_kernel(kernel: usize, call: *const RawCall<Real>
             degrees: unsafe { slice(rows.degrees) },
             // SAFETY: see above.
             sources: unsafe { Indices::known(slice(rows.sources), rows.below) },
+            // SAFETY: see above.
+            first_fresh: unsafe { slice(rows.first_fresh) },
+            // SAFETY: see above.
+            fresh: unsafe { slice(rows.fresh) },
         };
         let edges: Vec<Rows<'_, Real>> = edges.iter().map(rows).collect();
         // SAFETY: the caller allows this call; the kernel passes `now` or `next` as a whole.
