@@ -15,7 +15,8 @@ pub(crate) fn wrong(file: &DataFile, why: impl Into<String>) -> Diagnostic {
     Diagnostic::new(Code::BadData, file.span, format!("`{}` cannot be used", file.name), why)
 }
 
-fn path(file: &DataFile) -> PathBuf {
+/// Where it is.
+pub(crate) fn path(file: &DataFile) -> PathBuf {
     file.directory.join(&file.name)
 }
 

@@ -32,6 +32,8 @@ pub struct Grid {
 /// The cells of every population, and the grid, checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extent {
+    /// The sides of the grid of each population, the fastest first.
+    pub grids: Vec<Vec<usize>>,
     /// Cells of each population.
     pub cells: Vec<usize>,
     /// The time grid.
@@ -100,12 +102,16 @@ pub fn extent(model: &Model) -> Result<Extent, Vec<Diagnostic>> {
     } else {
         errors.extend(wrong_intervals(model));
     }
-    let mut cells = Vec::new();
+    let (mut cells, mut grids) = (Vec::new(), Vec::new());
     for p in &model.populations {
+        let mut grid = Vec::new();
         let mut count = 1.0;
         for &size in &p.sizes {
             match ode::evaluate(model, size) {
-                Ok(Value::Real(n)) if n >= 0.0 && n.fract() == 0.0 => count *= n,
+                Ok(Value::Real(n)) if n >= 0.0 && n.fract() == 0.0 => {
+                    count *= n;
+                    grid.push(n as usize);
+                }
                 Ok(Value::Real(n)) => {
                     let message = format!("population `{}` cannot have {} cells along one side", p.name, shown(n));
                     let label = "a whole number from 1 on is needed";
@@ -128,12 +134,13 @@ pub fn extent(model: &Model) -> Result<Extent, Vec<Diagnostic>> {
             errors.push(Diagnostic::new(Code::BadValue, p.span, message, "at most 4e9 are possible"));
         }
         cells.push(count as usize);
+        grids.push(if grid.is_empty() { vec![1] } else { grid });
     }
     if errors.is_empty() {
         errors.extend(recorded(model, &cells).err().unwrap_or_default());
     }
     match steps {
-        Some(steps) if errors.is_empty() => Ok(Extent { cells, grid: Grid { dt: model.dt, steps } }),
+        Some(steps) if errors.is_empty() => Ok(Extent { cells, grids, grid: Grid { dt: model.dt, steps } }),
         _ => Err(errors),
     }
 }
@@ -181,7 +188,26 @@ pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize) ->
     let samples: f64 = (model.records.iter().zip(recorded(model, &extent.cells).unwrap_or_default()))
         .map(|(r, (_, cells))| cells.len() as f64 * (steps / interval(r, dt) + 1) as f64)
         .sum();
-    (kept * real as f64, samples * size_of::<f64>() as f64)
+    let connections = model.connections.iter().map(|c| {
+        let cells = extent.cells[c.population] as f64;
+        let edges = match &c.rule {
+            ConnectionRule::Named(name, arguments) => match named_rule(model, name, arguments) {
+                Ok(rule) => connect::expected_entries(&rule, cells),
+                // What is wrong with it is said when the edges are made.
+                Err(_) => 0.0,
+            },
+            ConnectionRule::File(file) => file_entries(&model.data[*file as usize]),
+        };
+        // The list and the table that a kernel reads; the order; and what travels, before and after a step.
+        edges * 8.0 + cells * (16.0 + 3.0 * real as f64)
+    });
+    let connected: f64 = connections.sum();
+    (kept * real as f64 + connected, samples * size_of::<f64>() as f64)
+}
+
+/// How many edges a file has, about: two for a row of two numbers of four bytes. What cannot be read is said when it is.
+fn file_entries(file: &crate::hir::DataFile) -> f64 {
+    std::fs::metadata(data::path(file)).map_or(0.0, |file| file.len() as f64 / 4.0)
 }
 
 /// Steps between two samples.
@@ -191,7 +217,8 @@ fn interval(r: &ode::Record, dt: f64) -> u64 {
 
 /// Values of everything a program reads from outside: sizes, uniform parameters, data files.
 pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup, Vec<Diagnostic>> {
-    let mut setup = Setup { sizes: extent.cells.clone(), seed: model.seed, ..Setup::default() };
+    let mut setup =
+        Setup { sizes: extent.cells.clone(), grids: extent.grids.clone(), seed: model.seed, ..Setup::default() };
     let mut errors = Vec::new();
     for (i, field) in program.fields.iter().enumerate() {
         let id = FieldId(i as u32);
@@ -233,8 +260,8 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
             | FieldKind::Event(_) => {}
             FieldKind::Edges(_) => {
                 let connection = model.connections.iter().find(|c| edges_name(&c.name) == field.name);
-                match connection.map(|c| edges(model, c)) {
-                    Some(Ok(edges)) => setup.edges.push((id, edges)),
+                match connection.map(|c| edges(model, extent, c)) {
+                    Some(Ok(edges)) => setup.edges.push((id, Arc::new(edges))),
                     Some(Err(error)) => errors.push(error),
                     None => errors.push(missing(&field.name)),
                 }
@@ -244,23 +271,26 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
     if errors.is_empty() { Ok(setup) } else { Err(errors) }
 }
 
-/// The edges of a connection, in both directions, by target.
-fn edges(model: &Model, c: &Connection) -> Result<Edges, Diagnostic> {
-    let wrong = |why: String| Diagnostic::new(Code::BadValue, c.span, format!("`{}` cannot be connected", c.name), why);
+/// A rule with its arguments, or what is wrong with them.
+fn named_rule(model: &Model, name: &str, arguments: &[NodeId]) -> Result<Rule, String> {
+    let names = RULES.iter().find(|r| r.name == name).map_or(&[][..], |r| r.arguments);
     let number = |node| match ode::evaluate(model, node) {
         Ok(Value::Real(x)) => Ok(x),
-        Ok(Value::Mask(_)) | Err(_) => Err(wrong("an argument of the rule is not known before the run".into())),
+        Ok(Value::Mask(_)) | Err(_) => Err("an argument of the rule is not known before the run".to_string()),
     };
-    let sizes = &model.populations[c.population].sizes;
-    let sizes: Vec<usize> = sizes.iter().map(|&s| number(s).map(|x| x as usize)).collect::<Result<_, _>>()?;
-    let shape = Shape { sizes: if sizes.is_empty() { vec![1] } else { sizes } };
+    let given =
+        names.iter().zip(arguments).map(|(n, &a)| Ok((n.name, number(a)?))).collect::<Result<Vec<_>, String>>()?;
+    Rule::named(name, &given).map_err(|e| e.to_string())
+}
+
+/// The edges of a connection, in both directions, by target.
+fn edges(model: &Model, extent: &Extent, c: &Connection) -> Result<Edges, Diagnostic> {
+    let wrong = |why: String| Diagnostic::new(Code::BadValue, c.span, format!("`{}` cannot be connected", c.name), why);
+    let shape = Shape { sizes: extent.grids[c.population].clone() };
     let fail = |e: ConnectError| wrong(e.to_string());
     let pairs = match &c.rule {
         ConnectionRule::Named(name, args) => {
-            let names = RULES.iter().find(|r| r.name == *name).map_or(&[][..], |r| r.arguments);
-            let args: Vec<(&str, f64)> =
-                names.iter().zip(args).map(|(n, &a)| Ok((n.name, number(a)?))).collect::<Result<_, Diagnostic>>()?;
-            let rule = Rule::named(name, &args).map_err(fail)?;
+            let rule = named_rule(model, name, args).map_err(wrong)?;
             let hash = blake3::hash(c.name.as_bytes());
             let mut stream = [0; 4];
             stream.copy_from_slice(&hash.as_bytes()[..4]);

@@ -9,6 +9,7 @@ use crate::engine::{Engine, EngineError};
 use crate::interp::Interp;
 use crate::plot::{self, ImageFormat, PlotOptions};
 use crate::results::{self, RunResult};
+use crate::runtime::order::Arrangement;
 use crate::simulate::{self, Ending, Extent, Outcome, RunError, RunOptions, Watcher};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
@@ -116,7 +117,11 @@ pub(super) fn prepare(
             };
             let sizes = Some(setup.sizes.clone());
             let plan = plan::plan(&compiled.program, &PlanOptions { precision, vectors: None, sizes });
-            let options = NativeOptions { threads: engine.threads(), compile: engine.rustc() };
+            let options = NativeOptions {
+                threads: engine.threads(),
+                arrangement: Arrangement::default(),
+                compile: engine.rustc(),
+            };
             NativeEngine::new(&plan, &setup, &options).map(|e| {
                 let (cached, threads) = (Some(e.compiled().cached), e.threads());
                 (Box::new(e) as Box<dyn Engine>, cached, threads)

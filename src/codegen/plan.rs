@@ -833,10 +833,10 @@ const RESERVED: &[&str] = &[
     "case", "cell", "cells", "char", "const", "continue", "crate", "data", "default", "do", "double", "dyn", "edge",
     "edges", "else", "enum", "extern", "f32", "f64", "false", "final", "float", "fn", "for", "gen", "goto", "if",
     "impl", "in", "init", "int", "let", "links", "long", "loop", "macro", "map", "match", "math", "mod", "move", "mut",
-    "next", "now", "observe", "output", "override", "priv", "pub", "ref", "return", "row", "rows", "self", "series",
-    "share", "short", "signed", "sizeof", "spikes", "state", "static", "step", "steps", "struct", "super", "switch",
-    "trait", "true", "try", "type", "typeof", "uniforms", "union", "unsafe", "unsigned", "unsized", "use", "virtual",
-    "void", "volatile", "where", "while", "window", "yield",
+    "next", "now", "observe", "order", "output", "override", "priv", "pub", "ref", "return", "row", "rows", "self",
+    "series", "share", "short", "signed", "sizeof", "spikes", "state", "static", "step", "steps", "struct", "super",
+    "switch", "trait", "true", "try", "type", "typeof", "uniforms", "union", "unsafe", "unsigned", "unsized", "use",
+    "virtual", "void", "volatile", "where", "while", "window", "yield",
 ];
 
 /// Drops operations that nothing uses.

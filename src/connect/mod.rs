@@ -122,6 +122,23 @@ pub fn directed(rule: &Rule, ends: Ends<'_>, seed: u64, stream: u32) -> Result<V
     }
 }
 
+/// How many entries [`undirected`] gives for so many cells, both directions counted: exactly, or the most that is likely.
+pub fn expected_entries(rule: &Rule, cells: f64) -> f64 {
+    match rule {
+        Rule::TorusRadial { degree, .. } => degree * cells,
+        Rule::AllToAll => cells * (cells - 1.0),
+        Rule::OneToOne => 0.0,
+        Rule::Probability { p } => p * cells * (cells - 1.0),
+        Rule::FixedInDegree { n } | Rule::FixedOutDegree { n } => 2.0 * *n as f64 * cells,
+        // The sum over the plane or the space is at most the integral over each dimension, and no more than all cells.
+        Rule::Distance { p_max, sigma } => {
+            let near = (std::f64::consts::PI.sqrt() * sigma + 1.0).powi(3);
+            p_max * cells * near.min(cells)
+        }
+        Rule::Edges(entries) => 2.0 * entries.len() as f64,
+    }
+}
+
 impl Rule {
     /// Can these numbers mean something, whatever the population?
     fn check(&self) -> Result<(), ConnectError> {

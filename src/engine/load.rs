@@ -101,7 +101,10 @@ impl<T: Send + Sync + 'static> Kernels<T> for Library<T> {
             first: shared(rows.first),
             full: shared(rows.full),
             degrees: shared(rows.degrees),
-            sources: shared(rows.sources),
+            sources: shared(rows.sources.list()),
+            below: rows.sources.below(),
+            first_fresh: shared(rows.first_fresh),
+            fresh: shared(rows.fresh),
         };
         let edges: Vec<RawRows<T>> = call.links.edges.iter().map(rows).collect();
         let mut links = call.links;
@@ -117,9 +120,11 @@ impl<T: Send + Sync + 'static> Kernels<T> for Library<T> {
             cells: call.cells,
             sink: sink.cast(),
             emit: collect,
+            numbers: shared(call.order.numbers),
             now: exclusive(links.now),
             next: exclusive(links.next),
             edges: shared(&edges),
+            far: links.far,
             share_with: share_with.cast(),
             share: share::<T>,
         };

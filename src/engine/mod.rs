@@ -12,12 +12,16 @@ pub use crate::runtime::edges::Edges;
 use crate::step::FieldId;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Everything a program needs besides itself: sizes and values, in canonical units.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Setup {
     /// The number of cells of each space, indexed by `SpaceId`.
     pub sizes: Vec<usize>,
+    /// The sides of the grid that the cells of a space stand on, the fastest first; a space that is left out has none. Matters for
+    /// speed alone.
+    pub grids: Vec<Vec<usize>>,
     /// The value of every uniform field (`dt`, in ms, among them).
     pub uniforms: Vec<(FieldId, f64)>,
     /// The samples `(t in ms, value)` of every series field, with `t` increasing.
@@ -25,7 +29,7 @@ pub struct Setup {
     /// The values of every data field, one per cell.
     pub data: Vec<(FieldId, Vec<f64>)>,
     /// The edges of every edges field.
-    pub edges: Vec<(FieldId, Edges)>,
+    pub edges: Vec<(FieldId, Arc<Edges>)>,
     /// The key of all random numbers.
     pub seed: u64,
 }

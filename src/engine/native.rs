@@ -5,12 +5,13 @@
 
 use super::load::Library;
 use super::rustc::{CompileOptions, Compiled, compile};
-use super::{Engine, EngineError, Setup, Spike};
+use super::{Edges, Engine, EngineError, Setup, Spike};
 use crate::codegen::plan::{Home, Plan, Precision, SpacePlan};
 use crate::codegen::rust::kernel_files;
 use crate::runtime::edges::Network;
 use crate::runtime::lanes::Scalar;
 use crate::runtime::machine::{Bank, Fault, Machine, Place, Shape, Space};
+use crate::runtime::order::{Arrangement, Order};
 use crate::runtime::series::{Sample, check};
 use crate::step::{FieldId, Role, SpaceId};
 use std::fs;
@@ -22,6 +23,8 @@ use std::sync::Arc;
 pub struct NativeOptions {
     /// How many threads to use at most.
     pub threads: usize,
+    /// How the cells of connected spaces are arranged in memory.
+    pub arrangement: Arrangement,
     /// Where and with what to compile.
     pub compile: CompileOptions,
 }
@@ -60,7 +63,7 @@ impl NativeEngine {
             }
             Err(error) => return Err(EngineError(format!("the compiled kernel: {error}"))),
         };
-        let native = Native::new(plan, setup, library, options.threads)?;
+        let native = Native::new(plan, setup, library, options)?;
         let threads = native.machine.threads();
         Ok(NativeEngine { engine: Box::new(native), compiled, threads })
     }
@@ -140,7 +143,7 @@ pub fn shape(space: &SpacePlan) -> Shape {
 }
 
 impl<T: Scalar + Send + Sync + 'static> Native<T> {
-    fn new(plan: &Plan, setup: &Setup, library: Library<T>, threads: usize) -> Result<Native<T>, EngineError> {
+    fn new(plan: &Plan, setup: &Setup, library: Library<T>, options: &NativeOptions) -> Result<Native<T>, EngineError> {
         if setup.sizes.len() != plan.spaces.len() {
             return Err(EngineError(format!("{} sizes for {} spaces", setup.sizes.len(), plan.spaces.len())));
         }
@@ -167,11 +170,15 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
                 let (_, edges) =
                     edges.ok_or_else(|| EngineError(format!("the field `{}` has no edges", name(field))))?;
                 edges.check(size).map_err(|why| EngineError(format!("the field `{}`: {why}", name(field))))?;
-                Ok(edges.clone())
+                Ok(Arc::clone(edges))
             };
-            let edges = space.edges.iter().map(edges).collect::<Result<_, EngineError>>()?;
+            let edges = space.edges.iter().map(edges).collect::<Result<Vec<_>, EngineError>>()?;
             let exchanged = space.exchanged.iter().map(|&slot| slot as usize).collect();
-            Ok(Space { shape: shape(space), size, network: Network { edges, exchanged } })
+            let of: Vec<&Edges> = edges.iter().map(|edges| &**edges).collect();
+            let grid = setup.grids.get(space.space.0 as usize).map_or(&[][..], |grid| grid);
+            let order = || Order::new(options.arrangement, &of, size, grid, space.block as usize);
+            let order = (!edges.is_empty()).then(order);
+            Ok(Space { shape: shape(space), size, network: Network { edges, exchanged, order } })
         };
         let spaces = plan.spaces.iter().zip(&setup.sizes).map(space).collect::<Result<Vec<_>, EngineError>>()?;
         let mut machine = Machine::new(
@@ -179,7 +186,7 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
             plan.uniforms.iter().map(uniform).collect::<Result<_, _>>()?,
             plan.series.iter().map(series).collect::<Result<_, EngineError>>()?,
             Arc::new(library),
-            threads,
+            options.threads,
             plan.min_cells as usize,
         );
         machine.set_seed(setup.seed);

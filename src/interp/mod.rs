@@ -11,6 +11,7 @@ use crate::step::{
 };
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 #[cfg(test)]
 mod tests;
@@ -35,7 +36,7 @@ struct Memory {
     dt: Option<f64>,
     uniforms: HashMap<FieldId, f64>,
     series: HashMap<FieldId, Vec<(f64, f64)>>,
-    edges: HashMap<FieldId, Edges>,
+    edges: HashMap<FieldId, Arc<Edges>>,
     /// One number per cell for data, cell, state, temp and output fields; NaN before the first store.
     arrays: HashMap<FieldId, Vec<f64>>,
 }

@@ -75,6 +75,7 @@ fn interp() -> Interp {
     let id = |name: &str| program.find_field(name).unwrap_or_else(|| panic!("{name}"));
     let setup = Setup {
         edges: Vec::new(),
+        grids: Vec::new(),
         sizes: vec![2],
         uniforms: vec![(id("dt"), 0.5), (id("g"), 10.0)],
         series: vec![(id("i"), vec![(0.0, 0.0), (1.0, 0.25)])],
@@ -157,6 +158,7 @@ fn what_the_set_up_lacks_is_named() {
     let full = |change: &dyn Fn(&mut Setup)| {
         let mut setup = Setup {
             edges: Vec::new(),
+            grids: Vec::new(),
             sizes: vec![2],
             uniforms: vec![(FieldId(0), 0.5), (FieldId(1), 10.0)],
             series: vec![(FieldId(2), vec![(0.0, 0.0), (1.0, 0.25)])],

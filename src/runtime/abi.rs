@@ -9,7 +9,7 @@ use super::series::Sample;
 use std::ffi::c_void;
 
 /// Changes with every change of a structure or of the meaning of an entry point.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The library ran the kernel.
 pub const DONE: i32 = 0;
@@ -47,6 +47,12 @@ pub struct RawRows<T> {
     pub degrees: Buffer<T>,
     /// The sources.
     pub sources: Buffer<u32>,
+    /// All sources are below this.
+    pub below: usize,
+    /// Where the entries of every block in `fresh` begin.
+    pub first_fresh: Buffer<u32>,
+    /// Sources that a block is the first in a while to read.
+    pub fresh: Buffer<u32>,
 }
 
 /// A [`super::call::Call`] in C.
@@ -72,12 +78,16 @@ pub struct RawCall<T> {
     pub sink: *mut c_void,
     /// Called at most once, with all spikes.
     pub emit: Sink,
+    /// The number of the cell at every place; only read.
+    pub numbers: Buffer<u32>,
     /// The values of exchanged fields at the start of a step.
     pub now: Buffer<T>,
     /// The same at its end.
     pub next: Buffer<T>,
     /// The edges; only read.
     pub edges: Buffer<RawRows<T>>,
+    /// Whether it pays to ask for memory ahead.
+    pub far: bool,
     /// What `share` is given.
     pub share_with: *mut c_void,
     /// Called with `now` or `next`, as a whole, at the end of every step of a kernel with edges.

@@ -32,6 +32,8 @@ pub struct Call<'a, T> {
     pub cells: Cells,
     /// Spikes are appended here.
     pub spikes: &'a mut Vec<Spike>,
+    /// Which cells they are, where the space has edges.
+    pub order: Order<'a>,
     /// What edges connect the cells to; nothing where there are none.
     pub links: Links<'a, T>,
 }
@@ -48,11 +50,11 @@ pub struct Window {
     pub seed: u64,
 }
 
-/// Consecutive cells of a space; `first` starts a block.
+/// Consecutive places of a space; `first` starts a block. Where the space has no edges, a cell's place is its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Cells {
-    /// The first cell.
+    /// The first place.
     pub first: u64,
     /// How many cells.
     pub count: u64,
@@ -66,8 +68,95 @@ pub struct Spike {
     pub step: u64,
     /// The event field: its number among those of the space.
     pub event: u64,
-    /// The cell, counted from the first of the space.
+    /// The cell: its place, counted from the first of the space.
     pub cell: u64,
+}
+
+/// The number of the cell at every place of a call, in whole blocks; see [`super::order`].
+#[derive(Clone, Copy, Debug)]
+pub struct Order<'a> {
+    /// The numbers; none where the space has no edges.
+    pub numbers: &'a [u32],
+}
+
+/// What knows the numbers of the cells of a block, and what belongs to them.
+pub trait Numbering: Copy {
+    /// The number of the cell in a lane of a block, which counts from the first of the call.
+    fn number(self, block: usize, lanes: usize, lane: usize) -> u64;
+
+    /// The numbers of the cells of a block.
+    #[inline(always)]
+    fn index<V: Lanes>(self, block: usize) -> V {
+        let number = |lane, _| V::Scalar::from_f64(self.number(block, V::LANES, lane) as f64);
+        map::<V>(V::splat(V::Scalar::default()), number)
+    }
+
+    /// The uniform draws of a block's cells.
+    #[inline(always)]
+    fn uniform<V: Lanes>(self, block: usize, draw: Draw, counter: u64) -> V {
+        self.draws(|first| draw.uniform_lanes(|i| self.number(block, V::LANES, first + i) as u32, counter))
+    }
+
+    /// The normal draws of a block's cells.
+    #[inline(always)]
+    fn normal<V: Lanes>(self, block: usize, draw: Draw, counter: u64) -> V {
+        self.draws(|first| draw.normal_lanes(|i| self.number(block, V::LANES, first + i) as u32, counter))
+    }
+
+    /// The exponential draws of a block's cells.
+    #[inline(always)]
+    fn exponential<V: Lanes>(self, block: usize, draw: Draw, counter: u64) -> V {
+        self.draws(|first| draw.exponential_lanes(|i| self.number(block, V::LANES, first + i) as u32, counter))
+    }
+
+    /// [`uniform`](Numbering::uniform) with a counter per cell.
+    #[inline(always)]
+    fn uniform_each<V: Lanes>(self, block: usize, draw: Draw, counter: V) -> V {
+        self.draw_each(block, counter, |cell, counter| draw.uniform(cell, counter))
+    }
+
+    /// [`normal`](Numbering::normal) with a counter per cell.
+    #[inline(always)]
+    fn normal_each<V: Lanes>(self, block: usize, draw: Draw, counter: V) -> V {
+        self.draw_each(block, counter, |cell, counter| draw.normal(cell, counter))
+    }
+
+    /// [`exponential`](Numbering::exponential) with a counter per cell.
+    #[inline(always)]
+    fn exponential_each<V: Lanes>(self, block: usize, draw: Draw, counter: V) -> V {
+        self.draw_each(block, counter, |cell, counter| draw.exponential(cell, counter))
+    }
+
+    /// Draws in `f64` for eight lanes at a time, rounded once: the same numbers in both precisions.
+    #[inline(always)]
+    fn draws<V: Lanes>(self, of: impl Fn(usize) -> F64x8) -> V {
+        let mut exact = [0.0; 64];
+        for (eight, first) in exact[..V::LANES].chunks_exact_mut(8).zip((0..).step_by(8)) {
+            of(first).store(eight);
+        }
+        map::<V>(V::splat(V::Scalar::default()), |lane, _| V::Scalar::from_f64(exact[lane]))
+    }
+
+    /// Draws with a counter per cell.
+    #[inline(always)]
+    fn draw_each<V: Lanes>(self, block: usize, counter: V, of: impl Fn(u32, u64) -> f64) -> V {
+        let number = |lane| self.number(block, V::LANES, lane) as u32;
+        map(counter, |lane, counter| V::Scalar::from_f64(of(number(lane), counter.to_f64() as u64)))
+    }
+}
+
+impl Numbering for Cells {
+    #[inline(always)]
+    fn number(self, block: usize, lanes: usize, lane: usize) -> u64 {
+        self.start(block, lanes) + lane as u64
+    }
+}
+
+impl Numbering for Order<'_> {
+    #[inline(always)]
+    fn number(self, block: usize, lanes: usize, lane: usize) -> u64 {
+        u64::from(self.numbers[block * lanes + lane])
+    }
 }
 
 impl Cells {
@@ -79,66 +168,6 @@ impl Cells {
     /// The first cell of a block.
     pub fn start(self, block: usize, lanes: usize) -> u64 {
         self.first + (block * lanes) as u64
-    }
-
-    /// The numbers of the cells of a block.
-    #[inline(always)]
-    pub fn index<V: Lanes>(self, block: usize) -> V {
-        let first = self.start(block, V::LANES);
-        map::<V>(V::splat(V::Scalar::default()), |lane, _| V::Scalar::from_f64((first + lane as u64) as f64))
-    }
-
-    /// The uniform draws of a block's cells.
-    #[inline(always)]
-    pub fn uniform<V: Lanes>(self, block: usize, draw: Draw, counter: u64) -> V {
-        self.draws(block, |first| draw.uniform_lanes(first, counter))
-    }
-
-    /// The normal draws of a block's cells.
-    #[inline(always)]
-    pub fn normal<V: Lanes>(self, block: usize, draw: Draw, counter: u64) -> V {
-        self.draws(block, |first| draw.normal_lanes(first, counter))
-    }
-
-    /// The exponential draws of a block's cells.
-    #[inline(always)]
-    pub fn exponential<V: Lanes>(self, block: usize, draw: Draw, counter: u64) -> V {
-        self.draws(block, |first| draw.exponential_lanes(first, counter))
-    }
-
-    /// [`uniform`](Cells::uniform) with a counter per cell.
-    #[inline(always)]
-    pub fn uniform_each<V: Lanes>(self, block: usize, draw: Draw, counter: V) -> V {
-        self.draw_each(block, counter, |cell, counter| draw.uniform(cell, counter))
-    }
-
-    /// [`normal`](Cells::normal) with a counter per cell.
-    #[inline(always)]
-    pub fn normal_each<V: Lanes>(self, block: usize, draw: Draw, counter: V) -> V {
-        self.draw_each(block, counter, |cell, counter| draw.normal(cell, counter))
-    }
-
-    /// [`exponential`](Cells::exponential) with a counter per cell.
-    #[inline(always)]
-    pub fn exponential_each<V: Lanes>(self, block: usize, draw: Draw, counter: V) -> V {
-        self.draw_each(block, counter, |cell, counter| draw.exponential(cell, counter))
-    }
-
-    /// Draws in `f64`, rounded once: the same numbers in both precisions.
-    #[inline(always)]
-    fn draws<V: Lanes>(self, block: usize, of: impl Fn(u32) -> F64x8) -> V {
-        let first = self.start(block, V::LANES) as u32;
-        let mut exact = [0.0; 64];
-        for (eight, first) in exact[..V::LANES].chunks_exact_mut(8).zip((first..).step_by(8)) {
-            of(first).store(eight);
-        }
-        map::<V>(V::splat(V::Scalar::default()), |lane, _| V::Scalar::from_f64(exact[lane]))
-    }
-
-    #[inline(always)]
-    fn draw_each<V: Lanes>(self, block: usize, counter: V, of: impl Fn(u32, u64) -> f64) -> V {
-        let first = self.start(block, V::LANES) as u32;
-        map(counter, |lane, counter| V::Scalar::from_f64(of(first.wrapping_add(lane as u32), counter.to_f64() as u64)))
     }
 
     /// Appends a spike for every cell of a block where the mask is true; lanes past the last cell are left out.

@@ -4,10 +4,14 @@
 //! and the values of other cells from step to step.
 //! Never true here: that a sum depends on the number of lanes or of threads: the edges of a target keep their order.
 
-use super::lanes::{Lanes, Scalar};
+use super::lanes::{IndexTable, Indices, Lanes, Scalar, ask_for};
+use super::order::Order;
 use super::threads::Barrier;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes that a cache near the processor holds: the second-level caches of today have one or two MiB.
+pub const NEAR: usize = 1 << 20;
 
 /// Directed edges within a space, by target.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -33,7 +37,7 @@ impl Edges {
     }
 
     /// The sources of a target; none of a target that does not exist.
-    fn of(&self, target: usize) -> &[u32] {
+    pub fn of(&self, target: usize) -> &[u32] {
         match self.offsets.get(target..target + 2) {
             Some(bounds) => &self.sources[bounds[0] as usize..bounds[1] as usize],
             None => &[],
@@ -45,9 +49,11 @@ impl Edges {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Network {
     /// Its edges, one for each edges field; each of them fits the space.
-    pub edges: Vec<Edges>,
+    pub edges: Vec<Arc<Edges>>,
     /// The state slots whose values travel along them.
     pub exchanged: Vec<usize>,
+    /// Where its cells stand in memory; the model's order if there is none. In whole blocks of the space's lanes.
+    pub order: Option<Order>,
 }
 
 impl Network {
@@ -55,8 +61,19 @@ impl Network {
     fn work(&self, block: usize, lanes: usize) -> usize {
         // A cell's own update takes about as long as this many edges.
         const UPDATE: usize = 4;
-        let rows = |edges: &Edges| (block * lanes..(block + 1) * lanes).map(|cell| edges.of(cell).len()).max();
+        let degree = |edges: &Edges, place: usize| edges.of(self.cell(place)).len();
+        let rows = |edges: &Arc<Edges>| (block * lanes..(block + 1) * lanes).map(|place| degree(edges, place)).max();
         UPDATE + self.edges.iter().filter_map(rows).sum::<usize>()
+    }
+
+    /// The cell at a place.
+    fn cell(&self, place: usize) -> usize {
+        self.order.as_ref().map_or(place, |order| order.cells()[place] as usize)
+    }
+
+    /// The place of a cell.
+    fn place(&self, cell: u32) -> u32 {
+        self.order.as_ref().map_or(cell, |order| order.places()[cell as usize])
     }
 
     /// Cuts blocks of cells into parts of about equal work: the first block of each part, and the number of blocks.
@@ -87,32 +104,72 @@ pub struct Table<T> {
     first: Vec<u32>,
     full: Vec<u32>,
     degrees: Vec<T>,
-    sources: Vec<u32>,
+    sources: IndexTable,
+    first_fresh: Vec<u32>,
+    fresh: Vec<u32>,
 }
 
 impl<T: Scalar> Table<T> {
-    /// The table of a range of blocks.
-    pub fn new(edges: &Edges, blocks: Range<usize>, lanes: usize) -> Table<T> {
-        let mut table = Table { first: vec![0], full: Vec::new(), degrees: Vec::new(), sources: Vec::new() };
-        for block in blocks {
-            let cells = block * lanes..(block + 1) * lanes;
-            let degrees = || cells.clone().map(|cell| edges.of(cell).len());
-            let rows = degrees().max().unwrap_or(0);
-            for row in 0..rows {
-                let source = |cell: usize| edges.of(cell).get(row).copied().unwrap_or(cell as u32);
-                table.sources.extend(cells.clone().map(source));
-            }
-            table.full.push(degrees().min().unwrap_or(0) as u32);
-            table.degrees.extend(degrees().map(|degree| T::from_f64(degree as f64)));
-            table.first.push((table.sources.len() / lanes) as u32);
+    /// The table of a range of blocks, for one of a network's edges.
+    fn new(network: &Network, edges: &Edges, blocks: Range<usize>, lanes: usize) -> Table<T> {
+        let (mut first, mut full, mut degrees) = (vec![0], Vec::new(), Vec::new());
+        let mut rows = 0;
+        for block in blocks.clone() {
+            let of_block = || (block * lanes..(block + 1) * lanes).map(|place| edges.of(network.cell(place)).len());
+            rows += of_block().max().unwrap_or(0);
+            first.push(rows as u32);
+            full.push(of_block().min().unwrap_or(0) as u32);
+            degrees.extend(of_block().map(|degree| T::from_f64(degree as f64)));
         }
-        table
+        let mut sources = Vec::with_capacity(rows * lanes);
+        for (block, rows) in blocks.zip(first.windows(2)) {
+            let places = block * lanes..(block + 1) * lanes;
+            // A lane that has no edge in a row names its own cell.
+            (rows[0]..rows[1]).for_each(|_| sources.extend(places.clone().map(|place| place as u32)));
+            for (lane, place) in places.enumerate() {
+                for (row, &source) in (rows[0] as usize..).zip(edges.of(network.cell(place))) {
+                    sources[row * lanes + lane] = network.place(source);
+                }
+            }
+        }
+        let (first_fresh, fresh) = fresh(&sources, &first, lanes, 64 / size_of::<T>());
+        Table { first, full, degrees, sources: IndexTable::new(sources), first_fresh, fresh }
     }
 
     /// What a kernel sees of it.
     pub fn view(&self) -> Rows<'_, T> {
-        Rows { first: &self.first, full: &self.full, degrees: &self.degrees, sources: &self.sources }
+        Rows {
+            first: &self.first,
+            full: &self.full,
+            degrees: &self.degrees,
+            sources: self.sources.all(),
+            first_fresh: &self.first_fresh,
+            fresh: &self.fresh,
+        }
     }
+}
+
+/// The sources that each block reads and those shortly before it did not, one for every line of a cache: where the first of each block
+/// are, and all of them.
+fn fresh(sources: &[u32], first: &[u32], lanes: usize, line: usize) -> (Vec<u32>, Vec<u32>) {
+    /// Blocks after which a line has made room for others.
+    const FORGOTTEN: u32 = 128;
+    let most = sources.iter().max().map_or(0, |&most| most as usize + 1);
+    // The block after the one that read a line last.
+    let mut read = vec![0u32; most.div_ceil(line)];
+    let (mut first_fresh, mut fresh) = (vec![0], Vec::new());
+    for (block, rows) in (1..).zip(first.windows(2)) {
+        for &source in &sources[rows[0] as usize * lanes..rows[1] as usize * lanes] {
+            let last = &mut read[source as usize / line];
+            if *last == 0 || *last + FORGOTTEN < block {
+                fresh.push(source);
+            }
+            *last = block;
+        }
+        first_fresh.push(fresh.len() as u32);
+    }
+    fresh.shrink_to_fit();
+    (first_fresh, fresh)
 }
 
 /// The edges of the targets of one part, by block and row.
@@ -125,14 +182,18 @@ pub struct Rows<'a, T> {
     /// How many edges every cell has.
     pub degrees: &'a [T],
     /// `[row][lane]`: the sources.
-    pub sources: &'a [u32],
+    pub sources: Indices<'a>,
+    /// Where the entries of every block in `fresh` begin.
+    pub first_fresh: &'a [u32],
+    /// Sources that a block is the first in a while to read, one for every line of a cache.
+    pub fresh: &'a [u32],
 }
 
 /// One edge of every cell of a block.
 #[derive(Clone, Copy)]
 pub struct Row<'a, V: Lanes> {
     /// The source of every lane's edge.
-    pub sources: &'a [u32],
+    pub sources: Indices<'a>,
     /// The lanes that have this edge; none if all of them have.
     some: Option<V::Mask>,
 }
@@ -144,11 +205,27 @@ impl<'a, T: Scalar> Rows<'a, T> {
         let rows = self.first[block] as usize..self.first[block + 1] as usize;
         let full = self.full[block] as usize;
         let degrees = V::load(&self.degrees[block * V::LANES..]);
-        let sources = self.sources[rows.start * V::LANES..rows.end * V::LANES].chunks_exact(V::LANES);
+        let sources = self.sources.part(rows.start * V::LANES..rows.end * V::LANES).chunks(V::LANES);
         sources.enumerate().map(move |(row, sources)| {
             let some = (row >= full).then_some(V::splat(T::from_f64(row as f64)).lt(degrees));
             Row { sources, some }
         })
+    }
+
+    /// Asks for the rows of a block that is soon to come, and for what they read of `now`, which holds so many fields.
+    #[inline(always)]
+    pub fn ask_for<V: Lanes>(self, block: usize, now: &[T], fields: usize) {
+        if size_of_val(now) > NEAR
+            && let Some(fresh) = self.first_fresh.get(block..block + 2)
+        {
+            for &source in &self.fresh[fresh[0] as usize..fresh[1] as usize] {
+                (0..fields).for_each(|field| ask_for(now, field * (now.len() / fields) + source as usize, 1));
+            }
+        }
+        if let Some(rows) = self.first.get(block..block + 2) {
+            ask_for(self.degrees, block * V::LANES, V::LANES);
+            (rows[0]..rows[1]).for_each(|row| ask_for(self.sources.list(), row as usize * V::LANES, V::LANES));
+        }
     }
 }
 
@@ -171,6 +248,8 @@ pub struct Links<'a, T> {
     pub next: &'a mut [T],
     /// The tables, one for each edges field.
     pub edges: &'a [Rows<'a, T>],
+    /// Whether the part has more numbers than a cache near the processor holds: then it pays to ask for them ahead.
+    pub far: bool,
     /// Completes `next` with the values of the other parts. False if one of them has failed: then the run is over.
     pub share: &'a mut dyn FnMut(&mut [T]) -> bool,
 }
@@ -179,19 +258,41 @@ pub struct Links<'a, T> {
 pub struct Meeting<T> {
     /// Where they wait for each other.
     pub barrier: Barrier,
-    /// What each part has to tell, for even and for odd meetings: while some still read one, others write the other.
-    told: Vec<[Mutex<Vec<T>>; 2]>,
+    told: Vec<Told<T>>,
 }
 
-impl<T: Copy + Default> Meeting<T> {
-    /// A meeting of parts, those without cells left out: `cells` are what each of them has, as places in `width` values.
-    pub fn new(network: &Network, cells: &[Range<usize>]) -> Meeting<T> {
-        let told = |cells: &Range<usize>| {
-            let buffer = || Mutex::new(vec![T::default(); cells.len() * network.exchanged.len()]);
-            [buffer(), buffer()]
+/// What a part has to tell the others.
+struct Told<T> {
+    /// Its places.
+    places: Range<usize>,
+    /// Those that others need.
+    runs: Vec<Range<usize>>,
+    /// `[exchanged field][place]` for even and for odd meetings: while some still read one, others write the other.
+    values: [Mutex<Vec<T>>; 2],
+}
+
+impl<T> Told<T> {
+    fn lock(&self, turn: usize) -> MutexGuard<'_, Vec<T>> {
+        self.values[turn].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Scalar> Meeting<T> {
+    /// A meeting of all members of a space, those without cells left out.
+    pub fn new<'a>(members: impl Iterator<Item = &'a Member<T>> + Clone) -> Meeting<T>
+    where
+        T: 'a,
+    {
+        let told = |member: &Member<T>| {
+            let mut needed = vec![false; member.width];
+            let of_others = members.clone().flat_map(|other| &other.needs).filter(|(part, _)| *part == member.part);
+            of_others.flat_map(|(_, runs)| runs).for_each(|run| needed[run.clone()].fill(true));
+            let runs = runs(&needed, member.places.clone());
+            let buffer = || Mutex::new(vec![T::default(); member.places.len() * member.exchanged.len()]);
+            Told { places: member.places.clone(), runs, values: [buffer(), buffer()] }
         };
-        let members = cells.iter().filter(|cells| !cells.is_empty()).count();
-        Meeting { barrier: Barrier::new(members), told: cells.iter().map(told).collect() }
+        let attending = members.clone().filter(|member| !member.places.is_empty()).count();
+        Meeting { barrier: Barrier::new(attending), told: members.clone().map(told).collect() }
     }
 }
 
@@ -202,47 +303,61 @@ pub struct Member<T> {
     exchanged: Vec<usize>,
     /// How many values a field has in `now` and `next`: cells, rounded up to whole blocks.
     width: usize,
-    /// Its own cells.
-    cells: Range<usize>,
-    /// Of which other part it needs which cells, besides the first cell of that part.
-    needs: Vec<(usize, usize, Range<usize>)>,
+    /// The places of its own cells.
+    places: Range<usize>,
+    /// Of which other part it needs which places.
+    needs: Vec<(usize, Vec<Range<usize>>)>,
     odd: bool,
     tables: Vec<Table<T>>,
     now: Vec<T>,
     next: Vec<T>,
 }
 
+/// The places that are marked, as ranges; a gap that is shorter than a line of a cache is copied along.
+fn runs(marked: &[bool], places: Range<usize>) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for place in places.filter(|place| marked[*place]) {
+        match runs.last_mut() {
+            Some(run) if place < run.end + 16 => run.end = place + 1,
+            Some(_) | None => runs.push(place..place + 1),
+        }
+    }
+    runs
+}
+
 impl<T: Scalar> Member<T> {
-    /// The side of a part. `all` are the cells of every part, in whole blocks.
+    /// The side of a part. `all` are the places of every part, in whole blocks.
     pub fn new(network: &Network, part: usize, all: &[Range<usize>], lanes: usize) -> Member<T> {
-        let cells = all[part].clone();
-        let width = all.iter().map(|cells| cells.end).max().unwrap_or(0);
-        let blocks = cells.start / lanes..cells.end / lanes;
-        let table = |edges: &Edges| Table::<T>::new(edges, blocks.clone(), lanes);
+        let places = all[part].clone();
+        let width = all.iter().map(|places| places.end).max().unwrap_or(0);
+        let blocks = places.start / lanes..places.end / lanes;
+        let table = |edges: &Arc<Edges>| Table::<T>::new(network, edges, blocks.clone(), lanes);
         let tables: Vec<Table<T>> = network.edges.iter().map(table).collect();
-        let need = |(other, of_other): (usize, &Range<usize>)| {
-            let sources = tables.iter().flat_map(|table| &table.sources).map(|&source| source as usize);
-            let (low, high) = sources
-                .filter(|source| of_other.contains(source))
-                .fold((usize::MAX, 0), |(low, high), source| (low.min(source), high.max(source + 1)));
-            (other != part && low < high).then_some((other, of_other.start, low..high))
-        };
-        let needs = all.iter().enumerate().filter_map(need).collect();
+        let mut marked = vec![false; width];
+        tables.iter().flat_map(|table| table.sources.all().list()).for_each(|&source| marked[source as usize] = true);
+        let needs = all.iter().enumerate().filter(|(other, _)| *other != part);
+        let needs = needs.map(|(other, of_other)| (other, runs(&marked, of_other.clone()))).collect();
         let buffer = || vec![T::default(); width * network.exchanged.len()];
         let exchanged = network.exchanged.clone();
-        Member { part, lanes, exchanged, width, cells, needs, odd: false, now: buffer(), next: buffer(), tables }
+        Member { part, lanes, exchanged, width, places, needs, odd: false, now: buffer(), next: buffer(), tables }
+    }
+
+    /// The bytes that one step goes through.
+    pub fn bytes(&self) -> usize {
+        let of_table = |table: &Table<T>| size_of_val(table.sources.all().list()) + size_of_val(&table.degrees[..]);
+        size_of_val(&self.now[..]) + size_of_val(&self.next[..]) + self.tables.iter().map(of_table).sum::<usize>()
     }
 
     /// Takes the values of exchanged fields from the states (`[block][slot][lane]`, so many slots) of its cells, and from the
     /// other members.
     pub fn refill(&mut self, state: &[T], slots: usize, meeting: &Meeting<T>) {
-        let Member { part, lanes, exchanged, width, cells, needs, odd, now, .. } = self;
+        let Member { part, lanes, exchanged, width, places, needs, odd, now, .. } = self;
         for (field, &slot) in now.chunks_mut((*width).max(1)).zip(&*exchanged) {
-            let blocks = field[cells.clone()].chunks_mut(*lanes).zip(state.chunks(slots * *lanes));
+            let blocks = field[places.clone()].chunks_mut(*lanes).zip(state.chunks(slots * *lanes));
             blocks.for_each(|(values, block)| values.copy_from_slice(&block[slot * *lanes..][..*lanes]));
         }
         if !exchanged.is_empty() {
-            meeting.share(*part, *width, cells, needs, odd, now);
+            meeting.share(*part, *width, needs, odd, now);
         }
     }
 
@@ -254,11 +369,11 @@ impl<T: Scalar> Member<T> {
     }
 
     /// Calls a kernel with its links.
-    pub fn with_links<R>(&mut self, meeting: &Meeting<T>, kernel: impl FnOnce(Links<'_, T>) -> R) -> R {
-        let Member { part, width, cells, needs, odd, tables, now, next, .. } = self;
+    pub fn with_links<R>(&mut self, meeting: &Meeting<T>, far: bool, kernel: impl FnOnce(Links<'_, T>) -> R) -> R {
+        let Member { part, width, needs, odd, tables, now, next, .. } = self;
         let edges: Vec<Rows<'_, T>> = tables.iter().map(Table::view).collect();
-        let mut share = |values: &mut [T]| meeting.share(*part, *width, cells, needs, odd, values);
-        kernel(Links { now, next, edges: &edges, share: &mut share })
+        let mut share = |values: &mut [T]| meeting.share(*part, *width, needs, odd, values);
+        kernel(Links { now, next, edges: &edges, far, share: &mut share })
     }
 }
 
@@ -267,29 +382,33 @@ impl<T: Copy> Meeting<T> {
         &self,
         part: usize,
         width: usize,
-        cells: &Range<usize>,
-        needs: &[(usize, usize, Range<usize>)],
+        needs: &[(usize, Vec<Range<usize>>)],
         odd: &mut bool,
         values: &mut [T],
     ) -> bool {
         if self.barrier.members() < 2 {
             return true;
         }
-        let lock = |part: usize| self.told[part][usize::from(*odd)].lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = usize::from(*odd);
         {
-            let mut told = lock(part);
-            for (told, field) in told.chunks_mut(cells.len()).zip(values.chunks(width)) {
-                told.copy_from_slice(&field[cells.clone()]);
+            let told = &self.told[part];
+            let start = told.places.start;
+            for (told_values, field) in told.lock(turn).chunks_mut(told.places.len()).zip(values.chunks(width)) {
+                for run in &told.runs {
+                    told_values[run.start - start..run.end - start].copy_from_slice(&field[run.clone()]);
+                }
             }
         }
         if !self.barrier.wait() {
             return false;
         }
-        for (other, start, range) in needs {
-            let told = lock(*other);
-            let size = told.len() / (values.len() / width);
-            for (field, told) in values.chunks_mut(width).zip(told.chunks(size)) {
-                field[range.clone()].copy_from_slice(&told[range.start - start..range.end - start]);
+        for (other, runs) in needs.iter().filter(|(_, runs)| !runs.is_empty()) {
+            let told = &self.told[*other];
+            let start = told.places.start;
+            for (field, told_values) in values.chunks_mut(width).zip(told.lock(turn).chunks(told.places.len())) {
+                for run in runs {
+                    field[run.clone()].copy_from_slice(&told_values[run.start - start..run.end - start]);
+                }
             }
         }
         *odd = !*odd;

@@ -4,8 +4,8 @@
 //! Each part owns the buffers of a contiguous range of blocks of every space, so that no two threads share a number.
 //! Never true here: a name or a unit, or that a result depends on the number of parts.
 
-use super::call::{Call, Cells, Spike, Window};
-use super::edges::{Links, Meeting, Member, Network};
+use super::call::{Call, Cells, Order, Spike, Window};
+use super::edges::{Links, Meeting, Member, NEAR, Network};
 use super::lanes::Scalar;
 use super::series::{Sample, Series};
 use super::threads::Pool;
@@ -137,6 +137,8 @@ struct Shared<T> {
     shapes: Vec<Shape>,
     /// Where the parts of each space meet.
     meetings: Vec<Meeting<T>>,
+    /// In which order the cells of each space stand in memory; none: in that of their numbers.
+    orders: Vec<Option<super::order::Order>>,
 }
 
 /// What every part reads.
@@ -255,11 +257,13 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
                 }
             };
             let spaces = spaces.iter().enumerate().map(slice).collect();
-            Mutex::new(Part { spaces, fault: None })
+            Part { spaces, fault: None }
         };
         let window = Window { first_step: 0, steps: 0, seed: 0 };
-        let meeting = |(space, ranges): (&Space, &Vec<Range<usize>>)| Meeting::new(&space.network, ranges);
         let shapes: Vec<Shape> = spaces.iter().map(|space| space.shape).collect();
+        let made: Vec<Part<T>> = (0..parts).map(part).collect();
+        let meeting = |space: usize| Meeting::new(made.iter().map(move |part| &part.spaces[space].member));
+        let meetings = (0..spaces.len()).map(meeting).collect();
         let shared = Arc::new(Shared {
             kernels: Arc::clone(&kernels),
             inputs: RwLock::new(Inputs {
@@ -269,9 +273,10 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
                 window,
                 stale: true,
             }),
-            parts: (0..parts).map(part).collect(),
+            parts: made.into_iter().map(Mutex::new).collect(),
             shapes: shapes.clone(),
-            meetings: spaces.iter().zip(&ranges).map(meeting).collect(),
+            meetings,
+            orders: spaces.iter().map(|space| space.network.order.clone()).collect(),
         });
         let job = Arc::clone(&shared);
         let pool = Pool::new(parts, move |worker| job.run(worker));
@@ -368,7 +373,10 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         }
         for part in &self.shared.parts {
             for (space, slice) in lock(part).spaces.iter_mut().enumerate() {
-                let of_space = |Spike { step, event, cell }: Spike| SpaceSpike { step, space, event, cell };
+                let order = self.shared.orders[space].as_ref();
+                let number = |place: u64| order.map_or(place, |order| u64::from(order.cells()[place as usize]));
+                let of_space =
+                    |Spike { step, event, cell: place }: Spike| SpaceSpike { step, space, event, cell: number(place) };
                 spikes.extend(slice.spikes.drain(..).map(of_space));
             }
         }
@@ -380,56 +388,50 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         self.run(Role::Observe, step, 1)
     }
 
-    /// Calls `visit(part, cells)` with the parts that have cells of a range.
-    fn visit(
-        &self,
-        place: Place,
-        cells: Range<usize>,
-        mut visit: impl FnMut(&mut [T], usize, usize, Range<usize>),
-    ) -> Result<(), Fault> {
-        let shape = self.shapes.get(place.space).ok_or(Fault::Range)?;
-        let slots = shape.slots(place.bank);
-        if place.slot >= slots || cells.start > cells.end || cells.end > self.sizes[place.space] {
+    /// Calls `visit` with the number of a field of each cell of a range, in the order of the cells.
+    fn visit(&self, at: Place, cells: Range<usize>, mut visit: impl FnMut(usize, &mut T)) -> Result<(), Fault> {
+        let shape = self.shapes.get(at.space).ok_or(Fault::Range)?;
+        let (lanes, slots, size) = (shape.lanes, shape.slots(at.bank), self.sizes[at.space]);
+        if at.slot >= slots || cells.start > cells.end || cells.end > size.next_multiple_of(lanes) {
             return Err(Fault::Range);
         }
-        for (part, cut) in self.shared.parts.iter().zip(self.cuts[place.space].windows(2)) {
-            let (first, end) = (cut[0] * shape.lanes, cut[1] * shape.lanes);
-            let here = cells.start.max(first)..cells.end.min(end);
-            if here.start < here.end {
-                let mut part = lock(part);
-                let numbers = part.spaces[place.space].bank_mut(place.bank).get_mut();
-                visit(numbers, slots, first, here);
+        let order = self.shared.orders[at.space].as_ref().map(super::order::Order::places);
+        let mut parts: Vec<MutexGuard<'_, Part<T>>> = self.shared.parts.iter().map(lock).collect();
+        let mut banks: Vec<&mut [T]> =
+            parts.iter_mut().map(|part| part.spaces[at.space].bank_mut(at.bank).get_mut()).collect();
+        let cuts = &self.cuts[at.space];
+        let mut part = 0;
+        for cell in cells {
+            let place = order.and_then(|places| places.get(cell)).map_or(cell, |&place| place as usize);
+            let (block, lane) = (place / lanes, place % lanes);
+            while block < cuts[part] {
+                part -= 1;
             }
+            while block >= cuts[part + 1] {
+                part += 1;
+            }
+            visit(cell, &mut banks[part][((block - cuts[part]) * slots + at.slot) * lanes + lane]);
         }
         Ok(())
     }
 
     /// Appends the numbers of a field for a range of cells.
     pub fn read(&self, place: Place, cells: Range<usize>, out: &mut Vec<f64>) -> Result<(), Fault> {
-        let lanes = self.shapes.get(place.space).ok_or(Fault::Range)?.lanes;
-        self.visit(place, cells, |numbers, slots, first, cells| {
-            out.extend(cells.map(|cell| {
-                let (block, lane) = ((cell - first) / lanes, (cell - first) % lanes);
-                numbers[(block * slots + place.slot) * lanes + lane].to_f64()
-            }));
-        })
+        if cells.end > self.size(place.space).ok_or(Fault::Range)? {
+            return Err(Fault::Range);
+        }
+        self.visit(place, cells, |_, number| out.push(number.to_f64()))
     }
 
-    /// Overwrites a field of all cells, and the lanes past the last cell with its number.
+    /// Overwrites a field of all cells, and the lanes past the last cell with the last number.
     pub fn write(&mut self, place: Place, values: &[f64]) -> Result<(), Fault> {
         self.inputs(|inputs| inputs.stale = true);
         let size = self.size(place.space).ok_or(Fault::Range)?;
-        let lanes = self.shapes[place.space].lanes;
         if values.len() != size {
             return Err(Fault::Length(size, values.len()));
         }
-        self.visit(place, 0..size, |numbers, slots, first, cells| {
-            let end = if cells.end == size { size.next_multiple_of(lanes) } else { cells.end };
-            for cell in cells.start..end {
-                let (block, lane) = ((cell - first) / lanes, (cell - first) % lanes);
-                numbers[(block * slots + place.slot) * lanes + lane] = T::from_f64(values[cell.min(size - 1)]);
-            }
-        })
+        let end = size.next_multiple_of(self.shapes[place.space].lanes);
+        self.visit(place, 0..end, |cell, number| *number = T::from_f64(values[cell.min(size - 1)]))
     }
 
     /// Is every state of every cell finite?
@@ -482,12 +484,18 @@ impl<T: Scalar> Shared<T> {
             if slice.cells.count == 0 {
                 continue;
             }
-            let meeting = &self.meetings[space];
+            let (meeting, lanes) = (&self.meetings[space], self.shapes[space].lanes);
             let Slice { cells, state, cell, output, data, spikes, member, .. } = slice;
             if inputs.role == Role::Step && inputs.stale {
                 member.refill(state.get(), self.shapes[space].state, meeting);
             }
-            let ran = member.with_links(meeting, |links| {
+            let numbers = match &self.orders[space] {
+                Some(order) => &order.cells()[cells.first as usize..][..cells.blocks(lanes) * lanes],
+                None => &[],
+            };
+            let bytes = member.bytes() + size_of_val(state.get()) + size_of_val(cell.get());
+            let far = bytes > NEAR;
+            let ran = member.with_links(meeting, far, |links| {
                 let call = Call {
                     state: state.get_mut(),
                     cell: cell.get_mut(),
@@ -498,6 +506,7 @@ impl<T: Scalar> Shared<T> {
                     window: inputs.window,
                     cells: *cells,
                     spikes,
+                    order: Order { numbers },
                     // A place where the lifetime of `share` may become shorter.
                     links: Links { share: links.share, ..links },
                 };

@@ -14,6 +14,7 @@ pub mod lanes;
 pub mod machine;
 pub mod math;
 pub mod named;
+pub mod order;
 pub mod rng;
 pub mod series;
 pub mod threads;

@@ -64,31 +64,31 @@ impl Draw {
         -math::ln(1.0 - self.uniform(index, step))
     }
 
-    /// [`uniform`](Draw::uniform) for `V::LANES` indices from `first` on (modulo 2^32), one per lane.
+    /// [`uniform`](Draw::uniform) for the index of every lane.
     #[inline(always)]
-    pub fn uniform_lanes<V: Lanes<Scalar = f64>>(self, first: u32, step: u64) -> V {
-        self.unit_lanes(first, step)[0]
+    pub fn uniform_lanes<V: Lanes<Scalar = f64>>(self, index: impl Fn(usize) -> u32, step: u64) -> V {
+        self.unit_lanes(index, step)[0]
     }
 
-    /// [`normal`](Draw::normal) for `V::LANES` indices from `first` on (modulo 2^32), one per lane.
+    /// [`normal`](Draw::normal) for the index of every lane.
     #[inline(always)]
-    pub fn normal_lanes<V: Lanes<Scalar = f64>>(self, first: u32, step: u64) -> V {
-        let [radius, angle] = self.unit_lanes(first, step);
+    pub fn normal_lanes<V: Lanes<Scalar = f64>>(self, index: impl Fn(usize) -> u32, step: u64) -> V {
+        let [radius, angle] = self.unit_lanes(index, step);
         normal_of(radius, angle)
     }
 
-    /// [`exponential`](Draw::exponential) for `V::LANES` indices from `first` on (modulo 2^32), one per lane.
+    /// [`exponential`](Draw::exponential) for the index of every lane.
     #[inline(always)]
-    pub fn exponential_lanes<V: Lanes<Scalar = f64>>(self, first: u32, step: u64) -> V {
-        -math::ln(V::splat(1.0) - self.uniform_lanes(first, step))
+    pub fn exponential_lanes<V: Lanes<Scalar = f64>>(self, index: impl Fn(usize) -> u32, step: u64) -> V {
+        -math::ln(V::splat(1.0) - self.uniform_lanes(index, step))
     }
 
     /// Both words of every lane's draw as numbers in `[0, 1)`.
     #[inline(always)]
-    fn unit_lanes<V: Lanes<Scalar = f64>>(self, first: u32, step: u64) -> [V; 2] {
+    fn unit_lanes<V: Lanes<Scalar = f64>>(self, index: impl Fn(usize) -> u32, step: u64) -> [V; 2] {
         let (mut left, mut right) = ([0.0; 64], [0.0; 64]);
         for (i, (left, right)) in left.iter_mut().zip(&mut right).enumerate().take(V::LANES) {
-            let words = self.words(first.wrapping_add(i as u32), step);
+            let words = self.words(index(i), step);
             *left = unit(words[0]);
             *right = unit(words[1]);
         }

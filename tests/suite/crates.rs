@@ -144,6 +144,7 @@ fn a_c_program_gets_the_interpreters_numbers() {
     let id = |name: &str| program.program().find_field(name).unwrap();
     let setup = Setup {
         edges: Vec::new(),
+        grids: Vec::new(),
         sizes: vec![11],
         uniforms: vec![(id("dt"), 0.05), (id("amplitude"), 1.25)],
         series: vec![(id("p.input"), vec![(0.1, 0.0), (0.6, 2.0), (1.0, -0.5)])],

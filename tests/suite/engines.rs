@@ -6,9 +6,11 @@ use neuroc::engine::rustc::CompileOptions;
 use neuroc::engine::{Edges, Engine, Setup, Spike};
 use neuroc::interp::Interp;
 use neuroc::passes;
+use neuroc::runtime::order::Arrangement;
 use neuroc::step::{BinaryOp, Distribution, FieldId, FieldKind, OpKind, UnaryOp, Verified, parse, print, verify};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A program of `tests/ir` and what it needs.
 struct Case {
@@ -68,6 +70,7 @@ fn setup(program: &Verified, uniforms: &[(&str, f64)], cells: usize) -> Setup {
     let data = |id: FieldId| (id, (0..cells).map(|cell| 0.1 + 0.01 * cell as f64).collect());
     Setup {
         sizes,
+        grids: Vec::new(),
         uniforms: of(|k| matches!(k, FieldKind::Uniform)).into_iter().map(uniform).collect(),
         series: of(|k| matches!(k, FieldKind::Series)).into_iter().map(|id| (id, samples.clone())).collect(),
         data: of(|k| matches!(k, FieldKind::Data(_))).into_iter().map(data).collect(),
@@ -78,7 +81,7 @@ fn setup(program: &Verified, uniforms: &[(&str, f64)], cells: usize) -> Setup {
 
 /// Every third edges field is a ring; the others are random, with 0 to 7 edges to a cell, some of them from itself or twice from
 /// the same one.
-fn edges(cells: usize, field: u32) -> Edges {
+fn edges(cells: usize, field: u32) -> Arc<Edges> {
     let mut edges = Edges { offsets: vec![0], sources: Vec::new() };
     let mut random = 12345 + u64::from(field);
     let mut next = |below: usize| {
@@ -94,7 +97,7 @@ fn edges(cells: usize, field: u32) -> Edges {
         }
         edges.offsets.push(edges.sources.len() as u32);
     }
-    edges
+    Arc::new(edges)
 }
 
 /// Everything that can be seen of a run.
@@ -145,7 +148,18 @@ fn run(engine: &mut dyn Engine, program: &Verified, setup: &Setup) -> Seen {
 }
 
 fn native(program: &Verified, setup: &Setup, options: &PlanOptions, threads: usize) -> NativeEngine {
-    let options_of_run = NativeOptions { threads, compile: CompileOptions { cache: Some(cache()), rustc: None } };
+    arranged(program, setup, options, threads, Arrangement::default())
+}
+
+fn arranged(
+    program: &Verified,
+    setup: &Setup,
+    options: &PlanOptions,
+    threads: usize,
+    arrangement: Arrangement,
+) -> NativeEngine {
+    let compile = CompileOptions { cache: Some(cache()), rustc: None };
+    let options_of_run = NativeOptions { threads, arrangement, compile };
     NativeEngine::new(&plan(program, options), setup, &options_of_run).unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -190,6 +204,35 @@ fn native_f64_gives_the_bits_of_the_interpreter() {
             }
         }
     });
+}
+
+/// Grids of several shapes, one without any, and windows that hold a part of a block to all cells: nothing can be seen of them.
+#[test]
+fn the_order_of_cells_in_memory_cannot_be_seen() {
+    let grids: [&[usize]; 5] = [&[], &[3, 5], &[9, 8, 3], &[1, 7, 11], &[25, 24]];
+    for case in CASES.iter().filter(|case| ["two_edges", "junctions"].contains(&case.name)) {
+        let program = program(case.name);
+        for grid in grids {
+            let cells = if grid.is_empty() { 803 } else { grid.iter().product() };
+            let setup = Setup { grids: vec![grid.to_vec()], ..setup(&program, case.uniforms[0], cells) };
+            let expected = run(&mut Interp::new(program.clone(), &setup).unwrap(), &program, &setup);
+            for precision in [Precision::F64, Precision::F32] {
+                let options = PlanOptions { precision, vectors: None, sizes: None };
+                let listed = &mut arranged(&program, &setup, &options, 1, Arrangement::Listed);
+                let listed = run(listed, &program, &setup);
+                if precision == Precision::F64 {
+                    assert_same_bits(&expected, &listed, case.name);
+                }
+                for (window, threads) in [(1, 1), (40, 2), (100, 3), (512, 1), (10_000, 2)] {
+                    // The engine takes fewer threads if there are too few cells.
+                    let local = Arrangement::Local { window };
+                    let found = run(&mut arranged(&program, &setup, &options, threads, local), &program, &setup);
+                    let what = format!("{}, {precision:?}, {grid:?}, window {window}", case.name);
+                    assert_same_bits(&listed, &found, &what);
+                }
+            }
+        }
+    }
 }
 
 #[test]

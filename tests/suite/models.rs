@@ -58,7 +58,11 @@ fn run(checked: &driver::Checked, options: &CompileOptions, way: Way) -> RunResu
             let plan = plan(&program, &PlanOptions { precision, ..PlanOptions::default() });
             let cache = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels"));
             let compile = engine::rustc::CompileOptions { cache, ..Default::default() };
-            let native = NativeEngine::new(&plan, &setup, &NativeOptions { threads: 1, compile });
+            let native = NativeEngine::new(
+                &plan,
+                &setup,
+                &NativeOptions { threads: 1, arrangement: Default::default(), compile },
+            );
             Box::new(native.unwrap_or_else(|e| panic!("{e}")))
         }
     };

@@ -9,6 +9,7 @@ use neuroc::engine::native::{NativeEngine, NativeOptions};
 use neuroc::engine::{Engine, Setup};
 use neuroc::hir::Sources;
 use neuroc::interp::Interp;
+use neuroc::runtime::order::Arrangement;
 use neuroc::simulate;
 use neuroc::step::Program;
 use std::fs::File;
@@ -130,11 +131,11 @@ fn difference(reference: &Reference, result: &neuroc::results::RunResult) -> f64
     worst
 }
 
-fn native(case: &Case, options: &PlanOptions, threads: usize) -> NativeEngine {
+fn native(case: &Case, options: &PlanOptions, threads: usize, arrangement: Arrangement) -> NativeEngine {
     let plan: Plan = plan(&case.program, options);
     let cache = std::env::temp_dir().join(format!("neuroc-olive-tests-{}", std::process::id()));
     let compile = neuroc::engine::rustc::CompileOptions { cache: Some(cache), ..Default::default() };
-    NativeEngine::new(&plan, &case.setup, &NativeOptions { threads, compile }).unwrap()
+    NativeEngine::new(&plan, &case.setup, &NativeOptions { threads, arrangement, compile }).unwrap()
 }
 
 #[test]
@@ -157,14 +158,17 @@ fn native_kernels_give_the_reference_states_for_any_number_of_threads() {
     let sizes = Some(case.setup.sizes.clone());
     let options = PlanOptions { sizes, ..PlanOptions::default() };
     let mut results = Vec::new();
-    for threads in [1, 2] {
-        let mut engine = native(&case, &options, threads);
+    // Windows of whole blocks; 64 cells are too few for a second thread.
+    for (threads, window) in [(1, 512), (2, 8), (1, 24)] {
+        let mut engine = native(&case, &options, threads, Arrangement::Local { window });
         let result = run(&case, case.program.program(), &mut engine);
         let worst = difference(&reference, &result);
         assert!(worst < 1e-9, "{worst:e}");
         results.push(result);
     }
-    assert_eq!(results[0], results[1]);
+    let mut listed = native(&case, &options, 1, Arrangement::Listed);
+    let listed = run(&case, case.program.program(), &mut listed);
+    assert!(results.iter().all(|result| *result == listed));
 }
 
 #[test]

@@ -485,7 +485,7 @@ impl<'a> Run<'a> {
                     setup.series.push((id, samples));
                 }
                 FieldKind::Data(_) => setup.data.push((id, (0..CELLS).map(|i| random(name, i)).collect())),
-                FieldKind::Edges(_) => setup.edges.push((id, ring(name))),
+                FieldKind::Edges(_) => setup.edges.push((id, ring(name).into())),
                 FieldKind::Cell(_)
                 | FieldKind::State(_)
                 | FieldKind::Temp(_)

@@ -34,7 +34,7 @@ pub fn file(plan: &Plan) -> String {
     text.line("//! A kernel works on whole blocks of cells; a buffer is `[block][slot][lane]`.");
     text.line("");
     let used = |words: &[&str]| -> String {
-        let always = ["Call"];
+        let always = ["Call", "Numbering"];
         let mentioned = |word: &&str| functions.mentions(word) || always.contains(word);
         words.iter().copied().filter(mentioned).collect::<Vec<_>>().join(", ")
     };
@@ -46,12 +46,14 @@ pub fn file(plan: &Plan) -> String {
             text.line(format!("use crate::runtime::{module}::{words};"));
         }
     };
-    import(&mut text, "call", &["Call"]);
+    let numbered = functions.out_has(&[".index::<", ".uniform", ".normal", ".exponential"]);
+    import(&mut text, "call", if numbered { &["Call", "Numbering"] } else { &["Call"] });
     import(&mut text, "elementwise", &["all_lanes", "map"]);
     let mut lanes = vec!["F32x16", "F64x8", "Lanes", "Pair", "Scalar"];
     if functions.mentions("any") || functions.out_has(&[".and(", ".or(", ".not()", ".any()"]) {
         lanes.insert(3, "Mask");
     }
+    lanes.push("ask_for");
     let lanes: Vec<&str> = lanes
         .into_iter()
         .filter(|word| match *word {
@@ -91,6 +93,9 @@ pub fn function_name(space: &SpacePlan, role: Role) -> String {
     format!("{}_{role}", identifier(&space.name))
 }
 
+/// How many blocks ahead memory is asked for.
+const AHEAD: usize = 3;
+
 struct Emitter<'a> {
     plan: &'a Plan,
     space: &'a SpacePlan,
@@ -125,10 +130,11 @@ impl Emitter<'_> {
             other => panic!("no group has {other} vectors"),
         };
         out.line(format!("type V = {vector};"));
-        let parts = ["state", "cell", "output", "data", "uniforms", "series", "window", "cells", "spikes", "links"];
+        let parts =
+            ["state", "cell", "output", "data", "uniforms", "series", "window", "cells", "spikes", "order", "links"];
         let mut parts: Vec<&str> =
             parts.into_iter().filter(|part| numbers.mentions(part) || body.mentions(part)).collect();
-        if parts.len() < 10 {
+        if parts.len() < 11 {
             parts.push("..");
         }
         out.line(format!("let Call {{ {} }} = call;", parts.join(", ")));
@@ -264,6 +270,17 @@ impl Emitter<'_> {
         let mut body = Text::at(2);
         self.spread_row(&mut body);
         body.open("for block in 0..cells.blocks(V::LANES) {");
+        body.open("if links.far {");
+        for (bank, slots) in [("state", &self.space.state), ("cell", &self.space.cell)] {
+            if inside.mentions(bank) {
+                let size = times(slots.len());
+                body.line(format!("ask_for({bank}, (block + {AHEAD}) * {size}, {size});"));
+            }
+        }
+        for edges in &kernel.edges {
+            body.line(format!("links.edges[{}].ask_for::<V>(block + {AHEAD}, now, {fields});", edges.edges));
+        }
+        body.close("}");
         self.banks(&mut body, &inside);
         body.append(&inside);
         body.close("}");
@@ -390,7 +407,7 @@ impl Emitter<'_> {
             let head = format!("let {name} = ");
             let at = |operand: Operand| self.operand(operand);
             match stmt.expr {
-                Expr::Index => out.line(format!("{head}cells.index::<V>(block);")),
+                Expr::Index => out.line(format!("{head}{}.index::<V>(block);", self.numbering())),
                 Expr::There(field) => {
                     // The last field of the buffer, or the only one, needs no end.
                     let from = match (field, self.space.exchanged.len()) {
@@ -429,6 +446,11 @@ impl Emitter<'_> {
         }
     }
 
+    /// What knows the numbers of cells: where there are edges, cells stand in an order of their own.
+    fn numbering(&self) -> &'static str {
+        if self.space.edges.is_empty() { "cells" } else { "order" }
+    }
+
     fn draw(&self, out: &mut Text, head: &str, distribution: Distribution, stream: u64, counter: Operand) {
         let name = match distribution {
             Distribution::Uniform => "uniform",
@@ -447,7 +469,7 @@ impl Emitter<'_> {
             Operand::Lanes(_) | Operand::Register(_) => ("_each", self.operand(counter)),
             Operand::Bool(_) => panic!("the verifier checks that a counter is real"),
         };
-        out.call(&format!("{head}cells.{name}{each}::<V>"), &["block".into(), draw, counter], ";");
+        out.call(&format!("{head}{}.{name}{each}::<V>", self.numbering()), &["block".into(), draw, counter], ";");
     }
 
     fn operand(&self, operand: Operand) -> String {

@@ -8,7 +8,7 @@
 //! method with that attribute could be neither `#[inline(always)]` nor a safe trait method.
 #![allow(unsafe_code)]
 
-use super::{Lanes, Mask, Pair};
+use super::{Indices, Lanes, Mask, Pair};
 use std::arch::x86_64::*;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -137,9 +137,11 @@ macro_rules! vector {
                 unsafe { $storeu(to.as_mut_ptr(), self.0) }
             }
             #[inline(always)]
-            fn gather(from: &[$scalar], index: &[u32]) -> Self {
-                let index = index.first_chunk().expect("there is an index for every lane");
-                Self($gather(from, index))
+            fn gather(from: &[$scalar], index: Indices<'_>) -> Self {
+                assert!(index.below() <= from.len(), "an index is out of bounds");
+                let index = index.list().first_chunk().expect("there is an index for every lane");
+                // SAFETY: all indices are below the length.
+                Self(unsafe { $gather(from, index) })
             }
             #[inline(always)]
             fn mul_add(self, factor: Self, term: Self) -> Self {
@@ -263,29 +265,31 @@ fn power_f32(k: F32x8) -> F32x8 {
     F32x8(register!(_mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_castps_si256(biased.0)))))
 }
 
-/// Loads one by one, which is faster than the gather instruction; all indices are checked at once. This is done with `lddqu`, which
-/// LLVM does not take for an ordinary load: it would load each index by taking the vector apart, at several times the price.
+/// Loads one by one, which is faster than the gather instruction.
+///
+/// # Safety
+/// All indices are below the length.
 #[inline(always)]
-fn gather_f64(from: &[f64], index: &[u32; 4]) -> __m256d {
-    // SAFETY: `index` holds all that is read; unaligned addresses are allowed.
-    let all = unsafe { _mm_lddqu_si128(index.as_ptr().cast()) };
-    let len = register!(_mm_set1_epi32(u32::try_from(from.len()).unwrap_or(u32::MAX) as i32));
-    let outside = register!(_mm_movemask_epi8(_mm_cmpeq_epi32(_mm_max_epu32(all, len), all)));
-    assert!(outside == 0, "an index is out of bounds");
-    // SAFETY: all indices have been found to be below the length.
+unsafe fn gather_f64(from: &[f64], index: &[u32; 4]) -> __m256d {
+    // SAFETY: the caller vouches for it.
     let at = |lane: usize| unsafe { *from.get_unchecked(index[lane] as usize) };
     register!(_mm256_set_pd(at(3), at(2), at(1), at(0)))
 }
 
 /// See [`gather_f64`].
+///
+/// # Safety
+/// All indices are below the length.
 #[inline(always)]
-fn gather_f32(from: &[f32], index: &[u32; 8]) -> __m256 {
-    // SAFETY: `index` holds all that is read; unaligned addresses are allowed.
-    let all = unsafe { _mm256_lddqu_si256(index.as_ptr().cast()) };
-    let len = register!(_mm256_set1_epi32(u32::try_from(from.len()).unwrap_or(u32::MAX) as i32));
-    let outside = register!(_mm256_movemask_epi8(_mm256_cmpeq_epi32(_mm256_max_epu32(all, len), all)));
-    assert!(outside == 0, "an index is out of bounds");
-    // SAFETY: all indices have been found to be below the length.
+unsafe fn gather_f32(from: &[f32], index: &[u32; 8]) -> __m256 {
+    // SAFETY: the caller vouches for it.
     let at = |lane: usize| unsafe { *from.get_unchecked(index[lane] as usize) };
     register!(_mm256_set_ps(at(7), at(6), at(5), at(4), at(3), at(2), at(1), at(0)))
+}
+
+/// Asks for the line of a number in memory.
+#[inline(always)]
+pub(super) fn prefetch<T>(number: &T) {
+    // SAFETY: an address is all that it takes, and this one is valid.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(number).cast()) }
 }

@@ -18,6 +18,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 pub mod avx2;
 #[cfg(all(target_arch = "x86_64", target_feature = "avx512f", target_feature = "avx512dq"))]
 pub mod avx512;
+mod indices;
 mod pair;
 pub mod portable;
 #[cfg(test)]
@@ -44,6 +45,7 @@ pub use avx2 as body;
 pub use portable as body;
 
 pub use body::{F32x16, F64x8};
+pub use indices::{IndexTable, Indices};
 pub use pair::Pair;
 
 /// The number type of a lane: `f64` or `f32`, itself a group of one lane.
@@ -96,8 +98,8 @@ pub trait Lanes:
     fn load(from: &[Self::Scalar]) -> Self;
     /// Writes the lanes to the first `LANES` places of `to`. Panics if there are fewer.
     fn store(self, to: &mut [Self::Scalar]);
-    /// Lane `i` is `from[index[i]]`. Panics if `index` is shorter than `LANES` or one of its first `LANES` is out of bounds.
-    fn gather(from: &[Self::Scalar], index: &[u32]) -> Self;
+    /// Lane `i` is `from[index[i]]`. Panics if `index` is shorter than `LANES` or `from` ends before the bound of `index`.
+    fn gather(from: &[Self::Scalar], index: Indices<'_>) -> Self;
 
     /// `self * factor + term`, rounded once.
     fn mul_add(self, factor: Self, term: Self) -> Self;
@@ -147,4 +149,12 @@ pub trait Lanes:
     /// `(m, e)` with `self = m * 2^e`, `m` in `[0.75, 1.5)` and `e` an integer, for positive finite numbers, subnormal ones
     /// included; unspecified numbers for the rest.
     fn frexp(self) -> (Self, Self);
+}
+
+/// Asks for the memory of `len` numbers from `start` on, if they are there: reading them soon will not have to wait.
+#[inline(always)]
+pub fn ask_for<T>(numbers: &[T], start: usize, len: usize) {
+    if let Some(numbers) = numbers.get(start..start + len) {
+        numbers.chunks(64 / size_of::<T>()).for_each(|line| body::prefetch(&line[0]));
+    }
 }

@@ -5,7 +5,7 @@
 //! pairs (at most 64 lanes in all, the width of a mask's bits).
 //! Never true here: that the halves exchange anything.
 
-use super::{Lanes, Mask};
+use super::{Indices, Lanes, Mask};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// Two lane groups side by side, the lanes of field 0 first; and the mask of such a pair.
@@ -91,8 +91,8 @@ impl<V: Lanes> Lanes for Pair<V> {
         self.1.store(&mut to[V::LANES..]);
     }
     #[inline(always)]
-    fn gather(from: &[V::Scalar], index: &[u32]) -> Self {
-        Self(V::gather(from, index), V::gather(from, &index[V::LANES..]))
+    fn gather(from: &[V::Scalar], index: Indices<'_>) -> Self {
+        Self(V::gather(from, index), V::gather(from, index.part(V::LANES..2 * V::LANES)))
     }
     halves! {
         fn mul_add(self, factor, term) -> Self;

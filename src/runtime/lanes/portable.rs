@@ -4,7 +4,7 @@
 //! LLVM turns the array loops into whatever vectors the target has.
 //! Never true here: that an operation differs between a scalar and an array lane.
 
-use super::{Lanes, Mask, Scalar};
+use super::{Indices, Lanes, Mask, Scalar};
 use std::array::from_fn;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -77,8 +77,8 @@ macro_rules! scalar {
                 to[0] = self;
             }
             #[inline(always)]
-            fn gather(from: &[Self], index: &[u32]) -> Self {
-                from[index[0] as usize]
+            fn gather(from: &[Self], index: Indices<'_>) -> Self {
+                from[index.list()[0] as usize]
             }
             #[inline(always)]
             fn mul_add(self, factor: Self, term: Self) -> Self {
@@ -276,8 +276,8 @@ impl<T: Scalar, const N: usize> Lanes for Array<T, N> {
         to[..N].copy_from_slice(&self.0);
     }
     #[inline(always)]
-    fn gather(from: &[T], index: &[u32]) -> Self {
-        let index = &index[..N];
+    fn gather(from: &[T], index: Indices<'_>) -> Self {
+        let index = &index.list()[..N];
         Self(from_fn(|i| from[index[i] as usize]))
     }
     lanewise! {
@@ -312,3 +312,7 @@ impl<T: Scalar, const N: usize> Lanes for Array<T, N> {
         (Self(both.map(|x| x.0)), Self(both.map(|x| x.1)))
     }
 }
+
+/// What asks for memory is different on every machine: here nobody asks.
+#[inline(always)]
+pub(super) fn prefetch<T>(_number: &T) {}

@@ -1,7 +1,7 @@
 //! Every vector body against the scalar one, bit for bit.
 
 use super::portable::Array;
-use super::{F32x16, F64x8, Lanes, Mask, Pair, Scalar};
+use super::{F32x16, F64x8, Indices, Lanes, Mask, Pair, Scalar};
 
 /// Numbers of every kind: special values, both signs, and magnitudes over the whole exponent range.
 pub(crate) fn samples<S: Scalar>() -> Vec<S> {
@@ -181,7 +181,7 @@ fn masks<V: Lanes>() {
 
     let index: Vec<u32> = (0..V::LANES as u32).rev().collect();
     let mut out = lanes.clone();
-    V::gather(&lanes, &index).store(&mut out);
+    V::gather(&lanes, Indices::new(&index)).store(&mut out);
     assert!(out.iter().rev().zip(&lanes).all(|(&a, &b)| same(a, b)));
     assert!(std::panic::catch_unwind(|| V::load(&vec![V::Scalar::default(); V::LANES - 1])).is_err());
     assert!(
@@ -193,7 +193,7 @@ fn masks<V: Lanes>() {
     assert!(
         std::panic::catch_unwind(|| V::gather(
             &vec![V::Scalar::default(); V::LANES - 1],
-            &(0..V::LANES as u32).collect::<Vec<_>>()
+            Indices::new(&(0..V::LANES as u32).collect::<Vec<_>>())
         ))
         .is_err()
     );

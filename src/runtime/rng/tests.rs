@@ -59,16 +59,17 @@ fn lanes_are_scalars<V: Lanes<Scalar = f64>>() {
     let draw = Draw { seed: 0x0123_4567_89ab_cdef, stream: 9 };
     let mut lanes = [0.0; 64];
     for (first, step) in [(0, 0), (100, 1 << 33), (u32::MAX - 2, 5)] {
-        type Pairing<V> = (fn(Draw, u32, u64) -> V, fn(Draw, u32, u64) -> f64);
-        let draws: [Pairing<V>; 3] = [
-            (Draw::uniform_lanes, Draw::uniform),
-            (Draw::normal_lanes, Draw::normal),
-            (Draw::exponential_lanes, Draw::exponential),
+        let index = |lane: usize| u32::wrapping_add(first, lane as u32);
+        type Scalar = fn(Draw, u32, u64) -> f64;
+        let draws: [(V, Scalar); 3] = [
+            (draw.uniform_lanes(index, step), Draw::uniform),
+            (draw.normal_lanes(index, step), Draw::normal),
+            (draw.exponential_lanes(index, step), Draw::exponential),
         ];
         for (vector, scalar) in draws {
-            vector(draw, first, step).store(&mut lanes);
+            vector.store(&mut lanes);
             for (i, lane) in lanes[..V::LANES].iter().enumerate() {
-                let want = scalar(draw, first.wrapping_add(i as u32), step);
+                let want = scalar(draw, index(i), step);
                 assert_eq!(lane.to_bits(), want.to_bits());
             }
         }

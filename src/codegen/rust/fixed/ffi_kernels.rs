@@ -6,8 +6,9 @@
 
 use crate::kernels::{KERNELS, Real};
 use crate::runtime::abi::{Buffer, DONE, NO_KERNEL, PANICKED, RawCall, RawRows, VERSION};
-use crate::runtime::call::Call;
+use crate::runtime::call::{Call, Order};
 use crate::runtime::edges::{Links, Rows};
+use crate::runtime::lanes::Indices;
 use crate::runtime::series::Series;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -28,7 +29,7 @@ pub extern "C" fn neuroc_real_size() -> usize {
 /// # Safety
 /// `call` points to a [`RawCall`] of this library's number type. Each of its buffers starts at an aligned address that is not
 /// null and has `len` initialised elements, which nothing else touches until this function returns; the samples of the series
-/// and the buffers of the edges likewise. `emit` may be called with `sink`, `share` with `share_with` and the buffer `now` or `next`.
+/// and the buffers of the edges likewise, and all sources are below the bound that is given with them. `emit` may be called with `sink`, `share` with `share_with` and the buffer `now` or `next`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn neuroc_kernel(kernel: usize, call: *const RawCall<Real>) -> i32 {
     let Some(Some(run)) = KERNELS.as_flattened().get(kernel) else {
@@ -52,7 +53,11 @@ pub unsafe extern "C" fn neuroc_kernel(kernel: usize, call: *const RawCall<Real>
             // SAFETY: see above.
             degrees: unsafe { slice(rows.degrees) },
             // SAFETY: see above.
-            sources: unsafe { slice(rows.sources) },
+            sources: unsafe { Indices::known(slice(rows.sources), rows.below) },
+            // SAFETY: see above.
+            first_fresh: unsafe { slice(rows.first_fresh) },
+            // SAFETY: see above.
+            fresh: unsafe { slice(rows.fresh) },
         };
         let edges: Vec<Rows<'_, Real>> = edges.iter().map(rows).collect();
         // SAFETY: the caller allows this call; the kernel passes `now` or `next` as a whole.
@@ -72,12 +77,15 @@ pub unsafe extern "C" fn neuroc_kernel(kernel: usize, call: *const RawCall<Real>
             window: raw.window,
             cells: raw.cells,
             spikes: &mut spikes,
+            // SAFETY: see above.
+            order: Order { numbers: unsafe { slice(raw.numbers) } },
             links: Links {
                 // SAFETY: see above.
                 now: unsafe { slice_mut(raw.now) },
                 // SAFETY: see above.
                 next: unsafe { slice_mut(raw.next) },
                 edges: &edges,
+                far: raw.far,
                 share: &mut share,
             },
         });
