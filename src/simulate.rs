@@ -112,7 +112,7 @@ pub fn extent(model: &Model) -> Result<Extent, Vec<Diagnostic>> {
                     errors.push(Diagnostic::new(Code::BadValue, p.span, message, label));
                     count = f64::NAN;
                 }
-                Ok(Value::Mask(_)) | Err(_) => {
+                Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => {
                     let message = format!("the size of population `{}` is not known before the run", p.name);
                     let label = "it may depend on network parameters only";
                     errors.push(Diagnostic::new(Code::NotConstant, p.span, message, label));
@@ -249,7 +249,9 @@ fn edges(model: &Model, c: &Connection) -> Result<Edges, Diagnostic> {
     let wrong = |why: String| Diagnostic::new(Code::BadValue, c.span, format!("`{}` cannot be connected", c.name), why);
     let number = |node| match ode::evaluate(model, node) {
         Ok(Value::Real(x)) => Ok(x),
-        Ok(Value::Mask(_)) | Err(_) => Err(wrong("an argument of the rule is not known before the run".into())),
+        Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => {
+            Err(wrong("an argument of the rule is not known before the run".into()))
+        }
     };
     let sizes = &model.populations[c.population].sizes;
     let sizes: Vec<usize> = sizes.iter().map(|&s| number(s).map(|x| x as usize)).collect::<Result<_, _>>()?;
@@ -291,6 +293,7 @@ fn missing(field: &str) -> Diagnostic {
 fn bad_param(model: &Model, name: &str, value: Result<Value, ode::EvalError>) -> Diagnostic {
     let what = match value {
         Ok(Value::Real(x)) => format!("parameter `{name}` is {x}"),
+        Ok(Value::Single(x)) => format!("parameter `{name}` is {x}"),
         Ok(Value::Mask(_)) => format!("parameter `{name}` is a condition, not a number"),
         Err(ode::EvalError::Cyclic) => format!("parameter `{name}` depends on itself"),
         Err(ode::EvalError::NotUniform) => format!("parameter `{name}` is not known before the run"),

@@ -44,6 +44,7 @@ const RUNTIME: &[(&str, &str)] = &[
     ("lanes/portable.rs", include_str!("../../runtime/lanes/portable.rs")),
     ("machine.rs", include_str!("../../runtime/machine.rs")),
     ("math.rs", include_str!("../../runtime/math.rs")),
+    ("math/approximate.rs", include_str!("../../runtime/math/approximate.rs")),
     ("named.rs", include_str!("../../runtime/named.rs")),
     ("rng.rs", include_str!("../../runtime/rng.rs")),
     ("series.rs", include_str!("../../runtime/series.rs")),

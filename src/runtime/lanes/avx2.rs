@@ -8,7 +8,7 @@
 //! method with that attribute could be neither `#[inline(always)]` nor a safe trait method.
 #![allow(unsafe_code)]
 
-use super::{Lanes, Mask, Pair};
+use super::{Join, Lanes, Mask, Narrow, Pair};
 use std::arch::x86_64::*;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -44,7 +44,7 @@ macro_rules! vector {
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
-        pub struct $vector($register);
+        pub struct $vector(pub(super) $register);
 
         /// All bits of a lane set, or none.
         #[derive(Clone, Copy, Debug)]
@@ -288,4 +288,34 @@ fn gather_f32(from: &[f32], index: &[u32; 8]) -> __m256 {
     // SAFETY: all indices have been found to be below the length.
     let at = |lane: usize| unsafe { *from.get_unchecked(index[lane] as usize) };
     register!(_mm256_set_ps(at(7), at(6), at(5), at(4), at(3), at(2), at(1), at(0)))
+}
+
+impl Narrow for F64x8 {
+    type Single = F32x8;
+
+    #[inline(always)]
+    fn narrow(self) -> F32x8 {
+        let [low, high] = [self.0, self.1].map(|half| register!(_mm256_cvtpd_ps(half.0)));
+        F32x8(register!(_mm256_set_m128(high, low)))
+    }
+    #[inline(always)]
+    fn widen(single: F32x8) -> F64x8 {
+        let low = register!(_mm256_castps256_ps128(single.0));
+        let high = register!(_mm256_extractf128_ps::<1>(single.0));
+        let [low, high] = [low, high].map(|half| F64x4(register!(_mm256_cvtps_pd(half))));
+        Pair(low, high)
+    }
+}
+
+impl Join for F32x8 {
+    type Twice = Pair<F32x8>;
+
+    #[inline(always)]
+    fn join(self, other: Self) -> Pair<F32x8> {
+        Pair(self, other)
+    }
+    #[inline(always)]
+    fn halves(twice: Pair<F32x8>) -> (Self, Self) {
+        (twice.0, twice.1)
+    }
 }
