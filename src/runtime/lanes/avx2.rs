@@ -8,7 +8,9 @@
 //! method with that attribute could be neither `#[inline(always)]` nor a safe trait method.
 #![allow(unsafe_code)]
 
-use super::{Join, Lanes, Mask, Narrow, Pair};
+#[cfg(not(all(target_feature = "avx512f", target_feature = "avx512dq")))]
+use super::Join;
+use super::{Lanes, Mask, Narrow, Pair};
 use std::arch::x86_64::*;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -307,6 +309,8 @@ impl Narrow for F64x8 {
     }
 }
 
+// With AVX-512, two of them are one register of that body.
+#[cfg(not(all(target_feature = "avx512f", target_feature = "avx512dq")))]
 impl Join for F32x8 {
     type Twice = Pair<F32x8>;
 
