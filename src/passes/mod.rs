@@ -1,4 +1,4 @@
-//! Passes: rewrites of a step program that keep its meaning.
+//! Passes: rewrites of a step program that keep its meaning, within the tolerance of the options where they have one.
 //!
 //! In comes a [`Verified`] program and a list of names; out goes another [`Verified`] program that computes the same
 //! faster.
