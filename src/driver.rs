@@ -12,7 +12,7 @@ use crate::ode;
 use crate::passes::{self, Keep, OptLevel, Pass, PassError};
 use crate::simulate::Extent;
 use crate::source::SourceMap;
-use crate::step::{self, FieldId, FieldKind, Program, Verified};
+use crate::step::{self, FieldId, FieldKind, Program, Tolerance, Verified};
 use crate::syntax;
 use crate::units::{self, DisplayUnit};
 use std::path::Path;
@@ -86,6 +86,8 @@ pub struct CompileOptions {
     pub fuse: u32,
     /// Keep states that nothing records or depends on.
     pub keep_all: bool,
+    /// How far functions may be off; nothing means not at all. For kernels in `f64` only: in `f32` nothing can be gained.
+    pub tolerance: Option<Tolerance>,
 }
 
 /// Steps per kernel call where nothing else is said.
@@ -102,6 +104,7 @@ impl Default for CompileOptions {
             passes: Passes::Level(OptLevel::O2),
             fuse: FUSE,
             keep_all: false,
+            tolerance: None,
         }
     }
 }
@@ -179,6 +182,7 @@ pub fn compile(
     let plain = discretize(&ode, &checked.sources);
     let plain = step::verify(plain).map_err(|e| vec![internal(format!("after discretization: {e}"))])?;
     let names: Vec<&str> = match &options.passes {
+        Passes::Level(OptLevel::O0) if options.tolerance.is_some() => passes::RELAXING.to_vec(),
         Passes::Level(level) => passes::pipeline(*level).to_vec(),
         Passes::Named(names) => names.iter().map(String::as_str).collect(),
     };
@@ -191,7 +195,7 @@ pub fn compile(
         })
         .collect();
     let keep = if options.keep_all { Keep::AllStates } else { Keep::Only(recorded_states(&ode)) };
-    let pass_options = passes::Options { fuse: options.fuse.max(1), uniforms, keep };
+    let pass_options = passes::Options { fuse: options.fuse.max(1), uniforms, keep, tolerance: options.tolerance };
     let program = passes::run(plain.clone(), &names, &pass_options, observer).map_err(|e| {
         vec![match e {
             PassError::NoSuchPass(name) => {

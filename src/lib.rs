@@ -55,6 +55,7 @@
 //! - **The IR is text**: `step::parse(step::print(p)) == p`, so that passes are tested on text.
 //! - **One meaning of numbers.** Elementary functions and random numbers come from [`runtime`] in the interpreter, in constant
 //!   folding and in generated code. Without rewriting passes all engines agree bit for bit, whatever the lanes and the threads.
+//!   Less accuracy is in the IR (`approximate exp2 1e-9`, singles between `narrow` and `widen`), so they agree on that too.
 //! - **Same source, same bytes out.** No map with a random order, no path of the machine and no clock reaches an output.
 //! - **Random numbers are counter-based**: a function of seed, stream, cell and step, so a run does not depend on how it is cut.
 //! - **A mistake is reported once, at its cause**, and everything that is wrong in a file in one run. A phase never runs on
@@ -79,6 +80,8 @@
 //! | what generated Rust looks like | `src/codegen/rust/kernels.rs` | `tests/ir/*.rust.snap` |
 //! | the interface of generated crates | `src/codegen/rust/model.rs`, `src/codegen/rust/fixed/` | `tests/suite/crates.rs` |
 //! | `exp` and its accuracy | `src/runtime/math.rs` | `src/runtime/math/tests.rs` |
+//! | what `--accuracy` allows, its errors | `src/runtime/math/approximate.rs` | its tests, and `tests/suite/accuracy.rs` |
+//! | what is computed in f32 at `--accuracy 1e-6` | `src/passes/narrow.rs` | `tests/passes/narrow` |
 //! | which flags rustc gets, where kernels are kept | `src/engine/rustc.rs` | `tests/suite/engines.rs` |
 //! | the files of results | `src/results/` | `src/results/tests.rs` |
 //! | how a plot looks | `src/plot/style.rs` | `src/plot/tests.rs` |

@@ -118,7 +118,7 @@ pub fn extent(model: &Model) -> Result<Extent, Vec<Diagnostic>> {
                     errors.push(Diagnostic::new(Code::BadValue, p.span, message, label));
                     count = f64::NAN;
                 }
-                Ok(Value::Mask(_)) | Err(_) => {
+                Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => {
                     let message = format!("the size of population `{}` is not known before the run", p.name);
                     let label = "it may depend on network parameters only";
                     errors.push(Diagnostic::new(Code::NotConstant, p.span, message, label));
@@ -276,7 +276,9 @@ fn named_rule(model: &Model, name: &str, arguments: &[NodeId]) -> Result<Rule, S
     let names = RULES.iter().find(|r| r.name == name).map_or(&[][..], |r| r.arguments);
     let number = |node| match ode::evaluate(model, node) {
         Ok(Value::Real(x)) => Ok(x),
-        Ok(Value::Mask(_)) | Err(_) => Err("an argument of the rule is not known before the run".to_string()),
+        Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => {
+            Err("an argument of the rule is not known before the run".to_string())
+        }
     };
     let given =
         names.iter().zip(arguments).map(|(n, &a)| Ok((n.name, number(a)?))).collect::<Result<Vec<_>, String>>()?;
@@ -321,6 +323,7 @@ fn missing(field: &str) -> Diagnostic {
 fn bad_param(model: &Model, name: &str, value: Result<Value, ode::EvalError>) -> Diagnostic {
     let what = match value {
         Ok(Value::Real(x)) => format!("parameter `{name}` is {x}"),
+        Ok(Value::Single(x)) => format!("parameter `{name}` is {x}"),
         Ok(Value::Mask(_)) => format!("parameter `{name}` is a condition, not a number"),
         Err(ode::EvalError::Cyclic) => format!("parameter `{name}` depends on itself"),
         Err(ode::EvalError::NotUniform) => format!("parameter `{name}` is not known before the run"),

@@ -10,7 +10,7 @@ use crate::diag::{self, Diagnostic, Diagnostics};
 use crate::driver::{self, Checked, CompileOptions, Passes};
 use crate::hir::{self, Sources};
 use crate::passes::Pass;
-use crate::step::{self, Program};
+use crate::step::{self, Program, Verified};
 use crate::{ode, syntax};
 use clap::ValueEnum;
 use std::fmt;
@@ -41,6 +41,8 @@ pub enum Stage {
 pub struct Emitted {
     /// The text; it ends with a line break.
     pub text: String,
+    /// The program after passes, for the stages that have one.
+    pub program: Option<Verified>,
     /// Warnings.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -61,12 +63,12 @@ pub fn emit(
     let Some(model) = &checked.model else { return Err(checked.diagnostics.clone()) };
     let mut diagnostics = checked.diagnostics.clone();
     if stage == Stage::Hir {
-        return Ok(Emitted { text: hir::print(model), diagnostics });
+        return Ok(Emitted { text: hir::print(model), program: None, diagnostics });
     }
     if stage == Stage::Ode {
         let (flat, warnings) = driver::flatten(model, options)?;
         diagnostics.extend(warnings);
-        return Ok(Emitted { text: ode::print(&flat), diagnostics });
+        return Ok(Emitted { text: ode::print(&flat), program: None, diagnostics });
     }
     let compiled = driver::compile(checked, options, observer)?;
     diagnostics.extend(compiled.warnings);
@@ -81,7 +83,7 @@ pub fn emit(
             .find(|f| f.path == "src/kernels.rs")
             .map_or_else(String::new, |f| f.text),
     };
-    Ok(Emitted { text, diagnostics })
+    Ok(Emitted { text, program: Some(compiled.program), diagnostics })
 }
 
 fn tree(checked: &Checked) -> Result<Emitted, Vec<Diagnostic>> {
@@ -90,7 +92,7 @@ fn tree(checked: &Checked) -> Result<Emitted, Vec<Diagnostic>> {
     let tree = syntax::parse(id, &file.text, &mut diagnostics);
     let failed = diagnostics.has_errors();
     let diagnostics = diagnostics.sorted();
-    if failed { Err(diagnostics) } else { Ok(Emitted { text: format!("{tree:#?}\n"), diagnostics }) }
+    if failed { Err(diagnostics) } else { Ok(Emitted { text: format!("{tree:#?}\n"), program: None, diagnostics }) }
 }
 
 /// A checked model, for tests of one's own models.

@@ -77,6 +77,7 @@ pub fn run(args: &Args) -> Exit {
     if args.json {
         let object = json!({
             "model": p.compiled.ode.name,
+            "accuracy": args.opt.accuracy.name(),
             "precision": if bytes == 8 { "f64" } else { "f32" },
             "threads": p.ready.threads,
             "dt": p.extent.grid.dt,
@@ -183,7 +184,13 @@ fn works(program: &Program) -> Vec<(String, Work)> {
 fn count(kind: &OpKind, work: &mut Work) {
     match kind {
         OpKind::Unary(op, _) => match op {
-            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Not => work.flops += 1,
+            UnaryOp::Neg
+            | UnaryOp::Abs
+            | UnaryOp::Floor
+            | UnaryOp::Ceil
+            | UnaryOp::Narrow
+            | UnaryOp::Widen
+            | UnaryOp::Not => work.flops += 1,
             UnaryOp::Sqrt => work.divisions += 1,
             UnaryOp::Exp
             | UnaryOp::Exp2
@@ -203,6 +210,7 @@ fn count(kind: &OpKind, work: &mut Work) {
                 work.divisions += 1;
             }
         },
+        OpKind::Approximate(..) => work.elementary += 1,
         OpKind::Binary(op, ..) => match op {
             BinaryOp::Div => work.divisions += 1,
             BinaryOp::Pow => work.elementary += 2,

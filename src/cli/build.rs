@@ -1,7 +1,7 @@
 //! `neuroc build`.
 
 use super::settings::{ModelSettings, PassSettings, PrecisionName};
-use super::{Exit, complain, report, say};
+use super::{Exit, accuracy, complain, report, say};
 use crate::codegen::plan::{self, PlanOptions, Precision};
 use crate::codegen::rust::{self, SourceFile};
 use crate::diag::{Code, Diagnostic};
@@ -58,12 +58,19 @@ pub fn run(args: &Args) -> Exit {
         report(&checked.sources, errors);
         Exit::of(errors)
     };
-    let options = driver::CompileOptions { keep_all: true, ..args.settings.options(&args.opt) };
+    let settings = match args.settings.options(&args.opt, args.precision) {
+        Ok(settings) => settings,
+        Err(exit) => return exit,
+    };
+    let options = driver::CompileOptions { keep_all: true, ..settings };
     let compiled = match driver::compile(&checked, &options, &mut |_, _, _| {}) {
         Ok(compiled) => compiled,
         Err(errors) => return fail(&errors),
     };
     report(&checked.sources, &compiled.warnings);
+    if args.opt.explain {
+        say(accuracy::explain(compiled.program.program(), args.opt.accuracy, args.precision));
+    }
     if let Some(c) = compiled.ode.connections.first() {
         let message = "a crate or library of a network with connections cannot be written by this version";
         return fail(&[Diagnostic::new(Code::Unsupported, c.span, message, "connected here")

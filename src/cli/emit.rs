@@ -1,7 +1,7 @@
 //! `neuroc emit`.
 
 use super::settings::{ModelSettings, PassSettings, PrecisionName};
-use super::{Exit, complain, deliver, report, say};
+use super::{Exit, accuracy, complain, deliver, report, say};
 use crate::codegen::plan::Precision;
 use crate::driver::Passes;
 use crate::stages::{self, Stage};
@@ -51,7 +51,10 @@ pub fn run(args: &Args) -> Exit {
         return Exit::Usage;
     }
     let checked = super::check(&args.file);
-    let mut options = args.settings.options(&args.opt);
+    let mut options = match args.settings.options(&args.opt, args.precision) {
+        Ok(options) => options,
+        Err(exit) => return exit,
+    };
     if let Some(names) = &args.passes {
         options.passes = Passes::Named(names.clone());
     }
@@ -71,6 +74,11 @@ pub fn run(args: &Args) -> Exit {
             report(&checked.sources, &emitted.diagnostics);
             if args.time_passes {
                 say(times.trim_end());
+            }
+            match emitted.program.as_ref().filter(|_| args.opt.explain) {
+                Some(program) => say(accuracy::explain(program.program(), args.opt.accuracy, args.precision)),
+                None if args.opt.explain => say("this stage comes before passes, so that the accuracy does not matter"),
+                None => {}
             }
             deliver(&emitted.text, args.output.as_deref())
         }

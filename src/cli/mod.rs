@@ -5,6 +5,7 @@
 //! and what it had recorded was written.
 //! Never true here: an environment variable changes what a model means.
 
+mod accuracy;
 mod bench;
 mod build;
 mod check;

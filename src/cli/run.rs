@@ -1,7 +1,7 @@
 //! `neuroc run`.
 
 use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings, PrecisionName};
-use super::{Exit, complain, deliver, memory, report, say};
+use super::{Exit, accuracy, complain, deliver, memory, report, say};
 use crate::codegen::plan::{self, PlanOptions, Precision};
 use crate::driver::{self, Checked, Compiled};
 use crate::engine::native::{NativeEngine, NativeOptions};
@@ -89,8 +89,11 @@ pub(super) fn prepare(
     if checked.model.is_none() {
         return Err(Exit::Model);
     }
-    let compiled =
-        driver::compile(&checked, &settings.options(opt), &mut |_, _, _| {}).map_err(|e| fail(&checked, &e))?;
+    let options = settings.options(opt, engine.precision)?;
+    let compiled = driver::compile(&checked, &options, &mut |_, _, _| {}).map_err(|e| fail(&checked, &e))?;
+    if opt.explain {
+        say(accuracy::explain(compiled.program.program(), opt.accuracy, engine.precision));
+    }
     if !quiet {
         report(&checked.sources, &compiled.warnings);
     }
@@ -300,6 +303,7 @@ fn meta(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Map<String,
         "options": {
             "engine": engine_name(args),
             "precision": precision_name(args),
+            "accuracy": args.opt.accuracy.name(),
             "method": ode.method.name(),
             "dt_ms": ode.dt,
             "duration_ms": ode.duration,

@@ -5,6 +5,7 @@ use crate::driver::{CompileOptions, FUSE, Passes};
 use crate::engine::rustc::CompileOptions as RustcOptions;
 use crate::hir::Method;
 use crate::passes::OptLevel;
+use crate::step::Tolerance;
 use crate::units::{Dim, Unit};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -38,6 +39,49 @@ pub struct PassSettings {
     /// Steps that one kernel call may take
     #[arg(long, value_name = "K", default_value_t = FUSE, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub fuse: u32,
+    /// How accurate exponentials and logarithms are in f64
+    #[arg(long, value_enum, default_value = "exact")]
+    pub accuracy: AccuracyName,
+    /// Tell on stderr what the accuracy means for this model: functions, degrees, errors
+    #[arg(long)]
+    pub explain: bool,
+}
+
+/// How accurate functions are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AccuracyName {
+    /// To the last places of the numbers
+    Exact,
+    /// Within 1e-9, relative: shorter polynomials
+    #[value(name = "1e-9")]
+    Nano,
+    /// Within 1e-6, relative: shorter polynomials, and rates in f32 around states in f64. What f32 gives anyway
+    #[value(name = "1e-6")]
+    Micro,
+}
+
+impl AccuracyName {
+    /// The tolerance of kernels in a precision. In f32 all functions are as accurate as f32 is, which is within 1e-6.
+    fn tolerance(self, precision: PrecisionName) -> Result<Option<Tolerance>, Exit> {
+        match (self, precision) {
+            (AccuracyName::Exact, _) | (AccuracyName::Micro, PrecisionName::F32) => Ok(None),
+            (AccuracyName::Nano, PrecisionName::F64) => Ok(Some(Tolerance::Nano)),
+            (AccuracyName::Micro, PrecisionName::F64) => Ok(Some(Tolerance::Micro)),
+            (AccuracyName::Nano, PrecisionName::F32) => {
+                complain("`--precision f32` has seven digits; `--accuracy 1e-9` needs `--precision f64`");
+                Err(Exit::Usage)
+            }
+        }
+    }
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            AccuracyName::Exact => "exact",
+            AccuracyName::Nano => Tolerance::Nano.name(),
+            AccuracyName::Micro => Tolerance::Micro.name(),
+        }
+    }
 }
 
 /// What runs the program.
@@ -76,9 +120,9 @@ pub struct EngineSettings {
 }
 
 impl ModelSettings {
-    /// As the driver takes them.
-    pub fn options(&self, passes: &PassSettings) -> CompileOptions {
-        CompileOptions {
+    /// As the driver takes them, for kernels in a precision. What does not go together has been said.
+    pub fn options(&self, passes: &PassSettings, precision: PrecisionName) -> Result<CompileOptions, Exit> {
+        Ok(CompileOptions {
             set: self.set.clone(),
             dt: self.dt,
             duration: self.duration,
@@ -87,7 +131,8 @@ impl ModelSettings {
             passes: Passes::Level(passes.level),
             fuse: passes.fuse,
             keep_all: false,
-        }
+            tolerance: passes.accuracy.tolerance(precision)?,
+        })
     }
 }
 

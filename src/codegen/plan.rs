@@ -8,7 +8,8 @@
 //!
 //! A value that depends on no cell is a *number*: it is computed once per run (or, if it depends on time, once per step, into
 //! a row of a table) in `f64`, whatever the precision of the kernel, and rounded once where cells use it. Every other value is
-//! *lanes*: one per cell, in the kernel's precision.
+//! *lanes*: one per cell, in the kernel's precision. Singles of the IR are in single precision in either case; among lanes in `f64`
+//! they have vectors of their own, with as many lanes.
 //!
 //! # Edges
 //!
@@ -27,8 +28,8 @@ mod print;
 
 use crate::runtime::machine::Bank;
 use crate::step::{
-    BinaryOp, Distribution, FieldId, FieldKind, Kernel, OpKind, Origin, OriginId, Phase, Program, Role, SpaceId, Type,
-    UnaryOp, ValueId, Verified,
+    BinaryOp, Distribution, FieldId, FieldKind, Function, Kernel, OpKind, Origin, OriginId, Phase, Program, Role,
+    SpaceId, Tolerance, Type, UnaryOp, ValueId, Verified,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -187,6 +188,15 @@ pub struct KernelPlan {
     pub pressure: u32,
 }
 
+impl KernelPlan {
+    /// Does it compute lanes in single precision between others in double precision?
+    pub fn has_singles(&self) -> bool {
+        let of_edges = self.edges.iter().flat_map(|edges| &edges.body);
+        let lanes = self.cell.iter().chain(of_edges).chain(&self.body);
+        lanes.filter_map(|stmt| stmt.local).any(|local| self.locals[local as usize].ty == Type::Single)
+    }
+}
+
 /// A loop over the edges of the targets in a block.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EdgePlan {
@@ -248,6 +258,8 @@ pub struct Register {
 pub enum Operand {
     /// A constant.
     Real(f64),
+    /// A constant of single precision.
+    Single(f32),
     /// A truth constant.
     Bool(bool),
     /// A number of `call`.
@@ -264,7 +276,7 @@ impl Operand {
     /// Does it depend on no cell?
     pub fn is_number(self) -> bool {
         match self {
-            Operand::Real(_) | Operand::Bool(_) | Operand::Call(_) | Operand::Time(_) => true,
+            Operand::Real(_) | Operand::Single(_) | Operand::Bool(_) | Operand::Call(_) | Operand::Time(_) => true,
             Operand::Lanes(_) | Operand::Register(_) => false,
         }
     }
@@ -298,6 +310,8 @@ pub enum Expr {
     Copy(Operand),
     /// One operand.
     Unary(UnaryOp, Operand),
+    /// An elementary function within a tolerance.
+    Approximate(Function, Tolerance, Operand),
     /// Two operands.
     Binary(BinaryOp, Operand, Operand),
     /// `a * b + c`, rounded once.
@@ -317,7 +331,12 @@ impl Expr {
     pub fn operands(&self) -> Vec<Operand> {
         match *self {
             Expr::Uniform(_) | Expr::Time(_) | Expr::StepIndex | Expr::Index | Expr::There(_) => vec![],
-            Expr::Copy(a) | Expr::Unary(_, a) | Expr::Draw(_, _, a) | Expr::Sample(_, a) | Expr::Emit(_, a) => vec![a],
+            Expr::Copy(a)
+            | Expr::Unary(_, a)
+            | Expr::Approximate(_, _, a)
+            | Expr::Draw(_, _, a)
+            | Expr::Sample(_, a)
+            | Expr::Emit(_, a) => vec![a],
             Expr::Binary(_, a, b) => vec![a, b],
             Expr::Fma(a, b, c) | Expr::Select(a, b, c) => vec![a, b, c],
         }
@@ -394,7 +413,9 @@ fn space_plan(program: &Program, homes: &[Home], space: SpaceId, options: &PlanO
     let too_large = |vectors: u32| needed.is_some_and(|&cells| cells <= (lanes * vectors / 2) as usize);
     // The rows of edges hide the latency of each other, and several sums in flight cost registers.
     let connected = step.is_some_and(|kernel| !kernel.edges.is_empty());
-    let most = if connected { 1 } else { vectors(pressure) };
+    // Two vectors of doubles are one of singles.
+    let least = if options.precision == Precision::F64 && step.is_some_and(KernelPlan::has_singles) { 2 } else { 1 };
+    let most = if connected { least } else { vectors(pressure).max(least) };
     let chosen = [4, 2, 1].into_iter().find(|&n| n <= most && (n == 1 || !too_large(n)));
     let vectors = options.vectors.or(chosen).unwrap_or(1);
     SpacePlan {
@@ -641,7 +662,11 @@ impl<'a> Builder<'a> {
                 Expr::There(entry.expect("all fields that are read there are listed") as u32)
             }
             OpKind::Index => Expr::Index,
-            OpKind::Unary(op, a) => Expr::Unary(op, at(a)),
+            OpKind::Unary(op, a) => match (op, at(a)) {
+                (UnaryOp::Narrow, Operand::Real(x)) => return Some(Operand::Single(x as f32)),
+                (op, a) => Expr::Unary(op, a),
+            },
+            OpKind::Approximate(function, tolerance, a) => Expr::Approximate(function, tolerance, at(a)),
             OpKind::Binary(op, a, b) => Expr::Binary(op, at(a), at(b)),
             OpKind::Fma(a, b, c) => Expr::Fma(at(a), at(b), at(c)),
             OpKind::Select(c, a, b) => Expr::Select(at(c), at(a), at(b)),
@@ -688,6 +713,7 @@ impl<'a> Builder<'a> {
             | Expr::StepIndex
             | Expr::Copy(_)
             | Expr::Unary(..)
+            | Expr::Approximate(..)
             | Expr::Binary(..)
             | Expr::Fma(..)
             | Expr::Select(..)
@@ -752,7 +778,7 @@ impl<'a> Builder<'a> {
             Operand::Time(local) => {
                 used.insert((true, local, usage));
             }
-            Operand::Real(_) | Operand::Bool(_) | Operand::Lanes(_) | Operand::Register(_) => {}
+            Operand::Real(_) | Operand::Single(_) | Operand::Bool(_) | Operand::Lanes(_) | Operand::Register(_) => {}
         };
         for stmt in plan.cell.iter().chain(plan.edges.iter().flat_map(|edges| &edges.body)).chain(&plan.body) {
             let usage = if matches!(stmt.expr, Expr::Draw(..)) { Usage::Counter } else { Usage::Spread };
@@ -775,6 +801,7 @@ impl<'a> Builder<'a> {
     fn type_of(&self, operand: Operand) -> Type {
         match operand {
             Operand::Real(_) | Operand::Register(_) => Type::Real,
+            Operand::Single(_) => Type::Single,
             Operand::Bool(_) => Type::Mask,
             Operand::Call(local) | Operand::Time(local) | Operand::Lanes(local) => self.plan.locals[local as usize].ty,
         }
@@ -787,12 +814,15 @@ impl<'a> Builder<'a> {
             | Expr::StepIndex
             | Expr::Index
             | Expr::There(_)
-            | Expr::Fma(..)
+            | Expr::Approximate(..)
             | Expr::Select(..)
             | Expr::Draw(..)
             | Expr::Sample(..) => Type::Real,
-            Expr::Copy(a) => self.type_of(a),
+            Expr::Copy(a) | Expr::Fma(a, ..) => self.type_of(a),
+            // Arithmetic of singles gives singles.
+            Expr::Unary(op, a) if op.types() == (Type::Real, Type::Real) => self.type_of(a),
             Expr::Unary(op, _) => op.types().1,
+            Expr::Binary(op, a, _) if op.types() == (Type::Real, Type::Real) => self.type_of(a),
             Expr::Binary(op, ..) => op.types().1,
             Expr::Emit(..) => Type::Mask,
         }
@@ -897,7 +927,12 @@ fn pressure(plan: &KernelPlan) -> u32 {
                         *last = at;
                     }
                 }
-                Operand::Register(_) | Operand::Real(_) | Operand::Bool(_) | Operand::Call(_) | Operand::Time(_) => {}
+                Operand::Register(_)
+                | Operand::Real(_)
+                | Operand::Single(_)
+                | Operand::Bool(_)
+                | Operand::Call(_)
+                | Operand::Time(_) => {}
             }
         }
         if let Some(local) = stmt.local {

@@ -240,6 +240,7 @@ impl Memory {
             OpKind::Const(_)
             | OpKind::Bool(_)
             | OpKind::Unary(..)
+            | OpKind::Approximate(..)
             | OpKind::Binary(..)
             | OpKind::Fma(..)
             | OpKind::Select(..) => Some(eval(&op.kind, operands).ok_or_else(|| broken("an operation is ill-typed"))?),

@@ -44,7 +44,7 @@ fn value(model: &Model, id: NodeId, memo: &mut HashMap<NodeId, Value>, depth: us
             Node::Select(c, a, b) => match at(c) {
                 Value::Mask(true) => at(a),
                 Value::Mask(false) => at(b),
-                Value::Real(_) => return Err(ill_typed),
+                Value::Real(_) | Value::Single(_) => return Err(ill_typed),
             },
             Node::State(_)
             | Node::Time

@@ -162,6 +162,6 @@ fn types(model: &Model) -> Result<Vec<Ty>, String> {
 fn exponent(model: &Model, id: NodeId) -> Option<f64> {
     match super::evaluate(model, id) {
         Ok(crate::step::Value::Real(x)) => Some(x),
-        Ok(crate::step::Value::Mask(_)) | Err(_) => None,
+        Ok(crate::step::Value::Single(_) | crate::step::Value::Mask(_)) | Err(_) => None,
     }
 }

@@ -24,6 +24,7 @@ pub fn run(program: &mut Program, _options: &Options) {
                 kind,
                 OpKind::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div, _, _)
                     | OpKind::Unary(UnaryOp::Neg, _)
+                    | OpKind::Approximate(..)
                     | OpKind::Fma(..)
             );
             if !sum_or_product || kind.operands().iter().all(|&v| rw.uniform(v)) {
@@ -110,6 +111,7 @@ fn line_of(rw: &Rewriter<'_>, v: ValueId) -> Option<(Option<ValueId>, OpKind)> {
         | OpKind::StepIndex
         | OpKind::Index
         | OpKind::Unary(..)
+        | OpKind::Approximate(..)
         | OpKind::Binary(..)
         | OpKind::Select(..)
         | OpKind::Draw(..)
@@ -175,6 +177,7 @@ fn sum_of(rw: &mut Rewriter<'_>, kind: OpKind, depth: Depth) -> Option<Sum> {
         | OpKind::StepIndex
         | OpKind::Index
         | OpKind::Unary(..)
+        | OpKind::Approximate(..)
         | OpKind::Binary(..)
         | OpKind::Select(..)
         | OpKind::Draw(..)
@@ -263,6 +266,7 @@ fn cost_within(rw: &Rewriter<'_>, v: ValueId) -> u32 {
         | OpKind::StepIndex
         | OpKind::Index
         | OpKind::Unary(..)
+        | OpKind::Approximate(..)
         | OpKind::Binary(..)
         | OpKind::Select(..)
         | OpKind::Draw(..)

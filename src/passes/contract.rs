@@ -39,6 +39,7 @@ pub fn run(program: &mut Program, _options: &Options) {
             | OpKind::Index
             | OpKind::Unary(..)
             | OpKind::Binary(..)
+            | OpKind::Approximate(..)
             | OpKind::Fma(..)
             | OpKind::Select(..)
             | OpKind::Draw(..)

@@ -69,6 +69,7 @@ fn key(kind: &OpKind, versions: &HashMap<FieldId, u32>) -> Key {
         | OpKind::Accumulate(f, _)
         | OpKind::Emit(f, _) => [u64::from(f.0), 0],
         OpKind::Unary(op, _) => [op as u64, 0],
+        OpKind::Approximate(function, tolerance, _) => [function as u64, tolerance as u64],
         OpKind::Binary(op, ..) => [normalised(op, &mut operands) as u64, 0],
         OpKind::Draw(distribution, stream, _) => [distribution as u64, stream],
         OpKind::Fma(..) => {

@@ -52,8 +52,9 @@ fn fold(kernel: &mut Kernel, known: &mut Known) {
 impl Known {
     fn fold(&self, kind: OpKind) -> Folded {
         let operands: Option<Vec<Value>> = kind.operands().iter().map(|v| self.constants.get(v).copied()).collect();
-        if let Some(value) = operands.and_then(|operands| eval(&kind, &operands)) {
-            return Folded::Stays(value.constant());
+        let value = operands.and_then(|operands| eval(&kind, &operands));
+        if let Some(constant) = value.and_then(Value::constant) {
+            return Folded::Stays(constant);
         }
         match kind {
             OpKind::Select(c, a, b) => match self.mask(c) {
@@ -73,6 +74,7 @@ impl Known {
             | OpKind::Index
             | OpKind::Unary(..)
             | OpKind::Binary(..)
+            | OpKind::Approximate(..)
             | OpKind::Fma(..)
             | OpKind::Draw(..)
             | OpKind::Sample(..)

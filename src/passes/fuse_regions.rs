@@ -71,6 +71,7 @@ fn forward(ops: Vec<Op>, role: Role, kinds: &[FieldKind]) -> Vec<Op> {
                 | OpKind::Index
                 | OpKind::Unary(..)
                 | OpKind::Binary(..)
+                | OpKind::Approximate(..)
                 | OpKind::Fma(..)
                 | OpKind::Select(..)
                 | OpKind::Draw(..)

@@ -57,6 +57,7 @@ fn earliest(kind: &OpKind, role: Role, fields: &[Field], phase_of: impl Fn(Value
         | OpKind::Bool(_)
         | OpKind::Unary(..)
         | OpKind::Binary(..)
+        | OpKind::Approximate(..)
         | OpKind::Fma(..)
         | OpKind::Select(..)
         | OpKind::Sample(..) => Phase::Call,
@@ -122,9 +123,15 @@ fn worthwhile(kernel: &Kernel, fields: &[Field]) -> HashSet<ValueId> {
 /// Does it take much longer than an addition?
 fn is_expensive(kind: &OpKind) -> bool {
     match kind {
-        OpKind::Draw(..) | OpKind::Sample(..) => true,
+        OpKind::Approximate(..) | OpKind::Draw(..) | OpKind::Sample(..) => true,
         OpKind::Unary(op, _) => match op {
-            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Not => false,
+            UnaryOp::Neg
+            | UnaryOp::Abs
+            | UnaryOp::Floor
+            | UnaryOp::Ceil
+            | UnaryOp::Narrow
+            | UnaryOp::Widen
+            | UnaryOp::Not => false,
             UnaryOp::Sqrt
             | UnaryOp::Exp
             | UnaryOp::Exp2

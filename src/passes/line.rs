@@ -55,6 +55,7 @@ pub fn line(rw: &Rewriter<'_>, v: ValueId) -> Line {
         | OpKind::Index
         | OpKind::Unary(..)
         | OpKind::Binary(..)
+        | OpKind::Approximate(..)
         | OpKind::Fma(..)
         | OpKind::Select(..)
         | OpKind::Draw(..)

@@ -42,6 +42,7 @@ fn merge(rw: &mut Rewriter<'_>, kind: OpKind) -> Option<ValueId> {
         | OpKind::Index
         | OpKind::Unary(..)
         | OpKind::Binary(..)
+        | OpKind::Approximate(..)
         | OpKind::Fma(..)
         | OpKind::Select(..)
         | OpKind::Draw(..)
@@ -89,6 +90,7 @@ impl Factors {
             | OpKind::Index
             | OpKind::Unary(..)
             | OpKind::Binary(..)
+            | OpKind::Approximate(..)
             | OpKind::Fma(..)
             | OpKind::Select(..)
             | OpKind::Draw(..)

@@ -1,15 +1,17 @@
-//! Passes: rewrites of a step program that keep its meaning.
+//! Passes: rewrites of a step program that keep its meaning, within the tolerance of the options where they have one.
 //!
 //! In comes a [`Verified`] program and a list of names; out goes another [`Verified`] program that computes the same
 //! faster.
 //! Never true here: a pass is known to anyone but by its row in [`PASSES`]; the row's name is the flag, the dump suffix,
 //! the timing row and the test directory.
 
-use crate::step::{Program, Verified, VerifyError, check, verify};
+use crate::step::{Program, Tolerance, Verified, VerifyError, check, verify};
 use std::fmt;
 use std::time::{Duration, Instant};
 
 mod affine;
+mod approximate;
+mod cancellation;
 mod contract;
 mod cse;
 mod dce;
@@ -22,6 +24,7 @@ mod hoist;
 mod line;
 mod lower_linoid;
 mod merge_exponentials;
+mod narrow;
 mod ranges;
 mod rewrite;
 mod safe_singularities;
@@ -59,6 +62,8 @@ pub const PASSES: &[Pass] = &[
     pass("exp2", exp2::run, "Take exponentials to the base 2."),
     pass("affine", affine::run, "Compute sums of products with as few operations as possible."),
     pass("contract", contract::run, "Fuse products with the sums they feed."),
+    pass("narrow", narrow::run, "At 1e-6: compute rates in single precision where their error stays below."),
+    pass("approximate", approximate::run, "At 1e-9 or 1e-6: compute functions with shorter polynomials."),
     pass("hoist", hoist::run, "Move operations out of the loops over steps and cells that they do not depend on."),
     pass("dce", dce::run, "Remove what no kept state, no event and no output depends on."),
     pass("fuse-steps", fuse_steps::run, "Let one call of a step kernel take many steps where cells do not interact."),
@@ -71,7 +76,8 @@ const O0: &[&str] = &[];
 ///
 /// The order of the rewrites matters: `safe-singularities` needs the quotients as the model's author wrote them, and
 /// `simplify` removes guards only as long as `linoid` stands there to be seen to be positive; `share-exponentials` takes
-/// the linoids that need no exponential of their own before `lower-linoid` takes the rest; and `hoist` comes after all,
+/// the linoids that need no exponential of their own before `lower-linoid` takes the rest; `narrow` and `approximate` see the
+/// functions that are left (and do nothing unless less accuracy is allowed); and `hoist` comes after all,
 /// because the rewrites compute what does not vary where they need it.
 #[rustfmt::skip]
 const O2: &[&str] = &[
@@ -96,6 +102,8 @@ const O2: &[&str] = &[
     "contract",
     "fold",
     "cse",
+    "narrow",
+    "approximate",
     "hoist",
     "cse",
     "dce",
@@ -129,7 +137,12 @@ pub struct Options {
     pub uniforms: Vec<(String, f64)>,
     /// The fields that will be read after a run, besides outputs and events (`dce`).
     pub keep: Keep,
+    /// How far functions may be off (`narrow`, `approximate`); nothing means not at all.
+    pub tolerance: Option<Tolerance>,
 }
+
+/// The passes that give up accuracy, in order: what a pipeline without others needs to honour a tolerance.
+pub const RELAXING: &[&str] = &["narrow", "approximate"];
 
 /// Which fields `dce` must not remove, besides outputs, events and `dt`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,9 +154,9 @@ pub enum Keep {
 }
 
 impl Default for Options {
-    /// One step per call, no known parameters, all states kept.
+    /// One step per call, no known parameters, all states kept, full accuracy.
     fn default() -> Options {
-        Options { fuse: 1, uniforms: Vec::new(), keep: Keep::AllStates }
+        Options { fuse: 1, uniforms: Vec::new(), keep: Keep::AllStates, tolerance: None }
     }
 }
 

@@ -7,7 +7,7 @@
 //! loaded or about to be stored. Passes use it to decide that a guard against an exact zero is idle; never to decide a
 //! comparison that the model's author wrote about a state's size.
 
-use crate::step::{BinaryOp, Distribution, Field, FieldKind, OpKind, UnaryOp, ValueId};
+use crate::step::{BinaryOp, Distribution, Field, FieldKind, Function, OpKind, UnaryOp, ValueId};
 
 /// The closed interval `[lo, hi]`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -67,7 +67,8 @@ impl Range {
         Range::new(self.lo + other.lo, self.hi + other.hi)
     }
 
-    fn product(self, other: Range) -> Range {
+    /// The range of products.
+    pub fn times(self, other: Range) -> Range {
         let (a, b) = (self, other);
         Range::hull(&[a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi])
     }
@@ -104,12 +105,16 @@ pub fn of(kind: &OpKind, fields: &[Field], range: impl Fn(ValueId) -> Range) -> 
             Distribution::Normal => Range::ALL,
         },
         OpKind::Unary(op, a) => unary(op, range(a)),
+        OpKind::Approximate(function, _, _) => match function {
+            Function::Exp | Function::Exp2 => Range { lo: 0.0, hi: f64::INFINITY },
+            Function::Expm1 | Function::Exp2m1 | Function::Ln | Function::Log2 | Function::Log10 => Range::ALL,
+        },
         OpKind::Binary(BinaryOp::Mul, a, b) if a == b => {
             let size = range(a).magnitude();
             Range::new(0.0, size * size)
         }
         OpKind::Binary(op, a, b) => binary(op, range(a), range(b)),
-        OpKind::Fma(a, b, c) => range(a).product(range(b)).sum(range(c)),
+        OpKind::Fma(a, b, c) => range(a).times(range(b)).sum(range(c)),
         OpKind::Select(_, a, b) => {
             let (a, b) = (range(a), range(b));
             Range::hull(&[a.lo, a.hi, b.lo, b.hi])
@@ -138,8 +143,14 @@ fn unary(op: UnaryOp, a: Range) -> Range {
         UnaryOp::Linoid => linoid(a),
         UnaryOp::Sin | UnaryOp::Cos | UnaryOp::Tanh => Range { lo: -1.0, hi: 1.0 },
         UnaryOp::Cosh => Range { lo: 1.0, hi: f64::INFINITY },
+        UnaryOp::Narrow | UnaryOp::Widen => rounded(a),
         UnaryOp::Ln | UnaryOp::Log2 | UnaryOp::Log10 | UnaryOp::Tan | UnaryOp::Sinh | UnaryOp::Not => Range::ALL,
     }
+}
+
+/// Bounds that hold after rounding to single precision, or after arithmetic that rounded.
+fn rounded(a: Range) -> Range {
+    if a.lo >= 0.0 { Range { lo: 0.0, hi: f64::INFINITY } } else { Range::ALL }
 }
 
 /// `x / (e^x - 1)` falls from below `1 - x` (x < 0) through 1 to above `e^-x` (x > 0).
@@ -152,8 +163,8 @@ fn binary(op: BinaryOp, a: Range, b: Range) -> Range {
     match op {
         BinaryOp::Add => a.sum(b),
         BinaryOp::Sub => a.sum(b.negated()),
-        BinaryOp::Mul => a.product(b),
-        BinaryOp::Div => a.product(b.reciprocal()),
+        BinaryOp::Mul => a.times(b),
+        BinaryOp::Div => a.times(b.reciprocal()),
         BinaryOp::Min => Range::new(a.lo.min(b.lo), a.hi.min(b.hi)),
         BinaryOp::Max => Range::new(a.lo.max(b.lo), a.hi.max(b.hi)),
         BinaryOp::Pow

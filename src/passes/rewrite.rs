@@ -20,6 +20,8 @@ pub struct Rewriter<'p> {
     uses: HashMap<ValueId, u32>,
     /// Values that become states.
     states: HashSet<ValueId>,
+    /// Values of single precision.
+    singles: HashSet<ValueId>,
     renamed: HashMap<ValueId, ValueId>,
     known: HashMap<Key, ValueId>,
     out: Vec<Op>,
@@ -60,6 +62,7 @@ pub fn rewrite(
         ranges: HashMap::new(),
         uses: uses(kernel),
         states: new_states(fields, kernel),
+        singles: HashSet::new(),
         renamed: HashMap::new(),
         known: HashMap::new(),
         out: Vec::new(),
@@ -104,7 +107,10 @@ impl Rewriter<'_> {
                 self.out.push(Op { kind, ..op });
                 continue;
             };
-            match rule(self, id, kind) {
+            // Rules speak of reals; what is computed in single precision stays as it is.
+            let of_singles = self.gives_single(&kind) || kind.operands().iter().any(|v| self.singles.contains(v));
+            let replaced = if of_singles { None } else { rule(self, id, kind) };
+            match replaced {
                 Some(new) => {
                     let moved = self.uses(id);
                     *self.uses.entry(new).or_insert(0) += moved;
@@ -119,7 +125,34 @@ impl Rewriter<'_> {
         region.ops = std::mem::take(&mut self.out);
     }
 
+    fn gives_single(&self, kind: &OpKind) -> bool {
+        match *kind {
+            OpKind::Unary(UnaryOp::Narrow, _) => true,
+            OpKind::Unary(UnaryOp::Widen, _) => false,
+            OpKind::Const(_)
+            | OpKind::Bool(_)
+            | OpKind::Field(_)
+            | OpKind::There(_)
+            | OpKind::Time
+            | OpKind::StepIndex
+            | OpKind::Index
+            | OpKind::Unary(..)
+            | OpKind::Approximate(..)
+            | OpKind::Binary(..)
+            | OpKind::Fma(..)
+            | OpKind::Select(..)
+            | OpKind::Draw(..)
+            | OpKind::Sample(..)
+            | OpKind::Store(..)
+            | OpKind::Accumulate(..)
+            | OpKind::Emit(..) => kind.operands().first().is_some_and(|v| self.singles.contains(v)),
+        }
+    }
+
     fn define(&mut self, id: ValueId, kind: OpKind) {
+        if self.gives_single(&kind) {
+            self.singles.insert(id);
+        }
         self.defs.insert(id, kind);
         self.phases.insert(id, self.natural_phase(&kind));
         let range = ranges::of(&kind, self.fields, |v| self.range(v));
@@ -208,9 +241,12 @@ impl Rewriter<'_> {
             OpKind::Time | OpKind::StepIndex => Phase::Time,
             OpKind::Index | OpKind::Draw(..) => Phase::Cell,
             OpKind::There(_) | OpKind::Store(..) | OpKind::Accumulate(..) | OpKind::Emit(..) => Phase::Body,
-            OpKind::Unary(..) | OpKind::Binary(..) | OpKind::Fma(..) | OpKind::Select(..) | OpKind::Sample(..) => {
-                Phase::Call
-            }
+            OpKind::Unary(..)
+            | OpKind::Approximate(..)
+            | OpKind::Binary(..)
+            | OpKind::Fma(..)
+            | OpKind::Select(..)
+            | OpKind::Sample(..) => Phase::Call,
         };
         kind.operands().into_iter().map(|v| self.phase(v)).fold(own, later)
     }
@@ -352,6 +388,7 @@ fn key(kind: &OpKind, fields: &[Field]) -> Option<Key> {
             let (a, b) = if swap { (b, a) } else { (a, b) };
             Some((4, op as u64, [a.0, b.0, 0]))
         }
+        OpKind::Approximate(f, tolerance, a) => Some((7, (f as u64) << 8 | tolerance as u64, [a.0, 0, 0])),
         OpKind::Fma(a, b, c) => Some((5, 0, [a.0, b.0, c.0])),
         OpKind::Select(c, a, b) => Some((6, 0, [c.0, a.0, b.0])),
         OpKind::Time

@@ -27,6 +27,7 @@ pub fn run(program: &mut Program, _options: &Options) {
             | OpKind::Index
             | OpKind::Unary(..)
             | OpKind::Binary(..)
+            | OpKind::Approximate(..)
             | OpKind::Fma(..)
             | OpKind::Select(..)
             | OpKind::Draw(..)
@@ -149,6 +150,7 @@ fn form(rw: &Rewriter<'_>, v: ValueId) -> Form {
         | OpKind::Index
         | OpKind::Unary(..)
         | OpKind::Binary(..)
+        | OpKind::Approximate(..)
         | OpKind::Fma(..)
         | OpKind::Select(..)
         | OpKind::Draw(..)
@@ -213,6 +215,7 @@ fn singular(rw: &Rewriter<'_>, v: ValueId) -> Option<Singular> {
         | OpKind::Index
         | OpKind::Unary(..)
         | OpKind::Binary(..)
+        | OpKind::Approximate(..)
         | OpKind::Fma(..)
         | OpKind::Select(..)
         | OpKind::Draw(..)
@@ -255,6 +258,7 @@ fn numerator(rw: &Rewriter<'_>, v: ValueId, exponent: &Form) -> Option<Numerator
         | OpKind::Index
         | OpKind::Unary(..)
         | OpKind::Binary(..)
+        | OpKind::Approximate(..)
         | OpKind::Fma(..)
         | OpKind::Select(..)
         | OpKind::Draw(..)

@@ -46,6 +46,7 @@ fn simplify(rw: &mut Rewriter<'_>, kind: OpKind) -> Option<ValueId> {
         | OpKind::Time
         | OpKind::StepIndex
         | OpKind::Index
+        | OpKind::Approximate(..)
         | OpKind::Draw(..)
         | OpKind::Sample(..)
         | OpKind::Store(..)
@@ -106,7 +107,9 @@ fn unary(rw: &mut Rewriter<'_>, op: UnaryOp, a: ValueId) -> Option<ValueId> {
         | UnaryOp::Sinh
         | UnaryOp::Cosh
         | UnaryOp::Tanh
-        | UnaryOp::Linoid => None,
+        | UnaryOp::Linoid
+        | UnaryOp::Narrow
+        | UnaryOp::Widen => None,
     }
 }
 

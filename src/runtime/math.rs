@@ -26,12 +26,16 @@
 
 use super::lanes::{Lanes, Mask, Scalar};
 
+pub mod approximate;
+
 #[cfg(test)]
 mod tests;
 
 /// Polynomials and constants per number type. Polynomials are minimax, lowest power first; constants with a tail come as the
 /// nearest number and the rest.
 pub trait Coefficients: Sized + 'static {
+    /// Whether [`approximate`] has shorter polynomials: where not, its functions are those of this module.
+    const APPROXIMATES: bool;
     /// `(2^r - 1) / r` on `[-1/2, 1/2]`, least error of `2^r`.
     const EXP2: &'static [Self];
     /// `(2^r - 1) / r` on `[-1/2, 1/2]`, least relative error.
@@ -80,6 +84,7 @@ pub trait Coefficients: Sized + 'static {
 
 #[allow(clippy::approx_constant)] // the constants come in two parts
 impl Coefficients for f64 {
+    const APPROXIMATES: bool = true;
     const EXP2: &'static [Self] = &[
         0.6931471805599454,
         0.2402265069591014,
@@ -175,6 +180,7 @@ impl Coefficients for f64 {
 
 #[allow(clippy::approx_constant)] // the constants come in two parts
 impl Coefficients for f32 {
+    const APPROXIMATES: bool = false;
     const EXP2: &'static [Self] = &[0.6931468, 0.24022236, 0.05550901, 0.009671808, 0.001322215];
     const EXP2M1: &'static [Self] = &[0.6931472, 0.24022649, 0.055503573, 0.009618238, 0.0013390735, 0.0001540349];
     const EXPM1: &'static [Self] = &[0.49999997, 0.16666539, 0.041667756, 0.008367127, 0.0013835597];

@@ -4,6 +4,7 @@
 //! Never true here: a field, a cell or a time is looked at, or an ill-typed operand is guessed at (the result is `None`).
 
 use super::{BinaryOp, OpKind, UnaryOp};
+use crate::runtime::lanes::{Lanes, Scalar};
 use crate::runtime::math;
 
 /// A value of either type.
@@ -11,48 +12,59 @@ use crate::runtime::math;
 pub enum Value {
     /// A real number.
     Real(f64),
+    /// A real number of single precision.
+    Single(f32),
     /// A truth value.
     Mask(bool),
 }
 
 impl Value {
-    /// The number, unless it is a truth value.
+    /// The number of double precision, unless it is something else.
     pub fn real(self) -> Option<f64> {
         match self {
             Value::Real(x) => Some(x),
-            Value::Mask(_) => None,
+            Value::Single(_) | Value::Mask(_) => None,
         }
     }
 
     /// The truth value, unless it is a number.
     pub fn mask(self) -> Option<bool> {
         match self {
-            Value::Real(_) => None,
+            Value::Real(_) | Value::Single(_) => None,
             Value::Mask(b) => Some(b),
         }
     }
 
-    /// The operation that defines it.
-    pub fn constant(self) -> OpKind {
+    /// The operation that defines it without operands; a single has none.
+    pub fn constant(self) -> Option<OpKind> {
         match self {
-            Value::Real(x) => OpKind::Const(x),
-            Value::Mask(b) => OpKind::Bool(b),
+            Value::Real(x) => Some(OpKind::Const(x)),
+            Value::Single(_) => None,
+            Value::Mask(b) => Some(OpKind::Bool(b)),
         }
     }
 }
 
 /// The result of a unary operation, or `None` if the operand has the wrong type.
 pub fn eval_unary(op: UnaryOp, operand: Value) -> Option<Value> {
-    if op == UnaryOp::Not {
-        return operand.mask().map(|b| Value::Mask(!b));
+    match (op, operand) {
+        (UnaryOp::Not, Value::Mask(b)) => Some(Value::Mask(!b)),
+        (UnaryOp::Narrow, Value::Real(x)) => Some(Value::Single(x as f32)),
+        (UnaryOp::Widen, Value::Single(x)) => Some(Value::Real(f64::from(x))),
+        (_, Value::Real(x)) => unary(op, x).map(Value::Real),
+        (_, Value::Single(x)) => unary(op, x).map(Value::Single),
+        (_, Value::Mask(_)) => None,
     }
-    let x = operand.real()?;
-    Some(Value::Real(match op {
+}
+
+/// A function from numbers to numbers.
+fn unary<S: Scalar>(op: UnaryOp, x: S) -> Option<S> {
+    Some(match op {
         UnaryOp::Neg => -x,
-        UnaryOp::Abs => x.abs(),
-        UnaryOp::Sqrt => x.sqrt(),
-        UnaryOp::Floor => x.floor(),
-        UnaryOp::Ceil => x.ceil(),
+        UnaryOp::Abs => Lanes::abs(x),
+        UnaryOp::Sqrt => Lanes::sqrt(x),
+        UnaryOp::Floor => Lanes::floor(x),
+        UnaryOp::Ceil => Lanes::ceil(x),
         UnaryOp::Exp => math::exp(x),
         UnaryOp::Exp2 => math::exp2(x),
         UnaryOp::Expm1 => math::expm1(x),
@@ -67,8 +79,8 @@ pub fn eval_unary(op: UnaryOp, operand: Value) -> Option<Value> {
         UnaryOp::Cosh => math::cosh(x),
         UnaryOp::Tanh => math::tanh(x),
         UnaryOp::Linoid => math::linoid(x),
-        UnaryOp::Not => return None,
-    }))
+        UnaryOp::Narrow | UnaryOp::Widen | UnaryOp::Not => return None,
+    })
 }
 
 /// The result of a binary operation, or `None` if an operand has the wrong type.
@@ -76,6 +88,9 @@ pub fn eval_unary(op: UnaryOp, operand: Value) -> Option<Value> {
 /// Comparisons with NaN are false, but `ne` is true; `min` and `max` are those of the runtime's lanes: the second operand
 /// where either is NaN or both are zeros.
 pub fn eval_binary(op: BinaryOp, left: Value, right: Value) -> Option<Value> {
+    if let (Value::Single(a), Value::Single(b)) = (left, right) {
+        return single_binary(op, a, b).map(Value::Single);
+    }
     let reals = || Some((left.real()?, right.real()?));
     let masks = || Some((left.mask()?, right.mask()?));
     Some(match op {
@@ -97,8 +112,32 @@ pub fn eval_binary(op: BinaryOp, left: Value, right: Value) -> Option<Value> {
     })
 }
 
-/// `a * b + c`, rounded once, or `None` if an operand is a truth value.
+/// Arithmetic of singles.
+fn single_binary(op: BinaryOp, a: f32, b: f32) -> Option<f32> {
+    match op {
+        BinaryOp::Add => Some(a + b),
+        BinaryOp::Sub => Some(a - b),
+        BinaryOp::Mul => Some(a * b),
+        BinaryOp::Div => Some(a / b),
+        BinaryOp::Pow => Some(math::pow(a, b)),
+        BinaryOp::Min => Some(Lanes::min(a, b)),
+        BinaryOp::Max => Some(Lanes::max(a, b)),
+        BinaryOp::Lt
+        | BinaryOp::Le
+        | BinaryOp::Gt
+        | BinaryOp::Ge
+        | BinaryOp::Eq
+        | BinaryOp::Ne
+        | BinaryOp::And
+        | BinaryOp::Or => None,
+    }
+}
+
+/// `a * b + c`, rounded once, or `None` if the operands are not of one number type.
 pub fn eval_fma(a: Value, b: Value, c: Value) -> Option<Value> {
+    if let (Value::Single(a), Value::Single(b), Value::Single(c)) = (a, b, c) {
+        return Some(Value::Single(a.mul_add(b, c)));
+    }
     Some(Value::Real(a.real()?.mul_add(b.real()?, c.real()?)))
 }
 
@@ -108,6 +147,7 @@ pub fn eval(kind: &OpKind, operands: &[Value]) -> Option<Value> {
         (OpKind::Const(x), []) => Some(Value::Real(x)),
         (OpKind::Bool(b), []) => Some(Value::Mask(b)),
         (OpKind::Unary(op, _), &[a]) => eval_unary(op, a),
+        (OpKind::Approximate(function, tolerance, _), &[a]) => Some(Value::Real(function.of(tolerance, a.real()?))),
         (OpKind::Binary(op, ..), &[a, b]) => eval_binary(op, a, b),
         (OpKind::Fma(..), &[a, b, c]) => eval_fma(a, b, c),
         (OpKind::Select(..), &[c, a, b]) => {
@@ -118,6 +158,7 @@ pub fn eval(kind: &OpKind, operands: &[Value]) -> Option<Value> {
             OpKind::Const(_)
             | OpKind::Bool(_)
             | OpKind::Unary(..)
+            | OpKind::Approximate(..)
             | OpKind::Binary(..)
             | OpKind::Fma(..)
             | OpKind::Select(..),
@@ -153,31 +194,38 @@ pub fn eval_series(samples: &[(f64, f64)], t: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Value::{Mask, Real};
+    use crate::step::Type;
+    use Value::{Mask, Real, Single};
 
     #[test]
     fn every_operator_has_its_types() {
         for &(op, name) in UnaryOp::ALL {
             let (from, to) = op.types();
-            for value in [Real(0.5), Mask(true)] {
+            for value in [Real(0.5), Single(0.5), Mask(true)] {
                 let result = eval_unary(op, value).map(type_of);
-                assert_eq!(result, (type_of(value) == from).then_some(to), "{name}");
+                let single = matches!(value, Single(_)) && (from, to) == (Type::Real, Type::Real);
+                let expected = if single { Some(Type::Single) } else { (type_of(value) == from).then_some(to) };
+                assert_eq!(result, expected, "{name}");
             }
         }
         for &(op, name) in BinaryOp::ALL {
             let (from, to) = op.types();
-            for value in [Real(0.5), Mask(true)] {
+            for value in [Real(0.5), Single(0.5), Mask(true)] {
                 let result = eval_binary(op, value, value).map(type_of);
-                assert_eq!(result, (type_of(value) == from).then_some(to), "{name}");
+                let single = matches!(value, Single(_)) && (from, to) == (Type::Real, Type::Real);
+                let expected = if single { Some(Type::Single) } else { (type_of(value) == from).then_some(to) };
+                assert_eq!(result, expected, "{name}");
             }
             assert_eq!(eval_binary(op, Real(1.0), Mask(true)), None, "{name}");
+            assert_eq!(eval_binary(op, Real(1.0), Single(1.0)), None, "{name}");
         }
     }
 
-    fn type_of(value: Value) -> crate::step::Type {
+    fn type_of(value: Value) -> Type {
         match value {
-            Real(_) => crate::step::Type::Real,
-            Mask(_) => crate::step::Type::Mask,
+            Real(_) => Type::Real,
+            Single(_) => Type::Single,
+            Mask(_) => Type::Mask,
         }
     }
 

@@ -22,6 +22,9 @@
 //! one phase: that is what temp fields are for. In an Edge region, reading a field means that of the edge's target, `there`
 //! reads the state of its source, and `accumulate` adds to a temp field of the target, which begins each step at 0; the
 //! edges of a target are taken in their order. Inside a region, reading a field gives what the same cell stored last.
+//!
+//! Numbers are of double precision, but for the *singles* between `narrow` and `widen`: arithmetic and functions of singles are
+//! computed in single precision. Fields hold no singles, and comparisons and selections take none.
 
 mod build;
 mod eval;
@@ -31,6 +34,7 @@ mod print;
 mod text_tests;
 mod verify;
 
+pub use crate::runtime::math::approximate::{Function, Tolerance};
 pub use build::RegionBuilder;
 pub use eval::{Value, eval, eval_binary, eval_fma, eval_series, eval_unary};
 pub use parse::{ParseError, parse};
@@ -214,6 +218,8 @@ pub struct Op {
 pub enum Type {
     /// A real number.
     Real,
+    /// A real number of single precision, between [`UnaryOp::Narrow`] and [`UnaryOp::Widen`].
+    Single,
     /// A truth value.
     Mask,
 }
@@ -235,6 +241,8 @@ pub enum OpKind {
     Index,
     /// One operand.
     Unary(UnaryOp, ValueId),
+    /// An elementary function within a tolerance.
+    Approximate(Function, Tolerance, ValueId),
     /// Two operands.
     Binary(BinaryOp, ValueId, ValueId),
     /// `a * b + c`, rounded once.
@@ -294,6 +302,10 @@ pub enum UnaryOp {
     Tanh,
     /// `x / (e^x - 1)`, 1 at 0.
     Linoid,
+    /// The nearest number of single precision.
+    Narrow,
+    /// The same number in double precision.
+    Widen,
     /// Logical not.
     Not,
 }
@@ -341,6 +353,8 @@ impl UnaryOp {
         (UnaryOp::Cosh, "cosh"),
         (UnaryOp::Tanh, "tanh"),
         (UnaryOp::Linoid, "linoid"),
+        (UnaryOp::Narrow, "narrow"),
+        (UnaryOp::Widen, "widen"),
         (UnaryOp::Not, "not"),
     ];
 
@@ -350,10 +364,12 @@ impl UnaryOp {
         UnaryOp::ALL[self as usize].1
     }
 
-    /// `(operand, result)`.
+    /// `(operand, result)`; those from reals to reals work on singles too, and give one.
     pub fn types(self) -> (Type, Type) {
         match self {
             UnaryOp::Not => (Type::Mask, Type::Mask),
+            UnaryOp::Narrow => (Type::Real, Type::Single),
+            UnaryOp::Widen => (Type::Single, Type::Real),
             UnaryOp::Neg
             | UnaryOp::Abs
             | UnaryOp::Sqrt
@@ -403,7 +419,7 @@ impl BinaryOp {
         BinaryOp::ALL[self as usize].1
     }
 
-    /// `(both operands, result)`.
+    /// `(both operands, result)`; those from reals to reals work on two singles too, and give one.
     pub fn types(self) -> (Type, Type) {
         match self {
             BinaryOp::Add
@@ -433,6 +449,7 @@ impl OpKind {
             | OpKind::StepIndex
             | OpKind::Index => vec![],
             OpKind::Unary(_, a)
+            | OpKind::Approximate(_, _, a)
             | OpKind::Draw(_, _, a)
             | OpKind::Sample(_, a)
             | OpKind::Accumulate(_, a)
@@ -454,6 +471,7 @@ impl OpKind {
             | OpKind::StepIndex
             | OpKind::Index => self,
             OpKind::Unary(op, a) => OpKind::Unary(op, f(a)),
+            OpKind::Approximate(function, tolerance, a) => OpKind::Approximate(function, tolerance, f(a)),
             OpKind::Binary(op, a, b) => OpKind::Binary(op, f(a), f(b)),
             OpKind::Fma(a, b, c) => OpKind::Fma(f(a), f(b), f(c)),
             OpKind::Select(c, a, b) => OpKind::Select(f(c), f(a), f(b)),
@@ -480,6 +498,7 @@ impl OpKind {
             | OpKind::StepIndex
             | OpKind::Index
             | OpKind::Unary(..)
+            | OpKind::Approximate(..)
             | OpKind::Binary(..)
             | OpKind::Fma(..)
             | OpKind::Select(..)
@@ -502,6 +521,7 @@ impl OpKind {
             | OpKind::StepIndex
             | OpKind::Index
             | OpKind::Unary(..)
+            | OpKind::Approximate(..)
             | OpKind::Binary(..)
             | OpKind::Fma(..)
             | OpKind::Select(..)

@@ -6,8 +6,8 @@
 
 use super::print::is_bare_char;
 use super::{
-    BinaryOp, Distribution, Field, FieldId, FieldKind, Kernel, Op, OpKind, Origin, OriginId, Phase, Program, Region,
-    Role, Space, SpaceId, UnaryOp, ValueId,
+    BinaryOp, Distribution, Field, FieldId, FieldKind, Function, Kernel, Op, OpKind, Origin, OriginId, Phase, Program,
+    Region, Role, Space, SpaceId, Tolerance, UnaryOp, ValueId,
 };
 use std::collections::HashMap;
 use std::fmt;
@@ -419,6 +419,11 @@ impl Reader {
             "time" => OpKind::Time,
             "step_index" => OpKind::StepIndex,
             "index" => OpKind::Index,
+            "approximate" => OpKind::Approximate(
+                named(rest, &Function::ALL, "a function such as `exp2`")?,
+                named(rest, &Tolerance::ALL, "`1e-9` or `1e-6`")?,
+                rest.comma_value()?,
+            ),
             "fma" => OpKind::Fma(rest.value()?, rest.comma_value()?, rest.comma_value()?),
             "select" => OpKind::Select(rest.value()?, rest.comma_value()?, rest.comma_value()?),
             "draw" => OpKind::Draw(distribution(rest)?, rest.whole("a stream number")?, rest.comma_value()?),
@@ -447,6 +452,12 @@ fn number(rest: &mut Rest) -> Result<f64, String> {
         }
         w => Err(format!("`{w}` is not a number")),
     }
+}
+
+/// What has this name.
+fn named<T: Copy>(rest: &mut Rest, all: &[(T, &str)], expected: &str) -> Result<T, String> {
+    let find = |word: &String| all.iter().find(|(_, name)| name == word).map(|(it, _)| *it);
+    rest.take(expected, |t| if let Token::Word(w) = t { find(w) } else { None })
 }
 
 fn distribution(rest: &mut Rest) -> Result<Distribution, String> {

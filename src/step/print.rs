@@ -62,6 +62,9 @@ pub(super) fn print_op(program: &Program, op: &Op) -> String {
         OpKind::Draw(distribution, stream, _) => {
             let _ = write!(out, " {} {stream},", distribution_name(distribution));
         }
+        OpKind::Approximate(function, tolerance, _) => {
+            let _ = write!(out, " {} {},", function.name(), tolerance.name());
+        }
         OpKind::Time
         | OpKind::StepIndex
         | OpKind::Index
@@ -95,6 +98,7 @@ pub fn op_name(kind: &OpKind) -> String {
         OpKind::StepIndex => "step_index".into(),
         OpKind::Index => "index".into(),
         OpKind::Unary(op, _) => op.name().into(),
+        OpKind::Approximate(..) => "approximate".into(),
         OpKind::Binary(op, ..) => op.name().into(),
         OpKind::Fma(..) => "fma".into(),
         OpKind::Select(..) => "select".into(),

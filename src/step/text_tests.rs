@@ -30,6 +30,9 @@ fn sample() -> Program {
     kinds.extend((0..p.fields.len() as u32).map(|i| OpKind::Field(f(i))));
     kinds.extend(UnaryOp::ALL.iter().map(|(op, _)| OpKind::Unary(*op, v(1))));
     kinds.extend(BinaryOp::ALL.iter().map(|(op, _)| OpKind::Binary(*op, v(1), v(u32::MAX))));
+    for (function, _) in Function::ALL {
+        kinds.extend(Tolerance::ALL.map(|(tolerance, _)| OpKind::Approximate(function, tolerance, v(1))));
+    }
     kinds.extend([OpKind::Fma(v(1), v(2), v(3)), OpKind::Select(v(3), v(2), v(1))]);
     for d in [Distribution::Uniform, Distribution::Normal, Distribution::Exponential] {
         kinds.push(OpKind::Draw(d, u64::MAX, v(4)));

@@ -73,7 +73,11 @@ impl Rule {
             "defined-before",
             "a value is defined earlier in the same region or in a region whose phase reaches the user's",
         ),
-        (Rule::Types, "types", "operands have the types that the operation takes; select, store and sample take reals"),
+        (
+            Rule::Types,
+            "types",
+            "operands have the types that the operation takes; arithmetic takes reals or singles; select, store, sample and approximate take reals",
+        ),
         (Rule::OwnSpace, "own-space", "a kernel touches only fields of its own space and fields without a space"),
         (
             Rule::UniformRegions,
@@ -299,7 +303,10 @@ impl<'a> KernelCheck<'a> {
     }
 
     fn types(&self, kind: &OpKind, operands: &[Type]) -> Result<Option<Type>, (Rule, String)> {
-        use Type::{Mask, Real};
+        use Type::{Mask, Real, Single};
+        // Arithmetic of singles.
+        let real = if operands.first() == Some(&Single) { Single } else { Real };
+        let like = |ty: Type, from: Type, to: Type| if (from, to) == (Real, Real) { real } else { ty };
         let (expected, result): (Vec<Type>, Option<Type>) = match kind {
             OpKind::Const(_)
             | OpKind::Field(_)
@@ -308,9 +315,16 @@ impl<'a> KernelCheck<'a> {
             | OpKind::StepIndex
             | OpKind::Index => (vec![], Some(Real)),
             OpKind::Bool(_) => (vec![], Some(Mask)),
-            OpKind::Unary(op, _) => (vec![op.types().0], Some(op.types().1)),
-            OpKind::Binary(op, ..) => (vec![op.types().0; 2], Some(op.types().1)),
-            OpKind::Fma(..) => (vec![Real; 3], Some(Real)),
+            OpKind::Unary(op, _) => {
+                let (from, to) = op.types();
+                (vec![like(from, from, to)], Some(like(to, from, to)))
+            }
+            OpKind::Approximate(..) => (vec![Real], Some(Real)),
+            OpKind::Binary(op, ..) => {
+                let (from, to) = op.types();
+                (vec![like(from, from, to); 2], Some(like(to, from, to)))
+            }
+            OpKind::Fma(..) => (vec![real; 3], Some(real)),
             OpKind::Select(..) => (vec![Mask, Real, Real], Some(Real)),
             OpKind::Draw(..) | OpKind::Sample(..) => (vec![Real], Some(Real)),
             OpKind::Store(..) | OpKind::Accumulate(..) => (vec![Real], None),
@@ -320,6 +334,7 @@ impl<'a> KernelCheck<'a> {
             if found != expected {
                 let [found, expected] = [found, expected].map(|t| match t {
                     Real => "real",
+                    Single => "single",
                     Mask => "mask",
                 });
                 return Err((Rule::Types, format!("%{} is a {found}, a {expected} is needed", value.0)));
@@ -336,6 +351,7 @@ impl<'a> KernelCheck<'a> {
             OpKind::Const(_)
             | OpKind::Bool(_)
             | OpKind::Unary(..)
+            | OpKind::Approximate(..)
             | OpKind::Binary(..)
             | OpKind::Fma(..)
             | OpKind::Select(..) => Ok(()),

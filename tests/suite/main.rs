@@ -1,5 +1,6 @@
 //! The one test harness; `tests/README.md` says how to add a case of each kind.
 
+mod accuracy;
 mod cli;
 mod crates;
 mod docs;

@@ -13,6 +13,7 @@
 //! // values 0.5 3                the range of all random numbers (-2 2 otherwise)
 //! // uniform @g 2.5              an option of `specialize`
 //! // keep @a.v @a.w              an option of `dce` (all states otherwise)
+//! // accuracy 1e-6             an option of `narrow` and `approximate` (exact otherwise)
 //! // fuse 4                      an option of `fuse-steps` (1 otherwise)
 //! // not idempotent              running again may change the program further
 //! ```
@@ -20,7 +21,7 @@
 use neuroc::engine::{Edges, Engine, Setup};
 use neuroc::interp::Interp;
 use neuroc::passes::{Keep, OptLevel, Options, PASSES, Pass, find, pipeline, run};
-use neuroc::step::{FieldId, FieldKind, Phase, Program, op_name, parse, print, verify};
+use neuroc::step::{FieldId, FieldKind, Phase, Program, Tolerance, op_name, parse, print, verify};
 use std::collections::BTreeMap;
 use std::fs;
 use std::mem;
@@ -427,9 +428,13 @@ impl Directives {
             ["values", low, high] => self.values = (low.parse().ok()?, high.parse().ok()?),
             ["uniform", field, x] => self.options.uniforms.push((name(field)?, x.parse().ok()?)),
             ["keep", fields @ ..] => self.options.keep = Keep::Only(fields.iter().map(name).collect::<Option<_>>()?),
+            ["accuracy", within] => {
+                let named = |(tolerance, name): (Tolerance, &str)| (name == *within).then_some(tolerance);
+                self.options.tolerance = Some(Tolerance::ALL.into_iter().find_map(named)?);
+            }
             ["fuse", n] => self.options.fuse = n.parse().ok()?,
             ["not", "idempotent", ..] => self.idempotent = false,
-            ["count" | "tolerance" | "values" | "uniform" | "fuse", ..] => return None,
+            ["count" | "tolerance" | "values" | "uniform" | "accuracy" | "fuse", ..] => return None,
             _ => {}
         }
         Some(())

@@ -162,6 +162,7 @@ fn expr(kernel: &KernelPlan, expr: &Expr) -> String {
         Expr::There(field) => format!("now[{field}] of the source"),
         Expr::Copy(_) => "copy".into(),
         Expr::Unary(op, _) => op.name().into(),
+        Expr::Approximate(function, tolerance, _) => format!("{} within {} of", function.name(), tolerance.name()),
         Expr::Binary(op, ..) => op.name().into(),
         Expr::Fma(..) => "fma".into(),
         Expr::Select(..) => "select".into(),
@@ -183,6 +184,7 @@ fn expr(kernel: &KernelPlan, expr: &Expr) -> String {
 fn operand(kernel: &KernelPlan, operand: Operand) -> String {
     match operand {
         Operand::Real(x) => format!("{x:?}"),
+        Operand::Single(x) => format!("{x:?}f32"),
         Operand::Bool(b) => b.to_string(),
         Operand::Call(local) | Operand::Time(local) | Operand::Lanes(local) => {
             kernel.locals[local as usize].name.clone()

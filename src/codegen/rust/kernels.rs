@@ -5,10 +5,10 @@
 
 use super::layout::Text;
 use crate::codegen::plan::{
-    Column, Expr, Home, KernelPlan, Operand, Plan, Precision, SpacePlan, Stmt, Usage, identifier,
+    Column, Expr, Home, KernelPlan, Local, Operand, Plan, Precision, SpacePlan, Stmt, Usage, identifier,
 };
 use crate::runtime::machine::Bank;
-use crate::step::{BinaryOp, Distribution, FieldId, OriginId, Role, Type, UnaryOp};
+use crate::step::{BinaryOp, Distribution, FieldId, Function, OriginId, Role, Tolerance, Type, UnaryOp};
 
 /// The whole file.
 pub fn file(plan: &Plan) -> String {
@@ -49,7 +49,7 @@ pub fn file(plan: &Plan) -> String {
     let numbered = functions.out_has(&[".index::<", ".uniform", ".normal", ".exponential"]);
     import(&mut text, "call", if numbered { &["Call", "Numbering"] } else { &["Call"] });
     import(&mut text, "elementwise", &["all_lanes", "map"]);
-    let mut lanes = vec!["F32x16", "F64x8", "Lanes", "Pair", "Scalar"];
+    let mut lanes = vec!["F32x16", "F64x8", "Lanes", "Narrow", "Pair", "Scalar"];
     if functions.mentions("any") || functions.out_has(&[".and(", ".or(", ".not()", ".any()"]) {
         lanes.insert(3, "Mask");
     }
@@ -65,6 +65,9 @@ pub fn file(plan: &Plan) -> String {
     text.line(format!("use crate::runtime::lanes::{{{}}};", lanes.join(", ")).replace("{Lanes}", "Lanes"));
     if functions.out_has(&["math::"]) {
         text.line("use crate::runtime::math;");
+    }
+    if functions.out_has(&["approximate::"]) {
+        text.line("use crate::runtime::math::approximate::{self, Tolerance};");
     }
     import(&mut text, "rng", &["Draw"]);
     text.line("");
@@ -130,6 +133,12 @@ impl Emitter<'_> {
             other => panic!("no group has {other} vectors"),
         };
         out.line(format!("type V = {vector};"));
+        if self.kernel.has_singles() {
+            out.line(match self.plan.precision {
+                Precision::F64 => "type S = <V as Narrow>::Single;",
+                Precision::F32 => "type S = V;",
+            });
+        }
         let parts =
             ["state", "cell", "output", "data", "uniforms", "series", "window", "cells", "spikes", "order", "links"];
         let mut parts: Vec<&str> =
@@ -151,6 +160,7 @@ impl Emitter<'_> {
             let ty = match (column.usage, self.kernel.locals[column.local as usize].ty) {
                 (Usage::Counter, _) => "u64",
                 (Usage::Spread, Type::Real) => "Real",
+                (Usage::Spread, Type::Single) => "f32",
                 (Usage::Spread, Type::Mask) => "bool",
             };
             out.line(format!("{}: {ty},", column.name));
@@ -163,7 +173,7 @@ impl Emitter<'_> {
             match (column.usage, local.ty) {
                 (Usage::Counter, _) => format!("{}: {} as u64", column.name, local.name),
                 (Usage::Spread, Type::Real) => format!("{}: Real::from_f64({})", column.name, local.name),
-                (Usage::Spread, Type::Mask) => local.name.clone(),
+                (Usage::Spread, Type::Single | Type::Mask) => local.name.clone(),
             }
         };
         out.record("Row ", &self.kernel.row.iter().map(field).collect::<Vec<_>>(), "");
@@ -178,6 +188,7 @@ impl Emitter<'_> {
             out.line(match (column.usage, local.ty) {
                 (Usage::Counter, _) => format!("let {} = {} as u64;", column.name, local.name),
                 (Usage::Spread, Type::Real) => format!("let {0} = V::splat(Real::from_f64({0}));", local.name),
+                (Usage::Spread, Type::Single) => format!("let {0} = S::splat({0});", local.name),
                 (Usage::Spread, Type::Mask) => format!("let {0} = all_lanes::<V>({0});", local.name),
             });
         }
@@ -310,6 +321,7 @@ impl Emitter<'_> {
             match (column.usage, self.kernel.locals[column.local as usize].ty) {
                 (Usage::Counter, _) => {}
                 (Usage::Spread, Type::Real) => out.line(format!("let {0} = V::splat(row.{0});", column.name)),
+                (Usage::Spread, Type::Single) => out.line(format!("let {0} = S::splat(row.{0});", column.name)),
                 (Usage::Spread, Type::Mask) => out.line(format!("let {0} = all_lanes::<V>(row.{0});", column.name)),
             }
         }
@@ -364,7 +376,9 @@ impl Emitter<'_> {
         for stmt in stmts {
             self.comment(out, &mut last, stmt.origin);
             let local = stmt.local.expect("a number has a name");
-            let head = format!("let {} = ", self.kernel.locals[local as usize].name);
+            let Local { name, ty } = &self.kernel.locals[local as usize];
+            let head = format!("let {name} = ");
+            let float = if *ty == Type::Single { "f32" } else { "f64" };
             let at = |operand: Operand| self.number(operand);
             match stmt.expr {
                 Expr::Uniform(index) => out.line(format!("{head}uniforms[{index}];")),
@@ -374,12 +388,16 @@ impl Emitter<'_> {
                 Expr::Unary(UnaryOp::Neg, Operand::Real(x)) => out.line(format!("{head}{};", real(-x, "f64"))),
                 Expr::Unary(UnaryOp::Neg, a) => out.line(format!("{head}-{};", at(a))),
                 Expr::Unary(UnaryOp::Not, a) => out.line(format!("{head}!{};", at(a))),
-                Expr::Unary(op, a) => out.line(format!("{head}{}({});", number_function(op), at(a))),
+                Expr::Unary(UnaryOp::Narrow, a) => out.line(format!("{head}{} as f32;", at(a))),
+                Expr::Unary(op, a) => out.line(format!("{head}{}({});", number_function(op, float), at(a))),
+                Expr::Approximate(function, tolerance, a) => {
+                    out.line(format!("{head}{}", approximate(function, tolerance, &at(a))))
+                }
                 Expr::Binary(op, a, b) => match number_operator(op) {
                     Ok(operator) => out.line(format!("{head}{} {operator} {};", at(a), at(b))),
                     Err(function) => out.call(&format!("{head}{function}"), &[at(a), at(b)], ";"),
                 },
-                Expr::Fma(a, b, c) => out.call(&format!("{head}f64::mul_add"), &[at(a), at(b), at(c)], ";"),
+                Expr::Fma(a, b, c) => out.call(&format!("{head}{float}::mul_add"), &[at(a), at(b), at(c)], ";"),
                 Expr::Select(c, a, b) => out.call(&format!("{head}f64::select"), &[at(c), at(a), at(b)], ";"),
                 Expr::Sample(series, t) => out.line(format!("{head}series[{series}].at({});", at(t))),
                 Expr::Index | Expr::There(_) | Expr::Draw(..) | Expr::Emit(..) => {
@@ -392,6 +410,8 @@ impl Emitter<'_> {
     fn number(&self, operand: Operand) -> String {
         match operand {
             Operand::Real(x) => real(x, "f64"),
+            Operand::Single(x) if x.is_finite() => format!("{x:?}f32"),
+            Operand::Single(x) => real(f64::from(x), "f32"),
             Operand::Bool(b) => b.to_string(),
             Operand::Call(local) | Operand::Time(local) => self.kernel.locals[local as usize].name.clone(),
             Operand::Lanes(_) | Operand::Register(_) => panic!("the plan keeps lanes out of numbers"),
@@ -404,6 +424,7 @@ impl Emitter<'_> {
         for stmt in stmts {
             self.comment(out, &mut last, stmt.origin);
             let name = stmt.local.map_or("", |local| &self.kernel.locals[local as usize].name);
+            let single = stmt.local.is_some_and(|local| self.kernel.locals[local as usize].ty == Type::Single);
             let head = format!("let {name} = ");
             let at = |operand: Operand| self.operand(operand);
             match stmt.expr {
@@ -418,6 +439,12 @@ impl Emitter<'_> {
                     out.line(format!("{head}V::gather({from}, edge.sources);"));
                 }
                 Expr::Copy(a) => out.line(format!("{head}{};", at(a))),
+                Expr::Unary(UnaryOp::Narrow | UnaryOp::Widen, a) if self.plan.precision == Precision::F32 => {
+                    out.line(format!("{head}{};", at(a)));
+                }
+                Expr::Approximate(function, tolerance, a) => {
+                    out.line(format!("{head}{}", approximate(function, tolerance, &at(a))));
+                }
                 Expr::Unary(op, a) => match unary(op) {
                     Form::Prefix(operator) => out.line(format!("{head}{operator}{};", at(a))),
                     Form::Method(method) => out.line(format!("{head}{}.{method}();", at(a))),
@@ -428,7 +455,9 @@ impl Emitter<'_> {
                     Form::Method(method) => out.line(format!("{head}{}.{method}({});", at(a), at(b))),
                     Form::Function(function) => out.call(&format!("{head}{function}"), &[at(a), at(b)], ";"),
                 },
-                Expr::Fma(a, b, c) => out.call(&format!("{head}V::mul_add"), &[at(a), at(b), at(c)], ";"),
+                Expr::Fma(a, b, c) => {
+                    out.call(&format!("{head}{}::mul_add", if single { "S" } else { "V" }), &[at(a), at(b), at(c)], ";")
+                }
                 Expr::Select(c, a, b) => out.call(&format!("{head}V::select"), &[at(c), at(a), at(b)], ";"),
                 Expr::Draw(distribution, stream, counter) => self.draw(out, &head, distribution, stream, counter),
                 Expr::Sample(series, t) => {
@@ -467,7 +496,7 @@ impl Emitter<'_> {
             Operand::Call(local) => ("", column(&self.kernel.spread, local)),
             Operand::Time(local) => ("", format!("row.{}", column(&self.kernel.row, local))),
             Operand::Lanes(_) | Operand::Register(_) => ("_each", self.operand(counter)),
-            Operand::Bool(_) => panic!("the verifier checks that a counter is real"),
+            Operand::Single(_) | Operand::Bool(_) => panic!("the verifier checks that a counter is real"),
         };
         out.call(&format!("{head}{}.{name}{each}::<V>", self.numbering()), &["block".into(), draw, counter], ";");
     }
@@ -478,6 +507,9 @@ impl Emitter<'_> {
                 Precision::F64 => format!("V::splat({})", real(x, "Real")),
                 Precision::F32 => format!("V::splat({})", real_f32(x as f32)),
             },
+            Operand::Single(x) => {
+                format!("S::splat({})", if x.is_finite() { format!("{x:?}") } else { real(f64::from(x), "f32") })
+            }
             Operand::Bool(b) => format!("all_lanes::<V>({b})"),
             Operand::Call(local) | Operand::Time(local) | Operand::Lanes(local) => {
                 self.kernel.locals[local as usize].name.clone()
@@ -539,6 +571,8 @@ fn unary(op: UnaryOp) -> Form {
         UnaryOp::Floor => Form::Method("floor"),
         UnaryOp::Ceil => Form::Method("ceil"),
         UnaryOp::Not => Form::Method("not"),
+        UnaryOp::Narrow => Form::Method("narrow"),
+        UnaryOp::Widen => Form::Function("V::widen"),
         UnaryOp::Exp => Form::Function("math::exp"),
         UnaryOp::Exp2 => Form::Function("math::exp2"),
         UnaryOp::Expm1 => Form::Function("math::expm1"),
@@ -576,15 +610,21 @@ fn binary(op: BinaryOp) -> Form {
     }
 }
 
-/// The function of a number; `std`'s own where it has the same meaning.
-fn number_function(op: UnaryOp) -> &'static str {
+/// The call of a function within a tolerance, and the end of its statement.
+fn approximate(function: Function, tolerance: Tolerance, x: &str) -> String {
+    format!("approximate::{}(Tolerance::{tolerance:?}, {x});", function.name())
+}
+
+/// The function of a number of type `float`; `std`'s own where it has the same meaning.
+fn number_function(op: UnaryOp, float: &str) -> String {
     match (op, unary(op)) {
-        (UnaryOp::Abs, _) => "f64::abs",
-        (UnaryOp::Sqrt, _) => "f64::sqrt",
-        (UnaryOp::Floor, _) => "f64::floor",
-        (UnaryOp::Ceil, _) => "f64::ceil",
-        (_, Form::Function(function)) => function,
-        (_, Form::Prefix(_) | Form::Method(_)) => panic!("negation and not are operators"),
+        (UnaryOp::Abs, _) => format!("{float}::abs"),
+        (UnaryOp::Sqrt, _) => format!("{float}::sqrt"),
+        (UnaryOp::Floor, _) => format!("{float}::floor"),
+        (UnaryOp::Ceil, _) => format!("{float}::ceil"),
+        (UnaryOp::Widen, _) => "f64::from".into(),
+        (_, Form::Function(function)) => function.into(),
+        (_, Form::Prefix(_) | Form::Method(_)) => panic!("negation, not and narrow are written otherwise"),
     }
 }
 

@@ -45,6 +45,7 @@ const RUNTIME: &[(&str, &str)] = &[
     ("lanes/portable.rs", include_str!("../../runtime/lanes/portable.rs")),
     ("machine.rs", include_str!("../../runtime/machine.rs")),
     ("math.rs", include_str!("../../runtime/math.rs")),
+    ("math/approximate.rs", include_str!("../../runtime/math/approximate.rs")),
     ("named.rs", include_str!("../../runtime/named.rs")),
     ("order.rs", include_str!("../../runtime/order.rs")),
     ("rng.rs", include_str!("../../runtime/rng.rs")),

@@ -8,7 +8,9 @@
 //! method with that attribute could be neither `#[inline(always)]` nor a safe trait method.
 #![allow(unsafe_code)]
 
-use super::{Indices, Lanes, Mask, Pair};
+#[cfg(not(all(target_feature = "avx512f", target_feature = "avx512dq")))]
+use super::Join;
+use super::{Indices, Lanes, Mask, Narrow, Pair};
 use std::arch::x86_64::*;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -44,7 +46,7 @@ macro_rules! vector {
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
-        pub struct $vector($register);
+        pub struct $vector(pub(super) $register);
 
         /// All bits of a lane set, or none.
         #[derive(Clone, Copy, Debug)]
@@ -292,4 +294,36 @@ unsafe fn gather_f32(from: &[f32], index: &[u32; 8]) -> __m256 {
 pub(super) fn prefetch<T>(number: &T) {
     // SAFETY: an address is all that it takes, and this one is valid.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(number).cast()) }
+}
+
+impl Narrow for F64x8 {
+    type Single = F32x8;
+
+    #[inline(always)]
+    fn narrow(self) -> F32x8 {
+        let [low, high] = [self.0, self.1].map(|half| register!(_mm256_cvtpd_ps(half.0)));
+        F32x8(register!(_mm256_set_m128(high, low)))
+    }
+    #[inline(always)]
+    fn widen(single: F32x8) -> F64x8 {
+        let low = register!(_mm256_castps256_ps128(single.0));
+        let high = register!(_mm256_extractf128_ps::<1>(single.0));
+        let [low, high] = [low, high].map(|half| F64x4(register!(_mm256_cvtps_pd(half))));
+        Pair(low, high)
+    }
+}
+
+// With AVX-512, two of them are one register of that body.
+#[cfg(not(all(target_feature = "avx512f", target_feature = "avx512dq")))]
+impl Join for F32x8 {
+    type Twice = Pair<F32x8>;
+
+    #[inline(always)]
+    fn join(self, other: Self) -> Pair<F32x8> {
+        Pair(self, other)
+    }
+    #[inline(always)]
+    fn halves(twice: Pair<F32x8>) -> (Self, Self) {
+        (twice.0, twice.1)
+    }
 }

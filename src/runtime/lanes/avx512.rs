@@ -8,7 +8,8 @@
 //! method with that attribute could be neither `#[inline(always)]` nor a safe trait method.
 #![allow(unsafe_code)]
 
-use super::{Indices, Lanes, Mask};
+use super::avx2::F32x8;
+use super::{Indices, Join, Lanes, Mask, Narrow, Pair};
 use std::arch::x86_64::*;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -285,4 +286,45 @@ unsafe fn gather_f32(from: &[f32], index: &[u32; 16]) -> __m512 {
 pub(super) fn prefetch<T>(number: &T) {
     // SAFETY: an address is all that it takes, and this one is valid.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(number).cast()) }
+}
+
+impl Narrow for F64x8 {
+    type Single = F32x8;
+
+    #[inline(always)]
+    fn narrow(self) -> F32x8 {
+        F32x8(register!(_mm512_cvtpd_ps(self.0)))
+    }
+    #[inline(always)]
+    fn widen(single: F32x8) -> F64x8 {
+        F64x8(register!(_mm512_cvtps_pd(single.0)))
+    }
+}
+
+impl Join for F32x8 {
+    type Twice = F32x16;
+
+    #[inline(always)]
+    fn join(self, other: Self) -> F32x16 {
+        F32x16(register!(_mm512_insertf32x8::<1>(_mm512_castps256_ps512(self.0), other.0)))
+    }
+    #[inline(always)]
+    fn halves(twice: F32x16) -> (Self, Self) {
+        let first = register!(_mm512_castps512_ps256(twice.0));
+        let second = register!(_mm512_extractf32x8_ps::<1>(twice.0));
+        (F32x8(first), F32x8(second))
+    }
+}
+
+impl Join for F32x16 {
+    type Twice = Pair<F32x16>;
+
+    #[inline(always)]
+    fn join(self, other: Self) -> Pair<F32x16> {
+        Pair(self, other)
+    }
+    #[inline(always)]
+    fn halves(twice: Pair<F32x16>) -> (Self, Self) {
+        (twice.0, twice.1)
+    }
 }

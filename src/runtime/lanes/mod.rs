@@ -9,12 +9,7 @@
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-#[cfg(all(
-    target_arch = "x86_64",
-    target_feature = "avx2",
-    target_feature = "fma",
-    any(test, not(all(target_feature = "avx512f", target_feature = "avx512dq")))
-))]
+#[cfg(all(target_arch = "x86_64", target_feature = "avx2", target_feature = "fma"))]
 pub mod avx2;
 #[cfg(all(target_arch = "x86_64", target_feature = "avx512f", target_feature = "avx512dq"))]
 pub mod avx512;
@@ -73,6 +68,28 @@ pub trait Mask: Copy {
     fn all(self) -> bool;
     /// Lane `i` as bit `i`; the bits past the last lane are zero.
     fn bits(self) -> u64;
+}
+
+/// A group of `f64` lanes that has a group of as many `f32` lanes, for what need not be computed in double precision.
+pub trait Narrow: Lanes<Scalar = f64> {
+    /// The group of as many `f32` lanes.
+    type Single: Lanes<Scalar = f32>;
+
+    /// The nearest `f32` of every lane.
+    fn narrow(self) -> Self::Single;
+    /// The same number in every lane (exact).
+    fn widen(single: Self::Single) -> Self;
+}
+
+/// A group of `f32` lanes that joins another one to a group of twice as many, such as [`Pair`] or a wider register.
+pub trait Join: Lanes<Scalar = f32> {
+    /// The group of twice as many lanes.
+    type Twice: Join;
+
+    /// Both, the lanes of `self` first.
+    fn join(self, other: Self) -> Self::Twice;
+    /// The halves.
+    fn halves(twice: Self::Twice) -> (Self, Self);
 }
 
 /// A group of `LANES` numbers that are computed with together.

@@ -5,7 +5,7 @@
 //! pairs (at most 64 lanes in all, the width of a mask's bits).
 //! Never true here: that the halves exchange anything.
 
-use super::{Indices, Lanes, Mask};
+use super::{Indices, Join, Lanes, Mask, Narrow};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// Two lane groups side by side, the lanes of field 0 first; and the mask of such a pair.
@@ -126,5 +126,32 @@ impl<V: Lanes> Lanes for Pair<V> {
         let (m0, e0) = self.0.frexp();
         let (m1, e1) = self.1.frexp();
         (Self(m0, m1), Self(e0, e1))
+    }
+}
+
+impl<V: Join> Join for Pair<V> {
+    type Twice = Pair<Pair<V>>;
+
+    #[inline(always)]
+    fn join(self, other: Self) -> Self::Twice {
+        Pair(self, other)
+    }
+    #[inline(always)]
+    fn halves(twice: Self::Twice) -> (Self, Self) {
+        (twice.0, twice.1)
+    }
+}
+
+impl<V: Narrow<Single: Join>> Narrow for Pair<V> {
+    type Single = <V::Single as Join>::Twice;
+
+    #[inline(always)]
+    fn narrow(self) -> Self::Single {
+        self.0.narrow().join(self.1.narrow())
+    }
+    #[inline(always)]
+    fn widen(single: Self::Single) -> Self {
+        let (first, second) = V::Single::halves(single);
+        Self(V::widen(first), V::widen(second))
     }
 }

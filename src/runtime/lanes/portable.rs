@@ -4,7 +4,7 @@
 //! LLVM turns the array loops into whatever vectors the target has.
 //! Never true here: that an operation differs between a scalar and an array lane.
 
-use super::{Indices, Lanes, Mask, Scalar};
+use super::{Indices, Join, Lanes, Mask, Narrow, Pair, Scalar};
 use std::array::from_fn;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -316,3 +316,42 @@ impl<T: Scalar, const N: usize> Lanes for Array<T, N> {
 /// What asks for memory is different on every machine: here nobody asks.
 #[inline(always)]
 pub(super) fn prefetch<T>(_number: &T) {}
+
+impl Narrow for f64 {
+    type Single = f32;
+
+    #[inline(always)]
+    fn narrow(self) -> f32 {
+        self as f32
+    }
+    #[inline(always)]
+    fn widen(single: f32) -> f64 {
+        f64::from(single)
+    }
+}
+
+impl<const N: usize> Narrow for Array<f64, N> {
+    type Single = Array<f32, N>;
+
+    #[inline(always)]
+    fn narrow(self) -> Array<f32, N> {
+        Array(self.0.map(|x| x as f32))
+    }
+    #[inline(always)]
+    fn widen(single: Array<f32, N>) -> Self {
+        Array(single.0.map(f64::from))
+    }
+}
+
+impl<const N: usize> Join for Array<f32, N> {
+    type Twice = Pair<Self>;
+
+    #[inline(always)]
+    fn join(self, other: Self) -> Pair<Self> {
+        Pair(self, other)
+    }
+    #[inline(always)]
+    fn halves(twice: Pair<Self>) -> (Self, Self) {
+        (twice.0, twice.1)
+    }
+}

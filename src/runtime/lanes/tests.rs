@@ -1,7 +1,7 @@
 //! Every vector body against the scalar one, bit for bit.
 
 use super::portable::Array;
-use super::{F32x16, F64x8, Indices, Lanes, Mask, Pair, Scalar};
+use super::{F32x16, F64x8, Indices, Lanes, Mask, Narrow, Pair, Scalar};
 
 /// Numbers of every kind: special values, both signs, and magnitudes over the whole exponent range.
 pub(crate) fn samples<S: Scalar>() -> Vec<S> {
@@ -167,6 +167,35 @@ fn positive<W: Lanes>(x: W) -> W::Mask {
 #[test]
 fn every_operation_is_the_scalar_one_in_each_lane() {
     for_every_body!(operations);
+}
+
+fn conversions<V: Narrow>() {
+    let xs = samples::<f64>();
+    for first in (0..xs.len() - V::LANES).step_by(V::LANES) {
+        let x = V::load(&xs[first..]);
+        let (mut single, mut wide) = (vec![0.0f32; V::LANES], vec![0.0; V::LANES]);
+        x.narrow().store(&mut single);
+        V::widen(x.narrow()).store(&mut wide);
+        for (i, &x) in xs[first..first + V::LANES].iter().enumerate() {
+            assert!(same(single[i], x as f32), "{x:e} in lane {i} of {}", std::any::type_name::<V>());
+            assert!(same(wide[i], f64::from(x as f32)), "{x:e} in lane {i} of {}", std::any::type_name::<V>());
+        }
+    }
+}
+
+#[test]
+fn every_lane_is_narrowed_and_widened_in_its_place() {
+    conversions::<f64>();
+    conversions::<Array<f64, 8>>();
+    conversions::<Pair<Array<f64, 8>>>();
+    conversions::<F64x8>();
+    conversions::<Pair<F64x8>>();
+    conversions::<Pair<Pair<F64x8>>>();
+    #[cfg(all(target_arch = "x86_64", target_feature = "avx2", target_feature = "fma"))]
+    {
+        conversions::<super::avx2::F64x8>();
+        conversions::<Pair<super::avx2::F64x8>>();
+    }
 }
 
 fn masks<V: Lanes>() {

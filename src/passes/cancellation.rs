@@ -1,0 +1,93 @@
+//! Which functions reach a difference that magnifies their error.
+//!
+//! In comes a kernel; out go the exponentials and logarithms whose value, by itself or through products, quotients and sums
+//! of such values and numbers, is subtracted from a number, as in `e^x - 1`.
+//! Never true here: the difference of a rate and a state counts (`m_inf - m`), since there a small error of the rate is a small
+//! error of the rate, whatever is left of the difference.
+
+use super::approximate::function;
+use super::ranges::Range;
+use super::rewrite::{Rewriter, rewrite};
+use crate::step::{BinaryOp, Field, Kernel, OpKind, UnaryOp, ValueId};
+use std::collections::{HashMap, HashSet};
+
+/// What is known of a value that was made of functions and numbers alone.
+struct Made {
+    function: bool,
+    /// The operands that are made of functions, too.
+    from: Vec<ValueId>,
+}
+
+/// The functions, and what is made of them on the way to the difference.
+pub fn cancelled(fields: &[Field], kernel: &mut Kernel) -> HashSet<ValueId> {
+    let mut made: HashMap<ValueId, Made> = HashMap::new();
+    let mut waiting = Vec::new();
+    rewrite(fields, kernel, |rw, id, kind| {
+        if matches!(kind, OpKind::Unary(op, x) if function(op).is_some() && !rw.uniform(x)) {
+            made.insert(id, Made { function: true, from: Vec::new() });
+            return None;
+        }
+        let operands = kind.operands();
+        let from: Vec<ValueId> = operands.iter().copied().filter(|v| made.contains_key(v)).collect();
+        let known = operands.iter().all(|v| made.contains_key(v) || rw.uniform(*v));
+        if from.is_empty() || !known || !arithmetic(&kind) {
+            return None;
+        }
+        if with_number(rw, &kind, &from) && !same_sign(rw, &kind) {
+            waiting.extend(&from);
+        }
+        made.insert(id, Made { function: false, from });
+        None
+    });
+    let mut found = HashSet::new();
+    while let Some(value) = waiting.pop() {
+        if found.insert(value) {
+            waiting.extend(&made[&value].from);
+        }
+    }
+    debug_assert!(found.iter().all(|value| made[value].function || !made[value].from.is_empty()));
+    found
+}
+
+fn arithmetic(kind: &OpKind) -> bool {
+    match kind {
+        OpKind::Binary(op, ..) => {
+            matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div | BinaryOp::Min | BinaryOp::Max)
+        }
+        OpKind::Unary(op, _) => matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sqrt),
+        OpKind::Fma(..) => true,
+        OpKind::Const(_)
+        | OpKind::Bool(_)
+        | OpKind::Field(_)
+        | OpKind::There(_)
+        | OpKind::Time
+        | OpKind::StepIndex
+        | OpKind::Index
+        | OpKind::Approximate(..)
+        | OpKind::Select(..)
+        | OpKind::Draw(..)
+        | OpKind::Sample(..)
+        | OpKind::Store(..)
+        | OpKind::Accumulate(..)
+        | OpKind::Emit(..) => false,
+    }
+}
+
+/// Is it a sum of which one side is a number?
+fn with_number(rw: &Rewriter<'_>, kind: &OpKind, from: &[ValueId]) -> bool {
+    if let OpKind::Binary(BinaryOp::Add | BinaryOp::Sub, a, b) = *kind {
+        return rw.uniform(a) || rw.uniform(b);
+    }
+    matches!(*kind, OpKind::Fma(a, b, c) if rw.uniform(c) || !from.contains(&a) && !from.contains(&b))
+}
+
+/// Do both sides of a sum have one sign, whatever the cell?
+pub fn same_sign(rw: &Rewriter<'_>, kind: &OpKind) -> bool {
+    let both: fn(Range, Range) -> bool = |a, b| a.lo >= 0.0 && b.lo >= 0.0 || a.hi <= 0.0 && b.hi <= 0.0;
+    let opposite: fn(Range, Range) -> bool = |a, b| a.lo >= 0.0 && b.hi <= 0.0 || a.hi <= 0.0 && b.lo >= 0.0;
+    if let OpKind::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) = *kind {
+        let test = if op == BinaryOp::Add { both } else { opposite };
+        return test(rw.range(a), rw.range(b));
+    }
+    matches!(*kind, OpKind::Fma(a, b, c) if both(rw.range(a).times(rw.range(b)), rw.range(c)))
+}
