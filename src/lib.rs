@@ -79,6 +79,7 @@
 //! | what generated Rust looks like | `src/codegen/rust/kernels.rs` | `tests/ir/*.rust.snap` |
 //! | the interface of generated crates | `src/codegen/rust/model.rs`, `src/codegen/rust/fixed/` | `tests/suite/crates.rs` |
 //! | `exp` and its accuracy | `src/runtime/math.rs` | `src/runtime/math/tests.rs` |
+//! | what counts as a flop or a byte, what `bench` compares with | `src/codegen/plan/cost.rs`, `src/engine/limits.rs` | tests beside them |
 //! | which flags rustc gets, where kernels are kept | `src/engine/rustc.rs` | `tests/suite/engines.rs` |
 //! | the files of results | `src/results/` | `src/results/tests.rs` |
 //! | how a plot looks | `src/plot/style.rs` | `src/plot/tests.rs` |
