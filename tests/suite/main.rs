@@ -6,6 +6,7 @@ mod docs;
 mod engines;
 mod errors;
 mod models;
+mod networks;
 mod olive;
 mod passes;
 
