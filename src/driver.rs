@@ -243,7 +243,8 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
             FieldKind::Series => setup.series.iter().find(|s| s.0 == id).map(|s| FieldDefault::Series(s.1.clone())),
             FieldKind::Data(_) => setup.data.iter().find(|d| d.0 == id).map(|d| FieldDefault::Data(d.1.clone())),
             FieldKind::Cell(_) | FieldKind::State(_) | FieldKind::Output(_) | FieldKind::Event(_) => None,
-            FieldKind::Temp(_) | FieldKind::Edges(_) => continue,
+            FieldKind::Edges(_) => setup.edges.iter().find(|e| e.0 == id).map(|e| FieldDefault::Edges(e.1.clone())),
+            FieldKind::Temp(_) => continue,
         };
         let (unit_name, scale) = match field.name.as_str() {
             "dt" => ("ms".to_string(), 1.0),

@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 pub mod ffi;
+#[allow(clippy::approx_constant)] // constants that passes of the compiler have made
 pub mod kernels;
 pub mod model;
 pub mod runtime;
