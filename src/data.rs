@@ -86,13 +86,7 @@ fn npy(file: &DataFile, bytes: &[u8]) -> Result<ArrayD<f64>, Diagnostic> {
     if file.column.is_some() {
         return Err(wrong(file, "an .npy file has no named columns"));
     }
-    if !bytes.starts_with(b"\x93NUMPY") {
-        return Err(wrong(file, "it is not an .npy file, though its name says so"));
-    }
-    // The reader would first make room for all that the header promises.
-    if promised(bytes).is_some_and(|numbers| numbers > bytes.len() as f64) {
-        return Err(wrong(file, "it is cut short: its header promises more numbers than it has bytes"));
-    }
+    check_npy(bytes).map_err(|why| wrong(file, why))?;
     macro_rules! read {
         ($($number:ty),*) => {
             $(match ArrayD::<$number>::read_npy(bytes) {
@@ -106,6 +100,18 @@ fn npy(file: &DataFile, bytes: &[u8]) -> Result<ArrayD<f64>, Diagnostic> {
     Err(wrong(file, "its numbers are neither float64, float32 nor integers"))
 }
 
+/// Is it an array, as far as can be told before it is read?
+pub(crate) fn check_npy(bytes: &[u8]) -> Result<(), String> {
+    if !bytes.starts_with(b"\x93NUMPY") {
+        return Err("it is not an .npy file, though its name says so".into());
+    }
+    // The reader would first make room for all that the header promises.
+    if promised(bytes).is_some_and(|numbers| numbers > bytes.len() as f64) {
+        return Err("it is cut short: its header promises more numbers than it has bytes".into());
+    }
+    Ok(())
+}
+
 /// The product of the shape in a header.
 fn promised(bytes: &[u8]) -> Option<f64> {
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]);
@@ -113,7 +119,8 @@ fn promised(bytes: &[u8]) -> Option<f64> {
     shape.split(',').map(str::trim).filter(|n| !n.is_empty()).map(|n| n.parse::<f64>().ok()).product()
 }
 
-fn complaint(error: &ReadNpyError) -> String {
+/// What keeps an array from being read.
+pub(crate) fn complaint(error: &ReadNpyError) -> String {
     match error {
         ReadNpyError::Io(_) | ReadNpyError::MissingData => "it is cut short".into(),
         ReadNpyError::ExtraBytes(n) => format!("{n} bytes too many are at its end"),

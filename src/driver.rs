@@ -6,7 +6,7 @@
 use crate::codegen::rust::{Default as FieldDefault, Interface, InterfaceField, InterfaceSpace};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::discretize::{discretize, output_name};
-use crate::engine::Setup;
+use crate::engine::{Edges, Setup};
 use crate::hir::{self, Loader, Method, Model, Sources};
 use crate::ode;
 use crate::passes::{self, Keep, OptLevel, Pass, PassError};
@@ -247,7 +247,10 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
             FieldKind::Series => setup.series.iter().find(|s| s.0 == id).map(|s| FieldDefault::Series(s.1.clone())),
             FieldKind::Data(_) => setup.data.iter().find(|d| d.0 == id).map(|d| FieldDefault::Data(d.1.clone())),
             FieldKind::Cell(_) | FieldKind::State(_) | FieldKind::Output(_) | FieldKind::Event(_) => None,
-            FieldKind::Temp(_) | FieldKind::Edges(_) => continue,
+            FieldKind::Edges(_) => {
+                setup.edges.iter().find(|e| e.0 == id).map(|e| FieldDefault::Edges(Edges::clone(&e.1)))
+            }
+            FieldKind::Temp(_) => continue,
         };
         let (unit_name, scale) = match field.name.as_str() {
             "dt" => ("ms".to_string(), 1.0),

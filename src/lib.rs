@@ -82,6 +82,7 @@
 //! | `exp` and its accuracy | `src/runtime/math.rs` | `src/runtime/math/tests.rs` |
 //! | what `--accuracy` allows, its errors | `src/runtime/math/approximate.rs` | its tests, and `tests/suite/accuracy.rs` |
 //! | what is computed in f32 at `--accuracy 1e-6` | `src/passes/narrow.rs` | `tests/passes/narrow` |
+//! | what counts as a flop or a byte, what `bench` compares with | `src/codegen/plan/cost.rs`, `src/engine/limits.rs` | tests beside them |
 //! | which flags rustc gets, where kernels are kept | `src/engine/rustc.rs` | `tests/suite/engines.rs` |
 //! | the files of results | `src/results/` | `src/results/tests.rs` |
 //! | how a plot looks | `src/plot/style.rs` | `src/plot/tests.rs` |

@@ -115,7 +115,11 @@ pub fn extent(model: &Model) -> Result<Extent, Vec<Diagnostic>> {
                 Ok(Value::Real(n)) => {
                     let message = format!("population `{}` cannot have {} cells along one side", p.name, shown(n));
                     let label = "a whole number from 1 on is needed";
-                    errors.push(Diagnostic::new(Code::BadValue, p.span, message, label));
+                    let error = Diagnostic::new(Code::BadValue, p.span, message, label);
+                    // Several sides may have one size.
+                    if !errors.contains(&error) {
+                        errors.push(error);
+                    }
                     count = f64::NAN;
                 }
                 Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => {
@@ -299,13 +303,8 @@ fn edges(model: &Model, extent: &Extent, c: &Connection) -> Result<Edges, Diagno
             connect::undirected(&rule, &shape, model.seed, u32::from_le_bytes(stream)).map_err(fail)?
         }
         ConnectionRule::File(data) => {
-            let entries = connect::read_edges(&model.data[*data as usize])?;
-            let csr = connect::directed_from_entries(&entries, shape.cells()).map_err(fail)?;
-            // A file may list every junction in both directions, or once.
-            if csr.is_symmetric() {
-                return Ok(Edges { offsets: csr.offsets, sources: csr.sources });
-            }
-            connect::undirected(&Rule::Edges(entries), &shape, model.seed, 0).map_err(fail)?
+            let csr = connect::read_junctions(&model.data[*data as usize], &shape)?;
+            return Ok(Edges { offsets: csr.offsets, sources: csr.sources });
         }
     };
     let csr = connect::directed_csr(&pairs, shape.cells()).map_err(fail)?;

@@ -1,16 +1,22 @@
 //! `neuroc bench`.
 
 use super::run::{Prepared, prepare};
-use super::settings::{EngineSettings, ModelSettings, PassSettings, PrecisionName};
+use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings};
 use super::{Exit, complain, deliver};
-use crate::engine::EngineError;
-use crate::step::{BinaryOp, FieldKind, OpKind, Phase, Program, Role, UnaryOp};
-use serde_json::json;
+use crate::codegen::plan::cost::{Bytes, Cost, Degree, StepCost, Work, costs};
+use crate::engine::limits::{self, Bound, Limits, Load, Wanted};
+use crate::engine::native::NativeOptions;
+use crate::engine::{Edges, EngineError};
+use crate::runtime::edges::Network;
+use crate::runtime::order::Arrangement;
+use crate::step::Role;
+use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
-/// Measure how fast a model runs.
+/// Measure how fast a model runs, and what on this machine keeps it from running faster.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: neuroc bench examples/squid.neuro --set n=10000 --threads 1 --steps 4000")]
 pub struct Args {
@@ -34,110 +40,321 @@ pub struct Args {
     opt: PassSettings,
 }
 
-/// Work of one step of one cell, counted in the IR.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Work {
-    /// Additions, multiplications, comparisons, selections; a fused multiply-add counts two.
-    flops: u64,
-    /// Exponentials and other elementary functions.
-    elementary: u64,
-    /// Divisions and square roots.
-    divisions: u64,
-    /// Numbers kept per cell.
-    numbers: u64,
+/// Measures without recording, and prints the best of some repetitions beside what the machine allows.
+pub fn run(args: &Args) -> Exit {
+    match bench(args) {
+        Ok(text) => deliver(&text, None),
+        Err(exit) => exit,
+    }
 }
 
-/// Measures without recording and prints the best of some repetitions.
-pub fn run(args: &Args) -> Exit {
-    let mut p = match prepare(&args.file, &args.settings, &args.engine, &args.opt, args.json) {
-        Ok(prepared) => prepared,
-        Err(exit) => return exit,
+fn bench(args: &Args) -> Result<String, Exit> {
+    let model = |error: EngineError| {
+        complain(error);
+        Exit::Model
     };
+    let mut p = prepare(&args.file, &args.settings, &args.engine, &args.opt, args.json)?;
     let steps = args.steps.unwrap_or(p.extent.grid.steps);
-    let seconds = match measure(args, &mut p, steps) {
-        Ok(seconds) => seconds,
-        Err(error) => {
-            complain(error);
-            return Exit::Model;
-        }
-    };
+    let seconds = measure(args, &mut p, steps).map_err(model)?;
     if !p.ready.engine.all_finite() {
         complain("a value became NaN or infinite while measuring; `neuroc run` tells which");
-        return Exit::Model;
+        return Err(Exit::Model);
     }
     let best = seconds.iter().copied().fold(f64::INFINITY, f64::min);
     let cells: usize = p.extent.cells.iter().sum();
     let rate = cells as f64 * steps as f64 / best;
     let factor = steps as f64 * p.extent.grid.dt / 1e3 / best;
-    let work = works(p.compiled.program.program());
-    let bytes = match args.engine.precision {
-        PrecisionName::F64 => 8,
-        PrecisionName::F32 => 4,
+    let populations = populations(&p, steps.min(u64::from(args.opt.fuse)));
+    let limits = match args.engine.engine {
+        EngineName::Native => Some(machine(args, &p, &populations).map_err(model)?),
+        // What holds the interpreter up is the interpreter.
+        EngineName::Interp => None,
     };
+    let m = Measured { steps, seconds, best, cells, rate, factor, populations, limits };
     if args.json {
-        let object = json!({
-            "model": p.compiled.ode.name,
-            "accuracy": args.opt.accuracy.name(),
-            "precision": if bytes == 8 { "f64" } else { "f32" },
-            "threads": p.ready.threads,
-            "dt": p.extent.grid.dt,
-            "steps": steps,
-            "cells": cells,
-            "compile_s": p.ready.compile_s,
-            "run_s": best,
-            "all_run_s": seconds,
-            "cell_steps_per_s": rate,
-            "realtime_factor": factor,
-        });
-        return deliver(&format!("{object}\n"), None);
+        return Ok(format!("{}\n", line(&p, &m)));
     }
     let mut out = String::new();
     // Writing to a string cannot fail.
-    let _ = table(&mut out, args, &p, Measured { steps, best, cells, rate, factor, work, bytes });
-    deliver(&out, None)
+    let _ = table(&mut out, args, &p, &m);
+    Ok(out)
 }
 
-/// What was measured.
-struct Measured {
+/// What was measured and counted.
+struct Measured<'a> {
     steps: u64,
+    seconds: Vec<f64>,
     best: f64,
     cells: usize,
     rate: f64,
     factor: f64,
-    work: Vec<(String, Work)>,
-    bytes: u64,
+    populations: Vec<Population<'a>>,
+    limits: Option<Limits>,
 }
 
-fn table(out: &mut String, args: &Args, p: &Prepared, m: Measured) -> std::fmt::Result {
-    let Measured { steps, best, cells, rate, factor, work, bytes } = m;
-    writeln!(out, "model              {}", p.compiled.ode.name)?;
-    writeln!(out, "cells, steps       {cells}, {steps} (dt {} ms), best of {}", p.extent.grid.dt, args.repeat)?;
-    writeln!(out, "threads            {}", p.ready.threads)?;
-    writeln!(
-        out,
-        "ready after        {:.3} s ({})",
-        p.ready.compile_s,
-        match p.ready.cached {
-            None => "interpreted",
-            Some(true) => "from the cache",
-            Some(false) => "compiled",
-        }
-    )?;
-    writeln!(out, "run                {best:.4} s")?;
-    writeln!(out, "cell-steps per s   {:.1} million ({:.2} ns each)", rate / 1e6, 1e9 / rate)?;
-    writeln!(out, "real-time factor   {factor:.3}")?;
-    for (space, w) in work {
-        writeln!(
-            out,
-            "{:<18} {} flops, {} exponentials and the like, {} divisions per cell and step; {} bytes per cell",
-            space,
-            w.flops,
-            w.elementary,
-            w.divisions,
-            w.numbers * bytes
-        )?;
+impl Measured<'_> {
+    /// Nanoseconds per cell-step.
+    fn each(&self) -> f64 {
+        1e9 / self.rate
     }
-    Ok(())
+
+    /// The least nanoseconds per cell-step that each bound allows, and the largest of them.
+    fn predictions(&self) -> Option<([(Bound, f64); 5], (Bound, f64))> {
+        let loads: Vec<Load> = self.populations.iter().map(|population| population.load.clone()).collect();
+        let all = self.limits.as_ref()?.predict(&loads).map(|(bound, seconds)| (bound, seconds * 1e9));
+        let largest = all.into_iter().reduce(|a, b| if b.1 > a.1 { b } else { a })?;
+        Some((all, largest))
+    }
+}
+
+/// A population that takes steps.
+struct Population<'a> {
+    cost: Cost,
+    /// How many steps are taken in one go.
+    window: u32,
+    load: Load,
+    /// Bytes of one cell in memory.
+    memory: f64,
+    /// Its networks with their sizes.
+    networks: Vec<(&'a Arc<Edges>, Degree)>,
+}
+
+/// What a step of each population does, where so many steps are asked for at once.
+fn populations(p: &Prepared, steps: u64) -> Vec<Population<'_>> {
+    // All populations go together.
+    let kernels = p.plan.spaces.iter().flat_map(|space| &space.kernels).filter(|kernel| kernel.role == Role::Step);
+    let window = kernels.map(|kernel| u64::from(kernel.window)).fold(steps, u64::min) as u32;
+    let mut networks_before = 0;
+    let population = |(space, cost): (usize, Cost)| {
+        let plan = &p.plan.spaces[space];
+        let (cells, block) = (p.extent.cells[space], plan.block as usize);
+        let edges = plan.edges.iter().filter_map(|field| p.setup.edges.iter().rfind(|(id, _)| id == field));
+        let edges: Vec<&Arc<Edges>> = edges.map(|(_, edges)| edges).collect();
+        let grid = p.setup.grids.get(space).map_or(&[][..], |grid| grid);
+        let all = edges.iter().map(|edges| Arc::clone(edges)).collect();
+        let network = Network::new(all, Vec::new(), Arrangement::default(), (cells, grid, block));
+        let networks = edges.into_iter().map(|edges| (edges, degree(&network, edges, cells, block)));
+        let networks: Vec<(&Arc<Edges>, Degree)> = networks.collect();
+        let degrees: Vec<Degree> = networks.iter().map(|(_, degree)| *degree).collect();
+        let threads = p.ready.threads;
+        let load = Load {
+            cells,
+            busy_cells: cells.div_ceil(block).div_ceil(threads) * threads * block,
+            step: cost.step(window, &degrees),
+            networks: cost.edges.iter().map(|edge| (networks_before + edge.entry, edge.gathers)).collect(),
+        };
+        networks_before += networks.len();
+        Population { memory: cost.memory(&degrees), cost, window, load, networks }
+    };
+    costs(&p.plan).into_iter().map(population).collect()
+}
+
+/// The size of the table that a kernel walks through.
+fn degree(network: &Network, edges: &Edges, cells: usize, block: usize) -> Degree {
+    let places = network.table_places(edges, cells, block);
+    Degree { edges: edges.sources.len() as f64 / cells as f64, places: places as f64 / cells as f64 }
+}
+
+/// What this machine can do.
+fn machine(args: &Args, p: &Prepared, populations: &[Population]) -> Result<Limits, EngineError> {
+    let draws = |population: &Population| population.load.step.done.draws() > 0.0;
+    limits::measure(&Wanted {
+        precision: p.plan.precision,
+        native: NativeOptions {
+            threads: p.ready.threads,
+            arrangement: Arrangement::default(),
+            compile: args.engine.rustc(),
+        },
+        bytes: populations.iter().map(|population| population.memory * population.load.cells as f64).sum(),
+        draws: populations.iter().any(draws),
+        networks: populations.iter().flat_map(|population| &population.networks).map(|(edges, _)| *edges).collect(),
+    })
+}
+
+fn line(p: &Prepared, m: &Measured) -> Value {
+    let work = |work: &Work| {
+        json!({
+            "flops": work.flops,
+            "exponentials": work.exponentials,
+            "functions": work.functions,
+            "divisions": work.divisions,
+            "draws": work.draws(),
+            "samples": work.samples,
+        })
+    };
+    let population = |population: &Population| {
+        let Population { cost, window, load, memory, networks } = population;
+        let Load { cells, busy_cells: _, step, networks: _ } = load;
+        let Bytes { loaded, stored, table, gathered, exchanged } = step.bytes;
+        json!({
+            "name": cost.space,
+            "cells": cells,
+            "steps_in_registers": if cost.fused { *window } else { 1 },
+            "per_cell_step": work(&step.work),
+            "per_cell_step_with_idle_lanes": work(&step.done),
+            "bytes_per_cell_step": {
+                "total": step.bytes.total(),
+                "loaded": loaded,
+                "stored": stored,
+                "edge_table": table,
+                "gathered": gathered,
+                "exchanged": exchanged,
+            },
+            "flops_per_byte": intensity(step),
+            "bytes_per_cell": memory,
+            "edges_per_cell": networks.iter().map(|(_, degree)| degree.edges).collect::<Vec<_>>(),
+            "edge_places_per_cell": networks.iter().map(|(_, degree)| degree.places).collect::<Vec<_>>(),
+        })
+    };
+    let predictions = m.predictions().map(|(all, (largest, _))| {
+        let named = |(bound, ns): &(Bound, f64)| (name(*bound).to_string(), json!(ns));
+        json!({
+            "ns_per_cell_step": all.iter().map(named).collect::<serde_json::Map<String, Value>>(),
+            "nearest": name(largest),
+        })
+    });
+    let machine = m.limits.as_ref().map(|limits| {
+        json!({
+            "operation_ns": limits.operation * 1e9,
+            "division_ns": limits.division * 1e9,
+            "exponential_ns": limits.exponential * 1e9,
+            "byte_ns": limits.byte * 1e9,
+            "meeting_ns": limits.meeting * 1e9,
+            "networks_ns": limits.networks.iter().map(|seconds| seconds * 1e9).collect::<Vec<_>>(),
+        })
+    });
+    json!({
+        "model": p.compiled.ode.name,
+        "precision": p.plan.precision.name(),
+        "threads": p.ready.threads,
+        "dt": p.extent.grid.dt,
+        "steps": m.steps,
+        "cells": m.cells,
+        "compile_s": p.ready.compile_s,
+        "kernel_s": p.ready.kernel_s,
+        "kernel_cached": p.ready.cached,
+        "run_s": m.best,
+        "all_run_s": m.seconds,
+        "cell_steps_per_s": m.rate,
+        "ns_per_cell_step": m.each(),
+        "realtime_factor": m.factor,
+        "populations": m.populations.iter().map(population).collect::<Vec<_>>(),
+        "predictions": predictions,
+        "machine": machine,
+    })
+}
+
+fn name(bound: Bound) -> &'static str {
+    match bound {
+        Bound::Arithmetic => "arithmetic",
+        Bound::Division => "division",
+        Bound::Memory => "memory",
+        Bound::Gather => "gather",
+        Bound::Barrier => "barrier",
+    }
+}
+
+/// Flops per byte moved; none where nothing moves.
+fn intensity(step: &StepCost) -> Option<f64> {
+    let bytes = step.bytes.total();
+    (bytes > 0.0).then(|| step.work.flops / bytes)
+}
+
+fn table(out: &mut String, args: &Args, p: &Prepared, m: &Measured) -> std::fmt::Result {
+    writeln!(out, "model              {}", p.compiled.ode.name)?;
+    writeln!(out, "cells, steps       {}, {} (dt {} ms), best of {}", m.cells, m.steps, p.extent.grid.dt, args.repeat)?;
+    writeln!(out, "threads            {}", p.ready.threads)?;
+    let kernel = match (p.ready.cached, p.ready.kernel_s) {
+        (Some(true), Some(seconds)) => format!("the kernel, from the cache: {seconds:.3} s"),
+        (Some(false), Some(seconds)) => format!("the kernel, by rustc: {seconds:.3} s"),
+        (_, None) | (None, _) => "interpreted".to_string(),
+    };
+    writeln!(out, "compile time       {:.3} s from the file to the first step ({kernel})", p.ready.compile_s)?;
+    writeln!(out, "run                {:.4} s", m.best)?;
+    writeln!(out, "cell-steps per s   {:.1} million, {:.2} ns each", m.rate / 1e6, m.each())?;
+    writeln!(out, "real-time factor   {:.3}", m.factor)?;
+    for population in &m.populations {
+        work(out, population)?;
+    }
+    let (Some((all, (largest, most))), Some(limits)) = (m.predictions(), &m.limits) else {
+        return Ok(());
+    };
+    writeln!(out, "\nat least           ns per cell-step, of the measured")?;
+    for (bound, ns) in all {
+        let why = reason(bound, limits, p.ready.threads);
+        writeln!(out, "  {:<16} {ns:>10.3} {:>6.1} %   {why}", name(bound), 100.0 * ns / m.each())?;
+    }
+    writeln!(out, "  {:<16} {:>10.3}", "measured", m.each())?;
+    let nearest = match largest {
+        Bound::Arithmetic => "arithmetic",
+        Bound::Division => "divisions",
+        Bound::Memory => "memory bandwidth",
+        Bound::Gather => "gathering values of other cells",
+        Bound::Barrier => "threads waiting for each other",
+    };
+    writeln!(out, "nearest limit      {nearest} ({:.0} % of the measured time)", 100.0 * most / m.each())
+}
+
+/// What was measured for a bound.
+fn reason(bound: Bound, limits: &Limits, threads: usize) -> String {
+    match bound {
+        Bound::Arithmetic => format!(
+            "{:.1} Gflop/s with multiply-adds; an exponential {:.3} ns",
+            2e-9 / limits.operation,
+            limits.exponential * 1e9
+        ),
+        Bound::Division => format!("{:.3} ns each, beside other operations", limits.division * 1e9),
+        Bound::Memory => format!("{:.1} GB/s in order, in as much memory", 1e-9 / limits.byte),
+        Bound::Gather => match limits.networks.len() {
+            0 => "no edges".to_string(),
+            1 => "the same edges, gathered and added up, nothing else".to_string(),
+            n => format!("the same edges of {n} networks, gathered and added up, nothing else"),
+        },
+        Bound::Barrier => match (limits.networks.is_empty(), threads) {
+            (true, _) | (false, 1) => "nobody waits".to_string(),
+            (false, _) => format!("{:.0} ns for a meeting of {threads} threads", limits.meeting * 1e9),
+        },
+    }
+}
+
+/// The work of a population.
+fn work(out: &mut String, population: &Population) -> std::fmt::Result {
+    let Population { cost, window, load, memory, networks } = population;
+    let Load { cells, busy_cells: _, step, networks: _ } = load;
+    let w = &step.work;
+    writeln!(out, "\n{}, each of {cells} cells", cost.space)?;
+    let of_functions = w.flops - w.plain - 2.0 * w.fused - w.divisions;
+    writeln!(out, "  flops            {:.1} a step, {of_functions:.1} of them inside functions", w.flops)?;
+    let mut parts = vec![format!("{:.1} exponentials", w.exponentials), format!("{:.1} other functions", w.functions)];
+    parts.push(format!("{:.1} divisions", w.divisions));
+    if w.draws() > 0.0 {
+        parts.push(format!("{:.1} random numbers (not in the flops)", w.draws()));
+    }
+    if w.samples > 0.0 {
+        parts.push(format!("{:.1} series looked up (not in the flops or predictions)", w.samples));
+    }
+    writeln!(out, "  among them       {}", parts.join(", "))?;
+    for (_, degree) in networks {
+        let Degree { edges, places } = degree;
+        writeln!(out, "  edges            {edges:.2} in {places:.2} places of the table; the others are idle lanes")?;
+    }
+    let Bytes { loaded, stored, table, gathered, exchanged } = step.bytes;
+    let mut moved = vec![format!("{loaded:.2} loaded"), format!("{stored:.2} stored")];
+    if !networks.is_empty() {
+        moved.push(format!("{table:.2} edge table"));
+        moved.push(format!("{gathered:.2} gathered"));
+        moved.push(format!("{exchanged:.2} for other cells"));
+    }
+    writeln!(out, "  bytes            {:.2} a step: {}", step.bytes.total(), moved.join(", "))?;
+    let states = match cost.fused {
+        true => format!("in registers, moved once in {window} steps"),
+        false => "streamed every step".to_string(),
+    };
+    writeln!(out, "  states           {states}; {memory:.0} bytes of memory a cell")?;
+    match intensity(step) {
+        Some(intensity) => writeln!(out, "  intensity        {intensity:.2} flops per byte"),
+        None => writeln!(out, "  intensity        nothing is moved"),
+    }
 }
 
 /// Wall seconds of each repetition, each from the initial state, after one warm-up.
@@ -160,87 +377,4 @@ fn measure(args: &Args, p: &mut Prepared, steps: u64) -> Result<Vec<f64>, Engine
         }
     }
     Ok(out)
-}
-
-/// The work of every population's step.
-fn works(program: &Program) -> Vec<(String, Work)> {
-    program
-        .kernels
-        .iter()
-        .filter(|k| k.role == Role::Step)
-        .map(|k| {
-            let mut work = Work::default();
-            for region in k.regions.iter().filter(|r| r.phase == Phase::Body) {
-                region.ops.iter().for_each(|op| count(&op.kind, &mut work));
-            }
-            let kept =
-                |f: &&crate::step::Field| matches!(f.kind, FieldKind::State(s) | FieldKind::Cell(s) if s == k.space);
-            work.numbers = program.fields.iter().filter(kept).count() as u64;
-            (program.space(k.space).name.clone(), work)
-        })
-        .collect()
-}
-
-fn count(kind: &OpKind, work: &mut Work) {
-    match kind {
-        OpKind::Unary(op, _) => match op {
-            UnaryOp::Neg
-            | UnaryOp::Abs
-            | UnaryOp::Floor
-            | UnaryOp::Ceil
-            | UnaryOp::Narrow
-            | UnaryOp::Widen
-            | UnaryOp::Not => work.flops += 1,
-            UnaryOp::Sqrt => work.divisions += 1,
-            UnaryOp::Exp
-            | UnaryOp::Exp2
-            | UnaryOp::Expm1
-            | UnaryOp::Exp2m1
-            | UnaryOp::Ln
-            | UnaryOp::Log2
-            | UnaryOp::Log10
-            | UnaryOp::Sin
-            | UnaryOp::Cos
-            | UnaryOp::Tan
-            | UnaryOp::Sinh
-            | UnaryOp::Cosh
-            | UnaryOp::Tanh => work.elementary += 1,
-            UnaryOp::Linoid => {
-                work.elementary += 1;
-                work.divisions += 1;
-            }
-        },
-        OpKind::Approximate(..) => work.elementary += 1,
-        OpKind::Binary(op, ..) => match op {
-            BinaryOp::Div => work.divisions += 1,
-            BinaryOp::Pow => work.elementary += 2,
-            BinaryOp::Add
-            | BinaryOp::Sub
-            | BinaryOp::Mul
-            | BinaryOp::Min
-            | BinaryOp::Max
-            | BinaryOp::Lt
-            | BinaryOp::Le
-            | BinaryOp::Gt
-            | BinaryOp::Ge
-            | BinaryOp::Eq
-            | BinaryOp::Ne
-            | BinaryOp::And
-            | BinaryOp::Or => work.flops += 1,
-        },
-        OpKind::Fma(..) => work.flops += 2,
-        OpKind::Select(..) => work.flops += 1,
-        OpKind::Draw(..) => work.elementary += 1,
-        OpKind::Const(_)
-        | OpKind::Bool(_)
-        | OpKind::Field(_)
-        | OpKind::There(_)
-        | OpKind::Time
-        | OpKind::StepIndex
-        | OpKind::Index
-        | OpKind::Sample(..)
-        | OpKind::Store(..)
-        | OpKind::Accumulate(..)
-        | OpKind::Emit(..) => {}
-    }
 }

@@ -2,9 +2,8 @@
 
 use super::settings::{ModelSettings, PassSettings, PrecisionName};
 use super::{Exit, accuracy, complain, report, say};
-use crate::codegen::plan::{self, PlanOptions, Precision};
+use crate::codegen::plan::{self, PlanOptions};
 use crate::codegen::rust::{self, SourceFile};
-use crate::diag::{Code, Diagnostic};
 use crate::driver;
 use crate::engine::rustc;
 use crate::simulate;
@@ -71,11 +70,6 @@ pub fn run(args: &Args) -> Exit {
     if args.opt.explain {
         say(accuracy::explain(compiled.program.program(), args.opt.accuracy, args.precision));
     }
-    if let Some(c) = compiled.ode.connections.first() {
-        let message = "a crate or library of a network with connections cannot be written by this version";
-        return fail(&[Diagnostic::new(Code::Unsupported, c.span, message, "connected here")
-            .help("`neuroc run` compiles and runs it")]);
-    }
     let extent = match simulate::extent(&compiled.ode) {
         Ok(extent) => extent,
         Err(errors) => return fail(&errors),
@@ -84,10 +78,7 @@ pub fn run(args: &Args) -> Exit {
         Ok(setup) => setup,
         Err(errors) => return fail(&errors),
     };
-    let precision = match args.precision {
-        PrecisionName::F64 => Precision::F64,
-        PrecisionName::F32 => Precision::F32,
-    };
+    let precision = args.precision.number_type();
     let plan = plan::plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
     let docs = checked.model.as_ref().map_or(&[][..], |m| &m.docs);
     let interface = driver::interface(docs, &compiled, &extent, &setup);

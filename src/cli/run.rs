@@ -2,10 +2,10 @@
 
 use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings, PrecisionName};
 use super::{Exit, accuracy, complain, deliver, memory, report, say};
-use crate::codegen::plan::{self, PlanOptions, Precision};
+use crate::codegen::plan::{self, Plan, PlanOptions};
 use crate::driver::{self, Checked, Compiled};
 use crate::engine::native::{NativeEngine, NativeOptions};
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, Setup};
 use crate::interp::Interp;
 use crate::plot::{self, ImageFormat, PlotOptions};
 use crate::results::{self, RunResult};
@@ -57,6 +57,8 @@ pub(super) struct Ready {
     pub compile_s: f64,
     /// Was the kernel in the cache? The interpreter has none.
     pub cached: Option<bool>,
+    /// Of that time, what it took to make or find the kernel.
+    pub kernel_s: Option<f64>,
     pub threads: usize,
 }
 
@@ -65,6 +67,8 @@ pub(super) struct Prepared {
     pub checked: Checked,
     pub compiled: Compiled,
     pub extent: Extent,
+    pub plan: Plan,
+    pub setup: Setup,
     pub ready: Ready,
 }
 
@@ -109,34 +113,33 @@ pub(super) fn prepare(
     };
     fits(simulate::memory(&compiled.ode, compiled.program.program(), &extent, real))?;
     let setup = simulate::setup(&compiled.ode, compiled.program.program(), &extent).map_err(|e| fail(&checked, &e))?;
+    let sizes = Some(setup.sizes.clone());
+    let precision = engine.precision.number_type();
+    let plan = plan::plan(&compiled.program, &PlanOptions { precision, vectors: None, sizes });
     let made: Result<(Box<dyn Engine>, _, usize), EngineError> = match engine.engine {
         EngineName::Interp => {
             Interp::new(compiled.program.clone(), &setup).map(|e| (Box::new(e) as Box<dyn Engine>, None, 1))
         }
         EngineName::Native => {
-            let precision = match engine.precision {
-                PrecisionName::F64 => Precision::F64,
-                PrecisionName::F32 => Precision::F32,
-            };
-            let sizes = Some(setup.sizes.clone());
-            let plan = plan::plan(&compiled.program, &PlanOptions { precision, vectors: None, sizes });
             let options = NativeOptions {
                 threads: engine.threads(),
                 arrangement: Arrangement::default(),
                 compile: engine.rustc(),
             };
             NativeEngine::new(&plan, &setup, &options).map(|e| {
-                let (cached, threads) = (Some(e.compiled().cached), e.threads());
-                (Box::new(e) as Box<dyn Engine>, cached, threads)
+                let (compiled, threads) = (e.compiled().clone(), e.threads());
+                (Box::new(e) as Box<dyn Engine>, Some(compiled), threads)
             })
         }
     };
-    let (engine, cached, threads) = made.map_err(|error| {
+    let (engine, kernel, threads) = made.map_err(|error| {
         complain(error);
         Exit::Model
     })?;
     let compile_s = begin.elapsed().as_secs_f64();
-    Ok(Prepared { checked, compiled, extent, ready: Ready { engine, compile_s, cached, threads } })
+    let (cached, kernel_s) = (kernel.as_ref().map(|k| k.cached), kernel.as_ref().map(|k| k.seconds));
+    let ready = Ready { engine, compile_s, cached, kernel_s, threads };
+    Ok(Prepared { checked, compiled, extent, plan, setup, ready })
 }
 
 /// Refuses what the machine has no memory for: asking for it would end the process without a word.

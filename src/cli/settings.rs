@@ -1,6 +1,7 @@
 //! Options that several commands share.
 
 use super::{Exit, complain};
+use crate::codegen::plan::Precision;
 use crate::driver::{CompileOptions, FUSE, Passes};
 use crate::engine::rustc::CompileOptions as RustcOptions;
 use crate::hir::Method;
@@ -117,6 +118,16 @@ pub struct EngineSettings {
     /// Directory for compiled kernels instead of the user's cache
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
+}
+
+impl PrecisionName {
+    /// As the plan takes it.
+    pub fn number_type(self) -> Precision {
+        match self {
+            PrecisionName::F64 => Precision::F64,
+            PrecisionName::F32 => Precision::F32,
+        }
+    }
 }
 
 impl ModelSettings {

@@ -24,6 +24,7 @@
 //! time step see the register, later ones the stored value; registers change at the end of the step only. So a temp field costs
 //! nothing, and the order of stores does not matter.
 
+pub mod cost;
 mod print;
 
 use crate::runtime::machine::Bank;

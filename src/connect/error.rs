@@ -57,6 +57,53 @@ pub enum ConnectError {
     Repeated { row: usize, first: usize, source: u32, target: u32 },
 }
 
+/// How edges of a list without lines are counted.
+pub(super) const COUNTED: &str = " (the first is 0)";
+
+/// An edge of a list, by its number.
+pub(super) fn edge(row: usize) -> String {
+    format!("edge {row}")
+}
+
+impl ConnectError {
+    /// What is wrong with an entry of a list, whose rows are called what `place` says, and counted as `counted` says; nothing if
+    /// it is no entry that is wrong.
+    pub(super) fn of_entry(&self, place: impl Fn(usize) -> String, counted: &str) -> Option<String> {
+        use ConnectError as E;
+        match *self {
+            E::OutOfRange { row, end, value, size } => Some(format!(
+                "{}{counted} has the {end} {value}, but the population has {size} cells (the first is 0)",
+                place(row)
+            )),
+            E::SelfConnection { row, cell } => Some(format!("{}{counted} joins cell {cell} with itself", place(row))),
+            E::Repeated { row, first, source, target } => {
+                Some(format!("{}{counted} is {} again: from {source} to {target}", place(row), place(first)))
+            }
+            E::UnknownRule { .. }
+            | E::UnknownArgument { .. }
+            | E::MissingArgument { .. }
+            | E::RepeatedArgument { .. }
+            | E::NotFinite { .. }
+            | E::NotWhole { .. }
+            | E::NotPositive { .. }
+            | E::Negative { .. }
+            | E::NotProbability { .. }
+            | E::RadiusTooSmall { .. }
+            | E::WidthTooSmall { .. }
+            | E::NoNeighbours { .. }
+            | E::DegreeTooLarge { .. }
+            | E::TooFewPartners { .. }
+            | E::DifferentSizes { .. }
+            | E::DifferentGrids { .. }
+            | E::OnlySelf
+            | E::Dimensions { .. }
+            | E::NoCells { .. }
+            | E::TooManyCells { .. }
+            | E::TooMany { .. } => None,
+        }
+    }
+}
+
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use ConnectError as E;
@@ -95,7 +142,11 @@ impl fmt::Display for ConnectError {
                 )
             }
             E::NoNeighbours { radius, sizes } => {
-                write!(f, "on a grid of {} no two cells are less than {radius} apart", Grid(sizes))
+                write!(
+                    f,
+                    "on a grid of {} no two cells are less than {radius} apart (`r_max`, but at most half the largest size)",
+                    Grid(sizes)
+                )
             }
             E::DegreeTooLarge { degree, offset: [x, y, z], wanted, cells, most } => write!(
                 f,
@@ -125,15 +176,8 @@ impl fmt::Display for ConnectError {
             E::TooMany { entries } => {
                 write!(f, "about {entries:.3e} connections are too many: at most {MOST_ENTRIES} can be stored")
             }
-            E::OutOfRange { row, end, value, size } => write!(
-                f,
-                "edge {row} (the first is 0) has the {end} {value}, but the population has {size} cells (the first is 0)"
-            ),
-            E::SelfConnection { row, cell } => {
-                write!(f, "edge {row} (the first is 0) joins cell {cell} with itself")
-            }
-            E::Repeated { row, first, source, target } => {
-                write!(f, "edge {row} (the first is 0) is edge {first} again: from {source} to {target}")
+            E::OutOfRange { .. } | E::SelfConnection { .. } | E::Repeated { .. } => {
+                f.write_str(&self.of_entry(edge, COUNTED).unwrap_or_default())
             }
         }
     }

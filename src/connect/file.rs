@@ -1,6 +1,7 @@
 //! Files of edges.
 //!
-//! In comes the name of a file, `.npz`, `.npy` or `.csv`; out go its entries `(target, source)` in its order, or a diagnostic.
+//! In comes the name of a file, `.npz`, `.npy` or `.csv`; out go its entries `(target, source)` in its order, or the junctions they
+//! are, or a diagnostic that names the row.
 //! Never true here: that a row is skipped, or that a number is rounded.
 //!
 //! - `.npz` holds two vectors of integers with the names `src` and `tgt`, `source` and `target`, `pre` and `post`, or `i` and
@@ -10,8 +11,9 @@
 //! - Other files are text with two columns, or with a heading that has two of the names above; without such names the columns
 //!   are source, target.
 
-use super::Entry;
-use crate::data::{bytes, cells, lines, text, wrong};
+use super::error::{COUNTED, edge};
+use super::{ConnectError, Csr, Entry, Rule, Shape, directed_csr, undirected};
+use crate::data::{bytes, cells, check_npy, complaint, lines, text, wrong};
 use crate::diag::Diagnostic;
 use crate::hir::DataFile;
 use ndarray::ArrayD;
@@ -22,21 +24,58 @@ use zip::ZipArchive;
 /// The names that a source and its target go by.
 const NAMES: [[&str; 2]; 4] = [["src", "tgt"], ["source", "target"], ["pre", "post"], ["i", "j"]];
 
-/// The entries `(target, source)` of a file. Whether the cells are there is not known here: see [`super::Csr::from_entries`].
-pub fn read_edges(file: &DataFile) -> Result<Vec<Entry>, Diagnostic> {
-    let name = file.name.to_ascii_lowercase();
-    if name.ends_with(".npz") {
-        npz(file)
-    } else if name.ends_with(".npy") {
-        npy(file)
-    } else {
-        csv(file)
+/// What a file lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EdgeList {
+    /// The entries `(target, source)`. Whether the cells are there is not known yet.
+    pub entries: Vec<Entry>,
+    /// The line of each, counted from 1, if it is a file of lines.
+    lines: Option<Vec<usize>>,
+}
+
+impl EdgeList {
+    /// What is wrong with a row, as a reader of the file would call it.
+    fn complaint(&self, error: &ConnectError) -> Option<String> {
+        match &self.lines {
+            Some(lines) => error.of_entry(|row| format!("line {}", lines[row]), ""),
+            None => error.of_entry(edge, COUNTED),
+        }
     }
+}
+
+/// The entries of a file; at least one.
+pub fn read_edges(file: &DataFile) -> Result<EdgeList, Diagnostic> {
+    let name = file.name.to_ascii_lowercase();
+    let list = if name.ends_with(".npz") {
+        EdgeList { entries: npz(file)?, lines: None }
+    } else if name.ends_with(".npy") {
+        EdgeList { entries: npy(file)?, lines: None }
+    } else {
+        csv(file)?
+    };
+    // Cells that nothing joins need no list; a list without edges has lost them.
+    if list.entries.is_empty() { Err(wrong(file, "it holds no edges")) } else { Ok(list) }
+}
+
+/// The junctions within a population that a file lists, each once or all of them in both directions.
+pub fn read_junctions(file: &DataFile, shape: &Shape) -> Result<Csr, Diagnostic> {
+    let list = read_edges(file)?;
+    let refuse = |error: ConnectError| {
+        let why = list.complaint(&error).unwrap_or_else(|| error.to_string());
+        wrong(file, why)
+    };
+    let pairs = undirected(&Rule::Edges(list.entries.clone()), shape, 0, 0).map_err(refuse)?;
+    let listed = Csr::from_entries(&list.entries, shape.cells(), shape.cells()).map_err(refuse)?;
+    if listed.is_symmetric() { Ok(listed) } else { directed_csr(&pairs, shape.cells()).map_err(refuse) }
 }
 
 fn npz(file: &DataFile) -> Result<Vec<Entry>, Diagnostic> {
     let broken = |error: &dyn std::fmt::Display| wrong(file, format!("it is not a whole .npz file: {error}"));
-    let mut archive = ZipArchive::new(Cursor::new(bytes(file)?)).map_err(|e| broken(&e))?;
+    let bytes = bytes(file)?;
+    if !bytes.starts_with(b"PK") {
+        return Err(wrong(file, "it is not an .npz file, though its name says so"));
+    }
+    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|e| broken(&e))?;
     let members: Vec<String> = archive.file_names().map(str::to_owned).collect();
     let arrays: Vec<&str> = members.iter().map(|n| n.strip_suffix(".npy").unwrap_or(n)).collect();
     let Some([source, target]) = ends(file, &arrays)? else {
@@ -73,7 +112,7 @@ fn npy(file: &DataFile) -> Result<Vec<Entry>, Diagnostic> {
     }
 }
 
-fn csv(file: &DataFile) -> Result<Vec<Entry>, Diagnostic> {
+fn csv(file: &DataFile) -> Result<EdgeList, Diagnostic> {
     let text = text(file)?;
     let mut rows = lines(&text).peekable();
     let is_heading = |line: &str| cells(line).all(|c| c.parse::<f64>().is_err());
@@ -86,7 +125,7 @@ fn csv(file: &DataFile) -> Result<Vec<Entry>, Diagnostic> {
     if named.is_none() && file.column.is_some() {
         return Err(wrong(file, "its heading does not name a source and a target"));
     }
-    let mut entries = Vec::new();
+    let (mut entries, mut numbers) = (Vec::new(), Vec::new());
     for (line, row) in rows {
         let columns: Vec<&str> = cells(row).collect();
         let needed = heading.as_ref().map_or(2, Vec::len);
@@ -95,7 +134,8 @@ fn csv(file: &DataFile) -> Result<Vec<Entry>, Diagnostic> {
             None if columns.len() == 2 => [0, 1],
             Some(_) | None => {
                 let wanted = if named.is_some() { needed } else { 2 };
-                return Err(wrong(file, format!("line {line} has {} columns, not {wanted}", columns.len())));
+                let plural = if columns.len() == 1 { "" } else { "s" };
+                return Err(wrong(file, format!("line {line} has {} column{plural}, not {wanted}", columns.len())));
             }
         };
         let cell = |at: usize| {
@@ -105,8 +145,9 @@ fn csv(file: &DataFile) -> Result<Vec<Entry>, Diagnostic> {
             })
         };
         entries.push((cell(target)?, cell(source)?));
+        numbers.push(line);
     }
-    Ok(entries)
+    Ok(EdgeList { entries, lines: Some(numbers) })
 }
 
 /// Where the source and the target stand among names; nothing if they have none of the known names.
@@ -145,7 +186,7 @@ fn integers(bytes: &[u8]) -> Result<ArrayD<i64>, String> {
         match ArrayD::<T>::read_npy(bytes) {
             Ok(array) => Some(Ok(array)),
             Err(ReadNpyError::WrongDescriptor(_)) => None,
-            Err(error) => Some(Err(error.to_string())),
+            Err(error) => Some(Err(complaint(&error))),
         }
     }
     fn widened<T: ReadableElement + Copy + Into<i64>>(bytes: &[u8]) -> Option<Result<ArrayD<i64>, String>> {
@@ -158,6 +199,7 @@ fn integers(bytes: &[u8]) -> Result<ArrayD<i64>, String> {
         };
         read::<u64>(bytes).map(|array| checked(array?))
     }
+    check_npy(bytes)?;
     widened::<i64>(bytes)
         .or_else(|| widened::<i32>(bytes))
         .or_else(|| widened::<u32>(bytes))
@@ -165,12 +207,12 @@ fn integers(bytes: &[u8]) -> Result<ArrayD<i64>, String> {
         .or_else(|| widened::<i16>(bytes))
         .or_else(|| widened::<u16>(bytes))
         .or_else(|| widened::<u8>(bytes))
-        .unwrap_or_else(|| Err("its numbers are not integers".to_owned()))
+        .unwrap_or_else(|| Err("its numbers are not of an integer type".to_owned()))
 }
 
 fn entry(file: &DataFile, row: usize, source: i64, target: i64) -> Result<Entry, Diagnostic> {
     let cell = |x: i64, end: &str| {
-        let why = || format!("edge {row} (the first is 0) has the {end} {x}, which is not the number of a cell");
+        let why = || format!("{}{COUNTED} has the {end} {x}, which is not the number of a cell", edge(row));
         u32::try_from(x).map_err(|_| wrong(file, why()))
     };
     let source = cell(source, "source")?;

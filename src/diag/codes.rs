@@ -266,7 +266,10 @@ UnknownMethod "NU0318" Error "no such integration method"
 gates; cnexp is what NEURON does by default; rk4 is the most accurate for smooth models.";
 Unsupported "NU0320" Error "understood, but not compiled"
 "The language has this feature, but this version of the compiler cannot compile it. The README's
-table says what works.";
+table says what works.
+
+Of networks: gap junctions join cells of one population at one compartment, with euler, exp_euler
+or cnexp. They run, and they can be built as crates and libraries.";
 NotConstant "NU0319" Error "a constant is needed"
 "The value is used before the run starts (a size, a constant, a duration), so it cannot depend on
 states, `v`, the temperature or the time.";

@@ -5,13 +5,13 @@
 
 use super::load::Library;
 use super::rustc::{CompileOptions, Compiled, compile};
-use super::{Edges, Engine, EngineError, Setup, Spike};
+use super::{Engine, EngineError, Setup, Spike};
 use crate::codegen::plan::{Home, Plan, Precision, SpacePlan};
 use crate::codegen::rust::kernel_files;
 use crate::runtime::edges::Network;
 use crate::runtime::lanes::Scalar;
 use crate::runtime::machine::{Bank, Fault, Machine, Place, Shape, Space};
-use crate::runtime::order::{Arrangement, Order};
+use crate::runtime::order::Arrangement;
 use crate::runtime::series::{Sample, check};
 use crate::step::{FieldId, Role, SpaceId};
 use std::fs;
@@ -174,11 +174,9 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
             };
             let edges = space.edges.iter().map(edges).collect::<Result<Vec<_>, EngineError>>()?;
             let exchanged = space.exchanged.iter().map(|&slot| slot as usize).collect();
-            let of: Vec<&Edges> = edges.iter().map(|edges| &**edges).collect();
             let grid = setup.grids.get(space.space.0 as usize).map_or(&[][..], |grid| grid);
-            let order = || Order::new(options.arrangement, &of, size, grid, space.block as usize);
-            let order = (!edges.is_empty()).then(order);
-            Ok(Space { shape: shape(space), size, network: Network { edges, exchanged, order } })
+            let cells = (size, grid, space.block as usize);
+            Ok(Space { shape: shape(space), size, network: Network::new(edges, exchanged, options.arrangement, cells) })
         };
         let spaces = plan.spaces.iter().zip(&setup.sizes).map(space).collect::<Result<Vec<_>, EngineError>>()?;
         let mut machine = Machine::new(

@@ -254,12 +254,7 @@ impl<'a> Lowerer<'a> {
             }
         };
         if name == "edges" {
-            let [ast::Arg { name: None, value: ast::Expr { kind: ast::ExprKind::Str(file), .. } }] = args else {
-                let message = "`edges` needs a file name in quotes";
-                self.error(Diagnostic::new(Code::WrongArguments, l.value.span, message, "not one text"));
-                return None;
-            };
-            return Some(ConnectionRule::File(self.data_file(file.clone(), None, l.value.span)));
+            return self.edge_file(args, l.value.span);
         }
         let Some(info) = RULES.iter().find(|r| r.name == name) else {
             let message = format!("there is no connection rule `{name}`");
@@ -278,6 +273,34 @@ impl<'a> Lowerer<'a> {
             .map(|(a, p)| self.expr_of(scope, "", a?, Dim::ONE, &format!("argument `{p}`")))
             .collect();
         Some(ConnectionRule::Named(info.name, values.into_iter().collect::<Option<_>>()?))
+    }
+
+    /// The arguments of `edges`: a file, and which of its lists.
+    fn edge_file(&mut self, args: &'a [ast::Arg], span: Span) -> Option<ConnectionRule> {
+        let text = |arg: &'a ast::Arg| match &arg.value.kind {
+            ast::ExprKind::Str(text) => Some(text.clone()),
+            _ => None,
+        };
+        let is_column = |arg: &ast::Arg| arg.name.as_ref().is_some_and(|name| name.text == "column");
+        let (file, column) = match args {
+            [file] if file.name.is_none() => (text(file), Some(None)),
+            [file, column] if file.name.is_none() && is_column(column) => (text(file), text(column).map(Some)),
+            _ => (None, None),
+        };
+        if let (Some(file), Some(column)) = (file, column) {
+            return Some(ConnectionRule::File(self.data_file(file, column, span)));
+        }
+        // Data per cell are named by `file("...")`.
+        let inside = args.iter().find_map(|arg| match &arg.value.kind {
+            ast::ExprKind::Call(_, inner) => inner.iter().find_map(text),
+            _ => text(arg),
+        });
+        let file = inside.unwrap_or_else(|| "pairs.csv".into());
+        let message = "`edges` needs the name of a file in quotes";
+        let help =
+            format!("write `edges(\"{file}\")`, or `edges(\"{file}\", column = \"gj\")` for one of several lists");
+        self.error(Diagnostic::new(Code::WrongArguments, span, message, "not a file's name").help(help));
+        None
     }
 }
 

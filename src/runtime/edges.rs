@@ -5,7 +5,7 @@
 //! Never true here: that a sum depends on the number of lanes or of threads: the edges of a target keep their order.
 
 use super::lanes::{IndexTable, Indices, Lanes, Scalar, ask_for};
-use super::order::Order;
+use super::order::{Arrangement, Order};
 use super::threads::Barrier;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -57,6 +57,26 @@ pub struct Network {
 }
 
 impl Network {
+    /// The network of `size` cells in blocks of `lanes`, arranged in memory if there are edges; the other arguments as for
+    /// [`Order::new`] and in the fields.
+    pub fn new(
+        edges: Vec<Arc<Edges>>,
+        exchanged: Vec<usize>,
+        arrangement: Arrangement,
+        (size, grid, lanes): (usize, &[usize], usize),
+    ) -> Network {
+        let of: Vec<&Edges> = edges.iter().map(|edges| &**edges).collect();
+        let order = (!of.is_empty()).then(|| Order::new(arrangement, &of, size, grid, lanes));
+        Network { edges, exchanged, order }
+    }
+
+    /// How many places the tables of one of its edges have for `size` cells, those without an edge included.
+    pub fn table_places(&self, edges: &Edges, size: usize, lanes: usize) -> usize {
+        let degree = |place: usize| edges.of(self.cell(place)).len();
+        let rows = |block: usize| (block * lanes..(block + 1) * lanes).map(degree).max();
+        (0..size.div_ceil(lanes)).filter_map(rows).sum::<usize>() * lanes
+    }
+
     /// How much a block of cells has to do, in about the time of one row of edges.
     fn work(&self, block: usize, lanes: usize) -> usize {
         // A cell's own update takes about as long as this many edges.

@@ -8,6 +8,7 @@
 
 pub mod abi;
 pub mod call;
+pub mod edge_text;
 pub mod edges;
 pub mod elementwise;
 pub mod lanes;

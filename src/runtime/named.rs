@@ -3,11 +3,14 @@
 //! In come the names, units and defaults of a model and values in these units; out go values in these units and spikes.
 //! Never true here: a panic on a wrong name or a wrong length.
 
-use super::edges::Network;
+use super::edge_text;
+use super::edges::{Edges, Network};
 use super::lanes::Scalar;
 use super::machine::{Bank, Kernels, Machine, Place, Shape, Space, SpaceSpike};
+use super::order::Arrangement;
 use super::series::{Sample, check};
 use std::fmt;
+use std::sync::Arc;
 
 /// All that is known of a model besides its kernels.
 #[derive(Debug)]
@@ -24,6 +27,8 @@ pub struct Spec {
     pub series: &'static [&'static [Sample]],
     /// The defaults of data fields, in canonical units, for populations of default size.
     pub data: &'static [(Place, &'static [f64])],
+    /// Its networks, by population, in the order of each population's edge table.
+    pub networks: &'static [NetworkInfo],
     /// The entry of the uniform table that is the time step in ms.
     pub dt: Option<usize>,
     /// The default seed.
@@ -41,6 +46,17 @@ pub struct SpaceInfo {
     pub size: usize,
     /// Its layout.
     pub shape: Shape,
+    /// The state slots whose values travel along edges.
+    pub exchanged: &'static [usize],
+}
+
+/// What connects the cells of a population.
+#[derive(Clone, Copy, Debug)]
+pub struct NetworkInfo {
+    /// The number of the population.
+    pub space: usize,
+    /// Its default edges, for a population of default size, as [`edge_text`] has them.
+    pub default: &'static str,
 }
 
 /// A named value or array of values.
@@ -67,6 +83,8 @@ pub enum FieldHome {
     Series(usize),
     /// Numbers per cell.
     Cells(Place),
+    /// What connects cells: its number among the networks.
+    Network(usize),
     /// Events of a population.
     Event {
         /// The number of the population.
@@ -82,6 +100,7 @@ impl FieldHome {
         match self {
             FieldHome::Param(_) => "parameter",
             FieldHome::Series(_) => "function of time",
+            FieldHome::Network(_) => "network",
             FieldHome::Event { .. } => "event",
             FieldHome::Cells(place) => match place.bank {
                 Bank::State => "state",
@@ -109,7 +128,15 @@ impl std::error::Error for Error {}
 pub struct Named<T> {
     spec: &'static Spec,
     machine: Machine<T>,
+    kernels: Arc<dyn Kernels<T>>,
+    sizes: Vec<usize>,
+    /// How many threads may be used.
+    most_threads: usize,
     uniforms: Vec<f64>,
+    series: Vec<Vec<Sample>>,
+    seed: u64,
+    /// The edges of each network; none where the default is for another number of cells.
+    edges: Vec<Option<Arc<Edges>>>,
     /// Data fields that have their values.
     given: Vec<Place>,
     step: u64,
@@ -131,27 +158,39 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
         if let Some(size) = sizes.iter().find(|&&size| u32::try_from(size).is_err()) {
             return Err(Error(format!("{size} cells are more than random numbers can tell apart")));
         }
-        let space =
-            |(space, &size): (&SpaceInfo, &usize)| Space { shape: space.shape, size, network: Network::default() };
-        let spaces: Vec<Space> = spec.spaces.iter().zip(sizes).map(space).collect();
-        let mut machine = Machine::new(
-            &spaces,
-            spec.uniforms.to_vec(),
-            spec.series.iter().map(|samples| samples.to_vec()).collect(),
-            kernels.into(),
-            threads,
-            spec.min_cells,
-        );
-        machine.set_seed(spec.seed);
+        let network = |network: &NetworkInfo| {
+            let default = spec.spaces[network.space].size == sizes[network.space];
+            let edges = if default { edge_text::parse(network.default) } else { None };
+            edges.filter(|edges| edges.check(sizes[network.space]).is_ok()).map(Arc::new)
+        };
+        let edges: Vec<Option<Arc<Edges>>> = spec.networks.iter().map(network).collect();
+        let kernels: Arc<dyn Kernels<T>> = kernels.into();
+        let uniforms = spec.uniforms.to_vec();
+        let series: Vec<Vec<Sample>> = spec.series.iter().map(|samples| samples.to_vec()).collect();
+        let machine = machine(spec, sizes, &edges, (&uniforms, &series), &kernels, threads);
+        let mut named = Named {
+            spec,
+            machine,
+            kernels,
+            sizes: sizes.to_vec(),
+            most_threads: threads,
+            uniforms,
+            series,
+            seed: spec.seed,
+            edges,
+            given: Vec::new(),
+            step: 0,
+            ready: false,
+            spikes: Vec::new(),
+        };
+        named.machine.set_seed(spec.seed);
         // A default for another number of cells is none.
-        let mut given = Vec::new();
         for &(place, values) in spec.data {
-            if machine.write(place, values).is_ok() {
-                given.push(place);
+            if named.machine.write(place, values).is_ok() {
+                named.given.push(place);
             }
         }
-        let uniforms = spec.uniforms.to_vec();
-        Ok(Named { spec, machine, uniforms, given, step: 0, ready: false, spikes: Vec::new() })
+        Ok(named)
     }
 
     /// The names, units and defaults.
@@ -212,12 +251,48 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
         let FieldHome::Series(index) = field.home else { return Self::mismatch(field, "function of time") };
         let samples: Vec<Sample> = samples.iter().map(|&(t, value)| Sample { t, value: value * field.scale }).collect();
         check(&samples).map_err(|_| Error(format!("the samples of `{name}` are none or go back in time")))?;
+        self.series[index].clone_from(&samples);
         self.machine.set_series(index, samples).map_err(|fault| Error(format!("`{name}`: {fault}")))
     }
 
     /// Sets the seed of all random numbers.
     pub fn set_seed(&mut self, seed: u64) {
+        self.seed = seed;
         self.machine.set_seed(seed);
+    }
+
+    /// Connects the cells of a population anew: the sources of target `i` are `sources[offsets[i]..offsets[i + 1]]`, so there is
+    /// one offset more than there are cells. Junctions have an edge in each direction. Then `init` must come again.
+    pub fn set_edges(&mut self, name: &str, offsets: &[u32], sources: &[u32]) -> Result<(), Error> {
+        let field = self.field(name)?;
+        let FieldHome::Network(index) = field.home else { return Self::mismatch(field, "network") };
+        let edges = Edges { offsets: offsets.to_vec(), sources: sources.to_vec() };
+        let size = self.sizes[self.spec.networks[index].space];
+        edges.check(size).map_err(|why| Error(format!("`{name}`: {why}")))?;
+        self.edges[index] = Some(Arc::new(edges));
+        // Who shares what with whom is decided when a machine is made. Data are all that it holds before `init`.
+        let failed = |fault| Error(format!("`{name}`: {fault}"));
+        let tables = (&self.uniforms[..], &self.series[..]);
+        let mut machine = machine(self.spec, &self.sizes, &self.edges, tables, &self.kernels, self.most_threads);
+        machine.set_seed(self.seed);
+        for &place in self.given.iter().filter(|place| place.bank == Bank::Data) {
+            let mut values = Vec::new();
+            self.machine.read(place, 0..self.sizes[place.space], &mut values).map_err(failed)?;
+            machine.write(place, &values).map_err(failed)?;
+        }
+        self.machine = machine;
+        self.ready = false;
+        Ok(())
+    }
+
+    /// The edges of a network, as [`set_edges`](Named::set_edges) takes them: offsets and sources.
+    pub fn edges(&self, name: &str) -> Result<(&[u32], &[u32]), Error> {
+        let field = self.field(name)?;
+        let FieldHome::Network(index) = field.home else { return Self::mismatch(field, "network") };
+        match &self.edges[index] {
+            Some(edges) => Ok((&edges.offsets, &edges.sources)),
+            None => Err(no_edges(name)),
+        }
     }
 
     /// Sets numbers per cell, in their unit: data before `init`, cell parameters and states after it.
@@ -239,6 +314,11 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
     /// Sets cell parameters and initial states, and the time to 0.
     pub fn init(&mut self) -> Result<(), Error> {
         for field in self.spec.fields {
+            if let FieldHome::Network(index) = field.home
+                && self.edges[index].is_none()
+            {
+                return Err(no_edges(field.name));
+            }
             if let FieldHome::Cells(place) = field.home
                 && place.bank == Bank::Data
                 && !self.given.contains(&place)
@@ -307,4 +387,28 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
     pub fn all_finite(&self) -> bool {
         self.machine.all_finite()
     }
+}
+
+fn no_edges(name: &str) -> Error {
+    Error(format!("`{name}` needs edges for this number of cells before `init`: use `set_edges`"))
+}
+
+/// A machine of these sizes and edges, with uniforms and series. Networks without edges are not run.
+fn machine<T: Scalar + Send + Sync + 'static>(
+    spec: &'static Spec,
+    sizes: &[usize],
+    edges: &[Option<Arc<Edges>>],
+    (uniforms, series): (&[f64], &[Vec<Sample>]),
+    kernels: &Arc<dyn Kernels<T>>,
+    threads: usize,
+) -> Machine<T> {
+    let space = |(at, (space, &size)): (usize, (&SpaceInfo, &usize))| {
+        let of_space = spec.networks.iter().zip(edges).filter(|(network, _)| network.space == at);
+        let edges = of_space.filter_map(|(_, edges)| edges.clone()).collect();
+        let cells = (size, &[][..], space.shape.lanes);
+        let network = Network::new(edges, space.exchanged.to_vec(), Arrangement::default(), cells);
+        Space { shape: space.shape, size, network }
+    };
+    let spaces: Vec<Space> = spec.spaces.iter().zip(sizes).enumerate().map(space).collect();
+    Machine::new(&spaces, uniforms.to_vec(), series.to_vec(), Arc::clone(kernels), threads, spec.min_cells)
 }

@@ -10,6 +10,7 @@ use neuroc::engine::rustc;
 use neuroc::engine::{Engine, Setup};
 use neuroc::interp::Interp;
 use neuroc::passes::{OptLevel, Options, pipeline, run};
+use neuroc::runtime::order::Arrangement;
 use neuroc::simulate;
 use neuroc::step::{Tolerance, op_name};
 use std::path::Path;
@@ -34,7 +35,7 @@ fn native(compiled: &Compiled, setup: &Setup) -> NativeEngine {
     let plan = plan(&compiled.program, &PlanOptions { precision: Precision::F64, vectors: None, sizes });
     let cache = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels"));
     let compile = rustc::CompileOptions { cache, ..Default::default() };
-    let options = NativeOptions { threads: 1, compile, ..Default::default() };
+    let options = NativeOptions { threads: 1, arrangement: Arrangement::default(), compile };
     NativeEngine::new(&plan, setup, &options).unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -74,13 +75,14 @@ fn the_squid_axon_is_off_by_less_than_stated() {
 
 #[test]
 fn the_connected_olive_is_off_by_less_than_stated() {
-    let [nano, micro] = errors("inferior_olive.neuro", &["side=4"], "io.soma.v");
+    let [nano, micro] = errors("inferior_olive/inferior_olive.neuro", &["side=4"], "io.soma.v");
     assert!(nano > 0.0 && nano < 1e-6 && micro > nano && micro < 1e-3, "{nano:e} {micro:e}");
 }
 
 #[test]
 fn native_numbers_are_the_interpreters() {
-    for (name, set, field) in [("squid.neuro", "n=3", "squid.soma.v"), ("inferior_olive.neuro", "side=3", "io.soma.v")]
+    for (name, set, field) in
+        [("squid.neuro", "n=3", "squid.soma.v"), ("inferior_olive/inferior_olive.neuro", "side=3", "io.soma.v")]
     {
         for (tolerance, within) in Tolerance::ALL {
             let (compiled, setup) = example(name, &[set], Some(tolerance));
@@ -95,7 +97,7 @@ fn native_numbers_are_the_interpreters() {
 
 #[test]
 fn passes_leave_singles_alone() {
-    let (compiled, setup) = example("inferior_olive.neuro", &["side=3"], Some(Tolerance::Micro));
+    let (compiled, setup) = example("inferior_olive/inferior_olive.neuro", &["side=3"], Some(Tolerance::Micro));
     let program = compiled.program.clone();
     let count = |p: &neuroc::step::Program, name: &str| {
         p.kernels.iter().flat_map(|k| k.ops()).filter(|o| op_name(&o.kind) == name).count()

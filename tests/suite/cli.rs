@@ -573,8 +573,56 @@ fn the_same_run_gives_the_same_bytes_and_every_format() {
     let bench = fine(&here, &["bench", "m.neuro", "--engine", "interp", "--steps", "20", "--repeat", "2", "--json"]);
     let bench = json(&bench.out);
     assert!(bench["cell_steps_per_s"].as_f64().unwrap() > 0.0 && bench["steps"] == 20, "{bench}");
+    // What holds the interpreter up is not the machine.
+    assert!(bench["predictions"].is_null() && bench["machine"].is_null(), "{bench}");
     let bench = fine(&here, &["bench", "m.neuro", "--engine", "interp", "--steps", "20", "--repeat", "2"]);
     assert!(bench.out.contains("flops") && bench.out.contains("real-time factor"), "{}", bench.out);
+}
+
+#[test]
+fn bench_compares_a_run_with_what_the_machine_allows() {
+    let here = folder(&[]);
+    let cache = cache().display().to_string();
+    let common = ["--threads", "1", "--repeat", "1", "--steps", "80", "--precision", "f32", "--cache", &cache];
+    let bench = |model: &str, more: &[&str]| fine(&here, &with(&with(&["bench", &example(model)], &common), more)).out;
+    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value} is no number"));
+    let bounds = ["arithmetic", "division", "memory", "gather", "barrier"];
+
+    // Unconnected: four states come and go once in 40 steps, nothing is gathered.
+    let squid = json(&bench("squid", &["--set", "n=500", "--json"]));
+    let [population] = &squid["populations"].as_array().unwrap()[..] else { panic!("{squid}") };
+    assert_eq!((&population["name"], &population["cells"]), (&Value::from("squid"), &Value::from(500)));
+    assert_eq!(number(&population["steps_in_registers"]), 40.0);
+    let bytes = &population["bytes_per_cell_step"];
+    assert_eq!((number(&bytes["loaded"]), number(&bytes["stored"])), (0.4, 0.4));
+    assert_eq!((number(&bytes["gathered"]), number(&bytes["edge_table"])), (0.0, 0.0));
+    assert_eq!(number(&population["per_cell_step"]["exponentials"]), 6.0);
+    let intensity = number(&population["per_cell_step"]["flops"]) / number(&bytes["total"]);
+    assert!((number(&population["flops_per_byte"]) / intensity - 1.0).abs() < 1e-12, "{population}");
+    assert!((number(&squid["ns_per_cell_step"]) * number(&squid["cell_steps_per_s"]) / 1e9 - 1.0).abs() < 1e-12);
+    let predicted = &squid["predictions"]["ns_per_cell_step"];
+    assert_eq!((number(&predicted["gather"]), number(&predicted["barrier"])), (0.0, 0.0));
+    assert!(["arithmetic", "division", "memory"].iter().all(|bound| number(&predicted[*bound]) > 0.0), "{predicted}");
+
+    // Connected: all 14 states are streamed every step; a cell has ten junctions on average.
+    let olive = json(&bench("inferior_olive", &["--json"]));
+    let [population] = &olive["populations"].as_array().unwrap()[..] else { panic!("{olive}") };
+    let (bytes, places) = (&population["bytes_per_cell_step"], number(&population["edge_places_per_cell"][0]));
+    assert_eq!(number(&population["edges_per_cell"][0]), 10.0);
+    assert!(places >= 10.0, "{population}");
+    assert_eq!((number(&bytes["loaded"]), number(&bytes["stored"]), number(&bytes["exchanged"])), (56.0, 56.0, 4.0));
+    // Halves, quarters and eighths: exact.
+    assert_eq!((number(&bytes["edge_table"]), number(&bytes["gathered"])), (4.0 * places + 4.0, 4.0 * places));
+    let predicted = &olive["predictions"]["ns_per_cell_step"];
+    assert!(number(&predicted["gather"]) > 0.0 && number(&predicted["barrier"]) == 0.0, "{predicted}");
+    let largest = bounds.iter().max_by(|a, b| number(&predicted[**a]).total_cmp(&number(&predicted[**b])));
+    assert_eq!(olive["predictions"]["nearest"], **largest.unwrap());
+
+    let text = bench("inferior_olive", &[]);
+    for part in ["compile time", "ns each", "flops per byte", "streamed every step", "nearest limit", "measured"] {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
+    assert!(bounds.iter().all(|bound| text.contains(&format!("\n  {bound} "))), "{text}");
 }
 
 #[test]

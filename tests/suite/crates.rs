@@ -2,7 +2,7 @@
 
 use neuroc::codegen::plan::{PlanOptions, Precision, plan};
 use neuroc::codegen::rust::{Default, Interface, InterfaceField, InterfaceSpace, crate_files, kernel_files};
-use neuroc::engine::{Engine, Setup};
+use neuroc::engine::{Edges, Engine, Setup};
 use neuroc::interp::Interp;
 use neuroc::step::{FieldKind, Verified, parse, verify};
 use std::path::{Path, PathBuf};
@@ -26,8 +26,9 @@ fn interface(program: &Verified, name: &str) -> Interface {
             | FieldKind::State(_)
             | FieldKind::Temp(_)
             | FieldKind::Output(_)
-            | FieldKind::Event(_)
-            | FieldKind::Edges(_) => Default::None,
+            | FieldKind::Event(_) => Default::None,
+            // Nine cells in a ring, each edge in its own order.
+            FieldKind::Edges(_) => Default::Edges(ring(9)),
         };
         let field = neuroc::step::FieldId(index as u32);
         InterfaceField { field, unit: "mV".into(), scale: 0.5, doc: "A \"quantity\" | of the model.".into(), default }
@@ -40,6 +41,12 @@ fn interface(program: &Verified, name: &str) -> Interface {
         seed: 42,
         example_steps: 40,
     }
+}
+
+/// Cells that hear their two neighbours.
+fn ring(cells: u32) -> Edges {
+    let sources = (0..cells).flat_map(|cell| [(cell + 1) % cells, (cell + cells - 1) % cells]).collect();
+    Edges { offsets: (0..=cells).map(|cell| 2 * cell).collect(), sources }
 }
 
 /// Writes the crate of a program.
@@ -67,7 +74,15 @@ fn cargo(folder: &Path, arguments: &[&str]) -> String {
     succeed(Command::new(env!("CARGO")).current_dir(folder).args(arguments).env("CARGO_TARGET_DIR", target))
 }
 
-const PROGRAMS: &[&str] = &["hh", "lif", "driven", "spread", "two_populations", "all_ops_lanes", "all_ops_numbers"];
+/// The compiler, in a folder and with a cache of the tests' own.
+fn compiler(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_neuroc"));
+    command.current_dir(folder).env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+    command
+}
+
+const PROGRAMS: &[&str] =
+    &["hh", "lif", "driven", "spread", "two_populations", "all_ops_lanes", "all_ops_numbers", "junctions", "two_edges"];
 
 #[test]
 fn a_crate_builds_runs_and_is_clean() {
@@ -161,6 +176,171 @@ fn a_c_program_gets_the_interpreters_numbers() {
     let found: Vec<f64> = lines[..11].iter().map(|line| hexadecimal(line)).collect();
     assert_eq!(found, values);
     assert_eq!(lines[11], format!("{} {} {}", spikes.len(), spikes[3].step, spikes[3].cell));
+}
+
+/// What the crate of the olive network prints: the bits of its states, with its own edges, then with others.
+const NETWORK: &str = r#"
+use inferior_olive::model::{Model, Sizes};
+
+fn show(model: &mut Model) -> Result<(), Box<dyn std::error::Error>> {
+    for name in ["io.soma.v", "io.dend.v", "io.dend.Ca"] {
+        for value in model.read(name)? {
+            println!("{:x}", value.to_bits());
+        }
+    }
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut model = Model::new(Sizes::default(), 2)?;
+    assert_eq!(model.threads(), 2);
+    model.init()?;
+    model.step(80)?;
+    show(&mut model)?;
+    let (offsets, sources) = model.edges("edges.Cx36")?;
+    let (offsets, sources) = (offsets.to_vec(), sources.to_vec());
+
+    // Nobody connected, then connected as before: as after the first `init`.
+    model.set_edges("edges.Cx36", &vec![0; offsets.len()], &[])?;
+    assert!(model.step(1).unwrap_err().to_string().contains("init"));
+    model.init()?;
+    model.step(80)?;
+    show(&mut model)?;
+    model.set_edges("edges.Cx36", &offsets, &sources)?;
+    model.init()?;
+    model.step(80)?;
+    show(&mut model)?;
+
+    // Wrong ones, and another number of cells, which has no default.
+    for (offsets, sources) in [(&[0, 1][..], &[0][..]), (&offsets[..], &[0][..])] {
+        println!("{}", model.set_edges("edges.Cx36", offsets, sources).unwrap_err());
+    }
+    println!("{}", model.set_edges("dt", &offsets, &sources).unwrap_err());
+    println!("{}", model.set_param("edges.Cx36", 1.0).unwrap_err());
+    let mut pair = Model::new(Sizes { io: 2 }, 1)?;
+    println!("{}", pair.init().unwrap_err());
+    pair.set_edges("edges.Cx36", &[0, 1, 2], &[1, 0])?;
+    pair.init()?;
+    let before = pair.read("io.dend.v")?;
+    pair.step(400)?;
+    let after = pair.read("io.dend.v")?;
+    assert!((after[0] - after[1]).abs() < (before[0] - before[1]).abs());
+    Ok(())
+}
+"#;
+
+#[test]
+fn a_crate_of_a_network_gives_the_bits_of_a_run() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("crates/olive");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    for name in ["inferior_olive", "olive_cell"] {
+        let text = std::fs::read_to_string(root.join(format!("examples/{name}.neuro"))).unwrap();
+        let records = "record io.soma.v every 1 ms\n    record io.dend.v every 1 ms\n    record io.dend.Ca every 1 ms";
+        std::fs::write(folder.join(format!("{name}.neuro")), text.replace("record io.soma.v every 1 ms", records))
+            .unwrap();
+    }
+    let apart = std::fs::read_to_string(folder.join("inferior_olive.neuro")).unwrap();
+    let apart: Vec<&str> = apart.lines().filter(|line| !line.contains("connect ")).collect();
+    std::fs::write(folder.join("apart.neuro"), apart.join("\n")).unwrap();
+    let neuroc = |arguments: &[&str]| succeed(compiler(&folder).args(arguments));
+    let set = ["--set", "side=9", "--seed", "5"];
+    neuroc(&[&["build", "inferior_olive.neuro", "-o", "made"], &set[..]].concat());
+    let made = folder.join("made");
+    std::fs::write(made.join("examples/network.rs"), NETWORK).unwrap();
+    if super::has_component("clippy") {
+        cargo(&made, &["clippy", "--offline", "--lib", "--", "-Dwarnings"]);
+    }
+    let out = cargo(&made, &["run", "--offline", "--release", "--example", "network"]);
+    let lines: Vec<&str> = out.lines().collect();
+    let bits = |part: usize| -> Vec<f64> {
+        let of_part = &lines[part * 3 * 729..(part + 1) * 3 * 729];
+        of_part.iter().map(|line| f64::from_bits(u64::from_str_radix(line, 16).unwrap())).collect()
+    };
+
+    let run = |model: &str| -> Vec<f64> {
+        neuroc(&[&["run", model, "--duration", "2ms", "-o", "r.npz", "--quiet", "--threads", "1"], &set[..]].concat());
+        let result = neuroc::results::RunResult::read_npz(&folder.join("r.npz")).unwrap();
+        let last = |name: &str| {
+            let series = result.series_named(name).unwrap();
+            (0..729).map(|cell| series.values.get(series.t.len() - 1, cell)).collect::<Vec<f64>>()
+        };
+        ["io.soma.v", "io.dend.v", "io.dend.Ca"].into_iter().flat_map(last).collect()
+    };
+    assert!(bits(0) == run("inferior_olive.neuro"), "the crate and `neuroc run` differ");
+    assert!(bits(2) == bits(0), "the same edges, set by hand, give other numbers");
+    // Without edges there is no current; the sum of none, 0, is added to the others all the same.
+    let (got, want) = (bits(1), run("apart.neuro"));
+    assert!(got.iter().zip(&want).all(|(a, b)| (a - b).abs() < 1e-12 * b.abs()), "no edges are not nothing");
+    assert!(got != bits(0));
+    assert_eq!(
+        lines[9 * 729..],
+        [
+            "`edges.Cx36`: the edges are not those of 729 cells",
+            "`edges.Cx36`: the edges are not those of 729 cells",
+            "`dt` is a parameter, not a network",
+            "`edges.Cx36` is a network, not a parameter",
+            "`edges.Cx36` needs edges for this number of cells before `init`: use `set_edges`",
+        ]
+    );
+}
+
+const NETWORK_IN_C: &str = r#"
+#include "inferior_olive.h"
+#include <stdio.h>
+#define TRY(call) if (call) { fprintf(stderr, "%s\n", inferior_olive_error(model)); return 1; }
+int main(void) {
+    size_t sizes[1] = {3}, n;
+    double v[3];
+    uint32_t offsets[4] = {0, 1, 3, 4}, sources[4] = {1, 0, 2, 1};
+    inferior_olive_model *model = inferior_olive_create(sizes, 1, 1);
+    if (!model) return 2;
+    if (inferior_olive_init(model) == 0) return 3;
+    printf("%s\n", inferior_olive_error(model));
+    if (inferior_olive_set_edges(model, "edges.Cx36", offsets, 3, sources, 4) == 0) return 4;
+    printf("%s\n", inferior_olive_error(model));
+    TRY(inferior_olive_set_edges(model, "edges.Cx36", offsets, 4, sources, 4));
+    TRY(inferior_olive_set_seed(model, 5));
+    TRY(inferior_olive_init(model));
+    TRY(inferior_olive_step(model, 80));
+    TRY(inferior_olive_read(model, "io.soma.v", v, 3, &n));
+    for (size_t i = 0; i < n; i++) printf("%a\n", v[i]);
+    inferior_olive_destroy(model);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_library_of_a_network_takes_edges_from_c() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    for name in ["inferior_olive", "olive_cell"] {
+        std::fs::copy(examples.join(format!("{name}.neuro")), at.join(format!("{name}.neuro"))).unwrap();
+    }
+    let neuroc = |arguments: &[&str]| succeed(compiler(at).args(arguments));
+    neuroc(&["build", "inferior_olive.neuro", "-o", "lib", "--emit", "cdylib"]);
+    std::fs::write(at.join("main.c"), NETWORK_IN_C).unwrap();
+    let arguments = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Ilib", "main.c", "-o", "main"];
+    let libraries = ["-Llib", "-linferior_olive", "-Wl,-rpath,lib"];
+    succeed(Command::new("cc").current_dir(at).args(arguments).args(libraries));
+    let out = succeed(Command::new(at.join("main")).current_dir(at));
+    let lines: Vec<&str> = out.lines().collect();
+    assert!(lines[0].contains("set_edges") && lines[1].contains("3 cells"), "{out}");
+
+    // The same three cells in a row, run by the compiler.
+    let model = std::fs::read_to_string(at.join("inferior_olive.neuro")).unwrap();
+    let model = model.replace("torus_radial(degree = 10, r_max = 4, width = 4)", "edges(\"row.csv\")");
+    std::fs::write(at.join("row.neuro"), model.replace("Olive[side, side, side]", "Olive[side]")).unwrap();
+    std::fs::write(at.join("row.csv"), "0,1\n1,0\n2,1\n1,2\n").unwrap();
+    let settings = ["--set", "side=3", "--seed", "5", "--duration", "2ms", "-o", "r.npz", "--quiet"];
+    neuroc(&[&["run", "row.neuro"], &settings[..]].concat());
+    let result = neuroc::results::RunResult::read_npz(&at.join("r.npz")).unwrap();
+    let series = result.series_named("io.soma.v").unwrap();
+    let expected: Vec<f64> = (0..3).map(|cell| series.values.get(series.t.len() - 1, cell)).collect();
+    let found: Vec<f64> = lines[2..].iter().map(|line| hexadecimal(line)).collect();
+    assert_eq!(found, expected);
 }
 
 /// What C's `%a` means.

@@ -8,6 +8,7 @@ mod engines;
 mod errors;
 mod experiments;
 mod models;
+mod networks;
 mod olive;
 mod passes;
 

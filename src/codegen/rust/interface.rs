@@ -3,6 +3,7 @@
 //! In come, from the model, names, units, defaults and descriptions; out they go into the crate's tables and documents.
 //! Never true here: a number that a kernel computes.
 
+use crate::runtime::edges::Edges;
 use crate::step::FieldId;
 
 /// The outside of a model.
@@ -57,6 +58,8 @@ pub enum Default {
     Series(Vec<(f64, f64)>),
     /// For data: one number per cell of a population of default size.
     Data(Vec<f64>),
+    /// For edges: those of a population of default size.
+    Edges(Edges),
 }
 
 /// An interface does not fit its plan.

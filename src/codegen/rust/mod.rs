@@ -35,6 +35,7 @@ const RUNTIME: &[(&str, &str)] = &[
     ("mod.rs", include_str!("../../runtime/mod.rs")),
     ("abi.rs", include_str!("../../runtime/abi.rs")),
     ("call.rs", include_str!("../../runtime/call.rs")),
+    ("edge_text.rs", include_str!("../../runtime/edge_text.rs")),
     ("edges.rs", include_str!("../../runtime/edges.rs")),
     ("elementwise.rs", include_str!("../../runtime/elementwise.rs")),
     ("lanes/mod.rs", include_str!("../../runtime/lanes/mod.rs")),
@@ -79,6 +80,7 @@ pub fn crate_files(plan: &Plan, interface: &Interface) -> Result<Vec<SourceFile>
         SourceFile::new("src/kernels.rs", kernels::file(plan)),
         SourceFile::new("src/ffi.rs", model.ffi()),
     ];
+    files.extend(model.network_files());
     files.extend(runtime_files());
     Ok(files)
 }

@@ -3,10 +3,13 @@
 //! In come a [`Plan`] and an [`Interface`]; out go the tables of names, units and defaults, and what people read.
 //! Never true here: behaviour; it is in the embedded runtime.
 
+use super::SourceFile;
 use super::interface::{Default, Interface, InterfaceError, InterfaceField};
 use super::layout::Text;
-use crate::codegen::plan::{Home, Plan, identifier};
+use crate::codegen::plan::{Home, Plan, SpacePlan, identifier};
 use crate::engine::native::shape;
+use crate::runtime::edge_text;
+use crate::runtime::edges::Edges;
 use crate::step::FieldId;
 use std::fmt::Write as _;
 
@@ -27,10 +30,6 @@ impl<'a> Model<'a> {
         if identifier(&interface.crate_name) != interface.crate_name {
             return fail(format!("`{}` is no name for a crate", interface.crate_name));
         }
-        if let Some(&edges) = plan.spaces.iter().find_map(|space| space.edges.first()) {
-            let name = &plan.fields[edges.0 as usize];
-            return fail(format!("`{name}` connects cells, and no crate can be made of a connected model yet"));
-        }
         for field in &interface.fields {
             let Some(home) = plan.homes.get(field.field.0 as usize) else {
                 return fail(format!("field {} does not exist", field.field.0));
@@ -39,20 +38,23 @@ impl<'a> Model<'a> {
                 (Home::Uniform(_), Default::Number(_)) => true,
                 (Home::Series(_), Default::Series(samples)) => !samples.is_empty(),
                 (Home::Slot(..), Default::None | Default::Data(_)) => true,
-                (Home::Event(..) | Home::Edges(..) | Home::Register, Default::None) => true,
-                (Home::Uniform(_), Default::None | Default::Series(_) | Default::Data(_))
-                | (Home::Series(_), Default::None | Default::Number(_) | Default::Data(_))
-                | (Home::Slot(..), Default::Number(_) | Default::Series(_))
+                (Home::Edges(..), Default::Edges(_)) => true,
+                (Home::Event(..) | Home::Register, Default::None) => true,
+                (Home::Uniform(_), Default::None | Default::Series(_) | Default::Data(_) | Default::Edges(_))
+                | (Home::Series(_), Default::None | Default::Number(_) | Default::Data(_) | Default::Edges(_))
+                | (Home::Slot(..), Default::Number(_) | Default::Series(_) | Default::Edges(_))
+                | (Home::Edges(..), Default::None | Default::Number(_) | Default::Series(_) | Default::Data(_))
                 | (
-                    Home::Event(..) | Home::Edges(..) | Home::Register,
-                    Default::Number(_) | Default::Series(_) | Default::Data(_),
+                    Home::Event(..) | Home::Register,
+                    Default::Number(_) | Default::Series(_) | Default::Data(_) | Default::Edges(_),
                 ) => false,
             };
             if !fits {
                 return fail(format!("`{}` has a default of the wrong kind", model.name(field)));
             }
         }
-        for &field in plan.uniforms.iter().chain(&plan.series) {
+        let edges = plan.spaces.iter().flat_map(|space| &space.edges);
+        for &field in plan.uniforms.iter().chain(&plan.series).chain(edges) {
             if model.field(field).is_none() {
                 return fail(format!("`{}` has no default", plan.fields[field.0 as usize]));
             }
@@ -80,6 +82,7 @@ impl<'a> Model<'a> {
                 Default::Number(x) => (x / field.scale).to_string(),
                 Default::Series(samples) => format!("{} samples", samples.len()),
                 Default::Data(values) => format!("{} values", values.len()),
+                Default::Edges(edges) => format!("{} edges", edges.sources.len()),
                 Default::None => String::new(),
             };
             let kind = match self.home(field) {
@@ -92,7 +95,8 @@ impl<'a> Model<'a> {
                     crate::runtime::machine::Bank::Data => "data",
                 },
                 Home::Event(..) => "event",
-                Home::Edges(..) | Home::Register => continue,
+                Home::Edges(..) => "network",
+                Home::Register => continue,
             };
             let one_line = |text: &str| text.replace('|', "\\|").replace('\n', " ");
             let doc = one_line(&field.doc);
@@ -100,6 +104,26 @@ impl<'a> Model<'a> {
                 writeln!(out, "| `{}` | {kind} | {} | {default} | {doc} |", self.name(field), one_line(&field.unit));
         }
         out
+    }
+
+    /// Every field of edges, the number of its space and its default, by space.
+    fn networks(&self) -> Vec<(FieldId, u32, &'a Edges)> {
+        let of_space = |space: &'a SpacePlan| space.edges.iter().map(|&field| (field, space.space.0));
+        let default = |(field, space)| match self.field(field).map(|f| &f.default) {
+            Some(Default::Edges(edges)) => (field, space, edges),
+            Some(Default::None | Default::Number(_) | Default::Series(_) | Default::Data(_)) | None => {
+                unreachable!("checked by `new`")
+            }
+        };
+        self.plan.spaces.iter().flat_map(of_space).map(default).collect()
+    }
+
+    /// `src/network_0.txt` and so on: the default edges.
+    pub fn network_files(&self) -> Vec<SourceFile> {
+        let file = |(index, (_, _, edges)): (usize, &(FieldId, u32, &Edges))| {
+            SourceFile::new(&format!("src/network_{index}.txt"), edge_text::write(edges))
+        };
+        self.networks().iter().enumerate().map(file).collect()
     }
 
     /// `src/model.rs`.
@@ -119,7 +143,10 @@ impl<'a> Model<'a> {
         let sample = if plan.series.is_empty() { "" } else { "use crate::runtime::series::Sample;" };
         let at = if place { "Place, " } else { "" };
         out.line(format!("use crate::runtime::machine::{{{bank}Fault, Kernels, {at}Role, Shape}};"));
-        out.line("use crate::runtime::named::{Error, FieldHome, FieldInfo, Named, SpaceInfo, Spec};");
+        let network = if self.networks().is_empty() { "" } else { "NetworkInfo, " };
+        out.line(format!(
+            "use crate::runtime::named::{{Error, FieldHome, FieldInfo, Named, {network}SpaceInfo, Spec}};"
+        ));
         if !sample.is_empty() {
             out.line(sample);
         }
@@ -141,10 +168,11 @@ impl<'a> Model<'a> {
         for (space, shown) in plan.spaces.iter().zip(&interface.spaces) {
             // The derived form of a shape is its literal.
             out.line(format!(
-                "SpaceInfo {{ name: {:?}, size: {}, shape: {:?} }},",
+                "SpaceInfo {{ name: {:?}, size: {}, shape: {:?}, exchanged: &{:?} }},",
                 space.name,
                 shown.size,
-                shape(space)
+                shape(space),
+                space.exchanged
             ));
         }
         out.close("],");
@@ -155,7 +183,12 @@ impl<'a> Model<'a> {
                 Home::Series(index) => format!("FieldHome::Series({index})"),
                 Home::Slot(space, bank, slot) => format!("FieldHome::Cells({})", place(space.0, bank, slot)),
                 Home::Event(space, event) => format!("FieldHome::Event {{ space: {}, event: {event} }}", space.0),
-                Home::Edges(..) | Home::Register => continue,
+                Home::Edges(..) => {
+                    let networks = self.networks();
+                    let index = networks.iter().position(|(of, _, _)| *of == field.field);
+                    format!("FieldHome::Network({})", index.expect("every field of edges is in the table of a space"))
+                }
+                Home::Register => continue,
             };
             out.line(format!(
                 "FieldInfo {{ name: {:?}, unit: {:?}, scale: {}, doc: {:?}, home: {home} }},",
@@ -168,7 +201,9 @@ impl<'a> Model<'a> {
         out.close("],");
         let uniform = |field: &FieldId| match self.field(*field).map(|f| &f.default) {
             Some(Default::Number(x)) => literal(*x),
-            Some(Default::None | Default::Series(_) | Default::Data(_)) | None => unreachable!("checked by `new`"),
+            Some(Default::None | Default::Series(_) | Default::Data(_) | Default::Edges(_)) | None => {
+                unreachable!("checked by `new`")
+            }
         };
         out.line(format!("uniforms: &[{}],", plan.uniforms.iter().map(uniform).collect::<Vec<_>>().join(", ")));
         out.open("series: &[");
@@ -185,6 +220,11 @@ impl<'a> Model<'a> {
                 let values: Vec<String> = values.iter().map(|&x| literal(x)).collect();
                 out.line(format!("({}, &[{}]),", place(space.0, bank, slot), values.join(", ")));
             }
+        }
+        out.close("],");
+        out.open("networks: &[");
+        for (index, (_, space, _)) in self.networks().iter().enumerate() {
+            out.line(format!("NetworkInfo {{ space: {space}, default: include_str!(\"network_{index}.txt\") }},"));
         }
         out.close("],");
         let dt = plan.uniforms.iter().position(|field| plan.fields[field.0 as usize] == "dt");
@@ -238,8 +278,21 @@ impl<'a> Model<'a> {
         include_str!("fixed/README.md.in")
             .replace("NAME", &self.interface.crate_name)
             .replace("DOC", self.interface.doc.trim())
+            .replace("NETWORKS\n\n", &self.networks_in_words())
             .replace("TABLE", &self.table())
             .replace("PRECISION", self.plan.precision.name())
+    }
+
+    /// How a network is replaced, if there is one.
+    fn networks_in_words(&self) -> String {
+        let Some((field, _, _)) = self.networks().first().copied() else { return String::new() };
+        let name = &self.plan.fields[field.0 as usize];
+        format!(
+            "## Networks\n\nThe crate carries the edges that its model had when it was made (`src/network_*.txt`, a line of sources for \
+             every target), for populations of default size. Other edges, or those of other sizes, are given before `init`:\n\n\
+             ```rust,ignore\n// The sources of target i are sources[offsets[i]..offsets[i + 1]].\n\
+             model.set_edges(\"{name}\", &offsets, &sources)?;\nmodel.init()?;\n```\n\n"
+        )
     }
 
     /// `src/lib.rs`.

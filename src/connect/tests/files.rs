@@ -15,7 +15,7 @@ fn read(directory: &Path, name: &str, column: Option<&str>) -> Result<Vec<Entry>
         column: column.map(str::to_owned),
         span: Span::new(FileId(0), 0, 0),
     };
-    read_edges(&file).map_err(|d| d.labels[0].message.clone())
+    read_edges(&file).map(|list| list.entries).map_err(|d| d.labels[0].message.clone())
 }
 
 /// Vectors in an archive that NumPy's `savez_compressed` could have written.

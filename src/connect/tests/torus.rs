@@ -120,3 +120,73 @@ fn directed_entries_have_the_degree_and_both_sides() {
     let up = entries.iter().filter(|e| (e.1 + 1000 - e.0) % 1000 < 500).count() as f64 / entries.len() as f64;
     assert!((up - 0.5).abs() < 0.05, "{up}");
 }
+
+/// Every size of the benchmark, against its description (`degree` 10, `r_max` 4, `width` 4).
+#[test]
+fn every_size_has_the_described_degrees_and_shells() {
+    const SEEDS: u64 = 6;
+    let listed = [
+        (1, 0.2735),
+        (2, 0.1330),
+        (3, 0.1000),
+        (4, 0.0808),
+        (5, 0.0677),
+        (6, 0.0838),
+        (8, 0.0687),
+        (9, 0.0392),
+        (10, 0.0349),
+        (11, 0.0312),
+        (12, 0.0281),
+        (13, 0.0254),
+        (14, 0.0338),
+    ];
+    for side in 4..=20usize {
+        let (cells, s) = ((side * side * side) as f64, side as i64);
+        let offsets = torus_radial::weighted_offsets(4.0, 4.0, &cube(side), true).expect("offsets");
+        // A cell is chosen for one offset in `c` of `cells` cases, and once more as the partner: a sum of independent chances.
+        let chance = |share: f64| 5.0 * share;
+        let variance: f64 = offsets.iter().map(|o| 2.0 * chance(o.1) * (1.0 - chance(o.1))).sum();
+        let mut deviations = Vec::new();
+        for seed in 0..SEEDS {
+            let (pairs, csr) = network(side, 1000 * side as u64 + seed);
+            assert_junctions(&pairs, cube(side).cells());
+            assert!(csr.is_symmetric());
+            assert!(csr.entries().all(|(target, source)| target != source));
+            // Half a junction per offset is lost or won by rounding, but the last offset makes up for what is missing.
+            let (_, _, mean, deviation) = degrees(&csr);
+            assert!((mean - 10.0).abs() <= offsets.len() as f64 / cells, "side {side}: {mean}");
+            deviations.push(deviation);
+            if side < 8 {
+                continue;
+            }
+            let nearer = |d: i64| (d + s / 2).rem_euclid(s) - s / 2;
+            let place = |cell: u32| [i64::from(cell) % s, i64::from(cell) / s % s, i64::from(cell) / (s * s)];
+            let square = |&(a, b): &Entry| {
+                let (a, b) = (place(a), place(b));
+                (0..3).map(|d| nearer(a[d] - b[d]).pow(2)).sum::<i64>()
+            };
+            assert!(pairs.iter().all(|pair| listed.iter().any(|shell| shell.0 == square(pair))));
+            for (r2, probability) in listed {
+                // Of the junctions wanted; rounding makes a few more or fewer.
+                let share = pairs.iter().filter(|pair| square(pair) == r2).count() as f64 / (5.0 * cells);
+                // Counts are exact up to their rounding: half a junction for each offset of the half space.
+                let of_shell = offsets.iter().filter(|o| o.0.iter().map(|d| d * d).sum::<i64>() == r2).count();
+                // What all the others' rounding left over goes to the last offset.
+                let left = if offsets.last().is_some_and(|o| o.0.iter().map(|d| d * d).sum::<i64>() == r2) {
+                    offsets.len() as f64 / 2.0
+                } else {
+                    0.0
+                };
+                let room = (of_shell as f64 / 2.0 + left) / (5.0 * cells) + 6e-5;
+                assert!((share - probability).abs() <= room, "side {side}, r^2 = {r2}: {share} for {probability}");
+            }
+        }
+        let deviation = deviations.iter().sum::<f64>() / SEEDS as f64;
+        // Of a sample of `n` the deviation is off by itself over the root of 2 n; four of those are never seen.
+        let room = 4.0 * variance.sqrt() / (2.0 * cells * SEEDS as f64).sqrt();
+        assert!((deviation - variance.sqrt()).abs() < room + 0.02, "side {side}: {deviation} for {}", variance.sqrt());
+        if side >= 9 {
+            assert!((2.75..2.95).contains(&deviation), "side {side}: {deviation}");
+        }
+    }
+}

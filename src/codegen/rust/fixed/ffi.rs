@@ -97,6 +97,25 @@ pub unsafe extern "C" fn set_series(
     }
 }
 
+/// Connects cells anew.
+///
+/// # Safety
+/// As for [`set_param`]; `offsets` points to `offsets_len` numbers, `sources` to `sources_len`.
+#[unsafe(export_name = "NAME_set_edges")]
+pub unsafe extern "C" fn set_edges(
+    handle: *mut Handle,
+    name: *const c_char,
+    offsets: *const u32,
+    offsets_len: usize,
+    sources: *const u32,
+    sources_len: usize,
+) -> c_int {
+    // SAFETY: the caller vouches for the pointers.
+    unsafe {
+        with(handle, |model| model.set_edges(text(name)?, slice(offsets, offsets_len), slice(sources, sources_len)))
+    }
+}
+
 /// Sets the seed.
 ///
 /// # Safety
