@@ -77,6 +77,7 @@
 //! | when a spike happens, what refractory means | `commit` in `src/discretize/mod.rs` | `tests/models/refractory.neuro` |
 //! | the order of passes | `O2` in `src/passes/mod.rs` | `tests/passes/pipeline` |
 //! | lanes, block sizes, memory layout | `src/codegen/plan.rs` | `tests/ir/*.plan.snap` |
+//! | where cells of connected populations stand in memory | `src/runtime/order.rs` | its tests, `tests/suite/engines.rs` |
 //! | what generated Rust looks like | `src/codegen/rust/kernels.rs` | `tests/ir/*.rust.snap` |
 //! | the interface of generated crates | `src/codegen/rust/model.rs`, `src/codegen/rust/fixed/` | `tests/suite/crates.rs` |
 //! | `exp` and its accuracy | `src/runtime/math.rs` | `src/runtime/math/tests.rs` |

@@ -605,7 +605,7 @@ fn bench_compares_a_run_with_what_the_machine_allows() {
     assert!(["arithmetic", "division", "memory"].iter().all(|bound| number(&predicted[*bound]) > 0.0), "{predicted}");
 
     // Connected: all 14 states are streamed every step; a cell has ten junctions on average.
-    let olive = json(&bench("inferior_olive", &["--json"]));
+    let olive = json(&bench("inferior_olive/inferior_olive", &["--json"]));
     let [population] = &olive["populations"].as_array().unwrap()[..] else { panic!("{olive}") };
     let (bytes, places) = (&population["bytes_per_cell_step"], number(&population["edge_places_per_cell"][0]));
     assert_eq!(number(&population["edges_per_cell"][0]), 10.0);
@@ -618,7 +618,7 @@ fn bench_compares_a_run_with_what_the_machine_allows() {
     let largest = bounds.iter().max_by(|a, b| number(&predicted[**a]).total_cmp(&number(&predicted[**b])));
     assert_eq!(olive["predictions"]["nearest"], **largest.unwrap());
 
-    let text = bench("inferior_olive", &[]);
+    let text = bench("inferior_olive/inferior_olive", &[]);
     for part in ["compile time", "ns each", "flops per byte", "streamed every step", "nearest limit", "measured"] {
         assert!(text.contains(part), "no `{part}` in\n{text}");
     }

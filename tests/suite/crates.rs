@@ -236,7 +236,7 @@ fn a_crate_of_a_network_gives_the_bits_of_a_run() {
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     for name in ["inferior_olive", "olive_cell"] {
-        let text = std::fs::read_to_string(root.join(format!("examples/{name}.neuro"))).unwrap();
+        let text = std::fs::read_to_string(root.join(format!("examples/inferior_olive/{name}.neuro"))).unwrap();
         let records = "record io.soma.v every 1 ms\n    record io.dend.v every 1 ms\n    record io.dend.Ca every 1 ms";
         std::fs::write(folder.join(format!("{name}.neuro")), text.replace("record io.soma.v every 1 ms", records))
             .unwrap();
@@ -313,7 +313,7 @@ int main(void) {
 
 #[test]
 fn a_library_of_a_network_takes_edges_from_c() {
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/inferior_olive");
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     for name in ["inferior_olive", "olive_cell"] {

@@ -291,7 +291,7 @@ unsafe fn gather_f32(from: &[f32], index: &[u32; 8]) -> __m256 {
 
 /// Asks for the line of a number in memory.
 #[inline(always)]
-pub(super) fn prefetch<T>(number: &T) {
+pub fn prefetch<T>(number: &T) {
     // SAFETY: an address is all that it takes, and this one is valid.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(number).cast()) }
 }
