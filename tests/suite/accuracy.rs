@@ -73,13 +73,14 @@ fn the_squid_axon_is_off_by_less_than_stated() {
 
 #[test]
 fn the_connected_olive_is_off_by_less_than_stated() {
-    let [nano, micro] = errors("inferior_olive.neuro", &["side=4"], "io.soma.v");
+    let [nano, micro] = errors("inferior_olive/inferior_olive.neuro", &["side=4"], "io.soma.v");
     assert!(nano > 0.0 && nano < 1e-6 && micro > nano && micro < 1e-3, "{nano:e} {micro:e}");
 }
 
 #[test]
 fn native_numbers_are_the_interpreters() {
-    for (name, set, field) in [("squid.neuro", "n=3", "squid.soma.v"), ("inferior_olive.neuro", "side=3", "io.soma.v")]
+    for (name, set, field) in
+        [("squid.neuro", "n=3", "squid.soma.v"), ("inferior_olive/inferior_olive.neuro", "side=4", "io.soma.v")]
     {
         for (tolerance, within) in Tolerance::ALL {
             let (compiled, setup) = example(name, &[set], Some(tolerance));
@@ -94,7 +95,7 @@ fn native_numbers_are_the_interpreters() {
 
 #[test]
 fn passes_leave_singles_alone() {
-    let (compiled, setup) = example("inferior_olive.neuro", &["side=3"], Some(Tolerance::Micro));
+    let (compiled, setup) = example("inferior_olive/inferior_olive.neuro", &["side=4"], Some(Tolerance::Micro));
     let program = compiled.program.clone();
     let count = |p: &neuroc::step::Program, name: &str| {
         p.kernels.iter().flat_map(|k| k.ops()).filter(|o| op_name(&o.kind) == name).count()
