@@ -82,7 +82,7 @@ fn the_connected_olive_is_off_by_less_than_stated() {
 #[test]
 fn native_numbers_are_the_interpreters() {
     for (name, set, field) in
-        [("squid.neuro", "n=3", "squid.soma.v"), ("inferior_olive/inferior_olive.neuro", "side=3", "io.soma.v")]
+        [("squid.neuro", "n=3", "squid.soma.v"), ("inferior_olive/inferior_olive.neuro", "side=4", "io.soma.v")]
     {
         for (tolerance, within) in Tolerance::ALL {
             let (compiled, setup) = example(name, &[set], Some(tolerance));
@@ -97,7 +97,7 @@ fn native_numbers_are_the_interpreters() {
 
 #[test]
 fn passes_leave_singles_alone() {
-    let (compiled, setup) = example("inferior_olive/inferior_olive.neuro", &["side=3"], Some(Tolerance::Micro));
+    let (compiled, setup) = example("inferior_olive/inferior_olive.neuro", &["side=4"], Some(Tolerance::Micro));
     let program = compiled.program.clone();
     let count = |p: &neuroc::step::Program, name: &str| {
         p.kernels.iter().flat_map(|k| k.ops()).filter(|o| op_name(&o.kind) == name).count()
