@@ -4,7 +4,7 @@ use super::{Exit, complain};
 use crate::driver::{CompileOptions, FUSE, Passes};
 use crate::engine::rustc::CompileOptions as RustcOptions;
 use crate::hir::Method;
-use crate::passes::OptLevel;
+use crate::passes::{Backend, OptLevel};
 use crate::units::{Dim, Unit};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -85,6 +85,7 @@ impl ModelSettings {
             method: self.method,
             seed: self.seed,
             passes: Passes::Level(passes.level),
+            backend: Backend::Native,
             fuse: passes.fuse,
             keep_all: false,
         }
