@@ -114,6 +114,10 @@ pub mod hir;
 pub mod interp;
 pub mod ode;
 pub mod passes;
+// Beside the runtime that is embedded in generated crates, and no part of it.
+#[cfg(feature = "xla")]
+#[path = "runtime/pjrt/mod.rs"]
+pub mod pjrt;
 pub mod plot;
 pub mod results;
 pub mod runtime;
