@@ -1,7 +1,7 @@
 //! XLA's plugins: programs on the CPU plugin, compilation for TPUs through libtpu, and what goes wrong.
 
 use neuroc::pjrt::{
-    Argument, ArrayType, Bf16, Client, CompileOptions, Device, ElementType, Error, Executable, Flag, Plugin, Topology,
+    Argument, ArrayType, Bf16, Client, CompileOptions, Element, ElementType, Error, Executable, Flag, Plugin, Topology,
     Value,
 };
 use neuroc::plugins::{Kind, Search};
