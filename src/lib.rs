@@ -114,7 +114,13 @@ pub mod hir;
 pub mod interp;
 pub mod ode;
 pub mod passes;
+// Beside the runtime that is embedded in generated crates, and no part of it.
+#[cfg(feature = "xla")]
+#[path = "runtime/pjrt/mod.rs"]
+pub mod pjrt;
 pub mod plot;
+#[cfg(feature = "xla")]
+pub mod plugins;
 pub mod results;
 pub mod runtime;
 pub mod simulate;
