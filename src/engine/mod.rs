@@ -5,7 +5,10 @@
 
 pub mod load;
 pub mod native;
+pub mod numbers;
 pub mod rustc;
+#[cfg(feature = "xla")]
+pub mod xla;
 
 pub use crate::runtime::edges::Edges;
 
