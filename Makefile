@@ -1,14 +1,18 @@
-# What a newcomer needs: `make demo`, `make test`. Nothing but Rust (cargo, rustc) and a C linker is assumed.
+# What a newcomer needs: `make demo`, `make test`. Nothing but Rust (cargo, rustc) and a C linker is assumed; the tests of XLA
+# need its plugin, which comes through Python's pip.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lanes lint bench rust
+.PHONY: help demo test plugins lanes lint bench rust
 SHELL := /bin/bash
 CARGO ?= cargo
 DEMO ?= target/demo
+# XLA's plugins that the tests run on; `cpu tpu` compiles for TPUs, too
+PLUGINS ?= cpu
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 help:
 	@echo "make demo    build, run the squid axon and draw it"
 	@echo "make test    all tests"
+	@echo "make plugins XLA's plugin for this processor (PLUGINS='cpu tpu': libtpu, too)"
 	@echo "make lanes   the runtime's tests for AVX2 and for this machine's own instruction set"
 	@echo "make lint    formatting, clippy, documentation: no complaint allowed"
 	@echo "make bench   how fast the squid axon runs here"
@@ -26,8 +30,17 @@ demo: rust
 	$(CARGO) run --release --locked -- run examples/squid.neuro -o $(DEMO)/squid.npz --plot $(DEMO)/squid.svg
 	@echo "the plot is $(abspath $(DEMO))/squid.svg (open it in a browser)"
 
+# Plugins lie in the user's cache, where neuroc finds them; what is there is not fetched again.
+plugins: rust
+	@python3 -m pip --version >/dev/null 2>&1 || { \
+		echo "Python's pip is missing: installing it"; \
+		$(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends python3 python3-pip; } || { \
+		echo "pip could not be installed; install Python 3 with pip by hand, then try again"; exit 1; }
+	$(CARGO) run --locked --quiet -- devices $(PLUGINS:%=--install %)
+
 # cargo-nextest is faster, and shows times; without it plain `cargo test` runs the same tests.
 test: rust
+	@$(MAKE) --no-print-directory plugins || echo "without XLA's plugin its tests are skipped"
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
 		set -e; $(CARGO) nextest run --locked --no-fail-fast; $(CARGO) test --locked --doc; \
 	else \

@@ -44,6 +44,7 @@
 //! | [`codegen`] | the plan, and from it Rust: kernels, and the crate around them for Rust and C |
 //! | [`engine`] | what runs programs: calling rustc, keeping kernels, loading them |
 //! | [`runtime`] | what the interpreter and generated code compute with: elementary functions, random numbers, lanes, threads |
+//! | `plugins`, `pjrt` (feature `xla`) | where XLA's plugins are and how they get here; compiling and running StableHLO with them |
 //! | [`connect`] | connection rules and edge lists: which cells are joined |
 //! | [`data`], [`results`], [`plot`] | numbers that come in from files, results that go out, pictures of them |
 //! | [`stdlib`] | the `.neuro` files of the library, embedded |
@@ -60,7 +61,7 @@
 //! - **A mistake is reported once, at its cause**, and everything that is wrong in a file in one run. A phase never runs on
 //!   what another phase rejected.
 //! - **Units are gone after [`ode`]**: below it every number is canonical (mV, ms, mS/cm2, ...; see [`units`]).
-//! - **`unsafe` is denied** but where kernels are loaded ([`engine::load`]), in the vector lanes of [`runtime`] and in the C interface of
+//! - **`unsafe` is denied** but where kernels are loaded ([`engine::load`]), where XLA is called (`pjrt::ffi`), in the vector lanes of [`runtime`] and in the C interface of
 //!   generated crates, each block with its reason.
 //! - **Enums of our own are matched without `_`**: what a new operation needs, the compiler tells.
 //!
@@ -80,6 +81,8 @@
 //! | the interface of generated crates | `src/codegen/rust/model.rs`, `src/codegen/rust/fixed/` | `tests/suite/crates.rs` |
 //! | `exp` and its accuracy | `src/runtime/math.rs` | `src/runtime/math/tests.rs` |
 //! | which flags rustc gets, where kernels are kept | `src/engine/rustc.rs` | `tests/suite/engines.rs` |
+//! | a call of PJRT | `src/runtime/pjrt/abi.rs` declares it, `ffi.rs` makes it | `tests/suite/pjrt.rs` |
+//! | where plugins are looked for, which wheels are fetched | `src/plugins/` | its tests |
 //! | the files of results | `src/results/` | `src/results/tests.rs` |
 //! | how a plot looks | `src/plot/style.rs` | `src/plot/tests.rs` |
 //! | an option of the command line | `src/cli/settings.rs` or the file of the verb | `tests/suite/cli.rs` |
