@@ -105,6 +105,8 @@
 //!   run it. If it has a known answer, give it a case in `tests/models`.
 //! - **A model of the library**: a file in `stdlib/`, every item described, its source named; something in `examples` or `tests/models` uses it.
 
+#[cfg(feature = "xla")]
+pub mod artefact;
 pub mod cli;
 pub mod codegen;
 pub mod connect;

@@ -89,7 +89,7 @@ enum Verb {
     Check(check::Args),
     /// Compile and run a model
     Run(Box<run::Args>),
-    /// Write a Rust crate or a shared library
+    /// Write a Rust crate, a shared library or StableHLO
     Build(build::Args),
     /// Print one stage of the compilation
     Emit(emit::Args),
