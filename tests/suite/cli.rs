@@ -29,8 +29,10 @@ fn example(name: &str) -> String {
 }
 
 fn examples() -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(root().join("examples"))
-        .unwrap()
+    let folders = ["examples", "examples/inferior_olive"];
+    let mut names: Vec<String> = folders
+        .iter()
+        .flat_map(|folder| fs::read_dir(root().join(folder)).unwrap())
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|e| e == "neuro"))
         .map(|path| path.display().to_string())

@@ -5,6 +5,7 @@ mod crates;
 mod docs;
 mod engines;
 mod errors;
+mod experiments;
 mod models;
 mod olive;
 mod passes;

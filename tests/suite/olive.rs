@@ -66,7 +66,7 @@ fn reference() -> Option<Reference> {
 
 /// The example's model with initial states and edges from files.
 fn model(reference: &Reference, directory: &Path, record_to: f64) -> String {
-    let example = include_str!("../../examples/inferior_olive.neuro");
+    let example = include_str!("../../examples/inferior_olive/inferior_olive.neuro");
     let mut text = String::new();
     for line in example.lines() {
         if line.trim_start().starts_with("init ") || line.trim_start().starts_with("record ") {
@@ -97,7 +97,11 @@ struct Case {
 
 fn case(reference: &Reference, duration: f64, options: &CompileOptions) -> Case {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("olive_cell.neuro"), include_str!("../../examples/olive_cell.neuro")).unwrap();
+    std::fs::write(
+        directory.path().join("olive_cell.neuro"),
+        include_str!("../../examples/inferior_olive/olive_cell.neuro"),
+    )
+    .unwrap();
     let text = model(reference, directory.path(), duration);
     let checked = check_text("olive.neuro", directory.path(), text, &Sources);
     let say = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
