@@ -19,8 +19,10 @@ fn root() -> PathBuf {
 }
 
 fn models() -> Vec<PathBuf> {
-    let files = std::fs::read_dir(root().join("examples")).unwrap().map(|file| file.unwrap().path());
-    let mut models: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|e| e == "neuro")).collect();
+    let folders = ["examples", "examples/inferior_olive"];
+    let files = folders.iter().flat_map(|folder| std::fs::read_dir(root().join(folder)).unwrap());
+    let paths = files.map(|file| file.unwrap().path());
+    let mut models: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|e| e == "neuro")).collect();
     models.sort();
     models
 }
@@ -71,8 +73,9 @@ fn modules_are_as_reviewed() {
         let edges: Vec<(FieldId, Edges)> = edges.into_iter().map(ring).collect();
         keep(path.file_stem().unwrap().to_str().unwrap(), &modules(&program, &sizes, &edges));
     }
-    for name in ["squid", "inferior_olive"] {
+    for name in ["squid", "inferior_olive/inferior_olive"] {
         let checked = driver::check_file(&root().join(format!("examples/{name}.neuro")));
+        let name = name.rsplit('/').next().unwrap();
         let (compiled, _, setup) = compiled(&checked, None);
         keep(name, &modules(&compiled.program, &setup.sizes, &setup.edges));
     }
@@ -102,7 +105,8 @@ fn compiled(checked: &driver::Checked, duration: Option<f64>) -> (driver::Compil
 fn xla_compiles_and_runs_every_example() {
     let Some(client) = crate::pjrt::cpu() else { return };
     for path in models() {
-        let (compiled, extent, setup) = compiled(&driver::check_file(&path), None);
+        let checked = driver::check_file(&path);
+        let (compiled, extent, setup) = compiled(&checked, Some(20.0));
         for precision in [Precision::F64, Precision::F32] {
             let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
             let mut engine =
@@ -119,7 +123,8 @@ fn xla_compiles_and_runs_every_example() {
 #[test]
 fn the_memory_of_states_is_reused() {
     let Some(client) = crate::pjrt::cpu() else { return };
-    let (compiled, extent, setup) = compiled(&driver::check_file(&root().join("examples/inferior_olive.neuro")), None);
+    let (compiled, extent, setup) =
+        compiled(&driver::check_file(&root().join("examples/inferior_olive/inferior_olive.neuro")), None);
     let plan = plan(&compiled.program, &PlanOptions::default());
     let device = setup.device_plan(&plan);
     let recording = simulate::recording(&compiled.ode, compiled.program.program(), &extent).unwrap();
