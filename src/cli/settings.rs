@@ -107,9 +107,10 @@ impl From<PrecisionName> for Precision {
 
 /// The kinds of devices that XLA has plugins for.
 #[cfg(feature = "xla")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum DeviceName {
     /// This machine's processor
+    #[default]
     Cpu,
     /// An NVIDIA GPU
     Cuda,
@@ -138,10 +139,10 @@ pub struct EngineSettings {
     /// The numbers of the run: f64 unless an accelerator runs it
     #[arg(long, value_enum)]
     pub precision: Option<PrecisionName>,
-    /// The device of the XLA engine
+    /// The device of the XLA engine; cpu by default
     #[cfg(feature = "xla")]
-    #[arg(long, value_enum, default_value = "cpu")]
-    pub device: DeviceName,
+    #[arg(long, value_enum)]
+    pub device: Option<DeviceName>,
     /// XLA's plugin for the device, a PJRT library, instead of one that is found
     #[cfg(feature = "xla")]
     #[arg(long, value_name = "FILE")]
@@ -177,7 +178,7 @@ impl EngineSettings {
         self.precision.unwrap_or(match self.engine {
             EngineName::Native | EngineName::Interp => PrecisionName::F64,
             #[cfg(feature = "xla")]
-            EngineName::Xla => match self.device {
+            EngineName::Xla => match self.device.unwrap_or_default() {
                 DeviceName::Cpu => PrecisionName::F64,
                 DeviceName::Cuda | DeviceName::Tpu => PrecisionName::F32,
             },
@@ -189,7 +190,7 @@ impl EngineSettings {
         match self.engine {
             EngineName::Native | EngineName::Interp => "cpu",
             #[cfg(feature = "xla")]
-            EngineName::Xla => self.device.kind().name(),
+            EngineName::Xla => self.device.unwrap_or_default().kind().name(),
         }
     }
 
@@ -198,7 +199,10 @@ impl EngineSettings {
     pub fn client(&self) -> Result<Client, EngineError> {
         let plugin = match &self.plugin {
             Some(path) => Plugin::load(path)?,
-            None => Plugin::load(&Search::everywhere().plugin(self.device.kind()).map_err(EngineError)?.path)?,
+            None => {
+                let kind = self.device.unwrap_or_default().kind();
+                Plugin::load(&Search::everywhere().plugin(kind).map_err(EngineError)?.path)?
+            }
         };
         Ok(Client::new(&plugin, &[])?)
     }
@@ -217,6 +221,11 @@ impl EngineSettings {
     pub fn check(&self) -> Result<(), Exit> {
         if self.engine == EngineName::Interp && self.precision == Some(PrecisionName::F32) {
             complain("the interpreter computes in f64 only; use `--engine native` for `--precision f32`");
+            return Err(Exit::Usage);
+        }
+        #[cfg(feature = "xla")]
+        if self.engine != EngineName::Xla && (self.device.is_some() || self.plugin.is_some()) {
+            complain("`--device` and `--plugin` choose what the XLA engine runs on; add `--engine xla`");
             return Err(Exit::Usage);
         }
         Ok(())

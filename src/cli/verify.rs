@@ -150,7 +150,7 @@ fn result(
         engine,
         precision: Some(precision),
         #[cfg(feature = "xla")]
-        device: args.device,
+        device: Some(args.device),
         #[cfg(feature = "xla")]
         plugin: args.plugin.clone(),
         threads: None,

@@ -215,13 +215,25 @@ fn a_wrong_command_line_is_2() {
 #[test]
 fn what_later_versions_will_have_is_a_clear_error_now() {
     let here = passive_folder("", "record c.soma.v");
-    fails(&here, &["run", "m.neuro", "--engine", "xla"], 2, &["'xla'", "native, interp"]);
-    fails(&here, &["run", "m.neuro", "--device", "cuda"], 2, &["--device"]);
-    fails(&here, &["run", "m.neuro", "--plugin", "p.so"], 2, &["--plugin"]);
-    fails(&here, &["devices"], 2, &["'devices'"]);
-    fails(&here, &["verify", "m.neuro"], 2, &["'verify'"]);
-    fails(&here, &["build", "m.neuro", "-o", "d", "--emit", "stablehlo"], 2, &["'stablehlo'", "crate, cdylib"]);
     fails(&here, &["build", "m.neuro", "-o", "d", "--target", "tpu:v5e:2x2"], 2, &["--target"]);
+}
+
+#[cfg(feature = "xla")]
+#[test]
+fn devices_are_for_xla_and_a_missing_plugin_is_told() {
+    let here = passive_folder("", "record c.soma.v");
+    fails(&here, &["run", "m.neuro", "--device", "cuda"], 2, &["`--device`", "--engine xla"]);
+    fails(&here, &["run", "m.neuro", "--plugin", "p.so"], 2, &["`--plugin`", "--engine xla"]);
+    fails(&here, &["run", "m.neuro", "--engine", "xla", "--device", "abacus"], 2, &["'abacus'", "cpu, cuda, tpu"]);
+    fails(&here, &["run", "m.neuro", "--engine", "xla", "--plugin", "p.so"], 1, &["p.so"]);
+}
+
+#[cfg(not(feature = "xla"))]
+#[test]
+fn a_build_without_xla_does_not_know_it() {
+    let here = passive_folder("", "record c.soma.v");
+    fails(&here, &["run", "m.neuro", "--engine", "xla"], 2, &["'xla'", "native, interp"]);
+    fails(&here, &["build", "m.neuro", "-o", "d", "--emit", "stablehlo"], 2, &["'stablehlo'", "crate, cdylib"]);
     fails(&here, &["emit", "m.neuro", "--stage", "stablehlo"], 2, &["'stablehlo'"]);
 }
 
