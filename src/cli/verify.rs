@@ -116,8 +116,8 @@ pub fn run(args: &Args) -> Exit {
     let Some(within) = args.within else { return Exit::Fine };
     let wrong = |d: &&Difference| {
         let shifted = d.spikes.iter().any(|shift| *shift != Shift::By(0.0));
-        // Not `> within`, so that NaN is wrong too.
-        d.double && (shifted || d.variables.iter().any(|(_, part)| !(*part <= within)))
+        // A part that is not a number is wrong too.
+        d.double && (shifted || d.variables.iter().any(|(_, part)| *part > within || part.is_nan()))
     };
     let wrong: Vec<&str> = differences.iter().filter(wrong).map(|d| d.engine.as_str()).collect();
     if wrong.is_empty() {

@@ -246,11 +246,9 @@ fn case(name: &str) {
     assert!(checked.diagnostics.is_empty(), "{said}");
     let Some(checks) = wanted["checks"].as_array() else { panic!("{name}: no checks") };
     let mut failures = String::new();
-    let mut ways = vec![Way::Plain, Way::Optimized, Way::Reread, Way::Native, Way::Single];
+    let ways = [Way::Plain, Way::Optimized, Way::Reread, Way::Native, Way::Single];
     #[cfg(feature = "xla")]
-    if crate::pjrt::cpu().is_some() {
-        ways.push(Way::Xla);
-    }
+    let ways: Vec<Way> = ways.into_iter().chain(crate::pjrt::cpu().map(|_| Way::Xla)).collect();
     for way in ways {
         let due = |c: &&Value| way != Way::Single || c.get("f32").is_some();
         if !checks.iter().any(|c| due(&c)) {

@@ -305,6 +305,9 @@ impl Function {
     }
 }
 
+/// Constants by bits and type.
+type Constants = HashMap<(u64, TensorType), Value>;
+
 /// Makes one function.
 pub struct Builder {
     name: String,
@@ -312,7 +315,7 @@ pub struct Builder {
     /// For each value the number of the block that defines it.
     homes: Vec<u32>,
     /// The blocks that are open, the innermost last, with their numbers and the constants that they hold.
-    open: Vec<(u32, Block, HashMap<(u64, TensorType), Value>)>,
+    open: Vec<(u32, Block, Constants)>,
     blocks: u32,
     donated: Vec<Option<usize>>,
     origin: Option<OriginId>,
