@@ -9,6 +9,7 @@ mod accuracy;
 mod bench;
 mod build;
 mod check;
+mod devices;
 mod emit;
 mod explain;
 mod fmt;
@@ -19,6 +20,7 @@ mod passes;
 mod plot;
 mod run;
 mod settings;
+mod verify;
 
 use crate::diag::{self, Diagnostic};
 use crate::driver::{self, Checked};
@@ -89,7 +91,9 @@ enum Verb {
     Check(check::Args),
     /// Compile and run a model
     Run(Box<run::Args>),
-    /// Write a Rust crate or a shared library
+    /// Run a model on every engine at hand and compare
+    Verify(Box<verify::Args>),
+    /// Write a Rust crate, a shared library or StableHLO
     Build(build::Args),
     /// Print one stage of the compilation
     Emit(emit::Args),
@@ -99,6 +103,8 @@ enum Verb {
     Passes(passes::Args),
     /// Explain a diagnostic code
     Explain(explain::Args),
+    /// List engines, plugins and devices; install plugins
+    Devices(devices::Args),
     /// Browse the standard library
     Lib(lib_browser::Args),
     /// Draw a result
@@ -129,11 +135,13 @@ pub fn main() -> ExitCode {
     let outcome = std::panic::catch_unwind(|| match cli.verb {
         Verb::Check(args) => check::run(&args),
         Verb::Run(args) => run::run(&args),
+        Verb::Verify(args) => verify::run(&args),
         Verb::Build(args) => build::run(&args),
         Verb::Emit(args) => emit::run(&args),
         Verb::Opt(args) => opt::run(&args),
         Verb::Passes(args) => passes::run(&args),
         Verb::Explain(args) => explain::run(&args),
+        Verb::Devices(args) => devices::run(&args),
         Verb::Lib(args) => lib_browser::run(&args),
         Verb::Plot(args) => plot::run(&args),
         Verb::Fmt(args) => fmt::run(&args),

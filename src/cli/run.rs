@@ -5,6 +5,8 @@ use super::{Exit, accuracy, complain, deliver, memory, report, say};
 use crate::codegen::plan::{self, Plan, PlanOptions};
 use crate::driver::{self, Checked, Compiled};
 use crate::engine::native::{NativeEngine, NativeOptions};
+#[cfg(feature = "xla")]
+use crate::engine::xla::XlaEngine;
 use crate::engine::{Engine, EngineError, Setup};
 use crate::interp::Interp;
 use crate::plot::{self, ImageFormat, PlotOptions};
@@ -93,10 +95,10 @@ pub(super) fn prepare(
     if checked.model.is_none() {
         return Err(Exit::Model);
     }
-    let options = settings.options(opt, engine.precision)?;
+    let options = settings.options(opt, engine.precision(), engine.engine.backend())?;
     let compiled = driver::compile(&checked, &options, &mut |_, _, _| {}).map_err(|e| fail(&checked, &e))?;
     if opt.explain {
-        say(accuracy::explain(compiled.program.program(), opt.accuracy, engine.precision));
+        say(accuracy::explain(compiled.program.program(), opt.accuracy, engine.precision()));
     }
     if !quiet {
         report(&checked.sources, &compiled.warnings);
@@ -107,39 +109,64 @@ pub(super) fn prepare(
         let exit = fail(&checked, &e);
         if given || exit != Exit::Usage { exit } else { Exit::Model }
     })?;
-    let real = match engine.precision {
+    let real = match engine.precision() {
         PrecisionName::F64 => 8,
         PrecisionName::F32 => 4,
     };
     fits(simulate::memory(&compiled.ode, compiled.program.program(), &extent, real))?;
     let setup = simulate::setup(&compiled.ode, compiled.program.program(), &extent).map_err(|e| fail(&checked, &e))?;
-    let sizes = Some(setup.sizes.clone());
-    let precision = engine.precision.number_type();
-    let plan = plan::plan(&compiled.program, &PlanOptions { precision, vectors: None, sizes });
-    let made: Result<(Box<dyn Engine>, _, usize), EngineError> = match engine.engine {
-        EngineName::Interp => {
-            Interp::new(compiled.program.clone(), &setup).map(|e| (Box::new(e) as Box<dyn Engine>, None, 1))
-        }
-        EngineName::Native => {
-            let options = NativeOptions {
-                threads: engine.threads(),
-                arrangement: Arrangement::default(),
-                compile: engine.rustc(),
-            };
-            NativeEngine::new(&plan, &setup, &options).map(|e| {
-                let (compiled, threads) = (e.compiled().clone(), e.threads());
-                (Box::new(e) as Box<dyn Engine>, Some(compiled), threads)
-            })
-        }
-    };
-    let (engine, kernel, threads) = made.map_err(|error| {
+    let plan = plan_of(engine, &compiled, &setup);
+    let made = engine_of(engine, &plan, &compiled, &extent, &setup);
+    let mut ready = made.map_err(|error| {
         complain(error);
         Exit::Model
     })?;
-    let compile_s = begin.elapsed().as_secs_f64();
-    let (cached, kernel_s) = (kernel.as_ref().map(|k| k.cached), kernel.as_ref().map(|k| k.seconds));
-    let ready = Ready { engine, compile_s, cached, kernel_s, threads };
+    ready.compile_s = begin.elapsed().as_secs_f64();
     Ok(Prepared { checked, compiled, extent, plan, setup, ready })
+}
+
+/// The plan for the engine that was asked for.
+pub(super) fn plan_of(settings: &EngineSettings, compiled: &Compiled, setup: &Setup) -> Plan {
+    let sizes = match settings.engine {
+        EngineName::Interp | EngineName::Native => Some(setup.sizes.clone()),
+        #[cfg(feature = "xla")]
+        EngineName::Xla => None,
+    };
+    let precision = settings.precision().into();
+    plan::plan(&compiled.program, &PlanOptions { precision, vectors: None, sizes })
+}
+
+/// The engine that was asked for, with its kernels compiled.
+pub(super) fn engine_of(
+    settings: &EngineSettings,
+    plan: &Plan,
+    compiled: &Compiled,
+    extent: &Extent,
+    setup: &Setup,
+) -> Result<Ready, EngineError> {
+    let begin = Instant::now();
+    let (mut engine, kernel, threads): (Box<dyn Engine>, _, usize) = match settings.engine {
+        EngineName::Interp => (Box::new(Interp::new(compiled.program.clone(), setup)?), None, 1),
+        EngineName::Native => {
+            let options = NativeOptions {
+                threads: settings.threads(),
+                arrangement: Arrangement::default(),
+                compile: settings.rustc(),
+            };
+            let engine = NativeEngine::new(plan, setup, &options)?;
+            let (kernel, threads) = (Some(engine.compiled().clone()), engine.threads());
+            (Box::new(engine), kernel, threads)
+        }
+        #[cfg(feature = "xla")]
+        EngineName::Xla => (Box::new(XlaEngine::new(plan, setup, settings.client()?)?), None, 1),
+    };
+    let recording = simulate::recording(&compiled.ode, compiled.program.program(), extent);
+    // A recording that is wrong is reported when the run begins.
+    if let Ok(recording) = recording {
+        engine.prepare(&recording, extent.grid.steps)?;
+    }
+    let (cached, kernel_s) = (kernel.as_ref().map(|k| k.cached), kernel.as_ref().map(|k| k.seconds));
+    Ok(Ready { engine, compile_s: begin.elapsed().as_secs_f64(), cached, kernel_s, threads })
 }
 
 /// Refuses what the machine has no memory for: asking for it would end the process without a word.
@@ -187,7 +214,7 @@ pub fn run(args: &Args) -> Exit {
         Ok(prepared) => prepared,
         Err(exit) => return exit,
     };
-    let single = args.engine.precision == PrecisionName::F32;
+    let single = args.engine.precision() == PrecisionName::F32;
     let options = RunOptions { window: args.opt.fuse, single, trap: true, trace: if args.trace_nan { 10 } else { 1 } };
     let mut watcher = Progress::new(&p.extent, args.quiet || args.json);
     let outcome = simulate::run(
@@ -278,20 +305,6 @@ fn draw(result: &RunResult, path: Option<&Path>) -> Result<Option<PathBuf>, Stri
     Ok(Some(path.to_path_buf()))
 }
 
-fn engine_name(args: &Args) -> &'static str {
-    match args.engine.engine {
-        EngineName::Native => "native",
-        EngineName::Interp => "interp",
-    }
-}
-
-fn precision_name(args: &Args) -> &'static str {
-    match args.engine.precision {
-        PrecisionName::F64 => "f64",
-        PrecisionName::F32 => "f32",
-    }
-}
-
 fn meta(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Map<String, serde_json::Value> {
     let mut hasher = blake3::Hasher::new();
     for (_, file) in p.checked.sources.files() {
@@ -304,8 +317,8 @@ fn meta(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Map<String,
         "source_hash": hasher.finalize().to_hex().as_str(),
         "compiler": concat!("neuroc ", env!("CARGO_PKG_VERSION")),
         "options": {
-            "engine": engine_name(args),
-            "precision": precision_name(args),
+            "engine": args.engine.engine.name(),
+            "precision": args.engine.precision().name(),
             "accuracy": args.opt.accuracy.name(),
             "method": ode.method.name(),
             "dt_ms": ode.dt,
@@ -327,9 +340,9 @@ fn summary(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Value {
     let seconds = outcome.run_s.max(1e-9);
     json!({
         "model": p.compiled.ode.name,
-        "engine": engine_name(args),
-        "device": "cpu",
-        "precision": precision_name(args),
+        "engine": args.engine.engine.name(),
+        "device": args.engine.device(),
+        "precision": args.engine.precision().name(),
         "threads": p.ready.threads,
         "dt": p.extent.grid.dt,
         "steps": outcome.steps,

@@ -3,9 +3,15 @@
 use super::{Exit, complain};
 use crate::codegen::plan::Precision;
 use crate::driver::{CompileOptions, FUSE, Passes};
+#[cfg(feature = "xla")]
+use crate::engine::EngineError;
 use crate::engine::rustc::CompileOptions as RustcOptions;
 use crate::hir::Method;
-use crate::passes::OptLevel;
+use crate::passes::{Backend, OptLevel};
+#[cfg(feature = "xla")]
+use crate::pjrt::{Client, Plugin};
+#[cfg(feature = "xla")]
+use crate::plugins::{Kind, Search};
 use crate::step::Tolerance;
 use crate::units::{Dim, Unit};
 use clap::{Args, ValueEnum};
@@ -92,6 +98,30 @@ pub enum EngineName {
     Native,
     /// The interpreter: slow, f64, needs no compiler
     Interp,
+    /// StableHLO, compiled and run by XLA on the device that --device or --plugin says
+    #[cfg(feature = "xla")]
+    Xla,
+}
+
+impl EngineName {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            EngineName::Native => "native",
+            EngineName::Interp => "interp",
+            #[cfg(feature = "xla")]
+            EngineName::Xla => "xla",
+        }
+    }
+
+    /// What the passes prepare a program for.
+    pub fn backend(self) -> Backend {
+        match self {
+            EngineName::Native | EngineName::Interp => Backend::Native,
+            #[cfg(feature = "xla")]
+            EngineName::Xla => Backend::Xla,
+        }
+    }
 }
 
 /// The numbers of the run.
@@ -103,16 +133,65 @@ pub enum PrecisionName {
     F32,
 }
 
+impl PrecisionName {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Precision::from(self).name()
+    }
+}
+
+impl From<PrecisionName> for Precision {
+    fn from(name: PrecisionName) -> Precision {
+        match name {
+            PrecisionName::F64 => Precision::F64,
+            PrecisionName::F32 => Precision::F32,
+        }
+    }
+}
+
+/// The kinds of devices that XLA has plugins for.
+#[cfg(feature = "xla")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum DeviceName {
+    /// This machine's processor
+    #[default]
+    Cpu,
+    /// An NVIDIA GPU
+    Cuda,
+    /// A Google TPU
+    Tpu,
+}
+
+#[cfg(feature = "xla")]
+impl DeviceName {
+    /// What plugins call it.
+    pub fn kind(self) -> Kind {
+        match self {
+            DeviceName::Cpu => Kind::Cpu,
+            DeviceName::Cuda => Kind::Cuda,
+            DeviceName::Tpu => Kind::Tpu,
+        }
+    }
+}
+
 /// Options that change where it runs.
 #[derive(Debug, Clone, Args)]
 pub struct EngineSettings {
     /// What runs the program
     #[arg(long, value_enum, default_value = "native")]
     pub engine: EngineName,
-    /// The numbers of the run
-    #[arg(long, value_enum, default_value = "f64")]
-    pub precision: PrecisionName,
-    /// Threads; all processors by default
+    /// The numbers of the run: f64 unless an accelerator runs it
+    #[arg(long, value_enum)]
+    pub precision: Option<PrecisionName>,
+    /// The device of the XLA engine; cpu by default
+    #[cfg(feature = "xla")]
+    #[arg(long, value_enum)]
+    pub device: Option<DeviceName>,
+    /// XLA's plugin for the device, a PJRT library, instead of one that is found
+    #[cfg(feature = "xla")]
+    #[arg(long, value_name = "FILE")]
+    pub plugin: Option<PathBuf>,
+    /// Threads of the native engine; all processors by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub threads: Option<u32>,
     /// Directory for compiled kernels instead of the user's cache
@@ -120,19 +199,19 @@ pub struct EngineSettings {
     pub cache: Option<PathBuf>,
 }
 
-impl PrecisionName {
-    /// As the plan takes it.
-    pub fn number_type(self) -> Precision {
-        match self {
-            PrecisionName::F64 => Precision::F64,
-            PrecisionName::F32 => Precision::F32,
-        }
-    }
-}
-
 impl ModelSettings {
-    /// As the driver takes them, for kernels in a precision. What does not go together has been said.
-    pub fn options(&self, passes: &PassSettings, precision: PrecisionName) -> Result<CompileOptions, Exit> {
+    /// As the driver takes them, for a back end and a precision. What does not go together has been said.
+    pub fn options(
+        &self,
+        passes: &PassSettings,
+        precision: PrecisionName,
+        backend: Backend,
+    ) -> Result<CompileOptions, Exit> {
+        let tolerance = passes.accuracy.tolerance(precision)?;
+        if backend == Backend::Xla && passes.accuracy != AccuracyName::Exact {
+            complain("`--accuracy` is for native kernels; XLA's functions have their own accuracy");
+            return Err(Exit::Usage);
+        }
         Ok(CompileOptions {
             set: self.set.clone(),
             dt: self.dt,
@@ -140,14 +219,49 @@ impl ModelSettings {
             method: self.method,
             seed: self.seed,
             passes: Passes::Level(passes.level),
+            backend,
             fuse: passes.fuse,
             keep_all: false,
-            tolerance: passes.accuracy.tolerance(precision)?,
+            tolerance,
         })
     }
 }
 
 impl EngineSettings {
+    /// The numbers of the run: what was asked for, or double precision where it is fast.
+    pub fn precision(&self) -> PrecisionName {
+        self.precision.unwrap_or(match self.engine {
+            EngineName::Native | EngineName::Interp => PrecisionName::F64,
+            #[cfg(feature = "xla")]
+            EngineName::Xla => match self.device.unwrap_or_default() {
+                DeviceName::Cpu => PrecisionName::F64,
+                DeviceName::Cuda | DeviceName::Tpu => PrecisionName::F32,
+            },
+        })
+    }
+
+    /// The device that runs it.
+    pub fn device(&self) -> &'static str {
+        match self.engine {
+            EngineName::Native | EngineName::Interp => "cpu",
+            #[cfg(feature = "xla")]
+            EngineName::Xla => self.device.unwrap_or_default().kind().name(),
+        }
+    }
+
+    /// The device of the XLA engine, ready to be used.
+    #[cfg(feature = "xla")]
+    pub fn client(&self) -> Result<Client, EngineError> {
+        let plugin = match &self.plugin {
+            Some(path) => Plugin::load(path)?,
+            None => {
+                let kind = self.device.unwrap_or_default().kind();
+                Plugin::load(&Search::everywhere().plugin(kind).map_err(EngineError)?.path)?
+            }
+        };
+        Ok(Client::new(&plugin, &[])?)
+    }
+
     /// Threads to use.
     pub fn threads(&self) -> usize {
         self.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |n| n as usize)
@@ -160,8 +274,13 @@ impl EngineSettings {
 
     /// Refuses what does not go together.
     pub fn check(&self) -> Result<(), Exit> {
-        if self.engine == EngineName::Interp && self.precision == PrecisionName::F32 {
+        if self.engine == EngineName::Interp && self.precision == Some(PrecisionName::F32) {
             complain("the interpreter computes in f64 only; use `--engine native` for `--precision f32`");
+            return Err(Exit::Usage);
+        }
+        #[cfg(feature = "xla")]
+        if self.engine != EngineName::Xla && (self.device.is_some() || self.plugin.is_some()) {
+            complain("`--device` and `--plugin` choose what the XLA engine runs on; add `--engine xla`");
             return Err(Exit::Usage);
         }
         Ok(())

@@ -9,7 +9,7 @@ use neuroc::engine::native::{NativeEngine, NativeOptions};
 use neuroc::engine::rustc;
 use neuroc::engine::{Engine, Setup};
 use neuroc::interp::Interp;
-use neuroc::passes::{OptLevel, Options, pipeline, run};
+use neuroc::passes::{Backend, OptLevel, Options, pipeline, run};
 use neuroc::runtime::order::Arrangement;
 use neuroc::simulate;
 use neuroc::step::{Tolerance, op_name};
@@ -103,7 +103,7 @@ fn passes_leave_singles_alone() {
         p.kernels.iter().flat_map(|k| k.ops()).filter(|o| op_name(&o.kind) == name).count()
     };
     assert!(count(program.program(), "narrow") > 10 && count(program.program(), "approximate") > 0);
-    let again = run(program.clone(), pipeline(OptLevel::O2), &Options::default(), &mut |_, _, _| {});
+    let again = run(program.clone(), pipeline(OptLevel::O2, Backend::Native), &Options::default(), &mut |_, _, _| {});
     let again = Compiled { program: again.unwrap_or_else(|e| panic!("{e}")), ..compiled.clone() };
     assert_eq!(count(again.program.program(), "approximate"), count(program.program(), "approximate"));
     let voltage = |c: &Compiled| {

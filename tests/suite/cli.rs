@@ -215,13 +215,25 @@ fn a_wrong_command_line_is_2() {
 #[test]
 fn what_later_versions_will_have_is_a_clear_error_now() {
     let here = passive_folder("", "record c.soma.v");
-    fails(&here, &["run", "m.neuro", "--engine", "xla"], 2, &["'xla'", "native, interp"]);
-    fails(&here, &["run", "m.neuro", "--device", "cuda"], 2, &["--device"]);
-    fails(&here, &["run", "m.neuro", "--plugin", "p.so"], 2, &["--plugin"]);
-    fails(&here, &["devices"], 2, &["'devices'"]);
-    fails(&here, &["verify", "m.neuro"], 2, &["'verify'"]);
-    fails(&here, &["build", "m.neuro", "-o", "d", "--emit", "stablehlo"], 2, &["'stablehlo'", "crate, cdylib"]);
     fails(&here, &["build", "m.neuro", "-o", "d", "--target", "tpu:v5e:2x2"], 2, &["--target"]);
+}
+
+#[cfg(feature = "xla")]
+#[test]
+fn devices_are_for_xla_and_a_missing_plugin_is_told() {
+    let here = passive_folder("", "record c.soma.v");
+    fails(&here, &["run", "m.neuro", "--device", "cuda"], 2, &["`--device`", "--engine xla"]);
+    fails(&here, &["run", "m.neuro", "--plugin", "p.so"], 2, &["`--plugin`", "--engine xla"]);
+    fails(&here, &["run", "m.neuro", "--engine", "xla", "--device", "abacus"], 2, &["'abacus'", "cpu, cuda, tpu"]);
+    fails(&here, &["run", "m.neuro", "--engine", "xla", "--plugin", "p.so"], 1, &["p.so"]);
+}
+
+#[cfg(not(feature = "xla"))]
+#[test]
+fn a_build_without_xla_does_not_know_it() {
+    let here = passive_folder("", "record c.soma.v");
+    fails(&here, &["run", "m.neuro", "--engine", "xla"], 2, &["'xla'", "native, interp"]);
+    fails(&here, &["build", "m.neuro", "-o", "d", "--emit", "stablehlo"], 2, &["'stablehlo'", "crate, cdylib"]);
     fails(&here, &["emit", "m.neuro", "--stage", "stablehlo"], 2, &["'stablehlo'"]);
 }
 
@@ -903,4 +915,48 @@ fn checking_an_example_takes_less_than_50_ms() {
         println!("{:>7.1} ms  {file}", took.as_secs_f64() * 1e3);
         assert!(took < Duration::from_millis(500), "{file}: {took:?}");
     }
+}
+
+/// The engines agree, and what is written for JAX holds what it says.
+#[cfg(feature = "xla")]
+#[test]
+fn verify_and_stablehlo() {
+    if crate::pjrt::cpu().is_none() {
+        return;
+    }
+    let folder = folder(&[]);
+    let (squid, cache) = (example("squid"), cache().display().to_string());
+    let verify = ["verify", &squid, "--duration", "20ms", "--cache", &cache, "--within"];
+    let table = fine(&folder, &[&verify[..], &["1e-9"]].concat()).out;
+    for word in ["native f64", "native f32", "xla f64", "xla f32", "squid.soma.v (mV)", "spikes of squid"] {
+        assert!(table.contains(word), "{table}");
+    }
+    let strict = neuroc(&folder, &[&verify[..], &["1e-30"]].concat());
+    assert_eq!(strict.code, 1, "{}", strict.err);
+    assert!(strict.err.contains("differs by more than 1e-30"), "{}", strict.err);
+
+    fine(&folder, &["build", &squid, "--emit", "stablehlo", "-o", "out"]);
+    let out = folder.path().join("out");
+    let manifest = fs::read_to_string(out.join("manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    let inputs = fs::File::open(out.join("inputs.npz")).unwrap();
+    let mut inputs = NpzReader::new(inputs).unwrap();
+    let names: Vec<String> = inputs.names().unwrap();
+    for (function, described) in manifest["functions"].as_object().unwrap() {
+        let text = fs::read_to_string(out.join(described["text"].as_str().unwrap())).unwrap();
+        assert!(text.contains("func.func @main("), "{function}");
+        let bytecode = fs::read(out.join(described["bytecode"].as_str().unwrap())).unwrap();
+        assert!(bytecode.starts_with(b"ML\xefR"), "{function}");
+        for argument in described["arguments"].as_array().unwrap() {
+            if let Some(key) = argument["key"].as_str() {
+                assert!(names.iter().any(|name| name.trim_end_matches(".npy") == key), "{key} in {names:?}");
+            }
+        }
+    }
+    let steps = &manifest["stretch"];
+    let covered =
+        steps["steps"].as_u64().unwrap() * steps["calls"].as_u64().unwrap() + steps["steps_left"].as_u64().unwrap();
+    assert_eq!(covered, 10000);
+    assert_eq!(steps["records"][0]["name"], "squid.soma.v");
+    assert_eq!(steps["records"][0]["unit"], "mV");
 }

@@ -1,0 +1,399 @@
+//! The XLA engine: entry points in StableHLO, compiled and run through PJRT.
+//!
+//! In come a [`Plan`], a [`Setup`] and a device; out comes an [`Engine`] whose states live on the device and which visits the host
+//! once per stretch of steps.
+//! Never true here: a parameter, a seed or an edge is compiled in, or the states are copied where their memory can be reused.
+
+use super::inputs::{Inputs, Table};
+use super::{Engine, EngineError, Recording, Setup, Spike, Stride};
+use crate::codegen::plan::{Home, Plan, Precision, Stretch};
+use crate::codegen::stablehlo::builder::TensorType;
+use crate::codegen::stablehlo::{Entry, Kind, Part, Slot, mlir, slot_name};
+use crate::pjrt::{Argument, Buffer, Client, CompileOptions, Error, Executable};
+use crate::runtime::machine::Bank;
+use crate::step::{FieldId, Role, SpaceId};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// An engine on a device.
+pub struct XlaEngine {
+    inputs: Inputs,
+    client: Client,
+    init: Ready,
+    step: Ready,
+    observe: Ready,
+    stretch: Option<(Stretch, Ready)>,
+    /// What does not change after `init`: data, edges, series, the seed and cell values.
+    fixed: BTreeMap<Slot, Buffer>,
+    states: BTreeMap<Slot, Rc<Buffer>>,
+    outputs: BTreeMap<Slot, Buffer>,
+    kept: BTreeMap<Slot, Rc<Buffer>>,
+    /// Whether all states are finite; none if nobody has looked.
+    finite: Option<bool>,
+    initialized: bool,
+}
+
+/// A compiled entry point and the numbers that do not change.
+struct Ready {
+    entry: Entry,
+    executable: Executable,
+    numbers: BTreeMap<Part, Buffer>,
+}
+
+impl From<Error> for EngineError {
+    fn from(error: Error) -> EngineError {
+        EngineError(error.to_string())
+    }
+}
+
+impl XlaEngine {
+    /// Compiles the entry points and brings what does not change to the device.
+    pub fn new(plan: &Plan, setup: &Setup, client: Client) -> Result<XlaEngine, EngineError> {
+        let inputs = Inputs::new(plan, setup)?;
+        let ready = |kind| Ready::new(&inputs, &client, kind);
+        let (init, step, observe) = (ready(Kind::Init)?, ready(Kind::Step)?, ready(Kind::Observe)?);
+        let mut engine = XlaEngine {
+            inputs,
+            client,
+            init,
+            step,
+            observe,
+            stretch: None,
+            fixed: BTreeMap::new(),
+            states: BTreeMap::new(),
+            outputs: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            finite: None,
+            initialized: false,
+        };
+        let ports = [&engine.init, &engine.step, &engine.observe].into_iter().flat_map(|ready| &ready.entry.arguments);
+        let mut tables: BTreeMap<Slot, (TensorType, Table)> = BTreeMap::new();
+        for port in ports {
+            if let Some(table) = engine.inputs.fixed(port.slot, setup) {
+                tables.insert(port.slot, (port.ty.clone(), table));
+            }
+        }
+        for (slot, (ty, table)) in tables {
+            let buffer = upload(&engine.client, &ty, table)?;
+            engine.fixed.insert(slot, buffer);
+        }
+        Ok(engine)
+    }
+
+    fn numbers(&self, buffer: &Buffer) -> Result<Vec<f64>, EngineError> {
+        Ok(match self.inputs.plan.precision {
+            Precision::F64 => buffer.to_vec::<f64>()?,
+            Precision::F32 => buffer.to_vec::<f32>()?.into_iter().map(f64::from).collect(),
+        })
+    }
+
+    /// Runs an entry point; `first` is the step of the first row of its tables. States become its results if it has new ones.
+    fn execute(&mut self, which: Which, first: u64, steps: u32) -> Result<BTreeMap<Slot, Buffer>, EngineError> {
+        let ready = match which {
+            Which::Init => &self.init,
+            Which::Step => &self.step,
+            Which::Observe => &self.observe,
+            Which::Stretch => {
+                let ready = self.stretch.as_ref().map(|(_, ready)| ready);
+                ready.ok_or_else(|| EngineError("internal error: no stretch is prepared".into()))?
+            }
+        };
+        let every = match &ready.entry.kind {
+            Kind::Stretch(stretch) => stretch.every,
+            Kind::Init | Kind::Step | Kind::Observe => 0,
+        };
+        let mut fresh: BTreeMap<Slot, Buffer> = BTreeMap::new();
+        for port in &ready.entry.arguments {
+            let table = match port.slot {
+                Slot::Steps => Table::I32(vec![steps as i32]),
+                Slot::Rows(role, part) => {
+                    let columns = &ready.entry.rows[&(role, part)];
+                    // A sample is taken after the steps that lead to it.
+                    let step = |row: u64| match (role, &ready.entry.kind) {
+                        (Role::Observe, Kind::Stretch(_)) => first + (row + 1) * u64::from(every),
+                        (Role::Init | Role::Step | Role::Observe, _) => first + row,
+                    };
+                    let needed = if ready.entry.kind == Kind::Step { steps as usize } else { port.ty.dims[0] };
+                    self.inputs.rows(columns, part, port.ty.dims[0], needed, step)
+                }
+                Slot::State(..)
+                | Slot::Cell(..)
+                | Slot::Data(..)
+                | Slot::Output(..)
+                | Slot::Local(..)
+                | Slot::Sources(..)
+                | Slot::Present(..)
+                | Slot::SeriesTimes(_)
+                | Slot::SeriesValues(_)
+                | Slot::Seed
+                | Slot::Numbers(_)
+                | Slot::Step
+                | Slot::Taken
+                | Slot::Line
+                | Slot::LineOfSample
+                | Slot::Record(_)
+                | Slot::Events(..)
+                | Slot::Finite => continue,
+            };
+            fresh.insert(port.slot, upload(&self.client, &port.ty, table)?);
+        }
+        let changes = matches!(which, Which::Step | Which::Stretch);
+        let mut old = if changes { std::mem::take(&mut self.states) } else { self.states.clone() };
+        // A state that is kept, or that the entry point does not change, stays as it is; the others give up their memory.
+        let mut kept: Vec<Rc<Buffer>> = Vec::new();
+        let mut given: BTreeMap<Slot, Result<Buffer, usize>> = BTreeMap::new();
+        for (slot, state) in std::mem::take(&mut old) {
+            given.insert(
+                slot,
+                Rc::try_unwrap(state).map_err(|state| {
+                    kept.push(state);
+                    kept.len() - 1
+                }),
+            );
+        }
+        let missing =
+            |slot: Slot| EngineError(format!("internal error: no value for `{}`", slot_name(&self.inputs.plan, slot)));
+        let mut arguments: Vec<Argument<'_>> = Vec::new();
+        for port in &ready.entry.arguments {
+            arguments.push(match (given.remove(&port.slot), port.slot) {
+                (Some(Ok(buffer)), _) => Argument::Donate(buffer),
+                (Some(Err(at)), _) => Argument::Keep(&kept[at]),
+                (None, Slot::Numbers(part)) => Argument::Keep(&ready.numbers[&part]),
+                (None, slot) => {
+                    let buffer = fresh.get(&slot).or_else(|| self.fixed.get(&slot));
+                    Argument::Keep(buffer.ok_or_else(|| missing(slot))?)
+                }
+            });
+        }
+        let results = ready.executable.execute(arguments)?;
+        let slots = ready.entry.results.iter().map(|port| port.slot);
+        Ok(slots.zip(results).collect())
+    }
+
+    /// Takes the states and the flag out of results.
+    fn take_states(&mut self, results: &mut BTreeMap<Slot, Buffer>) -> Result<(), EngineError> {
+        let states: Vec<Slot> = results.keys().copied().filter(|slot| matches!(slot, Slot::State(..))).collect();
+        for slot in states {
+            if let Some(buffer) = results.remove(&slot) {
+                self.states.insert(slot, Rc::new(buffer));
+            }
+        }
+        self.finite = match results.remove(&Slot::Finite) {
+            Some(flag) => Some(flag.to_vec::<bool>()?.iter().all(|finite| *finite)),
+            None => None,
+        };
+        Ok(())
+    }
+
+    /// Adds the events of results, given the step of every line and place.
+    fn take_spikes(
+        &self,
+        results: &BTreeMap<Slot, Buffer>,
+        step_at: impl Fn(u32, u32) -> u64,
+        spikes: &mut Vec<Spike>,
+    ) -> Result<(), EngineError> {
+        let before = spikes.len();
+        for (slot, buffer) in results {
+            let Slot::Events(space, event) = *slot else { continue };
+            let (space, cells) = (&self.inputs.plan.spaces[space as usize], self.inputs.device.sizes[space as usize]);
+            let field = space.events[event as usize];
+            for (at, &word) in buffer.to_vec::<u32>()?.iter().enumerate().filter(|(_, word)| **word != 0) {
+                let (line, cell) = ((at / cells) as u32, (at % cells) as u64);
+                let places = (0..32).filter(|place| word >> place & 1 == 1);
+                spikes.extend(places.map(|place| Spike { step: step_at(line, place), field, cell }));
+            }
+        }
+        spikes[before..].sort_unstable();
+        Ok(())
+    }
+
+    fn place(&self, field: FieldId) -> Result<(SpaceId, Slot), EngineError> {
+        match self.inputs.plan.homes.get(field.0 as usize) {
+            Some(&Home::Slot(space, Bank::State, slot)) => Ok((space, Slot::State(space.0, slot))),
+            Some(&Home::Slot(space, Bank::Cell, slot)) => Ok((space, Slot::Cell(space.0, slot))),
+            Some(&Home::Slot(space, Bank::Output, slot)) => Ok((space, Slot::Output(space.0, slot))),
+            Some(
+                Home::Slot(_, Bank::Data, _)
+                | Home::Uniform(_)
+                | Home::Series(_)
+                | Home::Event(..)
+                | Home::Edges(..)
+                | Home::Register,
+            ) => Err(EngineError(format!(
+                "`{}` holds no values that outlive a step",
+                self.inputs.plan.fields[field.0 as usize]
+            ))),
+            None => Err(EngineError(format!("field {} does not exist", field.0))),
+        }
+    }
+
+    fn initialized(&self, what: &str) -> Result<(), EngineError> {
+        if self.initialized {
+            return Ok(());
+        }
+        Err(EngineError(format!("{what} asked for before the states were set")))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Init,
+    Step,
+    Stretch,
+    Observe,
+}
+
+impl Ready {
+    fn new(inputs: &Inputs, client: &Client, kind: Kind) -> Result<Ready, EngineError> {
+        let Inputs { plan, device, .. } = inputs;
+        let entry = Entry::new(plan, device, kind, "main");
+        let name = format!("{}_{}", plan.name, entry.kind.name());
+        let module = mlir::write(&name, std::slice::from_ref(&entry.function), &plan.origins, mlir::Format::Text);
+        let executable = client.compile(&module, &CompileOptions::default())?;
+        let mut numbers = BTreeMap::new();
+        for port in &entry.arguments {
+            if let Slot::Numbers(part) = port.slot {
+                let table = inputs.numbers(&entry.numbers[&part], part);
+                numbers.insert(part, upload(client, &port.ty, table)?);
+            }
+        }
+        Ok(Ready { entry, executable, numbers })
+    }
+}
+
+fn upload(client: &Client, ty: &TensorType, table: Table) -> Result<Buffer, EngineError> {
+    assert!(table.element() == ty.element, "{:?} for {ty}", table.element());
+    Ok(match table {
+        Table::F64(values) => client.buffer(&values, &ty.dims),
+        Table::F32(values) => client.buffer(&values, &ty.dims),
+        Table::I32(values) => client.buffer(&values, &ty.dims),
+        Table::U32(values) => client.buffer(&values, &ty.dims),
+        Table::U64(values) => client.buffer(&values, &ty.dims),
+        Table::Bool(values) => client.buffer(&values, &ty.dims),
+    }?)
+}
+
+impl Engine for XlaEngine {
+    fn init(&mut self) -> Result<(), EngineError> {
+        let mut results = self.execute(Which::Init, 0, 0)?;
+        self.take_states(&mut results)?;
+        self.fixed.extend(results);
+        self.initialized = true;
+        Ok(())
+    }
+
+    fn step(&mut self, first_step: u64, steps: u32, spikes: &mut Vec<Spike>) -> Result<(), EngineError> {
+        self.initialized("a step was")?;
+        let mut at = 0;
+        while at < steps {
+            let some = (steps - at).min(Kind::STEPS);
+            let first = first_step + u64::from(at);
+            let mut results = self.execute(Which::Step, first, some)?;
+            self.take_states(&mut results)?;
+            self.take_spikes(&results, |_, place| first + u64::from(place), spikes)?;
+            at += some;
+        }
+        Ok(())
+    }
+
+    fn observe(&mut self, step: u64) -> Result<(), EngineError> {
+        self.initialized("outputs were")?;
+        self.outputs = self.execute(Which::Observe, step, 0)?;
+        Ok(())
+    }
+
+    fn read(&self, field: FieldId, cells: Range<usize>, out: &mut Vec<f64>) -> Result<(), EngineError> {
+        let (space, slot) = self.place(field)?;
+        let name = || &self.inputs.plan.fields[field.0 as usize];
+        if cells.end > self.inputs.device.sizes[space.0 as usize] || cells.start > cells.end {
+            return Err(EngineError(format!("`{}` has no cells {cells:?}", name())));
+        }
+        if cells.is_empty() {
+            return Ok(());
+        }
+        let of_state = self.states.get(&slot).map(Rc::as_ref);
+        let buffer = of_state.or_else(|| self.fixed.get(&slot)).or_else(|| self.outputs.get(&slot));
+        let buffer = buffer.ok_or_else(|| EngineError(format!("`{}` has no values yet", name())))?;
+        out.extend_from_slice(&self.numbers(buffer)?[cells]);
+        Ok(())
+    }
+
+    fn write(&mut self, field: FieldId, values: &[f64]) -> Result<(), EngineError> {
+        let (space, slot) = self.place(field)?;
+        let (name, cells) = (&self.inputs.plan.fields[field.0 as usize], self.inputs.device.sizes[space.0 as usize]);
+        if values.len() != cells {
+            return Err(EngineError(format!("{} values for the {cells} cells of `{name}`", values.len())));
+        }
+        if let Slot::Output(..) = slot {
+            return Err(EngineError(format!("`{name}` is an output and cannot be written")));
+        }
+        if cells == 0 {
+            return Ok(());
+        }
+        let table = self.inputs.reals(values);
+        let buffer = upload(&self.client, &TensorType::new(table.element(), &[cells]), table)?;
+        if let Slot::State(..) = slot {
+            self.states.insert(slot, Rc::new(buffer));
+            self.finite = None;
+        } else {
+            self.fixed.insert(slot, buffer);
+        }
+        Ok(())
+    }
+
+    fn all_finite(&self) -> bool {
+        let finite =
+            |buffer: &Rc<Buffer>| self.numbers(buffer).is_ok_and(|values| values.iter().all(|x| x.is_finite()));
+        self.finite.unwrap_or_else(|| self.states.values().all(finite))
+    }
+
+    fn save(&mut self) {
+        self.kept = self.states.clone();
+    }
+
+    fn restore(&mut self) {
+        if !self.kept.is_empty() {
+            self.states = self.kept.clone();
+            self.finite = None;
+        }
+    }
+
+    fn prepare(&mut self, recording: &Recording, steps: u64) -> Result<Stride, EngineError> {
+        let stretch = Stretch::new(&self.inputs.plan, &self.inputs.device, recording.every, &recording.fields, steps);
+        let Some(stretch) = stretch else {
+            self.stretch = None;
+            return Ok(Stride::default());
+        };
+        let stride = Stride { every: stretch.every, samples: stretch.samples };
+        if self.stretch.as_ref().is_none_or(|(known, _)| *known != stretch) {
+            let kind = Kind::Stretch(stretch.clone());
+            let ready = Ready::new(&self.inputs, &self.client, kind)?;
+            self.stretch = Some((stretch, ready));
+        }
+        Ok(stride)
+    }
+
+    fn record(
+        &mut self,
+        first_step: u64,
+        samples: &mut [Vec<f64>],
+        spikes: &mut Vec<Spike>,
+    ) -> Result<(), EngineError> {
+        self.initialized("a sample was")?;
+        let mut results = self.execute(Which::Stretch, first_step, 0)?;
+        self.take_states(&mut results)?;
+        let Some((stretch, _)) = &self.stretch else {
+            return Err(EngineError("internal error: no stretch is prepared".into()));
+        };
+        let unroll = self.inputs.device.unroll;
+        let step_at = |line, place| first_step + u64::from(stretch.step_at(unroll, line, place));
+        self.take_spikes(&results, step_at, spikes)?;
+        for (entry, samples) in samples.iter_mut().enumerate() {
+            let buffer = results.get(&Slot::Record(entry as u32));
+            let buffer = buffer.ok_or_else(|| EngineError("internal error: a record without an entry".into()))?;
+            samples.extend(self.numbers(buffer)?);
+        }
+        Ok(())
+    }
+}
