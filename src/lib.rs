@@ -119,6 +119,8 @@ pub mod passes;
 #[path = "runtime/pjrt/mod.rs"]
 pub mod pjrt;
 pub mod plot;
+#[cfg(feature = "xla")]
+pub mod plugins;
 pub mod results;
 pub mod runtime;
 pub mod simulate;

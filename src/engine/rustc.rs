@@ -200,7 +200,8 @@ fn is_program(file: &Path) -> bool {
     file.is_file()
 }
 
-fn default_cache() -> Result<PathBuf, EngineError> {
+/// The folder of what can be made again: `$XDG_CACHE_HOME/neuroc` or `~/.cache/neuroc`.
+pub fn default_cache() -> Result<PathBuf, EngineError> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
     let lost = || EngineError("there is no HOME for the kernel cache; name a folder for it with `--cache DIR`".into());

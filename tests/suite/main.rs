@@ -8,6 +8,8 @@ mod errors;
 mod models;
 mod olive;
 mod passes;
+#[cfg(feature = "xla")]
+mod pjrt;
 
 /// Whether cargo has a component. What is missing is said and makes tests weaker; where all tools are demanded (as `.ci/run`
 /// does) it makes them fail.

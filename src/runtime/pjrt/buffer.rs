@@ -31,6 +31,16 @@ impl Buffer {
         self.handle.bytes_on_device().map_err(Failure::running)
     }
 
+    /// The device that holds it.
+    pub fn device_id(&self) -> Result<i32, Error> {
+        self.handle.device_id().map_err(Failure::running)
+    }
+
+    /// Where it lies in its device's memory, as a number to compare.
+    pub fn address(&self) -> Result<usize, Error> {
+        self.handle.address().map_err(Failure::running)
+    }
+
     /// Waits until its numbers are computed.
     pub fn wait(&self) -> Result<(), Error> {
         self.handle.wait().map_err(Failure::running)

@@ -210,9 +210,10 @@ impl Failure {
         }
     }
 
-    /// While a program is compiled: what XLA cannot parse or verify comes as an invalid argument.
+    /// While a program is compiled: what XLA cannot verify comes as an invalid argument, what it cannot parse as unknown.
     pub fn compiling(self) -> Error {
-        if self.code == Code::InvalidArgument { Error::InvalidProgram(self.text) } else { self.running() }
+        let refused = matches!(self.code, Code::InvalidArgument | Code::Unknown);
+        if refused { Error::InvalidProgram(self.text) } else { self.running() }
     }
 
     /// While a plugin sets up its devices.

@@ -312,7 +312,8 @@ impl Handle {
 
     fn child(parent: &Arc<Handle>, raw: *mut Opaque, destroy: Call) -> Handle {
         parent.children.fetch_add(1, Ordering::Relaxed);
-        Handle { parent: Some(parent.clone()), ..Handle::new(parent.library, raw, destroy) }
+        let library = parent.library;
+        Handle { library, raw, destroy, parent: Some(parent.clone()), children: AtomicUsize::new(0) }
     }
 
     /// # Safety
@@ -686,6 +687,25 @@ impl BufferHandle {
         let args = abi::Count { object: self.0.raw, ..Zero::ZERO };
         // SAFETY: the call takes a buffer and gives a number.
         Ok(unsafe { self.0.call(Call::Buffer_OnDeviceSizeInBytes, args) }?.count)
+    }
+
+    /// The number of its device.
+    pub fn device_id(&self) -> Result<i32, Failure> {
+        // SAFETY: the first call takes a buffer and gives its device, the second a device and gives its description, the third
+        // a description and gives an integer; all live as long as the client.
+        unsafe {
+            let object = abi::ObjectOf { object: self.0.raw, ..Zero::ZERO };
+            let object = self.0.call(Call::Buffer_Device, object)?.other;
+            let object = self.0.call(Call::Device_GetDescription, abi::ObjectOf { object, ..Zero::ZERO })?.other;
+            Ok(self.0.call(Call::DeviceDescription_Id, abi::Int { object, ..Zero::ZERO })?.int)
+        }
+    }
+
+    /// Where it lies in its device's memory.
+    pub fn address(&self) -> Result<usize, Failure> {
+        let args = abi::Count { object: self.0.raw, ..Zero::ZERO };
+        // SAFETY: the call takes a buffer and gives a number.
+        Ok(unsafe { self.0.call(Call::Buffer_UnsafePointer, args) }?.count)
     }
 
     /// Whether its memory was freed or donated.
