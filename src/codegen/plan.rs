@@ -23,7 +23,10 @@
 //! time step see the register, later ones the stored value; registers change at the end of the step only. So a temp field costs
 //! nothing, and the order of stores does not matter.
 
+mod device;
 mod print;
+
+pub use device::{DevicePlan, GatherForm, Grouping, Stretch};
 
 use crate::runtime::machine::Bank;
 use crate::step::{
@@ -222,7 +225,7 @@ pub struct Column {
 }
 
 /// How lanes use a number. Of one number, the counter comes first in a list of columns: spreading it may take its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Usage {
     /// As the counter of random numbers: exact, whatever the precision.
     Counter,

@@ -1,0 +1,154 @@
+//! What a plan decides for devices that work on whole arrays, one kernel launch after the other.
+//!
+//! In come a [`Plan`], the numbers of cells and the edges; out goes a [`DevicePlan`]: shapes, the form of every gather and how
+//! steps are grouped into straight lines.
+//! Never true here: an operation of StableHLO.
+
+use super::Plan;
+use crate::runtime::edges::Edges;
+use crate::step::FieldId;
+use std::ops::Range;
+
+/// Everything that a device program is specialized for, besides its plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DevicePlan {
+    /// The number of cells of every space.
+    pub sizes: Vec<usize>,
+    /// For every space the form of each entry of its edge table.
+    pub gathers: Vec<Vec<GatherForm>>,
+    /// The number of samples of every series.
+    pub samples: Vec<usize>,
+    /// The most steps in a straight line: from 1 to 32.
+    pub unroll: u32,
+    /// Random numbers are computed in double precision and rounded once, whatever the precision of the plan.
+    pub wide_draws: bool,
+}
+
+/// How cells get what comes along their edges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GatherForm {
+    /// A table of `rows` sources for every cell, padded with the cell itself, and a truth value for each that says whether there is
+    /// such an edge; a dense sum over the rows.
+    Padded {
+        /// The most edges that a cell has.
+        rows: usize,
+    },
+}
+
+/// Steps in a straight line on a processor: more make the program longer to compile and, as measured, no faster.
+const UNROLL: u32 = 4;
+
+impl DevicePlan {
+    /// Decides for a plan and its surroundings, which fit each other.
+    pub fn new(plan: &Plan, sizes: &[usize], edges: &[(FieldId, Edges)], samples: &[usize]) -> DevicePlan {
+        let form = |field: &FieldId| {
+            let edges = edges.iter().rfind(|(id, _)| id == field).map(|(_, edges)| edges);
+            let degrees = edges.iter().flat_map(|edges| edges.offsets.windows(2)).map(|pair| pair[1] - pair[0]);
+            GatherForm::Padded { rows: degrees.max().map_or(0, |most| most as usize) }
+        };
+        DevicePlan {
+            sizes: sizes.to_vec(),
+            gathers: plan.spaces.iter().map(|space| space.edges.iter().map(form).collect()).collect(),
+            samples: samples.to_vec(),
+            unroll: UNROLL,
+            wide_draws: true,
+        }
+    }
+}
+
+/// A stretch of a run between two visits of the host: samples at equal distances.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stretch {
+    /// Steps from one sample to the next.
+    pub every: u32,
+    /// How many samples.
+    pub samples: u32,
+    /// What is sampled: states and outputs, and which cells of them.
+    pub fields: Vec<(FieldId, Range<usize>)>,
+}
+
+/// How the steps of a [`Stretch`] are grouped into straight lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grouping {
+    /// Several samples in every line.
+    Samples {
+        /// How many.
+        samples: u32,
+    },
+    /// Several lines from one sample to the next: `lines` of `steps` each, and one of `rest` if that is not 0.
+    Steps {
+        /// How many lines.
+        lines: u32,
+        /// Steps in each.
+        steps: u32,
+        /// Steps in the last.
+        rest: u32,
+    },
+}
+
+impl Stretch {
+    /// How many steps it takes.
+    pub fn steps(&self) -> u32 {
+        self.every * self.samples
+    }
+
+    /// Groups the steps into lines of at most so many.
+    pub fn grouping(&self, unroll: u32) -> Grouping {
+        if self.every <= unroll {
+            let most = (unroll / self.every).min(self.samples);
+            let samples = (1..=most).rev().find(|n| self.samples.is_multiple_of(*n));
+            return Grouping::Samples { samples: samples.unwrap_or(1) };
+        }
+        // A divisor needs no shorter line at the end; a much shorter line than allowed is not worth that.
+        let divisor = (unroll.div_ceil(2)..=unroll).rev().find(|n| self.every.is_multiple_of(*n));
+        let steps = divisor.unwrap_or(unroll);
+        Grouping::Steps { lines: self.every / steps, steps, rest: self.every % steps }
+    }
+
+    /// How many lines there are.
+    pub fn lines(&self, unroll: u32) -> u32 {
+        match self.grouping(unroll) {
+            Grouping::Samples { samples } => self.samples / samples,
+            Grouping::Steps { lines, rest, .. } => self.samples * (lines + u32::from(rest > 0)),
+        }
+    }
+
+    /// The step, counted from the start of the stretch, at a place in a line.
+    pub fn step_at(&self, unroll: u32, line: u32, place: u32) -> u32 {
+        match self.grouping(unroll) {
+            Grouping::Samples { samples } => line * samples * self.every + place,
+            Grouping::Steps { lines, steps, rest } => {
+                let lines = lines + u32::from(rest > 0);
+                line / lines * self.every + line % lines * steps + place
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_is_in_one_line() {
+        for every in 1..=41 {
+            for samples in [1, 2, 3, 12] {
+                for unroll in [1, 4, 8, 32] {
+                    let stretch = Stretch { every, samples, fields: Vec::new() };
+                    let length = |line: u32| match stretch.grouping(unroll) {
+                        Grouping::Samples { samples } => samples * every,
+                        Grouping::Steps { lines, steps, rest } => {
+                            if line % (lines + u32::from(rest > 0)) < lines { steps } else { rest }
+                        }
+                    };
+                    let mut seen = Vec::new();
+                    for line in 0..stretch.lines(unroll) {
+                        assert!(length(line) <= unroll, "{every} {samples} {unroll}");
+                        seen.extend((0..length(line)).map(|place| stretch.step_at(unroll, line, place)));
+                    }
+                    assert_eq!(seen, (0..stretch.steps()).collect::<Vec<_>>(), "{every} {samples} {unroll}");
+                }
+            }
+        }
+    }
+}

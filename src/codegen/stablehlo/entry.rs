@@ -1,0 +1,622 @@
+//! The entry points of a simulation: whole functions with their arguments and results.
+//!
+//! In come a plan and what a device needs besides; out goes an [`Entry`]: a function and, for each of its arguments and results,
+//! what it stands for.
+//! Never true here: the value of a parameter, a seed or an edge is part of a function; they are arguments, so that changing one
+//! needs no new compilation.
+
+use super::builder::{Binary, Builder, Compare, Element, Function, Literal, TensorType, Value};
+use super::lanes::{Columns, Effects, Lanes, part, real};
+use crate::codegen::plan::{
+    DevicePlan, Expr, GatherForm, Grouping, Home, KernelPlan, Plan, SpacePlan, Stmt, Stretch, Usage,
+};
+use crate::runtime::machine::Bank;
+use crate::step::{FieldId, Role};
+use std::collections::{BTreeMap, HashMap};
+
+/// The type of the numbers in a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    /// Real numbers, in the kernel's precision.
+    Real,
+    /// Truth values.
+    Truth,
+    /// Counters of random numbers.
+    Counter,
+}
+
+impl Part {
+    /// All of them.
+    pub const ALL: [Part; 3] = [Part::Real, Part::Truth, Part::Counter];
+
+    fn name(self) -> &'static str {
+        match self {
+            Part::Real => "reals",
+            Part::Truth => "truths",
+            Part::Counter => "counters",
+        }
+    }
+}
+
+/// What a value of an entry point stands for. Spaces, slots and so on by their numbers in the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Slot {
+    /// A state of every cell: space, slot.
+    State(u32, u32),
+    /// A number of every cell that only `init` writes: space, slot.
+    Cell(u32, u32),
+    /// A loaded number of every cell: space, slot.
+    Data(u32, u32),
+    /// An output of every cell: space, slot.
+    Output(u32, u32),
+    /// Within a function: a value of `cell`: space, kernel, local.
+    Local(u32, Role, u32),
+    /// The sources of edges, `[row, target]`: space, entry of the edge table.
+    Sources(u32, u32),
+    /// Whether there is such an edge, `[row, target]`: space, entry of the edge table.
+    Present(u32, u32),
+    /// The times of the samples of a series, in ms.
+    SeriesTimes(u32),
+    /// Their values.
+    SeriesValues(u32),
+    /// The key of all random numbers: its lower and its upper half.
+    Seed,
+    /// Numbers that do not change during a call: `[column]`.
+    Numbers(Part),
+    /// Numbers that depend on time: `[row, column]`. For `step` a row for every step, otherwise one for every sample.
+    Rows(Role, Part),
+    /// How many steps to take, at most [`Kind::STEPS`].
+    Steps,
+    /// Within a function: how many steps are done.
+    Step,
+    /// Within a function: how many samples are taken.
+    Taken,
+    /// Within a function: how many lines of steps are done.
+    Line,
+    /// Within a function: how many lines of steps are done since the last sample.
+    LineOfSample,
+    /// Samples, `[sample, cell]`: an entry of [`Stretch::fields`].
+    Record(u32),
+    /// Events, `[line, cell]`, a bit for every step of a line: space, event.
+    Events(u32, u32),
+    /// Is every state finite at the end?
+    Finite,
+}
+
+/// Values by what they stand for.
+pub(super) type Slots = BTreeMap<Slot, Value>;
+
+/// What an entry point does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    /// Sets states and cell values.
+    Init,
+    /// Takes some steps, their number being an argument.
+    Step,
+    /// Takes many steps, their number being fixed, and samples on the way.
+    Stretch(Stretch),
+    /// Computes outputs.
+    Observe,
+}
+
+impl Kind {
+    /// How many steps [`Kind::Step`] takes at most: as many as a word has bits for events.
+    pub const STEPS: u32 = 32;
+
+    /// The name of its function.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kind::Init => "init",
+            Kind::Step => "step",
+            Kind::Stretch(_) => "stretch",
+            Kind::Observe => "observe",
+        }
+    }
+
+    fn roles(&self, plan: &Plan) -> Vec<Role> {
+        match self {
+            Kind::Init => vec![Role::Init],
+            Kind::Step => vec![Role::Step],
+            Kind::Observe => vec![Role::Observe],
+            Kind::Stretch(stretch) => {
+                let output = |(field, _): &(FieldId, _)| {
+                    matches!(plan.homes[field.0 as usize], Home::Slot(_, Bank::Output, _))
+                };
+                let observes = stretch.fields.iter().any(output);
+                if observes { vec![Role::Step, Role::Observe] } else { vec![Role::Step] }
+            }
+        }
+    }
+
+    /// How many rows the tables of numbers of a role have.
+    fn rows(&self, role: Role) -> usize {
+        match (self, role) {
+            (Kind::Init | Kind::Observe, _) => 1,
+            (Kind::Step, _) => Kind::STEPS as usize,
+            (Kind::Stretch(stretch), Role::Observe) => stretch.samples as usize,
+            (Kind::Stretch(stretch), Role::Init | Role::Step) => stretch.steps() as usize,
+        }
+    }
+}
+
+/// A column of a table of numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column {
+    /// The space.
+    pub space: u32,
+    /// Of its kernels, which.
+    pub role: Role,
+    /// The number.
+    pub local: u32,
+    /// As what it is used.
+    pub usage: Usage,
+}
+
+/// An argument or a result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Port {
+    /// What it stands for.
+    pub slot: Slot,
+    /// Its type.
+    pub ty: TensorType,
+}
+
+/// An entry point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// What it does.
+    pub kind: Kind,
+    /// Its arguments.
+    pub arguments: Vec<Port>,
+    /// Its results.
+    pub results: Vec<Port>,
+    /// The columns of `Numbers(part)`.
+    pub numbers: BTreeMap<Part, Vec<Column>>,
+    /// The columns of `Rows(role, part)`.
+    pub rows: BTreeMap<(Role, Part), Vec<Column>>,
+    /// Its code.
+    pub function: Function,
+}
+
+impl Entry {
+    /// Emits an entry point; in a module with others it has its own name, alone it is `main`.
+    pub fn new(plan: &Plan, device: &DevicePlan, kind: Kind, name: &str) -> Entry {
+        let roles = kind.roles(plan);
+        let emitter = Emitter { plan, device, roles, kind };
+        emitter.entry(name)
+    }
+}
+
+/// What a slot is called: unique among the arguments, and among the results, of an entry point.
+pub fn slot_name(plan: &Plan, slot: Slot) -> String {
+    let field = |fields: &[FieldId], at: u32| plan.fields[fields[at as usize].0 as usize].clone();
+    let space = |space: u32| &plan.spaces[space as usize];
+    match slot {
+        Slot::State(s, at) => field(&space(s).state, at),
+        Slot::Cell(s, at) => field(&space(s).cell, at),
+        Slot::Data(s, at) => field(&space(s).data, at),
+        Slot::Output(s, at) => field(&space(s).output, at),
+        Slot::Local(s, _, local) => format!("{}.{local}", space(s).name),
+        Slot::Sources(s, at) => format!("{}.sources", field(&space(s).edges, at)),
+        Slot::Present(s, at) => format!("{}.present", field(&space(s).edges, at)),
+        Slot::SeriesTimes(at) => format!("{}.t", field(&plan.series, at)),
+        Slot::SeriesValues(at) => format!("{}.values", field(&plan.series, at)),
+        Slot::Seed => "seed".into(),
+        Slot::Numbers(part) => format!("numbers.{}", part.name()),
+        Slot::Rows(Role::Observe, part) => format!("sample_rows.{}", part.name()),
+        Slot::Rows(Role::Init | Role::Step, part) => format!("rows.{}", part.name()),
+        Slot::Steps => "steps".into(),
+        Slot::Step | Slot::Taken | Slot::Line | Slot::LineOfSample => "counter".into(),
+        Slot::Record(at) => format!("record.{at}"),
+        Slot::Events(s, at) => field(&space(s).events, at),
+        Slot::Finite => "finite".into(),
+    }
+}
+
+struct Emitter<'a> {
+    plan: &'a Plan,
+    device: &'a DevicePlan,
+    roles: Vec<Role>,
+    kind: Kind,
+}
+
+/// The tables of numbers: their columns, and where each number is.
+#[derive(Default)]
+struct Tables {
+    numbers: BTreeMap<Part, Vec<Column>>,
+    rows: BTreeMap<(Role, Part), Vec<Column>>,
+    columns: Columns,
+}
+
+impl<'a> Emitter<'a> {
+    /// The spaces that have cells, and their kernels of the entry point.
+    fn kernels(&self) -> impl Iterator<Item = (&'a SpacePlan, &'a KernelPlan)> + '_ {
+        let all = self.plan.spaces.iter().flat_map(|space| space.kernels.iter().map(move |kernel| (space, kernel)));
+        all.filter(|(space, kernel)| self.cells(space) > 0 && self.roles.contains(&kernel.role))
+    }
+
+    fn cells(&self, space: &SpacePlan) -> usize {
+        self.device.sizes[space.space.0 as usize]
+    }
+
+    fn spaces(&self) -> impl Iterator<Item = &'a SpacePlan> + '_ {
+        self.plan.spaces.iter().filter(|space| self.cells(space) > 0)
+    }
+
+    fn tables(&self) -> Tables {
+        let mut tables = Tables::default();
+        for (space, kernel) in self.kernels() {
+            let both = kernel.spread.iter().map(|column| (false, column)).chain(kernel.row.iter().map(|column| (true, column)));
+            for (of_time, column) in both {
+                let (space, role) = (space.space.0, kernel.role);
+                let part = part(kernel, column.local, column.usage);
+                let table = match of_time {
+                    false => tables.numbers.entry(part).or_default(),
+                    true => tables.rows.entry((role, part)).or_default(),
+                };
+                tables.columns.insert((space, role, of_time, column.local, column.usage), (part, table.len()));
+                table.push(Column { space, role, local: column.local, usage: column.usage });
+            }
+        }
+        tables
+    }
+
+    fn element(&self, part: Part) -> Element {
+        match part {
+            Part::Real => real(self.plan.precision),
+            Part::Truth => Element::Bool,
+            Part::Counter => Element::U64,
+        }
+    }
+
+    /// All arguments but states and the number of steps.
+    fn surroundings(&self, tables: &Tables) -> Vec<Port> {
+        let mut slots: BTreeMap<Slot, TensorType> = BTreeMap::new();
+        let real = real(self.plan.precision);
+        for (space, kernel) in self.kernels() {
+            let (number, cells) = (space.space.0, self.cells(space));
+            for register in kernel.registers.iter().filter(|register| register.used) {
+                let Home::Slot(_, bank, slot) = self.plan.homes[register.field.0 as usize] else {
+                    panic!("the plan loads fields that have a slot")
+                };
+                let slot = match bank {
+                    Bank::State => continue,
+                    Bank::Cell => Slot::Cell(number, slot),
+                    Bank::Data => Slot::Data(number, slot),
+                    Bank::Output => panic!("the verifier checks that outputs are not read"),
+                };
+                slots.insert(slot, TensorType::new(real, &[cells]));
+            }
+            for edges in &kernel.edges {
+                let GatherForm::Padded { rows } = self.device.gathers[number as usize][edges.edges as usize];
+                if rows > 0 {
+                    slots.insert(Slot::Sources(number, edges.edges), TensorType::new(Element::I32, &[rows, cells]));
+                    slots.insert(Slot::Present(number, edges.edges), TensorType::new(Element::Bool, &[rows, cells]));
+                }
+            }
+            for stmt in lane_statements(kernel) {
+                if let Expr::Sample(series, _) = stmt.expr {
+                    let ty = TensorType::new(Element::F64, &[self.device.samples[series as usize]]);
+                    slots.insert(Slot::SeriesTimes(series), ty.clone());
+                    slots.insert(Slot::SeriesValues(series), ty);
+                }
+                if let Expr::Draw(..) = stmt.expr {
+                    slots.insert(Slot::Seed, TensorType::new(Element::U32, &[2]));
+                }
+            }
+        }
+        for (&part, columns) in &tables.numbers {
+            slots.insert(Slot::Numbers(part), TensorType::new(self.element(part), &[columns.len()]));
+        }
+        for (&(role, part), columns) in &tables.rows {
+            let dims = [self.kind.rows(role), columns.len()];
+            slots.insert(Slot::Rows(role, part), TensorType::new(self.element(part), &dims));
+        }
+        slots.into_iter().map(|(slot, ty)| Port { slot, ty }).collect()
+    }
+
+    fn bank(&self, bank: impl Fn(&SpacePlan) -> usize, slot: impl Fn(u32, u32) -> Slot) -> Vec<Port> {
+        let real = real(self.plan.precision);
+        let of_space = |space: &SpacePlan| -> Vec<Port> {
+            let ty = TensorType::new(real, &[self.cells(space)]);
+            (0..bank(space) as u32).map(|at| Port { slot: slot(space.space.0, at), ty: ty.clone() }).collect()
+        };
+        self.spaces().flat_map(of_space).collect()
+    }
+
+    fn entry(self, name: &str) -> Entry {
+        let tables = self.tables();
+        let states = self.bank(|space| space.state.len(), Slot::State);
+        let outside = self.surroundings(&tables);
+        let mut arguments = match self.kind {
+            Kind::Init => Vec::new(),
+            Kind::Step | Kind::Stretch(_) | Kind::Observe => states.clone(),
+        };
+        arguments.extend(outside);
+        if self.kind == Kind::Step {
+            arguments.push(Port { slot: Slot::Steps, ty: TensorType::new(Element::I32, &[]) });
+        }
+        let results: Vec<Slot> = match &self.kind {
+            Kind::Init => {
+                let cells = self.bank(|space| space.cell.len(), Slot::Cell);
+                states.iter().chain(&cells).map(|port| port.slot).collect()
+            }
+            Kind::Observe => {
+                self.bank(|space| space.output.len(), Slot::Output).iter().map(|port| port.slot).collect()
+            }
+            Kind::Step | Kind::Stretch(_) => {
+                let events = self.bank(|space| space.events.len(), Slot::Events);
+                let mut slots: Vec<Slot> = states.iter().chain(&events).map(|port| port.slot).collect();
+                if let Kind::Stretch(stretch) = &self.kind {
+                    slots.extend((0..stretch.fields.len() as u32).map(Slot::Record));
+                }
+                slots.push(Slot::Finite);
+                slots
+            }
+        };
+        let mut b = Builder::new(name);
+        let mut slots = Slots::new();
+        for port in &arguments {
+            let changes = matches!(self.kind, Kind::Step | Kind::Stretch(_)) && matches!(port.slot, Slot::State(..));
+            let heir = results.iter().position(|slot| changes && *slot == port.slot);
+            slots.insert(port.slot, b.argument(port.ty.clone(), heir));
+        }
+        match &self.kind {
+            Kind::Init | Kind::Observe => self.once(&mut b, &tables, &mut slots),
+            Kind::Step => self.some_steps(&mut b, &tables, &mut slots),
+            Kind::Stretch(stretch) => self.stretch(&mut b, &tables, &mut slots, stretch),
+        }
+        let values: Vec<Value> = results.iter().map(|slot| slots[slot]).collect();
+        let results =
+            results.iter().zip(&values).map(|(&slot, &value)| Port { slot, ty: b.of(value).clone() }).collect();
+        let function = b.finish(values);
+        let Tables { numbers, rows, .. } = tables;
+        Entry { kind: self.kind, arguments, results, numbers, rows, function }
+    }
+
+    /// One row of each table of a role: the rows of the tables with this number.
+    fn rows(
+        &self,
+        b: &mut Builder,
+        tables: &Tables,
+        slots: &Slots,
+        role: Role,
+        row: Value,
+    ) -> HashMap<(Role, Part), Value> {
+        let keys = tables.rows.keys().filter(|key| key.0 == role);
+        keys.map(|&(role, part)| ((role, part), b.row(slots[&Slot::Rows(role, part)], row))).collect()
+    }
+
+    /// Runs the kernels of a role once. Events are told by space.
+    fn run(
+        &self,
+        b: &mut Builder,
+        tables: &Tables,
+        slots: &mut Slots,
+        role: Role,
+        row: Value,
+    ) -> Vec<(u32, u32, Value)> {
+        let rows = self.rows(b, tables, slots, role, row);
+        let mut events = Vec::new();
+        let mut fields = Vec::new();
+        for (space, kernel) in self.kernels().filter(|(_, kernel)| kernel.role == role) {
+            let lanes = Lanes::new(b, self.plan, self.device, space, kernel, &tables.columns, slots, &rows);
+            let effects: Effects = lanes.step();
+            events.extend(effects.events.into_iter().map(|(event, mask)| (space.space.0, event, mask)));
+            fields.extend(effects.fields);
+        }
+        for (field, value) in fields {
+            let Home::Slot(space, bank, slot) = self.plan.homes[field.0 as usize] else {
+                panic!("the plan stores fields that have a slot")
+            };
+            let slot = match bank {
+                Bank::State => Slot::State(space.0, slot),
+                Bank::Cell => Slot::Cell(space.0, slot),
+                Bank::Output => Slot::Output(space.0, slot),
+                Bank::Data => panic!("the verifier checks that data are not stored"),
+            };
+            slots.insert(slot, value);
+        }
+        events
+    }
+
+    /// Computes what depends on cells, but not on time.
+    fn cells_once(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots) {
+        let none = HashMap::new();
+        for (space, kernel) in self.kernels() {
+            let lanes = Lanes::new(b, self.plan, self.device, space, kernel, &tables.columns, slots, &none);
+            let values = lanes.cell();
+            let slot = |(local, value)| (Slot::Local(space.space.0, kernel.role, local), value);
+            slots.extend(values.into_iter().map(slot));
+        }
+    }
+
+    fn once(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots) {
+        self.cells_once(b, tables, slots);
+        let zero = whole(b, 0);
+        self.run(b, tables, slots, self.roles[0], zero);
+    }
+
+    fn finite(&self, b: &mut Builder, slots: &mut Slots) {
+        let mut finite = b.constant(Literal::Bool(true), Element::Bool, &[]);
+        for port in self.bank(|space| space.state.len(), Slot::State) {
+            let each = b.is_finite(slots[&port.slot]);
+            let all = b.reduce(Binary::And, each, 0);
+            finite = b.binary(Binary::And, finite, all);
+        }
+        slots.insert(Slot::Finite, finite);
+    }
+
+    /// The events of every space, each with a word of every cell in which no bit is set.
+    fn no_events(&self, b: &mut Builder, words: Option<usize>) -> Vec<(Slot, Value)> {
+        let mut made = Vec::new();
+        for space in self.spaces() {
+            let dims: Vec<usize> = words.into_iter().chain([self.cells(space)]).collect();
+            for event in 0..space.events.len() as u32 {
+                let zero = b.constant(Literal::Whole(0), Element::U32, &dims);
+                made.push((Slot::Events(space.space.0, event), zero));
+            }
+        }
+        made
+    }
+
+    /// Adds what happened at a place in a line to the line's words.
+    fn note(
+        &self,
+        b: &mut Builder,
+        words: &mut BTreeMap<(u32, u32), Value>,
+        happened: Vec<(u32, u32, Value)>,
+        place: Value,
+    ) {
+        for (space, event, mask) in happened {
+            let dims = b.dims(mask);
+            let bit = b.convert(mask, Element::U32);
+            let place = b.broadcast(place, &dims, &[]);
+            let bit = b.binary(Binary::ShiftLeft, bit, place);
+            let word = match words.get(&(space, event)) {
+                Some(&word) => b.binary(Binary::Or, word, bit),
+                None => bit,
+            };
+            words.insert((space, event), word);
+        }
+    }
+
+    fn some_steps(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots) {
+        self.cells_once(b, tables, slots);
+        slots.extend(self.no_events(b, Some(1)));
+        let zero = whole(b, 0);
+        slots.insert(Slot::Step, zero);
+        repeat(b, slots, |b, given| b.compare(Compare::Lt, given[&Slot::Step], given[&Slot::Steps]), |b, slots| {
+            let step = slots[&Slot::Step];
+            let happened = self.run(b, tables, slots, Role::Step, step);
+            let mut words = BTreeMap::new();
+            for (slot, &word) in &*slots {
+                if let Slot::Events(space, event) = *slot {
+                    let dims = b.dims(word);
+                    words.insert((space, event), b.reshape(word, &dims[1..]));
+                }
+            }
+            let place = b.convert(step, Element::U32);
+            self.note(b, &mut words, happened, place);
+            for ((space, event), word) in words {
+                let dims: Vec<usize> = std::iter::once(1).chain(b.dims(word)).collect();
+                slots.insert(Slot::Events(space, event), b.reshape(word, &dims));
+            }
+            advance(b, slots, Slot::Step, 1);
+        });
+        self.finite(b, slots);
+    }
+
+    /// Steps in a straight line. Between two samples there are `every` of them, if the line holds more than one sample.
+    fn line(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots, steps: u32, stretch: &Stretch, samples: u32) {
+        let mut words = BTreeMap::new();
+        for place in 0..steps {
+            let step = slots[&Slot::Step];
+            let happened = self.run(b, tables, slots, Role::Step, step);
+            let bit = b.constant(Literal::Whole(u64::from(place)), Element::U32, &[]);
+            self.note(b, &mut words, happened, bit);
+            advance(b, slots, Slot::Step, 1);
+            if samples > 0 && (place + 1).is_multiple_of(stretch.every) {
+                self.take_sample(b, tables, slots, stretch);
+            }
+        }
+        let line = slots[&Slot::Line];
+        for ((space, event), word) in words {
+            let all = slots[&Slot::Events(space, event)];
+            slots.insert(Slot::Events(space, event), b.set_row(all, line, word));
+        }
+        advance(b, slots, Slot::Line, 1);
+    }
+
+    fn take_sample(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots, stretch: &Stretch) {
+        let taken = slots[&Slot::Taken];
+        if self.roles.contains(&Role::Observe) {
+            self.run(b, tables, slots, Role::Observe, taken);
+        }
+        for (entry, (field, cells)) in stretch.fields.iter().enumerate() {
+            let Home::Slot(space, bank, slot) = self.plan.homes[field.0 as usize] else {
+                panic!("only fields that have a slot are sampled")
+            };
+            let value = match bank {
+                Bank::State => slots[&Slot::State(space.0, slot)],
+                Bank::Output => slots[&Slot::Output(space.0, slot)],
+                Bank::Cell | Bank::Data => panic!("only states and outputs are sampled"),
+            };
+            let value = b.slice(value, &[cells.start], &[cells.end]);
+            let record = slots[&Slot::Record(entry as u32)];
+            slots.insert(Slot::Record(entry as u32), b.set_row(record, taken, value));
+        }
+        // Outputs are not carried: nothing reads them before they are computed again.
+        slots.retain(|slot, _| !matches!(slot, Slot::Output(..)));
+        advance(b, slots, Slot::Taken, 1);
+    }
+
+    fn stretch(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots, stretch: &Stretch) {
+        self.cells_once(b, tables, slots);
+        slots.extend(self.no_events(b, Some(stretch.lines(self.device.unroll) as usize)));
+        let element = real(self.plan.precision);
+        for (entry, (_, cells)) in stretch.fields.iter().enumerate() {
+            let empty = b.constant(Literal::Real(0.0), element, &[stretch.samples as usize, cells.len()]);
+            slots.insert(Slot::Record(entry as u32), empty);
+        }
+        let zero = whole(b, 0);
+        slots.extend([Slot::Step, Slot::Taken, Slot::Line].map(|slot| (slot, zero)));
+        let below = |counter: Slot, end: u32| {
+            move |b: &mut Builder, given: &Slots| {
+                let end = whole(b, end);
+                b.compare(Compare::Lt, given[&counter], end)
+            }
+        };
+        repeat(b, slots, below(Slot::Taken, stretch.samples), |b, slots| match stretch.grouping(self.device.unroll) {
+            Grouping::Samples { samples } => self.line(b, tables, slots, samples * stretch.every, stretch, samples),
+            Grouping::Steps { lines, steps, rest } => {
+                let zero = whole(b, 0);
+                slots.insert(Slot::LineOfSample, zero);
+                repeat(b, slots, below(Slot::LineOfSample, lines), |b, slots| {
+                    self.line(b, tables, slots, steps, stretch, 0);
+                    advance(b, slots, Slot::LineOfSample, 1);
+                });
+                slots.remove(&Slot::LineOfSample);
+                if rest > 0 {
+                    self.line(b, tables, slots, rest, stretch, 0);
+                }
+                self.take_sample(b, tables, slots, stretch);
+            }
+        });
+        self.finite(b, slots);
+    }
+}
+
+/// All statements over lanes.
+fn lane_statements(kernel: &KernelPlan) -> impl Iterator<Item = &Stmt> {
+    kernel.cell.iter().chain(kernel.edges.iter().flat_map(|edges| &edges.body)).chain(&kernel.body)
+}
+
+fn whole(b: &mut Builder, n: u32) -> Value {
+    b.constant(Literal::Whole(u64::from(n)), Element::I32, &[])
+}
+
+fn advance(b: &mut Builder, slots: &mut Slots, counter: Slot, by: u32) {
+    let by = whole(b, by);
+    let next = b.binary(Binary::Add, slots[&counter], by);
+    slots.insert(counter, next);
+}
+
+/// A loop that carries everything that is known.
+fn repeat(
+    b: &mut Builder,
+    slots: &mut Slots,
+    condition: impl FnOnce(&mut Builder, &Slots) -> Value,
+    body: impl FnOnce(&mut Builder, &mut Slots),
+) {
+    let keys: Vec<Slot> = slots.keys().copied().collect();
+    let carried: Vec<Value> = slots.values().copied().collect();
+    let known = |given: &[Value]| -> Slots { keys.iter().copied().zip(given.iter().copied()).collect() };
+    let after = b.repeat(&carried, |b, given| condition(b, &known(given)), |b, given| {
+        let mut inside = known(given);
+        body(b, &mut inside);
+        assert!(inside.keys().eq(keys.iter()), "a loop carries the same all along");
+        inside.into_values().collect()
+    });
+    *slots = known(&after);
+}

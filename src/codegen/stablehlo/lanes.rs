@@ -1,0 +1,580 @@
+//! The operations of a plan, one after the other, as StableHLO.
+//!
+//! In come statements over lanes and what they read; out go values: a scalar for a number, `[cells]` for a value per cell, `[rows,
+//! cells]` for a value per edge.
+//! Never true here: a number is computed (the host does that, in double precision), or the order of operations is changed.
+
+use super::builder::{Binary, Builder, Compare, Element, Literal, Unary, Value};
+use super::entry::{Part, Slot, Slots};
+use crate::codegen::plan::{
+    DevicePlan, EdgePlan, Expr, GatherForm, Home, KernelPlan, Operand, Plan, Precision, SpacePlan, Stmt, Usage,
+};
+use crate::runtime::machine::Bank;
+use crate::step::{BinaryOp, Distribution, FieldId, Role, Type, UnaryOp};
+use std::collections::HashMap;
+
+/// Tables of numbers: for each column its number.
+pub(super) type Columns = HashMap<(u32, Role, bool, u32, Usage), (Part, usize)>;
+
+/// What one run of a kernel leaves.
+#[derive(Debug, Default)]
+pub(super) struct Effects {
+    /// New values of fields.
+    pub fields: Vec<(FieldId, Value)>,
+    /// Events and where they happen.
+    pub events: Vec<(u32, Value)>,
+}
+
+/// The element type of lanes.
+pub(super) fn real(precision: Precision) -> Element {
+    match precision {
+        Precision::F64 => Element::F64,
+        Precision::F32 => Element::F32,
+    }
+}
+
+/// Emits a kernel of a space.
+pub(super) struct Lanes<'a> {
+    plan: &'a Plan,
+    device: &'a DevicePlan,
+    space: &'a SpacePlan,
+    kernel: &'a KernelPlan,
+    columns: &'a Columns,
+    /// Everything that is known in the block.
+    slots: &'a Slots,
+    /// For each role and part, the step's row of the tables of numbers.
+    rows: &'a HashMap<(Role, Part), Value>,
+    b: &'a mut Builder,
+    real: Element,
+    locals: HashMap<u32, Value>,
+    numbers: HashMap<(bool, u32, Usage), Value>,
+    there: HashMap<(u32, u32), Value>,
+}
+
+impl<'a> Lanes<'a> {
+    #[allow(clippy::too_many_arguments)]
+    pub fn new(
+        b: &'a mut Builder,
+        plan: &'a Plan,
+        device: &'a DevicePlan,
+        space: &'a SpacePlan,
+        kernel: &'a KernelPlan,
+        columns: &'a Columns,
+        slots: &'a Slots,
+        rows: &'a HashMap<(Role, Part), Value>,
+    ) -> Lanes<'a> {
+        let real = real(plan.precision);
+        let (locals, numbers, there) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Lanes { plan, device, space, kernel, columns, slots, rows, b, real, locals, numbers, there }
+    }
+
+    fn cells(&self) -> usize {
+        self.device.sizes[self.space.space.0 as usize]
+    }
+
+    /// The values of `cell` that the rest of the kernel reads, by their locals.
+    pub fn cell(mut self) -> Vec<(u32, Value)> {
+        self.statements(&self.kernel.cell);
+        let kernel = self.kernel;
+        let used = used_by_steps(kernel);
+        let made = kernel.cell.iter().filter_map(|stmt| stmt.local).filter(|local| used.contains(local));
+        made.map(|local| (local, self.locals[&local])).collect()
+    }
+
+    /// One run of edges, body and stores. Values of `cell` are known to the block.
+    pub fn step(mut self) -> Effects {
+        let (space, role) = (self.space.space.0, self.kernel.role);
+        for stmt in &self.kernel.cell {
+            if let Some(local) = stmt.local
+                && let Some(&value) = self.slots.get(&Slot::Local(space, role, local))
+            {
+                self.locals.insert(local, value);
+            }
+        }
+        let cells = self.cells();
+        for &sum in &self.kernel.sums {
+            let zero = self.constant(0.0, &[cells]);
+            self.locals.insert(sum, zero);
+        }
+        for edges in &self.kernel.edges {
+            self.edges(edges);
+        }
+        let mut effects = Effects { events: self.statements(&self.kernel.body), ..Effects::default() };
+        self.b.at(None);
+        for &(field, operand) in &self.kernel.stores {
+            effects.fields.push((field, self.operand(operand, &[cells])));
+        }
+        for &(register, operand) in &self.kernel.updates {
+            let field = self.kernel.registers[register as usize].field;
+            effects.fields.push((field, self.operand(operand, &[cells])));
+        }
+        effects
+    }
+
+    fn edges(&mut self, plan: &EdgePlan) {
+        let space = self.space.space.0;
+        let GatherForm::Padded { rows } = self.device.gathers[space as usize][plan.edges as usize];
+        if rows == 0 {
+            return;
+        }
+        let outside: Vec<u32> = self.locals.keys().copied().collect();
+        self.there = HashMap::new();
+        let sources = self.slots[&Slot::Sources(space, plan.edges)];
+        for (entry, &slot) in self.space.exchanged.iter().enumerate() {
+            let reads = |stmt: &Stmt| stmt.expr == Expr::There(entry as u32);
+            if plan.body.iter().any(reads) {
+                let from = self.slots[&Slot::State(space, slot)];
+                let value = self.b.gather(from, sources);
+                self.there.insert((plan.edges, entry as u32), value);
+            }
+        }
+        self.at_edges(plan);
+        let present = self.slots[&Slot::Present(space, plan.edges)];
+        let dims = [rows, self.cells()];
+        for &(sum, operand) in &plan.adds {
+            let value = self.operand(operand, &dims);
+            let zero = self.constant(0.0, &dims);
+            let value = self.b.select(present, value, zero);
+            let value = self.b.reduce(Binary::Add, value, 0);
+            let sum = self.locals.get_mut(&sum).expect("sums begin at 0");
+            *sum = self.b.binary(Binary::Add, *sum, value);
+        }
+        self.locals.retain(|local, _| outside.contains(local));
+    }
+
+    fn at_edges(&mut self, plan: &EdgePlan) {
+        for stmt in &plan.body {
+            self.b.at(stmt.origin);
+            let value = match stmt.expr {
+                Expr::There(entry) => self.there[&(plan.edges, entry)],
+                Expr::Uniform(_)
+                | Expr::Time(_)
+                | Expr::StepIndex
+                | Expr::Index
+                | Expr::Copy(_)
+                | Expr::Unary(..)
+                | Expr::Binary(..)
+                | Expr::Fma(..)
+                | Expr::Select(..)
+                | Expr::Draw(..)
+                | Expr::Sample(..)
+                | Expr::Emit(..) => self.expression(stmt.expr),
+            };
+            self.locals.insert(stmt.local.expect("what an edge computes has a name"), value);
+        }
+    }
+
+    fn statements(&mut self, stmts: &[Stmt]) -> Vec<(u32, Value)> {
+        let mut events = Vec::new();
+        for stmt in stmts {
+            self.b.at(stmt.origin);
+            if let Expr::Emit(event, mask) = stmt.expr {
+                let cells = self.cells();
+                events.push((event, self.operand(mask, &[cells])));
+                continue;
+            }
+            let value = self.expression(stmt.expr);
+            self.locals.insert(stmt.local.expect("what is no event has a name"), value);
+        }
+        self.b.at(None);
+        events
+    }
+
+    fn constant(&mut self, x: f64, dims: &[usize]) -> Value {
+        self.b.constant(Literal::Real(x), self.real, dims)
+    }
+
+    /// The shape that operands have together.
+    fn shape(&mut self, operands: &[Operand]) -> Vec<usize> {
+        let mut shape = Vec::new();
+        for &operand in operands {
+            let dims = match operand {
+                Operand::Real(_) | Operand::Bool(_) | Operand::Call(_) | Operand::Time(_) => Vec::new(),
+                Operand::Lanes(local) => self.b.dims(self.locals[&local]),
+                Operand::Register(_) => vec![self.cells()],
+            };
+            if dims.len() > shape.len() {
+                shape = dims;
+            }
+        }
+        shape
+    }
+
+    /// Repeats a value along what it lacks of a shape: a number everywhere, a value per cell in every row.
+    fn fit(&mut self, value: Value, dims: &[usize]) -> Value {
+        let missing = dims.len() - self.b.of(value).dims.len();
+        let along: Vec<usize> = (missing..dims.len()).collect();
+        self.b.broadcast(value, dims, &along)
+    }
+
+    fn operand(&mut self, operand: Operand, dims: &[usize]) -> Value {
+        let value = match operand {
+            Operand::Real(x) => return self.constant(x, dims),
+            Operand::Bool(truth) => return self.b.constant(Literal::Bool(truth), Element::Bool, dims),
+            Operand::Call(local) => self.number(false, local, Usage::Spread),
+            Operand::Time(local) => self.number(true, local, Usage::Spread),
+            Operand::Lanes(local) => self.locals[&local],
+            Operand::Register(register) => {
+                let field = self.kernel.registers[register as usize].field;
+                let Home::Slot(space, bank, slot) = self.plan.homes[field.0 as usize] else {
+                    panic!("the plan loads fields that have a slot")
+                };
+                self.slots[&match bank {
+                    Bank::State => Slot::State(space.0, slot),
+                    Bank::Cell => Slot::Cell(space.0, slot),
+                    Bank::Data => Slot::Data(space.0, slot),
+                    Bank::Output => panic!("the verifier checks that outputs are not read"),
+                }]
+            }
+        };
+        self.fit(value, dims)
+    }
+
+    fn number(&mut self, of_time: bool, local: u32, usage: Usage) -> Value {
+        if let Some(&known) = self.numbers.get(&(of_time, local, usage)) {
+            return known;
+        }
+        let (space, role) = (self.space.space.0, self.kernel.role);
+        let (part, column) = self.columns[&(space, role, of_time, local, usage)];
+        let table = if of_time { self.rows[&(role, part)] } else { self.slots[&Slot::Numbers(part)] };
+        let one = self.b.slice(table, &[column], &[column + 1]);
+        let value = self.b.reshape(one, &[]);
+        self.numbers.insert((of_time, local, usage), value);
+        value
+    }
+
+    fn expression(&mut self, expr: Expr) -> Value {
+        let operands = expr.operands();
+        let dims = self.shape(&operands);
+        let values = |lanes: &mut Self| -> Vec<Value> { operands.iter().map(|&o| lanes.operand(o, &dims)).collect() };
+        match expr {
+            Expr::Uniform(_) | Expr::Time(_) | Expr::StepIndex => panic!("the plan computes it as a number"),
+            Expr::There(_) | Expr::Emit(..) => panic!("it stands where its region allows it"),
+            Expr::Index => {
+                let cells = self.cells();
+                self.b.iota(self.real, &[cells])
+            }
+            Expr::Copy(_) => values(self)[0],
+            Expr::Unary(op, _) => {
+                let x = values(self)[0];
+                self.unary(op, x)
+            }
+            Expr::Binary(op, ..) => {
+                let operands = values(self);
+                self.binary(op, operands[0], operands[1])
+            }
+            Expr::Fma(..) => {
+                let operands = values(self);
+                let product = self.b.binary(Binary::Multiply, operands[0], operands[1]);
+                self.b.binary(Binary::Add, product, operands[2])
+            }
+            Expr::Select(..) => {
+                let operands = values(self);
+                self.b.select(operands[0], operands[1], operands[2])
+            }
+            Expr::Draw(distribution, stream, counter) => self.draw(distribution, stream, counter),
+            Expr::Sample(series, _) => {
+                let t = values(self)[0];
+                self.sample(series, t)
+            }
+        }
+    }
+
+    /// A number like `x`, and as many.
+    fn like(&mut self, x: Value, number: f64) -> Value {
+        let ty = self.b.of(x).clone();
+        self.b.constant(Literal::Real(number), ty.element, &ty.dims)
+    }
+
+    fn times(&mut self, x: Value, factor: f64) -> Value {
+        let factor = self.like(x, factor);
+        self.b.binary(Binary::Multiply, x, factor)
+    }
+
+    fn unary(&mut self, op: UnaryOp, x: Value) -> Value {
+        let simple = match op {
+            UnaryOp::Neg => Unary::Negate,
+            UnaryOp::Abs => Unary::Abs,
+            UnaryOp::Sqrt => Unary::Sqrt,
+            UnaryOp::Floor => Unary::Floor,
+            UnaryOp::Ceil => Unary::Ceil,
+            UnaryOp::Exp => Unary::Exponential,
+            UnaryOp::Expm1 => Unary::ExponentialMinusOne,
+            UnaryOp::Ln => Unary::Log,
+            UnaryOp::Sin => Unary::Sine,
+            UnaryOp::Cos => Unary::Cosine,
+            UnaryOp::Tan => Unary::Tan,
+            UnaryOp::Tanh => Unary::Tanh,
+            UnaryOp::Not => Unary::Not,
+            UnaryOp::Exp2 => {
+                let x = self.times(x, std::f64::consts::LN_2);
+                return self.b.unary(Unary::Exponential, x);
+            }
+            UnaryOp::Exp2m1 => {
+                let x = self.times(x, std::f64::consts::LN_2);
+                return self.b.unary(Unary::ExponentialMinusOne, x);
+            }
+            UnaryOp::Log2 => {
+                let x = self.b.unary(Unary::Log, x);
+                return self.times(x, std::f64::consts::LOG2_E);
+            }
+            UnaryOp::Log10 => {
+                let x = self.b.unary(Unary::Log, x);
+                return self.times(x, std::f64::consts::LOG10_E);
+            }
+            UnaryOp::Sinh => return self.sinh(x),
+            UnaryOp::Cosh => return self.cosh(x),
+            UnaryOp::Linoid => return self.linoid(x),
+        };
+        self.b.unary(simple, x)
+    }
+
+    /// `x / (e^x - 1)`. At 0 a number takes its place whose quotient rounds to 1 and whose square is a normal f32.
+    fn linoid(&mut self, x: Value) -> Value {
+        let (zero, nearly) = (self.like(x, 0.0), self.like(x, 1.0 / (1u64 << 60) as f64));
+        let at_zero = self.b.compare(Compare::Eq, x, zero);
+        let x = self.b.select(at_zero, nearly, x);
+        let below = self.b.unary(Unary::ExponentialMinusOne, x);
+        self.b.binary(Binary::Divide, x, below)
+    }
+
+    /// `e^(|x| - ln 2)`: half the exponential, finite as long as the hyperbolic functions are.
+    fn half_exponential(&mut self, magnitude: Value) -> Value {
+        let ln2 = self.like(magnitude, std::f64::consts::LN_2);
+        let less = self.b.binary(Binary::Subtract, magnitude, ln2);
+        self.b.unary(Unary::Exponential, less)
+    }
+
+    /// With `m = e^|x| - 1`: `(m + m / (m + 1)) / 2`, which does not cancel near 0; far from it half the exponential.
+    fn sinh(&mut self, x: Value) -> Value {
+        let magnitude = self.b.unary(Unary::Abs, x);
+        let large = self.half_exponential(magnitude);
+        let m = self.b.unary(Unary::ExponentialMinusOne, magnitude);
+        let one = self.like(x, 1.0);
+        let power = self.b.binary(Binary::Add, m, one);
+        let quotient = self.b.binary(Binary::Divide, m, power);
+        let sum = self.b.binary(Binary::Add, m, quotient);
+        let small = self.times(sum, 0.5);
+        let border = self.like(x, 30.0);
+        let far = self.b.compare(Compare::Gt, magnitude, border);
+        let result = self.b.select(far, large, small);
+        let zero = self.like(x, 0.0);
+        let negative = self.b.compare(Compare::Lt, x, zero);
+        let minus = self.b.unary(Unary::Negate, result);
+        self.b.select(negative, minus, result)
+    }
+
+    fn cosh(&mut self, x: Value) -> Value {
+        let magnitude = self.b.unary(Unary::Abs, x);
+        let half = self.half_exponential(magnitude);
+        let quarter = self.like(x, 0.25);
+        let other = self.b.binary(Binary::Divide, quarter, half);
+        self.b.binary(Binary::Add, half, other)
+    }
+
+    fn binary(&mut self, op: BinaryOp, x: Value, y: Value) -> Value {
+        match op {
+            BinaryOp::Add => self.b.binary(Binary::Add, x, y),
+            BinaryOp::Sub => self.b.binary(Binary::Subtract, x, y),
+            BinaryOp::Mul => self.b.binary(Binary::Multiply, x, y),
+            BinaryOp::Div => self.b.binary(Binary::Divide, x, y),
+            BinaryOp::Pow => self.b.binary(Binary::Power, x, y),
+            // StableHLO's own minimum keeps NaN; ours is the second operand then.
+            BinaryOp::Min => {
+                let less = self.b.compare(Compare::Lt, x, y);
+                self.b.select(less, x, y)
+            }
+            BinaryOp::Max => {
+                let more = self.b.compare(Compare::Gt, x, y);
+                self.b.select(more, x, y)
+            }
+            BinaryOp::Lt => self.b.compare(Compare::Lt, x, y),
+            BinaryOp::Le => self.b.compare(Compare::Le, x, y),
+            BinaryOp::Gt => self.b.compare(Compare::Gt, x, y),
+            BinaryOp::Ge => self.b.compare(Compare::Ge, x, y),
+            BinaryOp::Eq => self.b.compare(Compare::Eq, x, y),
+            BinaryOp::Ne => self.b.compare(Compare::Ne, x, y),
+            BinaryOp::And => self.b.binary(Binary::And, x, y),
+            BinaryOp::Or => self.b.binary(Binary::Or, x, y),
+        }
+    }
+
+    // ------------------------------------------------------------------------------------------------ random numbers
+
+    /// A draw of every cell: the words of [`crate::runtime::rng`], and its formulas.
+    fn draw(&mut self, distribution: Distribution, stream: u64, counter: Operand) -> Value {
+        let mut dims = self.shape(&[counter]);
+        if dims.is_empty() {
+            dims = vec![self.cells()];
+        }
+        let counter = match counter {
+            Operand::Real(x) => self.b.constant(Literal::Whole(x as u64), Element::U64, &dims),
+            Operand::Call(local) => {
+                let number = self.number(false, local, Usage::Counter);
+                self.fit(number, &dims)
+            }
+            Operand::Time(local) => {
+                let number = self.number(true, local, Usage::Counter);
+                self.fit(number, &dims)
+            }
+            Operand::Bool(_) | Operand::Lanes(_) | Operand::Register(_) => {
+                let value = self.operand(counter, &dims);
+                self.b.convert(value, Element::U64)
+            }
+        };
+        let [a, b] = self.words(stream as u32, counter, &dims);
+        let wide = if self.device.wide_draws { Element::F64 } else { self.real };
+        let one = self.b.constant(Literal::Real(1.0), wide, &dims);
+        let result = match distribution {
+            Distribution::Uniform => {
+                // A whole number below 2^53 rounds to f32 as its quotient does.
+                let real = self.real;
+                return self.unit(a, real);
+            }
+            Distribution::Exponential => {
+                let uniform = self.unit(a, wide);
+                let rest = self.b.binary(Binary::Subtract, one, uniform);
+                let log = self.b.unary(Unary::Log, rest);
+                self.b.unary(Unary::Negate, log)
+            }
+            Distribution::Normal => {
+                let (radius, angle) = (self.unit(a, wide), self.unit(b, wide));
+                let rest = self.b.binary(Binary::Subtract, one, radius);
+                let log = self.b.unary(Unary::Log, rest);
+                let square = self.times(log, -2.0);
+                let length = self.b.unary(Unary::Sqrt, square);
+                let angle = self.times(angle, std::f64::consts::TAU);
+                let cosine = self.b.unary(Unary::Cosine, angle);
+                self.b.binary(Binary::Multiply, length, cosine)
+            }
+        };
+        self.b.convert(result, self.real)
+    }
+
+    /// The upper 53 bits as a number in `[0, 1)`.
+    fn unit(&mut self, word: Value, element: Element) -> Value {
+        let dims = self.b.dims(word);
+        let eleven = self.b.constant(Literal::Whole(11), Element::U64, &dims);
+        let bits = self.b.binary(Binary::ShiftRightLogical, word, eleven);
+        let number = self.b.convert(bits, element);
+        self.times(number, 1.0 / (1u64 << 53) as f64)
+    }
+
+    /// Both 64-bit words of every cell: Philox4x32 with 10 rounds.
+    fn words(&mut self, stream: u32, counter: Value, dims: &[usize]) -> [Value; 2] {
+        let whole = |lanes: &mut Self, n: u32| lanes.b.constant(Literal::Whole(u64::from(n)), Element::U32, dims);
+        let seed = self.slots[&Slot::Seed];
+        let mut key = [0, 1].map(|at| {
+            let word = self.b.slice(seed, &[at], &[at + 1]);
+            let word = self.b.reshape(word, &[]);
+            self.b.broadcast(word, dims, &[])
+        });
+        let index = self.b.iota(Element::U32, dims);
+        let low = self.b.convert(counter, Element::U32);
+        let high = self.upper(counter);
+        let mut words = [whole(self, stream), index, low, high];
+        for round in 0..10 {
+            let [a, b, c, d] = words;
+            let left = self.wide_product(a, 0xD251_1F53);
+            let right = self.wide_product(c, 0xCD9E_8D57);
+            let (left_high, right_high) = (self.upper(left), self.upper(right));
+            let (left, right) = (self.b.convert(left, Element::U32), self.b.convert(right, Element::U32));
+            let first = self.b.binary(Binary::Xor, right_high, b);
+            let first = self.b.binary(Binary::Xor, first, key[0]);
+            let third = self.b.binary(Binary::Xor, left_high, d);
+            let third = self.b.binary(Binary::Xor, third, key[1]);
+            words = [first, right, third, left];
+            if round < 9 {
+                let steps = [whole(self, 0x9E37_79B9), whole(self, 0xBB67_AE85)];
+                key = [0, 1].map(|at| self.b.binary(Binary::Add, key[at], steps[at]));
+            }
+        }
+        [self.joined(words[0], words[1]), self.joined(words[2], words[3])]
+    }
+
+    fn wide_product(&mut self, a: Value, factor: u32) -> Value {
+        let a = self.b.convert(a, Element::U64);
+        let dims = self.b.dims(a);
+        let factor = self.b.constant(Literal::Whole(u64::from(factor)), Element::U64, &dims);
+        self.b.binary(Binary::Multiply, a, factor)
+    }
+
+    fn upper(&mut self, word: Value) -> Value {
+        let dims = self.b.dims(word);
+        let half = self.b.constant(Literal::Whole(32), Element::U64, &dims);
+        let upper = self.b.binary(Binary::ShiftRightLogical, word, half);
+        self.b.convert(upper, Element::U32)
+    }
+
+    fn joined(&mut self, low: Value, high: Value) -> Value {
+        let (low, high) = (self.b.convert(low, Element::U64), self.b.convert(high, Element::U64));
+        let dims = self.b.dims(low);
+        let half = self.b.constant(Literal::Whole(32), Element::U64, &dims);
+        let high = self.b.binary(Binary::ShiftLeft, high, half);
+        self.b.binary(Binary::Or, high, low)
+    }
+
+    // ------------------------------------------------------------------------------------------------ functions of time
+
+    /// A series at a time of every cell, computed in double precision. The segment is found by counting the samples that are not
+    /// after the time.
+    fn sample(&mut self, series: u32, t: Value) -> Value {
+        let (times, values) = (self.slots[&Slot::SeriesTimes(series)], self.slots[&Slot::SeriesValues(series)]);
+        let samples = self.device.samples[series as usize];
+        let dims = self.b.dims(t);
+        let t = self.b.convert(t, Element::F64);
+        let table: Vec<usize> = std::iter::once(samples).chain(dims.iter().copied()).collect();
+        let along: Vec<usize> = (1..table.len()).collect();
+        let each = self.b.broadcast(t, &table, &along);
+        let all = self.b.broadcast(times, &table, &[0]);
+        // Not `time > t`, so that all samples count at NaN.
+        let after = self.b.compare(Compare::Gt, all, each);
+        let passed = self.b.unary(Unary::Not, after);
+        let passed = self.b.convert(passed, Element::I32);
+        let passed = self.b.reduce(Binary::Add, passed, 0);
+        let whole = |lanes: &mut Self, n: usize| lanes.b.constant(Literal::Whole(n as u64), Element::I32, &dims);
+        let (zero, one, last) = (whole(self, 0), whole(self, 1), whole(self, samples - 1));
+        let any = self.b.compare(Compare::Gt, passed, zero);
+        let more = self.b.compare(Compare::Le, passed, last);
+        let between = self.b.binary(Binary::And, any, more);
+        let before = self.b.binary(Binary::Subtract, passed, one);
+        let before = self.b.select(any, before, zero);
+        let after = self.b.select(more, passed, last);
+        let [t0, y0] = [times, values].map(|from| self.b.gather(from, before));
+        let [t1, y1] = [times, values].map(|from| self.b.gather(from, after));
+        let rise = self.b.binary(Binary::Subtract, y1, y0);
+        let passed = self.b.binary(Binary::Subtract, t, t0);
+        let width = self.b.binary(Binary::Subtract, t1, t0);
+        let share = self.b.binary(Binary::Divide, passed, width);
+        let part = self.b.binary(Binary::Multiply, rise, share);
+        let inside = self.b.binary(Binary::Add, y0, part);
+        let outside = self.b.select(any, y0, y1);
+        let result = self.b.select(between, inside, outside);
+        self.b.convert(result, self.real)
+    }
+}
+
+/// The locals that edges, body, stores and updates read.
+fn used_by_steps(kernel: &KernelPlan) -> std::collections::BTreeSet<u32> {
+    let edges = kernel.edges.iter().flat_map(|edges| &edges.body);
+    let of_stmts = edges.chain(&kernel.body).flat_map(|stmt| stmt.expr.operands());
+    let adds = kernel.edges.iter().flat_map(|edges| &edges.adds).map(|(_, value)| *value);
+    let stores = kernel.stores.iter().map(|(_, value)| *value);
+    let updates = kernel.updates.iter().map(|(_, value)| *value);
+    let operands = of_stmts.chain(adds).chain(stores).chain(updates);
+    operands
+        .filter_map(|operand| match operand {
+            Operand::Lanes(local) => Some(local),
+            Operand::Real(_) | Operand::Bool(_) | Operand::Call(_) | Operand::Time(_) | Operand::Register(_) => None,
+        })
+        .collect()
+}
+
+/// The table that a column of numbers is in.
+pub(super) fn part(kernel: &KernelPlan, local: u32, usage: Usage) -> Part {
+    match (usage, kernel.locals[local as usize].ty) {
+        (Usage::Counter, _) => Part::Counter,
+        (Usage::Spread, Type::Real) => Part::Real,
+        (Usage::Spread, Type::Mask) => Part::Truth,
+    }
+}

@@ -1,0 +1,13 @@
+//! From a plan to StableHLO.
+//!
+//! In come a [`crate::codegen::plan::Plan`] and a [`crate::codegen::plan::DevicePlan`]; out go [`Entry`] points, functions over whole
+//! arrays, and MLIR for them.
+//! Never true here: an operation is built whose types were not checked, or MLIR is known outside of `mlir`.
+
+pub mod builder;
+mod entry;
+mod lanes;
+#[cfg(feature = "xla")]
+pub mod mlir;
+
+pub use entry::{Column, Entry, Kind, Part, Port, Slot, slot_name};
