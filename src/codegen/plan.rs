@@ -24,9 +24,11 @@
 //! nothing, and the order of stores does not matter.
 
 mod device;
+mod lattice;
 mod print;
 
-pub use device::{DevicePlan, GatherForm, Grouping, Stretch};
+pub use device::{DevicePlan, GatherForm, Grouping, Stretch, pairs};
+pub use lattice::Lattice;
 
 use crate::runtime::machine::Bank;
 use crate::step::{
