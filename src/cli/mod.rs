@@ -8,6 +8,7 @@
 mod bench;
 mod build;
 mod check;
+mod devices;
 mod emit;
 mod explain;
 mod fmt;
@@ -98,6 +99,8 @@ enum Verb {
     Passes(passes::Args),
     /// Explain a diagnostic code
     Explain(explain::Args),
+    /// List engines, plugins and devices; install plugins
+    Devices(devices::Args),
     /// Browse the standard library
     Lib(lib_browser::Args),
     /// Draw a result
@@ -133,6 +136,7 @@ pub fn main() -> ExitCode {
         Verb::Opt(args) => opt::run(&args),
         Verb::Passes(args) => passes::run(&args),
         Verb::Explain(args) => explain::run(&args),
+        Verb::Devices(args) => devices::run(&args),
         Verb::Lib(args) => lib_browser::run(&args),
         Verb::Plot(args) => plot::run(&args),
         Verb::Fmt(args) => fmt::run(&args),

@@ -35,6 +35,11 @@ impl Kind {
         }
     }
 
+    /// By its name.
+    pub fn of(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
     /// Where wheels have the plugin, below a folder of Python packages.
     fn libraries(self) -> &'static [&'static str] {
         match self {
@@ -90,12 +95,8 @@ impl Search {
         for place in &places {
             let Ok(folder) = &place.folder else { continue };
             for kind in Kind::ALL {
-                let own = folder.join(kind.name());
-                let files = kind.libraries().iter().flat_map(|library| [own.join(library), folder.join(library)]);
-                // Next to a program a plugin may lie by itself.
-                let bare =
-                    kind.libraries().iter().filter_map(|library| Some(folder.join(Path::new(library).file_name()?)));
-                if let Some(path) = files.chain(bare).find(|file| file.is_file())
+                let path = library_in(kind, &folder.join(kind.name())).or_else(|| library_in(kind, folder));
+                if let Some(path) = path.or_else(|| bare_in(kind, folder))
                     && !found.iter().any(|other| other.path == path)
                 {
                     found.push(Found { kind, path });
@@ -125,17 +126,31 @@ impl Search {
     }
 }
 
+/// The plugin in a folder of Python packages.
+fn library_in(kind: Kind, folder: &Path) -> Option<PathBuf> {
+    kind.libraries().iter().map(|library| folder.join(library)).find(|file| file.is_file())
+}
+
+/// The plugin's file by itself, as it may lie next to a program.
+fn bare_in(kind: Kind, folder: &Path) -> Option<PathBuf> {
+    let files = kind.libraries().iter().filter_map(|library| Some(folder.join(Path::new(library).file_name()?)));
+    files.into_iter().find(|file| file.is_file())
+}
+
 fn next_to_program() -> Place {
     let folder = env::current_exe().map_err(|error| format!("the program does not know its own file: {error}"));
     let folder = folder.map(|file| file.parent().map(|folder| folder.join("plugins")).unwrap_or_default());
     Place { name: "the folder next to the program", folder }
 }
 
-/// Where plugins are installed.
+/// The folder that `neuroc devices --install` fills, or why there is none.
+pub fn folder() -> Result<PathBuf, String> {
+    let cache = rustc::default_cache().map_err(|_| "neither XDG_CACHE_HOME nor HOME is set")?;
+    Ok(cache.join("plugins"))
+}
+
 fn installed() -> Place {
-    let folder = rustc::default_cache().map(|cache| cache.join("plugins"));
-    let folder = folder.map_err(|_| "neither XDG_CACHE_HOME nor HOME is set".to_string());
-    Place { name: "the installed plugins", folder }
+    Place { name: "the installed plugins", folder: folder() }
 }
 
 fn virtual_environment() -> Place {

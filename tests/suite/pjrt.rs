@@ -5,7 +5,8 @@ use neuroc::pjrt::{
     Value,
 };
 use neuroc::plugins::{Kind, Search};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
 /// The plugin for a kind of device. Where there is none, a test says so and ends; where all tools are demanded, it fails.
 fn plugin(kind: Kind) -> Option<Plugin> {
@@ -297,7 +298,7 @@ fn what_is_no_plugin_is_told_apart() {
     let library = |name: &str, source: &str| -> PathBuf {
         let (file, library) = (folder.path().join(format!("{name}.rs")), folder.path().join(format!("{name}.so")));
         std::fs::write(&file, source).unwrap();
-        let made = std::process::Command::new("rustc")
+        let made = Command::new("rustc")
             .args(["--edition=2024", "--crate-type=cdylib", "-Cpanic=abort", "-o"])
             .args([&library, &file])
             .status();
@@ -388,7 +389,7 @@ fn programs_are_compiled_for_tpus_that_are_not_here() {
     let Some(plugin) = plugin(Kind::Tpu) else { return };
     let program = LOOP.replace("f64", "f32");
     for (name, devices, kind) in
-        [("v4:2x2x1", 4, "TPU v4"), ("v5e:2x2", 4, "TPU v5"), ("v5p:2x2x1", 4, "TPU v5"), ("v6e:2x2", 4, "TPU v6")]
+        [("v4:2x2x1", 8, "TPU v4"), ("v5e:2x2", 4, "TPU v5"), ("v5p:2x2x1", 4, "TPU v5"), ("v6e:2x2", 4, "TPU v6")]
     {
         let topology = Topology::new(&plugin, name).unwrap();
         assert_eq!(topology.platform_name().unwrap(), "tpu", "{name}");
@@ -407,4 +408,69 @@ fn programs_are_compiled_for_tpus_that_are_not_here() {
     let topology = Topology::new(&plugin, "v5e:2x2").unwrap();
     let refused = topology.compile(b"nonsense", &CompileOptions::default());
     assert!(matches!(refused, Err(Error::InvalidProgram(_))), "{refused:?}");
+}
+
+/// Runs `neuroc devices` where no plugin is but those that are in `cache` and in `environment`.
+fn devices(cache: &Path, environment: Option<&Path>, path: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_neuroc"));
+    command.arg("devices").args(arguments).env("XDG_CACHE_HOME", cache).env("PATH", path).env_remove("VIRTUAL_ENV");
+    environment.map(|folder| command.env("VIRTUAL_ENV", folder));
+    command.output().unwrap()
+}
+
+#[test]
+fn devices_tells_where_it_looked_in_vain() {
+    let folder = tempfile::tempdir().unwrap();
+    let nothing = devices(folder.path(), None, "", &[]);
+    assert!(nothing.status.success());
+    let out = String::from_utf8(nothing.stdout).unwrap();
+    let cache = folder.path().join("neuroc/plugins");
+    for part in ["native ", "interp ", "no plugin found", "neuroc devices --install cpu", "VIRTUAL_ENV", "python3"] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    assert!(out.contains(&cache.display().to_string()), "{out}");
+    let json = devices(folder.path(), None, "", &["--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["plugins"], serde_json::json!([]));
+    assert_eq!(json["engines"][0]["lanes"], serde_json::json!({"f64": 8, "f32": 16}));
+    assert_eq!(json["places"].as_array().unwrap().len(), 4);
+    // What cannot be installed without Python is said, and nothing is made.
+    let failed = devices(folder.path(), None, "", &["--install", "cpu"]);
+    assert_eq!(failed.status.code(), Some(1));
+    let message = String::from_utf8(failed.stderr).unwrap();
+    assert!(message.contains("apt install python3-pip"), "{message}");
+    assert!(!cache.exists());
+    let wrong = devices(folder.path(), None, "", &["--install", "abacus"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    let wrong = devices(folder.path(), None, "", &["--plugin", "/no/such/plugin.so"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(String::from_utf8(wrong.stderr).unwrap().contains("/no/such/plugin.so"));
+}
+
+#[test]
+fn devices_lists_plugins_and_devices() {
+    let Some(plugin) = plugin(Kind::Cpu) else { return };
+    // The plugin in a virtual environment, and a broken one where plugins are installed.
+    let folder = tempfile::tempdir().unwrap();
+    let environment = folder.path().join("venv");
+    let packages = environment.join("lib/python3.11/site-packages/xla_plugins/xla_cpu_pjrt");
+    std::fs::create_dir_all(&packages).unwrap();
+    let link = packages.join("xla_cpu_pjrt.so");
+    std::os::unix::fs::symlink(plugin.path(), &link).unwrap();
+    let broken = folder.path().join("neuroc/plugins/tpu/libtpu");
+    std::fs::create_dir_all(&broken).unwrap();
+    std::fs::write(broken.join("libtpu.so"), "no library").unwrap();
+    let json = devices(folder.path(), Some(&environment), "", &["--json"]);
+    assert_eq!(String::from_utf8_lossy(&json.stderr), "", "plugins are quiet");
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    let entry = |kind: &str| json["plugins"].as_array().unwrap().iter().find(|p| p["kind"] == kind).unwrap().clone();
+    assert!(entry("tpu")["error"].as_str().unwrap().contains("libtpu.so"));
+    let cpu = entry("cpu");
+    assert_eq!(cpu["path"], link.display().to_string());
+    assert_eq!(cpu["platform"], "cpu");
+    assert_eq!(cpu["pjrt"], plugin.version().to_string());
+    assert_eq!(cpu["devices"][0]["id"], 0);
+    let text = devices(folder.path(), None, "", &["--plugin", &link.display().to_string()]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("cpu:0") && !text.contains("libtpu"), "{text}");
 }

@@ -35,13 +35,40 @@ unsafe impl Sync for Library {}
 static LOADED: Mutex<BTreeMap<PathBuf, &'static Library>> = Mutex::new(BTreeMap::new());
 
 /// What plugins are told by the environment, for want of another way, unless the user has told them otherwise: to keep what they
-/// log from stderr, and not to wait for a cloud's metadata server or for other processes that compile for TPUs as well.
-const ENVIRONMENT: &[(&str, &str)] = &[
+/// log from stderr.
+const QUIET: &[(&str, &str)] = &[
     ("TF_CPP_MIN_LOG_LEVEL", "3"),
     ("TPU_STDERR_LOG_LEVEL", "3"),
     ("TPU_MIN_LOG_LEVEL", "3"),
-    ("TPU_SKIP_MDS_QUERY", "1"),
+    ("TPU_LOG_DIR", "disabled"),
 ];
+
+/// And where there is no TPU: not to look for one, neither in the network nor in words on stderr, and that several processes may
+/// compile at the same time. (Where there is one, only one process can hold it, and libtpu sees to that.)
+const WITHOUT_TPU: &[(&str, &str)] = &[
+    ("TPU_SKIP_MDS_QUERY", "1"),
+    ("TPU_ACCELERATOR_TYPE", "v5litepod-4"),
+    ("TPU_WORKER_HOSTNAMES", "localhost"),
+    ("ALLOW_MULTIPLE_LIBTPU_LOAD", "1"),
+];
+
+/// Sets variables for plugins before the first of them is loaded.
+fn prepare_environment(loaded: &BTreeMap<PathBuf, &'static Library>) {
+    if !loaded.is_empty() {
+        return;
+    }
+    let entries = |folder: &str| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let tpu = entries("/dev").any(|entry| entry.file_name().to_string_lossy().starts_with("accel"))
+        || entries("/dev/vfio").any(|entry| entry.file_name() != "vfio");
+    let variables = QUIET.iter().chain(if tpu { &[] } else { WITHOUT_TPU });
+    for (name, value) in variables {
+        if std::env::var_os(name).is_none() {
+            // SAFETY: the standard library locks the environment against all Rust code. Foreign code that reads it on other
+            // threads comes with plugins, and none is loaded yet.
+            unsafe { std::env::set_var(name, value) };
+        }
+    }
+}
 
 impl Library {
     /// Loads a plugin, once in the life of the process.
@@ -51,15 +78,7 @@ impl Library {
         if let Some(library) = loaded.get(&path) {
             return Ok(library);
         }
-        if loaded.is_empty() {
-            for (name, value) in ENVIRONMENT {
-                if std::env::var_os(name).is_none() {
-                    // SAFETY: the standard library locks the environment against all Rust code. Foreign code that reads
-                    // it on other threads comes with plugins, and none is loaded yet.
-                    unsafe { std::env::set_var(name, value) };
-                }
-            }
-        }
+        prepare_environment(&loaded);
         // SAFETY: initialisers of the library run. That it is meant to be loaded, the user says.
         let code = unsafe { libloading::Library::new(&path) }
             .map_err(|error| Error::NotALibrary { path: path.clone(), why: error.to_string() })?;
