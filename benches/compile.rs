@@ -8,7 +8,7 @@ use neuroc::codegen::rust::kernel_files;
 use neuroc::diag::Diagnostics;
 use neuroc::driver::{Checked, CompileOptions, check_text, compile, flatten};
 use neuroc::hir::Sources;
-use neuroc::passes::{OptLevel, Options, pipeline, run};
+use neuroc::passes::{Backend, OptLevel, Options, pipeline, run};
 use neuroc::source::{FileId, SourceMap};
 use neuroc::step::Verified;
 use neuroc::syntax::parse;
@@ -22,7 +22,7 @@ fn check() -> Checked {
 }
 
 fn optimize(program: &Verified) -> Verified {
-    run(program.clone(), pipeline(OptLevel::O2), &Options::default(), &mut |_, _, _| {}).expect("the passes run")
+    run(program.clone(), pipeline(OptLevel::O2, Backend::Native), &Options::default(), &mut |_, _, _| {}).expect("the passes run")
 }
 
 fn parts(c: &mut Criterion) {

@@ -9,7 +9,7 @@ use crate::discretize::{discretize, output_name};
 use crate::engine::Setup;
 use crate::hir::{self, Loader, Method, Model, Sources};
 use crate::ode;
-use crate::passes::{self, Keep, OptLevel, Pass, PassError};
+use crate::passes::{self, Backend, Keep, OptLevel, Pass, PassError};
 use crate::simulate::Extent;
 use crate::source::SourceMap;
 use crate::step::{self, FieldId, FieldKind, Program, Verified};
@@ -82,6 +82,8 @@ pub struct CompileOptions {
     pub seed: Option<u64>,
     /// Which passes run.
     pub passes: Passes,
+    /// What they prepare the program for.
+    pub backend: Backend,
     /// Steps per kernel call.
     pub fuse: u32,
     /// Keep states that nothing records or depends on.
@@ -100,6 +102,7 @@ impl Default for CompileOptions {
             method: None,
             seed: None,
             passes: Passes::Level(OptLevel::O2),
+            backend: Backend::Native,
             fuse: FUSE,
             keep_all: false,
         }
@@ -179,7 +182,7 @@ pub fn compile(
     let plain = discretize(&ode, &checked.sources);
     let plain = step::verify(plain).map_err(|e| vec![internal(format!("after discretization: {e}"))])?;
     let names: Vec<&str> = match &options.passes {
-        Passes::Level(level) => passes::pipeline(*level).to_vec(),
+        Passes::Level(level) => passes::pipeline(*level, options.backend).to_vec(),
         Passes::Named(names) => names.iter().map(String::as_str).collect(),
     };
     let uniforms = ode

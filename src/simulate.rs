@@ -8,7 +8,7 @@ use crate::connect::{self, ConnectError, RULES, Rule, Shape};
 use crate::data;
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::{edges_name, output_name};
-use crate::engine::{Edges, Engine, EngineError, Setup, Spike};
+use crate::engine::{Edges, Engine, EngineError, Recording, Setup, Spike};
 use crate::ode::{self, Connection, ConnectionRule, Model, Node, NodeId};
 use crate::results::{RunResult, Samples, Series, SpikeTrain};
 use crate::step::{FieldId, FieldKind, Program, Value};
@@ -244,6 +244,16 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
     if errors.is_empty() { Ok(setup) } else { Err(errors) }
 }
 
+/// The grid that the cells of a population stand on. It is known for every population of a model whose [`extent`] is.
+pub fn grid(model: &Model, population: usize) -> Option<Shape> {
+    let number = |&size: &NodeId| match ode::evaluate(model, size) {
+        Ok(Value::Real(x)) => Some(x as usize),
+        Ok(Value::Mask(_)) | Err(_) => None,
+    };
+    let sizes: Vec<usize> = model.populations[population].sizes.iter().map(number).collect::<Option<_>>()?;
+    Some(Shape { sizes: if sizes.is_empty() { vec![1] } else { sizes } })
+}
+
 /// The edges of a connection, in both directions, by target.
 fn edges(model: &Model, c: &Connection) -> Result<Edges, Diagnostic> {
     let wrong = |why: String| Diagnostic::new(Code::BadValue, c.span, format!("`{}` cannot be connected", c.name), why);
@@ -251,9 +261,7 @@ fn edges(model: &Model, c: &Connection) -> Result<Edges, Diagnostic> {
         Ok(Value::Real(x)) => Ok(x),
         Ok(Value::Mask(_)) | Err(_) => Err(wrong("an argument of the rule is not known before the run".into())),
     };
-    let sizes = &model.populations[c.population].sizes;
-    let sizes: Vec<usize> = sizes.iter().map(|&s| number(s).map(|x| x as usize)).collect::<Result<_, _>>()?;
-    let shape = Shape { sizes: if sizes.is_empty() { vec![1] } else { sizes } };
+    let shape = grid(model, c.population).ok_or_else(|| wrong("the size of its population is not known".into()))?;
     let fail = |e: ConnectError| wrong(e.to_string());
     let pairs = match &c.rule {
         ConnectionRule::Named(name, args) => {
@@ -386,6 +394,9 @@ pub fn run(
 ) -> Result<Outcome, RunError> {
     let Grid { dt, steps } = extent.grid;
     let mut recorders = recorders(model, program, extent)?;
+    let recording = recording_of(&recorders, steps);
+    let stride = engine.prepare(&recording, steps)?;
+    let mut samples: Vec<Vec<f64>> = vec![Vec::new(); recorders.len()];
     let begin = Instant::now();
     engine.init()?;
     let init_s = begin.elapsed().as_secs_f64();
@@ -400,7 +411,36 @@ pub fn run(
     } else {
         sample(engine, &mut recorders, 0)?;
     }
+    let mut careful_until = 0;
     while now < steps && ending == Ending::Done {
+        let long = stride.steps();
+        if long > 0 && now >= careful_until && now + long <= steps && now.is_multiple_of(u64::from(stride.every)) {
+            if options.trap {
+                engine.save();
+            }
+            spikes.clear();
+            samples.iter_mut().for_each(Vec::clear);
+            engine.record(now, &mut samples, &mut spikes)?;
+            if options.trap && !engine.all_finite() {
+                // Once more in short windows, which find the step.
+                engine.restore();
+                careful_until = now + long;
+                continue;
+            }
+            for (r, values) in recorders.iter_mut().zip(&samples) {
+                for (at, row) in values.chunks_exact(r.cells.len()).enumerate() {
+                    if (now + (at as u64 + 1) * u64::from(stride.every)).is_multiple_of(r.every) {
+                        r.values.extend_from_slice(row);
+                    }
+                }
+            }
+            now += long;
+            count += keep_spikes(&spikes, &mut trains, dt);
+            if !watcher.step(now) {
+                ending = Ending::Stopped;
+            }
+            continue;
+        }
         let due = recorders.iter().map(|r| (now / r.every + 1) * r.every).min().unwrap_or(steps).min(steps);
         let window = (due - now).min(u64::from(options.window.max(1))) as u32;
         if options.trap {
@@ -421,13 +461,7 @@ pub fn run(
                 ending = Ending::Stopped;
             }
         }
-        count += spikes.len() as u64;
-        for s in &spikes {
-            if let Some(train) = trains.get_mut(&s.field) {
-                train.t.push((s.step + 1) as f64 * dt);
-                train.i.push(s.cell);
-            }
-        }
+        count += keep_spikes(&spikes, &mut trains, dt);
     }
     let run_s = begin.elapsed().as_secs_f64();
     let result = RunResult {
@@ -436,6 +470,35 @@ pub fn run(
         meta: Map::new(),
     };
     Ok(Outcome { result, ending, steps: now, spikes: count, init_s, run_s })
+}
+
+/// Adds spikes to their trains, if they are recorded; tells how many there are.
+fn keep_spikes(spikes: &[Spike], trains: &mut HashMap<FieldId, SpikeTrain>, dt: f64) -> u64 {
+    for s in spikes {
+        if let Some(train) = trains.get_mut(&s.field) {
+            train.t.push((s.step + 1) as f64 * dt);
+            train.i.push(s.cell);
+        }
+    }
+    spikes.len() as u64
+}
+
+/// What a run of a model records, in the order of its records.
+pub fn recording(model: &Model, program: &Program, extent: &Extent) -> Result<Recording, Vec<Diagnostic>> {
+    match recorders(model, program, extent) {
+        Ok(recorders) => Ok(recording_of(&recorders, extent.grid.steps)),
+        Err(RunError::Model(errors)) => Err(errors),
+        Err(RunError::Engine(error)) => Err(vec![Diagnostic::without_place(Code::Internal, error.0)]),
+    }
+}
+
+fn recording_of(recorders: &[Recorder], steps: u64) -> Recording {
+    fn common(a: u64, b: u64) -> u64 {
+        if b == 0 { a } else { common(b, a % b) }
+    }
+    // Where nothing is sampled, the whole run is one interval.
+    let every = recorders.iter().map(|r| r.every).reduce(common).unwrap_or(steps);
+    Recording { every, fields: recorders.iter().map(|r| (r.field, r.cells.clone())).collect() }
 }
 
 /// A run could not begin or go on.

@@ -9,7 +9,16 @@ use crate::codegen::rust;
 use crate::diag::{self, Diagnostic, Diagnostics};
 use crate::driver::{self, Checked, CompileOptions, Passes};
 use crate::hir::{self, Sources};
+#[cfg(feature = "xla")]
+use crate::codegen::{
+    plan::Stretch,
+    stablehlo::{Entry, Kind, mlir},
+};
+#[cfg(feature = "xla")]
+use crate::passes::Backend;
 use crate::passes::Pass;
+#[cfg(feature = "xla")]
+use crate::simulate;
 use crate::step::{self, Program};
 use crate::{ode, syntax};
 use clap::ValueEnum;
@@ -34,6 +43,9 @@ pub enum Stage {
     Plan,
     /// Rust kernels
     Rust,
+    /// StableHLO: the entry points of the whole simulation, of as many cells as the model has
+    #[cfg(feature = "xla")]
+    Stablehlo,
 }
 
 /// The text of a stage.
@@ -68,6 +80,13 @@ pub fn emit(
         diagnostics.extend(warnings);
         return Ok(Emitted { text: ode::print(&flat), diagnostics });
     }
+    #[cfg(feature = "xla")]
+    if stage == Stage::Stablehlo {
+        let options = CompileOptions { backend: Backend::Xla, ..options.clone() };
+        let compiled = driver::compile(checked, &options, observer)?;
+        diagnostics.extend(compiled.warnings.clone());
+        return Ok(Emitted { text: entry_points(&compiled, precision)?, diagnostics });
+    }
     let compiled = driver::compile(checked, options, observer)?;
     diagnostics.extend(compiled.warnings);
     let planned = || plan::plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
@@ -80,8 +99,27 @@ pub fn emit(
             .into_iter()
             .find(|f| f.path == "src/kernels.rs")
             .map_or_else(String::new, |f| f.text),
+        #[cfg(feature = "xla")]
+        Stage::Stablehlo => String::new(), // returned above
     };
     Ok(Emitted { text, diagnostics })
+}
+
+/// One module with all entry points, as an engine would run them one by one.
+#[cfg(feature = "xla")]
+fn entry_points(compiled: &driver::Compiled, precision: Precision) -> Result<String, Vec<Diagnostic>> {
+    let program = compiled.program.program();
+    let extent = simulate::extent(&compiled.ode)?;
+    let setup = simulate::setup(&compiled.ode, program, &extent)?;
+    let recording = simulate::recording(&compiled.ode, program, &extent)?;
+    let plan = plan::plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
+    let device = setup.device_plan(&plan);
+    let stretch = Stretch::new(&plan, &device, recording.every, &recording.fields, extent.grid.steps);
+    let kinds = [Some(Kind::Init), Some(Kind::Step), stretch.map(Kind::Stretch), Some(Kind::Observe)];
+    let functions: Vec<_> =
+        kinds.into_iter().flatten().map(|kind| Entry::new(&plan, &device, kind.clone(), kind.name()).function).collect();
+    let text = mlir::write(&plan.name, &functions, &plan.origins, mlir::Format::Plain);
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 fn tree(checked: &Checked) -> Result<Emitted, Vec<Diagnostic>> {

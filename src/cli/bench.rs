@@ -70,7 +70,7 @@ pub fn run(args: &Args) -> Exit {
     let rate = cells as f64 * steps as f64 / best;
     let factor = steps as f64 * p.extent.grid.dt / 1e3 / best;
     let work = works(p.compiled.program.program());
-    let bytes = match args.engine.precision {
+    let bytes = match args.engine.precision() {
         PrecisionName::F64 => 8,
         PrecisionName::F32 => 4,
     };

@@ -77,10 +77,7 @@ pub fn run(args: &Args) -> Exit {
         Ok(setup) => setup,
         Err(errors) => return fail(&errors),
     };
-    let precision = match args.precision {
-        PrecisionName::F64 => Precision::F64,
-        PrecisionName::F32 => Precision::F32,
-    };
+    let precision: Precision = args.precision.into();
     let plan = plan::plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
     let docs = checked.model.as_ref().map_or(&[][..], |m| &m.docs);
     let interface = driver::interface(docs, &compiled, &extent, &setup);

@@ -55,10 +55,7 @@ pub fn run(args: &Args) -> Exit {
     if let Some(names) = &args.passes {
         options.passes = Passes::Named(names.clone());
     }
-    let precision = match args.precision {
-        PrecisionName::F64 => Precision::F64,
-        PrecisionName::F32 => Precision::F32,
-    };
+    let precision: Precision = args.precision.into();
     let mut times = String::new();
     let mut observer = |pass: &passes::Pass, program: &step::Program, took: std::time::Duration| {
         let _ = writeln!(times, "{:>9.3} ms  {}", took.as_secs_f64() * 1e3, pass.name);

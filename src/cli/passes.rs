@@ -1,7 +1,7 @@
 //! `neuroc passes`.
 
 use super::{Exit, deliver};
-use crate::passes::{OptLevel, PASSES, pipeline};
+use crate::passes::{Backend, OptLevel, PASSES, pipeline};
 
 /// List the passes.
 #[derive(Debug, clap::Args)]
@@ -12,6 +12,7 @@ pub struct Args {}
 pub fn run(_args: &Args) -> Exit {
     let width = PASSES.iter().map(|p| p.name.len()).max().unwrap_or(0);
     let mut out: String = PASSES.iter().map(|p| format!("{:<width$}  {}\n", p.name, p.sentence)).collect();
-    out.push_str(&format!("\n-O0: nothing\n-O2: {}\n", pipeline(OptLevel::O2).join(",")));
+    let [native, xla] = [Backend::Native, Backend::Xla].map(|backend| pipeline(OptLevel::O2, backend).join(","));
+    out.push_str(&format!("\n-O0: nothing\n-O2: {native}\n-O2 for XLA: {xla}\n"));
     deliver(&out, None)
 }

@@ -2,10 +2,12 @@
 
 use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings, PrecisionName};
 use super::{Exit, complain, deliver, memory, report, say};
-use crate::codegen::plan::{self, PlanOptions, Precision};
-use crate::driver::{self, Checked, Compiled};
+use crate::codegen::plan::{self, PlanOptions};
+use crate::driver::{self, Checked, CompileOptions, Compiled};
 use crate::engine::native::{NativeEngine, NativeOptions};
-use crate::engine::{Engine, EngineError};
+#[cfg(feature = "xla")]
+use crate::engine::xla::XlaEngine;
+use crate::engine::{Engine, EngineError, Setup};
 use crate::interp::Interp;
 use crate::plot::{self, ImageFormat, PlotOptions};
 use crate::results::{self, RunResult};
@@ -88,8 +90,9 @@ pub(super) fn prepare(
     if checked.model.is_none() {
         return Err(Exit::Model);
     }
+    let options = CompileOptions { backend: engine.engine.backend(), ..settings.options(opt) };
     let compiled =
-        driver::compile(&checked, &settings.options(opt), &mut |_, _, _| {}).map_err(|e| fail(&checked, &e))?;
+        driver::compile(&checked, &options, &mut |_, _, _| {}).map_err(|e| fail(&checked, &e))?;
     if !quiet {
         report(&checked.sources, &compiled.warnings);
     }
@@ -99,36 +102,48 @@ pub(super) fn prepare(
         let exit = fail(&checked, &e);
         if given || exit != Exit::Usage { exit } else { Exit::Model }
     })?;
-    let real = match engine.precision {
+    let real = match engine.precision() {
         PrecisionName::F64 => 8,
         PrecisionName::F32 => 4,
     };
     fits(simulate::memory(&compiled.ode, compiled.program.program(), &extent, real))?;
     let setup = simulate::setup(&compiled.ode, compiled.program.program(), &extent).map_err(|e| fail(&checked, &e))?;
-    let made: Result<(Box<dyn Engine>, _, usize), EngineError> = match engine.engine {
-        EngineName::Interp => {
-            Interp::new(compiled.program.clone(), &setup).map(|e| (Box::new(e) as Box<dyn Engine>, None, 1))
-        }
-        EngineName::Native => {
-            let precision = match engine.precision {
-                PrecisionName::F64 => Precision::F64,
-                PrecisionName::F32 => Precision::F32,
-            };
-            let sizes = Some(setup.sizes.clone());
-            let plan = plan::plan(&compiled.program, &PlanOptions { precision, vectors: None, sizes });
-            let options = NativeOptions { threads: engine.threads(), compile: engine.rustc() };
-            NativeEngine::new(&plan, &setup, &options).map(|e| {
-                let (cached, threads) = (Some(e.compiled().cached), e.threads());
-                (Box::new(e) as Box<dyn Engine>, cached, threads)
-            })
-        }
-    };
-    let (engine, cached, threads) = made.map_err(|error| {
+    let made = engine_of(engine, &compiled, &extent, &setup);
+    let mut ready = made.map_err(|error| {
         complain(error);
         Exit::Model
     })?;
-    let compile_s = begin.elapsed().as_secs_f64();
-    Ok(Prepared { checked, compiled, extent, ready: Ready { engine, compile_s, cached, threads } })
+    ready.compile_s = begin.elapsed().as_secs_f64();
+    Ok(Prepared { checked, compiled, extent, ready })
+}
+
+/// The engine that was asked for, with its kernels compiled.
+pub(super) fn engine_of(
+    settings: &EngineSettings,
+    compiled: &Compiled,
+    extent: &Extent,
+    setup: &Setup,
+) -> Result<Ready, EngineError> {
+    let begin = Instant::now();
+    let precision = settings.precision().into();
+    let plan = |sizes| plan::plan(&compiled.program, &PlanOptions { precision, vectors: None, sizes });
+    let (mut engine, cached, threads): (Box<dyn Engine>, _, usize) = match settings.engine {
+        EngineName::Interp => (Box::new(Interp::new(compiled.program.clone(), setup)?), None, 1),
+        EngineName::Native => {
+            let options = NativeOptions { threads: settings.threads(), compile: settings.rustc() };
+            let engine = NativeEngine::new(&plan(Some(setup.sizes.clone())), setup, &options)?;
+            let (cached, threads) = (Some(engine.compiled().cached), engine.threads());
+            (Box::new(engine), cached, threads)
+        }
+        #[cfg(feature = "xla")]
+        EngineName::Xla => (Box::new(XlaEngine::new(&plan(None), setup, settings.client()?)?), Some(false), 1),
+    };
+    let recording = simulate::recording(&compiled.ode, compiled.program.program(), extent);
+    // A recording that is wrong is reported when the run begins.
+    if let Ok(recording) = recording {
+        engine.prepare(&recording, extent.grid.steps)?;
+    }
+    Ok(Ready { engine, compile_s: begin.elapsed().as_secs_f64(), cached, threads })
 }
 
 /// Refuses what the machine has no memory for: asking for it would end the process without a word.
@@ -176,7 +191,7 @@ pub fn run(args: &Args) -> Exit {
         Ok(prepared) => prepared,
         Err(exit) => return exit,
     };
-    let single = args.engine.precision == PrecisionName::F32;
+    let single = args.engine.precision() == PrecisionName::F32;
     let options = RunOptions { window: args.opt.fuse, single, trap: true, trace: if args.trace_nan { 10 } else { 1 } };
     let mut watcher = Progress::new(&p.extent, args.quiet || args.json);
     let outcome = simulate::run(
@@ -267,20 +282,6 @@ fn draw(result: &RunResult, path: Option<&Path>) -> Result<Option<PathBuf>, Stri
     Ok(Some(path.to_path_buf()))
 }
 
-fn engine_name(args: &Args) -> &'static str {
-    match args.engine.engine {
-        EngineName::Native => "native",
-        EngineName::Interp => "interp",
-    }
-}
-
-fn precision_name(args: &Args) -> &'static str {
-    match args.engine.precision {
-        PrecisionName::F64 => "f64",
-        PrecisionName::F32 => "f32",
-    }
-}
-
 fn meta(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Map<String, serde_json::Value> {
     let mut hasher = blake3::Hasher::new();
     for (_, file) in p.checked.sources.files() {
@@ -293,8 +294,8 @@ fn meta(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Map<String,
         "source_hash": hasher.finalize().to_hex().as_str(),
         "compiler": concat!("neuroc ", env!("CARGO_PKG_VERSION")),
         "options": {
-            "engine": engine_name(args),
-            "precision": precision_name(args),
+            "engine": args.engine.engine.name(),
+            "precision": args.engine.precision().name(),
             "method": ode.method.name(),
             "dt_ms": ode.dt,
             "duration_ms": ode.duration,
@@ -315,9 +316,9 @@ fn summary(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Value {
     let seconds = outcome.run_s.max(1e-9);
     json!({
         "model": p.compiled.ode.name,
-        "engine": engine_name(args),
-        "device": "cpu",
-        "precision": precision_name(args),
+        "engine": args.engine.engine.name(),
+        "device": args.engine.device(),
+        "precision": args.engine.precision().name(),
         "threads": p.ready.threads,
         "dt": p.extent.grid.dt,
         "steps": outcome.steps,

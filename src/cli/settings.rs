@@ -1,10 +1,17 @@
 //! Options that several commands share.
 
 use super::{Exit, complain};
+use crate::codegen::plan::Precision;
 use crate::driver::{CompileOptions, FUSE, Passes};
+#[cfg(feature = "xla")]
+use crate::engine::EngineError;
 use crate::engine::rustc::CompileOptions as RustcOptions;
 use crate::hir::Method;
-use crate::passes::OptLevel;
+use crate::passes::{Backend, OptLevel};
+#[cfg(feature = "xla")]
+use crate::pjrt::{Client, Plugin};
+#[cfg(feature = "xla")]
+use crate::plugins::{Kind, Search};
 use crate::units::{Dim, Unit};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -47,6 +54,30 @@ pub enum EngineName {
     Native,
     /// The interpreter: slow, f64, needs no compiler
     Interp,
+    /// StableHLO, compiled and run by XLA on the device that --device or --plugin says
+    #[cfg(feature = "xla")]
+    Xla,
+}
+
+impl EngineName {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            EngineName::Native => "native",
+            EngineName::Interp => "interp",
+            #[cfg(feature = "xla")]
+            EngineName::Xla => "xla",
+        }
+    }
+
+    /// What the passes prepare a program for.
+    pub fn backend(self) -> Backend {
+        match self {
+            EngineName::Native | EngineName::Interp => Backend::Native,
+            #[cfg(feature = "xla")]
+            EngineName::Xla => Backend::Xla,
+        }
+    }
 }
 
 /// The numbers of the run.
@@ -58,16 +89,64 @@ pub enum PrecisionName {
     F32,
 }
 
+impl PrecisionName {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Precision::from(self).name()
+    }
+}
+
+impl From<PrecisionName> for Precision {
+    fn from(name: PrecisionName) -> Precision {
+        match name {
+            PrecisionName::F64 => Precision::F64,
+            PrecisionName::F32 => Precision::F32,
+        }
+    }
+}
+
+/// The kinds of devices that XLA has plugins for.
+#[cfg(feature = "xla")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DeviceName {
+    /// This machine's processor
+    Cpu,
+    /// An NVIDIA GPU
+    Cuda,
+    /// A Google TPU
+    Tpu,
+}
+
+#[cfg(feature = "xla")]
+impl DeviceName {
+    /// What plugins call it.
+    pub fn kind(self) -> Kind {
+        match self {
+            DeviceName::Cpu => Kind::Cpu,
+            DeviceName::Cuda => Kind::Cuda,
+            DeviceName::Tpu => Kind::Tpu,
+        }
+    }
+}
+
 /// Options that change where it runs.
 #[derive(Debug, Clone, Args)]
 pub struct EngineSettings {
     /// What runs the program
     #[arg(long, value_enum, default_value = "native")]
     pub engine: EngineName,
-    /// The numbers of the run
-    #[arg(long, value_enum, default_value = "f64")]
-    pub precision: PrecisionName,
-    /// Threads; all processors by default
+    /// The numbers of the run: f64 unless an accelerator runs it
+    #[arg(long, value_enum)]
+    pub precision: Option<PrecisionName>,
+    /// The device of the XLA engine
+    #[cfg(feature = "xla")]
+    #[arg(long, value_enum, default_value = "cpu")]
+    pub device: DeviceName,
+    /// XLA's plugin for the device, a PJRT library, instead of one that is found
+    #[cfg(feature = "xla")]
+    #[arg(long, value_name = "FILE")]
+    pub plugin: Option<PathBuf>,
+    /// Threads of the native engine; all processors by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub threads: Option<u32>,
     /// Directory for compiled kernels instead of the user's cache
@@ -85,6 +164,7 @@ impl ModelSettings {
             method: self.method,
             seed: self.seed,
             passes: Passes::Level(passes.level),
+            backend: Backend::Native,
             fuse: passes.fuse,
             keep_all: false,
         }
@@ -92,6 +172,37 @@ impl ModelSettings {
 }
 
 impl EngineSettings {
+    /// The numbers of the run: what was asked for, or double precision where it is fast.
+    pub fn precision(&self) -> PrecisionName {
+        self.precision.unwrap_or(match self.engine {
+            EngineName::Native | EngineName::Interp => PrecisionName::F64,
+            #[cfg(feature = "xla")]
+            EngineName::Xla => match self.device {
+                DeviceName::Cpu => PrecisionName::F64,
+                DeviceName::Cuda | DeviceName::Tpu => PrecisionName::F32,
+            },
+        })
+    }
+
+    /// The device that runs it.
+    pub fn device(&self) -> &'static str {
+        match self.engine {
+            EngineName::Native | EngineName::Interp => "cpu",
+            #[cfg(feature = "xla")]
+            EngineName::Xla => self.device.kind().name(),
+        }
+    }
+
+    /// The device of the XLA engine, ready to be used.
+    #[cfg(feature = "xla")]
+    pub fn client(&self) -> Result<Client, EngineError> {
+        let plugin = match &self.plugin {
+            Some(path) => Plugin::load(path)?,
+            None => Plugin::load(&Search::everywhere().plugin(self.device.kind()).map_err(EngineError)?.path)?,
+        };
+        Ok(Client::new(&plugin, &[])?)
+    }
+
     /// Threads to use.
     pub fn threads(&self) -> usize {
         self.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |n| n as usize)
@@ -104,7 +215,7 @@ impl EngineSettings {
 
     /// Refuses what does not go together.
     pub fn check(&self) -> Result<(), Exit> {
-        if self.engine == EngineName::Interp && self.precision == PrecisionName::F32 {
+        if self.engine == EngineName::Interp && self.precision == Some(PrecisionName::F32) {
             complain("the interpreter computes in f64 only; use `--engine native` for `--precision f32`");
             return Err(Exit::Usage);
         }

@@ -5,10 +5,14 @@
 
 pub mod load;
 pub mod native;
+pub mod numbers;
 pub mod rustc;
+#[cfg(feature = "xla")]
+pub mod xla;
 
 pub use crate::runtime::edges::Edges;
 
+use crate::codegen::plan::{DevicePlan, Plan};
 use crate::step::FieldId;
 use std::fmt;
 use std::ops::Range;
@@ -28,6 +32,24 @@ pub struct Setup {
     pub edges: Vec<(FieldId, Edges)>,
     /// The key of all random numbers.
     pub seed: u64,
+}
+
+impl Setup {
+    /// What a device needs besides the plan.
+    pub fn device_plan(&self, plan: &Plan) -> DevicePlan {
+        let samples = |field: &FieldId| self.series.iter().rfind(|(id, _)| id == field).map_or(0, |(_, s)| s.len());
+        let samples: Vec<usize> = plan.series.iter().map(samples).collect();
+        DevicePlan::new(plan, &self.sizes, &self.edges, &samples)
+    }
+}
+
+/// What a run records, for engines that record by themselves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recording {
+    /// Steps between two samples; each thing that is recorded is due at multiples of this.
+    pub every: u64,
+    /// States and outputs, and which cells of them.
+    pub fields: Vec<(FieldId, Range<usize>)>,
 }
 
 /// A spike.
@@ -52,6 +74,22 @@ impl fmt::Display for EngineError {
 }
 
 impl std::error::Error for EngineError {}
+
+/// How an engine records by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stride {
+    /// Steps from one sample to the next.
+    pub every: u32,
+    /// Samples of one call; 0 if the engine does not record by itself.
+    pub samples: u32,
+}
+
+impl Stride {
+    /// Steps of one call.
+    pub fn steps(self) -> u64 {
+        u64::from(self.every) * u64::from(self.samples)
+    }
+}
 
 /// A program that is ready to run. State, cell parameters and outputs live inside.
 pub trait Engine {
@@ -79,4 +117,21 @@ pub trait Engine {
 
     /// Goes back to the kept copy.
     fn restore(&mut self);
+
+    /// Gets ready to record by itself, in a run of so many steps. Answers which samples each [`record`](Engine::record)
+    /// will take; none if the engine leaves recording to its caller.
+    fn prepare(&mut self, _recording: &Recording, _steps: u64) -> Result<Stride, EngineError> {
+        Ok(Stride::default())
+    }
+
+    /// Advances all spaces from `first_step` by the samples that [`prepare`](Engine::prepare) has answered and appends, for every
+    /// field of the recording, its samples (`[sample][cell]`) to an entry of `samples`; and spikes as [`step`](Engine::step) does.
+    fn record(
+        &mut self,
+        _first_step: u64,
+        _samples: &mut [Vec<f64>],
+        _spikes: &mut Vec<Spike>,
+    ) -> Result<(), EngineError> {
+        Err(EngineError("internal error: this engine leaves recording to its caller".into()))
+    }
 }

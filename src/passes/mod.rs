@@ -102,6 +102,43 @@ const O2: &[&str] = &[
     "fuse-steps",
 ];
 
+/// What makes array programs fast: XLA has exponentials to the base e, `e^x - 1` and no fused products, and takes many steps in
+/// one call by itself.
+#[rustfmt::skip]
+const O2_XLA: &[&str] = &[
+    "fold",
+    "fuse-regions",
+    "cse",
+    "fold",
+    "simplify",
+    "cse",
+    "safe-singularities",
+    "merge-exponentials",
+    "simplify",
+    "fold",
+    "cse",
+    "share-exponentials",
+    "fold",
+    "cse",
+    "simplify",
+    "affine",
+    "fold",
+    "cse",
+    "hoist",
+    "cse",
+    "dce",
+];
+
+/// What the program is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Backend {
+    /// Kernels of our own, in Rust; and the interpreter.
+    #[default]
+    Native,
+    /// StableHLO, which XLA compiles.
+    Xla,
+}
+
 /// How much to optimize.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OptLevel {
@@ -113,10 +150,11 @@ pub enum OptLevel {
 }
 
 /// The names of the passes of a level, in order.
-pub fn pipeline(level: OptLevel) -> &'static [&'static str] {
-    match level {
-        OptLevel::O0 => O0,
-        OptLevel::O2 => O2,
+pub fn pipeline(level: OptLevel, backend: Backend) -> &'static [&'static str] {
+    match (level, backend) {
+        (OptLevel::O0, Backend::Native | Backend::Xla) => O0,
+        (OptLevel::O2, Backend::Native) => O2,
+        (OptLevel::O2, Backend::Xla) => O2_XLA,
     }
 }
 
@@ -227,16 +265,16 @@ mod tests {
             assert!(PASSES[..i].iter().all(|p| p.name != pass.name), "{}", pass.name);
             assert!(pass.sentence.ends_with('.'), "{}", pass.name);
         }
-        for level in [OptLevel::O0, OptLevel::O2] {
-            assert!(pipeline(level).iter().all(|name| find(name).is_some()));
+        for backend in [Backend::Native, Backend::Xla] {
+            assert!(pipeline(OptLevel::O2, backend).iter().all(|name| find(name).is_some()));
+            assert!(pipeline(OptLevel::O0, backend).is_empty());
         }
-        assert!(pipeline(OptLevel::O0).is_empty());
     }
 
     #[test]
     fn the_observer_sees_every_pass() {
         let mut seen = Vec::new();
-        let names = pipeline(OptLevel::O2);
+        let names = pipeline(OptLevel::O2, Backend::Native);
         let result = run(program(), names, &Options::default(), &mut |pass, _, _| seen.push(pass.name));
         assert!(result.is_ok());
         assert_eq!(seen, names);

@@ -204,7 +204,7 @@ fn programs_read_back_give_the_same_bits() {
 #[test]
 fn optimized_programs_give_the_same_bits_on_both_engines() {
     let options = passes::Options { fuse: 16, ..passes::Options::default() };
-    let names = passes::pipeline(passes::OptLevel::O2);
+    let names = passes::pipeline(passes::OptLevel::O2, passes::Backend::Native);
     for case in CASES {
         let optimized = passes::run(program(case.name), names, &options, &mut |_, _, _| {}).unwrap();
         // Fields have new numbers, and there may be fewer.

@@ -19,7 +19,7 @@
 
 use neuroc::engine::{Edges, Engine, Setup};
 use neuroc::interp::Interp;
-use neuroc::passes::{Keep, OptLevel, Options, PASSES, Pass, find, pipeline, run};
+use neuroc::passes::{Backend, Keep, OptLevel, Options, PASSES, Pass, find, pipeline, run};
 use neuroc::step::{FieldId, FieldKind, Phase, Program, op_name, parse, print, verify};
 use std::collections::BTreeMap;
 use std::fs;
@@ -123,7 +123,7 @@ fn every_pass_holds_on_random_programs() {
             same.unwrap_or_else(|e| panic!("{}: {e}\n{}\nbecomes\n{}", pass.name, print(&last), print(program)));
             last = program.clone();
         };
-        let o2 = run(verified, pipeline(OptLevel::O2), &directives.options, &mut observer);
+        let o2 = run(verified, pipeline(OptLevel::O2, Backend::Native), &directives.options, &mut observer);
         o2.unwrap_or_else(|e| panic!("{e}\n{text}"));
     }
 }
@@ -289,7 +289,7 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
 /// What the cases of a directory go through.
 fn passes_of(directory: &str) -> Option<Vec<&'static Pass>> {
     if directory == "pipeline" {
-        return pipeline(OptLevel::O2).iter().map(|name| find(name)).collect();
+        return pipeline(OptLevel::O2, Backend::Native).iter().map(|name| find(name)).collect();
     }
     find(directory).map(|pass| vec![pass])
 }

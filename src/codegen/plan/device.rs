@@ -5,7 +5,7 @@
 //! Never true here: an operation of StableHLO.
 
 use super::lattice::Lattice;
-use super::Plan;
+use super::{Plan, Precision};
 use crate::runtime::edges::Edges;
 use crate::step::FieldId;
 use std::ops::Range;
@@ -149,7 +149,34 @@ pub enum Grouping {
     },
 }
 
+/// Cell-steps between two visits of the host: about a tenth of a second on one core.
+const CELL_STEPS: usize = 4_000_000;
+/// Steps between two visits of the host, however few cells there are.
+const MOST_STEPS: usize = 4_000;
+/// Bytes of samples and events that a visit brings.
+const MOST_BYTES: usize = 64 << 20;
+
 impl Stretch {
+    /// A stretch for a run of so many steps that is sampled every `every` of them, or more often if they are many. None if the run
+    /// is shorter than that.
+    pub fn new(plan: &Plan, device: &DevicePlan, every: u64, fields: &[(FieldId, Range<usize>)], steps: u64) -> Option<Stretch> {
+        let cells: usize = device.sizes.iter().sum();
+        let most = (CELL_STEPS / cells.max(1)).clamp(1, MOST_STEPS);
+        let every = (1..=every.min(most as u64)).rev().find(|n| every.is_multiple_of(*n))? as usize;
+        let real = match plan.precision {
+            Precision::F64 => 8,
+            Precision::F32 => 4,
+        };
+        let of_sample: usize = fields.iter().map(|(_, cells)| cells.len() * real).sum();
+        let of_word: usize = plan.spaces.iter().zip(&device.sizes).map(|(space, cells)| 4 * space.events.len() * cells).sum();
+        let of_sample = of_sample + of_word * every.div_ceil(device.unroll as usize);
+        let most = (most / every).min(MOST_BYTES / of_sample.max(1)).max(1) as u64;
+        let all = steps / every as u64;
+        // Equal parts leave the fewest steps over.
+        let samples = all.checked_div(all.div_ceil(most))? as u32;
+        (samples > 0).then(|| Stretch { every: every as u32, samples, fields: fields.to_vec() })
+    }
+
     /// How many steps it takes.
     pub fn steps(&self) -> u32 {
         self.every * self.samples

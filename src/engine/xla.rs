@@ -1,0 +1,577 @@
+//! The XLA engine: entry points in StableHLO, compiled and run through PJRT.
+//!
+//! In come a [`Plan`], a [`Setup`] and a device; out comes an [`Engine`] whose states live on the device and which visits the host
+//! once per stretch of steps.
+//! Never true here: a parameter, a seed or an edge is compiled in, or the states are copied where their memory can be reused.
+
+use super::numbers::{Numbers, Surroundings};
+use super::{Edges, Engine, EngineError, Recording, Setup, Spike, Stride};
+use crate::codegen::plan::{self, DevicePlan, GatherForm, Home, KernelPlan, Plan, Precision, Stretch};
+use crate::codegen::stablehlo::builder::{Element, TensorType};
+use crate::codegen::stablehlo::{Column, Entry, Kind, Part, Slot, mlir, slot_name};
+use crate::pjrt::{Argument, Buffer, Client, CompileOptions, Error, Executable};
+use crate::runtime::machine::Bank;
+use crate::runtime::series::{Sample, check};
+use crate::step::{FieldId, Role, SpaceId, Value};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// An engine on a device.
+pub struct XlaEngine {
+    plan: Plan,
+    device: DevicePlan,
+    client: Client,
+    surroundings: Surroundings,
+    seed: u64,
+    init: Ready,
+    step: Ready,
+    observe: Ready,
+    stretch: Option<(Stretch, Ready)>,
+    /// What does not change after `init`: data, edges, series, the seed and cell values.
+    fixed: BTreeMap<Slot, Buffer>,
+    states: BTreeMap<Slot, Rc<Buffer>>,
+    outputs: BTreeMap<Slot, Buffer>,
+    kept: BTreeMap<Slot, Rc<Buffer>>,
+    /// Whether all states are finite; none if nobody has looked.
+    finite: Option<bool>,
+    initialized: bool,
+}
+
+/// A compiled entry point and the numbers that do not change.
+struct Ready {
+    entry: Entry,
+    executable: Executable,
+    numbers: BTreeMap<Part, Buffer>,
+}
+
+/// Numbers on their way to the device.
+enum Table {
+    F64(Vec<f64>),
+    F32(Vec<f32>),
+    I32(Vec<i32>),
+    U32(Vec<u32>),
+    U64(Vec<u64>),
+    Bool(Vec<bool>),
+}
+
+impl From<Error> for EngineError {
+    fn from(error: Error) -> EngineError {
+        EngineError(error.to_string())
+    }
+}
+
+impl XlaEngine {
+    /// Compiles the entry points and brings what does not change to the device.
+    pub fn new(plan: &Plan, setup: &Setup, client: Client) -> Result<XlaEngine, EngineError> {
+        XlaEngine::with_forms(plan, setup, setup.device_plan(plan), client)
+    }
+
+    /// The same, with forms of gathers that somebody has chosen.
+    pub fn with_forms(plan: &Plan, setup: &Setup, device: DevicePlan, client: Client) -> Result<XlaEngine, EngineError> {
+        if setup.sizes.len() != plan.spaces.len() {
+            return Err(EngineError(format!("{} sizes for {} spaces", setup.sizes.len(), plan.spaces.len())));
+        }
+        if let Some(size) = setup.sizes.iter().find(|&&size| i32::try_from(size).is_err()) {
+            return Err(EngineError(format!("{size} cells are more than one array of a device takes")));
+        }
+        let name = |field: FieldId| &plan.fields[field.0 as usize];
+        let given = |field: FieldId, what: &str| EngineError(format!("the field `{}` has no {what}", name(field)));
+        let uniform = |&field: &FieldId| {
+            let value = setup.uniforms.iter().rfind(|(id, _)| *id == field);
+            value.map(|(_, value)| *value).ok_or_else(|| given(field, "value"))
+        };
+        let series = |&field: &FieldId| {
+            let samples = setup.series.iter().rfind(|(id, _)| *id == field).ok_or_else(|| given(field, "samples"))?;
+            let samples: Vec<Sample> = samples.1.iter().map(|&(t, value)| Sample { t, value }).collect();
+            let disorder = |_| EngineError(format!("the samples of `{}` are none or go back in time", name(field)));
+            check(&samples).map_err(disorder)?;
+            Ok(samples)
+        };
+        let surroundings = Surroundings {
+            uniforms: plan.uniforms.iter().map(uniform).collect::<Result<_, _>>()?,
+            series: plan.series.iter().map(series).collect::<Result<_, EngineError>>()?,
+        };
+        for (space, &size) in plan.spaces.iter().zip(&setup.sizes) {
+            for &field in &space.edges {
+                let edges = setup.edges.iter().rfind(|(id, _)| *id == field).ok_or_else(|| given(field, "edges"))?;
+                edges.1.check(size).map_err(|why| EngineError(format!("the field `{}`: {why}", name(field))))?;
+            }
+            for &field in &space.data {
+                let data = setup.data.iter().rfind(|(id, _)| *id == field).ok_or_else(|| given(field, "values"))?;
+                if data.1.len() != size {
+                    return Err(EngineError(format!("{} values for the {size} cells of `{}`", data.1.len(), name(field))));
+                }
+            }
+        }
+        let ready = |kind| Ready::new(plan, &device, &surroundings, &client, kind);
+        let (init, step, observe) = (ready(Kind::Init)?, ready(Kind::Step)?, ready(Kind::Observe)?);
+        let mut engine = XlaEngine {
+            plan: plan.clone(),
+            device,
+            client,
+            surroundings,
+            seed: setup.seed,
+            init,
+            step,
+            observe,
+            stretch: None,
+            fixed: BTreeMap::new(),
+            states: BTreeMap::new(),
+            outputs: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            finite: None,
+            initialized: false,
+        };
+        let ports = [&engine.init, &engine.step, &engine.observe].into_iter().flat_map(|ready| &ready.entry.arguments);
+        let mut tables: BTreeMap<Slot, (TensorType, Table)> = BTreeMap::new();
+        for port in ports {
+            if let Some(table) = engine.table(port.slot, setup) {
+                tables.insert(port.slot, (port.ty.clone(), table));
+            }
+        }
+        for (slot, (ty, table)) in tables {
+            let buffer = upload(&engine.client, &ty, table)?;
+            engine.fixed.insert(slot, buffer);
+        }
+        Ok(engine)
+    }
+
+    /// What does not change during a run.
+    fn table(&self, slot: Slot, setup: &Setup) -> Option<Table> {
+        let edges = |space: u32, entry: u32| -> &Edges {
+            let field = self.plan.spaces[space as usize].edges[entry as usize];
+            let edges = setup.edges.iter().rfind(|(id, _)| *id == field).map(|(_, edges)| edges);
+            edges.expect("checked before")
+        };
+        let form = |space: u32, entry: u32| &self.device.gathers[space as usize][entry as usize];
+        let padded = |space: u32, entry: u32| {
+            let rows = match *form(space, entry) {
+                GatherForm::Padded { rows } | GatherForm::Rows { rows } => rows,
+                GatherForm::Shifts(_) | GatherForm::Pairs => panic!("the form has no list"),
+            };
+            let cells = self.device.sizes[space as usize];
+            (0..rows).flat_map(move |row| (0..cells).map(move |cell| (row, cell)))
+        };
+        let source = |edges: &Edges, row: usize, cell: usize| {
+            let bounds = edges.offsets[cell] as usize..edges.offsets[cell + 1] as usize;
+            edges.sources[bounds].get(row).copied()
+        };
+        Some(match slot {
+            Slot::Seed => Table::U32(vec![self.seed as u32, (self.seed >> 32) as u32]),
+            Slot::SeriesTimes(at) => Table::F64(self.surroundings.series[at as usize].iter().map(|s| s.t).collect()),
+            Slot::SeriesValues(at) => {
+                Table::F64(self.surroundings.series[at as usize].iter().map(|s| s.value).collect())
+            }
+            Slot::Data(space, at) => {
+                let field = self.plan.spaces[space as usize].data[at as usize];
+                let data = setup.data.iter().rfind(|(id, _)| *id == field).expect("checked before");
+                self.reals(&data.1)
+            }
+            Slot::Sources(space, entry) => {
+                let edges = edges(space, entry);
+                let of = |(row, cell): (usize, usize)| source(edges, row, cell).map_or(cell as i32, |from| from as i32);
+                Table::I32(padded(space, entry).map(of).collect())
+            }
+            Slot::Present(space, entry) => {
+                let edges = edges(space, entry);
+                Table::Bool(padded(space, entry).map(|(row, cell)| source(edges, row, cell).is_some()).collect())
+            }
+            Slot::Mask(space, entry) => {
+                let GatherForm::Shifts(lattice) = form(space, entry) else { panic!("the form has no mask") };
+                Table::U32(lattice.mask(edges(space, entry)))
+            }
+            Slot::Pairs(space, entry) => {
+                Table::Bool(plan::pairs(edges(space, entry)).expect("the form was chosen for such edges"))
+            }
+            Slot::State(..)
+            | Slot::Cell(..)
+            | Slot::Output(..)
+            | Slot::Local(..)
+            | Slot::Numbers(_)
+            | Slot::Rows(..)
+            | Slot::Steps
+            | Slot::Step
+            | Slot::Taken
+            | Slot::Line
+            | Slot::LineOfSample
+            | Slot::Record(_)
+            | Slot::Events(..)
+            | Slot::Finite => return None,
+        })
+    }
+
+    fn reals(&self, values: &[f64]) -> Table {
+        match self.plan.precision {
+            Precision::F64 => Table::F64(values.to_vec()),
+            Precision::F32 => Table::F32(values.iter().map(|&x| x as f32).collect()),
+        }
+    }
+
+    fn numbers(&self, buffer: &Buffer) -> Result<Vec<f64>, EngineError> {
+        Ok(match self.plan.precision {
+            Precision::F64 => buffer.to_vec::<f64>()?,
+            Precision::F32 => buffer.to_vec::<f32>()?.into_iter().map(f64::from).collect(),
+        })
+    }
+
+    /// Runs an entry point; `first` is the step of the first row of its tables. States become its results if it has new ones.
+    fn execute(&mut self, which: Which, first: u64, steps: u32) -> Result<BTreeMap<Slot, Buffer>, EngineError> {
+        let ready = match which {
+            Which::Init => &self.init,
+            Which::Step => &self.step,
+            Which::Observe => &self.observe,
+            Which::Stretch => {
+                let ready = self.stretch.as_ref().map(|(_, ready)| ready);
+                ready.ok_or_else(|| EngineError("internal error: no stretch is prepared".into()))?
+            }
+        };
+        let every = match &ready.entry.kind {
+            Kind::Stretch(stretch) => stretch.every,
+            Kind::Init | Kind::Step | Kind::Line(_) | Kind::Observe => 0,
+        };
+        let mut fresh: BTreeMap<Slot, Buffer> = BTreeMap::new();
+        for port in &ready.entry.arguments {
+            let table = match port.slot {
+                Slot::Steps => Table::I32(vec![steps as i32]),
+                Slot::Rows(role, part) => {
+                    let columns = &ready.entry.rows[&(role, part)];
+                    // A sample is taken after the steps that lead to it.
+                    let step = |row: u64| match (role, &ready.entry.kind) {
+                        (Role::Observe, Kind::Stretch(_)) => first + (row + 1) * u64::from(every),
+                        (Role::Init | Role::Step | Role::Observe, _) => first + row,
+                    };
+                    let needed = if ready.entry.kind == Kind::Step { steps as usize } else { port.ty.dims[0] };
+                    rows(&self.plan, &self.surroundings, columns, part, port.ty.dims[0], needed, step)
+                }
+                Slot::State(..)
+                | Slot::Cell(..)
+                | Slot::Data(..)
+                | Slot::Output(..)
+                | Slot::Local(..)
+                | Slot::Sources(..)
+                | Slot::Present(..)
+                | Slot::Mask(..)
+                | Slot::Pairs(..)
+                | Slot::SeriesTimes(_)
+                | Slot::SeriesValues(_)
+                | Slot::Seed
+                | Slot::Numbers(_)
+                | Slot::Step
+                | Slot::Taken
+                | Slot::Line
+                | Slot::LineOfSample
+                | Slot::Record(_)
+                | Slot::Events(..)
+                | Slot::Finite => continue,
+            };
+            fresh.insert(port.slot, upload(&self.client, &port.ty, table)?);
+        }
+        let changes = matches!(which, Which::Step | Which::Stretch);
+        let mut old = if changes { std::mem::take(&mut self.states) } else { self.states.clone() };
+        // A state that is kept, or that the entry point does not change, stays as it is; the others give up their memory.
+        let mut kept: Vec<Rc<Buffer>> = Vec::new();
+        let mut given: BTreeMap<Slot, Result<Buffer, usize>> = BTreeMap::new();
+        for (slot, state) in std::mem::take(&mut old) {
+            given.insert(
+                slot,
+                Rc::try_unwrap(state).map_err(|state| {
+                    kept.push(state);
+                    kept.len() - 1
+                }),
+            );
+        }
+        let missing =
+            |slot: Slot| EngineError(format!("internal error: no value for `{}`", slot_name(&self.plan, slot)));
+        let mut arguments: Vec<Argument<'_>> = Vec::new();
+        for port in &ready.entry.arguments {
+            arguments.push(match (given.remove(&port.slot), port.slot) {
+                (Some(Ok(buffer)), _) => Argument::Donate(buffer),
+                (Some(Err(at)), _) => Argument::Keep(&kept[at]),
+                (None, Slot::Numbers(part)) => Argument::Keep(&ready.numbers[&part]),
+                (None, slot) => {
+                    let buffer = fresh.get(&slot).or_else(|| self.fixed.get(&slot));
+                    Argument::Keep(buffer.ok_or_else(|| missing(slot))?)
+                }
+            });
+        }
+        let results = ready.executable.execute(arguments)?;
+        let slots = ready.entry.results.iter().map(|port| port.slot);
+        Ok(slots.zip(results).collect())
+    }
+
+    /// Takes the states and the flag out of results.
+    fn take_states(&mut self, results: &mut BTreeMap<Slot, Buffer>) -> Result<(), EngineError> {
+        let states: Vec<Slot> = results.keys().copied().filter(|slot| matches!(slot, Slot::State(..))).collect();
+        for slot in states {
+            if let Some(buffer) = results.remove(&slot) {
+                self.states.insert(slot, Rc::new(buffer));
+            }
+        }
+        self.finite = match results.remove(&Slot::Finite) {
+            Some(flag) => Some(flag.to_vec::<bool>()?.iter().all(|finite| *finite)),
+            None => None,
+        };
+        Ok(())
+    }
+
+    /// Adds the events of results, given the step of every line and place.
+    fn take_spikes(
+        &self,
+        results: &BTreeMap<Slot, Buffer>,
+        step_at: impl Fn(u32, u32) -> u64,
+        spikes: &mut Vec<Spike>,
+    ) -> Result<(), EngineError> {
+        let before = spikes.len();
+        for (slot, buffer) in results {
+            let Slot::Events(space, event) = *slot else { continue };
+            let (space, cells) = (&self.plan.spaces[space as usize], self.device.sizes[space as usize]);
+            let field = space.events[event as usize];
+            for (at, &word) in buffer.to_vec::<u32>()?.iter().enumerate().filter(|(_, word)| **word != 0) {
+                let (line, cell) = ((at / cells) as u32, (at % cells) as u64);
+                let places = (0..32).filter(|place| word >> place & 1 == 1);
+                spikes.extend(places.map(|place| Spike { step: step_at(line, place), field, cell }));
+            }
+        }
+        spikes[before..].sort_unstable();
+        Ok(())
+    }
+
+    fn place(&self, field: FieldId) -> Result<(SpaceId, Slot), EngineError> {
+        match self.plan.homes.get(field.0 as usize) {
+            Some(&Home::Slot(space, Bank::State, slot)) => Ok((space, Slot::State(space.0, slot))),
+            Some(&Home::Slot(space, Bank::Cell, slot)) => Ok((space, Slot::Cell(space.0, slot))),
+            Some(&Home::Slot(space, Bank::Output, slot)) => Ok((space, Slot::Output(space.0, slot))),
+            Some(
+                Home::Slot(_, Bank::Data, _)
+                | Home::Uniform(_)
+                | Home::Series(_)
+                | Home::Event(..)
+                | Home::Edges(..)
+                | Home::Register,
+            ) => Err(EngineError(format!("`{}` holds no values that outlive a step", self.plan.fields[field.0 as usize]))),
+            None => Err(EngineError(format!("field {} does not exist", field.0))),
+        }
+    }
+
+    fn initialized(&self, what: &str) -> Result<(), EngineError> {
+        if self.initialized {
+            return Ok(());
+        }
+        Err(EngineError(format!("{what} asked for before the states were set")))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Init,
+    Step,
+    Stretch,
+    Observe,
+}
+
+impl Ready {
+    fn new(
+        plan: &Plan,
+        device: &DevicePlan,
+        surroundings: &Surroundings,
+        client: &Client,
+        kind: Kind,
+    ) -> Result<Ready, EngineError> {
+        let entry = Entry::new(plan, device, kind, "main");
+        let name = format!("{}_{}", plan.name, entry.kind.name());
+        let module = mlir::write(&name, std::slice::from_ref(&entry.function), &plan.origins, mlir::Format::Text);
+        let executable = client.compile(&module, &CompileOptions::default())?;
+        let mut numbers = BTreeMap::new();
+        for port in &entry.arguments {
+            if let Slot::Numbers(part) = port.slot {
+                let table = rows(plan, surroundings, &entry.numbers[&part], part, 1, 1, |_| 0);
+                numbers.insert(part, upload(client, &port.ty, table)?);
+            }
+        }
+        Ok(Ready { entry, executable, numbers })
+    }
+}
+
+/// Rows of a table of numbers, the first `needed` of `all` filled.
+fn rows(
+    plan: &Plan,
+    surroundings: &Surroundings,
+    columns: &[Column],
+    part: Part,
+    all: usize,
+    needed: usize,
+    step: impl Fn(u64) -> u64,
+) -> Table {
+    let kernel = |space: u32, role: Role| -> &KernelPlan {
+        let kernels = &plan.spaces[space as usize].kernels;
+        kernels.iter().find(|kernel| kernel.role == role).expect("a column belongs to a kernel")
+    };
+    let mut kernels: BTreeMap<(u32, Role), Numbers<'_>> = BTreeMap::new();
+    for column in columns {
+        let (space, role) = (column.space, column.role);
+        kernels.entry((space, role)).or_insert_with(|| Numbers::new(kernel(space, role), surroundings));
+    }
+    let mut values: Vec<Value> = Vec::with_capacity(needed * columns.len());
+    for row in 0..needed as u64 {
+        kernels.values_mut().for_each(|numbers| numbers.at(step(row)));
+        values.extend(columns.iter().map(|column| kernels[&(column.space, column.role)].get(column.local)));
+    }
+    let padding = (all - needed) * columns.len();
+    let real = |value: &Value| value.real().expect("the verifier checks the types of operands");
+    match part {
+        Part::Truth => {
+            let mask = |value: &Value| value.mask().expect("the verifier checks the types of operands");
+            Table::Bool(values.iter().map(mask).chain(std::iter::repeat_n(false, padding)).collect())
+        }
+        Part::Counter => {
+            Table::U64(values.iter().map(|v| real(v) as u64).chain(std::iter::repeat_n(0, padding)).collect())
+        }
+        Part::Real => match plan.precision {
+            Precision::F64 => Table::F64(values.iter().map(real).chain(std::iter::repeat_n(0.0, padding)).collect()),
+            Precision::F32 => {
+                Table::F32(values.iter().map(|v| real(v) as f32).chain(std::iter::repeat_n(0.0, padding)).collect())
+            }
+        },
+    }
+}
+
+fn upload(client: &Client, ty: &TensorType, table: Table) -> Result<Buffer, EngineError> {
+    let (element, buffer) = match table {
+        Table::F64(values) => (Element::F64, client.buffer(&values, &ty.dims)),
+        Table::F32(values) => (Element::F32, client.buffer(&values, &ty.dims)),
+        Table::I32(values) => (Element::I32, client.buffer(&values, &ty.dims)),
+        Table::U32(values) => (Element::U32, client.buffer(&values, &ty.dims)),
+        Table::U64(values) => (Element::U64, client.buffer(&values, &ty.dims)),
+        Table::Bool(values) => (Element::Bool, client.buffer(&values, &ty.dims)),
+    };
+    assert!(element == ty.element, "{element:?} for {ty}");
+    Ok(buffer?)
+}
+
+impl Engine for XlaEngine {
+    fn init(&mut self) -> Result<(), EngineError> {
+        let mut results = self.execute(Which::Init, 0, 0)?;
+        self.take_states(&mut results)?;
+        self.fixed.extend(results);
+        self.initialized = true;
+        Ok(())
+    }
+
+    fn step(&mut self, first_step: u64, steps: u32, spikes: &mut Vec<Spike>) -> Result<(), EngineError> {
+        self.initialized("a step was")?;
+        let mut at = 0;
+        while at < steps {
+            let some = (steps - at).min(Kind::STEPS);
+            let first = first_step + u64::from(at);
+            let mut results = self.execute(Which::Step, first, some)?;
+            self.take_states(&mut results)?;
+            self.take_spikes(&results, |_, place| first + u64::from(place), spikes)?;
+            at += some;
+        }
+        Ok(())
+    }
+
+    fn observe(&mut self, step: u64) -> Result<(), EngineError> {
+        self.initialized("outputs were")?;
+        self.outputs = self.execute(Which::Observe, step, 0)?;
+        Ok(())
+    }
+
+    fn read(&self, field: FieldId, cells: Range<usize>, out: &mut Vec<f64>) -> Result<(), EngineError> {
+        let (space, slot) = self.place(field)?;
+        let name = || &self.plan.fields[field.0 as usize];
+        if cells.end > self.device.sizes[space.0 as usize] || cells.start > cells.end {
+            return Err(EngineError(format!("`{}` has no cells {cells:?}", name())));
+        }
+        if cells.is_empty() {
+            return Ok(());
+        }
+        let of_state = self.states.get(&slot).map(Rc::as_ref);
+        let buffer = of_state.or_else(|| self.fixed.get(&slot)).or_else(|| self.outputs.get(&slot));
+        let buffer = buffer.ok_or_else(|| EngineError(format!("`{}` has no values yet", name())))?;
+        out.extend_from_slice(&self.numbers(buffer)?[cells]);
+        Ok(())
+    }
+
+    fn write(&mut self, field: FieldId, values: &[f64]) -> Result<(), EngineError> {
+        let (space, slot) = self.place(field)?;
+        let (name, cells) = (&self.plan.fields[field.0 as usize], self.device.sizes[space.0 as usize]);
+        if values.len() != cells {
+            return Err(EngineError(format!("{} values for the {cells} cells of `{name}`", values.len())));
+        }
+        if let Slot::Output(..) = slot {
+            return Err(EngineError(format!("`{name}` is an output and cannot be written")));
+        }
+        if cells == 0 {
+            return Ok(());
+        }
+        let table = self.reals(values);
+        let element = match table {
+            Table::F32(_) => Element::F32,
+            Table::F64(_) | Table::I32(_) | Table::U32(_) | Table::U64(_) | Table::Bool(_) => Element::F64,
+        };
+        let buffer = upload(&self.client, &TensorType::new(element, &[cells]), table)?;
+        if let Slot::State(..) = slot {
+            self.states.insert(slot, Rc::new(buffer));
+            self.finite = None;
+        } else {
+            self.fixed.insert(slot, buffer);
+        }
+        Ok(())
+    }
+
+    fn all_finite(&self) -> bool {
+        let finite = |buffer: &Rc<Buffer>| self.numbers(buffer).is_ok_and(|values| values.iter().all(|x| x.is_finite()));
+        self.finite.unwrap_or_else(|| self.states.values().all(finite))
+    }
+
+    fn save(&mut self) {
+        self.kept = self.states.clone();
+    }
+
+    fn restore(&mut self) {
+        if !self.kept.is_empty() {
+            self.states = self.kept.clone();
+            self.finite = None;
+        }
+    }
+
+    fn prepare(&mut self, recording: &Recording, steps: u64) -> Result<Stride, EngineError> {
+        let stretch = Stretch::new(&self.plan, &self.device, recording.every, &recording.fields, steps);
+        let Some(stretch) = stretch else {
+            self.stretch = None;
+            return Ok(Stride::default());
+        };
+        let stride = Stride { every: stretch.every, samples: stretch.samples };
+        if self.stretch.as_ref().is_none_or(|(known, _)| *known != stretch) {
+            let kind = Kind::Stretch(stretch.clone());
+            let ready = Ready::new(&self.plan, &self.device, &self.surroundings, &self.client, kind)?;
+            self.stretch = Some((stretch, ready));
+        }
+        Ok(stride)
+    }
+
+    fn record(
+        &mut self,
+        first_step: u64,
+        samples: &mut [Vec<f64>],
+        spikes: &mut Vec<Spike>,
+    ) -> Result<(), EngineError> {
+        self.initialized("a sample was")?;
+        let mut results = self.execute(Which::Stretch, first_step, 0)?;
+        self.take_states(&mut results)?;
+        let Some((stretch, _)) = &self.stretch else {
+            return Err(EngineError("internal error: no stretch is prepared".into()));
+        };
+        let unroll = self.device.unroll;
+        let step_at = |line, place| first_step + u64::from(stretch.step_at(unroll, line, place));
+        self.take_spikes(&results, step_at, spikes)?;
+        for (entry, samples) in samples.iter_mut().enumerate() {
+            let buffer = results.get(&Slot::Record(entry as u32));
+            let buffer = buffer.ok_or_else(|| EngineError("internal error: a record without an entry".into()))?;
+            samples.extend(self.numbers(buffer)?);
+        }
+        Ok(())
+    }
+}
