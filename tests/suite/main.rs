@@ -10,6 +10,8 @@ mod olive;
 mod passes;
 #[cfg(feature = "xla")]
 mod pjrt;
+#[cfg(feature = "xla")]
+mod tpu;
 
 /// Whether cargo has a component. What is missing is said and makes tests weaker; where all tools are demanded (as `.ci/run`
 /// does) it makes them fail.

@@ -538,6 +538,12 @@ impl Builder {
         self.one("iota", &[], attributes, TensorType::new(element, dims))
     }
 
+    /// The same tensor; the device computes it, whole, before it computes what uses it.
+    pub fn barrier(&mut self, a: Value) -> Value {
+        let ty = self.of(a).clone();
+        self.one("optimization_barrier", &[a], Vec::new(), ty)
+    }
+
     /// Part of a tensor.
     pub fn slice(&mut self, a: Value, start: &[usize], end: &[usize]) -> Value {
         let ty = self.of(a).clone();

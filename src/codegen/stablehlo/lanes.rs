@@ -203,7 +203,9 @@ impl<'a> Lanes<'a> {
         let mut halos = HashMap::new();
         for (_, slot) in self.exchanged(plan) {
             let from = self.slots[&slot];
-            halos.insert(from, halo(self.b, lattice, from));
+            // Without the barrier compilers look through every slice of the halo at its parts, which may take them minutes.
+            let halo = halo(self.b, lattice, from);
+            halos.insert(from, self.b.barrier(halo));
         }
         self.lattice = Some((lattice, HashMap::new()));
         let zero = self.constant(0.0, &dims);
@@ -225,6 +227,7 @@ impl<'a> Lanes<'a> {
         let [x, y, z] = lattice.sizes;
         let mut values = Vec::new();
         for sum in sums {
+            let sum = self.b.barrier(sum);
             let sum = self.b.reshape(sum, &[z, y, lattice.width()]);
             let sum = self.b.slice(sum, &[0, 0, 0], &[z, y, x]);
             values.push(self.b.reshape(sum, &[cells]));
@@ -256,6 +259,7 @@ impl<'a> Lanes<'a> {
         }
         let rows = self.b.concatenate(&parts, 2);
         let placed = self.b.reshape(rows, &lattice.dims());
+        let placed = self.b.barrier(placed);
         known.insert(value, placed);
         placed
     }
