@@ -1,14 +1,23 @@
-# What a newcomer needs: `make demo`, `make test`. Nothing but Rust (cargo, rustc) and a C linker is assumed.
+# What a newcomer needs: `make demo`, `make test`. Nothing but Rust (cargo, rustc) is assumed: a C linker, LLVM and MLIR 22 are
+# installed with apt where they are missing; the tests of XLA need its plugin, which comes through Python's pip.
+# `make demo FEATURES=--no-default-features` builds the native compiler, which needs no LLVM.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lanes lint bench rust
+.PHONY: help demo test plugins lanes lint bench rust llvm
 SHELL := /bin/bash
 CARGO ?= cargo
 DEMO ?= target/demo
+# XLA's plugins that the tests run on; `cpu tpu` compiles for TPUs, too
+PLUGINS ?= cpu
+FEATURES ?=
+# Where LLVM and MLIR 22 are, as for cargo (.cargo/config.toml)
+MLIR_SYS_220_PREFIX ?= /usr/lib/llvm-22
+LLVM_PACKAGES := llvm-22-dev libmlir-22-dev mlir-22-tools libclang-22-dev libpolly-22-dev zlib1g-dev libzstd-dev g++
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 help:
 	@echo "make demo    build, run the squid axon and draw it"
 	@echo "make test    all tests"
+	@echo "make plugins XLA's plugin for this processor (PLUGINS='cpu tpu': libtpu, too)"
 	@echo "make lanes   the runtime's tests for AVX2 and for this machine's own instruction set"
 	@echo "make lint    formatting, clippy, documentation: no complaint allowed"
 	@echo "make bench   how fast the squid axon runs here"
@@ -21,17 +30,36 @@ rust:
 		$(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends gcc libc6-dev; } || { \
 		echo "gcc could not be installed; install a C linker (cc) by hand, then try again"; exit 1; }
 
-demo: rust
+# Only to build: LLVM and MLIR are linked into neuroc.
+llvm: rust
+	@case "$(FEATURES)" in *--no-default-features*) exit 0;; esac; \
+	prefix="$(MLIR_SYS_220_PREFIX)"; \
+	if [ -e "$$prefix/lib/libMLIRIR.a" ] && [ -e "$$prefix/lib/libPolly.a" ] && command -v c++ >/dev/null; then exit 0; fi; \
+	echo "LLVM and MLIR 22 are missing: installing them"; \
+	$(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends $(LLVM_PACKAGES) || { \
+		echo "LLVM 22 could not be installed; install $(LLVM_PACKAGES) by hand, or do without XLA: FEATURES=--no-default-features"; \
+		exit 1; }
+
+demo: llvm
 	@mkdir -p $(DEMO)
-	$(CARGO) run --release --locked -- run examples/squid.neuro -o $(DEMO)/squid.npz --plot $(DEMO)/squid.svg
+	$(CARGO) run --release --locked $(FEATURES) -- run examples/squid.neuro -o $(DEMO)/squid.npz --plot $(DEMO)/squid.svg
 	@echo "the plot is $(abspath $(DEMO))/squid.svg (open it in a browser)"
 
+# Plugins lie in the user's cache, where neuroc finds them; what is there is not fetched again.
+plugins: llvm
+	@python3 -m pip --version >/dev/null 2>&1 || { \
+		echo "Python's pip is missing: installing it"; \
+		$(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends python3 python3-pip; } || { \
+		echo "pip could not be installed; install Python 3 with pip by hand, then try again"; exit 1; }
+	$(CARGO) run --locked --quiet -- devices $(PLUGINS:%=--install %)
+
 # cargo-nextest is faster, and shows times; without it plain `cargo test` runs the same tests.
-test: rust
+test: llvm
+	@[[ "$(FEATURES)" == *--no-default-features* ]] || $(MAKE) --no-print-directory plugins || echo "without XLA's plugin its tests are skipped"
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
-		set -e; $(CARGO) nextest run --locked --no-fail-fast; $(CARGO) test --locked --doc; \
+		set -e; $(CARGO) nextest run --locked $(FEATURES) --no-fail-fast; $(CARGO) test --locked $(FEATURES) --doc; \
 	else \
-		echo "cargo-nextest is not installed: plain cargo test"; $(CARGO) test --locked --no-fail-fast; \
+		echo "cargo-nextest is not installed: plain cargo test"; $(CARGO) test --locked $(FEATURES) --no-fail-fast; \
 	fi
 
 # Vectors differ from machine to machine; a default build knows only the portable ones.
@@ -46,14 +74,14 @@ lanes: rust
 		target/lanes/$$cpu --quiet; \
 	done
 
-lint: rust
+lint: llvm
 	@$(CARGO) fmt --version >/dev/null 2>&1 || { echo "rustfmt is missing: rustup component add rustfmt"; exit 1; }
 	@$(CARGO) clippy --version >/dev/null 2>&1 || { echo "clippy is missing: rustup component add clippy"; exit 1; }
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --locked --no-deps
 
-bench: rust
-	$(CARGO) build --release --locked
-	$(CARGO) run --release --locked --quiet -- bench examples/squid.neuro --set n=10000 --dt 0.025ms --threads 1
-	$(CARGO) run --release --locked --quiet -- bench examples/squid.neuro --set n=10000 --dt 0.025ms --threads 1 --precision f32
+bench: llvm
+	$(CARGO) build --release --locked $(FEATURES)
+	$(CARGO) run --release --locked --quiet $(FEATURES) -- bench examples/squid.neuro --set n=10000 --dt 0.025ms --threads 1
+	$(CARGO) run --release --locked --quiet $(FEATURES) -- bench examples/squid.neuro --set n=10000 --dt 0.025ms --threads 1 --precision f32

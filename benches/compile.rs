@@ -22,7 +22,8 @@ fn check() -> Checked {
 }
 
 fn optimize(program: &Verified) -> Verified {
-    run(program.clone(), pipeline(OptLevel::O2, Backend::Native), &Options::default(), &mut |_, _, _| {}).expect("the passes run")
+    run(program.clone(), pipeline(OptLevel::O2, Backend::Native), &Options::default(), &mut |_, _, _| {})
+        .expect("the passes run")
 }
 
 fn parts(c: &mut Criterion) {

@@ -15,6 +15,8 @@
 //!                                      │ codegen::plan::plan
 //!                                      ▼
 //!                                 plan::Plan ──codegen::rust──▶ crate ──engine::rustc──▶ kernel ──engine::native──▶ numbers
+//!                                      │ with a plan::DevicePlan
+//!                                      └──codegen::stablehlo──▶ entry points ──mlir──▶ modules ──pjrt, engine::xla──▶ numbers
 //! ```
 //!
 //! | noun | what it says | what is never true of it |
@@ -41,9 +43,11 @@
 //! | [`step`] | the discrete IR: operations, verifier, printer, parser, the meaning of each operation |
 //! | [`passes`] | one rewrite per file; the table of passes and the pipelines |
 //! | [`interp`] | the oracle: slow, obvious, double precision |
-//! | [`codegen`] | the plan, and from it Rust: kernels, and the crate around them for Rust and C |
-//! | [`engine`] | what runs programs: calling rustc, keeping kernels, loading them |
+//! | [`codegen`] | the plan, and from it Rust: kernels, and the crate around them for Rust and C; or StableHLO: entry points over whole arrays |
+//! | [`engine`] | what runs programs: calling rustc, keeping kernels, loading them; or XLA |
+//! | `artefact` | StableHLO with a manifest, for others to run |
 //! | [`runtime`] | what the interpreter and generated code compute with: elementary functions, random numbers, lanes, threads |
+//! | `plugins`, `pjrt` (feature `xla`) | where XLA's plugins are and how they get here; compiling and running StableHLO with them |
 //! | [`connect`] | connection rules and edge lists: which cells are joined |
 //! | [`data`], [`results`], [`plot`] | numbers that come in from files, results that go out, pictures of them |
 //! | [`stdlib`] | the `.neuro` files of the library, embedded |
@@ -60,7 +64,7 @@
 //! - **A mistake is reported once, at its cause**, and everything that is wrong in a file in one run. A phase never runs on
 //!   what another phase rejected.
 //! - **Units are gone after [`ode`]**: below it every number is canonical (mV, ms, mS/cm2, ...; see [`units`]).
-//! - **`unsafe` is denied** but where kernels are loaded ([`engine::load`]), in the vector lanes of [`runtime`] and in the C interface of
+//! - **`unsafe` is denied** but where kernels are loaded ([`engine::load`]), where XLA is called (`pjrt::ffi`), in the vector lanes of [`runtime`] and in the C interface of
 //!   generated crates, each block with its reason.
 //! - **Enums of our own are matched without `_`**: what a new operation needs, the compiler tells.
 //!
@@ -79,7 +83,13 @@
 //! | what generated Rust looks like | `src/codegen/rust/kernels.rs` | `tests/ir/*.rust.snap` |
 //! | the interface of generated crates | `src/codegen/rust/model.rs`, `src/codegen/rust/fixed/` | `tests/suite/crates.rs` |
 //! | `exp` and its accuracy | `src/runtime/math.rs` | `src/runtime/math/tests.rs` |
+//! | an operation of StableHLO, its types | `src/codegen/stablehlo/builder.rs` | there |
+//! | what an operation of the plan becomes in StableHLO | `src/codegen/stablehlo/lanes.rs` | `tests/stablehlo/*.snap`, `tests/suite/engines.rs` |
+//! | loops, recording and spikes on devices | `src/codegen/stablehlo/entry.rs` | the same |
+//! | how many steps run between two visits of the host, forms of gathers | `src/codegen/plan/device.rs` | there |
 //! | which flags rustc gets, where kernels are kept | `src/engine/rustc.rs` | `tests/suite/engines.rs` |
+//! | a call of PJRT | `src/runtime/pjrt/abi.rs` declares it, `ffi.rs` makes it | `tests/suite/pjrt.rs` |
+//! | where plugins are looked for, which wheels are fetched | `src/plugins/` | its tests |
 //! | the files of results | `src/results/` | `src/results/tests.rs` |
 //! | how a plot looks | `src/plot/style.rs` | `src/plot/tests.rs` |
 //! | an option of the command line | `src/cli/settings.rs` or the file of the verb | `tests/suite/cli.rs` |
@@ -102,6 +112,8 @@
 //!   run it. If it has a known answer, give it a case in `tests/models`.
 //! - **A model of the library**: a file in `stdlib/`, every item described, its source named; something in `examples` or `tests/models` uses it.
 
+#[cfg(feature = "xla")]
+pub mod artefact;
 pub mod cli;
 pub mod codegen;
 pub mod connect;

@@ -6,14 +6,14 @@
 
 use crate::codegen::plan::{self, PlanOptions, Precision};
 use crate::codegen::rust;
-use crate::diag::{self, Diagnostic, Diagnostics};
-use crate::driver::{self, Checked, CompileOptions, Passes};
-use crate::hir::{self, Sources};
 #[cfg(feature = "xla")]
 use crate::codegen::{
     plan::Stretch,
     stablehlo::{Entry, Kind, mlir},
 };
+use crate::diag::{self, Diagnostic, Diagnostics};
+use crate::driver::{self, Checked, CompileOptions, Passes};
+use crate::hir::{self, Sources};
 #[cfg(feature = "xla")]
 use crate::passes::Backend;
 use crate::passes::Pass;
@@ -116,8 +116,11 @@ fn entry_points(compiled: &driver::Compiled, precision: Precision) -> Result<Str
     let device = setup.device_plan(&plan);
     let stretch = Stretch::new(&plan, &device, recording.every, &recording.fields, extent.grid.steps);
     let kinds = [Some(Kind::Init), Some(Kind::Step), stretch.map(Kind::Stretch), Some(Kind::Observe)];
-    let functions: Vec<_> =
-        kinds.into_iter().flatten().map(|kind| Entry::new(&plan, &device, kind.clone(), kind.name()).function).collect();
+    let functions: Vec<_> = kinds
+        .into_iter()
+        .flatten()
+        .map(|kind| Entry::new(&plan, &device, kind.clone(), kind.name()).function)
+        .collect();
     let text = mlir::write(&plan.name, &functions, &plan.origins, mlir::Format::Plain);
     Ok(String::from_utf8_lossy(&text).into_owned())
 }

@@ -55,6 +55,62 @@ def run(command):
     return {"error": f"failed (exit {p.returncode})", "detail": (p.stderr or p.stdout)[-500:]}
 
 
+def alternate(contestants, rounds, done=0):
+    """What each contestant (label, precision, command) printed in each round, of which some have been run."""
+    results = [[] for _ in contestants]
+    for k in range(done, rounds):
+        for (label, precision, command), rows in zip(contestants, results):
+            if rows and "error" in rows[-1]:
+                continue                        # it said so once
+            rows.append(run(command))
+            now = rows[-1]
+            print(f"round {k + 1}: {label} {precision}: "
+                  + (now["error"] if "error" in now else f"{now['cell_steps_per_s'] / 1e6:.1f} M/s"),
+                  file=sys.stderr, flush=True)
+            if "error" in now and now["error"] != "not installed":
+                print(now.get("detail", ""), file=sys.stderr)
+    return results
+
+
+def table(contestants, results):
+    """Prints a markdown table; whether neuroc ran in every precision in which it should."""
+    speed = [[r["cell_steps_per_s"] for r in rows if "error" not in r] for rows in results]
+    neuroc = {p: s for (label, p, _), s in zip(contestants, speed) if label == "neuroc"}
+    print("| tool | version | precision | M cell-steps/s (median) | set-up s | neuroc / tool: median | range |")
+    print("|---|---|---|---|---|---|---|")
+    for (label, precision, _), rows, s in zip(contestants, results, speed):
+        if not rows or len(s) < len(rows) or not s:
+            print(f"| {label} | | {precision} | {rows[-1]['error']} | | | |")
+            continue
+        setup = [r["setup_s"] for r in rows if isinstance(r.get("setup_s"), (int, float))]
+        ours = neuroc.get(precision) or []
+        ratios = [x / y for x, y in zip(ours, s)] if label != "neuroc" else []
+        print(f"| {label} | {rows[0].get('version', '')} | {precision} | {statistics.median(s) / 1e6:.1f} | "
+              + (f"{statistics.median(setup):.2f}" if setup else "") + " | "
+              + (f"{statistics.median(ratios):.2f} | {min(ratios):.2f} .. {max(ratios):.2f} |" if ratios else " | |"),
+              flush=True)
+    return all(neuroc.values())
+
+
+def interpreters(a):
+    """Of the peers by name, and of all others."""
+    default, by_name = sys.executable, {}
+    for x in a.python:
+        name, eq, path = x.partition("=")
+        if eq:
+            by_name[name] = path
+        else:
+            default = x
+    return default, by_name
+
+
+def pin(a):
+    """Binds this process and what it starts to one core."""
+    core = a.core if a.core is not None else min(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {core})             # children inherit it
+    return core
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--neuroc", required=True, help="command for f64")
@@ -66,16 +122,8 @@ def main():
     ap.add_argument("--steps", type=int, default=2_000)
     ap.add_argument("--core", type=int, default=None)
     a = ap.parse_args()
-    core = a.core if a.core is not None else min(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {core})             # children inherit it
-
-    default, by_name = sys.executable, {}
-    for x in a.python:
-        name, eq, path = x.partition("=")
-        if eq:
-            by_name[name] = path
-        else:
-            default = x
+    core = pin(a)
+    default, by_name = interpreters(a)
     only = set(a.only.split(",")) if a.only else None
     unknown = (only or set()) - {name for _, name, _, _ in PEERS}
     if unknown:
@@ -90,35 +138,8 @@ def main():
                 by_name.get(name, default), str(HERE / f"hh_{name}.py"), "--precision", precision,
                 "--cells", str(a.cells), "--steps", str(a.steps), "--core", str(core), *args]))
 
-    results = [[] for _ in contestants]
-    for k in range(a.rounds):
-        for (label, precision, command), rows in zip(contestants, results):
-            if rows and "error" in rows[-1]:
-                continue                        # it said so once
-            rows.append(run(command))
-            now = rows[-1]
-            print(f"round {k + 1}: {label} {precision}: "
-                  + (now["error"] if "error" in now else f"{now['cell_steps_per_s'] / 1e6:.1f} M/s"),
-                  file=sys.stderr, flush=True)
-            if "error" in now and now["error"] != "not installed":
-                print(now.get("detail", ""), file=sys.stderr)
-
-    speed = [[r["cell_steps_per_s"] for r in rows if "error" not in r] for rows in results]
-    neuroc = {p: s for (label, p, _), s in zip(contestants, speed) if label == "neuroc"}
     print(f"HH points, {a.cells} cells, dt 0.025 ms, one thread on core {core}, {a.rounds} rounds, alternating.\n")
-    print("| tool | version | precision | M cell-steps/s (median) | set-up s | neuroc / tool: median | range |")
-    print("|---|---|---|---|---|---|---|")
-    for (label, precision, _), rows, s in zip(contestants, results, speed):
-        if not rows or len(s) < len(rows) or not s:
-            print(f"| {label} | | {precision} | {rows[-1]['error']} | | | |")
-            continue
-        setup = [r["setup_s"] for r in rows if isinstance(r.get("setup_s"), (int, float))]
-        ours = neuroc.get(precision) or []
-        ratios = [x / y for x, y in zip(ours, s)] if label != "neuroc" else []
-        print(f"| {label} | {rows[0].get('version', '')} | {precision} | {statistics.median(s) / 1e6:.1f} | "
-              + (f"{statistics.median(setup):.2f}" if setup else "") + " | "
-              + (f"{statistics.median(ratios):.2f} | {min(ratios):.2f} .. {max(ratios):.2f} |" if ratios else " | |"))
-    sys.exit(1 if any(not s for p, s in neuroc.items()) else 0)
+    sys.exit(0 if table(contestants, alternate(contestants, a.rounds)) else 1)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,12 @@ STIM, DT, AREA_UM2, CELSIUS = 10.0, 0.025, 1000.0, 6.3
 STIM_NA = STIM * AREA_UM2 * 1e-5                     # uA/cm2 over um2, as nA: 0.1
 
 
-def options(precisions=("f64",), extra=()):
+CELLS = (("--cells",), dict(type=int, default=10_000))
+
+
+def options(precisions=("f64",), extra=(), size=CELLS):
     ap = argparse.ArgumentParser()
-    ap.add_argument("--cells", type=int, default=10_000)
+    ap.add_argument(*size[0], **size[1])
     ap.add_argument("--steps", type=int, default=2_000, help="time steps in one timed run")
     ap.add_argument("--repeat", type=int, default=5, help="timed runs after one warm-up; the best counts")
     ap.add_argument("--precision", choices=precisions, default=precisions[0])

@@ -7,12 +7,13 @@ use crate::codegen::rust::{self, SourceFile};
 use crate::diag::{Code, Diagnostic};
 use crate::driver;
 use crate::engine::rustc;
+use crate::passes::Backend;
 use crate::simulate;
 use clap::ValueEnum;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Write a Rust crate or a shared library.
+/// Write a Rust crate, a shared library or StableHLO.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example: neuroc build examples/squid.neuro -o squid && cargo run --release --example run --manifest-path squid/Cargo.toml\n         neuroc build examples/squid.neuro -o lib --emit cdylib"
@@ -45,6 +46,9 @@ enum Artefact {
     Crate,
     /// A shared library with a C header
     Cdylib,
+    /// StableHLO modules, their inputs and a manifest
+    #[cfg(feature = "xla")]
+    Stablehlo,
 }
 
 /// Compiles and writes.
@@ -58,13 +62,14 @@ pub fn run(args: &Args) -> Exit {
         report(&checked.sources, errors);
         Exit::of(errors)
     };
-    let options = driver::CompileOptions { keep_all: true, ..args.settings.options(&args.opt) };
+    let options =
+        driver::CompileOptions { keep_all: true, backend: args.emit.backend(), ..args.settings.options(&args.opt) };
     let compiled = match driver::compile(&checked, &options, &mut |_, _, _| {}) {
         Ok(compiled) => compiled,
         Err(errors) => return fail(&errors),
     };
     report(&checked.sources, &compiled.warnings);
-    if let Some(c) = compiled.ode.connections.first() {
+    if let Some(c) = compiled.ode.connections.first().filter(|_| args.emit.backend() == Backend::Native) {
         let message = "a crate or library of a network with connections cannot be written by this version";
         return fail(&[Diagnostic::new(Code::Unsupported, c.span, message, "connected here")
             .help("`neuroc run` compiles and runs it")]);
@@ -78,6 +83,10 @@ pub fn run(args: &Args) -> Exit {
         Err(errors) => return fail(&errors),
     };
     let precision: Precision = args.precision.into();
+    #[cfg(feature = "xla")]
+    if args.emit == Artefact::Stablehlo {
+        return modules(args, &checked, &compiled, &extent, &setup);
+    }
     let plan = plan::plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
     let docs = checked.model.as_ref().map_or(&[][..], |m| &m.docs);
     let interface = driver::interface(docs, &compiled, &extent, &setup);
@@ -92,7 +101,13 @@ pub fn run(args: &Args) -> Exit {
     let written = match args.emit {
         Artefact::Crate => write(&args.output, &files),
         Artefact::Cdylib => library(args, &name, &files),
+        #[cfg(feature = "xla")]
+        Artefact::Stablehlo => Ok(()), // written above
     };
+    finish(args, written)
+}
+
+fn finish(args: &Args, written: Result<(), String>) -> Exit {
     match written {
         Ok(()) => {
             say(format!("wrote {}", args.output.display()));
@@ -103,6 +118,45 @@ pub fn run(args: &Args) -> Exit {
             Exit::Model
         }
     }
+}
+
+impl Artefact {
+    fn backend(self) -> Backend {
+        match self {
+            Artefact::Crate | Artefact::Cdylib => Backend::Native,
+            #[cfg(feature = "xla")]
+            Artefact::Stablehlo => Backend::Xla,
+        }
+    }
+}
+
+/// Modules, manifest and inputs.
+#[cfg(feature = "xla")]
+fn modules(
+    args: &Args,
+    checked: &driver::Checked,
+    compiled: &driver::Compiled,
+    extent: &simulate::Extent,
+    setup: &crate::engine::Setup,
+) -> Exit {
+    let recording = match simulate::recording(&compiled.ode, compiled.program.program(), extent) {
+        Ok(recording) => recording,
+        Err(errors) => {
+            report(&checked.sources, &errors);
+            return Exit::of(&errors);
+        }
+    };
+    let files = match crate::artefact::files(compiled, extent, setup, &recording, args.precision.into()) {
+        Ok(files) => files,
+        Err(error) => {
+            complain(error);
+            return Exit::Model;
+        }
+    };
+    let create =
+        fs::create_dir_all(&args.output).map_err(|e| format!("cannot create `{}`: {e}", args.output.display()));
+    let write = |()| files.iter().try_for_each(|file| place(&args.output.join(&file.name), &file.bytes));
+    finish(args, create.and_then(write))
 }
 
 /// The library and its header.

@@ -19,6 +19,7 @@ mod passes;
 mod plot;
 mod run;
 mod settings;
+mod verify;
 
 use crate::diag::{self, Diagnostic};
 use crate::driver::{self, Checked};
@@ -89,7 +90,9 @@ enum Verb {
     Check(check::Args),
     /// Compile and run a model
     Run(Box<run::Args>),
-    /// Write a Rust crate or a shared library
+    /// Run a model on every engine at hand and compare
+    Verify(Box<verify::Args>),
+    /// Write a Rust crate, a shared library or StableHLO
     Build(build::Args),
     /// Print one stage of the compilation
     Emit(emit::Args),
@@ -131,6 +134,7 @@ pub fn main() -> ExitCode {
     let outcome = std::panic::catch_unwind(|| match cli.verb {
         Verb::Check(args) => check::run(&args),
         Verb::Run(args) => run::run(&args),
+        Verb::Verify(args) => verify::run(&args),
         Verb::Build(args) => build::run(&args),
         Verb::Emit(args) => emit::run(&args),
         Verb::Opt(args) => opt::run(&args),

@@ -91,8 +91,7 @@ pub(super) fn prepare(
         return Err(Exit::Model);
     }
     let options = CompileOptions { backend: engine.engine.backend(), ..settings.options(opt) };
-    let compiled =
-        driver::compile(&checked, &options, &mut |_, _, _| {}).map_err(|e| fail(&checked, &e))?;
+    let compiled = driver::compile(&checked, &options, &mut |_, _, _| {}).map_err(|e| fail(&checked, &e))?;
     if !quiet {
         report(&checked.sources, &compiled.warnings);
     }

@@ -3,6 +3,7 @@
 //! In come a verified [`crate::step::Program`] and a [`Setup`]; out come field values and spikes.
 //! Never true here: an engine decides about time, recording or files; `crate::simulate` does.
 
+pub mod inputs;
 pub mod load;
 pub mod native;
 pub mod numbers;

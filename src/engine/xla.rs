@@ -4,26 +4,22 @@
 //! once per stretch of steps.
 //! Never true here: a parameter, a seed or an edge is compiled in, or the states are copied where their memory can be reused.
 
-use super::numbers::{Numbers, Surroundings};
-use super::{Edges, Engine, EngineError, Recording, Setup, Spike, Stride};
-use crate::codegen::plan::{self, DevicePlan, GatherForm, Home, KernelPlan, Plan, Precision, Stretch};
-use crate::codegen::stablehlo::builder::{Element, TensorType};
-use crate::codegen::stablehlo::{Column, Entry, Kind, Part, Slot, mlir, slot_name};
+use super::inputs::{Inputs, Table};
+use super::{Engine, EngineError, Recording, Setup, Spike, Stride};
+use crate::codegen::plan::{Home, Plan, Precision, Stretch};
+use crate::codegen::stablehlo::builder::TensorType;
+use crate::codegen::stablehlo::{Entry, Kind, Part, Slot, mlir, slot_name};
 use crate::pjrt::{Argument, Buffer, Client, CompileOptions, Error, Executable};
 use crate::runtime::machine::Bank;
-use crate::runtime::series::{Sample, check};
-use crate::step::{FieldId, Role, SpaceId, Value};
+use crate::step::{FieldId, Role, SpaceId};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
 /// An engine on a device.
 pub struct XlaEngine {
-    plan: Plan,
-    device: DevicePlan,
+    inputs: Inputs,
     client: Client,
-    surroundings: Surroundings,
-    seed: u64,
     init: Ready,
     step: Ready,
     observe: Ready,
@@ -45,16 +41,6 @@ struct Ready {
     numbers: BTreeMap<Part, Buffer>,
 }
 
-/// Numbers on their way to the device.
-enum Table {
-    F64(Vec<f64>),
-    F32(Vec<f32>),
-    I32(Vec<i32>),
-    U32(Vec<u32>),
-    U64(Vec<u64>),
-    Bool(Vec<bool>),
-}
-
 impl From<Error> for EngineError {
     fn from(error: Error) -> EngineError {
         EngineError(error.to_string())
@@ -64,54 +50,16 @@ impl From<Error> for EngineError {
 impl XlaEngine {
     /// Compiles the entry points and brings what does not change to the device.
     pub fn new(plan: &Plan, setup: &Setup, client: Client) -> Result<XlaEngine, EngineError> {
-        XlaEngine::with_forms(plan, setup, setup.device_plan(plan), client)
+        XlaEngine::with_forms(setup, Inputs::new(plan, setup)?, client)
     }
 
-    /// The same, with forms of gathers that somebody has chosen.
-    pub fn with_forms(plan: &Plan, setup: &Setup, device: DevicePlan, client: Client) -> Result<XlaEngine, EngineError> {
-        if setup.sizes.len() != plan.spaces.len() {
-            return Err(EngineError(format!("{} sizes for {} spaces", setup.sizes.len(), plan.spaces.len())));
-        }
-        if let Some(size) = setup.sizes.iter().find(|&&size| i32::try_from(size).is_err()) {
-            return Err(EngineError(format!("{size} cells are more than one array of a device takes")));
-        }
-        let name = |field: FieldId| &plan.fields[field.0 as usize];
-        let given = |field: FieldId, what: &str| EngineError(format!("the field `{}` has no {what}", name(field)));
-        let uniform = |&field: &FieldId| {
-            let value = setup.uniforms.iter().rfind(|(id, _)| *id == field);
-            value.map(|(_, value)| *value).ok_or_else(|| given(field, "value"))
-        };
-        let series = |&field: &FieldId| {
-            let samples = setup.series.iter().rfind(|(id, _)| *id == field).ok_or_else(|| given(field, "samples"))?;
-            let samples: Vec<Sample> = samples.1.iter().map(|&(t, value)| Sample { t, value }).collect();
-            let disorder = |_| EngineError(format!("the samples of `{}` are none or go back in time", name(field)));
-            check(&samples).map_err(disorder)?;
-            Ok(samples)
-        };
-        let surroundings = Surroundings {
-            uniforms: plan.uniforms.iter().map(uniform).collect::<Result<_, _>>()?,
-            series: plan.series.iter().map(series).collect::<Result<_, EngineError>>()?,
-        };
-        for (space, &size) in plan.spaces.iter().zip(&setup.sizes) {
-            for &field in &space.edges {
-                let edges = setup.edges.iter().rfind(|(id, _)| *id == field).ok_or_else(|| given(field, "edges"))?;
-                edges.1.check(size).map_err(|why| EngineError(format!("the field `{}`: {why}", name(field))))?;
-            }
-            for &field in &space.data {
-                let data = setup.data.iter().rfind(|(id, _)| *id == field).ok_or_else(|| given(field, "values"))?;
-                if data.1.len() != size {
-                    return Err(EngineError(format!("{} values for the {size} cells of `{}`", data.1.len(), name(field))));
-                }
-            }
-        }
-        let ready = |kind| Ready::new(plan, &device, &surroundings, &client, kind);
+    /// The same, with forms of gathers that somebody has chosen in the inputs.
+    pub fn with_forms(setup: &Setup, inputs: Inputs, client: Client) -> Result<XlaEngine, EngineError> {
+        let ready = |kind| Ready::new(&inputs, &client, kind);
         let (init, step, observe) = (ready(Kind::Init)?, ready(Kind::Step)?, ready(Kind::Observe)?);
         let mut engine = XlaEngine {
-            plan: plan.clone(),
-            device,
+            inputs,
             client,
-            surroundings,
-            seed: setup.seed,
             init,
             step,
             observe,
@@ -126,7 +74,7 @@ impl XlaEngine {
         let ports = [&engine.init, &engine.step, &engine.observe].into_iter().flat_map(|ready| &ready.entry.arguments);
         let mut tables: BTreeMap<Slot, (TensorType, Table)> = BTreeMap::new();
         for port in ports {
-            if let Some(table) = engine.table(port.slot, setup) {
+            if let Some(table) = engine.inputs.fixed(port.slot, setup) {
                 tables.insert(port.slot, (port.ty.clone(), table));
             }
         }
@@ -137,79 +85,8 @@ impl XlaEngine {
         Ok(engine)
     }
 
-    /// What does not change during a run.
-    fn table(&self, slot: Slot, setup: &Setup) -> Option<Table> {
-        let edges = |space: u32, entry: u32| -> &Edges {
-            let field = self.plan.spaces[space as usize].edges[entry as usize];
-            let edges = setup.edges.iter().rfind(|(id, _)| *id == field).map(|(_, edges)| edges);
-            edges.expect("checked before")
-        };
-        let form = |space: u32, entry: u32| &self.device.gathers[space as usize][entry as usize];
-        let padded = |space: u32, entry: u32| {
-            let rows = match *form(space, entry) {
-                GatherForm::Padded { rows } | GatherForm::Rows { rows } => rows,
-                GatherForm::Shifts(_) | GatherForm::Pairs => panic!("the form has no list"),
-            };
-            let cells = self.device.sizes[space as usize];
-            (0..rows).flat_map(move |row| (0..cells).map(move |cell| (row, cell)))
-        };
-        let source = |edges: &Edges, row: usize, cell: usize| {
-            let bounds = edges.offsets[cell] as usize..edges.offsets[cell + 1] as usize;
-            edges.sources[bounds].get(row).copied()
-        };
-        Some(match slot {
-            Slot::Seed => Table::U32(vec![self.seed as u32, (self.seed >> 32) as u32]),
-            Slot::SeriesTimes(at) => Table::F64(self.surroundings.series[at as usize].iter().map(|s| s.t).collect()),
-            Slot::SeriesValues(at) => {
-                Table::F64(self.surroundings.series[at as usize].iter().map(|s| s.value).collect())
-            }
-            Slot::Data(space, at) => {
-                let field = self.plan.spaces[space as usize].data[at as usize];
-                let data = setup.data.iter().rfind(|(id, _)| *id == field).expect("checked before");
-                self.reals(&data.1)
-            }
-            Slot::Sources(space, entry) => {
-                let edges = edges(space, entry);
-                let of = |(row, cell): (usize, usize)| source(edges, row, cell).map_or(cell as i32, |from| from as i32);
-                Table::I32(padded(space, entry).map(of).collect())
-            }
-            Slot::Present(space, entry) => {
-                let edges = edges(space, entry);
-                Table::Bool(padded(space, entry).map(|(row, cell)| source(edges, row, cell).is_some()).collect())
-            }
-            Slot::Mask(space, entry) => {
-                let GatherForm::Shifts(lattice) = form(space, entry) else { panic!("the form has no mask") };
-                Table::U32(lattice.mask(edges(space, entry)))
-            }
-            Slot::Pairs(space, entry) => {
-                Table::Bool(plan::pairs(edges(space, entry)).expect("the form was chosen for such edges"))
-            }
-            Slot::State(..)
-            | Slot::Cell(..)
-            | Slot::Output(..)
-            | Slot::Local(..)
-            | Slot::Numbers(_)
-            | Slot::Rows(..)
-            | Slot::Steps
-            | Slot::Step
-            | Slot::Taken
-            | Slot::Line
-            | Slot::LineOfSample
-            | Slot::Record(_)
-            | Slot::Events(..)
-            | Slot::Finite => return None,
-        })
-    }
-
-    fn reals(&self, values: &[f64]) -> Table {
-        match self.plan.precision {
-            Precision::F64 => Table::F64(values.to_vec()),
-            Precision::F32 => Table::F32(values.iter().map(|&x| x as f32).collect()),
-        }
-    }
-
     fn numbers(&self, buffer: &Buffer) -> Result<Vec<f64>, EngineError> {
-        Ok(match self.plan.precision {
+        Ok(match self.inputs.plan.precision {
             Precision::F64 => buffer.to_vec::<f64>()?,
             Precision::F32 => buffer.to_vec::<f32>()?.into_iter().map(f64::from).collect(),
         })
@@ -242,7 +119,7 @@ impl XlaEngine {
                         (Role::Init | Role::Step | Role::Observe, _) => first + row,
                     };
                     let needed = if ready.entry.kind == Kind::Step { steps as usize } else { port.ty.dims[0] };
-                    rows(&self.plan, &self.surroundings, columns, part, port.ty.dims[0], needed, step)
+                    self.inputs.rows(columns, part, port.ty.dims[0], needed, step)
                 }
                 Slot::State(..)
                 | Slot::Cell(..)
@@ -282,7 +159,7 @@ impl XlaEngine {
             );
         }
         let missing =
-            |slot: Slot| EngineError(format!("internal error: no value for `{}`", slot_name(&self.plan, slot)));
+            |slot: Slot| EngineError(format!("internal error: no value for `{}`", slot_name(&self.inputs.plan, slot)));
         let mut arguments: Vec<Argument<'_>> = Vec::new();
         for port in &ready.entry.arguments {
             arguments.push(match (given.remove(&port.slot), port.slot) {
@@ -325,7 +202,7 @@ impl XlaEngine {
         let before = spikes.len();
         for (slot, buffer) in results {
             let Slot::Events(space, event) = *slot else { continue };
-            let (space, cells) = (&self.plan.spaces[space as usize], self.device.sizes[space as usize]);
+            let (space, cells) = (&self.inputs.plan.spaces[space as usize], self.inputs.device.sizes[space as usize]);
             let field = space.events[event as usize];
             for (at, &word) in buffer.to_vec::<u32>()?.iter().enumerate().filter(|(_, word)| **word != 0) {
                 let (line, cell) = ((at / cells) as u32, (at % cells) as u64);
@@ -338,7 +215,7 @@ impl XlaEngine {
     }
 
     fn place(&self, field: FieldId) -> Result<(SpaceId, Slot), EngineError> {
-        match self.plan.homes.get(field.0 as usize) {
+        match self.inputs.plan.homes.get(field.0 as usize) {
             Some(&Home::Slot(space, Bank::State, slot)) => Ok((space, Slot::State(space.0, slot))),
             Some(&Home::Slot(space, Bank::Cell, slot)) => Ok((space, Slot::Cell(space.0, slot))),
             Some(&Home::Slot(space, Bank::Output, slot)) => Ok((space, Slot::Output(space.0, slot))),
@@ -349,7 +226,10 @@ impl XlaEngine {
                 | Home::Event(..)
                 | Home::Edges(..)
                 | Home::Register,
-            ) => Err(EngineError(format!("`{}` holds no values that outlive a step", self.plan.fields[field.0 as usize]))),
+            ) => Err(EngineError(format!(
+                "`{}` holds no values that outlive a step",
+                self.inputs.plan.fields[field.0 as usize]
+            ))),
             None => Err(EngineError(format!("field {} does not exist", field.0))),
         }
     }
@@ -371,13 +251,8 @@ enum Which {
 }
 
 impl Ready {
-    fn new(
-        plan: &Plan,
-        device: &DevicePlan,
-        surroundings: &Surroundings,
-        client: &Client,
-        kind: Kind,
-    ) -> Result<Ready, EngineError> {
+    fn new(inputs: &Inputs, client: &Client, kind: Kind) -> Result<Ready, EngineError> {
+        let Inputs { plan, device, .. } = inputs;
         let entry = Entry::new(plan, device, kind, "main");
         let name = format!("{}_{}", plan.name, entry.kind.name());
         let module = mlir::write(&name, std::slice::from_ref(&entry.function), &plan.origins, mlir::Format::Text);
@@ -385,7 +260,7 @@ impl Ready {
         let mut numbers = BTreeMap::new();
         for port in &entry.arguments {
             if let Slot::Numbers(part) = port.slot {
-                let table = rows(plan, surroundings, &entry.numbers[&part], part, 1, 1, |_| 0);
+                let table = inputs.numbers(&entry.numbers[&part], part);
                 numbers.insert(part, upload(client, &port.ty, table)?);
             }
         }
@@ -393,60 +268,16 @@ impl Ready {
     }
 }
 
-/// Rows of a table of numbers, the first `needed` of `all` filled.
-fn rows(
-    plan: &Plan,
-    surroundings: &Surroundings,
-    columns: &[Column],
-    part: Part,
-    all: usize,
-    needed: usize,
-    step: impl Fn(u64) -> u64,
-) -> Table {
-    let kernel = |space: u32, role: Role| -> &KernelPlan {
-        let kernels = &plan.spaces[space as usize].kernels;
-        kernels.iter().find(|kernel| kernel.role == role).expect("a column belongs to a kernel")
-    };
-    let mut kernels: BTreeMap<(u32, Role), Numbers<'_>> = BTreeMap::new();
-    for column in columns {
-        let (space, role) = (column.space, column.role);
-        kernels.entry((space, role)).or_insert_with(|| Numbers::new(kernel(space, role), surroundings));
-    }
-    let mut values: Vec<Value> = Vec::with_capacity(needed * columns.len());
-    for row in 0..needed as u64 {
-        kernels.values_mut().for_each(|numbers| numbers.at(step(row)));
-        values.extend(columns.iter().map(|column| kernels[&(column.space, column.role)].get(column.local)));
-    }
-    let padding = (all - needed) * columns.len();
-    let real = |value: &Value| value.real().expect("the verifier checks the types of operands");
-    match part {
-        Part::Truth => {
-            let mask = |value: &Value| value.mask().expect("the verifier checks the types of operands");
-            Table::Bool(values.iter().map(mask).chain(std::iter::repeat_n(false, padding)).collect())
-        }
-        Part::Counter => {
-            Table::U64(values.iter().map(|v| real(v) as u64).chain(std::iter::repeat_n(0, padding)).collect())
-        }
-        Part::Real => match plan.precision {
-            Precision::F64 => Table::F64(values.iter().map(real).chain(std::iter::repeat_n(0.0, padding)).collect()),
-            Precision::F32 => {
-                Table::F32(values.iter().map(|v| real(v) as f32).chain(std::iter::repeat_n(0.0, padding)).collect())
-            }
-        },
-    }
-}
-
 fn upload(client: &Client, ty: &TensorType, table: Table) -> Result<Buffer, EngineError> {
-    let (element, buffer) = match table {
-        Table::F64(values) => (Element::F64, client.buffer(&values, &ty.dims)),
-        Table::F32(values) => (Element::F32, client.buffer(&values, &ty.dims)),
-        Table::I32(values) => (Element::I32, client.buffer(&values, &ty.dims)),
-        Table::U32(values) => (Element::U32, client.buffer(&values, &ty.dims)),
-        Table::U64(values) => (Element::U64, client.buffer(&values, &ty.dims)),
-        Table::Bool(values) => (Element::Bool, client.buffer(&values, &ty.dims)),
-    };
-    assert!(element == ty.element, "{element:?} for {ty}");
-    Ok(buffer?)
+    assert!(table.element() == ty.element, "{:?} for {ty}", table.element());
+    Ok(match table {
+        Table::F64(values) => client.buffer(&values, &ty.dims),
+        Table::F32(values) => client.buffer(&values, &ty.dims),
+        Table::I32(values) => client.buffer(&values, &ty.dims),
+        Table::U32(values) => client.buffer(&values, &ty.dims),
+        Table::U64(values) => client.buffer(&values, &ty.dims),
+        Table::Bool(values) => client.buffer(&values, &ty.dims),
+    }?)
 }
 
 impl Engine for XlaEngine {
@@ -480,8 +311,8 @@ impl Engine for XlaEngine {
 
     fn read(&self, field: FieldId, cells: Range<usize>, out: &mut Vec<f64>) -> Result<(), EngineError> {
         let (space, slot) = self.place(field)?;
-        let name = || &self.plan.fields[field.0 as usize];
-        if cells.end > self.device.sizes[space.0 as usize] || cells.start > cells.end {
+        let name = || &self.inputs.plan.fields[field.0 as usize];
+        if cells.end > self.inputs.device.sizes[space.0 as usize] || cells.start > cells.end {
             return Err(EngineError(format!("`{}` has no cells {cells:?}", name())));
         }
         if cells.is_empty() {
@@ -496,7 +327,7 @@ impl Engine for XlaEngine {
 
     fn write(&mut self, field: FieldId, values: &[f64]) -> Result<(), EngineError> {
         let (space, slot) = self.place(field)?;
-        let (name, cells) = (&self.plan.fields[field.0 as usize], self.device.sizes[space.0 as usize]);
+        let (name, cells) = (&self.inputs.plan.fields[field.0 as usize], self.inputs.device.sizes[space.0 as usize]);
         if values.len() != cells {
             return Err(EngineError(format!("{} values for the {cells} cells of `{name}`", values.len())));
         }
@@ -506,12 +337,8 @@ impl Engine for XlaEngine {
         if cells == 0 {
             return Ok(());
         }
-        let table = self.reals(values);
-        let element = match table {
-            Table::F32(_) => Element::F32,
-            Table::F64(_) | Table::I32(_) | Table::U32(_) | Table::U64(_) | Table::Bool(_) => Element::F64,
-        };
-        let buffer = upload(&self.client, &TensorType::new(element, &[cells]), table)?;
+        let table = self.inputs.reals(values);
+        let buffer = upload(&self.client, &TensorType::new(table.element(), &[cells]), table)?;
         if let Slot::State(..) = slot {
             self.states.insert(slot, Rc::new(buffer));
             self.finite = None;
@@ -522,7 +349,8 @@ impl Engine for XlaEngine {
     }
 
     fn all_finite(&self) -> bool {
-        let finite = |buffer: &Rc<Buffer>| self.numbers(buffer).is_ok_and(|values| values.iter().all(|x| x.is_finite()));
+        let finite =
+            |buffer: &Rc<Buffer>| self.numbers(buffer).is_ok_and(|values| values.iter().all(|x| x.is_finite()));
         self.finite.unwrap_or_else(|| self.states.values().all(finite))
     }
 
@@ -538,7 +366,7 @@ impl Engine for XlaEngine {
     }
 
     fn prepare(&mut self, recording: &Recording, steps: u64) -> Result<Stride, EngineError> {
-        let stretch = Stretch::new(&self.plan, &self.device, recording.every, &recording.fields, steps);
+        let stretch = Stretch::new(&self.inputs.plan, &self.inputs.device, recording.every, &recording.fields, steps);
         let Some(stretch) = stretch else {
             self.stretch = None;
             return Ok(Stride::default());
@@ -546,7 +374,7 @@ impl Engine for XlaEngine {
         let stride = Stride { every: stretch.every, samples: stretch.samples };
         if self.stretch.as_ref().is_none_or(|(known, _)| *known != stretch) {
             let kind = Kind::Stretch(stretch.clone());
-            let ready = Ready::new(&self.plan, &self.device, &self.surroundings, &self.client, kind)?;
+            let ready = Ready::new(&self.inputs, &self.client, kind)?;
             self.stretch = Some((stretch, ready));
         }
         Ok(stride)
@@ -564,7 +392,7 @@ impl Engine for XlaEngine {
         let Some((stretch, _)) = &self.stretch else {
             return Err(EngineError("internal error: no stretch is prepared".into()));
         };
-        let unroll = self.device.unroll;
+        let unroll = self.inputs.device.unroll;
         let step_at = |line, place| first_step + u64::from(stretch.step_at(unroll, line, place));
         self.take_spikes(&results, step_at, spikes)?;
         for (entry, samples) in samples.iter_mut().enumerate() {

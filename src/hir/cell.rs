@@ -320,6 +320,13 @@ impl<'a> Lowerer<'a> {
         let own = alias.unwrap_or(name);
         let path = format!("{}.{}", draft.name, own.text);
         let Some(definition) = self.inserted_channel(scope.file, name) else {
+            // Elsewhere the channel may be called as it should be called here.
+            if alias.is_none()
+                && let Some(meant) = self.channel_near(scope.file, &name.text)
+                && !scope.not_values.contains_key(&format!("{}.{meant}", draft.name))
+            {
+                scope.poisoned.insert(format!("{}.{meant}", draft.name));
+            }
             scope.poisoned.insert(path);
             return None;
         };

@@ -828,6 +828,12 @@ impl<'a> Lowerer<'a> {
         let ItemKind::Channel(c) = item.kind else { return None };
         Some(self.channel(item, c))
     }
+
+    /// The channel whose name is closest to a name that no channel has.
+    pub(super) fn channel_near(&self, file: usize, name: &str) -> Option<String> {
+        let names = self.names_where(file, |k| matches!(k, ItemKind::Channel(_)));
+        nearest(name, names.iter().map(String::as_str)).map(str::to_string)
+    }
 }
 
 /// A number without the noise of binary fractions.

@@ -158,7 +158,7 @@ impl Load<'_> {
                 }
                 let has: Vec<String> =
                     self.files[target].ast.items.iter().filter_map(item_name).map(|n| n.text.clone()).collect();
-                let path = super::expr::join(module);
+                let path = super::names::join(module);
                 let mut d = Diagnostic::new(
                     Code::UnknownItem,
                     name.span,
@@ -183,7 +183,7 @@ impl Load<'_> {
 
     fn module(&mut self, at: usize, module: &[ast::Name]) -> Option<usize> {
         let span = module[0].span.to(module[module.len() - 1].span);
-        let path = super::expr::join(module);
+        let path = super::names::join(module);
         if module[0].text == "std" {
             let key = PathBuf::from(format!("<std>/{path}"));
             if let Some(&known) = self.known.get(&key) {

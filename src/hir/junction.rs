@@ -1,6 +1,6 @@
 //! Gap junctions: a model of the current, and which cells it joins.
 
-use super::expr::Env;
+use super::calls::Env;
 use super::lower::{ItemKind, Lowerer};
 use super::network::flatten;
 use super::scope::{Entry, Role, Scope, ScopeKind};

@@ -283,7 +283,7 @@ impl<'a> Lowerer<'a> {
         Some(ItemRef { file, index, kind })
     }
 
-    fn names_where(&self, file: usize, fits: impl Fn(&ItemKind<'a>) -> bool) -> Vec<String> {
+    pub(super) fn names_where(&self, file: usize, fits: impl Fn(&ItemKind<'a>) -> bool) -> Vec<String> {
         let mut names: Vec<String> = self.files[file]
             .names
             .keys()
@@ -462,7 +462,7 @@ impl<'a> Lowerer<'a> {
             }
         }
         // Parameters with a unit are checked here once; what depends on the others is checked at each call.
-        let mut env = super::expr::Env::new();
+        let mut env = super::calls::Env::new();
         for (name, unit) in &f.params {
             let unit = unit.as_ref().and_then(|u| self.unit(u));
             env.insert(name.text.clone(), unit.map(|u| Expr::number(1.0, u.dim, name.span)));

@@ -6,12 +6,15 @@
 
 mod advice;
 mod builtins;
+mod calls;
 mod cell;
 mod channel;
+mod dimension;
 mod expr;
 mod imports;
 mod junction;
 mod lower;
+mod names;
 mod network;
 mod print;
 mod run;

@@ -569,7 +569,7 @@ impl<'a> Lowerer<'a> {
                     self.error(Diagnostic::new(Code::BadTarget, l.value.span, message, "not a name"));
                     return None;
                 };
-                let name = super::expr::join(path);
+                let name = super::names::join(path);
                 let at = networks.iter().position(|n| n.name.text == name);
                 if at.is_none() && !self.is_unknown_item(0, &name) {
                     let message = format!("there is no network `{name}`");

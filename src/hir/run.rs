@@ -234,7 +234,7 @@ impl<'a> Lowerer<'a> {
 
     fn method(&mut self, e: &ast::Expr) -> Option<Method> {
         let name = match &e.kind {
-            ast::ExprKind::Path(path) => super::expr::join(path),
+            ast::ExprKind::Path(path) => super::names::join(path),
             _ => self.text(e.span).to_string(),
         };
         let method = Method::named(&name);

@@ -106,7 +106,7 @@ fn install_with(python: &Path, kind: Kind, folder: &Path, fetching: impl FnOnce(
     fetching();
     let done = command.arg(wheels).output().map_err(|error| InstallError::NoPython(error.to_string()))?;
     if !done.status.success() {
-        return Err(told(&text(&done.stderr)));
+        return Err(told(&text(&done.stderr), folder));
     }
     if library_in(kind, new.path()).is_none() {
         return Err(InstallError::Pip(format!("`{wheels}` holds no plugin where one was expected")));
@@ -134,13 +134,15 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// What pip's words mean.
-fn told(words: &str) -> InstallError {
+fn told(words: &str, folder: &Path) -> InstallError {
     let has = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
     // A long story is told from its end.
     let lines: Vec<&str> = words.lines().collect();
     let end = lines[lines.len().saturating_sub(12)..].join("\n");
-    if has(&["No space left", "Errno 28", "Errno 13", "Permission denied", "Read-only file system", "Disk quota"]) {
-        InstallError::Disk(end)
+    let disk = ["No space left on device", "Disk quota exceeded", "Permission denied", "Read-only file system"];
+    if let Some(what) = disk.into_iter().find(|what| words.contains(what)) {
+        let folder = folder.display();
+        InstallError::Disk(format!("{what}, in `{folder}` or in the folder for temporary files (TMPDIR names another)"))
     } else if has(&[
         "NewConnectionError",
         "Failed to establish a new connection",
@@ -204,7 +206,8 @@ mod tests {
         let plugins = folder.path().join("plugins");
         std::thread::scope(|scope| {
             let install = || install_with(&python, Kind::Tpu, &plugins, || ()).unwrap();
-            [scope.spawn(install), scope.spawn(install)].map(|thread| assert!(thread.join().unwrap().is_file()));
+            let threads = [scope.spawn(install), scope.spawn(install)];
+            threads.into_iter().for_each(|thread| assert!(thread.join().unwrap().is_file()));
         });
         assert_eq!(fs::read_dir(&plugins).unwrap().count(), 1);
     }

@@ -29,8 +29,10 @@ fn example(name: &str) -> String {
 }
 
 fn examples() -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(root().join("examples"))
-        .unwrap()
+    let folders = ["examples", "examples/inferior_olive"];
+    let mut names: Vec<String> = folders
+        .iter()
+        .flat_map(|folder| fs::read_dir(root().join(folder)).unwrap())
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|e| e == "neuro"))
         .map(|path| path.display().to_string())
@@ -853,4 +855,48 @@ fn checking_an_example_takes_less_than_50_ms() {
         println!("{:>7.1} ms  {file}", took.as_secs_f64() * 1e3);
         assert!(took < Duration::from_millis(500), "{file}: {took:?}");
     }
+}
+
+/// The engines agree, and what is written for JAX holds what it says.
+#[cfg(feature = "xla")]
+#[test]
+fn verify_and_stablehlo() {
+    if crate::pjrt::cpu().is_none() {
+        return;
+    }
+    let folder = folder(&[]);
+    let (squid, cache) = (example("squid"), cache().display().to_string());
+    let verify = ["verify", &squid, "--duration", "20ms", "--cache", &cache, "--within"];
+    let table = fine(&folder, &[&verify[..], &["1e-9"]].concat()).out;
+    for word in ["native f64", "native f32", "xla f64", "xla f32", "squid.soma.v (mV)", "spikes of squid"] {
+        assert!(table.contains(word), "{table}");
+    }
+    let strict = neuroc(&folder, &[&verify[..], &["1e-30"]].concat());
+    assert_eq!(strict.code, 1, "{}", strict.err);
+    assert!(strict.err.contains("differs by more than 1e-30"), "{}", strict.err);
+
+    fine(&folder, &["build", &squid, "--emit", "stablehlo", "-o", "out"]);
+    let out = folder.path().join("out");
+    let manifest = fs::read_to_string(out.join("manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    let inputs = fs::File::open(out.join("inputs.npz")).unwrap();
+    let mut inputs = NpzReader::new(inputs).unwrap();
+    let names: Vec<String> = inputs.names().unwrap();
+    for (function, described) in manifest["functions"].as_object().unwrap() {
+        let text = fs::read_to_string(out.join(described["text"].as_str().unwrap())).unwrap();
+        assert!(text.contains("func.func @main("), "{function}");
+        let bytecode = fs::read(out.join(described["bytecode"].as_str().unwrap())).unwrap();
+        assert!(bytecode.starts_with(b"ML\xefR"), "{function}");
+        for argument in described["arguments"].as_array().unwrap() {
+            if let Some(key) = argument["key"].as_str() {
+                assert!(names.iter().any(|name| name.trim_end_matches(".npy") == key), "{key} in {names:?}");
+            }
+        }
+    }
+    let steps = &manifest["stretch"];
+    let covered =
+        steps["steps"].as_u64().unwrap() * steps["calls"].as_u64().unwrap() + steps["steps_left"].as_u64().unwrap();
+    assert_eq!(covered, 10000);
+    assert_eq!(steps["records"][0]["name"], "squid.soma.v");
+    assert_eq!(steps["records"][0]["unit"], "mV");
 }

@@ -127,7 +127,18 @@ fn a_model_of_ones_own_in_three_lines() {
 fn every_stage_of_a_source_is_text() {
     let source = read("examples/squid.neuro");
     let model = Model::from_source(source.as_str()).unwrap().set("n=3");
-    for stage in [Stage::Ast, Stage::Hir, Stage::Ode, Stage::Ir, Stage::IrOpt, Stage::Plan, Stage::Rust] {
+    let stages = [
+        Stage::Ast,
+        Stage::Hir,
+        Stage::Ode,
+        Stage::Ir,
+        Stage::IrOpt,
+        Stage::Plan,
+        Stage::Rust,
+        #[cfg(feature = "xla")]
+        Stage::Stablehlo,
+    ];
+    for stage in stages {
         let text = model.stage(stage).unwrap();
         assert!(text.ends_with('\n') && text.len() > 200, "{stage:?}: {text}");
         assert!(!text.contains(env!("CARGO_MANIFEST_DIR")), "{stage:?} tells where it was made");

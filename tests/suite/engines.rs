@@ -17,6 +17,9 @@ struct Case {
     uniforms: &'static [&'static [(&'static str, f64)]],
     /// How far f32 may be off in the first cells, relative to the size of a value and 1; none where f32 goes another way (spikes shift).
     f32_within: Option<f64>,
+    /// How far XLA's f64 may be off, relative to the size of a value and 1: its elementary functions and its products with sums are
+    /// rounded otherwise.
+    xla_within: f64,
 }
 
 const CASES: &[Case] = &[
@@ -24,19 +27,31 @@ const CASES: &[Case] = &[
         name: "hh",
         uniforms: &[&[("squid.soma.Na.gbar", 120.0), ("squid.soma.K.gbar", 36.0), ("squid.soma.leak.g", 0.3)]],
         f32_within: Some(1e-3),
+        xla_within: 1e-11,
     },
-    Case { name: "hh_folded", uniforms: &[&[]], f32_within: Some(1e-3) },
-    Case { name: "lif", uniforms: &[&[("lif.tau", 2.0), ("lif.refractory", 0.5)]], f32_within: None },
-    Case { name: "driven", uniforms: &[&[("amplitude", 1.5)], &[("amplitude", 0.5)]], f32_within: Some(1e-4) },
-    Case { name: "spread", uniforms: &[&[("sigma", 2.0)]], f32_within: Some(1e-5) },
-    Case { name: "two_populations", uniforms: &[&[("exc.tau", 0.75)]], f32_within: None },
-    Case { name: "all_ops_lanes", uniforms: &[&[("a", 0.0), ("b", 0.0)]], f32_within: Some(1e-3) },
-    Case { name: "two_edges", uniforms: &[&[("g", 0.25)]], f32_within: Some(1e-3) },
-    Case { name: "junctions", uniforms: &[&[("g", 0.05)]], f32_within: Some(1e-3) },
+    Case { name: "hh_folded", uniforms: &[&[]], f32_within: Some(1e-3), xla_within: 1e-11 },
+    Case {
+        name: "lif",
+        uniforms: &[&[("lif.tau", 2.0), ("lif.refractory", 0.5)]],
+        f32_within: None,
+        xla_within: 1e-11,
+    },
+    Case {
+        name: "driven",
+        uniforms: &[&[("amplitude", 1.5)], &[("amplitude", 0.5)]],
+        f32_within: Some(1e-4),
+        xla_within: 1e-11,
+    },
+    Case { name: "spread", uniforms: &[&[("sigma", 2.0)]], f32_within: Some(1e-5), xla_within: 1e-11 },
+    Case { name: "two_populations", uniforms: &[&[("exc.tau", 0.75)]], f32_within: None, xla_within: 1e-11 },
+    Case { name: "all_ops_lanes", uniforms: &[&[("a", 0.0), ("b", 0.0)]], f32_within: Some(1e-3), xla_within: 1e-11 },
+    Case { name: "two_edges", uniforms: &[&[("g", 0.25)]], f32_within: Some(1e-3), xla_within: 1e-11 },
+    Case { name: "junctions", uniforms: &[&[("g", 0.05)]], f32_within: Some(1e-3), xla_within: 1e-11 },
     Case {
         name: "all_ops_numbers",
         uniforms: &[&[("a", -2.5), ("b", 1.5)], &[("a", 0.0), ("b", 0.0)], &[("a", 3.25), ("b", 3.25)]],
         f32_within: Some(1e-5),
+        xla_within: 1e-11,
     },
 ];
 
@@ -223,15 +238,120 @@ fn native_f32_is_close_and_the_same_with_two_threads() {
         let threads = run(&mut native(program, setup, &options, 2), program, setup);
         assert_same_bits(&found, &threads, what);
         let Some(within) = case.f32_within else { return };
-        for ((name, expected), (_, found)) in expected.values.iter().zip(&found.values) {
-            for (cell, (e, f)) in expected.iter().zip(found).enumerate().take(17) {
-                let overflow = f.is_infinite() && e.abs() >= f64::from(f32::MAX) && e.signum() == f.signum();
-                let close =
-                    (e - f).abs() <= within * e.abs().max(1.0) || e == f || e.is_nan() && f.is_nan() || overflow;
-                assert!(close, "{what}: {name}, cell {cell}: {e:?} expected, {f:?} found");
+        assert_close(expected, &found, within, true, what);
+    });
+}
+
+/// Fails where values differ by more than `within`, relative to their size and 1. With `to_single` the found ones were rounded to f32.
+fn assert_close(expected: &Seen, found: &Seen, within: f64, to_single: bool, what: &str) {
+    for ((name, expected), (_, found)) in expected.values.iter().zip(&found.values) {
+        assert_eq!(expected.len(), found.len(), "{what}: {name}");
+        for (cell, (e, f)) in expected.iter().zip(found).enumerate().take(17) {
+            let overflow = to_single && f.is_infinite() && e.abs() >= f64::from(f32::MAX) && e.signum() == f.signum();
+            let close = (e - f).abs() <= within * e.abs().max(1.0) || e == f || e.is_nan() && f.is_nan() || overflow;
+            assert!(close, "{what}: {name}, cell {cell}: {e:?} expected, {f:?} found");
+        }
+    }
+}
+
+#[cfg(feature = "xla")]
+mod xla {
+    use super::*;
+    use neuroc::engine::Recording;
+    use neuroc::engine::xla::XlaEngine;
+    use neuroc::pjrt::Client;
+
+    /// One cell, and more than any tile or vector holds.
+    const SIZES: &[usize] = &[1, 17, 600];
+
+    fn engine(program: &Verified, setup: &Setup, precision: Precision, client: &Client) -> XlaEngine {
+        let plan = plan(program, &PlanOptions { precision, ..PlanOptions::default() });
+        XlaEngine::new(&plan, setup, client.clone()).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    #[test]
+    fn xla_gives_the_numbers_of_the_interpreter() {
+        let Some(client) = crate::pjrt::cpu() else { return };
+        for case in CASES {
+            let program = program(case.name);
+            for uniforms in case.uniforms {
+                for &cells in SIZES {
+                    let setup = setup(&program, uniforms, cells);
+                    let expected = run(&mut Interp::new(program.clone(), &setup).unwrap(), &program, &setup);
+                    let what = format!("{} with {cells} cells and {uniforms:?}", case.name);
+                    let found = run(&mut engine(&program, &setup, Precision::F64, &client), &program, &setup);
+                    assert_close(&expected, &found, case.xla_within, false, &what);
+                    assert_eq!(expected.spikes, found.spikes, "{what}");
+                    let Some(within) = case.f32_within.filter(|_| cells == 17) else { continue };
+                    let found = run(&mut engine(&program, &setup, Precision::F32, &client), &program, &setup);
+                    assert_close(&expected, &found, within, true, &format!("{what}, f32"));
+                }
             }
         }
-    });
+    }
+
+    #[test]
+    fn programs_optimized_for_xla_give_the_same_numbers() {
+        let Some(client) = crate::pjrt::cpu() else { return };
+        let names = passes::pipeline(passes::OptLevel::O2, passes::Backend::Xla);
+        for case in CASES {
+            let optimized =
+                passes::run(program(case.name), names, &passes::Options::default(), &mut |_, _, _| {}).unwrap();
+            let setup = setup(&optimized, case.uniforms[0], 17);
+            let expected = run(&mut Interp::new(optimized.clone(), &setup).unwrap(), &optimized, &setup);
+            let found = run(&mut engine(&optimized, &setup, Precision::F64, &client), &optimized, &setup);
+            assert_close(&expected, &found, case.xla_within, false, case.name);
+            assert_eq!(expected.spikes, found.spikes, "{}", case.name);
+        }
+    }
+
+    /// Stretches of every grouping record what single steps show, and the same spikes.
+    #[test]
+    fn stretches_record_what_steps_show() {
+        let Some(client) = crate::pjrt::cpu() else { return };
+        for name in ["lif", "driven", "two_populations", "junctions", "spread"] {
+            let case = CASES.iter().find(|case| case.name == name).unwrap();
+            let program = program(name);
+            let setup = setup(&program, case.uniforms[0], 9);
+            let fields: Vec<_> = program
+                .program()
+                .fields_where(|k| matches!(k, FieldKind::State(_) | FieldKind::Output(_)))
+                .into_iter()
+                .filter_map(|field| {
+                    let size = setup.sizes[program.program().field(field).kind.space().unwrap().0 as usize];
+                    (size > 0).then_some((field, size / 2..size))
+                })
+                .collect();
+            for (every, steps) in [(1, 24), (2, 24), (3, 27), (7, 42), (8, 48), (40, 80)] {
+                let recording = Recording { every, fields: fields.clone() };
+                let mut engine = engine(&program, &setup, Precision::F64, &client);
+                let stride = engine.prepare(&recording, steps).unwrap();
+                assert_eq!(u64::from(stride.every), every, "{name}");
+                assert_eq!(stride.steps(), steps, "{name}");
+                engine.init().unwrap();
+                let mut found = vec![Vec::new(); fields.len()];
+                let mut spikes = Vec::new();
+                engine.record(0, &mut found, &mut spikes).unwrap();
+                engine.init().unwrap();
+                let mut expected = vec![Vec::new(); fields.len()];
+                let mut expected_spikes = Vec::new();
+                for sample in 0..steps / every {
+                    engine.step(sample * every, every as u32, &mut expected_spikes).unwrap();
+                    engine.observe((sample + 1) * every).unwrap();
+                    for ((field, cells), values) in fields.iter().zip(&mut expected) {
+                        engine.read(*field, cells.clone(), values).unwrap();
+                    }
+                }
+                let what = format!("{name}, every {every}");
+                let names = fields.iter().map(|(field, _)| program.program().field(*field).name.clone());
+                let seen = |values: Vec<Vec<f64>>| names.clone().zip(values).collect();
+                let (expected, found) =
+                    (Seen { values: seen(expected), spikes: expected_spikes }, Seen { values: seen(found), spikes });
+                assert_eq!(expected.spikes, found.spikes, "{what}");
+                assert_close(&expected, &found, 1e-12, false, &what);
+            }
+        }
+    }
 }
 
 #[test]

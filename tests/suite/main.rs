@@ -5,11 +5,14 @@ mod crates;
 mod docs;
 mod engines;
 mod errors;
+mod experiments;
 mod models;
 mod olive;
 mod passes;
 #[cfg(feature = "xla")]
 mod pjrt;
+#[cfg(feature = "xla")]
+mod stablehlo;
 #[cfg(feature = "xla")]
 mod tpu;
 

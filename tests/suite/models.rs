@@ -6,7 +6,7 @@ use neuroc::engine::native::{NativeEngine, NativeOptions};
 use neuroc::engine::{self, Engine};
 use neuroc::hir::{Method, Sources};
 use neuroc::interp::Interp;
-use neuroc::passes::OptLevel;
+use neuroc::passes::{Backend, OptLevel};
 use neuroc::results::{RunResult, Series};
 use neuroc::simulate::{self, Ending, RunOptions, Unwatched};
 use neuroc::step::{self, Verified};
@@ -32,12 +32,20 @@ enum Way {
     Native,
     /// Compiled to machine code, single precision.
     Single,
+    /// Compiled by XLA for the processor, double precision.
+    #[cfg(feature = "xla")]
+    Xla,
 }
 
 /// Runs a checked model.
 fn run(checked: &driver::Checked, options: &CompileOptions, way: Way) -> RunResult {
     let level = if way == Way::Plain { OptLevel::O0 } else { OptLevel::O2 };
-    let options = CompileOptions { passes: Passes::Level(level), ..options.clone() };
+    let backend = match way {
+        Way::Plain | Way::Optimized | Way::Reread | Way::Native | Way::Single => Backend::Native,
+        #[cfg(feature = "xla")]
+        Way::Xla => Backend::Xla,
+    };
+    let options = CompileOptions { passes: Passes::Level(level), backend, ..options.clone() };
     let compiled = match driver::compile(checked, &options, &mut |_, _, _| {}) {
         Ok(compiled) => compiled,
         Err(d) => panic!("{}", neuroc::diag::render_human(&checked.sources, &d, false)),
@@ -46,6 +54,8 @@ fn run(checked: &driver::Checked, options: &CompileOptions, way: Way) -> RunResu
     let program = match way {
         Way::Reread => reread(&program),
         Way::Plain | Way::Optimized | Way::Native | Way::Single => program,
+        #[cfg(feature = "xla")]
+        Way::Xla => program,
     };
     let extent = simulate::extent(&ode).unwrap_or_else(|d| panic!("{d:?}"));
     let setup = simulate::setup(&ode, program.program(), &extent).unwrap_or_else(|d| panic!("{d:?}"));
@@ -60,6 +70,12 @@ fn run(checked: &driver::Checked, options: &CompileOptions, way: Way) -> RunResu
             let compile = engine::rustc::CompileOptions { cache, ..Default::default() };
             let native = NativeEngine::new(&plan, &setup, &NativeOptions { threads: 1, compile });
             Box::new(native.unwrap_or_else(|e| panic!("{e}")))
+        }
+        #[cfg(feature = "xla")]
+        Way::Xla => {
+            let client = crate::pjrt::cpu().unwrap_or_else(|| panic!("it was there a moment ago"));
+            let engine = engine::xla::XlaEngine::new(&plan(&program, &PlanOptions::default()), &setup, client);
+            Box::new(engine.unwrap_or_else(|e| panic!("{e}")))
         }
     };
     let options = RunOptions::default();
@@ -230,7 +246,12 @@ fn case(name: &str) {
     assert!(checked.diagnostics.is_empty(), "{said}");
     let Some(checks) = wanted["checks"].as_array() else { panic!("{name}: no checks") };
     let mut failures = String::new();
-    for way in [Way::Plain, Way::Optimized, Way::Reread, Way::Native, Way::Single] {
+    let mut ways = vec![Way::Plain, Way::Optimized, Way::Reread, Way::Native, Way::Single];
+    #[cfg(feature = "xla")]
+    if crate::pjrt::cpu().is_some() {
+        ways.push(Way::Xla);
+    }
+    for way in ways {
         let due = |c: &&Value| way != Way::Single || c.get("f32").is_some();
         if !checks.iter().any(|c| due(&c)) {
             continue;

@@ -3,12 +3,18 @@
 
 use ndarray::{Array1, Array2, Array3};
 use ndarray_npy::{NpzReader, write_npy};
+#[cfg(feature = "xla")]
+use neuroc::codegen::plan::Precision;
 use neuroc::codegen::plan::{Plan, PlanOptions, plan};
 use neuroc::driver::{CompileOptions, check_text, compile};
 use neuroc::engine::native::{NativeEngine, NativeOptions};
+#[cfg(feature = "xla")]
+use neuroc::engine::xla::XlaEngine;
 use neuroc::engine::{Engine, Setup};
 use neuroc::hir::Sources;
 use neuroc::interp::Interp;
+#[cfg(feature = "xla")]
+use neuroc::pjrt::Client;
 use neuroc::simulate;
 use neuroc::step::Program;
 use std::fs::File;
@@ -60,7 +66,7 @@ fn reference() -> Option<Reference> {
 
 /// The example's model with initial states and edges from files.
 fn model(reference: &Reference, directory: &Path, record_to: f64) -> String {
-    let example = include_str!("../../examples/inferior_olive.neuro");
+    let example = include_str!("../../examples/inferior_olive/inferior_olive.neuro");
     let mut text = String::new();
     for line in example.lines() {
         if line.trim_start().starts_with("init ") || line.trim_start().starts_with("record ") {
@@ -91,7 +97,11 @@ struct Case {
 
 fn case(reference: &Reference, duration: f64, options: &CompileOptions) -> Case {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("olive_cell.neuro"), include_str!("../../examples/olive_cell.neuro")).unwrap();
+    std::fs::write(
+        directory.path().join("olive_cell.neuro"),
+        include_str!("../../examples/inferior_olive/olive_cell.neuro"),
+    )
+    .unwrap();
     let text = model(reference, directory.path(), duration);
     let checked = check_text("olive.neuro", directory.path(), text, &Sources);
     let say = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
@@ -161,6 +171,41 @@ fn native_kernels_give_the_reference_states_for_any_number_of_threads() {
         results.push(result);
     }
     assert_eq!(results[0], results[1]);
+}
+
+#[cfg(feature = "xla")]
+fn xla(reference: &Reference, precision: Precision, client: &Client) -> (neuroc::results::RunResult, f64) {
+    let options = CompileOptions { backend: neuroc::passes::Backend::Xla, ..CompileOptions::default() };
+    let case = case(reference, 1000.0, &options);
+    let plan: Plan = plan(&case.program, &PlanOptions { precision, ..PlanOptions::default() });
+    let mut engine = XlaEngine::new(&plan, &case.setup, client.clone()).unwrap();
+    let result = run(&case, case.program.program(), &mut engine);
+    let worst = difference(reference, &result);
+    (result, worst)
+}
+
+#[cfg(feature = "xla")]
+#[test]
+fn xla_gives_the_reference_states() {
+    let Some(reference) = reference() else { return };
+    let Some(client) = crate::pjrt::cpu() else { return };
+    let (exact, worst) = xla(&reference, Precision::F64, &client);
+    println!("f64: {worst:.1e} relative");
+    assert!(worst < 1e-9, "{worst:e}");
+    let (single, _) = xla(&reference, Precision::F32, &client);
+    let mut worst: f64 = 0.0;
+    for name in STATES.iter().filter(|name| name.ends_with(".v")) {
+        let series =
+            |result: &neuroc::results::RunResult| result.series_named(&format!("io.{name}")).unwrap().values.clone();
+        let (exact, single) = (series(&exact), series(&single));
+        for sample in 0..=1000 {
+            for cell in 0..64 {
+                worst = worst.max((exact.get(sample, cell) - single.get(sample, cell)).abs());
+            }
+        }
+    }
+    println!("f32: {worst:.1e} mV");
+    assert!(worst < 0.05, "{worst} mV");
 }
 
 #[test]

@@ -21,7 +21,8 @@ fn plugin(kind: Kind) -> Option<Plugin> {
     }
 }
 
-fn cpu() -> Option<Client> {
+/// XLA's CPU plugin.
+pub(crate) fn cpu() -> Option<Client> {
     plugin(Kind::Cpu).map(|plugin| Client::new(&plugin, &[]).unwrap())
 }
 

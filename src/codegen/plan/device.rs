@@ -159,7 +159,13 @@ const MOST_BYTES: usize = 64 << 20;
 impl Stretch {
     /// A stretch for a run of so many steps that is sampled every `every` of them, or more often if they are many. None if the run
     /// is shorter than that.
-    pub fn new(plan: &Plan, device: &DevicePlan, every: u64, fields: &[(FieldId, Range<usize>)], steps: u64) -> Option<Stretch> {
+    pub fn new(
+        plan: &Plan,
+        device: &DevicePlan,
+        every: u64,
+        fields: &[(FieldId, Range<usize>)],
+        steps: u64,
+    ) -> Option<Stretch> {
         let cells: usize = device.sizes.iter().sum();
         let most = (CELL_STEPS / cells.max(1)).clamp(1, MOST_STEPS);
         let every = (1..=every.min(most as u64)).rev().find(|n| every.is_multiple_of(*n))? as usize;
@@ -168,7 +174,8 @@ impl Stretch {
             Precision::F32 => 4,
         };
         let of_sample: usize = fields.iter().map(|(_, cells)| cells.len() * real).sum();
-        let of_word: usize = plan.spaces.iter().zip(&device.sizes).map(|(space, cells)| 4 * space.events.len() * cells).sum();
+        let of_word: usize =
+            plan.spaces.iter().zip(&device.sizes).map(|(space, cells)| 4 * space.events.len() * cells).sum();
         let of_sample = of_sample + of_word * every.div_ceil(device.unroll as usize);
         let most = (most / every).min(MOST_BYTES / of_sample.max(1)).max(1) as u64;
         let all = steps / every as u64;
@@ -228,7 +235,11 @@ mod tests {
                     let length = |line: u32| match stretch.grouping(unroll) {
                         Grouping::Samples { samples } => samples * every,
                         Grouping::Steps { lines, steps, rest } => {
-                            if line % (lines + u32::from(rest > 0)) < lines { steps } else { rest }
+                            if line % (lines + u32::from(rest > 0)) < lines {
+                                steps
+                            } else {
+                                rest
+                            }
                         }
                     };
                     let mut seen = Vec::new();

@@ -392,25 +392,13 @@ impl Builder {
         }
         let results: Vec<Value> = results.into_iter().map(|ty| self.define(ty)).collect();
         let origin = self.origin;
-        let operation = Operation {
-            name,
-            operands: operands.to_vec(),
-            results: results.clone(),
-            attributes,
-            regions,
-            origin,
-        };
+        let operation =
+            Operation { name, operands: operands.to_vec(), results: results.clone(), attributes, regions, origin };
         self.open.last_mut().expect("a block is open").1.operations.push(operation);
         results
     }
 
-    fn one(
-        &mut self,
-        name: &'static str,
-        operands: &[Value],
-        attributes: Vec<Attribute>,
-        result: TensorType,
-    ) -> Value {
+    fn one(&mut self, name: &'static str, operands: &[Value], attributes: Vec<Attribute>, result: TensorType) -> Value {
         self.operation(name, operands, attributes, Vec::new(), vec![result])[0]
     }
 
@@ -588,8 +576,12 @@ impl Builder {
         sizes[0] = 1;
         let at = self.place(&ty, row);
         let operands: Vec<Value> = std::iter::once(a).chain(at).collect();
-        let slice =
-            self.one("dynamic_slice", &operands, vec![("slice_sizes", array(&sizes))], TensorType::new(ty.element, &sizes));
+        let slice = self.one(
+            "dynamic_slice",
+            &operands,
+            vec![("slice_sizes", array(&sizes))],
+            TensorType::new(ty.element, &sizes),
+        );
         self.reshape(slice, &ty.dims[1..])
     }
 
@@ -674,7 +666,9 @@ impl Builder {
         let arguments: Vec<Value> = types.iter().map(|ty| self.define(ty.clone())).collect();
         let returns = code(self, &arguments);
         let (_, block, _) = self.open.pop().expect("the region's own block");
-        returns.iter().for_each(|&v| assert!(self.homes[v.index()] == number, "a region gives back a value of another block"));
+        returns
+            .iter()
+            .for_each(|&v| assert!(self.homes[v.index()] == number, "a region gives back a value of another block"));
         Block { arguments, returns, ..block }
     }
 }
@@ -734,15 +728,19 @@ mod tests {
     fn loops_capture_nothing() {
         assert!(panics(|b| {
             let x = b.argument(real(&[]), None);
-            b.repeat(&[x], |b, given| b.compare(Compare::Lt, given[0], given[0]), |b, given| {
-                vec![b.binary(Binary::Add, given[0], x)]
-            });
+            b.repeat(
+                &[x],
+                |b, given| b.compare(Compare::Lt, given[0], given[0]),
+                |b, given| vec![b.binary(Binary::Add, given[0], x)],
+            );
         }));
         assert!(panics(|b| {
             let x = b.argument(real(&[]), None);
-            b.repeat(&[x], |b, given| b.compare(Compare::Lt, given[0], given[0]), |b, given| {
-                vec![b.compare(Compare::Lt, given[0], given[0])]
-            });
+            b.repeat(
+                &[x],
+                |b, given| b.compare(Compare::Lt, given[0], given[0]),
+                |b, given| vec![b.compare(Compare::Lt, given[0], given[0])],
+            );
         }));
     }
 

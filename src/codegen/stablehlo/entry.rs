@@ -126,9 +126,8 @@ impl Kind {
             Kind::Step | Kind::Line(_) => vec![Role::Step],
             Kind::Observe => vec![Role::Observe],
             Kind::Stretch(stretch) => {
-                let output = |(field, _): &(FieldId, _)| {
-                    matches!(plan.homes[field.0 as usize], Home::Slot(_, Bank::Output, _))
-                };
+                let output =
+                    |(field, _): &(FieldId, _)| matches!(plan.homes[field.0 as usize], Home::Slot(_, Bank::Output, _));
                 let observes = stretch.fields.iter().any(output);
                 if observes { vec![Role::Step, Role::Observe] } else { vec![Role::Step] }
             }
@@ -256,7 +255,11 @@ impl<'a> Emitter<'a> {
     fn tables(&self) -> Tables {
         let mut tables = Tables::default();
         for (space, kernel) in self.kernels() {
-            let both = kernel.spread.iter().map(|column| (false, column)).chain(kernel.row.iter().map(|column| (true, column)));
+            let both = kernel
+                .spread
+                .iter()
+                .map(|column| (false, column))
+                .chain(kernel.row.iter().map(|column| (true, column)));
             for (of_time, column) in both {
                 let (space, role) = (space.space.0, kernel.role);
                 let part = part(kernel, column.local, column.usage);
@@ -366,9 +369,7 @@ impl<'a> Emitter<'a> {
                 let cells = self.bank(|space| space.cell.len(), Slot::Cell);
                 states.iter().chain(&cells).map(|port| port.slot).collect()
             }
-            Kind::Observe => {
-                self.bank(|space| space.output.len(), Slot::Output).iter().map(|port| port.slot).collect()
-            }
+            Kind::Observe => self.bank(|space| space.output.len(), Slot::Output).iter().map(|port| port.slot).collect(),
             Kind::Line(_) => {
                 let events = self.bank(|space| space.events.len(), Slot::Events);
                 states.iter().chain(&events).map(|port| port.slot).collect()
@@ -520,24 +521,29 @@ impl<'a> Emitter<'a> {
         slots.extend(self.no_events(b, Some(1)));
         let zero = whole(b, 0);
         slots.insert(Slot::Step, zero);
-        repeat(b, slots, |b, given| b.compare(Compare::Lt, given[&Slot::Step], given[&Slot::Steps]), |b, slots| {
-            let step = slots[&Slot::Step];
-            let happened = self.run(b, tables, slots, Role::Step, step);
-            let mut words = BTreeMap::new();
-            for (slot, &word) in &*slots {
-                if let Slot::Events(space, event) = *slot {
-                    let dims = b.dims(word);
-                    words.insert((space, event), b.reshape(word, &dims[1..]));
+        repeat(
+            b,
+            slots,
+            |b, given| b.compare(Compare::Lt, given[&Slot::Step], given[&Slot::Steps]),
+            |b, slots| {
+                let step = slots[&Slot::Step];
+                let happened = self.run(b, tables, slots, Role::Step, step);
+                let mut words = BTreeMap::new();
+                for (slot, &word) in &*slots {
+                    if let Slot::Events(space, event) = *slot {
+                        let dims = b.dims(word);
+                        words.insert((space, event), b.reshape(word, &dims[1..]));
+                    }
                 }
-            }
-            let place = b.convert(step, Element::U32);
-            self.note(b, &mut words, happened, place);
-            for ((space, event), word) in words {
-                let dims: Vec<usize> = std::iter::once(1).chain(b.dims(word)).collect();
-                slots.insert(Slot::Events(space, event), b.reshape(word, &dims));
-            }
-            advance(b, slots, Slot::Step, 1);
-        });
+                let place = b.convert(step, Element::U32);
+                self.note(b, &mut words, happened, place);
+                for ((space, event), word) in words {
+                    let dims: Vec<usize> = std::iter::once(1).chain(b.dims(word)).collect();
+                    slots.insert(Slot::Events(space, event), b.reshape(word, &dims));
+                }
+                advance(b, slots, Slot::Step, 1);
+            },
+        );
         self.finite(b, slots);
     }
 
@@ -674,11 +680,15 @@ fn repeat(
     let keys: Vec<Slot> = slots.keys().copied().collect();
     let carried: Vec<Value> = slots.values().copied().collect();
     let known = |given: &[Value]| -> Slots { keys.iter().copied().zip(given.iter().copied()).collect() };
-    let after = b.repeat(&carried, |b, given| condition(b, &known(given)), |b, given| {
-        let mut inside = known(given);
-        body(b, &mut inside);
-        assert!(inside.keys().eq(keys.iter()), "a loop carries the same all along");
-        inside.into_values().collect()
-    });
+    let after = b.repeat(
+        &carried,
+        |b, given| condition(b, &known(given)),
+        |b, given| {
+            let mut inside = known(given);
+            body(b, &mut inside);
+            assert!(inside.keys().eq(keys.iter()), "a loop carries the same all along");
+            inside.into_values().collect()
+        },
+    );
     *slots = known(&after);
 }

@@ -11,9 +11,7 @@ use melior::dialect::{DialectHandle, func};
 use melior::ir::attribute::{StringAttribute, TypeAttribute};
 use melior::ir::operation::{OperationBuilder, OperationLike, OperationMutLike, OperationPrintingFlags};
 use melior::ir::r#type::FunctionType;
-use melior::ir::{
-    self, Attribute, BlockLike, Identifier, Location, Module, Region, RegionLike, Type, Value,
-};
+use melior::ir::{self, Attribute, BlockLike, Identifier, Location, Module, Region, RegionLike, Type, Value};
 use std::collections::HashMap;
 
 /// How a module is written.
@@ -122,13 +120,14 @@ impl<'c> Writer<'c, '_> {
                     region.append_block(self.block(function, inner, "stablehlo.return"));
                     region
                 });
-                let built = OperationBuilder::new(&format!("stablehlo.{}", operation.name), self.place(operation.origin))
-                    .add_operands(&operands)
-                    .add_results(&results)
-                    .add_attributes(&attributes)
-                    .add_regions_vec(regions.collect())
-                    .build()
-                    .expect("an operation that MLIR builds");
+                let built =
+                    OperationBuilder::new(&format!("stablehlo.{}", operation.name), self.place(operation.origin))
+                        .add_operands(&operands)
+                        .add_results(&results)
+                        .add_attributes(&attributes)
+                        .add_regions_vec(regions.collect())
+                        .build()
+                        .expect("an operation that MLIR builds");
                 let built = made.append_operation(built);
                 for (number, result) in operation.results.iter().enumerate() {
                     values.insert(result.index(), built.result(number).expect("as many results").into());

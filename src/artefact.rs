@@ -1,0 +1,284 @@
+//! A model as StableHLO that others run: modules, a manifest and the numbers that they are given.
+//!
+//! In come a compiled model, its set-up and its recording; out go the files of a directory, by name.
+//! Never true here: a file depends on the machine or the time, or says less than a reader without this compiler needs.
+
+use crate::codegen::plan::{PlanOptions, Precision, Stretch, plan};
+use crate::codegen::stablehlo::{Entry, Kind, Port, Slot, mlir, slot_name};
+use crate::driver::{self, Compiled};
+use crate::engine::inputs::{Inputs, Table};
+use crate::engine::{EngineError, Recording, Setup};
+use crate::simulate::Extent;
+use crate::step::{FieldId, Role};
+use ndarray::{ArrayD, IxDyn};
+use ndarray_npy::{NpzWriter, WritableElement, WriteNpzError};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::io::Cursor;
+
+/// The version of the manifest's form.
+const FORMAT: u32 = 1;
+
+/// A file to write.
+#[derive(Debug, Clone, PartialEq)]
+pub struct File {
+    /// Its name within the directory.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// The files: for each entry point its module as text (`.mlir`) and as bytecode (`.mlirbc`), `manifest.json` and `inputs.npz`.
+pub fn files(
+    compiled: &Compiled,
+    extent: &Extent,
+    setup: &Setup,
+    recording: &Recording,
+    precision: Precision,
+) -> Result<Vec<File>, EngineError> {
+    let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
+    files_with(compiled, extent, setup, recording, &Inputs::new(&plan, setup)?)
+}
+
+/// The same, with forms of gathers that somebody has chosen in the inputs.
+pub fn files_with(
+    compiled: &Compiled,
+    extent: &Extent,
+    setup: &Setup,
+    recording: &Recording,
+    inputs: &Inputs,
+) -> Result<Vec<File>, EngineError> {
+    let plan = &inputs.plan;
+    let stretch = Stretch::new(plan, &inputs.device, recording.every, &recording.fields, extent.grid.steps);
+    let Some(stretch) = stretch else {
+        return Err(EngineError("a run without steps or without cells has no loop to write".into()));
+    };
+    let calls = extent.grid.steps / u64::from(stretch.steps());
+    let kinds = [Kind::Init, Kind::Step, Kind::Stretch(stretch.clone()), Kind::Observe];
+    let units = Units::new(compiled, extent, setup);
+    let mut artefact = Artefact { inputs, setup, units: &units, calls, tables: BTreeMap::new() };
+    let mut files = Vec::new();
+    let mut functions = Map::new();
+    for kind in kinds {
+        let entry = Entry::new(plan, &inputs.device, kind, "main");
+        let name = entry.kind.name();
+        for (ending, format) in [("mlir", mlir::Format::Text), ("mlirbc", mlir::Format::Bytecode)] {
+            let module = format!("{}_{name}", plan.name);
+            let bytes = mlir::write(&module, std::slice::from_ref(&entry.function), &plan.origins, format);
+            files.push(File { name: format!("{name}.{ending}"), bytes });
+        }
+        let described = artefact.function(&entry);
+        functions.insert(name.into(), described);
+    }
+    let ode = &compiled.ode;
+    let records = ode.records.iter().zip(&stretch.fields);
+    let manifest = json!({
+        "format": FORMAT,
+        "model": ode.name,
+        "compiler": concat!("neuroc ", env!("CARGO_PKG_VERSION")),
+        "precision": plan.precision.name(),
+        "method": ode.method.name(),
+        "dt_ms": extent.grid.dt,
+        "steps": extent.grid.steps,
+        "seed": setup.seed,
+        "populations": ode.populations.iter().zip(&extent.cells)
+            .map(|(p, cells)| json!({"name": p.name, "cells": cells})).collect::<Vec<_>>(),
+        "parameters": units.parameters,
+        "functions": functions,
+        "stretch": {
+            "steps": stretch.steps(),
+            "every": stretch.every,
+            "samples": stretch.samples,
+            "calls": calls,
+            "steps_left": extent.grid.steps % u64::from(stretch.steps()),
+            "first_step_of_line": (0..stretch.lines(inputs.device.unroll))
+                .map(|line| stretch.step_at(inputs.device.unroll, line, 0)).collect::<Vec<_>>(),
+            "records": records.map(|(r, (_, cells))| json!({
+                "name": r.name,
+                "unit": r.unit.name,
+                "scale": crate::units::scale(1.0, r.unit.exponent),
+                "cells": [cells.start, cells.end],
+            })).collect::<Vec<_>>(),
+        },
+    });
+    let text = serde_json::to_string_pretty(&manifest).map_err(|e| EngineError(e.to_string()))?;
+    files.push(File { name: "manifest.json".into(), bytes: format!("{text}\n").into_bytes() });
+    files.push(File { name: "inputs.npz".into(), bytes: npz(&artefact.tables)? });
+    Ok(files)
+}
+
+/// Units of fields, and the parameters with their values.
+struct Units {
+    /// For a field the name of its unit, and one of it in the numbers of the program.
+    of: BTreeMap<FieldId, (String, f64)>,
+    parameters: Vec<Value>,
+}
+
+impl Units {
+    fn new(compiled: &Compiled, extent: &Extent, setup: &Setup) -> Units {
+        let interface = driver::interface(&[], compiled, extent, setup);
+        let mut units = Units { of: BTreeMap::new(), parameters: Vec::new() };
+        for field in &interface.fields {
+            let unit = if field.unit.is_empty() { "1" } else { &field.unit };
+            units.of.insert(field.field, (unit.to_string(), field.scale));
+            if let Some((_, value)) = setup.uniforms.iter().find(|(id, _)| *id == field.field) {
+                let name = &compiled.program.program().field(field.field).name;
+                let value = json!({"name": name, "value": value / field.scale, "unit": unit, "doc": field.doc});
+                units.parameters.push(value);
+            }
+        }
+        units
+    }
+}
+
+struct Artefact<'a> {
+    inputs: &'a Inputs,
+    setup: &'a Setup,
+    units: &'a Units,
+    calls: u64,
+    /// The arrays of `inputs.npz`.
+    tables: BTreeMap<String, (Vec<usize>, Table)>,
+}
+
+impl Artefact<'_> {
+    fn function(&mut self, entry: &Entry) -> Value {
+        let name = entry.kind.name();
+        let arguments: Vec<Value> = entry.arguments.iter().map(|port| self.argument(entry, port)).collect();
+        let donated = entry.function.donated.iter();
+        let arguments: Vec<Value> = (arguments.into_iter().zip(donated))
+            .map(|(mut argument, donated)| {
+                argument["donated_to"] = json!(donated);
+                argument
+            })
+            .collect();
+        let results: Vec<Value> = entry.results.iter().map(|port| self.port(port)).collect();
+        json!({
+            "text": format!("{name}.mlir"),
+            "bytecode": format!("{name}.mlirbc"),
+            "arguments": arguments,
+            "results": results,
+        })
+    }
+
+    fn port(&self, port: &Port) -> Value {
+        let plan = &self.inputs.plan;
+        let field = match port.slot {
+            Slot::State(space, at) => Some(plan.spaces[space as usize].state[at as usize]),
+            Slot::Cell(space, at) => Some(plan.spaces[space as usize].cell[at as usize]),
+            Slot::Data(space, at) => Some(plan.spaces[space as usize].data[at as usize]),
+            Slot::Output(space, at) => Some(plan.spaces[space as usize].output[at as usize]),
+            Slot::Local(..)
+            | Slot::Sources(..)
+            | Slot::Present(..)
+            | Slot::Mask(..)
+            | Slot::Pairs(..)
+            | Slot::SeriesTimes(_)
+            | Slot::SeriesValues(_)
+            | Slot::Seed
+            | Slot::Numbers(_)
+            | Slot::Rows(..)
+            | Slot::Steps
+            | Slot::Step
+            | Slot::Taken
+            | Slot::Line
+            | Slot::LineOfSample
+            | Slot::Record(_)
+            | Slot::Events(..)
+            | Slot::Finite => None,
+        };
+        let mut described =
+            json!({"name": slot_name(plan, port.slot), "shape": port.ty.dims, "dtype": port.ty.element.numpy()});
+        if let Some((unit, scale)) = field.and_then(|field| self.units.of.get(&field)) {
+            described["unit"] = json!(unit);
+            described["scale"] = json!(scale);
+        }
+        described
+    }
+
+    /// Describes an argument and keeps its numbers.
+    fn argument(&mut self, entry: &Entry, port: &Port) -> Value {
+        let mut described = self.port(port);
+        let name = slot_name(&self.inputs.plan, port.slot);
+        let function = entry.kind.name();
+        let (from, kept) = match port.slot {
+            Slot::State(..) | Slot::Cell(..) => ("init", None),
+            Slot::Steps => ("caller", None),
+            Slot::Numbers(part) => {
+                let table = self.inputs.numbers(&entry.numbers[&part], part);
+                ("inputs", Some((format!("{function}.{name}"), port.ty.dims.clone(), table)))
+            }
+            Slot::Rows(role, part) => {
+                let columns = &entry.rows[&(role, part)];
+                let rows = port.ty.dims[0];
+                let (all, first, apart) = match (&entry.kind, role) {
+                    // All rows of the run: the call of number `k` takes `rows` of them from `k * rows` on.
+                    (Kind::Stretch(s), Role::Observe) => {
+                        (rows * self.calls as usize, u64::from(s.every), u64::from(s.every))
+                    }
+                    (Kind::Stretch(_), Role::Init | Role::Step) => (rows * self.calls as usize, 0, 1),
+                    (Kind::Init | Kind::Step | Kind::Line(_) | Kind::Observe, _) => (rows, 0, 1),
+                };
+                let table = self.inputs.rows(columns, part, all, all, |row| first + row * apart);
+                let dims = vec![all, columns.len()];
+                let from = if matches!(entry.kind, Kind::Stretch(_)) { "rows" } else { "inputs" };
+                (from, Some((format!("{function}.{name}"), dims, table)))
+            }
+            Slot::Data(..)
+            | Slot::Sources(..)
+            | Slot::Present(..)
+            | Slot::Mask(..)
+            | Slot::Pairs(..)
+            | Slot::SeriesTimes(_)
+            | Slot::SeriesValues(_)
+            | Slot::Seed
+            | Slot::Output(..)
+            | Slot::Local(..)
+            | Slot::Step
+            | Slot::Taken
+            | Slot::Line
+            | Slot::LineOfSample
+            | Slot::Record(_)
+            | Slot::Events(..)
+            | Slot::Finite => {
+                let table =
+                    self.inputs.fixed(port.slot, self.setup).expect("an argument of an entry point has a table");
+                ("inputs", Some((name, port.ty.dims.clone(), table)))
+            }
+        };
+        described["from"] = json!(from);
+        if let Some((key, dims, table)) = kept {
+            described["key"] = json!(key);
+            self.tables.insert(key, (dims, table));
+        }
+        described
+    }
+}
+
+fn npz(tables: &BTreeMap<String, (Vec<usize>, Table)>) -> Result<Vec<u8>, EngineError> {
+    let mut bytes = Cursor::new(Vec::new());
+    let mut writer = NpzWriter::new(&mut bytes);
+    let wrong = |e: WriteNpzError| EngineError(format!("inputs.npz: {e}"));
+    for (name, (dims, table)) in tables {
+        match table {
+            Table::F64(values) => add(&mut writer, name, dims, values),
+            Table::F32(values) => add(&mut writer, name, dims, values),
+            Table::I32(values) => add(&mut writer, name, dims, values),
+            Table::U32(values) => add(&mut writer, name, dims, values),
+            Table::U64(values) => add(&mut writer, name, dims, values),
+            Table::Bool(values) => add(&mut writer, name, dims, values),
+        }
+        .map_err(wrong)?;
+    }
+    writer.finish().map_err(wrong)?;
+    Ok(bytes.into_inner())
+}
+
+fn add<T: WritableElement + Clone>(
+    writer: &mut NpzWriter<&mut Cursor<Vec<u8>>>,
+    name: &str,
+    dims: &[usize],
+    values: &[T],
+) -> Result<(), WriteNpzError> {
+    let array = ArrayD::from_shape_vec(IxDyn(dims), values.to_vec()).expect("as many numbers as the type says");
+    writer.add_array(name, &array)
+}

@@ -1,0 +1,211 @@
+//! What entry points of a device are given: tables, brought into the shape of their arguments.
+//!
+//! In come a plan and a [`Setup`]; out go [`Table`]s for the arguments of [`crate::codegen::stablehlo::Entry`].
+//! Never true here: a table depends on the device that will read it, or on what ran before.
+
+use super::numbers::{Numbers, Surroundings};
+use super::{Edges, EngineError, Setup};
+use crate::codegen::plan::{self, DevicePlan, GatherForm, KernelPlan, Plan, Precision};
+use crate::codegen::stablehlo::builder::Element;
+use crate::codegen::stablehlo::{Column, Part, Slot};
+use crate::runtime::series::{Sample, check};
+use crate::step::{FieldId, Role, Value};
+use std::collections::BTreeMap;
+
+/// Numbers on their way to a device, in the order of the last dimension.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)] // the names are those of the elements
+pub enum Table {
+    F64(Vec<f64>),
+    F32(Vec<f32>),
+    I32(Vec<i32>),
+    U32(Vec<u32>),
+    U64(Vec<u64>),
+    Bool(Vec<bool>),
+}
+
+impl Table {
+    /// The type of its elements.
+    pub fn element(&self) -> Element {
+        match self {
+            Table::F64(_) => Element::F64,
+            Table::F32(_) => Element::F32,
+            Table::I32(_) => Element::I32,
+            Table::U32(_) => Element::U32,
+            Table::U64(_) => Element::U64,
+            Table::Bool(_) => Element::Bool,
+        }
+    }
+}
+
+/// A plan and its surroundings, which fit each other.
+#[derive(Debug, Clone)]
+pub struct Inputs {
+    /// The plan.
+    pub plan: Plan,
+    /// What a device needs besides.
+    pub device: DevicePlan,
+    surroundings: Surroundings,
+    seed: u64,
+}
+
+impl Inputs {
+    /// Checks that a set-up has all that a plan needs.
+    pub fn new(plan: &Plan, setup: &Setup) -> Result<Inputs, EngineError> {
+        if setup.sizes.len() != plan.spaces.len() {
+            return Err(EngineError(format!("{} sizes for {} spaces", setup.sizes.len(), plan.spaces.len())));
+        }
+        if let Some(size) = setup.sizes.iter().find(|&&size| i32::try_from(size).is_err()) {
+            return Err(EngineError(format!("{size} cells are more than one array of a device takes")));
+        }
+        let name = |field: FieldId| &plan.fields[field.0 as usize];
+        let given = |field: FieldId, what: &str| EngineError(format!("the field `{}` has no {what}", name(field)));
+        let uniform = |&field: &FieldId| {
+            let value = setup.uniforms.iter().rfind(|(id, _)| *id == field);
+            value.map(|(_, value)| *value).ok_or_else(|| given(field, "value"))
+        };
+        let series = |&field: &FieldId| {
+            let samples = setup.series.iter().rfind(|(id, _)| *id == field).ok_or_else(|| given(field, "samples"))?;
+            let samples: Vec<Sample> = samples.1.iter().map(|&(t, value)| Sample { t, value }).collect();
+            let disorder = |_| EngineError(format!("the samples of `{}` are none or go back in time", name(field)));
+            check(&samples).map_err(disorder)?;
+            Ok(samples)
+        };
+        let surroundings = Surroundings {
+            uniforms: plan.uniforms.iter().map(uniform).collect::<Result<_, _>>()?,
+            series: plan.series.iter().map(series).collect::<Result<_, EngineError>>()?,
+        };
+        for (space, &size) in plan.spaces.iter().zip(&setup.sizes) {
+            for &field in &space.edges {
+                let edges = setup.edges.iter().rfind(|(id, _)| *id == field).ok_or_else(|| given(field, "edges"))?;
+                edges.1.check(size).map_err(|why| EngineError(format!("the field `{}`: {why}", name(field))))?;
+            }
+            for &field in &space.data {
+                let data = setup.data.iter().rfind(|(id, _)| *id == field).ok_or_else(|| given(field, "values"))?;
+                if data.1.len() != size {
+                    return Err(EngineError(format!(
+                        "{} values for the {size} cells of `{}`",
+                        data.1.len(),
+                        name(field)
+                    )));
+                }
+            }
+        }
+        let device = setup.device_plan(plan);
+        Ok(Inputs { plan: plan.clone(), device, surroundings, seed: setup.seed })
+    }
+
+    /// What does not change during a run; `setup` is the one that was checked.
+    pub fn fixed(&self, slot: Slot, setup: &Setup) -> Option<Table> {
+        let edges = |space: u32, entry: u32| -> &Edges {
+            let field = self.plan.spaces[space as usize].edges[entry as usize];
+            let edges = setup.edges.iter().rfind(|(id, _)| *id == field).map(|(_, edges)| edges);
+            edges.expect("checked before")
+        };
+        let form = |space: u32, entry: u32| &self.device.gathers[space as usize][entry as usize];
+        let padded = |space: u32, entry: u32| {
+            let rows = match *form(space, entry) {
+                GatherForm::Padded { rows } | GatherForm::Rows { rows } => rows,
+                GatherForm::Shifts(_) | GatherForm::Pairs => panic!("the form has no list"),
+            };
+            let cells = self.device.sizes[space as usize];
+            (0..rows).flat_map(move |row| (0..cells).map(move |cell| (row, cell)))
+        };
+        let source = |edges: &Edges, row: usize, cell: usize| {
+            let bounds = edges.offsets[cell] as usize..edges.offsets[cell + 1] as usize;
+            edges.sources[bounds].get(row).copied()
+        };
+        Some(match slot {
+            Slot::Seed => Table::U32(vec![self.seed as u32, (self.seed >> 32) as u32]),
+            Slot::SeriesTimes(at) => Table::F64(self.surroundings.series[at as usize].iter().map(|s| s.t).collect()),
+            Slot::SeriesValues(at) => {
+                Table::F64(self.surroundings.series[at as usize].iter().map(|s| s.value).collect())
+            }
+            Slot::Data(space, at) => {
+                let field = self.plan.spaces[space as usize].data[at as usize];
+                let data = setup.data.iter().rfind(|(id, _)| *id == field).expect("checked before");
+                self.reals(&data.1)
+            }
+            Slot::Sources(space, entry) => {
+                let edges = edges(space, entry);
+                let of = |(row, cell): (usize, usize)| source(edges, row, cell).map_or(cell as i32, |from| from as i32);
+                Table::I32(padded(space, entry).map(of).collect())
+            }
+            Slot::Present(space, entry) => {
+                let edges = edges(space, entry);
+                Table::Bool(padded(space, entry).map(|(row, cell)| source(edges, row, cell).is_some()).collect())
+            }
+            Slot::Mask(space, entry) => {
+                let GatherForm::Shifts(lattice) = form(space, entry) else { panic!("the form has no mask") };
+                Table::U32(lattice.mask(edges(space, entry)))
+            }
+            Slot::Pairs(space, entry) => {
+                Table::Bool(plan::pairs(edges(space, entry)).expect("the form was chosen for such edges"))
+            }
+            Slot::State(..)
+            | Slot::Cell(..)
+            | Slot::Output(..)
+            | Slot::Local(..)
+            | Slot::Numbers(_)
+            | Slot::Rows(..)
+            | Slot::Steps
+            | Slot::Step
+            | Slot::Taken
+            | Slot::Line
+            | Slot::LineOfSample
+            | Slot::Record(_)
+            | Slot::Events(..)
+            | Slot::Finite => return None,
+        })
+    }
+
+    /// Real numbers in the plan's precision.
+    pub fn reals(&self, values: &[f64]) -> Table {
+        match self.plan.precision {
+            Precision::F64 => Table::F64(values.to_vec()),
+            Precision::F32 => Table::F32(values.iter().map(|&x| x as f32).collect()),
+        }
+    }
+
+    /// The numbers of an entry point that do not change.
+    pub fn numbers(&self, columns: &[Column], part: Part) -> Table {
+        self.rows(columns, part, 1, 1, |_| 0)
+    }
+
+    /// Rows of a table of numbers, the first `needed` of `all` filled, each for its step.
+    pub fn rows(&self, columns: &[Column], part: Part, all: usize, needed: usize, step: impl Fn(u64) -> u64) -> Table {
+        let kernel = |space: u32, role: Role| -> &KernelPlan {
+            let kernels = &self.plan.spaces[space as usize].kernels;
+            kernels.iter().find(|kernel| kernel.role == role).expect("a column belongs to a kernel")
+        };
+        let mut kernels: BTreeMap<(u32, Role), Numbers<'_>> = BTreeMap::new();
+        for column in columns {
+            let (space, role) = (column.space, column.role);
+            kernels.entry((space, role)).or_insert_with(|| Numbers::new(kernel(space, role), &self.surroundings));
+        }
+        let mut values: Vec<Value> = Vec::with_capacity(needed * columns.len());
+        for row in 0..needed as u64 {
+            kernels.values_mut().for_each(|numbers| numbers.at(step(row)));
+            values.extend(columns.iter().map(|column| kernels[&(column.space, column.role)].get(column.local)));
+        }
+        let padding = (all - needed) * columns.len();
+        let real = |value: &Value| value.real().expect("the verifier checks the types of operands");
+        match part {
+            Part::Truth => {
+                let mask = |value: &Value| value.mask().expect("the verifier checks the types of operands");
+                Table::Bool(values.iter().map(mask).chain(std::iter::repeat_n(false, padding)).collect())
+            }
+            Part::Counter => {
+                Table::U64(values.iter().map(|v| real(v) as u64).chain(std::iter::repeat_n(0, padding)).collect())
+            }
+            Part::Real => match self.plan.precision {
+                Precision::F64 => {
+                    Table::F64(values.iter().map(real).chain(std::iter::repeat_n(0.0, padding)).collect())
+                }
+                Precision::F32 => {
+                    Table::F32(values.iter().map(|v| real(v) as f32).chain(std::iter::repeat_n(0.0, padding)).collect())
+                }
+            },
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! StableHLO: what modules look like (snapshots, reviewed), that XLA accepts each of them, that the memory of states is reused, and the
+//! files of `build --emit stablehlo`.
+
+use neuroc::codegen::plan::{DevicePlan, PlanOptions, Precision, Stretch, plan};
+use neuroc::codegen::stablehlo::{Entry, Kind, Slot, mlir};
+use neuroc::driver::{self, CompileOptions};
+use neuroc::engine::xla::XlaEngine;
+use neuroc::engine::{Edges, Engine, Setup};
+use neuroc::hir::Sources;
+use neuroc::passes::Backend;
+use neuroc::pjrt;
+use neuroc::simulate::{self, Ending, RunOptions, Unwatched};
+use neuroc::step::{self, FieldId, FieldKind, Verified};
+use neuroc::{Model, Stage};
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn models() -> Vec<PathBuf> {
+    let folders = ["examples", "examples/inferior_olive"];
+    let files = folders.iter().flat_map(|folder| std::fs::read_dir(root().join(folder)).unwrap());
+    let paths = files.map(|file| file.unwrap().path());
+    let mut models: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|e| e == "neuro")).collect();
+    models.sort();
+    models
+}
+
+/// Init, a stretch of four steps with two samples, and observe, as text with one step in a line of the loop.
+fn modules(program: &Verified, sizes: &[usize], edges: &[(FieldId, Edges)]) -> String {
+    let plan = plan(program, &PlanOptions::default());
+    let samples: Vec<usize> = plan.series.iter().map(|_| 5).collect();
+    let device = DevicePlan { unroll: 1, ..DevicePlan::new(&plan, sizes, edges, &samples) };
+    let program = program.program();
+    let sampled = program.fields_where(|kind| matches!(kind, FieldKind::State(_) | FieldKind::Output(_)));
+    let cells = |field: &FieldId| sizes[program.field(*field).kind.space().unwrap().0 as usize];
+    let fields = sampled.into_iter().filter(|f| cells(f) > 0).map(|f| (f, 0..cells(&f))).collect();
+    let kinds = [Kind::Init, Kind::Stretch(Stretch { every: 2, samples: 2, fields }), Kind::Observe];
+    let functions = kinds.map(|kind| Entry::new(&plan, &device, kind.clone(), kind.name()).function);
+    String::from_utf8(mlir::write(&plan.name, &functions, &plan.origins, mlir::Format::Plain)).unwrap()
+}
+
+fn keep(name: &str, text: &str) {
+    let settings = || {
+        let mut settings = insta::Settings::clone_current();
+        settings.set_snapshot_path("../stablehlo");
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        settings
+    };
+    settings().bind(|| insta::assert_snapshot!(name, text));
+}
+
+/// Every program of `tests/ir`, which hold every operation, and two examples. A space has 3 cells or a few more, so that a shape says
+/// what it is; edges are a ring.
+#[test]
+fn modules_are_as_reviewed() {
+    let files = std::fs::read_dir(root().join("tests/ir")).unwrap().map(|file| file.unwrap().path());
+    let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|e| e == "ir")).collect();
+    files.sort();
+    assert!(files.len() >= 10);
+    for path in files {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let program = step::verify(step::parse(&text).unwrap()).unwrap();
+        let sizes: Vec<usize> = (0..program.program().spaces.len()).map(|space| 3 + space).collect();
+        let ring = |field: FieldId| {
+            let cells = sizes[program.program().field(field).kind.space().unwrap().0 as usize] as u32;
+            let sources = (0..cells).flat_map(|cell| [(cell + cells - 1) % cells, (cell + 1) % cells]).collect();
+            (field, Edges { offsets: (0..=cells).map(|cell| 2 * cell).collect(), sources })
+        };
+        let edges = program.program().fields_where(|kind| matches!(kind, FieldKind::Edges(_)));
+        let edges: Vec<(FieldId, Edges)> = edges.into_iter().map(ring).collect();
+        keep(path.file_stem().unwrap().to_str().unwrap(), &modules(&program, &sizes, &edges));
+    }
+    for name in ["squid", "inferior_olive/inferior_olive"] {
+        let checked = driver::check_file(&root().join(format!("examples/{name}.neuro")));
+        let name = name.rsplit('/').next().unwrap();
+        let (compiled, _, setup) = compiled(&checked, None);
+        keep(name, &modules(&compiled.program, &setup.sizes, &setup.edges));
+    }
+}
+
+/// The whole text that a user sees is what XLA is given, but for source places.
+#[test]
+fn the_stage_has_all_entry_points() {
+    let model = Model::from_file(root().join("examples/squid.neuro")).unwrap();
+    let text = model.stage(Stage::Stablehlo).unwrap();
+    for name in ["@init(", "@step(", "@stretch(", "@observe("] {
+        assert_eq!(text.matches(&format!("func.func {name}")).count(), 1, "{name}");
+    }
+}
+
+/// A model compiled for XLA, and what it needs.
+fn compiled(checked: &driver::Checked, duration: Option<f64>) -> (driver::Compiled, simulate::Extent, Setup) {
+    let options = CompileOptions { backend: Backend::Xla, duration, ..CompileOptions::default() };
+    let compiled = driver::compile(checked, &options, &mut |_, _, _| {})
+        .unwrap_or_else(|d| panic!("{}", neuroc::diag::render_human(&checked.sources, &d, false)));
+    let extent = simulate::extent(&compiled.ode).unwrap();
+    let setup = simulate::setup(&compiled.ode, compiled.program.program(), &extent).unwrap();
+    (compiled, extent, setup)
+}
+
+#[test]
+fn xla_compiles_and_runs_every_example() {
+    let Some(client) = crate::pjrt::cpu() else { return };
+    for path in models() {
+        let checked = driver::check_file(&path);
+        let (compiled, extent, setup) = compiled(&checked, Some(20.0));
+        for precision in [Precision::F64, Precision::F32] {
+            let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
+            let mut engine =
+                XlaEngine::new(&plan, &setup, client.clone()).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+            let program = compiled.program.program();
+            let options = RunOptions::default();
+            let outcome =
+                simulate::run(&compiled.ode, program, &extent, &mut engine, &options, &mut Unwatched).unwrap();
+            assert_eq!(outcome.ending, Ending::Done, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_memory_of_states_is_reused() {
+    let Some(client) = crate::pjrt::cpu() else { return };
+    let (compiled, extent, setup) =
+        compiled(&driver::check_file(&root().join("examples/inferior_olive/inferior_olive.neuro")), None);
+    let plan = plan(&compiled.program, &PlanOptions::default());
+    let device = setup.device_plan(&plan);
+    let recording = simulate::recording(&compiled.ode, compiled.program.program(), &extent).unwrap();
+    let stretch = Stretch::new(&plan, &device, recording.every, &recording.fields, 40).unwrap();
+    for kind in [Kind::Step, Kind::Stretch(stretch)] {
+        let entry = Entry::new(&plan, &device, kind, "main");
+        let module = mlir::write("m", std::slice::from_ref(&entry.function), &plan.origins, mlir::Format::Bytecode);
+        let program = client.compile(&module, &pjrt::CompileOptions::default()).unwrap();
+        let states = entry.arguments.iter().filter(|port| matches!(port.slot, Slot::State(..)));
+        let bytes: usize = states.map(|port| port.ty.bytes()).sum();
+        assert_eq!(bytes, 64 * 14 * 8);
+        assert_eq!(program.memory().unwrap().aliased as usize, bytes);
+    }
+}
+
+/// A value that becomes infinite is found in the step where it does, also within a stretch that was recorded.
+#[test]
+fn a_value_that_is_not_finite_is_found() {
+    let Some(client) = crate::pjrt::cpu() else { return };
+    let text = "cell Grow { state x = 1; x' = x * 1 /ms }
+        network main { population cells: Grow[3] }
+        run { duration = 2000 ms; dt = 0.5 ms; method = euler; record cells.x every 1 ms }";
+    let checked = driver::check_text("grow.neuro", Path::new(""), text, &Sources);
+    let (compiled, extent, setup) = compiled(&checked, None);
+    let mut engine = XlaEngine::new(&plan(&compiled.program, &PlanOptions::default()), &setup, client).unwrap();
+    let program = compiled.program.program();
+    let outcome =
+        simulate::run(&compiled.ode, program, &extent, &mut engine, &RunOptions::default(), &mut Unwatched).unwrap();
+    // 1.5^n passes the largest f64 at n = 1751.
+    assert_eq!(outcome.steps, 1750);
+    let Ending::NotFinite(why) = outcome.ending else { panic!("{:?}", outcome.ending) };
+    assert!(why.message.contains("became infinite at t = 875.5 ms"), "{}", why.message);
+    assert!(!engine.all_finite());
+}
