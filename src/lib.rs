@@ -64,8 +64,8 @@
 //! - **A mistake is reported once, at its cause**, and everything that is wrong in a file in one run. A phase never runs on
 //!   what another phase rejected.
 //! - **Units are gone after [`ode`]**: below it every number is canonical (mV, ms, mS/cm2, ...; see [`units`]).
-//! - **`unsafe` is denied** but where kernels are loaded ([`engine::load`]), where XLA is called (`pjrt::ffi`), in the vector lanes of [`runtime`] and in the C interface of
-//!   generated crates, each block with its reason.
+//! - **`unsafe` is denied** but where kernels are loaded ([`engine::load`]), where XLA is called (`pjrt::ffi`), in the vector lanes
+//!   of [`runtime`] and in the C interface of generated crates, each block with its reason.
 //! - **Enums of our own are matched without `_`**: what a new operation needs, the compiler tells.
 //!
 //! # To change X, go to Y

@@ -28,20 +28,16 @@ pub enum InstallError {
     Pip(String),
 }
 
+const HELP: &str = "Debian and Ubuntu: apt install python3-pip";
+
 impl fmt::Display for InstallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             InstallError::NoPython(why) => {
-                write!(
-                    f,
-                    "plugins come as Python wheels, and python3 does not run ({why}); Debian and Ubuntu: apt install python3-pip"
-                )
+                write!(f, "plugins come as Python wheels, and python3 does not run ({why}); {HELP}")
             }
             InstallError::NoPip(why) => {
-                write!(
-                    f,
-                    "plugins are fetched by pip, which python3 lacks; Debian and Ubuntu: apt install python3-pip\n{why}"
-                )
+                write!(f, "plugins are fetched by pip, which python3 lacks; {HELP}\n{why}")
             }
             InstallError::NoNetwork(why) => write!(f, "the Python package index cannot be reached\n{why}"),
             InstallError::Disk(why) => write!(f, "the plugin cannot be written: {why}"),
@@ -56,8 +52,8 @@ impl fmt::Display for InstallError {
 impl std::error::Error for InstallError {}
 
 impl Kind {
-    /// What pip is asked for, and whether with what that needs. CUDA's own libraries are an extra of the package for JAX; the
-    /// plugin finds them by their place relative to its own.
+    /// What pip is asked for, and whether with what that needs. CUDA's own libraries are an extra of the package for
+    /// JAX; the plugin finds them by their place relative to its own.
     fn wheels(self) -> (&'static str, bool) {
         match self {
             Kind::Cpu => ("xla-cpu-pjrt==0.0.1", false),
@@ -172,7 +168,8 @@ mod tests {
     fn python(folder: &Path, script: &str) -> PathBuf {
         let file = folder.join("python3");
         let text = format!(
-            "#!/bin/sh\ncase \"$*\" in *--version*) exit 0;; esac\nwhile [ \"$1\" != --target ]; do shift; done\ntarget=$2\n{script}\n"
+            "#!/bin/sh\ncase \"$*\" in *--version*) exit 0;; esac\n\
+             while [ \"$1\" != --target ]; do shift; done\ntarget=$2\n{script}\n"
         );
         fs::write(&file, text).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();

@@ -110,7 +110,8 @@ impl Search {
     pub fn plugin(&self, kind: Kind) -> Result<&Found, String> {
         self.found.iter().find(|found| found.kind == kind).ok_or_else(|| {
             format!(
-                "there is no XLA plugin for {kind} devices; `neuroc devices --install {kind}` installs one, `--plugin PATH` names one\n{}",
+                "there is no XLA plugin for {kind} devices; `neuroc devices --install {kind}` installs one, \
+                 `--plugin PATH` names one\n{}",
                 self.looked()
             )
         })

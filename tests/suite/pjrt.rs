@@ -8,7 +8,8 @@ use neuroc::plugins::{Kind, Search};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The plugin for a kind of device. Where there is none, a test says so and ends; where all tools are demanded, it fails.
+/// The plugin for a kind of device. Where there is none, a test says so and ends; where all tools are demanded, it
+/// fails.
 fn plugin(kind: Kind) -> Option<Plugin> {
     match Search::everywhere().plugin(kind) {
         Ok(found) => Some(Plugin::load(&found.path).unwrap()),

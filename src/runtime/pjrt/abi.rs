@@ -17,7 +17,7 @@ macro_rules! zero {
         $(impl Zero for $type { const ZERO: Self = $zero; })*
     };
 }
-zero!(usize = 0, i64 = 0, i32 = 0, bool = false);
+zero!(usize = 0, i64 = 0, i32 = 0, u8 = 0);
 
 impl<T> Zero for *const T {
     const ZERO: Self = ptr::null();
@@ -148,7 +148,7 @@ structs! {
     /// All calls that take an object and give a number of things.
     Count { object: *mut Opaque, count: usize }
     /// All calls that take an object and give yes or no.
-    Truth { object: *mut Opaque, truth: bool }
+    Truth { object: *mut Opaque, truth: Bool }
     /// All calls that take an object and give a list of objects, which live as long as the object.
     Objects { object: *mut Opaque, list: *const *mut Opaque, len: usize }
     /// `PJRT_Plugin_Attributes`
@@ -170,13 +170,13 @@ structs! {
         device: *mut Opaque,
         bytes_in_use: i64,
         peak_bytes_in_use: i64,
-        peak_bytes_in_use_is_set: bool,
+        peak_bytes_in_use_is_set: Bool,
         num_allocs: i64,
-        num_allocs_is_set: bool,
+        num_allocs_is_set: Bool,
         largest_alloc_size: i64,
-        largest_alloc_size_is_set: bool,
+        largest_alloc_size_is_set: Bool,
         bytes_limit: i64,
-        bytes_limit_is_set: bool,
+        bytes_limit_is_set: Bool,
     }
     /// A program in some format.
     Program { code: *const c_char, code_len: usize, format: *const c_char, format_len: usize }
@@ -301,6 +301,9 @@ structs! {
     }
 }
 
+/// C's `bool`, which a plugin writes: any byte is a good one, as it is not of Rust's.
+pub type Bool = u8;
+
 /// A callback that is never given.
 pub type Unused = unsafe extern "C" fn(*mut Opaque);
 
@@ -329,7 +332,7 @@ pub union NamedValueValue {
     pub int: i64,
     pub ints: *const i64,
     pub float: f32,
-    pub bool: bool,
+    pub bool: Bool,
 }
 
 /// The cases of `PJRT_NamedValue_Type`.

@@ -11,8 +11,8 @@ use super::options::{CompileOptions, Value};
 use super::plugin::Plugin;
 use std::fmt;
 
-/// A plugin with its devices set up. Cheap to clone; the devices are given back when the last clone and everything made on them
-/// is dropped.
+/// A plugin with its devices set up. Cheap to clone; the devices are given back when the last clone and everything
+/// made on them is dropped.
 #[derive(Clone)]
 pub struct Client {
     plugin: Plugin,

@@ -82,7 +82,7 @@ impl fmt::Display for Error {
             }
             Error::Version { path, found } => write!(
                 f,
-                "the plugin `{}` speaks PJRT {found}; this neuroc speaks {}.x: another version of one of them is needed",
+                "the plugin `{}` speaks PJRT {found}, this neuroc {}.x: another version of one of them is needed",
                 path.display(),
                 Version::MAJOR
             ),
@@ -210,7 +210,8 @@ impl Failure {
         }
     }
 
-    /// While a program is compiled: what XLA cannot verify comes as an invalid argument, what it cannot parse as unknown.
+    /// While a program is compiled: what XLA cannot verify comes as an invalid argument, what it cannot parse as
+    /// unknown.
     pub fn compiling(self) -> Error {
         let refused = matches!(self.code, Code::InvalidArgument | Code::Unknown);
         if refused { Error::InvalidProgram(self.text) } else { self.running() }
@@ -218,6 +219,9 @@ impl Failure {
 
     /// While a plugin sets up its devices.
     pub fn starting(self, path: &Path) -> Error {
+        if self.code == Code::Unimplemented {
+            return Error::Unsupported(self.text);
+        }
         let path = path.to_path_buf();
         // libtpu tells only in words that its lock is taken.
         let held = self.text.contains("already in use") || self.text.contains("libtpu_lockfile");
@@ -243,7 +247,8 @@ mod tests {
         assert_eq!(failure(Code::InvalidArgument).compiling(), Error::InvalidProgram(words.clone()));
         let path = Path::new("libtpu.so");
         assert!(matches!(failure(Code::Unavailable).starting(path), Error::NoDevice { .. }));
-        let lock = "ABORTED: Internal error when accessing libtpu multi-process lockfile. Run \"$ sudo rm /tmp/libtpu_lockfile\".";
+        let lock =
+            "Internal error when accessing libtpu multi-process lockfile. Run \"$ sudo rm /tmp/libtpu_lockfile\".";
         let held = Failure { call: "PJRT_Client_Create", code: Code::Aborted, text: lock.into() };
         assert!(matches!(held.starting(path), Error::DeviceBusy { .. }));
     }

@@ -35,8 +35,8 @@ impl Compiled {
         &self.outputs
     }
 
-    /// What XLA estimates that one run costs, such as `flops`, `bytes accessed`, `transcendentals`; each plugin has its own
-    /// properties. The body of a loop is counted once.
+    /// What XLA estimates that one run costs, such as `flops`, `bytes accessed`, `transcendentals`; each plugin has
+    /// its own properties. The body of a loop is counted once.
     pub fn cost_analysis(&self) -> Result<BTreeMap<String, Value>, Error> {
         Ok(self.handle.cost().map_err(Failure::running)?.into_iter().collect())
     }
@@ -79,7 +79,8 @@ pub struct CompiledMemory {
 pub enum Argument<'a> {
     /// It is as it was afterwards. Where the program would overwrite it, it is copied.
     Keep(&'a Buffer),
-    /// Its memory goes to the result that the program says (`tf.aliasing_output`, `jax.buffer_donor`), and is freed if to none.
+    /// Its memory goes to the result that the program says (`tf.aliasing_output`, `jax.buffer_donor`), and is freed
+    /// if to none.
     Donate(Buffer),
 }
 
@@ -102,8 +103,8 @@ impl Executable {
         Ok(outputs)
     }
 
-    /// Starts the program. Its results can be arguments of the next run, or read, at once: the device keeps the order. A failure
-    /// shows where something is waited for.
+    /// Starts the program. Its results can be arguments of the next run, or read, at once: the device keeps the
+    /// order. A failure shows where something is waited for.
     pub fn launch(&self, arguments: Vec<Argument<'_>>) -> Result<(Vec<Buffer>, Event), Error> {
         let buffers: Vec<_> = arguments
             .iter()

@@ -1,8 +1,8 @@
 //! The one file that calls plugins: objects of theirs that are freed exactly once, and safe functions on them.
 //!
 //! In come paths, bytes and handles; out go handles, bytes and a [`Failure`] where the plugin reports one.
-//! Never true here: that a handle outlives the client it came from, that a plugin's code is unloaded while the process lives, or that
-//! memory of ours is touched by a plugin after a function has returned.
+//! Never true here: that a handle outlives the client it came from, that a plugin's code is unloaded while the
+//! process lives, or that memory of ours is touched by a plugin after a function has returned.
 #![allow(unsafe_code)]
 
 use super::abi::{self, Args, Call, NamedValue, NamedValueValue, Opaque, Program, Zero, named};
@@ -34,8 +34,8 @@ unsafe impl Sync for Library {}
 /// The plugins loaded so far. They own threads and static objects that cannot be taken down, so none is ever unloaded.
 static LOADED: Mutex<BTreeMap<PathBuf, &'static Library>> = Mutex::new(BTreeMap::new());
 
-/// What plugins are told by the environment, for want of another way, unless the user has told them otherwise: to keep what they
-/// log from stderr.
+/// What plugins are told by the environment, for want of another way, unless the user has told them otherwise: to
+/// keep what they log from stderr.
 const QUIET: &[(&str, &str)] = &[
     ("TF_CPP_MIN_LOG_LEVEL", "3"),
     ("TPU_STDERR_LOG_LEVEL", "3"),
@@ -43,8 +43,9 @@ const QUIET: &[(&str, &str)] = &[
     ("TPU_LOG_DIR", "disabled"),
 ];
 
-/// And where there is no TPU: not to look for one, neither in the network nor in words on stderr, and that several processes may
-/// compile at the same time. (Where there is one, only one process can hold it, and libtpu sees to that.)
+/// And where there is no TPU: not to look for one, neither in the network nor in words on stderr, and that several
+/// processes may compile at the same time. (Where there is one, only one process can hold it, and libtpu sees to
+/// that.)
 const WITHOUT_TPU: &[(&str, &str)] = &[
     ("TPU_SKIP_MDS_QUERY", "1"),
     ("TPU_ACCELERATOR_TYPE", "v5litepod-4"),
@@ -63,8 +64,8 @@ fn prepare_environment(loaded: &BTreeMap<PathBuf, &'static Library>) {
     let variables = QUIET.iter().chain(if tpu { &[] } else { WITHOUT_TPU });
     for (name, value) in variables {
         if std::env::var_os(name).is_none() {
-            // SAFETY: the standard library locks the environment against all Rust code. Foreign code that reads it on other
-            // threads comes with plugins, and none is loaded yet.
+            // SAFETY: the standard library locks the environment against all Rust code. Foreign code that reads it on
+            // other threads comes with plugins, and none is loaded yet.
             unsafe { std::env::set_var(name, value) };
         }
     }
@@ -143,7 +144,8 @@ impl Library {
         let mut args = Padded::new(args);
         // SAFETY: all entries but the two of `failure` have this type.
         let function = unsafe { std::mem::transmute::<*const c_void, abi::Fallible>(entry) };
-        // SAFETY: the caller vouches for the arguments; a plugin that knows more fields finds them zero, which is "absent".
+        // SAFETY: the caller vouches for the arguments; a plugin that knows more fields finds them zero, which is
+        // "absent".
         let error = unsafe { function((&raw mut args).cast()) };
         if error.is_null() { Ok(args.args) } else { Err(self.failure(call, error)) }
     }
@@ -259,7 +261,7 @@ unsafe fn values(start: *const NamedValue, len: usize) -> Vec<(String, Value)> {
             named::INT => Value::Int(value.value.int),
             named::INTS => Value::Ints(list(value.value.ints, value.len).to_vec()),
             named::FLOAT => Value::Float(value.value.float),
-            named::BOOL => Value::Bool(value.value.bool),
+            named::BOOL => Value::Bool(value.value.bool != 0),
             _ => return None,
         };
         Some((string(value.name, value.name_len), content))
@@ -282,7 +284,7 @@ impl<'a> Options<'a> {
                 Value::Int(int) => (named::INT, NamedValueValue { int: *int }, 1),
                 Value::Ints(ints) => (named::INTS, NamedValueValue { ints: ints.as_ptr() }, ints.len()),
                 Value::Float(float) => (named::FLOAT, NamedValueValue { float: *float }, 1),
-                Value::Bool(bool) => (named::BOOL, NamedValueValue { bool: *bool }, 1),
+                Value::Bool(bool) => (named::BOOL, NamedValueValue { bool: u8::from(*bool) }, 1),
             };
             NamedValue {
                 struct_size: size_of::<NamedValue>(),
@@ -355,8 +357,8 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: the object is alive, and `destroy` ends objects of this kind. A failure to free has no consequence that
-        // anyone could act on.
+        // SAFETY: the object is alive, and `destroy` ends objects of this kind. A failure to free has no consequence
+        // that anyone could act on.
         let _ = unsafe { self.call(self.destroy, abi::Object { object: self.raw, ..Zero::ZERO }) };
         if let Some(parent) = &self.parent {
             parent.children.fetch_sub(1, Ordering::Relaxed);
@@ -495,8 +497,8 @@ impl DeviceHandle {
         let args = unsafe { self.client.call(Call::Device_MemoryStats, args) }?;
         Ok((
             args.bytes_in_use,
-            args.peak_bytes_in_use_is_set.then_some(args.peak_bytes_in_use),
-            args.bytes_limit_is_set.then_some(args.bytes_limit),
+            (args.peak_bytes_in_use_is_set != 0).then_some(args.peak_bytes_in_use),
+            (args.bytes_limit_is_set != 0).then_some(args.bytes_limit),
         ))
     }
 
@@ -680,8 +682,8 @@ impl LoadedHandle {
             done: &raw mut done,
             ..Zero::ZERO
         };
-        // SAFETY: there is one device, for which there are so many arguments, room for as many results as the program has,
-        // and room for one event; all lists live during the call.
+        // SAFETY: there is one device, for which there are so many arguments, room for as many results as the program
+        // has, and room for one event; all lists live during the call.
         unsafe { self.0.call(call, args) }?;
         let outputs =
             outputs.into_iter().map(|raw| BufferHandle(Handle::child(client, raw, Call::Buffer_Destroy))).collect();
@@ -710,8 +712,8 @@ impl BufferHandle {
 
     /// The number of its device.
     pub fn device_id(&self) -> Result<i32, Failure> {
-        // SAFETY: the first call takes a buffer and gives its device, the second a device and gives its description, the third
-        // a description and gives an integer; all live as long as the client.
+        // SAFETY: the first call takes a buffer and gives its device, the second a device and gives its description,
+        // the third a description and gives an integer; all live as long as the client.
         unsafe {
             let object = abi::ObjectOf { object: self.0.raw, ..Zero::ZERO };
             let object = self.0.call(Call::Buffer_Device, object)?.other;
@@ -731,7 +733,7 @@ impl BufferHandle {
     pub fn is_deleted(&self) -> Result<bool, Failure> {
         let args = abi::Truth { object: self.0.raw, ..Zero::ZERO };
         // SAFETY: the call takes a buffer and gives yes or no.
-        Ok(unsafe { self.0.call(Call::Buffer_IsDeleted, args) }?.truth)
+        Ok(unsafe { self.0.call(Call::Buffer_IsDeleted, args) }?.truth != 0)
     }
 
     /// Waits until its numbers are there.
@@ -767,7 +769,8 @@ impl BufferHandle {
             len: size_of_val(out),
             ..Zero::ZERO
         };
-        // SAFETY: `out` has room for all numbers and is borrowed until the copy is done, for which the event below waits.
+        // SAFETY: `out` has room for all numbers and is borrowed until the copy is done, for which the event below
+        // waits.
         let args = unsafe { self.0.call(call, args) }?;
         if !args.done.is_null() {
             EventHandle(self.sibling(args.done, Call::Event_Destroy)).wait()?;
@@ -788,7 +791,7 @@ impl EventHandle {
     pub fn is_ready(&self) -> Result<bool, Failure> {
         let args = abi::Truth { object: self.0.raw, ..Zero::ZERO };
         // SAFETY: the call takes an event and gives yes or no.
-        Ok(unsafe { self.0.call(Call::Event_IsReady, args) }?.truth)
+        Ok(unsafe { self.0.call(Call::Event_IsReady, args) }?.truth != 0)
     }
 }
 
@@ -824,8 +827,8 @@ pub fn code(element: ElementType) -> i32 {
 /// A number that arrays on the host are made of.
 ///
 /// # Safety
-/// `TYPE` must have the size and the meaning of `Self`, without bytes that are not set, and after `make_valid` any bytes must be good
-/// values.
+/// `TYPE` must have the size and the meaning of `Self`, without bytes that are not set, and after `make_valid` any
+/// bytes must be good values.
 pub unsafe trait Element: Copy + Default + Send + Sync + 'static {
     /// Its type.
     const TYPE: ElementType;

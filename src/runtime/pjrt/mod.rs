@@ -1,12 +1,12 @@
 //! PJRT: compiling and running StableHLO through XLA's plugins.
 //!
-//! In come the path of a plugin (one shared library per kind of device) and programs as MLIR; out go compiled executables, what they
-//! cost, and numbers.
-//! Never true here: that an object outlives what it belongs to, that a failure of XLA is reported without XLA's own words, or that
-//! anything is known of neurons.
+//! In come the path of a plugin (one shared library per kind of device) and programs as MLIR; out go compiled
+//! executables, what they cost, and numbers.
+//! Never true here: that an object outlives what it belongs to, that a failure of XLA is reported without XLA's own
+//! words, or that anything is known of neurons.
 //!
-//! These files lie beside the bundled runtime and are not part of it: they need `libloading` and are in no generated crate.
-//! `abi` declares the C interface, `ffi` alone calls it, the other files are safe.
+//! These files lie beside the bundled runtime and are not part of it: they need `libloading` and are in no generated
+//! crate. `abi` declares the C interface, `ffi` alone calls it, the other files are safe.
 //!
 //! ```no_run
 //! use neuroc::pjrt::{Argument, Client, CompileOptions, Plugin};

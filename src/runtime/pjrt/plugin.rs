@@ -16,8 +16,8 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// Loads a plugin, or finds it loaded. The first in a process quiets what plugins log (unless the variables that do it are
-    /// set) by setting variables of the environment.
+    /// Loads a plugin, or finds it loaded. The first in a process quiets what plugins log (unless the variables that
+    /// do it are set) by setting variables of the environment.
     pub fn load(path: &Path) -> Result<Plugin, Error> {
         Library::open(path).map(|library| Plugin { library })
     }
