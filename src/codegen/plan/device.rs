@@ -202,6 +202,14 @@ impl Stretch {
         Grouping::Steps { lines: self.every / steps, steps, rest: self.every % steps }
     }
 
+    /// The steps of the longest line.
+    pub fn most_in_line(&self, unroll: u32) -> u32 {
+        match self.grouping(unroll) {
+            Grouping::Samples { samples } => samples * self.every,
+            Grouping::Steps { steps, .. } => steps,
+        }
+    }
+
     /// How many lines there are.
     pub fn lines(&self, unroll: u32) -> u32 {
         match self.grouping(unroll) {

@@ -47,7 +47,7 @@ impl StepCost {
 }
 
 /// Compiles an entry point for one device of a topology.
-pub fn compile(plan: &Plan, device: &DevicePlan, kind: Kind, topology: &Topology) -> Result<(Entry, Compiled), Error> {
+pub(super) fn compile(plan: &Plan, device: &DevicePlan, kind: Kind, topology: &Topology) -> Result<(Entry, Compiled), Error> {
     let entry = Entry::new(plan, device, kind, "main");
     let name = format!("{}_{}", plan.name, entry.kind.name());
     let module = mlir::write(&name, std::slice::from_ref(&entry.function), &plan.origins, mlir::Format::Bytecode);
@@ -81,7 +81,7 @@ pub struct Gathers {
 
 /// Tries all forms of gathers, one step each, and leaves the best in the plan: that of the shortest time if the time of each is known,
 /// otherwise that of the fewest bytes. `grids` has the sizes of every population's grid.
-pub fn choose_gathers(
+pub(super) fn choose_gathers(
     plan: &Plan,
     device: &mut DevicePlan,
     edges: &[(FieldId, Edges)],
