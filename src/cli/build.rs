@@ -2,11 +2,11 @@
 
 use super::settings::{ModelSettings, PassSettings, PrecisionName};
 use super::{Exit, complain, report, say};
+#[cfg(feature = "xla")]
+use crate::artefact::File;
 use crate::codegen::plan::{self, PlanOptions, Precision};
 use crate::codegen::rust::{self, SourceFile};
 use crate::diag::{Code, Diagnostic};
-#[cfg(feature = "xla")]
-use crate::artefact::File;
 use crate::driver;
 use crate::engine::rustc;
 #[cfg(feature = "xla")]

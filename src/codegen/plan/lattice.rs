@@ -56,7 +56,8 @@ impl Lattice {
         }
         let repeated = found.iter().flat_map(|(&[z, y, x], &times)| std::iter::repeat_n([x, y, z], times as usize));
         let shifts: Vec<[i32; 3]> = repeated.collect();
-        let halo = std::array::from_fn(|d| shifts.iter().map(|shift| shift[d].unsigned_abs()).max().unwrap_or(0) as usize);
+        let halo =
+            std::array::from_fn(|d| shifts.iter().map(|shift| shift[d].unsigned_abs()).max().unwrap_or(0) as usize);
         Some(Lattice { sizes, halo, shifts })
     }
 
@@ -78,8 +79,7 @@ impl Lattice {
 
     /// Where, in an array with a halo, the rectangle of a displacement begins.
     pub fn start(&self, shift: [i32; 3]) -> [usize; 2] {
-        let [x, y, z]: [usize; 3] =
-            std::array::from_fn(|d| (self.halo[d] as i64 + i64::from(shift[d])) as usize);
+        let [x, y, z]: [usize; 3] = std::array::from_fn(|d| (self.halo[d] as i64 + i64::from(shift[d])) as usize);
         [z, y * self.width() + x]
     }
 

@@ -559,7 +559,10 @@ impl Builder {
         for &part in parts {
             let of = self.of(part).clone();
             dims[along] += of.dims.get(along).copied().unwrap_or(0);
-            let rest = TensorType { dims: [&of.dims[..along], &[ty.dims[along]], &of.dims[along + 1..]].concat(), ..of.clone() };
+            let rest = TensorType {
+                dims: [&of.dims[..along], &[ty.dims[along]], &of.dims[along + 1..]].concat(),
+                ..of.clone()
+            };
             assert!(rest == ty, "concatenation of {ty} and {of} along {along}");
         }
         if parts.len() == 1 {

@@ -387,7 +387,8 @@ impl<'a> Emitter<'a> {
         let mut b = Builder::new(name);
         let mut slots = Slots::new();
         for port in &arguments {
-            let changes = matches!(self.kind, Kind::Step | Kind::Stretch(_) | Kind::Line(_)) && matches!(port.slot, Slot::State(..));
+            let changes = matches!(self.kind, Kind::Step | Kind::Stretch(_) | Kind::Line(_))
+                && matches!(port.slot, Slot::State(..));
             let heir = results.iter().position(|slot| changes && *slot == port.slot);
             slots.insert(port.slot, b.argument(port.ty.clone(), heir));
         }

@@ -25,11 +25,13 @@ pub(super) fn advice(report: &Report, single: &StepCost, precision: Precision) -
                 bytes(report.hbm_bytes_of_device)
             ));
         } else if share < 0.5 {
+            let code = largest.code.unwrap_or_default() as f64;
+            let data = (largest.total as f64 - code).max(1.0);
             advice.push(format!(
-                "`{}` takes {all}, {:.2} % of the memory: networks {:.0} times as large would still fit.",
+                "`{}` takes {all}, {:.2} % of the memory: about {:.0} times the cells would fit.",
                 largest.entry,
                 share * 100.0,
-                (1.0 / share).floor()
+                ((report.hbm_bytes_of_device - code) / data).floor()
             ));
         }
     }
@@ -79,7 +81,8 @@ pub(super) fn advice(report: &Report, single: &StepCost, precision: Precision) -
     }
     for g in &report.gathers {
         let of = |form: &super::Tried| form.cost.as_ref().ok().copied();
-        let Some((chosen, cost)) = g.forms.iter().find(|form| form.chosen).and_then(|form| Some((form, of(form)?))) else {
+        let Some((chosen, cost)) = g.forms.iter().find(|form| form.chosen).and_then(|form| Some((form, of(form)?)))
+        else {
             continue;
         };
         let others = g.forms.iter().filter(|form| !form.chosen).filter_map(|form| Some((form, of(form)?)));

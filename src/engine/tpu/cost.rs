@@ -8,7 +8,7 @@
 use crate::codegen::plan::{DevicePlan, GatherForm, Plan};
 use crate::codegen::stablehlo::{Entry, Kind, mlir};
 use crate::engine::Edges;
-use crate::pjrt::{Compiled, CompileOptions, Error, Topology, Value};
+use crate::pjrt::{CompileOptions, Compiled, Error, Topology, Value};
 use crate::step::FieldId;
 use serde::Serialize;
 
@@ -47,7 +47,12 @@ impl StepCost {
 }
 
 /// Compiles an entry point for one device of a topology.
-pub(super) fn compile(plan: &Plan, device: &DevicePlan, kind: Kind, topology: &Topology) -> Result<(Entry, Compiled), Error> {
+pub(super) fn compile(
+    plan: &Plan,
+    device: &DevicePlan,
+    kind: Kind,
+    topology: &Topology,
+) -> Result<(Entry, Compiled), Error> {
     let entry = Entry::new(plan, device, kind, "main");
     let name = format!("{}_{}", plan.name, entry.kind.name());
     let module = mlir::write(&name, std::slice::from_ref(&entry.function), &plan.origins, mlir::Format::Bytecode);

@@ -59,11 +59,11 @@ pub struct Padding {
 }
 
 impl Padding {
-    /// A tile is 8 rows of 128 elements of 32 bits, 16 rows of 16 bits. A state is one row of all cells, which fills tiles one after the
-    /// other. Numbers of 64 bits are pairs of 32 bits.
+    /// A tile is 8 rows of 128 elements of 32 bits. A state is one row of all cells, which fills tiles one after the other; where one
+    /// tile is too much, it takes a half, a quarter or an eighth. Numbers of 64 bits are pairs of 32 bits.
     fn new(population: &str, cells: usize, precision: Precision) -> Padding {
         let tile = match precision {
-            Precision::F64 | Precision::F32 => 8 * 128,
+            Precision::F64 | Precision::F32 => (8 * 128).min(cells.next_power_of_two().max(128)),
         };
         let padded = cells.div_ceil(tile) * tile;
         let waste = if padded == 0 { 0.0 } else { (padded - cells) as f64 / padded as f64 };
@@ -216,38 +216,84 @@ impl fmt::Display for Report {
         let chip = &self.chip;
         writeln!(f, "{} for {}, {}", self.model, self.target, self.precision)?;
         writeln!(f, "Nothing ran: these are the estimates of XLA's compiler and public figures of the chip.\n")?;
-        writeln!(f, "chip {} ({} device{} `{}` on {} chip{}; the program runs on one device)",
-            chip.name, self.devices, if self.devices == 1 { "" } else { "s" }, self.device_kind, self.chips, if self.chips == 1 { "" } else { "s" })?;
-        writeln!(f, "  matrix units {:.0} Tflop/s in bf16, memory {} at {:.0} GB/s, {}{}",
-            chip.peak_bf16_flops_per_s / 1e12, bytes(chip.hbm_bytes), chip.hbm_bytes_per_s / 1e9, chip.interconnect,
-            chip.ici_bits_per_s.map_or(String::new(), |bits| format!(" at {:.0} Gbit/s", bits / 1e9)))?;
+        writeln!(
+            f,
+            "chip {} ({} device{} `{}` on {} chip{}; the program runs on one device)",
+            chip.name,
+            self.devices,
+            if self.devices == 1 { "" } else { "s" },
+            self.device_kind,
+            self.chips,
+            if self.chips == 1 { "" } else { "s" }
+        )?;
+        writeln!(
+            f,
+            "  matrix units {:.0} Tflop/s in bf16, memory {} at {:.0} GB/s, {}{}",
+            chip.peak_bf16_flops_per_s / 1e12,
+            bytes(chip.hbm_bytes),
+            chip.hbm_bytes_per_s / 1e9,
+            chip.interconnect,
+            chip.ici_bits_per_s.map_or(String::new(), |bits| format!(" at {:.0} Gbit/s", bits / 1e9))
+        )?;
         writeln!(f, "  from {} ({})", chip.source, self.read)?;
         writeln!(f, "\nmemory of one device, {} of it there", bytes(self.hbm_bytes_of_device))?;
-        writeln!(f, "  {:<9}{:>12}{:>12}{:>12}{:>12}{:>12}{:>12}", "", "arguments", "results", "in place", "between", "code", "all")?;
+        writeln!(
+            f,
+            "  {:<9}{:>12}{:>12}{:>12}{:>12}{:>12}{:>12}",
+            "", "arguments", "results", "in place", "between", "code", "all"
+        )?;
         for m in &self.memory {
             let code = m.code.map_or("unknown".into(), |code| bytes(code as f64));
-            let [a, o, i, t, all] = [m.arguments, m.outputs, m.aliased, m.temporaries, m.total].map(|n| bytes(n as f64));
+            let [a, o, i, t, all] =
+                [m.arguments, m.outputs, m.aliased, m.temporaries, m.total].map(|n| bytes(n as f64));
             writeln!(f, "  {:<9}{a:>12}{o:>12}{i:>12}{t:>12}{code:>12}{all:>12}", m.entry)?;
         }
-        writeln!(f, "\none time step (the body of the loop without the loop, {} step{} in a line, shared out)",
-            self.steps_in_line, if self.steps_in_line == 1 { "" } else { "s" })?;
+        writeln!(
+            f,
+            "\none time step (the body of the loop without the loop, {} step{} in a line, shared out)",
+            self.steps_in_line,
+            if self.steps_in_line == 1 { "" } else { "s" }
+        )?;
         writeln!(f, "  operations       {:.4e}", self.step.flops)?;
         writeln!(f, "  transcendentals  {:.4e}", self.step.transcendentals)?;
         writeln!(f, "  bytes            {:.4e} ({})", self.step.bytes, bytes(self.step.bytes))?;
-        writeln!(f, "  time             {} by XLA's model, {} to move the bytes at the memory's peak", time(self.step.seconds), time(Some(self.seconds_of_memory)))?;
+        writeln!(
+            f,
+            "  time             {} by XLA's model, {} to move the bytes at the memory's peak",
+            time(self.step.seconds),
+            time(Some(self.seconds_of_memory))
+        )?;
         writeln!(f, "  real time        {:.2} times, at best", self.realtime_factor())?;
-        writeln!(f, "  intensity        {:.2} operations per byte; the ridge of the matrix units is {:.0}", self.intensity, chip.ridge())?;
-        writeln!(f, "                   (element by element, the vector units compute; their peak is not public and far lower)")?;
-        writeln!(f, "\ntiles of {} elements", self.padding.first().map_or(0, |p| p.tile))?;
+        writeln!(
+            f,
+            "  intensity        {:.2} operations per byte; the ridge of the matrix units is {:.0}",
+            self.intensity,
+            chip.ridge()
+        )?;
+        writeln!(
+            f,
+            "                   (element by element, the vector units compute; their peak is not public and far lower)"
+        )?;
+        writeln!(f, "\ntiles of 8 x 128 numbers")?;
         for p in &self.padding {
-            writeln!(f, "  {}: {} cells in the place of {}, {:.1} % of a state array is empty", p.population, p.cells, p.padded, p.waste * 100.0)?;
+            writeln!(
+                f,
+                "  {}: {} cells in the place of {} ({} a tile), {:.1} % of a state array is empty",
+                p.population,
+                p.cells,
+                p.padded,
+                p.tile,
+                p.waste * 100.0
+            )?;
         }
         for g in &self.gathers {
             writeln!(f, "\nforms of the gather along {} (chosen by {}), one step", g.edges, g.chosen_by)?;
             for form in &g.forms {
                 let mark = if form.chosen { "*" } else { " " };
                 match &form.cost {
-                    Ok(cost) => writeln!(f, "{mark} {:<31}{:>12}{:>14}", form.form, bytes(cost.bytes), time(cost.seconds))?,
+                    Ok(cost) => {
+                        writeln!(f, "{mark} {:<31}{:>12}{:>14}", form.form, bytes(cost.bytes), time(cost.seconds))?
+                    }
                     Err(why) => writeln!(f, "{mark} {:<31}{}", form.form, why.lines().next().unwrap_or_default())?,
                 }
             }
@@ -268,7 +314,10 @@ mod tests {
     #[test]
     fn tiles_are_counted() {
         let waste = |cells| Padding::new("io", cells, Precision::F32);
-        assert_eq!((waste(1).padded, waste(1024).padded, waste(1025).padded), (1024, 1024, 2048));
+        assert_eq!(
+            (waste(1).padded, waste(300).padded, waste(1024).padded, waste(1025).padded),
+            (128, 512, 1024, 2048)
+        );
         assert_eq!(waste(1024).waste, 0.0);
         assert_eq!(waste(125_000).padded, 123 * 1024);
         assert!((waste(10_000).waste - 240.0 / 10_240.0).abs() < 1e-15);

@@ -38,7 +38,9 @@ impl Target {
             .split('x')
             .map(|size| match size.parse() {
                 Ok(size) if size > 0 && !topology.contains('+') => Ok(size),
-                Ok(_) | Err(_) => Err(format!("`{topology}` is no topology: write whole numbers from 1 on, such as `{such}`")),
+                Ok(_) | Err(_) => {
+                    Err(format!("`{topology}` is no topology: write whole numbers from 1 on, such as `{such}`"))
+                }
             })
             .collect();
         let sizes = sizes?;
@@ -101,7 +103,10 @@ mod tests {
             ("tpu", "names no chip; known are v4, v5e, v5p, v6e"),
             ("tpu:", "names no chip"),
             ("tpu:v9", "there is no TPU `v9` in the table of chips; known are v4, v5e, v5p, v6e"),
-            ("tpu:v5e:2x2x1", "a v5e topology has 2 numbers (its interconnect is a 2D torus), such as `2x2`; `2x2x1` has 3"),
+            (
+                "tpu:v5e:2x2x1",
+                "a v5e topology has 2 numbers (its interconnect is a 2D torus), such as `2x2`; `2x2x1` has 3",
+            ),
             ("tpu:v4:2x2", "a v4 topology has 3 numbers"),
             ("tpu:v5e:2x0", "is no topology"),
             ("tpu:v5e:2x-2", "is no topology"),
