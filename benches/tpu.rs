@@ -87,9 +87,37 @@ fn table(plugin: &Plugin) -> Result<(), String> {
             }
         }
     }
+    println!("\n# Executables of every example\n\nSerialized, in kB, all entry points together.\n");
+    println!("| example | v4 | v5e | v5p | v6e |\n|---|---|---|---|---|");
+    for file in examples()? {
+        let sizes: Vec<String> = TARGETS
+            .iter()
+            .map(|target| {
+                let report = report(plugin, &file, &[], target)?;
+                Ok(format!("{:.0}", report.memory.iter().map(|memory| memory.serialized).sum::<usize>() as f64 / 1e3))
+            })
+            .collect::<Result<_, String>>()?;
+        println!("| {file} | {} |", sizes.join(" | "));
+    }
     println!("\n# Forms of the gather\n\n| model | chip | form | bytes | time (us) |\n|---|---|---|---|---|");
     forms.iter().for_each(|line| println!("{line}"));
     Ok(())
+}
+
+/// All models among the examples.
+fn examples() -> Result<Vec<String>, String> {
+    let mut names = Vec::new();
+    for folder in ["", "inferior_olive/"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(folder);
+        for entry in std::fs::read_dir(&path).map_err(|error| format!("{}: {error}", path.display()))? {
+            let name = entry.map_err(|error| error.to_string())?.file_name().to_string_lossy().into_owned();
+            if name.ends_with(".neuro") {
+                names.push(format!("{folder}{name}"));
+            }
+        }
+    }
+    names.sort();
+    Ok(names)
 }
 
 fn main() -> ExitCode {
