@@ -2,7 +2,7 @@
 # installed with apt where they are missing; the tests of XLA need its plugin, which comes through Python's pip.
 # `make demo FEATURES=--no-default-features` builds the native compiler, which needs no LLVM.
 .DEFAULT_GOAL := help
-.PHONY: help demo test plugins lanes lint bench rust llvm
+.PHONY: help demo test plugins tpu lanes lint bench rust llvm
 SHELL := /bin/bash
 CARGO ?= cargo
 DEMO ?= target/demo
@@ -18,6 +18,7 @@ help:
 	@echo "make demo    build, run the squid axon and draw it"
 	@echo "make test    all tests"
 	@echo "make plugins XLA's plugin for this processor (PLUGINS='cpu tpu': libtpu, too)"
+	@echo "make tpu     compile squid, olive and every example for every TPU; writes benches/tpu.md"
 	@echo "make lanes   the runtime's tests for AVX2 and for this machine's own instruction set"
 	@echo "make lint    formatting, clippy, documentation: no complaint allowed"
 	@echo "make bench   how fast the squid axon runs here"
@@ -63,6 +64,11 @@ test: llvm
 	fi
 
 # Vectors differ from machine to machine; a default build knows only the portable ones.
+# Minutes: several forms of every connected network are compiled for each chip. Nothing runs on a TPU.
+tpu: llvm
+	$(CARGO) bench --locked --bench tpu > target/tpu.md
+	@if [ -s target/tpu.md ]; then cp target/tpu.md benches/tpu.md; fi
+
 lanes: rust
 	@mkdir -p target/lanes; set -e; cpus=native; \
 	if grep -qw avx2 /proc/cpuinfo 2>/dev/null; then cpus="x86-64-v3 native"; \

@@ -37,19 +37,30 @@ pub fn files(
     precision: Precision,
 ) -> Result<Vec<File>, EngineError> {
     let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
-    let inputs = Inputs::new(&plan, setup)?;
-    let stretch = Stretch::new(&plan, &inputs.device, recording.every, &recording.fields, extent.grid.steps);
+    files_with(compiled, extent, setup, recording, &Inputs::new(&plan, setup)?)
+}
+
+/// The same, with forms of gathers that somebody has chosen in the inputs.
+pub fn files_with(
+    compiled: &Compiled,
+    extent: &Extent,
+    setup: &Setup,
+    recording: &Recording,
+    inputs: &Inputs,
+) -> Result<Vec<File>, EngineError> {
+    let plan = &inputs.plan;
+    let stretch = Stretch::new(plan, &inputs.device, recording.every, &recording.fields, extent.grid.steps);
     let Some(stretch) = stretch else {
         return Err(EngineError("a run without steps or without cells has no loop to write".into()));
     };
     let calls = extent.grid.steps / u64::from(stretch.steps());
     let kinds = [Kind::Init, Kind::Step, Kind::Stretch(stretch.clone()), Kind::Observe];
     let units = Units::new(compiled, extent, setup);
-    let mut artefact = Artefact { inputs: &inputs, setup, units: &units, calls, tables: BTreeMap::new() };
+    let mut artefact = Artefact { inputs, setup, units: &units, calls, tables: BTreeMap::new() };
     let mut files = Vec::new();
     let mut functions = Map::new();
     for kind in kinds {
-        let entry = Entry::new(&plan, &inputs.device, kind, "main");
+        let entry = Entry::new(plan, &inputs.device, kind, "main");
         let name = entry.kind.name();
         for (ending, format) in [("mlir", mlir::Format::Text), ("mlirbc", mlir::Format::Bytecode)] {
             let module = format!("{}_{name}", plan.name);
@@ -65,7 +76,7 @@ pub fn files(
         "format": FORMAT,
         "model": ode.name,
         "compiler": concat!("neuroc ", env!("CARGO_PKG_VERSION")),
-        "precision": precision.name(),
+        "precision": plan.precision.name(),
         "method": ode.method.name(),
         "dt_ms": extent.grid.dt,
         "steps": extent.grid.steps,
@@ -159,6 +170,8 @@ impl Artefact<'_> {
             Slot::Local(..)
             | Slot::Sources(..)
             | Slot::Present(..)
+            | Slot::Mask(..)
+            | Slot::Pairs(..)
             | Slot::SeriesTimes(_)
             | Slot::SeriesValues(_)
             | Slot::Seed
@@ -203,7 +216,7 @@ impl Artefact<'_> {
                         (rows * self.calls as usize, u64::from(s.every), u64::from(s.every))
                     }
                     (Kind::Stretch(_), Role::Init | Role::Step) => (rows * self.calls as usize, 0, 1),
-                    (Kind::Init | Kind::Step | Kind::Observe, _) => (rows, 0, 1),
+                    (Kind::Init | Kind::Step | Kind::Line(_) | Kind::Observe, _) => (rows, 0, 1),
                 };
                 let table = self.inputs.rows(columns, part, all, all, |row| first + row * apart);
                 let dims = vec![all, columns.len()];
@@ -213,6 +226,8 @@ impl Artefact<'_> {
             Slot::Data(..)
             | Slot::Sources(..)
             | Slot::Present(..)
+            | Slot::Mask(..)
+            | Slot::Pairs(..)
             | Slot::SeriesTimes(_)
             | Slot::SeriesValues(_)
             | Slot::Seed

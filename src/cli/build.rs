@@ -2,20 +2,31 @@
 
 use super::settings::{ModelSettings, PassSettings, PrecisionName};
 use super::{Exit, accuracy, complain, report, say};
+#[cfg(feature = "xla")]
+use crate::artefact::File;
 use crate::codegen::plan::{self, PlanOptions};
 use crate::codegen::rust::{self, SourceFile};
 use crate::driver;
 use crate::engine::rustc;
+#[cfg(feature = "xla")]
+use crate::engine::{
+    EngineError,
+    tpu::{Job, Target},
+};
 use crate::passes::Backend;
+#[cfg(feature = "xla")]
+use crate::pjrt::Plugin;
+#[cfg(feature = "xla")]
+use crate::plugins::{Kind, Search};
 use crate::simulate;
 use clap::ValueEnum;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Write a Rust crate, a shared library or StableHLO.
+/// Write a Rust crate, a shared library, StableHLO or an executable for a TPU.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example: neuroc build examples/squid.neuro -o squid && cargo run --release --example run --manifest-path squid/Cargo.toml\n         neuroc build examples/squid.neuro -o lib --emit cdylib"
+    after_help = "Example: neuroc build examples/squid.neuro -o squid && cargo run --release --example run --manifest-path squid/Cargo.toml\n         neuroc build examples/squid.neuro -o lib --emit cdylib\n         neuroc build examples/squid.neuro -o tpu --target tpu:v5e:2x2"
 )]
 pub struct Args {
     /// A model file
@@ -27,9 +38,18 @@ pub struct Args {
     /// What to write
     #[arg(long, value_enum, default_value = "crate")]
     emit: Artefact,
-    /// The numbers of the kernels
-    #[arg(long, value_enum, default_value = "f64")]
-    precision: PrecisionName,
+    /// Compile for TPUs, which need not be here: tpu:CHIP:TOPOLOGY, with v4, v5e, v5p or v6e as the chip. Writes the executables,
+    /// what `--emit stablehlo` writes, and a report
+    #[cfg(feature = "xla")]
+    #[arg(long, value_name = "TARGET", value_parser = Target::parse, conflicts_with = "emit")]
+    target: Option<Target>,
+    /// The libtpu to compile with, instead of one that is found (for --target)
+    #[cfg(feature = "xla")]
+    #[arg(long, value_name = "PATH", requires = "target")]
+    plugin: Option<PathBuf>,
+    /// The numbers of the kernels [default: f64; f32 with --target]
+    #[arg(long, value_enum)]
+    precision: Option<PrecisionName>,
     /// Directory for compiled kernels instead of the user's cache (for cdylib)
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
@@ -61,7 +81,7 @@ pub fn run(args: &Args) -> Exit {
         report(&checked.sources, errors);
         Exit::of(errors)
     };
-    let settings = match args.settings.options(&args.opt, args.precision, args.emit.backend()) {
+    let settings = match args.settings.options(&args.opt, args.precision(), args.backend()) {
         Ok(settings) => settings,
         Err(exit) => return exit,
     };
@@ -72,7 +92,7 @@ pub fn run(args: &Args) -> Exit {
     };
     report(&checked.sources, &compiled.warnings);
     if args.opt.explain {
-        say(accuracy::explain(compiled.program.program(), args.opt.accuracy, args.precision));
+        say(accuracy::explain(compiled.program.program(), args.opt.accuracy, args.precision()));
     }
     let extent = match simulate::extent(&compiled.ode) {
         Ok(extent) => extent,
@@ -82,7 +102,11 @@ pub fn run(args: &Args) -> Exit {
         Ok(setup) => setup,
         Err(errors) => return fail(&errors),
     };
-    let precision = args.precision.into();
+    let precision = args.precision().into();
+    #[cfg(feature = "xla")]
+    if let Some(target) = &args.target {
+        return executables(args, target, &checked, &compiled, &extent, &setup);
+    }
     #[cfg(feature = "xla")]
     if args.emit == Artefact::Stablehlo {
         return modules(args, &checked, &compiled, &extent, &setup);
@@ -120,6 +144,70 @@ fn finish(args: &Args, written: Result<(), String>) -> Exit {
     }
 }
 
+impl Args {
+    fn backend(&self) -> Backend {
+        #[cfg(feature = "xla")]
+        if self.target.is_some() {
+            return Backend::Xla;
+        }
+        self.emit.backend()
+    }
+
+    fn precision(&self) -> PrecisionName {
+        self.precision.unwrap_or(match (self.backend(), self.emit.backend()) {
+            (Backend::Xla, Backend::Native) => PrecisionName::F32,
+            (Backend::Native, _) | (Backend::Xla, Backend::Xla) => PrecisionName::F64,
+        })
+    }
+}
+
+/// Executables for a TPU, and the report.
+#[cfg(feature = "xla")]
+fn executables(
+    args: &Args,
+    target: &Target,
+    checked: &driver::Checked,
+    compiled: &driver::Compiled,
+    extent: &simulate::Extent,
+    setup: &crate::engine::Setup,
+) -> Exit {
+    let recording = match simulate::recording(&compiled.ode, compiled.program.program(), extent) {
+        Ok(recording) => recording,
+        Err(errors) => {
+            report(&checked.sources, &errors);
+            return Exit::of(&errors);
+        }
+    };
+    let job = Job { compiled, extent, setup, recording: &recording, precision: args.precision().into() };
+    let path = match &args.plugin {
+        Some(path) => Ok(path.clone()),
+        None => Search::everywhere().plugin(Kind::Tpu).map(|found| found.path.clone()),
+    };
+    let built = path
+        .map_err(EngineError)
+        .and_then(|path| Ok(Plugin::load(&path)?))
+        .and_then(|plugin| job.build(&plugin, target));
+    match built {
+        Ok((files, report)) => {
+            let written = place_all(&args.output, &files);
+            if written.is_ok() {
+                say(&report);
+            }
+            finish(args, written)
+        }
+        Err(error) => {
+            complain(error);
+            Exit::Model
+        }
+    }
+}
+
+#[cfg(feature = "xla")]
+fn place_all(directory: &Path, files: &[File]) -> Result<(), String> {
+    fs::create_dir_all(directory).map_err(|e| format!("cannot create `{}`: {e}", directory.display()))?;
+    files.iter().try_for_each(|file| place(&directory.join(&file.name), &file.bytes))
+}
+
 impl Artefact {
     fn backend(self) -> Backend {
         match self {
@@ -146,17 +234,14 @@ fn modules(
             return Exit::of(&errors);
         }
     };
-    let files = match crate::artefact::files(compiled, extent, setup, &recording, args.precision.into()) {
+    let files = match crate::artefact::files(compiled, extent, setup, &recording, args.precision().into()) {
         Ok(files) => files,
         Err(error) => {
             complain(error);
             return Exit::Model;
         }
     };
-    let create =
-        fs::create_dir_all(&args.output).map_err(|e| format!("cannot create `{}`: {e}", args.output.display()));
-    let write = |()| files.iter().try_for_each(|file| place(&args.output.join(&file.name), &file.bytes));
-    finish(args, create.and_then(write))
+    finish(args, place_all(&args.output, &files))
 }
 
 /// The library and its header.

@@ -26,9 +26,11 @@
 
 pub mod cost;
 mod device;
+mod lattice;
 mod print;
 
-pub use device::{DevicePlan, GatherForm, Grouping, Stretch};
+pub use device::{DevicePlan, GatherForm, Grouping, Stretch, pairs};
+pub use lattice::Lattice;
 
 use crate::runtime::machine::Bank;
 use crate::step::{

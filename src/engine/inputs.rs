@@ -5,7 +5,7 @@
 
 use super::numbers::{Numbers, Surroundings};
 use super::{Edges, EngineError, Setup};
-use crate::codegen::plan::{DevicePlan, GatherForm, KernelPlan, Plan, Precision};
+use crate::codegen::plan::{self, DevicePlan, GatherForm, KernelPlan, Plan, Precision};
 use crate::codegen::stablehlo::builder::Element;
 use crate::codegen::stablehlo::{Column, Part, Slot};
 use crate::runtime::series::{Sample, check};
@@ -102,8 +102,12 @@ impl Inputs {
             let edges = setup.edges.iter().rfind(|(id, _)| *id == field).map(|(_, edges)| edges);
             edges.expect("checked before")
         };
+        let form = |space: u32, entry: u32| &self.device.gathers[space as usize][entry as usize];
         let padded = |space: u32, entry: u32| {
-            let GatherForm::Padded { rows } = self.device.gathers[space as usize][entry as usize];
+            let rows = match *form(space, entry) {
+                GatherForm::Padded { rows } | GatherForm::Rows { rows } => rows,
+                GatherForm::Shifts(_) | GatherForm::Pairs => panic!("the form has no list"),
+            };
             let cells = self.device.sizes[space as usize];
             (0..rows).flat_map(move |row| (0..cells).map(move |cell| (row, cell)))
         };
@@ -130,6 +134,13 @@ impl Inputs {
             Slot::Present(space, entry) => {
                 let edges = edges(space, entry);
                 Table::Bool(padded(space, entry).map(|(row, cell)| source(edges, row, cell).is_some()).collect())
+            }
+            Slot::Mask(space, entry) => {
+                let GatherForm::Shifts(lattice) = form(space, entry) else { panic!("the form has no mask") };
+                Table::U32(lattice.mask(edges(space, entry)))
+            }
+            Slot::Pairs(space, entry) => {
+                Table::Bool(plan::pairs(edges(space, entry)).expect("the form was chosen for such edges"))
             }
             Slot::State(..)
             | Slot::Cell(..)

@@ -50,7 +50,11 @@ impl From<Error> for EngineError {
 impl XlaEngine {
     /// Compiles the entry points and brings what does not change to the device.
     pub fn new(plan: &Plan, setup: &Setup, client: Client) -> Result<XlaEngine, EngineError> {
-        let inputs = Inputs::new(plan, setup)?;
+        XlaEngine::with_forms(setup, Inputs::new(plan, setup)?, client)
+    }
+
+    /// The same, with forms of gathers that somebody has chosen in the inputs.
+    pub fn with_forms(setup: &Setup, inputs: Inputs, client: Client) -> Result<XlaEngine, EngineError> {
         let ready = |kind| Ready::new(&inputs, &client, kind);
         let (init, step, observe) = (ready(Kind::Init)?, ready(Kind::Step)?, ready(Kind::Observe)?);
         let mut engine = XlaEngine {
@@ -101,7 +105,7 @@ impl XlaEngine {
         };
         let every = match &ready.entry.kind {
             Kind::Stretch(stretch) => stretch.every,
-            Kind::Init | Kind::Step | Kind::Observe => 0,
+            Kind::Init | Kind::Step | Kind::Line(_) | Kind::Observe => 0,
         };
         let mut fresh: BTreeMap<Slot, Buffer> = BTreeMap::new();
         for port in &ready.entry.arguments {
@@ -124,6 +128,8 @@ impl XlaEngine {
                 | Slot::Local(..)
                 | Slot::Sources(..)
                 | Slot::Present(..)
+                | Slot::Mask(..)
+                | Slot::Pairs(..)
                 | Slot::SeriesTimes(_)
                 | Slot::SeriesValues(_)
                 | Slot::Seed

@@ -15,6 +15,8 @@ mod passes;
 mod pjrt;
 #[cfg(feature = "xla")]
 mod stablehlo;
+#[cfg(feature = "xla")]
+mod tpu;
 
 /// Whether cargo has a component. What is missing is said and makes tests weaker; where all tools are demanded (as `.ci/run`
 /// does) it makes them fail.

@@ -4,6 +4,7 @@
 //! steps are grouped into straight lines.
 //! Never true here: an operation of StableHLO.
 
+use super::lattice::Lattice;
 use super::{Plan, Precision};
 use crate::runtime::edges::Edges;
 use crate::step::FieldId;
@@ -29,7 +30,9 @@ pub struct DevicePlan {
 ///
 /// On a processor, XLA's own gather is what costs: rows written one after the other took seven times as long in all (8000 olive
 /// cells with ten junctions each), and stages that it must not fuse were no faster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+///
+/// The forms differ in the order in which a cell's edges are added up, so their results differ by rounding, and in nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GatherForm {
     /// A table of `rows` sources for every cell, padded with the cell itself, and a truth value for each that says whether there is
     /// such an edge; a dense sum over the rows.
@@ -37,6 +40,67 @@ pub enum GatherForm {
         /// The most edges that a cell has.
         rows: usize,
     },
+    /// The same table, but a gather and an addition for each row. Edges are added in the order of the list.
+    Rows {
+        /// The most edges that a cell has.
+        rows: usize,
+    },
+    /// Rectangles of an array with a halo, one for each displacement, and a bit for each that says whether there is such an edge.
+    /// Edges are added in the order of their displacements.
+    Shifts(Lattice),
+    /// Every cell with every other, and a truth value for each pair; a dense sum over the sources. For few cells only.
+    Pairs,
+}
+
+/// More displacements than this are no lattice: each is code of its own.
+const MOST_SHIFTS: usize = 512;
+/// More pairs than this are not worth a try.
+const MOST_PAIRS: usize = 1 << 20;
+
+impl GatherForm {
+    /// A few words for people.
+    pub fn name(&self) -> &'static str {
+        match self {
+            GatherForm::Padded { .. } => "padded list, one gather",
+            GatherForm::Rows { .. } => "padded list, a gather per row",
+            GatherForm::Shifts(_) => "shifts of a lattice",
+            GatherForm::Pairs => "all pairs",
+        }
+    }
+
+    /// All forms that edges can have; `sizes` are those of their population's grid.
+    pub fn candidates(edges: &Edges, sizes: &[usize]) -> Vec<GatherForm> {
+        let rows = most_edges(edges);
+        let mut forms = vec![GatherForm::Padded { rows }];
+        if rows == 0 {
+            return forms;
+        }
+        forms.push(GatherForm::Rows { rows });
+        forms.extend(Lattice::find(edges, sizes, MOST_SHIFTS).map(GatherForm::Shifts));
+        let cells = edges.offsets.len() - 1;
+        if cells * cells <= MOST_PAIRS && pairs(edges).is_some() {
+            forms.push(GatherForm::Pairs);
+        }
+        forms
+    }
+}
+
+fn most_edges(edges: &Edges) -> usize {
+    edges.offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize).max().unwrap_or(0)
+}
+
+/// For [`GatherForm::Pairs`]: whether there is an edge, `[source, target]`. None if two cells have two such edges.
+pub fn pairs(edges: &Edges) -> Option<Vec<bool>> {
+    let cells = edges.offsets.len() - 1;
+    let mut pairs = vec![false; cells * cells];
+    for (target, bounds) in edges.offsets.windows(2).enumerate() {
+        for &source in &edges.sources[bounds[0] as usize..bounds[1] as usize] {
+            if std::mem::replace(&mut pairs[source as usize * cells + target], true) {
+                return None;
+            }
+        }
+    }
+    Some(pairs)
 }
 
 /// Steps in a straight line on a processor: more make the program longer to compile and, as measured, no faster.
@@ -47,8 +111,7 @@ impl DevicePlan {
     pub fn new(plan: &Plan, sizes: &[usize], edges: &[(FieldId, Arc<Edges>)], samples: &[usize]) -> DevicePlan {
         let form = |field: &FieldId| {
             let edges = edges.iter().rfind(|(id, _)| id == field).map(|(_, edges)| edges);
-            let degrees = edges.iter().flat_map(|edges| edges.offsets.windows(2)).map(|pair| pair[1] - pair[0]);
-            GatherForm::Padded { rows: degrees.max().map_or(0, |most| most as usize) }
+            GatherForm::Padded { rows: edges.map_or(0, |edges| most_edges(edges)) }
         };
         DevicePlan {
             sizes: sizes.to_vec(),
@@ -141,6 +204,14 @@ impl Stretch {
         let divisor = (unroll.div_ceil(2)..=unroll).rev().find(|n| self.every.is_multiple_of(*n));
         let steps = divisor.unwrap_or(unroll);
         Grouping::Steps { lines: self.every / steps, steps, rest: self.every % steps }
+    }
+
+    /// The steps of the longest line.
+    pub fn most_in_line(&self, unroll: u32) -> u32 {
+        match self.grouping(unroll) {
+            Grouping::Samples { samples } => samples * self.every,
+            Grouping::Steps { steps, .. } => steps,
+        }
     }
 
     /// How many lines there are.

@@ -529,6 +529,12 @@ impl Builder {
         self.one("iota", &[], attributes, TensorType::new(element, dims))
     }
 
+    /// The same tensor; the device computes it, whole, before it computes what uses it.
+    pub fn barrier(&mut self, a: Value) -> Value {
+        let ty = self.of(a).clone();
+        self.one("optimization_barrier", &[a], Vec::new(), ty)
+    }
+
     /// Part of a tensor.
     pub fn slice(&mut self, a: Value, start: &[usize], end: &[usize]) -> Value {
         let ty = self.of(a).clone();
@@ -546,17 +552,27 @@ impl Builder {
         self.one("slice", &[a], attributes, TensorType::new(ty.element, &dims))
     }
 
-    /// Tensors one after the other along the first dimension.
-    pub fn concatenate(&mut self, parts: &[Value]) -> Value {
-        let ty = self.of(*parts.first().expect("at least one part")).clone();
+    /// Tensors one after the other along a dimension; nothing if it is one.
+    pub fn concatenate(&mut self, parts: &[Value], along: usize) -> Value {
+        let first = *parts.first().expect("at least one part");
+        let ty = self.of(first).clone();
+        assert!(along < ty.dims.len(), "concatenation of {ty} along {along}");
         let mut dims = ty.dims.clone();
-        dims[0] = 0;
+        dims[along] = 0;
         for &part in parts {
-            let of = self.of(part);
-            assert!(of.element == ty.element && of.dims[1..] == ty.dims[1..], "concatenation of {ty} and {of}");
-            dims[0] += of.dims[0];
+            let of = self.of(part).clone();
+            dims[along] += of.dims.get(along).copied().unwrap_or(0);
+            let rest = TensorType {
+                dims: [&of.dims[..along], &[ty.dims[along]], &of.dims[along + 1..]].concat(),
+                ..of.clone()
+            };
+            assert!(rest == ty, "concatenation of {ty} and {of} along {along}");
         }
-        self.one("concatenate", parts, vec![("dimension", "0 : i64".into())], TensorType::new(ty.element, &dims))
+        if parts.len() == 1 {
+            return first;
+        }
+        let attributes = vec![("dimension", format!("{along} : i64"))];
+        self.one("concatenate", parts, attributes, TensorType::new(ty.element, &dims))
     }
 
     /// One row, `a[row]`, of a tensor; a row past the end is the last one.

@@ -55,6 +55,10 @@ pub enum Slot {
     Sources(u32, u32),
     /// Whether there is such an edge, `[row, target]`: space, entry of the edge table.
     Present(u32, u32),
+    /// Which displacements are edges, `[word, z, (y, x)]`: space, entry of the edge table.
+    Mask(u32, u32),
+    /// Which pairs are edges, `[source, target]`: space, entry of the edge table.
+    Pairs(u32, u32),
     /// The times of the samples of a series, in ms.
     SeriesTimes(u32),
     /// Their values.
@@ -95,6 +99,8 @@ pub enum Kind {
     Step,
     /// Takes many steps, their number being fixed, and samples on the way.
     Stretch(Stretch),
+    /// Takes so many steps in a straight line and does nothing else, to see what steps cost. What a run computes once is an argument.
+    Line(u32),
     /// Computes outputs.
     Observe,
 }
@@ -109,6 +115,7 @@ impl Kind {
             Kind::Init => "init",
             Kind::Step => "step",
             Kind::Stretch(_) => "stretch",
+            Kind::Line(_) => "line",
             Kind::Observe => "observe",
         }
     }
@@ -116,7 +123,7 @@ impl Kind {
     fn roles(&self, plan: &Plan) -> Vec<Role> {
         match self {
             Kind::Init => vec![Role::Init],
-            Kind::Step => vec![Role::Step],
+            Kind::Step | Kind::Line(_) => vec![Role::Step],
             Kind::Observe => vec![Role::Observe],
             Kind::Stretch(stretch) => {
                 let output =
@@ -132,6 +139,7 @@ impl Kind {
         match (self, role) {
             (Kind::Init | Kind::Observe, _) => 1,
             (Kind::Step, _) => Kind::STEPS as usize,
+            (Kind::Line(steps), _) => *steps as usize,
             (Kind::Stretch(stretch), Role::Observe) => stretch.samples as usize,
             (Kind::Stretch(stretch), Role::Init | Role::Step) => stretch.steps() as usize,
         }
@@ -198,6 +206,8 @@ pub fn slot_name(plan: &Plan, slot: Slot) -> String {
         Slot::Local(s, _, local) => format!("{}.{local}", space(s).name),
         Slot::Sources(s, at) => format!("{}.sources", field(&space(s).edges, at)),
         Slot::Present(s, at) => format!("{}.present", field(&space(s).edges, at)),
+        Slot::Mask(s, at) => format!("{}.mask", field(&space(s).edges, at)),
+        Slot::Pairs(s, at) => format!("{}.pairs", field(&space(s).edges, at)),
         Slot::SeriesTimes(at) => format!("{}.t", field(&plan.series, at)),
         Slot::SeriesValues(at) => format!("{}.values", field(&plan.series, at)),
         Slot::Seed => "seed".into(),
@@ -291,10 +301,21 @@ impl<'a> Emitter<'a> {
                 slots.insert(slot, TensorType::new(real, &[cells]));
             }
             for edges in &kernel.edges {
-                let GatherForm::Padded { rows } = self.device.gathers[number as usize][edges.edges as usize];
-                if rows > 0 {
-                    slots.insert(Slot::Sources(number, edges.edges), TensorType::new(Element::I32, &[rows, cells]));
-                    slots.insert(Slot::Present(number, edges.edges), TensorType::new(Element::Bool, &[rows, cells]));
+                let at = edges.edges;
+                match &self.device.gathers[number as usize][at as usize] {
+                    GatherForm::Padded { rows: 0 } | GatherForm::Rows { rows: 0 } => {}
+                    GatherForm::Padded { rows } | GatherForm::Rows { rows } => {
+                        slots.insert(Slot::Sources(number, at), TensorType::new(Element::I32, &[*rows, cells]));
+                        slots.insert(Slot::Present(number, at), TensorType::new(Element::Bool, &[*rows, cells]));
+                    }
+                    GatherForm::Shifts(lattice) => {
+                        let [planes, plane] = lattice.dims();
+                        let dims = [lattice.words(), planes, plane];
+                        slots.insert(Slot::Mask(number, at), TensorType::new(Element::U32, &dims));
+                    }
+                    GatherForm::Pairs => {
+                        slots.insert(Slot::Pairs(number, at), TensorType::new(Element::Bool, &[cells, cells]));
+                    }
                 }
             }
             for stmt in lane_statements(kernel) {
@@ -333,9 +354,13 @@ impl<'a> Emitter<'a> {
         let outside = self.surroundings(&tables);
         let mut arguments = match self.kind {
             Kind::Init => Vec::new(),
-            Kind::Step | Kind::Stretch(_) | Kind::Observe => states.clone(),
+            Kind::Step | Kind::Stretch(_) | Kind::Line(_) | Kind::Observe => states.clone(),
         };
         arguments.extend(outside);
+        if let Kind::Line(_) = self.kind {
+            let once = self.computed_once(&tables, &arguments);
+            arguments.extend(once);
+        }
         if self.kind == Kind::Step {
             arguments.push(Port { slot: Slot::Steps, ty: TensorType::new(Element::I32, &[]) });
         }
@@ -345,6 +370,10 @@ impl<'a> Emitter<'a> {
                 states.iter().chain(&cells).map(|port| port.slot).collect()
             }
             Kind::Observe => self.bank(|space| space.output.len(), Slot::Output).iter().map(|port| port.slot).collect(),
+            Kind::Line(_) => {
+                let events = self.bank(|space| space.events.len(), Slot::Events);
+                states.iter().chain(&events).map(|port| port.slot).collect()
+            }
             Kind::Step | Kind::Stretch(_) => {
                 let events = self.bank(|space| space.events.len(), Slot::Events);
                 let mut slots: Vec<Slot> = states.iter().chain(&events).map(|port| port.slot).collect();
@@ -358,13 +387,19 @@ impl<'a> Emitter<'a> {
         let mut b = Builder::new(name);
         let mut slots = Slots::new();
         for port in &arguments {
-            let changes = matches!(self.kind, Kind::Step | Kind::Stretch(_)) && matches!(port.slot, Slot::State(..));
+            let changes = matches!(self.kind, Kind::Step | Kind::Stretch(_) | Kind::Line(_))
+                && matches!(port.slot, Slot::State(..));
             let heir = results.iter().position(|slot| changes && *slot == port.slot);
             slots.insert(port.slot, b.argument(port.ty.clone(), heir));
         }
         match &self.kind {
             Kind::Init | Kind::Observe => self.once(&mut b, &tables, &mut slots),
             Kind::Step => self.some_steps(&mut b, &tables, &mut slots),
+            Kind::Line(steps) => {
+                for ((space, event), word) in self.steps_in_line(&mut b, &tables, &mut slots, *steps, |_, _, _, _| {}) {
+                    slots.insert(Slot::Events(space, event), word);
+                }
+            }
             Kind::Stretch(stretch) => self.stretch(&mut b, &tables, &mut slots, stretch),
         }
         let values: Vec<Value> = results.iter().map(|slot| slots[slot]).collect();
@@ -513,19 +548,47 @@ impl<'a> Emitter<'a> {
         self.finite(b, slots);
     }
 
-    /// Steps in a straight line. Between two samples there are `every` of them, if the line holds more than one sample.
-    fn line(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots, steps: u32, stretch: &Stretch, samples: u32) {
+    /// What a run computes once, as arguments of an entry point that does not compute it.
+    fn computed_once(&self, tables: &Tables, arguments: &[Port]) -> Vec<Port> {
+        let mut scratch = Builder::new("once");
+        let mut slots: Slots =
+            arguments.iter().map(|port| (port.slot, scratch.argument(port.ty.clone(), None))).collect();
+        self.cells_once(&mut scratch, tables, &mut slots);
+        let computed = slots.iter().filter(|(slot, _)| matches!(slot, Slot::Local(..)));
+        computed.map(|(&slot, &value)| Port { slot, ty: scratch.of(value).clone() }).collect()
+    }
+
+    /// Steps in a straight line; tells the words of events.
+    fn steps_in_line(
+        &self,
+        b: &mut Builder,
+        tables: &Tables,
+        slots: &mut Slots,
+        steps: u32,
+        mut after: impl FnMut(&Self, &mut Builder, &mut Slots, u32),
+    ) -> BTreeMap<(u32, u32), Value> {
         let mut words = BTreeMap::new();
         for place in 0..steps {
-            let step = slots[&Slot::Step];
+            let step = match slots.get(&Slot::Step) {
+                Some(&step) => step,
+                None => whole(b, place),
+            };
             let happened = self.run(b, tables, slots, Role::Step, step);
             let bit = b.constant(Literal::Whole(u64::from(place)), Element::U32, &[]);
             self.note(b, &mut words, happened, bit);
+            after(self, b, slots, place);
+        }
+        words
+    }
+
+    /// Steps in a straight line, inside a loop. Between two samples there are `every` of them, if the line holds more than one sample.
+    fn line(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots, steps: u32, stretch: &Stretch, samples: u32) {
+        let words = self.steps_in_line(b, tables, slots, steps, |emitter, b, slots, place| {
             advance(b, slots, Slot::Step, 1);
             if samples > 0 && (place + 1).is_multiple_of(stretch.every) {
-                self.take_sample(b, tables, slots, stretch);
+                emitter.take_sample(b, tables, slots, stretch);
             }
-        }
+        });
         let line = slots[&Slot::Line];
         for ((space, event), word) in words {
             let all = slots[&Slot::Events(space, event)];

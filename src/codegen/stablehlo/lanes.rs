@@ -1,13 +1,13 @@
 //! The operations of a plan, one after the other, as StableHLO.
 //!
-//! In come statements over lanes and what they read; out go values: a scalar for a number, `[cells]` for a value per cell, `[rows,
-//! cells]` for a value per edge.
+//! In come statements over lanes and what they read; out go values: a scalar for a number, `[cells]` for a value per cell, and for a
+//! value per edge `[rows, cells]`, `[sources, cells]` or, of one displacement, `[z, (y, x)]`, as the form of the gather has it.
 //! Never true here: a number is computed (the host does that, in double precision), or the order of operations is changed.
 
 use super::builder::{Binary, Builder, Compare, Element, Literal, Unary, Value};
 use super::entry::{Part, Slot, Slots};
 use crate::codegen::plan::{
-    DevicePlan, EdgePlan, Expr, GatherForm, Home, KernelPlan, Operand, Plan, Precision, SpacePlan, Stmt, Usage,
+    DevicePlan, EdgePlan, Expr, GatherForm, Home, KernelPlan, Lattice, Operand, Plan, Precision, SpacePlan, Stmt, Usage,
 };
 use crate::runtime::machine::Bank;
 use crate::step::{BinaryOp, Distribution, FieldId, Function, Role, Type, UnaryOp};
@@ -49,6 +49,8 @@ pub(super) struct Lanes<'a> {
     locals: HashMap<u32, Value>,
     numbers: HashMap<(bool, u32, Usage), Value>,
     there: HashMap<(u32, u32), Value>,
+    /// While edges are shifts of a lattice: it, and the values per cell that were brought into its layout.
+    lattice: Option<(&'a Lattice, HashMap<Value, Value>)>,
 }
 
 impl<'a> Lanes<'a> {
@@ -65,7 +67,7 @@ impl<'a> Lanes<'a> {
     ) -> Lanes<'a> {
         let real = real(plan.precision);
         let (locals, numbers, there) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Lanes { plan, device, space, kernel, columns, slots, rows, b, real, locals, numbers, there }
+        Lanes { plan, device, space, kernel, columns, slots, rows, b, real, locals, numbers, there, lattice: None }
     }
 
     fn cells(&self) -> usize {
@@ -112,34 +114,154 @@ impl<'a> Lanes<'a> {
     }
 
     fn edges(&mut self, plan: &EdgePlan) {
-        let space = self.space.space.0;
-        let GatherForm::Padded { rows } = self.device.gathers[space as usize][plan.edges as usize];
-        if rows == 0 {
-            return;
-        }
-        let outside: Vec<u32> = self.locals.keys().copied().collect();
-        self.there = HashMap::new();
-        let sources = self.slots[&Slot::Sources(space, plan.edges)];
-        for (entry, &slot) in self.space.exchanged.iter().enumerate() {
-            let reads = |stmt: &Stmt| stmt.expr == Expr::There(entry as u32);
-            if plan.body.iter().any(reads) {
-                let from = self.slots[&Slot::State(space, slot)];
-                let value = self.b.gather(from, sources);
-                self.there.insert((plan.edges, entry as u32), value);
+        let (space, at, cells) = (self.space.space.0, plan.edges, self.cells());
+        let device = self.device;
+        match &device.gathers[space as usize][at as usize] {
+            GatherForm::Padded { rows: 0 } | GatherForm::Rows { rows: 0 } => {}
+            GatherForm::Padded { rows } => {
+                let sources = self.slots[&Slot::Sources(space, at)];
+                let present = self.slots[&Slot::Present(space, at)];
+                let values = self.along(plan, present, &[*rows, cells], |b, from| b.gather(from, sources));
+                self.add_up(plan, values);
+            }
+            GatherForm::Rows { rows } => {
+                for row in 0..*rows {
+                    let [sources, present] = [Slot::Sources(space, at), Slot::Present(space, at)].map(|slot| {
+                        let row = self.b.slice(self.slots[&slot], &[row, 0], &[row + 1, cells]);
+                        self.b.reshape(row, &[cells])
+                    });
+                    let values = self.along(plan, present, &[cells], |b, from| b.gather(from, sources));
+                    self.add(plan, values);
+                }
+            }
+            GatherForm::Shifts(lattice) => self.shifts(plan, lattice),
+            GatherForm::Pairs => {
+                let pairs = self.slots[&Slot::Pairs(space, at)];
+                let all = [cells, cells];
+                let values = self.along(plan, pairs, &all, |b, from| b.broadcast(from, &all, &[0]));
+                self.add_up(plan, values);
             }
         }
+    }
+
+    /// What some edges of every cell add to the sums: what is not `present` adds 0. `get` brings a state to the edges.
+    fn along(
+        &mut self,
+        plan: &EdgePlan,
+        present: Value,
+        dims: &[usize],
+        mut get: impl FnMut(&mut Builder, Value) -> Value,
+    ) -> Vec<Value> {
+        let outside: Vec<u32> = self.locals.keys().copied().collect();
+        self.there = HashMap::new();
+        for (entry, slot) in self.exchanged(plan) {
+            let from = self.slots[&slot];
+            let value = get(self.b, from);
+            self.there.insert((plan.edges, entry), value);
+        }
         self.at_edges(plan);
-        let present = self.slots[&Slot::Present(space, plan.edges)];
-        let dims = [rows, self.cells()];
-        for &(sum, operand) in &plan.adds {
-            let value = self.operand(operand, &dims);
-            let zero = self.constant(0.0, &dims);
-            let value = self.b.select(present, value, zero);
-            let value = self.b.reduce(Binary::Add, value, 0);
+        let mut added = Vec::new();
+        for &(_, operand) in &plan.adds {
+            let value = self.operand(operand, dims);
+            let zero = self.constant(0.0, dims);
+            added.push(self.b.select(present, value, zero));
+        }
+        self.locals.retain(|local, _| outside.contains(local));
+        added
+    }
+
+    /// The states that edges bring.
+    fn exchanged(&self, plan: &EdgePlan) -> Vec<(u32, Slot)> {
+        let space = self.space.space.0;
+        let states = (0..).zip(self.space.exchanged.iter().map(|&slot| Slot::State(space, slot)));
+        states.filter(|(entry, _)| plan.body.iter().any(|stmt| stmt.expr == Expr::There(*entry))).collect()
+    }
+
+    fn add(&mut self, plan: &EdgePlan, values: Vec<Value>) {
+        for (&(sum, _), value) in plan.adds.iter().zip(values) {
             let sum = self.locals.get_mut(&sum).expect("sums begin at 0");
             *sum = self.b.binary(Binary::Add, *sum, value);
         }
-        self.locals.retain(|local, _| outside.contains(local));
+    }
+
+    /// Adds the rows of values.
+    fn add_up(&mut self, plan: &EdgePlan, values: Vec<Value>) {
+        let values = values.into_iter().map(|value| self.b.reduce(Binary::Add, value, 0)).collect();
+        self.add(plan, values);
+    }
+
+    fn shifts(&mut self, plan: &EdgePlan, lattice: &'a Lattice) {
+        let (space, cells) = (self.space.space.0, self.cells());
+        let dims = lattice.dims();
+        let [planes, plane] = dims;
+        let mask = self.slots[&Slot::Mask(space, plan.edges)];
+        let mut words = Vec::new();
+        for word in 0..lattice.words() {
+            let one = self.b.slice(mask, &[word, 0, 0], &[word + 1, planes, plane]);
+            words.push(self.b.reshape(one, &dims));
+        }
+        let mut halos = HashMap::new();
+        for (_, slot) in self.exchanged(plan) {
+            let from = self.slots[&slot];
+            // Without the barrier compilers look through every slice of the halo at its parts, which may take them minutes.
+            let halo = halo(self.b, lattice, from);
+            halos.insert(from, self.b.barrier(halo));
+        }
+        self.lattice = Some((lattice, HashMap::new()));
+        let zero = self.constant(0.0, &dims);
+        let no_bit = self.b.constant(Literal::Whole(0), Element::U32, &dims);
+        let mut sums = vec![zero; plan.adds.len()];
+        for (at, &shift) in lattice.shifts.iter().enumerate() {
+            let (word, bit) = Lattice::bit(at);
+            let bit = self.b.constant(Literal::Whole(u64::from(bit)), Element::U32, &dims);
+            let bit = self.b.binary(Binary::And, words[word], bit);
+            let present = self.b.compare(Compare::Ne, bit, no_bit);
+            let start = lattice.start(shift);
+            let end = [start[0] + planes, start[1] + plane];
+            let values = self.along(plan, present, &dims, |b, from| b.slice(halos[&from], &start, &end));
+            for (sum, value) in sums.iter_mut().zip(values) {
+                *sum = self.b.binary(Binary::Add, *sum, value);
+            }
+        }
+        self.lattice = None;
+        let [x, y, z] = lattice.sizes;
+        let mut values = Vec::new();
+        for sum in sums {
+            let sum = self.b.barrier(sum);
+            let sum = self.b.reshape(sum, &[z, y, lattice.width()]);
+            let sum = self.b.slice(sum, &[0, 0, 0], &[z, y, x]);
+            values.push(self.b.reshape(sum, &[cells]));
+        }
+        self.add(plan, values);
+    }
+
+    /// A value per cell in the layout of the lattice that edges are shifts of. What lies behind rows is never used.
+    fn in_layout(&mut self, value: Value) -> Value {
+        let cells = self.cells();
+        let Some((lattice, known)) = &mut self.lattice else { return value };
+        if self.b.dims(value) != [cells] {
+            return value;
+        }
+        if let Some(&known) = known.get(&value) {
+            return known;
+        }
+        let [x, y, z] = lattice.sizes;
+        let rows = self.b.reshape(value, &[z, y, x]);
+        let mut parts = vec![rows];
+        if lattice.halo[0] > 0 {
+            let element = self.b.of(value).element;
+            let nothing = match element {
+                Element::Bool => Literal::Bool(false),
+                Element::F32 | Element::F64 => Literal::Real(0.0),
+                Element::I32 | Element::U32 | Element::U64 => Literal::Whole(0),
+            };
+            parts.push(self.b.constant(nothing, element, &[z, y, 2 * lattice.halo[0]]));
+        }
+        let rows = self.b.concatenate(&parts, 2);
+        let placed = self.b.reshape(rows, &lattice.dims());
+        let placed = self.b.barrier(placed);
+        known.insert(value, placed);
+        placed
     }
 
     fn at_edges(&mut self, plan: &EdgePlan) {
@@ -193,8 +315,8 @@ impl<'a> Lanes<'a> {
                 Operand::Real(_) | Operand::Single(_) | Operand::Bool(_) | Operand::Call(_) | Operand::Time(_) => {
                     Vec::new()
                 }
-                Operand::Lanes(local) => self.b.dims(self.locals[&local]),
-                Operand::Register(_) => vec![self.cells()],
+                Operand::Lanes(local) => self.layout_of(self.b.dims(self.locals[&local])),
+                Operand::Register(_) => self.layout_of(vec![self.cells()]),
             };
             if dims.len() > shape.len() {
                 shape = dims;
@@ -203,8 +325,17 @@ impl<'a> Lanes<'a> {
         shape
     }
 
+    /// The shape of a value where edges read it.
+    fn layout_of(&self, dims: Vec<usize>) -> Vec<usize> {
+        match &self.lattice {
+            Some((lattice, _)) if dims == [self.cells()] => lattice.dims().to_vec(),
+            Some(_) | None => dims,
+        }
+    }
+
     /// Repeats a value along what it lacks of a shape: a number everywhere, a value per cell in every row.
     fn fit(&mut self, value: Value, dims: &[usize]) -> Value {
+        let value = self.in_layout(value);
         let missing = dims.len() - self.b.of(value).dims.len();
         let along: Vec<usize> = (missing..dims.len()).collect();
         self.b.broadcast(value, dims, &along)
@@ -577,6 +708,34 @@ impl<'a> Lanes<'a> {
         let result = self.b.select(between, inside, outside);
         self.b.convert(result, self.real)
     }
+}
+
+/// A value per cell with the halo of a lattice.
+fn halo(b: &mut Builder, lattice: &Lattice, value: Value) -> Value {
+    let [x, y, z] = lattice.sizes;
+    let [across_x, across_y, across_z] = lattice.halo;
+    let mut value = b.reshape(value, &[z, y, x]);
+    for (along, size, halo) in [(2, x, across_x), (1, y, across_y), (0, z, across_z)] {
+        let dims = b.dims(value);
+        let part = |b: &mut Builder, from: usize, to: usize| {
+            let (mut start, mut end) = (vec![0; 3], dims.clone());
+            (start[along], end[along]) = (from, to);
+            b.slice(value, &start, &end)
+        };
+        let parts = match halo {
+            0 => vec![value],
+            _ => vec![part(b, size - halo, size), value, part(b, 0, halo)],
+        };
+        value = b.concatenate(&parts, along);
+    }
+    let [planes, plane] = lattice.padded();
+    let rows = plane - 2 * across_x;
+    let value = b.reshape(value, &[planes, rows]);
+    if across_x == 0 {
+        return value;
+    }
+    let more = b.slice(value, &[0, 0], &[planes, 2 * across_x]);
+    b.concatenate(&[value, more], 1)
 }
 
 /// The locals that edges, body, stores and updates read.

@@ -1,0 +1,139 @@
+//! What steps cost on TPUs, as XLA's cost model has it: squid and olive for every chip, as a table on stdout.
+//!
+//! In come examples and libtpu; out goes `benches/tpu.md` (`make tpu` writes it). It fails if a connected step of the olive moves more
+//! bytes than it may.
+//! Never true here: a measurement. Nothing runs.
+
+use neuroc::codegen::plan::Precision;
+use neuroc::driver::{CompileOptions, check_file, compile};
+use neuroc::engine::tpu::{Job, Report, Target};
+use neuroc::passes::Backend;
+use neuroc::pjrt::Plugin;
+use neuroc::plugins::{Kind, Search};
+use neuroc::simulate;
+use std::path::Path;
+use std::process::ExitCode;
+
+const TARGETS: [&str; 4] = ["tpu:v4", "tpu:v5e", "tpu:v5p", "tpu:v6e"];
+
+/// Models, settings, and how many bytes a step may move.
+const MODELS: [(&str, &str, &[&str], Option<f64>); 6] = [
+    ("squid, 1 cell", "squid.neuro", &[], None),
+    ("squid, 125 000 cells", "squid.neuro", &["n=125000"], None),
+    ("olive, 22^3 cells, unconnected", "inferior_olive/unconnected.neuro", &["side=22"], None),
+    ("olive, 50^3 cells, unconnected", "inferior_olive/unconnected.neuro", &["side=50"], None),
+    ("olive, 22^3 cells, connected", "inferior_olive/inferior_olive.neuro", &["side=22"], None),
+    // A twentieth of gather and scatter-add over the edge list, 10.7 GB.
+    ("olive, 50^3 cells, connected", "inferior_olive/inferior_olive.neuro", &["side=50"], Some(535e6)),
+];
+
+fn report(plugin: &Plugin, file: &str, set: &[&str], target: &str) -> Result<Report, String> {
+    let checked = check_file(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(file));
+    let set = set.iter().map(|s| s.to_string()).collect();
+    let options = CompileOptions { set, backend: Backend::Xla, keep_all: true, ..CompileOptions::default() };
+    let words = |errors: Vec<neuroc::diag::Diagnostic>| format!("{file}: {errors:?}");
+    let compiled = compile(&checked, &options, &mut |_, _, _| {}).map_err(words)?;
+    let extent = simulate::extent(&compiled.ode).map_err(words)?;
+    let setup = simulate::setup(&compiled.ode, compiled.program.program(), &extent).map_err(words)?;
+    let recording = simulate::recording(&compiled.ode, compiled.program.program(), &extent).map_err(words)?;
+    let job =
+        Job { compiled: &compiled, extent: &extent, setup: &setup, recording: &recording, precision: Precision::F32 };
+    let built = job.compile(plugin, &Target::parse(target)?);
+    built.map(|(_, report, _)| report).map_err(|error| format!("{file} for {target}: {error}"))
+}
+
+fn table(plugin: &Plugin) -> Result<(), String> {
+    println!("# Steps on TPUs, estimated\n");
+    println!(
+        "Made by `make tpu`: libtpu compiles, nothing runs. One time step in f32; bytes as XLA's cost analysis counts them."
+    );
+    println!(
+        "\"Time\" is the estimate of XLA's model of the chip; the last column is the time in which memory at its peak moves the bytes.\n"
+    );
+    println!(
+        "| model | chip | executable (kB) | memory (MB) | flops | transcendentals | bytes | form of the gather | time (us) | bytes / peak (us) |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    let mut forms = Vec::new();
+    for (name, file, set, most) in MODELS {
+        for target in TARGETS {
+            let report = report(plugin, file, set, target)?;
+            let (Some(stretch), step) = (report.largest(), report.step) else {
+                return Err(format!("{name}: no entry"));
+            };
+            let chosen =
+                report.gathers.iter().flat_map(|g| &g.forms).find(|form| form.chosen).map_or("", |form| form.form);
+            let time = step.seconds.map_or("unknown".into(), |s| format!("{:.2}", s * 1e6));
+            println!(
+                "| {name} | {} | {:.0} | {:.2} | {:.3e} | {:.3e} | {:.3e} | {chosen} | {time} | {:.2} |",
+                report.chip.name,
+                stretch.serialized as f64 / 1e3,
+                stretch.total as f64 / 1e6,
+                step.flops,
+                step.transcendentals,
+                step.bytes,
+                report.seconds_of_memory * 1e6
+            );
+            for form in report.gathers.iter().flat_map(|g| &g.forms) {
+                let cost = form.cost.as_ref().map_or_else(Clone::clone, |cost| {
+                    let time = cost.seconds.map_or("unknown".into(), |s| format!("{:.2}", s * 1e6));
+                    format!("{:.3e} | {time}", cost.bytes)
+                });
+                let mark = if form.chosen { "**" } else { "" };
+                forms.push(format!("| {name} | {} | {mark}{}{mark} | {cost} |", report.chip.name, form.form));
+            }
+            if most.is_some_and(|most| step.bytes > most) {
+                return Err(format!("{name} for {target}: {} bytes a step are too many", step.bytes));
+            }
+        }
+    }
+    println!("\n# Executables of every example\n\nSerialized, in kB, all entry points together.\n");
+    println!("| example | v4 | v5e | v5p | v6e |\n|---|---|---|---|---|");
+    for file in examples()? {
+        let sizes: Vec<String> = TARGETS
+            .iter()
+            .map(|target| {
+                let report = report(plugin, &file, &[], target)?;
+                Ok(format!("{:.0}", report.memory.iter().map(|memory| memory.serialized).sum::<usize>() as f64 / 1e3))
+            })
+            .collect::<Result<_, String>>()?;
+        println!("| {file} | {} |", sizes.join(" | "));
+    }
+    println!("\n# Forms of the gather\n\n| model | chip | form | bytes | time (us) |\n|---|---|---|---|---|");
+    forms.iter().for_each(|line| println!("{line}"));
+    Ok(())
+}
+
+/// All models among the examples.
+fn examples() -> Result<Vec<String>, String> {
+    let mut names = Vec::new();
+    for folder in ["", "inferior_olive/"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(folder);
+        for entry in std::fs::read_dir(&path).map_err(|error| format!("{}: {error}", path.display()))? {
+            let name = entry.map_err(|error| error.to_string())?.file_name().to_string_lossy().into_owned();
+            if name.ends_with(".neuro") {
+                names.push(format!("{folder}{name}"));
+            }
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn main() -> ExitCode {
+    let plugin = match Search::everywhere().plugin(Kind::Tpu) {
+        Ok(found) => Plugin::load(&found.path).map_err(|error| error.to_string()),
+        Err(why) => {
+            eprintln!("SKIPPED: {why}");
+            let demanded = std::env::var_os("NEUROC_TESTS_DEMAND_TOOLS").is_some();
+            return if demanded { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+        }
+    };
+    match plugin.and_then(|plugin| table(&plugin)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
