@@ -63,12 +63,12 @@ test: llvm
 		echo "cargo-nextest is not installed: plain cargo test"; $(CARGO) test --locked $(FEATURES) --no-fail-fast; \
 	fi
 
-# Vectors differ from machine to machine; a default build knows only the portable ones.
 # Minutes: several forms of every connected network are compiled for each chip. Nothing runs on a TPU.
 tpu: llvm
 	$(CARGO) bench --locked --bench tpu > target/tpu.md
 	@if [ -s target/tpu.md ]; then cp target/tpu.md benches/tpu.md; fi
 
+# Vectors differ from machine to machine; a default build knows only the portable ones.
 lanes: rust
 	@mkdir -p target/lanes; set -e; cpus=native; \
 	if grep -qw avx2 /proc/cpuinfo 2>/dev/null; then cpus="x86-64-v3 native"; \

@@ -45,6 +45,7 @@
 //! | [`interp`] | the oracle: slow, obvious, double precision |
 //! | [`codegen`] | the plan, and from it Rust: kernels, and the crate around them for Rust and C; or StableHLO: entry points over whole arrays |
 //! | [`engine`] | what runs programs: calling rustc, keeping kernels, loading them; or XLA |
+//! | `engine::tpu` | compiling for TPUs elsewhere: chips, targets, the choice of gathers, the report |
 //! | `artefact` | StableHLO with a manifest, for others to run |
 //! | [`runtime`] | what the interpreter and generated code compute with: elementary functions, random numbers, lanes, threads |
 //! | `plugins`, `pjrt` (feature `xla`) | where XLA's plugins are and how they get here; compiling and running StableHLO with them |
