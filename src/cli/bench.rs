@@ -101,13 +101,16 @@ impl Measured<'_> {
     }
 
     /// The least nanoseconds per cell-step that each bound allows, and the largest of them.
-    fn predictions(&self) -> Option<([(Bound, f64); 5], (Bound, f64))> {
+    fn predictions(&self) -> Option<([Prediction; 5], Prediction)> {
         let loads: Vec<Load> = self.populations.iter().map(|population| population.load.clone()).collect();
         let all = self.limits.as_ref()?.predict(&loads).map(|(bound, seconds)| (bound, seconds * 1e9));
         let largest = all.into_iter().reduce(|a, b| if b.1 > a.1 { b } else { a })?;
         Some((all, largest))
     }
 }
+
+/// The least nanoseconds per cell-step that a bound allows.
+type Prediction = (Bound, f64);
 
 /// A population that takes steps.
 struct Population<'a> {

@@ -212,10 +212,17 @@ fn a_wrong_command_line_is_2() {
     assert_eq!(fs::read_dir(here.path()).unwrap().count(), 1, "nothing was written");
 }
 
+#[cfg(feature = "xla")]
 #[test]
-fn what_later_versions_will_have_is_a_clear_error_now() {
+fn targets_that_do_not_exist_are_told() {
     let here = passive_folder("", "record c.soma.v");
-    fails(&here, &["build", "m.neuro", "-o", "d", "--target", "tpu:v5e:2x2"], 2, &["--target"]);
+    let target = |target: &str, parts: &[&str]| {
+        fails(&here, &["build", "m.neuro", "-o", "d", "--target", target], 2, parts);
+    };
+    target("tpu:v9", &["v9", "v5e"]);
+    target("tpu:v5e:2x2x1", &["2x2x1"]);
+    target("abacus", &["abacus", "tpu:"]);
+    assert!(!here.path().join("d").exists());
 }
 
 #[cfg(feature = "xla")]
