@@ -5,7 +5,8 @@
 //! Never true here: divisions, roots, trigonometric functions or powers change, or `init` and `observe`, which run once.
 //!
 //! A function that reaches a difference with a number is computed within 1e-9 at 1e-6 too, because the difference magnifies its
-//! error (see `cancellation`). Division stays as it is: it took 4 % of the time of an olive cell and could not be beaten.
+//! error (see `cancellation`). Division stays as it is: were it as fast as a product, an olive cell at 1e-9 would gain 4 % and a squid
+//! axon 23 %, of which estimates, their refinement and their limits would take most.
 
 use super::Options;
 use super::cancellation::cancelled;

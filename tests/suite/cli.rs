@@ -190,6 +190,8 @@ fn a_wrong_command_line_is_2() {
         &["run", "m.neuro", "--fuse", "0"],
         &["run", "m.neuro", "-O", "7"],
         &["run", "m.neuro", "--precision", "f16"],
+        &["run", "m.neuro", "--accuracy", "1e-3"],
+        &["run", "m.neuro", "--precision", "f32", "--accuracy", "1e-9"],
         &["run", "m.neuro", "--engine", "interp", "--precision", "f32"],
         &["run", "m.neuro", "-o", "m.txt"],
         &["run", "m.neuro", "-o", "m"],
@@ -492,6 +494,25 @@ fn results_have_the_names_shapes_and_values_of_the_model() {
         assert!(meta.contains_key(key), "{key}: {meta:?}");
     }
     assert_eq!(meta["complete"], true);
+}
+
+#[test]
+fn accuracy_is_explained_from_what_the_program_has() {
+    let here = folder(&[]);
+    let squid = example("squid");
+    let emit = ["emit", &squid, "--stage", "ir-opt", "--explain", "--accuracy"];
+    let exact = fine(&here, &with(&emit, &["exact"]));
+    assert!(exact.err.contains("6 elementary functions at full accuracy"), "{}", exact.err);
+    let nano = fine(&here, &with(&emit, &["1e-9"]));
+    assert_eq!(nano.out.matches("= approximate ").count(), 6, "{}", nano.out);
+    assert!(nano.err.contains("2 exp2 by a polynomial of degree 7: error up to 4.7e-11"), "{}", nano.err);
+    assert!(nano.err.contains("0 of ") && nano.err.contains("0 elementary functions at full"), "{}", nano.err);
+    let micro = fine(&here, &with(&emit, &["1e-6"]));
+    assert!(micro.err.contains("1 exp2 in f32") && micro.out.contains("= widen "), "{}", micro.err);
+    // In f32 nothing is left to give up.
+    let single = fine(&here, &with(&emit, &["1e-6", "--precision", "f32"]));
+    assert_eq!(single.out, exact.out);
+    assert!(single.err.contains("nothing changes"), "{}", single.err);
 }
 
 #[test]
