@@ -57,7 +57,7 @@ pub struct Args {
 pub(super) struct Ready {
     pub engine: Box<dyn Engine>,
     pub compile_s: f64,
-    /// Was the kernel in the cache? The interpreter has none.
+    /// Was the kernel in the cache? The interpreter and XLA have none.
     pub cached: Option<bool>,
     /// Of that time, what it took to make or find the kernel.
     pub kernel_s: Option<f64>,
@@ -262,7 +262,7 @@ pub fn run(args: &Args) -> Exit {
         }
     }
     if !args.quiet {
-        summarize(&p, &outcome);
+        summarize(args.engine.engine, &p, &outcome);
     }
     if args.json {
         let printed = deliver(&format!("{}\n", summary(args, &p, &outcome)), None);
@@ -355,13 +355,15 @@ fn summary(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Value {
     })
 }
 
-fn summarize(p: &Prepared, outcome: &Outcome) {
+fn summarize(engine: EngineName, p: &Prepared, outcome: &Outcome) {
     let cells: usize = p.extent.cells.iter().sum();
     let model_ms = outcome.steps as f64 * p.extent.grid.dt;
-    let how = match p.ready.cached {
-        None => "interpreted",
-        Some(true) => "kernel from the cache",
-        Some(false) => "kernel compiled",
+    let how = match engine {
+        EngineName::Interp => "interpreted",
+        EngineName::Native if p.ready.cached == Some(true) => "kernel from the cache",
+        EngineName::Native => "kernel compiled",
+        #[cfg(feature = "xla")]
+        EngineName::Xla => "compiled by XLA",
     };
     let plural = |n: u64, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
     say(format!(
