@@ -5,7 +5,7 @@
 //! Never true here: a name or a unit, or that a result depends on the number of parts.
 
 use super::call::{Call, Cells, Order, Spike, Window};
-use super::edges::{Links, Meeting, Member, NEAR, Network};
+use super::edges::{CACHED, Links, Meeting, Member, Network};
 use super::lanes::Scalar;
 use super::series::{Sample, Series};
 use super::threads::Pool;
@@ -494,7 +494,8 @@ impl<T: Scalar> Shared<T> {
                 None => &[],
             };
             let bytes = member.bytes() + size_of_val(state.get()) + size_of_val(cell.get());
-            let far = bytes > NEAR;
+            // The parts are alike, and their threads share the largest cache.
+            let far = bytes * self.parts.len() > CACHED;
             let ran = member.with_links(meeting, far, |links| {
                 let call = Call {
                     state: state.get_mut(),
