@@ -1,6 +1,7 @@
 //! Tests of: networks of junctions. Currents that cancel, whatever the rule; the same numbers from every engine and from a
 //! simulation written here from the equations alone; what is said when a network cannot be.
 
+use crate::olive::STATES;
 use neuroc::codegen::plan::{PlanOptions, plan};
 use neuroc::driver::{CompileOptions, check_text, compile};
 use neuroc::engine::native::{NativeEngine, NativeOptions};
@@ -175,24 +176,6 @@ fn every_rule_lists_each_junction_in_both_directions_once() {
 }
 
 // ------------------------------------------------------------------------------- the olive, simulated by other means
-
-/// The states of a cell in the order of the model's description.
-const STATES: [&str; 14] = [
-    "soma.v",
-    "soma.CaL.k",
-    "soma.CaL.l",
-    "soma.NaS.h",
-    "soma.Kdr.n",
-    "soma.K.x",
-    "axon.v",
-    "axon.NaA.h",
-    "axon.K.x",
-    "dend.v",
-    "dend.Ca",
-    "dend.CaH.r",
-    "dend.KCa.s",
-    "dend.H.q",
-];
 
 /// `x / (1 - e^-x)`, 1 at 0.
 fn rising(x: f64) -> f64 {

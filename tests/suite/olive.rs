@@ -21,8 +21,8 @@ use neuroc::step::Program;
 use std::fs::File;
 use std::path::Path;
 
-/// Rows of the data, in order, as the model names them.
-const STATES: [&str; 14] = [
+/// The states of a cell as the model names them, in the order of the data's rows and of the model's description.
+pub const STATES: [&str; 14] = [
     "soma.v",
     "soma.CaL.k",
     "soma.CaL.l",
