@@ -2,12 +2,13 @@
 # installed with apt where they are missing; the tests of XLA need its plugin, which comes through Python's pip.
 # `make demo FEATURES=--no-default-features` builds the native compiler, which needs no LLVM.
 .DEFAULT_GOAL := help
-.PHONY: help demo test plugins tpu lanes lint bench rust llvm
+.PHONY: help demo test pip plugins numpy tpu lanes lint bench rust llvm
 SHELL := /bin/bash
 CARGO ?= cargo
 DEMO ?= target/demo
 # XLA's plugins that the tests run on; `cpu tpu` compiles for TPUs, too
 PLUGINS ?= cpu
+NUMPY := $(CURDIR)/target/numpy
 FEATURES ?=
 # Where LLVM and MLIR 22 are, as for cargo (.cargo/config.toml)
 MLIR_SYS_220_PREFIX ?= /usr/lib/llvm-22
@@ -46,13 +47,20 @@ demo: llvm
 	$(CARGO) run --release --locked $(FEATURES) -- run examples/squid.neuro -o $(DEMO)/squid.npz --plot $(DEMO)/squid.svg
 	@echo "the plot is $(abspath $(DEMO))/squid.svg (open it in a browser)"
 
-# Plugins lie in the user's cache, where neuroc finds them; what is there is not fetched again.
-plugins: llvm
+pip:
 	@python3 -m pip --version >/dev/null 2>&1 || { \
 		echo "Python's pip is missing: installing it"; \
 		$(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends python3 python3-pip; } || { \
 		echo "pip could not be installed; install Python 3 with pip by hand, then try again"; exit 1; }
+
+# Plugins lie in the user's cache, where neuroc finds them; what is there is not fetched again.
+plugins: llvm pip
 	$(CARGO) run --locked --quiet -- devices $(PLUGINS:%=--install %)
+
+# For the tests that draw the study's networks again, which skip themselves without it; python3 finds it through PYTHONPATH.
+numpy: pip
+	@PYTHONPATH=$(NUMPY) python3 -c 'import numpy' 2>/dev/null || \
+		python3 -m pip install --quiet --no-input --only-binary :all: --upgrade --target $(NUMPY) numpy
 
 # cargo-nextest is faster, and shows times; without it plain `cargo test` runs the same tests.
 test: llvm
@@ -65,7 +73,7 @@ test: llvm
 
 # Minutes: several forms of every connected network are compiled for each chip. Nothing runs on a TPU.
 tpu: llvm
-	$(CARGO) bench --locked --bench tpu > target/tpu.md
+	$(CARGO) bench --profile dev --locked --bench tpu > target/tpu.md
 	@if [ -s target/tpu.md ]; then cp target/tpu.md benches/tpu.md; fi
 
 # Vectors differ from machine to machine; a default build knows only the portable ones.

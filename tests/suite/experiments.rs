@@ -107,7 +107,7 @@ fn python(arguments: &[&str]) -> Option<(i32, String, String)> {
     let probe = ["-c", "import sys; sys.exit(sys.version_info < (3, 9))"];
     let there = Command::new("python3").args(probe).stdin(Stdio::null()).output();
     if !there.is_ok_and(|done| done.status.success()) {
-        println!("SKIPPED: there is no Python 3.9, so `python3 {}` is not tried", arguments.join(" "));
+        crate::lacks(&format!("SKIPPED: there is no Python 3.9, so `python3 {}` is not tried", arguments.join(" ")));
         return None;
     }
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
@@ -187,7 +187,7 @@ fn the_study_s_networks_are_drawn_again() {
     let to = folder.path().display().to_string();
     let Some((code, _, _)) = python(&["-c", "import numpy"]) else { return };
     if code != 0 {
-        println!("SKIPPED: there is no NumPy, so the tables of the stress test are not drawn again");
+        crate::lacks("SKIPPED: there is no NumPy, so the tables of the stress test are not drawn again");
         return;
     }
     let script = olive("study_network.py").display().to_string();

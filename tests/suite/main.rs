@@ -18,15 +18,18 @@ mod stablehlo;
 #[cfg(feature = "xla")]
 mod tpu;
 
-/// Whether cargo has a component. What is missing is said and makes tests weaker; where all tools are demanded (as `.ci/run`
-/// does) it makes them fail.
+/// Says what a test lacks, so that it checks less; where all tools are demanded (as `.ci/run` does) the test fails.
+fn lacks(message: &str) {
+    assert!(std::env::var_os("NEUROC_TESTS_DEMAND_TOOLS").is_none(), "{message}");
+    println!("{message}");
+}
+
+/// Whether cargo has a component.
 fn has_component(name: &str) -> bool {
     let found = std::process::Command::new(env!("CARGO")).args([name, "--version"]).output();
     let found = found.is_ok_and(|output| output.status.success());
     if !found {
-        let message = format!("cargo {name} is missing: what it would check is not checked");
-        assert!(std::env::var_os("NEUROC_TESTS_DEMAND_TOOLS").is_none(), "{message}");
-        println!("{message}");
+        lacks(&format!("cargo {name} is missing: what it would check is not checked"));
     }
     found
 }
