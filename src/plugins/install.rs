@@ -132,8 +132,9 @@ fn text(bytes: &[u8]) -> String {
 /// What pip's words mean.
 fn told(words: &str, folder: &Path) -> InstallError {
     let has = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
-    // A long story is told from its end.
-    let lines: Vec<&str> = words.lines().collect();
+    // A long story is told from its end; of what pip tries again and again, the last time.
+    let lines: Vec<&str> =
+        words.lines().filter(|l| !l.contains("Retry(total=") || l.contains("Retry(total=0,")).collect();
     let end = lines[lines.len().saturating_sub(12)..].join("\n");
     let disk = ["No space left on device", "Disk quota exceeded", "Permission denied", "Read-only file system"];
     if let Some(what) = disk.into_iter().find(|what| words.contains(what)) {
@@ -223,6 +224,9 @@ mod tests {
         let unreachable = "Failed to establish a new connection: [Errno -3] Temporary failure in name resolution\n\
                            ERROR: No matching distribution found for xla-cpu-pjrt";
         assert!(matches!(say(unreachable), InstallError::NoNetwork(_)));
+        let again = "WARNING: Retrying (Retry(total=1, connect=None)) after ReadTimeout\n\
+                     WARNING: Retrying (Retry(total=0, connect=None)) after ReadTimeout";
+        assert!(matches!(say(again), InstallError::NoNetwork(words) if words.lines().count() == 1));
         let full = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device";
         assert!(matches!(say(full), InstallError::Disk(_)));
         assert!(matches!(say("ERROR: No matching distribution found for x"), InstallError::NoWheel(_)));
