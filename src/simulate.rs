@@ -45,6 +45,12 @@ fn shown(x: f64) -> String {
     if x != 0.0 && x.is_finite() && !(1e-5..1e16).contains(&x.abs()) { format!("{x:e}") } else { x.to_string() }
 }
 
+/// The time of a step in ms, to twelve digits, which hide the rounding of the product.
+pub(crate) fn moment(step: u64, dt: f64) -> String {
+    let rounded = format!("{:.11e}", step as f64 * dt).parse();
+    shown(rounded.expect("a number that was just printed"))
+}
+
 /// How many whole `dt` are in `time`, if it is a multiple (to 1e-6 of a step).
 fn whole_steps(time: f64, dt: f64) -> Option<u64> {
     let steps = time / dt;
@@ -719,7 +725,7 @@ fn culprit(
         return Err(EngineError("internal error: a value was not finite, but none is found".into()));
     };
     let name = &program.field(field).name;
-    let t = step as f64 * extent.grid.dt;
+    let t = moment(step, extent.grid.dt);
     let what = if value.is_nan() { "NaN (not a number)" } else { "infinite" };
     let message = match step {
         0 => format!("the initial value of `{name}` of cell {cell} is {what}"),
@@ -744,13 +750,27 @@ fn culprit(
                 });
             }
         }
-        d = d.note(format!("at t = {} ms: {}", *at as f64 * extent.grid.dt, values.join(", ")));
+        d = d.note(format!("at t = {} ms: {}", moment(*at, extent.grid.dt), values.join(", ")));
     }
     if step > 0 {
         d = d.help(format!(
             "try a smaller time step (`--dt {}ms`) or another method (`--method exp_euler`)",
-            extent.grid.dt / 2.0
+            shown(extent.grid.dt / 2.0)
         ));
     }
     Ok(d)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::moment;
+
+    #[test]
+    fn moments_hide_the_rounding_of_steps() {
+        assert_eq!((200_148.0 * 0.025).to_string(), "5003.700000000001");
+        assert_eq!(moment(200_148, 0.025), "5003.7");
+        assert_eq!(moment(0, 0.025), "0");
+        assert_eq!(moment(3, 0.1), "0.3");
+        assert_eq!(moment(7_200_000_001, 0.025), "180000000.025");
+    }
 }

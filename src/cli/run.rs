@@ -242,7 +242,7 @@ pub fn run(args: &Args) -> Exit {
     match &outcome.ending {
         Ending::Done => {}
         Ending::Stopped => {
-            let t = outcome.steps as f64 * p.extent.grid.dt;
+            let t = simulate::moment(outcome.steps, p.extent.grid.dt);
             say(format!("stopped at t = {t} ms; what was recorded until then is kept"));
             exit = Exit::Stopped;
         }

@@ -3,7 +3,7 @@
 //! What comes in is a seed, a stream and two counters (the index of a cell, edge or compartment, and the time step); what goes
 //! out is the draw that belongs to them, uniform, normal or exponential.
 //! The vector draws equal the scalar ones bit for bit.
-//! Never true here: that a state is kept, or that a draw depends on the order, the threads or the machine.
+//! Never true here: that a draw depends on what was drawn before, the order, the threads or the machine.
 
 use super::lanes::Lanes;
 use super::math;
@@ -24,6 +24,39 @@ pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
         k1 = k1.wrapping_add(0xBB67_AE85);
     }
     [a, b, c, d]
+}
+
+/// A draw that many steps use: it is computed again only where its counter changes.
+#[derive(Clone, Copy, Debug)]
+pub struct Held<V> {
+    drawn: Option<(u64, V)>,
+}
+
+impl<V: Copy> Held<V> {
+    /// Nothing has been drawn yet.
+    #[inline(always)]
+    pub fn new() -> Held<V> {
+        Held { drawn: None }
+    }
+
+    /// The draw that belongs to `counter`.
+    #[inline(always)]
+    pub fn at(&mut self, counter: u64, draw: impl FnOnce(u64) -> V) -> V {
+        match self.drawn {
+            Some((last, value)) if last == counter => value,
+            _ => {
+                let value = draw(counter);
+                self.drawn = Some((counter, value));
+                value
+            }
+        }
+    }
+}
+
+impl<V: Copy> Default for Held<V> {
+    fn default() -> Held<V> {
+        Held::new()
+    }
 }
 
 /// A source of draws: one per random quantity of a model.

@@ -69,7 +69,7 @@ pub fn file(plan: &Plan) -> String {
     if functions.out_has(&["approximate::"]) {
         text.line("use crate::runtime::math::approximate::{self, Tolerance};");
     }
-    import(&mut text, "rng", &["Draw"]);
+    import(&mut text, "rng", &["Draw", "Held"]);
     text.line("");
     text.line("/// The number type of states, parameters and outputs.");
     text.line(format!("pub type Real = {};", plan.precision.name()));
@@ -215,6 +215,9 @@ impl Emitter<'_> {
             inside.line(format!("let {mutable}{} = V::load({from});", register.name));
         }
         self.lanes(&mut inside, &kernel.cell);
+        for local in kernel.body.iter().filter(|stmt| self.held(stmt)).filter_map(|stmt| stmt.local) {
+            inside.line(format!("let mut {}_held = Held::new();", kernel.locals[local as usize].name));
+        }
         inside.open(self.steps(body.mentions("step")));
         inside.append(&body);
         inside.close("}");
@@ -459,7 +462,10 @@ impl Emitter<'_> {
                     out.call(&format!("{head}{}::mul_add", if single { "S" } else { "V" }), &[at(a), at(b), at(c)], ";")
                 }
                 Expr::Select(c, a, b) => out.call(&format!("{head}V::select"), &[at(c), at(a), at(b)], ";"),
-                Expr::Draw(distribution, stream, counter) => self.draw(out, &head, distribution, stream, counter),
+                Expr::Draw(distribution, stream, counter) => {
+                    let held = self.held(stmt).then_some(name);
+                    self.draw(out, &head, held, distribution, stream, counter);
+                }
                 Expr::Sample(series, t) => {
                     let sample = format!("|_, t| Real::from_f64(series[{series}].at(t.to_f64()))");
                     out.call(&format!("{head}map"), &[at(t), sample], ";");
@@ -480,7 +486,23 @@ impl Emitter<'_> {
         if self.space.edges.is_empty() { "cells" } else { "order" }
     }
 
-    fn draw(&self, out: &mut Text, head: &str, distribution: Distribution, stream: u64, counter: Operand) {
+    /// Is it a draw that steps may share, and whose lanes live as long as the loop over steps?
+    fn held(&self, stmt: &Stmt) -> bool {
+        let Expr::Draw(_, _, Operand::Time(counter)) = stmt.expr else { return false };
+        let every_step = |time: &Stmt| time.local == Some(counter) && time.expr == Expr::StepIndex;
+        self.kernel.edges.is_empty() && !self.kernel.time.iter().any(every_step)
+    }
+
+    /// A draw; `held` names one that steps share.
+    fn draw(
+        &self,
+        out: &mut Text,
+        head: &str,
+        held: Option<&str>,
+        distribution: Distribution,
+        stream: u64,
+        counter: Operand,
+    ) {
         let name = match distribution {
             Distribution::Uniform => "uniform",
             Distribution::Normal => "normal",
@@ -498,7 +520,14 @@ impl Emitter<'_> {
             Operand::Lanes(_) | Operand::Register(_) => ("_each", self.operand(counter)),
             Operand::Single(_) | Operand::Bool(_) => panic!("the verifier checks that a counter is real"),
         };
-        out.call(&format!("{head}{}.{name}{each}::<V>", self.numbering()), &["block".into(), draw, counter], ";");
+        let numbering = self.numbering();
+        match held {
+            None => out.call(&format!("{head}{numbering}.{name}{each}::<V>"), &["block".into(), draw, counter], ";"),
+            Some(held) => {
+                let draw = format!("|counter| {numbering}.{name}::<V>(block, {draw}, counter)");
+                out.call(&format!("{head}{held}_held.at"), &[counter, draw], ";");
+            }
+        }
     }
 
     fn operand(&self, operand: Operand) -> String {
