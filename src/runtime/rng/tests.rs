@@ -83,3 +83,16 @@ fn vector_draws_are_the_scalar_ones() {
     lanes_are_scalars::<F64x8>();
     lanes_are_scalars::<Pair<F64x8>>();
 }
+
+#[test]
+fn held_draws_are_drawn_once_for_each_counter() {
+    let mut drawn = Vec::new();
+    let mut held = Held::new();
+    let values = [4, 4, 5, 5, 4].map(|counter| {
+        held.at(counter, |counter| {
+            drawn.push(counter);
+            counter as f64 / 2.0
+        })
+    });
+    assert_eq!((values, drawn), ([2.0, 2.0, 2.5, 2.5, 2.0], vec![4, 5, 4]));
+}
