@@ -10,6 +10,7 @@ use crate::codegen::plan::{Home, Plan, Precision, Stretch};
 use crate::codegen::stablehlo::builder::TensorType;
 use crate::codegen::stablehlo::{Entry, Kind, Part, Slot, mlir, slot_name};
 use crate::pjrt::{Argument, Buffer, Client, CompileOptions, Error, Executable};
+use crate::plugins::Kind as Device;
 use crate::runtime::machine::Bank;
 use crate::step::{FieldId, Role, SpaceId};
 use std::collections::BTreeMap;
@@ -50,10 +51,19 @@ impl From<Error> for EngineError {
 impl XlaEngine {
     /// Compiles the entry points and brings what does not change to the device.
     pub fn new(plan: &Plan, setup: &Setup, client: Client) -> Result<XlaEngine, EngineError> {
-        XlaEngine::with_forms(setup, Inputs::new(plan, setup)?, client)
+        XlaEngine::with_forms(setup, XlaEngine::inputs(plan, setup, &client)?, client)
     }
 
-    /// The same, with forms of gathers that somebody has chosen in the inputs.
+    /// What is decided for a device.
+    pub fn inputs(plan: &Plan, setup: &Setup, client: &Client) -> Result<Inputs, EngineError> {
+        let mut inputs = Inputs::new(plan, setup)?;
+        if client.platform_name() != Device::Cpu.name() {
+            inputs.device.suit_accelerator();
+        }
+        Ok(inputs)
+    }
+
+    /// As [`new`](XlaEngine::new), with forms of gathers that somebody has chosen in the inputs.
     pub fn with_forms(setup: &Setup, inputs: Inputs, client: Client) -> Result<XlaEngine, EngineError> {
         let ready = |kind| Ready::new(&inputs, &client, kind);
         let (init, step, observe) = (ready(Kind::Init)?, ready(Kind::Step)?, ready(Kind::Observe)?);

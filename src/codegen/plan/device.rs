@@ -24,6 +24,8 @@ pub struct DevicePlan {
     pub unroll: u32,
     /// Random numbers are computed in double precision and rounded once, whatever the precision of the plan.
     pub wide_draws: bool,
+    /// Cell-steps between two visits of the host, about.
+    pub visit: usize,
 }
 
 /// How cells get what comes along their edges.
@@ -118,7 +120,13 @@ impl DevicePlan {
             samples: samples.to_vec(),
             unroll: UNROLL,
             wide_draws: true,
+            visit: VISIT,
         }
+    }
+
+    /// Suits the plan to a GPU or a TPU: a visit of the host costs as much as several steps there.
+    pub fn suit_accelerator(&mut self) {
+        self.visit = ACCELERATOR_VISIT;
     }
 }
 
@@ -152,8 +160,10 @@ pub enum Grouping {
     },
 }
 
-/// Cell-steps between two visits of the host: about a tenth of a second on one core.
-const CELL_STEPS: usize = 4_000_000;
+/// Cell-steps between two visits of the host to a processor: about a tenth of a second on one core.
+const VISIT: usize = 4_000_000;
+/// The same for an accelerator, whose memory passes a terabyte a second: a step of a cell takes a hundred bytes or more.
+const ACCELERATOR_VISIT: usize = 1_000_000_000;
 /// Steps between two visits of the host, however few cells there are.
 const MOST_STEPS: usize = 4_000;
 /// Bytes of samples and events that a visit brings.
@@ -170,7 +180,7 @@ impl Stretch {
         steps: u64,
     ) -> Option<Stretch> {
         let cells: usize = device.sizes.iter().sum();
-        let most = (CELL_STEPS / cells.max(1)).clamp(1, MOST_STEPS);
+        let most = (device.visit / cells.max(1)).clamp(1, MOST_STEPS);
         let every = (1..=every.min(most as u64)).rev().find(|n| every.is_multiple_of(*n))? as usize;
         let real = match plan.precision {
             Precision::F64 => 8,

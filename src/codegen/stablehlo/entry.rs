@@ -473,11 +473,15 @@ impl<'a> Emitter<'a> {
         self.run(b, tables, slots, self.roles[0], zero);
     }
 
+    /// Looks at all states. Those of a space are joined cell by cell first: on a GPU every reduction is a kernel of its own.
     fn finite(&self, b: &mut Builder, slots: &mut Slots) {
         let mut finite = b.constant(Literal::Bool(true), Element::Bool, &[]);
-        for port in self.bank(|space| space.state.len(), Slot::State) {
-            let each = b.is_finite(slots[&port.slot]);
-            let all = b.reduce(Binary::And, each, 0);
+        for space in self.spaces() {
+            let each: Vec<Value> = (0..space.state.len() as u32)
+                .map(|slot| b.is_finite(slots[&Slot::State(space.space.0, slot)]))
+                .collect();
+            let Some(joined) = each.into_iter().reduce(|all, one| b.binary(Binary::And, all, one)) else { continue };
+            let all = b.reduce(Binary::And, joined, 0);
             finite = b.binary(Binary::And, finite, all);
         }
         slots.insert(Slot::Finite, finite);
