@@ -11,6 +11,7 @@ lines, JAX with each form of junctions and several lengths of its loops; the bes
 Nobody's time is printed whose somata are not where neuroc's native engine has them in double precision.
 """
 import argparse
+import copy
 import json
 import os
 import pathlib
@@ -32,6 +33,10 @@ SIDES = {"cuda": "22,47,50,100", "cpu": "8,12", "h100": "22,47"}
 GATHERS = ("padded", "rows", "shifts")
 UNROLLS = {"cuda": (1, 2, 4, 8), "cpu": (1, 4), "h100": (1, 2, 4, 8)}
 JUNCTIONS = ("scatter", "sorted", "padded")
+# XLA's flags for GPUs that are tried on the best forms. neuroc asks for two buffers by itself.
+TWO_BUFFERS = "--xla_gpu_enable_while_loop_unrolling=WHILE_LOOP_UNROLLING_DOUBLE_BUFFER"
+ONE_GRAPH = "--xla_gpu_enable_command_buffer=+WHILE"
+FLAGS = {"neuroc": {"one graph": ONE_GRAPH}, "JAX": {"two buffers": TWO_BUFFERS, "two buffers, one graph": f"{TWO_BUFFERS} {ONE_GRAPH}"}}
 # What XLA has to know of an H100 (SXM, 80 GB) to compile for it; from NVIDIA's data sheet and CUDA's programming guide
 H100 = """
 gpu_device_info {
@@ -104,8 +109,20 @@ class Contestant:
     """A program in one form, and what it has shown."""
 
     def __init__(self, tool, form, module):
-        self.tool, self.form, self.module = tool, form, module
+        self.tool, self.form, self.module, self.flags = tool, form, module, ""
         self.times, self.error, self.told, self.launches, self.graphs = [], None, {}, None, None
+
+    def with_flags(self, name, flags):
+        """The same with more of XLA's flags, not yet run."""
+        other = copy.copy(self)
+        other.form, other.flags = f"{self.form}, {name}", flags
+        other.times, other.error, other.told, other.launches, other.graphs = [], None, {}, None, None
+        return other
+
+    def answered(self, command, more=""):
+        """What a command prints that runs with this contestant's flags."""
+        flags = " ".join(part for part in (os.environ.get("XLA_FLAGS"), self.flags, more) if part)
+        return answered(command, **({"XLA_FLAGS": flags} if flags else {}))
 
     def seconds(self):
         """Of a step, the best."""
@@ -122,9 +139,9 @@ class Neuroc(Contestant):
         self.options = [*options, "--gather", gather, "--unroll", str(unroll)]
         self.neuroc, self.model = a.neuroc, model
 
-    def run(self, steps, repeat, **environment):
-        out = answered([self.neuroc, "bench", self.model, *self.options, "--fuse", "40", "--steps", steps, "--repeat", repeat,
-                        "--json"], **environment)
+    def run(self, steps, repeat, flags=""):
+        out = self.answered([self.neuroc, "bench", self.model, *self.options, "--fuse", "40", "--steps", steps,
+                             "--repeat", repeat, "--json"], flags)
         if "error" not in out:
             out = {**out, "peak_bytes": (out["xla"]["memory"] or {}).get("peak_bytes_in_use"),
                    "device": out["xla"]["device"], "steps_of_call": out["xla"]["steps_per_visit"]}
@@ -133,10 +150,10 @@ class Neuroc(Contestant):
     def somata(self, folder):
         import numpy as np
         out = folder / "device.npz"
-        done = subprocess.run([self.neuroc, "run", self.model, *self.options, "-o", out, "--quiet",
-                               "--duration", f"{FUSED * DT:g}ms"], capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(done.stderr.strip())
+        done = self.answered([self.neuroc, "run", self.model, *self.options, "-o", out, "--json",
+                              "--duration", f"{FUSED * DT:g}ms"])
+        if "error" in done:
+            raise RuntimeError(done["error"])
         with np.load(out) as result:
             return result["io.soma.v"][-1].astype(float)
 
@@ -149,13 +166,13 @@ class Jax(Contestant):
                         "--unroll", unroll, "--trust"]
         self.final = folder / "jax.npy"
 
-    def run(self, steps, repeat, **environment):
-        out = answered([*self.command, "--steps", steps, "--repeat", repeat], **environment)
+    def run(self, steps, repeat, flags=""):
+        out = self.answered([*self.command, "--steps", steps, "--repeat", repeat], flags)
         return out if "error" in out else {**out, "steps_of_call": FUSED}
 
     def somata(self, _):
         import numpy as np
-        out = answered([*self.command, "--steps", FUSED, "--repeat", 1, "--final", self.final])
+        out = self.answered([*self.command, "--steps", FUSED, "--repeat", 1, "--final", self.final])
         if "error" in out:
             raise RuntimeError(out["error"])
         return np.load(self.final)
@@ -172,40 +189,44 @@ def time_once(c, steps, repeat):
 
 
 def count_launches(a, c, python, folder):
-    """Runs it briefly with XLA's dumps on, and counts."""
+    """Runs it briefly with XLA's dumps on, and counts. For a GPU that is not here, its program on the processor is compiled anew."""
     import xla_launches
-    dump = folder / "dump"
+    dump, here = folder / "dump", a.device != "h100"
     shutil.rmtree(dump, ignore_errors=True)
-    out = c.run(FUSED, 1, XLA_FLAGS=f"{os.environ.get('XLA_FLAGS', '')} --xla_dump_to={dump}")
+    out = (c if here else c.with_flags("", "")).run(FUSED, 1, f"--xla_dump_to={dump}")
     if "error" in out:
         return c.fail(out["error"])
-    c.told = c.told or out
-    if a.device == "h100":
+    if not here:
         module = sorted(dump.glob(f"module_*.{c.module}.before_optimizations.txt"))[-1]
-        env = {**os.environ, "XLA_FLAGS": f"--xla_dump_to={dump / 'gpu'} --xla_gpu_autotune_level=0", "TF_CPP_MIN_LOG_LEVEL": "3"}
-        done = subprocess.run([python, HERE / "gpu_olive.py", "--compile", module], capture_output=True, text=True, env=env)
+        flags = (f"--xla_dump_to={dump / 'gpu'}", "--xla_gpu_autotune_level=0", TWO_BUFFERS if c.tool == "neuroc" else "", c.flags)
+        env = {**os.environ, "XLA_FLAGS": " ".join(flags), "TF_CPP_MIN_LOG_LEVEL": "3"}
+        command = [python, HERE / "gpu_olive.py", "--compile", module, *(["--plugin", a.plugin] if a.plugin else [])]
+        done = subprocess.run(command, capture_output=True, text=True, env=env)
         if done.returncode:
             return c.fail(done.stderr.strip()[-400:])
         dump = dump / "gpu"
+    c.told = c.told or out
     c.launches = xla_launches.count(xla_launches.dumped(dump, c.module)), out["steps_of_call"]
     c.graphs = xla_launches.graphs(dump, c.module)
+    say(f"  {c.tool}, {c.form}: {c.launches[0].launches / c.launches[1]:.2f} launches a step")
     return None
 
 
-def compile_for_h100(module):
-    """Compiles a module, as XLA's text before its optimizations, for an H100; XLA leaves its dumps."""
+def compile_for_h100(module, library):
+    """Compiles a module, as XLA's text before its optimizations, for an H100; XLA leaves its dumps. This is what JAX 0.10.2 has
+    inside, and no interface that it keeps."""
     import jax
     from jax._src import xla_bridge
     from jax._src.interpreters import mlir
     from jax._src.lib import xla_client
     from jax._src.lib.mlir import ir
     from jax.experimental import topologies
-    packages = pathlib.Path(jax.__file__).parents[1]
-    library = os.environ.get("NEUROC_CUDA_PLUGIN") or packages / PLUGINS["cuda"]
+    from jaxlib import _hlo, _jax
+    library = library or pathlib.Path(jax.__file__).parents[1] / PLUGINS["cuda"]
     xla_bridge.register_plugin("cuda", library_path=str(library))
     topology = topologies.get_topology_desc("", platform="cuda", target_config=H100, topology="1x1x1")
-    hlo = xla_client._xla.hlo_module_from_text(pathlib.Path(module).read_text())
-    text = xla_client._xla.mlir.hlo_to_stablehlo(hlo.as_serialized_hlo_module_proto())
+    hlo = _hlo.hlo_module_from_text(pathlib.Path(module).read_text())
+    text = _jax.mlir.hlo_to_stablehlo(hlo.as_serialized_hlo_module_proto())
     device = topology.devices[0]
     with mlir.make_ir_context():
         program = ir.Module.parse(text)
@@ -228,9 +249,10 @@ def compare(a, python, options, folder, side, machine):
     model = prepare(folder, side, True, FUSED)
     ours, peers = contestants(a, python, options, folder, model, side)
     if a.device == "h100":
-        for c in ours + peers:
+        flagged = [c.with_flags(*flags) for c in ours + peers if c.form.startswith("padded, 4") for flags in FLAGS[c.tool].items()]
+        for c in ours + peers + flagged:
             count_launches(a, c, python, folder)
-        return table(a, side, ours + peers, machine, FUSED)
+        return table(a, side, ours + peers + flagged, machine, FUSED)
     truth = potentials(a.neuroc, model, "f64", FUSED, folder)
     budget = {"cuda": 4e9, "cpu": 4e6}[a.device]
     steps = a.steps or int(min(max(budget / cells, FUSED), 100 * FUSED)) // FUSED * FUSED
@@ -239,6 +261,11 @@ def compare(a, python, options, folder, side, machine):
     for group in (ours, peers):
         for c in group:
             time_once(c, steps, 1)
+        best = sorted((c for c in group if not c.error), key=Contestant.seconds)[:a.keep]
+        flagged = [c.with_flags(*flags) for c in best for flags in FLAGS[c.tool].items()] if a.device == "cuda" else []
+        for c in flagged:
+            time_once(c, steps, 1)
+        group += flagged
         alive = sorted((c for c in group if not c.error), key=Contestant.seconds)
         for c in alive[:a.keep]:
             try:
@@ -255,7 +282,8 @@ def compare(a, python, options, folder, side, machine):
             if not c.error:
                 time_once(c, steps, a.repeat)
     for c in kept:
-        count_launches(a, c, python, folder)
+        if not c.error:
+            count_launches(a, c, python, folder)
     fine = table(a, side, ours + peers, machine, steps, kept)
     alive = [c for c in kept if not c.error]
     best = {tool: min((c for c in alive if c.tool == tool), key=Contestant.seconds, default=None) for tool in ("neuroc", "JAX")}
@@ -320,6 +348,7 @@ def main():
     ap.add_argument("--device", choices=tuple(SIDES), default="cuda")
     ap.add_argument("--neuroc", default=str(ROOT / "target" / "release" / "neuroc"))
     ap.add_argument("--python", help="a Python with JAX for the device, and NumPy, instead of one that is made")
+    ap.add_argument("--plugin", help="XLA's plugin for CUDA, instead of JAX's (with --device h100)")
     ap.add_argument("--sides", help="cells are side^3")
     ap.add_argument("--gathers", default=",".join(GATHERS), help="neuroc's forms of gathers")
     ap.add_argument("--rounds", type=int, default=5, help="of the best, in turn")
@@ -329,7 +358,7 @@ def main():
     ap.add_argument("--compile", help=argparse.SUPPRESS)
     a = ap.parse_args()
     if a.compile:
-        return compile_for_h100(a.compile)
+        return compile_for_h100(a.compile, a.plugin)
     if a.steps and a.steps % FUSED:
         ap.error(f"--steps must be a multiple of {FUSED}")
     if not pathlib.Path(a.neuroc).exists():
