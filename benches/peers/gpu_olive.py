@@ -35,7 +35,7 @@ UNROLLS = {"cuda": (1, 2, 4, 8), "cpu": (1, 4), "h100": (1, 2, 4, 8)}
 JUNCTIONS = ("scatter", "sorted", "padded")
 # XLA's flags for GPUs that are tried on the best forms. neuroc asks for two buffers by itself.
 TWO_BUFFERS = "--xla_gpu_enable_while_loop_unrolling=WHILE_LOOP_UNROLLING_DOUBLE_BUFFER"
-ONE_GRAPH = "--xla_gpu_enable_command_buffer=+WHILE"
+ONE_GRAPH = "--xla_gpu_enable_command_buffer=+WHILE --xla_gpu_graph_min_graph_size=1"
 FLAGS = {"neuroc": {"one graph": ONE_GRAPH}, "JAX": {"two buffers": TWO_BUFFERS, "two buffers, one graph": f"{TWO_BUFFERS} {ONE_GRAPH}"}}
 # What XLA has to know of an H100 (SXM, 80 GB) to compile for it; from NVIDIA's data sheet and CUDA's programming guide
 H100 = """

@@ -211,4 +211,5 @@ DERIVATIVE = {"study": study, "tuned": tuned}
 
 
 def use_one_thread():
-    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    ours = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {ours}".strip()

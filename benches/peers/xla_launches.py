@@ -99,5 +99,5 @@ def dumped(folder, name):
 
 def graphs(folder, name):
     """CUDA graphs of that module, by the sequence that the GPU's executor gets; none where there is no such file."""
-    files = sorted(pathlib.Path(folder).glob(f"module_*.{name}.thunk_sequence_after_thunk_passes.txt"))
+    files = sorted(pathlib.Path(folder).glob(f"module_*.{name}.thunk_sequence*.txt"))       # the last is that after all passes
     return files[-1].read_text().count("kCommandBuffer") if files else None
