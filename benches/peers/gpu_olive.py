@@ -144,7 +144,7 @@ class Neuroc(Contestant):
                              "--repeat", repeat, "--json"], flags)
         if "error" not in out:
             out = {**out, "peak_bytes": (out["xla"]["memory"] or {}).get("peak_bytes_in_use"),
-                   "device": out["xla"]["device"], "steps_of_call": out["xla"]["steps_per_visit"]}
+                   "device": out["xla"]["device"], "steps_of_call": out["steps_per_visit"]}
         return out
 
     def somata(self, folder):

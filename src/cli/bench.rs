@@ -249,7 +249,8 @@ fn line(args: &Args, p: &Prepared, m: &Measured) -> Value {
         "cell_steps_per_s": m.rate,
         "ns_per_cell_step": m.each(),
         "realtime_factor": m.factor,
-        "xla": on_device(p, m),
+        "steps_per_visit": m.visit,
+        "xla": on_device(p),
         "populations": m.populations.iter().map(population).collect::<Vec<_>>(),
         "predictions": predictions,
         "machine": machine,
@@ -258,7 +259,7 @@ fn line(args: &Args, p: &Prepared, m: &Measured) -> Value {
 
 /// What XLA runs it on, and in what shape.
 #[cfg(feature = "xla")]
-fn on_device(p: &Prepared, m: &Measured) -> Option<Value> {
+fn on_device(p: &Prepared) -> Option<Value> {
     let (client, plan) = p.ready.xla.as_ref()?;
     let device = &client.devices()[0];
     let memory = device.memory_stats().ok().flatten().map(
@@ -271,12 +272,11 @@ fn on_device(p: &Prepared, m: &Measured) -> Option<Value> {
         "memory": memory,
         "gathers": gathers(p, plan).map(|(edges, form)| (edges, json!(form))).collect::<serde_json::Map<_, _>>(),
         "steps_in_line": plan.unroll,
-        "steps_per_visit": m.visit,
     }))
 }
 
 #[cfg(not(feature = "xla"))]
-fn on_device(_: &Prepared, _: &Measured) -> Option<Value> {
+fn on_device(_: &Prepared) -> Option<Value> {
     None
 }
 
