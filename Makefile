@@ -2,7 +2,7 @@
 # installed with apt where they are missing; the tests of XLA need its plugin, which comes through Python's pip.
 # `make demo FEATURES=--no-default-features` builds the native compiler, which needs no LLVM.
 .DEFAULT_GOAL := help
-.PHONY: help demo test pip plugins numpy tpu lanes lint bench rust llvm
+.PHONY: help demo test pip plugins numpy tpu leaks lanes lint bench rust llvm
 SHELL := /bin/bash
 CARGO ?= cargo
 DEMO ?= target/demo
@@ -20,6 +20,7 @@ help:
 	@echo "make test    all tests"
 	@echo "make plugins XLA's plugin for this processor (PLUGINS='cpu tpu': libtpu, too)"
 	@echo "make tpu     compile squid, olive and every example for every TPU; writes benches/tpu.md"
+	@echo "make leaks   does using XLA's plugins leave memory behind? LeakSanitizer tells"
 	@echo "make lanes   the runtime's tests for AVX2 and for this machine's own instruction set"
 	@echo "make lint    formatting, clippy, documentation: no complaint allowed"
 	@echo "make bench   how fast the squid axon runs here"
@@ -75,6 +76,14 @@ test: llvm
 tpu: llvm
 	$(CARGO) bench --profile dev --locked --bench tpu > target/tpu.md
 	@if [ -s target/tpu.md ]; then cp target/tpu.md benches/tpu.md; fi
+
+# GCC's LeakSanitizer is loaded before all else, so that it sees the plugins' memory, too.
+leaks: plugins
+	@ldconfig -p | grep -q liblsan.so.0 || { \
+		echo "LeakSanitizer is missing: installing it"; \
+		$(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends liblsan0; } || { \
+		echo "LeakSanitizer could not be installed; install gcc's liblsan.so.0 by hand, then try again"; exit 1; }
+	$(CARGO) test --locked --test leaks
 
 # Vectors differ from machine to machine; a default build knows only the portable ones.
 lanes: rust

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 
 /// The version of the manifest's form.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// A file to write.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,6 +72,7 @@ pub fn files_with(
     }
     let ode = &compiled.ode;
     let records = ode.records.iter().zip(&stretch.fields);
+    let unroll = inputs.device.unroll;
     let manifest = json!({
         "format": FORMAT,
         "model": ode.name,
@@ -91,8 +92,12 @@ pub fn files_with(
             "samples": stretch.samples,
             "calls": calls,
             "steps_left": extent.grid.steps % u64::from(stretch.steps()),
-            "first_step_of_line": (0..stretch.lines(inputs.device.unroll))
-                .map(|line| stretch.step_at(inputs.device.unroll, line, 0)).collect::<Vec<_>>(),
+            // Of every line of steps: the word of events, the bit and the step that it begins with.
+            "lines": (0..stretch.lines(unroll)).map(|line| {
+                let of_word = stretch.lines_in_word(unroll);
+                let bit = line % of_word * stretch.most_in_line(unroll);
+                [line / of_word, bit, stretch.step_at(unroll, line, 0)]
+            }).collect::<Vec<_>>(),
             "records": records.map(|(r, (_, cells))| json!({
                 "name": r.name,
                 "unit": r.unit.name,
@@ -180,7 +185,9 @@ impl Artefact<'_> {
             | Slot::Steps
             | Slot::Step
             | Slot::Taken
-            | Slot::Line
+            | Slot::Row
+            | Slot::Bit
+            | Slot::Word(..)
             | Slot::LineOfSample
             | Slot::Record(_)
             | Slot::Events(..)
@@ -235,7 +242,9 @@ impl Artefact<'_> {
             | Slot::Local(..)
             | Slot::Step
             | Slot::Taken
-            | Slot::Line
+            | Slot::Row
+            | Slot::Bit
+            | Slot::Word(..)
             | Slot::LineOfSample
             | Slot::Record(_)
             | Slot::Events(..)

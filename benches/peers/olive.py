@@ -29,8 +29,9 @@ KNOWN = {1: ([-57.0155110936, -58.6879244103, -58.4060416918, -55.0024801478], -
 KNOWN_APART = ([-45.4405582, -42.71417405, -41.49383125], -44.28549562)
 
 
-def options():
+def options(extra=()):
     a = peer.options(("f64", "f32"), [
+        *extra,
         (("--apart",), dict(action="store_true", help="without gap junctions")),
         (("--network",), dict(help="`potentials`, `src` and `tgt` as .npz; by default the study's network is drawn")),
         (("--final",), dict(help="write the potentials of all somata after the first run (.npy)")),
@@ -40,8 +41,8 @@ def options():
         (("--trust",), dict(action="store_true", help="do not compare with the known answers before timing"))],
         size=(("--side",), dict(type=int, default=20, help="cells are side^3")))
     a.cells = a.side ** 3
-    if a.steps % FUSED:
-        sys.exit(f"--steps must be a multiple of {FUSED}")
+    if a.steps % getattr(a, "fused", FUSED):
+        sys.exit(f"--steps must be a multiple of {getattr(a, 'fused', FUSED)}")
     return a
 
 
@@ -180,8 +181,8 @@ def verify(a, make):
             compare(f"all states after {at} ms", state, reference["state"][row])
 
 
-def measure(a, tool, version, make):
-    """Verifies, times and reports."""
+def measure(a, tool, version, make, more=dict):
+    """Verifies, times and reports, and what else `more` tells afterwards."""
     import time
     if not a.trust:
         verify(a, make)
@@ -203,11 +204,12 @@ def measure(a, tool, version, make):
     if a.final:
         np.save(a.final, first[0])
     peer.report(tool, version, a, setup, best, first[0].mean(), connected=not a.apart, form=a.form,
-                verified=not a.trust)
+                verified=not a.trust, **more())
 
 
 DERIVATIVE = {"study": study, "tuned": tuned}
 
 
 def use_one_thread():
-    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    ours = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {ours}".strip()

@@ -24,6 +24,8 @@ def options(precisions=("f64",), extra=(), size=CELLS):
     for args, kwargs in extra:
         ap.add_argument(*args, **kwargs)
     a = ap.parse_args()
+    if getattr(a, "platform", "cpu") != "cpu":
+        return a                                     # what drives a device may use all cores
     # one thread, one core, whatever the library would like; before it is imported
     core = a.core if a.core is not None else min(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {core})

@@ -3,6 +3,8 @@
 use super::run::{Prepared, prepare};
 use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings};
 use super::{Exit, complain, deliver};
+#[cfg(feature = "xla")]
+use crate::codegen::plan::DevicePlan;
 use crate::codegen::plan::cost::{Bytes, Cost, Degree, StepCost, Work, costs};
 use crate::engine::limits::{self, Bound, Limits, Load, Wanted};
 use crate::engine::native::NativeOptions;
@@ -55,7 +57,7 @@ fn bench(args: &Args) -> Result<String, Exit> {
     };
     let mut p = prepare(&args.file, &args.settings, &args.engine, &args.opt, args.json)?;
     let steps = args.steps.unwrap_or(p.extent.grid.steps);
-    let seconds = measure(args, &mut p, steps).map_err(model)?;
+    let (seconds, visit) = measure(args, &mut p, steps).map_err(model)?;
     if !p.ready.engine.all_finite() {
         complain("a value became NaN or infinite while measuring; `neuroc run` tells which");
         return Err(Exit::Model);
@@ -72,7 +74,7 @@ fn bench(args: &Args) -> Result<String, Exit> {
         #[cfg(feature = "xla")]
         EngineName::Xla => None,
     };
-    let m = Measured { steps, seconds, best, cells, rate, factor, populations, limits };
+    let m = Measured { steps, visit, seconds, best, cells, rate, factor, populations, limits };
     if args.json {
         return Ok(format!("{}\n", line(args, &p, &m)));
     }
@@ -85,6 +87,8 @@ fn bench(args: &Args) -> Result<String, Exit> {
 /// What was measured and counted.
 struct Measured<'a> {
     steps: u64,
+    /// Of them, how many an engine takes by itself that needs no host in between.
+    visit: u64,
     seconds: Vec<f64>,
     best: f64,
     cells: usize,
@@ -245,10 +249,43 @@ fn line(args: &Args, p: &Prepared, m: &Measured) -> Value {
         "cell_steps_per_s": m.rate,
         "ns_per_cell_step": m.each(),
         "realtime_factor": m.factor,
+        "steps_per_visit": m.visit,
+        "xla": on_device(p),
         "populations": m.populations.iter().map(population).collect::<Vec<_>>(),
         "predictions": predictions,
         "machine": machine,
     })
+}
+
+/// What XLA runs it on, and in what shape.
+#[cfg(feature = "xla")]
+fn on_device(p: &Prepared) -> Option<Value> {
+    let (client, plan) = p.ready.xla.as_ref()?;
+    let device = &client.devices()[0];
+    let memory = device.memory_stats().ok().flatten().map(
+        |memory| json!({"bytes_in_use": memory.in_use, "peak_bytes_in_use": memory.peak, "bytes_limit": memory.limit}),
+    );
+    Some(json!({
+        "platform": client.platform_name(),
+        "platform_version": client.platform_version(),
+        "device": device.kind(),
+        "memory": memory,
+        "gathers": gathers(p, plan).map(|(edges, form)| (edges, json!(form))).collect::<serde_json::Map<_, _>>(),
+        "steps_in_line": plan.unroll,
+    }))
+}
+
+#[cfg(not(feature = "xla"))]
+fn on_device(_: &Prepared) -> Option<Value> {
+    None
+}
+
+/// The form of the gathers along each field of edges.
+#[cfg(feature = "xla")]
+fn gathers<'a>(p: &'a Prepared, plan: &'a DevicePlan) -> impl Iterator<Item = (String, &'static str)> + 'a {
+    let spaces = p.plan.spaces.iter().zip(&plan.gathers);
+    let forms = spaces.flat_map(|(space, forms)| space.edges.iter().zip(forms));
+    forms.map(|(field, form)| (p.plan.fields[field.0 as usize].clone(), form.name()))
 }
 
 fn name(bound: Bound) -> &'static str {
@@ -280,6 +317,14 @@ fn table(out: &mut String, args: &Args, p: &Prepared, m: &Measured) -> std::fmt:
     writeln!(out, "run                {:.4} s", m.best)?;
     writeln!(out, "cell-steps per s   {:.1} million, {:.2} ns each", m.rate / 1e6, m.each())?;
     writeln!(out, "real-time factor   {:.3}", m.factor)?;
+    #[cfg(feature = "xla")]
+    if let Some((client, plan)) = &p.ready.xla {
+        writeln!(out, "device             {}: {}", client.platform_name(), client.devices()[0].kind())?;
+        writeln!(out, "steps              {} a visit of the host, at most {} in a line", m.visit, plan.unroll)?;
+        for (edges, form) in gathers(p, plan) {
+            writeln!(out, "gathers            {edges}: {form}")?;
+        }
+    }
     for population in &m.populations {
         work(out, population)?;
     }
@@ -364,8 +409,8 @@ fn work(out: &mut String, population: &Population) -> std::fmt::Result {
     }
 }
 
-/// Wall seconds of each repetition, each from the initial state, after one warm-up.
-fn measure(args: &Args, p: &mut Prepared, steps: u64) -> Result<Vec<f64>, EngineError> {
+/// Wall seconds of each repetition, each from the initial state, after one warm-up; and how many steps an engine takes by itself.
+fn measure(args: &Args, p: &mut Prepared, steps: u64) -> Result<(Vec<f64>, u64), EngineError> {
     let engine = p.ready.engine.as_mut();
     let mut spikes = Vec::new();
     let mut out = Vec::new();
@@ -392,5 +437,5 @@ fn measure(args: &Args, p: &mut Prepared, steps: u64) -> Result<Vec<f64>, Engine
             out.push(begin.elapsed().as_secs_f64());
         }
     }
-    Ok(out)
+    Ok((out, stride))
 }

@@ -2,6 +2,8 @@
 
 use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings, PrecisionName};
 use super::{Exit, accuracy, complain, deliver, memory, report, say};
+#[cfg(feature = "xla")]
+use crate::codegen::plan::DevicePlan;
 use crate::codegen::plan::{self, Plan, PlanOptions};
 use crate::driver::{self, Checked, Compiled};
 use crate::engine::native::{NativeEngine, NativeOptions};
@@ -9,6 +11,8 @@ use crate::engine::native::{NativeEngine, NativeOptions};
 use crate::engine::xla::XlaEngine;
 use crate::engine::{Engine, EngineError, Setup};
 use crate::interp::Interp;
+#[cfg(feature = "xla")]
+use crate::pjrt::Client;
 use crate::plot::{self, ImageFormat, PlotOptions};
 use crate::results::{self, RunResult};
 use crate::runtime::order::Arrangement;
@@ -62,6 +66,9 @@ pub(super) struct Ready {
     /// Of that time, what it took to make or find the kernel.
     pub kernel_s: Option<f64>,
     pub threads: usize,
+    /// What XLA runs on, and what it was given to run.
+    #[cfg(feature = "xla")]
+    pub xla: Option<(Client, DevicePlan)>,
 }
 
 /// Everything up to the first step.
@@ -145,6 +152,8 @@ pub(super) fn engine_of(
     setup: &Setup,
 ) -> Result<Ready, EngineError> {
     let begin = Instant::now();
+    #[cfg(feature = "xla")]
+    let mut xla = None;
     let (mut engine, kernel, threads): (Box<dyn Engine>, _, usize) = match settings.engine {
         EngineName::Interp => (Box::new(Interp::new(compiled.program.clone(), setup)?), None, 1),
         EngineName::Native => {
@@ -158,7 +167,12 @@ pub(super) fn engine_of(
             (Box::new(engine), kernel, threads)
         }
         #[cfg(feature = "xla")]
-        EngineName::Xla => (Box::new(XlaEngine::new(plan, setup, settings.client()?)?), None, 1),
+        EngineName::Xla => {
+            let client = settings.client()?;
+            let inputs = settings.inputs(plan, setup, &client)?;
+            xla = Some((client.clone(), inputs.device.clone()));
+            (Box::new(XlaEngine::with_forms(setup, inputs, client)?), None, 1)
+        }
     };
     let recording = simulate::recording(&compiled.ode, compiled.program.program(), extent);
     // A recording that is wrong is reported when the run begins.
@@ -166,7 +180,15 @@ pub(super) fn engine_of(
         engine.prepare(&recording, extent.grid.steps)?;
     }
     let (cached, kernel_s) = (kernel.as_ref().map(|k| k.cached), kernel.as_ref().map(|k| k.seconds));
-    Ok(Ready { engine, compile_s: begin.elapsed().as_secs_f64(), cached, kernel_s, threads })
+    Ok(Ready {
+        engine,
+        compile_s: begin.elapsed().as_secs_f64(),
+        cached,
+        kernel_s,
+        threads,
+        #[cfg(feature = "xla")]
+        xla,
+    })
 }
 
 /// Refuses what the machine has no memory for: asking for it would end the process without a word.

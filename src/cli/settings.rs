@@ -1,11 +1,19 @@
 //! Options that several commands share.
 
 use super::{Exit, complain};
+#[cfg(feature = "xla")]
+use crate::codegen::plan::GatherForm;
+#[cfg(feature = "xla")]
+use crate::codegen::plan::Plan;
 use crate::codegen::plan::Precision;
 use crate::driver::{CompileOptions, FUSE, Passes};
 #[cfg(feature = "xla")]
-use crate::engine::EngineError;
+use crate::engine::inputs::Inputs;
 use crate::engine::rustc::CompileOptions as RustcOptions;
+#[cfg(feature = "xla")]
+use crate::engine::xla::XlaEngine;
+#[cfg(feature = "xla")]
+use crate::engine::{EngineError, Setup};
 use crate::hir::Method;
 use crate::passes::{Backend, OptLevel};
 #[cfg(feature = "xla")]
@@ -174,6 +182,32 @@ impl DeviceName {
     }
 }
 
+/// The forms of gathers.
+#[cfg(feature = "xla")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum GatherName {
+    /// A padded list of sources, gathered at once
+    Padded,
+    /// The same list, a gather for each of its rows
+    Rows,
+    /// Shifts of a lattice
+    Shifts,
+    /// Every cell with every other
+    Pairs,
+}
+
+#[cfg(feature = "xla")]
+impl GatherName {
+    fn of(form: &GatherForm) -> GatherName {
+        match form {
+            GatherForm::Padded { .. } => GatherName::Padded,
+            GatherForm::Rows { .. } => GatherName::Rows,
+            GatherForm::Shifts(_) => GatherName::Shifts,
+            GatherForm::Pairs => GatherName::Pairs,
+        }
+    }
+}
+
 /// Options that change where it runs.
 #[derive(Debug, Clone, Args)]
 pub struct EngineSettings {
@@ -191,6 +225,14 @@ pub struct EngineSettings {
     #[cfg(feature = "xla")]
     #[arg(long, value_name = "FILE")]
     pub plugin: Option<PathBuf>,
+    /// The form of the XLA engine's gathers along edges, instead of what suits the device; to measure
+    #[cfg(feature = "xla")]
+    #[arg(long, value_enum, hide = true)]
+    pub gather: Option<GatherName>,
+    /// Steps that the XLA engine puts in a straight line, instead of what suits the device; to measure
+    #[cfg(feature = "xla")]
+    #[arg(long, value_name = "K", hide = true, value_parser = clap::value_parser!(u32).range(1..=32))]
+    pub unroll: Option<u32>,
     /// Threads of the native engine; all processors by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub threads: Option<u32>,
@@ -262,6 +304,28 @@ impl EngineSettings {
         Ok(Client::new(&plugin, &[])?)
     }
 
+    /// What the XLA engine is given: what suits the device, but for what was chosen.
+    #[cfg(feature = "xla")]
+    pub fn inputs(&self, plan: &Plan, setup: &Setup, client: &Client) -> Result<Inputs, EngineError> {
+        let mut inputs = XlaEngine::inputs(plan, setup, client)?;
+        if let Some(unroll) = self.unroll {
+            inputs.device.unroll = unroll;
+        }
+        let Some(wanted) = self.gather else { return Ok(inputs) };
+        for (space, of_space) in plan.spaces.iter().enumerate() {
+            for (at, field) in of_space.edges.iter().enumerate() {
+                let Some((_, edges)) = setup.edges.iter().rfind(|(id, _)| id == field) else { continue };
+                let grid = setup.grids.get(space).map_or(&[][..], |grid| grid);
+                let forms = GatherForm::candidates(edges, grid);
+                let name = &plan.fields[field.0 as usize];
+                let form = forms.into_iter().find(|form| GatherName::of(form) == wanted);
+                let none = || EngineError(format!("the edges of `{name}` cannot be gathered in this form"));
+                inputs.device.gathers[space][at] = form.ok_or_else(none)?;
+            }
+        }
+        Ok(inputs)
+    }
+
     /// Threads to use.
     pub fn threads(&self) -> usize {
         self.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |n| n as usize)
@@ -281,6 +345,11 @@ impl EngineSettings {
         #[cfg(feature = "xla")]
         if self.engine != EngineName::Xla && (self.device.is_some() || self.plugin.is_some()) {
             complain("`--device` and `--plugin` choose what the XLA engine runs on; add `--engine xla`");
+            return Err(Exit::Usage);
+        }
+        #[cfg(feature = "xla")]
+        if self.engine != EngineName::Xla && (self.gather.is_some() || self.unroll.is_some()) {
+            complain("`--gather` and `--unroll` choose what the XLA engine compiles; add `--engine xla`");
             return Err(Exit::Usage);
         }
         Ok(())

@@ -161,6 +161,10 @@ fn result(
         device: Some(args.device),
         #[cfg(feature = "xla")]
         plugin: args.plugin.clone(),
+        #[cfg(feature = "xla")]
+        gather: None,
+        #[cfg(feature = "xla")]
+        unroll: None,
         threads: None,
         cache: args.cache.clone(),
     };

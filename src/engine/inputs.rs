@@ -151,7 +151,9 @@ impl Inputs {
             | Slot::Steps
             | Slot::Step
             | Slot::Taken
-            | Slot::Line
+            | Slot::Row
+            | Slot::Bit
+            | Slot::Word(..)
             | Slot::LineOfSample
             | Slot::Record(_)
             | Slot::Events(..)

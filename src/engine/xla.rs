@@ -9,7 +9,8 @@ use super::{Engine, EngineError, Recording, Setup, Spike, Stride};
 use crate::codegen::plan::{Home, Plan, Precision, Stretch};
 use crate::codegen::stablehlo::builder::TensorType;
 use crate::codegen::stablehlo::{Entry, Kind, Part, Slot, mlir, slot_name};
-use crate::pjrt::{Argument, Buffer, Client, CompileOptions, Error, Executable};
+use crate::pjrt::{Argument, Buffer, Client, CompileOptions, Error, Executable, Flag};
+use crate::plugins::Kind as Device;
 use crate::runtime::machine::Bank;
 use crate::step::{FieldId, Role, SpaceId};
 use std::collections::BTreeMap;
@@ -50,10 +51,19 @@ impl From<Error> for EngineError {
 impl XlaEngine {
     /// Compiles the entry points and brings what does not change to the device.
     pub fn new(plan: &Plan, setup: &Setup, client: Client) -> Result<XlaEngine, EngineError> {
-        XlaEngine::with_forms(setup, Inputs::new(plan, setup)?, client)
+        XlaEngine::with_forms(setup, XlaEngine::inputs(plan, setup, &client)?, client)
     }
 
-    /// The same, with forms of gathers that somebody has chosen in the inputs.
+    /// What is decided for a device.
+    pub fn inputs(plan: &Plan, setup: &Setup, client: &Client) -> Result<Inputs, EngineError> {
+        let mut inputs = Inputs::new(plan, setup)?;
+        if client.platform_name() != Device::Cpu.name() {
+            inputs.device.suit_accelerator();
+        }
+        Ok(inputs)
+    }
+
+    /// As [`new`](XlaEngine::new), with forms of gathers that somebody has chosen in the inputs.
     pub fn with_forms(setup: &Setup, inputs: Inputs, client: Client) -> Result<XlaEngine, EngineError> {
         let ready = |kind| Ready::new(&inputs, &client, kind);
         let (init, step, observe) = (ready(Kind::Init)?, ready(Kind::Step)?, ready(Kind::Observe)?);
@@ -136,7 +146,9 @@ impl XlaEngine {
                 | Slot::Numbers(_)
                 | Slot::Step
                 | Slot::Taken
-                | Slot::Line
+                | Slot::Row
+                | Slot::Bit
+                | Slot::Word(..)
                 | Slot::LineOfSample
                 | Slot::Record(_)
                 | Slot::Events(..)
@@ -192,7 +204,7 @@ impl XlaEngine {
         Ok(())
     }
 
-    /// Adds the events of results, given the step of every line and place.
+    /// Adds the events of results, given the step of every word and bit.
     fn take_spikes(
         &self,
         results: &BTreeMap<Slot, Buffer>,
@@ -205,9 +217,9 @@ impl XlaEngine {
             let (space, cells) = (&self.inputs.plan.spaces[space as usize], self.inputs.device.sizes[space as usize]);
             let field = space.events[event as usize];
             for (at, &word) in buffer.to_vec::<u32>()?.iter().enumerate().filter(|(_, word)| **word != 0) {
-                let (line, cell) = ((at / cells) as u32, (at % cells) as u64);
-                let places = (0..32).filter(|place| word >> place & 1 == 1);
-                spikes.extend(places.map(|place| Spike { step: step_at(line, place), field, cell }));
+                let (row, cell) = ((at / cells) as u32, (at % cells) as u64);
+                let bits = (0..32).filter(|bit| word >> bit & 1 == 1);
+                spikes.extend(bits.map(|bit| Spike { step: step_at(row, bit), field, cell }));
             }
         }
         spikes[before..].sort_unstable();
@@ -256,7 +268,7 @@ impl Ready {
         let entry = Entry::new(plan, device, kind, "main");
         let name = format!("{}_{}", plan.name, entry.kind.name());
         let module = mlir::write(&name, std::slice::from_ref(&entry.function), &plan.origins, mlir::Format::Text);
-        let executable = client.compile(&module, &CompileOptions::default())?;
+        let executable = compile(client, &module)?;
         let mut numbers = BTreeMap::new();
         for port in &entry.arguments {
             if let Slot::Numbers(part) = port.slot {
@@ -266,6 +278,24 @@ impl Ready {
         }
         Ok(Ready { entry, executable, numbers })
     }
+}
+
+/// On a GPU: loops go back and forth between two sets of buffers. Otherwise XLA copies states that a later kernel of the same turn
+/// reads while they have new values (compiled for an H100, connected olive, four steps in a line: 7 launches instead of 15).
+const TWO_BUFFERS: (&str, &str) = ("xla_gpu_enable_while_loop_unrolling", "WHILE_LOOP_UNROLLING_DOUBLE_BUFFER");
+
+/// Compiles for the first device of a client.
+fn compile(client: &Client, module: &[u8]) -> Result<Executable, Error> {
+    if client.platform_name() == Device::Cuda.name() {
+        let (name, value) = TWO_BUFFERS;
+        let flags = vec![(name.into(), Flag::Text(value.into()))];
+        match client.compile(module, &CompileOptions { flags, ..CompileOptions::default() }) {
+            // A plugin of another version does without.
+            Err(error) if error.to_string().contains(name) => {}
+            compiled => return compiled,
+        }
+    }
+    client.compile(module, &CompileOptions::default())
 }
 
 fn upload(client: &Client, ty: &TensorType, table: Table) -> Result<Buffer, EngineError> {
@@ -393,7 +423,7 @@ impl Engine for XlaEngine {
             return Err(EngineError("internal error: no stretch is prepared".into()));
         };
         let unroll = self.inputs.device.unroll;
-        let step_at = |line, place| first_step + u64::from(stretch.step_at(unroll, line, place));
+        let step_at = |word, bit| first_step + u64::from(stretch.step_of_bit(unroll, word, bit));
         self.take_spikes(&results, step_at, spikes)?;
         for (entry, samples) in samples.iter_mut().enumerate() {
             let buffer = results.get(&Slot::Record(entry as u32));

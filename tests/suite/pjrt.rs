@@ -287,6 +287,141 @@ fn memory_that_does_not_suffice_is_an_error() {
     assert_eq!(x.to_vec::<f64>().unwrap(), [1.0]);
 }
 
+/// A shared library, by rustc.
+fn library(folder: &Path, name: &str, source: &str) -> PathBuf {
+    let (file, library) = (folder.join(format!("{name}.rs")), folder.join(format!("{name}.so")));
+    std::fs::write(&file, source).unwrap();
+    let made = Command::new("rustc")
+        .args(["--edition=2024", "--crate-type=cdylib", "-Cpanic=abort", "-o"])
+        .args([&library, &file])
+        .status();
+    assert!(made.unwrap().success());
+    library
+}
+
+/// A plugin that is the one that `PLUGIN` names, but for a call, by the number `CALL`, that fails from the time `FROM` on
+/// with the status `CODE` and the words `WORDS`.
+const FAILING: &str = r#"
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+unsafe extern "C" {
+    fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+}
+
+type Function = unsafe extern "C" fn(*mut usize) -> *mut c_void;
+const HEAD: usize = 5;
+const ERROR: usize = 0xE0;
+static mut REAL: [usize; 512] = [0; 512];
+static mut TABLE: [usize; 512] = [0; 512];
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+fn number(name: &str) -> usize {
+    std::env::var(name).unwrap().parse().unwrap()
+}
+
+unsafe fn real(call: usize, args: *mut usize) -> *mut c_void {
+    unsafe { std::mem::transmute::<usize, Function>(REAL[HEAD + call])(args) }
+}
+
+unsafe extern "C" fn destroy(args: *mut usize) -> *mut c_void {
+    unsafe { if *args.add(2) == ERROR { std::ptr::null_mut() } else { real(0, args) } }
+}
+
+unsafe extern "C" fn message(args: *mut usize) -> *mut c_void {
+    unsafe {
+        if *args.add(2) != ERROR {
+            return real(1, args);
+        }
+        let words = std::env::var("WORDS").unwrap().leak();
+        *args.add(3) = words.as_ptr() as usize;
+        *args.add(4) = words.len();
+    }
+    std::ptr::null_mut()
+}
+
+unsafe extern "C" fn code(args: *mut usize) -> *mut c_void {
+    unsafe {
+        if *args.add(2) != ERROR {
+            return real(2, args);
+        }
+        *args.add(3).cast::<i32>() = number("CODE") as i32;
+    }
+    std::ptr::null_mut()
+}
+
+unsafe extern "C" fn failing(args: *mut usize) -> *mut c_void {
+    if CALLS.fetch_add(1, Ordering::Relaxed) >= number("FROM") {
+        return ERROR as *mut c_void;
+    }
+    unsafe { real(number("CALL"), args) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GetPjrtApi() -> *const usize {
+    let file = CString::new(std::env::var("PLUGIN").unwrap()).unwrap();
+    unsafe {
+        let get = dlsym(dlopen(file.as_ptr(), 2), c"GetPjrtApi".as_ptr());
+        let table = std::mem::transmute::<*mut c_void, extern "C" fn() -> *const usize>(get)();
+        let words = (*table / 8).min(512);
+        let (kept, changed) = ((&raw mut REAL).cast::<usize>(), (&raw mut TABLE).cast::<usize>());
+        std::ptr::copy_nonoverlapping(table, kept, words);
+        std::ptr::copy_nonoverlapping(table, changed, words);
+        *changed = words * 8;
+        for (call, function) in [(0, destroy as Function), (1, message), (2, code), (number("CALL"), failing)] {
+            *changed.add(HEAD + call) = function as usize;
+        }
+        changed
+    }
+}
+"#;
+
+/// The numbers of calls in the plugin's table.
+const BUFFER_FROM_HOST: usize = 22;
+const EXECUTE: usize = 55;
+const EVENT_AWAIT: usize = 8;
+
+#[test]
+fn a_run_whose_device_fails_says_so() {
+    let Some(plugin) = plugin(Kind::Cpu) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let failing = library(folder.path(), "failing", FAILING);
+    let run = |call: usize, from: usize, code: i32, words: &str| {
+        let out = Command::new(env!("CARGO_BIN_EXE_neuroc"))
+            .args(["run", "examples/squid.neuro", "--engine", "xla", "--duration", "100ms", "--quiet"])
+            .args(["--plugin".as_ref(), failing.as_os_str(), "-o".as_ref(), folder.path().join("out.npz").as_os_str()])
+            .env("PLUGIN", plugin.path())
+            .env("CALL", call.to_string())
+            .env("FROM", from.to_string())
+            .env("CODE", code.to_string())
+            .env("WORDS", words)
+            .output()
+            .unwrap();
+        (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
+    };
+    // The plugin by itself does what it should, so that it is the failures that are told.
+    assert_eq!(run(EXECUTE, usize::MAX, 0, "").0, Some(0));
+    let memory = "Out of memory while trying to allocate 4294967296 bytes.";
+    let lost = "the device has gone";
+    let cuda = "failed to synchronize: CUDA_ERROR_ECC_UNCORRECTABLE: uncorrectable ECC error encountered";
+    let other = "what nobody has thought of";
+    for (call, from, code, words, said) in [
+        // While numbers go there, at the first step, at a later one, and while a run is waited for.
+        (BUFFER_FROM_HOST, 0, 8, memory, "the device's memory does not suffice: "),
+        (EXECUTE, 1, 8, memory, "the device's memory does not suffice: "),
+        (EXECUTE, 2, 14, lost, "the device failed: "),
+        (EVENT_AWAIT, 6, 15, lost, "the device failed: "),
+        (EXECUTE, 1, 13, cuda, "the device failed: "),
+        (EXECUTE, 1, 13, other, "XLA failed in PJRT_LoadedExecutable_Execute (internal): "),
+    ] {
+        let (status, stderr) = run(call, from, code, words);
+        assert_eq!(status, Some(1), "{call} {code}: {stderr}");
+        assert!(stderr.contains(&format!("error: {said}{words}")), "{call} {code}: {stderr}");
+        assert!(!stderr.contains("panicked"), "{stderr}");
+    }
+}
+
 #[test]
 fn what_is_no_plugin_is_told_apart() {
     let folder = tempfile::tempdir().unwrap();
@@ -295,16 +430,7 @@ fn what_is_no_plugin_is_told_apart() {
     let text = folder.path().join("text.so");
     std::fs::write(&text, "not a library").unwrap();
     assert!(matches!(Plugin::load(&text), Err(Error::NotALibrary { .. })));
-    let library = |name: &str, source: &str| -> PathBuf {
-        let (file, library) = (folder.path().join(format!("{name}.rs")), folder.path().join(format!("{name}.so")));
-        std::fs::write(&file, source).unwrap();
-        let made = Command::new("rustc")
-            .args(["--edition=2024", "--crate-type=cdylib", "-Cpanic=abort", "-o"])
-            .args([&library, &file])
-            .status();
-        assert!(made.unwrap().success());
-        library
-    };
+    let library = |name: &str, source: &str| library(folder.path(), name, source);
     let other = library("other", "#[unsafe(no_mangle)] pub extern \"C\" fn something() {}");
     assert!(matches!(Plugin::load(&other), Err(Error::NotAPlugin(_))));
     // A plugin of a future that broke the interface.

@@ -24,6 +24,8 @@ pub struct DevicePlan {
     pub unroll: u32,
     /// Random numbers are computed in double precision and rounded once, whatever the precision of the plan.
     pub wide_draws: bool,
+    /// Cell-steps between two visits of the host, about.
+    pub visit: usize,
 }
 
 /// How cells get what comes along their edges.
@@ -118,7 +120,13 @@ impl DevicePlan {
             samples: samples.to_vec(),
             unroll: UNROLL,
             wide_draws: true,
+            visit: VISIT,
         }
+    }
+
+    /// Suits the plan to a GPU or a TPU: a visit of the host costs as much as several steps there.
+    pub fn suit_accelerator(&mut self) {
+        self.visit = ACCELERATOR_VISIT;
     }
 }
 
@@ -152,8 +160,10 @@ pub enum Grouping {
     },
 }
 
-/// Cell-steps between two visits of the host: about a tenth of a second on one core.
-const CELL_STEPS: usize = 4_000_000;
+/// Cell-steps between two visits of the host to a processor: about a tenth of a second on one core.
+const VISIT: usize = 4_000_000;
+/// The same for an accelerator, whose memory passes a terabyte a second: a step of a cell takes a hundred bytes or more.
+const ACCELERATOR_VISIT: usize = 1_000_000_000;
 /// Steps between two visits of the host, however few cells there are.
 const MOST_STEPS: usize = 4_000;
 /// Bytes of samples and events that a visit brings.
@@ -170,7 +180,7 @@ impl Stretch {
         steps: u64,
     ) -> Option<Stretch> {
         let cells: usize = device.sizes.iter().sum();
-        let most = (CELL_STEPS / cells.max(1)).clamp(1, MOST_STEPS);
+        let most = (device.visit / cells.max(1)).clamp(1, MOST_STEPS);
         let every = (1..=every.min(most as u64)).rev().find(|n| every.is_multiple_of(*n))? as usize;
         let real = match plan.precision {
             Precision::F64 => 8,
@@ -179,7 +189,8 @@ impl Stretch {
         let of_sample: usize = fields.iter().map(|(_, cells)| cells.len() * real).sum();
         let of_word: usize =
             plan.spaces.iter().zip(&device.sizes).map(|(space, cells)| 4 * space.events.len() * cells).sum();
-        let of_sample = of_sample + of_word * every.div_ceil(device.unroll as usize);
+        // Between two samples there is part of a word at least; short lines fill it with several.
+        let of_sample = of_sample + of_word * every.div_ceil((u32::BITS / 2).max(device.unroll) as usize);
         let most = (most / every).min(MOST_BYTES / of_sample.max(1)).max(1) as u64;
         let all = steps / every as u64;
         // Equal parts leave the fewest steps over.
@@ -221,6 +232,22 @@ impl Stretch {
         }
     }
 
+    /// How many lines share a word of events, with as many bits for each as the longest has steps.
+    pub fn lines_in_word(&self, unroll: u32) -> u32 {
+        (u32::BITS / self.most_in_line(unroll)).max(1)
+    }
+
+    /// How many words of events a cell has.
+    pub fn words(&self, unroll: u32) -> u32 {
+        self.lines(unroll).div_ceil(self.lines_in_word(unroll))
+    }
+
+    /// The step, counted from the start of the stretch, that a bit of a word of events stands for.
+    pub fn step_of_bit(&self, unroll: u32, word: u32, bit: u32) -> u32 {
+        let steps = self.most_in_line(unroll);
+        self.step_at(unroll, word * self.lines_in_word(unroll) + bit / steps, bit % steps)
+    }
+
     /// The step, counted from the start of the stretch, at a place in a line.
     pub fn step_at(&self, unroll: u32, line: u32, place: u32) -> u32 {
         match self.grouping(unroll) {
@@ -257,6 +284,13 @@ mod tests {
                     for line in 0..stretch.lines(unroll) {
                         assert!(length(line) <= unroll, "{every} {samples} {unroll}");
                         seen.extend((0..length(line)).map(|place| stretch.step_at(unroll, line, place)));
+                        let (of_word, bits) = (stretch.lines_in_word(unroll), stretch.most_in_line(unroll));
+                        assert!(of_word * bits <= u32::BITS && line / of_word < stretch.words(unroll));
+                        for place in 0..length(line) {
+                            let bit = line % of_word * bits + place;
+                            let step = stretch.step_of_bit(unroll, line / of_word, bit);
+                            assert_eq!(step, stretch.step_at(unroll, line, place), "{every} {samples} {unroll}");
+                        }
                     }
                     assert_eq!(seen, (0..stretch.steps()).collect::<Vec<_>>(), "{every} {samples} {unroll}");
                 }

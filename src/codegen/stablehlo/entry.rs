@@ -75,13 +75,17 @@ pub enum Slot {
     Step,
     /// Within a function: how many samples are taken.
     Taken,
-    /// Within a function: how many lines of steps are done.
-    Line,
+    /// Within a function: in which word of events the next line of steps is noted.
+    Row,
+    /// Within a function: in which bit of it the line begins.
+    Bit,
+    /// Within a function: the word of events of every cell that is being filled: space, event.
+    Word(u32, u32),
     /// Within a function: how many lines of steps are done since the last sample.
     LineOfSample,
     /// Samples, `[sample, cell]`: an entry of [`Stretch::fields`].
     Record(u32),
-    /// Events, `[line, cell]`, a bit for every step of a line: space, event.
+    /// Events, `[word, cell]`, a bit for every step: space, event. [`Stretch::step_of_bit`] tells which; for `step` in order.
     Events(u32, u32),
     /// Is every state finite at the end?
     Finite,
@@ -215,7 +219,8 @@ pub fn slot_name(plan: &Plan, slot: Slot) -> String {
         Slot::Rows(Role::Observe, part) => format!("sample_rows.{}", part.name()),
         Slot::Rows(Role::Init | Role::Step, part) => format!("rows.{}", part.name()),
         Slot::Steps => "steps".into(),
-        Slot::Step | Slot::Taken | Slot::Line | Slot::LineOfSample => "counter".into(),
+        Slot::Step | Slot::Taken | Slot::Row | Slot::Bit | Slot::LineOfSample => "counter".into(),
+        Slot::Word(s, at) => format!("{}.word", field(&space(s).events, at)),
         Slot::Record(at) => format!("record.{at}"),
         Slot::Events(s, at) => field(&space(s).events, at),
         Slot::Finite => "finite".into(),
@@ -473,11 +478,15 @@ impl<'a> Emitter<'a> {
         self.run(b, tables, slots, self.roles[0], zero);
     }
 
+    /// Looks at all states. Those of a space are joined cell by cell first: on a GPU every reduction is a kernel of its own.
     fn finite(&self, b: &mut Builder, slots: &mut Slots) {
         let mut finite = b.constant(Literal::Bool(true), Element::Bool, &[]);
-        for port in self.bank(|space| space.state.len(), Slot::State) {
-            let each = b.is_finite(slots[&port.slot]);
-            let all = b.reduce(Binary::And, each, 0);
+        for space in self.spaces() {
+            let each: Vec<Value> = (0..space.state.len() as u32)
+                .map(|slot| b.is_finite(slots[&Slot::State(space.space.0, slot)]))
+                .collect();
+            let Some(joined) = each.into_iter().reduce(|all, one| b.binary(Binary::And, all, one)) else { continue };
+            let all = b.reduce(Binary::And, joined, 0);
             finite = b.binary(Binary::And, finite, all);
         }
         slots.insert(Slot::Finite, finite);
@@ -589,12 +598,33 @@ impl<'a> Emitter<'a> {
                 emitter.take_sample(b, tables, slots, stretch);
             }
         });
-        let line = slots[&Slot::Line];
-        for ((space, event), word) in words {
-            let all = slots[&Slot::Events(space, event)];
-            slots.insert(Slot::Events(space, event), b.set_row(all, line, word));
+        if words.is_empty() {
+            return;
         }
-        advance(b, slots, Slot::Line, 1);
+        let (row, bit) = (slots[&Slot::Row], slots[&Slot::Bit]);
+        let in_word = stretch.lines_in_word(self.device.unroll) * stretch.most_in_line(self.device.unroll);
+        let next = whole(b, stretch.most_in_line(self.device.unroll));
+        let next = b.binary(Binary::Add, bit, next);
+        let end = whole(b, in_word);
+        let full = b.compare(Compare::Ge, next, end);
+        let zero = whole(b, 0);
+        slots.insert(Slot::Bit, b.select(full, zero, next));
+        let more = b.convert(full, Element::I32);
+        slots.insert(Slot::Row, b.binary(Binary::Add, row, more));
+        for ((space, event), word) in words {
+            let dims = b.dims(word);
+            let shift = b.convert(bit, Element::U32);
+            let shift = b.broadcast(shift, &dims, &[]);
+            let word = b.binary(Binary::ShiftLeft, word, shift);
+            let word = b.binary(Binary::Or, slots[&Slot::Word(space, event)], word);
+            // A word is written again with every line that it holds, and never read: arrays that are read while they are written
+            // may be copied.
+            let all = slots[&Slot::Events(space, event)];
+            slots.insert(Slot::Events(space, event), b.set_row(all, row, word));
+            let empty = b.constant(Literal::Whole(0), Element::U32, &dims);
+            let full = b.broadcast(full, &dims, &[]);
+            slots.insert(Slot::Word(space, event), b.select(full, empty, word));
+        }
     }
 
     fn take_sample(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots, stretch: &Stretch) {
@@ -622,14 +652,19 @@ impl<'a> Emitter<'a> {
 
     fn stretch(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots, stretch: &Stretch) {
         self.cells_once(b, tables, slots);
-        slots.extend(self.no_events(b, Some(stretch.lines(self.device.unroll) as usize)));
+        slots.extend(self.no_events(b, Some(stretch.words(self.device.unroll) as usize)));
+        for (slot, empty) in self.no_events(b, None) {
+            if let Slot::Events(space, event) = slot {
+                slots.insert(Slot::Word(space, event), empty);
+            }
+        }
         let element = real(self.plan.precision);
         for (entry, (_, cells)) in stretch.fields.iter().enumerate() {
             let empty = b.constant(Literal::Real(0.0), element, &[stretch.samples as usize, cells.len()]);
             slots.insert(Slot::Record(entry as u32), empty);
         }
         let zero = whole(b, 0);
-        slots.extend([Slot::Step, Slot::Taken, Slot::Line].map(|slot| (slot, zero)));
+        slots.extend([Slot::Step, Slot::Taken, Slot::Row, Slot::Bit].map(|slot| (slot, zero)));
         let below = |counter: Slot, end: u32| {
             move |b: &mut Builder, given: &Slots| {
                 let end = whole(b, end);

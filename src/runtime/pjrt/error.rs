@@ -179,6 +179,17 @@ impl fmt::Display for Code {
     }
 }
 
+/// CUDA's names of failures behind which a device, or what a process has on it, is of no more use.
+const LOST: &[&str] = &[
+    "CUDA_ERROR_DEVICE_UNAVAILABLE",
+    "CUDA_ERROR_ECC_UNCORRECTABLE",
+    "CUDA_ERROR_HARDWARE_STACK_ERROR",
+    "CUDA_ERROR_ILLEGAL_ADDRESS",
+    "CUDA_ERROR_LAUNCH_FAILED",
+    "CUDA_ERROR_NVLINK_UNCORRECTABLE",
+    "CUDA_ERROR_SYSTEM_NOT_READY",
+];
+
 /// What a plugin answered when a call failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Failure {
@@ -191,6 +202,10 @@ pub(super) struct Failure {
 impl Failure {
     /// While a device computes or moves numbers.
     pub fn running(self) -> Error {
+        // XLA passes what CUDA says of a broken device on as an internal failure.
+        if self.code == Code::Internal && LOST.iter().any(|words| self.text.contains(words)) {
+            return Error::DeviceLost(self.text);
+        }
         match self.code {
             Code::ResourceExhausted => Error::OutOfMemory(self.text),
             Code::Unavailable | Code::DataLoss | Code::Aborted => Error::DeviceLost(self.text),
@@ -243,6 +258,10 @@ mod tests {
         assert_eq!(failure(Code::ResourceExhausted).running(), Error::OutOfMemory(words.clone()));
         assert_eq!(failure(Code::Unavailable).running(), Error::DeviceLost(words.clone()));
         assert_eq!(failure(Code::DataLoss).running(), Error::DeviceLost(words.clone()));
+        let broken = "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered";
+        let broken = Failure { call: "PJRT_Event_Await", code: Code::Internal, text: broken.into() };
+        assert!(matches!(broken.running(), Error::DeviceLost(_)));
+        assert!(matches!(failure(Code::Internal).running(), Error::Failed { .. }));
         assert_eq!(failure(Code::Unimplemented).compiling(), Error::Unsupported(words.clone()));
         assert_eq!(failure(Code::InvalidArgument).compiling(), Error::InvalidProgram(words.clone()));
         let path = Path::new("libtpu.so");

@@ -300,12 +300,18 @@ impl<'a> Options<'a> {
     }
 }
 
-/// A program as plugins take it.
-fn program(code: &[u8]) -> abi::Program {
+/// The text of a program with a zero behind it, which is not counted: MLIR's lexer knows the end by it, and not all
+/// plugins copy a program before they parse it.
+fn terminated(code: &[u8]) -> Vec<u8> {
+    code.iter().copied().chain([0]).collect()
+}
+
+/// A program as plugins take it; from [`terminated`].
+fn program(terminated: &[u8]) -> abi::Program {
     const FORMAT: &str = "mlir";
     Program {
-        code: code.as_ptr().cast(),
-        code_len: code.len(),
+        code: terminated.as_ptr().cast(),
+        code_len: terminated.len() - 1,
         format: FORMAT.as_ptr().cast(),
         format_len: FORMAT.len(),
         ..Zero::ZERO
@@ -429,7 +435,8 @@ impl ClientHandle {
 
     /// Compiles MLIR.
     pub fn compile(&self, code: &[u8], options: &[u8]) -> Result<LoadedHandle, Failure> {
-        let program = Padded::new(program(code));
+        let code = terminated(code);
+        let program = Padded::new(program(&code));
         let args = abi::ClientCompile {
             client: self.0.raw,
             program: &raw const program.args,
@@ -559,7 +566,8 @@ impl TopologyHandle {
 
     /// Compiles MLIR.
     pub fn compile(&self, code: &[u8], options: &[u8]) -> Result<CompiledHandle, Failure> {
-        let program = Padded::new(program(code));
+        let code = terminated(code);
+        let program = Padded::new(program(&code));
         let args = abi::TopologyCompile {
             topology: self.0.raw,
             program: &raw const program.args,
