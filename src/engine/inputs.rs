@@ -135,9 +135,9 @@ impl Inputs {
                 let edges = edges(space, entry);
                 Table::Bool(padded(space, entry).map(|(row, cell)| source(edges, row, cell).is_some()).collect())
             }
-            Slot::Mask(space, entry) => {
+            Slot::Mask(space, entry, word) => {
                 let GatherForm::Shifts(lattice) = form(space, entry) else { panic!("the form has no mask") };
-                Table::U32(lattice.mask(edges(space, entry)))
+                Table::U32(lattice.mask(edges(space, entry), word as usize))
             }
             Slot::Pairs(space, entry) => {
                 Table::Bool(plan::pairs(edges(space, entry)).expect("the form was chosen for such edges"))

@@ -41,7 +41,8 @@ pub enum GatherForm {
         /// The most edges that a cell has.
         rows: usize,
     },
-    /// The same table, but a gather and an addition for each row. Edges are added in the order of the list.
+    /// The same table, but a gather and an addition for each row. Edges are added in the order of the list. Where a TPU has a
+    /// SparseCore (v5p, v6e), XLA hands these gathers to it; its cost model counts their operands and knows no time for them.
     Rows {
         /// The most edges that a cell has.
         rows: usize,

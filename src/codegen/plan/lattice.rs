@@ -11,6 +11,9 @@
 //! displacement along each dimension, and `y` and `x` are one flat dimension (rows of `width` values, one after the other). So every
 //! displacement is a rectangle of that array, which no device needs to gather. What is computed from them has the shape
 //! `[z, (y, x)]` of [`Lattice::dims`]: rows are `width` long, what lies behind the row of a grid is computed and dropped.
+//!
+//! Bits are in words of 32, and each word is an array of its own: the displacements of a word are computed together, and nothing else
+//! is read for them than the word, the values and the sum so far.
 
 use crate::runtime::edges::Edges;
 use std::collections::BTreeMap;
@@ -88,33 +91,40 @@ impl Lattice {
         self.shifts.len().div_ceil(WORD)
     }
 
-    /// The word and the bit of a displacement.
-    pub fn bit(shift: usize) -> (usize, u32) {
-        (shift / WORD, 1 << (shift % WORD))
+    /// The displacements of a word, and the bit of each.
+    pub fn of_word(&self, word: usize) -> impl Iterator<Item = ([i32; 3], u32)> + '_ {
+        let shifts = self.shifts.chunks(WORD).nth(word).unwrap_or_default();
+        shifts.iter().enumerate().map(|(at, &shift)| (shift, 1 << at))
     }
 
-    /// Which edges there are: `[word, z, (y, x)]`. The edges are those that the lattice was found in.
-    pub fn mask(&self, edges: &Edges) -> Vec<u32> {
+    /// Which edges of a word's displacements there are: `[z, (y, x)]`. The edges are those that the lattice was found in.
+    pub fn mask(&self, edges: &Edges, word: usize) -> Vec<u32> {
         let [planes, plane] = self.dims();
-        let mut mask = vec![0; self.words() * planes * plane];
-        let mut first: BTreeMap<[i32; 3], usize> = BTreeMap::new();
-        for (at, &shift) in self.shifts.iter().enumerate() {
-            first.entry(shift).or_insert(at);
+        let mut mask = vec![0; planes * plane];
+        // Millions of edges look up their displacements, so these lie in a table, where others are never looked up.
+        let across: [usize; 3] = std::array::from_fn(|d| 2 * self.halo[d] + 1);
+        let entry = |shift: [i32; 3]| {
+            let [x, y, z]: [usize; 3] = std::array::from_fn(|d| (self.halo[d] as i64 + i64::from(shift[d])) as usize);
+            x + across[0] * (y + across[1] * z)
+        };
+        let mut first = vec![0; across.iter().product()];
+        for (at, &shift) in self.shifts.iter().enumerate().rev() {
+            first[entry(shift)] = at;
         }
         for (target, bounds) in edges.offsets.windows(2).enumerate() {
             let [x, y, z] = place(self.sizes, target);
             let cell = z * plane + y * self.width() + x;
-            for &source in &edges.sources[bounds[0] as usize..bounds[1] as usize] {
-                let mut shift = first[&displacement(self.sizes, target, source as usize)];
+            let sources = &edges.sources[bounds[0] as usize..bounds[1] as usize];
+            for (nth, &source) in sources.iter().enumerate() {
+                let shift = displacement(self.sizes, target, source as usize);
+                let first = first[entry(shift)];
                 // A second edge between the same cells has the next bit.
-                loop {
-                    let (word, bit) = Lattice::bit(shift);
-                    let bits = &mut mask[word * planes * plane + cell];
-                    if *bits & bit == 0 {
-                        *bits |= bit;
-                        break;
-                    }
-                    shift += 1;
+                let at = match self.shifts.get(first + 1) {
+                    Some(&next) if next == shift => first + sources[..nth].iter().filter(|s| **s == source).count(),
+                    Some(_) | None => first,
+                };
+                if at / WORD == word {
+                    mask[cell] |= 1 << (at % WORD);
                 }
             }
         }
@@ -140,21 +150,26 @@ mod tests {
     use super::*;
 
     /// The sources of a target, read back from the mask as a device would.
-    fn sources(lattice: &Lattice, mask: &[u32], target: usize) -> Vec<u32> {
-        let [planes, plane] = lattice.dims();
+    fn sources(lattice: &Lattice, masks: &[Vec<u32>], target: usize) -> Vec<u32> {
+        let [_, plane] = lattice.dims();
         let [x, y, z] = place(lattice.sizes, target);
         let mut found = Vec::new();
-        for (at, shift) in lattice.shifts.iter().enumerate() {
-            let (word, bit) = Lattice::bit(at);
-            if mask[word * planes * plane + z * plane + y * lattice.width() + x] & bit != 0 {
-                let to: [usize; 3] = std::array::from_fn(|d| {
-                    ([x, y, z][d] as i64 + i64::from(shift[d])).rem_euclid(lattice.sizes[d] as i64) as usize
-                });
-                found.push((to[0] + lattice.sizes[0] * (to[1] + lattice.sizes[1] * to[2])) as u32);
+        for (word, mask) in masks.iter().enumerate() {
+            for (shift, bit) in lattice.of_word(word) {
+                if mask[z * plane + y * lattice.width() + x] & bit != 0 {
+                    let to: [usize; 3] = std::array::from_fn(|d| {
+                        ([x, y, z][d] as i64 + i64::from(shift[d])).rem_euclid(lattice.sizes[d] as i64) as usize
+                    });
+                    found.push((to[0] + lattice.sizes[0] * (to[1] + lattice.sizes[1] * to[2])) as u32);
+                }
             }
         }
         found.sort_unstable();
         found
+    }
+
+    fn masks(lattice: &Lattice, edges: &Edges) -> Vec<Vec<u32>> {
+        (0..lattice.words()).map(|word| lattice.mask(edges, word)).collect()
     }
 
     fn edges(lists: &[Vec<u32>]) -> Edges {
@@ -178,13 +193,13 @@ mod tests {
                 assert!(edges.sources.is_empty());
                 continue;
             };
-            let mask = lattice.mask(&edges);
+            let masks = masks(&lattice, &edges);
             for (target, list) in lists.iter().enumerate() {
                 let mut expected = list.clone();
                 expected.sort_unstable();
-                assert_eq!(sources(&lattice, &mask, target), expected, "{sizes:?} {target}");
+                assert_eq!(sources(&lattice, &masks, target), expected, "{sizes:?} {target}");
             }
-            let bits: u32 = mask.iter().map(|word| word.count_ones()).sum();
+            let bits: u32 = masks.iter().flatten().map(|word| word.count_ones()).sum();
             assert_eq!(bits as usize, edges.sources.len(), "a bit for an edge, none elsewhere");
         }
     }
@@ -194,7 +209,16 @@ mod tests {
         let edges = edges(&[vec![1, 1, 2], vec![2], vec![]]);
         let lattice = Lattice::find(&edges, &[3], 10).expect("three displacements");
         assert_eq!(lattice.shifts, [[-1, 0, 0], [1, 0, 0], [1, 0, 0]]);
-        assert_eq!(sources(&lattice, &lattice.mask(&edges), 0), [1, 1, 2]);
+        assert_eq!(sources(&lattice, &masks(&lattice, &edges), 0), [1, 1, 2]);
+    }
+
+    #[test]
+    fn edges_between_two_cells_cross_the_border_of_words() {
+        let edges = edges(&[vec![1; 40], vec![0; 33], vec![]]);
+        let lattice = Lattice::find(&edges, &[3], 100).expect("two displacements");
+        assert_eq!((lattice.shifts.len(), lattice.words()), (73, 3));
+        let masks = masks(&lattice, &edges);
+        assert_eq!([0, 1, 2].map(|target| sources(&lattice, &masks, target)), [vec![1; 40], vec![0; 33], vec![]]);
     }
 
     #[test]

@@ -55,8 +55,8 @@ pub enum Slot {
     Sources(u32, u32),
     /// Whether there is such an edge, `[row, target]`: space, entry of the edge table.
     Present(u32, u32),
-    /// Which displacements are edges, `[word, z, (y, x)]`: space, entry of the edge table.
-    Mask(u32, u32),
+    /// Which of the displacements of a word are edges, `[z, (y, x)]`: space, entry of the edge table, word.
+    Mask(u32, u32, u32),
     /// Which pairs are edges, `[source, target]`: space, entry of the edge table.
     Pairs(u32, u32),
     /// The times of the samples of a series, in ms.
@@ -210,7 +210,7 @@ pub fn slot_name(plan: &Plan, slot: Slot) -> String {
         Slot::Local(s, _, local) => format!("{}.{local}", space(s).name),
         Slot::Sources(s, at) => format!("{}.sources", field(&space(s).edges, at)),
         Slot::Present(s, at) => format!("{}.present", field(&space(s).edges, at)),
-        Slot::Mask(s, at) => format!("{}.mask", field(&space(s).edges, at)),
+        Slot::Mask(s, at, word) => format!("{}.mask.{word}", field(&space(s).edges, at)),
         Slot::Pairs(s, at) => format!("{}.pairs", field(&space(s).edges, at)),
         Slot::SeriesTimes(at) => format!("{}.t", field(&plan.series, at)),
         Slot::SeriesValues(at) => format!("{}.values", field(&plan.series, at)),
@@ -314,9 +314,9 @@ impl<'a> Emitter<'a> {
                         slots.insert(Slot::Present(number, at), TensorType::new(Element::Bool, &[*rows, cells]));
                     }
                     GatherForm::Shifts(lattice) => {
-                        let [planes, plane] = lattice.dims();
-                        let dims = [lattice.words(), planes, plane];
-                        slots.insert(Slot::Mask(number, at), TensorType::new(Element::U32, &dims));
+                        let ty = TensorType::new(Element::U32, &lattice.dims());
+                        let words = 0..lattice.words() as u32;
+                        slots.extend(words.map(|word| (Slot::Mask(number, at, word), ty.clone())));
                     }
                     GatherForm::Pairs => {
                         slots.insert(Slot::Pairs(number, at), TensorType::new(Element::Bool, &[cells, cells]));

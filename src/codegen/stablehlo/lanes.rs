@@ -194,40 +194,39 @@ impl<'a> Lanes<'a> {
         let (space, cells) = (self.space.space.0, self.cells());
         let dims = lattice.dims();
         let [planes, plane] = dims;
-        let mask = self.slots[&Slot::Mask(space, plan.edges)];
-        let mut words = Vec::new();
-        for word in 0..lattice.words() {
-            let one = self.b.slice(mask, &[word, 0, 0], &[word + 1, planes, plane]);
-            words.push(self.b.reshape(one, &dims));
-        }
         let mut halos = HashMap::new();
         for (_, slot) in self.exchanged(plan) {
             let from = self.slots[&slot];
-            // Without the barrier compilers look through every slice of the halo at its parts, which may take them minutes.
             let halo = halo(self.b, lattice, from);
-            halos.insert(from, self.b.barrier(halo));
+            halos.insert(from, halo);
         }
         self.lattice = Some((lattice, HashMap::new()));
         let zero = self.constant(0.0, &dims);
         let no_bit = self.b.constant(Literal::Whole(0), Element::U32, &dims);
         let mut sums = vec![zero; plan.adds.len()];
-        for (at, &shift) in lattice.shifts.iter().enumerate() {
-            let (word, bit) = Lattice::bit(at);
-            let bit = self.b.constant(Literal::Whole(u64::from(bit)), Element::U32, &dims);
-            let bit = self.b.binary(Binary::And, words[word], bit);
-            let present = self.b.compare(Compare::Ne, bit, no_bit);
-            let start = lattice.start(shift);
-            let end = [start[0] + planes, start[1] + plane];
-            let values = self.along(plan, present, &dims, |b, from| b.slice(halos[&from], &start, &end));
-            for (sum, value) in sums.iter_mut().zip(values) {
-                *sum = self.b.binary(Binary::Add, *sum, value);
+        for word in 0..lattice.words() {
+            let mask = self.slots[&Slot::Mask(space, plan.edges, word as u32)];
+            for (shift, bit) in lattice.of_word(word) {
+                let bit = self.b.constant(Literal::Whole(u64::from(bit)), Element::U32, &dims);
+                let bit = self.b.binary(Binary::And, mask, bit);
+                let present = self.b.compare(Compare::Ne, bit, no_bit);
+                let start = lattice.start(shift);
+                let end = [start[0] + planes, start[1] + plane];
+                let values = self.along(plan, present, &dims, |b, from| b.slice(halos[&from], &start, &end));
+                for (sum, value) in sums.iter_mut().zip(values) {
+                    *sum = self.b.binary(Binary::Add, *sum, value);
+                }
+            }
+            // A loop for each word: of more displacements XLA makes loops whose masks it computes and stores beforehand, a truth
+            // value for each displacement, or whose intermediate values do not fit into registers.
+            for sum in &mut sums {
+                *sum = self.b.barrier(*sum);
             }
         }
         self.lattice = None;
         let [x, y, z] = lattice.sizes;
         let mut values = Vec::new();
         for sum in sums {
-            let sum = self.b.barrier(sum);
             let sum = self.b.reshape(sum, &[z, y, lattice.width()]);
             let sum = self.b.slice(sum, &[0, 0, 0], &[z, y, x]);
             values.push(self.b.reshape(sum, &[cells]));
@@ -710,32 +709,37 @@ impl<'a> Lanes<'a> {
     }
 }
 
-/// A value per cell with the halo of a lattice.
+/// A value per cell with the halo of a lattice. What lies before the first plane and behind the last one are planes that are there
+/// already, so that whoever reads a rectangle can read it there.
 fn halo(b: &mut Builder, lattice: &Lattice, value: Value) -> Value {
     let [x, y, z] = lattice.sizes;
     let [across_x, across_y, across_z] = lattice.halo;
-    let mut value = b.reshape(value, &[z, y, x]);
-    for (along, size, halo) in [(2, x, across_x), (1, y, across_y), (0, z, across_z)] {
+    let wrapped = |b: &mut Builder, value: Value, along: usize, halo: usize| {
+        if halo == 0 {
+            return value;
+        }
         let dims = b.dims(value);
-        let part = |b: &mut Builder, from: usize, to: usize| {
-            let (mut start, mut end) = (vec![0; 3], dims.clone());
+        let size = dims[along];
+        let mut part = |from: usize, to: usize| {
+            let (mut start, mut end) = (vec![0; dims.len()], dims.clone());
             (start[along], end[along]) = (from, to);
             b.slice(value, &start, &end)
         };
-        let parts = match halo {
-            0 => vec![value],
-            _ => vec![part(b, size - halo, size), value, part(b, 0, halo)],
-        };
-        value = b.concatenate(&parts, along);
+        let parts = [part(size - halo, size), value, part(0, halo)];
+        b.concatenate(&parts, along)
+    };
+    let rows = b.reshape(value, &[z, y, x]);
+    let rows = wrapped(b, rows, 2, across_x);
+    let planes = wrapped(b, rows, 1, across_y);
+    let [_, plane] = lattice.padded();
+    let mut planes = b.reshape(planes, &[z, plane - 2 * across_x]);
+    if across_x > 0 {
+        let more = b.slice(planes, &[0, 0], &[z, 2 * across_x]);
+        planes = b.concatenate(&[planes, more], 1);
     }
-    let [planes, plane] = lattice.padded();
-    let rows = plane - 2 * across_x;
-    let value = b.reshape(value, &[planes, rows]);
-    if across_x == 0 {
-        return value;
-    }
-    let more = b.slice(value, &[0, 0], &[planes, 2 * across_x]);
-    b.concatenate(&[value, more], 1)
+    // Without the barrier compilers look through every rectangle at the parts of rows, which may take them minutes.
+    let planes = b.barrier(planes);
+    wrapped(b, planes, 0, across_z)
 }
 
 /// The locals that edges, body, stores and updates read.

@@ -50,7 +50,8 @@ pub(super) fn advice(report: &Report, single: &StepCost, precision: Precision) -
     }
     if report.intensity < chip.ridge() {
         advice.push(format!(
-            "{:.2} operations per byte are below the ridge of {:.0}: faster matrix units would not help, fewer bytes would.",
+            "{:.2} operations per byte are below the ridge of {:.0}: memory limits before matrix units would. Whether the \
+             vector units limit before memory, nothing public tells.",
             report.intensity,
             chip.ridge()
         ));

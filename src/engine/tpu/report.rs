@@ -236,11 +236,11 @@ impl fmt::Display for Report {
             chip.ici_bits_per_s.map_or(String::new(), |bits| format!(" at {:.0} Gbit/s", bits / 1e9))
         )?;
         writeln!(f, "  from {} ({})", chip.source, self.read)?;
-        writeln!(f, "\nmemory of one device, {} of it there", bytes(self.hbm_bytes_of_device))?;
+        writeln!(f, "\nmemory of the device: {}, of which are taken", bytes(self.hbm_bytes_of_device))?;
         writeln!(
             f,
             "  {:<9}{:>12}{:>12}{:>12}{:>12}{:>12}{:>12}",
-            "", "arguments", "results", "in place", "between", "code", "all"
+            "", "arguments", "results", "in place", "temporary", "code", "all"
         )?;
         for m in &self.memory {
             let code = m.code.map_or("unknown".into(), |code| bytes(code as f64));
@@ -250,7 +250,7 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "\none time step (the body of the loop without the loop, {} step{} in a line, shared out)",
+            "\none time step, as XLA counts it (without the loop; {} step{} compiled together, shared out)",
             self.steps_in_line,
             if self.steps_in_line == 1 { "" } else { "s" }
         )?;
@@ -263,7 +263,12 @@ impl fmt::Display for Report {
             time(self.step.seconds),
             time(Some(self.seconds_of_memory))
         )?;
-        writeln!(f, "  real time        {:.2} times, at best", self.realtime_factor())?;
+        writeln!(
+            f,
+            "                   (both from bytes alone: what stays on the chip between operations is moved faster than"
+        )?;
+        writeln!(f, "                   that, and how long the vector units compute is not in them)")?;
+        writeln!(f, "  real time        {:.2} times by the longer of both", self.realtime_factor())?;
         writeln!(
             f,
             "  intensity        {:.2} operations per byte; the ridge of the matrix units is {:.0}",
