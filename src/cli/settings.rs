@@ -252,14 +252,14 @@ impl EngineSettings {
     /// The device of the XLA engine, ready to be used.
     #[cfg(feature = "xla")]
     pub fn client(&self) -> Result<Client, EngineError> {
+        let kind = self.device.unwrap_or_default().kind();
         let plugin = match &self.plugin {
             Some(path) => Plugin::load(path)?,
-            None => {
-                let kind = self.device.unwrap_or_default().kind();
-                Plugin::load(&Search::everywhere().plugin(kind).map_err(EngineError)?.path)?
-            }
+            None => Plugin::load(&Search::everywhere().plugin(kind).map_err(EngineError)?.path)?,
         };
-        Ok(Client::new(&plugin, &[])?)
+        // What a plugin given by its path is for is known only if `--device` tells.
+        let options = if self.plugin.is_some() && self.device.is_none() { &[] } else { kind.client_options() };
+        Ok(Client::new(&plugin, options)?)
     }
 
     /// Threads to use.

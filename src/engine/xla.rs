@@ -6,7 +6,7 @@
 
 use super::inputs::{Inputs, Table};
 use super::{Engine, EngineError, Recording, Setup, Spike, Stride};
-use crate::codegen::plan::{Home, Plan, Precision, Stretch};
+use crate::codegen::plan::{DeviceClass, Home, Plan, Precision, Stretch};
 use crate::codegen::stablehlo::builder::TensorType;
 use crate::codegen::stablehlo::{Entry, Kind, Part, Slot, mlir, slot_name};
 use crate::pjrt::{Argument, Buffer, Client, CompileOptions, Error, Executable};
@@ -50,7 +50,11 @@ impl From<Error> for EngineError {
 impl XlaEngine {
     /// Compiles the entry points and brings what does not change to the device.
     pub fn new(plan: &Plan, setup: &Setup, client: Client) -> Result<XlaEngine, EngineError> {
-        XlaEngine::with_forms(setup, Inputs::new(plan, setup)?, client)
+        let class = match client.platform_name() {
+            "cpu" => DeviceClass::Cpu,
+            _ => DeviceClass::Accelerator,
+        };
+        XlaEngine::with_forms(setup, Inputs::new(plan, setup, class)?, client)
     }
 
     /// The same, with forms of gathers that somebody has chosen in the inputs.
@@ -130,6 +134,9 @@ impl XlaEngine {
                 | Slot::Present(..)
                 | Slot::Mask(..)
                 | Slot::Pairs(..)
+                | Slot::Order(..)
+                | Slot::Places(..)
+                | Slot::Slabs(..)
                 | Slot::SeriesTimes(_)
                 | Slot::SeriesValues(_)
                 | Slot::Seed
@@ -138,6 +145,10 @@ impl XlaEngine {
                 | Slot::Taken
                 | Slot::Line
                 | Slot::LineOfSample
+                | Slot::SampleOfLine
+                | Slot::StepOfSample
+                | Slot::Place
+                | Slot::Word(..)
                 | Slot::Record(_)
                 | Slot::Events(..)
                 | Slot::Finite => continue,
