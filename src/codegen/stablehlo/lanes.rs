@@ -659,13 +659,38 @@ impl<'a> Lanes<'a> {
         self.b.unary(simple, x)
     }
 
-    /// `x / (e^x - 1)`. At 0 a number takes its place whose quotient rounds to 1 and whose square is a normal f32.
+    /// `x / (e^x - 1)`; below 1/2, where the difference cancels, its series in Bernoulli's numbers, to the last place. XLA's own
+    /// `e^x - 1` is an exponential and a hyperbolic tangent, and takes longer.
     fn linoid(&mut self, x: Value) -> Value {
-        let (zero, nearly) = (self.like(x, 0.0), self.like(x, 1.0 / (1u64 << 60) as f64));
-        let at_zero = self.b.compare(Compare::Eq, x, zero);
-        let x = self.b.select(at_zero, nearly, x);
-        let below = self.b.unary(Unary::ExponentialMinusOne, x);
-        self.b.binary(Binary::Divide, x, below)
+        const SERIES: [f64; 8] = [
+            1.0 / 12.0,
+            -1.0 / 720.0,
+            1.0 / 30_240.0,
+            -1.0 / 1_209_600.0,
+            1.0 / 47_900_160.0,
+            -691.0 / 1_307_674_368_000.0,
+            1.0 / 74_724_249_600.0,
+            -3617.0 / 10_670_622_842_880_000.0,
+        ];
+        let terms = if self.b.of(x).element == Element::F32 { 4 } else { SERIES.len() };
+        let one = self.like(x, 1.0);
+        let square = self.b.binary(Binary::Multiply, x, x);
+        let mut sum = self.like(x, SERIES[terms - 1]);
+        for &factor in SERIES[..terms - 1].iter().rev() {
+            let product = self.b.binary(Binary::Multiply, sum, square);
+            let factor = self.like(x, factor);
+            sum = self.b.binary(Binary::Add, product, factor);
+        }
+        let product = self.b.binary(Binary::Multiply, sum, square);
+        let half = self.times(x, -0.5);
+        let near = self.b.binary(Binary::Add, product, half);
+        let near = self.b.binary(Binary::Add, near, one);
+        let power = self.b.unary(Unary::Exponential, x);
+        let below = self.b.binary(Binary::Subtract, power, one);
+        let far = self.b.binary(Binary::Divide, x, below);
+        let (magnitude, border) = (self.b.unary(Unary::Abs, x), self.like(x, 0.5));
+        let cancels = self.b.compare(Compare::Lt, magnitude, border);
+        self.b.select(cancels, near, far)
     }
 
     /// `e^(|x| - ln 2)`: half the exponential, finite as long as the hyperbolic functions are.
