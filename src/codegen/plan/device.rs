@@ -43,7 +43,8 @@ pub enum DeviceClass {
 /// The forms differ in the order in which a cell's edges are added up, so their results differ by rounding, and in nothing else.
 /// XLA's compiler for processors fuses a gather, what edges compute and their sum into one scalar loop; only at the border of a loop
 /// it stops, so there [`GatherForm::Slabs`] is that border: 8000 olive cells with ten junctions each take 102 us for a step's
-/// junctions (f32; f64: 154) where a gather and scattered additions take 144 (175), and the padded list some 1000.
+/// junctions (f32; f64: 154) where a gather and scattered additions take 144 (175), and the padded list 310
+/// (520).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GatherForm {
     /// A table of `rows` sources for every cell, padded with the cell itself, and a truth value for each that says whether there is
@@ -133,7 +134,8 @@ impl DevicePlan {
     /// Decides for a plan and its surroundings, which fit each other.
     ///
     /// On a processor a line is a loop over its steps: of steps written one after the other, XLA computes parts of the first again
-    /// in the second (unconnected olive, f32: 101, 46 and 40 million cell-steps/s with 1, 2 and 4 steps).
+    /// in the second (unconnected olive as JAX writes it, f32: 101, 46 and 40 million cell-steps/s with 1, 2 and 4 steps in a
+    /// loop's body).
     pub fn new(
         plan: &Plan,
         class: DeviceClass,
