@@ -3,7 +3,7 @@
 //! In come a compiled model, its set-up and its recording; out go the files of a directory, by name.
 //! Never true here: a file depends on the machine or the time, or says less than a reader without this compiler needs.
 
-use crate::codegen::plan::{PlanOptions, Precision, Stretch, plan};
+use crate::codegen::plan::{DeviceClass, PlanOptions, Precision, Stretch, plan};
 use crate::codegen::stablehlo::{Entry, Kind, Port, Slot, mlir, slot_name};
 use crate::driver::{self, Compiled};
 use crate::engine::inputs::{Inputs, Table};
@@ -37,7 +37,7 @@ pub fn files(
     precision: Precision,
 ) -> Result<Vec<File>, EngineError> {
     let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
-    files_with(compiled, extent, setup, recording, &Inputs::new(&plan, setup)?)
+    files_with(compiled, extent, setup, recording, &Inputs::new(&plan, setup, DeviceClass::Cpu)?)
 }
 
 /// The same, with forms of gathers that somebody has chosen in the inputs.
@@ -177,6 +177,9 @@ impl Artefact<'_> {
             | Slot::Present(..)
             | Slot::Mask(..)
             | Slot::Pairs(..)
+            | Slot::Order(..)
+            | Slot::Places(..)
+            | Slot::Slabs(..)
             | Slot::SeriesTimes(_)
             | Slot::SeriesValues(_)
             | Slot::Seed
@@ -189,6 +192,10 @@ impl Artefact<'_> {
             | Slot::Bit
             | Slot::Word(..)
             | Slot::LineOfSample
+            | Slot::SampleOfLine
+            | Slot::StepOfSample
+            | Slot::Place
+            | Slot::Word(..)
             | Slot::Record(_)
             | Slot::Events(..)
             | Slot::Finite => None,
@@ -235,6 +242,9 @@ impl Artefact<'_> {
             | Slot::Present(..)
             | Slot::Mask(..)
             | Slot::Pairs(..)
+            | Slot::Order(..)
+            | Slot::Places(..)
+            | Slot::Slabs(..)
             | Slot::SeriesTimes(_)
             | Slot::SeriesValues(_)
             | Slot::Seed
@@ -246,6 +256,10 @@ impl Artefact<'_> {
             | Slot::Bit
             | Slot::Word(..)
             | Slot::LineOfSample
+            | Slot::SampleOfLine
+            | Slot::StepOfSample
+            | Slot::Place
+            | Slot::Word(..)
             | Slot::Record(_)
             | Slot::Events(..)
             | Slot::Finite => {

@@ -92,7 +92,7 @@
 //! | an operation of StableHLO, its types | `src/codegen/stablehlo/builder.rs` | there |
 //! | what an operation of the plan becomes in StableHLO | `src/codegen/stablehlo/lanes.rs` | `tests/stablehlo/*.snap`, `tests/suite/engines.rs` |
 //! | loops, recording and spikes on devices | `src/codegen/stablehlo/entry.rs` | the same |
-//! | how many steps run between two visits of the host, forms of gathers | `src/codegen/plan/device.rs` | there |
+//! | how many steps run between two visits of the host, forms of gathers | `src/codegen/plan/device.rs`; `lattice.rs` and `slabs.rs` beside it | there |
 //! | which flags rustc gets, where kernels are kept | `src/engine/rustc.rs` | `tests/suite/engines.rs` |
 //! | a call of PJRT | `src/runtime/pjrt/abi.rs` declares it, `ffi.rs` makes it | `tests/suite/pjrt.rs` |
 //! | where plugins are looked for, which wheels are fetched | `src/plugins/` | its tests |

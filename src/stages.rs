@@ -127,7 +127,7 @@ fn entry_points(compiled: &driver::Compiled, precision: Precision) -> Result<Str
     let setup = simulate::setup(&compiled.ode, program, &extent)?;
     let recording = simulate::recording(&compiled.ode, program, &extent)?;
     let plan = plan::plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
-    let device = setup.device_plan(&plan);
+    let device = setup.device_plan(&plan, plan::DeviceClass::Cpu);
     let stretch = Stretch::new(&plan, &device, recording.every, &recording.fields, extent.grid.steps);
     let kinds = [Some(Kind::Init), Some(Kind::Step), stretch.map(Kind::Stretch), Some(Kind::Observe)];
     let functions: Vec<_> = kinds

@@ -1,10 +1,11 @@
 """Run neuroc and its peers alternately on the inferior olive, on one core, and print a markdown table for each network.
 
     python compare_olive.py [--neuroc PATH/TO/neuroc] [--python NAME=PATH ...] [--sides 20,50,100] [--rounds 3]
+                            [--engine native|xla]
 
-NAME is jax or tensorflow. All contestants get the same network: the study's, drawn here, as edge list and initial
-potentials. The peers verify themselves against known answers in the first round, and every contestant's somata must be
-after the timed steps where neuroc has them in double precision, or no time is printed for it.
+NAME is jax or tensorflow; the engine is neuroc's, on this processor. All contestants get the same network: the
+study's, drawn here, as edge list and initial potentials. The peers verify themselves against known answers in the first round, and every contestant's somata must be
+after the timed steps where neuroc's native engine has them in double precision, or no time is printed for it.
 """
 import argparse
 import pathlib
@@ -56,11 +57,16 @@ def prepare(folder, side, connected, steps):
     return path
 
 
-def potentials(neuroc, model, precision, steps, folder):
+def chosen(engine):
+    """neuroc's options for an engine."""
+    return {"native": ["--threads", "1"], "xla": ["--engine", "xla", "--device", "cpu"]}[engine]
+
+
+def potentials(neuroc, model, precision, steps, folder, engine="native"):
     """Somata after the steps, by neuroc."""
     import numpy as np
     out = folder / "neuroc.npz"
-    subprocess.run([neuroc, "run", model, "--precision", precision, "--threads", "1", "-o", out, "--quiet",
+    subprocess.run([neuroc, "run", model, "--precision", precision, *chosen(engine), "-o", out, "--quiet",
                     "--duration", f"{steps * 0.025:g}ms"], check=True)
     with np.load(out) as result:
         return result["io.soma.v"][-1].astype(float)
@@ -69,6 +75,7 @@ def potentials(neuroc, model, precision, steps, folder):
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--neuroc", default=str(ROOT / "target" / "release" / "neuroc"))
+    ap.add_argument("--engine", choices=("native", "xla"), default="native", help="neuroc's engine")
     ap.add_argument("--python", action="append", default=[], metavar="[NAME=]PATH")
     ap.add_argument("--only", help="comma-separated names of peers")
     ap.add_argument("--sides", default="20,50,100", help="cells are side^3")
@@ -105,11 +112,11 @@ def compare(a, folder, side, connected, peers, core):
     default, by_name = interpreters(a)
     contestants, finals = [], []
     for precision in a.precision.split(","):
-        far = abs(potentials(a.neuroc, model, precision, steps, folder) - truth).max()
+        far = abs(potentials(a.neuroc, model, precision, steps, folder, a.engine) - truth).max()
         if not far < CLOSE[precision]:
             sys.exit(f"neuroc {precision} is {far} mV from neuroc f64")
         contestants.append(("neuroc", precision, [
-            a.neuroc, "bench", str(model), "--precision", precision, "--threads", "1", "--steps", str(steps),
+            a.neuroc, "bench", str(model), "--precision", precision, *chosen(a.engine), "--steps", str(steps),
             "--repeat", str(a.repeat), "--json"]))
         finals.append(None)
         for label, name, args in peers:
@@ -130,7 +137,7 @@ def compare(a, folder, side, connected, peers, core):
     for i, rows in zip(alive, alternate([contestants[i] for i in alive], a.rounds, 1)):
         results[i] += rows
     print(f"\nInferior olive, {'connected' if connected else 'unconnected'}, {side ** 3} cells, {steps} steps, "
-          f"dt 0.025 ms, one thread on core {core}, {a.rounds} rounds, alternating.\n")
+          f"dt 0.025 ms, one thread on core {core}, neuroc's engine {a.engine}, {a.rounds} rounds, alternating.\n")
     return table(contestants, results)
 
 

@@ -192,7 +192,7 @@ mod xla {
             let search = Search::everywhere();
             let ask = |found: &Found| {
                 let plugin = Plugin::load(&found.path);
-                let client = plugin.as_ref().ok().map(|plugin| Client::new(plugin, &[]));
+                let client = plugin.as_ref().ok().map(|plugin| Client::new(plugin, found.kind.client_options()));
                 Answer { kind: Some(found.kind), path: found.path.clone(), plugin, client }
             };
             Ok(Listing { plugins: search.found.iter().map(ask).collect(), search: Some(search) })

@@ -190,6 +190,8 @@ pub enum GatherName {
     Padded,
     /// The same list, a gather for each of its rows
     Rows,
+    /// Slabs of cells sorted by their number of edges, a gather for each row
+    Slabs,
     /// Shifts of a lattice
     Shifts,
     /// Every cell with every other
@@ -202,6 +204,7 @@ impl GatherName {
         match form {
             GatherForm::Padded { .. } => GatherName::Padded,
             GatherForm::Rows { .. } => GatherName::Rows,
+            GatherForm::Slabs(_) => GatherName::Slabs,
             GatherForm::Shifts(_) => GatherName::Shifts,
             GatherForm::Pairs => GatherName::Pairs,
         }
@@ -294,14 +297,14 @@ impl EngineSettings {
     /// The device of the XLA engine, ready to be used.
     #[cfg(feature = "xla")]
     pub fn client(&self) -> Result<Client, EngineError> {
+        let kind = self.device.unwrap_or_default().kind();
         let plugin = match &self.plugin {
             Some(path) => Plugin::load(path)?,
-            None => {
-                let kind = self.device.unwrap_or_default().kind();
-                Plugin::load(&Search::everywhere().plugin(kind).map_err(EngineError)?.path)?
-            }
+            None => Plugin::load(&Search::everywhere().plugin(kind).map_err(EngineError)?.path)?,
         };
-        Ok(Client::new(&plugin, &[])?)
+        // What a plugin given by its path is for is known only if `--device` tells.
+        let options = if self.plugin.is_some() && self.device.is_none() { &[] } else { kind.client_options() };
+        Ok(Client::new(&plugin, options)?)
     }
 
     /// What the XLA engine is given: what suits the device, but for what was chosen.
@@ -310,13 +313,14 @@ impl EngineSettings {
         let mut inputs = XlaEngine::inputs(plan, setup, client)?;
         if let Some(unroll) = self.unroll {
             inputs.device.unroll = unroll;
+            inputs.device.rolled = false;
         }
         let Some(wanted) = self.gather else { return Ok(inputs) };
         for (space, of_space) in plan.spaces.iter().enumerate() {
             for (at, field) in of_space.edges.iter().enumerate() {
                 let Some((_, edges)) = setup.edges.iter().rfind(|(id, _)| id == field) else { continue };
                 let grid = setup.grids.get(space).map_or(&[][..], |grid| grid);
-                let forms = GatherForm::candidates(edges, grid);
+                let forms = GatherForm::candidates(edges, grid, XlaEngine::class(client));
                 let name = &plan.fields[field.0 as usize];
                 let form = forms.into_iter().find(|form| GatherName::of(form) == wanted);
                 let none = || EngineError(format!("the edges of `{name}` cannot be gathered in this form"));

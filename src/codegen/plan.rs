@@ -28,9 +28,11 @@ pub mod cost;
 mod device;
 mod lattice;
 mod print;
+mod slabs;
 
-pub use device::{DevicePlan, GatherForm, Grouping, Stretch, pairs};
+pub use device::{DeviceClass, DevicePlan, GatherForm, Grouping, Stretch, pairs};
 pub use lattice::Lattice;
+pub use slabs::Slabs;
 
 use crate::runtime::machine::Bank;
 use crate::step::{

@@ -5,7 +5,7 @@
 
 use super::numbers::{Numbers, Surroundings};
 use super::{Edges, EngineError, Setup};
-use crate::codegen::plan::{self, DevicePlan, GatherForm, KernelPlan, Plan, Precision};
+use crate::codegen::plan::{self, DeviceClass, DevicePlan, GatherForm, KernelPlan, Plan, Precision};
 use crate::codegen::stablehlo::builder::Element;
 use crate::codegen::stablehlo::{Column, Part, Slot};
 use crate::runtime::series::{Sample, check};
@@ -50,8 +50,8 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Checks that a set-up has all that a plan needs.
-    pub fn new(plan: &Plan, setup: &Setup) -> Result<Inputs, EngineError> {
+    /// Checks that a set-up has all that a plan needs, and plans for a device.
+    pub fn new(plan: &Plan, setup: &Setup, class: DeviceClass) -> Result<Inputs, EngineError> {
         if setup.sizes.len() != plan.spaces.len() {
             return Err(EngineError(format!("{} sizes for {} spaces", setup.sizes.len(), plan.spaces.len())));
         }
@@ -91,7 +91,7 @@ impl Inputs {
                 }
             }
         }
-        let device = setup.device_plan(plan);
+        let device = setup.device_plan(plan, class);
         Ok(Inputs { plan: plan.clone(), device, surroundings, seed: setup.seed })
     }
 
@@ -106,10 +106,16 @@ impl Inputs {
         let padded = |space: u32, entry: u32| {
             let rows = match *form(space, entry) {
                 GatherForm::Padded { rows } | GatherForm::Rows { rows } => rows,
-                GatherForm::Shifts(_) | GatherForm::Pairs => panic!("the form has no list"),
+                GatherForm::Slabs(_) | GatherForm::Shifts(_) | GatherForm::Pairs => panic!("the form has no list"),
             };
             let cells = self.device.sizes[space as usize];
             (0..rows).flat_map(move |row| (0..cells).map(move |cell| (row, cell)))
+        };
+        let slabs = |space: u32, entry: u32| match form(space, entry) {
+            GatherForm::Slabs(slabs) => slabs,
+            GatherForm::Padded { .. } | GatherForm::Rows { .. } | GatherForm::Shifts(_) | GatherForm::Pairs => {
+                panic!("the form has no slabs")
+            }
         };
         let source = |edges: &Edges, row: usize, cell: usize| {
             let bounds = edges.offsets[cell] as usize..edges.offsets[cell + 1] as usize;
@@ -127,6 +133,9 @@ impl Inputs {
                 self.reals(&data.1)
             }
             Slot::Sources(space, entry) => {
+                if let GatherForm::Slabs(slabs) = form(space, entry) {
+                    return Some(Table::I32(slabs.sources(edges(space, entry))));
+                }
                 let edges = edges(space, entry);
                 let of = |(row, cell): (usize, usize)| source(edges, row, cell).map_or(cell as i32, |from| from as i32);
                 Table::I32(padded(space, entry).map(of).collect())
@@ -135,6 +144,9 @@ impl Inputs {
                 let edges = edges(space, entry);
                 Table::Bool(padded(space, entry).map(|(row, cell)| source(edges, row, cell).is_some()).collect())
             }
+            Slot::Order(space, entry) => Table::I32(slabs(space, entry).cells()),
+            Slot::Places(space, entry) => Table::I32(slabs(space, entry).places()),
+            Slot::Slabs(space, entry) => Table::I32(slabs(space, entry).slab_of_row()),
             Slot::Mask(space, entry, word) => {
                 let GatherForm::Shifts(lattice) = form(space, entry) else { panic!("the form has no mask") };
                 Table::U32(lattice.mask(edges(space, entry), word as usize))
@@ -155,6 +167,10 @@ impl Inputs {
             | Slot::Bit
             | Slot::Word(..)
             | Slot::LineOfSample
+            | Slot::SampleOfLine
+            | Slot::StepOfSample
+            | Slot::Place
+            | Slot::LineOfEvents(..)
             | Slot::Record(_)
             | Slot::Events(..)
             | Slot::Finite => return None,

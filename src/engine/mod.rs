@@ -16,7 +16,7 @@ pub mod xla;
 
 pub use crate::runtime::edges::Edges;
 
-use crate::codegen::plan::{DevicePlan, Plan};
+use crate::codegen::plan::{DeviceClass, DevicePlan, Plan};
 use crate::step::FieldId;
 use std::fmt;
 use std::ops::Range;
@@ -44,10 +44,10 @@ pub struct Setup {
 
 impl Setup {
     /// What a device needs besides the plan.
-    pub fn device_plan(&self, plan: &Plan) -> DevicePlan {
+    pub fn device_plan(&self, plan: &Plan, class: DeviceClass) -> DevicePlan {
         let samples = |field: &FieldId| self.series.iter().rfind(|(id, _)| id == field).map_or(0, |(_, s)| s.len());
         let samples: Vec<usize> = plan.series.iter().map(samples).collect();
-        DevicePlan::new(plan, &self.sizes, &self.edges, &samples)
+        DevicePlan::new(plan, class, &self.sizes, &self.grids, &self.edges, &samples)
     }
 }
 

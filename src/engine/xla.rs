@@ -6,7 +6,7 @@
 
 use super::inputs::{Inputs, Table};
 use super::{Engine, EngineError, Recording, Setup, Spike, Stride};
-use crate::codegen::plan::{Home, Plan, Precision, Stretch};
+use crate::codegen::plan::{DeviceClass, Home, Plan, Precision, Stretch};
 use crate::codegen::stablehlo::builder::TensorType;
 use crate::codegen::stablehlo::{Entry, Kind, Part, Slot, mlir, slot_name};
 use crate::pjrt::{Argument, Buffer, Client, CompileOptions, Error, Executable, Flag};
@@ -56,11 +56,12 @@ impl XlaEngine {
 
     /// What is decided for a device.
     pub fn inputs(plan: &Plan, setup: &Setup, client: &Client) -> Result<Inputs, EngineError> {
-        let mut inputs = Inputs::new(plan, setup)?;
-        if client.platform_name() != Device::Cpu.name() {
-            inputs.device.suit_accelerator();
-        }
-        Ok(inputs)
+        Inputs::new(plan, setup, XlaEngine::class(client))
+    }
+
+    /// What kind of device it is for plans.
+    pub fn class(client: &Client) -> DeviceClass {
+        if client.platform_name() == Device::Cpu.name() { DeviceClass::Cpu } else { DeviceClass::Accelerator }
     }
 
     /// As [`new`](XlaEngine::new), with forms of gathers that somebody has chosen in the inputs.
@@ -140,6 +141,9 @@ impl XlaEngine {
                 | Slot::Present(..)
                 | Slot::Mask(..)
                 | Slot::Pairs(..)
+                | Slot::Order(..)
+                | Slot::Places(..)
+                | Slot::Slabs(..)
                 | Slot::SeriesTimes(_)
                 | Slot::SeriesValues(_)
                 | Slot::Seed
@@ -150,6 +154,10 @@ impl XlaEngine {
                 | Slot::Bit
                 | Slot::Word(..)
                 | Slot::LineOfSample
+                | Slot::SampleOfLine
+                | Slot::StepOfSample
+                | Slot::Place
+                | Slot::LineOfEvents(..)
                 | Slot::Record(_)
                 | Slot::Events(..)
                 | Slot::Finite => continue,

@@ -22,7 +22,7 @@ fn plugin(kind: Kind) -> Option<Plugin> {
 
 /// XLA's CPU plugin.
 pub(crate) fn cpu() -> Option<Client> {
-    plugin(Kind::Cpu).map(|plugin| Client::new(&plugin, &[]).unwrap())
+    plugin(Kind::Cpu).map(|plugin| Client::new(&plugin, Kind::Cpu.client_options()).unwrap())
 }
 
 fn compile(client: &Client, program: &str) -> Executable {

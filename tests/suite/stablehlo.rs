@@ -1,7 +1,7 @@
 //! StableHLO: what modules look like (snapshots, reviewed), that XLA accepts each of them, that the memory of states is reused, and the
 //! files of `build --emit stablehlo`.
 
-use neuroc::codegen::plan::{DevicePlan, PlanOptions, Precision, Stretch, plan};
+use neuroc::codegen::plan::{DeviceClass, DevicePlan, PlanOptions, Precision, Stretch, plan};
 use neuroc::codegen::stablehlo::{Entry, Kind, Slot, mlir};
 use neuroc::driver::{self, CompileOptions};
 use neuroc::engine::xla::XlaEngine;
@@ -28,11 +28,16 @@ fn models() -> Vec<PathBuf> {
     models
 }
 
-/// Init, a stretch of four steps with two samples, and observe, as text with one step in a line of the loop.
-fn modules(program: &Verified, sizes: &[usize], edges: &[(FieldId, Arc<Edges>)]) -> String {
+/// Init, a stretch of four steps with two samples, and observe, as text. For devices other than processors with one step in a
+/// line of the loop.
+fn modules(program: &Verified, class: DeviceClass, sizes: &[usize], edges: &[(FieldId, Arc<Edges>)]) -> String {
     let plan = plan(program, &PlanOptions::default());
     let samples: Vec<usize> = plan.series.iter().map(|_| 5).collect();
-    let device = DevicePlan { unroll: 1, ..DevicePlan::new(&plan, sizes, edges, &samples) };
+    let mut device = DevicePlan::new(&plan, class, sizes, &[], edges, &samples);
+    match class {
+        DeviceClass::Cpu => {}
+        DeviceClass::Accelerator => device.unroll = 1,
+    }
     let program = program.program();
     let sampled = program.fields_where(|kind| matches!(kind, FieldKind::State(_) | FieldKind::Output(_)));
     let cells = |field: &FieldId| sizes[program.field(*field).kind.space().unwrap().0 as usize];
@@ -72,13 +77,14 @@ fn modules_are_as_reviewed() {
         };
         let edges = program.program().fields_where(|kind| matches!(kind, FieldKind::Edges(_)));
         let edges: Vec<(FieldId, Arc<Edges>)> = edges.into_iter().map(ring).collect();
-        keep(path.file_stem().unwrap().to_str().unwrap(), &modules(&program, &sizes, &edges));
+        keep(path.file_stem().unwrap().to_str().unwrap(), &modules(&program, DeviceClass::Accelerator, &sizes, &edges));
     }
     for name in ["squid", "inferior_olive/inferior_olive"] {
         let checked = driver::check_file(&root().join(format!("examples/{name}.neuro")));
         let name = name.rsplit('/').next().unwrap();
         let (compiled, _, setup) = compiled(&checked, None);
-        keep(name, &modules(&compiled.program, &setup.sizes, &setup.edges));
+        keep(name, &modules(&compiled.program, DeviceClass::Accelerator, &setup.sizes, &setup.edges));
+        keep(&format!("{name}_cpu"), &modules(&compiled.program, DeviceClass::Cpu, &setup.sizes, &setup.edges));
     }
 }
 
@@ -127,7 +133,7 @@ fn the_memory_of_states_is_reused() {
     let (compiled, extent, setup) =
         compiled(&driver::check_file(&root().join("examples/inferior_olive/inferior_olive.neuro")), None);
     let plan = plan(&compiled.program, &PlanOptions::default());
-    let device = setup.device_plan(&plan);
+    let device = setup.device_plan(&plan, DeviceClass::Cpu);
     let recording = simulate::recording(&compiled.ode, compiled.program.program(), &extent).unwrap();
     let stretch = Stretch::new(&plan, &device, recording.every, &recording.fields, 40).unwrap();
     for kind in [Kind::Step, Kind::Stretch(stretch)] {

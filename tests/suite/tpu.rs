@@ -1,6 +1,6 @@
 //! Compiling for TPUs through libtpu, without one; and the forms of gathers, on XLA's CPU plugin.
 
-use neuroc::codegen::plan::{GatherForm, PlanOptions, Precision, plan};
+use neuroc::codegen::plan::{DeviceClass, GatherForm, PlanOptions, Precision, plan};
 use neuroc::driver::{CompileOptions, Compiled, check_file, compile};
 use neuroc::engine::inputs::Inputs;
 use neuroc::engine::native::{NativeEngine, NativeOptions};
@@ -133,7 +133,7 @@ fn a_connected_olive_is_never_scattered_and_takes_the_cheapest_form() {
 #[test]
 fn forms_of_gathers_agree() {
     let Some(plugin) = plugin(Kind::Cpu) else { return };
-    let client = Client::new(&plugin, &[]).unwrap();
+    let client = Client::new(&plugin, Kind::Cpu.client_options()).unwrap();
     for (side, steps) in [("side=4", 4000), ("side=9", 400)] {
         let xla = compiled("inferior_olive/inferior_olive.neuro", &[side], Backend::Xla);
         let native = compiled("inferior_olive/inferior_olive.neuro", &[side], Backend::Native);
@@ -154,10 +154,10 @@ fn forms_of_gathers_agree() {
         assert!(effect > 1e-3, "{side}: junctions change states by {effect:e}");
         let (plan, setup) = (plan(&xla.program, &options), of(&xla));
         let grid = setup.grids[0].clone();
-        let forms = GatherForm::candidates(&setup.edges[0].1, &grid);
-        assert_eq!(forms.len(), 4, "{side}");
+        let forms = GatherForm::candidates(&setup.edges[0].1, &grid, DeviceClass::Cpu);
+        assert_eq!(forms.len(), 5, "{side}");
         for form in forms {
-            let mut inputs = Inputs::new(&plan, &setup).unwrap();
+            let mut inputs = Inputs::new(&plan, &setup, DeviceClass::Cpu).unwrap();
             inputs.device.gathers[0][0] = form.clone();
             let mut engine = XlaEngine::with_forms(&setup, inputs, client.clone()).unwrap();
             let states = run(&mut engine, &xla, steps);

@@ -5,6 +5,7 @@
 //! Never true here: an operation of StableHLO.
 
 use super::lattice::Lattice;
+use super::slabs::Slabs;
 use super::{Plan, Precision};
 use crate::runtime::edges::Edges;
 use crate::step::FieldId;
@@ -20,19 +21,32 @@ pub struct DevicePlan {
     pub gathers: Vec<Vec<GatherForm>>,
     /// The number of samples of every series.
     pub samples: Vec<usize>,
-    /// The most steps in a straight line: from 1 to 32.
+    /// The most steps in a line: from 1 to 32.
     pub unroll: u32,
+    /// A line is a loop over its steps; otherwise they are written one after the other.
+    pub rolled: bool,
     /// Random numbers are computed in double precision and rounded once, whatever the precision of the plan.
     pub wide_draws: bool,
     /// Cell-steps between two visits of the host, about.
     pub visit: usize,
 }
 
+/// What computes: it decides which form of a program is fast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceClass {
+    /// XLA's compiler for processors.
+    Cpu,
+    /// A chip that works on whole arrays at once, whose time goes into beginning a loop's next round rather than into an array's length.
+    Accelerator,
+}
+
 /// How cells get what comes along their edges.
 ///
 /// The forms differ in the order in which a cell's edges are added up, so their results differ by rounding, and in nothing else.
-/// On a processor, XLA's own gather is what costs: a gather per row took seven times as long in all as the padded list (8000 olive
-/// cells with ten junctions each), and stages that XLA must not fuse were no faster.
+/// XLA's compiler for processors fuses a gather, what edges compute and their sum into one scalar loop; only at the border of a loop
+/// it stops, so there [`GatherForm::Slabs`] is that border: 8000 olive cells with ten junctions each take 102 us for a step's
+/// junctions (f32; f64: 154) where a gather and scattered additions take 144 (175), and the padded list 310
+/// (520).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GatherForm {
     /// A table of `rows` sources for every cell, padded with the cell itself, and a truth value for each that says whether there is
@@ -47,6 +61,10 @@ pub enum GatherForm {
         /// The most edges that a cell has.
         rows: usize,
     },
+    /// A loop over the rows of [`Slabs`]: each is a gather, what edges compute, and an addition to the sums of one slab. Edges are added in
+    /// the order of the list. The program is as long for many edges as for few. For processors only: hundreds of short rounds of
+    /// a loop are no work for other chips.
+    Slabs(Slabs),
     /// Rectangles of an array with a halo, one for each displacement, and a bit for each that says whether there is such an edge.
     /// Edges are added in the order of their displacements.
     Shifts(Lattice),
@@ -65,17 +83,22 @@ impl GatherForm {
         match self {
             GatherForm::Padded { .. } => "padded list, one gather",
             GatherForm::Rows { .. } => "padded list, a gather per row",
+            GatherForm::Slabs(_) => "slabs of sorted cells, a gather per row",
             GatherForm::Shifts(_) => "shifts of a lattice",
             GatherForm::Pairs => "all pairs",
         }
     }
 
-    /// All forms that edges can have; `sizes` are those of their population's grid.
-    pub fn candidates(edges: &Edges, sizes: &[usize]) -> Vec<GatherForm> {
+    /// All forms that edges can have on a device; `sizes` are those of their population's grid.
+    pub fn candidates(edges: &Edges, sizes: &[usize], class: DeviceClass) -> Vec<GatherForm> {
         let rows = most_edges(edges);
         let mut forms = vec![GatherForm::Padded { rows }];
         if rows == 0 {
             return forms;
+        }
+        match class {
+            DeviceClass::Cpu => forms.push(GatherForm::Slabs(Slabs::new(edges, sizes))),
+            DeviceClass::Accelerator => {}
         }
         forms.push(GatherForm::Rows { rows });
         forms.extend(Lattice::find(edges, sizes, MOST_SHIFTS).map(GatherForm::Shifts));
@@ -105,29 +128,53 @@ pub fn pairs(edges: &Edges) -> Option<Vec<bool>> {
     Some(pairs)
 }
 
-/// Steps in a straight line on a processor: more make the program longer to compile and, as measured, no faster.
+/// Steps written one after the other for other devices than processors.
 const UNROLL: u32 = 4;
+/// Steps in a line that is a loop: as many as a word has bits for events.
+const ROLLED: u32 = 32;
 
 impl DevicePlan {
     /// Decides for a plan and its surroundings, which fit each other.
-    pub fn new(plan: &Plan, sizes: &[usize], edges: &[(FieldId, Arc<Edges>)], samples: &[usize]) -> DevicePlan {
-        let form = |field: &FieldId| {
+    ///
+    /// On a processor a line is a loop over its steps: of steps written one after the other, XLA computes parts of the first again
+    /// in the second (unconnected olive as JAX writes it, f32: 101, 46 and 40 million cell-steps/s with 1, 2 and 4 steps in a
+    /// loop's body).
+    pub fn new(
+        plan: &Plan,
+        class: DeviceClass,
+        sizes: &[usize],
+        grids: &[Vec<usize>],
+        edges: &[(FieldId, Arc<Edges>)],
+        samples: &[usize],
+    ) -> DevicePlan {
+        let form = |(space, field): (usize, &FieldId)| {
             let edges = edges.iter().rfind(|(id, _)| id == field).map(|(_, edges)| edges);
-            GatherForm::Padded { rows: edges.map_or(0, |edges| most_edges(edges)) }
+            let rows = edges.map_or(0, |edges| most_edges(edges));
+            match (class, edges) {
+                (DeviceClass::Cpu, Some(edges)) if rows > 0 => {
+                    GatherForm::Slabs(Slabs::new(edges, grids.get(space).map_or(&[][..], |grid| grid)))
+                }
+                (DeviceClass::Cpu | DeviceClass::Accelerator, _) => GatherForm::Padded { rows },
+            }
+        };
+        let of_space = |space: &super::SpacePlan| -> Vec<GatherForm> {
+            space.edges.iter().map(|field| form((space.space.0 as usize, field))).collect()
         };
         DevicePlan {
             sizes: sizes.to_vec(),
-            gathers: plan.spaces.iter().map(|space| space.edges.iter().map(form).collect()).collect(),
+            gathers: plan.spaces.iter().map(of_space).collect(),
             samples: samples.to_vec(),
-            unroll: UNROLL,
+            unroll: match class {
+                DeviceClass::Cpu => ROLLED,
+                DeviceClass::Accelerator => UNROLL,
+            },
+            rolled: class == DeviceClass::Cpu,
             wide_draws: true,
-            visit: VISIT,
+            visit: match class {
+                DeviceClass::Cpu => VISIT,
+                DeviceClass::Accelerator => ACCELERATOR_VISIT,
+            },
         }
-    }
-
-    /// Suits the plan to a GPU or a TPU: a visit of the host costs as much as several steps there.
-    pub fn suit_accelerator(&mut self) {
-        self.visit = ACCELERATOR_VISIT;
     }
 }
 

@@ -51,12 +51,18 @@ pub enum Slot {
     Output(u32, u32),
     /// Within a function: a value of `cell`: space, kernel, local.
     Local(u32, Role, u32),
-    /// The sources of edges, `[row, target]`: space, entry of the edge table.
+    /// The sources of edges, `[row, target]` or, of slabs, `[row, place]`: space, entry of the edge table.
     Sources(u32, u32),
     /// Whether there is such an edge, `[row, target]`: space, entry of the edge table.
     Present(u32, u32),
     /// Which of the displacements of a word are edges, `[z, (y, x)]`: space, entry of the edge table, word.
     Mask(u32, u32, u32),
+    /// The cells in the order of slabs, `[slab, place]`: space, entry of the edge table.
+    Order(u32, u32),
+    /// The place of every cell in that order: space, entry of the edge table.
+    Places(u32, u32),
+    /// The slab of every row of sources: space, entry of the edge table.
+    Slabs(u32, u32),
     /// Which pairs are edges, `[source, target]`: space, entry of the edge table.
     Pairs(u32, u32),
     /// The times of the samples of a series, in ms.
@@ -83,6 +89,14 @@ pub enum Slot {
     Word(u32, u32),
     /// Within a function: how many lines of steps are done since the last sample.
     LineOfSample,
+    /// Within a function: how many samples of a line are taken.
+    SampleOfLine,
+    /// Within a function: how many steps are done since the last sample.
+    StepOfSample,
+    /// Within a function: how many steps of a line are done.
+    Place,
+    /// Within a function: the events of a line, a bit for every step: space, event.
+    LineOfEvents(u32, u32),
     /// Samples, `[sample, cell]`: an entry of [`Stretch::fields`].
     Record(u32),
     /// Events, `[word, cell]`, a bit for every step: space, event. [`Stretch::step_of_bit`] tells which; for `step` in order.
@@ -211,6 +225,9 @@ pub fn slot_name(plan: &Plan, slot: Slot) -> String {
         Slot::Sources(s, at) => format!("{}.sources", field(&space(s).edges, at)),
         Slot::Present(s, at) => format!("{}.present", field(&space(s).edges, at)),
         Slot::Mask(s, at, word) => format!("{}.mask.{word}", field(&space(s).edges, at)),
+        Slot::Order(s, at) => format!("{}.order", field(&space(s).edges, at)),
+        Slot::Places(s, at) => format!("{}.places", field(&space(s).edges, at)),
+        Slot::Slabs(s, at) => format!("{}.slabs", field(&space(s).edges, at)),
         Slot::Pairs(s, at) => format!("{}.pairs", field(&space(s).edges, at)),
         Slot::SeriesTimes(at) => format!("{}.t", field(&plan.series, at)),
         Slot::SeriesValues(at) => format!("{}.values", field(&plan.series, at)),
@@ -219,8 +236,16 @@ pub fn slot_name(plan: &Plan, slot: Slot) -> String {
         Slot::Rows(Role::Observe, part) => format!("sample_rows.{}", part.name()),
         Slot::Rows(Role::Init | Role::Step, part) => format!("rows.{}", part.name()),
         Slot::Steps => "steps".into(),
-        Slot::Step | Slot::Taken | Slot::Row | Slot::Bit | Slot::LineOfSample => "counter".into(),
+        Slot::Step
+        | Slot::Taken
+        | Slot::Row
+        | Slot::Bit
+        | Slot::LineOfSample
+        | Slot::SampleOfLine
+        | Slot::StepOfSample
+        | Slot::Place => "counter".into(),
         Slot::Word(s, at) => format!("{}.word", field(&space(s).events, at)),
+        Slot::LineOfEvents(s, at) => format!("{}.line", field(&space(s).events, at)),
         Slot::Record(at) => format!("record.{at}"),
         Slot::Events(s, at) => field(&space(s).events, at),
         Slot::Finite => "finite".into(),
@@ -312,6 +337,14 @@ impl<'a> Emitter<'a> {
                     GatherForm::Padded { rows } | GatherForm::Rows { rows } => {
                         slots.insert(Slot::Sources(number, at), TensorType::new(Element::I32, &[*rows, cells]));
                         slots.insert(Slot::Present(number, at), TensorType::new(Element::Bool, &[*rows, cells]));
+                    }
+                    GatherForm::Slabs(slabs) => {
+                        let (rows, width) = (slabs.all_rows(), slabs.width);
+                        let mut table = |slot, dims: &[usize]| slots.insert(slot, TensorType::new(Element::I32, dims));
+                        table(Slot::Sources(number, at), &[rows, width]);
+                        table(Slot::Order(number, at), &[slabs.rows.len(), width]);
+                        table(Slot::Places(number, at), &[cells]);
+                        table(Slot::Slabs(number, at), &[rows]);
                     }
                     GatherForm::Shifts(lattice) => {
                         let ty = TensorType::new(Element::U32, &lattice.dims());
@@ -592,12 +625,16 @@ impl<'a> Emitter<'a> {
 
     /// Steps in a straight line, inside a loop. Between two samples there are `every` of them, if the line holds more than one sample.
     fn line(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots, steps: u32, stretch: &Stretch, samples: u32) {
-        let words = self.steps_in_line(b, tables, slots, steps, |emitter, b, slots, place| {
-            advance(b, slots, Slot::Step, 1);
-            if samples > 0 && (place + 1).is_multiple_of(stretch.every) {
-                emitter.take_sample(b, tables, slots, stretch);
-            }
-        });
+        let words = if self.device.rolled {
+            self.rolled_line(b, tables, slots, steps, stretch, samples)
+        } else {
+            self.steps_in_line(b, tables, slots, steps, |emitter, b, slots, place| {
+                advance(b, slots, Slot::Step, 1);
+                if samples > 0 && (place + 1).is_multiple_of(stretch.every) {
+                    emitter.take_sample(b, tables, slots, stretch);
+                }
+            })
+        };
         if words.is_empty() {
             return;
         }
@@ -625,6 +662,69 @@ impl<'a> Emitter<'a> {
             let full = b.broadcast(full, &dims, &[]);
             slots.insert(Slot::Word(space, event), b.select(full, empty, word));
         }
+    }
+
+    /// The same with a loop over samples, if there are any, and one over steps; tells the words of events.
+    fn rolled_line(
+        &self,
+        b: &mut Builder,
+        tables: &Tables,
+        slots: &mut Slots,
+        steps: u32,
+        stretch: &Stretch,
+        samples: u32,
+    ) -> BTreeMap<(u32, u32), Value> {
+        for (slot, zero) in self.no_events(b, None) {
+            if let Slot::Events(space, event) = slot {
+                slots.insert(Slot::LineOfEvents(space, event), zero);
+            }
+        }
+        let zero = whole(b, 0);
+        slots.insert(Slot::Place, zero);
+        if samples > 0 {
+            slots.insert(Slot::SampleOfLine, zero);
+            repeat(b, slots, below(Slot::SampleOfLine, samples), |b, slots| {
+                self.rolled_steps(b, tables, slots, stretch.every);
+                self.take_sample(b, tables, slots, stretch);
+                advance(b, slots, Slot::SampleOfLine, 1);
+            });
+            slots.remove(&Slot::SampleOfLine);
+        } else {
+            self.rolled_steps(b, tables, slots, steps);
+        }
+        slots.remove(&Slot::Place);
+        let words = slots.iter().filter_map(|(slot, &word)| match *slot {
+            Slot::LineOfEvents(space, event) => Some(((space, event), word)),
+            _ => None,
+        });
+        let words = words.collect();
+        slots.retain(|slot, _| !matches!(slot, Slot::LineOfEvents(..)));
+        words
+    }
+
+    fn rolled_steps(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots, steps: u32) {
+        let one = |b: &mut Builder, slots: &mut Slots| {
+            let happened = self.run(b, tables, slots, Role::Step, slots[&Slot::Step]);
+            let mut words = BTreeMap::new();
+            for (space, event, _) in &happened {
+                words.insert((*space, *event), slots[&Slot::LineOfEvents(*space, *event)]);
+            }
+            let place = b.convert(slots[&Slot::Place], Element::U32);
+            self.note(b, &mut words, happened, place);
+            slots.extend(words.into_iter().map(|((space, event), word)| (Slot::LineOfEvents(space, event), word)));
+            advance(b, slots, Slot::Step, 1);
+            advance(b, slots, Slot::Place, 1);
+        };
+        if steps == 1 {
+            return one(b, slots);
+        }
+        let zero = whole(b, 0);
+        slots.insert(Slot::StepOfSample, zero);
+        repeat(b, slots, below(Slot::StepOfSample, steps), |b, slots| {
+            one(b, slots);
+            advance(b, slots, Slot::StepOfSample, 1);
+        });
+        slots.remove(&Slot::StepOfSample);
     }
 
     fn take_sample(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots, stretch: &Stretch) {
@@ -665,12 +765,6 @@ impl<'a> Emitter<'a> {
         }
         let zero = whole(b, 0);
         slots.extend([Slot::Step, Slot::Taken, Slot::Row, Slot::Bit].map(|slot| (slot, zero)));
-        let below = |counter: Slot, end: u32| {
-            move |b: &mut Builder, given: &Slots| {
-                let end = whole(b, end);
-                b.compare(Compare::Lt, given[&counter], end)
-            }
-        };
         repeat(b, slots, below(Slot::Taken, stretch.samples), |b, slots| match stretch.grouping(self.device.unroll) {
             Grouping::Samples { samples } => self.line(b, tables, slots, samples * stretch.every, stretch, samples),
             Grouping::Steps { lines, steps, rest } => {
@@ -698,6 +792,14 @@ fn lane_statements(kernel: &KernelPlan) -> impl Iterator<Item = &Stmt> {
 
 fn whole(b: &mut Builder, n: u32) -> Value {
     b.constant(Literal::Whole(u64::from(n)), Element::I32, &[])
+}
+
+/// The condition of a loop that counts to an end.
+fn below(counter: Slot, end: u32) -> impl FnOnce(&mut Builder, &Slots) -> Value {
+    move |b, given| {
+        let end = whole(b, end);
+        b.compare(Compare::Lt, given[&counter], end)
+    }
 }
 
 fn advance(b: &mut Builder, slots: &mut Slots, counter: Slot, by: u32) {

@@ -1,13 +1,14 @@
 //! The operations of a plan, one after the other, as StableHLO.
 //!
 //! In come statements over lanes and what they read; out go values: a scalar for a number, `[cells]` for a value per cell, and for a
-//! value per edge `[rows, cells]`, `[sources, cells]` or, of one displacement, `[z, (y, x)]`, as the form of the gather has it.
+//! value per edge `[rows, cells]`, `[sources, cells]`, of a row of slabs `[width]` or, of one displacement, `[z, (y, x)]`, as the form of the gather has it.
 //! Never true here: a number is computed (the host does that, in double precision), or the order of operations is changed.
 
 use super::builder::{Binary, Builder, Compare, Element, Literal, Unary, Value};
 use super::entry::{Part, Slot, Slots};
 use crate::codegen::plan::{
-    DevicePlan, EdgePlan, Expr, GatherForm, Home, KernelPlan, Lattice, Operand, Plan, Precision, SpacePlan, Stmt, Usage,
+    DevicePlan, EdgePlan, Expr, GatherForm, Home, KernelPlan, Lattice, Operand, Plan, Precision, Slabs, SpacePlan,
+    Stmt, Usage,
 };
 use crate::runtime::machine::Bank;
 use crate::step::{BinaryOp, Distribution, FieldId, Function, Role, Type, UnaryOp};
@@ -51,6 +52,8 @@ pub(super) struct Lanes<'a> {
     there: HashMap<(u32, u32), Value>,
     /// While edges are shifts of a lattice: it, and the values per cell that were brought into its layout.
     lattice: Option<(&'a Lattice, HashMap<Value, Value>)>,
+    /// While edges are rows of slabs: the cells of a slab.
+    slab: Option<Value>,
 }
 
 impl<'a> Lanes<'a> {
@@ -67,11 +70,40 @@ impl<'a> Lanes<'a> {
     ) -> Lanes<'a> {
         let real = real(plan.precision);
         let (locals, numbers, there) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Lanes { plan, device, space, kernel, columns, slots, rows, b, real, locals, numbers, there, lattice: None }
+        Lanes {
+            plan,
+            device,
+            space,
+            kernel,
+            columns,
+            slots,
+            rows,
+            b,
+            real,
+            locals,
+            numbers,
+            there,
+            lattice: None,
+            slab: None,
+        }
     }
 
     fn cells(&self) -> usize {
-        self.device.sizes[self.space.space.0 as usize]
+        match self.slab {
+            Some(slab) => self.b.of(slab).len(),
+            None => self.device.sizes[self.space.space.0 as usize],
+        }
+    }
+
+    /// The number of every cell.
+    fn index(&mut self, element: Element, dims: &[usize]) -> Value {
+        match self.slab {
+            Some(slab) => {
+                let cells = self.b.convert(slab, element);
+                self.fit(cells, dims)
+            }
+            None => self.b.iota(element, dims),
+        }
     }
 
     /// The values of `cell` that the rest of the kernel reads, by their locals.
@@ -134,6 +166,7 @@ impl<'a> Lanes<'a> {
                     self.add(plan, values);
                 }
             }
+            GatherForm::Slabs(slabs) => self.slabs(plan, slabs),
             GatherForm::Shifts(lattice) => self.shifts(plan, lattice),
             GatherForm::Pairs => {
                 let pairs = self.slots[&Slot::Pairs(space, at)];
@@ -159,6 +192,13 @@ impl<'a> Lanes<'a> {
             let value = get(self.b, from);
             self.there.insert((plan.edges, entry), value);
         }
+        let added = self.added(plan, present, dims);
+        self.locals.retain(|local, _| outside.contains(local));
+        added
+    }
+
+    /// The same where what edges bring is there.
+    fn added(&mut self, plan: &EdgePlan, present: Value, dims: &[usize]) -> Vec<Value> {
         self.at_edges(plan);
         let mut added = Vec::new();
         for &(_, operand) in &plan.adds {
@@ -166,7 +206,6 @@ impl<'a> Lanes<'a> {
             let zero = self.constant(0.0, dims);
             added.push(self.b.select(present, value, zero));
         }
-        self.locals.retain(|local, _| outside.contains(local));
         added
     }
 
@@ -188,6 +227,139 @@ impl<'a> Lanes<'a> {
     fn add_up(&mut self, plan: &EdgePlan, values: Vec<Value>) {
         let values = values.into_iter().map(|value| self.b.reduce(Binary::Add, value, 0)).collect();
         self.add(plan, values);
+    }
+
+    /// A loop over the rows of all slabs. Inside, a value per cell has those of one slab.
+    fn slabs(&mut self, edges: &EdgePlan, slabs: &Slabs) {
+        let (space, at, rows) = (self.space.space.0, edges.edges, slabs.all_rows());
+        if rows == 0 {
+            return;
+        }
+        let order = self.slots[&Slot::Order(space, at)];
+        let tables = [Slot::Sources(space, at), Slot::Slabs(space, at)].map(|slot| self.slots[&slot]);
+        let zero = self.b.constant(Literal::Whole(0), Element::I32, &[]);
+        let empty = self.constant(0.0, &[slabs.rows.len(), slabs.width]);
+        let exchanged = self.exchanged(edges);
+        let from: Vec<Value> = exchanged.iter().map(|(_, slot)| self.slots[slot]).collect();
+        // Values per cell, in the order of slabs, and what all cells share.
+        let (mut spread, mut shared) = (Vec::new(), Vec::new());
+        for outside in self.outside(edges) {
+            let value = match outside {
+                Outside::Slot(slot) => self.slots[&slot],
+                Outside::Local(local) => self.locals[&local],
+                Outside::Row(key) => self.rows[&key],
+            };
+            let of_cells = match outside {
+                Outside::Slot(slot) => matches!(slot, Slot::State(..) | Slot::Cell(..) | Slot::Data(..)),
+                Outside::Local(_) => !self.b.dims(value).is_empty(),
+                Outside::Row(_) => false,
+            };
+            if of_cells {
+                spread.push((outside, self.b.gather(value, order)));
+            } else {
+                shared.push((outside, value));
+            }
+        }
+        let sums = vec![empty; edges.adds.len()];
+        let values = |known: &[(Outside, Value)]| known.iter().map(|(_, value)| *value).collect::<Vec<_>>();
+        let carried = [&[zero, order], &tables[..], &sums, &from, &values(&spread), &values(&shared)].concat();
+        let (plan, device, of_space, kernel, columns) = (self.plan, self.device, self.space, self.kernel, self.columns);
+        let below = |b: &mut Builder, given: &[Value]| {
+            let end = b.constant(Literal::Whole(rows as u64), Element::I32, &[]);
+            b.compare(Compare::Lt, given[0], end)
+        };
+        let after = self.b.repeat(&carried, below, |b, given| {
+            let (row, order, sources, slab) = (given[0], given[1], given[2], given[3]);
+            let (sums, rest) = given[4..].split_at(sums.len());
+            let (from, rest) = rest.split_at(from.len());
+            let slab = b.row(slab, row);
+            let sources = b.row(sources, row);
+            let (mut slots, mut rows, mut locals) = (Slots::new(), HashMap::new(), HashMap::new());
+            for (at, ((outside, _), &value)) in spread.iter().chain(&shared).zip(rest).enumerate() {
+                let value = if at < spread.len() { b.row(value, slab) } else { value };
+                match *outside {
+                    Outside::Slot(slot) => drop(slots.insert(slot, value)),
+                    Outside::Local(local) => drop(locals.insert(local, value)),
+                    Outside::Row(key) => drop(rows.insert(key, value)),
+                }
+            }
+            let cells = b.row(order, slab);
+            let mut inside = Lanes::new(b, plan, device, of_space, kernel, columns, &slots, &rows);
+            inside.locals = locals;
+            inside.slab = Some(cells);
+            for ((entry, _), &from) in exchanged.iter().zip(from) {
+                let value = inside.b.gather(from, sources);
+                inside.there.insert((edges.edges, *entry), value);
+            }
+            let dims = inside.b.dims(sources);
+            let none = inside.b.constant(Literal::Whole(0), Element::I32, &dims);
+            let present = inside.b.compare(Compare::Ge, sources, none);
+            let added = inside.added(edges, present, &dims);
+            let mut after = given.to_vec();
+            let one = b.constant(Literal::Whole(1), Element::I32, &[]);
+            after[0] = b.binary(Binary::Add, row, one);
+            for ((after, &all), value) in after[4..].iter_mut().zip(sums).zip(added) {
+                let sum = b.row(all, slab);
+                let sum = b.binary(Binary::Add, sum, value);
+                *after = b.set_row(all, slab, sum);
+            }
+            after
+        });
+        let places = self.slots[&Slot::Places(space, at)];
+        let mut values = Vec::new();
+        for &sum in &after[4..4 + edges.adds.len()] {
+            let all = self.b.reshape(sum, &[slabs.rows.len() * slabs.width]);
+            values.push(self.b.gather(all, places));
+        }
+        self.add(edges, values);
+    }
+
+    /// What edges read besides what they bring, each thing once.
+    fn outside(&self, edges: &EdgePlan) -> Vec<Outside> {
+        let (space, role) = (self.space.space.0, self.kernel.role);
+        let inside: Vec<u32> = edges.body.iter().filter_map(|stmt| stmt.local).collect();
+        let mut found = Vec::new();
+        let of_number = |of_time: bool, local: u32, usage: Usage| {
+            let (part, _) = self.columns[&(space, role, of_time, local, usage)];
+            if of_time { Outside::Row((role, part)) } else { Outside::Slot(Slot::Numbers(part)) }
+        };
+        let operand = |operand: Operand, usage: Usage| match operand {
+            Operand::Real(_) | Operand::Single(_) | Operand::Bool(_) => None,
+            Operand::Lanes(local) => (!inside.contains(&local)).then_some(Outside::Local(local)),
+            Operand::Call(local) => Some(of_number(false, local, usage)),
+            Operand::Time(local) => Some(of_number(true, local, usage)),
+            Operand::Register(register) => Some(Outside::Slot(self.slot_of_register(register))),
+        };
+        for stmt in &edges.body {
+            let usage = if let Expr::Draw(..) = stmt.expr { Usage::Counter } else { Usage::Spread };
+            found.extend(stmt.expr.operands().into_iter().filter_map(|o| operand(o, usage)));
+            match stmt.expr {
+                Expr::Sample(series, _) => {
+                    found.extend([Slot::SeriesTimes(series), Slot::SeriesValues(series)].map(Outside::Slot));
+                }
+                Expr::Draw(..) => found.push(Outside::Slot(Slot::Seed)),
+                Expr::Uniform(_)
+                | Expr::Time(_)
+                | Expr::StepIndex
+                | Expr::Index
+                | Expr::There(_)
+                | Expr::Copy(_)
+                | Expr::Unary(..)
+                | Expr::Approximate(..)
+                | Expr::Binary(..)
+                | Expr::Fma(..)
+                | Expr::Select(..)
+                | Expr::Emit(..) => {}
+            }
+        }
+        found.extend(edges.adds.iter().filter_map(|&(_, value)| operand(value, Usage::Spread)));
+        let mut once = Vec::new();
+        for outside in found {
+            if !once.contains(&outside) {
+                once.push(outside);
+            }
+        }
+        once
     }
 
     fn shifts(&mut self, plan: &EdgePlan, lattice: &'a Lattice) {
@@ -348,20 +520,22 @@ impl<'a> Lanes<'a> {
             Operand::Call(local) => self.number(false, local, Usage::Spread),
             Operand::Time(local) => self.number(true, local, Usage::Spread),
             Operand::Lanes(local) => self.locals[&local],
-            Operand::Register(register) => {
-                let field = self.kernel.registers[register as usize].field;
-                let Home::Slot(space, bank, slot) = self.plan.homes[field.0 as usize] else {
-                    panic!("the plan loads fields that have a slot")
-                };
-                self.slots[&match bank {
-                    Bank::State => Slot::State(space.0, slot),
-                    Bank::Cell => Slot::Cell(space.0, slot),
-                    Bank::Data => Slot::Data(space.0, slot),
-                    Bank::Output => panic!("the verifier checks that outputs are not read"),
-                }]
-            }
+            Operand::Register(register) => self.slots[&self.slot_of_register(register)],
         };
         self.fit(value, dims)
+    }
+
+    fn slot_of_register(&self, register: u32) -> Slot {
+        let field = self.kernel.registers[register as usize].field;
+        let Home::Slot(space, bank, slot) = self.plan.homes[field.0 as usize] else {
+            panic!("the plan loads fields that have a slot")
+        };
+        match bank {
+            Bank::State => Slot::State(space.0, slot),
+            Bank::Cell => Slot::Cell(space.0, slot),
+            Bank::Data => Slot::Data(space.0, slot),
+            Bank::Output => panic!("the verifier checks that outputs are not read"),
+        }
     }
 
     fn number(&mut self, of_time: bool, local: u32, usage: Usage) -> Value {
@@ -388,8 +562,8 @@ impl<'a> Lanes<'a> {
             Expr::Uniform(_) | Expr::Time(_) | Expr::StepIndex => panic!("the plan computes it as a number"),
             Expr::There(_) | Expr::Emit(..) => panic!("it stands where its region allows it"),
             Expr::Index => {
-                let cells = self.cells();
-                self.b.iota(self.real, &[cells])
+                let (real, cells) = (self.real, self.cells());
+                self.index(real, &[cells])
             }
             Expr::Copy(_) => values(self)[0],
             Expr::Unary(op, _) => {
@@ -484,13 +658,38 @@ impl<'a> Lanes<'a> {
         self.b.unary(simple, x)
     }
 
-    /// `x / (e^x - 1)`. At 0 a number takes its place whose quotient rounds to 1 and whose square is a normal f32.
+    /// `x / (e^x - 1)`; below 1/2, where the difference cancels, its series in Bernoulli's numbers, to the last place. XLA's own
+    /// `e^x - 1` is an exponential and a hyperbolic tangent, and takes longer.
     fn linoid(&mut self, x: Value) -> Value {
-        let (zero, nearly) = (self.like(x, 0.0), self.like(x, 1.0 / (1u64 << 60) as f64));
-        let at_zero = self.b.compare(Compare::Eq, x, zero);
-        let x = self.b.select(at_zero, nearly, x);
-        let below = self.b.unary(Unary::ExponentialMinusOne, x);
-        self.b.binary(Binary::Divide, x, below)
+        const SERIES: [f64; 8] = [
+            1.0 / 12.0,
+            -1.0 / 720.0,
+            1.0 / 30_240.0,
+            -1.0 / 1_209_600.0,
+            1.0 / 47_900_160.0,
+            -691.0 / 1_307_674_368_000.0,
+            1.0 / 74_724_249_600.0,
+            -3617.0 / 10_670_622_842_880_000.0,
+        ];
+        let terms = if self.b.of(x).element == Element::F32 { 4 } else { SERIES.len() };
+        let one = self.like(x, 1.0);
+        let square = self.b.binary(Binary::Multiply, x, x);
+        let mut sum = self.like(x, SERIES[terms - 1]);
+        for &factor in SERIES[..terms - 1].iter().rev() {
+            let product = self.b.binary(Binary::Multiply, sum, square);
+            let factor = self.like(x, factor);
+            sum = self.b.binary(Binary::Add, product, factor);
+        }
+        let product = self.b.binary(Binary::Multiply, sum, square);
+        let half = self.times(x, -0.5);
+        let near = self.b.binary(Binary::Add, product, half);
+        let near = self.b.binary(Binary::Add, near, one);
+        let power = self.b.unary(Unary::Exponential, x);
+        let below = self.b.binary(Binary::Subtract, power, one);
+        let far = self.b.binary(Binary::Divide, x, below);
+        let (magnitude, border) = (self.b.unary(Unary::Abs, x), self.like(x, 0.5));
+        let cancels = self.b.compare(Compare::Lt, magnitude, border);
+        self.b.select(cancels, near, far)
     }
 
     /// `e^(|x| - ln 2)`: half the exponential, finite as long as the hyperbolic functions are.
@@ -624,7 +823,7 @@ impl<'a> Lanes<'a> {
             let word = self.b.reshape(word, &[]);
             self.b.broadcast(word, dims, &[])
         });
-        let index = self.b.iota(Element::U32, dims);
+        let index = self.index(Element::U32, dims);
         let low = self.b.convert(counter, Element::U32);
         let high = self.upper(counter);
         let mut words = [whole(self, stream), index, low, high];
@@ -707,6 +906,14 @@ impl<'a> Lanes<'a> {
         let result = self.b.select(between, inside, outside);
         self.b.convert(result, self.real)
     }
+}
+
+/// Something that edges read and that is known before them.
+#[derive(Clone, Copy, PartialEq)]
+enum Outside {
+    Slot(Slot),
+    Local(u32),
+    Row((Role, Part)),
 }
 
 /// A value per cell with the halo of a lattice. What lies before the first plane and behind the last one are planes that are there

@@ -7,7 +7,7 @@ use super::cost::{StepCost, choose_gathers, compile};
 use super::report::{EntryMemory, Findings, Report};
 use super::target::Target;
 use crate::artefact::{self, File};
-use crate::codegen::plan::{PlanOptions, Precision, Stretch, plan};
+use crate::codegen::plan::{DeviceClass, PlanOptions, Precision, Stretch, plan};
 use crate::codegen::stablehlo::Kind;
 use crate::driver::Compiled;
 use crate::engine::inputs::Inputs;
@@ -47,7 +47,7 @@ impl Job<'_> {
         let topology = Topology::new(plugin, &target.topology_name())?;
         let options = PlanOptions { precision: self.precision, ..PlanOptions::default() };
         let plan = plan(&self.compiled.program, &options);
-        let mut inputs = Inputs::new(&plan, self.setup)?;
+        let mut inputs = Inputs::new(&plan, self.setup, DeviceClass::Accelerator)?;
         let gathers = choose_gathers(&plan, &mut inputs.device, &self.setup.edges, &self.setup.grids, &topology)?;
         if !gathers.is_empty() {
             // Cells wait for each other after every step, so that nothing is gained from several of them in a line.

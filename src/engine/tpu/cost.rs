@@ -5,7 +5,7 @@
 //! Never true here: a cost of a loop. XLA counts the body of a loop once, however often it runs, so what is compiled here is a
 //! straight line of steps without a loop, and its cost is divided by their number.
 
-use crate::codegen::plan::{DevicePlan, GatherForm, Plan};
+use crate::codegen::plan::{DeviceClass, DevicePlan, GatherForm, Plan};
 use crate::codegen::stablehlo::{Entry, Kind, mlir};
 use crate::engine::Edges;
 use crate::pjrt::{CompileOptions, Compiled, Error, Topology, Value};
@@ -99,7 +99,7 @@ pub(super) fn choose_gathers(
         for (at, field) in of_space.edges.iter().enumerate() {
             let Some((_, edges)) = edges.iter().rfind(|(id, _)| id == field) else { continue };
             let mut tried = Vec::new();
-            for form in GatherForm::candidates(edges, &grids[space]) {
+            for form in GatherForm::candidates(edges, &grids[space], DeviceClass::Accelerator) {
                 device.gathers[space][at] = form.clone();
                 let compiled = compile(plan, device, Kind::Line(1), topology);
                 let measured = match compiled {
