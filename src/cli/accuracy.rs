@@ -14,7 +14,7 @@ pub fn explain(program: &Program, accuracy: AccuracyName, precision: PrecisionNa
     let mut out = format!("accuracy {}", accuracy.name());
     match (accuracy, precision) {
         (AccuracyName::Exact, _) => out.push_str(": functions are accurate to the last places of the numbers"),
-        (AccuracyName::Micro, PrecisionName::F32) => {
+        (AccuracyName::Micro, PrecisionName::F32 | PrecisionName::Bf16) => {
             out.push_str(": with `--precision f32` everything is in f32 anyway, and nothing changes");
         }
         (AccuracyName::Nano | AccuracyName::Micro, _) => {

@@ -111,7 +111,7 @@ pub(super) fn prepare(
     })?;
     let real = match engine.precision() {
         PrecisionName::F64 => 8,
-        PrecisionName::F32 => 4,
+        PrecisionName::F32 | PrecisionName::Bf16 => 4,
     };
     fits(simulate::memory(&compiled.ode, compiled.program.program(), &extent, real))?;
     let setup = simulate::setup(&compiled.ode, compiled.program.program(), &extent).map_err(|e| fail(&checked, &e))?;
@@ -214,7 +214,7 @@ pub fn run(args: &Args) -> Exit {
         Ok(prepared) => prepared,
         Err(exit) => return exit,
     };
-    let single = args.engine.precision() == PrecisionName::F32;
+    let single = args.engine.precision() != PrecisionName::F64;
     let options = RunOptions { window: args.opt.fuse, single, trap: true, trace: if args.trace_nan { 10 } else { 1 } };
     let mut watcher = Progress::new(&p.extent, args.quiet || args.json);
     let outcome = simulate::run(

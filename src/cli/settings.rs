@@ -71,10 +71,10 @@ impl AccuracyName {
     /// The tolerance of kernels in a precision. In f32 all functions are as accurate as f32 is, which is within 1e-6.
     fn tolerance(self, precision: PrecisionName) -> Result<Option<Tolerance>, Exit> {
         match (self, precision) {
-            (AccuracyName::Exact, _) | (AccuracyName::Micro, PrecisionName::F32) => Ok(None),
+            (AccuracyName::Exact, _) | (AccuracyName::Micro, PrecisionName::F32 | PrecisionName::Bf16) => Ok(None),
             (AccuracyName::Nano, PrecisionName::F64) => Ok(Some(Tolerance::Nano)),
             (AccuracyName::Micro, PrecisionName::F64) => Ok(Some(Tolerance::Micro)),
-            (AccuracyName::Nano, PrecisionName::F32) => {
+            (AccuracyName::Nano, PrecisionName::F32 | PrecisionName::Bf16) => {
                 complain("`--precision f32` has seven digits; `--accuracy 1e-9` needs `--precision f64`");
                 Err(Exit::Usage)
             }
@@ -131,6 +131,8 @@ pub enum PrecisionName {
     F64,
     /// 32 bits
     F32,
+    /// 32 bits
+    Bf16,
 }
 
 impl PrecisionName {
@@ -145,6 +147,7 @@ impl From<PrecisionName> for Precision {
         match name {
             PrecisionName::F64 => Precision::F64,
             PrecisionName::F32 => Precision::F32,
+            PrecisionName::Bf16 => Precision::Bf16,
         }
     }
 }

@@ -99,7 +99,7 @@ pub fn run(args: &Args) -> Exit {
         // A tolerance is for native kernels in double precision.
         let opt = match (engine, precision) {
             (EngineName::Native, PrecisionName::F64) => &args.opt,
-            (EngineName::Native, PrecisionName::F32) | (EngineName::Interp, _) => &exact,
+            (EngineName::Native, PrecisionName::F32 | PrecisionName::Bf16) | (EngineName::Interp, _) => &exact,
             #[cfg(feature = "xla")]
             (EngineName::Xla, _) => &exact,
         };

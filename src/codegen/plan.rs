@@ -46,6 +46,8 @@ pub enum Precision {
     F64,
     /// 32 bits.
     F32,
+    /// 32 bits, computed with and in states; stored in 16 bits (8 significant ones) are a device's arrays of parameters.
+    Bf16,
 }
 
 impl Precision {
@@ -53,7 +55,7 @@ impl Precision {
     pub fn lanes(self) -> u32 {
         match self {
             Precision::F64 => 8,
-            Precision::F32 => 16,
+            Precision::F32 | Precision::Bf16 => 16,
         }
     }
 
@@ -62,6 +64,7 @@ impl Precision {
         match self {
             Precision::F64 => "f64",
             Precision::F32 => "f32",
+            Precision::Bf16 => "bf16",
         }
     }
 }

@@ -6,10 +6,10 @@
 
 use super::inputs::{Inputs, Table};
 use super::{Engine, EngineError, Recording, Setup, Spike, Stride};
-use crate::codegen::plan::{Home, Plan, Precision, Stretch};
+use crate::codegen::plan::{Home, Plan, Stretch};
 use crate::codegen::stablehlo::builder::TensorType;
 use crate::codegen::stablehlo::{Entry, Kind, Part, Slot, mlir, slot_name};
-use crate::pjrt::{Argument, Buffer, Client, CompileOptions, Error, Executable};
+use crate::pjrt::{Argument, Bf16, Buffer, Client, CompileOptions, ElementType, Error, Executable};
 use crate::runtime::machine::Bank;
 use crate::step::{FieldId, Role, SpaceId};
 use std::collections::BTreeMap;
@@ -86,9 +86,10 @@ impl XlaEngine {
     }
 
     fn numbers(&self, buffer: &Buffer) -> Result<Vec<f64>, EngineError> {
-        Ok(match self.inputs.plan.precision {
-            Precision::F64 => buffer.to_vec::<f64>()?,
-            Precision::F32 => buffer.to_vec::<f32>()?.into_iter().map(f64::from).collect(),
+        Ok(match buffer.array_type().element {
+            ElementType::Bf16 => buffer.to_vec::<Bf16>()?.into_iter().map(|x| f64::from(f32::from(x))).collect(),
+            ElementType::F32 => buffer.to_vec::<f32>()?.into_iter().map(f64::from).collect(),
+            _ => buffer.to_vec::<f64>()?,
         })
     }
 
@@ -272,6 +273,7 @@ fn upload(client: &Client, ty: &TensorType, table: Table) -> Result<Buffer, Engi
     assert!(table.element() == ty.element, "{:?} for {ty}", table.element());
     Ok(match table {
         Table::F64(values) => client.buffer(&values, &ty.dims),
+        Table::Bf16(values) => client.buffer(&values, &ty.dims),
         Table::F32(values) => client.buffer(&values, &ty.dims),
         Table::I32(values) => client.buffer(&values, &ty.dims),
         Table::U32(values) => client.buffer(&values, &ty.dims),
@@ -337,7 +339,7 @@ impl Engine for XlaEngine {
         if cells == 0 {
             return Ok(());
         }
-        let table = self.inputs.reals(values);
+        let table = if let Slot::State(..) = slot { self.inputs.reals(values) } else { self.inputs.kept(values) };
         let buffer = upload(&self.client, &TensorType::new(table.element(), &[cells]), table)?;
         if let Slot::State(..) = slot {
             self.states.insert(slot, Rc::new(buffer));

@@ -29,7 +29,15 @@ pub(super) struct Effects {
 pub(super) fn real(precision: Precision) -> Element {
     match precision {
         Precision::F64 => Element::F64,
-        Precision::F32 => Element::F32,
+        Precision::F32 | Precision::Bf16 => Element::F32,
+    }
+}
+
+/// The element type of what is kept for every cell and only read.
+pub(super) fn kept(precision: Precision) -> Element {
+    match precision {
+        Precision::F64 | Precision::F32 => real(precision),
+        Precision::Bf16 => Element::Bf16,
     }
 }
 
@@ -49,6 +57,8 @@ pub(super) struct Lanes<'a> {
     locals: HashMap<u32, Value>,
     numbers: HashMap<(bool, u32, Usage), Value>,
     there: HashMap<(u32, u32), Value>,
+    /// What was loaded, by what it stands for.
+    loaded: HashMap<Slot, Value>,
     /// While edges are shifts of a lattice: it, and the values per cell that were brought into its layout.
     lattice: Option<(&'a Lattice, HashMap<Value, Value>)>,
 }
@@ -66,8 +76,9 @@ impl<'a> Lanes<'a> {
         rows: &'a HashMap<(Role, Part), Value>,
     ) -> Lanes<'a> {
         let real = real(plan.precision);
-        let (locals, numbers, there) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Lanes { plan, device, space, kernel, columns, slots, rows, b, real, locals, numbers, there, lattice: None }
+        let (locals, numbers, there, loaded) = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
+        let lattice = None;
+        Lanes { plan, device, space, kernel, columns, slots, rows, b, real, locals, numbers, there, loaded, lattice }
     }
 
     fn cells(&self) -> usize {
@@ -252,7 +263,7 @@ impl<'a> Lanes<'a> {
             let element = self.b.of(value).element;
             let nothing = match element {
                 Element::Bool => Literal::Bool(false),
-                Element::F32 | Element::F64 => Literal::Real(0.0),
+                Element::Bf16 | Element::F32 | Element::F64 => Literal::Real(0.0),
                 Element::I32 | Element::U32 | Element::U64 => Literal::Whole(0),
             };
             parts.push(self.b.constant(nothing, element, &[z, y, 2 * lattice.halo[0]]));
@@ -354,15 +365,26 @@ impl<'a> Lanes<'a> {
                 let Home::Slot(space, bank, slot) = self.plan.homes[field.0 as usize] else {
                     panic!("the plan loads fields that have a slot")
                 };
-                self.slots[&match bank {
+                let slot = match bank {
                     Bank::State => Slot::State(space.0, slot),
                     Bank::Cell => Slot::Cell(space.0, slot),
                     Bank::Data => Slot::Data(space.0, slot),
                     Bank::Output => panic!("the verifier checks that outputs are not read"),
-                }]
+                };
+                self.loaded(slot)
             }
         };
         self.fit(value, dims)
+    }
+
+    /// A value per cell, as it is computed with.
+    fn loaded(&mut self, slot: Slot) -> Value {
+        if let Some(&known) = self.loaded.get(&slot) {
+            return known;
+        }
+        let value = self.b.convert(self.slots[&slot], self.real);
+        self.loaded.insert(slot, value);
+        value
     }
 
     fn number(&mut self, of_time: bool, local: u32, usage: Usage) -> Value {
