@@ -4,6 +4,7 @@
 //! Never true here: a file depends on the machine or the time, or says less than a reader without this compiler needs.
 
 use crate::codegen::plan::{PlanOptions, Precision, Stretch, plan};
+use crate::codegen::stablehlo::builder::Element;
 use crate::codegen::stablehlo::{Entry, Kind, Port, Slot, mlir, slot_name};
 use crate::driver::{self, Compiled};
 use crate::engine::inputs::{Inputs, Table};
@@ -248,6 +249,10 @@ impl Artefact<'_> {
         described["from"] = json!(from);
         if let Some((key, dims, table)) = kept {
             described["key"] = json!(key);
+            if let Table::Bf16(_) = table {
+                // NumPy's files know no bfloat16; the numbers are rounded already.
+                described["key_dtype"] = json!(Element::F32.numpy());
+            }
             self.tables.insert(key, (dims, table));
         }
         described

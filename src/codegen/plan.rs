@@ -46,7 +46,13 @@ pub enum Precision {
     F64,
     /// 32 bits.
     F32,
-    /// 32 bits, computed with and in states; stored in 16 bits (8 significant ones) are a device's arrays of parameters.
+    /// 32 bits, and 16 of them (8 significant ones) where a device keeps what steps only read: values per cell that do not change,
+    /// and the voltages that come along edges, as their difference from the first cell's.
+    ///
+    /// States stay in 32 bits: a step adds less to them than half a place of 8 bits, so that they would stand still. Nothing is
+    /// computed in 16 bits. Both ends of an edge are rounded alike, so that what flows out of one cell flows into the other; with
+    /// the neighbour's voltage rounded alone, a sum of junctions pulls a cell to the nearest rounded voltage. Native kernels
+    /// have no such storage.
     Bf16,
 }
 
@@ -59,7 +65,7 @@ impl Precision {
         }
     }
 
-    /// `f64` or `f32`.
+    /// `f64`, `f32` or `bf16`.
     pub fn name(self) -> &'static str {
         match self {
             Precision::F64 => "f64",

@@ -7,7 +7,7 @@ use super::numbers::{Numbers, Surroundings};
 use super::{Edges, EngineError, Setup};
 use crate::codegen::plan::{self, DevicePlan, GatherForm, KernelPlan, Plan, Precision};
 use crate::codegen::stablehlo::builder::Element;
-use crate::codegen::stablehlo::{Column, Part, Slot};
+use crate::codegen::stablehlo::{Column, Part, Slot, stored};
 use crate::pjrt::Bf16;
 use crate::runtime::series::{Sample, check};
 use crate::step::{FieldId, Role, Value};
@@ -127,7 +127,7 @@ impl Inputs {
             Slot::Data(space, at) => {
                 let field = self.plan.spaces[space as usize].data[at as usize];
                 let data = setup.data.iter().rfind(|(id, _)| *id == field).expect("checked before");
-                self.kept(&data.1)
+                self.stored(slot, &data.1)
             }
             Slot::Sources(space, entry) => {
                 let edges = edges(space, entry);
@@ -162,19 +162,13 @@ impl Inputs {
         })
     }
 
-    /// Real numbers as they are computed with.
-    pub fn reals(&self, values: &[f64]) -> Table {
-        match self.plan.precision {
-            Precision::F64 => Table::F64(values.to_vec()),
-            Precision::F32 | Precision::Bf16 => Table::F32(values.iter().map(|&x| x as f32).collect()),
-        }
-    }
-
-    /// Real numbers that are kept for every cell and only read.
-    pub fn kept(&self, values: &[f64]) -> Table {
-        match self.plan.precision {
-            Precision::F64 | Precision::F32 => self.reals(values),
-            Precision::Bf16 => Table::Bf16(values.iter().map(|&x| Bf16::from(x as f32)).collect()),
+    /// The values per cell that a slot stands for, as a device keeps them.
+    pub fn stored(&self, slot: Slot, values: &[f64]) -> Table {
+        match stored(&self.plan, slot) {
+            Element::Bf16 => Table::Bf16(values.iter().map(|&x| Bf16::from(x as f32)).collect()),
+            Element::F32 => Table::F32(values.iter().map(|&x| x as f32).collect()),
+            Element::F64 => Table::F64(values.to_vec()),
+            Element::Bool | Element::I32 | Element::U32 | Element::U64 => panic!("values per cell are real numbers"),
         }
     }
 

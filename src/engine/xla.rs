@@ -4,6 +4,7 @@
 //! once per stretch of steps.
 //! Never true here: a parameter, a seed or an edge is compiled in, or the states are copied where their memory can be reused.
 
+use super::executables::Compiler;
 use super::inputs::{Inputs, Table};
 use super::{Engine, EngineError, Recording, Setup, Spike, Stride};
 use crate::codegen::plan::{Home, Plan, Stretch};
@@ -19,7 +20,7 @@ use std::rc::Rc;
 /// An engine on a device.
 pub struct XlaEngine {
     inputs: Inputs,
-    client: Client,
+    compiler: Compiler,
     init: Ready,
     step: Ready,
     observe: Ready,
@@ -48,18 +49,23 @@ impl From<Error> for EngineError {
 }
 
 impl XlaEngine {
-    /// Compiles the entry points and brings what does not change to the device.
-    pub fn new(plan: &Plan, setup: &Setup, client: Client) -> Result<XlaEngine, EngineError> {
-        XlaEngine::with_forms(setup, Inputs::new(plan, setup)?, client)
+    /// Compiles the entry points, or finds them in the compiler's cache, and brings what does not change to the device.
+    pub fn new(plan: &Plan, setup: &Setup, compiler: impl Into<Compiler>) -> Result<XlaEngine, EngineError> {
+        XlaEngine::with_forms(setup, Inputs::new(plan, setup)?, compiler)
     }
 
     /// The same, with forms of gathers that somebody has chosen in the inputs.
-    pub fn with_forms(setup: &Setup, inputs: Inputs, client: Client) -> Result<XlaEngine, EngineError> {
-        let ready = |kind| Ready::new(&inputs, &client, kind);
+    pub fn with_forms(
+        setup: &Setup,
+        inputs: Inputs,
+        compiler: impl Into<Compiler>,
+    ) -> Result<XlaEngine, EngineError> {
+        let compiler = compiler.into();
+        let ready = |kind| Ready::new(&inputs, &compiler, kind);
         let (init, step, observe) = (ready(Kind::Init)?, ready(Kind::Step)?, ready(Kind::Observe)?);
         let mut engine = XlaEngine {
             inputs,
-            client,
+            compiler,
             init,
             step,
             observe,
@@ -79,17 +85,20 @@ impl XlaEngine {
             }
         }
         for (slot, (ty, table)) in tables {
-            let buffer = upload(&engine.client, &ty, table)?;
+            let buffer = upload(engine.compiler.client(), &ty, table)?;
             engine.fixed.insert(slot, buffer);
         }
         Ok(engine)
     }
 
     fn numbers(&self, buffer: &Buffer) -> Result<Vec<f64>, EngineError> {
-        Ok(match buffer.array_type().element {
-            ElementType::Bf16 => buffer.to_vec::<Bf16>()?.into_iter().map(|x| f64::from(f32::from(x))).collect(),
-            ElementType::F32 => buffer.to_vec::<f32>()?.into_iter().map(f64::from).collect(),
-            _ => buffer.to_vec::<f64>()?,
+        // What holds no real numbers is refused.
+        Ok(if buffer.array_type().element == ElementType::Bf16 {
+            buffer.to_vec::<Bf16>()?.into_iter().map(|x| f64::from(f32::from(x))).collect()
+        } else if buffer.array_type().element == ElementType::F32 {
+            buffer.to_vec::<f32>()?.into_iter().map(f64::from).collect()
+        } else {
+            buffer.to_vec::<f64>()?
         })
     }
 
@@ -143,7 +152,7 @@ impl XlaEngine {
                 | Slot::Events(..)
                 | Slot::Finite => continue,
             };
-            fresh.insert(port.slot, upload(&self.client, &port.ty, table)?);
+            fresh.insert(port.slot, upload(self.compiler.client(), &port.ty, table)?);
         }
         let changes = matches!(which, Which::Step | Which::Stretch);
         let mut old = if changes { std::mem::take(&mut self.states) } else { self.states.clone() };
@@ -252,17 +261,17 @@ enum Which {
 }
 
 impl Ready {
-    fn new(inputs: &Inputs, client: &Client, kind: Kind) -> Result<Ready, EngineError> {
+    fn new(inputs: &Inputs, compiler: &Compiler, kind: Kind) -> Result<Ready, EngineError> {
         let Inputs { plan, device, .. } = inputs;
         let entry = Entry::new(plan, device, kind, "main");
         let name = format!("{}_{}", plan.name, entry.kind.name());
         let module = mlir::write(&name, std::slice::from_ref(&entry.function), &plan.origins, mlir::Format::Text);
-        let executable = client.compile(&module, &CompileOptions::default())?;
+        let executable = compiler.compile(&module, &CompileOptions::default())?;
         let mut numbers = BTreeMap::new();
         for port in &entry.arguments {
             if let Slot::Numbers(part) = port.slot {
                 let table = inputs.numbers(&entry.numbers[&part], part);
-                numbers.insert(part, upload(client, &port.ty, table)?);
+                numbers.insert(part, upload(compiler.client(), &port.ty, table)?);
             }
         }
         Ok(Ready { entry, executable, numbers })
@@ -339,8 +348,8 @@ impl Engine for XlaEngine {
         if cells == 0 {
             return Ok(());
         }
-        let table = if let Slot::State(..) = slot { self.inputs.reals(values) } else { self.inputs.kept(values) };
-        let buffer = upload(&self.client, &TensorType::new(table.element(), &[cells]), table)?;
+        let table = self.inputs.stored(slot, values);
+        let buffer = upload(self.compiler.client(), &TensorType::new(table.element(), &[cells]), table)?;
         if let Slot::State(..) = slot {
             self.states.insert(slot, Rc::new(buffer));
             self.finite = None;
@@ -376,7 +385,7 @@ impl Engine for XlaEngine {
         let stride = Stride { every: stretch.every, samples: stretch.samples };
         if self.stretch.as_ref().is_none_or(|(known, _)| *known != stretch) {
             let kind = Kind::Stretch(stretch.clone());
-            let ready = Ready::new(&self.inputs, &self.client, kind)?;
+            let ready = Ready::new(&self.inputs, &self.compiler, kind)?;
             self.stretch = Some((stretch, ready));
         }
         Ok(stride)

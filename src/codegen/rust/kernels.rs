@@ -124,7 +124,8 @@ impl Emitter<'_> {
         out.open(format!("pub fn {}(call: Call<'_, Real>) {{", function_name(self.space, self.kernel.role)));
         let vector = match self.plan.precision {
             Precision::F64 => "F64x8",
-            Precision::F32 | Precision::Bf16 => "F32x16",
+            Precision::F32 => "F32x16",
+            Precision::Bf16 => panic!("native code stores no bf16"),
         };
         let vector = match self.space.vectors {
             1 => vector.to_string(),
@@ -136,7 +137,8 @@ impl Emitter<'_> {
         if self.kernel.has_singles() {
             out.line(match self.plan.precision {
                 Precision::F64 => "type S = <V as Narrow>::Single;",
-                Precision::F32 | Precision::Bf16 => "type S = V;",
+                Precision::F32 => "type S = V;",
+            Precision::Bf16 => panic!("native code stores no bf16"),
             });
         }
         let parts =
@@ -505,7 +507,8 @@ impl Emitter<'_> {
         match operand {
             Operand::Real(x) => match self.plan.precision {
                 Precision::F64 => format!("V::splat({})", real(x, "Real")),
-                Precision::F32 | Precision::Bf16 => format!("V::splat({})", real_f32(x as f32)),
+                Precision::F32 => format!("V::splat({})", real_f32(x as f32)),
+                Precision::Bf16 => panic!("native code stores no bf16"),
             },
             Operand::Single(x) => {
                 format!("S::splat({})", if x.is_finite() { format!("{x:?}") } else { real(f64::from(x), "f32") })

@@ -6,7 +6,7 @@
 //! needs no new compilation.
 
 use super::builder::{Binary, Builder, Compare, Element, Function, Literal, TensorType, Value};
-use super::lanes::{Columns, Effects, Lanes, kept, part, real};
+use super::lanes::{Columns, Effects, Lanes, part, real, stored};
 use crate::codegen::plan::{
     DevicePlan, Expr, GatherForm, Grouping, Home, KernelPlan, Plan, SpacePlan, Stmt, Stretch, Usage,
 };
@@ -297,7 +297,7 @@ impl<'a> Emitter<'a> {
                     Bank::Data => Slot::Data(number, slot),
                     Bank::Output => panic!("the verifier checks that outputs are not read"),
                 };
-                slots.insert(slot, TensorType::new(kept(self.plan.precision), &[cells]));
+                slots.insert(slot, TensorType::new(stored(self.plan, slot), &[cells]));
             }
             for edges in &kernel.edges {
                 let at = edges.edges;
@@ -450,11 +450,7 @@ impl<'a> Emitter<'a> {
                 Bank::Output => Slot::Output(space.0, slot),
                 Bank::Data => panic!("the verifier checks that data are not stored"),
             };
-            let element = match bank {
-                Bank::Cell => kept(self.plan.precision),
-                Bank::State | Bank::Output | Bank::Data => real(self.plan.precision),
-            };
-            let value = if element == Element::Bf16 { b.narrow(value) } else { value };
+            let value = if stored(self.plan, slot) == Element::Bf16 { b.narrow(value) } else { value };
             slots.insert(slot, value);
         }
         events

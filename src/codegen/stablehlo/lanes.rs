@@ -33,12 +33,53 @@ pub(super) fn real(precision: Precision) -> Element {
     }
 }
 
-/// The element type of what is kept for every cell and only read.
-pub(super) fn kept(precision: Precision) -> Element {
-    match precision {
-        Precision::F64 | Precision::F32 => real(precision),
-        Precision::Bf16 => Element::Bf16,
+/// The element type of the value per cell that a slot stands for, in memory.
+pub fn stored(plan: &Plan, slot: Slot) -> Element {
+    let narrow = match slot {
+        Slot::Cell(..) => true,
+        // What only `init` reads makes states.
+        Slot::Data(space, at) => {
+            let space = &plan.spaces[space as usize];
+            let field = space.data[at as usize];
+            let later = space.kernels.iter().filter(|kernel| kernel.role != Role::Init);
+            later.flat_map(|kernel| &kernel.registers).any(|register| register.used && register.field == field)
+        }
+        Slot::State(..)
+        | Slot::Output(..)
+        | Slot::Local(..)
+        | Slot::Sources(..)
+        | Slot::Present(..)
+        | Slot::Mask(..)
+        | Slot::Pairs(..)
+        | Slot::SeriesTimes(_)
+        | Slot::SeriesValues(_)
+        | Slot::Seed
+        | Slot::Numbers(_)
+        | Slot::Rows(..)
+        | Slot::Steps
+        | Slot::Step
+        | Slot::Taken
+        | Slot::Line
+        | Slot::LineOfSample
+        | Slot::Record(_)
+        | Slot::Events(..)
+        | Slot::Finite => false,
+    };
+    match plan.precision {
+        Precision::Bf16 if narrow => Element::Bf16,
+        Precision::F64 | Precision::F32 | Precision::Bf16 => real(plan.precision),
     }
+}
+
+/// A state on its way along edges, in 16 bits.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    /// How much higher it is than in the first cell, rounded. Voltages of a network are closer to each other than to 0.
+    difference: Value,
+    /// The state of the first cell.
+    first: Value,
+    /// The state of every cell, as others see it.
+    seen: Value,
 }
 
 /// Emits a kernel of a space.
@@ -57,8 +98,12 @@ pub(super) struct Lanes<'a> {
     locals: HashMap<u32, Value>,
     numbers: HashMap<(bool, u32, Usage), Value>,
     there: HashMap<(u32, u32), Value>,
-    /// What was loaded, by what it stands for.
-    loaded: HashMap<Slot, Value>,
+    /// Values per cell that were widened.
+    wide: HashMap<Slot, Value>,
+    /// States that go along edges in 16 bits.
+    sent: HashMap<Slot, Sent>,
+    /// While an edge is at work: the states that it brings.
+    brought: Vec<Slot>,
     /// While edges are shifts of a lattice: it, and the values per cell that were brought into its layout.
     lattice: Option<(&'a Lattice, HashMap<Value, Value>)>,
 }
@@ -76,9 +121,27 @@ impl<'a> Lanes<'a> {
         rows: &'a HashMap<(Role, Part), Value>,
     ) -> Lanes<'a> {
         let real = real(plan.precision);
-        let (locals, numbers, there, loaded) = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
+        let (locals, numbers, there) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let (wide, sent, brought) = (HashMap::new(), HashMap::new(), Vec::new());
         let lattice = None;
-        Lanes { plan, device, space, kernel, columns, slots, rows, b, real, locals, numbers, there, loaded, lattice }
+        Lanes {
+            plan,
+            device,
+            space,
+            kernel,
+            columns,
+            slots,
+            rows,
+            b,
+            real,
+            locals,
+            numbers,
+            there,
+            wide,
+            sent,
+            brought,
+            lattice,
+        }
     }
 
     fn cells(&self) -> usize {
@@ -166,11 +229,14 @@ impl<'a> Lanes<'a> {
         let outside: Vec<u32> = self.locals.keys().copied().collect();
         self.there = HashMap::new();
         for (entry, slot) in self.exchanged(plan) {
-            let from = self.slots[&slot];
+            let from = self.source(slot);
             let value = get(self.b, from);
+            let value = self.received(slot, value);
             self.there.insert((plan.edges, entry), value);
+            self.brought.push(slot);
         }
         self.at_edges(plan);
+        self.brought.clear();
         let mut added = Vec::new();
         for &(_, operand) in &plan.adds {
             let value = self.operand(operand, dims);
@@ -186,6 +252,37 @@ impl<'a> Lanes<'a> {
         let space = self.space.space.0;
         let states = (0..).zip(self.space.exchanged.iter().map(|&slot| Slot::State(space, slot)));
         states.filter(|(entry, _)| plan.body.iter().any(|stmt| stmt.expr == Expr::There(*entry))).collect()
+    }
+
+    /// What is brought along edges for a state.
+    fn source(&mut self, slot: Slot) -> Value {
+        let state = self.slots[&slot];
+        match self.plan.precision {
+            Precision::F64 | Precision::F32 => return state,
+            Precision::Bf16 => {}
+        }
+        if let Some(sent) = self.sent.get(&slot) {
+            return sent.difference;
+        }
+        let first = self.b.slice(state, &[0], &[1]);
+        let first = self.b.reshape(first, &[]);
+        let dims = self.b.dims(state);
+        let everywhere = self.b.broadcast(first, &dims, &[]);
+        let difference = self.b.binary(Binary::Subtract, state, everywhere);
+        let difference = self.b.narrow(difference);
+        let wide = self.b.convert(difference, self.real);
+        let seen = self.b.binary(Binary::Add, everywhere, wide);
+        self.sent.insert(slot, Sent { difference, first, seen });
+        difference
+    }
+
+    /// The state of other cells, from what was brought.
+    fn received(&mut self, slot: Slot, brought: Value) -> Value {
+        let Some(&Sent { first, .. }) = self.sent.get(&slot) else { return brought };
+        let dims = self.b.dims(brought);
+        let everywhere = self.b.broadcast(first, &dims, &[]);
+        let difference = self.b.convert(brought, self.real);
+        self.b.binary(Binary::Add, everywhere, difference)
     }
 
     fn add(&mut self, plan: &EdgePlan, values: Vec<Value>) {
@@ -213,7 +310,7 @@ impl<'a> Lanes<'a> {
         }
         let mut halos = HashMap::new();
         for (_, slot) in self.exchanged(plan) {
-            let from = self.slots[&slot];
+            let from = self.source(slot);
             // Without the barrier compilers look through every slice of the halo at its parts, which may take them minutes.
             let halo = halo(self.b, lattice, from);
             halos.insert(from, self.b.barrier(halo));
@@ -377,13 +474,18 @@ impl<'a> Lanes<'a> {
         self.fit(value, dims)
     }
 
-    /// A value per cell, as it is computed with.
+    /// A value per cell, as it is computed with: at an edge both ends as others see them.
     fn loaded(&mut self, slot: Slot) -> Value {
-        if let Some(&known) = self.loaded.get(&slot) {
+        if self.brought.contains(&slot)
+            && let Some(sent) = self.sent.get(&slot)
+        {
+            return sent.seen;
+        }
+        if let Some(&known) = self.wide.get(&slot) {
             return known;
         }
         let value = self.b.convert(self.slots[&slot], self.real);
-        self.loaded.insert(slot, value);
+        self.wide.insert(slot, value);
         value
     }
 
