@@ -267,7 +267,9 @@ fn npz(tables: &BTreeMap<String, (Vec<usize>, Table)>) -> Result<Vec<u8>, Engine
         match table {
             Table::F64(values) => add(&mut writer, name, dims, values),
             Table::F32(values) => add(&mut writer, name, dims, values),
-            Table::Bf16(values) => add(&mut writer, name, dims, &values.iter().map(|&x| f32::from(x)).collect::<Vec<_>>()),
+            Table::Bf16(values) => {
+                add(&mut writer, name, dims, &values.iter().map(|&x| f32::from(x)).collect::<Vec<_>>())
+            }
             Table::I32(values) => add(&mut writer, name, dims, values),
             Table::U32(values) => add(&mut writer, name, dims, values),
             Table::U64(values) => add(&mut writer, name, dims, values),

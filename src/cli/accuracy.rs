@@ -17,7 +17,8 @@ pub fn explain(program: &Program, accuracy: AccuracyName, precision: PrecisionNa
         (AccuracyName::Exact, _) => out.push_str(": functions are accurate to the last places of the numbers"),
         (AccuracyName::Micro, false) => {
             let name = precision.name();
-            let _ = write!(out, ": with `--precision {name}` everything is computed in f32 anyway, and nothing changes");
+            let _ =
+                write!(out, ": with `--precision {name}` everything is computed in f32 anyway, and nothing changes");
         }
         (AccuracyName::Nano | AccuracyName::Micro, _) => {
             out.push_str(": errors are relative to the exact function, measured; what the model makes of them depends on the model");

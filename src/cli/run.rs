@@ -5,9 +5,9 @@ use super::{Exit, accuracy, complain, deliver, memory, report, say};
 use crate::codegen::plan::{self, Plan, PlanOptions};
 use crate::driver::{self, Checked, Compiled};
 use crate::engine::native::{NativeEngine, NativeOptions};
+use crate::engine::{Engine, EngineError, Setup};
 #[cfg(feature = "xla")]
 use crate::engine::{executables::Compiler, xla::XlaEngine};
-use crate::engine::{Engine, EngineError, Setup};
 use crate::interp::Interp;
 use crate::plot::{self, ImageFormat, PlotOptions};
 use crate::results::{self, RunResult};

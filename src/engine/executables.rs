@@ -97,9 +97,10 @@ impl Compiler {
     /// What an executable depends on: the module, the options, the plugin, and the device; on processors the machine too.
     fn key(&self, module: &[u8], options: &CompileOptions) -> String {
         let plugin = self.client.plugin();
-        let device = options.device.map_or_else(|| self.client.devices().first(), |id| {
-            self.client.devices().iter().find(|device| device.id() == id)
-        });
+        let device = options.device.map_or_else(
+            || self.client.devices().first(),
+            |id| self.client.devices().iter().find(|device| device.id() == id),
+        );
         let mut hasher = blake3::Hasher::new();
         let mut part = |bytes: &[u8]| {
             hasher.update(&(bytes.len() as u64).to_le_bytes());

@@ -55,11 +55,7 @@ impl XlaEngine {
     }
 
     /// The same, with forms of gathers that somebody has chosen in the inputs.
-    pub fn with_forms(
-        setup: &Setup,
-        inputs: Inputs,
-        compiler: impl Into<Compiler>,
-    ) -> Result<XlaEngine, EngineError> {
+    pub fn with_forms(setup: &Setup, inputs: Inputs, compiler: impl Into<Compiler>) -> Result<XlaEngine, EngineError> {
         let compiler = compiler.into();
         let ready = |kind| Ready::new(&inputs, &compiler, kind);
         let (init, step, observe) = (ready(Kind::Init)?, ready(Kind::Step)?, ready(Kind::Observe)?);

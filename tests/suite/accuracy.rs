@@ -9,16 +9,16 @@ use neuroc::driver::check_text;
 use neuroc::driver::{CompileOptions, Compiled, check_file, compile};
 use neuroc::engine::native::{NativeEngine, NativeOptions};
 use neuroc::engine::rustc;
-use neuroc::engine::{Engine, Setup};
 #[cfg(feature = "xla")]
 use neuroc::engine::xla::XlaEngine;
+use neuroc::engine::{Engine, Setup};
 use neuroc::interp::Interp;
 use neuroc::passes::{Backend, OptLevel, Options, pipeline, run};
 use neuroc::runtime::order::Arrangement;
 use neuroc::simulate;
+use neuroc::step::{Tolerance, op_name};
 #[cfg(feature = "xla")]
 use neuroc::{hir::Sources, step::FieldKind};
-use neuroc::step::{Tolerance, op_name};
 use std::path::Path;
 
 /// A compiled example with its set-up.
@@ -33,8 +33,7 @@ fn prepared(name: &str, set: &[&str], backend: Backend) -> (Compiled, Setup) {
 
 fn of_file(name: &str, set: &[&str], options: CompileOptions) -> (Compiled, Setup) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name);
-    let options =
-        CompileOptions { set: set.iter().map(|s| s.to_string()).collect(), dt: Some(0.025), ..options };
+    let options = CompileOptions { set: set.iter().map(|s| s.to_string()).collect(), dt: Some(0.025), ..options };
     let compiled = compile(&check_file(&file), &options, &mut |_, _, _| {}).unwrap_or_else(|e| panic!("{e:?}"));
     let setup = surroundings(&compiled);
     (compiled, setup)
@@ -161,7 +160,9 @@ fn parameters_in_bf16_are_off_by_a_five_hundredth() {
         let of = |wanted: fn(&FieldKind) -> bool| {
             let mut values = Vec::new();
             let fields = program.fields_where(wanted);
-            fields.iter().for_each(|&f| engine.read(f, 0..setup.sizes[0], &mut values).unwrap_or_else(|e| panic!("{e}")));
+            fields
+                .iter()
+                .for_each(|&f| engine.read(f, 0..setup.sizes[0], &mut values).unwrap_or_else(|e| panic!("{e}")));
             values
         };
         (of(|kind| matches!(kind, FieldKind::Cell(_))), of(|kind| matches!(kind, FieldKind::State(_))))

@@ -219,7 +219,8 @@ fn a_wrong_command_line_is_2() {
 #[test]
 fn native_code_stores_no_bf16() {
     let here = passive_folder("", "record c.soma.v");
-    let bf16 = |command: &[&str], part: &str| fails(&here, &with(command, &["--precision", "bf16"]), 2, &["bf16", part]);
+    let bf16 =
+        |command: &[&str], part: &str| fails(&here, &with(command, &["--precision", "bf16"]), 2, &["bf16", part]);
     bf16(&["run", "m.neuro"], "--engine xla");
     bf16(&["bench", "m.neuro"], "--engine xla");
     bf16(&["run", "m.neuro", "--engine", "interp"], "--engine xla");

@@ -30,12 +30,7 @@ fn models() -> Vec<PathBuf> {
 }
 
 /// Init, a stretch of four steps with two samples, and observe, as text with one step in a line of the loop.
-fn modules(
-    program: &Verified,
-    precision: Precision,
-    sizes: &[usize],
-    edges: &[(FieldId, Arc<Edges>)],
-) -> String {
+fn modules(program: &Verified, precision: Precision, sizes: &[usize], edges: &[(FieldId, Arc<Edges>)]) -> String {
     let plan = plan(program, &PlanOptions { precision, ..PlanOptions::default() });
     let samples: Vec<usize> = plan.series.iter().map(|_| 5).collect();
     let device = DevicePlan { unroll: 1, ..DevicePlan::new(&plan, sizes, edges, &samples) };

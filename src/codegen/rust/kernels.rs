@@ -138,7 +138,7 @@ impl Emitter<'_> {
             out.line(match self.plan.precision {
                 Precision::F64 => "type S = <V as Narrow>::Single;",
                 Precision::F32 => "type S = V;",
-            Precision::Bf16 => panic!("native code stores no bf16"),
+                Precision::Bf16 => panic!("native code stores no bf16"),
             });
         }
         let parts =

@@ -10,5 +10,5 @@ mod lanes;
 #[cfg(feature = "xla")]
 pub mod mlir;
 
-pub use lanes::stored;
 pub use entry::{Column, Entry, Kind, Part, Port, Slot, slot_name};
+pub use lanes::stored;

@@ -263,6 +263,13 @@ impl fmt::Display for Report {
             time(self.step.seconds),
             time(Some(self.seconds_of_memory))
         )?;
+        if let Some(seconds) = self.step.seconds {
+            writeln!(
+                f,
+                "                   (the model's is that of the bytes at {:.0} GB/s; arithmetic and latencies are in neither)",
+                self.step.bytes / seconds / 1e9
+            )?;
+        }
         writeln!(f, "  real time        {:.2} times, at best", self.realtime_factor())?;
         writeln!(
             f,
