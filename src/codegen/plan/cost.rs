@@ -271,6 +271,7 @@ fn cost(plan: &Plan, space: &SpacePlan, kernel: &KernelPlan) -> Cost {
         space: space.name.clone(),
         real: match plan.precision {
             Precision::F64 => 8.0,
+            // Counted are native loops, which store no bf16.
             Precision::F32 | Precision::Bf16 => 4.0,
         },
         fused: kernel.edges.is_empty(),
