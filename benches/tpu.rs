@@ -48,7 +48,7 @@ fn table(plugin: &Plugin) -> Result<(), String> {
         "Made by `make tpu`: libtpu compiles, nothing runs. One time step in f32; bytes as XLA's cost analysis counts them."
     );
     println!(
-        "\"Time\" is the estimate of XLA's model of the chip; the last column is the time in which memory at its peak moves the bytes.\n"
+        "\"Time\" is the estimate of XLA's model of the chip, which is proportional to the bytes: arithmetic does not enter. The last column is the time in which memory at its peak moves the bytes.\n"
     );
     println!(
         "| model | chip | executable (kB) | memory (MB) | flops | transcendentals | bytes | form of the gather | time (us) | bytes / peak (us) |"

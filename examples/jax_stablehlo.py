@@ -10,7 +10,8 @@ values = {}  # by name: states and cell values, from `init` on
 def call(name, number=0):
     def argument(a):
         rows = slice(number * a["shape"][0], (number + 1) * a["shape"][0]) if a["from"] == "rows" else ...
-        return values[a["name"]] if a["from"] == "init" else jax.device_put(inputs[a["key"]][rows])
+        if a["from"] == "init": return values[a["name"]]
+        return jax.device_put(inputs[a["key"]][rows].astype(jax.numpy.dtype(a["dtype"])))  # bfloat16 is kept as float32
     function = manifest["functions"][name]
     results = programs[name].execute_sharded([argument(a) for a in function["arguments"]])
     results = [r[0] for r in results.disassemble_into_single_device_arrays()]

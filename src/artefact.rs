@@ -4,6 +4,7 @@
 //! Never true here: a file depends on the machine or the time, or says less than a reader without this compiler needs.
 
 use crate::codegen::plan::{DeviceClass, PlanOptions, Precision, Stretch, plan};
+use crate::codegen::stablehlo::builder::Element;
 use crate::codegen::stablehlo::{Entry, Kind, Port, Slot, mlir, slot_name};
 use crate::driver::{self, Compiled};
 use crate::engine::inputs::{Inputs, Table};
@@ -195,7 +196,7 @@ impl Artefact<'_> {
             | Slot::SampleOfLine
             | Slot::StepOfSample
             | Slot::Place
-            | Slot::Word(..)
+            | Slot::LineOfEvents(..)
             | Slot::Record(_)
             | Slot::Events(..)
             | Slot::Finite => None,
@@ -259,7 +260,7 @@ impl Artefact<'_> {
             | Slot::SampleOfLine
             | Slot::StepOfSample
             | Slot::Place
-            | Slot::Word(..)
+            | Slot::LineOfEvents(..)
             | Slot::Record(_)
             | Slot::Events(..)
             | Slot::Finite => {
@@ -271,6 +272,10 @@ impl Artefact<'_> {
         described["from"] = json!(from);
         if let Some((key, dims, table)) = kept {
             described["key"] = json!(key);
+            if let Table::Bf16(_) = table {
+                // NumPy's files know no bfloat16; the numbers are rounded already.
+                described["key_dtype"] = json!(Element::F32.numpy());
+            }
             self.tables.insert(key, (dims, table));
         }
         described
@@ -285,6 +290,9 @@ fn npz(tables: &BTreeMap<String, (Vec<usize>, Table)>) -> Result<Vec<u8>, Engine
         match table {
             Table::F64(values) => add(&mut writer, name, dims, values),
             Table::F32(values) => add(&mut writer, name, dims, values),
+            Table::Bf16(values) => {
+                add(&mut writer, name, dims, &values.iter().map(|&x| f32::from(x)).collect::<Vec<_>>())
+            }
             Table::I32(values) => add(&mut writer, name, dims, values),
             Table::U32(values) => add(&mut writer, name, dims, values),
             Table::U64(values) => add(&mut writer, name, dims, values),

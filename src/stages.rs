@@ -11,7 +11,7 @@ use crate::codegen::{
     plan::Stretch,
     stablehlo::{Entry, Kind, mlir},
 };
-use crate::diag::{self, Diagnostic, Diagnostics};
+use crate::diag::{self, Code, Diagnostic, Diagnostics};
 use crate::driver::{self, Checked, CompileOptions, Passes};
 use crate::hir::{self, Sources};
 use crate::passes::{Backend, Pass};
@@ -100,6 +100,10 @@ pub fn emit(
         diagnostics.extend(compiled.warnings.clone());
         let text = entry_points(&compiled, precision)?;
         return Ok(Emitted { text, program: Some(compiled.program), diagnostics });
+    }
+    if stage == Stage::Rust && precision == Precision::Bf16 {
+        let why = "native code stores f64 or f32, not bf16";
+        return Err(vec![Diagnostic::without_place(Code::BadValue, why)]);
     }
     let compiled = driver::compile(checked, options, observer)?;
     diagnostics.extend(compiled.warnings);
@@ -207,7 +211,7 @@ impl Model {
         self
     }
 
-    /// Chooses the numbers of [`Stage::Plan`] and [`Stage::Rust`] (double precision otherwise).
+    /// Chooses the numbers of [`Stage::Plan`], [`Stage::Rust`] and StableHLO (double precision otherwise).
     pub fn precision(mut self, precision: Precision) -> Model {
         self.precision = precision;
         self

@@ -11,11 +11,14 @@ use std::fmt::Write;
 
 /// What functions are computed how, for every population.
 pub fn explain(program: &Program, accuracy: AccuracyName, precision: PrecisionName) -> String {
+    // Writing to a string cannot fail.
     let mut out = format!("accuracy {}", accuracy.name());
-    match (accuracy, precision) {
+    match (accuracy, precision == PrecisionName::F64) {
         (AccuracyName::Exact, _) => out.push_str(": functions are accurate to the last places of the numbers"),
-        (AccuracyName::Micro, PrecisionName::F32) => {
-            out.push_str(": with `--precision f32` everything is in f32 anyway, and nothing changes");
+        (AccuracyName::Micro, false) => {
+            let name = precision.name();
+            let _ =
+                write!(out, ": with `--precision {name}` everything is computed in f32 anyway, and nothing changes");
         }
         (AccuracyName::Nano | AccuracyName::Micro, _) => {
             out.push_str(": errors are relative to the exact function, measured; what the model makes of them depends on the model");

@@ -310,7 +310,7 @@ fn table(out: &mut String, args: &Args, p: &Prepared, m: &Measured) -> std::fmt:
     writeln!(out, "threads            {}", p.ready.threads)?;
     let kernel = match (p.ready.cached, p.ready.kernel_s) {
         (Some(true), Some(seconds)) => format!("the kernel, from the cache: {seconds:.3} s"),
-        (Some(false), Some(seconds)) => format!("the kernel, by rustc: {seconds:.3} s"),
+        (Some(false), Some(seconds)) => format!("the kernel, by {}: {seconds:.3} s", args.engine.compiles()),
         (_, None) | (None, _) => "interpreted".to_string(),
     };
     writeln!(out, "compile time       {:.3} s from the file to the first step ({kernel})", p.ready.compile_s)?;

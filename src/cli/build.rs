@@ -47,7 +47,7 @@ pub struct Args {
     #[cfg(feature = "xla")]
     #[arg(long, value_name = "PATH", requires = "target")]
     plugin: Option<PathBuf>,
-    /// The numbers of the kernels [default: f64; f32 with --target]
+    /// The numbers of the kernels; bf16 is for --emit stablehlo and --target [default: f64; f32 with --target]
     #[arg(long, value_enum)]
     precision: Option<PrecisionName>,
     /// Directory for compiled kernels instead of the user's cache (for cdylib)
@@ -72,6 +72,11 @@ enum Artefact {
 
 /// Compiles and writes.
 pub fn run(args: &Args) -> Exit {
+    if args.backend() == Backend::Native
+        && let Err(exit) = args.precision().for_native("`--emit stablehlo` and `--target`")
+    {
+        return exit;
+    }
     let checked = super::check(&args.file);
     report(&checked.sources, &checked.diagnostics);
     if checked.model.is_none() {

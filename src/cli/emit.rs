@@ -33,7 +33,7 @@ pub struct Args {
     /// Write here instead of to standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The numbers of the plan and of the Rust
+    /// The numbers of the plan, the Rust and the StableHLO
     #[arg(long, value_enum, default_value = "f64")]
     precision: PrecisionName,
     #[command(flatten)]
@@ -49,6 +49,11 @@ pub fn run(args: &Args) -> Exit {
     if let Some(name) = args.passes.iter().flatten().chain(after).find(unknown) {
         complain(format!("there is no pass `{name}`; `neuroc passes` lists them"));
         return Exit::Usage;
+    }
+    if args.stage == Stage::Rust
+        && let Err(exit) = args.precision.for_native("`--stage stablehlo`")
+    {
+        return exit;
     }
     let checked = super::check(&args.file);
     let mut options = match args.settings.options(&args.opt, args.precision, args.stage.backend()) {

@@ -7,9 +7,9 @@ use crate::codegen::plan::DevicePlan;
 use crate::codegen::plan::{self, Plan, PlanOptions};
 use crate::driver::{self, Checked, Compiled};
 use crate::engine::native::{NativeEngine, NativeOptions};
-#[cfg(feature = "xla")]
-use crate::engine::xla::XlaEngine;
 use crate::engine::{Engine, EngineError, Setup};
+#[cfg(feature = "xla")]
+use crate::engine::{executables::Compiler, xla::XlaEngine};
 use crate::interp::Interp;
 #[cfg(feature = "xla")]
 use crate::pjrt::Client;
@@ -61,9 +61,9 @@ pub struct Args {
 pub(super) struct Ready {
     pub engine: Box<dyn Engine>,
     pub compile_s: f64,
-    /// Was the kernel in the cache? The interpreter and XLA have none.
+    /// Was the kernel, or all of XLA's executables, in the cache? The interpreter has none.
     pub cached: Option<bool>,
-    /// Of that time, what it took to make or find the kernel.
+    /// Of that time, what it took to make or find them.
     pub kernel_s: Option<f64>,
     pub threads: usize,
     /// What XLA runs on, and what it was given to run.
@@ -119,6 +119,8 @@ pub(super) fn prepare(
     let real = match engine.precision() {
         PrecisionName::F64 => 8,
         PrecisionName::F32 => 4,
+        #[cfg(feature = "xla")]
+        PrecisionName::Bf16 => 4, // but for what steps only read
     };
     fits(simulate::memory(&compiled.ode, compiled.program.program(), &extent, real))?;
     let setup = simulate::setup(&compiled.ode, compiled.program.program(), &extent).map_err(|e| fail(&checked, &e))?;
@@ -154,7 +156,9 @@ pub(super) fn engine_of(
     let begin = Instant::now();
     #[cfg(feature = "xla")]
     let mut xla = None;
-    let (mut engine, kernel, threads): (Box<dyn Engine>, _, usize) = match settings.engine {
+    #[cfg(feature = "xla")]
+    let mut compiler = None;
+    let (mut engine, kernel, threads): (Box<dyn Engine>, Option<(bool, f64)>, usize) = match settings.engine {
         EngineName::Interp => (Box::new(Interp::new(compiled.program.clone(), setup)?), None, 1),
         EngineName::Native => {
             let options = NativeOptions {
@@ -163,15 +167,16 @@ pub(super) fn engine_of(
                 compile: settings.rustc(),
             };
             let engine = NativeEngine::new(plan, setup, &options)?;
-            let (kernel, threads) = (Some(engine.compiled().clone()), engine.threads());
+            let (kernel, threads) = (engine.compiled(), engine.threads());
+            let kernel = Some((kernel.cached, kernel.seconds));
             (Box::new(engine), kernel, threads)
         }
         #[cfg(feature = "xla")]
         EngineName::Xla => {
-            let client = settings.client()?;
-            let inputs = settings.inputs(plan, setup, &client)?;
-            xla = Some((client.clone(), inputs.device.clone()));
-            (Box::new(XlaEngine::with_forms(setup, inputs, client)?), None, 1)
+            let compiler = compiler.insert(settings.compiler()?);
+            let inputs = settings.inputs(plan, setup, compiler.client())?;
+            xla = Some((compiler.client().clone(), inputs.device.clone()));
+            (Box::new(XlaEngine::with_forms(setup, inputs, compiler.clone())?), None, 1)
         }
     };
     let recording = simulate::recording(&compiled.ode, compiled.program.program(), extent);
@@ -179,7 +184,12 @@ pub(super) fn engine_of(
     if let Ok(recording) = recording {
         engine.prepare(&recording, extent.grid.steps)?;
     }
-    let (cached, kernel_s) = (kernel.as_ref().map(|k| k.cached), kernel.as_ref().map(|k| k.seconds));
+    #[cfg(feature = "xla")]
+    let kernel = compiler.map_or(kernel, |compiler: Compiler| {
+        let spent = compiler.spent();
+        Some((spent.made == 0, spent.seconds))
+    });
+    let (cached, kernel_s) = kernel.unzip();
     Ok(Ready {
         engine,
         compile_s: begin.elapsed().as_secs_f64(),
@@ -236,7 +246,7 @@ pub fn run(args: &Args) -> Exit {
         Ok(prepared) => prepared,
         Err(exit) => return exit,
     };
-    let single = args.engine.precision() == PrecisionName::F32;
+    let single = args.engine.precision() != PrecisionName::F64;
     let options = RunOptions { window: args.opt.fuse, single, trap: true, trace: if args.trace_nan { 10 } else { 1 } };
     let mut watcher = Progress::new(&p.extent, args.quiet || args.json);
     let outcome = simulate::run(
@@ -384,6 +394,8 @@ fn summarize(engine: EngineName, p: &Prepared, outcome: &Outcome) {
         EngineName::Interp => "interpreted",
         EngineName::Native if p.ready.cached == Some(true) => "kernel from the cache",
         EngineName::Native => "kernel compiled",
+        #[cfg(feature = "xla")]
+        EngineName::Xla if p.ready.cached == Some(true) => "XLA's executables from the cache",
         #[cfg(feature = "xla")]
         EngineName::Xla => "compiled by XLA",
     };

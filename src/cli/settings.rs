@@ -11,9 +11,9 @@ use crate::driver::{CompileOptions, FUSE, Passes};
 use crate::engine::inputs::Inputs;
 use crate::engine::rustc::CompileOptions as RustcOptions;
 #[cfg(feature = "xla")]
-use crate::engine::xla::XlaEngine;
+use crate::engine::rustc::default_cache;
 #[cfg(feature = "xla")]
-use crate::engine::{EngineError, Setup};
+use crate::engine::{EngineError, Setup, executables::Compiler, xla::XlaEngine};
 use crate::hir::Method;
 use crate::passes::{Backend, OptLevel};
 #[cfg(feature = "xla")]
@@ -78,12 +78,13 @@ pub enum AccuracyName {
 impl AccuracyName {
     /// The tolerance of kernels in a precision. In f32 all functions are as accurate as f32 is, which is within 1e-6.
     fn tolerance(self, precision: PrecisionName) -> Result<Option<Tolerance>, Exit> {
-        match (self, precision) {
-            (AccuracyName::Exact, _) | (AccuracyName::Micro, PrecisionName::F32) => Ok(None),
-            (AccuracyName::Nano, PrecisionName::F64) => Ok(Some(Tolerance::Nano)),
-            (AccuracyName::Micro, PrecisionName::F64) => Ok(Some(Tolerance::Micro)),
-            (AccuracyName::Nano, PrecisionName::F32) => {
-                complain("`--precision f32` has seven digits; `--accuracy 1e-9` needs `--precision f64`");
+        match (self, precision == PrecisionName::F64) {
+            (AccuracyName::Exact, _) | (AccuracyName::Micro, false) => Ok(None),
+            (AccuracyName::Nano, true) => Ok(Some(Tolerance::Nano)),
+            (AccuracyName::Micro, true) => Ok(Some(Tolerance::Micro)),
+            (AccuracyName::Nano, false) => {
+                let name = precision.name();
+                complain(format!("`--precision {name}` has seven digits; `--accuracy 1e-9` needs `--precision f64`"));
                 Err(Exit::Usage)
             }
         }
@@ -139,12 +140,26 @@ pub enum PrecisionName {
     F64,
     /// 32 bits
     F32,
+    /// 32 bits; in 16 is kept what steps of an XLA device only read: cells' parameters, and voltages on their way along edges
+    #[cfg(feature = "xla")]
+    Bf16,
 }
 
 impl PrecisionName {
     /// Its name.
     pub fn name(self) -> &'static str {
         Precision::from(self).name()
+    }
+
+    /// Refuses what native code cannot store; `instead` says what can.
+    pub fn for_native(self, instead: &str) -> Result<(), Exit> {
+        match Precision::from(self) {
+            Precision::F64 | Precision::F32 => Ok(()),
+            Precision::Bf16 => {
+                complain(format!("native code stores f64 or f32; `--precision bf16` is for {instead}"));
+                Err(Exit::Usage)
+            }
+        }
     }
 }
 
@@ -153,6 +168,8 @@ impl From<PrecisionName> for Precision {
         match name {
             PrecisionName::F64 => Precision::F64,
             PrecisionName::F32 => Precision::F32,
+            #[cfg(feature = "xla")]
+            PrecisionName::Bf16 => Precision::Bf16,
         }
     }
 }
@@ -217,7 +234,7 @@ pub struct EngineSettings {
     /// What runs the program
     #[arg(long, value_enum, default_value = "native")]
     pub engine: EngineName,
-    /// The numbers of the run: f64 unless an accelerator runs it
+    /// The numbers of the run: f64 unless an accelerator runs it (f32)
     #[arg(long, value_enum)]
     pub precision: Option<PrecisionName>,
     /// The device of the XLA engine; cpu by default
@@ -330,6 +347,26 @@ impl EngineSettings {
         Ok(inputs)
     }
 
+    /// XLA's compiler for that device, with a cache where there is a folder for one.
+    #[cfg(feature = "xla")]
+    pub fn compiler(&self) -> Result<Compiler, EngineError> {
+        let client = self.client()?;
+        Ok(match self.cache.clone().map_or_else(default_cache, Ok) {
+            Ok(cache) => Compiler::new(client, cache),
+            Err(_) => client.into(),
+        })
+    }
+
+    /// What compiles kernels.
+    pub fn compiles(&self) -> &'static str {
+        match self.engine {
+            EngineName::Interp => "nobody",
+            EngineName::Native => "rustc",
+            #[cfg(feature = "xla")]
+            EngineName::Xla => "XLA",
+        }
+    }
+
     /// Threads to use.
     pub fn threads(&self) -> usize {
         self.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |n| n as usize)
@@ -342,9 +379,20 @@ impl EngineSettings {
 
     /// Refuses what does not go together.
     pub fn check(&self) -> Result<(), Exit> {
-        if self.engine == EngineName::Interp && self.precision == Some(PrecisionName::F32) {
-            complain("the interpreter computes in f64 only; use `--engine native` for `--precision f32`");
-            return Err(Exit::Usage);
+        let precision = self.precision();
+        match self.engine {
+            EngineName::Interp if precision != PrecisionName::F64 => {
+                let engine = if precision == PrecisionName::F32 { "native" } else { "xla" };
+                let name = precision.name();
+                complain(format!(
+                    "the interpreter computes in f64 only; use `--engine {engine}` for `--precision {name}`"
+                ));
+                return Err(Exit::Usage);
+            }
+            EngineName::Native => precision.for_native("`--engine xla`")?,
+            EngineName::Interp => {}
+            #[cfg(feature = "xla")]
+            EngineName::Xla => {}
         }
         #[cfg(feature = "xla")]
         if self.engine != EngineName::Xla && (self.device.is_some() || self.plugin.is_some()) {

@@ -5,6 +5,7 @@ use super::run::{engine_of, plan_of};
 use super::settings::DeviceName;
 use super::settings::{AccuracyName, EngineName, EngineSettings, ModelSettings, PassSettings, PrecisionName};
 use super::{Exit, complain, deliver, report, say};
+use crate::codegen::plan::Precision;
 use crate::driver::{self, Checked, Compiled};
 use crate::passes::OptLevel;
 use crate::results::{RunResult, SpikeTrain};
@@ -28,6 +29,9 @@ pub struct Args {
     /// Print one line of JSON on stdout
     #[arg(long)]
     json: bool,
+    /// The numbers of the engines that are compared
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "A,B", default_values = ["f64", "f32"])]
+    precision: Vec<PrecisionName>,
     /// The device of the XLA engine
     #[cfg(feature = "xla")]
     #[arg(long, value_enum, default_value = "cpu")]
@@ -85,21 +89,23 @@ pub fn run(args: &Args) -> Exit {
             return Exit::Model;
         }
     };
-    let others = [
-        (EngineName::Native, PrecisionName::F64),
-        (EngineName::Native, PrecisionName::F32),
+    let engines = [
+        EngineName::Native,
         #[cfg(feature = "xla")]
-        (EngineName::Xla, PrecisionName::F64),
-        #[cfg(feature = "xla")]
-        (EngineName::Xla, PrecisionName::F32),
+        EngineName::Xla,
     ];
+    let pairs = |&engine| args.precision.iter().map(move |&precision| (engine, precision));
+    let stored = |(engine, precision): &(EngineName, PrecisionName)| match Precision::from(*precision) {
+        Precision::F64 | Precision::F32 => true,
+        Precision::Bf16 => *engine != EngineName::Native,
+    };
     let mut differences = Vec::new();
-    for (engine, precision) in others {
+    for (engine, precision) in engines.iter().flat_map(pairs).filter(stored) {
         let name = format!("{} {}", engine.name(), precision.name());
         // A tolerance is for native kernels in double precision.
         let opt = match (engine, precision) {
             (EngineName::Native, PrecisionName::F64) => &args.opt,
-            (EngineName::Native, PrecisionName::F32) | (EngineName::Interp, _) => &exact,
+            (EngineName::Native | EngineName::Interp, _) => &exact,
             #[cfg(feature = "xla")]
             (EngineName::Xla, _) => &exact,
         };

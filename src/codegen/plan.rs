@@ -48,6 +48,14 @@ pub enum Precision {
     F64,
     /// 32 bits.
     F32,
+    /// 32 bits, and 16 of them (8 significant ones) where a device keeps what steps only read: values per cell that do not change,
+    /// and the voltages that come along edges, as their difference from the first cell's.
+    ///
+    /// States stay in 32 bits: a step adds less to them than half a place of 8 bits, so that they would stand still. Nothing is
+    /// computed in 16 bits. Both ends of an edge are rounded alike, so that what flows out of one cell flows into the other; with
+    /// the neighbour's voltage rounded alone, a sum of junctions pulls a cell to the nearest rounded voltage. Native kernels
+    /// have no such storage.
+    Bf16,
 }
 
 impl Precision {
@@ -55,15 +63,16 @@ impl Precision {
     pub fn lanes(self) -> u32 {
         match self {
             Precision::F64 => 8,
-            Precision::F32 => 16,
+            Precision::F32 | Precision::Bf16 => 16,
         }
     }
 
-    /// `f64` or `f32`.
+    /// `f64`, `f32` or `bf16`.
     pub fn name(self) -> &'static str {
         match self {
             Precision::F64 => "f64",
             Precision::F32 => "f32",
+            Precision::Bf16 => "bf16",
         }
     }
 }

@@ -7,7 +7,8 @@ use super::numbers::{Numbers, Surroundings};
 use super::{Edges, EngineError, Setup};
 use crate::codegen::plan::{self, DeviceClass, DevicePlan, GatherForm, KernelPlan, Plan, Precision};
 use crate::codegen::stablehlo::builder::Element;
-use crate::codegen::stablehlo::{Column, Part, Slot};
+use crate::codegen::stablehlo::{Column, Part, Slot, stored};
+use crate::pjrt::Bf16;
 use crate::runtime::series::{Sample, check};
 use crate::step::{FieldId, Role, Value};
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use std::collections::BTreeMap;
 #[allow(missing_docs)] // the names are those of the elements
 pub enum Table {
     F64(Vec<f64>),
+    Bf16(Vec<Bf16>),
     F32(Vec<f32>),
     I32(Vec<i32>),
     U32(Vec<u32>),
@@ -29,6 +31,7 @@ impl Table {
     pub fn element(&self) -> Element {
         match self {
             Table::F64(_) => Element::F64,
+            Table::Bf16(_) => Element::Bf16,
             Table::F32(_) => Element::F32,
             Table::I32(_) => Element::I32,
             Table::U32(_) => Element::U32,
@@ -130,7 +133,7 @@ impl Inputs {
             Slot::Data(space, at) => {
                 let field = self.plan.spaces[space as usize].data[at as usize];
                 let data = setup.data.iter().rfind(|(id, _)| *id == field).expect("checked before");
-                self.reals(&data.1)
+                self.stored(slot, &data.1)
             }
             Slot::Sources(space, entry) => {
                 if let GatherForm::Slabs(slabs) = form(space, entry) {
@@ -177,11 +180,13 @@ impl Inputs {
         })
     }
 
-    /// Real numbers in the plan's precision.
-    pub fn reals(&self, values: &[f64]) -> Table {
-        match self.plan.precision {
-            Precision::F64 => Table::F64(values.to_vec()),
-            Precision::F32 => Table::F32(values.iter().map(|&x| x as f32).collect()),
+    /// The values per cell that a slot stands for, as a device keeps them.
+    pub fn stored(&self, slot: Slot, values: &[f64]) -> Table {
+        match stored(&self.plan, slot) {
+            Element::Bf16 => Table::Bf16(values.iter().map(|&x| Bf16::from(x as f32)).collect()),
+            Element::F32 => Table::F32(values.iter().map(|&x| x as f32).collect()),
+            Element::F64 => Table::F64(values.to_vec()),
+            Element::Bool | Element::I32 | Element::U32 | Element::U64 => panic!("values per cell are real numbers"),
         }
     }
 
@@ -224,7 +229,7 @@ impl Inputs {
                 Precision::F64 => {
                     Table::F64(values.iter().map(real).chain(std::iter::repeat_n(0.0, padding)).collect())
                 }
-                Precision::F32 => {
+                Precision::F32 | Precision::Bf16 => {
                     Table::F32(values.iter().map(|v| real(v) as f32).chain(std::iter::repeat_n(0.0, padding)).collect())
                 }
             },

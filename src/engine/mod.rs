@@ -3,6 +3,8 @@
 //! In come a verified [`crate::step::Program`] and a [`Setup`]; out come field values and spikes.
 //! Never true here: an engine decides about time, recording or files; `crate::simulate` does.
 
+#[cfg(feature = "xla")]
+pub mod executables;
 pub mod inputs;
 pub mod limits;
 pub mod load;

@@ -42,6 +42,7 @@ impl NativeEngine {
         match plan.precision {
             Precision::F64 => NativeEngine::of::<f64>(plan, setup, options),
             Precision::F32 => NativeEngine::of::<f32>(plan, setup, options),
+            Precision::Bf16 => Err(EngineError("native code stores f64 or f32, not bf16".into())),
         }
     }
 

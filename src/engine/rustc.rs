@@ -235,7 +235,7 @@ fn key(files: &[SourceFile], rustc: &Path) -> String {
 }
 
 /// A file's path, size and time of change.
-fn stamp(path: &Path) -> String {
+pub(super) fn stamp(path: &Path) -> String {
     let mut stamp = path.display().to_string();
     if let Ok(data) = fs::metadata(path) {
         let changed = data.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
@@ -245,7 +245,7 @@ fn stamp(path: &Path) -> String {
 }
 
 /// The processor, since a cache may be shared by machines and libraries are made for one.
-fn processor() -> String {
+pub(super) fn processor() -> String {
     let mut processor = env::consts::ARCH.to_string();
     if let Ok(info) = fs::read_to_string("/proc/cpuinfo") {
         let told =

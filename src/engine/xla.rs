@@ -4,12 +4,13 @@
 //! once per stretch of steps.
 //! Never true here: a parameter, a seed or an edge is compiled in, or the states are copied where their memory can be reused.
 
+use super::executables::Compiler;
 use super::inputs::{Inputs, Table};
 use super::{Engine, EngineError, Recording, Setup, Spike, Stride};
-use crate::codegen::plan::{DeviceClass, Home, Plan, Precision, Stretch};
+use crate::codegen::plan::{DeviceClass, Home, Plan, Stretch};
 use crate::codegen::stablehlo::builder::TensorType;
 use crate::codegen::stablehlo::{Entry, Kind, Part, Slot, mlir, slot_name};
-use crate::pjrt::{Argument, Buffer, Client, CompileOptions, Error, Executable, Flag};
+use crate::pjrt::{Argument, Bf16, Buffer, Client, CompileOptions, ElementType, Error, Executable, Flag};
 use crate::plugins::Kind as Device;
 use crate::runtime::machine::Bank;
 use crate::step::{FieldId, Role, SpaceId};
@@ -20,7 +21,7 @@ use std::rc::Rc;
 /// An engine on a device.
 pub struct XlaEngine {
     inputs: Inputs,
-    client: Client,
+    compiler: Compiler,
     init: Ready,
     step: Ready,
     observe: Ready,
@@ -49,9 +50,10 @@ impl From<Error> for EngineError {
 }
 
 impl XlaEngine {
-    /// Compiles the entry points and brings what does not change to the device.
-    pub fn new(plan: &Plan, setup: &Setup, client: Client) -> Result<XlaEngine, EngineError> {
-        XlaEngine::with_forms(setup, XlaEngine::inputs(plan, setup, &client)?, client)
+    /// Compiles the entry points, or finds them in the compiler's cache, and brings what does not change to the device.
+    pub fn new(plan: &Plan, setup: &Setup, compiler: impl Into<Compiler>) -> Result<XlaEngine, EngineError> {
+        let compiler = compiler.into();
+        XlaEngine::with_forms(setup, XlaEngine::inputs(plan, setup, compiler.client())?, compiler)
     }
 
     /// What is decided for a device.
@@ -65,12 +67,13 @@ impl XlaEngine {
     }
 
     /// As [`new`](XlaEngine::new), with forms of gathers that somebody has chosen in the inputs.
-    pub fn with_forms(setup: &Setup, inputs: Inputs, client: Client) -> Result<XlaEngine, EngineError> {
-        let ready = |kind| Ready::new(&inputs, &client, kind);
+    pub fn with_forms(setup: &Setup, inputs: Inputs, compiler: impl Into<Compiler>) -> Result<XlaEngine, EngineError> {
+        let compiler = compiler.into();
+        let ready = |kind| Ready::new(&inputs, &compiler, kind);
         let (init, step, observe) = (ready(Kind::Init)?, ready(Kind::Step)?, ready(Kind::Observe)?);
         let mut engine = XlaEngine {
             inputs,
-            client,
+            compiler,
             init,
             step,
             observe,
@@ -90,16 +93,20 @@ impl XlaEngine {
             }
         }
         for (slot, (ty, table)) in tables {
-            let buffer = upload(&engine.client, &ty, table)?;
+            let buffer = upload(engine.compiler.client(), &ty, table)?;
             engine.fixed.insert(slot, buffer);
         }
         Ok(engine)
     }
 
     fn numbers(&self, buffer: &Buffer) -> Result<Vec<f64>, EngineError> {
-        Ok(match self.inputs.plan.precision {
-            Precision::F64 => buffer.to_vec::<f64>()?,
-            Precision::F32 => buffer.to_vec::<f32>()?.into_iter().map(f64::from).collect(),
+        // What holds no real numbers is refused.
+        Ok(if buffer.array_type().element == ElementType::Bf16 {
+            buffer.to_vec::<Bf16>()?.into_iter().map(|x| f64::from(f32::from(x))).collect()
+        } else if buffer.array_type().element == ElementType::F32 {
+            buffer.to_vec::<f32>()?.into_iter().map(f64::from).collect()
+        } else {
+            buffer.to_vec::<f64>()?
         })
     }
 
@@ -162,7 +169,7 @@ impl XlaEngine {
                 | Slot::Events(..)
                 | Slot::Finite => continue,
             };
-            fresh.insert(port.slot, upload(&self.client, &port.ty, table)?);
+            fresh.insert(port.slot, upload(self.compiler.client(), &port.ty, table)?);
         }
         let changes = matches!(which, Which::Step | Which::Stretch);
         let mut old = if changes { std::mem::take(&mut self.states) } else { self.states.clone() };
@@ -271,17 +278,17 @@ enum Which {
 }
 
 impl Ready {
-    fn new(inputs: &Inputs, client: &Client, kind: Kind) -> Result<Ready, EngineError> {
+    fn new(inputs: &Inputs, compiler: &Compiler, kind: Kind) -> Result<Ready, EngineError> {
         let Inputs { plan, device, .. } = inputs;
         let entry = Entry::new(plan, device, kind, "main");
         let name = format!("{}_{}", plan.name, entry.kind.name());
         let module = mlir::write(&name, std::slice::from_ref(&entry.function), &plan.origins, mlir::Format::Text);
-        let executable = compile(client, &module)?;
+        let executable = compile(compiler, &module)?;
         let mut numbers = BTreeMap::new();
         for port in &entry.arguments {
             if let Slot::Numbers(part) = port.slot {
                 let table = inputs.numbers(&entry.numbers[&part], part);
-                numbers.insert(part, upload(client, &port.ty, table)?);
+                numbers.insert(part, upload(compiler.client(), &port.ty, table)?);
             }
         }
         Ok(Ready { entry, executable, numbers })
@@ -293,23 +300,24 @@ impl Ready {
 const TWO_BUFFERS: (&str, &str) = ("xla_gpu_enable_while_loop_unrolling", "WHILE_LOOP_UNROLLING_DOUBLE_BUFFER");
 
 /// Compiles for the first device of a client.
-fn compile(client: &Client, module: &[u8]) -> Result<Executable, Error> {
-    if client.platform_name() == Device::Cuda.name() {
+fn compile(compiler: &Compiler, module: &[u8]) -> Result<Executable, EngineError> {
+    if compiler.client().platform_name() == Device::Cuda.name() {
         let (name, value) = TWO_BUFFERS;
         let flags = vec![(name.into(), Flag::Text(value.into()))];
-        match client.compile(module, &CompileOptions { flags, ..CompileOptions::default() }) {
+        match compiler.compile(module, &CompileOptions { flags, ..CompileOptions::default() }) {
             // A plugin of another version does without.
             Err(error) if error.to_string().contains(name) => {}
             compiled => return compiled,
         }
     }
-    client.compile(module, &CompileOptions::default())
+    compiler.compile(module, &CompileOptions::default())
 }
 
 fn upload(client: &Client, ty: &TensorType, table: Table) -> Result<Buffer, EngineError> {
     assert!(table.element() == ty.element, "{:?} for {ty}", table.element());
     Ok(match table {
         Table::F64(values) => client.buffer(&values, &ty.dims),
+        Table::Bf16(values) => client.buffer(&values, &ty.dims),
         Table::F32(values) => client.buffer(&values, &ty.dims),
         Table::I32(values) => client.buffer(&values, &ty.dims),
         Table::U32(values) => client.buffer(&values, &ty.dims),
@@ -375,8 +383,8 @@ impl Engine for XlaEngine {
         if cells == 0 {
             return Ok(());
         }
-        let table = self.inputs.reals(values);
-        let buffer = upload(&self.client, &TensorType::new(table.element(), &[cells]), table)?;
+        let table = self.inputs.stored(slot, values);
+        let buffer = upload(self.compiler.client(), &TensorType::new(table.element(), &[cells]), table)?;
         if let Slot::State(..) = slot {
             self.states.insert(slot, Rc::new(buffer));
             self.finite = None;
@@ -412,7 +420,7 @@ impl Engine for XlaEngine {
         let stride = Stride { every: stretch.every, samples: stretch.samples };
         if self.stretch.as_ref().is_none_or(|(known, _)| *known != stretch) {
             let kind = Kind::Stretch(stretch.clone());
-            let ready = Ready::new(&self.inputs, &self.client, kind)?;
+            let ready = Ready::new(&self.inputs, &self.compiler, kind)?;
             self.stretch = Some((stretch, ready));
         }
         Ok(stride)

@@ -4,30 +4,44 @@
 //! Never true here: an engine other than the interpreter's equal is trusted (the bits agree).
 
 use neuroc::codegen::plan::{PlanOptions, Precision, plan};
+#[cfg(feature = "xla")]
+use neuroc::driver::check_text;
 use neuroc::driver::{CompileOptions, Compiled, check_file, compile};
 use neuroc::engine::native::{NativeEngine, NativeOptions};
 use neuroc::engine::rustc;
+#[cfg(feature = "xla")]
+use neuroc::engine::xla::XlaEngine;
 use neuroc::engine::{Engine, Setup};
 use neuroc::interp::Interp;
 use neuroc::passes::{Backend, OptLevel, Options, pipeline, run};
 use neuroc::runtime::order::Arrangement;
 use neuroc::simulate;
 use neuroc::step::{Tolerance, op_name};
+#[cfg(feature = "xla")]
+use neuroc::{hir::Sources, step::FieldKind};
 use std::path::Path;
 
 /// A compiled example with its set-up.
 fn example(name: &str, set: &[&str], tolerance: Option<Tolerance>) -> (Compiled, Setup) {
+    of_file(name, set, CompileOptions { tolerance, ..Default::default() })
+}
+
+#[cfg(feature = "xla")]
+fn prepared(name: &str, set: &[&str], backend: Backend) -> (Compiled, Setup) {
+    of_file(name, set, CompileOptions { backend, ..Default::default() })
+}
+
+fn of_file(name: &str, set: &[&str], options: CompileOptions) -> (Compiled, Setup) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name);
-    let options = CompileOptions {
-        set: set.iter().map(|s| s.to_string()).collect(),
-        tolerance,
-        dt: Some(0.025),
-        ..Default::default()
-    };
+    let options = CompileOptions { set: set.iter().map(|s| s.to_string()).collect(), dt: Some(0.025), ..options };
     let compiled = compile(&check_file(&file), &options, &mut |_, _, _| {}).unwrap_or_else(|e| panic!("{e:?}"));
-    let extent = simulate::extent(&compiled.ode).unwrap_or_else(|e| panic!("{e:?}"));
-    let setup = simulate::setup(&compiled.ode, compiled.program.program(), &extent).unwrap_or_else(|e| panic!("{e:?}"));
+    let setup = surroundings(&compiled);
     (compiled, setup)
+}
+
+fn surroundings(compiled: &Compiled) -> Setup {
+    let extent = simulate::extent(&compiled.ode).unwrap_or_else(|e| panic!("{e:?}"));
+    simulate::setup(&compiled.ode, compiled.program.program(), &extent).unwrap_or_else(|e| panic!("{e:?}"))
 }
 
 fn native(compiled: &Compiled, setup: &Setup) -> NativeEngine {
@@ -77,6 +91,88 @@ fn the_squid_axon_is_off_by_less_than_stated() {
 fn the_connected_olive_is_off_by_less_than_stated() {
     let [nano, micro] = errors("inferior_olive/inferior_olive.neuro", &["side=4"], "io.soma.v");
     assert!(nano > 0.0 && nano < 1e-7 && micro > nano && micro < 1e-4, "{nano:e} {micro:e}");
+}
+
+/// The largest difference of the voltages of the connected olive from XLA's f64, every millisecond of a second, by precision.
+#[cfg(feature = "xla")]
+#[test]
+fn storage_in_bf16_moves_the_olive_as_little_as_f32() {
+    let Some(client) = crate::pjrt::cpu() else { return };
+    let (compiled, setup) = prepared("inferior_olive/inferior_olive.neuro", &["side=4"], Backend::Xla);
+    let of = |precision| {
+        let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
+        let mut engine = XlaEngine::new(&plan, &setup, client.clone()).unwrap_or_else(|e| panic!("{e}"));
+        samples(&mut engine, &compiled, &setup, "io.soma.v", 1000)
+    };
+    let exact = of(Precision::F64);
+    let (single, stored) = (of(Precision::F32), of(Precision::Bf16));
+    let worst = |values: &[f64]| exact.iter().zip(values).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    println!("f32: {:e} mV, bf16: {:e} mV", worst(&single), worst(&stored));
+    assert!(stored.iter().all(|v| v.is_finite()) && stored != single);
+    assert!(worst(&single) < 5e-3 && worst(&stored) < 5e-3, "{:e} {:e}", worst(&single), worst(&stored));
+}
+
+/// Cells that nothing but junctions move: what leaves one enters another, however coarse the voltages on their way are.
+#[cfg(feature = "xla")]
+#[test]
+fn junctions_in_bf16_lose_no_charge() {
+    let Some(client) = crate::pjrt::cpu() else { return };
+    let text = "junction Gap { param g = 0.05 mS/cm2; current i = g * dv }
+        cell Patch { compartment soma { cm = 1 uF/cm2; v_init = -60 mV } }
+        network main {
+            population cells: Patch[4, 4, 4]
+            init cells.soma.v ~ normal(-60 mV, 5 mV)
+            connect cells.soma -- cells.soma via Gap { rule = torus_radial(degree = 10, r_max = 3, width = 4) }
+        }
+        run { duration = 100 ms; dt = 0.025 ms; method = euler; seed = 1; record cells.soma.v }";
+    let checked = check_text("patch.neuro", Path::new(""), text, &Sources);
+    let options = CompileOptions { backend: Backend::Xla, ..CompileOptions::default() };
+    let compiled = compile(&checked, &options, &mut |_, _, _| {}).unwrap_or_else(|e| panic!("{e:?}"));
+    let setup = surroundings(&compiled);
+    let precision = Precision::Bf16;
+    let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
+    let mut engine = XlaEngine::new(&plan, &setup, client).unwrap_or_else(|e| panic!("{e}"));
+    let all = samples(&mut engine, &compiled, &setup, "cells.soma.v", 100);
+    let at = |time: usize| {
+        let v = &all[64 * time..64 * (time + 1)];
+        let mean = v.iter().sum::<f64>() / 64.0;
+        (mean, v.iter().map(|v| (v - mean).abs()).fold(0.0, f64::max))
+    };
+    let ((before, apart), (after, together)) = (at(0), at(99));
+    println!("mean {before} mV, {apart} apart; {after} mV, {together} apart");
+    // f32 adds a thousand times; one end rounded alone moves the mean by hundredths of a millivolt.
+    assert!((before - after).abs() < 1e-3, "{before} {after}");
+    // Voltages in 8 bits would stop 0.25 mV apart; differences from a cell near by go on.
+    assert!(apart > 2.0 && together < 0.05, "{apart} {together}");
+}
+
+/// Parameters of cells are off by at most half a place of 8 bits, a 256th; states are those of f32.
+#[cfg(feature = "xla")]
+#[test]
+fn parameters_in_bf16_are_off_by_a_256th_at_most() {
+    let Some(client) = crate::pjrt::cpu() else { return };
+    let (compiled, setup) = prepared("inferior_olive/stress.neuro", &[], Backend::Xla);
+    let read = |precision| {
+        let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
+        let mut engine = XlaEngine::new(&plan, &setup, client.clone()).unwrap_or_else(|e| panic!("{e}"));
+        engine.init().unwrap_or_else(|e| panic!("{e}"));
+        let program = compiled.program.program();
+        let of = |wanted: fn(&FieldKind) -> bool| {
+            let mut values = Vec::new();
+            let fields = program.fields_where(wanted);
+            fields
+                .iter()
+                .for_each(|&f| engine.read(f, 0..setup.sizes[0], &mut values).unwrap_or_else(|e| panic!("{e}")));
+            values
+        };
+        (of(|kind| matches!(kind, FieldKind::Cell(_))), of(|kind| matches!(kind, FieldKind::State(_))))
+    };
+    let ((cell, state), (stored, same)) = (read(Precision::F32), read(Precision::Bf16));
+    assert!(!cell.is_empty() && cell != stored);
+    for (exact, found) in cell.iter().zip(&stored) {
+        assert!((exact - found).abs() <= exact.abs() / 256.0, "{exact} {found}");
+    }
+    assert_eq!(state, same);
 }
 
 #[test]

@@ -214,6 +214,23 @@ fn a_wrong_command_line_is_2() {
     assert_eq!(fs::read_dir(here.path()).unwrap().count(), 1, "nothing was written");
 }
 
+/// Storage in 16 bits is for XLA's devices; whoever cannot do it says who can.
+#[cfg(feature = "xla")]
+#[test]
+fn native_code_stores_no_bf16() {
+    let here = passive_folder("", "record c.soma.v");
+    let bf16 =
+        |command: &[&str], part: &str| fails(&here, &with(command, &["--precision", "bf16"]), 2, &["bf16", part]);
+    bf16(&["run", "m.neuro"], "--engine xla");
+    bf16(&["bench", "m.neuro"], "--engine xla");
+    bf16(&["run", "m.neuro", "--engine", "interp"], "--engine xla");
+    bf16(&["emit", "m.neuro", "--stage", "rust"], "--stage stablehlo");
+    bf16(&["build", "m.neuro", "-o", "d"], "--emit stablehlo");
+    bf16(&["build", "m.neuro", "-o", "d", "--emit", "cdylib"], "--target");
+    bf16(&["run", "m.neuro", "--engine", "xla", "--accuracy", "1e-9"], "f64");
+    assert_eq!(fs::read_dir(here.path()).unwrap().count(), 1, "nothing was written");
+}
+
 #[cfg(feature = "xla")]
 #[test]
 fn targets_that_do_not_exist_are_told() {

@@ -4,6 +4,7 @@
 use neuroc::codegen::plan::{DeviceClass, DevicePlan, PlanOptions, Precision, Stretch, plan};
 use neuroc::codegen::stablehlo::{Entry, Kind, Slot, mlir};
 use neuroc::driver::{self, CompileOptions};
+use neuroc::engine::executables::{Compiler, Spent};
 use neuroc::engine::xla::XlaEngine;
 use neuroc::engine::{Edges, Engine, Setup};
 use neuroc::hir::Sources;
@@ -30,8 +31,14 @@ fn models() -> Vec<PathBuf> {
 
 /// Init, a stretch of four steps with two samples, and observe, as text. For devices other than processors with one step in a
 /// line of the loop.
-fn modules(program: &Verified, class: DeviceClass, sizes: &[usize], edges: &[(FieldId, Arc<Edges>)]) -> String {
-    let plan = plan(program, &PlanOptions::default());
+fn modules(
+    program: &Verified,
+    precision: Precision,
+    class: DeviceClass,
+    sizes: &[usize],
+    edges: &[(FieldId, Arc<Edges>)],
+) -> String {
+    let plan = plan(program, &PlanOptions { precision, ..PlanOptions::default() });
     let samples: Vec<usize> = plan.series.iter().map(|_| 5).collect();
     let mut device = DevicePlan::new(&plan, class, sizes, &[], edges, &samples);
     match class {
@@ -77,14 +84,23 @@ fn modules_are_as_reviewed() {
         };
         let edges = program.program().fields_where(|kind| matches!(kind, FieldKind::Edges(_)));
         let edges: Vec<(FieldId, Arc<Edges>)> = edges.into_iter().map(ring).collect();
-        keep(path.file_stem().unwrap().to_str().unwrap(), &modules(&program, DeviceClass::Accelerator, &sizes, &edges));
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        keep(name, &modules(&program, Precision::F64, DeviceClass::Accelerator, &sizes, &edges));
+        if name == "two_edges" {
+            for (name, class) in
+                [("two_edges_bf16", DeviceClass::Accelerator), ("two_edges_bf16_cpu", DeviceClass::Cpu)]
+            {
+                keep(name, &modules(&program, Precision::Bf16, class, &sizes, &edges));
+            }
+        }
     }
     for name in ["squid", "inferior_olive/inferior_olive"] {
         let checked = driver::check_file(&root().join(format!("examples/{name}.neuro")));
         let name = name.rsplit('/').next().unwrap();
         let (compiled, _, setup) = compiled(&checked, None);
-        keep(name, &modules(&compiled.program, DeviceClass::Accelerator, &setup.sizes, &setup.edges));
-        keep(&format!("{name}_cpu"), &modules(&compiled.program, DeviceClass::Cpu, &setup.sizes, &setup.edges));
+        keep(name, &modules(&compiled.program, Precision::F64, DeviceClass::Accelerator, &setup.sizes, &setup.edges));
+        let on_cpu = modules(&compiled.program, Precision::F64, DeviceClass::Cpu, &setup.sizes, &setup.edges);
+        keep(&format!("{name}_cpu"), &on_cpu);
     }
 }
 
@@ -114,7 +130,7 @@ fn xla_compiles_and_runs_every_example() {
     for path in models() {
         let checked = driver::check_file(&path);
         let (compiled, extent, setup) = compiled(&checked, Some(20.0));
-        for precision in [Precision::F64, Precision::F32] {
+        for precision in [Precision::F64, Precision::F32, Precision::Bf16] {
             let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
             let mut engine =
                 XlaEngine::new(&plan, &setup, client.clone()).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -145,6 +161,51 @@ fn the_memory_of_states_is_reused() {
         assert_eq!(bytes, 64 * 14 * 8);
         assert_eq!(program.memory().unwrap().aliased as usize, bytes);
     }
+}
+
+/// An executable is compiled once, made again where its entry is broken, and does without a folder that cannot be written. One that
+/// was found computes the same and reuses the memory of states.
+#[test]
+fn executables_are_kept() {
+    let Some(client) = crate::pjrt::cpu() else { return };
+    let checked = driver::check_file(&root().join("examples/squid.neuro"));
+    let (compiled, _, setup) = compiled(&checked, None);
+    let plan = plan(&compiled.program, &PlanOptions::default());
+    let v = compiled.program.program().find_field("squid.soma.v").unwrap();
+    let run = |compiler: Compiler| {
+        let mut engine = XlaEngine::new(&plan, &setup, compiler.clone()).unwrap();
+        engine.init().unwrap();
+        engine.step(0, 100, &mut Vec::new()).unwrap();
+        let mut values = Vec::new();
+        engine.read(v, 0..1, &mut values).unwrap();
+        let Spent { made, found, .. } = compiler.spent();
+        (values, made, found)
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("deep/cache");
+    let (values, ..) = run(client.clone().into());
+    let kept = || Compiler::new(client.clone(), cache.clone());
+    assert_eq!(run(kept()), (values.clone(), 3, 0));
+    assert_eq!(run(kept()), (values.clone(), 0, 3));
+    let entries: Vec<PathBuf> = std::fs::read_dir(&cache).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(entries.len(), 3);
+    let mut bytes = std::fs::read(&entries[0]).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::write(&entries[0], bytes).unwrap();
+    std::fs::write(&entries[1], b"short").unwrap();
+    assert_eq!(run(kept()), (values.clone(), 2, 1));
+    assert_eq!(run(kept()), (values.clone(), 0, 3));
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    assert_eq!(run(Compiler::new(client.clone(), file.join("cache"))), (values, 3, 0));
+
+    let entry = Entry::new(&plan, &setup.device_plan(&plan, DeviceClass::Cpu), Kind::Step, "main");
+    let module = mlir::write("m", std::slice::from_ref(&entry.function), &plan.origins, mlir::Format::Bytecode);
+    let compile = || kept().compile(&module, &pjrt::CompileOptions::default()).unwrap();
+    let (made, found) = (compile(), compile());
+    assert!(made.memory().unwrap().aliased > 0);
+    assert_eq!(made.memory().unwrap().aliased, found.memory().unwrap().aliased);
 }
 
 /// A value that becomes infinite is found in the step where it does, also within a stretch that was recorded.

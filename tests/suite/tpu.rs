@@ -129,6 +129,18 @@ fn a_connected_olive_is_never_scattered_and_takes_the_cheapest_form() {
     }
 }
 
+/// What bf16 is for: halos and gathered voltages are half as large. (Of few cells, all pairs are taken, whose table outweighs voltages.)
+#[test]
+fn storage_in_bf16_moves_fewer_bytes() {
+    let Some(plugin) = plugin(Kind::Tpu) else { return };
+    let compiled = compiled("inferior_olive/inferior_olive.neuro", &["side=22"], Backend::Xla);
+    let of = |precision| report(&plugin, "tpu:v5e", &compiled, precision);
+    let (single, stored) = (of(Precision::F32), of(Precision::Bf16));
+    println!("{} of {} bytes", stored.step.bytes, single.step.bytes);
+    assert!(stored.step.bytes < 0.7 * single.step.bytes, "{} {}", stored.step.bytes, single.step.bytes);
+    assert!(stored.to_string().contains("for tpu:v5e:2x2, bf16"), "{stored}");
+}
+
 /// States of the olive after some steps, with edges in each form, against the native engine.
 #[test]
 fn forms_of_gathers_agree() {

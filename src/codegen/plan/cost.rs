@@ -253,7 +253,7 @@ fn cost(plan: &Plan, space: &SpacePlan, kernel: &KernelPlan) -> Cost {
         let single = stmt.local.is_some_and(|local| kernel.locals[local as usize].ty == Type::Single);
         match plan.precision {
             Precision::F64 if single => of(&stmt.expr, Precision::F32).of_singles(),
-            Precision::F64 | Precision::F32 => of(&stmt.expr, plan.precision),
+            Precision::F64 | Precision::F32 | Precision::Bf16 => of(&stmt.expr, plan.precision),
         }
     };
     let work = |stmts: &[Stmt]| stmts.iter().fold(Work::default(), |sum, stmt| sum + of_stmt(stmt));
@@ -271,7 +271,8 @@ fn cost(plan: &Plan, space: &SpacePlan, kernel: &KernelPlan) -> Cost {
         space: space.name.clone(),
         real: match plan.precision {
             Precision::F64 => 8.0,
-            Precision::F32 => 4.0,
+            // Counted are native loops, which store no bf16.
+            Precision::F32 | Precision::Bf16 => 4.0,
         },
         fused: kernel.edges.is_empty(),
         block: work(&kernel.cell),
@@ -333,7 +334,7 @@ fn of(expr: &Expr, precision: Precision) -> Work {
         Expr::Approximate(name, tolerance, _) => {
             let inside = match precision {
                 Precision::F64 => counted::inside::<f64>(|x| name.of(tolerance, x)),
-                Precision::F32 => counted::inside::<f32>(|x| name.of(tolerance, x)),
+                Precision::F32 | Precision::Bf16 => counted::inside::<f32>(|x| name.of(tolerance, x)),
             };
             match name {
                 Function::Exp | Function::Exp2 | Function::Expm1 | Function::Exp2m1 => exponential(inside),
@@ -344,7 +345,7 @@ fn of(expr: &Expr, precision: Precision) -> Work {
             BinaryOp::Div => division,
             BinaryOp::Pow => function(match precision {
                 Precision::F64 => counted::inside::<f64>(|x| math::pow(x, x)),
-                Precision::F32 => counted::inside::<f32>(|x| math::pow(x, x)),
+                Precision::F32 | Precision::Bf16 => counted::inside::<f32>(|x| math::pow(x, x)),
             }),
             BinaryOp::Add
             | BinaryOp::Sub
@@ -373,7 +374,7 @@ fn of(expr: &Expr, precision: Precision) -> Work {
 fn inside(op: UnaryOp, precision: Precision) -> Inside {
     match precision {
         Precision::F64 => function_inside::<f64>(op),
-        Precision::F32 => function_inside::<f32>(op),
+        Precision::F32 | Precision::Bf16 => function_inside::<f32>(op),
     }
 }
 

@@ -232,7 +232,7 @@ impl Stretch {
         let every = (1..=every.min(most as u64)).rev().find(|n| every.is_multiple_of(*n))? as usize;
         let real = match plan.precision {
             Precision::F64 => 8,
-            Precision::F32 => 4,
+            Precision::F32 | Precision::Bf16 => 4,
         };
         let of_sample: usize = fields.iter().map(|(_, cells)| cells.len() * real).sum();
         let of_word: usize =

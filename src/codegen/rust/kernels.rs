@@ -125,6 +125,7 @@ impl Emitter<'_> {
         let vector = match self.plan.precision {
             Precision::F64 => "F64x8",
             Precision::F32 => "F32x16",
+            Precision::Bf16 => panic!("native code stores no bf16"),
         };
         let vector = match self.space.vectors {
             1 => vector.to_string(),
@@ -137,6 +138,7 @@ impl Emitter<'_> {
             out.line(match self.plan.precision {
                 Precision::F64 => "type S = <V as Narrow>::Single;",
                 Precision::F32 => "type S = V;",
+                Precision::Bf16 => panic!("native code stores no bf16"),
             });
         }
         let parts =
@@ -535,6 +537,7 @@ impl Emitter<'_> {
             Operand::Real(x) => match self.plan.precision {
                 Precision::F64 => format!("V::splat({})", real(x, "Real")),
                 Precision::F32 => format!("V::splat({})", real_f32(x as f32)),
+                Precision::Bf16 => panic!("native code stores no bf16"),
             },
             Operand::Single(x) => {
                 format!("S::splat({})", if x.is_finite() { format!("{x:?}") } else { real(f64::from(x), "f32") })

@@ -10,7 +10,7 @@ mod model;
 
 pub use interface::{Default, Interface, InterfaceError, InterfaceField, InterfaceSpace};
 
-use super::plan::Plan;
+use super::plan::{Plan, Precision};
 
 /// A file of a crate.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +55,9 @@ const RUNTIME: &[(&str, &str)] = &[
 ];
 
 /// The crate that the native engine compiles: kernels and their entry point, `src/lib.rs` first.
+///
+/// # Panics
+/// If the plan stores bf16, which native code does not.
 pub fn kernel_files(plan: &Plan) -> Vec<SourceFile> {
     let mut files = vec![
         SourceFile::new("src/lib.rs", include_str!("fixed/kernel_lib.rs")),
@@ -67,6 +70,9 @@ pub fn kernel_files(plan: &Plan) -> Vec<SourceFile> {
 
 /// A whole crate that people use from Rust or C; `Cargo.toml` first.
 pub fn crate_files(plan: &Plan, interface: &Interface) -> Result<Vec<SourceFile>, InterfaceError> {
+    if plan.precision == Precision::Bf16 {
+        return Err(InterfaceError("native code stores f64 or f32, not bf16".into()));
+    }
     let model = model::Model::new(plan, interface)?;
     let mut files = vec![
         SourceFile::new("Cargo.toml", model.manifest()),

@@ -20,6 +20,8 @@ pub enum Element {
     U32,
     /// A whole number from 0 of 64 bits.
     U64,
+    /// A real number of 16 bits, the upper half of one of 32. Nothing is computed with it: it is converted from and to [`Element::F32`].
+    Bf16,
     /// A real number of 32 bits.
     F32,
     /// A real number of 64 bits.
@@ -34,6 +36,7 @@ impl Element {
             Element::I32 => "i32",
             Element::U32 => "ui32",
             Element::U64 => "ui64",
+            Element::Bf16 => "bf16",
             Element::F32 => "f32",
             Element::F64 => "f64",
         }
@@ -46,6 +49,7 @@ impl Element {
             Element::I32 => "int32",
             Element::U32 => "uint32",
             Element::U64 => "uint64",
+            Element::Bf16 => "bfloat16",
             Element::F32 => "float32",
             Element::F64 => "float64",
         }
@@ -55,11 +59,13 @@ impl Element {
     pub fn bytes(self) -> usize {
         match self {
             Element::Bool => 1,
+            Element::Bf16 => 2,
             Element::I32 | Element::U32 | Element::F32 => 4,
             Element::U64 | Element::F64 => 8,
         }
     }
 
+    /// Can real numbers of it be computed with?
     fn is_real(self) -> bool {
         matches!(self, Element::F32 | Element::F64)
     }
@@ -221,9 +227,9 @@ impl Binary {
 
     fn takes(self, element: Element) -> bool {
         match self {
-            Binary::Add | Binary::Multiply | Binary::Subtract => element != Element::Bool,
+            Binary::Add | Binary::Multiply | Binary::Subtract => element.is_real() || element.is_whole(),
             Binary::Divide | Binary::Power => element.is_real(),
-            Binary::And | Binary::Or | Binary::Xor => !element.is_real(),
+            Binary::And | Binary::Or | Binary::Xor => element == Element::Bool || element.is_whole(),
             Binary::ShiftLeft | Binary::ShiftRightLogical => element.is_whole(),
         }
     }
@@ -468,6 +474,7 @@ impl Builder {
             Element::F32 | Element::F64 => "FLOAT",
             Element::I32 => "SIGNED",
             Element::U32 | Element::U64 | Element::Bool => "UNSIGNED",
+            Element::Bf16 => panic!("comparison of {ty}"),
         };
         let attributes = vec![
             ("comparison_direction", format!("#stablehlo<comparison_direction {}>", how.name())),
@@ -498,6 +505,16 @@ impl Builder {
             return a;
         }
         self.one("convert", &[a], Vec::new(), TensorType::new(element, &ty.dims))
+    }
+
+    /// Numbers of 32 bits, rounded to [`Element::Bf16`]. The rounding is an operation of its own: compilers may leave out a
+    /// conversion there and back.
+    pub fn narrow(&mut self, a: Value) -> Value {
+        let ty = self.of(a).clone();
+        assert!(ty.element == Element::F32, "narrowing of {ty}");
+        let attributes = vec![("exponent_bits", "8 : i32".into()), ("mantissa_bits", "7 : i32".into())];
+        let rounded = self.one("reduce_precision", &[a], attributes, ty);
+        self.convert(rounded, Element::Bf16)
     }
 
     /// The same elements in another shape; nothing if it is theirs.

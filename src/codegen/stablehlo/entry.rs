@@ -6,7 +6,7 @@
 //! needs no new compilation.
 
 use super::builder::{Binary, Builder, Compare, Element, Function, Literal, TensorType, Value};
-use super::lanes::{Columns, Effects, Lanes, part, real};
+use super::lanes::{Columns, Effects, Lanes, part, real, stored};
 use crate::codegen::plan::{
     DevicePlan, Expr, GatherForm, Grouping, Home, KernelPlan, Plan, SpacePlan, Stmt, Stretch, Usage,
 };
@@ -315,7 +315,6 @@ impl<'a> Emitter<'a> {
     /// All arguments but states and the number of steps.
     fn surroundings(&self, tables: &Tables) -> Vec<Port> {
         let mut slots: BTreeMap<Slot, TensorType> = BTreeMap::new();
-        let real = real(self.plan.precision);
         for (space, kernel) in self.kernels() {
             let (number, cells) = (space.space.0, self.cells(space));
             for register in kernel.registers.iter().filter(|register| register.used) {
@@ -328,7 +327,7 @@ impl<'a> Emitter<'a> {
                     Bank::Data => Slot::Data(number, slot),
                     Bank::Output => panic!("the verifier checks that outputs are not read"),
                 };
-                slots.insert(slot, TensorType::new(real, &[cells]));
+                slots.insert(slot, TensorType::new(stored(self.plan, slot), &[cells]));
             }
             for edges in &kernel.edges {
                 let at = edges.edges;
@@ -489,6 +488,7 @@ impl<'a> Emitter<'a> {
                 Bank::Output => Slot::Output(space.0, slot),
                 Bank::Data => panic!("the verifier checks that data are not stored"),
             };
+            let value = if stored(self.plan, slot) == Element::Bf16 { b.narrow(value) } else { value };
             slots.insert(slot, value);
         }
         events

@@ -30,8 +30,66 @@ pub(super) struct Effects {
 pub(super) fn real(precision: Precision) -> Element {
     match precision {
         Precision::F64 => Element::F64,
-        Precision::F32 => Element::F32,
+        Precision::F32 | Precision::Bf16 => Element::F32,
     }
+}
+
+/// The element type of the value per cell that a slot stands for, in memory.
+pub fn stored(plan: &Plan, slot: Slot) -> Element {
+    let narrow = match slot {
+        Slot::Cell(..) => true,
+        // What only `init` reads makes states.
+        Slot::Data(space, at) => {
+            let space = &plan.spaces[space as usize];
+            let field = space.data[at as usize];
+            let later = space.kernels.iter().filter(|kernel| kernel.role != Role::Init);
+            later.flat_map(|kernel| &kernel.registers).any(|register| register.used && register.field == field)
+        }
+        Slot::State(..)
+        | Slot::Output(..)
+        | Slot::Local(..)
+        | Slot::Sources(..)
+        | Slot::Present(..)
+        | Slot::Mask(..)
+        | Slot::Order(..)
+        | Slot::Places(..)
+        | Slot::Slabs(..)
+        | Slot::Pairs(..)
+        | Slot::SeriesTimes(_)
+        | Slot::SeriesValues(_)
+        | Slot::Seed
+        | Slot::Numbers(_)
+        | Slot::Rows(..)
+        | Slot::Steps
+        | Slot::Step
+        | Slot::Taken
+        | Slot::Row
+        | Slot::Bit
+        | Slot::Word(..)
+        | Slot::LineOfSample
+        | Slot::SampleOfLine
+        | Slot::StepOfSample
+        | Slot::Place
+        | Slot::LineOfEvents(..)
+        | Slot::Record(_)
+        | Slot::Events(..)
+        | Slot::Finite => false,
+    };
+    match plan.precision {
+        Precision::Bf16 if narrow => Element::Bf16,
+        Precision::F64 | Precision::F32 | Precision::Bf16 => real(plan.precision),
+    }
+}
+
+/// A state on its way along edges, in 16 bits.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    /// How much higher it is than in the first cell, rounded. Voltages of a network are closer to each other than to 0.
+    difference: Value,
+    /// The state of the first cell.
+    first: Value,
+    /// The state of every cell, as others see it.
+    seen: Value,
 }
 
 /// Emits a kernel of a space.
@@ -50,6 +108,12 @@ pub(super) struct Lanes<'a> {
     locals: HashMap<u32, Value>,
     numbers: HashMap<(bool, u32, Usage), Value>,
     there: HashMap<(u32, u32), Value>,
+    /// Values per cell that were widened.
+    wide: HashMap<Slot, Value>,
+    /// States that go along edges in 16 bits.
+    sent: HashMap<Slot, Sent>,
+    /// While an edge is at work: the states that it brings.
+    brought: Vec<Slot>,
     /// While edges are shifts of a lattice: it, and the values per cell that were brought into its layout.
     lattice: Option<(&'a Lattice, HashMap<Value, Value>)>,
     /// While edges are rows of slabs: the cells of a slab.
@@ -70,6 +134,7 @@ impl<'a> Lanes<'a> {
     ) -> Lanes<'a> {
         let real = real(plan.precision);
         let (locals, numbers, there) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let (wide, sent, brought) = (HashMap::new(), HashMap::new(), Vec::new());
         Lanes {
             plan,
             device,
@@ -83,6 +148,9 @@ impl<'a> Lanes<'a> {
             locals,
             numbers,
             there,
+            wide,
+            sent,
+            brought,
             lattice: None,
             slab: None,
         }
@@ -188,9 +256,11 @@ impl<'a> Lanes<'a> {
         let outside: Vec<u32> = self.locals.keys().copied().collect();
         self.there = HashMap::new();
         for (entry, slot) in self.exchanged(plan) {
-            let from = self.slots[&slot];
+            let from = self.source(slot);
             let value = get(self.b, from);
+            let value = self.received(slot, value);
             self.there.insert((plan.edges, entry), value);
+            self.brought.push(slot);
         }
         let added = self.added(plan, present, dims);
         self.locals.retain(|local, _| outside.contains(local));
@@ -200,6 +270,7 @@ impl<'a> Lanes<'a> {
     /// The same where what edges bring is there.
     fn added(&mut self, plan: &EdgePlan, present: Value, dims: &[usize]) -> Vec<Value> {
         self.at_edges(plan);
+        self.brought.clear();
         let mut added = Vec::new();
         for &(_, operand) in &plan.adds {
             let value = self.operand(operand, dims);
@@ -214,6 +285,44 @@ impl<'a> Lanes<'a> {
         let space = self.space.space.0;
         let states = (0..).zip(self.space.exchanged.iter().map(|&slot| Slot::State(space, slot)));
         states.filter(|(entry, _)| plan.body.iter().any(|stmt| stmt.expr == Expr::There(*entry))).collect()
+    }
+
+    /// What is brought along edges for a state.
+    fn source(&mut self, slot: Slot) -> Value {
+        let state = self.slots[&slot];
+        match self.plan.precision {
+            Precision::F64 | Precision::F32 => return state,
+            Precision::Bf16 => {}
+        }
+        if let Some(sent) = self.sent.get(&slot) {
+            return sent.difference;
+        }
+        let first = self.b.slice(state, &[0], &[1]);
+        let first = self.b.reshape(first, &[]);
+        let dims = self.b.dims(state);
+        let everywhere = self.b.broadcast(first, &dims, &[]);
+        let difference = self.b.binary(Binary::Subtract, state, everywhere);
+        let difference = self.b.narrow(difference);
+        let wide = self.b.convert(difference, self.real);
+        let seen = self.b.binary(Binary::Add, everywhere, wide);
+        self.sent.insert(slot, Sent { difference, first, seen });
+        difference
+    }
+
+    /// The state of other cells, from what was brought.
+    fn received(&mut self, slot: Slot, brought: Value) -> Value {
+        match self.sent.get(&slot) {
+            Some(&Sent { first, .. }) => self.above(first, brought),
+            None => brought,
+        }
+    }
+
+    /// How much higher than in the first cell to how high.
+    fn above(&mut self, first: Value, difference: Value) -> Value {
+        let dims = self.b.dims(difference);
+        let everywhere = self.b.broadcast(first, &dims, &[]);
+        let difference = self.b.convert(difference, self.real);
+        self.b.binary(Binary::Add, everywhere, difference)
     }
 
     fn add(&mut self, plan: &EdgePlan, values: Vec<Value>) {
@@ -240,12 +349,17 @@ impl<'a> Lanes<'a> {
         let zero = self.b.constant(Literal::Whole(0), Element::I32, &[]);
         let empty = self.constant(0.0, &[slabs.rows.len(), slabs.width]);
         let exchanged = self.exchanged(edges);
-        let from: Vec<Value> = exchanged.iter().map(|(_, slot)| self.slots[slot]).collect();
+        let from: Vec<Value> = exchanged.iter().map(|&(_, slot)| self.source(slot)).collect();
+        let sent: Vec<Sent> = exchanged.iter().filter_map(|(_, slot)| self.sent.get(slot).copied()).collect();
+        let firsts: Vec<Value> = sent.iter().map(|sent| sent.first).collect();
         // Values per cell, in the order of slabs, and what all cells share.
         let (mut spread, mut shared) = (Vec::new(), Vec::new());
         for outside in self.outside(edges) {
             let value = match outside {
-                Outside::Slot(slot) => self.slots[&slot],
+                Outside::Slot(slot) => match exchanged.iter().zip(&sent).find(|((_, sent), _)| *sent == slot) {
+                    Some((_, sent)) => sent.seen,
+                    None => self.slots[&slot],
+                },
                 Outside::Local(local) => self.locals[&local],
                 Outside::Row(key) => self.rows[&key],
             };
@@ -262,7 +376,7 @@ impl<'a> Lanes<'a> {
         }
         let sums = vec![empty; edges.adds.len()];
         let values = |known: &[(Outside, Value)]| known.iter().map(|(_, value)| *value).collect::<Vec<_>>();
-        let carried = [&[zero, order], &tables[..], &sums, &from, &values(&spread), &values(&shared)].concat();
+        let carried = [&[zero, order], &tables[..], &sums, &from, &firsts, &values(&spread), &values(&shared)].concat();
         let (plan, device, of_space, kernel, columns) = (self.plan, self.device, self.space, self.kernel, self.columns);
         let below = |b: &mut Builder, given: &[Value]| {
             let end = b.constant(Literal::Whole(rows as u64), Element::I32, &[]);
@@ -272,6 +386,7 @@ impl<'a> Lanes<'a> {
             let (row, order, sources, slab) = (given[0], given[1], given[2], given[3]);
             let (sums, rest) = given[4..].split_at(sums.len());
             let (from, rest) = rest.split_at(from.len());
+            let (firsts, rest) = rest.split_at(firsts.len());
             let slab = b.row(slab, row);
             let sources = b.row(sources, row);
             let (mut slots, mut rows, mut locals) = (Slots::new(), HashMap::new(), HashMap::new());
@@ -287,8 +402,11 @@ impl<'a> Lanes<'a> {
             let mut inside = Lanes::new(b, plan, device, of_space, kernel, columns, &slots, &rows);
             inside.locals = locals;
             inside.slab = Some(cells);
-            for ((entry, _), &from) in exchanged.iter().zip(from) {
-                let value = inside.b.gather(from, sources);
+            for (at, ((entry, _), &from)) in exchanged.iter().zip(from).enumerate() {
+                let mut value = inside.b.gather(from, sources);
+                if let Some(&first) = firsts.get(at) {
+                    value = inside.above(first, value);
+                }
                 inside.there.insert((edges.edges, *entry), value);
             }
             let dims = inside.b.dims(sources);
@@ -368,7 +486,7 @@ impl<'a> Lanes<'a> {
         let [planes, plane] = dims;
         let mut halos = HashMap::new();
         for (_, slot) in self.exchanged(plan) {
-            let from = self.slots[&slot];
+            let from = self.source(slot);
             let halo = halo(self.b, lattice, from);
             halos.insert(from, halo);
         }
@@ -423,7 +541,7 @@ impl<'a> Lanes<'a> {
             let element = self.b.of(value).element;
             let nothing = match element {
                 Element::Bool => Literal::Bool(false),
-                Element::F32 | Element::F64 => Literal::Real(0.0),
+                Element::Bf16 | Element::F32 | Element::F64 => Literal::Real(0.0),
                 Element::I32 | Element::U32 | Element::U64 => Literal::Whole(0),
             };
             parts.push(self.b.constant(nothing, element, &[z, y, 2 * lattice.halo[0]]));
@@ -520,7 +638,10 @@ impl<'a> Lanes<'a> {
             Operand::Call(local) => self.number(false, local, Usage::Spread),
             Operand::Time(local) => self.number(true, local, Usage::Spread),
             Operand::Lanes(local) => self.locals[&local],
-            Operand::Register(register) => self.slots[&self.slot_of_register(register)],
+            Operand::Register(register) => {
+                let slot = self.slot_of_register(register);
+                self.loaded(slot)
+            }
         };
         self.fit(value, dims)
     }
@@ -536,6 +657,21 @@ impl<'a> Lanes<'a> {
             Bank::Data => Slot::Data(space.0, slot),
             Bank::Output => panic!("the verifier checks that outputs are not read"),
         }
+    }
+
+    /// A value per cell, as it is computed with: at an edge both ends as others see them.
+    fn loaded(&mut self, slot: Slot) -> Value {
+        if self.brought.contains(&slot)
+            && let Some(sent) = self.sent.get(&slot)
+        {
+            return sent.seen;
+        }
+        if let Some(&known) = self.wide.get(&slot) {
+            return known;
+        }
+        let value = self.b.convert(self.slots[&slot], self.real);
+        self.wide.insert(slot, value);
+        value
     }
 
     fn number(&mut self, of_time: bool, local: u32, usage: Usage) -> Value {

@@ -11,3 +11,4 @@ mod lanes;
 pub mod mlir;
 
 pub use entry::{Column, Entry, Kind, Part, Port, Slot, slot_name};
+pub use lanes::stored;

@@ -46,7 +46,7 @@ pub(super) fn advice(report: &Report, single: &StepCost, precision: Precision) -
             "TPUs have no 64-bit arithmetic: XLA imitates it with pairs of 32-bit numbers. `--precision f32` is what the chip computes with."
                 .into(),
         ),
-        Precision::F32 => {}
+        Precision::F32 | Precision::Bf16 => {}
     }
     if report.intensity < chip.ridge() {
         advice.push(format!(

@@ -22,7 +22,8 @@ pub struct StepCost {
     pub bytes: f64,
     /// Exponentials, logarithms and so on.
     pub transcendentals: f64,
-    /// The time that XLA's model of the chip expects; none where it does not know.
+    /// The time that XLA's model of the chip expects; none where it does not know. For all programs tried it is proportional to the
+    /// bytes, at a bandwidth of the model's own: arithmetic does not enter.
     pub seconds: Option<f64>,
 }
 

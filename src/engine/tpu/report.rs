@@ -63,7 +63,7 @@ impl Padding {
     /// tile is too much, it takes a half, a quarter or an eighth. Numbers of 64 bits are pairs of 32 bits.
     fn new(population: &str, cells: usize, precision: Precision) -> Padding {
         let tile = match precision {
-            Precision::F64 | Precision::F32 => (8 * 128).min(cells.next_power_of_two().max(128)),
+            Precision::F64 | Precision::F32 | Precision::Bf16 => (8 * 128).min(cells.next_power_of_two().max(128)),
         };
         let padded = cells.div_ceil(tile) * tile;
         let waste = if padded == 0 { 0.0 } else { (padded - cells) as f64 / padded as f64 };
