@@ -230,9 +230,9 @@ fn meeting(threads: usize) -> f64 {
     const TIMES: u32 = 2000;
     let barrier = Arc::new(Barrier::new(threads));
     let job = Arc::clone(&barrier);
-    let mut pool = Pool::new(threads, move |_| {
+    let mut pool = Pool::new(threads, move |member| {
         for _ in 0..TIMES {
-            if !job.wait() {
+            if !job.wait(member) {
                 return;
             }
         }

@@ -6,8 +6,9 @@
 //! Error: identities are exact but for the sign of a zero. `pow(x, n)` by repeated squaring is within about `n` half
 //! ulps; `pow(x, 0.5)` as a root differs at -inf and -0 only. A division turned into a product with a reciprocal
 //! gets a second rounding (1 ulp in all); a divisor below 1e-308 is left alone when it is a number, and overflows when
-//! it is a parameter. `x / (c / y)` as `x * y / c` loses a rounding. `c1 * (c2 * x)` loses one rounding and gains another. The guards that go are those
-//! against an exact zero of what [`super::ranges`] proves positive or negative.
+//! it is a parameter. `x / (c / y)` as `x * y / c` loses a rounding. `c1 * (c2 * x)` loses one rounding and gains
+//! another, as does `c1 * c2 * (x * y)` for `(c1 * x) * (c2 * y)`, where `x * y` may overflow or underflow earlier. The
+//! guards that go are those against an exact zero of what [`super::ranges`] proves positive or negative.
 
 use super::Options;
 use super::rewrite::{Rewriter, rewrite};
@@ -151,8 +152,20 @@ fn mul(rw: &mut Rewriter<'_>, a: ValueId, b: ValueId) -> Option<ValueId> {
             let product = rw.mul(a, y);
             Some(rw.neg(product))
         }
-        (None, None) => None,
+        (None, None) => scaled_product(rw, a, b),
     }
+}
+
+/// `(c x) (d y)`, a square for example, as `c d (x y)`: a number that stands outside meets others there.
+fn scaled_product(rw: &mut Rewriter<'_>, a: ValueId, b: ValueId) -> Option<ValueId> {
+    let (c, x) = numeric_factor(rw, a)?;
+    let (d, y) = numeric_factor(rw, b)?;
+    let used_here = 1 + u32::from(a == b);
+    if rw.uses(a) > used_here || rw.uses(b) > used_here || !(c * d).is_normal() {
+        return None;
+    }
+    let (factor, product) = (rw.constant(c * d), rw.mul(x, y));
+    Some(rw.mul(factor, product))
 }
 
 /// `c * x`, when that is simpler than it looks.

@@ -6,7 +6,7 @@
 
 use super::lanes::{IndexTable, Indices, Lanes, Scalar, ask_for};
 use super::order::{Arrangement, Order};
-use super::threads::Barrier;
+use super::threads::{Alone, Barrier};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -292,12 +292,12 @@ struct Told<T> {
     /// Those that others need.
     runs: Vec<Range<usize>>,
     /// `[exchanged field][place]` for even and for odd meetings: while some still read one, others write the other.
-    values: [Mutex<Vec<T>>; 2],
+    values: [Alone<Mutex<Vec<T>>>; 2],
 }
 
 impl<T> Told<T> {
     fn lock(&self, turn: usize) -> MutexGuard<'_, Vec<T>> {
-        self.values[turn].lock().unwrap_or_else(PoisonError::into_inner)
+        self.values[turn].0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -312,7 +312,7 @@ impl<T: Scalar> Meeting<T> {
             let of_others = members.clone().flat_map(|other| &other.needs).filter(|(part, _)| *part == member.part);
             of_others.flat_map(|(_, runs)| runs).for_each(|run| needed[run.clone()].fill(true));
             let runs = runs(&needed, member.places.clone());
-            let buffer = || Mutex::new(vec![T::default(); member.places.len() * member.exchanged.len()]);
+            let buffer = || Alone(Mutex::new(vec![T::default(); member.places.len() * member.exchanged.len()]));
             Told { places: member.places.clone(), runs, values: [buffer(), buffer()] }
         };
         let attending = members.clone().filter(|member| !member.places.is_empty()).count();
@@ -331,7 +331,8 @@ pub struct Member<T> {
     places: Range<usize>,
     /// Of which other part it needs which places.
     needs: Vec<(usize, Vec<Range<usize>>)>,
-    odd: bool,
+    /// Its number among the parts that have cells.
+    seat: usize,
     tables: Vec<Table<T>>,
     now: Vec<T>,
     next: Vec<T>,
@@ -363,7 +364,8 @@ impl<T: Scalar> Member<T> {
         let needs = needs.map(|(other, of_other)| (other, runs(&marked, of_other.clone()))).collect();
         let buffer = || vec![T::default(); width * network.exchanged.len()];
         let exchanged = network.exchanged.clone();
-        Member { part, lanes, exchanged, width, places, needs, odd: false, now: buffer(), next: buffer(), tables }
+        let seat = all[..part].iter().filter(|places| !places.is_empty()).count();
+        Member { part, lanes, exchanged, width, places, needs, seat, now: buffer(), next: buffer(), tables }
     }
 
     /// The bytes that one step goes through.
@@ -375,15 +377,13 @@ impl<T: Scalar> Member<T> {
     /// Takes the values of exchanged fields from the states (`[block][slot][lane]`, so many slots) of its cells, and from the
     /// other members.
     pub fn refill(&mut self, state: &[T], slots: usize, meeting: &Meeting<T>) {
-        // After a failure some may have met once more than others. All of them refill, and nobody reads what was told before.
-        self.odd = false;
-        let Member { part, lanes, exchanged, width, places, needs, odd, now, .. } = self;
+        let Member { part, seat, lanes, exchanged, width, places, needs, now, .. } = self;
         for (field, &slot) in now.chunks_mut((*width).max(1)).zip(&*exchanged) {
             let blocks = field[places.clone()].chunks_mut(*lanes).zip(state.chunks(slots * *lanes));
             blocks.for_each(|(values, block)| values.copy_from_slice(&block[slot * *lanes..][..*lanes]));
         }
         if !exchanged.is_empty() {
-            meeting.share(*part, *width, needs, odd, now);
+            meeting.share((*part, *seat), *width, needs, now);
         }
     }
 
@@ -396,9 +396,9 @@ impl<T: Scalar> Member<T> {
 
     /// Calls a kernel with its links.
     pub fn with_links<R>(&mut self, meeting: &Meeting<T>, far: bool, kernel: impl FnOnce(Links<'_, T>) -> R) -> R {
-        let Member { part, width, needs, odd, tables, now, next, .. } = self;
+        let Member { part, seat, width, needs, tables, now, next, .. } = self;
         let edges: Vec<Rows<'_, T>> = tables.iter().map(Table::view).collect();
-        let mut share = |values: &mut [T]| meeting.share(*part, *width, needs, odd, values);
+        let mut share = |values: &mut [T]| meeting.share((*part, *seat), *width, needs, values);
         kernel(Links { now, next, edges: &edges, far, share: &mut share })
     }
 }
@@ -406,16 +406,15 @@ impl<T: Scalar> Member<T> {
 impl<T: Copy> Meeting<T> {
     fn share(
         &self,
-        part: usize,
+        (part, seat): (usize, usize),
         width: usize,
         needs: &[(usize, Vec<Range<usize>>)],
-        odd: &mut bool,
         values: &mut [T],
     ) -> bool {
         if self.barrier.members() < 2 {
             return true;
         }
-        let turn = usize::from(*odd);
+        let turn = self.barrier.met(seat) % 2;
         {
             let told = &self.told[part];
             let start = told.places.start;
@@ -425,7 +424,7 @@ impl<T: Copy> Meeting<T> {
                 }
             }
         }
-        if !self.barrier.wait() {
+        if !self.barrier.wait(seat) {
             return false;
         }
         for (other, runs) in needs.iter().filter(|(_, runs)| !runs.is_empty()) {
@@ -437,7 +436,6 @@ impl<T: Copy> Meeting<T> {
                 }
             }
         }
-        *odd = !*odd;
         true
     }
 }

@@ -538,3 +538,78 @@ impl<T> Drop for Leaving<'_, T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::edges::Edges;
+    use super::super::order::Arrangement;
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// Each cell of a ring takes the value of the one before it and adds one. The last part fails before this step.
+    struct Ring {
+        fails_before: AtomicU64,
+    }
+
+    impl Kernels<f64> for Ring {
+        fn run(&self, _space: usize, role: Role, call: Call<'_, f64>) -> Result<(), Fault> {
+            let Call { state, cells, window, order, links, .. } = call;
+            if role == Role::Init {
+                (0..).zip(state).for_each(|(i, x)| *x = f64::from(order.numbers[i]));
+                return Ok(());
+            }
+            let Links { mut now, mut next, edges, share, .. } = links;
+            for step in window.first_step..window.first_step + window.steps {
+                if cells.first > 0 && step == self.fails_before.load(Ordering::Relaxed) {
+                    return Err(Fault::Kernel("on purpose".into()));
+                }
+                for (i, x) in state.iter_mut().enumerate() {
+                    *x = now[edges[0].sources.list()[i] as usize] + 1.0;
+                    next[cells.first as usize + i] = *x;
+                }
+                if !share(next) {
+                    return Ok(());
+                }
+                std::mem::swap(&mut now, &mut next);
+            }
+            Ok(())
+        }
+    }
+
+    /// Sixteen cells in two parts, after so many steps.
+    fn ring(fails_before: u64, steps: u64) -> (Machine<f64>, Result<(), Fault>) {
+        let edges = Edges { offsets: (0..=16).collect(), sources: (0..16).map(|cell| (cell + 15) % 16).collect() };
+        let network = Network::new(vec![Arc::new(edges)], vec![0], Arrangement::Listed, (16, &[], 8));
+        let shape = Shape { lanes: 8, state: 1, cell: 0, output: 0, data: 0, window: 40 };
+        let kernels = Arc::new(Ring { fails_before: AtomicU64::new(fails_before) });
+        let mut machine = Machine::new(&[Space { shape, size: 16, network }], vec![], vec![], kernels, 2, 1);
+        assert_eq!(machine.threads(), 2);
+        machine.init().unwrap();
+        machine.save();
+        let result = machine.step(0, steps, &mut Vec::new());
+        (machine, result)
+    }
+
+    fn states(machine: &Machine<f64>) -> Vec<f64> {
+        let mut out = Vec::new();
+        machine.read(Place { space: 0, bank: Bank::State, slot: 0 }, 0..16, &mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn parts_meet_again_in_step_after_one_has_failed() {
+        let (fine, result) = ring(u64::MAX, 7);
+        assert_eq!(result, Ok(()));
+        let expected: Vec<f64> = (0..16).map(|cell| f64::from((cell + 9) % 16 + 7)).collect();
+        assert_eq!(states(&fine), expected);
+        // After an even and after an odd number of meetings, while the other part waits.
+        for fails_before in [0, 3, 4] {
+            let (mut failed, result) = ring(fails_before, 7);
+            assert_eq!(result, Err(Fault::Kernel("on purpose".into())));
+            failed.restore();
+            // It has failed before; these steps are behind that one.
+            failed.step(10, 7, &mut Vec::new()).unwrap();
+            assert_eq!(states(&failed), expected, "failed before step {fails_before}");
+        }
+    }
+}

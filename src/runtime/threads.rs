@@ -140,43 +140,52 @@ impl Shared {
 ///
 /// A waiting thread spins, then yields: the others are supposed to be at work right now.
 pub struct Barrier {
-    members: usize,
-    /// Threads that have come in this round.
-    arrived: AtomicUsize,
-    /// Counts the rounds.
-    round: AtomicUsize,
-    broken: AtomicBool,
+    /// How often each member has come.
+    rounds: Vec<Alone<AtomicUsize>>,
+    broken: Alone<AtomicBool>,
 }
+
+/// Something on lines of a cache that nothing else is on: who writes next to it does not disturb who reads it. Processors
+/// fetch lines of 64 bytes in pairs.
+#[repr(align(128))]
+pub struct Alone<T>(pub T);
 
 impl Barrier {
     /// A barrier for so many threads.
     pub fn new(members: usize) -> Barrier {
-        let (arrived, round) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Barrier { members, arrived, round, broken: AtomicBool::new(false) }
+        let rounds = (0..members).map(|_| Alone(AtomicUsize::new(0))).collect();
+        Barrier { rounds, broken: Alone(AtomicBool::new(false)) }
     }
 
     /// For how many threads it is.
     pub fn members(&self) -> usize {
-        self.members
+        self.rounds.len()
     }
 
-    /// Waits until all have come; what they did before is seen by all after. False if one will never come.
-    pub fn wait(&self) -> bool {
-        let round = self.round.load(Ordering::Acquire);
-        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.members {
-            self.arrived.store(0, Ordering::Relaxed);
-            self.round.store(round.wrapping_add(1), Ordering::Release);
-        }
-        let mut looks = 0;
-        while self.round.load(Ordering::Acquire) == round {
-            if self.broken.load(Ordering::Acquire) {
-                return false;
-            }
-            looks += 1;
-            if looks < BARRIER_SPINS {
-                std::hint::spin_loop();
-            } else {
-                thread::yield_now();
+    /// How often a member has come since the barrier was new.
+    pub fn met(&self, member: usize) -> usize {
+        self.rounds[member].0.load(Ordering::Relaxed)
+    }
+
+    /// Waits, as one of the members, until all have come as often; what they did before is seen by all after. False if one will
+    /// never come.
+    pub fn wait(&self, member: usize) -> bool {
+        // Each writes a line of its own, and reads those of the others: one way instead of there and back.
+        let round = self.met(member).wrapping_add(1);
+        self.rounds[member].0.store(round, Ordering::Release);
+        for Alone(other) in &self.rounds {
+            let mut looks = 0;
+            // Others are one round ahead at most.
+            while ![round, round.wrapping_add(1)].contains(&other.load(Ordering::Acquire)) {
+                if self.broken.0.load(Ordering::Acquire) {
+                    return false;
+                }
+                looks += 1;
+                if looks < BARRIER_SPINS {
+                    std::hint::spin_loop();
+                } else {
+                    thread::yield_now();
+                }
             }
         }
         true
@@ -184,13 +193,13 @@ impl Barrier {
 
     /// Says that a thread will not come any more: nobody waits until the next `mend`.
     pub fn break_up(&self) {
-        self.broken.store(true, Ordering::Release);
+        self.broken.0.store(true, Ordering::Release);
     }
 
     /// Makes it new. Nobody may be waiting.
     pub fn mend(&self) {
-        self.arrived.store(0, Ordering::Relaxed);
-        self.broken.store(false, Ordering::Release);
+        self.rounds.iter().for_each(|round| round.0.store(0, Ordering::Relaxed));
+        self.broken.0.store(false, Ordering::Release);
     }
 }
 
@@ -219,13 +228,15 @@ mod tests {
     fn nobody_passes_a_barrier_before_all_have_come() {
         let (barrier, count) = (Barrier::new(3), AtomicUsize::new(0));
         thread::scope(|scope| {
-            for _ in 0..3 {
-                scope.spawn(|| {
+            for member in 0..3 {
+                let (barrier, count) = (&barrier, &count);
+                scope.spawn(move || {
                     for round in 1..=500 {
                         count.fetch_add(1, Ordering::Relaxed);
-                        assert!(barrier.wait());
+                        assert!(barrier.wait(member));
                         assert_eq!(count.load(Ordering::Relaxed), 3 * round);
-                        assert!(barrier.wait());
+                        assert!(barrier.wait(member));
+                        assert_eq!(barrier.met(member), 2 * round);
                     }
                 });
             }
@@ -236,14 +247,16 @@ mod tests {
     fn nobody_waits_at_a_broken_barrier() {
         let barrier = Barrier::new(2);
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| barrier.wait());
+            let waiting = scope.spawn(|| barrier.wait(0));
             barrier.break_up();
             assert!(!waiting.join().unwrap());
         });
+        assert_eq!([0, 1].map(|member| barrier.met(member)), [1, 0]);
         barrier.mend();
+        assert_eq!([0, 1].map(|member| barrier.met(member)), [0, 0], "all begin anew together");
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| barrier.wait());
-            assert!(barrier.wait() && waiting.join().unwrap());
+            let waiting = scope.spawn(|| barrier.wait(0));
+            assert!(barrier.wait(1) && waiting.join().unwrap());
         });
     }
 
