@@ -5,6 +5,7 @@
 
 #[cfg(feature = "xla")]
 pub mod executables;
+#[cfg(feature = "xla")]
 pub mod inputs;
 pub mod limits;
 pub mod load;
