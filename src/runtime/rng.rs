@@ -26,36 +26,31 @@ pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     [a, b, c, d]
 }
 
-/// A draw that many steps use: it is computed again only where its counter changes.
+/// Draws that several steps share: they are computed again only where their counter changes.
 #[derive(Clone, Copy, Debug)]
-pub struct Held<V> {
+pub struct Held<V, F> {
+    draw: F,
     drawn: Option<(u64, V)>,
 }
 
-impl<V: Copy> Held<V> {
-    /// Nothing has been drawn yet.
+impl<V: Copy, F: Fn(u64) -> V> Held<V, F> {
+    /// Nothing is drawn yet; `draw` gives what belongs to a counter.
     #[inline(always)]
-    pub fn new() -> Held<V> {
-        Held { drawn: None }
+    pub fn new(draw: F) -> Held<V, F> {
+        Held { draw, drawn: None }
     }
 
-    /// The draw that belongs to `counter`.
+    /// What belongs to `counter`.
     #[inline(always)]
-    pub fn at(&mut self, counter: u64, draw: impl FnOnce(u64) -> V) -> V {
+    pub fn at(&mut self, counter: u64) -> V {
         match self.drawn {
             Some((last, value)) if last == counter => value,
             _ => {
-                let value = draw(counter);
+                let value = (self.draw)(counter);
                 self.drawn = Some((counter, value));
                 value
             }
         }
-    }
-}
-
-impl<V: Copy> Default for Held<V> {
-    fn default() -> Held<V> {
-        Held::new()
     }
 }
 

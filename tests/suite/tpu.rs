@@ -137,7 +137,7 @@ fn storage_in_bf16_moves_fewer_bytes() {
     let of = |precision| report(&plugin, "tpu:v5e", &compiled, precision);
     let (single, stored) = (of(Precision::F32), of(Precision::Bf16));
     println!("{} of {} bytes", stored.step.bytes, single.step.bytes);
-    assert!(stored.step.bytes < 0.7 * single.step.bytes, "{} {}", stored.step.bytes, single.step.bytes);
+    assert!(stored.step.bytes < 0.9 * single.step.bytes, "{} {}", stored.step.bytes, single.step.bytes);
     assert!(stored.to_string().contains("for tpu:v5e:2x2, bf16"), "{stored}");
 }
 

@@ -96,6 +96,18 @@ pub fn function_name(space: &SpacePlan, role: Role) -> String {
     format!("{}_{role}", identifier(&space.name))
 }
 
+fn distribution_name(distribution: Distribution) -> &'static str {
+    match distribution {
+        Distribution::Uniform => "uniform",
+        Distribution::Normal => "normal",
+        Distribution::Exponential => "exponential",
+    }
+}
+
+fn draw_source(stream: u64) -> String {
+    format!("Draw {{ seed: window.seed, stream: {stream} }}")
+}
+
 /// How many blocks ahead memory is asked for.
 const AHEAD: usize = 3;
 
@@ -217,8 +229,12 @@ impl Emitter<'_> {
             inside.line(format!("let {mutable}{} = V::load({from});", register.name));
         }
         self.lanes(&mut inside, &kernel.cell);
-        for local in kernel.body.iter().filter(|stmt| self.held(stmt)).filter_map(|stmt| stmt.local) {
-            inside.line(format!("let mut {}_held = Held::new();", kernel.locals[local as usize].name));
+        for (number, stmt) in self.held().enumerate() {
+            let Expr::Draw(distribution, stream, _) = stmt.expr else { panic!("only draws are held") };
+            let (numbering, name) = (self.numbering(), distribution_name(distribution));
+            inside.line(format!("let draw{number} = {};", draw_source(stream)));
+            let draw = format!("|counter| {numbering}.{name}::<V>(block, draw{number}, counter)");
+            inside.line(format!("let mut held{number} = Held::new({draw});"));
         }
         inside.open(self.steps(body.mentions("step")));
         inside.append(&body);
@@ -465,7 +481,7 @@ impl Emitter<'_> {
                 }
                 Expr::Select(c, a, b) => out.call(&format!("{head}V::select"), &[at(c), at(a), at(b)], ";"),
                 Expr::Draw(distribution, stream, counter) => {
-                    let held = self.held(stmt).then_some(name);
+                    let held = self.held().position(|held| held.local == stmt.local);
                     self.draw(out, &head, held, distribution, stream, counter);
                 }
                 Expr::Sample(series, t) => {
@@ -488,29 +504,27 @@ impl Emitter<'_> {
         if self.space.edges.is_empty() { "cells" } else { "order" }
     }
 
-    /// Is it a draw that steps may share, and whose lanes live as long as the loop over steps?
-    fn held(&self, stmt: &Stmt) -> bool {
-        let Expr::Draw(_, _, Operand::Time(counter)) = stmt.expr else { return false };
-        let every_step = |time: &Stmt| time.local == Some(counter) && time.expr == Expr::StepIndex;
-        self.kernel.edges.is_empty() && !self.kernel.time.iter().any(every_step)
+    /// Draws of the body that several steps may share: lanes live as long as the loop over steps if there are no edges.
+    fn held(&self) -> impl Iterator<Item = &Stmt> {
+        let every_step = |counter: u32| {
+            self.kernel.time.iter().any(|time| time.local == Some(counter) && time.expr == Expr::StepIndex)
+        };
+        self.kernel.body.iter().filter(move |stmt| match stmt.expr {
+            Expr::Draw(_, _, Operand::Time(counter)) => self.kernel.edges.is_empty() && !every_step(counter),
+            _ => false,
+        })
     }
 
-    /// A draw; `held` names one that steps share.
+    /// A draw; `held` numbers one that steps share.
     fn draw(
         &self,
         out: &mut Text,
         head: &str,
-        held: Option<&str>,
+        held: Option<usize>,
         distribution: Distribution,
         stream: u64,
         counter: Operand,
     ) {
-        let name = match distribution {
-            Distribution::Uniform => "uniform",
-            Distribution::Normal => "normal",
-            Distribution::Exponential => "exponential",
-        };
-        let draw = format!("Draw {{ seed: window.seed, stream: {stream} }}");
         let column = |columns: &[Column], local: u32| {
             let counter = columns.iter().find(|column| column.local == local && column.usage == Usage::Counter);
             counter.expect("the plan lists every counter").name.clone()
@@ -522,14 +536,11 @@ impl Emitter<'_> {
             Operand::Lanes(_) | Operand::Register(_) => ("_each", self.operand(counter)),
             Operand::Single(_) | Operand::Bool(_) => panic!("the verifier checks that a counter is real"),
         };
-        let numbering = self.numbering();
-        match held {
-            None => out.call(&format!("{head}{numbering}.{name}{each}::<V>"), &["block".into(), draw, counter], ";"),
-            Some(held) => {
-                let draw = format!("|counter| {numbering}.{name}::<V>(block, {draw}, counter)");
-                out.call(&format!("{head}{held}_held.at"), &[counter, draw], ";");
-            }
+        if let Some(number) = held {
+            return out.call(&format!("{head}held{number}.at"), &[counter], ";");
         }
+        let function = format!("{head}{}.{}{each}::<V>", self.numbering(), distribution_name(distribution));
+        out.call(&function, &["block".into(), draw_source(stream), counter], ";");
     }
 
     fn operand(&self, operand: Operand) -> String {
