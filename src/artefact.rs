@@ -29,16 +29,18 @@ pub struct File {
     pub bytes: Vec<u8>,
 }
 
-/// The files: for each entry point its module as text (`.mlir`) and as bytecode (`.mlirbc`), `manifest.json` and `inputs.npz`.
+/// The files: for each entry point its module as text (`.mlir`) and as bytecode (`.mlirbc`), `manifest.json` and `inputs.npz`. They run
+/// on every device, and are fast on those of a class.
 pub fn files(
     compiled: &Compiled,
     extent: &Extent,
     setup: &Setup,
     recording: &Recording,
     precision: Precision,
+    class: DeviceClass,
 ) -> Result<Vec<File>, EngineError> {
     let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
-    files_with(compiled, extent, setup, recording, &Inputs::new(&plan, setup, DeviceClass::Cpu)?)
+    files_with(compiled, extent, setup, recording, &Inputs::new(&plan, setup, class)?)
 }
 
 /// The same, with forms of gathers that somebody has chosen in the inputs.

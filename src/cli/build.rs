@@ -1,5 +1,7 @@
 //! `neuroc build`.
 
+#[cfg(feature = "xla")]
+use super::settings::DeviceName;
 use super::settings::{ModelSettings, PassSettings, PrecisionName};
 use super::{Exit, accuracy, complain, report, say};
 #[cfg(feature = "xla")]
@@ -43,6 +45,10 @@ pub struct Args {
     #[cfg(feature = "xla")]
     #[arg(long, value_name = "TARGET", value_parser = Target::parse, conflicts_with = "emit")]
     target: Option<Target>,
+    /// The device that the modules of `--emit stablehlo` shall be fast on: the form of gathers and loops [default: cpu]
+    #[cfg(feature = "xla")]
+    #[arg(long, value_enum, conflicts_with = "target")]
+    device: Option<DeviceName>,
     /// The libtpu to compile with, instead of one that is found (for --target)
     #[cfg(feature = "xla")]
     #[arg(long, value_name = "PATH", requires = "target")]
@@ -72,6 +78,11 @@ enum Artefact {
 
 /// Compiles and writes.
 pub fn run(args: &Args) -> Exit {
+    #[cfg(feature = "xla")]
+    if args.device.is_some() && args.emit != Artefact::Stablehlo {
+        complain("`--device` chooses what StableHLO is for; add `--emit stablehlo`");
+        return Exit::Usage;
+    }
     if args.backend() == Backend::Native
         && let Err(exit) = args.precision().for_native("`--emit stablehlo` and `--target`")
     {
@@ -239,7 +250,8 @@ fn modules(
             return Exit::of(&errors);
         }
     };
-    let files = match crate::artefact::files(compiled, extent, setup, &recording, args.precision().into()) {
+    let (precision, class) = (args.precision().into(), args.device.unwrap_or_default().class());
+    let files = match crate::artefact::files(compiled, extent, setup, &recording, precision, class) {
         Ok(files) => files,
         Err(error) => {
             complain(error);

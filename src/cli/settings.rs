@@ -1,11 +1,9 @@
 //! Options that several commands share.
 
 use super::{Exit, complain};
-#[cfg(feature = "xla")]
-use crate::codegen::plan::GatherForm;
-#[cfg(feature = "xla")]
-use crate::codegen::plan::Plan;
 use crate::codegen::plan::Precision;
+#[cfg(feature = "xla")]
+use crate::codegen::plan::{DeviceClass, GatherForm, Plan};
 use crate::driver::{CompileOptions, FUSE, Passes};
 #[cfg(feature = "xla")]
 use crate::engine::inputs::Inputs;
@@ -195,6 +193,14 @@ impl DeviceName {
             DeviceName::Cpu => Kind::Cpu,
             DeviceName::Cuda => Kind::Cuda,
             DeviceName::Tpu => Kind::Tpu,
+        }
+    }
+
+    /// What plans distinguish.
+    pub fn class(self) -> DeviceClass {
+        match self {
+            DeviceName::Cpu => DeviceClass::Cpu,
+            DeviceName::Cuda | DeviceName::Tpu => DeviceClass::Accelerator,
         }
     }
 }

@@ -1006,4 +1006,13 @@ fn verify_and_stablehlo() {
     assert_eq!(covered, 10000);
     assert_eq!(steps["records"][0]["name"], "squid.soma.v");
     assert_eq!(steps["records"][0]["unit"], "mV");
+
+    fails(&folder, &["build", &squid, "-o", "crate", "--device", "cuda"], 2, &["add `--emit stablehlo`"]);
+    for (device, argument, other) in [("cpu", "slabs", "present"), ("cuda", "present", "slabs")] {
+        let olive = example("inferior_olive/inferior_olive");
+        fine(&folder, &["build", &olive, "--set", "side=4", "--emit", "stablehlo", "--device", device, "-o", device]);
+        let manifest = fs::read_to_string(folder.path().join(device).join("manifest.json")).unwrap();
+        assert!(manifest.contains(&format!("Cx36.{argument}\"")), "{device} {manifest}");
+        assert!(!manifest.contains(&format!("Cx36.{other}\"")), "{device}");
+    }
 }
