@@ -13,6 +13,8 @@ use neuroc::plugins::{Kind, Search};
 use neuroc::simulate;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const TARGETS: [&str; 4] = ["tpu:v4", "tpu:v5e", "tpu:v5p", "tpu:v6e"];
 
@@ -42,7 +44,34 @@ fn report(plugin: &Plugin, file: &str, set: &[&str], target: &str) -> Result<Rep
     built.map(|(_, report, _)| report).map_err(|error| format!("{file} for {target}: {error}"))
 }
 
+/// What is compiled: a model, its settings, a chip.
+type Case = (String, &'static [&'static str], &'static str);
+
+/// The reports of all cases, in their order. libtpu compiles in one thread, so each core takes the next case.
+fn reports(plugin: &Plugin, cases: &[Case]) -> Result<Vec<Report>, String> {
+    let next = AtomicUsize::new(0);
+    let done: Vec<OnceLock<Result<Report, String>>> = cases.iter().map(|_| OnceLock::new()).collect();
+    let work = || loop {
+        let at = next.fetch_add(1, Ordering::Relaxed);
+        let Some((file, set, target)) = cases.get(at) else { break };
+        let first = done[at].set(report(plugin, file, set, target)).is_ok();
+        assert!(first, "a case is taken once");
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, |cores| cores.get()) {
+            scope.spawn(work);
+        }
+    });
+    done.into_iter().map(|report| report.into_inner().expect("every case was taken")).collect()
+}
+
 fn table(plugin: &Plugin) -> Result<(), String> {
+    let examples = examples()?;
+    let models = MODELS.iter().flat_map(|(_, file, set, _)| TARGETS.map(|target| (file.to_string(), *set, target)));
+    let each = examples.iter().flat_map(|file| TARGETS.map(|target| (file.clone(), [].as_slice(), target)));
+    let cases: Vec<Case> = models.chain(each).collect();
+    let mut reports = reports(plugin, &cases)?.into_iter();
+    let mut report = || reports.next().expect("there is a report of every case");
     println!("# Steps on TPUs, estimated\n");
     println!(
         "Made by `make tpu`: libtpu compiles, nothing runs. One time step in f32; bytes as XLA's cost analysis counts them."
@@ -55,9 +84,9 @@ fn table(plugin: &Plugin) -> Result<(), String> {
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     let mut forms = Vec::new();
-    for (name, file, set, most) in MODELS {
+    for (name, _, _, most) in MODELS {
         for target in TARGETS {
-            let report = report(plugin, file, set, target)?;
+            let report = report();
             let (Some(stretch), step) = (report.largest(), report.step) else {
                 return Err(format!("{name}: no entry"));
             };
@@ -89,14 +118,10 @@ fn table(plugin: &Plugin) -> Result<(), String> {
     }
     println!("\n# Executables of every example\n\nSerialized, in kB, all entry points together.\n");
     println!("| example | v4 | v5e | v5p | v6e |\n|---|---|---|---|---|");
-    for file in examples()? {
-        let sizes: Vec<String> = TARGETS
-            .iter()
-            .map(|target| {
-                let report = report(plugin, &file, &[], target)?;
-                Ok(format!("{:.0}", report.memory.iter().map(|memory| memory.serialized).sum::<usize>() as f64 / 1e3))
-            })
-            .collect::<Result<_, String>>()?;
+    for file in examples {
+        let sizes = TARGETS.map(|_| {
+            format!("{:.0}", report().memory.iter().map(|memory| memory.serialized).sum::<usize>() as f64 / 1e3)
+        });
         println!("| {file} | {} |", sizes.join(" | "));
     }
     println!("\n# Forms of the gather\n\n| model | chip | form | bytes | time (us) |\n|---|---|---|---|---|");
