@@ -1,14 +1,15 @@
 //! Programs to executables, through XLA and a cache.
 //!
 //! In come modules; out go executables, compiled now or found in the cache, where the plugin can serialize them.
-//! Never true here: that a missing, broken or unwritable cache is a failure, or that an entry is loaded which another plugin,
-//! another kind of device or another processor made.
+//! Never true here: that a missing, broken or unwritable cache is a failure, or that an entry is loaded which another plugin, other flags
+//! of XLA, another kind of device or another processor made.
 
 use super::EngineError;
 use super::rustc::{processor, stamp};
 use crate::pjrt::{Client, CompileOptions, Executable};
 use crate::results::replace_file;
 use std::cell::Cell;
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -94,7 +95,8 @@ impl Compiler {
         self.client.load(bytes).ok()
     }
 
-    /// What an executable depends on: the module, the options, the plugin, and the device; on processors the machine too.
+    /// What an executable depends on: the module, the options, the plugin with the flags that it reads from the environment, and the
+    /// device; on processors the machine too.
     fn key(&self, module: &[u8], options: &CompileOptions) -> String {
         let plugin = self.client.plugin();
         let device = options.device.map_or_else(
@@ -112,6 +114,9 @@ impl Compiler {
         part(self.client.platform_version().as_bytes());
         part(device.map_or("", |device| device.kind()).as_bytes());
         part(stamp(plugin.path()).as_bytes());
+        for flags in ["XLA_FLAGS", "LIBTPU_INIT_ARGS"] {
+            part(env::var_os(flags).unwrap_or_default().as_encoded_bytes());
+        }
         part(processor().as_bytes());
         format!("{}.xla", &hasher.finalize().to_hex()[..32])
     }

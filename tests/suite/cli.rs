@@ -214,6 +214,24 @@ fn a_wrong_command_line_is_2() {
     assert_eq!(fs::read_dir(here.path()).unwrap().count(), 1, "nothing was written");
 }
 
+/// XLA's flags change what it makes, so executables made with others are not taken from the cache.
+#[cfg(feature = "xla")]
+#[test]
+fn executables_are_kept_by_the_flags_of_xla() {
+    if crate::pjrt::cpu().is_none() {
+        return;
+    }
+    let here = passive_folder("", "record c.soma.v");
+    let cached = |flags: &str| {
+        let mut bench = command(here.path(), &["bench", "m.neuro", "--engine", "xla", "--cache", "kept", "--json"]);
+        let ran = done(bench.env("XLA_FLAGS", flags).output().unwrap());
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        json(&ran.out)["kernel_cached"].clone()
+    };
+    let others = "--xla_cpu_enable_fast_math=false";
+    assert_eq!(["", "", others, others].map(cached), [false, true, false, true]);
+}
+
 /// Storage in 16 bits is for XLA's devices; whoever cannot do it says who can.
 #[cfg(feature = "xla")]
 #[test]
