@@ -79,7 +79,7 @@ tpu: llvm
 
 # GCC's LeakSanitizer is loaded before all else, so that it sees the plugins' memory, too.
 leaks: plugins
-	@ldconfig -p | grep -q liblsan.so.0 || { \
+	@PATH=$$PATH:/sbin:/usr/sbin ldconfig -p | grep -q liblsan.so.0 || { \
 		echo "LeakSanitizer is missing: installing it"; \
 		$(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends liblsan0; } || { \
 		echo "LeakSanitizer could not be installed; install gcc's liblsan.so.0 by hand, then try again"; exit 1; }

@@ -170,39 +170,7 @@ impl Artefact<'_> {
 
     fn port(&self, port: &Port) -> Value {
         let plan = &self.inputs.plan;
-        let field = match port.slot {
-            Slot::State(space, at) => Some(plan.spaces[space as usize].state[at as usize]),
-            Slot::Cell(space, at) => Some(plan.spaces[space as usize].cell[at as usize]),
-            Slot::Data(space, at) => Some(plan.spaces[space as usize].data[at as usize]),
-            Slot::Output(space, at) => Some(plan.spaces[space as usize].output[at as usize]),
-            Slot::Local(..)
-            | Slot::Sources(..)
-            | Slot::Present(..)
-            | Slot::Mask(..)
-            | Slot::Pairs(..)
-            | Slot::Order(..)
-            | Slot::Places(..)
-            | Slot::Slabs(..)
-            | Slot::SeriesTimes(_)
-            | Slot::SeriesValues(_)
-            | Slot::Seed
-            | Slot::Numbers(_)
-            | Slot::Rows(..)
-            | Slot::Steps
-            | Slot::Step
-            | Slot::Taken
-            | Slot::Row
-            | Slot::Bit
-            | Slot::Word(..)
-            | Slot::LineOfSample
-            | Slot::SampleOfLine
-            | Slot::StepOfSample
-            | Slot::Place
-            | Slot::LineOfEvents(..)
-            | Slot::Record(_)
-            | Slot::Events(..)
-            | Slot::Finite => None,
-        };
+        let field = port.slot.field(plan);
         let mut described =
             json!({"name": slot_name(plan, port.slot), "shape": port.ty.dims, "dtype": port.ty.element.numpy()});
         if let Some((unit, scale)) = field.and_then(|field| self.units.of.get(&field)) {

@@ -212,6 +212,46 @@ impl Entry {
     }
 }
 
+impl Slot {
+    /// The field whose values per cell it stands for, if it does.
+    pub fn field(self, plan: &Plan) -> Option<FieldId> {
+        let space = |s: u32| &plan.spaces[s as usize];
+        match self {
+            Slot::State(s, at) => Some(space(s).state[at as usize]),
+            Slot::Cell(s, at) => Some(space(s).cell[at as usize]),
+            Slot::Data(s, at) => Some(space(s).data[at as usize]),
+            Slot::Output(s, at) => Some(space(s).output[at as usize]),
+            Slot::Local(..)
+            | Slot::Sources(..)
+            | Slot::Present(..)
+            | Slot::Mask(..)
+            | Slot::Order(..)
+            | Slot::Places(..)
+            | Slot::Slabs(..)
+            | Slot::Pairs(..)
+            | Slot::SeriesTimes(_)
+            | Slot::SeriesValues(_)
+            | Slot::Seed
+            | Slot::Numbers(_)
+            | Slot::Rows(..)
+            | Slot::Steps
+            | Slot::Step
+            | Slot::Taken
+            | Slot::Row
+            | Slot::Bit
+            | Slot::Word(..)
+            | Slot::LineOfSample
+            | Slot::SampleOfLine
+            | Slot::StepOfSample
+            | Slot::Place
+            | Slot::LineOfEvents(..)
+            | Slot::Record(_)
+            | Slot::Events(..)
+            | Slot::Finite => None,
+        }
+    }
+}
+
 /// What a slot is called: unique among the arguments, and among the results, of an entry point.
 pub fn slot_name(plan: &Plan, slot: Slot) -> String {
     let field = |fields: &[FieldId], at: u32| plan.fields[fields[at as usize].0 as usize].clone();

@@ -36,45 +36,20 @@ pub(super) fn real(precision: Precision) -> Element {
 
 /// The element type of the value per cell that a slot stands for, in memory.
 pub fn stored(plan: &Plan, slot: Slot) -> Element {
-    let narrow = match slot {
-        Slot::Cell(..) => true,
+    let narrow = slot.field(plan).is_some_and(|field| match plan.homes[field.0 as usize] {
+        Home::Slot(_, Bank::Cell, _) => true,
         // What only `init` reads makes states.
-        Slot::Data(space, at) => {
-            let space = &plan.spaces[space as usize];
-            let field = space.data[at as usize];
-            let later = space.kernels.iter().filter(|kernel| kernel.role != Role::Init);
+        Home::Slot(space, Bank::Data, _) => {
+            let later = plan.spaces[space.0 as usize].kernels.iter().filter(|kernel| kernel.role != Role::Init);
             later.flat_map(|kernel| &kernel.registers).any(|register| register.used && register.field == field)
         }
-        Slot::State(..)
-        | Slot::Output(..)
-        | Slot::Local(..)
-        | Slot::Sources(..)
-        | Slot::Present(..)
-        | Slot::Mask(..)
-        | Slot::Order(..)
-        | Slot::Places(..)
-        | Slot::Slabs(..)
-        | Slot::Pairs(..)
-        | Slot::SeriesTimes(_)
-        | Slot::SeriesValues(_)
-        | Slot::Seed
-        | Slot::Numbers(_)
-        | Slot::Rows(..)
-        | Slot::Steps
-        | Slot::Step
-        | Slot::Taken
-        | Slot::Row
-        | Slot::Bit
-        | Slot::Word(..)
-        | Slot::LineOfSample
-        | Slot::SampleOfLine
-        | Slot::StepOfSample
-        | Slot::Place
-        | Slot::LineOfEvents(..)
-        | Slot::Record(_)
-        | Slot::Events(..)
-        | Slot::Finite => false,
-    };
+        Home::Slot(_, Bank::State | Bank::Output, _)
+        | Home::Uniform(_)
+        | Home::Series(_)
+        | Home::Event(..)
+        | Home::Edges(..)
+        | Home::Register => false,
+    });
     match plan.precision {
         Precision::Bf16 if narrow => Element::Bf16,
         Precision::F64 | Precision::F32 | Precision::Bf16 => real(plan.precision),
