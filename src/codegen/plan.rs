@@ -876,14 +876,14 @@ pub fn identifier(name: &str) -> String {
 
 /// Words that name no value: those of the target languages, and those that the surroundings of an emitted loop use.
 const RESERVED: &[&str] = &[
-    "abstract", "all", "as", "async", "await", "auto", "become", "block", "blocks", "bool", "box", "break", "call",
-    "case", "cell", "cells", "char", "const", "continue", "crate", "data", "default", "do", "double", "dyn", "edge",
-    "edges", "else", "enum", "extern", "f32", "f64", "false", "final", "float", "fn", "for", "gen", "goto", "if",
-    "impl", "in", "init", "int", "let", "links", "long", "loop", "macro", "map", "match", "math", "mod", "move", "mut",
-    "next", "now", "observe", "order", "output", "override", "priv", "pub", "ref", "return", "row", "rows", "self",
-    "series", "share", "short", "signed", "sizeof", "spikes", "state", "static", "step", "steps", "struct", "super",
-    "switch", "trait", "true", "try", "type", "typeof", "uniforms", "union", "unsafe", "unsigned", "unsized", "use",
-    "virtual", "void", "volatile", "where", "while", "window", "yield",
+    "abstract", "all", "arriving", "as", "async", "await", "auto", "become", "block", "blocks", "bool", "box", "break",
+    "call", "case", "cell", "cells", "char", "const", "continue", "crate", "data", "default", "do", "double", "dyn",
+    "edge", "edges", "else", "enum", "extern", "f32", "f64", "false", "final", "first", "float", "fn", "for", "gen",
+    "goto", "if", "impl", "in", "init", "int", "let", "links", "long", "loop", "macro", "map", "match", "math", "mod",
+    "move", "mut", "next", "now", "observe", "order", "output", "override", "own", "priv", "pub", "ref", "return",
+    "row", "rows", "self", "series", "share", "short", "signed", "sizeof", "some", "spikes", "state", "static", "step",
+    "steps", "struct", "super", "sums", "switch", "trait", "true", "try", "type", "typeof", "uniforms", "union",
+    "unsafe", "unsigned", "unsized", "use", "virtual", "void", "volatile", "where", "while", "window", "yield",
 ];
 
 /// Drops operations that nothing uses.

@@ -13,9 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Bytes that a cache near the processor holds: the second-level caches of today have one or two MiB.
 const NEAR: usize = 1 << 20;
 
-/// Bytes that the caches of a processor hold together: third-level caches have 32 MiB and more. What is within them arrives in
-/// time without being asked for: with 3 to 20 MB, asking costs 4 to 6 % of a step; with 57 MB, it saves 15 %.
-pub const CACHED: usize = 32 << 20;
+/// Bytes from which on it pays to ask for them ahead: third-level caches have 32 MiB and more, but others use them, too.
+pub const CACHED: usize = 16 << 20;
 
 /// Directed edges within a space, by target.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -213,27 +212,60 @@ pub struct Rows<'a, T> {
     pub fresh: &'a [u32],
 }
 
-/// One edge of every cell of a block.
+/// Which lanes of a block have one more edge.
 #[derive(Clone, Copy)]
-pub struct Row<'a, V: Lanes> {
-    /// The source of every lane's edge.
-    pub sources: Indices<'a>,
-    /// The lanes that have this edge; none if all of them have.
+pub struct Row<V: Lanes> {
+    /// None if all of them have.
     some: Option<V::Mask>,
+}
+
+/// How many rows ahead the values of sources are read. A processor looks some hundred instructions ahead; reading the values of a row takes
+/// fifty, so that what is to be done with them is best done while others are read.
+const ROWS_AHEAD: usize = 2;
+
+/// The values of the sources, row by row through all blocks.
+#[derive(Clone, Copy)]
+pub struct Arrivals<'a, V: Lanes, const FIELDS: usize> {
+    fields: [&'a [V::Scalar]; FIELDS],
+    sources: Indices<'a>,
+    ahead: [[V; FIELDS]; ROWS_AHEAD],
+}
+
+impl<V: Lanes, const FIELDS: usize> Arrivals<'_, V, FIELDS> {
+    /// The values of the next row, one of each field; past the last row unspecified numbers.
+    #[inline(always)]
+    pub fn next_row(&mut self) -> [V; FIELDS] {
+        let values = self.ahead[0];
+        self.ahead.rotate_left(1);
+        if let Some(sources) = self.sources.take_first(V::LANES) {
+            self.ahead[ROWS_AHEAD - 1] = self.fields.map(|field| V::gather(field, sources));
+        }
+        values
+    }
 }
 
 impl<'a, T: Scalar> Rows<'a, T> {
     /// The rows of a block.
     #[inline(always)]
-    pub fn rows<V: Lanes<Scalar = T>>(self, block: usize) -> impl Iterator<Item = Row<'a, V>> {
-        let rows = self.first[block] as usize..self.first[block + 1] as usize;
+    pub fn rows<V: Lanes<Scalar = T>>(self, block: usize) -> impl Iterator<Item = Row<V>> {
+        let rows = (self.first[block + 1] - self.first[block]) as usize;
         let full = self.full[block] as usize;
         let degrees = V::load(&self.degrees[block * V::LANES..]);
-        let sources = self.sources.part(rows.start * V::LANES..rows.end * V::LANES).chunks(V::LANES);
-        sources.enumerate().map(move |(row, sources)| {
-            let some = (row >= full).then_some(V::splat(T::from_f64(row as f64)).lt(degrees));
-            Row { sources, some }
-        })
+        (0..rows).map(move |row| Row { some: (row >= full).then_some(V::splat(T::from_f64(row as f64)).lt(degrees)) })
+    }
+
+    /// What arrives at the first row of the first block, and then at all others: values of fields, of all cells each.
+    #[inline(always)]
+    pub fn arrivals<V: Lanes<Scalar = T>, const FIELDS: usize>(
+        self,
+        fields: [&'a [T]; FIELDS],
+    ) -> Arrivals<'a, V, FIELDS> {
+        let zero = V::splat(T::from_f64(0.0));
+        let mut arrivals = Arrivals { fields, sources: self.sources, ahead: [[zero; FIELDS]; ROWS_AHEAD] };
+        (0..ROWS_AHEAD).for_each(|_| {
+            arrivals.next_row();
+        });
+        arrivals
     }
 
     /// Asks for the rows of a block that is soon to come, and for what they read of `now`, which holds so many fields.
@@ -253,7 +285,7 @@ impl<'a, T: Scalar> Rows<'a, T> {
     }
 }
 
-impl<V: Lanes> Row<'_, V> {
+impl<V: Lanes> Row<V> {
     /// `sum + x` in the lanes that have this edge.
     #[inline(always)]
     pub fn add(&self, sum: V, x: V) -> V {

@@ -5,7 +5,7 @@
 
 use super::layout::Text;
 use crate::codegen::plan::{
-    Column, Expr, Home, KernelPlan, Local, Operand, Plan, Precision, SpacePlan, Stmt, Usage, identifier,
+    Column, EdgePlan, Expr, Home, KernelPlan, Local, Operand, Plan, Precision, SpacePlan, Stmt, Usage, identifier,
 };
 use crate::runtime::machine::Bank;
 use crate::step::{BinaryOp, Distribution, FieldId, Function, OriginId, Role, Tolerance, Type, UnaryOp};
@@ -110,6 +110,10 @@ fn draw_source(stream: u64) -> String {
 
 /// How many blocks ahead memory is asked for.
 const AHEAD: usize = 3;
+
+/// How many blocks of cells have their edges summed before they are updated. A processor looks some hundred instructions ahead: it
+/// overlaps rows of edges with each other, and updates with each other, better than a few rows with one update.
+const BATCH: usize = 32;
 
 struct Emitter<'a> {
     plan: &'a Plan,
@@ -245,76 +249,43 @@ impl Emitter<'_> {
 
         let mut out = Text::at(1);
         out.open("for block in 0..cells.blocks(V::LANES) {");
-        self.banks(&mut out, &inside);
+        self.banks(&mut out, &inside, true);
         out.append(&inside);
         out.close("}");
         out
     }
 
-    /// The loop over steps of a kernel with edges, and in it the one over blocks.
+    /// The loop over steps of a kernel with edges, and in it two loops over blocks by turns: what the edges bring to some blocks, then
+    /// the update of these.
     fn connected_blocks(&self) -> Text {
         let kernel = self.kernel;
         let fields = self.space.exchanged.len();
-        let mut inside = Text::at(3);
-        for register in kernel.registers.iter().filter(|register| register.used) {
-            let (bank, at) = self.slot(register.field);
-            let from = if at.is_empty() { bank.to_string() } else { format!("&{bank}[{at}]") };
-            inside.line(format!("let {} = V::load({from});", register.name));
-        }
-        self.lanes(&mut inside, &kernel.cell);
-        let local = |local: u32| &kernel.locals[local as usize].name;
-        for &sum in &kernel.sums {
-            inside.line(format!("let mut {} = V::splat(0.0);", local(sum)));
-        }
-        for edges in &kernel.edges {
-            inside.open(format!("for edge in links.edges[{}].rows::<V>(block) {{", edges.edges));
-            self.lanes(&mut inside, &edges.body);
-            for &(sum, value) in &edges.adds {
-                inside.line(format!("{0} = edge.add({0}, {1});", local(sum), self.operand(value)));
-            }
-            inside.close("}");
-        }
-        self.lanes(&mut inside, &kernel.body);
-        for &(field, value) in &kernel.stores {
-            inside.line(self.store(&self.operand(value), field));
-        }
-        for &(register, value) in &kernel.updates {
-            inside.line(self.store(&self.operand(value), kernel.registers[register as usize].field));
-        }
-        if fields > 0 {
-            inside.line("let own = cells.start(block, V::LANES) as usize;");
-        }
-        for (entry, &slot) in self.space.exchanged.iter().enumerate() {
-            let field = self.space.state[slot as usize];
-            let register = kernel.registers.iter().position(|register| register.field == field);
-            let register = register.expect("the plan gives exchanged fields a register") as u32;
-            let update = kernel.updates.iter().find(|(changed, _)| *changed == register);
-            let value = update.map_or(Operand::Register(register), |(_, value)| *value);
-            let at = if entry == 0 { "own..".to_string() } else { format!("{entry} * width + own..") };
-            inside.line(format!("{}.store(&mut next[{at}]);", self.operand(value)));
-        }
+        let sums = list(kernel.sums.iter().map(|&sum| kernel.locals[sum as usize].name.clone()));
 
         let mut out = Text::at(1);
         out.line("let (mut now, mut next) = (links.now, links.next);");
         if fields > 1 {
             out.line(format!("let width = now.len() / {fields};"));
         }
+        out.line(format!("let mut sums = [[V::splat(0.0); {}]; {BATCH}];", kernel.sums.len()));
         let mut body = Text::at(2);
         self.spread_row(&mut body);
-        body.open("for block in 0..cells.blocks(V::LANES) {");
-        body.open("if links.far {");
-        for (bank, slots) in [("state", &self.space.state), ("cell", &self.space.cell)] {
-            if inside.mentions(bank) {
-                let size = times(slots.len());
-                body.line(format!("ask_for({bank}, (block + {AHEAD}) * {size}, {size});"));
-            }
+        body.line("let blocks = cells.blocks(V::LANES);");
+        let arriving: Vec<String> = kernel.edges.iter().map(|edges| self.arrivals(edges)).collect();
+        if arriving.iter().any(|arriving| arriving != NOTHING) {
+            body.line(format!("let mut arriving = ({},);", arriving.join(", ")));
         }
-        for edges in &kernel.edges {
-            body.line(format!("links.edges[{}].ask_for::<V>(block + {AHEAD}, now, {fields});", edges.edges));
-        }
+        body.open(format!("for first in (0..blocks).step_by({BATCH}) {{"));
+        body.line(format!("let some = first..blocks.min(first + {BATCH});"));
+        body.open("for (block, sums) in some.clone().zip(&mut sums) {");
+        let mut update = Text::at(4);
+        self.update_of_block(&mut update);
+        self.edges_of_block(&mut body, &update);
+        body.line(format!("*sums = {sums};"));
         body.close("}");
-        self.banks(&mut body, &inside);
-        body.append(&inside);
+        body.open(format!("for (block, &{sums}) in some.zip(&sums) {{"));
+        body.append(&update);
+        body.close("}");
         body.close("}");
         body.open("if !(links.share)(next) {");
         body.line("return;");
@@ -324,6 +295,127 @@ impl Emitter<'_> {
         out.append(&body);
         out.close("}");
         out
+    }
+
+    /// The sums over all edges of a block's cells; asks for what the `update` of the block will read.
+    fn edges_of_block(&self, out: &mut Text, update: &Text) {
+        let kernel = self.kernel;
+        let fields = self.space.exchanged.len();
+        let banks = [("state", &self.space.state), ("cell", &self.space.cell), ("data", &self.space.data)];
+        let read: Vec<_> = banks.into_iter().filter(|(bank, _)| update.mentions(bank)).collect();
+        out.open("if links.far {");
+        for (bank, slots) in read {
+            let size = times(slots.len());
+            out.line(format!("ask_for({bank}, block * {size}, {size});"));
+        }
+        for edges in &kernel.edges {
+            out.line(format!("links.edges[{}].ask_for::<V>(block + {AHEAD}, now, {fields});", edges.edges));
+        }
+        out.close("}");
+        let mut inside = Text::at(4);
+        let stmts = || kernel.edges.iter().flat_map(|edges| &edges.body);
+        let added = kernel.edges.iter().flat_map(|edges| &edges.adds).map(|(_, value)| *value);
+        let needed = stmts().flat_map(|stmt| stmt.expr.operands()).chain(added).collect();
+        self.values_of_cells(&mut inside, needed, &self.space.exchanged);
+        if inside.mentions("own") {
+            out.line("let own = cells.start(block, V::LANES) as usize;");
+        }
+        let local = |local: u32| &kernel.locals[local as usize].name;
+        for &sum in &kernel.sums {
+            inside.line(format!("let mut {} = V::splat(0.0);", local(sum)));
+        }
+        for (number, edges) in kernel.edges.iter().enumerate() {
+            inside.open(format!("for edge in links.edges[{}].rows::<V>(block) {{", edges.edges));
+            let values = arriving(edges).map(|(local, _)| kernel.locals[local as usize].name.clone());
+            if arriving(edges).next().is_some() {
+                inside.line(format!("let {} = arriving.{number}.next_row();", list(values)));
+            }
+            self.lanes(&mut inside, &edges.body);
+            for &(sum, value) in &edges.adds {
+                inside.line(format!("{0} = edge.add({0}, {1});", local(sum), self.operand(value)));
+            }
+            inside.close("}");
+        }
+        self.banks(out, &inside, false);
+        out.append(&inside);
+    }
+
+    /// The new values of a block's cells, from the sums over their edges.
+    fn update_of_block(&self, out: &mut Text) {
+        let kernel = self.kernel;
+        let mut inside = Text::at(4);
+        let stored = kernel.stores.iter().map(|(_, value)| *value);
+        let updates = kernel.updates.iter().map(|(_, value)| *value);
+        let exchanged: Vec<Operand> = self.space.exchanged.iter().map(|&slot| self.shared(slot)).collect();
+        let stmts = kernel.body.iter().flat_map(|stmt| stmt.expr.operands());
+        let needed = stmts.chain(stored).chain(updates).chain(exchanged.clone()).collect();
+        self.values_of_cells(&mut inside, needed, &[]);
+        self.lanes(&mut inside, &kernel.body);
+        for &(field, value) in &kernel.stores {
+            inside.line(self.store(&self.operand(value), field));
+        }
+        for &(register, value) in &kernel.updates {
+            inside.line(self.store(&self.operand(value), kernel.registers[register as usize].field));
+        }
+        if !exchanged.is_empty() {
+            inside.line("let own = cells.start(block, V::LANES) as usize;");
+        }
+        for (entry, value) in exchanged.into_iter().enumerate() {
+            inside.line(format!("{}.store(&mut next[{}]);", self.operand(value), own_entry(entry)));
+        }
+        self.banks(out, &inside, true);
+        out.append(&inside);
+    }
+
+    /// What brings the values of the cells at the other ends of edges.
+    fn arrivals(&self, edges: &EdgePlan) -> String {
+        let fields: Vec<String> = arriving(edges)
+            // The last field of the buffer, or the only one, needs no end.
+            .map(|(_, field)| match (field, self.space.exchanged.len()) {
+                (0, 1) => "now".to_string(),
+                (0, _) => "&now[..width]".to_string(),
+                (field, _) => format!("&now[{field} * width..]"),
+            })
+            .collect();
+        if fields.is_empty() {
+            return NOTHING.to_string();
+        }
+        format!("links.edges[{}].arrivals::<V, {}>([{}])", edges.edges, fields.len(), fields.join(", "))
+    }
+
+    /// The value of an exchanged slot at the end of a step.
+    fn shared(&self, slot: u32) -> Operand {
+        let registers = &self.kernel.registers;
+        let register = registers.iter().position(|register| register.field == self.space.state[slot as usize]);
+        let register = register.expect("the plan gives exchanged fields a register") as u32;
+        let update = self.kernel.updates.iter().find(|(changed, _)| *changed == register);
+        update.map_or(Operand::Register(register), |(_, value)| *value)
+    }
+
+    /// Those values of the cells of a block, constant over a step, that some operands need; what is in `shared` slots comes from what
+    /// all cells share.
+    fn values_of_cells(&self, out: &mut Text, mut needed: Vec<Operand>, shared: &[u32]) {
+        let mut stmts: Vec<Stmt> = Vec::new();
+        for stmt in self.kernel.cell.iter().rev() {
+            if stmt.local.is_none_or(|local| needed.contains(&Operand::Lanes(local))) {
+                needed.extend(stmt.expr.operands());
+                stmts.push(stmt.clone());
+            }
+        }
+        stmts.reverse();
+        for (number, register) in (0..).zip(&self.kernel.registers) {
+            if needed.contains(&Operand::Register(number)) {
+                let (bank, at) = self.slot(register.field);
+                let entry = shared.iter().position(|&slot| self.space.state[slot as usize] == register.field);
+                let from = match entry {
+                    Some(entry) => format!("&now[{}]", own_entry(entry)),
+                    None if at.is_empty() => bank.to_string(),
+                    None => format!("&{bank}[{at}]"),
+                };
+                out.line(format!("let {} = V::load({from});", register.name));
+            }
+        }
+        self.lanes(out, &stmts);
     }
 
     /// The head of the loop over steps.
@@ -348,8 +440,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// The buffers of one block, those that `inside` uses.
-    fn banks(&self, out: &mut Text, inside: &Text) {
+    /// The buffers of one block, those that `inside` uses; to be read only where it does not `store`.
+    fn banks(&self, out: &mut Text, inside: &Text, store: bool) {
         let banks = [
             ("state", self.space.state.len(), true),
             ("cell", self.space.cell.len(), self.kernel.role == Role::Init),
@@ -358,7 +450,7 @@ impl Emitter<'_> {
         ];
         for (bank, slots, writable) in banks {
             if inside.mentions(bank) {
-                let writable = if writable && self.kernel.changes(bank, self.plan) { "mut " } else { "" };
+                let writable = if store && writable && self.kernel.changes(bank, self.plan) { "mut " } else { "" };
                 let size = times(slots);
                 out.line(format!("let {bank} = &{writable}{bank}[block * {size}..][..{size}];"));
             }
@@ -450,15 +542,7 @@ impl Emitter<'_> {
             let at = |operand: Operand| self.operand(operand);
             match stmt.expr {
                 Expr::Index => out.line(format!("{head}{}.index::<V>(block);", self.numbering())),
-                Expr::There(field) => {
-                    // The last field of the buffer, or the only one, needs no end.
-                    let from = match (field, self.space.exchanged.len()) {
-                        (0, 1) => "now".to_string(),
-                        (0, _) => "&now[..width]".to_string(),
-                        (field, _) => format!("&now[{field} * width..]"),
-                    };
-                    out.line(format!("{head}V::gather({from}, edge.sources);"));
-                }
+                Expr::There(_) => {} // the loop over edges has it already
                 Expr::Copy(a) => out.line(format!("{head}{};", at(a))),
                 Expr::Unary(UnaryOp::Narrow | UnaryOp::Widen, a) if self.plan.precision == Precision::F32 => {
                     out.line(format!("{head}{};", at(a)));
@@ -560,6 +644,27 @@ impl Emitter<'_> {
             Operand::Register(register) => self.kernel.registers[register as usize].name.clone(),
         }
     }
+}
+
+/// The values that arrive along edges: the local and the exchanged field of each.
+fn arriving(edges: &EdgePlan) -> impl Iterator<Item = (u32, u32)> {
+    edges.body.iter().filter_map(|stmt| match stmt.expr {
+        Expr::There(field) => Some((stmt.local.expect("a value has a name"), field)),
+        _ => None,
+    })
+}
+
+/// The arrivals along edges of which only the ends near the cell matter.
+const NOTHING: &str = "()";
+
+/// Where in what all cells share the block's own values of an exchanged field are.
+fn own_entry(entry: usize) -> String {
+    if entry == 0 { "own..".to_string() } else { format!("{entry} * width + own..") }
+}
+
+/// `[a, b]`.
+fn list(names: impl Iterator<Item = String>) -> String {
+    format!("[{}]", names.collect::<Vec<_>>().join(", "))
 }
 
 impl KernelPlan {

@@ -54,10 +54,12 @@ impl<'a> Indices<'a> {
         Indices { list: &self.list[range], below: self.below }
     }
 
-    /// So many at a time; what is left at the end is left out.
+    /// Takes so many from the front, if there are as many.
     #[inline(always)]
-    pub fn chunks(self, size: usize) -> impl Iterator<Item = Indices<'a>> {
-        self.list.chunks_exact(size).map(move |list| Indices { list, below: self.below })
+    pub fn take_first(&mut self, size: usize) -> Option<Indices<'a>> {
+        let (list, rest) = self.list.split_at_checked(size)?;
+        self.list = rest;
+        Some(Indices { list, below: self.below })
     }
 
     /// The indices.
