@@ -491,7 +491,9 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(program: &'a Program, homes: &'a [Home], exchanged: &'a [FieldId], kernel: &'a Kernel) -> Builder<'a> {
-        let taken = RESERVED.iter().map(|word| word.to_string()).collect();
+        let most = kernel.regions.iter().map(|region| region.ops.len()).sum::<usize>();
+        let numbered = NUMBERED.iter().flat_map(|word| (0..most).map(move |number| format!("{word}{number}")));
+        let taken = RESERVED.iter().map(|word| word.to_string()).chain(numbered).collect();
         let plan = KernelPlan {
             role: kernel.role,
             window: kernel.steps,
@@ -876,7 +878,7 @@ pub fn identifier(name: &str) -> String {
 
 /// Words that name no value: those of the target languages, and those that the surroundings of an emitted loop use.
 const RESERVED: &[&str] = &[
-    "abstract", "all", "arriving", "as", "async", "await", "auto", "become", "block", "blocks", "bool", "box", "break",
+    "abstract", "all", "arrived", "as", "async", "await", "auto", "become", "block", "blocks", "bool", "box", "break",
     "call", "case", "cell", "cells", "char", "const", "continue", "crate", "data", "default", "do", "double", "dyn",
     "edge", "edges", "else", "enum", "extern", "f32", "f64", "false", "final", "first", "float", "fn", "for", "gen",
     "goto", "if", "impl", "in", "init", "int", "let", "links", "long", "loop", "macro", "map", "match", "math", "mod",
@@ -885,6 +887,9 @@ const RESERVED: &[&str] = &[
     "steps", "struct", "super", "sums", "switch", "trait", "true", "try", "type", "typeof", "uniforms", "union",
     "unsafe", "unsigned", "unsized", "use", "virtual", "void", "volatile", "where", "while", "window", "yield",
 ];
+
+/// Words that generated code uses with a number behind, one at most for each operation.
+const NUMBERED: &[&str] = &["arriving", "draw", "held"];
 
 /// Drops operations that nothing uses.
 fn prune(plan: &mut KernelPlan) {

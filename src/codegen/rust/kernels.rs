@@ -260,7 +260,6 @@ impl Emitter<'_> {
     fn connected_blocks(&self) -> Text {
         let kernel = self.kernel;
         let fields = self.space.exchanged.len();
-        let sums = list(kernel.sums.iter().map(|&sum| kernel.locals[sum as usize].name.clone()));
 
         let mut out = Text::at(1);
         out.line("let (mut now, mut next) = (links.now, links.next);");
@@ -271,9 +270,8 @@ impl Emitter<'_> {
         let mut body = Text::at(2);
         self.spread_row(&mut body);
         body.line("let blocks = cells.blocks(V::LANES);");
-        let arriving: Vec<String> = kernel.edges.iter().map(|edges| self.arrivals(edges)).collect();
-        if arriving.iter().any(|arriving| arriving != NOTHING) {
-            body.line(format!("let mut arriving = ({},);", arriving.join(", ")));
+        for (number, edges) in kernel.edges.iter().enumerate() {
+            self.arrivals(&mut body, number, edges);
         }
         body.open(format!("for first in (0..blocks).step_by({BATCH}) {{"));
         body.line(format!("let some = first..blocks.min(first + {BATCH});"));
@@ -281,9 +279,11 @@ impl Emitter<'_> {
         let mut update = Text::at(4);
         self.update_of_block(&mut update);
         self.edges_of_block(&mut body, &update);
-        body.line(format!("*sums = {sums};"));
+        for (number, &sum) in kernel.sums.iter().enumerate() {
+            body.line(format!("sums[{number}] = {};", kernel.locals[sum as usize].name));
+        }
         body.close("}");
-        body.open(format!("for (block, &{sums}) in some.zip(&sums) {{"));
+        body.open("for (block, sums) in some.zip(&sums) {");
         body.append(&update);
         body.close("}");
         body.close("}");
@@ -326,9 +326,11 @@ impl Emitter<'_> {
         }
         for (number, edges) in kernel.edges.iter().enumerate() {
             inside.open(format!("for edge in links.edges[{}].rows::<V>(block) {{", edges.edges));
-            let values = arriving(edges).map(|(local, _)| kernel.locals[local as usize].name.clone());
             if arriving(edges).next().is_some() {
-                inside.line(format!("let {} = arriving.{number}.next_row();", list(values)));
+                inside.line(format!("let arrived = arriving{number}.next_row();"));
+            }
+            for (field, (name, _)) in arriving(edges).enumerate() {
+                inside.line(format!("let {} = arrived[{field}];", local(name)));
             }
             self.lanes(&mut inside, &edges.body);
             for &(sum, value) in &edges.adds {
@@ -344,6 +346,9 @@ impl Emitter<'_> {
     fn update_of_block(&self, out: &mut Text) {
         let kernel = self.kernel;
         let mut inside = Text::at(4);
+        for (number, &sum) in kernel.sums.iter().enumerate() {
+            inside.line(format!("let {} = sums[{number}];", kernel.locals[sum as usize].name));
+        }
         let stored = kernel.stores.iter().map(|(_, value)| *value);
         let updates = kernel.updates.iter().map(|(_, value)| *value);
         let exchanged: Vec<Operand> = self.space.exchanged.iter().map(|&slot| self.shared(slot)).collect();
@@ -367,20 +372,21 @@ impl Emitter<'_> {
         out.append(&inside);
     }
 
-    /// What brings the values of the cells at the other ends of edges.
-    fn arrivals(&self, edges: &EdgePlan) -> String {
-        let fields: Vec<String> = arriving(edges)
-            // The last field of the buffer, or the only one, needs no end.
-            .map(|(_, field)| match (field, self.space.exchanged.len()) {
-                (0, 1) => "now".to_string(),
-                (0, _) => "&now[..width]".to_string(),
-                (field, _) => format!("&now[{field} * width..]"),
-            })
-            .collect();
-        if fields.is_empty() {
-            return NOTHING.to_string();
+    /// What brings the values of the cells at the other ends of edges, if they matter.
+    fn arrivals(&self, out: &mut Text, number: usize, edges: &EdgePlan) {
+        // The last field of the buffer, or the only one, needs no end.
+        let slice = |(_, field)| match (field, self.space.exchanged.len()) {
+            (0, 1) => "now".to_string(),
+            (0, _) => "&now[..width]".to_string(),
+            (1, _) => "&now[width..]".to_string(),
+            (field, _) => format!("&now[{field} * width..]"),
+        };
+        let fields: Vec<String> = arriving(edges).map(slice).collect();
+        if !fields.is_empty() {
+            let head =
+                format!("let mut arriving{number} = links.edges[{}].arrivals::<V, {}>", edges.edges, fields.len());
+            out.call_with_list(&head, &fields, ";");
         }
-        format!("links.edges[{}].arrivals::<V, {}>([{}])", edges.edges, fields.len(), fields.join(", "))
     }
 
     /// The value of an exchanged slot at the end of a step.
@@ -654,17 +660,13 @@ fn arriving(edges: &EdgePlan) -> impl Iterator<Item = (u32, u32)> {
     })
 }
 
-/// The arrivals along edges of which only the ends near the cell matter.
-const NOTHING: &str = "()";
-
 /// Where in what all cells share the block's own values of an exchanged field are.
 fn own_entry(entry: usize) -> String {
-    if entry == 0 { "own..".to_string() } else { format!("{entry} * width + own..") }
-}
-
-/// `[a, b]`.
-fn list(names: impl Iterator<Item = String>) -> String {
-    format!("[{}]", names.collect::<Vec<_>>().join(", "))
+    match entry {
+        0 => "own..".to_string(),
+        1 => "width + own..".to_string(),
+        entry => format!("{entry} * width + own.."),
+    }
 }
 
 impl KernelPlan {

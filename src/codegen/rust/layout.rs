@@ -63,6 +63,11 @@ impl Text {
         self.list(head, ("(", ")"), arguments, tail);
     }
 
+    /// A statement that ends in a call with one list.
+    pub fn call_with_list(&mut self, head: &str, items: &[String], tail: &str) {
+        self.list(head, ("([", "])"), items, tail);
+    }
+
     /// A statement that ends in a struct.
     pub fn record(&mut self, head: &str, fields: &[String], tail: &str) {
         self.list(head, ("{", "}"), fields, tail);
