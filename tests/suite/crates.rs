@@ -354,7 +354,7 @@ fn hexadecimal(text: &str) -> f64 {
 
 #[test]
 fn plans_and_kernels_look_like_this() {
-    for name in ["hh", "driven"] {
+    for name in ["hh", "driven", "two_edges"] {
         let plan = plan(&program(name), &PlanOptions::default());
         let kernels = kernel_files(&plan).into_iter().find(|file| file.path == "src/kernels.rs").unwrap();
         insta::with_settings!({ snapshot_path => "../ir", prepend_module_to_snapshot => false, omit_expression => true }, {

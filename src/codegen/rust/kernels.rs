@@ -399,11 +399,11 @@ impl Emitter<'_> {
     }
 
     /// Those values of the cells of a block, constant over a step, that some operands need; what is in `shared` slots comes from what
-    /// all cells share.
+    /// all cells share. Only the body has effects.
     fn values_of_cells(&self, out: &mut Text, mut needed: Vec<Operand>, shared: &[u32]) {
         let mut stmts: Vec<Stmt> = Vec::new();
         for stmt in self.kernel.cell.iter().rev() {
-            if stmt.local.is_none_or(|local| needed.contains(&Operand::Lanes(local))) {
+            if stmt.local.is_some_and(|local| needed.contains(&Operand::Lanes(local))) {
                 needed.extend(stmt.expr.operands());
                 stmts.push(stmt.clone());
             }
