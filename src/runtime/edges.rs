@@ -4,6 +4,7 @@
 //! and the values of other cells from step to step.
 //! Never true here: that a sum depends on the number of lanes or of threads: the edges of a target keep their order.
 
+use super::aligned::Aligned;
 use super::lanes::{IndexTable, Indices, Lanes, Scalar, ask_for};
 use super::order::{Arrangement, Order};
 use super::threads::{Alone, Barrier};
@@ -219,12 +220,11 @@ pub struct Row<V: Lanes> {
     some: Option<V::Mask>,
 }
 
-/// How many rows ahead the values of sources are read. A processor looks some hundred instructions ahead; reading the values of a row takes
-/// fifty, so that what is to be done with them is best done while others are read.
+/// How many rows ahead the values of sources are read. A processor looks some hundred instructions ahead, and reading the
+/// values of a row takes fifty: what is done with them is best done while those of other rows are on their way.
 const ROWS_AHEAD: usize = 2;
 
 /// The values of the sources, row by row through all blocks.
-#[derive(Clone, Copy)]
 pub struct Arrivals<'a, V: Lanes, const FIELDS: usize> {
     fields: [&'a [V::Scalar]; FIELDS],
     sources: Indices<'a>,
@@ -366,8 +366,8 @@ pub struct Member<T> {
     /// Its number among the parts that have cells.
     seat: usize,
     tables: Vec<Table<T>>,
-    now: Vec<T>,
-    next: Vec<T>,
+    now: Aligned<T>,
+    next: Aligned<T>,
 }
 
 /// The places that are marked, as ranges; a gap that is shorter than a line of a cache is copied along.
@@ -394,7 +394,7 @@ impl<T: Scalar> Member<T> {
         tables.iter().flat_map(|table| table.sources.all().list()).for_each(|&source| marked[source as usize] = true);
         let needs = all.iter().enumerate().filter(|(other, _)| *other != part);
         let needs = needs.map(|(other, of_other)| (other, runs(&marked, of_other.clone()))).collect();
-        let buffer = || vec![T::default(); width * network.exchanged.len()];
+        let buffer = || Aligned::new(width * network.exchanged.len());
         let exchanged = network.exchanged.clone();
         let seat = all[..part].iter().filter(|places| !places.is_empty()).count();
         Member { part, lanes, exchanged, width, places, needs, seat, now: buffer(), next: buffer(), tables }
@@ -403,19 +403,19 @@ impl<T: Scalar> Member<T> {
     /// The bytes that one step goes through.
     pub fn bytes(&self) -> usize {
         let of_table = |table: &Table<T>| size_of_val(table.sources.all().list()) + size_of_val(&table.degrees[..]);
-        size_of_val(&self.now[..]) + size_of_val(&self.next[..]) + self.tables.iter().map(of_table).sum::<usize>()
+        size_of_val(self.now.get()) + size_of_val(self.next.get()) + self.tables.iter().map(of_table).sum::<usize>()
     }
 
     /// Takes the values of exchanged fields from the states (`[block][slot][lane]`, so many slots) of its cells, and from the
     /// other members.
     pub fn refill(&mut self, state: &[T], slots: usize, meeting: &Meeting<T>) {
         let Member { part, seat, lanes, exchanged, width, places, needs, now, .. } = self;
-        for (field, &slot) in now.chunks_mut((*width).max(1)).zip(&*exchanged) {
+        for (field, &slot) in now.get_mut().chunks_mut((*width).max(1)).zip(&*exchanged) {
             let blocks = field[places.clone()].chunks_mut(*lanes).zip(state.chunks(slots * *lanes));
             blocks.for_each(|(values, block)| values.copy_from_slice(&block[slot * *lanes..][..*lanes]));
         }
         if !exchanged.is_empty() {
-            meeting.share((*part, *seat), *width, needs, now);
+            meeting.share((*part, *seat), *width, needs, now.get_mut());
         }
     }
 
@@ -431,7 +431,7 @@ impl<T: Scalar> Member<T> {
         let Member { part, seat, width, needs, tables, now, next, .. } = self;
         let edges: Vec<Rows<'_, T>> = tables.iter().map(Table::view).collect();
         let mut share = |values: &mut [T]| meeting.share((*part, *seat), *width, needs, values);
-        kernel(Links { now, next, edges: &edges, far, share: &mut share })
+        kernel(Links { now: now.get_mut(), next: next.get_mut(), edges: &edges, far, share: &mut share })
     }
 }
 

@@ -4,6 +4,7 @@
 //! Each part owns the buffers of a contiguous range of blocks of every space, so that no two threads share a number.
 //! Never true here: a name or a unit, or that a result depends on the number of parts.
 
+use super::aligned::Aligned;
 use super::call::{Call, Cells, Order, Spike, Window};
 use super::edges::{CACHED, Links, Meeting, Member, Network};
 use super::lanes::Scalar;
@@ -166,31 +167,6 @@ struct Slice<T> {
     saved: Vec<T>,
     spikes: Vec<Spike>,
     member: Member<T>,
-}
-
-/// Numbers that start at a multiple of 64 bytes.
-struct Aligned<T> {
-    store: Vec<T>,
-    skip: usize,
-    len: usize,
-}
-
-impl<T: Copy + Default> Aligned<T> {
-    fn new(len: usize) -> Aligned<T> {
-        let room = 64 / size_of::<T>();
-        let store = vec![T::default(); len + room];
-        // Where the alignment cannot be computed the numbers are right all the same.
-        let skip = store.as_ptr().align_offset(64).min(room);
-        Aligned { store, skip, len }
-    }
-
-    fn get(&self) -> &[T] {
-        &self.store[self.skip..self.skip + self.len]
-    }
-
-    fn get_mut(&mut self) -> &mut [T] {
-        &mut self.store[self.skip..self.skip + self.len]
-    }
 }
 
 impl<T> Slice<T> {
@@ -464,7 +440,7 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         for part in &self.shared.parts {
             for slice in &mut lock(part).spaces {
                 let Slice { state, saved, .. } = slice;
-                if saved.len() == state.len {
+                if saved.len() == state.get().len() {
                     state.get_mut().copy_from_slice(saved);
                 }
             }

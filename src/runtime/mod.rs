@@ -7,6 +7,7 @@
 //! platform's mathematics library (the sign and the payload of a NaN excepted, which are unspecified).
 
 pub mod abi;
+pub mod aligned;
 pub mod call;
 pub mod edge_text;
 pub mod edges;

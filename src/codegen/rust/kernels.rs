@@ -111,8 +111,8 @@ fn draw_source(stream: u64) -> String {
 /// How many blocks ahead memory is asked for.
 const AHEAD: usize = 3;
 
-/// How many blocks of cells have their edges summed before they are updated. A processor looks some hundred instructions ahead: it
-/// overlaps rows of edges with each other, and updates with each other, better than a few rows with one update.
+/// How many blocks of cells have their edges summed before they are updated. A processor looks some hundred instructions
+/// ahead: it overlaps rows of edges with each other, and updates with each other, better than a few rows with one update.
 const BATCH: usize = 32;
 
 struct Emitter<'a> {
@@ -255,8 +255,8 @@ impl Emitter<'_> {
         out
     }
 
-    /// The loop over steps of a kernel with edges, and in it two loops over blocks by turns: what the edges bring to some blocks, then
-    /// the update of these.
+    /// The loop over steps of a kernel with edges, and in it two loops over blocks by turns: what edges bring to some blocks,
+    /// then the update of these.
     fn connected_blocks(&self) -> Text {
         let kernel = self.kernel;
         let fields = self.space.exchanged.len();
@@ -398,8 +398,8 @@ impl Emitter<'_> {
         update.map_or(Operand::Register(register), |(_, value)| *value)
     }
 
-    /// Those values of the cells of a block, constant over a step, that some operands need; what is in `shared` slots comes from what
-    /// all cells share. Only the body has effects.
+    /// Those values of the cells of a block, constant over a step, that some operands need; what is in `shared` slots comes
+    /// from what all cells share. Only the body has effects.
     fn values_of_cells(&self, out: &mut Text, mut needed: Vec<Operand>, shared: &[u32]) {
         let mut stmts: Vec<Stmt> = Vec::new();
         for stmt in self.kernel.cell.iter().rev() {

@@ -34,6 +34,7 @@ pub use crate::runtime::abi::VERSION as ABI_VERSION;
 const RUNTIME: &[(&str, &str)] = &[
     ("mod.rs", include_str!("../../runtime/mod.rs")),
     ("abi.rs", include_str!("../../runtime/abi.rs")),
+    ("aligned.rs", include_str!("../../runtime/aligned.rs")),
     ("call.rs", include_str!("../../runtime/call.rs")),
     ("edge_text.rs", include_str!("../../runtime/edge_text.rs")),
     ("edges.rs", include_str!("../../runtime/edges.rs")),
