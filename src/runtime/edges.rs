@@ -14,7 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Bytes that a cache near the processor holds: the second-level caches of today have one or two MiB.
 const NEAR: usize = 1 << 20;
 
-/// Bytes from which on it pays to ask for them ahead: third-level caches have 32 MiB and more, but others use them, too.
+/// Bytes from which on it pays to ask for them ahead. Third-level caches have 32 MiB and more, but others use them, too: with
+/// 12 MB asking costs up to 6 % of a step, with 25 MB it saves 28 %, with 97 MB 8 %.
 pub const CACHED: usize = 16 << 20;
 
 /// Directed edges within a space, by target.
@@ -469,5 +470,48 @@ impl<T: Copy> Meeting<T> {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lanes::F64x8;
+    use super::*;
+
+    /// Twenty cells in blocks of eight, of which the second has no edges: what arrives is what the lists say.
+    #[test]
+    fn arrivals_are_the_values_of_sources_row_by_row() {
+        let degree = |cell: usize| if (8..16).contains(&cell) { 0 } else { cell % 5 };
+        let of = |cell: usize| (0..degree(cell)).map(move |edge| ((7 * cell + 3 * edge) % 20) as u32);
+        let sources: Vec<u32> = (0..20).flat_map(of).collect();
+        let offsets = (0..=20).map(|cell| (0..cell).map(degree).sum::<usize>() as u32).collect();
+        let edges = Edges { offsets, sources };
+        edges.check(20).unwrap();
+        let network = Network { edges: vec![Arc::new(edges.clone())], exchanged: vec![0, 1], order: None };
+        let table = Table::<f64>::new(&network, &edges, 0..3, 8);
+        let fields: [Vec<f64>; 2] = [1.0, -100.0].map(|scale| (0..24).map(|cell| scale * f64::from(cell)).collect());
+
+        let rows = table.view();
+        let mut arrivals = rows.arrivals::<F64x8, 2>([&fields[0], &fields[1]]);
+        let (mut found, mut expected) = (Vec::new(), Vec::new());
+        for block in 0..3 {
+            for row in rows.rows::<F64x8>(block) {
+                let values = arrivals.next_row();
+                let there = row.add(F64x8::splat(0.0), F64x8::splat(1.0));
+                let [a, b, there] = [values[0], values[1], there].map(|lanes| {
+                    let mut numbers = [0.0; 8];
+                    lanes.store(&mut numbers);
+                    numbers
+                });
+                found
+                    .extend((0..8).filter(|lane| there[*lane] == 1.0).map(|lane| (block * 8 + lane, a[lane], b[lane])));
+            }
+        }
+        for cell in 0..20 {
+            expected.extend(of(cell).map(|source| (cell, f64::from(source), -100.0 * f64::from(source))));
+        }
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        assert_eq!(found, expected);
+        assert_eq!(expected.len(), 23);
     }
 }

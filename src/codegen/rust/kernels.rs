@@ -654,9 +654,9 @@ impl Emitter<'_> {
 
 /// The values that arrive along edges: the local and the exchanged field of each.
 fn arriving(edges: &EdgePlan) -> impl Iterator<Item = (u32, u32)> {
-    edges.body.iter().filter_map(|stmt| match stmt.expr {
-        Expr::There(field) => Some((stmt.local.expect("a value has a name"), field)),
-        _ => None,
+    edges.body.iter().filter_map(|stmt| {
+        let Expr::There(field) = stmt.expr else { return None };
+        Some((stmt.local.expect("a value has a name"), field))
     })
 }
 
