@@ -510,7 +510,7 @@ mod tests {
         for cell in 0..20 {
             expected.extend(of(cell).map(|source| (cell, f64::from(source), -100.0 * f64::from(source))));
         }
-        found.sort_by(|a, b| a.0.cmp(&b.0));
+        found.sort_by_key(|at| at.0);
         assert_eq!(found, expected);
         assert_eq!(expected.len(), 23);
     }

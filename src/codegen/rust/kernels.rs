@@ -405,7 +405,7 @@ impl Emitter<'_> {
         for stmt in self.kernel.cell.iter().rev() {
             if stmt.local.is_some_and(|local| needed.contains(&Operand::Lanes(local))) {
                 needed.extend(stmt.expr.operands());
-                stmts.push(stmt.clone());
+                stmts.push(*stmt);
             }
         }
         stmts.reverse();
