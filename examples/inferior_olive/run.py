@@ -273,7 +273,7 @@ def complexity(a):
                 here = [r for r in rows if r["model"] == label and r["threads_allowed"] == n]
                 ax.plot([r["cells"] for r in here], [r["s_per_simulated_s"] for r in here], "o-", markersize=3,
                         label=label)
-        axes[0][0].legend(loc="lower right")
+        axes[0][-1].legend(loc="center left", bbox_to_anchor=(1, 0.5))
         return drawn
 
     figure(a, "complexity", draw)
