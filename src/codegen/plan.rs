@@ -120,6 +120,13 @@ pub struct Plan {
 /// Cells that a thread must have: below it waking a thread takes longer than its work.
 const MIN_CELLS: u32 = 256;
 
+/// How many blocks ahead a kernel with edges asks for memory.
+pub const BLOCKS_AHEAD: usize = 3;
+
+/// How many blocks of cells have their edges summed before they are updated. A processor looks some hundred instructions
+/// ahead: it overlaps rows of edges with each other, and updates with each other, better than a few rows with one update.
+pub const BATCH: usize = 32;
+
 /// Where the values of a field are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Home {

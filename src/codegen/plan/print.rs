@@ -3,7 +3,7 @@
 //! In comes a [`Plan`]; out go lines to read and to compare: the same plan gives the same bytes.
 //! Never true here: a decision is made or hidden.
 
-use super::{Expr, Home, KernelPlan, Operand, Plan, SpacePlan, Stmt, Usage};
+use super::{BATCH, Expr, Home, KernelPlan, Operand, Plan, SpacePlan, Stmt, Usage};
 use crate::step::{Distribution, FieldId, Role};
 use std::fmt::{self, Display, Formatter};
 
@@ -89,7 +89,8 @@ fn print_kernel(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan) -> fmt:
 fn print_connected(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan) -> fmt::Result {
     let local = |local: u32| &kernel.locals[local as usize].name;
     writeln!(f, "    for each step {{")?;
-    writeln!(f, "      for each block {{")?;
+    writeln!(f, "      for each {BATCH} blocks {{")?;
+    writeln!(f, "      edges of each block:")?;
     for register in kernel.registers.iter().filter(|register| register.used) {
         writeln!(f, "        load {} from {}", register.name, place(plan, register.field))?;
     }
@@ -105,6 +106,7 @@ fn print_connected(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan) -> f
         }
         writeln!(f, "        }}")?;
     }
+    writeln!(f, "      then update of each block:")?;
     stmts(f, plan, kernel, "every step", "        ", &kernel.body)?;
     for &(field, value) in &kernel.stores {
         writeln!(f, "        store {} to {}", operand(kernel, value), place(plan, field))?;

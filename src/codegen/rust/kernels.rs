@@ -5,7 +5,8 @@
 
 use super::layout::Text;
 use crate::codegen::plan::{
-    Column, EdgePlan, Expr, Home, KernelPlan, Local, Operand, Plan, Precision, SpacePlan, Stmt, Usage, identifier,
+    BATCH, BLOCKS_AHEAD, Column, EdgePlan, Expr, Home, KernelPlan, Local, Operand, Plan, Precision, SpacePlan, Stmt,
+    Usage, identifier,
 };
 use crate::runtime::machine::Bank;
 use crate::step::{BinaryOp, Distribution, FieldId, Function, OriginId, Role, Tolerance, Type, UnaryOp};
@@ -107,13 +108,6 @@ fn distribution_name(distribution: Distribution) -> &'static str {
 fn draw_source(stream: u64) -> String {
     format!("Draw {{ seed: window.seed, stream: {stream} }}")
 }
-
-/// How many blocks ahead memory is asked for.
-const AHEAD: usize = 3;
-
-/// How many blocks of cells have their edges summed before they are updated. A processor looks some hundred instructions
-/// ahead: it overlaps rows of edges with each other, and updates with each other, better than a few rows with one update.
-const BATCH: usize = 32;
 
 struct Emitter<'a> {
     plan: &'a Plan,
@@ -309,7 +303,7 @@ impl Emitter<'_> {
             out.line(format!("ask_for({bank}, block * {size}, {size});"));
         }
         for edges in &kernel.edges {
-            out.line(format!("links.edges[{}].ask_for::<V>(block + {AHEAD}, now, {fields});", edges.edges));
+            out.line(format!("links.edges[{}].ask_for::<V>(block + {BLOCKS_AHEAD}, now, {fields});", edges.edges));
         }
         out.close("}");
         let mut inside = Text::at(4);
