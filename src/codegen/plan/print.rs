@@ -89,8 +89,8 @@ fn print_kernel(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan) -> fmt:
 fn print_connected(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan) -> fmt::Result {
     let local = |local: u32| &kernel.locals[local as usize].name;
     writeln!(f, "    for each step {{")?;
-    writeln!(f, "      for each {BATCH} blocks {{")?;
-    writeln!(f, "      edges of each block:")?;
+    writeln!(f, "      for each {BATCH} blocks, one after the other {{")?;
+    writeln!(f, "        edges:")?;
     for register in kernel.registers.iter().filter(|register| register.used) {
         writeln!(f, "        load {} from {}", register.name, place(plan, register.field))?;
     }
@@ -106,7 +106,7 @@ fn print_connected(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan) -> f
         }
         writeln!(f, "        }}")?;
     }
-    writeln!(f, "      then update of each block:")?;
+    writeln!(f, "        then updates:")?;
     stmts(f, plan, kernel, "every step", "        ", &kernel.body)?;
     for &(field, value) in &kernel.stores {
         writeln!(f, "        store {} to {}", operand(kernel, value), place(plan, field))?;

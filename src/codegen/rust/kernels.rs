@@ -221,8 +221,7 @@ impl Emitter<'_> {
 
         let mut inside = Text::at(2);
         for register in kernel.registers.iter().filter(|register| register.used) {
-            let (bank, at) = self.slot(register.field);
-            let from = if at.is_empty() { bank.to_string() } else { format!("&{bank}[{at}]") };
+            let from = self.place(register.field);
             let mutable = if register.changes { "mut " } else { "" };
             inside.line(format!("let {mutable}{} = V::load({from});", register.name));
         }
@@ -405,12 +404,10 @@ impl Emitter<'_> {
         stmts.reverse();
         for (number, register) in (0..).zip(&self.kernel.registers) {
             if needed.contains(&Operand::Register(number)) {
-                let (bank, at) = self.slot(register.field);
                 let entry = shared.iter().position(|&slot| self.space.state[slot as usize] == register.field);
                 let from = match entry {
                     Some(entry) => format!("&now[{}]", own_entry(entry)),
-                    None if at.is_empty() => bank.to_string(),
-                    None => format!("&{bank}[{at}]"),
+                    None => self.place(register.field),
                 };
                 out.line(format!("let {} = V::load({from});", register.name));
             }
@@ -466,6 +463,12 @@ impl Emitter<'_> {
             slot => format!("{}..", times(slot as usize)),
         };
         (bank_name(bank), at)
+    }
+
+    /// The slice that begins with a field.
+    fn place(&self, field: FieldId) -> String {
+        let (bank, at) = self.slot(field);
+        if at.is_empty() { bank.to_string() } else { format!("&{bank}[{at}]") }
     }
 
     fn store(&self, value: &str, field: FieldId) -> String {
