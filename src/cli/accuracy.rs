@@ -115,6 +115,8 @@ fn is_function(op: UnaryOp) -> bool {
         | UnaryOp::Sqrt
         | UnaryOp::Floor
         | UnaryOp::Ceil
+        | UnaryOp::Nonzero
+        | UnaryOp::Finite
         | UnaryOp::Narrow
         | UnaryOp::Widen
         | UnaryOp::Not => false,

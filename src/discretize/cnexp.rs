@@ -1,11 +1,12 @@
 //! NEURON's default: backward Euler for potentials, then exact exponentials for gates. Order 1, stable for stiff membranes.
 //!
-//! A state that is not a gate, with x' = n s and b the slope of n in x, moves by n s dt / (1 - b s dt); gates follow with the
-//! new potentials (Hines 1984; NEURON calls the gates' part cnexp). Couplings between compartments enter explicitly.
+//! A state that is not a gate, with x' = n s and b the derivative of n in x, moves by n s dt / (1 - b s dt); gates follow with the
+//! new potentials (Hines 1984; NEURON calls the gates' part cnexp). Where n bends, that is the linearly implicit step (NEURON
+//! takes the same derivative, from a difference of 0.001 mV), and b s dt counts as 1/2 at most, far from 1 where the quotient turns
+//! round. Couplings between compartments enter explicitly.
 
-use super::exp_euler::{gates_last, peel};
-use super::slope::slope;
-use crate::ode::{Graph, Model, Node, NodeId, StateId};
+use super::exp_euler::{gates_last, peel, tangent};
+use crate::ode::{Graph, Model, Node, NodeId, StateId, depends, derivative};
 use crate::step::BinaryOp;
 use crate::units::Dim;
 
@@ -15,11 +16,12 @@ pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<(Sta
 
 fn implicit(g: &mut Graph, state: StateId, dt: NodeId, rate: NodeId) -> NodeId {
     let x = g.add(Node::State(state));
-    let (linear, step) = peel(g, rate, state, dt);
-    let mut change = g.binary(BinaryOp::Mul, linear, step);
-    if let Some(b) = slope(g, linear, state) {
+    let (n, step) = peel(g, rate, state, dt);
+    let mut change = g.binary(BinaryOp::Mul, n, step);
+    if let Some(b) = derivative(g, n, state) {
         let one = g.number(1.0, Dim::ONE);
-        let z = g.binary(BinaryOp::Mul, b, step);
+        let bends = depends(g, b, state);
+        let z = if bends { tangent(g, b, step, 0.5) } else { g.binary(BinaryOp::Mul, b, step) };
         let damping = g.binary(BinaryOp::Sub, one, z);
         change = g.binary(BinaryOp::Div, change, damping);
     }

@@ -1,12 +1,13 @@
 //! Exponential Euler, gates after potentials. Formally of order 1; potentials are mostly far more accurate.
 //!
-//! A state with x' = n s, where b is the slope of n in x and s does not depend on x, moves by n expm1(b s dt) / b: exact for
-//! states that are linear in themselves while everything else is held (Rush and Larsen 1978; MacGregor 1987). Potentials and
-//! all other states that are not gates move first; gates follow with the new potentials, as if they were known at the middle
-//! of the next step (Hines 1984).
+//! A state with x' = n s, where b is the derivative of n in x and s does not depend on x, moves by n expm1(b s dt) / b: exact for
+//! states that are linear in themselves while everything else is held (Rush and Larsen 1978; MacGregor 1987). Where n bends, that
+//! is the step of the equation linearized at x (the exponential Rosenbrock-Euler method; Hochbruck and Ostermann 2010, Acta Numerica 19),
+//! of order 2 in that state alone. There growth is bounded: a tangent that grows by more than e in a step says nothing of
+//! where the step leads, so b s dt counts as 1 at most. Potentials and all other states that are not gates move first; gates follow with
+//! the new potentials, as if they were known at the middle of the next step (Hines 1984).
 
-use super::slope::{depends, slope};
-use crate::ode::{Graph, Model, Node, NodeId, StateId};
+use crate::ode::{Graph, Model, Node, NodeId, StateId, depends, derivative};
 use crate::step::{BinaryOp, UnaryOp};
 use crate::units::Dim;
 use std::collections::HashMap;
@@ -54,25 +55,33 @@ pub(super) fn gates_last(
 /// `x + n expm1(b s dt) / b`.
 fn advance(g: &mut Graph, state: StateId, dt: NodeId, rate: NodeId) -> NodeId {
     let x = g.add(Node::State(state));
-    let (linear, step) = peel(g, rate, state, dt);
-    let change = match slope(g, linear, state) {
+    let (n, step) = peel(g, rate, state, dt);
+    let change = match derivative(g, n, state) {
         None => step,
+        Some(b) if depends(g, b, state) => {
+            let z = tangent(g, b, step, 1.0);
+            let z = g.unary(UnaryOp::Nonzero, z);
+            let e = g.unary(UnaryOp::Expm1, z);
+            let quotient = g.binary(BinaryOp::Div, e, z);
+            g.binary(BinaryOp::Mul, quotient, step)
+        }
         Some(b) => {
+            let b = if g.constant(b).is_some_and(|b| b != 0.0) { b } else { g.unary(UnaryOp::Nonzero, b) };
             let z = g.binary(BinaryOp::Mul, b, step);
             let e = g.unary(UnaryOp::Expm1, z);
-            let quotient = g.binary(BinaryOp::Div, e, b);
-            if g.constant(b).is_some_and(|b| b != 0.0) {
-                quotient
-            } else {
-                // The limit for b = 0.
-                let zero = g.number(0.0, Dim::ONE);
-                let none = g.binary(BinaryOp::Eq, b, zero);
-                g.select(none, step, quotient)
-            }
+            g.binary(BinaryOp::Div, e, b)
         }
     };
-    let change = g.binary(BinaryOp::Mul, linear, change);
+    let change = g.binary(BinaryOp::Mul, n, change);
     g.binary(BinaryOp::Add, x, change)
+}
+
+/// `b step` for a derivative that changes within the step: not above `most`, and 0 where the tangent is vertical (Euler's step).
+pub(super) fn tangent(g: &mut Graph, b: NodeId, step: NodeId, most: f64) -> NodeId {
+    let z = g.binary(BinaryOp::Mul, b, step);
+    let z = g.unary(UnaryOp::Finite, z);
+    let most = g.number(most, Dim::ONE);
+    g.binary(BinaryOp::Min, z, most)
 }
 
 /// `(n, s dt)` for `rate = n s`, with all in `s` that does not depend on the state and only multiplies or divides.

@@ -9,7 +9,6 @@ mod euler;
 mod exp_euler;
 mod heun;
 mod rk4;
-mod slope;
 
 use crate::hir::Method;
 use crate::ode::{Condition, Model, Node, NodeId, Param, ParamId, StateId};
@@ -163,6 +162,10 @@ impl Lowering<'_> {
                     b.field(sum)
                 }
                 Node::Unary(op, a) => b.unary(op, values.memo[&a]),
+                Node::Binary(BinaryOp::Pow, x, y) => match model.graph.constant(y).and_then(few) {
+                    Some(n) => power(b, values.memo[&x], n),
+                    None => b.binary(BinaryOp::Pow, values.memo[&x], values.memo[&y]),
+                },
                 Node::Binary(op, x, y) => b.binary(op, values.memo[&x], values.memo[&y]),
                 Node::Select(c, x, y) => b.select(values.memo[&c], values.memo[&x], values.memo[&y]),
                 Node::Draw(distribution, stream) => {
@@ -397,6 +400,28 @@ impl Lowering<'_> {
             self.kernel(Role::Observe, space, vec![b.finish()]);
         }
     }
+}
+
+/// The largest whole exponent that means repeated multiplication.
+const MOST_FACTORS: f64 = 32.0;
+
+/// A whole exponent that is small enough to be multiplied out.
+fn few(exponent: f64) -> Option<i32> {
+    (exponent.fract() == 0.0 && exponent != 0.0 && exponent.abs() <= MOST_FACTORS).then_some(exponent as i32)
+}
+
+/// `x^n` as products, for a whole `n` other than 0: what a power with such an exponent means, on every engine and at every level.
+fn power(b: &mut RegionBuilder, x: ValueId, n: i32) -> ValueId {
+    if n < 0 {
+        let (one, power) = (b.constant(1.0), power(b, x, -n));
+        return b.binary(BinaryOp::Div, one, power);
+    }
+    if n == 1 {
+        return x;
+    }
+    let half = power(b, x, n / 2);
+    let square = b.binary(BinaryOp::Mul, half, half);
+    if n % 2 == 0 { square } else { b.binary(BinaryOp::Mul, square, x) }
 }
 
 /// The name of a connection's edges field.

@@ -1,6 +1,7 @@
 //! From checked definitions to the flat model.
 
 use super::{
+    initial, removable,
     Condition, Connection, ConnectionRule, Graph, Model, Node, NodeId, Param, ParamId, Population, Record, Spike,
     State, StateId,
 };
@@ -49,11 +50,10 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
     let populations = (0..network.populations.len()).map(|p| b.population(p)).collect();
     let connections = network.connections.iter().filter_map(|c| b.connection(c)).collect();
     let records = run.records.iter().map(|r| b.record(r)).collect();
-    b.initial_values();
     if b.failed {
         return None;
     }
-    Some(Model {
+    let mut flat = Model {
         name: model.name.clone(),
         graph: b.graph,
         params: b.params,
@@ -67,7 +67,10 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         dt: run.dt,
         method: run.method,
         seed: run.seed,
-    })
+    };
+    // Before initial values take the place of states: at the voltage where a rate is 0/0, nothing else tells what it is a multiple of.
+    removable::recognise(&mut flat);
+    initial::resolve(&mut flat, diagnostics).then_some(flat)
 }
 
 struct Builder<'m> {
@@ -286,63 +289,6 @@ impl<'m> Builder<'m> {
             unit: symbol.display_unit(),
             span: r.span,
         }
-    }
-
-    /// Initial values in terms of parameters only: states in them stand for their own initial values, time for 0.
-    fn initial_values(&mut self) {
-        let mut done: Vec<Option<NodeId>> = vec![None; self.states.len()];
-        for i in 0..self.states.len() {
-            self.initial_value(StateId(i as u32), &mut done, &mut Vec::new());
-        }
-        for (state, init) in self.states.iter_mut().zip(done) {
-            if let Some(init) = init {
-                state.init = init;
-            }
-        }
-    }
-
-    fn initial_value(&mut self, id: StateId, done: &mut Vec<Option<NodeId>>, stack: &mut Vec<StateId>) -> NodeId {
-        if let Some(known) = done[id.0 as usize] {
-            return known;
-        }
-        let state = &self.states[id.0 as usize];
-        if stack.contains(&id) {
-            let message = format!("the initial value of `{}` depends on itself", state.name);
-            self.diagnostics.push(
-                Diagnostic::new(
-                    Code::CyclicDefinition,
-                    state.span,
-                    message,
-                    "through the initial values of other states",
-                )
-                .help("give one of them a number: `init = 0.5`"),
-            );
-            self.failed = true;
-            return state.init;
-        }
-        stack.push(id);
-        let init = state.init;
-        let needed: Vec<StateId> = self
-            .graph
-            .reachable([init])
-            .into_iter()
-            .filter_map(|n| match self.graph.node(n) {
-                Node::State(s) => Some(s),
-                _ => None,
-            })
-            .collect();
-        let values: HashMap<StateId, NodeId> =
-            needed.into_iter().map(|s| (s, self.initial_value(s, done, stack))).collect();
-        stack.pop();
-        let zero = self.graph.number(0.0, Dim::TIME);
-        let leaf = |node: Node| match node {
-            Node::State(s) => values.get(&s).copied(),
-            Node::Time | Node::StepTime => Some(zero),
-            _ => None,
-        };
-        let init = self.graph.replace(init, &leaf, &mut HashMap::new());
-        done[id.0 as usize] = Some(init);
-        init
     }
 
     /// The node of a cell's symbol.

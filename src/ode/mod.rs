@@ -5,13 +5,17 @@
 //! Never true here: a time step exists.
 
 mod build;
+mod derivative;
 mod eval;
 mod graph;
+mod initial;
 mod overrides;
 mod print;
+mod removable;
 mod verify;
 
 pub use build::build;
+pub use derivative::{depends, derivative};
 pub use eval::{EvalError, evaluate};
 pub use graph::{Graph, Node};
 pub use overrides::{Override, apply, parse_override};

@@ -85,78 +85,81 @@ pub fn verify(model: &Model) -> Result<(), String> {
 
 /// The type of every node.
 fn types(model: &Model) -> Result<Vec<Ty>, String> {
-    let graph = &model.graph;
-    let mut types: Vec<Ty> = Vec::with_capacity(graph.len());
-    for i in 0..graph.len() as u32 {
-        let at = |n: NodeId| types[n.0 as usize];
-        let node = graph.node(NodeId(i));
-        let wrong = |why: &str| Err(format!("node {i} ({node:?}): {why}"));
-        let ty = match node {
-            Node::Const(_, dim) => Ty::Real(dim),
-            Node::Bool(_) => Ty::Bool,
-            Node::Param(p) => Ty::Real(model.param(p).dim),
-            Node::State(s) => Ty::Real(model.state(s).dim),
-            Node::Time | Node::StepTime => Ty::Real(Dim::TIME),
-            Node::Dv => Ty::Real(Dim::VOLTAGE),
-            Node::Junction(_) => Ty::Real(Dim::CURRENT_DENSITY),
-            Node::Index | Node::Draw(..) | Node::Data(_) => Ty::Real(Dim::ONE),
-            Node::Series(_, t) => {
-                if at(t) != Ty::Real(Dim::TIME) {
-                    return wrong("not at a time");
-                }
-                Ty::Real(Dim::ONE)
-            }
-            Node::Noise(_, every) => {
-                if at(every) != Ty::Real(Dim::TIME) {
-                    return wrong("the interval is not a time");
-                }
-                Ty::Real(Dim::ONE)
-            }
-            Node::Unary(op, a) => match (op, at(a), op.types().0) {
-                (UnaryOp::Neg | UnaryOp::Abs, Ty::Real(dim), _) => Ty::Real(dim),
-                (UnaryOp::Sqrt, Ty::Real(dim), _) => match dim.root() {
-                    Some(dim) => Ty::Real(dim),
-                    None => return wrong("no square root"),
-                },
-                (_, Ty::Real(dim), Type::Real) if dim.is_one() => Ty::Real(dim),
-                (_, Ty::Bool, Type::Mask) => Ty::Bool,
-                _ => return wrong("operand of the wrong type"),
-            },
-            Node::Binary(op, a, b) => match (op, at(a), at(b)) {
-                (BinaryOp::And | BinaryOp::Or, Ty::Bool, Ty::Bool) => Ty::Bool,
-                (BinaryOp::Mul, Ty::Real(x), Ty::Real(y)) => Ty::Real(x.times(y)),
-                (BinaryOp::Div, Ty::Real(x), Ty::Real(y)) => Ty::Real(x.over(y)),
-                (BinaryOp::Pow, Ty::Real(x), Ty::Real(y)) if y.is_one() => {
-                    if x.is_one() {
-                        Ty::Real(x)
-                    } else {
-                        match exponent(model, b) {
-                            Some(n) if n.fract() == 0.0 => Ty::Real(x.power(n as i32)),
-                            Some(0.5) if x.root().is_some() => Ty::Real(x.root().unwrap_or(x)),
-                            _ => return wrong("the exponent of a quantity is not constant"),
-                        }
-                    }
-                }
-                (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Min | BinaryOp::Max, Ty::Real(x), Ty::Real(y)) if x == y => {
-                    Ty::Real(x)
-                }
-                (
-                    BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge | BinaryOp::Eq | BinaryOp::Ne,
-                    Ty::Real(x),
-                    Ty::Real(y),
-                ) if x == y => Ty::Bool,
-                _ => return wrong("operands that do not agree"),
-            },
-            Node::Select(c, a, b) => {
-                if at(c) != Ty::Bool || at(a) != at(b) {
-                    return wrong("branches that do not agree");
-                }
-                at(a)
-            }
-        };
+    let mut types: Vec<Ty> = Vec::with_capacity(model.graph.len());
+    for i in 0..model.graph.len() as u32 {
+        let ty = type_of(model, NodeId(i), |n| types[n.0 as usize])?;
         types.push(ty);
     }
     Ok(types)
+}
+
+/// The type of a node whose operands have the types `at`, or what does not agree.
+pub(super) fn type_of(model: &Model, id: NodeId, at: impl Fn(NodeId) -> Ty) -> Result<Ty, String> {
+    let node = model.graph.node(id);
+    let wrong = |why: &str| Err(format!("node {} ({node:?}): {why}", id.0));
+    Ok(match node {
+        Node::Const(_, dim) => Ty::Real(dim),
+        Node::Bool(_) => Ty::Bool,
+        Node::Param(p) => Ty::Real(model.param(p).dim),
+        Node::State(s) => Ty::Real(model.state(s).dim),
+        Node::Time | Node::StepTime => Ty::Real(Dim::TIME),
+        Node::Dv => Ty::Real(Dim::VOLTAGE),
+        Node::Junction(_) => Ty::Real(Dim::CURRENT_DENSITY),
+        Node::Index | Node::Draw(..) | Node::Data(_) => Ty::Real(Dim::ONE),
+        Node::Series(_, t) => {
+            if at(t) != Ty::Real(Dim::TIME) {
+                return wrong("not at a time");
+            }
+            Ty::Real(Dim::ONE)
+        }
+        Node::Noise(_, every) => {
+            if at(every) != Ty::Real(Dim::TIME) {
+                return wrong("the interval is not a time");
+            }
+            Ty::Real(Dim::ONE)
+        }
+        Node::Unary(op, a) => match (op, at(a), op.types().0) {
+            (UnaryOp::Neg | UnaryOp::Abs, Ty::Real(dim), _) => Ty::Real(dim),
+            (UnaryOp::Sqrt, Ty::Real(dim), _) => match dim.root() {
+                Some(dim) => Ty::Real(dim),
+                None => return wrong("no square root"),
+            },
+            (_, Ty::Real(dim), Type::Real) if dim.is_one() => Ty::Real(dim),
+            (_, Ty::Bool, Type::Mask) => Ty::Bool,
+            _ => return wrong("operand of the wrong type"),
+        },
+        Node::Binary(op, a, b) => match (op, at(a), at(b)) {
+            (BinaryOp::And | BinaryOp::Or, Ty::Bool, Ty::Bool) => Ty::Bool,
+            (BinaryOp::Mul, Ty::Real(x), Ty::Real(y)) => Ty::Real(x.times(y)),
+            (BinaryOp::Div, Ty::Real(x), Ty::Real(y)) => Ty::Real(x.over(y)),
+            (BinaryOp::Pow, Ty::Real(x), Ty::Real(y)) if y.is_one() => {
+                if x.is_one() {
+                    Ty::Real(x)
+                } else {
+                    match exponent(model, b) {
+                        Some(n) if n.fract() == 0.0 => Ty::Real(x.power(n as i32)),
+                        Some(0.5) if x.root().is_some() => Ty::Real(x.root().unwrap_or(x)),
+                        _ => return wrong("the exponent of a quantity is not constant"),
+                    }
+                }
+            }
+            (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Min | BinaryOp::Max, Ty::Real(x), Ty::Real(y)) if x == y => {
+                Ty::Real(x)
+            }
+            (
+                BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge | BinaryOp::Eq | BinaryOp::Ne,
+                Ty::Real(x),
+                Ty::Real(y),
+            ) if x == y => Ty::Bool,
+            _ => return wrong("operands that do not agree"),
+        },
+        Node::Select(c, a, b) => {
+            if at(c) != Ty::Bool || at(a) != at(b) {
+                return wrong("branches that do not agree");
+            }
+            at(a)
+        }
+    })
 }
 
 fn exponent(model: &Model, id: NodeId) -> Option<f64> {

@@ -49,6 +49,8 @@ pub(super) fn function(op: UnaryOp) -> Option<Function> {
         | UnaryOp::Cosh
         | UnaryOp::Tanh
         | UnaryOp::Linoid
+        | UnaryOp::Nonzero
+        | UnaryOp::Finite
         | UnaryOp::Narrow
         | UnaryOp::Widen
         | UnaryOp::Not => None,

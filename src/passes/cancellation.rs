@@ -6,7 +6,7 @@
 //! error of the rate, whatever is left of the difference.
 
 use super::approximate::function;
-use super::ranges::Range;
+use super::ranges::same_sign;
 use super::rewrite::{Rewriter, rewrite};
 use crate::step::{BinaryOp, Field, Kernel, OpKind, UnaryOp, ValueId};
 use std::collections::{HashMap, HashSet};
@@ -33,7 +33,7 @@ pub fn cancelled(fields: &[Field], kernel: &mut Kernel) -> HashSet<ValueId> {
         if from.is_empty() || !known || !arithmetic(&kind) {
             return None;
         }
-        if with_number(rw, &kind, &from) && !same_sign(rw, &kind) {
+        if with_number(rw, &kind, &from) && !same_sign(&kind, |v| rw.range(v)) {
             waiting.extend(&from);
         }
         made.insert(id, Made { function: false, from });
@@ -79,15 +79,4 @@ fn with_number(rw: &Rewriter<'_>, kind: &OpKind, from: &[ValueId]) -> bool {
         return rw.uniform(a) || rw.uniform(b);
     }
     matches!(*kind, OpKind::Fma(a, b, c) if rw.uniform(c) || !from.contains(&a) && !from.contains(&b))
-}
-
-/// Do both sides of a sum have one sign, whatever the cell?
-pub fn same_sign(rw: &Rewriter<'_>, kind: &OpKind) -> bool {
-    let both: fn(Range, Range) -> bool = |a, b| a.lo >= 0.0 && b.lo >= 0.0 || a.hi <= 0.0 && b.hi <= 0.0;
-    let opposite: fn(Range, Range) -> bool = |a, b| a.lo >= 0.0 && b.hi <= 0.0 || a.hi <= 0.0 && b.lo >= 0.0;
-    if let OpKind::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) = *kind {
-        let test = if op == BinaryOp::Add { both } else { opposite };
-        return test(rw.range(a), rw.range(b));
-    }
-    matches!(*kind, OpKind::Fma(a, b, c) if both(rw.range(a).times(rw.range(b)), rw.range(c)))
 }

@@ -6,7 +6,7 @@
 
 use super::Options;
 use crate::step::{BinaryOp, FieldId, Kernel, OpKind, Phase, Program, ValueId};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::mem::{Discriminant, discriminant};
 
 /// Runs the pass.
@@ -30,6 +30,8 @@ fn kernel_run(kernel: &mut Kernel) {
     let mut renamed: HashMap<ValueId, ValueId> = HashMap::new();
     let mut versions: HashMap<FieldId, u32> = HashMap::new();
     let mut finished: Vec<(Phase, HashMap<Key, ValueId>)> = Vec::new();
+    // What stands for an exact operation is exact.
+    let mut exact: HashSet<ValueId> = HashSet::new();
     for region in &mut kernel.regions {
         let mut here: HashMap<Key, ValueId> = HashMap::new();
         let seen: Vec<_> =
@@ -45,6 +47,9 @@ fn kernel_run(kernel: &mut Kernel) {
             match earlier {
                 Some(&earlier) => {
                     renamed.insert(result, earlier);
+                    if op.exact {
+                        exact.insert(earlier);
+                    }
                     false
                 }
                 None => {
@@ -54,6 +59,9 @@ fn kernel_run(kernel: &mut Kernel) {
             }
         });
         finished.push((region.phase, here));
+    }
+    for op in kernel.regions.iter_mut().flat_map(|r| &mut r.ops) {
+        op.exact |= op.result.is_some_and(|v| exact.contains(&v));
     }
 }
 

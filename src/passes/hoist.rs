@@ -129,6 +129,8 @@ fn is_expensive(kind: &OpKind) -> bool {
             | UnaryOp::Abs
             | UnaryOp::Floor
             | UnaryOp::Ceil
+            | UnaryOp::Nonzero
+            | UnaryOp::Finite
             | UnaryOp::Narrow
             | UnaryOp::Widen
             | UnaryOp::Not => false,

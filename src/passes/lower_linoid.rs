@@ -10,10 +10,7 @@
 
 use super::Options;
 use super::rewrite::{Rewriter, rewrite};
-use crate::step::{BinaryOp, OpKind, Program, UnaryOp, ValueId};
-
-/// What stands in for 0: its quotient rounds to 1, and its square is a normal f32.
-const NEARLY_ZERO: f64 = 1.0 / (1u64 << 60) as f64;
+use crate::step::{OpKind, Program, UnaryOp, ValueId};
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _options: &Options) {
@@ -45,10 +42,7 @@ fn quotient(rw: &mut Rewriter<'_>, x: ValueId) -> ValueId {
     let log2e = rw.constant(std::f64::consts::LOG2_E);
     let ln2 = rw.constant(std::f64::consts::LN_2);
     let y = rw.mul(x, log2e);
-    let zero = rw.constant(0.0);
-    let at_zero = rw.value(OpKind::Binary(BinaryOp::Eq, y, zero));
-    let nearly = rw.constant(NEARLY_ZERO);
-    let y = rw.select(at_zero, nearly, y);
+    let y = rw.unary(UnaryOp::Nonzero, y);
     let above = rw.mul(y, ln2);
     let below = rw.unary(UnaryOp::Exp2m1, y);
     rw.div(above, below)

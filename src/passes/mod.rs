@@ -15,6 +15,7 @@ mod cancellation;
 mod contract;
 mod cse;
 mod dce;
+mod exact;
 mod exp2;
 mod fields;
 mod fold;
@@ -51,6 +52,7 @@ const fn pass(name: &'static str, run: fn(&mut Program, &Options), sentence: &'s
 #[rustfmt::skip]
 pub const PASSES: &[Pass] = &[
     pass("specialize", specialize::run, "Replace uniform fields whose values are given by these values."),
+    pass("exact", exact::run, "Mark what comparisons, roots and divisions can tell to the last bit, and keep it."),
     pass("fold", fold::run, "Compute what depends on constants only."),
     pass("fuse-regions", fuse_regions::run, "Merge body regions and keep in values what passed between them in fields."),
     pass("cse", cse::run, "Compute what is computed twice once."),
@@ -81,6 +83,7 @@ const O0: &[&str] = &[];
 /// because the rewrites compute what does not vary where they need it.
 #[rustfmt::skip]
 const O2: &[&str] = &[
+    "exact",
     "fold",
     "fuse-regions",
     "cse",
@@ -114,6 +117,7 @@ const O2: &[&str] = &[
 /// one call by itself.
 #[rustfmt::skip]
 const O2_XLA: &[&str] = &[
+    "exact",
     "fold",
     "fuse-regions",
     "cse",

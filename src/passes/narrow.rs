@@ -9,7 +9,8 @@
 //! the rate at the voltage as rounded to single precision, which is off by less than 8e-6 mV below 128 mV.
 
 use super::Options;
-use super::cancellation::{cancelled, same_sign};
+use super::cancellation::cancelled;
+use super::ranges::same_sign;
 use super::rewrite::{Rewriter, rewrite};
 use crate::runtime::math::approximate::SINGLE_EXPONENTIAL;
 use crate::step::{BinaryOp, OpKind, Program, Role, Tolerance, UnaryOp, ValueId};
@@ -118,8 +119,8 @@ fn single(
             let b = known(b)?;
             product(known(a)?, Single { least: -b.most, most: -b.least, ..b })
         }
-        OpKind::Binary(BinaryOp::Add, a, b) if same_sign(rw, kind) => sum(known(a)?, known(b)?),
-        OpKind::Fma(a, b, c) if same_sign(rw, kind) => sum(product(known(a)?, known(b)?), known(c)?),
+        OpKind::Binary(BinaryOp::Add, a, b) if same_sign(kind, |v| rw.range(v)) => sum(known(a)?, known(b)?),
+        OpKind::Fma(a, b, c) if same_sign(kind, |v| rw.range(v)) => sum(product(known(a)?, known(b)?), known(c)?),
         OpKind::Const(_)
         | OpKind::Bool(_)
         | OpKind::Field(_)

@@ -7,6 +7,7 @@
 //! loaded or about to be stored. Passes use it to decide that a guard against an exact zero is idle; never to decide a
 //! comparison that the model's author wrote about a state's size.
 
+use crate::runtime::math;
 use crate::step::{BinaryOp, Distribution, Field, FieldKind, Function, OpKind, UnaryOp, ValueId};
 
 /// The closed interval `[lo, hi]`.
@@ -27,6 +28,15 @@ impl Range {
 
     /// What a state is assumed to be.
     pub const STATE: Range = Range { lo: -STATE_BOUND, hi: STATE_BOUND };
+
+    /// All numbers that have the sign of one; `None` for 0 and NaN.
+    pub fn of_sign(x: f64) -> Option<Range> {
+        let positive = Range { lo: f64::MIN_POSITIVE, hi: f64::INFINITY };
+        if x > 0.0 {
+            return Some(positive);
+        }
+        (x < 0.0).then(|| positive.negated())
+    }
 
     fn new(lo: f64, hi: f64) -> Range {
         // An operation such as 0 * infinity on bounds says nothing.
@@ -125,6 +135,16 @@ pub fn of(kind: &OpKind, fields: &[Field], range: impl Fn(ValueId) -> Range) -> 
     }
 }
 
+/// Do both sides of a sum have one sign, whatever the cell?
+pub fn same_sign(kind: &OpKind, range: impl Fn(ValueId) -> Range) -> bool {
+    let both: fn(Range, Range) -> bool = |a, b| a.lo >= 0.0 && b.lo >= 0.0 || a.hi <= 0.0 && b.hi <= 0.0;
+    if let OpKind::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) = *kind {
+        let second = if op == BinaryOp::Add { range(b) } else { range(b).negated() };
+        return both(range(a), second);
+    }
+    matches!(*kind, OpKind::Fma(a, b, c) if both(range(a).times(range(b)), range(c)))
+}
+
 fn unary(op: UnaryOp, a: Range) -> Range {
     let log2e = std::f64::consts::LOG2_E;
     match op {
@@ -141,6 +161,8 @@ fn unary(op: UnaryOp, a: Range) -> Range {
         UnaryOp::Exp2m1 => unary(UnaryOp::Exp2, a).sum(Range { lo: -1.0, hi: -1.0 }),
         UnaryOp::Expm1 => unary(UnaryOp::Exp, a).sum(Range { lo: -1.0, hi: -1.0 }),
         UnaryOp::Linoid => linoid(a),
+        UnaryOp::Finite => Range::new(a.lo.min(0.0), a.hi.max(0.0)),
+        UnaryOp::Nonzero => Range::new(a.lo.min(math::NEARLY_ZERO), a.hi.max(math::NEARLY_ZERO)),
         UnaryOp::Sin | UnaryOp::Cos | UnaryOp::Tanh => Range { lo: -1.0, hi: 1.0 },
         UnaryOp::Cosh => Range { lo: 1.0, hi: f64::INFINITY },
         UnaryOp::Narrow | UnaryOp::Widen => rounded(a),

@@ -48,7 +48,7 @@ fn new_states(fields: &[Field], kernel: &Kernel) -> HashSet<ValueId> {
     kernel.regions.iter().flat_map(|r| &r.ops).filter_map(stored).collect()
 }
 
-/// Applies a rule to every operation of a kernel that defines a value. The rule gets the operation (its operands
+/// Applies a rule to every operation of a kernel that defines a value, but for the exact ones. The rule gets the operation (its operands
 /// already renamed) and the id it defined, and returns the value that replaces it, if any.
 pub fn rewrite(
     fields: &[Field],
@@ -109,7 +109,7 @@ impl Rewriter<'_> {
             };
             // Rules speak of reals; what is computed in single precision stays as it is.
             let of_singles = self.gives_single(&kind) || kind.operands().iter().any(|v| self.singles.contains(v));
-            let replaced = if of_singles { None } else { rule(self, id, kind) };
+            let replaced = if of_singles || op.exact { None } else { rule(self, id, kind) };
             match replaced {
                 Some(new) => {
                     let moved = self.uses(id);
@@ -119,7 +119,7 @@ impl Rewriter<'_> {
                         self.becomes_state(new);
                     }
                 }
-                None => self.define(id, kind),
+                None => self.define(id, kind, op.exact),
             }
         }
         region.ops = std::mem::take(&mut self.out);
@@ -149,7 +149,7 @@ impl Rewriter<'_> {
         }
     }
 
-    fn define(&mut self, id: ValueId, kind: OpKind) {
+    fn define(&mut self, id: ValueId, kind: OpKind, exact: bool) {
         if self.gives_single(&kind) {
             self.singles.insert(id);
         }
@@ -163,7 +163,7 @@ impl Rewriter<'_> {
         if let Some(key) = key(&kind, self.fields) {
             self.known.entry(key).or_insert(id);
         }
-        self.out.push(Op { result: Some(id), kind, origin: self.origin });
+        self.out.push(Op { result: Some(id), kind, exact, origin: self.origin });
     }
 
     fn becomes_state(&mut self, v: ValueId) {
@@ -263,7 +263,7 @@ impl Rewriter<'_> {
         }
         let id = ValueId(self.next);
         self.next += 1;
-        self.define(id, kind);
+        self.define(id, kind, false);
         id
     }
 

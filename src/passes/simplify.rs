@@ -7,8 +7,8 @@
 //! ulps; `pow(x, 0.5)` as a root differs at -inf and -0 only. A division turned into a product with a reciprocal
 //! gets a second rounding (1 ulp in all); a divisor below 1e-308 is left alone when it is a number, and overflows when
 //! it is a parameter. `x / (c / y)` as `x * y / c` loses a rounding. `c1 * (c2 * x)` loses one rounding and gains
-//! another, as does `c1 * c2 * (x * y)` for `(c1 * x) * (c2 * y)`, where `x * y` may overflow or underflow earlier. The
-//! guards that go are those against an exact zero of what [`super::ranges`] proves positive or negative.
+//! another, as does `c1 * c2 * (x * y)` for `(c1 * x) * (c2 * y)`, where `x * y` may overflow or underflow earlier. What
+//! [`super::ranges`] proves positive or negative needs no `nonzero`.
 
 use super::Options;
 use super::rewrite::{Rewriter, rewrite};
@@ -92,6 +92,7 @@ fn unary(rw: &mut Rewriter<'_>, op: UnaryOp, a: ValueId) -> Option<ValueId> {
             None => rw.as_unary(UnaryOp::Abs, a).map(|_| a),
         },
         UnaryOp::Not => rw.as_unary(UnaryOp::Not, a),
+        UnaryOp::Nonzero => rw.range(a).excludes_zero().then_some(a),
         UnaryOp::Sqrt
         | UnaryOp::Floor
         | UnaryOp::Ceil
@@ -109,6 +110,7 @@ fn unary(rw: &mut Rewriter<'_>, op: UnaryOp, a: ValueId) -> Option<ValueId> {
         | UnaryOp::Cosh
         | UnaryOp::Tanh
         | UnaryOp::Linoid
+        | UnaryOp::Finite
         | UnaryOp::Narrow
         | UnaryOp::Widen => None,
     }
@@ -302,24 +304,9 @@ fn order(rw: &mut Rewriter<'_>, op: BinaryOp, a: ValueId, b: ValueId) -> Option<
     }
 }
 
-/// The number goes to the right; what is provably not 0 is not, and such a factor does not matter.
+/// The number goes to the right.
 fn equality(rw: &mut Rewriter<'_>, op: BinaryOp, a: ValueId, b: ValueId) -> Option<ValueId> {
-    if rw.number(a).is_some() && rw.number(b).is_none() {
-        return Some(rw.value(OpKind::Binary(op, b, a)));
-    }
-    if rw.number(b) != Some(0.0) {
-        return None;
-    }
-    if rw.range(a).excludes_zero() {
-        return Some(rw.value(OpKind::Bool(op == BinaryOp::Ne)));
-    }
-    let rest = match (rw.as_unary(UnaryOp::Neg, a), rw.as_binary(BinaryOp::Mul, a)) {
-        (Some(x), _) => x,
-        (None, Some((x, y))) if rw.range(y).excludes_zero() => x,
-        (None, Some((x, y))) if rw.range(x).excludes_zero() => y,
-        (None, _) => return None,
-    };
-    Some(rw.value(OpKind::Binary(op, rest, b)))
+    (rw.number(a).is_some() && rw.number(b).is_none()).then(|| rw.value(OpKind::Binary(op, b, a)))
 }
 
 fn logic(rw: &mut Rewriter<'_>, op: BinaryOp, a: ValueId, b: ValueId) -> Option<ValueId> {

@@ -446,6 +446,21 @@ pub fn tanh<V: Lanes>(x: V) -> V {
     V::select(x.lt(number(0.0)), -size, size)
 }
 
+/// What [`nonzero`] gives for zeros: its square is still a normal `f32`, and `x / (e^x - 1)` rounds to 1 there.
+pub const NEARLY_ZERO: f64 = 1.0 / (1u64 << 60) as f64;
+
+/// The number itself, but [`NEARLY_ZERO`] for zeros: what may be divided by.
+#[inline(always)]
+pub fn nonzero<V: Lanes>(x: V) -> V {
+    V::select(x.eq(number(0.0)), number(NEARLY_ZERO), x)
+}
+
+/// The number itself, but 0 for infinities and NaN.
+#[inline(always)]
+pub fn finite<V: Lanes>(x: V) -> V {
+    V::select(x.abs().lt(number(f64::INFINITY)), x, number(0.0))
+}
+
 /// `x / (e^x - 1)`: 1 at 0, 0 at infinity.
 #[inline(always)]
 pub fn linoid<V: Lanes>(x: V) -> V {

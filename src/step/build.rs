@@ -26,14 +26,14 @@ impl RegionBuilder {
         debug_assert!(!kind.has_effect());
         let id = ValueId(self.next);
         self.next += 1;
-        self.region.ops.push(Op { result: Some(id), kind, origin: self.origin });
+        self.region.ops.push(Op { result: Some(id), kind, exact: false, origin: self.origin });
         id
     }
 
     /// Appends a store or an emit.
     pub fn effect(&mut self, kind: OpKind) {
         debug_assert!(kind.has_effect());
-        self.region.ops.push(Op { result: None, kind, origin: self.origin });
+        self.region.ops.push(Op { result: None, kind, exact: false, origin: self.origin });
     }
 
     /// A real constant.

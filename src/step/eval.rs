@@ -79,6 +79,8 @@ fn unary<S: Scalar>(op: UnaryOp, x: S) -> Option<S> {
         UnaryOp::Cosh => math::cosh(x),
         UnaryOp::Tanh => math::tanh(x),
         UnaryOp::Linoid => math::linoid(x),
+        UnaryOp::Nonzero => math::nonzero(x),
+        UnaryOp::Finite => math::finite(x),
         UnaryOp::Narrow | UnaryOp::Widen | UnaryOp::Not => return None,
     })
 }

@@ -23,6 +23,9 @@
 //! reads the state of its source, and `accumulate` adds to a temp field of the target, which begins each step at 0; the
 //! edges of a target are taken in their order. Inside a region, reading a field gives what the same cell stored last.
 //!
+//! An `exact` operation keeps every bit of its value, whatever passes do; any other may come out differently by some roundings
+//! (see [`crate::passes`]).
+//!
 //! Numbers are of double precision, but for the *singles* between `narrow` and `widen`: arithmetic and functions of singles are
 //! computed in single precision. Fields hold no singles, and comparisons and selections take none.
 
@@ -209,6 +212,8 @@ pub struct Op {
     pub result: Option<ValueId>,
     /// What it does.
     pub kind: OpKind,
+    /// Must every bit of its value stay, because a later operation can tell a sum of exactly 0 from one that rounds to nearly 0?
+    pub exact: bool,
     /// Where it comes from.
     pub origin: Option<OriginId>,
 }
@@ -302,6 +307,10 @@ pub enum UnaryOp {
     Tanh,
     /// `x / (e^x - 1)`, 1 at 0.
     Linoid,
+    /// The number itself, but 2^-60 for zeros: what may be divided by.
+    Nonzero,
+    /// The number itself, but 0 for infinities and NaN.
+    Finite,
     /// The nearest number of single precision.
     Narrow,
     /// The same number in double precision.
@@ -353,6 +362,8 @@ impl UnaryOp {
         (UnaryOp::Cosh, "cosh"),
         (UnaryOp::Tanh, "tanh"),
         (UnaryOp::Linoid, "linoid"),
+        (UnaryOp::Nonzero, "nonzero"),
+        (UnaryOp::Finite, "finite"),
         (UnaryOp::Narrow, "narrow"),
         (UnaryOp::Widen, "widen"),
         (UnaryOp::Not, "not"),
@@ -388,7 +399,9 @@ impl UnaryOp {
             | UnaryOp::Sinh
             | UnaryOp::Cosh
             | UnaryOp::Tanh
-            | UnaryOp::Linoid => (Type::Real, Type::Real),
+            | UnaryOp::Linoid
+            | UnaryOp::Nonzero
+            | UnaryOp::Finite => (Type::Real, Type::Real),
         }
     }
 }

@@ -394,10 +394,14 @@ impl Reader {
             }
             Some(_) | None => None,
         };
-        let word = rest.word("an operation or `}`")?;
+        let mut word = rest.word("an operation or `}`")?;
+        let exact = word == "exact";
+        if exact {
+            word = rest.word("an operation")?;
+        }
         let kind = self.op_kind(&word, rest)?;
         let origin = self.origin(rest)?;
-        Ok(Op { result, kind, origin })
+        Ok(Op { result, kind, exact, origin })
     }
 
     fn op_kind(&self, word: &str, rest: &mut Rest) -> Result<OpKind, String> {

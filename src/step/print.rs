@@ -46,6 +46,9 @@ pub(super) fn print_op(program: &Program, op: &Op) -> String {
     if let Some(result) = op.result {
         let _ = write!(out, "%{} = ", result.0);
     }
+    if op.exact {
+        out.push_str("exact ");
+    }
     out.push_str(&op_name(&op.kind));
     let field = |f: FieldId| format!(" {}", field_name(program, f));
     match op.kind {

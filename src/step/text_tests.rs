@@ -41,6 +41,7 @@ fn sample() -> Program {
     let ops = kinds.into_iter().enumerate().map(|(i, kind)| Op {
         result: (i % 7 != 3).then_some(ValueId(i as u32)),
         kind,
+        exact: i % 2 == 1,
         origin: (i % 3 == 0).then_some(origin),
     });
     let mut regions = vec![Region { phase: Phase::Body, ops: ops.collect() }];

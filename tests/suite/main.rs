@@ -13,6 +13,7 @@ mod olive;
 mod passes;
 #[cfg(feature = "xla")]
 mod pjrt;
+mod singular;
 #[cfg(feature = "xla")]
 mod stablehlo;
 #[cfg(feature = "xla")]

@@ -15,13 +15,13 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// How a case is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub enum Way {
     /// The interpreter, without passes.
     Plain,
     /// The interpreter, with all passes.
@@ -35,15 +35,18 @@ enum Way {
     /// Compiled by XLA for the processor, double precision.
     #[cfg(feature = "xla")]
     Xla,
+    /// Compiled by XLA for the processor, single precision.
+    #[cfg(feature = "xla")]
+    XlaSingle,
 }
 
 /// Runs a checked model.
-fn run(checked: &driver::Checked, options: &CompileOptions, way: Way) -> RunResult {
+pub fn run(checked: &driver::Checked, options: &CompileOptions, way: Way) -> RunResult {
     let level = if way == Way::Plain { OptLevel::O0 } else { OptLevel::O2 };
     let backend = match way {
         Way::Plain | Way::Optimized | Way::Reread | Way::Native | Way::Single => Backend::Native,
         #[cfg(feature = "xla")]
-        Way::Xla => Backend::Xla,
+        Way::Xla | Way::XlaSingle => Backend::Xla,
     };
     let options = CompileOptions { passes: Passes::Level(level), backend, ..options.clone() };
     let compiled = match driver::compile(checked, &options, &mut |_, _, _| {}) {
@@ -55,7 +58,7 @@ fn run(checked: &driver::Checked, options: &CompileOptions, way: Way) -> RunResu
         Way::Reread => reread(&program),
         Way::Plain | Way::Optimized | Way::Native | Way::Single => program,
         #[cfg(feature = "xla")]
-        Way::Xla => program,
+        Way::Xla | Way::XlaSingle => program,
     };
     let extent = simulate::extent(&ode).unwrap_or_else(|d| panic!("{d:?}"));
     let setup = simulate::setup(&ode, program.program(), &extent).unwrap_or_else(|d| panic!("{d:?}"));
@@ -76,9 +79,11 @@ fn run(checked: &driver::Checked, options: &CompileOptions, way: Way) -> RunResu
             Box::new(native.unwrap_or_else(|e| panic!("{e}")))
         }
         #[cfg(feature = "xla")]
-        Way::Xla => {
+        Way::Xla | Way::XlaSingle => {
             let client = crate::pjrt::cpu().unwrap_or_else(|| panic!("it was there a moment ago"));
-            let engine = engine::xla::XlaEngine::new(&plan(&program, &PlanOptions::default()), &setup, client);
+            let precision = if way == Way::XlaSingle { Precision::F32 } else { Precision::F64 };
+            let plan = plan(&program, &PlanOptions { precision, ..PlanOptions::default() });
+            let engine = engine::xla::XlaEngine::new(&plan, &setup, client);
             Box::new(engine.unwrap_or_else(|e| panic!("{e}")))
         }
     };

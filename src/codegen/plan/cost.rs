@@ -317,6 +317,8 @@ fn of(expr: &Expr, precision: Precision) -> Work {
             | UnaryOp::Narrow
             | UnaryOp::Widen
             | UnaryOp::Not => plain(1),
+            // A comparison and a selection.
+            UnaryOp::Nonzero | UnaryOp::Finite => plain(2),
             UnaryOp::Sqrt => division,
             UnaryOp::Exp | UnaryOp::Exp2 | UnaryOp::Expm1 | UnaryOp::Exp2m1 => exponential(inside(op, precision)),
             // A bound, a comparison, a selection and a quotient around `expm1`.
@@ -399,6 +401,8 @@ fn function_inside<T: Scalar>(op: UnaryOp) -> Inside {
         | UnaryOp::Sqrt
         | UnaryOp::Floor
         | UnaryOp::Ceil
+        | UnaryOp::Nonzero
+        | UnaryOp::Finite
         | UnaryOp::Narrow
         | UnaryOp::Widen
         | UnaryOp::Not => x,

@@ -734,6 +734,8 @@ fn unary(op: UnaryOp) -> Form {
         UnaryOp::Cosh => Form::Function("math::cosh"),
         UnaryOp::Tanh => Form::Function("math::tanh"),
         UnaryOp::Linoid => Form::Function("math::linoid"),
+        UnaryOp::Nonzero => Form::Function("math::nonzero"),
+        UnaryOp::Finite => Form::Function("math::finite"),
     }
 }
 

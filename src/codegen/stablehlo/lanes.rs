@@ -11,6 +11,7 @@ use crate::codegen::plan::{
     Stmt, Usage,
 };
 use crate::runtime::machine::Bank;
+use crate::runtime::math;
 use crate::step::{BinaryOp, Distribution, FieldId, Function, Role, Type, UnaryOp};
 use std::collections::HashMap;
 
@@ -763,6 +764,8 @@ impl<'a> Lanes<'a> {
             UnaryOp::Sinh => return self.sinh(x),
             UnaryOp::Cosh => return self.cosh(x),
             UnaryOp::Linoid => return self.linoid(x),
+            UnaryOp::Nonzero => return self.nonzero(x),
+            UnaryOp::Finite => return self.finite(x),
             UnaryOp::Narrow => return self.b.convert(x, Element::F32),
             UnaryOp::Widen => return self.b.convert(x, self.real),
         };
@@ -801,6 +804,19 @@ impl<'a> Lanes<'a> {
         let (magnitude, border) = (self.b.unary(Unary::Abs, x), self.like(x, 0.5));
         let cancels = self.b.compare(Compare::Lt, magnitude, border);
         self.b.select(cancels, near, far)
+    }
+
+    fn nonzero(&mut self, x: Value) -> Value {
+        let (zero, nearly) = (self.like(x, 0.0), self.like(x, math::NEARLY_ZERO));
+        let is_zero = self.b.compare(Compare::Eq, x, zero);
+        self.b.select(is_zero, nearly, x)
+    }
+
+    fn finite(&mut self, x: Value) -> Value {
+        let (zero, infinity) = (self.like(x, 0.0), self.like(x, f64::INFINITY));
+        let magnitude = self.b.unary(Unary::Abs, x);
+        let is_finite = self.b.compare(Compare::Lt, magnitude, infinity);
+        self.b.select(is_finite, x, zero)
     }
 
     /// `e^(|x| - ln 2)`: half the exponential, finite as long as the hyperbolic functions are.

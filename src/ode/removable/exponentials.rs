@@ -1,0 +1,152 @@
+//! 0/0 of exponentials: `u / (e^u - 1)` in every spelling.
+//!
+//! In comes a product; out goes the same value with `linoid(u)` in place of every `e^u - 1`, if no pole is left then.
+//! Never true here: a parameter has a value; what is a multiple of what holds for all of them.
+
+use super::Nodes;
+use super::poly::Monomial;
+use super::product::{Base, Line, Product};
+use crate::ode::{Node, NodeId};
+use crate::step::{BinaryOp, UnaryOp};
+
+/// The same value without the 0/0, if the node has one that can be removed.
+pub fn regular(nodes: &mut Nodes<'_>, id: NodeId) -> Option<NodeId> {
+    let mut product = nodes.product(id);
+    let mut found = product.cancelled;
+    while let Some(next) = without_pole(nodes, &product) {
+        product = next;
+        found = true;
+    }
+    let dim = nodes.dim(id)?;
+    found.then(|| nodes.emit(&product, dim))
+}
+
+/// The product with the differences of one direction as powers of it, if their pole is removed by that.
+fn without_pole(nodes: &mut Nodes<'_>, p: &Product) -> Option<Product> {
+    let lines: Vec<Line> = p.factors.iter().filter_map(|(base, _)| difference(base)).cloned().collect();
+    lines.iter().find_map(|line| if line.is_monomial() { in_atoms(nodes, p, line) } else { in_sum(nodes, p, line) })
+}
+
+fn difference(base: &Base) -> Option<&Line> {
+    match base {
+        Base::Difference(line) => Some(line),
+        Base::Atom(_) | Base::Sum(_) | Base::Exp(_) => None,
+    }
+}
+
+/// `e^u - 1` for the `u` that are multiples of one sum.
+fn in_sum(nodes: &mut Nodes<'_>, p: &Product, line: &Line) -> Option<Product> {
+    let along = |base: &Base| match base {
+        Base::Sum(other) | Base::Difference(other) => other.primitive.is(&line.primitive),
+        Base::Atom(_) | Base::Exp(_) => false,
+    };
+    let (own, others): (Vec<_>, Vec<_>) = p.factors.iter().cloned().partition(|(base, _)| along(base));
+    let mut rest = Product { number: p.number, factors: others, cancelled: false };
+    let mut order: i32 = own.iter().map(|(_, power)| power).sum();
+    if own.iter().all(|(_, power)| *power > 0) {
+        return None;
+    }
+    // Terms that only together are a multiple of the sum.
+    let mut whole = Product::number(1.0);
+    while order < 0 {
+        let (at, quotient) = rest.factors.iter().enumerate().find_map(|(at, (base, power))| {
+            let node = match base {
+                Base::Atom(n) => *n,
+                Base::Sum(line) => line.node,
+                Base::Difference(_) | Base::Exp(_) => return None,
+            };
+            (*power > 0).then(|| divided(nodes, node, line)).flatten().map(|quotient| (at, quotient))
+        })?;
+        rest.factors[at].1 -= 1;
+        rest.factors.retain(|(_, power)| *power != 0);
+        let quotient = nodes.product(quotient);
+        rest.push_all(nodes, quotient, 1);
+        whole.push(nodes, Base::Sum(line.clone()), 1);
+        order += 1;
+    }
+    for (base, power) in own {
+        match base {
+            Base::Difference(u) => {
+                let linoid = nodes.unary(UnaryOp::Linoid, u.node);
+                rest.push(nodes, Base::Atom(linoid), -power);
+                whole.push(nodes, Base::Sum(u), power);
+            }
+            Base::Atom(_) | Base::Sum(_) | Base::Exp(_) => whole.push(nodes, base, power),
+        }
+    }
+    rest.push_all(nodes, whole, 1);
+    Some(rest)
+}
+
+/// The node divided by a sum, if all its terms are multiples of the sum: another node.
+fn divided(nodes: &mut Nodes<'_>, node: NodeId, by: &Line) -> Option<NodeId> {
+    if let Node::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) = nodes.graph().node(node) {
+        let (a, b) = (divided(nodes, a, by)?, divided(nodes, b, by)?);
+        return Some(nodes.binary(op, a, b));
+    }
+    let mut p = nodes.product(node);
+    let (at, factor) = p.factors.iter().enumerate().find_map(|(at, (base, power))| match base {
+        Base::Sum(line) | Base::Difference(line) if *power > 0 && line.primitive.is(&by.primitive) => {
+            Some((at, base.clone()))
+        }
+        Base::Atom(_) | Base::Sum(_) | Base::Difference(_) | Base::Exp(_) => None,
+    })?;
+    p.factors[at].1 -= 1;
+    p.factors.retain(|(_, power)| *power != 0);
+    if let Base::Difference(u) = factor {
+        // (e^u - 1) / u = 1 / linoid(u)
+        let linoid = nodes.unary(UnaryOp::Linoid, u.node);
+        p.push(nodes, Base::Atom(linoid), -1);
+        p.push(nodes, Base::Sum(u), 1);
+        p.push(nodes, Base::Sum(by.clone()), -1);
+    } else {
+        p.push(nodes, factor, 1);
+        p.push(nodes, Base::Sum(by.clone()), -1);
+    }
+    let dim = nodes.dim(node)?.over(nodes.dim(by.node)?);
+    Some(nodes.emit(&p, dim))
+}
+
+/// `e^u - 1` for a `u` that is a product of atoms: these are then factors like any other.
+fn in_atoms(nodes: &mut Nodes<'_>, p: &Product, line: &Line) -> Option<Product> {
+    let vanishing = vanishing(nodes, &line.content.monomial);
+    if vanishing.is_empty() {
+        return None;
+    }
+    let along = |base: &Base| {
+        difference(base).is_some_and(|other| {
+            other.is_monomial() && other.content.monomial.iter().any(|(atom, power)| *power > 0 && vanishing.contains(atom))
+        })
+    };
+    let (own, others): (Vec<_>, Vec<_>) = p.factors.iter().cloned().partition(|(base, _)| along(base));
+    let divides = |list: &[(Base, i32)]| {
+        list.iter().any(|(base, power)| match base {
+            Base::Atom(n) => *power < 0 && vanishing.contains(n),
+            Base::Difference(_) => *power < 0,
+            Base::Sum(_) | Base::Exp(_) => false,
+        })
+    };
+    if !divides(&own) && !divides(&others) {
+        return None;
+    }
+    let mut whole = Product { number: p.number, factors: others, cancelled: false };
+    for (base, power) in own {
+        let Base::Difference(u) = base else { continue };
+        let linoid = nodes.unary(UnaryOp::Linoid, u.node);
+        whole.push(nodes, Base::Atom(linoid), -power);
+        whole.number *= u.content.number.powi(power);
+        whole.push_monomial(nodes, &u.content.monomial, power);
+    }
+    let pole = whole.factors.iter().any(|(base, power)| match base {
+        Base::Atom(n) => *power < 0 && vanishing.contains(n),
+        Base::Sum(_) | Base::Difference(_) | Base::Exp(_) => false,
+    });
+    (!pole).then_some(whole)
+}
+
+/// The atoms whose zeros make a monomial vanish: those that vary, or all if none does.
+fn vanishing(nodes: &Nodes<'_>, monomial: &Monomial) -> Vec<NodeId> {
+    let above: Vec<NodeId> = monomial.iter().filter(|(_, power)| *power > 0).map(|(atom, _)| *atom).collect();
+    let varying: Vec<NodeId> = above.iter().copied().filter(|atom| nodes.varies(*atom)).collect();
+    if varying.is_empty() { above } else { varying }
+}

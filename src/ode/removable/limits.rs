@@ -1,0 +1,207 @@
+//! 0/0 of any functions of one sum, such as `sin(x) / x`, `ln(1 + x) / x` or `1 / (1 - exp(-x)) - 1 / x`.
+//!
+//! In come nodes, operands first; out goes for one that has a limit where it is 0/0 another that is a polynomial near that place.
+//! Never true here: a pole is taken for a limit, or a polynomial reaches so far that it is off by more than rounding.
+
+use super::Nodes;
+use super::product::{Base, Line, Product};
+use super::series::{FEW, Series, TERMS, series};
+use crate::ode::{Node, NodeId};
+use crate::step::{BinaryOp, UnaryOp};
+use crate::units::Dim;
+use std::collections::HashMap;
+
+/// Divisors of more nodes than this are not looked into.
+const MOST_NODES: usize = 100;
+
+/// The sums at whose zeros a node has a pole, for every node that has one.
+#[derive(Default)]
+pub struct Poles(HashMap<NodeId, Vec<Line>>);
+
+impl Poles {
+    /// The same value without the 0/0, if a node has one; otherwise its poles are remembered.
+    pub fn regular(&mut self, nodes: &mut Nodes<'_>, id: NodeId) -> Option<NodeId> {
+        let Node::Binary(op @ (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div), a, b) =
+            nodes.graph().node(id)
+        else {
+            return None;
+        };
+        let mut places: Vec<Line> = Vec::new();
+        let known = [self.0.get(&a), self.0.get(&b)].into_iter().flatten().flatten().cloned().collect();
+        let zeros = if op == BinaryOp::Div { zeros(nodes, b) } else { Vec::new() };
+        for line in [known, zeros].concat() {
+            if !places.iter().any(|p| p.primitive.is(&line.primitive)) {
+                places.push(line);
+            }
+        }
+        for place in &places {
+            let found = match op {
+                BinaryOp::Mul | BinaryOp::Div => of_product(nodes, id, place),
+                _ => of_sum(nodes, id, place),
+            };
+            if found.is_some() {
+                return found;
+            }
+        }
+        if !places.is_empty() {
+            self.0.insert(id, places);
+        }
+        None
+    }
+}
+
+/// The sums with which a divisor vanishes.
+fn zeros(nodes: &mut Nodes<'_>, divisor: NodeId) -> Vec<Line> {
+    if !nodes.varies(divisor) {
+        return Vec::new();
+    }
+    let inside = nodes.graph().reachable([divisor]);
+    if inside.len() > MOST_NODES {
+        return Vec::new();
+    }
+    let factors = nodes.product(divisor).factors;
+    let factors: Vec<NodeId> =
+        factors.iter().filter(|(_, power)| *power > 0).map(|(base, _)| node_of(nodes, base)).collect();
+    let mut found: Vec<Line> = Vec::new();
+    for node in inside {
+        if !nodes.varies(node) || !is_straight(nodes, node) {
+            continue;
+        }
+        let line = Line::of(nodes, node);
+        let vanishes = |&factor: &NodeId| series(nodes, factor, &line, FEW).is_some_and(|s| s.order > 0);
+        if !found.iter().any(|known| known.primitive.is(&line.primitive)) && factors.iter().any(vanishes) {
+            found.push(line);
+        }
+    }
+    found
+}
+
+/// Is it a sum of numbers and parameters times at most one thing that varies, itself no function?
+fn is_straight(nodes: &mut Nodes<'_>, node: NodeId) -> bool {
+    let poly = nodes.poly(node);
+    poly.terms().all(|(monomial, _)| {
+        let varying: Vec<_> = monomial.iter().filter(|(atom, _)| nodes.varies(*atom)).collect();
+        match varying[..] {
+            [] => true,
+            [(atom, power)] => *power == 1 && nodes.graph().operands(*atom).is_empty(),
+            _ => false,
+        }
+    })
+}
+
+/// A product in which factors vanish at one place and others have poles there.
+fn of_product(nodes: &mut Nodes<'_>, id: NodeId, x: &Line) -> Option<NodeId> {
+    let p = nodes.product(id);
+    // With few terms: which factors vanish or have a pole, and does a quotient of them have a limit?
+    let (mut part, mut rest) = (Vec::new(), Product::number(p.number));
+    let (mut order, mut pole) = (0, false);
+    for (base, power) in &p.factors {
+        let node = node_of(nodes, base);
+        match series(nodes, node, x, FEW).filter(|s| s.order != 0) {
+            Some(found) => {
+                order += found.order * power;
+                pole |= found.order * power < 0;
+                part.push((node, *power));
+            }
+            None => rest.push(nodes, base.clone(), *power),
+        }
+    }
+    if !pole || order < 0 {
+        return None;
+    }
+    let mut whole: Option<Series> = None;
+    let mut quotient = Product::number(1.0);
+    let mut dim = Dim::ONE;
+    for (node, power) in part {
+        let raised = series(nodes, node, x, TERMS)?.power(power)?;
+        whole = Some(whole.map_or(raised.clone(), |w| w.times(&raised)));
+        dim = dim.times(nodes.dim(node)?.power(power));
+        quotient.push(nodes, Base::Atom(node), power);
+    }
+    let quotient = nodes.emit(&quotient, dim);
+    let safe = near(nodes, &whole?, x, quotient)?;
+    rest.push(nodes, Base::Atom(safe), 1);
+    let dim = nodes.dim(id)?;
+    Some(nodes.emit(&rest, dim))
+}
+
+/// A sum of terms that have poles at one place, and has a limit itself.
+fn of_sum(nodes: &mut Nodes<'_>, id: NodeId, x: &Line) -> Option<NodeId> {
+    let regular = series(nodes, id, x, FEW)?.order >= 0;
+    let whole = if regular { series(nodes, id, x, TERMS) } else { None };
+    near(nodes, &whole?, x, id)
+}
+
+/// How far the two sides of a guard may be apart, relatively, and still mean one function.
+const GUARD_WITHIN: f64 = 1e-6;
+
+/// The regular side of `if c then a else b`, if `c` asks whether a sum is (nearly) 0 and the other side is the same function there.
+pub fn without_guard(nodes: &mut Nodes<'_>, c: NodeId, a: NodeId, b: NodeId) -> Option<NodeId> {
+    let Node::Binary(op, left, right) = nodes.graph().node(c) else { return None };
+    let (inside, outside) = match op {
+        BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq => (a, b),
+        BinaryOp::Gt | BinaryOp::Ge | BinaryOp::Ne => (b, a),
+        BinaryOp::Add
+        | BinaryOp::Sub
+        | BinaryOp::Mul
+        | BinaryOp::Div
+        | BinaryOp::Pow
+        | BinaryOp::Min
+        | BinaryOp::Max
+        | BinaryOp::And
+        | BinaryOp::Or => return None,
+    };
+    let (sum, reach) = match op {
+        BinaryOp::Eq | BinaryOp::Ne => (nodes.binary(BinaryOp::Sub, left, right), 0.0),
+        _ => {
+            let Node::Unary(UnaryOp::Abs, sum) = nodes.graph().node(left) else { return None };
+            (sum, nodes.graph().constant(right)?)
+        }
+    };
+    let x = Line::of(nodes, sum);
+    let ratio = nodes.binary(BinaryOp::Div, outside, inside);
+    let ratio = factors(nodes, ratio, &x)?;
+    (ratio.distance_from_one(reach)? <= GUARD_WITHIN).then_some(outside)
+}
+
+/// The series of a node all of whose factors have one.
+fn factors(nodes: &mut Nodes<'_>, id: NodeId, x: &Line) -> Option<Series> {
+    let p = nodes.product(id);
+    let mut whole = Series::number(p.number, TERMS)?;
+    for (base, power) in &p.factors {
+        let node = node_of(nodes, base);
+        whole = whole.times(&series(nodes, node, x, TERMS)?.power(*power)?);
+    }
+    Some(whole)
+}
+
+/// A node for one factor.
+fn node_of(nodes: &mut Nodes<'_>, base: &Base) -> NodeId {
+    match base {
+        Base::Atom(n) => *n,
+        Base::Sum(line) => line.node,
+        Base::Difference(_) | Base::Exp(_) => nodes.emit(&Product::of(base.clone()), Dim::ONE),
+    }
+}
+
+/// `if |x| < radius then polynomial else original`
+fn near(nodes: &mut Nodes<'_>, whole: &Series, x: &Line, original: NodeId) -> Option<NodeId> {
+    let (radius, coefficients) = whole.polynomial()?;
+    let (dim, dim_x) = (nodes.dim(original)?, nodes.dim(x.node)?);
+    let border = nodes.add(Node::Const(radius.to_bits(), dim_x));
+    let part = nodes.binary(BinaryOp::Div, x.node, border);
+    let mut sum = None;
+    for c in coefficients.iter().rev() {
+        let c = nodes.add(Node::Const(c.to_bits(), dim));
+        sum = Some(match sum {
+            None => c,
+            Some(sum) => {
+                let product = nodes.binary(BinaryOp::Mul, sum, part);
+                nodes.binary(BinaryOp::Add, product, c)
+            }
+        });
+    }
+    let (size, one) = (nodes.unary(UnaryOp::Abs, part), nodes.number(1.0));
+    let close = nodes.binary(BinaryOp::Lt, size, one);
+    Some(nodes.add(Node::Select(close, sum?, original)))
+}

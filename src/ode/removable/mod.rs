@@ -1,0 +1,108 @@
+//! Removable singularities: quotients that are 0/0 at one place and smooth around it.
+//!
+//! In comes a model as it was written; out goes one in which a rate such as `(v + 40 mV) / (1 - exp(-(v + 40 mV) / 10 mV))` is
+//! `10 mV * linoid(-(v + 40 mV) / 10 mV)`, with `linoid(u) = u / (e^u - 1)` and 1 at 0, before any method takes a derivative or any pass
+//! rounds anything in another way.
+//! Never true here: a quotient is rewritten that is not provably regular (a pole stays one), or one that cannot be 0/0.
+//!
+//! Whatever the spelling, an expression is a product of powers ([`product`]), in which a difference of exponentials is `e^u - 1` times
+//! something without zeros (`sinh` and `tanh` too), and sums show what they are multiples of ([`poly`]). Since `e^u - 1 = u / linoid(u)`,
+//! every such difference becomes a power of u, and the powers of u cancel against those of the other factors. Where the result has
+//! no negative power of u left, the singularity was removable ([`exponentials`]). Any other quotient of functions of one such sum, as
+//! `sin(x) / x`, has a series there, and near its zero a polynomial stands for it ([`limits`]). A guard such as
+//! `if abs(x) < 1e-6 then 1 - x / 2 else ...` around what is regular now goes, so that it has no wrong slope at that place.
+
+mod exponentials;
+mod limits;
+mod nodes;
+mod poly;
+mod product;
+mod series;
+
+use super::{Condition, ConnectionRule, Model, Node, NodeId};
+use crate::step::BinaryOp;
+use limits::Poles;
+use nodes::Nodes;
+use std::collections::HashMap;
+
+/// Rewrites every expression of a model. (One whose types do not agree stays as it is; the verifier says so.)
+pub fn recognise(model: &mut Model) {
+    let end = model.graph.len() as u32;
+    let Ok(mut nodes) = Nodes::new(model) else { return };
+    let mut new: HashMap<NodeId, NodeId> = HashMap::new();
+    let mut poles = Poles::default();
+    for id in (0..end).map(NodeId) {
+        let rebuilt = rebuild(&mut nodes, id, &new);
+        let better = match nodes.graph().node(rebuilt) {
+            Node::Binary(BinaryOp::Mul | BinaryOp::Div, _, _) => {
+                exponentials::regular(&mut nodes, rebuilt).or_else(|| poles.regular(&mut nodes, rebuilt))
+            }
+            Node::Binary(BinaryOp::Add | BinaryOp::Sub, _, _) => poles.regular(&mut nodes, rebuilt),
+            Node::Select(c, a, b) if rebuilt != id => limits::without_guard(&mut nodes, c, a, b),
+            _ => None,
+        };
+        new.insert(id, better.unwrap_or(rebuilt));
+    }
+    replace(model, &new);
+}
+
+/// The node with its operands replaced.
+fn rebuild(nodes: &mut Nodes<'_>, id: NodeId, new: &HashMap<NodeId, NodeId>) -> NodeId {
+    let at = |n: NodeId| new[&n];
+    let node = match nodes.graph().node(id) {
+        Node::Unary(op, a) => Node::Unary(op, at(a)),
+        Node::Binary(op, a, b) => Node::Binary(op, at(a), at(b)),
+        Node::Select(c, a, b) => Node::Select(at(c), at(a), at(b)),
+        Node::Series(d, t) => Node::Series(d, at(t)),
+        Node::Noise(stream, every) => Node::Noise(stream, at(every)),
+        leaf @ (Node::Const(..)
+        | Node::Bool(_)
+        | Node::Param(_)
+        | Node::State(_)
+        | Node::Time
+        | Node::StepTime
+        | Node::Index
+        | Node::Dv
+        | Node::Junction(_)
+        | Node::Draw(..)
+        | Node::Data(_)) => leaf,
+    };
+    nodes.add(node)
+}
+
+/// Puts new nodes wherever the model names one.
+fn replace(model: &mut Model, new: &HashMap<NodeId, NodeId>) {
+    let put = |node: &mut NodeId| *node = new[node];
+    model.params.iter_mut().for_each(|p| put(&mut p.value));
+    for s in &mut model.states {
+        put(&mut s.init);
+        put(&mut s.rate);
+    }
+    for p in &mut model.populations {
+        p.sizes.iter_mut().for_each(put);
+        let Some(spike) = &mut p.spike else { continue };
+        match &mut spike.condition {
+            Condition::Crosses(a, b) => {
+                put(a);
+                put(b);
+            }
+            Condition::When(a) => put(a),
+        }
+        spike.resets.iter_mut().for_each(|(_, value)| put(value));
+        spike.refractory.iter_mut().for_each(put);
+    }
+    for c in &mut model.connections {
+        put(&mut c.current);
+        match &mut c.rule {
+            ConnectionRule::Named(_, arguments) => arguments.iter_mut().for_each(put),
+            ConnectionRule::File(_) => {}
+        }
+    }
+    for r in &mut model.records {
+        put(&mut r.value);
+        if let Some((first, end)) = &mut r.cells {
+            put(first);
+            put(end);
+        }
+    }
+}

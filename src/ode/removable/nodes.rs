@@ -1,0 +1,225 @@
+//! The graph under recognition: new nodes, their types, and what is known of each.
+//!
+//! In come a model and nodes; out go polynomials, products and new nodes of a given dimension.
+//! Never true here: a node is added whose dimensions do not agree.
+
+use super::poly::{Monomial, Poly};
+use super::product::{Base, Product, product};
+use crate::hir::Ty;
+use crate::ode::verify::type_of;
+use crate::ode::{Graph, Model, Node, NodeId};
+use crate::step::{BinaryOp, UnaryOp};
+use crate::units::Dim;
+use std::collections::HashMap;
+
+/// The graph of a model, with what has been found out about its nodes.
+pub struct Nodes<'m> {
+    model: &'m mut Model,
+    types: Vec<Ty>,
+    varying: Vec<bool>,
+    polys: HashMap<NodeId, Poly>,
+    products: HashMap<NodeId, Product>,
+}
+
+impl<'m> Nodes<'m> {
+    /// The nodes of a model, if its types agree.
+    pub fn new(model: &'m mut Model) -> Result<Nodes<'m>, String> {
+        let mut nodes =
+            Nodes { model, types: Vec::new(), varying: Vec::new(), polys: HashMap::new(), products: HashMap::new() };
+        nodes.learn()?;
+        Ok(nodes)
+    }
+
+    /// Learns about nodes that were added.
+    fn learn(&mut self) -> Result<(), String> {
+        for i in self.types.len() as u32..self.model.graph.len() as u32 {
+            let id = NodeId(i);
+            let ty = type_of(self.model, id, |n| self.types[n.0 as usize])?;
+            self.types.push(ty);
+            let graph = &self.model.graph;
+            let varies = match graph.node(id) {
+                Node::Const(..) | Node::Bool(_) | Node::Param(_) => false,
+                Node::State(_)
+                | Node::Time
+                | Node::StepTime
+                | Node::Index
+                | Node::Dv
+                | Node::Junction(_)
+                | Node::Draw(..)
+                | Node::Data(_)
+                | Node::Series(..)
+                | Node::Noise(..) => true,
+                Node::Unary(..) | Node::Binary(..) | Node::Select(..) => {
+                    graph.operands(id).iter().any(|n| self.varying[n.0 as usize])
+                }
+            };
+            self.varying.push(varies);
+        }
+        Ok(())
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.model.graph
+    }
+
+    /// Does it differ from cell to cell or from time to time?
+    pub fn varies(&self, id: NodeId) -> bool {
+        self.varying[id.0 as usize]
+    }
+
+    /// The dimension of a number.
+    pub fn dim(&self, id: NodeId) -> Option<Dim> {
+        match self.types[id.0 as usize] {
+            Ty::Real(dim) => Some(dim),
+            Ty::Bool => None,
+        }
+    }
+
+    /// Adds a node, or finds it.
+    pub fn add(&mut self, node: Node) -> NodeId {
+        let id = self.model.graph.add(node);
+        self.learn().expect("operands of agreeing dimensions");
+        id
+    }
+
+    /// A pure number.
+    pub fn number(&mut self, x: f64) -> NodeId {
+        self.add(Node::Const(x.to_bits(), Dim::ONE))
+    }
+
+    /// `op a`
+    pub fn unary(&mut self, op: UnaryOp, a: NodeId) -> NodeId {
+        self.add(Node::Unary(op, a))
+    }
+
+    /// `a op b`
+    pub fn binary(&mut self, op: BinaryOp, a: NodeId, b: NodeId) -> NodeId {
+        self.add(Node::Binary(op, a, b))
+    }
+
+    /// The polynomial that a node is; what is none is an atom.
+    pub fn poly(&mut self, id: NodeId) -> Poly {
+        for n in self.model.graph.reachable([id]) {
+            if !self.polys.contains_key(&n) {
+                let poly = self.poly_of(n).unwrap_or_else(|| Poly::atom(n));
+                self.polys.insert(n, poly);
+            }
+        }
+        self.polys[&id].clone()
+    }
+
+    fn poly_of(&self, id: NodeId) -> Option<Poly> {
+        let at = |n: NodeId| &self.polys[&n];
+        // A sum that is 0 because of the numbers in it stays what it is: 0/0 has a value if both sides vanish for one reason.
+        let unless_zero = |sum: Poly| (!sum.is_zero()).then_some(sum);
+        match self.graph().node(id) {
+            Node::Const(bits, _) => Some(f64::from_bits(bits)).filter(|c| *c != 0.0 && c.is_finite()).map(Poly::number),
+            Node::Unary(UnaryOp::Neg, a) => Some(Poly::default().plus(at(a), -1.0)),
+            Node::Binary(BinaryOp::Add, a, b) => unless_zero(at(a).plus(at(b), 1.0)),
+            Node::Binary(BinaryOp::Sub, a, b) => unless_zero(at(a).plus(at(b), -1.0)),
+            Node::Binary(BinaryOp::Mul, a, b) => at(a).by(at(b)).and_then(unless_zero),
+            Node::Binary(BinaryOp::Div, a, b) => match at(b).power(-1) {
+                Some(inverse) => at(a).by(&inverse),
+                None => at(a).by(&Poly::monomial(1.0, vec![(b, -1)])),
+            },
+            Node::Binary(BinaryOp::Pow, a, b) => {
+                let n = self.graph().constant(b).filter(|n| n.fract() == 0.0 && *n != 0.0 && n.abs() <= 8.0)?;
+                at(a).power(n as i32)
+            }
+            _ => None,
+        }
+    }
+
+    /// The product that a node is.
+    pub fn product(&mut self, id: NodeId) -> Product {
+        if let Some(known) = self.products.get(&id) {
+            return known.clone();
+        }
+        let found = product(self, id);
+        self.products.insert(id, found.clone());
+        found
+    }
+
+    /// A node for a polynomial of dimension 1; `None` if it is 0.
+    pub fn pure(&mut self, poly: &Poly) -> Option<NodeId> {
+        self.sum(poly, Dim::ONE)
+    }
+
+    /// A node for a polynomial that is a node divided by a monomial.
+    pub fn quotient(&mut self, poly: &Poly, node: NodeId, by: &Monomial) -> Option<NodeId> {
+        let of_atom = |dim: Option<Dim>, &(atom, power): &(NodeId, i32)| Some(dim?.times(self.dim(atom)?.power(power)));
+        let dim = self.dim(node)?.over(by.iter().fold(Some(Dim::ONE), of_atom)?);
+        self.sum(poly, dim)
+    }
+
+    fn sum(&mut self, poly: &Poly, dim: Dim) -> Option<NodeId> {
+        let terms: Vec<(Monomial, f64)> = poly.terms().map(|(m, c)| (m.clone(), c)).collect();
+        let mut sum = None;
+        for (monomial, c) in terms {
+            let factors = monomial.into_iter().map(|(atom, power)| (Base::Atom(atom), power)).collect();
+            let term = self.emit(&Product { number: c, factors, cancelled: false }, dim);
+            sum = Some(match sum {
+                None => term,
+                Some(sum) => self.binary(BinaryOp::Add, sum, term),
+            });
+        }
+        sum
+    }
+
+    /// A node for a product of a dimension.
+    pub fn emit(&mut self, p: &Product, dim: Dim) -> NodeId {
+        let (mut above, mut below): (Vec<NodeId>, Vec<NodeId>) = (Vec::new(), Vec::new());
+        for (base, power) in &p.factors {
+            let (node, power) = match base {
+                Base::Atom(n) => (*n, *power),
+                Base::Sum(line) => (line.node, *power),
+                Base::Exp(u) => (self.exponential(*u, *power), 1),
+                Base::Difference(line) => {
+                    let (e, one) = (self.unary(UnaryOp::Exp, line.node), self.number(1.0));
+                    (self.binary(BinaryOp::Sub, e, one), *power)
+                }
+            };
+            let raised = self.raised(node, power.unsigned_abs());
+            if power > 0 { above.push(raised) } else { below.push(raised) }
+        }
+        let of = |nodes: &Nodes<'_>, list: &[NodeId]| {
+            list.iter().filter_map(|n| nodes.dim(*n)).fold(Dim::ONE, |d, e| d.times(e))
+        };
+        let rest = dim.over(of(self, &above)).times(of(self, &below));
+        let mut whole = None;
+        if p.number != 1.0 || !rest.is_one() || above.is_empty() {
+            whole = Some(self.add(Node::Const(p.number.to_bits(), rest)));
+        }
+        for node in above {
+            whole = Some(whole.map_or(node, |w| self.binary(BinaryOp::Mul, w, node)));
+        }
+        let divisor = below.into_iter().reduce(|d, node| self.binary(BinaryOp::Mul, d, node));
+        match (whole, divisor) {
+            (Some(whole), Some(divisor)) => self.binary(BinaryOp::Div, whole, divisor),
+            (Some(whole), None) => whole,
+            (None, _) => unreachable!("a product without factors is its number"),
+        }
+    }
+
+    /// `e^(power u)`
+    fn exponential(&mut self, u: NodeId, power: i32) -> NodeId {
+        let argument = match power {
+            1 => u,
+            -1 => self.unary(UnaryOp::Neg, u),
+            _ => {
+                let power = self.number(f64::from(power));
+                self.binary(BinaryOp::Mul, power, u)
+            }
+        };
+        self.unary(UnaryOp::Exp, argument)
+    }
+
+    fn raised(&mut self, node: NodeId, power: u32) -> NodeId {
+        if power == 1 {
+            return node;
+        }
+        let power = self.number(f64::from(power));
+        self.binary(BinaryOp::Pow, node, power)
+    }
+}

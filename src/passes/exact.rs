@@ -1,0 +1,213 @@
+//! `exact`: marks what a later operation can tell to the last bit.
+//!
+//! In comes any program; out goes the same one with operations marked `exact`, which no other pass computes in another way.
+//! Never true here: an operation changes, or a mark that was there goes.
+//!
+//! A comparison, `floor`, `ceil`, a root or logarithm of what may not be positive, a division by what may cancel to 0, the counter of a draw
+//! and the place in a series all *tell*: a sum of exactly 0 and one that rounds to 1e-17 lead to results that have nothing to do with
+//! each other. What they read is exact, and what that was computed from, back to where a field is read. (Fields carry roundings from
+//! step to step as it is; a new state that is compared before it is stored is such a field still, because this pass runs before
+//! regions are fused.) `init` is exact as a whole: it runs once, and what it stores is compared by others.
+//!
+//! Which divisors may cancel is decided by the signs that parameters have now. If a user of the kernel turns one round, a 0/0 that was
+//! not foreseen may come out as a large number instead of NaN; no other result depends on that.
+
+use super::Options;
+use super::ranges::{self, Range};
+use crate::step::{BinaryOp, Field, FieldId, Kernel, Op, OpKind, Program, Role, UnaryOp, ValueId};
+use std::collections::{HashMap, HashSet};
+
+/// Runs the pass.
+pub fn run(program: &mut Program, options: &Options) {
+    let sign = |(name, x): &(String, f64)| Some((program.find_field(name)?, Range::of_sign(*x)?));
+    let signs: HashMap<FieldId, Range> = options.uniforms.iter().filter_map(sign).collect();
+    for kernel in &mut program.kernels {
+        let told = match kernel.role {
+            Role::Init => kernel.ops().filter_map(|op| op.result).collect(),
+            Role::Step | Role::Observe => told(kernel, &program.fields, &signs),
+        };
+        for op in kernel.regions.iter_mut().flat_map(|r| &mut r.ops) {
+            op.exact |= op.result.is_some_and(|v| told.contains(&v)) && computes(&op.kind);
+        }
+    }
+}
+
+/// Is its value computed (and not read, drawn or written down), so that it could be computed in another way?
+fn computes(kind: &OpKind) -> bool {
+    match kind {
+        OpKind::Unary(..) | OpKind::Binary(..) | OpKind::Approximate(..) | OpKind::Fma(..) | OpKind::Select(..) => true,
+        OpKind::Const(_)
+        | OpKind::Bool(_)
+        | OpKind::Field(_)
+        | OpKind::There(_)
+        | OpKind::Time
+        | OpKind::StepIndex
+        | OpKind::Index
+        | OpKind::Draw(..)
+        | OpKind::Sample(..)
+        | OpKind::Store(..)
+        | OpKind::Accumulate(..)
+        | OpKind::Emit(..) => false,
+    }
+}
+
+/// The values whose bits some operation can tell.
+fn told(kernel: &Kernel, fields: &[Field], signs: &HashMap<FieldId, Range>) -> HashSet<ValueId> {
+    let known = Known::of(kernel, fields, signs);
+    let mut waiting: Vec<ValueId> = kernel.ops().flat_map(|op| known.tells(op)).collect();
+    let mut told = HashSet::new();
+    while let Some(value) = waiting.pop() {
+        if told.insert(value)
+            && let Some(kind) = known.defs.get(&value)
+        {
+            waiting.extend(kind.operands());
+        }
+    }
+    told
+}
+
+/// What is known of the values of a kernel.
+struct Known {
+    defs: HashMap<ValueId, OpKind>,
+    ranges: HashMap<ValueId, Range>,
+    /// The same if parameters keep the signs that they have now.
+    likely: HashMap<ValueId, Range>,
+    /// The values that can then be exactly 0 though nothing underflows.
+    vanishing: HashSet<ValueId>,
+}
+
+impl Known {
+    fn of(kernel: &Kernel, fields: &[Field], signs: &HashMap<FieldId, Range>) -> Known {
+        let mut known = Known {
+            defs: HashMap::new(),
+            ranges: HashMap::new(),
+            likely: HashMap::new(),
+            vanishing: HashSet::new(),
+        };
+        for op in kernel.ops() {
+            let Some(id) = op.result else { continue };
+            known.defs.insert(id, op.kind);
+            known.ranges.insert(id, ranges::of(&op.kind, fields, |v| known.ranges[&v]));
+            let sign = if let OpKind::Field(f) = op.kind { signs.get(&f).copied() } else { None };
+            let likely = sign.unwrap_or_else(|| ranges::of(&op.kind, fields, |v| known.likely[&v]));
+            known.likely.insert(id, likely);
+            if !likely.excludes_zero() && known.may_vanish(&op.kind) {
+                known.vanishing.insert(id);
+            }
+        }
+        known
+    }
+
+    fn number(&self, v: ValueId) -> Option<f64> {
+        if let Some(OpKind::Const(c)) = self.defs.get(&v) { Some(*c) } else { None }
+    }
+
+    /// The values that an operation tells, itself among them if it is a comparison.
+    fn tells(&self, op: &Op) -> Vec<ValueId> {
+        match op.kind {
+            OpKind::Unary(UnaryOp::Floor | UnaryOp::Ceil, a) | OpKind::Draw(_, _, a) | OpKind::Sample(_, a) => vec![a],
+            OpKind::Unary(UnaryOp::Sqrt | UnaryOp::Ln | UnaryOp::Log2 | UnaryOp::Log10, a) => self.unless_positive(a),
+            OpKind::Unary(..) => vec![],
+            OpKind::Binary(op_, a, b) => match op_ {
+                BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge | BinaryOp::Eq | BinaryOp::Ne => {
+                    op.result.into_iter().chain([a, b]).collect()
+                }
+                BinaryOp::Div => self.vanishing.get(&b).copied().into_iter().collect(),
+                BinaryOp::Pow => match self.number(b) {
+                    Some(n) if n.fract() == 0.0 && n >= 0.0 => vec![],
+                    Some(_) => self.unless_positive(a),
+                    None => self.unless_positive(a).into_iter().chain([b]).collect(),
+                },
+                BinaryOp::Add
+                | BinaryOp::Sub
+                | BinaryOp::Mul
+                | BinaryOp::Min
+                | BinaryOp::Max
+                | BinaryOp::And
+                | BinaryOp::Or => vec![],
+            },
+            OpKind::Const(_)
+            | OpKind::Bool(_)
+            | OpKind::Field(_)
+            | OpKind::There(_)
+            | OpKind::Time
+            | OpKind::StepIndex
+            | OpKind::Index
+            | OpKind::Approximate(..)
+            | OpKind::Fma(..)
+            | OpKind::Select(..)
+            | OpKind::Store(..)
+            | OpKind::Accumulate(..)
+            | OpKind::Emit(..) => vec![],
+        }
+    }
+
+    fn unless_positive(&self, v: ValueId) -> Vec<ValueId> {
+        if self.ranges[&v].positive() { vec![] } else { vec![v] }
+    }
+
+    /// Can the value be exactly 0 because terms cancel, or because a function is 0 at some place?
+    fn may_vanish(&self, kind: &OpKind) -> bool {
+        let vanishes = |v: ValueId| self.vanishing.contains(&v);
+        match *kind {
+            OpKind::Const(c) => c == 0.0,
+            // Positive wherever they do not underflow.
+            OpKind::Unary(
+                UnaryOp::Exp | UnaryOp::Exp2 | UnaryOp::Cosh | UnaryOp::Linoid | UnaryOp::Nonzero | UnaryOp::Not,
+                _,
+            ) => false,
+            OpKind::Unary(UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sqrt | UnaryOp::Finite | UnaryOp::Narrow | UnaryOp::Widen, a) => {
+                vanishes(a)
+            }
+            OpKind::Unary(
+                UnaryOp::Floor
+                | UnaryOp::Ceil
+                | UnaryOp::Expm1
+                | UnaryOp::Exp2m1
+                | UnaryOp::Ln
+                | UnaryOp::Log2
+                | UnaryOp::Log10
+                | UnaryOp::Sin
+                | UnaryOp::Cos
+                | UnaryOp::Tan
+                | UnaryOp::Sinh
+                | UnaryOp::Tanh,
+                _,
+            )
+            | OpKind::Approximate(..) => true,
+            OpKind::Binary(BinaryOp::Add | BinaryOp::Sub, a, b) => {
+                !ranges::same_sign(kind, |v| self.likely[&v]) || vanishes(a) && vanishes(b)
+            }
+            OpKind::Fma(a, b, c) => {
+                !ranges::same_sign(kind, |v| self.likely[&v]) || (vanishes(a) || vanishes(b)) && vanishes(c)
+            }
+            OpKind::Binary(BinaryOp::Mul | BinaryOp::Min | BinaryOp::Max, a, b) | OpKind::Select(_, a, b) => {
+                vanishes(a) || vanishes(b)
+            }
+            OpKind::Binary(BinaryOp::Div | BinaryOp::Pow, a, _) => vanishes(a),
+            OpKind::Binary(
+                BinaryOp::Lt
+                | BinaryOp::Le
+                | BinaryOp::Gt
+                | BinaryOp::Ge
+                | BinaryOp::Eq
+                | BinaryOp::Ne
+                | BinaryOp::And
+                | BinaryOp::Or,
+                ..,
+            )
+            | OpKind::Bool(_)
+            | OpKind::Store(..)
+            | OpKind::Accumulate(..)
+            | OpKind::Emit(..) => false,
+            // What is read may be anything.
+            OpKind::Field(_)
+            | OpKind::There(_)
+            | OpKind::Time
+            | OpKind::StepIndex
+            | OpKind::Index
+            | OpKind::Draw(..)
+            | OpKind::Sample(..) => true,
+        }
+    }
+}
