@@ -16,7 +16,7 @@
 //! | `log2`, `log10` | 2 | 2 | all positive numbers |
 //! | `pow` | 2.5 | 2 | results that are normal numbers |
 //! | `sin`, `cos` | 2 | 2 | up to 2^30 (f32: 2^16) in magnitude, NaN past it |
-//! | `tan` | 3 | 3 | up to 2^30 (f32: 2^16) in magnitude, NaN past it |
+//! | `tan` | 3.5 | 3.5 | up to 2^30 (f32: 2^16) in magnitude, NaN past it |
 //! | `sinh`, `tanh` | 3 | 3 | all numbers |
 //! | `cosh` | 1.5 | 1.5 | all numbers |
 //! | `linoid` | 2.5 | 2.5 | results that are normal numbers |
