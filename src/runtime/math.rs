@@ -4,7 +4,7 @@
 //! of each lane, made of correctly rounded operations only, so that all bodies give the same bits.
 //! Errors are in ulp (units in the last place of the exact result), measured by the tests of this module.
 //! Never true here: that the platform's mathematics library is called, that rounding depends on the vector width, or that a
-//! table is read.
+//! table is read, except for angles past 2^30 (f32: 2^16).
 //!
 //! | function | error in f64 | error in f32 | stated for |
 //! |---|---|---|---|
@@ -15,8 +15,8 @@
 //! | `ln` | 1.5 | 1.5 | all positive numbers |
 //! | `log2`, `log10` | 2 | 2 | all positive numbers |
 //! | `pow` | 2.5 | 2 | results that are normal numbers |
-//! | `sin`, `cos` | 2 | 2 | up to 2^30 (f32: 2^16) in magnitude, NaN past it |
-//! | `tan` | 3 | 3 | up to 2^30 (f32: 2^16) in magnitude, NaN past it |
+//! | `sin`, `cos` | 2 | 2 | all finite numbers, NaN at infinity |
+//! | `tan` | 3.5 | 3.5 | all finite numbers, NaN at infinity |
 //! | `sinh`, `tanh` | 3 | 3 | all numbers |
 //! | `cosh` | 1.5 | 1.5 | all numbers |
 //! | `linoid` | 2.5 | 2.5 | results that are normal numbers |
@@ -27,6 +27,7 @@
 use super::lanes::{Lanes, Mask, Scalar};
 
 pub mod approximate;
+mod payne_hanek;
 
 #[cfg(test)]
 mod tests;
@@ -78,7 +79,7 @@ pub trait Coefficients: Sized + 'static {
     const TANH_HIGH: Self;
     /// The power of two from which on `2^x - 1` overflows.
     const EXP2M1_HIGH: Self;
-    /// The largest argument of `sin`, `cos` and `tan`.
+    /// The largest angle that the four parts of `HALF_PI` reduce; those past it are rare and cost more.
     const TRIGONOMETRIC_LIMIT: Self;
 }
 
@@ -374,22 +375,50 @@ pub fn pow<V: Lanes>(x: V, y: V) -> V {
     V::select(x.lt(zero), of_negative, power)
 }
 
-/// `(q, sin r, cos r)` with `x = (n) pi / 2 + r`, `|r| <= pi / 4`, and `q` in `{-2, -1, 0, 1, 2}` equal to `n` modulo 4.
+/// `(q, r)` with `x = n pi / 2 + r`, `|r| <= pi / 4`, and `q` in `{-2, -1, 0, 1, 2}` equal to `n` modulo 4. Infinity
+/// and NaN give NaN.
 #[inline(always)]
-fn quadrant<V: Lanes>(x: V) -> (V, V, V) {
+fn reduced_angle<V: Lanes>(x: V) -> (V, V) {
+    // The parts of pi / 2 one after the other (Cody and Waite 1980).
     let n = (x * V::splat(V::Scalar::TWO_OVER_PI)).round_even();
     let r = V::Scalar::HALF_PI.iter().fold(x, |r, &part| (-n).mul_add(V::splat(part), r));
-    let inside = x.abs().le(V::splat(V::Scalar::TRIGONOMETRIC_LIMIT));
-    let r = V::select(inside, r, number(f64::NAN));
     let turns = (n * number(0.25)).round_even();
     let q = turns.mul_add(number(-4.0), n);
+    if x.abs().gt(V::splat(V::Scalar::TRIGONOMETRIC_LIMIT)).any() {
+        let [mut angles, mut all_q, mut all_r] = [[V::Scalar::default(); 64]; 3];
+        x.store(&mut angles);
+        q.store(&mut all_q);
+        r.store(&mut all_r);
+        reduce_large(&angles[..V::LANES], &mut all_q, &mut all_r);
+        return (V::load(&all_q), V::load(&all_r));
+    }
+    (q, r)
+}
+
+/// Puts [`reduced_angle`] of the finite angles past the limit in place of what is there. Neither inlined nor compiled for each
+/// lane group: to the loops around a sine it is one test.
+#[cold]
+#[inline(never)]
+fn reduce_large<S: Scalar>(angles: &[S], q: &mut [S], r: &mut [S]) {
+    for (lane, x) in angles.iter().map(|x| x.to_f64()).enumerate() {
+        if x.is_finite() && x.abs() > S::TRIGONOMETRIC_LIMIT.to_f64() {
+            let reduced = payne_hanek::reduce(x);
+            (q[lane], r[lane]) = (S::from_f64(reduced.0), S::from_f64(reduced.1));
+        }
+    }
+}
+
+/// `(q, sin r, cos r)` with `q` and `r` of [`reduced_angle`].
+#[inline(always)]
+fn quadrant<V: Lanes>(x: V) -> (V, V, V) {
+    let (q, r) = reduced_angle(x);
     let z = r * r;
     let sin = (r * z).mul_add(polynomial(z, V::Scalar::SIN), r);
     let cos = polynomial(z, V::Scalar::COS).mul_add(z, number(-0.5)).mul_add(z, number(1.0));
     (q, sin, cos)
 }
 
-/// The sine of `x` radians; NaN past the range.
+/// The sine of `x` radians; NaN at infinity.
 #[inline(always)]
 pub fn sin<V: Lanes>(x: V) -> V {
     let (q, sin, cos) = quadrant(x);
@@ -399,7 +428,7 @@ pub fn sin<V: Lanes>(x: V) -> V {
     V::select(negative, -size, size)
 }
 
-/// The cosine of `x` radians; NaN past the range.
+/// The cosine of `x` radians; NaN at infinity.
 #[inline(always)]
 pub fn cos<V: Lanes>(x: V) -> V {
     let (q, sin, cos) = quadrant(x);
@@ -409,7 +438,7 @@ pub fn cos<V: Lanes>(x: V) -> V {
     V::select(negative, -size, size)
 }
 
-/// The tangent of `x` radians; NaN past the range.
+/// The tangent of `x` radians; NaN at infinity.
 #[inline(always)]
 pub fn tan<V: Lanes>(x: V) -> V {
     let (q, sin, cos) = quadrant(x);

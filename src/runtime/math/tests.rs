@@ -1,8 +1,8 @@
-//! Bits against the scalar, errors against double-double arithmetic, limits against the definition.
+//! Bits against the scalar, errors against double-double arithmetic (large angles: arbitrary precision), limits against the definition.
 
 use super::*;
 use crate::runtime::lanes::portable::Array;
-use crate::runtime::lanes::tests::{check, for_every_body, same_in_lanes};
+use crate::runtime::lanes::tests::{check, for_every_body, same, same_in_lanes, samples};
 use crate::runtime::lanes::{F32x16, F64x8, Pair};
 
 mod double_double;
@@ -58,11 +58,15 @@ macro_rules! stated {
     };
 }
 
+/// A unit in the last place of `x`.
+fn ulp(x: f64, mantissa: i32, lowest: i32) -> f64 {
+    let exponent = (x.abs().log2().floor() as i32).max(lowest);
+    ((exponent - mantissa) as f64).exp2()
+}
+
 /// The distance of `x` from `exact` in units of the last place of the exact result.
 fn ulps(x: f64, exact: Dd, mantissa: i32, lowest: i32) -> f64 {
-    let exponent = (exact.0.abs().log2().floor() as i32).max(lowest);
-    let ulp = ((exponent - mantissa) as f64).exp2();
-    ((x - exact.0) - exact.1) / ulp
+    ((x - exact.0) - exact.1) / ulp(exact.0, mantissa, lowest)
 }
 
 #[test]
@@ -77,7 +81,7 @@ fn errors_are_as_stated() {
         log10 in 1e-300..1e300, f32 1e-37..1e38: 2.0, 2.0;
         sin in -1e9..1e9, f32 -60000.0..60000.0: 2.0, 2.0;
         cos in -1e9..1e9, f32 -60000.0..60000.0: 2.0, 2.0;
-        tan in -1e9..1e9, f32 -60000.0..60000.0: 3.0, 3.0;
+        tan in -1e9..1e9, f32 -60000.0..60000.0: 3.5, 3.5;
         sinh in -709.0..709.0, f32 -89.0..89.0: 3.0, 3.0;
         cosh in -709.0..709.0, f32 -89.0..89.0: 1.5, 1.5;
         tanh in -30.0..30.0, f32 -15.0..15.0: 3.0, 3.0;
@@ -146,12 +150,122 @@ fn error_of_pow_is_as_stated() {
     assert!(worst[0].0 <= 2.5 && worst[1].0 <= 2.0);
 }
 
+/// Angles with their sines and cosines, from arbitrary precision.
+const LARGE_ANGLES: &str = include_str!("../../../tests/reference/large_angles.json");
+
+/// The rows of a format: an angle, then the numbers that belong to it.
+fn large_angles(format: &str) -> Vec<Vec<f64>> {
+    let (_, rows) = LARGE_ANGLES.split_once(&format!("\"{format}\": {{\n")).expect("the format is there");
+    let word = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    let row = |line: &str| {
+        let words = line.split(|c| !word(c)).filter(|word| !word.is_empty());
+        words.map(|word| word.parse().expect("a number")).collect()
+    };
+    rows.lines().take_while(|line| line.contains('[')).map(row).collect()
+}
+
+#[test]
+fn errors_at_large_angles_are_as_stated() {
+    let mut worst = [[(0.0f64, 0.0); 3]; 2];
+    let mut note = |wide: usize, x: f64, errors: [f64; 3]| {
+        for (error, worst) in errors.iter().zip(&mut worst[wide]) {
+            if error.is_nan() || error.abs() > worst.0 {
+                *worst = (error.abs(), x);
+            }
+        }
+    };
+    let rows = large_angles("f64");
+    assert!(rows.len() > 3000);
+    for row in rows {
+        let [x, sine, sine_tail, cosine, cosine_tail] = row[..] else { panic!("{row:?}") };
+        let (sine, cosine) = (Dd(sine, sine_tail), Dd(cosine, cosine_tail));
+        let error = |y: f64, exact: Dd| ulps(y, exact, 52, -1022);
+        note(0, x, [error(sin(x), sine), error(cos(x), cosine), error(tan(x), sine / cosine)]);
+        assert!(same(sin(-x), -sin(x)) && same(cos(-x), cos(x)) && same(tan(-x), -tan(x)), "{x:e}");
+    }
+    let rows = large_angles("f32");
+    assert!(rows.len() > 1000);
+    for row in rows {
+        let [x, sine, cosine] = row[..] else { panic!("{row:?}") };
+        let (sine, cosine) = (Dd(sine, 0.0), Dd(cosine, 0.0));
+        let error = |f: fn(f32) -> f32, exact: Dd| ulps(f64::from(f(x as f32)), exact, 23, -126);
+        note(1, x, [error(sin, sine), error(cos, cosine), error(tan, sine / cosine)]);
+    }
+    println!("sin, cos, tan at large angles: f64 {:?}, f32 {:?}", worst[0], worst[1]);
+    assert!(worst.iter().flat_map(|format| format.iter().zip([2.0, 2.0, 3.5])).all(|(worst, bound)| worst.0 <= bound));
+}
+
+#[test]
+fn what_is_left_of_large_angles_is_as_stated() {
+    let mut worst = (0.0f64, 0.0);
+    for row in large_angles("f64") {
+        let [x, sine, sine_tail, cosine, cosine_tail] = row[..] else { panic!("{row:?}") };
+        let (q, r) = payne_hanek::reduce(x);
+        assert!(r.abs() <= std::f64::consts::FRAC_PI_4);
+        let exact = match q {
+            0.0 => Dd(sine, sine_tail),
+            1.0 => -Dd(cosine, cosine_tail),
+            2.0 | -2.0 => -Dd(sine, sine_tail),
+            -1.0 => Dd(cosine, cosine_tail),
+            _ => panic!("{x:e} is in quadrant {q}"),
+        };
+        // The slope of the sine is at most 1, so this is no more than the error of r.
+        let error = (Dd(r, 0.0).sin() - exact).0.abs() / ulp(r, 52, -1022);
+        if error.is_nan() || error > worst.0 {
+            worst = (error, x);
+        }
+    }
+    println!("what is left: {:.4} at {:e}", worst.0, worst.1);
+    assert!(worst.0 <= 0.51);
+}
+
+#[test]
+fn digits_of_two_over_pi_are_the_exact_ones() {
+    let [zeros, digits @ ..] = &payne_hanek::TWO_OVER_PI;
+    let words: Vec<String> = digits.iter().map(|word| format!("\"{word:016x}\"")).collect();
+    assert!(*zeros == 0 && LARGE_ANGLES.contains(&format!("[{}]", words.join(", "))));
+}
+
+/// Vectors of which some lanes or all are large angles, the others numbers of every kind.
+fn mixed_angles<V: Lanes>() {
+    type Named<V, S> = (&'static str, fn(V) -> V, fn(S) -> S);
+    let functions: [Named<V, V::Scalar>; 3] = [("sin", sin, sin), ("cos", cos, cos), ("tan", tan, tan)];
+    let format = if size_of::<V::Scalar>() == 8 { "f64" } else { "f32" };
+    let large: Vec<V::Scalar> = large_angles(format).iter().map(|row| V::Scalar::from_f64(row[0])).collect();
+    let others = samples::<V::Scalar>();
+    let mut random = Random(3);
+    let mut y = vec![V::Scalar::default(); V::LANES];
+    for share in [0.02, 0.1, 0.5, 1.0] {
+        for _ in 0..300 {
+            let mut lane = || {
+                let from = if random.next() < share { &large } else { &others };
+                from[(random.next() * from.len() as f64) as usize]
+            };
+            let x: Vec<V::Scalar> = (0..V::LANES).map(|_| lane()).collect();
+            for (name, vector, scalar) in functions {
+                vector(V::load(&x)).store(&mut y);
+                for (i, (&x, &y)) in x.iter().zip(&y).enumerate() {
+                    let group = std::any::type_name::<V>();
+                    assert!(same(y, scalar(x)), "{name} of {:e}: {:e} in lane {i} of {group}", x.to_f64(), y.to_f64());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn large_angles_are_the_scalar_ones_in_any_lane() {
+    for_every_body!(mixed_angles);
+}
+
 fn limits<S: Scalar>() {
     let number = S::from_f64;
     let is = |x: S, want: f64| {
         assert!(x.to_f64() == want || x.to_f64().is_nan() && want.is_nan(), "{} is not {want}", x.to_f64())
     };
     let (inf, nan, zero, one) = (f64::INFINITY, f64::NAN, number(0.0), number(1.0));
+    // That these are right is tested with the other large angles.
+    let [sine, cosine, tangent] = [sin::<S>, cos, tan].map(|f| f(number(1e30)).to_f64());
     let functions: [fn(S) -> S; 14] =
         [exp2, exp2m1, exp, expm1, ln, log2, log10, sin, cos, tan, sinh, cosh, tanh, linoid];
     let at = [
@@ -163,9 +277,9 @@ fn limits<S: Scalar>() {
         [nan, inf, nan, 1e30f64.ln(), -inf],
         [nan, inf, nan, 1e30f64.log2(), -inf],
         [nan, inf, nan, 30.0, -inf],
-        [nan, nan, nan, nan, 0.0],
-        [nan, nan, nan, nan, 1.0],
-        [nan, nan, nan, nan, 0.0],
+        [nan, nan, -sine, sine, 0.0],
+        [nan, nan, cosine, cosine, 1.0],
+        [nan, nan, -tangent, tangent, 0.0],
         [-inf, inf, -inf, inf, 0.0],
         [inf, inf, inf, inf, 1.0],
         [-1.0, 1.0, -1.0, 1.0, 0.0],

@@ -40,7 +40,8 @@ fn division<R>(result: R) -> R {
     result
 }
 
-/// What a function of the runtime does to one number of type `T`. No function branches, so one argument tells all.
+/// What a function of the runtime does to one number of type `T`. No function branches, except for angles past the limit of the
+/// quick reduction, so one argument tells all.
 pub fn inside<T: Scalar>(function: impl FnOnce(Counted<T>) -> Counted<T>) -> Inside {
     COUNT.set(Inside::default());
     // A sign is counted with the operation that uses it, as the instructions have it.
@@ -71,6 +72,7 @@ impl Mask for CountedMask {
         plain(1, CountedMask(!self.0))
     }
 
+    // One test for all lanes: nothing for one number.
     fn any(self) -> bool {
         self.0
     }
