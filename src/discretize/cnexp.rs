@@ -2,15 +2,16 @@
 //!
 //! A state that is not a gate, with x' = n s and b the derivative of n in x, moves by n s dt / (1 - b s dt); gates follow with the
 //! new potentials (Hines 1984; NEURON calls the gates' part cnexp). Where n bends, that is the linearly implicit step (NEURON
-//! takes the same derivative, from a difference of 0.001 mV), and b s dt counts as 1/2 at most, far from 1 where the quotient turns
-//! round. Couplings between compartments enter explicitly.
+//! takes the same derivative, from a difference of 0.001 mV). A b s dt that is positive, growth, counts as 1/2 at most: at 1 the
+//! quotient has a pole and beyond it the wrong sign. Couplings between compartments enter explicitly.
 
 use super::exp_euler::{gates_last, peel, tangent};
+use super::Stage;
 use crate::ode::{Graph, Model, Node, NodeId, StateId, depends, derivative};
 use crate::step::BinaryOp;
 use crate::units::Dim;
 
-pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<(StateId, NodeId)> {
+pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<Stage> {
     gates_last(model, population, dt, |g, state, rate| implicit(g, state, dt, rate))
 }
 
@@ -20,8 +21,7 @@ fn implicit(g: &mut Graph, state: StateId, dt: NodeId, rate: NodeId) -> NodeId {
     let mut change = g.binary(BinaryOp::Mul, n, step);
     if let Some(b) = derivative(g, n, state) {
         let one = g.number(1.0, Dim::ONE);
-        let bends = depends(g, b, state);
-        let z = if bends { tangent(g, b, step, 0.5) } else { g.binary(BinaryOp::Mul, b, step) };
+        let z = tangent(g, b, step, 0.5, depends(g, b, state));
         let damping = g.binary(BinaryOp::Sub, one, z);
         change = g.binary(BinaryOp::Div, change, damping);
     }

@@ -1,11 +1,12 @@
 //! Forward Euler: x + dt f(x). Order 1.
 
+use super::Stage;
 use crate::ode::{Model, NodeId, StateId};
 use crate::step::BinaryOp;
 
-pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<(StateId, NodeId)> {
+pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<Stage> {
     let states: Vec<StateId> = model.states_of(population).collect();
-    states.into_iter().map(|s| (s, advance(model, s, dt, model.state(s).rate))).collect()
+    vec![states.into_iter().map(|s| (s, advance(model, s, dt, model.state(s).rate))).collect()]
 }
 
 /// `x + dt * rate`.

@@ -7,12 +7,13 @@
 //! where the step leads, so b s dt counts as 1 at most. Potentials and all other states that are not gates move first; gates follow with
 //! the new potentials, as if they were known at the middle of the next step (Hines 1984).
 
+use super::Stage;
 use crate::ode::{Graph, Model, Node, NodeId, StateId, depends, derivative};
 use crate::step::{BinaryOp, UnaryOp};
 use crate::units::Dim;
 use std::collections::HashMap;
 
-pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<(StateId, NodeId)> {
+pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<Stage> {
     gates_last(model, population, dt, |g, state, rate| advance(g, state, dt, rate))
 }
 
@@ -22,34 +23,23 @@ pub(super) fn gates_last(
     population: usize,
     dt: NodeId,
     other: impl Fn(&mut Graph, StateId, NodeId) -> NodeId,
-) -> Vec<(StateId, NodeId)> {
-    let states: Vec<StateId> = model.states_of(population).collect();
-    let mut moved = HashMap::new();
-    for &s in &states {
-        if !model.state(s).gate {
-            let rate = model.state(s).rate;
-            moved.insert(s, other(&mut model.graph, s, rate));
-        }
-    }
+) -> Vec<Stage> {
+    let (gates, others): (Vec<StateId>, Vec<StateId>) =
+        model.states_of(population).partition(|&s| model.state(s).gate);
+    let first = others.iter().map(|&s| (s, other(&mut model.graph, s, model.states[s.0 as usize].rate))).collect();
+    let next: HashMap<StateId, NodeId> = others.iter().map(|&s| (s, model.graph.add(Node::Next(s)))).collect();
     let leaf = |node: Node| match node {
-        Node::State(s) => moved.get(&s).copied(),
+        Node::State(s) => next.get(&s).copied(),
         _ => None,
     };
     let mut memo = HashMap::new();
-    let mut out = Vec::new();
-    for &s in &states {
-        let next = match moved.get(&s) {
-            Some(&next) => next,
-            None => {
-                // In the rate itself the other states do not depend on the gate; their new values do.
-                let rate = model.state(s).rate;
-                let next = advance(&mut model.graph, s, dt, rate);
-                model.graph.replace(next, &leaf, &mut memo)
-            }
-        };
-        out.push((s, next));
-    }
-    out
+    let mut of_gate = |s: StateId| {
+        let rate = model.state(s).rate;
+        let advanced = advance(&mut model.graph, s, dt, rate);
+        (s, model.graph.replace(advanced, &leaf, &mut memo))
+    };
+    let second = gates.into_iter().map(&mut of_gate).collect();
+    vec![first, second]
 }
 
 /// `x + n expm1(b s dt) / b`.
@@ -59,7 +49,7 @@ fn advance(g: &mut Graph, state: StateId, dt: NodeId, rate: NodeId) -> NodeId {
     let change = match derivative(g, n, state) {
         None => step,
         Some(b) if depends(g, b, state) => {
-            let z = tangent(g, b, step, 1.0);
+            let z = tangent(g, b, step, 1.0, true);
             let z = g.unary(UnaryOp::Nonzero, z);
             let e = g.unary(UnaryOp::Expm1, z);
             let quotient = g.binary(BinaryOp::Div, e, z);
@@ -76,10 +66,12 @@ fn advance(g: &mut Graph, state: StateId, dt: NodeId, rate: NodeId) -> NodeId {
     g.binary(BinaryOp::Add, x, change)
 }
 
-/// `b step` for a derivative that changes within the step: not above `most`, and 0 where the tangent is vertical (Euler's step).
-pub(super) fn tangent(g: &mut Graph, b: NodeId, step: NodeId, most: f64) -> NodeId {
-    let z = g.binary(BinaryOp::Mul, b, step);
-    let z = g.unary(UnaryOp::Finite, z);
+/// `b step`, but not above `most`; where the tangent is one of a curve (it `bends`) and vertical, 0, which makes Euler's step.
+pub(super) fn tangent(g: &mut Graph, b: NodeId, step: NodeId, most: f64, bends: bool) -> NodeId {
+    let mut z = g.binary(BinaryOp::Mul, b, step);
+    if bends {
+        z = g.unary(UnaryOp::Finite, z);
+    }
     let most = g.number(most, Dim::ONE);
     g.binary(BinaryOp::Min, z, most)
 }

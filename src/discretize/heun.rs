@@ -2,23 +2,21 @@
 
 use super::euler::advance;
 use super::rk4::stage;
+use super::Stage;
 use crate::ode::{Model, NodeId, StateId};
 use crate::step::BinaryOp;
 use crate::units::Dim;
 
-pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<(StateId, NodeId)> {
+pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<Stage> {
     let states: Vec<StateId> = model.states_of(population).collect();
     let k1: Vec<NodeId> = states.iter().map(|&s| model.state(s).rate).collect();
     let k2 = stage(model, &states, &k1, dt);
     let half = model.graph.number(0.5, Dim::ONE);
     let half = model.graph.binary(BinaryOp::Mul, half, dt);
     let mean = |model: &mut Model, i: usize| model.graph.binary(BinaryOp::Add, k1[i], k2[i]);
-    states
-        .iter()
-        .enumerate()
-        .map(|(i, &s)| {
-            let sum = mean(model, i);
-            (s, advance(model, s, half, sum))
-        })
-        .collect()
+    let update = |(i, &s): (usize, &StateId)| {
+        let sum = mean(model, i);
+        (s, advance(model, s, half, sum))
+    };
+    vec![states.iter().enumerate().map(update).collect()]
 }

@@ -23,8 +23,11 @@ use std::collections::HashMap;
 /// How far (in ms) before an interval's end a time may lie and still count as its end.
 const INSTANT: f64 = 1e-9;
 
-/// The new value of each state of a population after a step of `dt`, as nodes of the model's graph.
-type Scheme = fn(&mut Model, population: usize, dt: NodeId) -> Vec<(StateId, NodeId)>;
+/// New values of states, as nodes of the model's graph. They may read, as [`Node::Next`], what earlier stages have computed.
+type Stage = Vec<(StateId, NodeId)>;
+
+/// The stages of a step of `dt` of a population; every state is in one of them.
+type Scheme = fn(&mut Model, population: usize, dt: NodeId) -> Vec<Stage>;
 
 fn scheme(method: Method) -> Scheme {
     match method {
@@ -44,10 +47,10 @@ pub fn discretize(model: &Model, sources: &SourceMap) -> Program {
     program.spaces = model.populations.iter().map(|p| Space { name: p.name.clone() }).collect();
     let mut lowering = Lowering { program, sources, fields: HashMap::new() };
     for population in 0..model.populations.len() {
-        let updates = scheme(model.method)(&mut model, population, dt);
+        let stages = scheme(model.method)(&mut model, population, dt);
         let together = matches!(model.method, Method::Heun | Method::Rk4);
         lowering.init(&model, population);
-        lowering.step(&model, population, dt, &updates, together);
+        lowering.step(&model, population, dt, &stages, together);
         lowering.observe(&model, population);
     }
     lowering.program
@@ -142,6 +145,10 @@ impl Lowering<'_> {
                     let field = self.state(model, s);
                     b.field(field)
                 }
+                Node::Next(s) => {
+                    let field = self.next(model, s);
+                    b.field(field)
+                }
                 Node::Data(d) => {
                     let name = format!("{}.file{d}", self.program.space(values.space).name);
                     let field = self.field(&name, FieldKind::Data(values.space), None);
@@ -220,28 +227,32 @@ impl Lowering<'_> {
         self.kernel(Role::Init, space, vec![b.finish()]);
     }
 
-    fn step(&mut self, model: &Model, population: usize, dt: NodeId, updates: &[(StateId, NodeId)], together: bool) {
+    fn step(&mut self, model: &Model, population: usize, dt: NodeId, stages: &[Stage], together: bool) {
         let space = SpaceId(population as u32);
         let (mut regions, mut next) = self.edges(model, population);
-        let mut temps = Vec::new();
-        let groups: Vec<&[(StateId, NodeId)]> = if together { vec![updates] } else { updates.chunks(1).collect() };
-        for group in groups {
+        for group in stages.iter().flat_map(|stage| stage.chunks(if together { stage.len().max(1) } else { 1 })) {
             let mut b = RegionBuilder::new(Phase::Body, next);
             let mut values = Values { model, space, role: Role::Step, memo: HashMap::new() };
             for &(state, value) in group {
                 let origin = self.origin(model.state(state).span);
                 b.set_origin(origin);
                 let value = self.lower(&mut b, &mut values, value);
-                let name = format!("next.{}", model.state(state).name);
-                let temp = self.field(&name, FieldKind::Temp(space), origin);
+                let temp = self.next(model, state);
                 b.store(temp, value);
-                temps.push((state, temp));
             }
             next = b.next();
             regions.push(b.finish());
         }
+        let temps: Vec<(StateId, FieldId)> = model.states_of(population).map(|s| (s, self.next(model, s))).collect();
         regions.push(self.commit(model, population, dt, &temps, next));
         self.kernel(Role::Step, space, regions);
+    }
+
+    /// The temp field of a state's new value.
+    fn next(&mut self, model: &Model, id: StateId) -> FieldId {
+        let state = model.state(id);
+        let origin = self.origin(state.span);
+        self.field(&format!("next.{}", state.name), FieldKind::Temp(SpaceId(state.population as u32)), origin)
     }
 
     /// The temp field in which a connection's currents are added up.

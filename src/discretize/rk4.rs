@@ -1,12 +1,13 @@
 //! The classical Runge-Kutta method. Order 4 (Kutta 1901).
 
 use super::euler::advance;
+use super::Stage;
 use crate::ode::{Model, Node, NodeId, StateId};
 use crate::step::BinaryOp;
 use crate::units::Dim;
 use std::collections::HashMap;
 
-pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<(StateId, NodeId)> {
+pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<Stage> {
     let states: Vec<StateId> = model.states_of(population).collect();
     let half = model.graph.number(0.5, Dim::ONE);
     let half = model.graph.binary(BinaryOp::Mul, half, dt);
@@ -17,18 +18,15 @@ pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<(Sta
     let two = model.graph.number(2.0, Dim::ONE);
     let sixth = model.graph.number(6.0, Dim::ONE);
     let sixth = model.graph.binary(BinaryOp::Div, dt, sixth);
-    states
-        .iter()
-        .enumerate()
-        .map(|(i, &s)| {
-            let g = &mut model.graph;
-            let middle = g.binary(BinaryOp::Add, k2[i], k3[i]);
-            let middle = g.binary(BinaryOp::Mul, two, middle);
-            let ends = g.binary(BinaryOp::Add, k1[i], k4[i]);
-            let sum = g.binary(BinaryOp::Add, ends, middle);
-            (s, advance(model, s, sixth, sum))
-        })
-        .collect()
+    let update = |(i, &s): (usize, &StateId)| {
+        let g = &mut model.graph;
+        let middle = g.binary(BinaryOp::Add, k2[i], k3[i]);
+        let middle = g.binary(BinaryOp::Mul, two, middle);
+        let ends = g.binary(BinaryOp::Add, k1[i], k4[i]);
+        let sum = g.binary(BinaryOp::Add, ends, middle);
+        (s, advance(model, s, sixth, sum))
+    };
+    vec![states.iter().enumerate().map(update).collect()]
 }
 
 /// The derivatives at `x + step * slope` and time `t + step`.

@@ -34,6 +34,7 @@ pub fn derivative(g: &mut Graph, root: NodeId, state: StateId) -> Option<NodeId>
             Node::Const(..)
             | Node::Bool(_)
             | Node::Param(_)
+            | Node::Next(_)
             | Node::Time
             | Node::StepTime
             | Node::Index

@@ -47,6 +47,7 @@ fn value(model: &Model, id: NodeId, memo: &mut HashMap<NodeId, Value>, depth: us
                 Value::Real(_) | Value::Single(_) => return Err(ill_typed),
             },
             Node::State(_)
+            | Node::Next(_)
             | Node::Time
             | Node::StepTime
             | Node::Index

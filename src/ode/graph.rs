@@ -16,6 +16,8 @@ pub enum Node {
     Param(ParamId),
     /// A state.
     State(StateId),
+    /// In the update of one state: the new value of another, which an earlier stage of the step has computed.
+    Next(StateId),
     /// The time, in ms.
     Time,
     /// The time at which the current step began: what switches (pulses) is held within a step.
@@ -111,6 +113,7 @@ impl Graph {
             | Node::Bool(_)
             | Node::Param(_)
             | Node::State(_)
+            | Node::Next(_)
             | Node::Time
             | Node::StepTime
             | Node::Index
@@ -159,6 +162,7 @@ impl Graph {
                 | Node::Bool(_)
                 | Node::Param(_)
                 | Node::State(_)
+                | Node::Next(_)
                 | Node::Time
                 | Node::StepTime
                 | Node::Index

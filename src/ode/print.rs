@@ -66,6 +66,7 @@ fn show(model: &Model, root: NodeId) -> String {
             Node::Bool(b) => (format!("{b}"), false),
             Node::Param(p) => (model.param(p).name.clone(), false),
             Node::State(s) => (model.state(s).name.clone(), false),
+            Node::Next(s) => (format!("next {}", model.state(s).name), true),
             Node::Time => ("t".into(), false),
             Node::StepTime => ("t_step".into(), false),
             Node::Index => ("index".into(), false),

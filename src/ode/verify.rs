@@ -20,6 +20,7 @@ pub fn verify(model: &Model) -> Result<(), String> {
         real(&format!("the derivative of {}", s.name), s.rate, s.dim.over(Dim::TIME))?;
         for n in model.graph.reachable([s.init]) {
             if let Node::State(_)
+            | Node::Next(_)
             | Node::Time
             | Node::StepTime
             | Node::Noise(..)
@@ -38,8 +39,8 @@ pub fn verify(model: &Model) -> Result<(), String> {
                 Node::Param(p) if model.param(p).population.is_some_and(|q| q != s.population) => {
                     return Err(format!("the derivative of {} reads a parameter of another population", s.name));
                 }
-                Node::Draw(..) | Node::Data(_) | Node::Dv => {
-                    return Err(format!("the derivative of {} draws or reads a file", s.name));
+                Node::Draw(..) | Node::Data(_) | Node::Dv | Node::Next(_) => {
+                    return Err(format!("the derivative of {} draws, reads a file or what a step computes", s.name));
                 }
                 _ => {}
             }
@@ -101,7 +102,7 @@ pub(super) fn type_of(model: &Model, id: NodeId, at: impl Fn(NodeId) -> Ty) -> R
         Node::Const(_, dim) => Ty::Real(dim),
         Node::Bool(_) => Ty::Bool,
         Node::Param(p) => Ty::Real(model.param(p).dim),
-        Node::State(s) => Ty::Real(model.state(s).dim),
+        Node::State(s) | Node::Next(s) => Ty::Real(model.state(s).dim),
         Node::Time | Node::StepTime => Ty::Real(Dim::TIME),
         Node::Dv => Ty::Real(Dim::VOLTAGE),
         Node::Junction(_) => Ty::Real(Dim::CURRENT_DENSITY),

@@ -28,7 +28,6 @@ mod merge_exponentials;
 mod narrow;
 mod ranges;
 mod rewrite;
-mod safe_singularities;
 mod share_exponentials;
 mod simplify;
 mod specialize;
@@ -57,7 +56,6 @@ pub const PASSES: &[Pass] = &[
     pass("fuse-regions", fuse_regions::run, "Merge body regions and keep in values what passed between them in fields."),
     pass("cse", cse::run, "Compute what is computed twice once."),
     pass("simplify", simplify::run, "Apply identities, and replace powers and divisions by what is cheaper."),
-    pass("safe-singularities", safe_singularities::run, "Recognize rate functions that are 0/0 at one voltage."),
     pass("merge-exponentials", merge_exponentials::run, "Make one exponential of products and quotients of them."),
     pass("share-exponentials", share_exponentials::run, "Compute exponentials that are powers of others as such."),
     pass("lower-linoid", lower_linoid::run, "Write x / (e^x - 1) as a quotient that is right at 0."),
@@ -90,7 +88,6 @@ const O2: &[&str] = &[
     "fold",
     "simplify",
     "cse",
-    "safe-singularities",
     "merge-exponentials",
     "simplify",
     "fold",
@@ -124,7 +121,6 @@ const O2_XLA: &[&str] = &[
     "fold",
     "simplify",
     "cse",
-    "safe-singularities",
     "merge-exponentials",
     "simplify",
     "fold",

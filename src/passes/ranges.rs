@@ -77,18 +77,26 @@ impl Range {
         Range::new(self.lo + other.lo, self.hi + other.hi)
     }
 
-    /// The range of products.
+    /// The range of products. (An infinite bound times one of 0 is 0: numbers come as near to both as they like, but not there.)
     pub fn times(self, other: Range) -> Range {
+        let product = |a: f64, b: f64| if a == 0.0 || b == 0.0 { 0.0 } else { a * b };
         let (a, b) = (self, other);
-        Range::hull(&[a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi])
+        Range::hull(&[product(a.lo, b.lo), product(a.lo, b.hi), product(a.hi, b.lo), product(a.hi, b.hi)])
     }
 
     fn negated(self) -> Range {
         Range { lo: -self.hi, hi: -self.lo }
     }
 
+    /// A bound of 0 is one that was reached by underflow: its reciprocal is infinite, with the sign of the others.
     fn reciprocal(self) -> Range {
-        if self.lo > 0.0 || self.hi < 0.0 { Range::new(1.0 / self.hi, 1.0 / self.lo) } else { Range::ALL }
+        if self.lo >= 0.0 {
+            Range::new(1.0 / self.hi, 1.0 / self.lo.abs())
+        } else if self.hi <= 0.0 {
+            Range::new(-1.0 / self.hi.abs(), 1.0 / self.lo)
+        } else {
+            Range::ALL
+        }
     }
 }
 

@@ -59,6 +59,7 @@ fn rebuild(nodes: &mut Nodes<'_>, id: NodeId, new: &HashMap<NodeId, NodeId>) -> 
         | Node::Bool(_)
         | Node::Param(_)
         | Node::State(_)
+        | Node::Next(_)
         | Node::Time
         | Node::StepTime
         | Node::Index

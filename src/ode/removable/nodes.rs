@@ -40,6 +40,7 @@ impl<'m> Nodes<'m> {
             let varies = match graph.node(id) {
                 Node::Const(..) | Node::Bool(_) | Node::Param(_) => false,
                 Node::State(_)
+                | Node::Next(_)
                 | Node::Time
                 | Node::StepTime
                 | Node::Index

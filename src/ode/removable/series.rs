@@ -206,6 +206,7 @@ fn of_node(node: Node, known: &HashMap<NodeId, Option<Series>>) -> Option<Series
         | Node::Bool(_)
         | Node::Param(_)
         | Node::State(_)
+        | Node::Next(_)
         | Node::Time
         | Node::StepTime
         | Node::Index
