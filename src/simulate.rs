@@ -9,6 +9,7 @@ use crate::data;
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::{edges_name, output_name};
 use crate::engine::{Edges, Engine, EngineError, Recording, Setup, Spike};
+use crate::hir::Method;
 use crate::ode::{self, Connection, ConnectionRule, Model, Node, NodeId};
 use crate::results::{RunResult, Samples, Series, SpikeTrain};
 use crate::step::{FieldId, FieldKind, Program, Value};
@@ -752,13 +753,76 @@ fn culprit(
         }
         d = d.note(format!("at t = {} ms: {}", moment(*at, extent.grid.dt), values.join(", ")));
     }
+    let before = history.back().map(|(at, states)| (*at, states));
+    let roots: Vec<NodeId> = match (state, before) {
+        (Some(s), None) => vec![s.init],
+        (Some(s), Some(_)) => vec![s.rate],
+        (None, _) => vec![],
+    };
+    let leaf = |node| value_of(model, program, extent, engine, node, cell, before);
+    if let Some(fault) = ode::fault(model, &roots, leaf) {
+        let mut text = fault.text;
+        if let Some((end, _)) = text.char_indices().nth(LONGEST_EXPRESSION) {
+            text.truncate(end);
+            text.push_str(" ...");
+        }
+        return Ok(d.note(format!("{} in `{text}`", fault.what)).help(fault.help));
+    }
     if step > 0 {
+        let other = match model.method {
+            Method::Euler | Method::Heun | Method::Rk4 => Method::ExpEuler,
+            Method::ExpEuler | Method::Cnexp => Method::Rk4,
+        };
         d = d.help(format!(
-            "try a smaller time step (`--dt {}ms`) or another method (`--method exp_euler`)",
-            shown(extent.grid.dt / 2.0)
+            "try a smaller time step (`--dt {}ms`) or another method (`--method {}`)",
+            shown(extent.grid.dt / 2.0),
+            other.name()
         ));
     }
     Ok(d)
+}
+
+/// So many characters of an expression are shown.
+const LONGEST_EXPRESSION: usize = 160;
+
+/// What an expression of a cell reads: at the start of a step, or before the first.
+fn value_of(
+    model: &Model,
+    program: &Program,
+    extent: &Extent,
+    engine: &dyn Engine,
+    node: Node,
+    cell: usize,
+    before: Option<(u64, &HashMap<FieldId, Vec<f64>>)>,
+) -> Option<Value> {
+    let of_cell = |name: &str| {
+        let field = program.find_field(name)?;
+        let mut value = Vec::new();
+        engine.read(field, cell..cell + 1, &mut value).ok()?;
+        value.first().copied()
+    };
+    match node {
+        Node::Param(p) if model.param(p).population.is_none() => ode::evaluate(model, model.param(p).value).ok(),
+        Node::Param(p) => of_cell(&model.param(p).name).map(Value::Real),
+        Node::State(s) => {
+            let field = program.find_field(&model.state(s).name)?;
+            before?.1.get(&field)?.get(cell).copied().map(Value::Real)
+        }
+        Node::Time | Node::StepTime => Some(Value::Real(before?.0 as f64 * extent.grid.dt)),
+        Node::Index => Some(Value::Real(cell as f64)),
+        Node::Const(..)
+        | Node::Bool(_)
+        | Node::Next(_)
+        | Node::Dv
+        | Node::Junction(_)
+        | Node::Unary(..)
+        | Node::Binary(..)
+        | Node::Select(..)
+        | Node::Draw(..)
+        | Node::Data(_)
+        | Node::Series(..)
+        | Node::Noise(..) => None,
+    }
 }
 
 #[cfg(test)]

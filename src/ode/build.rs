@@ -528,9 +528,12 @@ impl<'m> Builder<'m> {
         let since = g.binary(BinaryOp::Sub, time, delay);
         let value = match builtin {
             Builtin::Sine => {
-                let turn = g.number(std::f64::consts::TAU, Dim::ONE);
+                // Whole turns go before the angle is rounded: late in a long run it would have few digits left.
                 let turns = g.binary(BinaryOp::Div, since, args[3]);
-                let angle = g.binary(BinaryOp::Mul, turn, turns);
+                let whole = g.unary(UnaryOp::Floor, turns);
+                let part = g.binary(BinaryOp::Sub, turns, whole);
+                let turn = g.number(std::f64::consts::TAU, Dim::ONE);
+                let angle = g.binary(BinaryOp::Mul, turn, part);
                 let angle = g.binary(BinaryOp::Add, angle, args[4]);
                 let sine = g.unary(UnaryOp::Sin, angle);
                 g.binary(BinaryOp::Mul, args[2], sine)

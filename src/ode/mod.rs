@@ -7,6 +7,7 @@
 mod build;
 mod derivative;
 mod eval;
+mod fault;
 mod graph;
 mod initial;
 mod overrides;
@@ -17,9 +18,10 @@ mod verify;
 pub use build::build;
 pub use derivative::{depends, derivative};
 pub use eval::{EvalError, evaluate};
+pub use fault::{Fault, fault};
 pub use graph::{Graph, Node};
 pub use overrides::{Override, apply, parse_override};
-pub use print::print;
+pub use print::{print, show};
 pub use verify::verify;
 
 use crate::hir::{DataFile, Method};

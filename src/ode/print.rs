@@ -54,7 +54,8 @@ pub fn print(model: &Model) -> String {
     out
 }
 
-fn show(model: &Model, root: NodeId) -> String {
+/// An expression as text, in canonical units.
+pub fn show(model: &Model, root: NodeId) -> String {
     let mut text: HashMap<NodeId, (String, bool)> = HashMap::new();
     for id in model.graph.reachable([root]) {
         let at = |n: NodeId| {

@@ -9,22 +9,23 @@
 //! step to step as it is; a new state that is compared before it is stored is such a field still, because this pass runs before
 //! regions are fused.) `init` is exact as a whole: it runs once, and what it stores is compared by others.
 //!
-//! Which divisors may cancel is decided by the signs that parameters have now. If a user of the kernel turns one round, a 0/0 that was
-//! not foreseen may come out as a large number instead of NaN; no other result depends on that.
+//! Which divisors may cancel is decided by the values that parameters have now (their signs, and whether a divisor is 0). If a user of
+//! the kernel turns a sign round, a 0/0 that was not foreseen may come out as a large number instead of NaN; no other result
+//! depends on that.
 
 use super::Options;
 use super::ranges::{self, Range};
-use crate::step::{BinaryOp, Field, FieldId, Kernel, Op, OpKind, Program, Role, UnaryOp, ValueId};
+use crate::step::{BinaryOp, Field, FieldId, Kernel, Op, OpKind, Program, Role, UnaryOp, Value, ValueId, eval};
 use std::collections::{HashMap, HashSet};
 
 /// Runs the pass.
 pub fn run(program: &mut Program, options: &Options) {
-    let sign = |(name, x): &(String, f64)| Some((program.find_field(name)?, Range::of_sign(*x)?));
-    let signs: HashMap<FieldId, Range> = options.uniforms.iter().filter_map(sign).collect();
+    let now = |(name, x): &(String, f64)| Some((program.find_field(name)?, *x));
+    let now: HashMap<FieldId, f64> = options.uniforms.iter().filter_map(now).collect();
     for kernel in &mut program.kernels {
         let told = match kernel.role {
             Role::Init => kernel.ops().filter_map(|op| op.result).collect(),
-            Role::Step | Role::Observe => told(kernel, &program.fields, &signs),
+            Role::Step | Role::Observe => told(kernel, &program.fields, &now),
         };
         for op in kernel.regions.iter_mut().flat_map(|r| &mut r.ops) {
             op.exact |= op.result.is_some_and(|v| told.contains(&v)) && computes(&op.kind);
@@ -52,8 +53,8 @@ fn computes(kind: &OpKind) -> bool {
 }
 
 /// The values whose bits some operation can tell.
-fn told(kernel: &Kernel, fields: &[Field], signs: &HashMap<FieldId, Range>) -> HashSet<ValueId> {
-    let known = Known::of(kernel, fields, signs);
+fn told(kernel: &Kernel, fields: &[Field], now: &HashMap<FieldId, f64>) -> HashSet<ValueId> {
+    let known = Known::of(kernel, fields, now);
     let mut waiting: Vec<ValueId> = kernel.ops().flat_map(|op| known.tells(op)).collect();
     let mut told = HashSet::new();
     while let Some(value) = waiting.pop() {
@@ -74,21 +75,26 @@ struct Known {
     likely: HashMap<ValueId, Range>,
     /// The values that can then be exactly 0 though nothing underflows.
     vanishing: HashSet<ValueId>,
+    /// What parameters that are known now make of values that do not vary.
+    numbers: HashMap<ValueId, Value>,
 }
 
 impl Known {
-    fn of(kernel: &Kernel, fields: &[Field], signs: &HashMap<FieldId, Range>) -> Known {
+    fn of(kernel: &Kernel, fields: &[Field], now: &HashMap<FieldId, f64>) -> Known {
         let mut known = Known {
             defs: HashMap::new(),
             ranges: HashMap::new(),
             likely: HashMap::new(),
             vanishing: HashSet::new(),
+            numbers: HashMap::new(),
         };
         for op in kernel.ops() {
             let Some(id) = op.result else { continue };
             known.defs.insert(id, op.kind);
             known.ranges.insert(id, ranges::of(&op.kind, fields, |v| known.ranges[&v]));
-            let sign = if let OpKind::Field(f) = op.kind { signs.get(&f).copied() } else { None };
+            let number = known.value_now(&op.kind, now);
+            let sign = number.and_then(Value::real).and_then(Range::of_sign);
+            known.numbers.extend(number.map(|number| (id, number)));
             let likely = sign.unwrap_or_else(|| ranges::of(&op.kind, fields, |v| known.likely[&v]));
             known.likely.insert(id, likely);
             if !likely.excludes_zero() && known.may_vanish(&op.kind) {
@@ -96,6 +102,15 @@ impl Known {
             }
         }
         known
+    }
+
+    /// The value of an operation on what does not vary.
+    fn value_now(&self, kind: &OpKind, now: &HashMap<FieldId, f64>) -> Option<Value> {
+        if let OpKind::Field(f) = kind {
+            return now.get(f).copied().map(Value::Real);
+        }
+        let operands: Option<Vec<Value>> = kind.operands().iter().map(|v| self.numbers.get(v).copied()).collect();
+        eval(kind, &operands?)
     }
 
     fn number(&self, v: ValueId) -> Option<f64> {
@@ -112,6 +127,7 @@ impl Known {
                 BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge | BinaryOp::Eq | BinaryOp::Ne => {
                     op.result.into_iter().chain([a, b]).collect()
                 }
+                BinaryOp::Div if self.is_zero_now(b) => op.result.into_iter().chain([a, b]).collect(),
                 BinaryOp::Div => self.vanishing.get(&b).copied().into_iter().collect(),
                 BinaryOp::Pow => match self.number(b) {
                     Some(n) if n.fract() == 0.0 && n >= 0.0 => vec![],
@@ -140,6 +156,11 @@ impl Known {
             | OpKind::Accumulate(..)
             | OpKind::Emit(..) => vec![],
         }
+    }
+
+    /// A divisor without a reciprocal, such as a slope factor of 0 that makes a step of a sigmoid.
+    fn is_zero_now(&self, v: ValueId) -> bool {
+        self.numbers.get(&v).and_then(|n| n.real()).is_some_and(|x| !(1.0 / x).is_normal())
     }
 
     fn unless_positive(&self, v: ValueId) -> Vec<ValueId> {

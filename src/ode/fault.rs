@@ -1,0 +1,101 @@
+//! Where an expression stops to be a finite number.
+//!
+//! In come expressions and the values of what they read; out goes the first operation in them that makes something infinite or NaN of
+//! finite numbers, and what it is.
+//! Never true here: a value that is not known is guessed at; what depends on one is passed over.
+
+use super::{Model, Node, NodeId, show};
+use crate::step::{BinaryOp, UnaryOp, Value, eval_binary, eval_unary};
+use std::collections::HashMap;
+
+/// An operation without a finite result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fault {
+    /// What it is, such as `0 / 0`.
+    pub what: &'static str,
+    /// The operation as text, in canonical units.
+    pub text: String,
+    /// What can be done about it.
+    pub help: &'static str,
+}
+
+const LIMIT: &str = "a quotient that has a limit there is seen in forms such as `x / (exp(x) - 1)`, with one `x` in both places, \
+    or `exp_linear_rate(v, rate, midpoint, scale)`; any other needs a guard: `if abs(x) < 1e-6 then ... else ...`";
+
+/// The first fault in expressions, given the values of leaves.
+pub fn fault(model: &Model, roots: &[NodeId], leaf: impl Fn(Node) -> Option<Value>) -> Option<Fault> {
+    let mut values: HashMap<NodeId, Value> = HashMap::new();
+    for id in model.graph.reachable(roots.iter().copied()) {
+        let node = model.graph.node(id);
+        let at = |n: NodeId| values.get(&n).copied();
+        let value = match node {
+            Node::Const(bits, _) => Some(Value::Real(f64::from_bits(bits))),
+            Node::Bool(b) => Some(Value::Mask(b)),
+            Node::Unary(op, a) => at(a).and_then(|a| eval_unary(op, a)),
+            Node::Binary(op, a, b) => at(a).zip(at(b)).and_then(|(a, b)| eval_binary(op, a, b)),
+            Node::Select(c, a, b) => match at(c).and_then(Value::mask) {
+                Some(true) => at(a),
+                Some(false) => at(b),
+                None => None,
+            },
+            Node::Param(_)
+            | Node::State(_)
+            | Node::Next(_)
+            | Node::Time
+            | Node::StepTime
+            | Node::Index
+            | Node::Dv
+            | Node::Junction(_)
+            | Node::Draw(..)
+            | Node::Data(_)
+            | Node::Series(..)
+            | Node::Noise(..) => leaf(node),
+        };
+        values.extend(value.map(|value| (id, value)));
+    }
+    // What a condition leaves out may be anything.
+    let mut waiting = roots.to_vec();
+    let mut culprit: Option<NodeId> = None;
+    while let Some(id) = waiting.pop() {
+        if !values.get(&id).and_then(|v| v.real()).is_some_and(|x| !x.is_finite()) {
+            continue;
+        }
+        culprit = Some(id);
+        let operands = match model.graph.node(id) {
+            Node::Select(c, a, b) => match values.get(&c).and_then(|c| c.mask()) {
+                Some(chosen) => vec![if chosen { a } else { b }],
+                None => vec![],
+            },
+            _ => model.graph.operands(id),
+        };
+        waiting.clear();
+        waiting.extend(operands);
+    }
+    let id = culprit?;
+    let (what, help) = describe(&values, model.graph.node(id))?;
+    Some(Fault { what, text: show(model, id), help })
+}
+
+fn describe(values: &HashMap<NodeId, Value>, node: Node) -> Option<(&'static str, &'static str)> {
+    let at = |n: NodeId| values.get(&n).and_then(|v| v.real());
+    match node {
+        Node::Binary(BinaryOp::Div, a, b) if at(b) == Some(0.0) => {
+            Some(if at(a) == Some(0.0) { ("0 / 0", LIMIT) } else { ("a division by 0", "the divisor must not become 0") })
+        }
+        Node::Binary(BinaryOp::Sub | BinaryOp::Add, ..) => Some(("the difference of two infinities", LIMIT)),
+        Node::Binary(BinaryOp::Mul, ..) => Some(("a product beyond the largest number", "the factors grow without bound")),
+        Node::Binary(BinaryOp::Pow, a, _) if at(a).is_some_and(|a| a < 0.0) => {
+            Some(("a fractional power of a negative number", "`max(x, 0)` keeps it from falling below 0"))
+        }
+        Node::Unary(UnaryOp::Sqrt, _) => {
+            Some(("the root of a negative number", "`max(x, 0)` keeps it from falling below 0"))
+        }
+        Node::Unary(UnaryOp::Ln | UnaryOp::Log2 | UnaryOp::Log10, _) => {
+            Some(("the logarithm of a number that is not positive", "its argument must stay above 0"))
+        }
+        Node::Unary(UnaryOp::Exp | UnaryOp::Sinh | UnaryOp::Cosh, _) => {
+            Some(("an exponential beyond the largest number", "its argument has grown above 709"))
+        }
+        _ => None,
+    }
+}
