@@ -38,7 +38,7 @@
 //! | [`syntax`] | from text to tree (the rules are in `grammar/neuro.pest`), recovery after mistakes, the formatter |
 //! | [`units`] | dimensions, units and canonical units; depends on nothing |
 //! | [`hir`] | resolution and dimension checking, one kind of block per file; the table of built-in functions |
-//! | [`ode`] | the continuous model; parameters set from outside |
+//! | [`ode`] | the continuous model; quotients that are 0/0 at one place; derivatives; parameters set from outside |
 //! | [`discretize`] | one integration method per file |
 //! | [`step`] | the discrete IR: operations, verifier, printer, parser, the meaning of each operation |
 //! | [`passes`] | one rewrite per file; the table of passes and the pipelines |
@@ -80,6 +80,9 @@
 //! | a unit | `src/units/mod.rs`, and the rule of units in the grammar | `src/units/tests.rs` |
 //! | which unit results are shown in | [`units::Dim::display_unit`] | `src/units/tests.rs` |
 //! | when a spike happens, what refractory means | `commit` in `src/discretize/mod.rs` | `tests/models/refractory.neuro` |
+//! | which quotients are seen to have a limit at 0/0 | `src/ode/removable/` | `tests/reference/singularities.py`, `tests/suite/singular.rs` |
+//! | a derivative | `src/ode/derivative.rs` | the same |
+//! | what passes may change, what they must keep | `src/passes/mod.rs`, `src/passes/exact.rs` | `tests/suite/random_models.rs` |
 //! | the order of passes | `O2` in `src/passes/mod.rs` | `tests/passes/pipeline` |
 //! | lanes, block sizes, memory layout | `src/codegen/plan.rs` | `tests/ir/*.plan.snap` |
 //! | where cells of connected populations stand in memory | `src/runtime/order.rs` | its tests, `tests/suite/engines.rs` |
@@ -111,8 +114,8 @@
 //!   runs again; a row in [`passes::PASSES`]; its place in `O2`; two cases in `tests/passes/NAME/` (a test demands them).
 //! - **An operation**: a variant of [`step::OpKind`], [`step::UnaryOp`] or [`step::BinaryOp`]; then follow the compiler's errors through
 //!   verifier, printer, parser, evaluation, passes, plan and emitter; add it to the programs `tests/ir/all_ops_*.ir`.
-//! - **An integration method**: a file in `src/discretize/` that gives each state's new value as an expression; a variant and a name in
-//!   [`hir::Method`]; its order of convergence in `tests/suite/models.rs`.
+//! - **An integration method**: a file in `src/discretize/` that gives each state's new value as an expression, in stages that see what
+//!   earlier ones computed; a variant and a name in [`hir::Method`]; its order of convergence in `tests/suite/models.rs`.
 //! - **A diagnostic**: a row in `src/diag/codes.rs` (ids never change meaning) with the long story for `neuroc explain`; a wrong model
 //!   in `tests/errors` whose snapshot is the message. Say what is true at the place, and an edit that helps.
 //! - **An example**: a file in `examples/`, at most 80 lines, whose first lines say what it shows and name the paper. Tests check, format and

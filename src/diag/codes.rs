@@ -293,8 +293,12 @@ NothingRecorded "NU0405" Warning "nothing is recorded"
 // 05xx: while running
 NotFinite "NU0501" Error "a value became NaN or infinite"
 "The run stopped at the first step that produced a value that is not finite, and names the cell,
-the state and the time. Usual causes: a time step too large for the method (try half of it, or
-exp_euler), a rate function with a pole, a division by a quantity that reached zero.";
+the state and the time, and, where the equation itself has no value there, the operation: 0 / 0, a
+division by 0, the root of a negative number. A quotient that has a limit where it is 0 / 0 is
+computed as that limit if it is written in a form that is recognised, such as x / (exp(x) - 1) with
+one x in both places (the language reference lists the forms); otherwise guard it: if abs(x) < 1e-6
+then ... else ... Other usual causes: a time step too large for the method (try half of it, or
+another method), a division by a quantity that reached zero.";
 
 // 09xx: the compiler itself
 Internal "NU0901" Error "a bug of the compiler"

@@ -24,8 +24,7 @@ pub(super) fn gates_last(
     dt: NodeId,
     other: impl Fn(&mut Graph, StateId, NodeId) -> NodeId,
 ) -> Vec<Stage> {
-    let (gates, others): (Vec<StateId>, Vec<StateId>) =
-        model.states_of(population).partition(|&s| model.state(s).gate);
+    let (gates, others): (Vec<StateId>, Vec<StateId>) = model.states_of(population).partition(|&s| model.state(s).gate);
     let first = others.iter().map(|&s| (s, other(&mut model.graph, s, model.states[s.0 as usize].rate))).collect();
     let next: HashMap<StateId, NodeId> = others.iter().map(|&s| (s, model.graph.add(Node::Next(s)))).collect();
     let leaf = |node: Node| match node {

@@ -1,8 +1,8 @@
 //! Heun's explicit trapezoidal rule: x + dt/2 (f(x) + f(x + dt f(x))). Order 2.
 
+use super::Stage;
 use super::euler::advance;
 use super::rk4::stage;
-use super::Stage;
 use crate::ode::{Model, NodeId, StateId};
 use crate::step::BinaryOp;
 use crate::units::Dim;

@@ -1,7 +1,7 @@
 //! The classical Runge-Kutta method. Order 4 (Kutta 1901).
 
-use super::euler::advance;
 use super::Stage;
+use super::euler::advance;
 use crate::ode::{Model, Node, NodeId, StateId};
 use crate::step::BinaryOp;
 use crate::units::Dim;

@@ -1,9 +1,8 @@
 //! From checked definitions to the flat model.
 
 use super::{
-    initial, removable,
     Condition, Connection, ConnectionRule, Graph, Model, Node, NodeId, Param, ParamId, Population, Record, Spike,
-    State, StateId,
+    State, StateId, initial, removable,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::hir::{self, Builtin, Expr, ExprKind, PortKind, SymbolId, SymbolKind};

@@ -79,11 +79,15 @@ pub fn fault(model: &Model, roots: &[NodeId], leaf: impl Fn(Node) -> Option<Valu
 fn describe(values: &HashMap<NodeId, Value>, node: Node) -> Option<(&'static str, &'static str)> {
     let at = |n: NodeId| values.get(&n).and_then(|v| v.real());
     match node {
-        Node::Binary(BinaryOp::Div, a, b) if at(b) == Some(0.0) => {
-            Some(if at(a) == Some(0.0) { ("0 / 0", LIMIT) } else { ("a division by 0", "the divisor must not become 0") })
-        }
+        Node::Binary(BinaryOp::Div, a, b) if at(b) == Some(0.0) => Some(if at(a) == Some(0.0) {
+            ("0 / 0", LIMIT)
+        } else {
+            ("a division by 0", "the divisor must not become 0")
+        }),
         Node::Binary(BinaryOp::Sub | BinaryOp::Add, ..) => Some(("the difference of two infinities", LIMIT)),
-        Node::Binary(BinaryOp::Mul, ..) => Some(("a product beyond the largest number", "the factors grow without bound")),
+        Node::Binary(BinaryOp::Mul, ..) => {
+            Some(("a product beyond the largest number", "the factors grow without bound"))
+        }
         Node::Binary(BinaryOp::Pow, a, _) if at(a).is_some_and(|a| a < 0.0) => {
             Some(("a fractional power of a negative number", "`max(x, 0)` keeps it from falling below 0"))
         }

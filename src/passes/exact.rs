@@ -95,7 +95,8 @@ impl Known {
             let number = known.value_now(&op.kind, now);
             let sign = number.and_then(Value::real).and_then(Range::of_sign);
             known.numbers.extend(number.map(|number| (id, number)));
-            let likely = sign.unwrap_or_else(|| ranges::of(&op.kind, fields, |v| known.likely[&v]));
+            let range = ranges::of(&op.kind, fields, |v| known.likely[&v]);
+            let likely = sign.map_or(range, |sign| range.within(sign));
             known.likely.insert(id, likely);
             if !likely.excludes_zero() && known.may_vanish(&op.kind) {
                 known.vanishing.insert(id);
@@ -177,9 +178,10 @@ impl Known {
                 UnaryOp::Exp | UnaryOp::Exp2 | UnaryOp::Cosh | UnaryOp::Linoid | UnaryOp::Nonzero | UnaryOp::Not,
                 _,
             ) => false,
-            OpKind::Unary(UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sqrt | UnaryOp::Finite | UnaryOp::Narrow | UnaryOp::Widen, a) => {
-                vanishes(a)
-            }
+            OpKind::Unary(
+                UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sqrt | UnaryOp::Finite | UnaryOp::Narrow | UnaryOp::Widen,
+                a,
+            ) => vanishes(a),
             OpKind::Unary(
                 UnaryOp::Floor
                 | UnaryOp::Ceil

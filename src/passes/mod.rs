@@ -4,6 +4,20 @@
 //! faster.
 //! Never true here: a pass is known to anyone but by its row in [`PASSES`]; the row's name is the flag, the dump suffix,
 //! the timing row and the test directory.
+//!
+//! # What a pass may change
+//!
+//! - **Nothing of an operation that is `exact`**: its value keeps every bit. The pass `exact`, the first of every pipeline, marks what
+//!   comparisons, `floor`, roots, logarithms, powers and divisions can tell to the last bit, and all of `init`. So an exact zero stays
+//!   one (`(max(v, vt) - vt) / k` below threshold), a sign stays, `x > 0` and `floor(x)` come out alike, and 0/0 is NaN at every level.
+//! - Of all others **the roundings**: a result may be off by some ulps of the largest number that it was computed from. Sums are
+//!   multiplied out, quotients become products, products and sums are fused.
+//! - **Not what is finite**: where the program computes a finite number, so does the rewritten one. It may be finite where the program
+//!   overflows (`exp(a) / exp(b)`).
+//! - Not the order in which effects happen, nor what is drawn.
+//! - With a tolerance ([`Options::tolerance`]) functions and rates that are not exact may be off by that much.
+//!
+//! `tests/suite/passes.rs` tests each pass on texts, `tests/suite/random_models.rs` all of them on expressions full of corners.
 
 use crate::step::{Program, Tolerance, Verified, VerifyError, check, verify};
 use std::fmt;

@@ -11,6 +11,9 @@ use std::collections::{HashMap, HashSet};
 /// A pure operation as a key of value numbering: discriminant, payload, operands.
 type Key = (u8, u64, [u32; 3]);
 
+/// What rules see of an exact operation: a leaf, which nothing can be made of but itself.
+const OPAQUE: OpKind = OpKind::StepIndex;
+
 /// A kernel under rewriting: what is known of every value, and the region being written.
 pub struct Rewriter<'p> {
     fields: &'p [Field],
@@ -153,7 +156,7 @@ impl Rewriter<'_> {
         if self.gives_single(&kind) {
             self.singles.insert(id);
         }
-        self.defs.insert(id, kind);
+        self.defs.insert(id, if exact { OPAQUE } else { kind });
         self.phases.insert(id, self.natural_phase(&kind));
         let range = ranges::of(&kind, self.fields, |v| self.range(v));
         self.ranges.insert(id, range);
@@ -181,7 +184,7 @@ impl Rewriter<'_> {
         self.renamed.get(&old).copied().unwrap_or(old)
     }
 
-    /// The operation that defines a value.
+    /// The operation that defines a value; of an exact one, a leaf.
     pub fn def(&self, v: ValueId) -> OpKind {
         self.defs[&v]
     }

@@ -13,9 +13,11 @@ mod olive;
 mod passes;
 #[cfg(feature = "xla")]
 mod pjrt;
+mod random_models;
 mod singular;
 #[cfg(feature = "xla")]
 mod stablehlo;
+mod torture;
 #[cfg(feature = "xla")]
 mod tpu;
 

@@ -27,7 +27,8 @@ fn numbers(value: &Value) -> Vec<f64> {
 fn model(table: &Value, mid: f64) -> String {
     let parameter = |name: &str| table["parameters"][name].as_f64().unwrap_or(f64::NAN);
     let mut text = String::from("cell C {\n    param start = 0 mV\n");
-    let _ = writeln!(text, "    param vh = {mid} mV; param k = {} mV; param a = {} /mV", parameter("k"), parameter("a"));
+    let _ =
+        writeln!(text, "    param vh = {mid} mV; param k = {} mV; param a = {} /mV", parameter("k"), parameter("a"));
     let _ = writeln!(text, "    param c = {}; param s = {} mV", parameter("c"), parameter("s"));
     let _ = writeln!(text, "    param cin = {}; param cout = {}", parameter("cin"), parameter("cout"));
     let spellings = table["spellings"].as_object().unwrap_or_else(|| panic!("no spellings"));

@@ -115,7 +115,8 @@ fn in_atoms(nodes: &mut Nodes<'_>, p: &Product, line: &Line) -> Option<Product> 
     }
     let along = |base: &Base| {
         difference(base).is_some_and(|other| {
-            other.is_monomial() && other.content.monomial.iter().any(|(atom, power)| *power > 0 && vanishing.contains(atom))
+            other.is_monomial()
+                && other.content.monomial.iter().any(|(atom, power)| *power > 0 && vanishing.contains(atom))
         })
     };
     let (own, others): (Vec<_>, Vec<_>) = p.factors.iter().cloned().partition(|(base, _)| along(base));

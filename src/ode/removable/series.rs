@@ -242,9 +242,8 @@ fn unary(op: UnaryOp, a: &Series) -> Option<Series> {
             _ => -x0.cos() / factorial(n),
         }
     };
-    let hyperbolic = |odd: usize| {
-        move |x0: f64, n: usize| (if n % 2 == odd { x0.sinh() } else { x0.cosh() }) / factorial(n)
-    };
+    let hyperbolic =
+        |odd: usize| move |x0: f64, n: usize| (if n % 2 == odd { x0.sinh() } else { x0.cosh() }) / factorial(n);
     let ln = |a: &Series| {
         (a.split()?.0 > 0.0).then_some(())?;
         a.composed(|x0, n| if n == 0 { x0.ln() } else { -(-1.0 / x0).powi(n as i32) / n as f64 })
