@@ -18,6 +18,7 @@ mod memory;
 mod opt;
 mod passes;
 mod plot;
+mod progress;
 mod run;
 mod settings;
 mod verify;
