@@ -12,7 +12,7 @@ mod print;
 mod verify;
 
 pub use build::build;
-pub use eval::{EvalError, evaluate};
+pub use eval::{EvalError, evaluate, noise_intervals};
 pub use graph::{Graph, Node};
 pub use overrides::{Override, apply, parse_override};
 pub use print::print;
