@@ -1,0 +1,111 @@
+//! Runs from a start that is moved a little, which tell how sensitive a model is.
+//!
+//! In comes an engine; out goes one that does the same, but from initial values moved by [`MOVED`].
+//! Never true here: anything but the start differs.
+
+use super::{Engine, EngineError, Recording, Spike, Stride};
+use crate::ode::Model;
+use crate::runtime::rng::Draw;
+use crate::simulate::Extent;
+use crate::step::{FieldId, Program};
+use std::ops::Range;
+
+/// By which part of itself each state is moved, up or down; a state that is zero, by that part of its canonical unit.
+pub const MOVED: f64 = 1e-9;
+
+/// The key of the signs. It has nothing to do with the seed of the run.
+const SEED: u64 = 1;
+
+/// An engine whose initial values are moved.
+pub struct Moved<'e> {
+    engine: &'e mut dyn Engine,
+    /// The states that the program keeps, and their numbers of cells.
+    states: Vec<(FieldId, usize)>,
+}
+
+impl<'e> Moved<'e> {
+    /// Moves the states of a model, which `engine` runs as `program`.
+    pub fn new(engine: &'e mut dyn Engine, model: &Model, program: &Program, extent: &Extent) -> Moved<'e> {
+        let field =
+            |state: &crate::ode::State| Some((program.find_field(&state.name)?, extent.cells[state.population]));
+        Moved { engine, states: model.states.iter().filter_map(field).collect() }
+    }
+}
+
+/// The moved value of a state (by its place among the states) of a cell.
+fn moved(x: f64, state: u32, cell: u32) -> f64 {
+    let up = Draw { seed: SEED, stream: state }.uniform(cell, 0) < 0.5;
+    let by = MOVED * if x == 0.0 { 1.0 } else { x.abs() };
+    if up { x + by } else { x - by }
+}
+
+impl Engine for Moved<'_> {
+    fn init(&mut self) -> Result<(), EngineError> {
+        self.engine.init()?;
+        for (state, &(field, cells)) in self.states.iter().enumerate() {
+            let mut values = Vec::with_capacity(cells);
+            self.engine.read(field, 0..cells, &mut values)?;
+            for (cell, x) in values.iter_mut().enumerate() {
+                *x = moved(*x, state as u32, cell as u32);
+            }
+            self.engine.write(field, &values)?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, first_step: u64, steps: u32, spikes: &mut Vec<Spike>) -> Result<(), EngineError> {
+        self.engine.step(first_step, steps, spikes)
+    }
+
+    fn observe(&mut self, step: u64) -> Result<(), EngineError> {
+        self.engine.observe(step)
+    }
+
+    fn read(&self, field: FieldId, cells: Range<usize>, out: &mut Vec<f64>) -> Result<(), EngineError> {
+        self.engine.read(field, cells, out)
+    }
+
+    fn write(&mut self, field: FieldId, values: &[f64]) -> Result<(), EngineError> {
+        self.engine.write(field, values)
+    }
+
+    fn all_finite(&self) -> bool {
+        self.engine.all_finite()
+    }
+
+    fn save(&mut self) {
+        self.engine.save();
+    }
+
+    fn restore(&mut self) {
+        self.engine.restore();
+    }
+
+    fn prepare(&mut self, recording: &Recording, steps: u64) -> Result<Stride, EngineError> {
+        self.engine.prepare(recording, steps)
+    }
+
+    fn record(
+        &mut self,
+        first_step: u64,
+        samples: &mut [Vec<f64>],
+        spikes: &mut Vec<Spike>,
+    ) -> Result<(), EngineError> {
+        self.engine.record(first_step, samples, spikes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOVED, moved};
+
+    #[test]
+    fn starts_move_up_and_down_by_a_part_of_themselves() {
+        let up: Vec<bool> = (0..100).map(|cell| moved(-65.0, 0, cell) > -65.0).collect();
+        assert!(up.contains(&true) && up.contains(&false));
+        for cell in 0..100 {
+            assert!(((moved(-65.0, 0, cell) + 65.0).abs() - 65.0 * MOVED).abs() < 1e-13);
+            assert_eq!(moved(0.0, 3, cell).abs(), MOVED);
+        }
+    }
+}
