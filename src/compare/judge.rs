@@ -1,8 +1,8 @@
 //! What the differences between runs mean.
 //!
-//! In come results of one model at several steps, of another method, and from a moved start; out goes a judgement for each recorded
+//! In come results of one model at several steps, of another method, and with moved states; out goes a judgement for each recorded
 //! quantity, and one for each engine.
-//! Never true here: a difference that a smaller step or a moved start explains is called a fault.
+//! Never true here: a difference that a smaller step or moved states explain is called a fault.
 //!
 //! All distances are means over cells and, where they are shown, over time.
 
@@ -27,11 +27,11 @@ const LEFT: f64 = 4.0;
 const LEAPS: f64 = 2.0;
 /// A distance that falls to less than this while the step is quartered falls.
 const FALLS: f64 = 0.75;
-/// So many times what becomes of the moved start is sensitivity.
+/// So many times what becomes of moved states is sensitivity.
 const SENSITIVITY: f64 = 10.0;
-/// A model is called sensitive if a moved start grows by this: of the seven digits of single precision three are left.
+/// A model is called sensitive if what states are moved by grows by this: of the seven digits of single precision three are left.
 const SENSITIVE: f64 = 1e4;
-/// So many roundings of an engine, each grown as the moved start grows, are no fault.
+/// So many roundings of an engine, each grown as what states are moved by grows, are no fault.
 const ROUNDINGS: f64 = 1e3;
 
 /// Runs of one model that recorded the same. What is absent did not run, or has no meaning.
@@ -51,7 +51,7 @@ pub struct Runs<'r> {
     pub finest: Option<&'r RunResult>,
     /// The same with the other method.
     pub finest_other: Option<&'r RunResult>,
-    /// From the moved start.
+    /// With states that are moved now and then.
     pub moved: Option<&'r RunResult>,
 }
 
@@ -70,7 +70,7 @@ pub struct Judgement {
     pub step: Option<Step>,
     /// Whether another method says the same.
     pub method: Option<Meeting>,
-    /// What becomes of a moved start.
+    /// What becomes of moved states.
     pub sensitivity: Option<Sensitivity>,
 }
 
@@ -94,7 +94,7 @@ pub enum Convergence {
     Order(f64),
     /// They are a few leaps, or large from the beginning: no order can be seen.
     Leaps,
-    /// They do not fall; a moved start makes as large ones.
+    /// They do not fall; moved states make as large ones.
     Sensitive,
     /// They do not fall; this is the order.
     Unsettled(f64),
@@ -121,7 +121,7 @@ pub enum Meeting {
     },
 }
 
-/// What becomes of a moved start.
+/// What becomes of moved states.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sensitivity {
     /// How far it goes away at most, in any cell.
@@ -206,13 +206,14 @@ pub fn engine(reference: &RunResult, found: &RunResult, rounding: f64, runs: &Ru
     let mut all = vec![reference, found, runs.base];
     all.extend(runs.moved);
     all.extend(half);
+    let grows = SENSITIVITY.max(ROUNDINGS * rounding / MOVED);
     let mut verdict = Engine::Rounding;
     for q in quantities(&all, runs.duration) {
         let distance = q.distance(0, 1).sum;
         let moved = runs.moved.map(|_| q.distance(2, 3));
         let step = half.map(|_| q.distance(2, all.len() - 1).sum);
         let floor = match q.kind {
-            // What is a difference of larger numbers has their rounding, of which the moved start tells.
+            // What is a difference of larger numbers has their rounding, of which moved states tell.
             Kind::Trace => {
                 let start = moved.as_ref().and_then(|moved| moved.most.first()).map_or(0.0, |start| start / MOVED);
                 ROUNDINGS * rounding * start.max(q.largest)
@@ -221,7 +222,7 @@ pub fn engine(reference: &RunResult, found: &RunResult, rounding: f64, runs: &Ru
         };
         let rounded = |r: usize| floor * (r + 1) as f64;
         let allowed = |r: usize| {
-            let grown = moved.as_ref().map_or(0.0, |moved| ROUNDINGS * rounding / MOVED * moved.sum[r]);
+            let grown = moved.as_ref().map_or(0.0, |moved| grows * moved.sum[r]);
             let seen = step.as_ref().map_or(0.0, |step| LEFT * step[r] + LEAPS * q.leap);
             rounded(r) + grown + seen
         };

@@ -1,4 +1,4 @@
-//! Compares runs of one model: engines, methods, time steps, and a start that was moved.
+//! Compares runs of one model: engines, methods, time steps, and states that were moved.
 //!
 //! In come the results of runs that recorded the same; out go how far they are apart, and what that means.
 //! Never true here: something is run, or shown to anybody.
@@ -10,7 +10,7 @@
 //!   small beside what the quantity does at all.
 //! - **To the solution?** Another method goes to the same limit, whatever its order. Where two methods have settled (halving their
 //!   steps changes little) and are still apart, no step is at fault.
-//! - **How sensitive is the model?** What becomes of a start that is moved by
+//! - **How sensitive is the model?** What becomes of states that are moved by
 //!   [`MOVED`](crate::engine::moved::MOVED) is no fault of anything, and neither is what becomes of an engine's rounding.
 
 pub mod judge;

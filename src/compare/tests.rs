@@ -29,7 +29,7 @@ fn train(t: Vec<f64>) -> RunResult {
     RunResult { spikes: vec![SpikeTrain { population: "p".into(), cells: 1, t, i }], ..RunResult::default() }
 }
 
-/// What `own` is with a step, what another method is, and what becomes of a moved start.
+/// What `own` is with a step, what another method is, and what becomes of moved states.
 struct Case<'f> {
     own: &'f dyn Fn(f64) -> RunResult,
     other: &'f dyn Fn(f64) -> RunResult,
@@ -56,7 +56,7 @@ impl Case<'_> {
     }
 }
 
-/// Judges a trace: `own(t, dt)`, `other(t, dt)`; a moved start stays moved.
+/// Judges a trace: `own(t, dt)`, `other(t, dt)`; moved states stay moved.
 fn judged(own: impl Fn(f64, f64) -> f64, other: impl Fn(f64, f64) -> f64) -> Judgement {
     let run = |dt: f64| trace(|t| own(t, dt));
     let moved = || trace(|t| own(t, DT) * (1.0 + MOVED));

@@ -133,17 +133,17 @@ fn example(name: &str) -> String {
 }
 
 #[test]
-fn engines_steps_methods_and_starts_are_in_one_report() {
+fn engines_steps_methods_and_moved_states_are_in_one_report() {
     let squid = example("squid");
     let done = verify(&squid, &["--duration", "20ms", "--within", "1e-9", "--precision", "f64"]);
     assert_eq!((done.code, done.err.as_str()), (0, ""), "{}", done.out);
-    for word in ["native f64", "at dt/2", "at dt/4", "order", "rk4, dt/4", "start 1e-9", "grows by"] {
+    for word in ["native f64", "at dt/2", "at dt/4", "order", "rk4, dt/4", "moved 1e-9", "grows by"] {
         assert!(done.out.contains(word), "{}", done.out);
     }
     says(&done, "native f64", &["agrees within ", "spikes equal"]);
     says(&done, "step", &["converges with order ", "its error at 0.01 ms is about ", " ms in spikes"]);
     says(&done, "method", &["exp_euler and rk4 go to the same solution"]);
-    says(&done, "start", &["not sensitive"]);
+    says(&done, "moved", &["not sensitive"]);
 
     let done = verify(&squid, &["--duration", "20ms", "--precision", "f64", "--json"]);
     let report: Value = serde_json::from_str(&done.out).unwrap();
@@ -152,12 +152,12 @@ fn engines_steps_methods_and_starts_are_in_one_report() {
     assert_eq!(report["engines"][0]["variables"][0]["name"], "squid.soma.v");
     assert_eq!(report["engines"][0]["spikes"][0]["shift_ms"], 0.0);
     let runs: Vec<&str> = report["runs"].as_array().unwrap().iter().map(|run| run["run"].as_str().unwrap()).collect();
-    assert_eq!(runs, ["step", "step", "method", "method", "start"]);
+    assert_eq!(runs, ["step", "step", "method", "method", "moved"]);
     assert_eq!(report["runs"][1]["dt_ms"], 0.0025);
     assert_eq!(report["runs"][2]["method"], "rk4");
     assert_eq!(report["judgements"][0]["step"]["verdict"], "converges");
     assert_eq!(report["judgements"][0]["method"]["verdict"], "same");
-    assert_eq!(report["judgements"][0]["start"]["sensitive"], false);
+    assert_eq!(report["judgements"][0]["moved"]["sensitive"], false);
     assert!(report["verdict"][1].as_str().unwrap().starts_with("step: converges"), "{report}");
 }
 
@@ -179,14 +179,22 @@ const CHAOTIC: &str = "
 fn chaos_is_told_from_faults() {
     let done = verify(CHAOTIC, &["--precision", "f64"]);
     assert_eq!(done.code, 0, "{}{}", done.out, done.err);
-    says(&done, "start", &["SENSITIVE"]);
+    says(&done, "moved", &["SENSITIVE"]);
     says(&done, "native f64", &["agrees"]);
     says(&done, "step", &["converges with order", "as large as what is computed"]);
     says(&done, "method", &["rk4 and heun go together until ", "a smaller --dt tells"]);
     // For a shorter time nothing is lost.
     let done = verify(CHAOTIC, &["--precision", "f64", "--duration", "5ms"]);
-    says(&done, "start", &["not sensitive"]);
+    says(&done, "moved", &["not sensitive"]);
     says(&done, "method", &["rk4 and heun go to the same solution"]);
+}
+
+#[test]
+fn what_rests_before_it_is_chaotic_is_sensitive() {
+    let done = verify(&example("izhikevich"), &["--precision", "f64", "--method", "rk4"]);
+    assert_eq!(done.code, 0, "{}{}", done.out, done.err);
+    says(&done, "moved", &["SENSITIVE"]);
+    says(&done, "native f64", &["agrees", "what the model makes of rounding"]);
 }
 
 /// Leaky cells with an input and a method.
@@ -222,7 +230,7 @@ fn noise_is_compared_where_all_steps_see_the_same() {
     for what in ["step", "method"] {
         says(&done, what, &["not tried: noise is drawn anew every 0.05 ms, within a step"]);
     }
-    says(&done, "start", &["not sensitive"]);
+    says(&done, "moved", &["not sensitive"]);
     assert!(!done.out.contains("dt/2"), "{}", done.out);
 }
 
@@ -253,7 +261,7 @@ fn spikes_that_shift_with_the_step_are_no_fault() {
     let done = verify(lif, &["--precision", "f64"]);
     assert_eq!(done.code, 0, "{}{}", done.out, done.err);
     assert!(!done.out.contains("DOES NOT"), "{}", done.out);
-    says(&done, "start", &["not sensitive"]);
+    says(&done, "moved", &["not sensitive"]);
 }
 
 /// A persistent sodium current whose rates are written by hand, pushed slowly through the voltage where they are 0 / 0.
@@ -313,7 +321,7 @@ fn a_run_that_becomes_nan_is_a_finding() {
     says(&done, "native f64", &["agrees"]);
     says(&done, "step", &["fails: `c.x` of cell 0 became NaN"]);
     says(&done, "method", &["not tried"]);
-    says(&done, "start", &["not sensitive"]);
+    says(&done, "moved", &["not sensitive"]);
     assert!(done.out.contains("not finite"), "{}", done.out);
     assert!(done.err.contains("NU0501"), "{}", done.err);
 }

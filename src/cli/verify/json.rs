@@ -58,7 +58,7 @@ fn runs_json(report: &Report, extras: &Extras) -> Vec<Value> {
     if let Ok((method, columns)) = &extras.other {
         out.extend(parts.iter().zip(columns).map(|(p, c)| run("method", *method, model.dt / p.count(), c)));
     }
-    out.push(run("start", model.method, model.dt, &extras.moved));
+    out.push(run("moved", model.method, model.dt, &extras.moved));
     out
 }
 
@@ -106,7 +106,7 @@ fn judgement_json(j: &Judgement) -> Value {
         };
     }
     if let Some(s) = j.sensitivity {
-        out["start"] = json!({ "distance": s.distance, "growth": s.growth, "sensitive": s.sensitive });
+        out["moved"] = json!({ "distance": s.distance, "growth": s.growth, "sensitive": s.sensitive });
     }
     out
 }

@@ -1,5 +1,5 @@
 //! `neuroc verify`: every engine against the interpreter without passes, and what no comparison of engines can see: smaller steps,
-//! another method, a start that is moved a little.
+//! another method, states that are moved a little.
 //!
 //! In come arguments; out go a table with a verdict (or JSON) on stdout, and an exit code.
 //! Never true here: a difference is judged; [`crate::compare`] does.
@@ -27,15 +27,11 @@ use crate::step::{Tolerance, Value};
 use runs::{Change, Ended, Job, Parts, Problem, Runner};
 use std::path::PathBuf;
 
-/// Run a model on every engine at hand, with another method, smaller steps and a moved start, and compare.
+/// Run a model on every engine at hand, with another method, smaller steps and states that are moved a little, and compare.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Example: neuroc verify examples/squid.neuro
-         neuroc verify examples/squid.neuro --duration 20ms --within 1e-9
-
-Engines are compared with the interpreter without passes, which is slow: take few cells and a short time. What they share is tried
-natively in f64: the step halved twice, another method at these steps, and initial values moved by 1e-9 of themselves. The exit code
-is 1 if the method does not converge to what the other one gives, or a run becomes NaN; an error of the step is none of this.")]
+#[command(
+    after_help = "Example: neuroc verify examples/squid.neuro\n         neuroc verify examples/squid.neuro --duration 20ms --within 1e-9\n\nEngines are compared with the interpreter without passes, which is slow: take few cells and a short time. What all engines share is tried natively in f64: the step is halved twice, another method takes these steps, and states are moved by 1e-9 of themselves now and then.\n\nThe exit code is 1 if the method does not converge to what the other one gives, if a run becomes NaN, or if --within says so. An error of the step is none of this."
+)]
 pub struct Args {
     /// A model file; - is standard input
     #[arg(value_name = "FILE")]
@@ -95,7 +91,7 @@ struct EngineColumn {
     judged: Option<judge::Engine>,
 }
 
-/// The model's own method, another one and a moved start, on one engine.
+/// The model's own method, another one and moved states, on one engine.
 struct Extras {
     /// The engine of all of them.
     engine: &'static str,
@@ -305,7 +301,7 @@ impl Tried<'_> {
 
     fn extras(&self, base: RunResult) -> Result<Extras, Exit> {
         let own = self.runner.model.method;
-        let moved = Column::new(&base, self.again("moved start", Change::Start)?);
+        let moved = Column::new(&base, self.again("moved states", Change::Moved)?);
         let (halved, other) = match frequent_noise(&self.runner.model) {
             Some(why) => (Err(why.clone()), Err(why)),
             None => {

@@ -35,8 +35,8 @@ pub enum Change {
     None,
     /// Another method, and the step divided; what it records stays as it is.
     Method(Method, Parts),
-    /// The start is moved.
-    Start,
+    /// The states are moved now and then.
+    Moved,
 }
 
 /// Into how many parts a step is divided.
@@ -144,7 +144,7 @@ impl<'a> Runner<'a> {
         let mut engine = engine_of(&settings, &plan, &compiled, &extent, &setup)?.engine;
         match job.change {
             Change::None | Change::Method(..) => self.simulate(job, &compiled, &extent, engine.as_mut()),
-            Change::Start => {
+            Change::Moved => {
                 let mut engine = Moved::new(engine.as_mut(), &compiled.ode, program, &extent);
                 self.simulate(job, &compiled, &extent, &mut engine)
             }
@@ -154,7 +154,7 @@ impl<'a> Runner<'a> {
     fn compiled(&self, job: &Job) -> Result<Compiled, Problem> {
         let mut model = self.model.clone();
         match job.change {
-            Change::None | Change::Start => {}
+            Change::None | Change::Moved => {}
             Change::Method(method, parts) => {
                 for record in &mut model.records {
                     record.every = record.every.or(Some(model.dt));

@@ -90,7 +90,7 @@ fn extra_columns(report: &Report, extras: &Extras) -> Vec<(String, Vec<String>)>
     if let Ok((method, [_, quarter])) = &extras.other {
         out.push((format!("{}, dt/4", method.name()), cells(base, quarter)));
     }
-    out.push((format!("start {MOVED:e}"), cells(base, &extras.moved)));
+    out.push((format!("moved {MOVED:e}"), cells(base, &extras.moved)));
     out.push(("grows by".into(), judged(&|j| j.sensitivity?.growth.map(few))));
     out
 }

@@ -1,6 +1,6 @@
 //! The verdict of `neuroc verify` in words.
 //!
-//! In come all runs and their judgements; out goes a line for each engine, for the step, for the method and for the start.
+//! In come all runs and their judgements; out goes a line for each engine, for the step, for the method and for moved states.
 //! Never true here: something is judged.
 
 use super::runs::{Ended, Parts};
@@ -31,7 +31,7 @@ pub fn verdict(report: &Report) -> Vec<(String, String)> {
     let extras = match &report.extras {
         Ok(extras) => extras,
         Err(why) => {
-            out.extend(["step", "method", "start"].map(|what| (what.into(), why.clone())));
+            out.extend(["step", "method", "moved"].map(|what| (what.into(), why.clone())));
             return out;
         }
     };
@@ -44,8 +44,8 @@ pub fn verdict(report: &Report) -> Vec<(String, String)> {
         Ok((method, _)) => method_words(report, method.name()),
         Err(why) => why.clone(),
     };
-    let start = failure([&extras.moved.ended]).unwrap_or_else(|| start_words(report));
-    out.extend([("step".into(), step), ("method".into(), method), ("start".into(), start)]);
+    let moved = failure([&extras.moved.ended]).unwrap_or_else(|| moved_words(report));
+    out.extend([("step".into(), step), ("method".into(), method), ("moved".into(), moved)]);
     out
 }
 
@@ -69,7 +69,7 @@ fn engine_words(engine: &EngineColumn) -> String {
     let spikes = spike_words(differences);
     match &engine.judged {
         None | Some(judge::Engine::Rounding) => agrees + &spikes,
-        Some(judge::Engine::Sensitive) => format!("{agrees}{spikes}: what the model makes of rounding, see `start`"),
+        Some(judge::Engine::Sensitive) => format!("{agrees}{spikes}: what the model makes of rounding, see `moved`"),
         Some(judge::Engine::Differs { name, since }) => {
             let since = moment(1, *since);
             let far = if far.is_empty() { far } else { format!(" by {far}") };
@@ -130,7 +130,7 @@ fn step_words(report: &Report) -> String {
         return format!("converges with order {order:.1}{less}; {error}{until}");
     }
     if let Some((j, _)) = worst_step(report, &|c| c == Convergence::Sensitive) {
-        return format!("differences in `{}` are what the model makes of any change, see `start`; {error}", j.name);
+        return format!("differences in `{}` are what the model makes of any change, see `moved`; {error}", j.name);
     }
     if let Some((j, s)) = worst_step(report, &|c| c == Convergence::Leaps) {
         let when = s.until.map_or(String::new(), |t| format!(" from {} ms on", moment(1, t)));
@@ -234,12 +234,12 @@ fn part(j: &Judgement, distance: f64) -> f64 {
     if j.range > 0.0 { distance / j.range } else { 0.0 }
 }
 
-fn start_words(report: &Report) -> String {
+fn moved_words(report: &Report) -> String {
     let all = || report.judgements.iter().filter_map(|j| Some((j, j.sensitivity?)));
     let growth = all().filter_map(|(j, s)| Some((j, s, s.growth?))).max_by(|a, b| a.2.total_cmp(&b.2));
     let spikes = all().filter(|(j, s)| j.kind == Kind::Spikes && s.sensitive);
     let spikes = spikes.max_by(|a, b| a.1.distance.total_cmp(&b.1.distance));
-    let moved = format!("moved by {MOVED:e}");
+    let moved = format!("every state by {MOVED:e} now and then");
     match (growth, spikes) {
         (Some((j, s, growth)), _) if s.sensitive => {
             let distance = quantity(s.distance, j);
