@@ -3,9 +3,11 @@
 //! In come all runs and their judgements; out goes one object.
 //! Never true here: a key that was once there has gone, or means something else.
 
+use super::engines::EngineColumn;
+use super::extras::Extras;
 use super::runs::Parts;
 use super::words::verdict;
-use super::{Column, EngineColumn, Extras, Report};
+use super::{Column, Report};
 use crate::compare::judge::{self, Convergence, Judgement, Meeting};
 use crate::compare::{Difference, Kind, Shift};
 use crate::hir::Method;

@@ -117,6 +117,11 @@ impl<'a> Runner<'a> {
         Ok(Runner { args, checked, model, interrupt: Interrupt::catch() })
     }
 
+    /// Prints what went wrong in a run.
+    pub fn tell(&self, diagnostic: &Diagnostic) {
+        report(&self.checked.sources, std::slice::from_ref(diagnostic));
+    }
+
     /// Compiles and runs.
     pub fn run(&self, job: &Job) -> Result<Ended, Problem> {
         let outcome = self.outcome(job);

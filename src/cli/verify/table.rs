@@ -3,8 +3,9 @@
 //! In come all runs and their judgements; out goes text, with the verdict below it.
 //! Never true here: something is judged.
 
+use super::extras::Extras;
 use super::words::{few, verdict};
-use super::{Column, Extras, Report};
+use super::{Column, Report};
 use crate::compare::Shift;
 use crate::compare::judge::{Convergence, Judgement};
 use crate::engine::moved::MOVED;

@@ -3,8 +3,9 @@
 //! In come all runs and their judgements; out goes a line for each engine, for the step, for the method and for moved states.
 //! Never true here: something is judged.
 
+use super::engines::EngineColumn;
 use super::runs::{Ended, Parts};
-use super::{EngineColumn, Report, apart};
+use super::{Report, apart};
 use crate::compare::judge::{self, Convergence, Judgement, Meeting};
 use crate::compare::{Differences, Kind, Shift};
 use crate::engine::moved::MOVED;
