@@ -88,9 +88,19 @@ impl Tried<'_> {
         })
     }
 
+    /// A run of the model's own method: that it became not finite is told at once.
+    fn own(&self, label: &str, change: Change) -> Result<Ended, Exit> {
+        let ended = self.again(label, change)?;
+        if let Ended::NotFinite(diagnostic) = &ended {
+            say(format!("{label}:"));
+            self.runner.tell(diagnostic);
+        }
+        Ok(ended)
+    }
+
     fn extras(&self, base: RunResult) -> Result<Extras, Exit> {
         let own = self.runner.model.method;
-        let moved = Column::new(&base, self.again("moved states", Change::Moved)?);
+        let moved = Column::new(&base, self.own("states moved by 1e-9", Change::Moved)?);
         let (halved, other) = match frequent_noise(&self.runner.model) {
             Some(why) => (Err(why.clone()), Err(why)),
             None => {
@@ -102,11 +112,6 @@ impl Tried<'_> {
                 (Ok(halved), other)
             }
         };
-        for column in halved.iter().flatten().chain([&moved]) {
-            if let Ended::NotFinite(diagnostic) = &column.ended {
-                self.runner.tell(diagnostic);
-            }
-        }
         Ok(Extras { engine: self.engine.name(), base, halved, other, finest: [None, None], moved })
     }
 
@@ -118,15 +123,14 @@ impl Tried<'_> {
 
     fn divided(&self, method: Method, parts: Parts) -> Result<Ended, Exit> {
         let label = format!("{} at {} ms", method.name(), words::step(&self.runner.model, parts));
-        self.again(&label, Change::Method(method, parts))
+        let change = Change::Method(method, parts);
+        // Another method may be unstable where the model's own is not.
+        if method == self.runner.model.method { self.own(&label, change) } else { self.again(&label, change) }
     }
 
     /// The method and the other one, if there is one, at the smallest step.
     pub fn finest(&self, extras: &Extras) -> Result<[Option<Ended>; 2], Exit> {
         let own = self.divided(self.runner.model.method, Parts::Sixteen)?;
-        if let Ended::NotFinite(diagnostic) = &own {
-            self.runner.tell(diagnostic);
-        }
         let other = match &extras.other {
             Ok((method, _)) => Some(self.divided(*method, Parts::Sixteen)?),
             Err(_) => None,
