@@ -151,7 +151,7 @@ pub fn flatten(model: &Model, options: &CompileOptions) -> Result<(ode::Model, V
     flat.duration = options.duration.unwrap_or(flat.duration);
     flat.method = options.method.unwrap_or(flat.method);
     flat.seed = options.seed.unwrap_or(flat.seed);
-    if let (Method::Heun | Method::Rk4, Some(c)) = (flat.method, flat.connections.first()) {
+    if let (false, Some(c)) = (integrates(flat.method, &flat), flat.connections.first()) {
         let message = format!("{} cannot integrate gap junctions in this version", flat.method.name());
         errors.push(
             Diagnostic::new(
@@ -169,6 +169,14 @@ pub fn flatten(model: &Model, options: &CompileOptions) -> Result<(ode::Model, V
     if errors.is_empty() { Ok((flat, diagnostics.sorted())) } else { Err(errors) }
 }
 
+/// Can a method integrate a model?
+pub fn integrates(method: Method, model: &ode::Model) -> bool {
+    match method {
+        Method::Euler | Method::ExpEuler | Method::Cnexp => true,
+        Method::Heun | Method::Rk4 => model.connections.is_empty(),
+    }
+}
+
 /// A bug of the compiler.
 fn internal(what: String) -> Diagnostic {
     Diagnostic::without_place(Code::Internal, what)
@@ -182,7 +190,17 @@ pub fn compile(
 ) -> Result<Compiled, Vec<Diagnostic>> {
     let Some(model) = &checked.model else { return Err(checked.diagnostics.clone()) };
     let (ode, warnings) = flatten(model, options)?;
-    let plain = discretize(&ode, &checked.sources);
+    Ok(Compiled { warnings, ..compile_flat(ode, &checked.sources, options, observer)? })
+}
+
+/// From a flat model, whose settings count instead of those of `options`, to a program without warnings.
+pub fn compile_flat(
+    ode: ode::Model,
+    sources: &SourceMap,
+    options: &CompileOptions,
+    observer: &mut dyn FnMut(&Pass, &Program, Duration),
+) -> Result<Compiled, Vec<Diagnostic>> {
+    let plain = discretize(&ode, sources);
     let plain = step::verify(plain).map_err(|e| vec![internal(format!("after discretization: {e}"))])?;
     let names: Vec<&str> = match &options.passes {
         Passes::Level(OptLevel::O0) if options.tolerance.is_some() => passes::RELAXING.to_vec(),
@@ -208,7 +226,7 @@ pub fn compile(
             PassError::NoSuchField(_) | PassError::Broken(..) => internal(e.to_string()),
         }]
     })?;
-    Ok(Compiled { ode, plain, program, warnings })
+    Ok(Compiled { ode, plain, program, warnings: Vec::new() })
 }
 
 fn recorded_states(model: &ode::Model) -> Vec<String> {

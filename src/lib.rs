@@ -50,6 +50,7 @@
 //! | [`runtime`] | what the interpreter and generated code compute with: elementary functions, random numbers, lanes, threads |
 //! | `plugins`, `pjrt` (feature `xla`) | where XLA's plugins are and how they get here; compiling and running StableHLO with them |
 //! | [`connect`] | connection rules and edge lists: which cells are joined |
+//! | [`compare`] | what differences between runs mean: engines, steps, methods, moved states |
 //! | [`data`], [`results`], [`plot`] | numbers that come in from files, results that go out, pictures of them |
 //! | [`stdlib`] | the `.neuro` files of the library, embedded |
 //!
@@ -101,6 +102,7 @@
 //! | a call of PJRT | `src/runtime/pjrt/abi.rs` declares it, `ffi.rs` makes it | `tests/suite/pjrt.rs` |
 //! | where plugins are looked for, which wheels are fetched | `src/plugins/` | its tests |
 //! | the files of results | `src/results/` | `src/results/tests.rs` |
+//! | what `neuroc verify` calls a fault | `src/compare/judge.rs` | `src/compare/tests.rs`, `tests/suite/verify.rs` |
 //! | how a plot looks | `src/plot/style.rs` | `src/plot/tests.rs` |
 //! | an option of the command line | `src/cli/settings.rs` or the file of the verb | `tests/suite/cli.rs` |
 //!
@@ -126,6 +128,7 @@
 pub mod artefact;
 pub mod cli;
 pub mod codegen;
+pub mod compare;
 pub mod connect;
 pub mod data;
 pub mod diag;

@@ -18,6 +18,7 @@ mod memory;
 mod opt;
 mod passes;
 mod plot;
+mod progress;
 mod run;
 mod settings;
 mod verify;
@@ -91,7 +92,7 @@ enum Verb {
     Check(check::Args),
     /// Compile and run a model
     Run(Box<run::Args>),
-    /// Run a model on every engine at hand and compare
+    /// Run a model on every engine and with other methods and steps; compare
     Verify(Box<verify::Args>),
     /// Write a Rust crate, a shared library or StableHLO
     Build(build::Args),

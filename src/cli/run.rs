@@ -1,5 +1,6 @@
 //! `neuroc run`.
 
+use super::progress::{Interrupt, Progress};
 use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings, PrecisionName};
 use super::{Exit, accuracy, complain, deliver, memory, report, say};
 #[cfg(feature = "xla")]
@@ -16,13 +17,9 @@ use crate::pjrt::Client;
 use crate::plot::{self, ImageFormat, PlotOptions};
 use crate::results::{self, RunResult};
 use crate::runtime::order::Arrangement;
-use crate::simulate::{self, Ending, Extent, Outcome, RunError, RunOptions, Watcher};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::simulate::{self, Ending, Extent, Outcome, RunError, RunOptions};
 use serde_json::json;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// Compile and run a model.
@@ -202,7 +199,7 @@ pub(super) fn engine_of(
 }
 
 /// Refuses what the machine has no memory for: asking for it would end the process without a word.
-fn fits((cells, records): (f64, f64)) -> Result<(), Exit> {
+pub(super) fn fits((cells, records): (f64, f64)) -> Result<(), Exit> {
     match memory::most() {
         Some(most) if cells + records > most => {
             complain(format!(
@@ -248,7 +245,7 @@ pub fn run(args: &Args) -> Exit {
     };
     let single = args.engine.precision() != PrecisionName::F64;
     let options = RunOptions { window: args.opt.fuse, single, trap: true, trace: if args.trace_nan { 10 } else { 1 } };
-    let mut watcher = Progress::new(&p.extent, args.quiet || args.json);
+    let mut watcher = Progress::new("", p.extent.grid, &Interrupt::catch(), args.quiet || args.json);
     let outcome = simulate::run(
         &p.compiled.ode,
         p.compiled.program.program(),
@@ -417,55 +414,5 @@ fn summarize(engine: EngineName, p: &Prepared, outcome: &Outcome) {
         let first: Vec<String> = train.t.iter().take(8).map(|t| format!("{t:.3}")).collect();
         let more = if train.t.len() > 8 { ", ..." } else { "" };
         say(format!("{} spikes at {}{more} ms", train.population, first.join(", ")));
-    }
-}
-
-/// A progress bar on a terminal, nothing when piped; stops at Ctrl-C.
-struct Progress {
-    bar: ProgressBar,
-    stop: Arc<AtomicBool>,
-    dt: f64,
-    begin: Instant,
-    last: Instant,
-}
-
-impl Progress {
-    fn new(extent: &Extent, quiet: bool) -> Progress {
-        let stop = Arc::new(AtomicBool::new(false));
-        let flag = stop.clone();
-        // A second Ctrl-C ends the process at once. If no handler can be set, Ctrl-C does what it always does.
-        let _ = ctrlc::set_handler(move || {
-            if flag.swap(true, Ordering::SeqCst) {
-                std::process::exit(130);
-            }
-        });
-        let target = if quiet || !std::io::stderr().is_terminal() {
-            ProgressDrawTarget::hidden()
-        } else {
-            ProgressDrawTarget::stderr()
-        };
-        let bar = ProgressBar::with_draw_target(Some(extent.grid.steps), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:32} {percent:>3} %  {msg}  {eta} left") {
-            bar.set_style(style);
-        }
-        let now = Instant::now();
-        Progress { bar, stop, dt: extent.grid.dt, begin: now, last: now }
-    }
-
-    fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
-}
-
-impl Watcher for Progress {
-    fn step(&mut self, done: u64) -> bool {
-        if self.last.elapsed().as_millis() >= 100 {
-            self.last = Instant::now();
-            let model_ms = done as f64 * self.dt;
-            let factor = model_ms / 1e3 / self.begin.elapsed().as_secs_f64();
-            self.bar.set_position(done);
-            self.bar.set_message(format!("{model_ms:.1} ms, real-time factor {factor:.3}"));
-        }
-        !self.stop.load(Ordering::Relaxed)
     }
 }

@@ -9,6 +9,7 @@ pub mod executables;
 pub mod inputs;
 pub mod limits;
 pub mod load;
+pub mod moved;
 pub mod native;
 pub mod numbers;
 pub mod rustc;

@@ -431,6 +431,15 @@ impl Method {
             Method::Rk4 => "rk4",
         }
     }
+
+    /// Its order of convergence where nothing jumps.
+    pub fn order(self) -> u32 {
+        match self {
+            Method::Euler | Method::ExpEuler | Method::Cnexp => 1,
+            Method::Heun => 2,
+            Method::Rk4 => 4,
+        }
+    }
 }
 
 /// A checked model.

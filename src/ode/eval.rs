@@ -19,6 +19,31 @@ pub fn evaluate(model: &Model, root: NodeId) -> Result<Value, EvalError> {
     value(model, root, &mut memo, 0)
 }
 
+/// The intervals (in ms) at which the noise that a model reads is drawn anew.
+pub fn noise_intervals(model: &Model) -> Vec<Result<Value, EvalError>> {
+    let read = model.states.iter().map(|s| s.rate).chain(model.records.iter().map(|r| r.value));
+    let interval = |node: NodeId| match model.graph.node(node) {
+        Node::Noise(_, every) => Some(evaluate(model, every)),
+        Node::Const(..)
+        | Node::Bool(_)
+        | Node::Param(_)
+        | Node::State(_)
+        | Node::Next(_)
+        | Node::Time
+        | Node::StepTime
+        | Node::Index
+        | Node::Dv
+        | Node::Junction(_)
+        | Node::Unary(..)
+        | Node::Binary(..)
+        | Node::Select(..)
+        | Node::Draw(..)
+        | Node::Data(_)
+        | Node::Series(..) => None,
+    };
+    model.graph.reachable(read).into_iter().filter_map(interval).collect()
+}
+
 fn value(model: &Model, id: NodeId, memo: &mut HashMap<NodeId, Value>, depth: usize) -> Result<Value, EvalError> {
     // Parameters refer to each other at most as often as there are parameters.
     if depth > model.params.len() {

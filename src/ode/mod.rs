@@ -17,7 +17,7 @@ mod verify;
 
 pub use build::build;
 pub use derivative::{depends, derivative};
-pub use eval::{EvalError, evaluate};
+pub use eval::{EvalError, evaluate, noise_intervals};
 pub use fault::{Fault, fault};
 pub use graph::{Graph, Node};
 pub use overrides::{Override, apply, parse_override};

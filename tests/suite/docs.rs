@@ -88,6 +88,20 @@ fn the_shown_message_is_the_compilers() {
 }
 
 #[test]
+fn the_shown_verdict_is_what_verify_prints() {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_neuroc"));
+    command.args(["verify", "examples/squid.neuro", "--cache"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    let output = command.arg(Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels")).output().expect("it runs");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let readme = readme();
+    let shown = blocks(&readme).into_iter().find(|b| b.0 == "text" && b.1.contains("verdict\n"));
+    let (_, shown) = shown.expect("README.md shows a verdict");
+    for line in shown.lines() {
+        assert!(printed.lines().any(|l| l == line), "README.md shows\n{line}\nbut this is printed:\n{printed}");
+    }
+}
+
+#[test]
 fn the_reference_is_complete() {
     let (reference, readme) = (reference(), readme());
     for function in FUNCTIONS {

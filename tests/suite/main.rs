@@ -20,6 +20,7 @@ mod stablehlo;
 mod torture;
 #[cfg(feature = "xla")]
 mod tpu;
+mod verify;
 
 /// Says what a test lacks, so that it checks less; where all tools are demanded (as `.ci/run` does) the test fails.
 fn lacks(message: &str) {
