@@ -766,7 +766,10 @@ fn culprit(
             text.truncate(end);
             text.push_str(" ...");
         }
-        return Ok(d.note(format!("{} in `{text}`", fault.what)).help(fault.help));
+        d = d.note(format!("{} in `{text}`", fault.what));
+        if let Some(help) = fault.help {
+            return Ok(d.help(help));
+        }
     }
     if step > 0 {
         let other = match model.method {

@@ -15,8 +15,8 @@ pub struct Fault {
     pub what: &'static str,
     /// The operation as text, in canonical units.
     pub text: String,
-    /// What can be done about it.
-    pub help: &'static str,
+    /// What can be done about it, unless a smaller time step would.
+    pub help: Option<&'static str>,
 }
 
 const LIMIT: &str = "a quotient that has a limit there is seen in forms such as `x / (exp(x) - 1)`, with one `x` in both places, \
@@ -57,7 +57,7 @@ pub fn fault(model: &Model, roots: &[NodeId], leaf: impl Fn(Node) -> Option<Valu
     let mut waiting = roots.to_vec();
     let mut culprit: Option<NodeId> = None;
     while let Some(id) = waiting.pop() {
-        if !values.get(&id).and_then(|v| v.real()).is_some_and(|x| !x.is_finite()) {
+        if values.get(&id).and_then(|v| v.real()).is_none_or(f64::is_finite) {
             continue;
         }
         culprit = Some(id);
@@ -76,30 +76,26 @@ pub fn fault(model: &Model, roots: &[NodeId], leaf: impl Fn(Node) -> Option<Valu
     Some(Fault { what, text: show(model, id), help })
 }
 
-fn describe(values: &HashMap<NodeId, Value>, node: Node) -> Option<(&'static str, &'static str)> {
+fn describe(values: &HashMap<NodeId, Value>, node: Node) -> Option<(&'static str, Option<&'static str>)> {
+    const FLOOR: &str = "`max(x, 0)` keeps it from falling below 0";
     let at = |n: NodeId| values.get(&n).and_then(|v| v.real());
-    match node {
-        Node::Binary(BinaryOp::Div, a, b) if at(b) == Some(0.0) => Some(if at(a) == Some(0.0) {
-            ("0 / 0", LIMIT)
-        } else {
-            ("a division by 0", "the divisor must not become 0")
-        }),
-        Node::Binary(BinaryOp::Sub | BinaryOp::Add, ..) => Some(("the difference of two infinities", LIMIT)),
-        Node::Binary(BinaryOp::Mul, ..) => {
-            Some(("a product beyond the largest number", "the factors grow without bound"))
-        }
+    Some(match node {
+        Node::Binary(BinaryOp::Div, a, b) if at(b) == Some(0.0) => match at(a) {
+            Some(0.0) => ("0 / 0", Some(LIMIT)),
+            _ => ("a division by 0", Some("the divisor must not become 0")),
+        },
+        Node::Binary(BinaryOp::Add | BinaryOp::Sub, ..) => ("the difference of two infinities", None),
+        Node::Binary(BinaryOp::Mul | BinaryOp::Div, ..) => ("a result beyond the largest number", None),
         Node::Binary(BinaryOp::Pow, a, _) if at(a).is_some_and(|a| a < 0.0) => {
-            Some(("a fractional power of a negative number", "`max(x, 0)` keeps it from falling below 0"))
+            ("a fractional power of a negative number", Some(FLOOR))
         }
-        Node::Unary(UnaryOp::Sqrt, _) => {
-            Some(("the root of a negative number", "`max(x, 0)` keeps it from falling below 0"))
-        }
-        Node::Unary(UnaryOp::Ln | UnaryOp::Log2 | UnaryOp::Log10, _) => {
-            Some(("the logarithm of a number that is not positive", "its argument must stay above 0"))
+        Node::Unary(UnaryOp::Sqrt, _) => ("the root of a negative number", Some(FLOOR)),
+        Node::Unary(UnaryOp::Ln | UnaryOp::Log10, _) => {
+            ("the logarithm of a number that is not positive", Some("its argument must stay above 0"))
         }
         Node::Unary(UnaryOp::Exp | UnaryOp::Sinh | UnaryOp::Cosh, _) => {
-            Some(("an exponential beyond the largest number", "its argument has grown above 709"))
+            ("an exponential beyond the largest number", None)
         }
-        _ => None,
-    }
+        _ => return None,
+    })
 }

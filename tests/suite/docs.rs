@@ -96,8 +96,14 @@ fn the_shown_verdict_is_what_verify_prints() {
     let readme = readme();
     let shown = blocks(&readme).into_iter().find(|b| b.0 == "text" && b.1.contains("verdict\n"));
     let (_, shown) = shown.expect("README.md shows a verdict");
+    // How the passes round is no promise.
+    let promise = |line: &str| match line.split_once("agrees within ") {
+        Some((engine, rest)) => format!("{engine}agrees within{}", rest.trim_start_matches(|c| c != ' ')),
+        None => line.to_string(),
+    };
     for line in shown.lines() {
-        assert!(printed.lines().any(|l| l == line), "README.md shows\n{line}\nbut this is printed:\n{printed}");
+        let found = printed.lines().any(|l| promise(l) == promise(line));
+        assert!(found, "README.md shows\n{line}\nbut this is printed:\n{printed}");
     }
 }
 

@@ -94,13 +94,6 @@ pub fn run(checked: &driver::Checked, options: &CompileOptions, way: Way) -> Run
     outcome.result
 }
 
-/// Empties a folder of kernels that are not wanted again.
-pub fn settle(folder: PathBuf) {
-    if folder.exists() {
-        std::fs::remove_dir_all(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
-    }
-}
-
 fn reread(program: &Verified) -> Verified {
     let text = step::print(program.program());
     let parsed = step::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));

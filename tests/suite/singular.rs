@@ -86,14 +86,14 @@ fn misses(table: &Value, way: Way) -> Vec<String> {
                     let value = series("y", spelling).values.get(0, cell);
                     let error = (value - values[cell]).abs() / values[cell].abs().max(1.0);
                     worst_value = worst_value.max(error);
-                    if !(error <= value_within) {
+                    if error > value_within || error.is_nan() {
                         misses.push(format!("{spelling} at {mid} + {offset:e}: {value}, not {}", values[cell]));
                     }
                     let expected = mid + offset + steps[cell];
                     let reached = series("x", spelling).values.get(1, cell);
                     let error = (reached - expected).abs();
                     worst_step = worst_step.max(error);
-                    if !(error <= step_within) {
+                    if error > step_within || error.is_nan() {
                         misses.push(format!("{name} of {spelling} from {mid} + {offset:e}: {reached}, not {expected}"));
                     }
                 }
