@@ -39,7 +39,7 @@ pub fn files(
     precision: Precision,
     class: DeviceClass,
 ) -> Result<Vec<File>, EngineError> {
-    let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
+    let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() })?;
     files_with(compiled, extent, setup, recording, &Inputs::new(&plan, setup, class)?)
 }
 

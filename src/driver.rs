@@ -3,19 +3,21 @@
 //! In come source texts; out goes any stage of the compilation, or diagnostics.
 //! Never true here: a phase runs on the output of a phase that failed.
 
-use crate::codegen::rust::{Default as FieldDefault, Interface, InterfaceField, InterfaceSpace};
+use crate::codegen::plan::{self, Plan, PlanOptions};
+use crate::codegen::rust::{Default as FieldDefault, Interface, InterfaceField, InterfaceNetwork, InterfaceSpace};
 use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::discretize::{discretize, output_name};
+use crate::discretize::discretize;
 use crate::engine::{Edges, Setup};
 use crate::hir::{self, Loader, Method, Model, Sources};
 use crate::ode;
 use crate::passes::{self, Backend, Keep, OptLevel, Pass, PassError};
 use crate::simulate::Extent;
 use crate::source::SourceMap;
-use crate::step::{self, FieldId, FieldKind, Program, Tolerance, Verified};
+use crate::step::{self, Field, FieldId, FieldKind, Program, Source, Tolerance, Verified};
 use crate::syntax;
 use crate::units::{self, DisplayUnit};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A checked (or rejected) source.
@@ -210,8 +212,9 @@ pub fn compile_flat(
     let uniforms = ode
         .params
         .iter()
-        .filter_map(|p| match ode::evaluate(&ode, p.value) {
-            Ok(step::Value::Real(x)) if plain.program().find_field(&p.name).is_some() => Some((p.name.clone(), x)),
+        .zip(0..)
+        .filter_map(|(p, i)| match ode::evaluate(&ode, p.value) {
+            Ok(step::Value::Real(x)) => Some((Source::Param(i), x)),
             _ => None,
         })
         .collect();
@@ -229,18 +232,21 @@ pub fn compile_flat(
     Ok(Compiled { ode, plain, program, warnings: Vec::new() })
 }
 
-fn recorded_states(model: &ode::Model) -> Vec<String> {
-    let mut names: Vec<String> = model
-        .records
-        .iter()
-        .filter_map(|r| match model.graph.node(r.value) {
-            ode::Node::State(s) => Some(model.state(s).name.clone()),
-            _ => None,
-        })
-        .collect();
-    names.sort();
-    names.dedup();
-    names
+fn recorded_states(model: &ode::Model) -> Vec<Source> {
+    let state = |r: &ode::Record| match model.graph.node(r.value) {
+        ode::Node::State(s) => Some(Source::State(s.0)),
+        _ => None,
+    };
+    let mut states: Vec<Source> = model.records.iter().filter_map(state).collect();
+    states.sort();
+    states.dedup();
+    states
+}
+
+/// The plan of a program, or why there is none.
+pub fn planned(compiled: &Compiled, options: &PlanOptions) -> Result<Plan, Vec<Diagnostic>> {
+    let refused = |why: plan::Unplanned| vec![Diagnostic::without_place(Code::Unsupported, why.to_string())];
+    plan::plan(&compiled.program, options).map_err(refused)
 }
 
 /// What a model shows to the users of its crate. `docs` are the lines at the head of its file.
@@ -255,46 +261,62 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
     let mut fields = Vec::new();
     for (i, field) in program.fields.iter().enumerate() {
         let id = FieldId(i as u32);
-        let param = ode.params.iter().find(|p| p.name == field.name);
-        let state = ode.states.iter().find(|s| s.name == field.name);
-        let record = ode.records.iter().find(|r| output_name(&r.name) == field.name);
-        let unit = param
-            .map(|p| p.unit.clone())
-            .or(state.map(|s| s.unit.clone()))
-            .or(record.map(|r| r.unit.clone()))
-            .unwrap_or(DisplayUnit { name: "1".into(), exponent: 0 });
+        let param = if let Source::Param(p) = field.source { Some(&ode.params[p as usize]) } else { None };
+        let unit = match field.source {
+            Source::Param(p) => ode.params[p as usize].unit.clone(),
+            Source::State(s) => ode.states[s as usize].unit.clone(),
+            Source::Output(r) => ode.records[r as usize].unit.clone(),
+            Source::None
+            | Source::Dt
+            | Source::Next(_)
+            | Source::Sum(_)
+            | Source::Refractory(_)
+            | Source::Spikes(_)
+            | Source::Data(..)
+            | Source::Series(_) => DisplayUnit { name: "1".into(), exponent: 0 },
+        };
         let default = match field.kind {
             FieldKind::Uniform => setup.uniforms.iter().find(|u| u.0 == id).map(|u| FieldDefault::Number(u.1)),
             FieldKind::Series => setup.series.iter().find(|s| s.0 == id).map(|s| FieldDefault::Series(s.1.clone())),
-            FieldKind::Data(_) => setup.data.iter().find(|d| d.0 == id).map(|d| FieldDefault::Data(d.1.clone())),
-            FieldKind::Cell(_) | FieldKind::State(_) | FieldKind::Output(_) | FieldKind::Event(_) => None,
-            FieldKind::Edges(_) => {
-                setup.edges.iter().find(|e| e.0 == id).map(|e| FieldDefault::Edges(Edges::clone(&e.1)))
-            }
-            FieldKind::Temp(_) => continue,
+            FieldKind::Data => setup.data.iter().find(|d| d.0 == id).map(|d| FieldDefault::Data(d.1.clone())),
+            FieldKind::Const | FieldKind::State | FieldKind::Output | FieldKind::Event => None,
+            FieldKind::Temp => continue,
         };
-        let (unit_name, scale) = match field.name.as_str() {
-            "dt" => ("ms".to_string(), 1.0),
+        let (unit_name, scale) = match field.source {
+            Source::Dt => ("ms".to_string(), 1.0),
             _ if unit.name == "1" => (String::new(), 1.0),
             _ => (unit.name.clone(), units::scale(1.0, unit.exponent)),
         };
         fields.push(InterfaceField {
             field: id,
+            name: shown_name(program, field),
             unit: unit_name,
             scale,
             doc: param.map(|p| p.docs.join(" ")).unwrap_or_default(),
             default: default.unwrap_or(FieldDefault::None),
         });
     }
+    let network = |(space, edges): &(step::SpaceId, Arc<Edges>)| {
+        let name = program.space(*space).name.replace('\'', ".");
+        InterfaceNetwork { name, default: Edges::clone(edges) }
+    };
+    let networks = setup.edges.iter().map(network).collect();
     let doc = if docs.is_empty() { format!("The model `{}`.", ode.name) } else { docs.join("\n") };
     Interface {
         crate_name: crate_name(&ode.name),
         doc,
         spaces,
         fields,
+        networks,
         seed: ode.seed,
         example_steps: extent.grid.steps,
     }
+}
+
+/// What users call a field: the names of hidden ones have a `'`, which gives way to a `.` where nothing else is called so.
+fn shown_name(program: &Program, field: &Field) -> String {
+    let shown = field.name.replace('\'', ".");
+    if program.find_field(&shown).is_none() { shown } else { field.name.clone() }
 }
 
 /// Lower-case letters, digits and `_`, beginning with a letter.

@@ -7,12 +7,12 @@
 use crate::connect::{self, ConnectError, RULES, Rule, Shape};
 use crate::data;
 use crate::diag::{Code, Diagnostic};
-use crate::discretize::{edges_name, output_name};
+use crate::discretize::{connection_space, output};
 use crate::engine::{Edges, Engine, EngineError, Recording, Setup, Spike};
 use crate::hir::Method;
 use crate::ode::{self, Connection, ConnectionRule, Model, Node, NodeId};
 use crate::results::{RunResult, Samples, Series, SpikeTrain};
-use crate::step::{FieldId, FieldKind, Program, Value};
+use crate::step::{Field, FieldId, FieldKind, Program, Source, Value};
 use crate::units::DisplayUnit;
 use ndarray::Array2;
 use serde_json::Map;
@@ -189,18 +189,18 @@ fn recorded(model: &Model, cells: &[usize]) -> Result<Vec<(String, Range<usize>)
 pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize) -> (f64, f64) {
     let numbers = |kind: &FieldKind| match kind {
         // A copy is kept to find out where a value became NaN.
-        FieldKind::State(_) => 2.0,
-        FieldKind::Cell(_) | FieldKind::Output(_) | FieldKind::Data(_) => 1.0,
-        FieldKind::Uniform | FieldKind::Series | FieldKind::Temp(_) | FieldKind::Event(_) | FieldKind::Edges(_) => 0.0,
+        FieldKind::State => 2.0,
+        FieldKind::Const | FieldKind::Output | FieldKind::Data => 1.0,
+        FieldKind::Uniform | FieldKind::Series | FieldKind::Temp | FieldKind::Event => 0.0,
     };
-    let cells = |f: &crate::step::Field| f.kind.space().map_or(0.0, |s| extent.cells[s.0 as usize] as f64);
+    let cells = |f: &Field| f.over.map_or(0.0, |s| extent.cells[s.0 as usize] as f64);
     let kept: f64 = program.fields.iter().map(|f| numbers(&f.kind) * cells(f)).sum();
     let Grid { dt, steps } = extent.grid;
     let samples: f64 = (model.records.iter().zip(recorded(model, &extent.cells).unwrap_or_default()))
         .map(|(r, (_, cells))| cells.len() as f64 * (steps / interval(r, dt) + 1) as f64)
         .sum();
     let connections = model.connections.iter().map(|c| {
-        let cells = extent.cells[c.population] as f64;
+        let cells = extent.cells[model.state(c.here).population] as f64;
         let edges = match &c.rule {
             ConnectionRule::Named(name, arguments) => match named_rule(model, name, arguments) {
                 Ok(rule) => connect::expected_entries(&rule, cells),
@@ -231,52 +231,46 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
     let mut setup =
         Setup { sizes: extent.cells.clone(), grids: extent.grids.clone(), seed: model.seed, ..Setup::default() };
     let mut errors = Vec::new();
+    for (i, connection) in model.connections.iter().enumerate() {
+        match edges(model, extent, connection) {
+            Ok(edges) => {
+                setup.sizes.push(edges.sources.len());
+                setup.edges.push((connection_space(model, i), Arc::new(edges)));
+            }
+            Err(error) => errors.push(error),
+        }
+    }
     for (i, field) in program.fields.iter().enumerate() {
         let id = FieldId(i as u32);
-        match field.kind {
-            FieldKind::Uniform => {
-                let value = if field.name == "dt" {
-                    Ok(Value::Real(extent.grid.dt))
-                } else {
-                    match model.params.iter().find(|p| p.name == field.name) {
-                        Some(p) => ode::evaluate(model, p.value),
-                        None => Err(ode::EvalError::NotUniform),
-                    }
-                };
-                match value {
+        match field.source {
+            Source::Dt => setup.uniforms.push((id, extent.grid.dt)),
+            Source::Param(p) if field.kind == FieldKind::Uniform => {
+                let param = &model.params[p as usize];
+                match ode::evaluate(model, param.value) {
                     Ok(Value::Real(x)) if x.is_finite() => setup.uniforms.push((id, x)),
-                    other => errors.push(bad_param(model, &field.name, other)),
+                    other => errors.push(bad_param(param, other)),
                 }
             }
-            FieldKind::Series => {
-                let file = index_behind(&field.name, "series").and_then(|d| model.data.get(d));
-                match file.map(|f| data::series(f, extent.grid.steps as f64 * extent.grid.dt)) {
-                    Some(Ok(samples)) => setup.series.push((id, samples)),
-                    Some(Err(error)) => errors.push(error),
-                    None => errors.push(missing(&field.name)),
+            Source::Series(file) => {
+                match data::series(&model.data[file as usize], extent.grid.steps as f64 * extent.grid.dt) {
+                    Ok(samples) => setup.series.push((id, samples)),
+                    Err(error) => errors.push(error),
                 }
             }
-            FieldKind::Data(space) => {
-                let file = index_behind(&field.name, ".file").and_then(|d| model.data.get(d));
-                match file.map(|f| data::per_cell(f, extent.cells[space.0 as usize])) {
-                    Some(Ok(values)) => setup.data.push((id, values)),
-                    Some(Err(error)) => errors.push(error),
-                    None => errors.push(missing(&field.name)),
+            Source::Data(population, file) => {
+                match data::per_cell(&model.data[file as usize], extent.cells[population as usize]) {
+                    Ok(values) => setup.data.push((id, values)),
+                    Err(error) => errors.push(error),
                 }
             }
-            FieldKind::Cell(_)
-            | FieldKind::State(_)
-            | FieldKind::Temp(_)
-            | FieldKind::Output(_)
-            | FieldKind::Event(_) => {}
-            FieldKind::Edges(_) => {
-                let connection = model.connections.iter().find(|c| edges_name(&c.name) == field.name);
-                match connection.map(|c| edges(model, extent, c)) {
-                    Some(Ok(edges)) => setup.edges.push((id, Arc::new(edges))),
-                    Some(Err(error)) => errors.push(error),
-                    None => errors.push(missing(&field.name)),
-                }
-            }
+            Source::None
+            | Source::Param(_)
+            | Source::State(_)
+            | Source::Next(_)
+            | Source::Sum(_)
+            | Source::Refractory(_)
+            | Source::Spikes(_)
+            | Source::Output(_) => {}
         }
     }
     if errors.is_empty() { Ok(setup) } else { Err(errors) }
@@ -299,7 +293,7 @@ fn named_rule(model: &Model, name: &str, arguments: &[NodeId]) -> Result<Rule, S
 /// The edges of a connection, in both directions, by target.
 fn edges(model: &Model, extent: &Extent, c: &Connection) -> Result<Edges, Diagnostic> {
     let wrong = |why: String| Diagnostic::new(Code::BadValue, c.span, format!("`{}` cannot be connected", c.name), why);
-    let shape = Shape { sizes: extent.grids[c.population].clone() };
+    let shape = Shape { sizes: extent.grids[model.state(c.here).population].clone() };
     let fail = |e: ConnectError| wrong(e.to_string());
     let pairs = match &c.rule {
         ConnectionRule::Named(name, args) => {
@@ -318,15 +312,8 @@ fn edges(model: &Model, extent: &Extent, c: &Connection) -> Result<Edges, Diagno
     Ok(Edges { offsets: csr.offsets, sources: csr.sources })
 }
 
-fn index_behind(name: &str, word: &str) -> Option<usize> {
-    name[name.rfind(word)? + word.len()..].parse().ok()
-}
-
-fn missing(field: &str) -> Diagnostic {
-    Diagnostic::without_place(Code::BadData, format!("no data for `{field}`"))
-}
-
-fn bad_param(model: &Model, name: &str, value: Result<Value, ode::EvalError>) -> Diagnostic {
+fn bad_param(param: &ode::Param, value: Result<Value, ode::EvalError>) -> Diagnostic {
+    let name = &param.name;
     let what = match value {
         Ok(Value::Real(x)) => format!("parameter `{name}` is {x}"),
         Ok(Value::Single(x)) => format!("parameter `{name}` is {x}"),
@@ -334,10 +321,7 @@ fn bad_param(model: &Model, name: &str, value: Result<Value, ode::EvalError>) ->
         Err(ode::EvalError::Cyclic) => format!("parameter `{name}` depends on itself"),
         Err(ode::EvalError::NotUniform) => format!("parameter `{name}` is not known before the run"),
     };
-    match model.params.iter().find(|p| p.name == name) {
-        Some(p) => Diagnostic::new(Code::BadValue, p.span, what, "a finite number is needed"),
-        None => Diagnostic::without_place(Code::BadValue, what),
-    }
+    Diagnostic::new(Code::BadValue, param.span, what, "a finite number is needed")
 }
 
 /// What a caller wants to know while a run goes on.
@@ -497,7 +481,7 @@ pub fn run(
     let run_s = begin.elapsed().as_secs_f64();
     let result = RunResult {
         series: series(recorders, dt, options.single),
-        spikes: model.spikes.iter().filter_map(|&p| trains.remove(&event(model, program, p)?)).collect(),
+        spikes: model.spikes.iter().filter_map(|&p| trains.remove(&event(program, p)?)).collect(),
         meta: Map::new(),
     };
     Ok(Outcome { result, ending, steps: now, spikes: count, init_s, run_s })
@@ -547,8 +531,8 @@ impl From<EngineError> for RunError {
     }
 }
 
-fn event(model: &Model, program: &Program, population: usize) -> Option<FieldId> {
-    program.find_field(&format!("{}.spikes", model.populations[population].name))
+fn event(program: &Program, population: usize) -> Option<FieldId> {
+    program.bound(Source::Spikes(population as u32))
 }
 
 fn trains(model: &Model, program: &Program, extent: &Extent) -> HashMap<FieldId, SpikeTrain> {
@@ -558,7 +542,7 @@ fn trains(model: &Model, program: &Program, extent: &Extent) -> HashMap<FieldId,
         .filter_map(|&p| {
             let population = model.populations[p].name.clone();
             let train = SpikeTrain { population, cells: extent.cells[p], t: Vec::new(), i: Vec::new() };
-            Some((event(model, program, p)?, train))
+            Some((event(program, p)?, train))
         })
         .collect()
 }
@@ -566,13 +550,13 @@ fn trains(model: &Model, program: &Program, extent: &Extent) -> HashMap<FieldId,
 fn recorders(model: &Model, program: &Program, extent: &Extent) -> Result<Vec<Recorder>, RunError> {
     let chosen = recorded(model, &extent.cells).map_err(RunError::Model)?;
     let mut out = Vec::new();
-    for (r, (name, cells)) in model.records.iter().zip(chosen) {
-        let (field, output) = match model.graph.node(r.value) {
-            Node::State(s) => (model.state(s).name.clone(), false),
-            _ => (output_name(&r.name), true),
+    for (i, (r, (name, cells))) in model.records.iter().zip(chosen).enumerate() {
+        let (source, output) = match model.graph.node(r.value) {
+            Node::State(s) => (Source::State(s.0), false),
+            _ => (output(model, i), true),
         };
-        let Some(field) = program.find_field(&field) else {
-            return Err(EngineError(format!("internal error: the program lost the recorded field `{field}`")).into());
+        let Some(field) = program.bound(source) else {
+            return Err(EngineError(format!("internal error: the program lost the recorded `{name}`")).into());
         };
         let every = interval(r, extent.grid.dt);
         out.push(Recorder { name, unit: r.unit.clone(), field, output, cells, every, values: Vec::new() });
@@ -691,10 +675,10 @@ type History = VecDeque<(u64, HashMap<FieldId, Vec<f64>>)>;
 
 fn states(program: &Program, extent: &Extent, engine: &dyn Engine) -> Result<HashMap<FieldId, Vec<f64>>, EngineError> {
     program
-        .fields_where(|k| matches!(k, FieldKind::State(_)))
+        .fields_where(|field| field.kind == FieldKind::State)
         .into_iter()
         .map(|field| {
-            let cells = program.field(field).kind.space().map_or(0, |s| extent.cells[s.0 as usize]);
+            let cells = program.field(field).over.map_or(0, |s| extent.cells[s.0 as usize]);
             let mut values = Vec::new();
             engine.read(field, 0..cells, &mut values)?;
             Ok((field, values))
@@ -732,19 +716,23 @@ fn culprit(
         0 => format!("the initial value of `{name}` of cell {cell} is {what}"),
         _ => format!("`{name}` of cell {cell} became {what} at t = {t} ms"),
     };
-    let state = model.states.iter().find(|s| &s.name == name);
+    let state_of = |field: &Field| match field.source {
+        Source::State(s) => Some(&model.states[s as usize]),
+        _ => None,
+    };
+    let state = state_of(program.field(field));
     let mut d = match state {
         Some(s) => Diagnostic::new(Code::NotFinite, s.span, message, "this state"),
         None => Diagnostic::without_place(Code::NotFinite, message),
     };
-    let space = program.field(field).kind.space();
+    let space = program.field(field).over;
     for (at, before) in history {
         let mut values: Vec<String> = Vec::new();
         for (i, f) in program.fields.iter().enumerate() {
-            if f.kind.space() == space
+            if f.over == space
                 && let Some(x) = before.get(&FieldId(i as u32)).and_then(|v| v.get(cell))
             {
-                let unit = model.states.iter().find(|s| s.name == f.name).map(|s| s.unit.clone());
+                let unit = state_of(f).map(|s| s.unit.clone());
                 values.push(match unit {
                     Some(u) if u.name != "1" => format!("{} = {} {}", f.name, shown(u.show(*x)), u.name),
                     _ => format!("{} = {}", f.name, shown(*x)),
@@ -798,17 +786,17 @@ fn value_of(
     cell: usize,
     before: Option<(u64, &HashMap<FieldId, Vec<f64>>)>,
 ) -> Option<Value> {
-    let of_cell = |name: &str| {
-        let field = program.find_field(name)?;
+    let of_cell = |source: Source| {
+        let field = program.bound(source)?;
         let mut value = Vec::new();
         engine.read(field, cell..cell + 1, &mut value).ok()?;
         value.first().copied()
     };
     match node {
         Node::Param(p) if model.param(p).population.is_none() => ode::evaluate(model, model.param(p).value).ok(),
-        Node::Param(p) => of_cell(&model.param(p).name).map(Value::Real),
+        Node::Param(p) => of_cell(Source::Param(p.0)).map(Value::Real),
         Node::State(s) => {
-            let field = program.find_field(&model.state(s).name)?;
+            let field = program.bound(Source::State(s.0))?;
             before?.1.get(&field)?.get(cell).copied().map(Value::Real)
         }
         Node::Time | Node::StepTime => Some(Value::Real(before?.0 as f64 * extent.grid.dt)),

@@ -4,7 +4,7 @@
 //! messages.
 //! Never true here: a text depends on the machine, the time or the directory it was made in (beyond the file name as given).
 
-use crate::codegen::plan::{self, PlanOptions, Precision};
+use crate::codegen::plan::{DeviceClass, PlanOptions, Precision};
 use crate::codegen::rust;
 #[cfg(feature = "xla")]
 use crate::codegen::{
@@ -106,14 +106,14 @@ pub fn emit(
         return Err(vec![Diagnostic::without_place(Code::BadValue, why)]);
     }
     let compiled = driver::compile(checked, options, observer)?;
-    diagnostics.extend(compiled.warnings);
-    let planned = || plan::plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
+    diagnostics.extend(compiled.warnings.clone());
+    let planned = || driver::planned(&compiled, &PlanOptions { precision, ..PlanOptions::default() });
     let text = match stage {
         Stage::Ast | Stage::Hir | Stage::Ode => String::new(), // returned above
         Stage::Ir if matches!(options.passes, Passes::Level(_)) => step::print(compiled.plain.program()),
         Stage::Ir | Stage::IrOpt => step::print(compiled.program.program()),
-        Stage::Plan => planned().to_string(),
-        Stage::Rust => rust::kernel_files(&planned())
+        Stage::Plan => planned()?.to_string(),
+        Stage::Rust => rust::kernel_files(&planned()?)
             .into_iter()
             .find(|f| f.path == "src/kernels.rs")
             .map_or_else(String::new, |f| f.text),
@@ -130,8 +130,8 @@ fn entry_points(compiled: &driver::Compiled, precision: Precision) -> Result<Str
     let extent = simulate::extent(&compiled.ode)?;
     let setup = simulate::setup(&compiled.ode, program, &extent)?;
     let recording = simulate::recording(&compiled.ode, program, &extent)?;
-    let plan = plan::plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
-    let device = setup.device_plan(&plan, plan::DeviceClass::Cpu);
+    let plan = driver::planned(compiled, &PlanOptions { precision, ..PlanOptions::default() })?;
+    let device = setup.device_plan(&plan, DeviceClass::Cpu);
     let stretch = Stretch::new(&plan, &device, recording.every, &recording.fields, extent.grid.steps);
     let kinds = [Some(Kind::Init), Some(Kind::Step), stretch.map(Kind::Stretch), Some(Kind::Observe)];
     let functions: Vec<_> = kinds

@@ -5,7 +5,9 @@
 
 use super::settings::{AccuracyName, PrecisionName};
 use crate::runtime::math::approximate::SINGLE_EXPONENTIAL;
-use crate::step::{BinaryOp, Function, Kernel, OpKind, Phase, Program, Role, Tolerance, UnaryOp, ValueId};
+use crate::step::{
+    BinaryOp, Elementary, Map, OpKind, Phase, Program, Region, Role, SpaceId, SpaceKind, Tolerance, UnaryOp, ValueId,
+};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 
@@ -24,21 +26,35 @@ pub fn explain(program: &Program, accuracy: AccuracyName, precision: PrecisionNa
             out.push_str(": errors are relative to the exact function, measured; what the model makes of them depends on the model");
         }
     }
-    for kernel in program.kernels.iter().filter(|kernel| kernel.role == Role::Step) {
-        // Writing to a string cannot fail.
-        let _ = step(&mut out, kernel, &program.space(kernel.space).name);
+    for space in (0..program.spaces.len() as u32).map(SpaceId) {
+        let regions: Vec<&Region> = match program.function(Role::Step) {
+            Some(function) => function.regions().filter(|region| concerns(program, region, space)).collect(),
+            None => continue,
+        };
+        if regions.iter().any(|region| region.over == Some(space)) && program.space(space).kind == SpaceKind::Plain {
+            // Writing to a string cannot fail.
+            let _ = step(&mut out, &regions, &program.space(space).name);
+        }
     }
     out
 }
 
+/// Is a region one of a population, of edges that lead to it, or of what all share?
+fn concerns(program: &Program, region: &Region, population: SpaceId) -> bool {
+    match region.over {
+        None => true,
+        Some(space) => space == population || program.map(space, Map::Target) == Some(population),
+    }
+}
+
 /// What the step of a population computes for every cell.
-fn step(out: &mut String, kernel: &Kernel, name: &str) -> std::fmt::Result {
+fn step(out: &mut String, regions: &[&Region], name: &str) -> std::fmt::Result {
     let mut singles: HashSet<ValueId> = HashSet::new();
-    let mut within: BTreeMap<(Function, Tolerance), u32> = BTreeMap::new();
+    let mut within: BTreeMap<(Elementary, Tolerance), u32> = BTreeMap::new();
     let mut in_single: BTreeMap<&str, u32> = BTreeMap::new();
     let (mut values, mut narrow, mut accurate, mut divisions) = (0, 0, 0, 0);
-    for region in &kernel.regions {
-        let of_cells = matches!(region.phase, Phase::Body | Phase::Edge(_));
+    for region in regions {
+        let of_cells = region.phase() == Phase::Body;
         for op in &region.ops {
             let Some(result) = op.result else { continue };
             let operand = op.kind.operands().first().is_some_and(|v| singles.contains(v));
@@ -47,7 +63,9 @@ fn step(out: &mut String, kernel: &Kernel, name: &str) -> std::fmt::Result {
                 OpKind::Const(_)
                 | OpKind::Bool(_)
                 | OpKind::Field(_)
-                | OpKind::There(_)
+                | OpKind::Gather(..)
+                | OpKind::Back(..)
+                | OpKind::Spike(..)
                 | OpKind::Time
                 | OpKind::StepIndex
                 | OpKind::Index
@@ -64,7 +82,7 @@ fn step(out: &mut String, kernel: &Kernel, name: &str) -> std::fmt::Result {
             if single {
                 singles.insert(result);
             }
-            if !of_cells || matches!(op.kind, OpKind::Field(_) | OpKind::There(_)) {
+            if !of_cells || matches!(op.kind, OpKind::Field(_) | OpKind::Gather(..) | OpKind::Back(..)) {
                 continue;
             }
             values += 1;

@@ -137,8 +137,8 @@ fn populations(p: &Prepared, steps: u64) -> Vec<Population<'_>> {
     let population = |(space, cost): (usize, Cost)| {
         let plan = &p.plan.spaces[space];
         let (cells, block) = (p.extent.cells[space], plan.block as usize);
-        let edges = plan.edges.iter().filter_map(|field| p.setup.edges.iter().rfind(|(id, _)| id == field));
-        let edges: Vec<&Arc<Edges>> = edges.map(|(_, edges)| edges).collect();
+        let edges = plan.edges.iter().filter_map(|&number| p.setup.edges_of(p.plan.relation(number).space));
+        let edges: Vec<&Arc<Edges>> = edges.collect();
         let grid = p.setup.grids.get(space).map_or(&[][..], |grid| grid);
         let all = edges.iter().map(|edges| Arc::clone(edges)).collect();
         let network = Network::new(all, Vec::new(), Arrangement::default(), (cells, grid, block));
@@ -280,12 +280,12 @@ fn on_device(_: &Prepared) -> Option<Value> {
     None
 }
 
-/// The form of the gathers along each field of edges.
+/// The form of the gathers along each relation.
 #[cfg(feature = "xla")]
 fn gathers<'a>(p: &'a Prepared, plan: &'a DevicePlan) -> impl Iterator<Item = (String, &'static str)> + 'a {
     let spaces = p.plan.spaces.iter().zip(&plan.gathers);
     let forms = spaces.flat_map(|(space, forms)| space.edges.iter().zip(forms));
-    forms.map(|(field, form)| (p.plan.fields[field.0 as usize].clone(), form.name()))
+    forms.map(|(&number, form)| (p.plan.relation(number).name.clone(), form.name()))
 }
 
 fn name(bound: Bound) -> &'static str {

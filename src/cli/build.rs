@@ -6,7 +6,7 @@ use super::settings::{ModelSettings, PassSettings, PrecisionName};
 use super::{Exit, accuracy, complain, report, say};
 #[cfg(feature = "xla")]
 use crate::artefact::File;
-use crate::codegen::plan::{self, PlanOptions};
+use crate::codegen::plan::PlanOptions;
 use crate::codegen::rust::{self, SourceFile};
 use crate::driver;
 use crate::engine::rustc;
@@ -127,7 +127,10 @@ pub fn run(args: &Args) -> Exit {
     if args.emit == Artefact::Stablehlo {
         return modules(args, &checked, &compiled, &extent, &setup);
     }
-    let plan = plan::plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
+    let plan = match driver::planned(&compiled, &PlanOptions { precision, ..PlanOptions::default() }) {
+        Ok(plan) => plan,
+        Err(errors) => return fail(&errors),
+    };
     let docs = checked.model.as_ref().map_or(&[][..], |m| &m.docs);
     let interface = driver::interface(docs, &compiled, &extent, &setup);
     let name = interface.crate_name.clone();

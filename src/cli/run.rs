@@ -5,7 +5,7 @@ use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings, P
 use super::{Exit, accuracy, complain, deliver, memory, report, say};
 #[cfg(feature = "xla")]
 use crate::codegen::plan::DevicePlan;
-use crate::codegen::plan::{self, Plan, PlanOptions};
+use crate::codegen::plan::{Plan, PlanOptions};
 use crate::driver::{self, Checked, Compiled};
 use crate::engine::native::{NativeEngine, NativeOptions};
 use crate::engine::{Engine, EngineError, Setup};
@@ -121,7 +121,7 @@ pub(super) fn prepare(
     };
     fits(simulate::memory(&compiled.ode, compiled.program.program(), &extent, real))?;
     let setup = simulate::setup(&compiled.ode, compiled.program.program(), &extent).map_err(|e| fail(&checked, &e))?;
-    let plan = plan_of(engine, &compiled, &setup);
+    let plan = plan_of(engine, &compiled, &setup).map_err(|e| fail(&checked, &e))?;
     let made = engine_of(engine, &plan, &compiled, &extent, &setup);
     let mut ready = made.map_err(|error| {
         complain(error);
@@ -132,14 +132,18 @@ pub(super) fn prepare(
 }
 
 /// The plan for the engine that was asked for.
-pub(super) fn plan_of(settings: &EngineSettings, compiled: &Compiled, setup: &Setup) -> Plan {
+pub(super) fn plan_of(
+    settings: &EngineSettings,
+    compiled: &Compiled,
+    setup: &Setup,
+) -> Result<Plan, Vec<crate::diag::Diagnostic>> {
     let sizes = match settings.engine {
         EngineName::Interp | EngineName::Native => Some(setup.sizes.clone()),
         #[cfg(feature = "xla")]
         EngineName::Xla => None,
     };
     let precision = settings.precision().into();
-    plan::plan(&compiled.program, &PlanOptions { precision, vectors: None, sizes })
+    driver::planned(compiled, &PlanOptions { precision, vectors: None, sizes })
 }
 
 /// The engine that was asked for, with its kernels compiled.

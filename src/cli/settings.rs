@@ -340,11 +340,12 @@ impl EngineSettings {
         }
         let Some(wanted) = self.gather else { return Ok(inputs) };
         for (space, of_space) in plan.spaces.iter().enumerate() {
-            for (at, field) in of_space.edges.iter().enumerate() {
-                let Some((_, edges)) = setup.edges.iter().rfind(|(id, _)| id == field) else { continue };
+            for (at, &number) in of_space.edges.iter().enumerate() {
+                let relation = plan.relation(number);
+                let Some(edges) = setup.edges_of(relation.space) else { continue };
                 let grid = setup.grids.get(space).map_or(&[][..], |grid| grid);
                 let forms = GatherForm::candidates(edges, grid, XlaEngine::class(client));
-                let name = &plan.fields[field.0 as usize];
+                let name = &relation.name;
                 let form = forms.into_iter().find(|form| GatherName::of(form) == wanted);
                 let none = || EngineError(format!("the edges of `{name}` cannot be gathered in this form"));
                 inputs.device.gathers[space][at] = form.ok_or_else(none)?;

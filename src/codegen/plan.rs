@@ -13,7 +13,7 @@
 //!
 //! # Edges
 //!
-//! The edge regions of a kernel are part of the update of a block: its targets take their edges one row after the other, one
+//! The regions of edges are part of the update of a block: its targets take their edges one row after the other, one
 //! edge per lane, and add up in registers. What they read of other cells is in a flat buffer of its own (see
 //! [`crate::runtime::edges`]): the values at the start of the step; the new ones go to a second buffer, and after every step
 //! the threads meet. So such a kernel has its loop over steps outermost.
@@ -28,16 +28,18 @@ pub mod cost;
 mod device;
 mod lattice;
 mod print;
+mod refuse;
 mod slabs;
 
 pub use device::{DeviceClass, DevicePlan, GatherForm, Grouping, Stretch, pairs};
 pub use lattice::Lattice;
+pub use refuse::Unplanned;
 pub use slabs::Slabs;
 
 use crate::runtime::machine::Bank;
 use crate::step::{
-    BinaryOp, Distribution, FieldId, FieldKind, Function, Kernel, OpKind, Origin, OriginId, Phase, Program, Role,
-    SpaceId, Tolerance, Type, UnaryOp, ValueId, Verified,
+    BinaryOp, Distribution, Elementary, FieldId, FieldKind, Map, OpKind, Origin, OriginId, Phase, Program, Region,
+    Role, SpaceId, SpaceKind, Tolerance, Type, UnaryOp, ValueId, Verified,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -111,8 +113,10 @@ pub struct Plan {
     pub uniforms: Vec<FieldId>,
     /// The series table.
     pub series: Vec<FieldId>,
-    /// The spaces.
+    /// The plain spaces, which are the first of the program.
     pub spaces: Vec<SpacePlan>,
+    /// The relations.
+    pub relations: Vec<Relation>,
     /// A thread is worth its while from this many cells on. Threads get contiguous ranges of whole blocks, as equal as can be.
     pub min_cells: u32,
 }
@@ -138,10 +142,19 @@ pub enum Home {
     Slot(SpaceId, Bank, u32),
     /// An event number of a space.
     Event(SpaceId, u32),
-    /// An entry of the edge table of a space.
-    Edges(SpaceId, u32),
     /// Nowhere but in a kernel's registers.
     Register,
+}
+
+/// Edges within a space.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Relation {
+    /// Their space.
+    pub space: SpaceId,
+    /// Its name.
+    pub name: String,
+    /// The space of their sources and targets.
+    pub of: SpaceId,
 }
 
 /// A space's layout and kernels.
@@ -167,8 +180,8 @@ pub struct SpacePlan {
     pub data: Vec<FieldId>,
     /// Event numbers.
     pub events: Vec<FieldId>,
-    /// The edge table.
-    pub edges: Vec<FieldId>,
+    /// The edge table: relations.
+    pub edges: Vec<u32>,
     /// The state slots that others read along edges.
     pub exchanged: Vec<u32>,
     /// Its kernels in the order of their roles.
@@ -210,6 +223,13 @@ pub struct KernelPlan {
     pub updates: Vec<(u32, Operand)>,
     /// How many lane values of the body are live at once.
     pub pressure: u32,
+}
+
+impl Plan {
+    /// The relation of a number.
+    pub fn relation(&self, number: u32) -> &Relation {
+        &self.relations[number as usize]
+    }
 }
 
 impl KernelPlan {
@@ -335,7 +355,7 @@ pub enum Expr {
     /// One operand.
     Unary(UnaryOp, Operand),
     /// An elementary function within a tolerance.
-    Approximate(Function, Tolerance, Operand),
+    Approximate(Elementary, Tolerance, Operand),
     /// Two operands.
     Binary(BinaryOp, Operand, Operand),
     /// `a * b + c`, rounded once.
@@ -380,14 +400,15 @@ fn vectors(pressure: u32) -> u32 {
     }
 }
 
-/// Decides the shape of the code.
+/// Decides the shape of the code, or tells what no back end can do so far.
 ///
 /// # Panics
 /// Where the verifier let a program through that breaks a rule of the IR.
-pub fn plan(program: &Verified, options: &PlanOptions) -> Plan {
+pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned> {
     let program = program.program();
-    let uniforms = program.fields_where(|kind| *kind == FieldKind::Uniform);
-    let series = program.fields_where(|kind| *kind == FieldKind::Series);
+    refuse::check(program)?;
+    let uniforms = program.fields_where(|field| field.kind == FieldKind::Uniform);
+    let series = program.fields_where(|field| field.kind == FieldKind::Series);
     let mut counts: HashMap<(SpaceId, u8), u32> = HashMap::new();
     let mut next = |space: SpaceId, kind: u8| {
         let count = counts.entry((space, kind)).or_default();
@@ -395,40 +416,94 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Plan {
         *count - 1
     };
     let (mut uniform, mut one_series) = (0..uniforms.len() as u32, 0..series.len() as u32);
-    let home = |field: &crate::step::Field| match field.kind {
-        FieldKind::Uniform => Home::Uniform(uniform.next().expect("as many as fields")),
-        FieldKind::Series => Home::Series(one_series.next().expect("as many as fields")),
-        FieldKind::Data(s) => Home::Slot(s, Bank::Data, next(s, 0)),
-        FieldKind::Cell(s) => Home::Slot(s, Bank::Cell, next(s, 1)),
-        FieldKind::State(s) => Home::Slot(s, Bank::State, next(s, 2)),
-        FieldKind::Output(s) => Home::Slot(s, Bank::Output, next(s, 3)),
-        FieldKind::Event(s) => Home::Event(s, next(s, 4)),
-        FieldKind::Edges(s) => Home::Edges(s, next(s, 5)),
-        FieldKind::Temp(_) => Home::Register,
+    let home = |field: &crate::step::Field| match (field.kind, field.over) {
+        (FieldKind::Uniform, _) => Home::Uniform(uniform.next().expect("as many as fields")),
+        (FieldKind::Series, _) => Home::Series(one_series.next().expect("as many as fields")),
+        (FieldKind::Data, Some(s)) => Home::Slot(s, Bank::Data, next(s, 0)),
+        (FieldKind::Const, Some(s)) => Home::Slot(s, Bank::Cell, next(s, 1)),
+        (FieldKind::State, Some(s)) => Home::Slot(s, Bank::State, next(s, 2)),
+        (FieldKind::Output, Some(s)) => Home::Slot(s, Bank::Output, next(s, 3)),
+        (FieldKind::Event, Some(s)) => Home::Event(s, next(s, 4)),
+        (FieldKind::Temp, _) => Home::Register,
+        (FieldKind::Data | FieldKind::Const | FieldKind::State | FieldKind::Output | FieldKind::Event, None) => {
+            panic!("`refuse` refuses values over nothing")
+        }
     };
     let homes: Vec<Home> = program.fields.iter().map(home).collect();
-    let spaces = (0..program.spaces.len() as u32).map(SpaceId);
-    Plan {
+    let spaces = || (0..program.spaces.len() as u32).map(SpaceId);
+    let relations: Vec<Relation> = spaces()
+        .filter_map(|space| match program.space(space).kind {
+            SpaceKind::Relation { to, .. } => Some(Relation { space, name: program.space(space).name.clone(), of: to }),
+            SpaceKind::Plain | SpaceKind::Product { .. } | SpaceKind::Subset { .. } => None,
+        })
+        .collect();
+    let plain = spaces().filter(|&space| program.space(space).kind == SpaceKind::Plain);
+    Ok(Plan {
         name: program.name.clone(),
         precision: options.precision,
         origins: program.origins.clone(),
         fields: program.fields.iter().map(|field| field.name.clone()).collect(),
         uniforms,
         series,
-        spaces: spaces.map(|space| space_plan(program, &homes, space, options)).collect(),
+        spaces: plain.map(|space| space_plan(program, &homes, &relations, space, options)).collect(),
+        relations,
         homes,
         min_cells: MIN_CELLS,
+    })
+}
+
+/// What of a function concerns a space: its own regions, those over nothing, and those of the edges that lead to it.
+struct Part<'a> {
+    role: Role,
+    space: SpaceId,
+    steps: u32,
+    regions: Vec<&'a Region>,
+    /// Regions of edges, with the entry of the space's edge table.
+    edges: Vec<(u32, &'a Region)>,
+}
+
+impl<'a> Part<'a> {
+    /// None if the function stores nothing there.
+    fn new(program: &'a Program, role: Role, space: SpaceId, edges: &[SpaceId]) -> Option<Part<'a>> {
+        let function = program.function(role)?;
+        let of_edge = |region: &'a Region| {
+            let entry = edges.iter().position(|&edge| region.over == Some(edge))?;
+            Some((entry as u32, region))
+        };
+        let part = Part {
+            role,
+            space,
+            steps: function.steps,
+            regions: function.regions().filter(|r| r.over.is_none_or(|over| over == space)).collect(),
+            edges: function.regions().filter_map(of_edge).collect(),
+        };
+        part.regions.iter().any(|region| region.over.is_some()).then_some(part)
+    }
+
+    /// All operations, in the order of the function.
+    fn ops(&self) -> impl Iterator<Item = &'a crate::step::Op> {
+        let early = self.regions.iter().filter(|region| region.phase() != Phase::Body);
+        let bodies = self.regions.iter().filter(|region| region.phase() == Phase::Body);
+        early.chain(self.edges.iter().map(|(_, region)| region)).chain(bodies).flat_map(|region| &region.ops)
     }
 }
 
-fn space_plan(program: &Program, homes: &[Home], space: SpaceId, options: &PlanOptions) -> SpacePlan {
-    let of = |kind: FieldKind| program.fields_where(|k| *k == kind);
+fn space_plan(
+    program: &Program,
+    homes: &[Home],
+    relations: &[Relation],
+    space: SpaceId,
+    options: &PlanOptions,
+) -> SpacePlan {
+    let of = |kind: FieldKind| program.fields_where(|field| field.kind == kind && field.over == Some(space));
     let exchanged = exchanged(program, space);
+    let edges: Vec<u32> = (0..).zip(relations).filter(|(_, r)| r.of == space).map(|(number, _)| number).collect();
+    let edge_spaces: Vec<SpaceId> = edges.iter().map(|&number| relations[number as usize].space).collect();
     let roles = [Role::Init, Role::Step, Role::Observe];
     let kernels: Vec<KernelPlan> = roles
         .into_iter()
-        .filter_map(|role| program.kernel(role, space))
-        .map(|kernel| Builder::new(program, homes, &exchanged, kernel).build())
+        .filter_map(|role| Part::new(program, role, space, &edge_spaces))
+        .map(|part| Builder::new(program, homes, &exchanged, &part).build())
         .collect();
     let step = kernels.iter().find(|kernel| kernel.role == Role::Step);
     let pressure = step.map_or(0, |kernel| kernel.pressure);
@@ -448,12 +523,12 @@ fn space_plan(program: &Program, homes: &[Home], space: SpaceId, options: &PlanO
         vectors,
         block: vectors * lanes,
         pressure,
-        state: of(FieldKind::State(space)),
-        cell: of(FieldKind::Cell(space)),
-        output: of(FieldKind::Output(space)),
-        data: of(FieldKind::Data(space)),
-        events: of(FieldKind::Event(space)),
-        edges: of(FieldKind::Edges(space)),
+        state: of(FieldKind::State),
+        cell: of(FieldKind::Const),
+        output: of(FieldKind::Output),
+        data: of(FieldKind::Data),
+        events: of(FieldKind::Event),
+        edges,
         exchanged: exchanged.iter().map(|field| slot(homes, *field)).collect(),
         kernels,
     }
@@ -461,16 +536,18 @@ fn space_plan(program: &Program, homes: &[Home], space: SpaceId, options: &PlanO
 
 /// The states that cells of a space read of each other.
 fn exchanged(program: &Program, space: SpaceId) -> Vec<FieldId> {
-    let ops = program.kernels.iter().filter(|kernel| kernel.space == space).flat_map(Kernel::ops);
-    let fields: BTreeSet<FieldId> =
-        ops.filter(|op| matches!(op.kind, OpKind::There(_))).filter_map(|op| op.kind.named_field()).collect();
+    let ops = program.functions.iter().flat_map(|function| function.ops());
+    let along_source = |op: &crate::step::Op| match op.kind {
+        OpKind::Gather(field, Map::Source) => Some(field),
+        _ => None,
+    };
+    let of_space = |field: &FieldId| program.field(*field).over == Some(space);
+    let fields: BTreeSet<FieldId> = ops.filter_map(along_source).filter(of_space).collect();
     fields.into_iter().collect()
 }
 
 fn slot(homes: &[Home], field: FieldId) -> u32 {
-    let Home::Slot(_, _, slot) = homes[field.0 as usize] else {
-        panic!("the verifier checks that `there` reads states")
-    };
+    let Home::Slot(_, _, slot) = homes[field.0 as usize] else { panic!("`refuse` lets only states be gathered") };
     slot
 }
 
@@ -486,7 +563,7 @@ struct Builder<'a> {
     program: &'a Program,
     homes: &'a [Home],
     exchanged: &'a [FieldId],
-    kernel: &'a Kernel,
+    part: &'a Part<'a>,
     plan: KernelPlan,
     values: HashMap<ValueId, Operand>,
     hints: HashMap<ValueId, String>,
@@ -494,16 +571,18 @@ struct Builder<'a> {
     touched: BTreeMap<FieldId, Touch>,
     /// Numbers that exist already: uniform fields, time, step.
     numbers: Vec<(Expr, Operand)>,
+    /// Is this a region of edges?
+    in_edges: bool,
 }
 
 impl<'a> Builder<'a> {
-    fn new(program: &'a Program, homes: &'a [Home], exchanged: &'a [FieldId], kernel: &'a Kernel) -> Builder<'a> {
-        let most = kernel.regions.iter().map(|region| region.ops.len()).sum::<usize>();
+    fn new(program: &'a Program, homes: &'a [Home], exchanged: &'a [FieldId], part: &'a Part<'a>) -> Builder<'a> {
+        let most = part.ops().count();
         let numbered = NUMBERED.iter().flat_map(|word| (0..most).map(move |number| format!("{word}{number}")));
         let taken = RESERVED.iter().map(|word| word.to_string()).chain(numbered).collect();
         let plan = KernelPlan {
-            role: kernel.role,
-            window: kernel.steps,
+            role: part.role,
+            window: part.steps,
             locals: Vec::new(),
             call: Vec::new(),
             time: Vec::new(),
@@ -522,13 +601,14 @@ impl<'a> Builder<'a> {
             program,
             homes,
             exchanged,
-            kernel,
+            part,
             plan,
             values: HashMap::new(),
             hints: HashMap::new(),
             taken,
             touched: BTreeMap::new(),
             numbers: Vec::new(),
+            in_edges: false,
         }
     }
 
@@ -568,12 +648,11 @@ impl<'a> Builder<'a> {
     /// which values are stored where.
     fn name_registers(&mut self) {
         let mut written = BTreeSet::new();
-        let kernel = self.kernel;
-        for op in kernel.regions.iter().flat_map(|region| &region.ops) {
-            if let OpKind::Accumulate(field, _) = op.kind {
+        for op in self.part.ops() {
+            if let OpKind::Accumulate(field, ..) = op.kind {
                 written.insert(field);
             }
-            if let OpKind::Field(field) | OpKind::There(field) = op.kind
+            if let OpKind::Field(field) | OpKind::Gather(field, _) = op.kind
                 && !self.is_uniform(field)
                 && !written.contains(&field)
                 && !self.touched.contains_key(&field)
@@ -602,8 +681,8 @@ impl<'a> Builder<'a> {
     }
 
     fn phase(&mut self, phase: Phase) {
-        let kernel = self.kernel;
-        for op in kernel.regions.iter().filter(|region| region.phase == phase).flat_map(|region| &region.ops) {
+        let part = self.part;
+        for op in part.regions.iter().filter(|region| region.phase() == phase).flat_map(|region| &region.ops) {
             let value = self.op(phase, &op.kind, op.result, op.origin);
             if let (Some(result), Some(value)) = (op.result, value) {
                 self.values.insert(result, value);
@@ -612,25 +691,23 @@ impl<'a> Builder<'a> {
     }
 
     fn edge_regions(&mut self) {
-        let kernel = self.kernel;
-        for region in &kernel.regions {
-            let Phase::Edge(edges) = region.phase else { continue };
-            let Home::Edges(_, edges) = self.homes[edges.0 as usize] else {
-                panic!("the verifier checks that an edge region belongs to edges")
-            };
+        let part = self.part;
+        for &(edges, region) in &part.edges {
             for op in &region.ops {
-                if let OpKind::Accumulate(field, _) = op.kind {
+                if let OpKind::Accumulate(field, ..) = op.kind {
                     self.sum(field);
                 }
             }
+            self.in_edges = true;
             self.plan.edges.push(EdgePlan { edges, body: Vec::new(), adds: Vec::new() });
             for op in &region.ops {
-                let value = self.op(region.phase, &op.kind, op.result, op.origin);
+                let value = self.op(Phase::Body, &op.kind, op.result, op.origin);
                 if let (Some(result), Some(value)) = (op.result, value) {
                     self.values.insert(result, value);
                 }
             }
         }
+        self.in_edges = false;
     }
 
     /// Makes the local that a temp field adds up in.
@@ -677,16 +754,19 @@ impl<'a> Builder<'a> {
                 self.plan.body.push(stmt);
                 return None;
             }
-            OpKind::Accumulate(f, value) => {
+            OpKind::Accumulate(f, _, value) => {
                 let value = at(value);
                 let Some(Operand::Lanes(sum)) = self.touched[&f].now else { panic!("a sum has a local") };
                 self.plan.edges.last_mut().expect("the region has begun").adds.push((sum, value));
                 return None;
             }
-            OpKind::There(f) => {
+            OpKind::Gather(f, Map::Target) => return Some(self.read(f, origin)),
+            OpKind::Gather(f, _) => {
                 let entry = self.exchanged.iter().position(|field| *field == f);
                 Expr::There(entry.expect("all fields that are read there are listed") as u32)
             }
+            OpKind::Back(..) => panic!("`refuse` refuses what looks back"),
+            OpKind::Spike(_, a) => Expr::Binary(BinaryOp::Gt, at(a), Operand::Real(0.0)),
             OpKind::Index => Expr::Index,
             OpKind::Unary(op, a) => match (op, at(a)) {
                 (UnaryOp::Narrow, Operand::Real(x)) => return Some(Operand::Single(x as f32)),
@@ -749,8 +829,10 @@ impl<'a> Builder<'a> {
         if of_cells {
             match phase {
                 Phase::Cell => self.plan.cell.push(stmt),
+                Phase::Body if self.in_edges => {
+                    self.plan.edges.last_mut().expect("the region has begun").body.push(stmt);
+                }
                 Phase::Body => self.plan.body.push(stmt),
-                Phase::Edge(_) => self.plan.edges.last_mut().expect("the region has begun").body.push(stmt),
                 Phase::Call | Phase::Time => {
                     panic!("the verifier checks that values of cells stay out of uniform regions")
                 }
@@ -857,9 +939,9 @@ impl<'a> Builder<'a> {
     /// A field's name without its space, as an identifier.
     fn short_name(&self, field: FieldId) -> String {
         let name = &self.program.field(field).name;
-        let space = &self.program.space(self.kernel.space).name;
-        let name = name.strip_prefix(space.as_str()).and_then(|rest| rest.strip_prefix('.')).unwrap_or(name);
-        identifier(name)
+        let space = &self.program.space(self.part.space).name;
+        let own = name.strip_prefix(space.as_str()).and_then(|rest| rest.strip_prefix(['.', '\'']));
+        identifier(own.unwrap_or(name))
     }
 
     /// A name that nothing else in the kernel has.

@@ -5,13 +5,13 @@
 //! takes the same derivative, from a difference of 0.001 mV). A b s dt that is positive, growth, counts as 1/2 at most: at 1 the
 //! quotient has a pole and beyond it the wrong sign. Couplings between compartments enter explicitly.
 
-use super::Stage;
+use super::Update;
 use super::exp_euler::{gates_last, peel, tangent};
 use crate::ode::{Graph, Model, Node, NodeId, StateId, depends, derivative};
 use crate::step::BinaryOp;
 use crate::units::Dim;
 
-pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<Stage> {
+pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<Update> {
     gates_last(model, population, dt, |g, state, rate| implicit(g, state, dt, rate))
 }
 

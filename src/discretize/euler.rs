@@ -1,10 +1,10 @@
 //! Forward Euler: x + dt f(x). Order 1.
 
-use super::Stage;
+use super::Update;
 use crate::ode::{Model, NodeId, StateId};
 use crate::step::BinaryOp;
 
-pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<Stage> {
+pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<Update> {
     let states: Vec<StateId> = model.states_of(population).collect();
     vec![states.into_iter().map(|s| (s, advance(model, s, dt, model.state(s).rate))).collect()]
 }

@@ -7,13 +7,13 @@
 //! where the step leads, so b s dt counts as 1 at most. Potentials and all other states that are not gates move first; gates follow with
 //! the new potentials, as if they were known at the middle of the next step (Hines 1984).
 
-use super::Stage;
+use super::Update;
 use crate::ode::{Graph, Model, Node, NodeId, StateId, depends, derivative};
 use crate::step::{BinaryOp, UnaryOp};
 use crate::units::Dim;
 use std::collections::HashMap;
 
-pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<Stage> {
+pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<Update> {
     gates_last(model, population, dt, |g, state, rate| advance(g, state, dt, rate))
 }
 
@@ -23,7 +23,7 @@ pub(super) fn gates_last(
     population: usize,
     dt: NodeId,
     other: impl Fn(&mut Graph, StateId, NodeId) -> NodeId,
-) -> Vec<Stage> {
+) -> Vec<Update> {
     let (gates, others): (Vec<StateId>, Vec<StateId>) = model.states_of(population).partition(|&s| model.state(s).gate);
     let first = others.iter().map(|&s| (s, other(&mut model.graph, s, model.states[s.0 as usize].rate))).collect();
     let next: HashMap<StateId, NodeId> = others.iter().map(|&s| (s, model.graph.add(Node::Next(s)))).collect();

@@ -1,7 +1,7 @@
 //! From the continuous model to the step IR.
 //!
-//! In comes an [`ode::Model`](crate::ode::Model); out goes a [`Program`] with an `init`, a `step` and (if something other
-//! than states is recorded) an `observe` kernel per population. Each integration method is one file.
+//! In comes an [`ode::Model`](crate::ode::Model); out goes a [`Program`] with the functions `init`, `step` and (if something other
+//! than states is recorded) `observe`. Populations are its spaces, connections its relations. Each integration method is one file.
 //! Never true here: an optimization (each state is updated in a region of its own; passes merge them).
 
 mod cnexp;
@@ -11,11 +11,11 @@ mod heun;
 mod rk4;
 
 use crate::hir::Method;
-use crate::ode::{Condition, Model, Node, NodeId, Param, ParamId, StateId};
+use crate::ode::{Condition, Model, Node, NodeId, Param, ParamId, Record, StateId};
 use crate::source::{SourceMap, Span};
 use crate::step::{
-    BinaryOp, Distribution, FieldId, FieldKind, Kernel, OpKind, OriginId, Phase, Program, Region, RegionBuilder, Role,
-    Space, SpaceId, ValueId,
+    BinaryOp, Distribution, Field, FieldId, FieldKind, Function, Map, OpKind, OriginId, Program, RegionBuilder, Role,
+    Source, Space, SpaceId, SpaceKind, Stage, ValueId,
 };
 use crate::units::Dim;
 use std::collections::HashMap;
@@ -23,11 +23,11 @@ use std::collections::HashMap;
 /// How far (in ms) before an interval's end a time may lie and still count as its end.
 const INSTANT: f64 = 1e-9;
 
-/// New values of states, as nodes of the model's graph. They may read, as [`Node::Next`], what earlier stages have computed.
-type Stage = Vec<(StateId, NodeId)>;
+/// New values of states, as nodes of the model's graph. They may read, as [`Node::Next`], what earlier updates have computed.
+type Update = Vec<(StateId, NodeId)>;
 
-/// The stages of a step of `dt` of a population; every state is in one of them.
-type Scheme = fn(&mut Model, population: usize, dt: NodeId) -> Vec<Stage>;
+/// The updates of a step of `dt` of a population; every state is in one of them.
+type Scheme = fn(&mut Model, population: usize, dt: NodeId) -> Vec<Update>;
 
 fn scheme(method: Method) -> Scheme {
     match method {
@@ -43,17 +43,56 @@ fn scheme(method: Method) -> Scheme {
 pub fn discretize(model: &Model, sources: &SourceMap) -> Program {
     let mut model = model.clone();
     let dt = add_dt(&mut model);
-    let mut program = Program { name: model.name.clone(), ..Program::default() };
-    program.spaces = model.populations.iter().map(|p| Space { name: p.name.clone() }).collect();
-    let mut lowering = Lowering { program, sources, fields: HashMap::new() };
-    for population in 0..model.populations.len() {
-        let stages = scheme(model.method)(&mut model, population, dt);
-        let together = matches!(model.method, Method::Heun | Method::Rk4);
-        lowering.init(&model, population);
-        lowering.step(&model, population, dt, &stages, together);
-        lowering.observe(&model, population);
+    let populations = 0..model.populations.len();
+    let updates: Vec<Vec<Update>> =
+        populations.clone().map(|population| scheme(model.method)(&mut model, population, dt)).collect();
+    let program = Program { name: model.name.clone(), spaces: spaces(&model), ..Program::default() };
+    let mut lowering = Lowering { program, model: &model, dt, sources, fields: HashMap::new() };
+    let together = matches!(model.method, Method::Heun | Method::Rk4);
+
+    let mut init = Draft::default();
+    populations.clone().for_each(|population| lowering.init(&mut init, population));
+    lowering.function(Role::Init, init);
+
+    let mut step = Draft::default();
+    lowering.edges(&mut step);
+    for (population, updates) in updates.iter().enumerate() {
+        lowering.updates(&mut step, population, updates, together);
+    }
+    populations.clone().for_each(|population| lowering.commit(&mut step, population));
+    lowering.function(Role::Step, step);
+
+    let mut observe = Draft::default();
+    populations.for_each(|population| lowering.observe(&mut observe, population));
+    if !observe.stages.is_empty() {
+        lowering.function(Role::Observe, observe);
     }
     lowering.program
+}
+
+/// Populations, then connections.
+fn spaces(model: &Model) -> Vec<Space> {
+    let plain = model.populations.iter().map(|p| Space { name: p.name.clone(), kind: SpaceKind::Plain });
+    let relation = model.connections.iter().map(|c| {
+        let [from, to] = [c.there, c.here].map(|v| population_space(model.state(v).population));
+        Space { name: format!("{}'edges", c.name), kind: SpaceKind::Relation { from, to } }
+    });
+    plain.chain(relation).collect()
+}
+
+/// The space of a population.
+pub fn population_space(population: usize) -> SpaceId {
+    SpaceId(population as u32)
+}
+
+/// The space of a connection's edges.
+pub fn connection_space(model: &Model, connection: usize) -> SpaceId {
+    SpaceId((model.populations.len() + connection) as u32)
+}
+
+/// The parameter that [`add_dt`] has added.
+fn dt_param(model: &Model) -> ParamId {
+    ParamId(model.params.len() as u32 - 1)
 }
 
 fn add_dt(model: &mut Model) -> NodeId {
@@ -68,35 +107,67 @@ fn add_dt(model: &mut Model) -> NodeId {
         docs: Vec::new(),
         settable: false,
     });
-    model.graph.add(Node::Param(ParamId(model.params.len() as u32 - 1)))
+    let dt = dt_param(model);
+    model.graph.add(Node::Param(dt))
 }
 
-/// The name of the hidden state that counts down a population's refractory time.
-fn refractory_name(model: &Model, population: usize) -> String {
-    format!("{}.refractory", model.populations[population].name)
+/// A function in the making.
+#[derive(Default)]
+struct Draft {
+    stages: Vec<Stage>,
+    next: u32,
+}
+
+impl Draft {
+    /// A region over a space, run every step.
+    fn over(&self, space: SpaceId) -> RegionBuilder {
+        RegionBuilder::new(Some(space), ValueId(self.next))
+    }
+
+    /// Appends a finished region.
+    fn push(&mut self, b: RegionBuilder) {
+        self.next = b.next().0;
+        self.stages.push(Stage::Region(b.finish()));
+    }
 }
 
 struct Lowering<'s> {
     program: Program,
+    model: &'s Model,
+    dt: NodeId,
     sources: &'s SourceMap,
-    fields: HashMap<String, FieldId>,
+    fields: HashMap<Source, FieldId>,
 }
 
 /// Node values inside one region.
-struct Values<'m> {
-    model: &'m Model,
+struct Values {
     space: SpaceId,
     role: Role,
     memo: HashMap<NodeId, ValueId>,
 }
 
-impl Lowering<'_> {
-    fn field(&mut self, name: &str, kind: FieldKind, origin: Option<OriginId>) -> FieldId {
-        if let Some(&id) = self.fields.get(name) {
+impl Values {
+    fn new(space: SpaceId, role: Role) -> Values {
+        Values { space, role, memo: HashMap::new() }
+    }
+}
+
+impl<'s> Lowering<'s> {
+    /// The field that stands for something. Names of hidden ones have a `'`, which names in models cannot have.
+    fn field(
+        &mut self,
+        source: Source,
+        name: impl Into<String>,
+        kind: FieldKind,
+        over: Option<SpaceId>,
+        span: Span,
+    ) -> FieldId {
+        if let Some(&id) = self.fields.get(&source) {
             return id;
         }
-        let id = self.program.add_field(name, kind, origin);
-        self.fields.insert(name.to_string(), id);
+        let origin = self.origin(span);
+        let id = self.program.add_field(Field { name: name.into(), kind, over, history: 0, source, origin });
+        self.fields.insert(source, id);
         id
     }
 
@@ -108,25 +179,46 @@ impl Lowering<'_> {
         Some(self.program.add_origin(&self.sources.file(span.file).name, line))
     }
 
-    fn state(&mut self, model: &Model, id: StateId) -> FieldId {
-        let state = model.state(id);
-        let origin = self.origin(state.span);
-        self.field(&state.name, FieldKind::State(SpaceId(state.population as u32)), origin)
+    fn state(&mut self, id: StateId) -> FieldId {
+        let state = self.model.state(id);
+        let space = population_space(state.population);
+        self.field(Source::State(id.0), &state.name, FieldKind::State, Some(space), state.span)
     }
 
-    fn param(&mut self, model: &Model, id: ParamId) -> FieldId {
-        let param = model.param(id);
-        let kind = match param.population {
-            None => FieldKind::Uniform,
-            Some(p) => FieldKind::Cell(SpaceId(p as u32)),
+    /// The new value of a state.
+    fn next(&mut self, id: StateId) -> FieldId {
+        let state = self.model.state(id);
+        let space = population_space(state.population);
+        self.field(Source::Next(id.0), format!("{}'next", state.name), FieldKind::Temp, Some(space), state.span)
+    }
+
+    fn param(&mut self, id: ParamId) -> FieldId {
+        let param = self.model.param(id);
+        let (kind, over) = match param.population {
+            None => (FieldKind::Uniform, None),
+            Some(p) => (FieldKind::Const, Some(population_space(p))),
         };
-        let origin = self.origin(param.span);
-        self.field(&param.name, kind, origin)
+        let source = if id == dt_param(self.model) { Source::Dt } else { Source::Param(id.0) };
+        self.field(source, &param.name, kind, over, param.span)
+    }
+
+    /// Where a connection's currents are added up.
+    fn sum(&mut self, connection: u32) -> FieldId {
+        let c = &self.model.connections[connection as usize];
+        let space = population_space(self.model.state(c.here).population);
+        self.field(Source::Sum(connection), format!("{}'sum", c.name), FieldKind::Temp, Some(space), c.span)
+    }
+
+    /// The hidden state that counts down a population's refractory time.
+    fn refractory(&mut self, population: usize, span: Span) -> FieldId {
+        let name = format!("{}'refractory", self.model.populations[population].name);
+        let space = population_space(population);
+        self.field(Source::Refractory(population as u32), name, FieldKind::State, Some(space), span)
     }
 
     /// Appends what `root` needs to the region.
-    fn lower(&mut self, b: &mut RegionBuilder, values: &mut Values<'_>, root: NodeId) -> ValueId {
-        let model = values.model;
+    fn lower(&mut self, b: &mut RegionBuilder, values: &mut Values, root: NodeId) -> ValueId {
+        let model = self.model;
         for id in model.graph.reachable([root]) {
             if values.memo.contains_key(&id) {
                 continue;
@@ -138,24 +230,27 @@ impl Lowering<'_> {
                     self.lower(b, values, model.param(p).value)
                 }
                 Node::Param(p) => {
-                    let field = self.param(model, p);
+                    let field = self.param(p);
                     b.field(field)
                 }
                 Node::State(s) => {
-                    let field = self.state(model, s);
+                    let field = self.state(s);
                     b.field(field)
                 }
                 Node::Next(s) => {
-                    let field = self.next(model, s);
+                    let field = self.next(s);
                     b.field(field)
                 }
                 Node::Data(d) => {
-                    let name = format!("{}.file{d}", self.program.space(values.space).name);
-                    let field = self.field(&name, FieldKind::Data(values.space), None);
+                    // Populations of different sizes may read one file.
+                    let name = format!("{}'file{d}", self.program.space(values.space).name);
+                    let source = Source::Data(values.space.0, d);
+                    let field = self.field(source, name, FieldKind::Data, Some(values.space), Span::default());
                     b.field(field)
                 }
                 Node::Series(d, t) => {
-                    let field = self.field(&format!("series{d}"), FieldKind::Series, None);
+                    let name = format!("'series{d}");
+                    let field = self.field(Source::Series(d), name, FieldKind::Series, None, Span::default());
                     b.value(OpKind::Sample(field, values.memo[&t]))
                 }
                 Node::Const(bits, _) => b.constant(f64::from_bits(bits)),
@@ -165,7 +260,7 @@ impl Lowering<'_> {
                 // Seeded by `edges`; elsewhere the verifier of the continuous model forbids it.
                 Node::Dv => b.constant(f64::NAN),
                 Node::Junction(c) => {
-                    let sum = self.sum(model, c);
+                    let sum = self.sum(c);
                     b.field(sum)
                 }
                 Node::Unary(op, a) => b.unary(op, values.memo[&a]),
@@ -193,21 +288,20 @@ impl Lowering<'_> {
         values.memo[&root]
     }
 
-    fn kernel(&mut self, role: Role, space: SpaceId, regions: Vec<Region>) {
-        self.program.kernels.push(Kernel { role, space, steps: 1, regions });
+    fn function(&mut self, role: Role, draft: Draft) {
+        self.program.functions.push(Function { role, steps: 1, stages: draft.stages });
     }
 
-    fn init(&mut self, model: &Model, population: usize) {
-        let space = SpaceId(population as u32);
-        let mut b = RegionBuilder::new(Phase::Body, ValueId(0));
-        let mut values = Values { model, space, role: Role::Init, memo: HashMap::new() };
-        for i in 0..model.params.len() as u32 {
-            let param = model.param(ParamId(i));
+    fn init(&mut self, draft: &mut Draft, population: usize) {
+        let (model, space) = (self.model, population_space(population));
+        let mut b = draft.over(space);
+        let mut values = Values::new(space, Role::Init);
+        for (i, param) in model.params.iter().enumerate() {
             if param.population == Some(population) {
                 let origin = self.origin(param.span);
                 b.set_origin(origin);
                 let value = self.lower(&mut b, &mut values, param.value);
-                let field = self.param(model, ParamId(i));
+                let field = self.param(ParamId(i as u32));
                 b.store(field, value);
             }
         }
@@ -215,128 +309,96 @@ impl Lowering<'_> {
             let origin = self.origin(model.state(id).span);
             b.set_origin(origin);
             let value = self.lower(&mut b, &mut values, model.state(id).init);
-            let field = self.state(model, id);
+            let field = self.state(id);
             b.store(field, value);
         }
         b.set_origin(None);
-        if model.populations[population].spike.as_ref().is_some_and(|s| s.refractory.is_some()) {
-            let field = self.field(&refractory_name(model, population), FieldKind::State(space), None);
+        if let Some(spike) = model.populations[population].spike.as_ref().filter(|s| s.refractory.is_some()) {
+            let field = self.refractory(population, spike.span);
             let zero = b.constant(0.0);
             b.store(field, zero);
         }
-        self.kernel(Role::Init, space, vec![b.finish()]);
+        draft.push(b);
     }
 
-    fn step(&mut self, model: &Model, population: usize, dt: NodeId, stages: &[Stage], together: bool) {
-        let space = SpaceId(population as u32);
-        let (mut regions, mut next) = self.edges(model, population);
-        for group in stages.iter().flat_map(|stage| stage.chunks(if together { stage.len().max(1) } else { 1 })) {
-            let mut b = RegionBuilder::new(Phase::Body, next);
-            let mut values = Values { model, space, role: Role::Step, memo: HashMap::new() };
-            for &(state, value) in group {
-                let origin = self.origin(model.state(state).span);
-                b.set_origin(origin);
-                let value = self.lower(&mut b, &mut values, value);
-                let temp = self.next(model, state);
-                b.store(temp, value);
-            }
-            next = b.next();
-            regions.push(b.finish());
-        }
-        let temps: Vec<(StateId, FieldId)> = model.states_of(population).map(|s| (s, self.next(model, s))).collect();
-        regions.push(self.commit(model, population, dt, &temps, next));
-        self.kernel(Role::Step, space, regions);
-    }
-
-    /// The temp field of a state's new value.
-    fn next(&mut self, model: &Model, id: StateId) -> FieldId {
-        let state = model.state(id);
-        let origin = self.origin(state.span);
-        self.field(&format!("next.{}", state.name), FieldKind::Temp(SpaceId(state.population as u32)), origin)
-    }
-
-    /// The temp field in which a connection's currents are added up.
-    fn sum(&mut self, model: &Model, connection: u32) -> FieldId {
-        let c = &model.connections[connection as usize];
-        let origin = self.origin(c.span);
-        self.field(&format!("sum.{}", c.name), FieldKind::Temp(SpaceId(c.population as u32)), origin)
-    }
-
-    /// One edge region per connection of a population: adds up the currents out of each cell.
-    fn edges(&mut self, model: &Model, population: usize) -> (Vec<Region>, ValueId) {
-        let space = SpaceId(population as u32);
-        let mut regions = Vec::new();
-        let mut next = ValueId(0);
-        for (i, c) in model.connections.iter().enumerate() {
-            if c.population != population {
-                continue;
-            }
+    /// One region per connection: adds up the currents out of each cell.
+    fn edges(&mut self, draft: &mut Draft) {
+        for (i, c) in self.model.connections.iter().enumerate() {
+            let space = connection_space(self.model, i);
             let origin = self.origin(c.span);
-            let edges = self.field(&edges_name(&c.name), FieldKind::Edges(space), origin);
-            let mut b = RegionBuilder::new(Phase::Edge(edges), next);
+            let mut b = draft.over(space);
             b.set_origin(origin);
-            let v = self.state(model, c.v);
-            let here = b.field(v);
-            let there = b.value(OpKind::There(v));
+            let [here, there] = [c.here, c.there].map(|v| self.state(v));
+            let here = b.gather(here, Map::Target);
+            let there = b.gather(there, Map::Source);
             let dv = b.binary(BinaryOp::Sub, here, there);
-            let mut values = Values { model, space, role: Role::Step, memo: HashMap::new() };
-            for id in model.graph.reachable([c.current]) {
-                if model.graph.node(id) == Node::Dv {
+            let mut values = Values::new(space, Role::Step);
+            for id in self.model.graph.reachable([c.current]) {
+                if self.model.graph.node(id) == Node::Dv {
                     values.memo.insert(id, dv);
                 }
             }
             let current = self.lower(&mut b, &mut values, c.current);
-            let sum = self.sum(model, i as u32);
-            b.effect(OpKind::Accumulate(sum, current));
-            next = b.next();
-            regions.push(b.finish());
+            let sum = self.sum(i as u32);
+            b.accumulate(sum, Some(Map::Target), current);
+            draft.push(b);
         }
-        (regions, next)
+    }
+
+    /// The new values of the states of a population, in temps.
+    fn updates(&mut self, draft: &mut Draft, population: usize, updates: &[Update], together: bool) {
+        let space = population_space(population);
+        for group in updates.iter().flat_map(|update| update.chunks(if together { update.len().max(1) } else { 1 })) {
+            let mut b = draft.over(space);
+            let mut values = Values::new(space, Role::Step);
+            for &(state, value) in group {
+                let origin = self.origin(self.model.state(state).span);
+                b.set_origin(origin);
+                let value = self.lower(&mut b, &mut values, value);
+                let temp = self.next(state);
+                b.store(temp, value);
+            }
+            draft.push(b);
+        }
     }
 
     /// Stores the new states; detects spikes, resets and holds what is refractory.
-    fn commit(
-        &mut self,
-        model: &Model,
-        population: usize,
-        dt: NodeId,
-        temps: &[(StateId, FieldId)],
-        next: ValueId,
-    ) -> Region {
-        let space = SpaceId(population as u32);
-        let mut b = RegionBuilder::new(Phase::Body, next);
-        let mut after: Vec<(StateId, ValueId)> = temps.iter().map(|&(s, temp)| (s, b.field(temp))).collect();
+    fn commit(&mut self, draft: &mut Draft, population: usize) {
+        let (model, space) = (self.model, population_space(population));
+        let mut b = draft.over(space);
+        let mut after: Vec<(StateId, ValueId)> =
+            model.states_of(population).map(|s| (s, b.field(self.next(s)))).collect();
         let Some(spike) = &model.populations[population].spike else {
             for (state, value) in after {
-                let field = self.state(model, state);
+                let field = self.state(state);
                 let origin = self.origin(model.state(state).span);
                 b.set_origin(origin);
                 b.store(field, value);
             }
-            return b.finish();
+            return draft.push(b);
         };
         let origin = self.origin(spike.span);
         b.set_origin(origin);
-        let mut old = Values { model, space, role: Role::Step, memo: HashMap::new() };
-        let dt = self.lower(&mut b, &mut old, dt);
+        let mut old = Values::new(space, Role::Step);
+        let dt = self.lower(&mut b, &mut old, self.dt);
         // A refractory cell keeps the states that make it spike.
         let mut refractory = None;
         if let Some(duration) = spike.refractory {
-            let field = self.field(&refractory_name(model, population), FieldKind::State(space), origin);
+            let field = self.refractory(population, spike.span);
             let left = b.field(field);
             let half = b.constant(0.5);
             let half = b.binary(BinaryOp::Mul, dt, half);
             let held = b.binary(BinaryOp::Gt, left, half);
             for (state, value) in &mut after {
                 if spike.held.contains(state) {
-                    let field = self.state(model, *state);
+                    let field = self.state(*state);
                     let before = b.field(field);
                     *value = b.select(held, before, *value);
                 }
             }
             refractory = Some((field, left, held, duration));
         }
-        let mut new = Values { model, space, role: Role::Step, memo: HashMap::new() };
+        let mut new = Values::new(space, Role::Step);
         let graph = &model.graph;
         for id in (0..graph.len() as u32).map(NodeId) {
             if let Node::State(s) = graph.node(id)
@@ -379,36 +441,38 @@ impl Lowering<'_> {
             if let Some(&(_, reset)) = resets.iter().find(|r| r.0 == state) {
                 value = b.select(spiking, reset, value);
             }
-            let field = self.state(model, state);
+            let field = self.state(state);
             b.store(field, value);
         }
         if let Some((field, value)) = countdown {
             b.store(field, value);
         }
-        let name = format!("{}.spikes", model.populations[population].name);
-        let event = self.field(&name, FieldKind::Event(space), origin);
+        let name = format!("{}'spikes", model.populations[population].name);
+        let source = Source::Spikes(population as u32);
+        let event = self.field(source, name, FieldKind::Event, Some(space), spike.span);
         b.effect(OpKind::Emit(event, spiking));
-        b.finish()
+        draft.push(b);
     }
 
-    fn observe(&mut self, model: &Model, population: usize) {
-        let space = SpaceId(population as u32);
-        let mut b = RegionBuilder::new(Phase::Body, ValueId(0));
-        let mut values = Values { model, space, role: Role::Observe, memo: HashMap::new() };
+    fn observe(&mut self, draft: &mut Draft, population: usize) {
+        let (model, space) = (self.model, population_space(population));
+        let mut b = draft.over(space);
+        let mut values = Values::new(space, Role::Observe);
         let mut any = false;
-        for r in model.records.iter().filter(|r| r.population == population) {
-            if matches!(model.graph.node(r.value), Node::State(_)) || self.fields.contains_key(&output_name(&r.name)) {
+        for (i, r) in model.records.iter().enumerate().filter(|(_, r)| r.population == population) {
+            let source = output(model, i);
+            if matches!(model.graph.node(r.value), Node::State(_)) || self.fields.contains_key(&source) {
                 continue;
             }
             any = true;
             let origin = self.origin(r.span);
             b.set_origin(origin);
             let value = self.lower(&mut b, &mut values, r.value);
-            let field = self.field(&output_name(&r.name), FieldKind::Output(space), origin);
+            let field = self.field(source, format!("{}'out", r.name), FieldKind::Output, Some(space), r.span);
             b.store(field, value);
         }
         if any {
-            self.kernel(Role::Observe, space, vec![b.finish()]);
+            draft.push(b);
         }
     }
 }
@@ -435,12 +499,8 @@ fn power(b: &mut RegionBuilder, x: ValueId, n: i32) -> ValueId {
     if n % 2 == 0 { square } else { b.binary(BinaryOp::Mul, square, x) }
 }
 
-/// The name of a connection's edges field.
-pub fn edges_name(connection: &str) -> String {
-    format!("edges.{connection}")
-}
-
-/// The name of the output field of a recorded quantity that is not a state.
-pub fn output_name(record: &str) -> String {
-    format!("out.{record}")
+/// What stands for a recorded quantity that is not a state: the first record of the same value of the same cells.
+pub fn output(model: &Model, record: usize) -> Source {
+    let same = |r: &Record| (r.population, r.value) == (model.records[record].population, model.records[record].value);
+    Source::Output(model.records.iter().position(same).unwrap_or(record) as u32)
 }

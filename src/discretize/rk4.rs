@@ -1,13 +1,13 @@
 //! The classical Runge-Kutta method. Order 4 (Kutta 1901).
 
-use super::Stage;
+use super::Update;
 use super::euler::advance;
 use crate::ode::{Model, Node, NodeId, StateId};
 use crate::step::BinaryOp;
 use crate::units::Dim;
 use std::collections::HashMap;
 
-pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<Stage> {
+pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<Update> {
     let states: Vec<StateId> = model.states_of(population).collect();
     let half = model.graph.number(0.5, Dim::ONE);
     let half = model.graph.binary(BinaryOp::Mul, half, dt);

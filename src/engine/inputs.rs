@@ -55,8 +55,9 @@ pub struct Inputs {
 impl Inputs {
     /// Checks that a set-up has all that a plan needs, and plans for a device.
     pub fn new(plan: &Plan, setup: &Setup, class: DeviceClass) -> Result<Inputs, EngineError> {
-        if setup.sizes.len() != plan.spaces.len() {
-            return Err(EngineError(format!("{} sizes for {} spaces", setup.sizes.len(), plan.spaces.len())));
+        let all = plan.spaces.len() + plan.relations.len();
+        if setup.sizes.len() != all {
+            return Err(EngineError(format!("{} sizes for {all} spaces", setup.sizes.len())));
         }
         if let Some(size) = setup.sizes.iter().find(|&&size| i32::try_from(size).is_err()) {
             return Err(EngineError(format!("{size} cells are more than one array of a device takes")));
@@ -79,9 +80,11 @@ impl Inputs {
             series: plan.series.iter().map(series).collect::<Result<_, EngineError>>()?,
         };
         for (space, &size) in plan.spaces.iter().zip(&setup.sizes) {
-            for &field in &space.edges {
-                let edges = setup.edges.iter().rfind(|(id, _)| *id == field).ok_or_else(|| given(field, "edges"))?;
-                edges.1.check(size).map_err(|why| EngineError(format!("the field `{}`: {why}", name(field))))?;
+            for &number in &space.edges {
+                let relation = plan.relation(number);
+                let wrong = |why: &str| EngineError(format!("the space `{}`: {why}", relation.name));
+                let edges = setup.edges_of(relation.space).ok_or_else(|| wrong("it has no edges"))?;
+                edges.check(size, size).map_err(|why| wrong(&why))?;
             }
             for &field in &space.data {
                 let data = setup.data.iter().rfind(|(id, _)| *id == field).ok_or_else(|| given(field, "values"))?;
@@ -101,9 +104,8 @@ impl Inputs {
     /// What does not change during a run; `setup` is the one that was checked.
     pub fn fixed(&self, slot: Slot, setup: &Setup) -> Option<Table> {
         let edges = |space: u32, entry: u32| -> &Edges {
-            let field = self.plan.spaces[space as usize].edges[entry as usize];
-            let edges = setup.edges.iter().rfind(|(id, _)| *id == field).map(|(_, edges)| edges);
-            edges.expect("checked before")
+            let number = self.plan.spaces[space as usize].edges[entry as usize];
+            setup.edges_of(self.plan.relation(number).space).expect("checked before")
         };
         let form = |space: u32, entry: u32| &self.device.gathers[space as usize][entry as usize];
         let padded = |space: u32, entry: u32| {

@@ -8,9 +8,9 @@
 use super::native::{NativeEngine, NativeOptions};
 use super::{Edges, Engine, EngineError, Setup};
 use crate::codegen::plan::cost::{Cost, Degree, StepCost, Work, costs};
-use crate::codegen::plan::{Plan, PlanOptions, Precision, plan};
+use crate::codegen::plan::{Plan, PlanOptions, Precision, Relation, plan};
 use crate::runtime::threads::{Barrier, Pool};
-use crate::step::{Program, parse, verify};
+use crate::step::{Program, SpaceId, parse, verify};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -133,7 +133,7 @@ pub fn measure(wanted: &Wanted) -> Result<Limits, EngineError> {
     let program = parse(PROGRAM).map_err(|e| EngineError(format!("limits.ir: {e}")))?;
     let verified = verify(program.clone()).map_err(|e| EngineError(format!("limits.ir: {e:?}")))?;
     let options = PlanOptions { precision: wanted.precision, vectors: None, sizes: None };
-    let plan = plan(&verified, &options);
+    let plan = plan(&verified, &options)?;
     let bench = Bench { program: &program, plan: &plan, costs: costs(&plan), native: &wanted.native };
     let threads = wanted.native.threads;
     let few = CELLS * threads;
@@ -194,14 +194,15 @@ impl Bench<'_> {
     /// The best time of a step of one space.
     fn seconds(&self, space: &str, cells: usize, edges: Option<&Arc<Edges>>) -> Result<f64, EngineError> {
         let is = |s: &crate::step::Space| s.name == space;
-        let sizes = self.program.spaces.iter().map(|s| if is(s) { cells } else { 0 }).collect();
-        let of = |(id, field): (usize, &crate::step::Field)| {
-            let crate::step::FieldKind::Edges(over) = field.kind else { return None };
+        let of = |relation: &Relation| {
             let empty = Arc::new(Edges { offsets: vec![0], sources: Vec::new() });
-            let edges = if is(self.program.space(over)) { edges.cloned() } else { Some(empty) };
-            edges.map(|edges| (crate::step::FieldId(id as u32), edges))
+            let edges = if is(self.program.space(relation.of)) { edges.cloned() } else { Some(empty) };
+            edges.map(|edges| (relation.space, edges))
         };
-        let edges = self.program.fields.iter().enumerate().filter_map(of).collect();
+        let edges: Vec<(SpaceId, Arc<Edges>)> = self.plan.relations.iter().filter_map(of).collect();
+        let plain = self.program.spaces.iter().take(self.plan.spaces.len());
+        let sizes = plain.map(|s| if is(s) { cells } else { 0 });
+        let sizes = sizes.chain(edges.iter().map(|(_, edges)| edges.sources.len())).collect();
         let setup = Setup { sizes, edges, ..Setup::default() };
         let mut engine = NativeEngine::new(self.plan, &setup, self.native)?;
         engine.init()?;
@@ -257,7 +258,7 @@ mod tests {
     #[test]
     fn the_programs_that_measure_do_what_they_say() {
         let program = verify(parse(PROGRAM).unwrap()).unwrap();
-        let plan = plan(&program, &PlanOptions::default());
+        let plan = plan(&program, &PlanOptions::default()).unwrap();
         let bench = |space: &str| costs(&plan).into_iter().find(|(_, cost)| cost.space == space).unwrap().1;
         assert_eq!((bench("multiply").body.fused, bench("multiply").body.plain), (16.0, 0.0));
         assert_eq!(bench("exponential").body.exponentials, 4.0);

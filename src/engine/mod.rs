@@ -20,8 +20,8 @@ pub mod xla;
 
 pub use crate::runtime::edges::Edges;
 
-use crate::codegen::plan::{DeviceClass, DevicePlan, Plan};
-use crate::step::FieldId;
+use crate::codegen::plan::{DeviceClass, DevicePlan, Plan, Unplanned};
+use crate::step::{FieldId, SpaceId};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// Everything a program needs besides itself: sizes and values, in canonical units.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Setup {
-    /// The number of cells of each space, indexed by `SpaceId`.
+    /// The number of elements of each space, indexed by `SpaceId`.
     pub sizes: Vec<usize>,
     /// The sides of the grid that the cells of a space stand on, the fastest first; a space that is left out has none. Matters for
     /// speed alone.
@@ -38,20 +38,29 @@ pub struct Setup {
     pub uniforms: Vec<(FieldId, f64)>,
     /// The samples `(t in ms, value)` of every series field, with `t` increasing.
     pub series: Vec<(FieldId, Vec<(f64, f64)>)>,
-    /// The values of every data field, one per cell.
+    /// The values of every data field, one per element.
     pub data: Vec<(FieldId, Vec<f64>)>,
-    /// The edges of every edges field.
-    pub edges: Vec<(FieldId, Arc<Edges>)>,
+    /// The edges of every relation.
+    pub edges: Vec<(SpaceId, Arc<Edges>)>,
+    /// The tree of every space that is one: the parent of each element, which comes before it; a root names itself.
+    pub trees: Vec<(SpaceId, Arc<[u32]>)>,
+    /// The elements of every subset, in the whole; of a product, in the part that every element of the other space has.
+    pub subsets: Vec<(SpaceId, Arc<[u32]>)>,
     /// The key of all random numbers.
     pub seed: u64,
 }
 
 impl Setup {
+    /// The edges of a relation.
+    pub fn edges_of(&self, relation: SpaceId) -> Option<&Arc<Edges>> {
+        self.edges.iter().rfind(|(space, _)| *space == relation).map(|(_, edges)| edges)
+    }
+
     /// What a device needs besides the plan.
     pub fn device_plan(&self, plan: &Plan, class: DeviceClass) -> DevicePlan {
         let samples = |field: &FieldId| self.series.iter().rfind(|(id, _)| id == field).map_or(0, |(_, s)| s.len());
         let samples: Vec<usize> = plan.series.iter().map(samples).collect();
-        DevicePlan::new(plan, class, &self.sizes, &self.grids, &self.edges, &samples)
+        DevicePlan::new(plan, class, &self.sizes[..plan.spaces.len()], &self.grids, &self.edges, &samples)
     }
 }
 
@@ -86,6 +95,12 @@ impl fmt::Display for EngineError {
 }
 
 impl std::error::Error for EngineError {}
+
+impl From<Unplanned> for EngineError {
+    fn from(why: Unplanned) -> EngineError {
+        EngineError(why.to_string())
+    }
+}
 
 /// How an engine records by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -9,7 +9,7 @@ use super::{Engine, EngineError, Spike};
 use crate::ode::Model;
 use crate::runtime::rng::Draw;
 use crate::simulate::Extent;
-use crate::step::{FieldId, Program};
+use crate::step::{FieldId, Program, Source};
 use std::ops::Range;
 
 /// By which part of itself each state is moved, up or down; a state that is zero, by that part of its canonical unit.
@@ -33,9 +33,10 @@ pub struct Moved<'e> {
 impl<'e> Moved<'e> {
     /// Moves the states of a model, which `engine` runs as `program`.
     pub fn new(engine: &'e mut dyn Engine, model: &Model, program: &Program, extent: &Extent) -> Moved<'e> {
-        let field =
-            |state: &crate::ode::State| Some((program.find_field(&state.name)?, extent.cells[state.population]));
-        let states = model.states.iter().filter_map(field).collect();
+        let field = |(state, number): (&crate::ode::State, u32)| {
+            Some((program.bound(Source::State(number))?, extent.cells[state.population]))
+        };
+        let states = model.states.iter().zip(0..).filter_map(field).collect();
         Moved { engine, states, every: extent.grid.steps.div_ceil(TIMES).max(1) }
     }
 

@@ -145,8 +145,9 @@ pub fn shape(space: &SpacePlan) -> Shape {
 
 impl<T: Scalar + Send + Sync + 'static> Native<T> {
     fn new(plan: &Plan, setup: &Setup, library: Library<T>, options: &NativeOptions) -> Result<Native<T>, EngineError> {
-        if setup.sizes.len() != plan.spaces.len() {
-            return Err(EngineError(format!("{} sizes for {} spaces", setup.sizes.len(), plan.spaces.len())));
+        let all = plan.spaces.len() + plan.relations.len();
+        if setup.sizes.len() != all {
+            return Err(EngineError(format!("{} sizes for {all} spaces", setup.sizes.len())));
         }
         if let Some(size) = setup.sizes.iter().find(|&&size| u32::try_from(size).is_err()) {
             return Err(EngineError(format!("{size} cells are more than random numbers can tell apart")));
@@ -166,11 +167,11 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
             Ok(samples)
         };
         let space = |(space, &size): (&SpacePlan, &usize)| {
-            let edges = |&field: &FieldId| {
-                let edges = setup.edges.iter().rfind(|(id, _)| *id == field);
-                let (_, edges) =
-                    edges.ok_or_else(|| EngineError(format!("the field `{}` has no edges", name(field))))?;
-                edges.check(size).map_err(|why| EngineError(format!("the field `{}`: {why}", name(field))))?;
+            let edges = |&number: &u32| {
+                let relation = plan.relation(number);
+                let wrong = |why: &str| EngineError(format!("the space `{}`: {why}", relation.name));
+                let edges = setup.edges_of(relation.space).ok_or_else(|| wrong("it has no edges"))?;
+                edges.check(size, size).map_err(|why| wrong(&why))?;
                 Ok(Arc::clone(edges))
             };
             let edges = space.edges.iter().map(edges).collect::<Result<Vec<_>, EngineError>>()?;
@@ -211,12 +212,7 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
                 Ok(Place { space: space as usize, bank, slot: slot as usize })
             }
             Some(
-                Home::Slot(_, Bank::Data, _)
-                | Home::Uniform(_)
-                | Home::Series(_)
-                | Home::Event(..)
-                | Home::Edges(..)
-                | Home::Register,
+                Home::Slot(_, Bank::Data, _) | Home::Uniform(_) | Home::Series(_) | Home::Event(..) | Home::Register,
             ) => Err(EngineError(format!("`{}` holds no values that outlive a step", self.names[field.0 as usize]))),
             None => Err(EngineError(format!("field {} does not exist", field.0))),
         }

@@ -247,12 +247,7 @@ impl XlaEngine {
             Some(&Home::Slot(space, Bank::Cell, slot)) => Ok((space, Slot::Cell(space.0, slot))),
             Some(&Home::Slot(space, Bank::Output, slot)) => Ok((space, Slot::Output(space.0, slot))),
             Some(
-                Home::Slot(_, Bank::Data, _)
-                | Home::Uniform(_)
-                | Home::Series(_)
-                | Home::Event(..)
-                | Home::Edges(..)
-                | Home::Register,
+                Home::Slot(_, Bank::Data, _) | Home::Uniform(_) | Home::Series(_) | Home::Event(..) | Home::Register,
             ) => Err(EngineError(format!(
                 "`{}` holds no values that outlive a step",
                 self.inputs.plan.fields[field.0 as usize]

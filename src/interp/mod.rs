@@ -1,20 +1,23 @@
-//! The oracle: runs a step program exactly as [`crate::step`] says it means, one cell at a time, in f64.
+//! The oracle: runs a step program exactly as [`crate::step`] says it means, one element at a time, in f64.
 //!
 //! In come a [`Verified`] program and a [`Setup`]; out come states, outputs and spikes through [`Engine`].
 //! Never true here: speed mattered, or an operation got another meaning than [`crate::step::eval`] gives it.
 
-use crate::engine::{Edges, Engine, EngineError, Setup, Spike};
-use crate::runtime::rng;
-use crate::step::{
-    Distribution, FieldId, FieldKind, Kernel, Op, OpKind, Phase, Program, Region, Role, SpaceId, Value, ValueId,
-    Verified, eval, eval_series,
-};
-use std::collections::HashMap;
-use std::ops::Range;
-use std::sync::Arc;
-
+mod memory;
+#[cfg(test)]
+mod network_tests;
 #[cfg(test)]
 mod tests;
+
+use crate::engine::{Engine, EngineError, Setup, Spike};
+use crate::runtime::rng;
+use crate::step::{
+    Distribution, FieldId, FieldKind, Function, Guard, Map, Op, OpKind, Program, Rate, Region, Role, SpaceId, Stage,
+    Value, ValueId, Verified, eval, eval_series,
+};
+use memory::{Changing, Memory};
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 /// The interpreter.
 #[derive(Debug, Clone)]
@@ -22,24 +25,21 @@ pub struct Interp {
     program: Program,
     memory: Memory,
     initialized: bool,
-    /// The states that `save` kept.
-    kept: Vec<(FieldId, Vec<f64>)>,
+    /// What `save` kept.
+    kept: Option<Changing>,
 }
 
-/// What the fields hold.
-#[derive(Debug, Clone)]
-struct Memory {
-    sizes: Vec<usize>,
-    seed: u64,
-    /// The source of the edge that an edge region is at.
-    source: usize,
-    dt: Option<f64>,
-    uniforms: HashMap<FieldId, f64>,
-    series: HashMap<FieldId, Vec<(f64, f64)>>,
-    edges: HashMap<FieldId, Arc<Edges>>,
-    /// One number per cell for data, cell, state, temp and output fields; NaN before the first store.
-    arrays: HashMap<FieldId, Vec<f64>>,
+/// A function that runs.
+struct Run<'a> {
+    program: &'a Program,
+    memory: &'a mut Memory,
+    spikes: &'a mut Vec<Spike>,
+    /// The events that stages before this one emit.
+    emitted: HashSet<FieldId>,
 }
+
+/// The element of a space that a region is at; none in a region over nothing.
+type Element = Option<(SpaceId, usize)>;
 
 type Values = HashMap<ValueId, Value>;
 
@@ -48,7 +48,7 @@ impl Interp {
     pub fn new(program: Verified, setup: &Setup) -> Result<Interp, EngineError> {
         let program = program.into_inner();
         let memory = Memory::new(&program, setup)?;
-        Ok(Interp { program, memory, initialized: false, kept: Vec::new() })
+        Ok(Interp { program, memory, initialized: false, kept: None })
     }
 
     /// The program that it runs.
@@ -57,168 +57,155 @@ impl Interp {
     }
 
     fn states(&self) -> Vec<FieldId> {
-        self.program.fields_where(|kind| matches!(kind, FieldKind::State(_)))
+        self.program.fields_where(|field| field.kind == FieldKind::State)
     }
 
-    fn kernels(&self, role: Role) -> Vec<Kernel> {
-        self.program.kernels.iter().filter(|k| k.role == role).cloned().collect()
+    fn call(&mut self, role: Role, steps: Range<u64>, spikes: &mut Vec<Spike>) -> Result<(), EngineError> {
+        let Some(function) = self.program.function(role) else { return Ok(()) };
+        let emitted = HashSet::new();
+        Run { program: &self.program, memory: &mut self.memory, spikes, emitted }.call(function, steps)
     }
 
     fn readable(&self, field: FieldId) -> Result<(), EngineError> {
         let kind = self.program.fields.get(field.0 as usize).map(|f| f.kind);
         match kind {
-            Some(FieldKind::Cell(_) | FieldKind::State(_) | FieldKind::Output(_)) => Ok(()),
-            Some(
-                FieldKind::Uniform
-                | FieldKind::Series
-                | FieldKind::Data(_)
-                | FieldKind::Temp(_)
-                | FieldKind::Event(_)
-                | FieldKind::Edges(_),
-            ) => Err(EngineError(format!("`{}` holds no values that outlive a step", self.program.field(field).name))),
+            Some(FieldKind::Const | FieldKind::State | FieldKind::Output) => Ok(()),
+            Some(FieldKind::Uniform | FieldKind::Series | FieldKind::Data | FieldKind::Temp | FieldKind::Event) => {
+                Err(EngineError(format!("`{}` holds no values that outlive a step", self.program.field(field).name)))
+            }
             None => Err(EngineError(format!("field {} does not exist", field.0))),
         }
     }
 }
 
-impl Memory {
-    fn new(program: &Program, setup: &Setup) -> Result<Memory, EngineError> {
-        if setup.sizes.len() != program.spaces.len() {
-            let message = format!("{} sizes for {} spaces", setup.sizes.len(), program.spaces.len());
-            return Err(EngineError(message));
-        }
-        if let Some(size) = setup.sizes.iter().find(|&&size| u32::try_from(size).is_err()) {
-            return Err(EngineError(format!("{size} cells are more than random numbers can tell apart")));
-        }
-        let mut memory = Memory {
-            sizes: setup.sizes.clone(),
-            seed: setup.seed,
-            source: 0,
-            dt: None,
-            uniforms: setup.uniforms.iter().copied().collect(),
-            series: setup.series.iter().cloned().collect(),
-            edges: setup.edges.iter().cloned().collect(),
-            arrays: setup.data.iter().cloned().collect(),
-        };
-        for (i, field) in program.fields.iter().enumerate() {
-            let id = FieldId(i as u32);
-            let fail = |problem: &str| Err(EngineError(format!("the field `{}` {problem}", field.name)));
-            match field.kind {
-                FieldKind::Uniform => match memory.uniforms.get(&id) {
-                    None => return fail("has no value"),
-                    Some(&dt) if field.name == "dt" => memory.dt = Some(dt),
-                    Some(_) => {}
-                },
-                FieldKind::Edges(space) => match memory.edges.get(&id) {
-                    None => return fail("has no edges"),
-                    Some(edges) => edges
-                        .check(memory.size(space))
-                        .map_err(|why| EngineError(format!("the field `{}`: {why}", field.name)))?,
-                },
-                FieldKind::Series => match memory.series.get(&id) {
-                    None => return fail("has no samples"),
-                    Some(samples) if samples.is_empty() => return fail("has no samples"),
-                    Some(samples) if samples.windows(2).any(|w| w[0].0 > w[1].0) => {
-                        return fail("has samples whose times go back");
-                    }
-                    Some(_) => {}
-                },
-                FieldKind::Data(space) => match memory.arrays.get(&id) {
-                    None => return fail("has no values"),
-                    Some(values) if values.len() != memory.size(space) => {
-                        return fail("has a number of values that is not the number of cells");
-                    }
-                    Some(_) => {}
-                },
-                FieldKind::Cell(space)
-                | FieldKind::State(space)
-                | FieldKind::Temp(space)
-                | FieldKind::Output(space) => {
-                    memory.arrays.insert(id, vec![f64::NAN; memory.size(space)]);
-                }
-                FieldKind::Event(_) => {}
+impl Run<'_> {
+    /// Runs a function for steps that one call may take.
+    fn call(&mut self, function: &Function, steps: Range<u64>) -> Result<(), EngineError> {
+        let mut shared = Values::new();
+        let mut of_elements: HashMap<SpaceId, Vec<Values>> = HashMap::new();
+        for region in function.regions().filter(|region| region.rate == Rate::Once) {
+            let Some(space) = region.over else {
+                self.region(region, None, steps.start, &[], &mut shared)?;
+                continue;
+            };
+            let size = self.memory.size(space);
+            let mut values = of_elements.remove(&space).unwrap_or_else(|| vec![Values::new(); size]);
+            for (element, values) in values.iter_mut().enumerate() {
+                self.region(region, Some((space, element)), steps.start, &[&shared], values)?;
             }
-        }
-        Ok(memory)
-    }
-
-    fn size(&self, space: SpaceId) -> usize {
-        self.sizes[space.0 as usize]
-    }
-
-    /// Runs a kernel for steps that one call may take.
-    fn call(&mut self, kernel: &Kernel, steps: Range<u64>, spikes: &mut Vec<Spike>) -> Result<(), EngineError> {
-        let regions = |phase| kernel.regions.iter().filter(move |r| r.phase == phase);
-        let cells = self.size(kernel.space);
-        let mut call = Values::new();
-        for region in regions(Phase::Call) {
-            self.region(region, None, steps.start, &[], &mut call, spikes)?;
-        }
-        let mut per_cell = vec![Values::new(); cells];
-        for region in regions(Phase::Cell) {
-            for (cell, values) in per_cell.iter_mut().enumerate() {
-                self.region(region, Some(cell), steps.start, &[&call], values, spikes)?;
-            }
+            of_elements.insert(space, values);
         }
         for step in steps {
-            let mut time = Values::new();
-            for region in regions(Phase::Time) {
-                self.region(region, None, step, &[&call], &mut time, spikes)?;
-            }
-            for op in kernel.ops() {
-                if let OpKind::Accumulate(field, _) = op.kind {
-                    self.arrays.get_mut(&field).ok_or_else(|| broken("a sum in no array"))?.fill(0.0);
-                }
-            }
-            for region in &kernel.regions {
-                if let Phase::Edge(edges) = region.phase {
-                    self.edge_region(region, edges, step, &[&call, &time], spikes)?;
-                }
-            }
-            for region in regions(Phase::Body) {
-                for (cell, of_cell) in per_cell.iter().enumerate() {
-                    let earlier = [&call, &time, of_cell];
-                    self.region(region, Some(cell), step, &earlier, &mut Values::new(), spikes)?;
+            self.begin_step(function.role);
+            self.emitted.clear();
+            let mut now = Values::new();
+            for stage in &function.stages {
+                match stage {
+                    Stage::Region(region) if region.rate == Rate::Once => {}
+                    Stage::Region(region) => {
+                        match region.over {
+                            None => self.region(region, None, step, &[&shared], &mut now)?,
+                            Some(space) => self.over(region, space, step, &shared, &now, of_elements.get(&space))?,
+                        }
+                        let emits = |op: &Op| if let OpKind::Emit(event, _) = op.kind { Some(event) } else { None };
+                        self.emitted.extend(region.ops.iter().filter_map(emits));
+                    }
+                    Stage::Solve(solve) => {
+                        let space = self.program.field(solve.x).over.ok_or_else(|| broken("a solve over nothing"))?;
+                        self.memory.solve(solve, space).ok_or_else(|| broken("a solve over no tree"))?;
+                    }
                 }
             }
         }
         Ok(())
     }
 
-    /// Runs a region for every edge, the edges of a target in their order.
-    fn edge_region(
+    fn begin_step(&mut self, role: Role) {
+        self.memory.begin_sums(role);
+        if role != Role::Step {
+            return;
+        }
+        self.memory.begin_step();
+        for (i, field) in self.program.fields.iter().enumerate() {
+            if let (FieldKind::Event, Some(space)) = (field.kind, field.over) {
+                self.memory.begin_events(FieldId(i as u32), self.memory.size(space));
+            }
+        }
+    }
+
+    /// Runs a region for those elements of its space that its guard lets through.
+    fn over(
         &mut self,
         region: &Region,
-        edges: FieldId,
+        space: SpaceId,
         step: u64,
-        earlier: &[&Values],
-        spikes: &mut Vec<Spike>,
+        shared: &Values,
+        now: &Values,
+        of_elements: Option<&Vec<Values>>,
     ) -> Result<(), EngineError> {
-        let edges = self.edges.get(&edges).cloned().ok_or_else(|| broken("edges without a field"))?;
-        for (target, bounds) in edges.offsets.windows(2).enumerate() {
-            for &source in &edges.sources[bounds[0] as usize..bounds[1] as usize] {
-                self.source = source as usize;
-                self.region(region, Some(target), step, earlier, &mut Values::new(), spikes)?;
+        let none = Values::new();
+        let emitted_before = region.guard.is_some_and(|guard| self.emitted.contains(&guard.event));
+        for element in 0..self.memory.size(space) {
+            if let Some(guard) = &region.guard
+                && !self.lets_through(guard, emitted_before, space, element)?
+            {
+                continue;
             }
+            let own = of_elements.map_or(&none, |values| &values[element]);
+            self.region(region, Some((space, element)), step, &[now, shared, own], &mut Values::new())?;
         }
         Ok(())
     }
 
-    /// Runs a region for a cell, or once if it is uniform; its values join `values`.
+    /// Does an event reach an element? `emitted_before` says whether an earlier stage emits it.
+    fn lets_through(
+        &self,
+        guard: &Guard,
+        emitted_before: bool,
+        space: SpaceId,
+        element: usize,
+    ) -> Result<bool, EngineError> {
+        let steps = match guard.delay {
+            None => 0,
+            Some(delay) => {
+                let steps = self.memory.arrays[&delay][element];
+                whole(steps).ok_or_else(|| {
+                    let name = &self.program.field(delay).name;
+                    EngineError(format!("`{name}` of element {element} is {steps}, not a number of steps"))
+                })?
+            }
+        };
+        let Some(emitter) = self.lead(space, guard.along, element) else { return Ok(false) };
+        let event = self.program.field(guard.event);
+        let fail = |why: String| {
+            let of = &self.program.space(space).name;
+            EngineError(format!("element {element} of `{of}` waits {steps} steps, but {why}"))
+        };
+        if guard.delay.is_some() && steps == 0 && !emitted_before {
+            return Err(fail(format!("a later stage emits `{}`", event.name)));
+        }
+        let emitted = self.memory.emitted(guard.event, emitter, steps);
+        emitted.ok_or_else(|| fail(format!("`{}` is remembered for {}", event.name, event.history)))
+    }
+
+    fn lead(&self, space: SpaceId, along: Option<Map>, element: usize) -> Option<usize> {
+        along.map_or(Some(element), |map| self.memory.lead(space, map, element))
+    }
+
+    /// Runs a region for an element, or once if it is over nothing; its values join `values`.
     fn region(
         &mut self,
         region: &Region,
-        cell: Option<usize>,
+        element: Element,
         step: u64,
         earlier: &[&Values],
         values: &mut Values,
-        spikes: &mut Vec<Spike>,
     ) -> Result<(), EngineError> {
         for op in &region.ops {
             let value = |v: &ValueId| values.get(v).or_else(|| earlier.iter().find_map(|known| known.get(v))).copied();
             let operands: Option<Vec<Value>> = op.kind.operands().iter().map(value).collect();
             let operands = operands.ok_or_else(|| broken("a value is used before it is defined"))?;
-            let result = self.op(op, cell, step, &operands, spikes)?;
+            let result = self.op(op, element, step, &operands)?;
             if let (Some(id), Some(value)) = (op.result, result) {
                 values.insert(id, value);
             }
@@ -226,15 +213,21 @@ impl Memory {
         Ok(())
     }
 
-    fn op(
-        &mut self,
-        op: &Op,
-        cell: Option<usize>,
-        step: u64,
-        operands: &[Value],
-        spikes: &mut Vec<Spike>,
-    ) -> Result<Option<Value>, EngineError> {
-        let cell = || cell.ok_or_else(|| broken("a uniform region touches a cell"));
+    /// The place of a field's value for an element: the element's own, or the only one.
+    fn own(&self, field: FieldId, element: Element) -> Result<usize, EngineError> {
+        match (self.program.field(field).over, element) {
+            (None, _) => Ok(0),
+            (Some(over), Some((space, element))) if over == space => Ok(element),
+            (Some(_), _) => Err(broken("a region touches an element of another space")),
+        }
+    }
+
+    fn array(&mut self, field: FieldId) -> Result<&mut Vec<f64>, EngineError> {
+        self.memory.arrays.get_mut(&field).ok_or_else(|| broken("a store to no array"))
+    }
+
+    fn op(&mut self, op: &Op, element: Element, step: u64, operands: &[Value]) -> Result<Option<Value>, EngineError> {
+        let at = || element.ok_or_else(|| broken("a region over nothing touches an element"));
         let real = |i: usize| operands[i].real().ok_or_else(|| broken("a number is a truth value"));
         Ok(match op.kind {
             OpKind::Const(_)
@@ -243,37 +236,69 @@ impl Memory {
             | OpKind::Approximate(..)
             | OpKind::Binary(..)
             | OpKind::Fma(..)
+            | OpKind::Spike(..)
             | OpKind::Select(..) => Some(eval(&op.kind, operands).ok_or_else(|| broken("an operation is ill-typed"))?),
-            OpKind::Field(field) => Some(Value::Real(match self.uniforms.get(&field) {
+            OpKind::Field(field) => Some(Value::Real(match self.memory.uniforms.get(&field) {
                 Some(&value) => value,
-                None => self.arrays[&field][cell()?],
+                None => self.memory.arrays[&field][self.own(field, element)?],
             })),
-            OpKind::There(field) => Some(Value::Real(self.arrays[&field][self.source])),
-            OpKind::Accumulate(field, _) => {
-                let (cell, value) = (cell()?, real(0)?);
-                self.arrays.get_mut(&field).ok_or_else(|| broken("a sum in no array"))?[cell] += value;
+            OpKind::Gather(field, map) => {
+                let (space, element) = at()?;
+                let there = self.memory.lead(space, map, element);
+                Some(Value::Real(there.map_or(0.0, |there| self.memory.arrays[&field][there])))
+            }
+            OpKind::Back(field, along, _) => {
+                let steps = whole(real(0)?);
+                let there = match element {
+                    Some((space, element)) => self.lead(space, along, element),
+                    None => Some(0),
+                };
+                let value = match (steps, there) {
+                    (_, None) => Some(0.0),
+                    (Some(steps), Some(there)) => self.memory.back(field, there, steps),
+                    (None, Some(_)) => None,
+                };
+                Some(Value::Real(value.ok_or_else(|| {
+                    let field = self.program.field(field);
+                    let steps = operands[0].real().unwrap_or(f64::NAN);
+                    let (name, history) = (&field.name, field.history);
+                    EngineError(format!("`{name}` is read {steps} steps back, but remembered for {history}"))
+                })?))
+            }
+            OpKind::Accumulate(field, along, _) => {
+                let value = real(0)?;
+                let there = match (along, element) {
+                    (Some(_), Some((space, element))) => self.lead(space, along, element),
+                    (None, _) | (_, None) => Some(0),
+                };
+                if let Some(there) = there {
+                    self.array(field)?[there] += value;
+                }
                 None
             }
             OpKind::Time => {
-                let dt = self.dt.ok_or_else(|| broken("time is used without `dt`"))?;
+                let dt = self.memory.dt.ok_or_else(|| broken("time is used without `dt`"))?;
                 Some(Value::Real(step as f64 * dt))
             }
             OpKind::StepIndex => Some(Value::Real(step as f64)),
-            OpKind::Index => Some(Value::Real(cell()? as f64)),
+            OpKind::Index => Some(Value::Real(at()?.1 as f64)),
             OpKind::Draw(distribution, stream, _) => {
-                Some(Value::Real(self.draw(distribution, stream, cell()?, real(0)?)?))
+                Some(Value::Real(self.draw(distribution, stream, at()?.1, real(0)?)?))
             }
             OpKind::Sample(field, _) => {
-                Some(Value::Real(eval_series(&self.series[&field], real(0)?).ok_or_else(|| broken("an empty series"))?))
+                let value = eval_series(&self.memory.series[&field], real(0)?);
+                Some(Value::Real(value.ok_or_else(|| broken("an empty series"))?))
             }
             OpKind::Store(field, _) => {
-                let (cell, value) = (cell()?, real(0)?);
-                self.arrays.get_mut(&field).ok_or_else(|| broken("a store to no array"))?[cell] = value;
+                let (place, value) = (self.own(field, element)?, real(0)?);
+                self.array(field)?[place] = value;
                 None
             }
             OpKind::Emit(field, _) => {
                 if operands[0].mask().ok_or_else(|| broken("a truth value is a number"))? {
-                    spikes.push(Spike { step, field, cell: cell()? as u64 });
+                    let cell = at()?.1;
+                    self.memory.emit(field, cell);
+                    self.spikes.push(Spike { step, field, cell: cell as u64 });
                 }
                 None
             }
@@ -281,19 +306,23 @@ impl Memory {
     }
 
     fn draw(&self, distribution: Distribution, stream: u64, cell: usize, counter: f64) -> Result<f64, EngineError> {
-        // 2^53: beyond it a number does not tell one counter from the next.
-        if !(0.0..=9007199254740992.0).contains(&counter) || counter.fract() != 0.0 {
-            return Err(EngineError(format!("the counter of a random draw is {counter}, not a whole number from 0")));
-        }
+        let wrong = || EngineError(format!("the counter of a random draw is {counter}, not a whole number from 0"));
+        let counter = whole(counter).ok_or_else(wrong)?;
         let stream = u32::try_from(stream).map_err(|_| broken("a stream of more than 32 bits"))?;
         let cell = u32::try_from(cell).map_err(|_| broken("a cell number of more than 32 bits"))?;
-        let draw = rng::Draw { seed: self.seed, stream };
+        let draw = rng::Draw { seed: self.memory.seed, stream };
         Ok(match distribution {
             Distribution::Uniform => draw.uniform(cell, counter as u64),
             Distribution::Normal => draw.normal(cell, counter as u64),
             Distribution::Exponential => draw.exponential(cell, counter as u64),
         })
     }
+}
+
+/// A number of steps, if it is one.
+fn whole(x: f64) -> Option<usize> {
+    // Beyond 2^53 a number does not tell one step from the next.
+    ((0.0..=9007199254740992.0).contains(&x) && x.fract() == 0.0).then_some(x as usize)
 }
 
 /// The verifier let something through.
@@ -303,9 +332,8 @@ fn broken(what: &str) -> EngineError {
 
 impl Engine for Interp {
     fn init(&mut self) -> Result<(), EngineError> {
-        for kernel in self.kernels(Role::Init) {
-            self.memory.call(&kernel, 0..1, &mut Vec::new())?;
-        }
+        self.memory.forget();
+        self.call(Role::Init, 0..1, &mut Vec::new())?;
         self.initialized = true;
         Ok(())
     }
@@ -314,15 +342,14 @@ impl Engine for Interp {
         if !self.initialized {
             return Err(EngineError("a step was asked for before the states were set".into()));
         }
+        let window = self.program.function(Role::Step).map_or(1, |function| u64::from(function.steps));
         let mut found = Vec::new();
-        for kernel in self.kernels(Role::Step) {
-            let end = first_step + u64::from(steps);
-            let mut at = first_step;
-            while at < end {
-                let next = end.min(at + u64::from(kernel.steps));
-                self.memory.call(&kernel, at..next, &mut found)?;
-                at = next;
-            }
+        let end = first_step + u64::from(steps);
+        let mut at = first_step;
+        while at < end {
+            let next = end.min(at + window);
+            self.call(Role::Step, at..next, &mut found)?;
+            at = next;
         }
         found.sort();
         spikes.extend(found);
@@ -333,10 +360,7 @@ impl Engine for Interp {
         if !self.initialized {
             return Err(EngineError("outputs were asked for before the states were set".into()));
         }
-        for kernel in self.kernels(Role::Observe) {
-            self.memory.call(&kernel, step..step + 1, &mut Vec::new())?;
-        }
-        Ok(())
+        self.call(Role::Observe, step..step + 1, &mut Vec::new())
     }
 
     fn read(&self, field: FieldId, cells: Range<usize>, out: &mut Vec<f64>) -> Result<(), EngineError> {
@@ -350,7 +374,7 @@ impl Engine for Interp {
     fn write(&mut self, field: FieldId, values: &[f64]) -> Result<(), EngineError> {
         self.readable(field)?;
         let name = &self.program.field(field).name;
-        if matches!(self.program.field(field).kind, FieldKind::Output(_)) {
+        if matches!(self.program.field(field).kind, FieldKind::Output) {
             return Err(EngineError(format!("`{name}` is an output and cannot be written")));
         }
         match self.memory.arrays.get_mut(&field) {
@@ -368,11 +392,13 @@ impl Engine for Interp {
     }
 
     fn save(&mut self) {
-        self.kept = self.states().into_iter().map(|f| (f, self.memory.arrays[&f].clone())).collect();
+        self.kept = Some(self.memory.changing(&self.states()));
     }
 
     /// Does nothing if nothing was kept.
     fn restore(&mut self) {
-        self.memory.arrays.extend(self.kept.iter().cloned());
+        if let Some(kept) = &self.kept {
+            self.memory.put_back(kept);
+        }
     }
 }

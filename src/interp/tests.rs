@@ -10,14 +10,14 @@ uniform @dt
 uniform @g
 series @i
 data @a.d over @a
-cell @a.c over @a
+const @a.c over @a
 state @a.v over @a
 state @a.n over @a
 temp @a.t over @a
 output @a.o over @a
 event @a.e over @a
-kernel init over @a steps 1 {
-  body {
+fn init {
+  over @a {
     %0 = field @a.d
     store @a.c, %0
     %1 = field @a.c
@@ -28,27 +28,27 @@ kernel init over @a steps 1 {
     store @a.n, %4
   }
 }
-kernel step over @a steps 3 {
-  call {
+fn step steps 3 {
+  once {
     %0 = field @g
   }
-  time {
+  once over @a {
+    %4 = field @a.c
+    %5 = mul %4, %0
+  }
+  every {
     %1 = time
     %2 = sample @i, %1
     %3 = step_index
   }
-  cell {
-    %4 = field @a.c
-    %5 = mul %4, %0
-  }
-  body {
+  over @a {
     %6 = field @a.v
     %7 = add %6, %5
     store @a.t, %7
     %8 = draw uniform 3, %3
     store @a.n, %8
   }
-  body {
+  over @a {
     %9 = field @a.t
     %10 = add %9, %2
     store @a.v, %10
@@ -58,11 +58,11 @@ kernel step over @a steps 3 {
     emit @a.e, %13
   }
 }
-kernel observe over @a steps 1 {
-  time {
+fn observe {
+  every {
     %0 = step_index
   }
-  body {
+  over @a {
     %1 = field @a.v
     %2 = mul %1, %0
     store @a.o, %2
@@ -74,13 +74,12 @@ fn interp() -> Interp {
     let program = parse(PROGRAM).unwrap_or_else(|e| panic!("{e}"));
     let id = |name: &str| program.find_field(name).unwrap_or_else(|| panic!("{name}"));
     let setup = Setup {
-        edges: Vec::new(),
-        grids: Vec::new(),
         sizes: vec![2],
         uniforms: vec![(id("dt"), 0.5), (id("g"), 10.0)],
         series: vec![(id("i"), vec![(0.0, 0.0), (1.0, 0.25)])],
         data: vec![(id("a.d"), vec![0.125, 0.0625])],
         seed: 7,
+        ..Setup::default()
     };
     let verified = verify(program.clone()).unwrap_or_else(|e| panic!("{e}"));
     Interp::new(verified, &setup).unwrap_or_else(|e| panic!("{e}"))
@@ -157,13 +156,12 @@ fn what_the_set_up_lacks_is_named() {
     let verified = || verify(parse(PROGRAM).unwrap_or_else(|e| panic!("{e}"))).unwrap_or_else(|e| panic!("{e}"));
     let full = |change: &dyn Fn(&mut Setup)| {
         let mut setup = Setup {
-            edges: Vec::new(),
-            grids: Vec::new(),
             sizes: vec![2],
             uniforms: vec![(FieldId(0), 0.5), (FieldId(1), 10.0)],
             series: vec![(FieldId(2), vec![(0.0, 0.0), (1.0, 0.25)])],
             data: vec![(FieldId(3), vec![0.0; 2])],
             seed: 7,
+            ..Setup::default()
         };
         change(&mut setup);
         Interp::new(verified(), &setup).map(|_| ()).map_err(|e| e.0)

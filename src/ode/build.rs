@@ -272,7 +272,7 @@ impl<'m> Builder<'m> {
             hir::ConnectionRule::File(data) => ConnectionRule::File(data.0),
         };
         let current = self.expr(None, &c.current);
-        Some(Connection { name: c.name.clone(), population: c.population, v, current, rule, span: c.span })
+        Some(Connection { name: c.name.clone(), here: v, there: v, current, rule, span: c.span })
     }
 
     fn record(&mut self, r: &hir::Record) -> Record {

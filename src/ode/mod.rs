@@ -150,15 +150,15 @@ pub enum Condition {
     When(NodeId),
 }
 
-/// Gap junctions among the cells of a population.
+/// Gap junctions, as the cells on one side see them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Connection {
     /// Its name.
     pub name: String,
-    /// The population, by index.
-    pub population: usize,
-    /// The voltage on both sides.
-    pub v: StateId,
+    /// The voltage of those that the current flows out of.
+    pub here: StateId,
+    /// The voltage on the other side.
+    pub there: StateId,
     /// Current density out of the cell here, a function of [`Node::Dv`] and uniform parameters.
     pub current: NodeId,
     /// Which cells are connected.

@@ -30,8 +30,8 @@ pub fn print(model: &Model) -> String {
             let _ = writeln!(out, "  {} {} = {}", if s.gate { "gate" } else { "state" }, s.name, show(model, s.init));
             let _ = writeln!(out, "  {}' = {}", s.name, show(model, s.rate));
         }
-        for c in model.connections.iter().filter(|c| c.population == i) {
-            let v = &model.state(c.v).name;
+        for c in model.connections.iter().filter(|c| model.state(c.here).population == i) {
+            let v = &model.state(c.here).name;
             let _ = writeln!(out, "  junction {} between {v}: i = {}", c.name, show(model, c.current));
         }
         if let Some(spike) = &population.spike {

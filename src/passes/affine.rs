@@ -9,8 +9,9 @@
 //! Error: a few roundings of the largest term of the sum, which near a zero of the sum is larger than the sum:
 //! `fma(v, A, B)` is off by an ulp of `B` where `(v + 40) * A` was exact at -40. Rates divide by no such sum.
 
-use super::Options;
+use super::arithmetic::{Arithmetic, arithmetic};
 use super::rewrite::{Rewriter, rewrite};
+use super::{Options, fields};
 use crate::step::{BinaryOp, OpKind, Program, UnaryOp, ValueId};
 
 /// Sums with more terms than this stay as they are.
@@ -18,21 +19,15 @@ const MOST_TERMS: usize = 24;
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _options: &Options) {
-    for kernel in &mut program.kernels {
-        rewrite(&program.fields, kernel, |rw, _, kind| {
-            let sum_or_product = matches!(
-                kind,
-                OpKind::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div, _, _)
-                    | OpKind::Unary(UnaryOp::Neg, _)
-                    | OpKind::Approximate(..)
-                    | OpKind::Fma(..)
-            );
+    fields::each_function(program, |program, function| {
+        rewrite(program, function, |rw, _, kind| {
+            let sum_or_product = matches!(kind, OpKind::Approximate(..)) || arithmetic(kind).is_some();
             if !sum_or_product || kind.operands().iter().all(|&v| rw.uniform(v)) {
                 return None;
             }
             collapse(rw, kind)
         });
-    }
+    });
 }
 
 /// Is this `x + c * x + ...`: a value and its small change? With `(1 + c) * x` the low digits of `c` would be lost in the
@@ -99,27 +94,12 @@ fn already(rw: &Rewriter<'_>, kind: OpKind) -> bool {
 /// Is the value an affine operation on one varying operand? Then that operand, if the others do not vary.
 fn line_of(rw: &Rewriter<'_>, v: ValueId) -> Option<(Option<ValueId>, OpKind)> {
     let kind = rw.def(v);
-    let affine = match kind {
-        OpKind::Unary(UnaryOp::Neg, _) | OpKind::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, _, _) => true,
-        OpKind::Binary(BinaryOp::Div, _, b) => rw.uniform(b),
-        OpKind::Fma(..) => true,
-        OpKind::Const(_)
-        | OpKind::Bool(_)
-        | OpKind::Field(_)
-        | OpKind::There(_)
-        | OpKind::Time
-        | OpKind::StepIndex
-        | OpKind::Index
-        | OpKind::Unary(..)
-        | OpKind::Approximate(..)
-        | OpKind::Binary(..)
-        | OpKind::Select(..)
-        | OpKind::Draw(..)
-        | OpKind::Sample(..)
-        | OpKind::Store(..)
-        | OpKind::Accumulate(..)
-        | OpKind::Emit(..) => false,
-    };
+    let affine = arithmetic(kind).is_some_and(|kind| match kind {
+        Arithmetic::Div(_, b) => rw.uniform(b),
+        Arithmetic::Neg(_) | Arithmetic::Add(..) | Arithmetic::Sub(..) | Arithmetic::Mul(..) | Arithmetic::Fma(..) => {
+            true
+        }
+    });
     if !affine {
         return None;
     }
@@ -138,53 +118,38 @@ fn open(rw: &Rewriter<'_>, v: ValueId) -> bool {
 
 /// The terms of an operation.
 fn sum_of(rw: &mut Rewriter<'_>, kind: OpKind, depth: Depth) -> Option<Sum> {
-    match kind {
-        OpKind::Unary(UnaryOp::Neg, a) => {
+    match arithmetic(kind)? {
+        Arithmetic::Neg(a) => {
             let a = terms(rw, a, depth);
             let minus = rw.constant(-1.0);
             Some(scaled(rw, a, minus))
         }
-        OpKind::Binary(BinaryOp::Add, a, b) => {
+        Arithmetic::Add(a, b) => {
             let (a, b) = (terms(rw, a, depth), terms(rw, b, depth));
             Some(plus(rw, a, b))
         }
-        OpKind::Binary(BinaryOp::Sub, a, b) => {
+        Arithmetic::Sub(a, b) => {
             let (a, b) = (terms(rw, a, depth), terms(rw, b, depth));
             let minus = rw.constant(-1.0);
             let b = scaled(rw, b, minus);
             Some(plus(rw, a, b))
         }
-        OpKind::Binary(BinaryOp::Mul, a, b) => {
+        Arithmetic::Mul(a, b) => {
             let (a, b) = (terms(rw, a, depth), terms(rw, b, depth));
             times(rw, a, b, depth)
         }
-        OpKind::Binary(BinaryOp::Div, a, b) if rw.uniform(b) => {
+        Arithmetic::Div(a, b) if rw.uniform(b) => {
             let a = terms(rw, a, depth);
             let one = rw.constant(1.0);
             let reciprocal = rw.div(one, b);
             Some(scaled(rw, a, reciprocal))
         }
-        OpKind::Fma(a, b, c) => {
+        Arithmetic::Fma(a, b, c) => {
             let (a, b, c) = (terms(rw, a, depth), terms(rw, b, depth), terms(rw, c, depth));
             let product = times(rw, a, b, depth)?;
             Some(plus(rw, product, c))
         }
-        OpKind::Const(_)
-        | OpKind::Bool(_)
-        | OpKind::Field(_)
-        | OpKind::There(_)
-        | OpKind::Time
-        | OpKind::StepIndex
-        | OpKind::Index
-        | OpKind::Unary(..)
-        | OpKind::Approximate(..)
-        | OpKind::Binary(..)
-        | OpKind::Select(..)
-        | OpKind::Draw(..)
-        | OpKind::Sample(..)
-        | OpKind::Store(..)
-        | OpKind::Accumulate(..)
-        | OpKind::Emit(..) => None,
+        Arithmetic::Div(..) => None,
     }
 }
 
@@ -254,26 +219,13 @@ fn cost_within(rw: &Rewriter<'_>, v: ValueId) -> u32 {
         return 0;
     }
     let kind = rw.def(v);
-    let own = match kind {
-        OpKind::Unary(UnaryOp::Neg, _) => 0,
-        OpKind::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, _, _) | OpKind::Fma(..) => 1,
-        OpKind::Binary(BinaryOp::Div, _, b) if rw.uniform(b) => 1,
-        OpKind::Const(_)
-        | OpKind::Bool(_)
-        | OpKind::Field(_)
-        | OpKind::There(_)
-        | OpKind::Time
-        | OpKind::StepIndex
-        | OpKind::Index
-        | OpKind::Unary(..)
-        | OpKind::Approximate(..)
-        | OpKind::Binary(..)
-        | OpKind::Select(..)
-        | OpKind::Draw(..)
-        | OpKind::Sample(..)
-        | OpKind::Store(..)
-        | OpKind::Accumulate(..)
-        | OpKind::Emit(..) => return 0,
+    let own = match arithmetic(kind) {
+        Some(Arithmetic::Neg(_)) => 0,
+        Some(Arithmetic::Div(_, b)) if !rw.uniform(b) => return 0,
+        Some(
+            Arithmetic::Add(..) | Arithmetic::Sub(..) | Arithmetic::Mul(..) | Arithmetic::Div(..) | Arithmetic::Fma(..),
+        ) => 1,
+        None => return 0,
     };
     own + kind.operands().iter().map(|&v| cost_within(rw, v)).sum::<u32>() - u32::from(fusible(rw, kind))
 }

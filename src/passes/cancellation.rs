@@ -1,14 +1,15 @@
 //! Which functions reach a difference that magnifies their error.
 //!
-//! In comes a kernel; out go the exponentials and logarithms whose value, by itself or through products, quotients and sums
+//! In comes a function; out go the exponentials and logarithms whose value, by itself or through products, quotients and sums
 //! of such values and numbers, is subtracted from a number, as in `e^x - 1`.
 //! Never true here: the difference of a rate and a state counts (`m_inf - m`), since there a small error of the rate is a small
 //! error of the rate, whatever is left of the difference.
 
 use super::approximate::function;
+use super::arithmetic::arithmetic;
 use super::ranges::same_sign;
 use super::rewrite::{Rewriter, rewrite};
-use crate::step::{BinaryOp, Field, Kernel, OpKind, UnaryOp, ValueId};
+use crate::step::{BinaryOp, Function, OpKind, Program, UnaryOp, ValueId};
 use std::collections::{HashMap, HashSet};
 
 /// What is known of a value that was made of functions and numbers alone.
@@ -19,10 +20,10 @@ struct Made {
 }
 
 /// The functions, and what is made of them on the way to the difference.
-pub fn cancelled(fields: &[Field], kernel: &mut Kernel) -> HashSet<ValueId> {
+pub fn cancelled(program: &Program, step: &mut Function) -> HashSet<ValueId> {
     let mut made: HashMap<ValueId, Made> = HashMap::new();
     let mut waiting = Vec::new();
-    rewrite(fields, kernel, |rw, id, kind| {
+    rewrite(program, step, |rw, id, kind| {
         if matches!(kind, OpKind::Unary(op, x) if function(op).is_some() && !rw.uniform(x)) {
             made.insert(id, Made { function: true, from: Vec::new() });
             return None;
@@ -30,7 +31,7 @@ pub fn cancelled(fields: &[Field], kernel: &mut Kernel) -> HashSet<ValueId> {
         let operands = kind.operands();
         let from: Vec<ValueId> = operands.iter().copied().filter(|v| made.contains_key(v)).collect();
         let known = operands.iter().all(|v| made.contains_key(v) || rw.uniform(*v));
-        if from.is_empty() || !known || !arithmetic(&kind) {
+        if from.is_empty() || !known || !keeps_errors(kind) {
             return None;
         }
         if with_number(rw, &kind, &from) && !same_sign(&kind, |v| rw.range(v)) {
@@ -49,28 +50,9 @@ pub fn cancelled(fields: &[Field], kernel: &mut Kernel) -> HashSet<ValueId> {
     found
 }
 
-fn arithmetic(kind: &OpKind) -> bool {
-    match kind {
-        OpKind::Binary(op, ..) => {
-            matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div | BinaryOp::Min | BinaryOp::Max)
-        }
-        OpKind::Unary(op, _) => matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sqrt),
-        OpKind::Fma(..) => true,
-        OpKind::Const(_)
-        | OpKind::Bool(_)
-        | OpKind::Field(_)
-        | OpKind::There(_)
-        | OpKind::Time
-        | OpKind::StepIndex
-        | OpKind::Index
-        | OpKind::Approximate(..)
-        | OpKind::Select(..)
-        | OpKind::Draw(..)
-        | OpKind::Sample(..)
-        | OpKind::Store(..)
-        | OpKind::Accumulate(..)
-        | OpKind::Emit(..) => false,
-    }
+fn keeps_errors(kind: OpKind) -> bool {
+    matches!(kind, OpKind::Unary(UnaryOp::Abs | UnaryOp::Sqrt, _) | OpKind::Binary(BinaryOp::Min | BinaryOp::Max, ..))
+        || arithmetic(kind).is_some()
 }
 
 /// Is it a sum of which one side is a number?

@@ -6,49 +6,28 @@
 //! Error: one rounding less. Of two products in one sum the left one is fused, so that the choice is the same every
 //! time.
 
-use super::Options;
 use super::rewrite::{Rewriter, rewrite};
+use super::{Options, fields};
 use crate::step::{BinaryOp, OpKind, Program, ValueId};
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _options: &Options) {
-    for kernel in &mut program.kernels {
-        rewrite(&program.fields, kernel, |rw, _, kind| match kind {
-            OpKind::Binary(BinaryOp::Add, a, b) => match (product(rw, a), product(rw, b)) {
-                (Some((x, y)), _) => Some(rw.fma(x, y, b)),
-                (None, Some((x, y))) => Some(rw.fma(x, y, a)),
-                (None, None) => None,
-            },
-            OpKind::Binary(BinaryOp::Sub, a, b) => match (product(rw, a), product(rw, b)) {
+    fields::each_function(program, |program, function| {
+        rewrite(program, function, |rw, _, kind| {
+            let OpKind::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) = kind else { return None };
+            match (product(rw, a), product(rw, b)) {
                 (Some((x, y)), _) => {
-                    let minus = rw.neg(b);
-                    Some(rw.fma(x, y, minus))
+                    let b = if op == BinaryOp::Sub { rw.neg(b) } else { b };
+                    Some(rw.fma(x, y, b))
                 }
                 (None, Some((x, y))) => {
-                    let minus = rw.neg(x);
-                    Some(rw.fma(minus, y, a))
+                    let x = if op == BinaryOp::Sub { rw.neg(x) } else { x };
+                    Some(rw.fma(x, y, a))
                 }
                 (None, None) => None,
-            },
-            OpKind::Const(_)
-            | OpKind::Bool(_)
-            | OpKind::Field(_)
-            | OpKind::There(_)
-            | OpKind::Time
-            | OpKind::StepIndex
-            | OpKind::Index
-            | OpKind::Unary(..)
-            | OpKind::Binary(..)
-            | OpKind::Approximate(..)
-            | OpKind::Fma(..)
-            | OpKind::Select(..)
-            | OpKind::Draw(..)
-            | OpKind::Sample(..)
-            | OpKind::Store(..)
-            | OpKind::Accumulate(..)
-            | OpKind::Emit(..) => None,
+            }
         });
-    }
+    });
 }
 
 /// The factors of a product with one use that is computed in the loop.

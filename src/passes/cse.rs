@@ -1,18 +1,18 @@
 //! `cse`: common subexpressions.
 //!
 //! In comes any program; out goes one in which no operation repeats one that its region can see: an earlier one of the
-//! same region, or one of a phase that reaches it.
+//! same region, or one of a region of an earlier phase that reaches it.
 //! Never true here: a read is taken for another with a store to its field in between, or two effects for one.
 
 use super::Options;
-use crate::step::{BinaryOp, FieldId, Kernel, OpKind, Phase, Program, ValueId};
+use crate::step::{BinaryOp, FieldId, Function, Map, OpKind, Program, Region, Stage, Surrogate, ValueId};
 use std::collections::{HashMap, HashSet};
 use std::mem::{Discriminant, discriminant};
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _options: &Options) {
-    for kernel in &mut program.kernels {
-        kernel_run(kernel);
+    for function in &mut program.functions {
+        function_run(function);
     }
 }
 
@@ -26,24 +26,39 @@ struct Key {
     version: u32,
 }
 
-fn kernel_run(kernel: &mut Kernel) {
+/// The values of an earlier region, by how they are computed.
+struct Finished {
+    /// The region, without its operations.
+    region: Region,
+    known: HashMap<Key, ValueId>,
+}
+
+fn function_run(function: &mut Function) {
     let mut renamed: HashMap<ValueId, ValueId> = HashMap::new();
     let mut versions: HashMap<FieldId, u32> = HashMap::new();
-    let mut finished: Vec<(Phase, HashMap<Key, ValueId>)> = Vec::new();
+    let mut finished: Vec<Finished> = Vec::new();
     // What stands for an exact operation is exact.
     let mut exact: HashSet<ValueId> = HashSet::new();
-    for region in &mut kernel.regions {
-        let mut here: HashMap<Key, ValueId> = HashMap::new();
-        let seen: Vec<_> =
-            finished.iter().filter(|(phase, _)| *phase != region.phase && phase.reaches(region.phase)).collect();
-        region.ops.retain_mut(|op| {
+    for stage in &mut function.stages {
+        let region = match stage {
+            Stage::Region(region) => region,
+            Stage::Solve(solve) => {
+                *versions.entry(solve.x).or_insert(0) += 1;
+                continue;
+            }
+        };
+        let mut known: HashMap<Key, ValueId> = HashMap::new();
+        let visible = |f: &&Finished| f.region.phase() != region.phase() && f.region.reaches(region);
+        let seen: Vec<&Finished> = finished.iter().filter(visible).collect();
+        let mut ops = std::mem::take(&mut region.ops);
+        ops.retain_mut(|op| {
             op.kind = op.kind.map_operands(|v| renamed.get(&v).copied().unwrap_or(v));
-            if let OpKind::Store(field, _) | OpKind::Accumulate(field, _) = op.kind {
+            if let OpKind::Store(field, _) | OpKind::Accumulate(field, ..) = op.kind {
                 *versions.entry(field).or_insert(0) += 1;
             }
             let Some(result) = op.result else { return true };
             let key = key(&op.kind, &versions);
-            let earlier = here.get(&key).or_else(|| seen.iter().find_map(|(_, known)| known.get(&key)));
+            let earlier = known.get(&key).or_else(|| seen.iter().find_map(|f| f.known.get(&key)));
             match earlier {
                 Some(&earlier) => {
                     renamed.insert(result, earlier);
@@ -53,41 +68,60 @@ fn kernel_run(kernel: &mut Kernel) {
                     false
                 }
                 None => {
-                    here.insert(key, result);
+                    known.insert(key, result);
                     true
                 }
             }
         });
-        finished.push((region.phase, here));
+        finished.push(Finished { region: region.clone(), known });
+        region.ops = ops;
     }
-    for op in kernel.regions.iter_mut().flat_map(|r| &mut r.ops) {
+    for op in function.regions_mut().flat_map(|r| &mut r.ops) {
         op.exact |= op.result.is_some_and(|v| exact.contains(&v));
     }
 }
 
 fn key(kind: &OpKind, versions: &HashMap<FieldId, u32>) -> Key {
     let mut operands = kind.operands();
-    let payload = match *kind {
-        OpKind::Const(x) => [x.to_bits(), 0],
-        OpKind::Bool(b) => [u64::from(b), 0],
-        OpKind::Field(f)
-        | OpKind::There(f)
-        | OpKind::Sample(f, _)
-        | OpKind::Store(f, _)
-        | OpKind::Accumulate(f, _)
-        | OpKind::Emit(f, _) => [u64::from(f.0), 0],
-        OpKind::Unary(op, _) => [op as u64, 0],
-        OpKind::Approximate(function, tolerance, _) => [function as u64, tolerance as u64],
-        OpKind::Binary(op, ..) => [normalised(op, &mut operands) as u64, 0],
-        OpKind::Draw(distribution, stream, _) => [distribution as u64, stream],
-        OpKind::Fma(..) => {
-            operands[..2].sort();
-            [0, 0]
-        }
-        OpKind::Time | OpKind::StepIndex | OpKind::Index | OpKind::Select(..) => [0, 0],
-    };
+    let mut payload = payload(kind);
+    if let OpKind::Binary(op, ..) = *kind {
+        payload[0] = normalised(op, &mut operands) as u64;
+    }
+    if let OpKind::Fma(..) = kind {
+        operands[..2].sort();
+    }
     let version = kind.named_field().and_then(|f| versions.get(&f).copied()).unwrap_or(0);
     Key { kind: discriminant(kind), payload, operands, version }
+}
+
+/// What an operation is besides its name and its operands.
+pub(super) fn payload(kind: &OpKind) -> [u64; 2] {
+    let place = |map: Option<Map>| map.map_or(0, |map| 1 + map as u64);
+    match *kind {
+        OpKind::Const(x) => [x.to_bits(), 0],
+        OpKind::Bool(b) => [u64::from(b), 0],
+        OpKind::Field(f) | OpKind::Sample(f, _) | OpKind::Store(f, _) | OpKind::Emit(f, _) => [u64::from(f.0), 0],
+        OpKind::Gather(f, along) => [u64::from(f.0), place(Some(along))],
+        OpKind::Back(f, along, _) | OpKind::Accumulate(f, along, _) => [u64::from(f.0), place(along)],
+        OpKind::Unary(op, _) => [op as u64, 0],
+        OpKind::Approximate(function, tolerance, _) => [function as u64, tolerance as u64],
+        OpKind::Binary(op, ..) => [op as u64, 0],
+        OpKind::Spike(surrogate, _) => shape(surrogate),
+        OpKind::Draw(distribution, stream, _) => [distribution as u64, stream],
+        OpKind::Time | OpKind::StepIndex | OpKind::Index | OpKind::Fma(..) | OpKind::Select(..) => [0, 0],
+    }
+}
+
+/// Two surrogates with one shape are the same.
+fn shape(surrogate: Surrogate) -> [u64; 2] {
+    match surrogate {
+        Surrogate::None => [0, 0],
+        Surrogate::FastSigmoid(slope) => [1, slope.to_bits()],
+        Surrogate::Arctan(slope) => [2, slope.to_bits()],
+        Surrogate::Sigmoid(slope) => [3, slope.to_bits()],
+        Surrogate::Triangular(slope) => [4, slope.to_bits()],
+        Surrogate::StraightThrough => [5, 0],
+    }
 }
 
 /// Sorts the operands of commutative operators and turns `>` into `<`. (`min` and `max` do not commute: they prefer

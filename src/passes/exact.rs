@@ -3,59 +3,43 @@
 //! In comes any program; out goes the same one with operations marked `exact`, which no other pass computes in another way.
 //! Never true here: an operation changes, or a mark that was there goes.
 //!
-//! A comparison, `floor`, `ceil`, a root or logarithm of what may not be positive, a division by what may cancel to 0, the counter of a draw
-//! and the place in a series all *tell*: a sum of exactly 0 and one that rounds to 1e-17 lead to results that have nothing to do with
-//! each other. What they read is exact, and what that was computed from, back to where a field is read. (Fields carry roundings from
-//! step to step as it is; a new state that is compared before it is stored is such a field still, because this pass runs before
-//! regions are fused.) `init` is exact as a whole: it runs once, and what it stores is compared by others.
+//! A comparison, a `spike`, `floor`, `ceil`, a root or logarithm of what may not be positive, a division by what may cancel to 0, the
+//! counter of a draw, the place in a series and the number of steps back all *tell*: a sum of exactly 0 and one that rounds to 1e-17
+//! lead to results that have nothing to do with each other. What they read is exact, and what that was computed from, back to where a
+//! field is read. (Fields carry roundings from step to step as it is; a new state that is compared before it is stored is such a field
+//! still, because this pass runs before regions are fused.) `init` is exact as a whole: it runs once, and what it stores is compared by others.
 //!
 //! Which divisors may cancel is decided by the values that parameters have now (their signs, and whether a divisor is 0). If a user of
 //! the kernel turns a sign round, a 0/0 that was not foreseen may come out as a large number instead of NaN; no other result
 //! depends on that.
 
-use super::Options;
 use super::ranges::{self, Range};
-use crate::step::{BinaryOp, Field, FieldId, Kernel, Op, OpKind, Program, Role, UnaryOp, Value, ValueId, eval};
+use super::{Options, fields};
+use crate::step::{
+    BinaryOp, Field, FieldId, Function, Op, OpClass, OpKind, Program, Role, UnaryOp, Value, ValueId, eval,
+};
 use std::collections::{HashMap, HashSet};
 
 /// Runs the pass.
 pub fn run(program: &mut Program, options: &Options) {
-    let now = |(name, x): &(String, f64)| Some((program.find_field(name)?, *x));
-    let now: HashMap<FieldId, f64> = options.uniforms.iter().filter_map(now).collect();
-    for kernel in &mut program.kernels {
-        let told = match kernel.role {
-            Role::Init => kernel.ops().filter_map(|op| op.result).collect(),
-            Role::Step | Role::Observe => told(kernel, &program.fields, &now),
+    let now = fields::values_now(program, options);
+    fields::each_function(program, |program, function| {
+        let told = match function.role {
+            Role::Init => function.ops().filter_map(|op| op.result).collect(),
+            Role::Step | Role::Observe => told(function, &program.fields, &now),
         };
-        for op in kernel.regions.iter_mut().flat_map(|r| &mut r.ops) {
-            op.exact |= op.result.is_some_and(|v| told.contains(&v)) && computes(&op.kind);
+        for op in function.regions_mut().flat_map(|r| &mut r.ops) {
+            // What is read, drawn or written down cannot be computed in another way.
+            let computed = op.kind.class() == OpClass::Pure;
+            op.exact |= op.result.is_some_and(|v| told.contains(&v)) && computed;
         }
-    }
-}
-
-/// Is its value computed (and not read, drawn or written down), so that it could be computed in another way?
-fn computes(kind: &OpKind) -> bool {
-    match kind {
-        OpKind::Unary(..) | OpKind::Binary(..) | OpKind::Approximate(..) | OpKind::Fma(..) | OpKind::Select(..) => true,
-        OpKind::Const(_)
-        | OpKind::Bool(_)
-        | OpKind::Field(_)
-        | OpKind::There(_)
-        | OpKind::Time
-        | OpKind::StepIndex
-        | OpKind::Index
-        | OpKind::Draw(..)
-        | OpKind::Sample(..)
-        | OpKind::Store(..)
-        | OpKind::Accumulate(..)
-        | OpKind::Emit(..) => false,
-    }
+    });
 }
 
 /// The values whose bits some operation can tell.
-fn told(kernel: &Kernel, fields: &[Field], now: &HashMap<FieldId, f64>) -> HashSet<ValueId> {
-    let known = Known::of(kernel, fields, now);
-    let mut waiting: Vec<ValueId> = kernel.ops().flat_map(|op| known.tells(op)).collect();
+fn told(function: &Function, fields: &[Field], now: &HashMap<FieldId, f64>) -> HashSet<ValueId> {
+    let known = Known::of(function, fields, now);
+    let mut waiting: Vec<ValueId> = function.ops().flat_map(|op| known.tells(op)).collect();
     let mut told = HashSet::new();
     while let Some(value) = waiting.pop() {
         if told.insert(value)
@@ -67,7 +51,7 @@ fn told(kernel: &Kernel, fields: &[Field], now: &HashMap<FieldId, f64>) -> HashS
     told
 }
 
-/// What is known of the values of a kernel.
+/// What is known of the values of a function.
 struct Known {
     defs: HashMap<ValueId, OpKind>,
     ranges: HashMap<ValueId, Range>,
@@ -80,7 +64,7 @@ struct Known {
 }
 
 impl Known {
-    fn of(kernel: &Kernel, fields: &[Field], now: &HashMap<FieldId, f64>) -> Known {
+    fn of(function: &Function, fields: &[Field], now: &HashMap<FieldId, f64>) -> Known {
         let mut known = Known {
             defs: HashMap::new(),
             ranges: HashMap::new(),
@@ -88,7 +72,7 @@ impl Known {
             vanishing: HashSet::new(),
             numbers: HashMap::new(),
         };
-        for op in kernel.ops() {
+        for op in function.ops() {
             let Some(id) = op.result else { continue };
             known.defs.insert(id, op.kind);
             known.ranges.insert(id, ranges::of(&op.kind, fields, |v| known.ranges[&v]));
@@ -121,7 +105,9 @@ impl Known {
     /// The values that an operation tells, itself among them if it is a comparison.
     fn tells(&self, op: &Op) -> Vec<ValueId> {
         match op.kind {
-            OpKind::Unary(UnaryOp::Floor | UnaryOp::Ceil, a) | OpKind::Draw(_, _, a) | OpKind::Sample(_, a) => vec![a],
+            OpKind::Unary(UnaryOp::Floor | UnaryOp::Ceil, a) | OpKind::Draw(_, _, a) => vec![a],
+            OpKind::Sample(_, a) | OpKind::Back(_, _, a) => vec![a],
+            OpKind::Spike(_, a) => op.result.into_iter().chain([a]).collect(),
             OpKind::Unary(UnaryOp::Sqrt | UnaryOp::Ln | UnaryOp::Log2 | UnaryOp::Log10, a) => self.unless_positive(a),
             OpKind::Unary(..) => vec![],
             OpKind::Binary(op_, a, b) => match op_ {
@@ -146,7 +132,7 @@ impl Known {
             OpKind::Const(_)
             | OpKind::Bool(_)
             | OpKind::Field(_)
-            | OpKind::There(_)
+            | OpKind::Gather(..)
             | OpKind::Time
             | OpKind::StepIndex
             | OpKind::Index
@@ -220,12 +206,14 @@ impl Known {
                 ..,
             )
             | OpKind::Bool(_)
+            | OpKind::Spike(..)
             | OpKind::Store(..)
             | OpKind::Accumulate(..)
             | OpKind::Emit(..) => false,
             // What is read may be anything.
             OpKind::Field(_)
-            | OpKind::There(_)
+            | OpKind::Gather(..)
+            | OpKind::Back(..)
             | OpKind::Time
             | OpKind::StepIndex
             | OpKind::Index

@@ -7,41 +7,21 @@
 //! Error: the rounding of the product, `|x|` half ulps of the result: what reducing `x` in the exponential itself
 //! would have cost less.
 
-use super::Options;
 use super::rewrite::rewrite;
+use super::{Options, fields};
 use crate::step::{OpKind, Program, UnaryOp};
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _options: &Options) {
-    for kernel in &mut program.kernels {
-        rewrite(&program.fields, kernel, |rw, _, kind| {
-            let (op, x) = match kind {
-                OpKind::Unary(UnaryOp::Exp, x) => (UnaryOp::Exp2, x),
-                OpKind::Unary(UnaryOp::Expm1, x) => (UnaryOp::Exp2m1, x),
-                OpKind::Const(_)
-                | OpKind::Bool(_)
-                | OpKind::Field(_)
-                | OpKind::There(_)
-                | OpKind::Time
-                | OpKind::StepIndex
-                | OpKind::Index
-                | OpKind::Unary(..)
-                | OpKind::Binary(..)
-                | OpKind::Approximate(..)
-                | OpKind::Fma(..)
-                | OpKind::Select(..)
-                | OpKind::Draw(..)
-                | OpKind::Sample(..)
-                | OpKind::Store(..)
-                | OpKind::Accumulate(..)
-                | OpKind::Emit(..) => return None,
-            };
+    fields::each_function(program, |program, function| {
+        rewrite(program, function, |rw, _, kind| {
+            let OpKind::Unary(op @ (UnaryOp::Exp | UnaryOp::Expm1), x) = kind else { return None };
             if rw.uniform(x) {
                 return None;
             }
             let log2e = rw.constant(std::f64::consts::LOG2_E);
             let y = rw.mul(x, log2e);
-            Some(rw.unary(op, y))
+            Some(rw.unary(if op == UnaryOp::Exp { UnaryOp::Exp2 } else { UnaryOp::Exp2m1 }, y))
         });
-    }
+    });
 }

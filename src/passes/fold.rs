@@ -1,25 +1,27 @@
 //! `fold`: constant folding.
 //!
 //! In comes any program; out goes one in which no operation has constant operands only, no select, `and` or `or` has a
-//! constant mask, and no event waits for a constant false.
+//! constant mask, and no event that no guard waits for is emitted where the mask is a constant false.
 //! Never true here: folding computes anything else than the interpreter does, both ask [`crate::step::eval`].
 
 use super::Options;
-use crate::step::{BinaryOp, Kernel, Op, OpKind, Program, Value, ValueId, eval};
-use std::collections::HashMap;
+use crate::step::{BinaryOp, FieldId, Function, Op, OpKind, Program, Value, ValueId, eval};
+use std::collections::{HashMap, HashSet};
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _options: &Options) {
-    for kernel in &mut program.kernels {
-        let mut known = Known::default();
-        fold(kernel, &mut known);
+    let guards = program.functions.iter().flat_map(Function::regions).filter_map(|r| r.guard);
+    let awaited: HashSet<FieldId> = guards.map(|guard| guard.event).collect();
+    for function in &mut program.functions {
+        fold(function, &awaited);
     }
 }
 
-#[derive(Default)]
-struct Known {
+struct Known<'a> {
     constants: HashMap<ValueId, Value>,
     renamed: HashMap<ValueId, ValueId>,
+    /// The events that guards wait for: something must emit them, were it never.
+    awaited: &'a HashSet<FieldId>,
 }
 
 /// What becomes of an operation.
@@ -29,8 +31,9 @@ enum Folded {
     Vanishes,
 }
 
-fn fold(kernel: &mut Kernel, known: &mut Known) {
-    for region in &mut kernel.regions {
+fn fold(function: &mut Function, awaited: &HashSet<FieldId>) {
+    let mut known = Known { constants: HashMap::new(), renamed: HashMap::new(), awaited };
+    for region in function.regions_mut() {
         region.ops.retain_mut(|op| {
             let kind = op.kind.map_operands(|v| known.renamed.get(&v).copied().unwrap_or(v));
             match known.fold(kind) {
@@ -49,39 +52,27 @@ fn fold(kernel: &mut Kernel, known: &mut Known) {
     }
 }
 
-impl Known {
+impl Known<'_> {
     fn fold(&self, kind: OpKind) -> Folded {
         let operands: Option<Vec<Value>> = kind.operands().iter().map(|v| self.constants.get(v).copied()).collect();
         let value = operands.and_then(|operands| eval(&kind, &operands));
         if let Some(constant) = value.and_then(Value::constant) {
             return Folded::Stays(constant);
         }
-        match kind {
-            OpKind::Select(c, a, b) => match self.mask(c) {
-                Some(c) => Folded::Is(if c { a } else { b }),
-                None => Folded::Stays(kind),
-            },
-            // What an operator gives with a mask known on either side: the other side, or the mask itself.
-            OpKind::Binary(BinaryOp::And, a, b) => self.with_mask(kind, a, b, true),
-            OpKind::Binary(BinaryOp::Or, a, b) => self.with_mask(kind, a, b, false),
-            OpKind::Emit(_, mask) if self.mask(mask) == Some(false) => Folded::Vanishes,
-            OpKind::Const(_)
-            | OpKind::Bool(_)
-            | OpKind::Field(_)
-            | OpKind::There(_)
-            | OpKind::Time
-            | OpKind::StepIndex
-            | OpKind::Index
-            | OpKind::Unary(..)
-            | OpKind::Binary(..)
-            | OpKind::Approximate(..)
-            | OpKind::Fma(..)
-            | OpKind::Draw(..)
-            | OpKind::Sample(..)
-            | OpKind::Store(..)
-            | OpKind::Accumulate(..)
-            | OpKind::Emit(..) => Folded::Stays(kind),
+        if let OpKind::Select(c, a, b) = kind
+            && let Some(c) = self.mask(c)
+        {
+            return Folded::Is(if c { a } else { b });
         }
+        // What an operator gives with a mask known on either side: the other side, or the mask itself.
+        if let OpKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), a, b) = kind {
+            return self.with_mask(kind, a, b, op == BinaryOp::And);
+        }
+        if matches!(kind, OpKind::Emit(event, mask) if self.mask(mask) == Some(false) && !self.awaited.contains(&event))
+        {
+            return Folded::Vanishes;
+        }
+        Folded::Stays(kind)
     }
 
     /// `and` (neutral: true) or `or` (neutral: false).

@@ -1,23 +1,31 @@
 //! `fuse-steps`: many steps in one call.
 //!
-//! In come any program and [`Options::fuse`]; out goes one whose step kernels take up to so many steps per call, so that
+//! In come any program and [`Options::fuse`]; out goes one whose step function takes up to so many steps per call, so that
 //! states stay in registers from step to step.
-//! Never true here: a kernel with more than one body region is fused.
+//! Never true here: a function with more than one body region over a space is fused.
 //!
 //! With one body region that looks at its own cell only, each cell can run through all steps before the next cell
-//! starts: no cell can tell. With edge regions before it the cells take each step together, and what is saved is the calls.
+//! starts: no cell can tell. With regions over relations before it the cells take each step together, and what is saved is the calls.
 //! The caller may still ask for fewer steps.
 
-use super::Options;
-use crate::step::{Kernel, Phase, Program, Role};
+use super::{Options, fields};
+use crate::step::{Function, Phase, Program, Role, SpaceId, SpaceKind};
+use std::collections::HashSet;
 
 /// Runs the pass.
 pub fn run(program: &mut Program, options: &Options) {
-    for kernel in program.kernels.iter_mut().filter(|k| k.role == Role::Step && is_fusable(k)) {
-        kernel.steps = options.fuse.max(1);
-    }
+    fields::each_function(program, |program, function| {
+        if function.role == Role::Step && is_fusable(program, function) {
+            function.steps = options.fuse.max(1);
+        }
+    });
 }
 
-fn is_fusable(kernel: &Kernel) -> bool {
-    kernel.regions.iter().filter(|r| r.phase == Phase::Body).count() == 1
+/// Has it a body, and over no space but relations more than one?
+fn is_fusable(program: &Program, function: &Function) -> bool {
+    let relation = |space: SpaceId| matches!(program.space(space).kind, SpaceKind::Relation { .. });
+    let bodies = function.regions().filter(|r| r.phase() == Phase::Body).filter_map(|r| r.over);
+    let bodies: Vec<SpaceId> = bodies.filter(|&space| !relation(space)).collect();
+    let spaces: HashSet<SpaceId> = bodies.iter().copied().collect();
+    !bodies.is_empty() && spaces.len() == bodies.len()
 }

@@ -3,8 +3,9 @@
 //! In comes a value; out goes the line it is, if it is one.
 //! Never true here: a coefficient is a parameter; `affine` handles those.
 
+use super::arithmetic::{Arithmetic, arithmetic};
 use super::rewrite::Rewriter;
-use crate::step::{BinaryOp, OpKind, UnaryOp, ValueId};
+use crate::step::ValueId;
 
 /// `slope * atom + offset`; without an atom a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,33 +37,20 @@ impl Line {
 
 /// The line that a value is; every value is at least a line in itself.
 pub fn line(rw: &Rewriter<'_>, v: ValueId) -> Line {
-    let found = match rw.def(v) {
-        OpKind::Const(c) => Some(Line { atom: None, slope: 0.0, offset: c }),
-        OpKind::Unary(UnaryOp::Neg, a) => Some(line(rw, a).scaled(-1.0)),
-        OpKind::Binary(BinaryOp::Add, a, b) => line(rw, a).plus(line(rw, b)),
-        OpKind::Binary(BinaryOp::Sub, a, b) => line(rw, a).plus(line(rw, b).scaled(-1.0)),
-        OpKind::Binary(BinaryOp::Mul, a, b) => match (rw.number(a), rw.number(b)) {
+    if let Some(c) = rw.number(v) {
+        return Line { atom: None, slope: 0.0, offset: c };
+    }
+    let found = arithmetic(rw.def(v)).and_then(|kind| match kind {
+        Arithmetic::Neg(a) => Some(line(rw, a).scaled(-1.0)),
+        Arithmetic::Add(a, b) => line(rw, a).plus(line(rw, b)),
+        Arithmetic::Sub(a, b) => line(rw, a).plus(line(rw, b).scaled(-1.0)),
+        Arithmetic::Mul(a, b) => match (rw.number(a), rw.number(b)) {
             (Some(c), _) => Some(line(rw, b).scaled(c)),
             (_, Some(c)) => Some(line(rw, a).scaled(c)),
             (None, None) => None,
         },
-        OpKind::Binary(BinaryOp::Div, a, b) => rw.number(b).map(|c| line(rw, a).scaled(1.0 / c)),
-        OpKind::Bool(_)
-        | OpKind::Field(_)
-        | OpKind::There(_)
-        | OpKind::Time
-        | OpKind::StepIndex
-        | OpKind::Index
-        | OpKind::Unary(..)
-        | OpKind::Binary(..)
-        | OpKind::Approximate(..)
-        | OpKind::Fma(..)
-        | OpKind::Select(..)
-        | OpKind::Draw(..)
-        | OpKind::Sample(..)
-        | OpKind::Store(..)
-        | OpKind::Accumulate(..)
-        | OpKind::Emit(..) => None,
-    };
+        Arithmetic::Div(a, b) => rw.number(b).map(|c| line(rw, a).scaled(1.0 / c)),
+        Arithmetic::Fma(..) => None,
+    });
     found.unwrap_or(Line { atom: Some(v), slope: 1.0, offset: 0.0 })
 }

@@ -8,34 +8,17 @@
 //! At infinity, where `linoid` is 0, the quotient is NaN; no finite `x` leads there.
 //! Error: the rounding of `y`, `|x|` half ulps, and that of the quotient.
 
-use super::Options;
 use super::rewrite::{Rewriter, rewrite};
+use super::{Options, fields};
 use crate::step::{OpKind, Program, UnaryOp, ValueId};
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _options: &Options) {
-    for kernel in &mut program.kernels {
-        rewrite(&program.fields, kernel, |rw, _, kind| match kind {
-            OpKind::Unary(UnaryOp::Linoid, x) => Some(quotient(rw, x)),
-            OpKind::Const(_)
-            | OpKind::Bool(_)
-            | OpKind::Field(_)
-            | OpKind::There(_)
-            | OpKind::Time
-            | OpKind::StepIndex
-            | OpKind::Index
-            | OpKind::Unary(..)
-            | OpKind::Binary(..)
-            | OpKind::Approximate(..)
-            | OpKind::Fma(..)
-            | OpKind::Select(..)
-            | OpKind::Draw(..)
-            | OpKind::Sample(..)
-            | OpKind::Store(..)
-            | OpKind::Accumulate(..)
-            | OpKind::Emit(..) => None,
+    fields::each_function(program, |program, function| {
+        rewrite(program, function, |rw, _, kind| {
+            if let OpKind::Unary(UnaryOp::Linoid, x) = kind { Some(quotient(rw, x)) } else { None }
         });
-    }
+    });
 }
 
 fn quotient(rw: &mut Rewriter<'_>, x: ValueId) -> ValueId {

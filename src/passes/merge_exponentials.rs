@@ -7,50 +7,32 @@
 //! Error: `exp(a + b)` carries the rounding of `a + b`, `|a + b|` half ulps, instead of two roundings; it is
 //! finite wherever `exp(a) * exp(b)` was.
 
-use super::Options;
+use super::arithmetic::{Arithmetic, arithmetic};
 use super::rewrite::{Rewriter, rewrite};
+use super::{Options, fields};
 use crate::step::{BinaryOp, OpKind, Program, UnaryOp, ValueId};
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _options: &Options) {
-    for kernel in &mut program.kernels {
-        rewrite(&program.fields, kernel, |rw, _, kind| merge(rw, kind));
-    }
+    fields::each_function(program, |program, function| rewrite(program, function, |rw, _, kind| merge(rw, kind)));
 }
 
 fn merge(rw: &mut Rewriter<'_>, kind: OpKind) -> Option<ValueId> {
-    match kind {
-        OpKind::Binary(BinaryOp::Mul | BinaryOp::Div, _, _) => product(rw, kind),
-        OpKind::Binary(BinaryOp::Pow, base, n) => {
-            let u = lone_exp(rw, base)?;
-            rw.number(n)?;
-            let argument = rw.mul(u, n);
-            Some(rw.unary(UnaryOp::Exp, argument))
-        }
-        OpKind::Unary(UnaryOp::Sqrt, base) => {
-            let u = lone_exp(rw, base)?;
-            let half = rw.constant(0.5);
-            let argument = rw.mul(u, half);
-            Some(rw.unary(UnaryOp::Exp, argument))
-        }
-        OpKind::Const(_)
-        | OpKind::Bool(_)
-        | OpKind::Field(_)
-        | OpKind::There(_)
-        | OpKind::Time
-        | OpKind::StepIndex
-        | OpKind::Index
-        | OpKind::Unary(..)
-        | OpKind::Binary(..)
-        | OpKind::Approximate(..)
-        | OpKind::Fma(..)
-        | OpKind::Select(..)
-        | OpKind::Draw(..)
-        | OpKind::Sample(..)
-        | OpKind::Store(..)
-        | OpKind::Accumulate(..)
-        | OpKind::Emit(..) => None,
+    if let OpKind::Binary(BinaryOp::Mul | BinaryOp::Div, _, _) = kind {
+        return product(rw, kind);
     }
+    let (base, power) = if let OpKind::Unary(UnaryOp::Sqrt, base) = kind {
+        (base, None)
+    } else if let OpKind::Binary(BinaryOp::Pow, base, n) = kind {
+        rw.number(n)?;
+        (base, Some(n))
+    } else {
+        return None;
+    };
+    let u = lone_exp(rw, base)?;
+    let power = power.unwrap_or_else(|| rw.constant(0.5));
+    let argument = rw.mul(u, power);
+    Some(rw.unary(UnaryOp::Exp, argument))
 }
 
 /// The argument of an exponential that has no other use.
@@ -68,36 +50,21 @@ struct Factors {
 
 impl Factors {
     fn collect(&mut self, rw: &Rewriter<'_>, kind: OpKind, inverted: bool) {
+        let Some(kind) = arithmetic(kind) else { return };
         match kind {
-            OpKind::Binary(BinaryOp::Mul, a, b) => {
+            Arithmetic::Mul(a, b) => {
                 self.factor(rw, a, inverted);
                 self.factor(rw, b, inverted);
             }
-            OpKind::Binary(BinaryOp::Div, a, b) => {
+            Arithmetic::Div(a, b) => {
                 self.factor(rw, a, inverted);
                 self.factor(rw, b, !inverted);
             }
-            OpKind::Unary(UnaryOp::Neg, a) => {
+            Arithmetic::Neg(a) => {
                 self.negative = !self.negative;
                 self.factor(rw, a, inverted);
             }
-            OpKind::Const(_)
-            | OpKind::Bool(_)
-            | OpKind::Field(_)
-            | OpKind::There(_)
-            | OpKind::Time
-            | OpKind::StepIndex
-            | OpKind::Index
-            | OpKind::Unary(..)
-            | OpKind::Binary(..)
-            | OpKind::Approximate(..)
-            | OpKind::Fma(..)
-            | OpKind::Select(..)
-            | OpKind::Draw(..)
-            | OpKind::Sample(..)
-            | OpKind::Store(..)
-            | OpKind::Accumulate(..)
-            | OpKind::Emit(..) => {}
+            Arithmetic::Add(..) | Arithmetic::Sub(..) | Arithmetic::Fma(..) => {}
         }
     }
 

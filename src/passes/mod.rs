@@ -19,12 +19,13 @@
 //!
 //! `tests/suite/passes.rs` tests each pass on texts, `tests/suite/random_models.rs` all of them on expressions full of corners.
 
-use crate::step::{Program, Tolerance, Verified, VerifyError, check, verify};
+use crate::step::{Program, Source, Tolerance, Verified, VerifyError, check, verify};
 use std::fmt;
 use std::time::{Duration, Instant};
 
 mod affine;
 mod approximate;
+mod arithmetic;
 mod cancellation;
 mod contract;
 mod cse;
@@ -40,6 +41,7 @@ mod line;
 mod lower_linoid;
 mod merge_exponentials;
 mod narrow;
+mod phase;
 mod ranges;
 mod rewrite;
 mod share_exponentials;
@@ -67,7 +69,7 @@ pub const PASSES: &[Pass] = &[
     pass("specialize", specialize::run, "Replace uniform fields whose values are given by these values."),
     pass("exact", exact::run, "Mark what comparisons, roots and divisions can tell to the last bit, and keep it."),
     pass("fold", fold::run, "Compute what depends on constants only."),
-    pass("fuse-regions", fuse_regions::run, "Merge body regions and keep in values what passed between them in fields."),
+    pass("fuse-regions", fuse_regions::run, "Merge bodies over one space and keep in values what passed between them in fields."),
     pass("cse", cse::run, "Compute what is computed twice once."),
     pass("simplify", simplify::run, "Apply identities, and replace powers and divisions by what is cheaper."),
     pass("merge-exponentials", merge_exponentials::run, "Make one exponential of products and quotients of them."),
@@ -80,13 +82,13 @@ pub const PASSES: &[Pass] = &[
     pass("approximate", approximate::run, "At 1e-9 or 1e-6: compute functions with shorter polynomials."),
     pass("hoist", hoist::run, "Move operations out of the loops over steps and cells that they do not depend on."),
     pass("dce", dce::run, "Remove what no kept state, no event and no output depends on."),
-    pass("fuse-steps", fuse_steps::run, "Let one call of a step kernel take many steps where cells do not interact."),
+    pass("fuse-steps", fuse_steps::run, "Let one call of a step function take many steps where cells do not interact."),
 ];
 
 /// What the pipelines without any rewriting are made of.
 const O0: &[&str] = &[];
 
-/// What makes kernels fast.
+/// What makes native programs fast.
 ///
 /// The order of the rewrites matters: `safe-singularities` needs the quotients as the model's author wrote them, and
 /// `simplify` removes guards only as long as `linoid` stands there to be seen to be positive; `share-exponentials` takes
@@ -180,13 +182,13 @@ pub fn pipeline(level: OptLevel, backend: Backend) -> &'static [&'static str] {
     }
 }
 
-/// What passes need to know besides the program. Fields go by name, because `dce` numbers the rest anew.
+/// What passes need to know besides the program. Fields go by what they stand for, because `dce` numbers the rest anew.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// How many steps one call of a step kernel takes at most (`fuse-steps`).
+    /// How many steps one call of the step function takes at most (`fuse-steps`).
     pub fuse: u32,
     /// Uniform fields whose values are known now, in canonical units (`specialize`).
-    pub uniforms: Vec<(String, f64)>,
+    pub uniforms: Vec<(Source, f64)>,
     /// The fields that will be read after a run, besides outputs and events (`dce`).
     pub keep: Keep,
     /// How far functions may be off (`narrow`, `approximate`); nothing means not at all.
@@ -201,8 +203,8 @@ pub const RELAXING: &[&str] = &["narrow", "approximate"];
 pub enum Keep {
     /// All states.
     AllStates,
-    /// The fields of these names.
-    Only(Vec<String>),
+    /// The fields that stand for these.
+    Only(Vec<Source>),
 }
 
 impl Default for Options {
@@ -218,7 +220,7 @@ pub enum PassError {
     /// No pass has this name.
     NoSuchPass(String),
     /// The options name a field that the program does not have, or that is not a uniform where one is needed.
-    NoSuchField(String),
+    NoSuchField(Source),
     /// A pass broke a rule of the IR.
     Broken(&'static str, VerifyError),
 }
@@ -227,7 +229,7 @@ impl fmt::Display for PassError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PassError::NoSuchPass(name) => write!(f, "there is no pass `{name}`"),
-            PassError::NoSuchField(name) => write!(f, "the program has no such field: `{name}`"),
+            PassError::NoSuchField(source) => write!(f, "the program has no such field: {source:?}"),
             PassError::Broken(pass, error) => write!(f, "internal error after the pass `{pass}`: {error}"),
         }
     }
@@ -268,12 +270,12 @@ pub fn run(
 fn check_options(program: &Program, options: &Options) -> Result<(), PassError> {
     let kept = match &options.keep {
         Keep::AllStates => &[][..],
-        Keep::Only(names) => names,
+        Keep::Only(sources) => sources,
     };
-    let missing = kept.iter().find(|name| program.find_field(name).is_none());
-    let uniforms = options.uniforms.iter().map(|(name, _)| name);
-    let missing = missing.or_else(|| uniforms.clone().find(|name| !specialize::is_uniform(program, name)));
-    missing.map_or(Ok(()), |name| Err(PassError::NoSuchField(name.clone())))
+    let missing = kept.iter().copied().find(|&source| fields::bound(program, source).is_none());
+    let mut uniforms = options.uniforms.iter().map(|&(source, _)| source);
+    let missing = missing.or_else(|| uniforms.find(|&source| fields::uniform(program, source).is_none()));
+    missing.map_or(Ok(()), |source| Err(PassError::NoSuchField(source)))
 }
 
 #[cfg(test)]
@@ -282,7 +284,7 @@ mod tests {
     use crate::step::parse;
 
     fn program() -> Verified {
-        let text = "program \"p\"\nspace @a\nuniform @dt\nuniform @g\nevent @a.e over @a\n";
+        let text = "program \"p\"\nspace @a\nuniform @dt = dt\nuniform @g = param 0\nevent @a.e over @a = spikes 0\n";
         verify(parse(text).unwrap_or_else(|e| panic!("{e}"))).unwrap_or_else(|e| panic!("{e}"))
     }
 
@@ -311,11 +313,15 @@ mod tests {
     fn unknown_names_are_refused() {
         let go = |names: &[&str], options: &Options| run(program(), names, options, &mut |_, _, _| {}).err();
         assert_eq!(go(&["polish"], &Options::default()), Some(PassError::NoSuchPass("polish".into())));
-        let keep = Options { keep: Keep::Only(vec!["a.v".into()]), ..Options::default() };
-        assert_eq!(go(&[], &keep), Some(PassError::NoSuchField("a.v".into())));
-        for name in ["h", "a.e"] {
-            let uniforms = Options { uniforms: vec![(name.into(), 1.0)], ..Options::default() };
-            assert_eq!(go(&[], &uniforms), Some(PassError::NoSuchField(name.into())));
+        let keep = Options { keep: Keep::Only(vec![Source::State(0)]), ..Options::default() };
+        assert_eq!(go(&[], &keep), Some(PassError::NoSuchField(Source::State(0))));
+        for source in [Source::Param(1), Source::Spikes(0), Source::None] {
+            let uniforms = Options { uniforms: vec![(source, 1.0)], ..Options::default() };
+            assert_eq!(go(&[], &uniforms), Some(PassError::NoSuchField(source)));
+        }
+        for source in [Source::Param(0), Source::Dt] {
+            let uniforms = Options { uniforms: vec![(source, 1.0)], ..Options::default() };
+            assert_eq!(go(&[], &uniforms), None);
         }
     }
 }

@@ -8,12 +8,13 @@
 //! The bound counts the measured error of the exponential and half a unit of the last place for every operation. It is relative to
 //! the rate at the voltage as rounded to single precision, which is off by less than 8e-6 mV below 128 mV.
 
-use super::Options;
+use super::arithmetic::{Arithmetic, arithmetic};
 use super::cancellation::cancelled;
 use super::ranges::same_sign;
 use super::rewrite::{Rewriter, rewrite};
+use super::{Options, fields};
 use crate::runtime::math::approximate::SINGLE_EXPONENTIAL;
-use crate::step::{BinaryOp, OpKind, Program, Role, Tolerance, UnaryOp, ValueId};
+use crate::step::{OpKind, Program, Role, Tolerance, UnaryOp, ValueId};
 use std::collections::HashMap;
 
 /// The rounding of one operation in single precision.
@@ -38,10 +39,13 @@ pub fn run(program: &mut Program, options: &Options) {
     if options.tolerance != Some(Tolerance::Micro) {
         return;
     }
-    for kernel in program.kernels.iter_mut().filter(|kernel| kernel.role == Role::Step) {
-        let cancelled = cancelled(&program.fields, kernel);
+    fields::each_function(program, |program, step| {
+        if step.role != Role::Step {
+            return;
+        }
+        let cancelled = cancelled(program, step);
         let mut chosen: HashMap<ValueId, Single> = HashMap::new();
-        rewrite(&program.fields, kernel, |rw, id, kind| {
+        rewrite(program, step, |rw, id, kind| {
             let known = |v: ValueId| chosen.get(&v).copied().or_else(|| number(rw, v));
             let single =
                 if cancelled.contains(&id) { None } else { single(rw, &kind, known, |v| chosen.contains_key(&v)) };
@@ -52,7 +56,7 @@ pub fn run(program: &mut Program, options: &Options) {
         });
         // The wide value that stands for a single, with the single.
         let mut narrow: HashMap<ValueId, ValueId> = HashMap::new();
-        rewrite(&program.fields, kernel, |rw, id, kind| {
+        rewrite(program, step, |rw, id, kind| {
             chosen.get(&id)?;
             let single = match (kind, straight(rw, &kind)) {
                 (OpKind::Unary(op, _), Some((x, slope, offset))) => {
@@ -72,7 +76,7 @@ pub fn run(program: &mut Program, options: &Options) {
             narrow.insert(wide, single);
             Some(wide)
         });
-    }
+    });
 }
 
 /// The argument of an exponential as a value, a slope and an offset, both constants.
@@ -112,32 +116,16 @@ fn single(
         least: a.least.max(b.least),
         most: a.most.max(b.most) + 1.0,
     };
-    let exact = match *kind {
-        OpKind::Unary(UnaryOp::Neg, a) => return known(a),
-        OpKind::Binary(BinaryOp::Mul, a, b) => product(known(a)?, known(b)?),
-        OpKind::Binary(BinaryOp::Div, a, b) => {
+    let exact = match arithmetic(*kind)? {
+        Arithmetic::Neg(a) => return known(a),
+        Arithmetic::Mul(a, b) => product(known(a)?, known(b)?),
+        Arithmetic::Div(a, b) => {
             let b = known(b)?;
             product(known(a)?, Single { least: -b.most, most: -b.least, ..b })
         }
-        OpKind::Binary(BinaryOp::Add, a, b) if same_sign(kind, |v| rw.range(v)) => sum(known(a)?, known(b)?),
-        OpKind::Fma(a, b, c) if same_sign(kind, |v| rw.range(v)) => sum(product(known(a)?, known(b)?), known(c)?),
-        OpKind::Const(_)
-        | OpKind::Bool(_)
-        | OpKind::Field(_)
-        | OpKind::There(_)
-        | OpKind::Time
-        | OpKind::StepIndex
-        | OpKind::Index
-        | OpKind::Unary(..)
-        | OpKind::Approximate(..)
-        | OpKind::Binary(..)
-        | OpKind::Fma(..)
-        | OpKind::Select(..)
-        | OpKind::Draw(..)
-        | OpKind::Sample(..)
-        | OpKind::Store(..)
-        | OpKind::Accumulate(..)
-        | OpKind::Emit(..) => return None,
+        Arithmetic::Add(a, b) if same_sign(kind, |v| rw.range(v)) => sum(known(a)?, known(b)?),
+        Arithmetic::Fma(a, b, c) if same_sign(kind, |v| rw.range(v)) => sum(product(known(a)?, known(b)?), known(c)?),
+        Arithmetic::Add(..) | Arithmetic::Sub(..) | Arithmetic::Fma(..) => return None,
     };
     Some(Single { error: exact.error + ROUNDING, ..exact })
 }

@@ -1,14 +1,14 @@
 //! How large values can be.
 //!
 //! In comes an operation and the ranges of its operands; out comes an interval that holds its value.
-//! Never true here: something is assumed about a parameter (a uniform, cell or data field): those may be anything.
+//! Never true here: something is assumed about a parameter (a uniform, constant or data field): those may be anything.
 //!
 //! The one assumption is that every state lies in [-500, 500] (membrane voltages in mV, gates, concentrations), be it
 //! loaded or about to be stored. Passes use it to decide that a guard against an exact zero is idle; never to decide a
 //! comparison that the model's author wrote about a state's size.
 
 use crate::runtime::math;
-use crate::step::{BinaryOp, Distribution, Field, FieldKind, Function, OpKind, UnaryOp, ValueId};
+use crate::step::{BinaryOp, Distribution, Elementary, Field, FieldKind, OpKind, UnaryOp, ValueId};
 
 /// The closed interval `[lo, hi]`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -104,18 +104,16 @@ impl Range {
 pub fn of(kind: &OpKind, fields: &[Field], range: impl Fn(ValueId) -> Range) -> Range {
     match *kind {
         OpKind::Const(c) => Range::new(c, c),
-        OpKind::Field(f) => match fields[f.0 as usize].kind {
-            FieldKind::State(_) => Range::STATE,
+        OpKind::Field(f) | OpKind::Gather(f, _) | OpKind::Back(f, ..) => match fields[f.0 as usize].kind {
+            FieldKind::State => Range::STATE,
             FieldKind::Uniform
             | FieldKind::Series
-            | FieldKind::Data(_)
-            | FieldKind::Cell(_)
-            | FieldKind::Temp(_)
-            | FieldKind::Output(_)
-            | FieldKind::Event(_)
-            | FieldKind::Edges(_) => Range::ALL,
+            | FieldKind::Data
+            | FieldKind::Const
+            | FieldKind::Temp
+            | FieldKind::Output
+            | FieldKind::Event => Range::ALL,
         },
-        OpKind::There(_) => Range { lo: -STATE_BOUND, hi: STATE_BOUND },
         OpKind::Time | OpKind::StepIndex | OpKind::Index => Range { lo: 0.0, hi: f64::INFINITY },
         OpKind::Draw(distribution, _, _) => match distribution {
             Distribution::Uniform => Range { lo: 0.0, hi: 1.0 },
@@ -124,8 +122,10 @@ pub fn of(kind: &OpKind, fields: &[Field], range: impl Fn(ValueId) -> Range) -> 
         },
         OpKind::Unary(op, a) => unary(op, range(a)),
         OpKind::Approximate(function, _, _) => match function {
-            Function::Exp | Function::Exp2 => Range { lo: 0.0, hi: f64::INFINITY },
-            Function::Expm1 | Function::Exp2m1 | Function::Ln | Function::Log2 | Function::Log10 => Range::ALL,
+            Elementary::Exp | Elementary::Exp2 => Range { lo: 0.0, hi: f64::INFINITY },
+            Elementary::Expm1 | Elementary::Exp2m1 | Elementary::Ln | Elementary::Log2 | Elementary::Log10 => {
+                Range::ALL
+            }
         },
         OpKind::Binary(BinaryOp::Mul, a, b) if a == b => {
             let size = range(a).magnitude();
@@ -137,9 +137,12 @@ pub fn of(kind: &OpKind, fields: &[Field], range: impl Fn(ValueId) -> Range) -> 
             let (a, b) = (range(a), range(b));
             Range::hull(&[a.lo, a.hi, b.lo, b.hi])
         }
-        OpKind::Bool(_) | OpKind::Sample(..) | OpKind::Store(..) | OpKind::Accumulate(..) | OpKind::Emit(..) => {
-            Range::ALL
-        }
+        OpKind::Bool(_)
+        | OpKind::Spike(..)
+        | OpKind::Sample(..)
+        | OpKind::Store(..)
+        | OpKind::Accumulate(..)
+        | OpKind::Emit(..) => Range::ALL,
     }
 }
 

@@ -1,22 +1,28 @@
-//! Rewriting a kernel, operation by operation.
+//! Rewriting a function, operation by operation.
 //!
-//! In come a kernel and a rule; out comes the kernel with every operation that the rule recognised renamed to the
+//! In come a function and a rule; out comes the function with every operation that the rule recognised renamed to the
 //! value that the rule built in front of it, and without what nobody uses any more.
 //! Never true here: an operation with an effect is moved, dropped or doubled.
 
 use super::ranges::{self, Range};
-use crate::step::{BinaryOp, Field, FieldId, FieldKind, Kernel, Op, OpKind, OriginId, Phase, Region, UnaryOp, ValueId};
+use super::{cse, phase};
+use crate::step::{
+    BinaryOp, Field, FieldId, FieldKind, Function, Op, OpClass, OpKind, OriginId, Phase, Program, Rate, Region, Role,
+    UnaryOp, ValueId,
+};
 use std::collections::{HashMap, HashSet};
+use std::mem::{Discriminant, discriminant};
 
 /// A pure operation as a key of value numbering: discriminant, payload, operands.
-type Key = (u8, u64, [u32; 3]);
+type Key = (Discriminant<OpKind>, [u64; 2], Vec<ValueId>);
 
 /// What rules see of an exact operation: a leaf, which nothing can be made of but itself.
 const OPAQUE: OpKind = OpKind::StepIndex;
 
-/// A kernel under rewriting: what is known of every value, and the region being written.
+/// A function under rewriting: what is known of every value, and the region being written.
 pub struct Rewriter<'p> {
     fields: &'p [Field],
+    role: Role,
     defs: HashMap<ValueId, OpKind>,
     phases: HashMap<ValueId, Phase>,
     ranges: HashMap<ValueId, Range>,
@@ -31,12 +37,14 @@ pub struct Rewriter<'p> {
     next: u32,
     origin: Option<OriginId>,
     place: usize,
+    /// The phase, in this region, of what does not depend on time.
+    timeless: Phase,
 }
 
-/// How often each value of a kernel is used.
-pub fn uses(kernel: &Kernel) -> HashMap<ValueId, u32> {
+/// How often each value of a function is used.
+pub fn uses(function: &Function) -> HashMap<ValueId, u32> {
     let mut uses = HashMap::new();
-    for op in kernel.regions.iter().flat_map(|r| &r.ops) {
+    for op in function.ops() {
         for v in op.kind.operands() {
             *uses.entry(v).or_insert(0) += 1;
         }
@@ -44,46 +52,50 @@ pub fn uses(kernel: &Kernel) -> HashMap<ValueId, u32> {
     uses
 }
 
-/// The values that a kernel stores into states.
-fn new_states(fields: &[Field], kernel: &Kernel) -> HashSet<ValueId> {
-    let into_state = |f: FieldId| matches!(fields[f.0 as usize].kind, FieldKind::State(_));
+/// The values that a function stores into states.
+fn new_states(fields: &[Field], function: &Function) -> HashSet<ValueId> {
+    let into_state = |f: FieldId| fields[f.0 as usize].kind == FieldKind::State;
     let stored = |op: &Op| if let OpKind::Store(f, v) = op.kind { into_state(f).then_some(v) } else { None };
-    kernel.regions.iter().flat_map(|r| &r.ops).filter_map(stored).collect()
+    function.ops().filter_map(stored).collect()
 }
 
-/// Applies a rule to every operation of a kernel that defines a value, but for the exact ones. The rule gets the operation (its operands
+/// Applies a rule to every operation of a function that defines a value, but for the exact ones. The rule gets the operation (its operands
 /// already renamed) and the id it defined, and returns the value that replaces it, if any.
 pub fn rewrite(
-    fields: &[Field],
-    kernel: &mut Kernel,
+    program: &Program,
+    function: &mut Function,
     mut rule: impl FnMut(&mut Rewriter<'_>, ValueId, OpKind) -> Option<ValueId>,
 ) {
     let mut rw = Rewriter {
-        fields,
+        fields: &program.fields,
+        role: function.role,
         defs: HashMap::new(),
         phases: HashMap::new(),
         ranges: HashMap::new(),
-        uses: uses(kernel),
-        states: new_states(fields, kernel),
+        uses: uses(function),
+        states: new_states(&program.fields, function),
         singles: HashSet::new(),
         renamed: HashMap::new(),
         known: HashMap::new(),
         out: Vec::new(),
-        next: kernel.next_value().0,
+        next: function.next_value().0,
         origin: None,
         place: 0,
+        timeless: Phase::Cell,
     };
-    for (i, region) in kernel.regions.iter_mut().enumerate() {
+    for (i, region) in function.regions_mut().enumerate() {
         rw.place = i;
+        let stays = region.rate == Rate::Every && !phase::keeps_for_cells(program, region);
+        rw.timeless = if stays { Phase::Body } else { Phase::Cell };
         rw.region(region, &mut rule);
     }
-    drop_unused(kernel);
+    drop_unused(function);
 }
 
 /// Removes operations without effects whose value nobody uses.
-fn drop_unused(kernel: &mut Kernel) {
+fn drop_unused(function: &mut Function) {
     let mut used: HashSet<ValueId> = HashSet::new();
-    for region in kernel.regions.iter_mut().rev() {
+    for region in function.regions_mut().rev() {
         let mut kept = Vec::with_capacity(region.ops.len());
         for op in region.ops.drain(..).rev() {
             if op.kind.has_effect() || op.result.is_some_and(|v| used.contains(&v)) {
@@ -129,27 +141,10 @@ impl Rewriter<'_> {
     }
 
     fn gives_single(&self, kind: &OpKind) -> bool {
-        match *kind {
-            OpKind::Unary(UnaryOp::Narrow, _) => true,
-            OpKind::Unary(UnaryOp::Widen, _) => false,
-            OpKind::Const(_)
-            | OpKind::Bool(_)
-            | OpKind::Field(_)
-            | OpKind::There(_)
-            | OpKind::Time
-            | OpKind::StepIndex
-            | OpKind::Index
-            | OpKind::Unary(..)
-            | OpKind::Approximate(..)
-            | OpKind::Binary(..)
-            | OpKind::Fma(..)
-            | OpKind::Select(..)
-            | OpKind::Draw(..)
-            | OpKind::Sample(..)
-            | OpKind::Store(..)
-            | OpKind::Accumulate(..)
-            | OpKind::Emit(..) => kind.operands().first().is_some_and(|v| self.singles.contains(v)),
+        if let OpKind::Unary(op @ (UnaryOp::Narrow | UnaryOp::Widen), _) = *kind {
+            return op == UnaryOp::Narrow;
         }
+        kind.operands().first().is_some_and(|v| self.singles.contains(v))
     }
 
     fn define(&mut self, id: ValueId, kind: OpKind, exact: bool) {
@@ -230,28 +225,10 @@ impl Rewriter<'_> {
     }
 
     fn natural_phase(&self, kind: &OpKind) -> Phase {
-        let own = match *kind {
-            OpKind::Const(_) | OpKind::Bool(_) => Phase::Call,
-            OpKind::Field(f) => match self.fields[f.0 as usize].kind {
-                FieldKind::Uniform | FieldKind::Series => Phase::Call,
-                FieldKind::Data(_) | FieldKind::Cell(_) => Phase::Cell,
-                FieldKind::State(_)
-                | FieldKind::Temp(_)
-                | FieldKind::Output(_)
-                | FieldKind::Event(_)
-                | FieldKind::Edges(_) => Phase::Body,
-            },
-            OpKind::Time | OpKind::StepIndex => Phase::Time,
-            OpKind::Index | OpKind::Draw(..) => Phase::Cell,
-            OpKind::There(_) | OpKind::Store(..) | OpKind::Accumulate(..) | OpKind::Emit(..) => Phase::Body,
-            OpKind::Unary(..)
-            | OpKind::Approximate(..)
-            | OpKind::Binary(..)
-            | OpKind::Fma(..)
-            | OpKind::Select(..)
-            | OpKind::Sample(..) => Phase::Call,
-        };
-        kind.operands().into_iter().map(|v| self.phase(v)).fold(own, later)
+        match phase::earliest(kind, self.role, self.fields, |v| self.phase(v)) {
+            Phase::Cell => self.timeless,
+            phase @ (Phase::Call | Phase::Time | Phase::Body) => phase,
+        }
     }
 
     /// Defines a value, or finds the same one.
@@ -367,41 +344,17 @@ impl Rewriter<'_> {
     }
 }
 
-/// The earliest phase that sees both.
-fn later(a: Phase, b: Phase) -> Phase {
-    match (a, b) {
-        (Phase::Call, p) | (p, Phase::Call) => p,
-        (Phase::Time, Phase::Time) => Phase::Time,
-        (Phase::Cell, Phase::Cell) => Phase::Cell,
-        (Phase::Time, Phase::Cell) | (Phase::Cell, Phase::Time) => Phase::Body,
-        // In an edge region everything that is not uniform varies as in a body.
-        (Phase::Body | Phase::Edge(_), _) | (_, Phase::Body | Phase::Edge(_)) => Phase::Body,
-    }
-}
-
 /// The key of an operation whose value depends on its operands alone.
 fn key(kind: &OpKind, fields: &[Field]) -> Option<Key> {
-    match *kind {
-        OpKind::Const(c) => Some((0, c.to_bits(), [0; 3])),
-        OpKind::Bool(b) => Some((1, u64::from(b), [0; 3])),
-        OpKind::Field(f) => (fields[f.0 as usize].kind == FieldKind::Uniform).then_some((2, u64::from(f.0), [0; 3])),
-        OpKind::Unary(op, a) => Some((3, op as u64, [a.0, 0, 0])),
-        OpKind::Binary(op, a, b) => {
-            let swap = matches!(op, BinaryOp::Add | BinaryOp::Mul) && b < a;
-            let (a, b) = if swap { (b, a) } else { (a, b) };
-            Some((4, op as u64, [a.0, b.0, 0]))
-        }
-        OpKind::Approximate(f, tolerance, a) => Some((7, (f as u64) << 8 | tolerance as u64, [a.0, 0, 0])),
-        OpKind::Fma(a, b, c) => Some((5, 0, [a.0, b.0, c.0])),
-        OpKind::Select(c, a, b) => Some((6, 0, [c.0, a.0, b.0])),
-        OpKind::Time
-        | OpKind::StepIndex
-        | OpKind::There(_)
-        | OpKind::Index
-        | OpKind::Draw(..)
-        | OpKind::Sample(..)
-        | OpKind::Store(..)
-        | OpKind::Accumulate(..)
-        | OpKind::Emit(..) => None,
+    let alone = match kind.class() {
+        OpClass::Pure => true,
+        OpClass::Leaf => matches!(kind, OpKind::Const(_) | OpKind::Bool(_)),
+        OpClass::Read => matches!(kind, OpKind::Field(f) if fields[f.0 as usize].kind == FieldKind::Uniform),
+        OpClass::Draw | OpClass::Write => false,
+    };
+    let mut operands = kind.operands();
+    if let OpKind::Binary(BinaryOp::Add | BinaryOp::Mul, ..) = kind {
+        operands.sort();
     }
+    alone.then(|| (discriminant(kind), cse::payload(kind), operands))
 }

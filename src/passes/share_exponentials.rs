@@ -10,10 +10,10 @@
 //! at most one digit. Both branches share one division. Error: `n` times that of the exponential, about 10 ulps for
 //! the eighth power; ten times that for a `linoid` at |u| = 0.1: 1e-14 in f64, 1e-5 in f32, less everywhere else.
 
-use super::Options;
 use super::line::line;
 use super::ranges::STATE_BOUND;
 use super::rewrite::{Rewriter, rewrite};
+use super::{Options, fields};
 use crate::step::{BinaryOp, OpKind, Program, UnaryOp, ValueId};
 use std::collections::{BTreeMap, HashMap};
 
@@ -52,9 +52,9 @@ struct Share {
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _options: &Options) {
-    for kernel in &mut program.kernels {
+    fields::each_function(program, |program, function| {
         let mut members: BTreeMap<(usize, ValueId), Vec<Member>> = BTreeMap::new();
-        rewrite(&program.fields, kernel, |rw, id, kind| {
+        rewrite(program, function, |rw, id, kind| {
             if let Some((atom, member)) = member(rw, id, kind) {
                 members.entry((rw.place(), atom)).or_default().push(member);
             }
@@ -66,31 +66,12 @@ pub fn run(program: &mut Program, _options: &Options) {
                 plan(atom, &family, &mut shares);
             }
         }
-        rewrite(&program.fields, kernel, |rw, id, kind| {
+        rewrite(program, function, |rw, id, kind| {
             let share = shares.get(&id)?;
-            match kind {
-                OpKind::Unary(UnaryOp::Exp, _) => Some(shared_exp(rw, share)),
-                OpKind::Unary(UnaryOp::Linoid, u) => Some(shared_linoid(rw, share, u)),
-                OpKind::Const(_)
-                | OpKind::Bool(_)
-                | OpKind::Field(_)
-                | OpKind::There(_)
-                | OpKind::Time
-                | OpKind::StepIndex
-                | OpKind::Index
-                | OpKind::Unary(..)
-                | OpKind::Binary(..)
-                | OpKind::Approximate(..)
-                | OpKind::Fma(..)
-                | OpKind::Select(..)
-                | OpKind::Draw(..)
-                | OpKind::Sample(..)
-                | OpKind::Store(..)
-                | OpKind::Accumulate(..)
-                | OpKind::Emit(..) => None,
-            }
+            let OpKind::Unary(op @ (UnaryOp::Exp | UnaryOp::Linoid), u) = kind else { return None };
+            Some(if op == UnaryOp::Exp { shared_exp(rw, share) } else { shared_linoid(rw, share, u) })
         });
-    }
+    });
 }
 
 /// A varying exponential of a straight line that is safe to take powers of.

@@ -10,8 +10,8 @@
 //! another, as does `c1 * c2 * (x * y)` for `(c1 * x) * (c2 * y)`, where `x * y` may overflow or underflow earlier. What
 //! [`super::ranges`] proves positive or negative needs no `nonzero`.
 
-use super::Options;
 use super::rewrite::{Rewriter, rewrite};
+use super::{Options, fields};
 use crate::step::{BinaryOp, OpKind, Phase, Program, UnaryOp, ValueId};
 
 /// The largest whole exponent that becomes products.
@@ -19,40 +19,30 @@ const LARGEST_POWER: u32 = 32;
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _options: &Options) {
-    for kernel in &mut program.kernels {
-        rewrite(&program.fields, kernel, |rw, _, kind| simplify(rw, kind));
-    }
+    fields::each_function(program, |program, function| rewrite(program, function, |rw, _, kind| simplify(rw, kind)));
 }
 
 fn simplify(rw: &mut Rewriter<'_>, kind: OpKind) -> Option<ValueId> {
-    match kind {
-        OpKind::Unary(op, a) => unary(rw, op, a),
-        OpKind::Binary(op, a, b) => match op {
-            BinaryOp::Add => add(rw, a, b),
-            BinaryOp::Sub => sub(rw, a, b),
-            BinaryOp::Mul => mul(rw, a, b),
-            BinaryOp::Div => div(rw, a, b),
-            BinaryOp::Pow => pow(rw, a, b),
-            BinaryOp::Min | BinaryOp::Max => (a == b).then_some(a),
-            BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => order(rw, op, a, b),
-            BinaryOp::Eq | BinaryOp::Ne => equality(rw, op, a, b),
-            BinaryOp::And | BinaryOp::Or => logic(rw, op, a, b),
-        },
-        OpKind::Fma(a, b, c) => fma(rw, a, b, c),
-        OpKind::Select(c, a, b) => select(rw, c, a, b),
-        OpKind::Const(_)
-        | OpKind::Bool(_)
-        | OpKind::Field(_)
-        | OpKind::There(_)
-        | OpKind::Time
-        | OpKind::StepIndex
-        | OpKind::Index
-        | OpKind::Approximate(..)
-        | OpKind::Draw(..)
-        | OpKind::Sample(..)
-        | OpKind::Store(..)
-        | OpKind::Accumulate(..)
-        | OpKind::Emit(..) => None,
+    if let OpKind::Unary(op, a) = kind {
+        return unary(rw, op, a);
+    }
+    if let OpKind::Fma(a, b, c) = kind {
+        return fma(rw, a, b, c);
+    }
+    if let OpKind::Select(c, a, b) = kind {
+        return select(rw, c, a, b);
+    }
+    let OpKind::Binary(op, a, b) = kind else { return None };
+    match op {
+        BinaryOp::Add => add(rw, a, b),
+        BinaryOp::Sub => sub(rw, a, b),
+        BinaryOp::Mul => mul(rw, a, b),
+        BinaryOp::Div => div(rw, a, b),
+        BinaryOp::Pow => pow(rw, a, b),
+        BinaryOp::Min | BinaryOp::Max => (a == b).then_some(a),
+        BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => order(rw, op, a, b),
+        BinaryOp::Eq | BinaryOp::Ne => equality(rw, op, a, b),
+        BinaryOp::And | BinaryOp::Or => logic(rw, op, a, b),
     }
 }
 

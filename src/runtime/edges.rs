@@ -28,15 +28,15 @@ pub struct Edges {
 }
 
 impl Edges {
-    /// Do they fit a space of so many cells?
-    pub fn check(&self, cells: usize) -> Result<(), String> {
+    /// Do they lead from a space of so many sources to one of so many targets?
+    pub fn check(&self, targets: usize, sources: usize) -> Result<(), String> {
         let bounds =
             self.offsets.first() == Some(&0) && self.offsets.last().copied() == u32::try_from(self.sources.len()).ok();
-        if self.offsets.len() != cells + 1 || !bounds || self.offsets.windows(2).any(|w| w[0] > w[1]) {
-            return Err(format!("the edges are not those of {cells} cells"));
+        if self.offsets.len() != targets + 1 || !bounds || self.offsets.windows(2).any(|w| w[0] > w[1]) {
+            return Err(format!("the edges are not those of {targets} cells"));
         }
-        match self.sources.iter().find(|s| **s as usize >= cells) {
-            Some(s) => Err(format!("an edge comes from cell {s}, but there are {cells} cells")),
+        match self.sources.iter().find(|s| **s as usize >= sources) {
+            Some(s) => Err(format!("an edge comes from cell {s}, but there are {sources} cells")),
             None => Ok(()),
         }
     }
@@ -486,7 +486,7 @@ mod tests {
         let sources: Vec<u32> = (0..20).flat_map(of).collect();
         let offsets = (0..=20).map(|cell| (0..cell).map(degree).sum::<usize>() as u32).collect();
         let edges = Edges { offsets, sources };
-        edges.check(20).unwrap();
+        edges.check(20, 20).unwrap();
         let network = Network { edges: vec![Arc::new(edges.clone())], exchanged: vec![0, 1], order: None };
         let table = Table::<f64>::new(&network, &edges, 0..3, 8);
         let fields: [Vec<f64>; 2] = [1.0, -100.0].map(|scale| (0..24).map(|cell| scale * f64::from(cell)).collect());

@@ -161,7 +161,7 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
         let network = |network: &NetworkInfo| {
             let default = spec.spaces[network.space].size == sizes[network.space];
             let edges = if default { edge_text::parse(network.default) } else { None };
-            edges.filter(|edges| edges.check(sizes[network.space]).is_ok()).map(Arc::new)
+            edges.filter(|edges| edges.check(sizes[network.space], sizes[network.space]).is_ok()).map(Arc::new)
         };
         let edges: Vec<Option<Arc<Edges>>> = spec.networks.iter().map(network).collect();
         let kernels: Arc<dyn Kernels<T>> = kernels.into();
@@ -268,7 +268,7 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
         let FieldHome::Network(index) = field.home else { return Self::mismatch(field, "network") };
         let edges = Edges { offsets: offsets.to_vec(), sources: sources.to_vec() };
         let size = self.sizes[self.spec.networks[index].space];
-        edges.check(size).map_err(|why| Error(format!("`{name}`: {why}")))?;
+        edges.check(size, size).map_err(|why| Error(format!("`{name}`: {why}")))?;
         self.edges[index] = Some(Arc::new(edges));
         // Who shares what with whom is decided when a machine is made. Data are all that it holds before `init`.
         let failed = |fault| Error(format!("`{name}`: {fault}"));

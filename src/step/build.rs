@@ -1,8 +1,8 @@
 //! A builder for regions.
 
-use super::{BinaryOp, FieldId, Op, OpKind, OriginId, Phase, Region, UnaryOp, ValueId};
+use super::{BinaryOp, FieldId, Map, Op, OpKind, OriginId, Rate, Region, SpaceId, UnaryOp, ValueId};
 
-/// Appends operations to a region; value ids start where the kernel's last region stopped.
+/// Appends operations to a region; value ids start where the function's last region stopped.
 #[derive(Debug)]
 pub struct RegionBuilder {
     region: Region,
@@ -11,9 +11,10 @@ pub struct RegionBuilder {
 }
 
 impl RegionBuilder {
-    /// An empty region whose first value is `next`.
-    pub fn new(phase: Phase, next: ValueId) -> RegionBuilder {
-        RegionBuilder { region: Region { phase, ops: Vec::new() }, next: next.0, origin: None }
+    /// An empty region without a guard that runs every step, for every element of a space if it is over one; its first value is `next`.
+    pub fn new(over: Option<SpaceId>, next: ValueId) -> RegionBuilder {
+        let region = Region { rate: Rate::Every, over, guard: None, ops: Vec::new() };
+        RegionBuilder { region, next: next.0, origin: None }
     }
 
     /// The place that the operations to come belong to.
@@ -30,7 +31,7 @@ impl RegionBuilder {
         id
     }
 
-    /// Appends a store or an emit.
+    /// Appends a store, an accumulation or an emit.
     pub fn effect(&mut self, kind: OpKind) {
         debug_assert!(kind.has_effect());
         self.region.ops.push(Op { result: None, kind, exact: false, origin: self.origin });
@@ -44,6 +45,11 @@ impl RegionBuilder {
     /// Reads a field.
     pub fn field(&mut self, field: FieldId) -> ValueId {
         self.value(OpKind::Field(field))
+    }
+
+    /// Reads a field of the element that a map leads to.
+    pub fn gather(&mut self, field: FieldId, map: Map) -> ValueId {
+        self.value(OpKind::Gather(field, map))
     }
 
     /// A unary operation.
@@ -64,6 +70,11 @@ impl RegionBuilder {
     /// Writes a field.
     pub fn store(&mut self, field: FieldId, value: ValueId) {
         self.effect(OpKind::Store(field, value));
+    }
+
+    /// Adds to a field of the element that a map leads to; without a map, to the one value of the field.
+    pub fn accumulate(&mut self, field: FieldId, map: Option<Map>, value: ValueId) {
+        self.effect(OpKind::Accumulate(field, map, value));
     }
 
     /// The next free value id.

@@ -156,6 +156,7 @@ pub fn eval(kind: &OpKind, operands: &[Value]) -> Option<Value> {
             let chosen = if c.mask()? { a } else { b };
             Some(Value::Real(chosen.real()?))
         }
+        (OpKind::Spike(..), &[x]) => Some(Value::Mask(x.real()? > 0.0)),
         (
             OpKind::Const(_)
             | OpKind::Bool(_)
@@ -163,12 +164,14 @@ pub fn eval(kind: &OpKind, operands: &[Value]) -> Option<Value> {
             | OpKind::Approximate(..)
             | OpKind::Binary(..)
             | OpKind::Fma(..)
-            | OpKind::Select(..),
+            | OpKind::Select(..)
+            | OpKind::Spike(..),
             _,
         ) => None,
         (
             OpKind::Field(_)
-            | OpKind::There(_)
+            | OpKind::Gather(..)
+            | OpKind::Back(..)
             | OpKind::Time
             | OpKind::StepIndex
             | OpKind::Index
@@ -243,6 +246,20 @@ mod tests {
         }
         assert_eq!(bits(BinaryOp::Min, 1.0, 2.0), Some(1f64.to_bits()));
         assert_eq!(bits(BinaryOp::Max, 1.0, 2.0), Some(2f64.to_bits()));
+    }
+
+    #[test]
+    fn spikes_are_what_is_above_zero() {
+        use crate::step::{Surrogate, ValueId};
+        for surrogate in [Surrogate::None, Surrogate::FastSigmoid(25.0), Surrogate::StraightThrough] {
+            let spike = |x| eval(&OpKind::Spike(surrogate, ValueId(0)), &[x]);
+            for (x, fires) in [(1e-300, true), (f64::INFINITY, true), (0.0, false), (-0.0, false), (-1.0, false)] {
+                assert_eq!(spike(Real(x)), Some(Mask(fires)), "{x}");
+            }
+            assert_eq!(spike(Real(f64::NAN)), Some(Mask(false)));
+            assert_eq!(spike(Single(1.0)), None);
+            assert_eq!(spike(Mask(true)), None);
+        }
     }
 
     #[test]

@@ -4,24 +4,49 @@
 //! [`crate::interp`] runs and that [`crate::codegen`] plans. It is text too: `parse(print(p)) == p`.
 //! Never true here: a unit, a derivative, or a detail of Rust or XLA.
 //!
+//! # Six concepts
+//!
+//! 1. **Spaces have a kind, and kinds give maps** ([`SpaceKind`], [`Map`]). What is said here does not grow with cells, compartments
+//!    or synapses: how many elements a space has, which edges a relation holds, who is whose parent is set when the program runs.
+//!
+//!    | declared | elements | maps |
+//!    |---|---|---|
+//!    | `space @e` | any number, as cells of a population | |
+//!    | `space @c of @e` | so many for every element of `@e`, as neurons of a trial | `of` |
+//!    | `space @c of @e tree` | the same, joined to a tree, as compartments of a cell: all cells have the same tree | `of`, `parent` |
+//!    | `space @s in @c` | some of those of `@c`, as the compartments that have a channel; of a space `of` another, the same in each | `in` |
+//!    | `space @r from @e to @i` | edges, ordered by target; several of one pair and from an element to itself included | `source`, `target` |
+//!
+//! 2. **`gather` and `accumulate`**: `gather @f along map` reads the field at the element that the map leads to, `accumulate @f along map,
+//!    %x` adds to it there, the elements in their order. A field over nothing is reached without a map: a value that all share is read by
+//!    `field`, and `accumulate @f, %x` adds up over the whole space (a loss, a rate).
+//! 3. **Functions of ordered stages**: `fn init` sets parameters and states, `fn step` is one time step, `fn observe` computes what is
+//!    recorded. A stage is a [`Region`] of straight code or a [`Solve`].
+//! 4. **Guarded stages**: `over @r when @e.spike along source delay @r.delay` runs for those elements whose mapped element emitted the
+//!    event so many steps ago (without `delay`, or where it is 0, in an earlier stage of this step).
+//! 5. **`solve tree @x: diag @d, off @a, rhs @b`** solves, for each tree, `d[i] x[i] + a[i] x[parent(i)] + sum of a[c] x[c] over the children c
+//!    of i = b[i]`: a symmetric matrix whose entry between an element and its parent is `off` of the element.
+//! 6. **`history n` on a field, `back` on a read**: `back @f, %k` is what a state was at the start of the step k steps ago (k from 0 to n;
+//!    before the run it was what `init` set). And `spike %x` is `x > 0`, of which differentiation sees a surrogate ([`Surrogate`]).
+//!
 //! # Meaning
 //!
-//! A program has index [`Space`]s (populations; their sizes are known only when it runs), [`Field`]s (values over a
-//! space, or uniform) and [`Kernel`]s. Running a kernel from step `s0` for `k` steps means
+//! Calling `fn step` from step `s0` for `k` steps means
 //!
 //! ```text
-//! for every region of phase Call:  run it once                                  (uniform values only)
-//! for every region of phase Cell:  run it for every cell                        (does not see time)
+//! for every region that runs `once`, in order:  run it, for every element if it is `over` a space     (does not see time)
 //! for s in s0 .. s0 + k:
-//!     for every region of phase Time:  run it once, with time = s * dt          (uniform values only)
-//!     for every region of phase Edge or Body, in order:  run it for every edge or for every cell
+//!     temp fields that something accumulates to become 0
+//!     for every other stage, in order:  run it, for every element if it is `over` a space             (time is s * dt)
 //! ```
 //!
-//! A value defined in a region may be used later in the same region, and in regions of later phases in the order
-//! Call < Time, Call < Cell, Time < Body, Cell < Body, Call < Edge, Time < Edge. Values never pass between two regions of
-//! one phase: that is what temp fields are for. In an Edge region, reading a field means that of the edge's target, `there`
-//! reads the state of its source, and `accumulate` adds to a temp field of the target, which begins each step at 0; the
-//! edges of a target are taken in their order. Inside a region, reading a field gives what the same cell stored last.
+//! Two laws say what a stage sees: **every store of earlier stages; and of its own only what the same element stored.** So the order of
+//! elements does not matter, nor does it matter whether several stages run element by element or one after the other, as long as none
+//! gathers what another stored. The verifier holds a stage to it: what it gathers or goes back to, it does not store.
+//!
+//! A value defined in a region may be used later in the same region. What a region defines that runs `once`, or over nothing, may be used
+//! in later regions that run as often or more often: those over the same space, or all if it is over nothing. All else passes through
+//! fields.
 //!
 //! An `exact` operation keeps every bit of its value, whatever passes do; any other may come out differently by some roundings
 //! (see [`crate::passes`]).
@@ -37,7 +62,7 @@ mod print;
 mod text_tests;
 mod verify;
 
-pub use crate::runtime::math::approximate::{Function, Tolerance};
+pub use crate::runtime::math::approximate::{Function as Elementary, Tolerance};
 pub use build::RegionBuilder;
 pub use eval::{Value, eval, eval_binary, eval_fma, eval_series, eval_unary};
 pub use parse::{ParseError, parse};
@@ -52,7 +77,7 @@ pub struct SpaceId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FieldId(pub u32);
 
-/// An SSA value of a [`Kernel`].
+/// An SSA value of a [`Function`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ValueId(pub u32);
 
@@ -67,12 +92,12 @@ pub struct Program {
     pub name: String,
     /// Source places that operations and fields refer to.
     pub origins: Vec<Origin>,
-    /// Index spaces.
+    /// Index spaces; a space comes after those that its kind names.
     pub spaces: Vec<Space>,
     /// Fields.
     pub fields: Vec<Field>,
-    /// Kernels; for each space at most one of each [`Role`].
-    pub kernels: Vec<Kernel>,
+    /// Functions; at most one of each [`Role`].
+    pub functions: Vec<Function>,
 }
 
 /// A line of a model file.
@@ -89,6 +114,72 @@ pub struct Origin {
 pub struct Space {
     /// Its name, such as `squid`.
     pub name: String,
+    /// What its elements are.
+    pub kind: SpaceKind,
+}
+
+/// What the elements of a space are, and which maps lead from them; see the module documentation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SpaceKind {
+    /// Elements of their own: cells, trials.
+    Plain,
+    /// For every element of another space the same number of elements.
+    Product {
+        /// The other space.
+        of: SpaceId,
+        /// Are they joined to a tree, the same for every element of the other space?
+        tree: bool,
+    },
+    /// Some of the elements of another space.
+    Subset {
+        /// The other space.
+        of: SpaceId,
+    },
+    /// Directed edges.
+    Relation {
+        /// The space of their sources.
+        from: SpaceId,
+        /// The space of their targets.
+        to: SpaceId,
+    },
+}
+
+/// A map from the elements of a space to those of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Map {
+    /// From an edge to the element that it comes from.
+    Source,
+    /// From an edge to the element that it leads to.
+    Target,
+    /// From an element of a product to the one that it belongs to.
+    Of,
+    /// From an element of a tree to its parent; the root has none: what is gathered there is 0, what is accumulated is lost.
+    Parent,
+    /// From an element of a subset to itself in the whole.
+    In,
+}
+
+impl Map {
+    /// Every map with its name in the text form.
+    pub const ALL: &'static [(Map, &'static str)] =
+        &[(Map::Source, "source"), (Map::Target, "target"), (Map::Of, "of"), (Map::Parent, "parent"), (Map::In, "in")];
+
+    /// Its name in the text form.
+    pub fn name(self) -> &'static str {
+        // ALL is in the order of the declaration; a test checks it.
+        Map::ALL[self as usize].1
+    }
+}
+
+impl SpaceKind {
+    /// The spaces that it names.
+    pub fn spaces(self) -> Vec<SpaceId> {
+        match self {
+            SpaceKind::Plain => vec![],
+            SpaceKind::Product { of, .. } | SpaceKind::Subset { of } => vec![of],
+            SpaceKind::Relation { from, to } => vec![from, to],
+        }
+    }
 }
 
 /// A named value or array of values.
@@ -98,6 +189,12 @@ pub struct Field {
     pub name: String,
     /// What it is.
     pub kind: FieldKind,
+    /// The space that it has a value for each element of; none if there is one value.
+    pub over: Option<SpaceId>,
+    /// How many steps back its values (of an event field, its events) are remembered.
+    pub history: u32,
+    /// What of the continuous model it stands for.
+    pub source: Source,
     /// Where it comes from.
     pub origin: Option<OriginId>,
 }
@@ -105,46 +202,55 @@ pub struct Field {
 /// What a field is. Numbers are in the canonical units of [`crate::units`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FieldKind {
-    /// One number, set before the run.
+    /// One number, set before the run; over no space.
     Uniform,
-    /// Samples `(t, value)` of a function of time, set before the run, read by [`OpKind::Sample`].
+    /// Samples `(t, value)` of a function of time, set before the run, read by [`OpKind::Sample`]; over no space.
     Series,
-    /// One number per cell, loaded from a file before the run; read by `init` only.
-    Data(SpaceId),
-    /// One number per cell, stored by `init`, then constant.
-    Cell(SpaceId),
-    /// One number per cell, stored by `init` and by `step`.
-    State(SpaceId),
-    /// One number per cell that lives only inside one run of the step's body.
-    Temp(SpaceId),
-    /// One number per cell, stored by `observe`.
-    Output(SpaceId),
-    /// Events that `step` emits: (cell, step).
-    Event(SpaceId),
-    /// Directed edges between cells of a space, set before the run: for every target its sources.
-    Edges(SpaceId),
+    /// Numbers that are loaded before the run; read by `init` only.
+    Data,
+    /// Numbers that `init` stores and that are then constant.
+    Const,
+    /// Numbers that `init` and `step` store.
+    State,
+    /// Numbers that live only inside one run of the stages of `step` or `observe`.
+    Temp,
+    /// Numbers that `observe` stores.
+    Output,
+    /// Events that `step` emits: (element, step).
+    Event,
 }
 
-impl FieldKind {
-    /// The space it is over, if any.
-    pub fn space(self) -> Option<SpaceId> {
-        match self {
-            FieldKind::Uniform | FieldKind::Series => None,
-            FieldKind::Data(s)
-            | FieldKind::Cell(s)
-            | FieldKind::State(s)
-            | FieldKind::Temp(s)
-            | FieldKind::Output(s)
-            | FieldKind::Event(s)
-            | FieldKind::Edges(s) => Some(s),
-        }
-    }
+/// What of the continuous model a field stands for; names are for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Source {
+    /// Nothing: the program was written by hand.
+    None,
+    /// The time step.
+    Dt,
+    /// A parameter.
+    Param(u32),
+    /// A state.
+    State(u32),
+    /// The value that a stage of a method has computed for a state.
+    Next(u32),
+    /// The currents that a connection brings to a cell.
+    Sum(u32),
+    /// How long the cells of a population stay refractory.
+    Refractory(u32),
+    /// The spikes of a population.
+    Spikes(u32),
+    /// Numbers from a file, for the elements of a space.
+    Data(u32, u32),
+    /// A function of time from a file.
+    Series(u32),
+    /// Something recorded.
+    Output(u32),
 }
 
-/// What a kernel is for.
+/// What a function is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
-    /// Sets cell parameters and initial states; runs once.
+    /// Sets constants and initial states; runs once.
     Init,
     /// Advances the states.
     Step,
@@ -152,57 +258,147 @@ pub enum Role {
     Observe,
 }
 
-/// Loop nests over one space; see the module documentation for what running one means.
+/// Ordered stages; see the module documentation for what running them means.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Kernel {
+pub struct Function {
     /// What it is for.
     pub role: Role,
-    /// The space it runs over.
-    pub space: SpaceId,
     /// How many time steps one call advances at most (1 unless `fuse-steps` raised it).
     pub steps: u32,
-    /// Its regions.
-    pub regions: Vec<Region>,
+    /// Its stages in order.
+    pub stages: Vec<Stage>,
 }
 
-/// When a region runs.
+/// A part of a function: it sees what earlier stages stored.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Stage {
+    /// A straight line of operations.
+    Region(Region),
+    /// Linear equations along trees.
+    Solve(Solve),
+}
+
+/// A straight line of operations, run for every element of a space or once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Region {
+    /// How often it runs.
+    pub rate: Rate,
+    /// For every element of which space; none: once.
+    pub over: Option<SpaceId>,
+    /// For which of them only.
+    pub guard: Option<Guard>,
+    /// Its operations in order.
+    pub ops: Vec<Op>,
+}
+
+/// How often a region runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Rate {
+    /// Once per call.
+    Once,
+    /// Every time step.
+    Every,
+}
+
+/// Runs a region only for elements that an event reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Guard {
+    /// The event field.
+    pub event: FieldId,
+    /// From the elements of the region to those of the event; none if they are the same.
+    pub along: Option<Map>,
+    /// A constant over the region's space: how many steps ago; none: in an earlier stage of this step.
+    pub delay: Option<FieldId>,
+}
+
+/// `solve tree`: for the elements of a tree, `d[i] x[i] + a[i] x[parent(i)] + sum of a[c] x[c] over children c = b[i]`. All fields are over
+/// the same tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Solve {
+    /// The state or temp field that becomes the solution.
+    pub x: FieldId,
+    /// The diagonal.
+    pub diag: FieldId,
+    /// The entries between each element and its parent; that of the root does not matter.
+    pub off: FieldId,
+    /// The right-hand side.
+    pub rhs: FieldId,
+    /// Where it comes from.
+    pub origin: Option<OriginId>,
+}
+
+/// How a region stands in time and space, as far as values are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Phase {
     /// Once per call.
     Call,
     /// Once per time step.
     Time,
-    /// Once per call and cell.
+    /// Once per call and element.
     Cell,
-    /// Every time step and edge.
-    Edge(FieldId),
-    /// Every time step and cell.
+    /// Every time step and element.
     Body,
 }
 
 impl Phase {
-    /// Can a value of phase `self` be used in a region of phase `user`?
+    /// Can a value of phase `self` be used in a region of phase `user` over the same space?
     pub fn reaches(self, user: Phase) -> bool {
         match (self, user) {
             (Phase::Call, _) | (Phase::Time | Phase::Cell | Phase::Body, Phase::Body) => true,
-            (Phase::Time, Phase::Time | Phase::Edge(_)) | (Phase::Cell, Phase::Cell) => true,
-            (Phase::Edge(a), Phase::Edge(b)) => a == b,
+            (Phase::Time, Phase::Time) | (Phase::Cell, Phase::Cell) => true,
             (Phase::Time | Phase::Cell | Phase::Body, Phase::Call)
-            | (Phase::Time | Phase::Body | Phase::Edge(_), Phase::Cell)
-            | (Phase::Cell | Phase::Body | Phase::Edge(_), Phase::Time)
-            | (Phase::Cell | Phase::Body, Phase::Edge(_))
-            | (Phase::Edge(_), Phase::Call | Phase::Body) => false,
+            | (Phase::Time | Phase::Body, Phase::Cell)
+            | (Phase::Cell | Phase::Body, Phase::Time) => false,
         }
     }
 }
 
-/// A straight line of operations.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Region {
-    /// When it runs.
-    pub phase: Phase,
-    /// Its operations in order.
-    pub ops: Vec<Op>,
+impl Region {
+    /// Its phase.
+    pub fn phase(&self) -> Phase {
+        match (self.rate, self.over) {
+            (Rate::Once, None) => Phase::Call,
+            (Rate::Every, None) => Phase::Time,
+            (Rate::Once, Some(_)) => Phase::Cell,
+            (Rate::Every, Some(_)) => Phase::Body,
+        }
+    }
+
+    /// Can a value that `self` defines be used in the later region `user`?
+    pub fn reaches(&self, user: &Region) -> bool {
+        let shared = self.rate == Rate::Once || self.over.is_none();
+        shared && self.guard.is_none() && self.rate <= user.rate && (self.over.is_none() || self.over == user.over)
+    }
+}
+
+impl Stage {
+    /// The region that it is, if it is one.
+    pub fn region(&self) -> Option<&Region> {
+        match self {
+            Stage::Region(region) => Some(region),
+            Stage::Solve(_) => None,
+        }
+    }
+
+    /// The region that it is, to be changed.
+    pub fn region_mut(&mut self) -> Option<&mut Region> {
+        match self {
+            Stage::Region(region) => Some(region),
+            Stage::Solve(_) => None,
+        }
+    }
+}
+
+impl Solve {
+    /// The fields that it reads.
+    pub fn reads(&self) -> [FieldId; 3] {
+        [self.diag, self.off, self.rhs]
+    }
+
+    /// The same on other fields.
+    pub fn map_fields(self, mut map: impl FnMut(FieldId) -> FieldId) -> Solve {
+        Solve { x: map(self.x), diag: map(self.diag), off: map(self.off), rhs: map(self.rhs), ..self }
+    }
 }
 
 /// One operation.
@@ -236,18 +432,18 @@ pub enum OpKind {
     Const(f64),
     /// A truth constant.
     Bool(bool),
-    /// Reads a uniform, data, cell, state or temp field.
+    /// Reads a uniform, data, constant, state or temp field: of the element itself, or what all share.
     Field(FieldId),
     /// The time at the start of the step, in ms (`step * dt`).
     Time,
     /// The number of the step, counted from the start of the run.
     StepIndex,
-    /// The number of the cell in its space.
+    /// The number of the element in its space.
     Index,
     /// One operand.
     Unary(UnaryOp, ValueId),
     /// An elementary function within a tolerance.
-    Approximate(Function, Tolerance, ValueId),
+    Approximate(Elementary, Tolerance, ValueId),
     /// Two operands.
     Binary(BinaryOp, ValueId, ValueId),
     /// `a * b + c`, rounded once.
@@ -259,14 +455,33 @@ pub enum OpKind {
     Draw(Distribution, u64, ValueId),
     /// The series at a time in ms, linear between samples.
     Sample(FieldId, ValueId),
-    /// In an Edge region: reads a state of the edge's source.
-    There(FieldId),
-    /// In an Edge region: adds to a temp field of the edge's target.
-    Accumulate(FieldId, ValueId),
-    /// Writes a cell, state, temp or output field.
+    /// Reads a constant, state or temp field of the element that the map leads to.
+    Gather(FieldId, Map),
+    /// What a state was, at the element itself or the one that the map leads to, at the start of the step so many steps ago.
+    Back(FieldId, Option<Map>, ValueId),
+    /// `x > 0`, with a derivative of its own.
+    Spike(Surrogate, ValueId),
+    /// Adds to a temp or output field of the element that the map leads to; without a map, to the one value of the field.
+    Accumulate(FieldId, Option<Map>, ValueId),
+    /// Writes a constant, state, temp or output field.
     Store(FieldId, ValueId),
-    /// Appends (cell, step) to an event field where the mask is true.
+    /// Appends (element, step) to an event field where the mask is true.
     Emit(FieldId, ValueId),
+}
+
+/// Where the value of an operation comes from: all that most passes need to know of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpClass {
+    /// It is a number, the time, the number of the step or of the element.
+    Leaf,
+    /// It is computed from the operands alone.
+    Pure,
+    /// It is read from a field.
+    Read,
+    /// It is drawn at random.
+    Draw,
+    /// There is none: something is written to a field, in its turn.
+    Write,
 }
 
 /// A standard distribution; scale and shift are ordinary arithmetic.
@@ -278,6 +493,23 @@ pub enum Distribution {
     Normal,
     /// Exponential, mean 1.
     Exponential,
+}
+
+/// What differentiation takes for the derivative of a spike at `x`, with a slope `k`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Surrogate {
+    /// None: the derivative is 0.
+    None,
+    /// `1 / (1 + k |x|)^2`
+    FastSigmoid(f64),
+    /// `1 / (1 + (k x)^2)`
+    Arctan(f64),
+    /// `4 s (1 - s)` with `s = 1 / (1 + exp(-k x))`
+    Sigmoid(f64),
+    /// `max(0, 1 - k |x|)`
+    Triangular(f64),
+    /// 1
+    StraightThrough,
 }
 
 /// Unary operators.
@@ -457,7 +689,7 @@ impl OpKind {
             OpKind::Const(_)
             | OpKind::Bool(_)
             | OpKind::Field(_)
-            | OpKind::There(_)
+            | OpKind::Gather(..)
             | OpKind::Time
             | OpKind::StepIndex
             | OpKind::Index => vec![],
@@ -465,7 +697,9 @@ impl OpKind {
             | OpKind::Approximate(_, _, a)
             | OpKind::Draw(_, _, a)
             | OpKind::Sample(_, a)
-            | OpKind::Accumulate(_, a)
+            | OpKind::Back(_, _, a)
+            | OpKind::Spike(_, a)
+            | OpKind::Accumulate(_, _, a)
             | OpKind::Store(_, a)
             | OpKind::Emit(_, a) => vec![a],
             OpKind::Binary(_, a, b) => vec![a, b],
@@ -479,7 +713,7 @@ impl OpKind {
             OpKind::Const(_)
             | OpKind::Bool(_)
             | OpKind::Field(_)
-            | OpKind::There(_)
+            | OpKind::Gather(..)
             | OpKind::Time
             | OpKind::StepIndex
             | OpKind::Index => self,
@@ -490,20 +724,23 @@ impl OpKind {
             OpKind::Select(c, a, b) => OpKind::Select(f(c), f(a), f(b)),
             OpKind::Draw(d, stream, a) => OpKind::Draw(d, stream, f(a)),
             OpKind::Sample(s, a) => OpKind::Sample(s, f(a)),
-            OpKind::Accumulate(field, a) => OpKind::Accumulate(field, f(a)),
+            OpKind::Back(field, map, a) => OpKind::Back(field, map, f(a)),
+            OpKind::Spike(surrogate, a) => OpKind::Spike(surrogate, f(a)),
+            OpKind::Accumulate(field, map, a) => OpKind::Accumulate(field, map, f(a)),
             OpKind::Store(field, a) => OpKind::Store(field, f(a)),
             OpKind::Emit(field, a) => OpKind::Emit(field, f(a)),
         }
     }
 
-    /// The field that it reads, samples, stores or emits.
+    /// The field that it reads, samples, stores, adds to or emits.
     pub fn named_field(&self) -> Option<FieldId> {
         match *self {
             OpKind::Field(f)
-            | OpKind::There(f)
+            | OpKind::Gather(f, _)
+            | OpKind::Back(f, ..)
             | OpKind::Sample(f, _)
             | OpKind::Store(f, _)
-            | OpKind::Accumulate(f, _)
+            | OpKind::Accumulate(f, ..)
             | OpKind::Emit(f, _) => Some(f),
             OpKind::Const(_)
             | OpKind::Bool(_)
@@ -515,6 +752,7 @@ impl OpKind {
             | OpKind::Binary(..)
             | OpKind::Fma(..)
             | OpKind::Select(..)
+            | OpKind::Spike(..)
             | OpKind::Draw(..) => None,
         }
     }
@@ -523,8 +761,9 @@ impl OpKind {
     pub fn map_field(self, map: impl FnOnce(FieldId) -> FieldId) -> OpKind {
         match self {
             OpKind::Field(f) => OpKind::Field(map(f)),
-            OpKind::There(f) => OpKind::There(map(f)),
-            OpKind::Accumulate(f, v) => OpKind::Accumulate(map(f), v),
+            OpKind::Gather(f, along) => OpKind::Gather(map(f), along),
+            OpKind::Back(f, along, v) => OpKind::Back(map(f), along, v),
+            OpKind::Accumulate(f, along, v) => OpKind::Accumulate(map(f), along, v),
             OpKind::Sample(f, v) => OpKind::Sample(map(f), v),
             OpKind::Store(f, v) => OpKind::Store(map(f), v),
             OpKind::Emit(f, v) => OpKind::Emit(map(f), v),
@@ -538,13 +777,30 @@ impl OpKind {
             | OpKind::Binary(..)
             | OpKind::Fma(..)
             | OpKind::Select(..)
+            | OpKind::Spike(..)
             | OpKind::Draw(..) => self,
+        }
+    }
+
+    /// Where its value comes from, or that it has an effect instead.
+    pub fn class(&self) -> OpClass {
+        match self {
+            OpKind::Const(_) | OpKind::Bool(_) | OpKind::Time | OpKind::StepIndex | OpKind::Index => OpClass::Leaf,
+            OpKind::Unary(..)
+            | OpKind::Approximate(..)
+            | OpKind::Binary(..)
+            | OpKind::Fma(..)
+            | OpKind::Select(..)
+            | OpKind::Spike(..) => OpClass::Pure,
+            OpKind::Field(_) | OpKind::Sample(..) | OpKind::Gather(..) | OpKind::Back(..) => OpClass::Read,
+            OpKind::Draw(..) => OpClass::Draw,
+            OpKind::Accumulate(..) | OpKind::Store(..) | OpKind::Emit(..) => OpClass::Write,
         }
     }
 
     /// Does it change something besides its result (and must therefore be kept, in order)?
     pub fn has_effect(&self) -> bool {
-        matches!(self, OpKind::Store(..) | OpKind::Accumulate(..) | OpKind::Emit(..))
+        self.class() == OpClass::Write
     }
 }
 
@@ -564,9 +820,14 @@ impl Program {
         self.fields.iter().position(|f| f.name == name).map(|i| FieldId(i as u32))
     }
 
+    /// The field that stands for something of the continuous model.
+    pub fn bound(&self, source: Source) -> Option<FieldId> {
+        self.fields.iter().position(|f| f.source == source).map(|i| FieldId(i as u32))
+    }
+
     /// Adds a field.
-    pub fn add_field(&mut self, name: impl Into<String>, kind: FieldKind, origin: Option<OriginId>) -> FieldId {
-        self.fields.push(Field { name: name.into(), kind, origin });
+    pub fn add_field(&mut self, field: Field) -> FieldId {
+        self.fields.push(field);
         FieldId(self.fields.len() as u32 - 1)
     }
 
@@ -580,21 +841,46 @@ impl Program {
         OriginId(at as u32)
     }
 
-    /// The kernel of a role over a space.
-    pub fn kernel(&self, role: Role, space: SpaceId) -> Option<&Kernel> {
-        self.kernels.iter().find(|k| k.role == role && k.space == space)
+    /// The function of a role.
+    pub fn function(&self, role: Role) -> Option<&Function> {
+        self.functions.iter().find(|f| f.role == role)
     }
 
     /// The ids of the fields that `select` accepts, in order.
-    pub fn fields_where(&self, select: impl Fn(&FieldKind) -> bool) -> Vec<FieldId> {
-        (0..self.fields.len() as u32).map(FieldId).filter(|&f| select(&self.field(f).kind)).collect()
+    pub fn fields_where(&self, select: impl Fn(&Field) -> bool) -> Vec<FieldId> {
+        (0..self.fields.len() as u32).map(FieldId).filter(|&f| select(self.field(f))).collect()
+    }
+
+    /// Where a map leads from a space; nowhere if the space has no such map.
+    pub fn map(&self, space: SpaceId, map: Map) -> Option<SpaceId> {
+        match (map, self.space(space).kind) {
+            (Map::Source, SpaceKind::Relation { from, .. }) => Some(from),
+            (Map::Target, SpaceKind::Relation { to, .. }) => Some(to),
+            (Map::Of, SpaceKind::Product { of, .. }) => Some(of),
+            (Map::Parent, SpaceKind::Product { tree: true, .. }) => Some(space),
+            (Map::In, SpaceKind::Subset { of }) => Some(of),
+            (
+                Map::Source | Map::Target | Map::Of | Map::Parent | Map::In,
+                SpaceKind::Plain | SpaceKind::Product { .. } | SpaceKind::Subset { .. } | SpaceKind::Relation { .. },
+            ) => None,
+        }
     }
 }
 
-impl Kernel {
+impl Function {
+    /// Its regions, in order.
+    pub fn regions(&self) -> impl DoubleEndedIterator<Item = &Region> {
+        self.stages.iter().filter_map(Stage::region)
+    }
+
+    /// Its regions, to be changed.
+    pub fn regions_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Region> {
+        self.stages.iter_mut().filter_map(Stage::region_mut)
+    }
+
     /// All operations, in the order of the regions.
-    pub fn ops(&self) -> impl Iterator<Item = &Op> {
-        self.regions.iter().flat_map(|r| &r.ops)
+    pub fn ops(&self) -> impl DoubleEndedIterator<Item = &Op> {
+        self.regions().flat_map(|r| &r.ops)
     }
 
     /// One more than the largest value id in use.

@@ -4,10 +4,10 @@
 //! that spells nothing.
 //! Never true here: a text makes it panic, or a program was verified; `verify` does that.
 
-use super::print::is_bare_char;
+use super::print::{KINDS, is_bare_char};
 use super::{
-    BinaryOp, Distribution, Field, FieldId, FieldKind, Function, Kernel, Op, OpKind, Origin, OriginId, Phase, Program,
-    Region, Role, Space, SpaceId, Tolerance, UnaryOp, ValueId,
+    BinaryOp, Distribution, Elementary, Field, FieldId, Function, Guard, Map, Op, OpKind, Origin, OriginId, Program,
+    Rate, Region, Role, Solve, Source, Space, SpaceId, SpaceKind, Stage, Surrogate, Tolerance, UnaryOp, ValueId,
 };
 use std::collections::HashMap;
 use std::fmt;
@@ -198,6 +198,13 @@ impl Rest {
         self.take(&format!("`{word}`"), |t| (*t == Token::Word(word.into())).then_some(()))
     }
 
+    /// Takes a word if it comes next.
+    fn optional(&mut self, word: &str) -> bool {
+        let found = self.peek() == Some(&Token::Word(word.into()));
+        self.at += usize::from(found);
+        found
+    }
+
     fn punct(&mut self, c: char) -> Result<(), String> {
         self.take(&format!("`{c}`"), |t| (*t == Token::Punct(c)).then_some(()))
     }
@@ -235,7 +242,7 @@ struct Reader {
     named: bool,
     spaces: HashMap<String, SpaceId>,
     fields: HashMap<String, FieldId>,
-    kernel: Option<Kernel>,
+    function: Option<Function>,
     region: Option<Region>,
 }
 
@@ -243,16 +250,16 @@ impl Reader {
     fn line(&mut self, rest: &mut Rest) -> Result<(), String> {
         if self.region.is_some() {
             self.in_region(rest)
-        } else if self.kernel.is_some() {
-            self.in_kernel(rest)
+        } else if self.function.is_some() {
+            self.in_function(rest)
         } else {
             self.declaration(rest)
         }
     }
 
     fn finish(self) -> Result<Program, String> {
-        if self.kernel.is_some() {
-            Err("the text ends inside a kernel; `}` is missing".into())
+        if self.function.is_some() {
+            Err("the text ends inside a function; `}` is missing".into())
         } else if !self.named {
             Err("the text does not say `program \"name\"`".into())
         } else {
@@ -261,7 +268,7 @@ impl Reader {
     }
 
     fn declaration(&mut self, rest: &mut Rest) -> Result<(), String> {
-        let expected = "a declaration (program, origin, space, a kind of field, or kernel)";
+        let expected = "a declaration (program, origin, space, a kind of field, or fn)";
         let word = rest.word(expected)?;
         match word.as_str() {
             "program" if self.named => Err("the program has a name already".into()),
@@ -271,18 +278,31 @@ impl Reader {
                 Ok(())
             }
             "origin" => self.origin_declaration(rest),
-            "space" => {
-                let name = rest.name("a space's name such as `@squid`")?;
-                let id = SpaceId(self.program.spaces.len() as u32);
-                if self.spaces.insert(name.clone(), id).is_some() {
-                    return Err(format!("the space `@{name}` is declared twice"));
-                }
-                self.program.spaces.push(Space { name });
-                Ok(())
-            }
-            "kernel" => self.kernel_heading(rest),
+            "space" => self.space_declaration(rest),
+            "fn" => self.function_heading(rest),
             kind => self.field_declaration(kind, rest),
         }
+    }
+
+    fn space_declaration(&mut self, rest: &mut Rest) -> Result<(), String> {
+        let name = rest.name("a space's name such as `@squid`")?;
+        let kind = if rest.optional("of") {
+            SpaceKind::Product { of: self.space(rest)?, tree: rest.optional("tree") }
+        } else if rest.optional("in") {
+            SpaceKind::Subset { of: self.space(rest)? }
+        } else if rest.optional("from") {
+            let from = self.space(rest)?;
+            rest.keyword("to")?;
+            SpaceKind::Relation { from, to: self.space(rest)? }
+        } else {
+            SpaceKind::Plain
+        };
+        let id = SpaceId(self.program.spaces.len() as u32);
+        if self.spaces.insert(name.clone(), id).is_some() {
+            return Err(format!("the space `@{name}` is declared twice"));
+        }
+        self.program.spaces.push(Space { name, kind });
+        Ok(())
     }
 
     fn origin_declaration(&mut self, rest: &mut Rest) -> Result<(), String> {
@@ -297,32 +317,24 @@ impl Reader {
     }
 
     fn field_declaration(&mut self, kind: &str, rest: &mut Rest) -> Result<(), String> {
-        let over: fn(SpaceId) -> FieldKind = match kind {
-            "uniform" => |_| FieldKind::Uniform,
-            "series" => |_| FieldKind::Series,
-            "data" => FieldKind::Data,
-            "cell" => FieldKind::Cell,
-            "state" => FieldKind::State,
-            "temp" => FieldKind::Temp,
-            "output" => FieldKind::Output,
-            "event" => FieldKind::Event,
-            "edges" => FieldKind::Edges,
-            other => return Err(format!("`{other}` does not declare anything")),
+        let Some(&(kind, _)) = KINDS.iter().find(|(_, word)| *word == kind) else {
+            return Err(format!("`{kind}` does not declare anything"));
         };
         let name = rest.name("a field's name such as `@squid.soma.v`")?;
-        let kind = if over(SpaceId(0)).space().is_some() { over(self.over(rest)?) } else { over(SpaceId(0)) };
+        let over = if rest.optional("over") { Some(self.space(rest)?) } else { None };
+        let history = if rest.optional("history") { rest.whole("a number of steps")? } else { 0 };
+        let source = source(rest)?;
         let origin = self.origin(rest)?;
         if self.fields.contains_key(&name) {
             return Err(format!("the field `@{name}` is declared twice"));
         }
         let id = FieldId(self.program.fields.len() as u32);
         self.fields.insert(name.clone(), id);
-        self.program.fields.push(Field { name, kind, origin });
+        self.program.fields.push(Field { name, kind, over, history, source, origin });
         Ok(())
     }
 
-    fn over(&self, rest: &mut Rest) -> Result<SpaceId, String> {
-        rest.keyword("over")?;
+    fn space(&self, rest: &mut Rest) -> Result<SpaceId, String> {
         let name = rest.name("a space such as `@squid`")?;
         self.spaces.get(&name).copied().ok_or_else(|| format!("no space `@{name}` is declared above"))
     }
@@ -336,45 +348,76 @@ impl Reader {
         Ok(Some(OriginId(id)))
     }
 
-    fn kernel_heading(&mut self, rest: &mut Rest) -> Result<(), String> {
+    fn function_heading(&mut self, rest: &mut Rest) -> Result<(), String> {
         let role = match rest.word("`init`, `step` or `observe`")?.as_str() {
             "init" => Role::Init,
             "step" => Role::Step,
             "observe" => Role::Observe,
-            other => return Err(format!("`{other}` is no kind of kernel; they are `init`, `step` and `observe`")),
+            other => return Err(format!("`{other}` is no function; they are `init`, `step` and `observe`")),
         };
-        let space = self.over(rest)?;
-        rest.keyword("steps")?;
-        let steps = rest.whole("a number of steps")?;
+        let steps = if rest.optional("steps") { rest.whole("a number of steps")? } else { 1 };
         rest.punct('{')?;
-        self.kernel = Some(Kernel { role, space, steps, regions: Vec::new() });
+        self.function = Some(Function { role, steps, stages: Vec::new() });
         Ok(())
     }
 
-    fn in_kernel(&mut self, rest: &mut Rest) -> Result<(), String> {
+    fn in_function(&mut self, rest: &mut Rest) -> Result<(), String> {
         if rest.peek() == Some(&Token::Punct('}')) {
             rest.at += 1;
-            self.program.kernels.extend(self.kernel.take());
+            self.program.functions.extend(self.function.take());
             return Ok(());
         }
-        let phase = match rest.word("a region (`call`, `time`, `cell`, `edge` or `body`) or `}`")?.as_str() {
-            "call" => Phase::Call,
-            "time" => Phase::Time,
-            "cell" => Phase::Cell,
-            "edge" => Phase::Edge(self.field(rest)?),
-            "body" => Phase::Body,
-            other => return Err(format!("`{other}` is no phase; they are `call`, `time`, `cell`, `edge` and `body`")),
+        let (rate, over) = match rest.word("a stage (`once`, `every`, `over` or `solve`) or `}`")?.as_str() {
+            "solve" => {
+                let solve = Stage::Solve(self.solve(rest)?);
+                self.stage(solve);
+                return Ok(());
+            }
+            "once" if rest.optional("over") => (Rate::Once, Some(self.space(rest)?)),
+            "once" => (Rate::Once, None),
+            "every" => (Rate::Every, None),
+            "over" => (Rate::Every, Some(self.space(rest)?)),
+            other => return Err(format!("`{other}` is no stage; they are `once`, `every`, `over` and `solve`")),
         };
+        let guard = if rest.optional("when") { Some(self.guard(rest)?) } else { None };
         rest.punct('{')?;
-        self.region = Some(Region { phase, ops: Vec::new() });
+        self.region = Some(Region { rate, over, guard, ops: Vec::new() });
         Ok(())
+    }
+
+    fn stage(&mut self, stage: Stage) {
+        if let Some(function) = &mut self.function {
+            function.stages.push(stage);
+        }
+    }
+
+    fn guard(&self, rest: &mut Rest) -> Result<Guard, String> {
+        let event = self.field(rest)?;
+        let along = along(rest)?;
+        let delay = if rest.optional("delay") { Some(self.field(rest)?) } else { None };
+        Ok(Guard { event, along, delay })
+    }
+
+    fn solve(&self, rest: &mut Rest) -> Result<Solve, String> {
+        rest.keyword("tree")?;
+        let x = self.field(rest)?;
+        rest.punct(':')?;
+        rest.keyword("diag")?;
+        let diag = self.field(rest)?;
+        rest.punct(',')?;
+        rest.keyword("off")?;
+        let off = self.field(rest)?;
+        rest.punct(',')?;
+        rest.keyword("rhs")?;
+        let rhs = self.field(rest)?;
+        Ok(Solve { x, diag, off, rhs, origin: self.origin(rest)? })
     }
 
     fn in_region(&mut self, rest: &mut Rest) -> Result<(), String> {
         if rest.peek() == Some(&Token::Punct('}')) {
             rest.at += 1;
-            if let Some(kernel) = &mut self.kernel {
-                kernel.regions.extend(self.region.take());
+            if let Some(region) = self.region.take() {
+                self.stage(Stage::Region(region));
             }
             return Ok(());
         }
@@ -418,13 +461,19 @@ impl Reader {
                 Token::Name(_) | Token::Value(_) | Token::Origin(_) | Token::Text(_) | Token::Punct(_) => None,
             })?),
             "field" => OpKind::Field(self.field(rest)?),
-            "there" => OpKind::There(self.field(rest)?),
-            "accumulate" => OpKind::Accumulate(self.field(rest)?, rest.comma_value()?),
+            "gather" => {
+                let field = self.field(rest)?;
+                rest.keyword("along")?;
+                OpKind::Gather(field, map(rest)?)
+            }
+            "back" => OpKind::Back(self.field(rest)?, along(rest)?, rest.comma_value()?),
+            "accumulate" => OpKind::Accumulate(self.field(rest)?, along(rest)?, rest.comma_value()?),
+            "spike" => OpKind::Spike(surrogate(rest)?, rest.value()?),
             "time" => OpKind::Time,
             "step_index" => OpKind::StepIndex,
             "index" => OpKind::Index,
             "approximate" => OpKind::Approximate(
-                named(rest, &Function::ALL, "a function such as `exp2`")?,
+                named(rest, &Elementary::ALL, "a function such as `exp2`")?,
                 named(rest, &Tolerance::ALL, "`1e-9` or `1e-6`")?,
                 rest.comma_value()?,
             ),
@@ -462,6 +511,53 @@ fn number(rest: &mut Rest) -> Result<f64, String> {
 fn named<T: Copy>(rest: &mut Rest, all: &[(T, &str)], expected: &str) -> Result<T, String> {
     let find = |word: &String| all.iter().find(|(_, name)| name == word).map(|(it, _)| *it);
     rest.take(expected, |t| if let Token::Word(w) = t { find(w) } else { None })
+}
+
+/// `along` and a map, if it comes next.
+fn along(rest: &mut Rest) -> Result<Option<Map>, String> {
+    if rest.optional("along") { map(rest).map(Some) } else { Ok(None) }
+}
+
+fn map(rest: &mut Rest) -> Result<Map, String> {
+    named(rest, Map::ALL, "a map (`source`, `target`, `of`, `parent` or `in`)")
+}
+
+/// `=` and what a field stands for, if it comes next.
+fn source(rest: &mut Rest) -> Result<Source, String> {
+    if rest.peek() != Some(&Token::Punct('=')) {
+        return Ok(Source::None);
+    }
+    rest.at += 1;
+    let numbered: fn(u32) -> Source = match rest.word("what the field stands for, such as `param 3`")?.as_str() {
+        "dt" => return Ok(Source::Dt),
+        "param" => Source::Param,
+        "state" => Source::State,
+        "next" => Source::Next,
+        "sum" => Source::Sum,
+        "refractory" => Source::Refractory,
+        "spikes" => Source::Spikes,
+        "data" => return Ok(Source::Data(rest.whole("a number")?, rest.whole("a second number")?)),
+        "series" => Source::Series,
+        "output" => Source::Output,
+        other => return Err(format!("a field cannot stand for `{other}`")),
+    };
+    Ok(numbered(rest.whole("a number")?))
+}
+
+/// What differentiation sees of a spike, and a comma, if it comes next.
+fn surrogate(rest: &mut Rest) -> Result<Surrogate, String> {
+    let Some(Token::Word(word)) = rest.peek().cloned() else { return Ok(Surrogate::None) };
+    rest.at += 1;
+    let surrogate = match word.as_str() {
+        "fast_sigmoid" => Surrogate::FastSigmoid(number(rest)?),
+        "arctan" => Surrogate::Arctan(number(rest)?),
+        "sigmoid" => Surrogate::Sigmoid(number(rest)?),
+        "triangular" => Surrogate::Triangular(number(rest)?),
+        "straight_through" => Surrogate::StraightThrough,
+        other => return Err(format!("there is no surrogate `{other}`")),
+    };
+    rest.punct(',')?;
+    Ok(surrogate)
 }
 
 fn distribution(rest: &mut Rest) -> Result<Distribution, String> {

@@ -4,7 +4,10 @@
 //! unchanged (every NaN reads back as the one NaN of the text form).
 //! Never true here: a broken program makes it panic; an id that points nowhere prints as `@?7`.
 
-use super::{Distribution, Field, FieldId, FieldKind, Op, OpKind, OriginId, Phase, Program, Role, SpaceId};
+use super::{
+    Distribution, Field, FieldId, FieldKind, Guard, Map, Op, OpKind, OriginId, Program, Rate, Region, Role, Solve,
+    Source, Space, SpaceId, SpaceKind, Stage, Surrogate,
+};
 use std::fmt::Write;
 
 /// Prints a program.
@@ -14,30 +17,59 @@ pub fn print(program: &Program) -> String {
         line(&mut out, format_args!("origin #{i} {}:{}", quoted(&origin.file), origin.line));
     }
     for space in &program.spaces {
-        line(&mut out, format_args!("space @{}", name(&space.name)));
+        line(&mut out, format_args!("{}", space_declaration(program, space)));
     }
     for field in &program.fields {
         line(&mut out, format_args!("{}", field_declaration(program, field)));
     }
-    for kernel in &program.kernels {
-        line(
-            &mut out,
-            format_args!("{} steps {} {{", kernel_heading(program, kernel.role, kernel.space), kernel.steps),
-        );
-        for region in &kernel.regions {
-            let edges = match region.phase {
-                Phase::Edge(edges) => format!(" {}", field_name(program, edges)),
-                Phase::Call | Phase::Time | Phase::Cell | Phase::Body => String::new(),
-            };
-            line(&mut out, format_args!("  {}{edges} {{", phase_name(region.phase)));
-            for op in &region.ops {
-                line(&mut out, format_args!("    {}", print_op(program, op)));
+    for function in &program.functions {
+        let steps = if function.steps == 1 { String::new() } else { format!(" steps {}", function.steps) };
+        line(&mut out, format_args!("{}{steps} {{", function_heading(function.role)));
+        for stage in &function.stages {
+            match stage {
+                Stage::Region(region) => region_text(program, region, &mut out),
+                Stage::Solve(solve) => line(&mut out, format_args!("  {}", print_solve(program, solve))),
             }
-            out.push_str("  }\n");
         }
         out.push_str("}\n");
     }
     out
+}
+
+fn region_text(program: &Program, region: &Region, out: &mut String) {
+    line(out, format_args!("  {} {{", region_heading(program, region)));
+    for op in &region.ops {
+        line(out, format_args!("    {}", print_op(program, op)));
+    }
+    out.push_str("  }\n");
+}
+
+/// `fn step`.
+pub(super) fn function_heading(role: Role) -> String {
+    format!("fn {}", role_name(role))
+}
+
+/// `over @ei when @e.spikes along source delay @ei.delay`.
+pub(super) fn region_heading(program: &Program, region: &Region) -> String {
+    let mut out = match (region.rate, region.over) {
+        (Rate::Once, None) => "once".into(),
+        (Rate::Every, None) => "every".into(),
+        (Rate::Once, Some(space)) => format!("once over {}", space_name(program, space)),
+        (Rate::Every, Some(space)) => format!("over {}", space_name(program, space)),
+    };
+    if let Some(Guard { event, along: map, delay }) = region.guard {
+        let _ = write!(out, " when {}{}", field_name(program, event), along(map));
+        if let Some(delay) = delay {
+            let _ = write!(out, " delay {}", field_name(program, delay));
+        }
+    }
+    out
+}
+
+/// A solve, as it stands in a function.
+pub(super) fn print_solve(program: &Program, solve: &Solve) -> String {
+    let [x, diag, off, rhs] = [solve.x, solve.diag, solve.off, solve.rhs].map(|f| field_name(program, f));
+    format!("solve tree {x}: diag {diag}, off {off}, rhs {rhs}{}", origin_suffix(solve.origin))
 }
 
 /// One operation, as it stands in a region.
@@ -58,10 +90,17 @@ pub(super) fn print_op(program: &Program, op: &Op) -> String {
         OpKind::Bool(b) => {
             let _ = write!(out, " {b}");
         }
-        OpKind::Field(f) | OpKind::There(f) => out.push_str(&field(f)),
-        OpKind::Sample(f, _) | OpKind::Store(f, _) | OpKind::Accumulate(f, _) | OpKind::Emit(f, _) => {
+        OpKind::Field(f) => out.push_str(&field(f)),
+        OpKind::Gather(f, map) => {
+            let _ = write!(out, "{}{}", field(f), along(Some(map)));
+        }
+        OpKind::Back(f, map, _) | OpKind::Accumulate(f, map, _) => {
+            let _ = write!(out, "{}{},", field(f), along(map));
+        }
+        OpKind::Sample(f, _) | OpKind::Store(f, _) | OpKind::Emit(f, _) => {
             let _ = write!(out, "{},", field(f));
         }
+        OpKind::Spike(surrogate, _) => out.push_str(&surrogate_text(surrogate)),
         OpKind::Draw(distribution, stream, _) => {
             let _ = write!(out, " {} {stream},", distribution_name(distribution));
         }
@@ -84,18 +123,15 @@ pub(super) fn print_op(program: &Program, op: &Op) -> String {
     out
 }
 
-/// `kernel step over @squid`.
-pub(super) fn kernel_heading(program: &Program, role: Role, space: SpaceId) -> String {
-    format!("kernel {} over {}", role_name(role), space_name(program, space))
-}
-
 /// The word of an operation in the text form.
 pub fn op_name(kind: &OpKind) -> String {
     match kind {
         OpKind::Const(_) => "const".into(),
         OpKind::Bool(_) => "bool".into(),
         OpKind::Field(_) => "field".into(),
-        OpKind::There(_) => "there".into(),
+        OpKind::Gather(..) => "gather".into(),
+        OpKind::Back(..) => "back".into(),
+        OpKind::Spike(..) => "spike".into(),
         OpKind::Accumulate(..) => "accumulate".into(),
         OpKind::Time => "time".into(),
         OpKind::StepIndex => "step_index".into(),
@@ -120,16 +156,6 @@ pub(super) fn role_name(role: Role) -> &'static str {
     }
 }
 
-pub(super) fn phase_name(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Call => "call",
-        Phase::Time => "time",
-        Phase::Cell => "cell",
-        Phase::Edge(_) => "edge",
-        Phase::Body => "body",
-    }
-}
-
 pub(super) fn distribution_name(distribution: Distribution) -> &'static str {
     match distribution {
         Distribution::Uniform => "uniform",
@@ -138,18 +164,33 @@ pub(super) fn distribution_name(distribution: Distribution) -> &'static str {
     }
 }
 
-pub(super) fn kind_name(kind: FieldKind) -> &'static str {
-    match kind {
-        FieldKind::Uniform => "uniform",
-        FieldKind::Series => "series",
-        FieldKind::Data(_) => "data",
-        FieldKind::Cell(_) => "cell",
-        FieldKind::State(_) => "state",
-        FieldKind::Temp(_) => "temp",
-        FieldKind::Output(_) => "output",
-        FieldKind::Event(_) => "event",
-        FieldKind::Edges(_) => "edges",
+/// The surrogate of a spike, with a space before it and a comma behind.
+fn surrogate_text(surrogate: Surrogate) -> String {
+    match surrogate {
+        Surrogate::None => String::new(),
+        Surrogate::FastSigmoid(slope) => format!(" fast_sigmoid {},", number(slope)),
+        Surrogate::Arctan(slope) => format!(" arctan {},", number(slope)),
+        Surrogate::Sigmoid(slope) => format!(" sigmoid {},", number(slope)),
+        Surrogate::Triangular(slope) => format!(" triangular {},", number(slope)),
+        Surrogate::StraightThrough => " straight_through,".into(),
     }
+}
+
+/// The words for a kind of field.
+pub(super) const KINDS: [(FieldKind, &str); 8] = [
+    (FieldKind::Uniform, "uniform"),
+    (FieldKind::Series, "series"),
+    (FieldKind::Data, "data"),
+    (FieldKind::Const, "const"),
+    (FieldKind::State, "state"),
+    (FieldKind::Temp, "temp"),
+    (FieldKind::Output, "output"),
+    (FieldKind::Event, "event"),
+];
+
+pub(super) fn kind_name(kind: FieldKind) -> &'static str {
+    // KINDS is in the order of the declaration; a test checks it.
+    KINDS[kind as usize].1
 }
 
 /// Can a name stand without quotes?
@@ -166,12 +207,53 @@ fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "{text}");
 }
 
-fn field_declaration(program: &Program, field: &Field) -> String {
-    let over = match field.kind.space() {
-        Some(space) => format!(" over {}", space_name(program, space)),
-        None => String::new(),
+fn space_declaration(program: &Program, space: &Space) -> String {
+    let other = |id| space_name(program, id);
+    let kind = match space.kind {
+        SpaceKind::Plain => String::new(),
+        SpaceKind::Product { of, tree: false } => format!(" of {}", other(of)),
+        SpaceKind::Product { of, tree: true } => format!(" of {} tree", other(of)),
+        SpaceKind::Subset { of } => format!(" in {}", other(of)),
+        SpaceKind::Relation { from, to } => format!(" from {} to {}", other(from), other(to)),
     };
-    format!("{} @{}{over}{}", kind_name(field.kind), name(&field.name), origin_suffix(field.origin))
+    format!("space @{}{kind}", name(&space.name))
+}
+
+fn field_declaration(program: &Program, field: &Field) -> String {
+    let mut out = format!("{} @{}", kind_name(field.kind), name(&field.name));
+    if let Some(space) = field.over {
+        let _ = write!(out, " over {}", space_name(program, space));
+    }
+    if field.history > 0 {
+        let _ = write!(out, " history {}", field.history);
+    }
+    out.push_str(&source_suffix(field.source));
+    out.push_str(&origin_suffix(field.origin));
+    out
+}
+
+fn source_suffix(source: Source) -> String {
+    match source {
+        Source::None => String::new(),
+        Source::Dt => " = dt".into(),
+        Source::Param(i) => format!(" = param {i}"),
+        Source::State(i) => format!(" = state {i}"),
+        Source::Next(i) => format!(" = next {i}"),
+        Source::Sum(i) => format!(" = sum {i}"),
+        Source::Refractory(i) => format!(" = refractory {i}"),
+        Source::Spikes(i) => format!(" = spikes {i}"),
+        Source::Data(i, j) => format!(" = data {i} {j}"),
+        Source::Series(i) => format!(" = series {i}"),
+        Source::Output(i) => format!(" = output {i}"),
+    }
+}
+
+/// Where a map leads along, if there is one.
+fn along(map: Option<Map>) -> String {
+    match map {
+        Some(map) => format!(" along {}", map.name()),
+        None => String::new(),
+    }
 }
 
 pub(super) fn field_name(program: &Program, id: FieldId) -> String {

@@ -46,7 +46,7 @@ fn surroundings(compiled: &Compiled) -> Setup {
 
 fn native(compiled: &Compiled, setup: &Setup) -> NativeEngine {
     let sizes = Some(setup.sizes.clone());
-    let plan = plan(&compiled.program, &PlanOptions { precision: Precision::F64, vectors: None, sizes });
+    let plan = plan(&compiled.program, &PlanOptions { precision: Precision::F64, vectors: None, sizes }).unwrap();
     let cache = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels"));
     let compile = rustc::CompileOptions { cache, ..Default::default() };
     let options = NativeOptions { threads: 1, arrangement: Arrangement::default(), compile };
@@ -100,7 +100,7 @@ fn storage_in_bf16_moves_the_olive_as_little_as_f32() {
     let Some(client) = crate::pjrt::cpu() else { return };
     let (compiled, setup) = prepared("inferior_olive/inferior_olive.neuro", &["side=4"], Backend::Xla);
     let of = |precision| {
-        let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
+        let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
         let mut engine = XlaEngine::new(&plan, &setup, client.clone()).unwrap_or_else(|e| panic!("{e}"));
         samples(&mut engine, &compiled, &setup, "io.soma.v", 1000)
     };
@@ -130,7 +130,7 @@ fn junctions_in_bf16_lose_no_charge() {
     let compiled = compile(&checked, &options, &mut |_, _, _| {}).unwrap_or_else(|e| panic!("{e:?}"));
     let setup = surroundings(&compiled);
     let precision = Precision::Bf16;
-    let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
+    let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
     let mut engine = XlaEngine::new(&plan, &setup, client).unwrap_or_else(|e| panic!("{e}"));
     let all = samples(&mut engine, &compiled, &setup, "cells.soma.v", 100);
     let at = |time: usize| {
@@ -153,19 +153,19 @@ fn parameters_in_bf16_are_off_by_a_256th_at_most() {
     let Some(client) = crate::pjrt::cpu() else { return };
     let (compiled, setup) = prepared("inferior_olive/stress.neuro", &[], Backend::Xla);
     let read = |precision| {
-        let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
+        let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
         let mut engine = XlaEngine::new(&plan, &setup, client.clone()).unwrap_or_else(|e| panic!("{e}"));
         engine.init().unwrap_or_else(|e| panic!("{e}"));
         let program = compiled.program.program();
-        let of = |wanted: fn(&FieldKind) -> bool| {
+        let of = |wanted: FieldKind| {
             let mut values = Vec::new();
-            let fields = program.fields_where(wanted);
+            let fields = program.fields_where(|field| field.kind == wanted);
             fields
                 .iter()
                 .for_each(|&f| engine.read(f, 0..setup.sizes[0], &mut values).unwrap_or_else(|e| panic!("{e}")));
             values
         };
-        (of(|kind| matches!(kind, FieldKind::Cell(_))), of(|kind| matches!(kind, FieldKind::State(_))))
+        (of(FieldKind::Const), of(FieldKind::State))
     };
     let ((cell, state), (stored, same)) = (read(Precision::F32), read(Precision::Bf16));
     assert!(!cell.is_empty() && cell != stored);
@@ -196,7 +196,7 @@ fn passes_leave_singles_alone() {
     let (compiled, setup) = example("inferior_olive/inferior_olive.neuro", &["side=4"], Some(Tolerance::Micro));
     let program = compiled.program.clone();
     let count = |p: &neuroc::step::Program, name: &str| {
-        p.kernels.iter().flat_map(|k| k.ops()).filter(|o| op_name(&o.kind) == name).count()
+        p.functions.iter().flat_map(|f| f.ops()).filter(|o| op_name(&o.kind) == name).count()
     };
     assert!(count(program.program(), "narrow") > 10 && count(program.program(), "approximate") > 0);
     let again = run(program.clone(), pipeline(OptLevel::O2, Backend::Native), &Options::default(), &mut |_, _, _| {});

@@ -1,10 +1,12 @@
 //! Tests of: the crates that the compiler writes. What they are made for uses them: cargo, rustfmt, clippy and a C compiler.
 
 use neuroc::codegen::plan::{PlanOptions, Precision, plan};
-use neuroc::codegen::rust::{Default, Interface, InterfaceField, InterfaceSpace, crate_files, kernel_files};
+use neuroc::codegen::rust::{
+    Default, Interface, InterfaceField, InterfaceNetwork, InterfaceSpace, crate_files, kernel_files,
+};
 use neuroc::engine::{Edges, Engine, Setup};
 use neuroc::interp::Interp;
-use neuroc::step::{FieldKind, Verified, parse, verify};
+use neuroc::step::{FieldKind, SpaceKind, Verified, parse, verify};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -21,23 +23,24 @@ fn interface(program: &Verified, name: &str) -> Interface {
             FieldKind::Uniform if field.name == "dt" => Default::Number(0.05),
             FieldKind::Uniform => Default::Number(1.5),
             FieldKind::Series => Default::Series(vec![(0.1, 0.0), (0.6, 1.0), (1.0, -0.5)]),
-            FieldKind::Data(_) => Default::Data((0..9).map(|cell| 0.1 * f64::from(cell)).collect()),
-            FieldKind::Cell(_)
-            | FieldKind::State(_)
-            | FieldKind::Temp(_)
-            | FieldKind::Output(_)
-            | FieldKind::Event(_) => Default::None,
-            // Nine cells in a ring, each edge in its own order.
-            FieldKind::Edges(_) => Default::Edges(ring(9)),
+            FieldKind::Data => Default::Data((0..9).map(|cell| 0.1 * f64::from(cell)).collect()),
+            FieldKind::Const | FieldKind::State | FieldKind::Temp | FieldKind::Output | FieldKind::Event => {
+                Default::None
+            }
         };
-        let field = neuroc::step::FieldId(index as u32);
-        InterfaceField { field, unit: "mV".into(), scale: 0.5, doc: "A \"quantity\" | of the model.".into(), default }
+        let (id, name) = (neuroc::step::FieldId(index as u32), field.name.clone());
+        let doc = "A \"quantity\" | of the model.".into();
+        InterfaceField { field: id, name, unit: "mV".into(), scale: 0.5, doc, default }
     };
+    // Nine cells in a ring, each edge in its own order.
+    let network = |space: &neuroc::step::Space| InterfaceNetwork { name: space.name.clone(), default: ring(9) };
+    let (plain, relations): (Vec<_>, Vec<_>) = program.spaces.iter().partition(|s| s.kind == SpaceKind::Plain);
     Interface {
         crate_name: name.into(),
         doc: "A model for tests.\n\nIt has a second paragraph.".into(),
-        spaces: program.spaces.iter().map(|_| InterfaceSpace { size: 9, doc: String::new() }).collect(),
+        spaces: plain.iter().map(|_| InterfaceSpace { size: 9, doc: String::new() }).collect(),
         fields: program.fields.iter().enumerate().map(field).collect(),
+        networks: relations.into_iter().map(network).collect(),
         seed: 42,
         example_steps: 40,
     }
@@ -52,7 +55,7 @@ fn ring(cells: u32) -> Edges {
 /// Writes the crate of a program.
 fn write(program: &Verified, name: &str, precision: Precision) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("crates").join(name);
-    let plan = plan(program, &PlanOptions { precision, ..PlanOptions::default() });
+    let plan = plan(program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
     let _ = std::fs::remove_dir_all(folder.join("src"));
     for file in crate_files(&plan, &interface(program, name)).unwrap() {
         let path = folder.join(file.path);
@@ -105,8 +108,8 @@ fn a_crate_builds_runs_and_is_clean() {
 #[test]
 fn the_same_program_gives_the_same_bytes() {
     for name in PROGRAMS {
-        let once = plan(&program(name), &PlanOptions::default());
-        let twice = plan(&program(name), &PlanOptions::default());
+        let once = plan(&program(name), &PlanOptions::default()).unwrap();
+        let twice = plan(&program(name), &PlanOptions::default()).unwrap();
         assert_eq!(once.to_string(), twice.to_string());
         assert_eq!(kernel_files(&once), kernel_files(&twice));
     }
@@ -158,13 +161,11 @@ fn a_c_program_gets_the_interpreters_numbers() {
 
     let id = |name: &str| program.program().find_field(name).unwrap();
     let setup = Setup {
-        edges: Vec::new(),
-        grids: Vec::new(),
         sizes: vec![11],
         uniforms: vec![(id("dt"), 0.05), (id("amplitude"), 1.25)],
         series: vec![(id("p.input"), vec![(0.1, 0.0), (0.6, 2.0), (1.0, -0.5)])],
-        data: vec![],
         seed: 7,
+        ..Setup::default()
     };
     let mut interp = Interp::new(program.clone(), &setup).unwrap();
     let (mut spikes, mut values) = (Vec::new(), Vec::new());
@@ -355,7 +356,7 @@ fn hexadecimal(text: &str) -> f64 {
 #[test]
 fn plans_and_kernels_look_like_this() {
     for name in ["hh", "driven", "two_edges"] {
-        let plan = plan(&program(name), &PlanOptions::default());
+        let plan = plan(&program(name), &PlanOptions::default()).unwrap();
         let kernels = kernel_files(&plan).into_iter().find(|file| file.path == "src/kernels.rs").unwrap();
         insta::with_settings!({ snapshot_path => "../ir", prepend_module_to_snapshot => false, omit_expression => true }, {
             insta::assert_snapshot!(format!("{name}.plan"), plan.to_string());

@@ -8,7 +8,8 @@ use neuroc::interp::Interp;
 use neuroc::passes;
 use neuroc::runtime::order::Arrangement;
 use neuroc::step::{
-    BinaryOp, Distribution, FieldId, FieldKind, Function, OpKind, Tolerance, UnaryOp, Verified, parse, print, verify,
+    BinaryOp, Distribution, Elementary, Field, FieldId, FieldKind, OpKind, SpaceId, SpaceKind, Tolerance, UnaryOp,
+    Verified, parse, print, verify,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -78,37 +79,40 @@ fn program(name: &str) -> Verified {
 
 fn setup(program: &Verified, uniforms: &[(&str, f64)], cells: usize) -> Setup {
     let program = program.program();
-    let of = |kind: fn(&FieldKind) -> bool| program.fields_where(kind);
+    let of = |kind: FieldKind| program.fields_where(|field| field.kind == kind);
     let uniform = |id: FieldId| {
         let name = program.field(id).name.as_str();
         let value = uniforms.iter().find(|(given, _)| *given == name).map(|(_, value)| *value);
         (id, value.unwrap_or_else(|| if name == "dt" { 0.05 } else { panic!("no value for {name}") }))
     };
     let samples = vec![(0.1, 0.0), (0.6, 1.0), (1.0, 0.25), (1.0, -0.5), (2.0, 0.75)];
-    let sizes = (0..program.spaces.len()).map(|space| if space == 2 { 0 } else { cells + 3 * space }).collect();
+    let plain = program.spaces.iter().filter(|space| space.kind == SpaceKind::Plain).count();
+    let mut sizes: Vec<usize> = (0..plain).map(|space| if space == 2 { 0 } else { cells + 3 * space }).collect();
+    let relations: Vec<_> = (plain..program.spaces.len()).map(|space| edges(cells, space as u32)).collect();
+    sizes.extend(relations.iter().map(|edges| edges.sources.len()));
     let data = |id: FieldId| (id, (0..cells).map(|cell| 0.1 + 0.01 * cell as f64).collect());
     Setup {
         sizes,
-        grids: Vec::new(),
-        uniforms: of(|k| matches!(k, FieldKind::Uniform)).into_iter().map(uniform).collect(),
-        series: of(|k| matches!(k, FieldKind::Series)).into_iter().map(|id| (id, samples.clone())).collect(),
-        data: of(|k| matches!(k, FieldKind::Data(_))).into_iter().map(data).collect(),
-        edges: of(|k| matches!(k, FieldKind::Edges(_))).into_iter().map(|id| (id, edges(cells, id.0))).collect(),
+        uniforms: of(FieldKind::Uniform).into_iter().map(uniform).collect(),
+        series: of(FieldKind::Series).into_iter().map(|id| (id, samples.clone())).collect(),
+        data: of(FieldKind::Data).into_iter().map(data).collect(),
+        edges: (plain..).map(|space| SpaceId(space as u32)).zip(relations).collect(),
         seed: 0x1234_5678_9abc_def0,
+        ..Setup::default()
     }
 }
 
-/// Every third edges field is a ring; the others are random, with 0 to 7 edges to a cell, some of them from itself or twice from
+/// Every third relation is a ring; the others are random, with 0 to 7 edges to a cell, some of them from itself or twice from
 /// the same one.
-fn edges(cells: usize, field: u32) -> Arc<Edges> {
+fn edges(cells: usize, space: u32) -> Arc<Edges> {
     let mut edges = Edges { offsets: vec![0], sources: Vec::new() };
-    let mut random = 12345 + u64::from(field);
+    let mut random = 12345 + u64::from(space);
     let mut next = |below: usize| {
         random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (random >> 33) as usize % below
     };
     for cell in 0..cells {
-        if field.is_multiple_of(3) {
+        if space.is_multiple_of(3) {
             edges.sources.extend([(cell + cells - 1) % cells, (cell + 1) % cells].map(|cell| cell as u32));
         } else {
             let degree = next(8);
@@ -130,9 +134,9 @@ struct Seen {
 fn look(engine: &mut dyn Engine, program: &Verified, setup: &Setup, step: u64, when: &str, seen: &mut Seen) {
     engine.observe(step).unwrap();
     let program = program.program();
-    let readable = |k: &FieldKind| matches!(k, FieldKind::State(_) | FieldKind::Cell(_) | FieldKind::Output(_));
+    let readable = |f: &Field| matches!(f.kind, FieldKind::State | FieldKind::Const | FieldKind::Output);
     for field in program.fields_where(readable) {
-        let size = setup.sizes[program.field(field).kind.space().unwrap().0 as usize];
+        let size = setup.sizes[program.field(field).over.unwrap().0 as usize];
         let mut values = Vec::new();
         engine.read(field, 0..size / 2, &mut values).unwrap();
         engine.read(field, size / 2..size, &mut values).unwrap();
@@ -156,8 +160,8 @@ fn run(engine: &mut dyn Engine, program: &Verified, setup: &Setup) -> Seen {
     assert!(engine.all_finite());
     engine.restore();
     look(engine, program, setup, 4, "restored", &mut seen);
-    for field in program.program().fields_where(|k| matches!(k, FieldKind::State(_))) {
-        let size = setup.sizes[program.program().field(field).kind.space().unwrap().0 as usize];
+    for field in program.program().fields_where(|f| f.kind == FieldKind::State) {
+        let size = setup.sizes[program.program().field(field).over.unwrap().0 as usize];
         let values: Vec<f64> = (0..size).map(|cell| cell as f64 * 0.5 - 1.0).collect();
         engine.write(field, &values).unwrap();
     }
@@ -179,7 +183,7 @@ fn arranged(
 ) -> NativeEngine {
     let compile = CompileOptions { cache: Some(cache()), rustc: None };
     let options_of_run = NativeOptions { threads, arrangement, compile };
-    NativeEngine::new(&plan(program, options), setup, &options_of_run).unwrap_or_else(|e| panic!("{e}"))
+    NativeEngine::new(&plan(program, options).unwrap(), setup, &options_of_run).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Kernels are kept between test runs, like between runs of the compiler.
@@ -312,7 +316,7 @@ mod xla {
     const SIZES: &[usize] = &[1, 17, 600];
 
     fn engine(program: &Verified, setup: &Setup, precision: Precision, client: &Client) -> XlaEngine {
-        let plan = plan(program, &PlanOptions { precision, ..PlanOptions::default() });
+        let plan = plan(program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
         XlaEngine::new(&plan, setup, client.clone()).unwrap_or_else(|e| panic!("{e}"))
     }
 
@@ -362,10 +366,10 @@ mod xla {
             let setup = setup(&program, case.uniforms[0], 9);
             let fields: Vec<_> = program
                 .program()
-                .fields_where(|k| matches!(k, FieldKind::State(_) | FieldKind::Output(_)))
+                .fields_where(|f| matches!(f.kind, FieldKind::State | FieldKind::Output))
                 .into_iter()
                 .filter_map(|field| {
-                    let size = setup.sizes[program.program().field(field).kind.space().unwrap().0 as usize];
+                    let size = setup.sizes[program.program().field(field).over.unwrap().0 as usize];
                     (size > 0).then_some((field, size / 2..size))
                 })
                 .collect();
@@ -419,7 +423,9 @@ fn every_operation_occurs() {
         OpKind::Sample(..) => "sample".into(),
         OpKind::Store(..) => "store".into(),
         OpKind::Emit(..) => "emit".into(),
-        OpKind::There(_) => "there".into(),
+        OpKind::Gather(_, map) => format!("gather along {}", map.name()),
+        OpKind::Back(..) => "back".into(),
+        OpKind::Spike(..) => "spike".into(),
         OpKind::Accumulate(..) => "accumulate".into(),
     };
     let mut missing: BTreeSet<String> = [
@@ -434,20 +440,22 @@ fn every_operation_occurs() {
         "sample",
         "store",
         "emit",
-        "there",
+        "gather along source",
+        "gather along target",
+        "spike",
         "accumulate",
     ]
     .map(String::from)
     .into();
     missing.extend(UnaryOp::ALL.iter().map(|(op, _)| format!("unary {op:?}")));
     missing.extend(BinaryOp::ALL.iter().map(|(op, _)| format!("binary {op:?}")));
-    let within = |function: Function| Tolerance::ALL.map(|(_, within)| format!("{function:?} within {within}"));
-    missing.extend(Function::ALL.iter().flat_map(|(function, _)| within(*function)));
+    let within = |function: Elementary| Tolerance::ALL.map(|(_, within)| format!("{function:?} within {within}"));
+    missing.extend(Elementary::ALL.iter().flat_map(|(function, _)| within(*function)));
     let distributions = [Distribution::Uniform, Distribution::Normal, Distribution::Exponential];
     missing.extend(distributions.map(|distribution| format!("draw {distribution:?}")));
     for case in CASES {
         let program = program(case.name);
-        for op in program.program().kernels.iter().flat_map(|k| &k.regions).flat_map(|r| &r.ops) {
+        for op in program.program().functions.iter().flat_map(|f| f.ops()) {
             missing.remove(&name(&op.kind));
         }
     }

@@ -68,7 +68,7 @@ pub fn run(checked: &driver::Checked, options: &CompileOptions, way: Way) -> Run
         }
         Way::Native | Way::Single => {
             let precision = if way == Way::Single { Precision::F32 } else { Precision::F64 };
-            let plan = plan(&program, &PlanOptions { precision, ..PlanOptions::default() });
+            let plan = plan(&program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
             let cache = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels"));
             let compile = engine::rustc::CompileOptions { cache, ..Default::default() };
             let native = NativeEngine::new(
@@ -82,7 +82,7 @@ pub fn run(checked: &driver::Checked, options: &CompileOptions, way: Way) -> Run
         Way::Xla | Way::XlaSingle => {
             let client = crate::pjrt::cpu().unwrap_or_else(|| panic!("it was there a moment ago"));
             let precision = if way == Way::XlaSingle { Precision::F32 } else { Precision::F64 };
-            let plan = plan(&program, &PlanOptions { precision, ..PlanOptions::default() });
+            let plan = plan(&program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
             let engine = engine::xla::XlaEngine::new(&plan, &setup, client);
             Box::new(engine.unwrap_or_else(|e| panic!("{e}")))
         }

@@ -62,7 +62,7 @@ impl Case {
     /// As many threads as asked for, however few cells there are.
     fn native(&self, threads: usize) -> NativeEngine {
         let sizes = Some(self.setup.sizes.clone());
-        let mut plan = plan(&self.program, &PlanOptions { sizes, ..PlanOptions::default() });
+        let mut plan = plan(&self.program, &PlanOptions { sizes, ..PlanOptions::default() }).unwrap();
         plan.min_cells = 1;
         let cache = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels"));
         let compile = neuroc::engine::rustc::CompileOptions { cache, ..Default::default() };

@@ -138,7 +138,7 @@ fn difference(reference: &Reference, result: &neuroc::results::RunResult) -> f64
 }
 
 fn native(case: &Case, options: &PlanOptions, threads: usize, arrangement: Arrangement) -> NativeEngine {
-    let plan: Plan = plan(&case.program, options);
+    let plan: Plan = plan(&case.program, options).unwrap();
     let cache = std::env::temp_dir().join(format!("neuroc-olive-tests-{}", std::process::id()));
     let compile = neuroc::engine::rustc::CompileOptions { cache: Some(cache), ..Default::default() };
     NativeEngine::new(&plan, &case.setup, &NativeOptions { threads, arrangement, compile }).unwrap()
@@ -181,7 +181,7 @@ fn native_kernels_give_the_reference_states_for_any_number_of_threads() {
 fn xla(reference: &Reference, precision: Precision, client: &Client) -> (neuroc::results::RunResult, f64) {
     let options = CompileOptions { backend: neuroc::passes::Backend::Xla, ..CompileOptions::default() };
     let case = case(reference, 1000.0, &options);
-    let plan: Plan = plan(&case.program, &PlanOptions { precision, ..PlanOptions::default() });
+    let plan: Plan = plan(&case.program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
     let mut engine = XlaEngine::new(&plan, &case.setup, client.clone()).unwrap();
     let result = run(&case, case.program.program(), &mut engine);
     let worst = difference(reference, &result);
@@ -244,7 +244,7 @@ fn xla_stays_with_native_for_a_second_of_729_generated_cells() {
     };
     let case = generated(neuroc::passes::Backend::Xla);
     let on_xla = |precision: Precision| -> Vec<f64> {
-        let plan: Plan = plan(&case.program, &PlanOptions { precision, ..PlanOptions::default() });
+        let plan: Plan = plan(&case.program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
         let mut engine = XlaEngine::new(&plan, &case.setup, client.clone()).unwrap();
         somata(&run(&case, case.program.program(), &mut engine))
     };

@@ -128,7 +128,7 @@ fn run(checked: &driver::Checked, level: OptLevel, kernels: Option<&Path>) -> Ru
         let cache = Some(kernels.to_path_buf());
         let compile = engine::rustc::CompileOptions { cache, ..Default::default() };
         let options = NativeOptions { threads: 1, arrangement: Default::default(), compile };
-        let native = NativeEngine::new(&plan(&compiled.program, &PlanOptions::default()), &setup, &options);
+        let native = NativeEngine::new(&plan(&compiled.program, &PlanOptions::default()).unwrap(), &setup, &options);
         Box::new(native.unwrap_or_else(|e| panic!("{e}")))
     } else {
         Box::new(Interp::new(compiled.program.clone(), &setup).unwrap_or_else(|e| panic!("{e}")))

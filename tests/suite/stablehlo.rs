@@ -11,7 +11,7 @@ use neuroc::hir::Sources;
 use neuroc::passes::Backend;
 use neuroc::pjrt;
 use neuroc::simulate::{self, Ending, RunOptions, Unwatched};
-use neuroc::step::{self, FieldId, FieldKind, Verified};
+use neuroc::step::{self, FieldId, FieldKind, Space, SpaceId, SpaceKind, Verified};
 use neuroc::{Model, Stage};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,9 +36,9 @@ fn modules(
     precision: Precision,
     class: DeviceClass,
     sizes: &[usize],
-    edges: &[(FieldId, Arc<Edges>)],
+    edges: &[(SpaceId, Arc<Edges>)],
 ) -> String {
-    let plan = plan(program, &PlanOptions { precision, ..PlanOptions::default() });
+    let plan = plan(program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
     let samples: Vec<usize> = plan.series.iter().map(|_| 5).collect();
     let mut device = DevicePlan::new(&plan, class, sizes, &[], edges, &samples);
     match class {
@@ -46,8 +46,8 @@ fn modules(
         DeviceClass::Accelerator => device.unroll = 1,
     }
     let program = program.program();
-    let sampled = program.fields_where(|kind| matches!(kind, FieldKind::State(_) | FieldKind::Output(_)));
-    let cells = |field: &FieldId| sizes[program.field(*field).kind.space().unwrap().0 as usize];
+    let sampled = program.fields_where(|field| matches!(field.kind, FieldKind::State | FieldKind::Output));
+    let cells = |field: &FieldId| sizes[program.field(*field).over.unwrap().0 as usize];
     let fields = sampled.into_iter().filter(|f| cells(f) > 0).map(|f| (f, 0..cells(&f))).collect();
     let kinds = [Kind::Init, Kind::Stretch(Stretch { every: 2, samples: 2, fields }), Kind::Observe];
     let functions = kinds.map(|kind| Entry::new(&plan, &device, kind.clone(), kind.name()).function);
@@ -76,14 +76,16 @@ fn modules_are_as_reviewed() {
     for path in files {
         let text = std::fs::read_to_string(&path).unwrap();
         let program = step::verify(step::parse(&text).unwrap()).unwrap();
-        let sizes: Vec<usize> = (0..program.program().spaces.len()).map(|space| 3 + space).collect();
-        let ring = |field: FieldId| {
-            let cells = sizes[program.program().field(field).kind.space().unwrap().0 as usize] as u32;
+        let spaces = &program.program().spaces;
+        let sizes: Vec<usize> = (0..spaces.len()).map(|space| 3 + space).collect();
+        let ring = |(number, space): (usize, &Space)| {
+            let SpaceKind::Relation { to, .. } = space.kind else { return None };
+            let cells = sizes[to.0 as usize] as u32;
             let sources = (0..cells).flat_map(|cell| [(cell + cells - 1) % cells, (cell + 1) % cells]).collect();
-            (field, Arc::new(Edges { offsets: (0..=cells).map(|cell| 2 * cell).collect(), sources }))
+            let edges = Edges { offsets: (0..=cells).map(|cell| 2 * cell).collect(), sources };
+            Some((SpaceId(number as u32), Arc::new(edges)))
         };
-        let edges = program.program().fields_where(|kind| matches!(kind, FieldKind::Edges(_)));
-        let edges: Vec<(FieldId, Arc<Edges>)> = edges.into_iter().map(ring).collect();
+        let edges: Vec<(SpaceId, Arc<Edges>)> = spaces.iter().enumerate().filter_map(ring).collect();
         let name = path.file_stem().unwrap().to_str().unwrap();
         keep(name, &modules(&program, Precision::F64, DeviceClass::Accelerator, &sizes, &edges));
         if name == "two_edges" {
@@ -131,7 +133,7 @@ fn xla_compiles_and_runs_every_example() {
         let checked = driver::check_file(&path);
         let (compiled, extent, setup) = compiled(&checked, Some(20.0));
         for precision in [Precision::F64, Precision::F32, Precision::Bf16] {
-            let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() });
+            let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
             let mut engine =
                 XlaEngine::new(&plan, &setup, client.clone()).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
             let program = compiled.program.program();
@@ -148,7 +150,7 @@ fn the_memory_of_states_is_reused() {
     let Some(client) = crate::pjrt::cpu() else { return };
     let (compiled, extent, setup) =
         compiled(&driver::check_file(&root().join("examples/inferior_olive/inferior_olive.neuro")), None);
-    let plan = plan(&compiled.program, &PlanOptions::default());
+    let plan = plan(&compiled.program, &PlanOptions::default()).unwrap();
     let device = setup.device_plan(&plan, DeviceClass::Cpu);
     let recording = simulate::recording(&compiled.ode, compiled.program.program(), &extent).unwrap();
     let stretch = Stretch::new(&plan, &device, recording.every, &recording.fields, 40).unwrap();
@@ -170,7 +172,7 @@ fn executables_are_kept() {
     let Some(client) = crate::pjrt::cpu() else { return };
     let checked = driver::check_file(&root().join("examples/squid.neuro"));
     let (compiled, _, setup) = compiled(&checked, None);
-    let plan = plan(&compiled.program, &PlanOptions::default());
+    let plan = plan(&compiled.program, &PlanOptions::default()).unwrap();
     let v = compiled.program.program().find_field("squid.soma.v").unwrap();
     let run = |compiler: Compiler| {
         let mut engine = XlaEngine::new(&plan, &setup, compiler.clone()).unwrap();
@@ -217,7 +219,8 @@ fn a_value_that_is_not_finite_is_found() {
         run { duration = 2000 ms; dt = 0.5 ms; method = euler; record cells.x every 1 ms }";
     let checked = driver::check_text("grow.neuro", Path::new(""), text, &Sources);
     let (compiled, extent, setup) = compiled(&checked, None);
-    let mut engine = XlaEngine::new(&plan(&compiled.program, &PlanOptions::default()), &setup, client).unwrap();
+    let mut engine =
+        XlaEngine::new(&plan(&compiled.program, &PlanOptions::default()).unwrap(), &setup, client).unwrap();
     let program = compiled.program.program();
     let outcome =
         simulate::run(&compiled.ode, program, &extent, &mut engine, &RunOptions::default(), &mut Unwatched).unwrap();

@@ -153,18 +153,20 @@ fn forms_of_gathers_agree() {
         let of = |c: &Compiled| simulate::setup(&c.ode, c.program.program(), &extent).unwrap();
         let setup = of(&native);
         let options = PlanOptions::default();
-        let mut reference = NativeEngine::new(&plan(&native.program, &options), &setup, &native_options()).unwrap();
+        let mut reference =
+            NativeEngine::new(&plan(&native.program, &options).unwrap(), &setup, &native_options()).unwrap();
         let expected = run(&mut reference, &native, steps);
         // Junctions matter in this run.
         let mut alone = setup.clone();
         alone.edges.iter_mut().for_each(|(_, edges)| {
             *edges = Arc::new(Edges { offsets: vec![0; edges.offsets.len()], sources: Vec::new() });
         });
-        let mut unconnected = NativeEngine::new(&plan(&native.program, &options), &alone, &native_options()).unwrap();
+        let mut unconnected =
+            NativeEngine::new(&plan(&native.program, &options).unwrap(), &alone, &native_options()).unwrap();
         let without = run(&mut unconnected, &native, steps);
         let effect = expected.iter().zip(&without).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(effect > 1e-3, "{side}: junctions change states by {effect:e}");
-        let (plan, setup) = (plan(&xla.program, &options), of(&xla));
+        let (plan, setup) = (plan(&xla.program, &options).unwrap(), of(&xla));
         let grid = setup.grids[0].clone();
         let forms = GatherForm::candidates(&setup.edges[0].1, &grid, DeviceClass::Cpu);
         assert_eq!(forms.len(), 5, "{side}");

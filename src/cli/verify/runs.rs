@@ -145,7 +145,7 @@ impl<'a> Runner<'a> {
         fits(simulate::memory(&compiled.ode, program, &extent, real)).map_err(Problem::Said)?;
         let setup = simulate::setup(&compiled.ode, program, &extent).map_err(fail)?;
         let settings = self.engine_settings(job);
-        let plan = plan_of(&settings, &compiled, &setup);
+        let plan = plan_of(&settings, &compiled, &setup).map_err(fail)?;
         let mut engine = engine_of(&settings, &plan, &compiled, &extent, &setup)?.engine;
         match job.change {
             Change::None | Change::Method(..) => self.simulate(job, &compiled, &extent, engine.as_mut()),

@@ -21,7 +21,7 @@ use super::{Expr, Home, KernelPlan, Plan, Precision, SpacePlan, Stmt};
 use crate::runtime::lanes::Scalar;
 use crate::runtime::machine::Bank;
 use crate::runtime::math;
-use crate::step::{BinaryOp, Distribution, Function, Role, Type, UnaryOp};
+use crate::step::{BinaryOp, Distribution, Elementary, Role, Type, UnaryOp};
 use counted::{Counted, Inside};
 use std::ops::{Add, AddAssign, Mul};
 
@@ -339,8 +339,8 @@ fn of(expr: &Expr, precision: Precision) -> Work {
                 Precision::F32 | Precision::Bf16 => counted::inside::<f32>(|x| name.of(tolerance, x)),
             };
             match name {
-                Function::Exp | Function::Exp2 | Function::Expm1 | Function::Exp2m1 => exponential(inside),
-                Function::Ln | Function::Log2 | Function::Log10 => function(inside),
+                Elementary::Exp | Elementary::Exp2 | Elementary::Expm1 | Elementary::Exp2m1 => exponential(inside),
+                Elementary::Ln | Elementary::Log2 | Elementary::Log10 => function(inside),
             }
         }
         Expr::Binary(op, ..) => match op {

@@ -8,7 +8,7 @@ use super::lattice::Lattice;
 use super::slabs::Slabs;
 use super::{Plan, Precision};
 use crate::runtime::edges::Edges;
-use crate::step::FieldId;
+use crate::step::{FieldId, SpaceId};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -144,11 +144,11 @@ impl DevicePlan {
         class: DeviceClass,
         sizes: &[usize],
         grids: &[Vec<usize>],
-        edges: &[(FieldId, Arc<Edges>)],
+        edges: &[(SpaceId, Arc<Edges>)],
         samples: &[usize],
     ) -> DevicePlan {
-        let form = |(space, field): (usize, &FieldId)| {
-            let edges = edges.iter().rfind(|(id, _)| id == field).map(|(_, edges)| edges);
+        let form = |(space, relation): (usize, SpaceId)| {
+            let edges = edges.iter().rfind(|(id, _)| *id == relation).map(|(_, edges)| edges);
             let rows = edges.map_or(0, |edges| most_edges(edges));
             match (class, edges) {
                 (DeviceClass::Cpu, Some(edges)) if rows > 0 => {
@@ -158,7 +158,7 @@ impl DevicePlan {
             }
         };
         let of_space = |space: &super::SpacePlan| -> Vec<GatherForm> {
-            space.edges.iter().map(|field| form((space.space.0 as usize, field))).collect()
+            space.edges.iter().map(|&edge| form((space.space.0 as usize, plan.relation(edge).space))).collect()
         };
         DevicePlan {
             sizes: sizes.to_vec(),

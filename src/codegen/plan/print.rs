@@ -41,7 +41,10 @@ fn print_space(f: &mut Formatter<'_>, plan: &Plan, space: &SpacePlan) -> fmt::Re
         table(f, plan, &format!("  {title} [block][slot][lane]"), fields)?;
     }
     table(f, plan, "  events", &space.events)?;
-    table(f, plan, "  edges [block][row][lane]", &space.edges)?;
+    if !space.edges.is_empty() {
+        let edges: Vec<&str> = space.edges.iter().map(|&number| plan.relation(number).name.as_str()).collect();
+        writeln!(f, "  edges [block][row][lane]: {}", edges.join(", "))?;
+    }
     let exchanged: Vec<FieldId> = space.exchanged.iter().map(|slot| space.state[*slot as usize]).collect();
     table(f, plan, "  exchanged [now, next][field][cell]", &exchanged)?;
     for kernel in &space.kernels {
@@ -201,7 +204,6 @@ fn place(plan: &Plan, field: FieldId) -> String {
         Home::Series(index) => format!("series[{index}]"),
         Home::Slot(_, bank, slot) => format!("{}[{slot}]", format!("{bank:?}").to_lowercase()),
         Home::Event(_, event) => format!("event {event}"),
-        Home::Edges(_, edges) => format!("edges[{edges}]"),
         Home::Register => "no memory".into(),
     }
 }

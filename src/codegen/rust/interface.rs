@@ -17,6 +17,8 @@ pub struct Interface {
     pub spaces: Vec<InterfaceSpace>,
     /// Fields of the program that people may see. Every uniform, series and data field must be here.
     pub fields: Vec<InterfaceField>,
+    /// One for each relation of the plan, in the same order.
+    pub networks: Vec<InterfaceNetwork>,
     /// The default seed of random numbers.
     pub seed: u64,
     /// How many steps the crate's example runs.
@@ -32,11 +34,22 @@ pub struct InterfaceSpace {
     pub doc: String,
 }
 
+/// Edges within a population.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InterfaceNetwork {
+    /// What people call them.
+    pub name: String,
+    /// Those of a population of default size.
+    pub default: Edges,
+}
+
 /// A field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InterfaceField {
-    /// The field of the program; its name is the program's.
+    /// The field of the program.
     pub field: FieldId,
+    /// What people call it.
+    pub name: String,
     /// Its unit, such as `mS/cm2`; empty for pure numbers.
     pub unit: String,
     /// One of this unit in canonical units.
@@ -58,8 +71,6 @@ pub enum Default {
     Series(Vec<(f64, f64)>),
     /// For data: one number per cell of a population of default size.
     Data(Vec<f64>),
-    /// For edges: those of a population of default size.
-    Edges(Edges),
 }
 
 /// An interface does not fit its plan.

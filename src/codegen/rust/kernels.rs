@@ -9,7 +9,7 @@ use crate::codegen::plan::{
     Usage, identifier,
 };
 use crate::runtime::machine::Bank;
-use crate::step::{BinaryOp, Distribution, FieldId, Function, OriginId, Role, Tolerance, Type, UnaryOp};
+use crate::step::{BinaryOp, Distribution, Elementary, FieldId, OriginId, Role, Tolerance, Type, UnaryOp};
 
 /// The whole file.
 pub fn file(plan: &Plan) -> String {
@@ -760,7 +760,7 @@ fn binary(op: BinaryOp) -> Form {
 }
 
 /// The call of a function within a tolerance, and the end of its statement.
-fn approximate(function: Function, tolerance: Tolerance, x: &str) -> String {
+fn approximate(function: Elementary, tolerance: Tolerance, x: &str) -> String {
     format!("approximate::{}(Tolerance::{tolerance:?}, {x});", function.name())
 }
 

@@ -8,7 +8,7 @@ mod kernels;
 mod layout;
 mod model;
 
-pub use interface::{Default, Interface, InterfaceError, InterfaceField, InterfaceSpace};
+pub use interface::{Default, Interface, InterfaceError, InterfaceField, InterfaceNetwork, InterfaceSpace};
 
 use super::plan::{Plan, Precision};
 

@@ -4,12 +4,11 @@
 //! Never true here: behaviour; it is in the embedded runtime.
 
 use super::SourceFile;
-use super::interface::{Default, Interface, InterfaceError, InterfaceField};
+use super::interface::{Default, Interface, InterfaceError, InterfaceField, InterfaceNetwork};
 use super::layout::Text;
-use crate::codegen::plan::{Home, Plan, SpacePlan, identifier};
+use crate::codegen::plan::{Home, Plan, identifier};
 use crate::engine::native::shape;
 use crate::runtime::edge_text;
-use crate::runtime::edges::Edges;
 use crate::step::FieldId;
 use std::fmt::Write as _;
 
@@ -38,23 +37,22 @@ impl<'a> Model<'a> {
                 (Home::Uniform(_), Default::Number(_)) => true,
                 (Home::Series(_), Default::Series(samples)) => !samples.is_empty(),
                 (Home::Slot(..), Default::None | Default::Data(_)) => true,
-                (Home::Edges(..), Default::Edges(_)) => true,
                 (Home::Event(..) | Home::Register, Default::None) => true,
-                (Home::Uniform(_), Default::None | Default::Series(_) | Default::Data(_) | Default::Edges(_))
-                | (Home::Series(_), Default::None | Default::Number(_) | Default::Data(_) | Default::Edges(_))
-                | (Home::Slot(..), Default::Number(_) | Default::Series(_) | Default::Edges(_))
-                | (Home::Edges(..), Default::None | Default::Number(_) | Default::Series(_) | Default::Data(_))
-                | (
-                    Home::Event(..) | Home::Register,
-                    Default::Number(_) | Default::Series(_) | Default::Data(_) | Default::Edges(_),
-                ) => false,
+                (Home::Uniform(_), Default::None | Default::Series(_) | Default::Data(_))
+                | (Home::Series(_), Default::None | Default::Number(_) | Default::Data(_))
+                | (Home::Slot(..), Default::Number(_) | Default::Series(_))
+                | (Home::Event(..) | Home::Register, Default::Number(_) | Default::Series(_) | Default::Data(_)) => {
+                    false
+                }
             };
             if !fits {
                 return fail(format!("`{}` has a default of the wrong kind", model.name(field)));
             }
         }
-        let edges = plan.spaces.iter().flat_map(|space| &space.edges);
-        for &field in plan.uniforms.iter().chain(&plan.series).chain(edges) {
+        if interface.networks.len() != plan.relations.len() {
+            return fail(format!("{} networks for {} relations", interface.networks.len(), plan.relations.len()));
+        }
+        for &field in plan.uniforms.iter().chain(&plan.series) {
             if model.field(field).is_none() {
                 return fail(format!("`{}` has no default", plan.fields[field.0 as usize]));
             }
@@ -66,8 +64,8 @@ impl<'a> Model<'a> {
         self.interface.fields.iter().find(|f| f.field == field)
     }
 
-    fn name(&self, field: &InterfaceField) -> &'a str {
-        &self.plan.fields[field.field.0 as usize]
+    fn name<'f>(&self, field: &'f InterfaceField) -> &'f str {
+        &field.name
     }
 
     fn home(&self, field: &InterfaceField) -> Home {
@@ -82,7 +80,6 @@ impl<'a> Model<'a> {
                 Default::Number(x) => (x / field.scale).to_string(),
                 Default::Series(samples) => format!("{} samples", samples.len()),
                 Default::Data(values) => format!("{} values", values.len()),
-                Default::Edges(edges) => format!("{} edges", edges.sources.len()),
                 Default::None => String::new(),
             };
             let kind = match self.home(field) {
@@ -95,7 +92,6 @@ impl<'a> Model<'a> {
                     crate::runtime::machine::Bank::Data => "data",
                 },
                 Home::Event(..) => "event",
-                Home::Edges(..) => "network",
                 Home::Register => continue,
             };
             let one_line = |text: &str| text.replace('|', "\\|").replace('\n', " ");
@@ -103,27 +99,19 @@ impl<'a> Model<'a> {
             let _ =
                 writeln!(out, "| `{}` | {kind} | {} | {default} | {doc} |", self.name(field), one_line(&field.unit));
         }
+        for network in &self.interface.networks {
+            let edges = network.default.sources.len();
+            let _ = writeln!(out, "| `{}` | network |  | {edges} edges |  |", network.name);
+        }
         out
-    }
-
-    /// Every field of edges, the number of its space and its default, by space.
-    fn networks(&self) -> Vec<(FieldId, u32, &'a Edges)> {
-        let of_space = |space: &'a SpacePlan| space.edges.iter().map(|&field| (field, space.space.0));
-        let default = |(field, space)| match self.field(field).map(|f| &f.default) {
-            Some(Default::Edges(edges)) => (field, space, edges),
-            Some(Default::None | Default::Number(_) | Default::Series(_) | Default::Data(_)) | None => {
-                unreachable!("checked by `new`")
-            }
-        };
-        self.plan.spaces.iter().flat_map(of_space).map(default).collect()
     }
 
     /// `src/network_0.txt` and so on: the default edges.
     pub fn network_files(&self) -> Vec<SourceFile> {
-        let file = |(index, (_, _, edges)): (usize, &(FieldId, u32, &Edges))| {
-            SourceFile::new(&format!("src/network_{index}.txt"), edge_text::write(edges))
+        let file = |(index, network): (usize, &InterfaceNetwork)| {
+            SourceFile::new(&format!("src/network_{index}.txt"), edge_text::write(&network.default))
         };
-        self.networks().iter().enumerate().map(file).collect()
+        self.interface.networks.iter().enumerate().map(file).collect()
     }
 
     /// `src/model.rs`.
@@ -143,7 +131,7 @@ impl<'a> Model<'a> {
         let sample = if plan.series.is_empty() { "" } else { "use crate::runtime::series::Sample;" };
         let at = if place { "Place, " } else { "" };
         out.line(format!("use crate::runtime::machine::{{{bank}Fault, Kernels, {at}Role, Shape}};"));
-        let network = if self.networks().is_empty() { "" } else { "NetworkInfo, " };
+        let network = if plan.relations.is_empty() { "" } else { "NetworkInfo, " };
         out.line(format!(
             "use crate::runtime::named::{{Error, FieldHome, FieldInfo, Named, {network}SpaceInfo, Spec}};"
         ));
@@ -183,11 +171,6 @@ impl<'a> Model<'a> {
                 Home::Series(index) => format!("FieldHome::Series({index})"),
                 Home::Slot(space, bank, slot) => format!("FieldHome::Cells({})", place(space.0, bank, slot)),
                 Home::Event(space, event) => format!("FieldHome::Event {{ space: {}, event: {event} }}", space.0),
-                Home::Edges(..) => {
-                    let networks = self.networks();
-                    let index = networks.iter().position(|(of, _, _)| *of == field.field);
-                    format!("FieldHome::Network({})", index.expect("every field of edges is in the table of a space"))
-                }
                 Home::Register => continue,
             };
             out.line(format!(
@@ -198,10 +181,14 @@ impl<'a> Model<'a> {
                 field.doc
             ));
         }
+        for (index, network) in interface.networks.iter().enumerate() {
+            let (name, home) = (&network.name, format!("FieldHome::Network({index})"));
+            out.line(format!("FieldInfo {{ name: {name:?}, unit: \"\", scale: 1.0, doc: \"\", home: {home} }},"));
+        }
         out.close("],");
         let uniform = |field: &FieldId| match self.field(*field).map(|f| &f.default) {
             Some(Default::Number(x)) => literal(*x),
-            Some(Default::None | Default::Series(_) | Default::Data(_) | Default::Edges(_)) | None => {
+            Some(Default::None | Default::Series(_) | Default::Data(_)) | None => {
                 unreachable!("checked by `new`")
             }
         };
@@ -223,7 +210,8 @@ impl<'a> Model<'a> {
         }
         out.close("],");
         out.open("networks: &[");
-        for (index, (_, space, _)) in self.networks().iter().enumerate() {
+        for (index, relation) in plan.relations.iter().enumerate() {
+            let space = relation.of.0;
             out.line(format!("NetworkInfo {{ space: {space}, default: include_str!(\"network_{index}.txt\") }},"));
         }
         out.close("],");
@@ -285,8 +273,8 @@ impl<'a> Model<'a> {
 
     /// How a network is replaced, if there is one.
     fn networks_in_words(&self) -> String {
-        let Some((field, _, _)) = self.networks().first().copied() else { return String::new() };
-        let name = &self.plan.fields[field.0 as usize];
+        let Some(network) = self.interface.networks.first() else { return String::new() };
+        let name = &network.name;
         format!(
             "## Networks\n\nThe crate carries the edges that its model had when it was made (`src/network_*.txt`, a line of sources for \
              every target), for populations of default size. Other edges, or those of other sizes, are given before `init`:\n\n\
@@ -347,7 +335,7 @@ impl<'a> Model<'a> {
                     let count = format!("model.spikes({:?})?.len()", self.name(field));
                     out.call("println!", &[format!("{format:?}"), count], ";");
                 }
-                Home::Slot(..) | Home::Uniform(_) | Home::Series(_) | Home::Edges(..) | Home::Register => {}
+                Home::Slot(..) | Home::Uniform(_) | Home::Series(_) | Home::Register => {}
             }
         }
         out.line("Ok(())");

@@ -256,19 +256,20 @@ impl Slot {
 pub fn slot_name(plan: &Plan, slot: Slot) -> String {
     let field = |fields: &[FieldId], at: u32| plan.fields[fields[at as usize].0 as usize].clone();
     let space = |space: u32| &plan.spaces[space as usize];
+    let edges = |s: u32, at: u32| &plan.relation(space(s).edges[at as usize]).name;
     match slot {
         Slot::State(s, at) => field(&space(s).state, at),
         Slot::Cell(s, at) => field(&space(s).cell, at),
         Slot::Data(s, at) => field(&space(s).data, at),
         Slot::Output(s, at) => field(&space(s).output, at),
         Slot::Local(s, _, local) => format!("{}.{local}", space(s).name),
-        Slot::Sources(s, at) => format!("{}.sources", field(&space(s).edges, at)),
-        Slot::Present(s, at) => format!("{}.present", field(&space(s).edges, at)),
-        Slot::Mask(s, at, word) => format!("{}.mask.{word}", field(&space(s).edges, at)),
-        Slot::Order(s, at) => format!("{}.order", field(&space(s).edges, at)),
-        Slot::Places(s, at) => format!("{}.places", field(&space(s).edges, at)),
-        Slot::Slabs(s, at) => format!("{}.slabs", field(&space(s).edges, at)),
-        Slot::Pairs(s, at) => format!("{}.pairs", field(&space(s).edges, at)),
+        Slot::Sources(s, at) => format!("{}.sources", edges(s, at)),
+        Slot::Present(s, at) => format!("{}.present", edges(s, at)),
+        Slot::Mask(s, at, word) => format!("{}.mask.{word}", edges(s, at)),
+        Slot::Order(s, at) => format!("{}.order", edges(s, at)),
+        Slot::Places(s, at) => format!("{}.places", edges(s, at)),
+        Slot::Slabs(s, at) => format!("{}.slabs", edges(s, at)),
+        Slot::Pairs(s, at) => format!("{}.pairs", edges(s, at)),
         Slot::SeriesTimes(at) => format!("{}.t", field(&plan.series, at)),
         Slot::SeriesValues(at) => format!("{}.values", field(&plan.series, at)),
         Slot::Seed => "seed".into(),

@@ -12,7 +12,7 @@ use crate::codegen::plan::{
 };
 use crate::runtime::machine::Bank;
 use crate::runtime::math;
-use crate::step::{BinaryOp, Distribution, FieldId, Function, Role, Type, UnaryOp};
+use crate::step::{BinaryOp, Distribution, Elementary, FieldId, Role, Type, UnaryOp};
 use std::collections::HashMap;
 
 /// Tables of numbers: for each column its number.
@@ -48,7 +48,6 @@ pub fn stored(plan: &Plan, slot: Slot) -> Element {
         | Home::Uniform(_)
         | Home::Series(_)
         | Home::Event(..)
-        | Home::Edges(..)
         | Home::Register => false,
     });
     match plan.precision {
@@ -687,13 +686,13 @@ impl<'a> Lanes<'a> {
                 let x = values(self)[0];
                 self.unary(
                     match function {
-                        Function::Exp => UnaryOp::Exp,
-                        Function::Exp2 => UnaryOp::Exp2,
-                        Function::Expm1 => UnaryOp::Expm1,
-                        Function::Exp2m1 => UnaryOp::Exp2m1,
-                        Function::Ln => UnaryOp::Ln,
-                        Function::Log2 => UnaryOp::Log2,
-                        Function::Log10 => UnaryOp::Log10,
+                        Elementary::Exp => UnaryOp::Exp,
+                        Elementary::Exp2 => UnaryOp::Exp2,
+                        Elementary::Expm1 => UnaryOp::Expm1,
+                        Elementary::Exp2m1 => UnaryOp::Exp2m1,
+                        Elementary::Ln => UnaryOp::Ln,
+                        Elementary::Log2 => UnaryOp::Log2,
+                        Elementary::Log10 => UnaryOp::Log10,
                     },
                     x,
                 )

@@ -46,7 +46,7 @@ impl Job<'_> {
     pub fn compile(self, plugin: &Plugin, target: &Target) -> Result<(Inputs, Report, Vec<File>), EngineError> {
         let topology = Topology::new(plugin, &target.topology_name())?;
         let options = PlanOptions { precision: self.precision, ..PlanOptions::default() };
-        let plan = plan(&self.compiled.program, &options);
+        let plan = plan(&self.compiled.program, &options)?;
         let mut inputs = Inputs::new(&plan, self.setup, DeviceClass::Accelerator)?;
         let gathers = choose_gathers(&plan, &mut inputs.device, &self.setup.edges, &self.setup.grids, &topology)?;
         if !gathers.is_empty() {

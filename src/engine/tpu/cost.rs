@@ -9,7 +9,7 @@ use crate::codegen::plan::{DeviceClass, DevicePlan, GatherForm, Plan};
 use crate::codegen::stablehlo::{Entry, Kind, mlir};
 use crate::engine::Edges;
 use crate::pjrt::{CompileOptions, Compiled, Error, Topology, Value};
-use crate::step::FieldId;
+use crate::step::SpaceId;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -91,14 +91,15 @@ pub struct Gathers {
 pub(super) fn choose_gathers(
     plan: &Plan,
     device: &mut DevicePlan,
-    edges: &[(FieldId, Arc<Edges>)],
+    edges: &[(SpaceId, Arc<Edges>)],
     grids: &[Vec<usize>],
     topology: &Topology,
 ) -> Result<Vec<Gathers>, Error> {
     let mut tables = Vec::new();
     for (space, of_space) in plan.spaces.iter().enumerate() {
-        for (at, field) in of_space.edges.iter().enumerate() {
-            let Some((_, edges)) = edges.iter().rfind(|(id, _)| id == field) else { continue };
+        for (at, &number) in of_space.edges.iter().enumerate() {
+            let relation = plan.relation(number);
+            let Some((_, edges)) = edges.iter().rfind(|(id, _)| *id == relation.space) else { continue };
             let mut tried = Vec::new();
             for form in GatherForm::candidates(edges, &grids[space], DeviceClass::Accelerator) {
                 device.gathers[space][at] = form.clone();
@@ -131,7 +132,7 @@ pub(super) fn choose_gathers(
                 chosen: at == best,
             });
             tables.push(Gathers {
-                edges: plan.fields[field.0 as usize].clone(),
+                edges: relation.name.clone(),
                 forms: forms.collect(),
                 chosen_by: if timed { "estimated time" } else { "bytes accessed" },
             });

@@ -6,7 +6,7 @@ use crate::step::{parse, verify};
 
 fn of_text(text: &str, precision: Precision) -> Vec<Cost> {
     let program = verify(parse(text).expect("the program parses")).expect("the program is valid");
-    let plan = plan(&program, &PlanOptions { precision, vectors: None, sizes: None });
+    let plan = plan(&program, &PlanOptions { precision, vectors: None, sizes: None }).expect("there is a plan");
     costs(&plan).into_iter().map(|(_, cost)| cost).collect()
 }
 
@@ -14,26 +14,26 @@ fn of_text(text: &str, precision: Precision) -> Vec<Cost> {
 const LEAK: &str = r#"program "leak"
 space @p
 uniform @dt
-cell @p.g over @p
+const @p.g over @p
 state @p.v over @p
 state @p.seen over @p
-kernel init over @p steps 1 {
-  body {
+fn init {
+  over @p {
     %0 = const 1.0
     store @p.g, %0
     store @p.v, %0
     store @p.seen, %0
   }
 }
-kernel step over @p steps 40 {
-  call {
+fn step steps 40 {
+  once {
     %0 = field @dt
   }
-  cell {
+  once over @p {
     %1 = field @p.g
     %2 = mul %1, %0
   }
-  body {
+  over @p {
     %3 = field @p.v
     %4 = neg %3
     %5 = exp2 %4
