@@ -50,6 +50,7 @@
 //! | [`runtime`] | what the interpreter and generated code compute with: elementary functions, random numbers, lanes, threads |
 //! | `plugins`, `pjrt` (feature `xla`) | where XLA's plugins are and how they get here; compiling and running StableHLO with them |
 //! | [`connect`] | connection rules and edge lists: which cells are joined |
+//! | [`simulate`] | one idea a file: how large a run is, its values, its memory, its calls of the engine, what it records, the search for NaN |
 //! | [`compare`] | what differences between runs mean: engines, steps, methods, moved states |
 //! | [`data`], [`results`], [`plot`] | numbers that come in from files, results that go out, pictures of them |
 //! | [`stdlib`] | the `.neuro` files of the library, embedded |
@@ -101,6 +102,8 @@
 //! | which flags rustc gets, where kernels are kept | `src/engine/rustc.rs` | `tests/suite/engines.rs` |
 //! | a call of PJRT | `src/runtime/pjrt/abi.rs` declares it, `ffi.rs` makes it | `tests/suite/pjrt.rs` |
 //! | where plugins are looked for, which wheels are fetched | `src/plugins/` | its tests |
+//! | what is recorded, where rows and spikes go | `src/simulate/records.rs`, `src/simulate/sink.rs` | `src/simulate/tests.rs` |
+//! | how a value that is NaN is found, what is said of it | `src/simulate/trap.rs`, `src/simulate/culprit.rs` | the same |
 //! | the files of results | `src/results/` | `src/results/tests.rs` |
 //! | what `neuroc verify` calls a fault | `src/compare/judge.rs` | `src/compare/tests.rs`, `tests/suite/verify.rs` |
 //! | how a plot looks | `src/plot/style.rs` | `src/plot/tests.rs` |

@@ -255,9 +255,13 @@ pub fn run(args: &Args) -> Exit {
         &mut watcher,
     );
     watcher.finish();
-    let mut outcome = match outcome {
-        Ok(outcome) => outcome,
+    let (mut result, outcome) = match outcome {
+        Ok(done) => done,
         Err(RunError::Engine(error)) => {
+            complain(error);
+            return Exit::Model;
+        }
+        Err(RunError::Sink(error)) => {
             complain(error);
             return Exit::Model;
         }
@@ -266,7 +270,7 @@ pub fn run(args: &Args) -> Exit {
             return Exit::Model;
         }
     };
-    outcome.result.meta = meta(args, &p, &outcome);
+    result.meta = meta(args, &p, &outcome);
     let mut exit = Exit::Fine;
     match &outcome.ending {
         Ending::Done => {}
@@ -280,7 +284,7 @@ pub fn run(args: &Args) -> Exit {
             exit = Exit::Model;
         }
     }
-    for written in [write(&outcome.result, output.as_deref()), draw(&outcome.result, picture.as_deref())] {
+    for written in [write(&result, output.as_deref()), draw(&result, picture.as_deref())] {
         match written {
             Ok(Some(path)) if !args.quiet => say(format!("wrote {}", path.display())),
             Ok(_) => {}
@@ -291,7 +295,7 @@ pub fn run(args: &Args) -> Exit {
         }
     }
     if !args.quiet {
-        summarize(args.engine.engine, &p, &outcome);
+        summarize(args.engine.engine, &p, &outcome, &result);
     }
     if args.json {
         let printed = deliver(&format!("{}\n", summary(args, &p, &outcome)), None);
@@ -384,7 +388,7 @@ fn summary(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Value {
     })
 }
 
-fn summarize(engine: EngineName, p: &Prepared, outcome: &Outcome) {
+fn summarize(engine: EngineName, p: &Prepared, outcome: &Outcome, result: &RunResult) {
     let cells: usize = p.extent.cells.iter().sum();
     let model_ms = outcome.steps as f64 * p.extent.grid.dt;
     let how = match engine {
@@ -407,7 +411,7 @@ fn summarize(engine: EngineName, p: &Prepared, outcome: &Outcome) {
         model_ms / 1e3 / outcome.run_s.max(1e-9),
         plural(outcome.spikes, "spike"),
     ));
-    for train in &outcome.result.spikes {
+    for train in &result.spikes {
         if train.t.is_empty() {
             continue;
         }

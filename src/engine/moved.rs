@@ -95,14 +95,6 @@ impl Engine for Moved<'_> {
     fn all_finite(&self) -> bool {
         self.engine.all_finite()
     }
-
-    fn save(&mut self) {
-        self.engine.save();
-    }
-
-    fn restore(&mut self) {
-        self.engine.restore();
-    }
 }
 
 #[cfg(test)]

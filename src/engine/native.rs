@@ -104,14 +104,6 @@ impl Engine for NativeEngine {
     fn all_finite(&self) -> bool {
         self.engine.all_finite()
     }
-
-    fn save(&mut self) {
-        self.engine.save();
-    }
-
-    fn restore(&mut self) {
-        self.engine.restore();
-    }
 }
 
 /// The machine and the names of its places.
@@ -277,13 +269,5 @@ impl<T: Scalar + Send + Sync + 'static> Engine for Native<T> {
 
     fn all_finite(&self) -> bool {
         self.machine.all_finite()
-    }
-
-    fn save(&mut self) {
-        self.machine.save();
-    }
-
-    fn restore(&mut self) {
-        self.machine.restore();
     }
 }

@@ -30,7 +30,6 @@ pub struct XlaEngine {
     fixed: BTreeMap<Slot, Buffer>,
     states: BTreeMap<Slot, Rc<Buffer>>,
     outputs: BTreeMap<Slot, Buffer>,
-    kept: BTreeMap<Slot, Rc<Buffer>>,
     /// Whether all states are finite; none if nobody has looked.
     finite: Option<bool>,
     initialized: bool,
@@ -81,7 +80,6 @@ impl XlaEngine {
             fixed: BTreeMap::new(),
             states: BTreeMap::new(),
             outputs: BTreeMap::new(),
-            kept: BTreeMap::new(),
             finite: None,
             initialized: false,
         };
@@ -398,17 +396,6 @@ impl Engine for XlaEngine {
         let finite =
             |buffer: &Rc<Buffer>| self.numbers(buffer).is_ok_and(|values| values.iter().all(|x| x.is_finite()));
         self.finite.unwrap_or_else(|| self.states.values().all(finite))
-    }
-
-    fn save(&mut self) {
-        self.kept = self.states.clone();
-    }
-
-    fn restore(&mut self) {
-        if !self.kept.is_empty() {
-            self.states = self.kept.clone();
-            self.finite = None;
-        }
     }
 
     fn prepare(&mut self, recording: &Recording, steps: u64) -> Result<Stride, EngineError> {

@@ -22,8 +22,6 @@ pub struct Interp {
     program: Program,
     memory: Memory,
     initialized: bool,
-    /// The states that `save` kept.
-    kept: Vec<(FieldId, Vec<f64>)>,
 }
 
 /// What the fields hold.
@@ -48,7 +46,7 @@ impl Interp {
     pub fn new(program: Verified, setup: &Setup) -> Result<Interp, EngineError> {
         let program = program.into_inner();
         let memory = Memory::new(&program, setup)?;
-        Ok(Interp { program, memory, initialized: false, kept: Vec::new() })
+        Ok(Interp { program, memory, initialized: false })
     }
 
     /// The program that it runs.
@@ -365,14 +363,5 @@ impl Engine for Interp {
 
     fn all_finite(&self) -> bool {
         self.states().iter().all(|f| self.memory.arrays[f].iter().all(|x| x.is_finite()))
-    }
-
-    fn save(&mut self) {
-        self.kept = self.states().into_iter().map(|f| (f, self.memory.arrays[&f].clone())).collect();
-    }
-
-    /// Does nothing if nothing was kept.
-    fn restore(&mut self) {
-        self.memory.arrays.extend(self.kept.iter().cloned());
     }
 }

@@ -89,9 +89,9 @@ pub fn run(checked: &driver::Checked, options: &CompileOptions, way: Way) -> Run
     };
     let options = RunOptions::default();
     let outcome = simulate::run(&ode, program.program(), &extent, engine.as_mut(), &options, &mut Unwatched);
-    let outcome = outcome.unwrap_or_else(|e| panic!("{e:?}"));
+    let (result, outcome) = outcome.unwrap_or_else(|e| panic!("{e:?}"));
     assert_eq!(outcome.ending, Ending::Done);
-    outcome.result
+    result
 }
 
 fn reread(program: &Verified) -> Verified {

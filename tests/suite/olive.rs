@@ -116,9 +116,9 @@ fn case(reference: &Reference, duration: f64, options: &CompileOptions) -> Case 
 fn run(case: &Case, program: &Program, engine: &mut dyn Engine) -> neuroc::results::RunResult {
     let options = simulate::RunOptions::default();
     let watcher = &mut simulate::Unwatched;
-    let outcome = simulate::run(&case.model, program, &case.extent, engine, &options, watcher).unwrap();
+    let (result, outcome) = simulate::run(&case.model, program, &case.extent, engine, &options, watcher).unwrap();
     assert_eq!(outcome.ending, simulate::Ending::Done);
-    outcome.result
+    result
 }
 
 /// The largest relative difference at the reference's times, up to the last that was run.

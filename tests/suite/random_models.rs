@@ -135,7 +135,7 @@ fn run(checked: &driver::Checked, level: OptLevel, kernels: Option<&Path>) -> Ru
     };
     let options = RunOptions { trap: false, ..RunOptions::default() };
     let outcome = simulate::run(&compiled.ode, program, &extent, engine.as_mut(), &options, &mut Unwatched);
-    outcome.unwrap_or_else(|e| panic!("{e:?}")).result
+    outcome.unwrap_or_else(|e| panic!("{e:?}")).0
 }
 
 /// Where the second result differs from the first, and the first is finite.

@@ -136,7 +136,7 @@ fn xla_compiles_and_runs_every_example() {
                 XlaEngine::new(&plan, &setup, client.clone()).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
             let program = compiled.program.program();
             let options = RunOptions::default();
-            let outcome =
+            let (_, outcome) =
                 simulate::run(&compiled.ode, program, &extent, &mut engine, &options, &mut Unwatched).unwrap();
             assert_eq!(outcome.ending, Ending::Done, "{}", path.display());
         }
@@ -219,7 +219,7 @@ fn a_value_that_is_not_finite_is_found() {
     let (compiled, extent, setup) = compiled(&checked, None);
     let mut engine = XlaEngine::new(&plan(&compiled.program, &PlanOptions::default()), &setup, client).unwrap();
     let program = compiled.program.program();
-    let outcome =
+    let (_, outcome) =
         simulate::run(&compiled.ode, program, &extent, &mut engine, &RunOptions::default(), &mut Unwatched).unwrap();
     // 1.5^n passes the largest f64 at n = 1751.
     assert_eq!(outcome.steps, 1750);

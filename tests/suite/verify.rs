@@ -42,9 +42,10 @@ fn squid(method: Method, parts: f64, set: &[&str]) -> RunResult {
     let setup = simulate::setup(&compiled.ode, program, &extent).unwrap();
     let mut engine = Interp::new(compiled.program.clone(), &setup).unwrap();
     let options = RunOptions::default();
-    let outcome = simulate::run(&compiled.ode, program, &extent, &mut engine, &options, &mut Unwatched).unwrap();
+    let (result, outcome) =
+        simulate::run(&compiled.ode, program, &extent, &mut engine, &options, &mut Unwatched).unwrap();
     assert_eq!(outcome.ending, Ending::Done);
-    outcome.result
+    result
 }
 
 /// `own` with `set` beside the other method without it.

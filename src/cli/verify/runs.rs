@@ -212,11 +212,12 @@ impl<'a> Runner<'a> {
         let outcome = simulate::run(&compiled.ode, program, extent, engine, &options, &mut progress);
         progress.finish();
         match outcome {
-            Ok(outcome) => match outcome.ending {
-                Ending::Done | Ending::Stopped => Ok(Ended::Done(outcome.result)),
+            Ok((result, outcome)) => match outcome.ending {
+                Ending::Done | Ending::Stopped => Ok(Ended::Done(result)),
                 Ending::NotFinite(diagnostic) => Ok(Ended::NotFinite(diagnostic)),
             },
             Err(RunError::Engine(error)) => Err(error.into()),
+            Err(RunError::Sink(error)) => Err(Problem::Engine(error.0)),
             Err(RunError::Model(errors)) => Err(Problem::Said(failed(self.checked, &errors))),
         }
     }
