@@ -1,7 +1,14 @@
-//! The pipeline in one screen.
+//! The pipeline in one screen: [`check_file`], [`compile`], [`Experiment::new`], [`Experiment::plan_for`], [`Experiment::engine`],
+//! [`Experiment::run`].
 //!
-//! In come source texts; out goes any stage of the compilation, or diagnostics.
+//! In come source texts; out goes any stage of the compilation, an engine that is ready to run, or diagnostics.
 //! Never true here: a phase runs on the output of a phase that failed.
+
+mod engines;
+mod experiment;
+
+pub use engines::{EngineChoice, Ready};
+pub use experiment::{Draft, Experiment, planned};
 
 use crate::codegen::rust::{Default as FieldDefault, Interface, InterfaceField, InterfaceSpace};
 use crate::diag::{Code, Diagnostic, Diagnostics};

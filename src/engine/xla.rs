@@ -7,7 +7,7 @@
 use super::executables::Compiler;
 use super::inputs::{Inputs, Table};
 use super::{Engine, EngineError, Recording, Setup, Spike, Stride};
-use crate::codegen::plan::{DeviceClass, Home, Plan, Stretch};
+use crate::codegen::plan::{DeviceClass, GatherForm, Home, Plan, Stretch};
 use crate::codegen::stablehlo::builder::TensorType;
 use crate::codegen::stablehlo::{Entry, Kind, Part, Slot, mlir, slot_name};
 use crate::pjrt::{Argument, Bf16, Buffer, Client, CompileOptions, ElementType, Error, Executable, Flag};
@@ -48,6 +48,15 @@ impl From<Error> for EngineError {
     }
 }
 
+/// What shall be different from what suits the device; to measure.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Forms {
+    /// Which form gathers along edges have.
+    pub gather: Option<fn(&GatherForm) -> bool>,
+    /// Steps in a straight line.
+    pub unroll: Option<u32>,
+}
+
 impl XlaEngine {
     /// Compiles the entry points, or finds them in the compiler's cache, and brings what does not change to the device.
     pub fn new(plan: &Plan, setup: &Setup, compiler: impl Into<Compiler>) -> Result<XlaEngine, EngineError> {
@@ -58,6 +67,27 @@ impl XlaEngine {
     /// What is decided for a device.
     pub fn inputs(plan: &Plan, setup: &Setup, client: &Client) -> Result<Inputs, EngineError> {
         Inputs::new(plan, setup, XlaEngine::class(client))
+    }
+
+    /// As [`inputs`](XlaEngine::inputs), but for what was chosen.
+    pub fn inputs_in(forms: &Forms, plan: &Plan, setup: &Setup, client: &Client) -> Result<Inputs, EngineError> {
+        let mut inputs = XlaEngine::inputs(plan, setup, client)?;
+        if let Some(unroll) = forms.unroll {
+            inputs.device.unroll = unroll;
+            inputs.device.rolled = false;
+        }
+        let Some(wanted) = forms.gather else { return Ok(inputs) };
+        for (space, of_space) in plan.spaces.iter().enumerate() {
+            for (at, field) in of_space.edges.iter().enumerate() {
+                let Some((_, edges)) = setup.edges.iter().rfind(|(id, _)| id == field) else { continue };
+                let grid = setup.grids.get(space).map_or(&[][..], |grid| grid);
+                let forms = GatherForm::candidates(edges, grid, XlaEngine::class(client));
+                let name = &plan.fields[field.0 as usize];
+                let none = || EngineError(format!("the edges of `{name}` cannot be gathered in this form"));
+                inputs.device.gathers[space][at] = forms.into_iter().find(wanted).ok_or_else(none)?;
+            }
+        }
+        Ok(inputs)
     }
 
     /// What kind of device it is for plans.

@@ -1,8 +1,8 @@
 //! What reaches sinks, and the search for the step in which a value became infinite.
 
 use super::{Ending, Memory, Outcome, Run, RunError, RunOptions, Sink, SinkError, Unwatched, Watcher};
-use super::{Extent, extent, records, setup};
-use crate::driver::{self, CompileOptions, Compiled};
+use super::{Extent, records};
+use crate::driver::{self, CompileOptions, Compiled, Experiment};
 use crate::engine::{Engine, EngineError, Recording, Spike, Stride};
 use crate::hir::Sources;
 use crate::interp::Interp;
@@ -80,8 +80,7 @@ fn ready(text: &str, samples: u32) -> (Compiled, Extent, Counted) {
     let checked = driver::check_text("m.neuro", Path::new(""), text, &Sources);
     let compiled = driver::compile(&checked, &CompileOptions::default(), &mut |_, _, _| {});
     let compiled = compiled.unwrap_or_else(|e| panic!("{e:?}"));
-    let extent = extent(&compiled.ode).unwrap();
-    let setup = setup(&compiled.ode, compiled.program.program(), &extent).unwrap();
+    let Experiment { compiled, extent, setup, .. } = Experiment::new(compiled).unwrap();
     let interp = Interp::new(compiled.program.clone(), &setup).unwrap();
     let recording = Recording { every: 1, fields: Vec::new() };
     (compiled, extent, Counted { interp, samples, recording, begun: 0, recorded: 0 })
