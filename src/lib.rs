@@ -45,7 +45,7 @@
 //! | [`interp`] | the oracle: slow, obvious, double precision |
 //! | [`codegen`] | the plan, and from it Rust: kernels, and the crate around them for Rust and C; or StableHLO: entry points over whole arrays |
 //! | [`engine`] | what runs programs: calling rustc, keeping kernels, loading them; or XLA |
-//! | `engine::tpu` | compiling for TPUs elsewhere: chips, targets, the choice of gathers, the report |
+//! | `tpu` | compiling for TPUs elsewhere: chips, targets, the choice of gathers, the report |
 //! | `artefact` | StableHLO with a manifest, for others to run |
 //! | [`runtime`] | what the interpreter and generated code compute with: elementary functions, random numbers, lanes, threads |
 //! | `plugins`, `pjrt` (feature `xla`) | where XLA's plugins are and how they get here; compiling and running StableHLO with them |
@@ -53,7 +53,29 @@
 //! | [`simulate`] | one idea a file: how large a run is, its values, its memory, its calls of the engine, what it records, the search for NaN |
 //! | [`compare`] | what differences between runs mean: engines, steps, methods, moved states |
 //! | [`data`], [`results`], [`plot`] | numbers that come in from files, results that go out, pictures of them |
+//! | [`operators`] | operators on single values, of equations and of the step IR: types and meaning |
+//! | [`cache`] | the folder of what can be made again |
 //! | [`stdlib`] | the `.neuro` files of the library, embedded |
+//!
+//! # Floors
+//!
+//! A module uses only modules on floors below its own, and none beside it. `tests/suite/floors.rs` reads this table.
+//!
+//! | floor | modules |
+//! |---|---|
+//! | 12 | `cli` |
+//! | 11 | `tpu` |
+//! | 10 | `artefact`, `stages` |
+//! | 9 | `driver` |
+//! | 8 | `compare`, `interp`, `simulate` |
+//! | 7 | `engine` |
+//! | 6 | `codegen`, `discretize`, `passes` |
+//! | 5 | `ode`, `step` |
+//! | 4 | `hir` |
+//! | 3 | `connect` |
+//! | 2 | `data`, `syntax` |
+//! | 1 | `diag`, `operators`, `plot`, `plugins` |
+//! | 0 | `cache`, `pjrt`, `results`, `runtime`, `source`, `stdlib`, `units` |
 //!
 //! # What always holds
 //!
@@ -117,7 +139,7 @@
 //!   test demands it) and prove it with a model whose answer is known.
 //! - **A pass**: a file in `src/passes/` with `run(&mut Program, &Options)`, legal on every verified program and doing nothing when it
 //!   runs again; a row in [`passes::PASSES`]; its place in `O2`; two cases in `tests/passes/NAME/` (a test demands them).
-//! - **An operation**: a variant of [`step::OpKind`], [`step::UnaryOp`] or [`step::BinaryOp`]; then follow the compiler's errors through
+//! - **An operation**: a variant of [`step::OpKind`], [`operators::UnaryOp`] or [`operators::BinaryOp`]; then follow the compiler's errors through
 //!   verifier, printer, parser, evaluation, passes, plan and emitter; add it to the programs `tests/ir/all_ops_*.ir`.
 //! - **An integration method**: a file in `src/discretize/` that gives each state's new value as an expression, in stages that see what
 //!   earlier ones computed; a variant and a name in [`hir::Method`]; its order of convergence in `tests/suite/models.rs`.
@@ -129,6 +151,7 @@
 
 #[cfg(feature = "xla")]
 pub mod artefact;
+pub mod cache;
 pub mod cli;
 pub mod codegen;
 pub mod compare;
@@ -141,6 +164,7 @@ pub mod engine;
 pub mod hir;
 pub mod interp;
 pub mod ode;
+pub mod operators;
 pub mod passes;
 // Beside the runtime that is embedded in generated crates, and no part of it.
 #[cfg(feature = "xla")]
@@ -157,6 +181,8 @@ pub mod stages;
 pub mod stdlib;
 pub mod step;
 pub mod syntax;
+#[cfg(feature = "xla")]
+pub mod tpu;
 pub mod units;
 
 pub use stages::{Error, Model, Stage};

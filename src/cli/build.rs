@@ -10,17 +10,16 @@ use crate::artefact::File;
 use crate::codegen::plan::Plan;
 use crate::codegen::rust::{self, SourceFile};
 use crate::driver::{self, Experiment};
-use crate::engine::rustc;
 #[cfg(feature = "xla")]
-use crate::engine::{
-    EngineError,
-    tpu::{Job, Target},
-};
+use crate::engine::EngineError;
+use crate::engine::rustc;
 use crate::passes::Backend;
 #[cfg(feature = "xla")]
 use crate::pjrt::Plugin;
 #[cfg(feature = "xla")]
 use crate::plugins::{Kind, Search};
+#[cfg(feature = "xla")]
+use crate::tpu::{Job, Target};
 use clap::ValueEnum;
 use std::fs;
 use std::path::{Path, PathBuf};

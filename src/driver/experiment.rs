@@ -8,9 +8,10 @@ use crate::codegen::plan::{self, Plan, PlanOptions, Precision};
 use crate::codegen::rust::Interface;
 use crate::diag::Diagnostic;
 use crate::engine::{Engine, Recording, Setup};
+use crate::ode;
 use crate::results::RunResult;
 use crate::simulate::{self, Extent, Outcome, RunError, RunOptions, Watcher};
-use crate::step::Program;
+use crate::step::{FieldId, Program};
 
 /// A compiled model whose cells and steps are counted. It has got no values yet, which may take long and much memory.
 #[derive(Debug, Clone)]
@@ -70,6 +71,13 @@ impl Experiment {
     /// The program that runs.
     pub fn program(&self) -> &Program {
         self.compiled.program.program()
+    }
+
+    /// The states that the program keeps, in the order of the model, with their numbers of cells.
+    pub fn states(&self) -> Vec<(FieldId, usize)> {
+        let (model, program) = (&self.compiled.ode, self.program());
+        let field = |state: &ode::State| Some((program.find_field(&state.name)?, self.extent.cells[state.population]));
+        model.states.iter().filter_map(field).collect()
     }
 
     /// A plan that knows no sizes, as what runs elsewhere or on another device wants it.

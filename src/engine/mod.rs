@@ -14,8 +14,6 @@ pub mod native;
 pub mod numbers;
 pub mod rustc;
 #[cfg(feature = "xla")]
-pub mod tpu;
-#[cfg(feature = "xla")]
 pub mod xla;
 
 pub use crate::runtime::edges::Edges;

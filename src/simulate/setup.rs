@@ -5,11 +5,10 @@
 
 use super::edges::edges;
 use super::extent::Extent;
-use crate::data;
+use crate::data::{self, DataFile};
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::edges_name;
 use crate::engine::Setup;
-use crate::hir::DataFile;
 use crate::ode::{self, Model};
 use crate::step::{FieldId, FieldKind, Program, Value};
 use std::sync::Arc;

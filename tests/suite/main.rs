@@ -7,6 +7,7 @@ mod docs;
 mod engines;
 mod errors;
 mod experiments;
+mod floors;
 mod models;
 mod networks;
 mod olive;

@@ -4,13 +4,13 @@ use neuroc::codegen::plan::{DeviceClass, GatherForm, PlanOptions, Precision, pla
 use neuroc::driver::{CompileOptions, Compiled, Draft, Experiment, check_file, compile};
 use neuroc::engine::inputs::Inputs;
 use neuroc::engine::native::{NativeEngine, NativeOptions};
-use neuroc::engine::tpu::{Job, Report, Target};
 use neuroc::engine::xla::XlaEngine;
 use neuroc::engine::{Edges, Engine};
 use neuroc::passes::Backend;
 use neuroc::pjrt::{Client, Plugin};
 use neuroc::plugins::{Kind, Search};
 use neuroc::runtime::order::Arrangement;
+use neuroc::tpu::{Job, Report, Target};
 use std::path::Path;
 use std::sync::Arc;
 

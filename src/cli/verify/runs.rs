@@ -144,8 +144,8 @@ impl<'a> Runner<'a> {
         match job.change {
             Change::None | Change::Method(..) => self.simulate(job, &experiment, engine.as_mut()),
             Change::Moved => {
-                let Experiment { compiled, extent, .. } = &experiment;
-                let mut engine = Moved::new(engine.as_mut(), &compiled.ode, experiment.program(), extent);
+                let steps = experiment.extent.grid.steps;
+                let mut engine = Moved::new(engine.as_mut(), experiment.states(), steps);
                 self.simulate(job, &experiment, &mut engine)
             }
         }

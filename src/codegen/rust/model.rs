@@ -6,8 +6,8 @@
 use super::SourceFile;
 use super::interface::{Default, Interface, InterfaceError, InterfaceField};
 use super::layout::Text;
+use super::shape;
 use crate::codegen::plan::{Home, Plan, SpacePlan, identifier};
-use crate::engine::native::shape;
 use crate::runtime::edge_text;
 use crate::runtime::edges::Edges;
 use crate::step::FieldId;
