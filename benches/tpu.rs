@@ -5,12 +5,11 @@
 //! Never true here: a measurement. Nothing runs.
 
 use neuroc::codegen::plan::Precision;
-use neuroc::driver::{CompileOptions, check_file, compile};
-use neuroc::engine::tpu::{Job, Report, Target};
+use neuroc::driver::{CompileOptions, Experiment, check_file, compile};
 use neuroc::passes::Backend;
 use neuroc::pjrt::Plugin;
 use neuroc::plugins::{Kind, Search};
-use neuroc::simulate;
+use neuroc::tpu::{Job, Report, Target};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -35,12 +34,9 @@ fn report(plugin: &Plugin, file: &str, set: &[&str], target: &str) -> Result<Rep
     let options = CompileOptions { set, backend: Backend::Xla, keep_all: true, ..CompileOptions::default() };
     let words = |errors: Vec<neuroc::diag::Diagnostic>| format!("{file}: {errors:?}");
     let compiled = compile(&checked, &options, &mut |_, _, _| {}).map_err(words)?;
-    let extent = simulate::extent(&compiled.ode).map_err(words)?;
-    let setup = simulate::setup(&compiled.ode, compiled.program.program(), &extent).map_err(words)?;
-    let recording = simulate::recording(&compiled.ode, compiled.program.program(), &extent).map_err(words)?;
-    let job =
-        Job { compiled: &compiled, extent: &extent, setup: &setup, recording: &recording, precision: Precision::F32 };
-    let built = job.compile(plugin, &Target::parse(target)?);
+    let experiment = Experiment::new(compiled).map_err(words)?;
+    let plan = experiment.plan(Precision::F32).map_err(words)?;
+    let built = Job { experiment: &experiment, plan: &plan }.compile(plugin, &Target::parse(target)?);
     built.map(|(_, report, _)| report).map_err(|error| format!("{file} for {target}: {error}"))
 }
 

@@ -1,15 +1,14 @@
 //! A model as StableHLO that others run: modules, a manifest and the numbers that they are given.
 //!
-//! In come a compiled model, its set-up and its recording; out go the files of a directory, by name.
+//! In come an experiment and its plan; out go the files of a directory, by name.
 //! Never true here: a file depends on the machine or the time, or says less than a reader without this compiler needs.
 
-use crate::codegen::plan::{DeviceClass, PlanOptions, Precision, Stretch, plan};
+use crate::codegen::plan::{DeviceClass, Plan, Stretch};
 use crate::codegen::stablehlo::builder::Element;
 use crate::codegen::stablehlo::{Entry, Kind, Port, Slot, mlir, slot_name};
-use crate::driver::{self, Compiled};
+use crate::driver::Experiment;
 use crate::engine::inputs::{Inputs, Table};
-use crate::engine::{EngineError, Recording, Setup};
-use crate::simulate::Extent;
+use crate::engine::{EngineError, Setup};
 use crate::step::{FieldId, Role};
 use ndarray::{ArrayD, IxDyn};
 use ndarray_npy::{NpzWriter, WritableElement, WriteNpzError};
@@ -31,26 +30,13 @@ pub struct File {
 
 /// The files: for each entry point its module as text (`.mlir`) and as bytecode (`.mlirbc`), `manifest.json` and `inputs.npz`. They run
 /// on every device, and are fast on those of a class.
-pub fn files(
-    compiled: &Compiled,
-    extent: &Extent,
-    setup: &Setup,
-    recording: &Recording,
-    precision: Precision,
-    class: DeviceClass,
-) -> Result<Vec<File>, EngineError> {
-    let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() })?;
-    files_with(compiled, extent, setup, recording, &Inputs::new(&plan, setup, class)?)
+pub fn files(experiment: &Experiment, plan: &Plan, class: DeviceClass) -> Result<Vec<File>, EngineError> {
+    files_with(experiment, &Inputs::new(plan, &experiment.setup, class)?)
 }
 
 /// The same, with forms of gathers that somebody has chosen in the inputs.
-pub fn files_with(
-    compiled: &Compiled,
-    extent: &Extent,
-    setup: &Setup,
-    recording: &Recording,
-    inputs: &Inputs,
-) -> Result<Vec<File>, EngineError> {
+pub fn files_with(experiment: &Experiment, inputs: &Inputs) -> Result<Vec<File>, EngineError> {
+    let Experiment { compiled, extent, setup, recording } = experiment;
     let plan = &inputs.plan;
     let stretch = Stretch::new(plan, &inputs.device, recording.every, &recording.fields, extent.grid.steps);
     let Some(stretch) = stretch else {
@@ -58,7 +44,7 @@ pub fn files_with(
     };
     let calls = extent.grid.steps / u64::from(stretch.steps());
     let kinds = [Kind::Init, Kind::Step, Kind::Stretch(stretch.clone()), Kind::Observe];
-    let units = Units::new(compiled, extent, setup);
+    let units = Units::new(experiment);
     let mut artefact = Artefact { inputs, setup, units: &units, calls, tables: BTreeMap::new() };
     let mut files = Vec::new();
     let mut functions = Map::new();
@@ -123,14 +109,14 @@ struct Units {
 }
 
 impl Units {
-    fn new(compiled: &Compiled, extent: &Extent, setup: &Setup) -> Units {
-        let interface = driver::interface(&[], compiled, extent, setup);
+    fn new(experiment: &Experiment) -> Units {
+        let interface = experiment.interface(&[]);
         let mut units = Units { of: BTreeMap::new(), parameters: Vec::new() };
         for field in &interface.fields {
             let unit = if field.unit.is_empty() { "1" } else { &field.unit };
             units.of.insert(field.field, (unit.to_string(), field.scale));
-            if let Some((_, value)) = setup.uniforms.iter().find(|(id, _)| *id == field.field) {
-                let name = &compiled.program.program().field(field.field).name;
+            if let Some((_, value)) = experiment.setup.uniforms.iter().find(|(id, _)| *id == field.field) {
+                let name = &experiment.program().field(field.field).name;
                 let value = json!({"name": name, "value": value / field.scale, "unit": unit, "doc": field.doc});
                 units.parameters.push(value);
             }

@@ -5,10 +5,23 @@
 //! Never true here: a missing, extra or unreadable number was skipped.
 
 use crate::diag::{Code, Diagnostic};
-use crate::hir::DataFile;
+use crate::source::Span;
 use ndarray::ArrayD;
 use ndarray_npy::{ReadNpyError, ReadNpyExt};
 use std::path::PathBuf;
+
+/// A data file that the model reads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DataFile {
+    /// Its name as written, relative to the model file.
+    pub name: String,
+    /// The directory of the model file.
+    pub directory: std::path::PathBuf,
+    /// The column of a .csv file.
+    pub column: Option<String>,
+    /// Where it is mentioned.
+    pub span: Span,
+}
 
 /// The diagnostic of a file that was read, but does not fit.
 pub(crate) fn wrong(file: &DataFile, why: impl Into<String>) -> Diagnostic {

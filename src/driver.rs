@@ -1,9 +1,15 @@
-//! The pipeline in one screen.
+//! The pipeline in one screen: [`check_file`], [`compile`], [`Experiment::new`], [`Experiment::plan_for`], [`Experiment::engine`],
+//! [`Experiment::run`].
 //!
-//! In come source texts; out goes any stage of the compilation, or diagnostics.
+//! In come source texts; out goes any stage of the compilation, an engine that is ready to run, or diagnostics.
 //! Never true here: a phase runs on the output of a phase that failed.
 
-use crate::codegen::plan::{self, Plan, PlanOptions};
+mod engines;
+mod experiment;
+
+pub use engines::{EngineChoice, Ready};
+pub use experiment::{Draft, Experiment, planned};
+
 use crate::codegen::rust::{Default as FieldDefault, Interface, InterfaceField, InterfaceNetwork, InterfaceSpace};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::discretize::discretize;
@@ -213,8 +219,10 @@ pub fn compile_flat(
         .params
         .iter()
         .zip(0..)
-        .filter_map(|(p, i)| match ode::evaluate(&ode, p.value) {
-            Ok(step::Value::Real(x)) => Some((Source::Param(i), x)),
+        .map(|(p, i)| (p, Source::Param(i)))
+        .filter(|(_, source)| plain.program().bound(*source).is_some())
+        .filter_map(|(p, source)| match ode::evaluate(&ode, p.value) {
+            Ok(step::Value::Real(x)) => Some((source, x)),
             _ => None,
         })
         .collect();
@@ -241,12 +249,6 @@ fn recorded_states(model: &ode::Model) -> Vec<Source> {
     states.sort();
     states.dedup();
     states
-}
-
-/// The plan of a program, or why there is none.
-pub fn planned(compiled: &Compiled, options: &PlanOptions) -> Result<Plan, Vec<Diagnostic>> {
-    let refused = |why: plan::Unplanned| vec![Diagnostic::without_place(Code::Unsupported, why.to_string())];
-    plan::plan(&compiled.program, options).map_err(refused)
 }
 
 /// What a model shows to the users of its crate. `docs` are the lines at the head of its file.

@@ -24,7 +24,7 @@
 //! | [`syntax::ast`] | how the file is spelt, every node with its place | a name is resolved |
 //! | [`hir::Model`] | what each name means; every expression has a dimension; channels are part of their cells | an error was dropped |
 //! | [`ode::Model`] | flat lists of parameters and states, one graph of equations in canonical units | a time step exists |
-//! | [`step::Program`] | one time step as SSA dataflow over populations | a unit, a derivative or a detail of a back end appears |
+//! | [`step::Program`] | one time step as ordered stages of SSA dataflow over spaces: cells, compartments, edges | a unit, a derivative or a detail of a back end appears |
 //! | [`codegen::plan::Plan`] | layout, precision, loops, order, buffers: every decision about code shape | an emitter decides anything |
 //!
 //! [`driver`] is the pipeline in one screen, [`stages`] each of its stages as text, [`cli`] a thin layer of both. [`simulate`] runs
@@ -40,22 +40,49 @@
 //! | [`hir`] | resolution and dimension checking, one kind of block per file; the table of built-in functions |
 //! | [`ode`] | the continuous model; quotients that are 0/0 at one place; derivatives; parameters set from outside |
 //! | [`discretize`] | one integration method per file |
-//! | [`step`] | the discrete IR: operations, verifier, printer, parser, the meaning of each operation |
+//! | [`step`] | the discrete IR: spaces, maps, stages and operations; what each means is on its page; verifier, printer, parser |
 //! | [`passes`] | one rewrite per file; the table of passes and the pipelines |
 //! | [`interp`] | the oracle: slow, obvious, double precision |
 //! | [`codegen`] | the plan, and from it Rust: kernels, and the crate around them for Rust and C; or StableHLO: entry points over whole arrays |
 //! | [`engine`] | what runs programs: calling rustc, keeping kernels, loading them; or XLA |
-//! | `engine::tpu` | compiling for TPUs elsewhere: chips, targets, the choice of gathers, the report |
+//! | `tpu` | compiling for TPUs elsewhere: chips, targets, the choice of gathers, the report |
 //! | `artefact` | StableHLO with a manifest, for others to run |
 //! | [`runtime`] | what the interpreter and generated code compute with: elementary functions, random numbers, lanes, threads |
 //! | `plugins`, `pjrt` (feature `xla`) | where XLA's plugins are and how they get here; compiling and running StableHLO with them |
 //! | [`connect`] | connection rules and edge lists: which cells are joined |
+//! | [`simulate`] | one idea a file: how large a run is, its values, its memory, its calls of the engine, what it records, the search for NaN |
 //! | [`compare`] | what differences between runs mean: engines, steps, methods, moved states |
 //! | [`data`], [`results`], [`plot`] | numbers that come in from files, results that go out, pictures of them |
+//! | [`operators`] | operators on single values, of equations and of the step IR: types and meaning |
+//! | [`cache`] | the folder of what can be made again |
 //! | [`stdlib`] | the `.neuro` files of the library, embedded |
+//!
+//! # Floors
+//!
+//! A module uses only modules on floors below its own, and none beside it. `tests/suite/floors.rs` reads this table.
+//!
+//! | floor | modules |
+//! |---|---|
+//! | 12 | `cli` |
+//! | 11 | `tpu` |
+//! | 10 | `artefact`, `stages` |
+//! | 9 | `driver` |
+//! | 8 | `compare`, `interp`, `simulate` |
+//! | 7 | `engine` |
+//! | 6 | `codegen`, `discretize`, `passes` |
+//! | 5 | `ode`, `step` |
+//! | 4 | `hir` |
+//! | 3 | `connect` |
+//! | 2 | `data`, `syntax` |
+//! | 1 | `diag`, `operators`, `plot`, `plugins` |
+//! | 0 | `cache`, `pjrt`, `results`, `runtime`, `source`, `stdlib`, `units` |
 //!
 //! # What always holds
 //!
+//! - **Fields are bound by id.** What a field of a program stands for is its [`step::Source`]; names are for people. Hidden ones have a `'`,
+//!   which no name in a model can have.
+//! - **Only the interpreter runs all of the step IR.** What no plan is made of so far is refused in one place, `src/codegen/plan/refuse.rs`,
+//!   with the reason.
 //! - **Validity is a value.** Only [`step::verify`] makes a [`step::Verified`], and only that reaches interpreter and plan. In debug
 //!   builds the verifier runs after every pass.
 //! - **The IR is text**: `step::parse(step::print(p)) == p`, so that passes are tested on text.
@@ -101,6 +128,8 @@
 //! | which flags rustc gets, where kernels are kept | `src/engine/rustc.rs` | `tests/suite/engines.rs` |
 //! | a call of PJRT | `src/runtime/pjrt/abi.rs` declares it, `ffi.rs` makes it | `tests/suite/pjrt.rs` |
 //! | where plugins are looked for, which wheels are fetched | `src/plugins/` | its tests |
+//! | what is recorded, where rows and spikes go | `src/simulate/records.rs`, `src/simulate/sink.rs` | `src/simulate/tests.rs` |
+//! | how a value that is NaN is found, what is said of it | `src/simulate/trap.rs`, `src/simulate/culprit.rs` | the same |
 //! | the files of results | `src/results/` | `src/results/tests.rs` |
 //! | what `neuroc verify` calls a fault | `src/compare/judge.rs` | `src/compare/tests.rs`, `tests/suite/verify.rs` |
 //! | how a plot looks | `src/plot/style.rs` | `src/plot/tests.rs` |
@@ -114,7 +143,7 @@
 //!   test demands it) and prove it with a model whose answer is known.
 //! - **A pass**: a file in `src/passes/` with `run(&mut Program, &Options)`, legal on every verified program and doing nothing when it
 //!   runs again; a row in [`passes::PASSES`]; its place in `O2`; two cases in `tests/passes/NAME/` (a test demands them).
-//! - **An operation**: a variant of [`step::OpKind`], [`step::UnaryOp`] or [`step::BinaryOp`]; then follow the compiler's errors through
+//! - **An operation**: a variant of [`step::OpKind`], [`operators::UnaryOp`] or [`operators::BinaryOp`]; then follow the compiler's errors through
 //!   verifier, printer, parser, evaluation, passes, plan and emitter; add it to the programs `tests/ir/all_ops_*.ir`.
 //! - **An integration method**: a file in `src/discretize/` that gives each state's new value as an expression, in stages that see what
 //!   earlier ones computed; a variant and a name in [`hir::Method`]; its order of convergence in `tests/suite/models.rs`.
@@ -126,6 +155,7 @@
 
 #[cfg(feature = "xla")]
 pub mod artefact;
+pub mod cache;
 pub mod cli;
 pub mod codegen;
 pub mod compare;
@@ -138,6 +168,7 @@ pub mod engine;
 pub mod hir;
 pub mod interp;
 pub mod ode;
+pub mod operators;
 pub mod passes;
 // Beside the runtime that is embedded in generated crates, and no part of it.
 #[cfg(feature = "xla")]
@@ -154,6 +185,8 @@ pub mod stages;
 pub mod stdlib;
 pub mod step;
 pub mod syntax;
+#[cfg(feature = "xla")]
+pub mod tpu;
 pub mod units;
 
 pub use stages::{Error, Model, Stage};

@@ -4,19 +4,19 @@
 //! messages.
 //! Never true here: a text depends on the machine, the time or the directory it was made in (beyond the file name as given).
 
-use crate::codegen::plan::{DeviceClass, PlanOptions, Precision};
+use crate::codegen::plan::{PlanOptions, Precision};
 use crate::codegen::rust;
 #[cfg(feature = "xla")]
 use crate::codegen::{
-    plan::Stretch,
+    plan::{DeviceClass, Stretch},
     stablehlo::{Entry, Kind, mlir},
 };
 use crate::diag::{self, Code, Diagnostic, Diagnostics};
+#[cfg(feature = "xla")]
+use crate::driver::Experiment;
 use crate::driver::{self, Checked, CompileOptions, Passes};
 use crate::hir::{self, Sources};
 use crate::passes::{Backend, Pass};
-#[cfg(feature = "xla")]
-use crate::simulate;
 use crate::step::{self, Program, Verified};
 use crate::{ode, syntax};
 use clap::ValueEnum;
@@ -98,8 +98,9 @@ pub fn emit(
         let options = CompileOptions { backend: Backend::Xla, ..options.clone() };
         let compiled = driver::compile(checked, &options, observer)?;
         diagnostics.extend(compiled.warnings.clone());
-        let text = entry_points(&compiled, precision)?;
-        return Ok(Emitted { text, program: Some(compiled.program), diagnostics });
+        let experiment = Experiment::new(compiled)?;
+        let text = entry_points(&experiment, precision)?;
+        return Ok(Emitted { text, program: Some(experiment.compiled.program), diagnostics });
     }
     if stage == Stage::Rust && precision == Precision::Bf16 {
         let why = "native code stores f64 or f32, not bf16";
@@ -125,14 +126,11 @@ pub fn emit(
 
 /// One module with all entry points, as an engine would run them one by one.
 #[cfg(feature = "xla")]
-fn entry_points(compiled: &driver::Compiled, precision: Precision) -> Result<String, Vec<Diagnostic>> {
-    let program = compiled.program.program();
-    let extent = simulate::extent(&compiled.ode)?;
-    let setup = simulate::setup(&compiled.ode, program, &extent)?;
-    let recording = simulate::recording(&compiled.ode, program, &extent)?;
-    let plan = driver::planned(compiled, &PlanOptions { precision, ..PlanOptions::default() })?;
-    let device = setup.device_plan(&plan, DeviceClass::Cpu);
-    let stretch = Stretch::new(&plan, &device, recording.every, &recording.fields, extent.grid.steps);
+fn entry_points(experiment: &Experiment, precision: Precision) -> Result<String, Vec<Diagnostic>> {
+    let plan = experiment.plan(precision)?;
+    let device = experiment.setup.device_plan(&plan, DeviceClass::Cpu);
+    let recording = &experiment.recording;
+    let stretch = Stretch::new(&plan, &device, recording.every, &recording.fields, experiment.extent.grid.steps);
     let kinds = [Some(Kind::Init), Some(Kind::Step), stretch.map(Kind::Stretch), Some(Kind::Observe)];
     let functions: Vec<_> = kinds
         .into_iter()

@@ -7,7 +7,6 @@ use super::{Exit, complain, deliver};
 use crate::codegen::plan::DevicePlan;
 use crate::codegen::plan::cost::{Bytes, Cost, Degree, StepCost, Work, costs};
 use crate::engine::limits::{self, Bound, Limits, Load, Wanted};
-use crate::engine::native::NativeOptions;
 use crate::engine::{Edges, EngineError, Recording};
 use crate::runtime::edges::Network;
 use crate::runtime::order::Arrangement;
@@ -56,16 +55,16 @@ fn bench(args: &Args) -> Result<String, Exit> {
         Exit::Model
     };
     let mut p = prepare(&args.file, &args.settings, &args.engine, &args.opt, args.json)?;
-    let steps = args.steps.unwrap_or(p.extent.grid.steps);
+    let steps = args.steps.unwrap_or(p.experiment.extent.grid.steps);
     let (seconds, visit) = measure(args, &mut p, steps).map_err(model)?;
     if !p.ready.engine.all_finite() {
         complain("a value became NaN or infinite while measuring; `neuroc run` tells which");
         return Err(Exit::Model);
     }
     let best = seconds.iter().copied().fold(f64::INFINITY, f64::min);
-    let cells: usize = p.extent.cells.iter().sum();
+    let cells: usize = p.experiment.extent.cells.iter().sum();
     let rate = cells as f64 * steps as f64 / best;
-    let factor = steps as f64 * p.extent.grid.dt / 1e3 / best;
+    let factor = steps as f64 * p.experiment.extent.grid.dt / 1e3 / best;
     let populations = populations(&p, steps.min(u64::from(args.opt.fuse)));
     let limits = match args.engine.engine {
         EngineName::Native => Some(machine(args, &p, &populations).map_err(model)?),
@@ -136,10 +135,10 @@ fn populations(p: &Prepared, steps: u64) -> Vec<Population<'_>> {
     let mut networks_before = 0;
     let population = |(space, cost): (usize, Cost)| {
         let plan = &p.plan.spaces[space];
-        let (cells, block) = (p.extent.cells[space], plan.block as usize);
-        let edges = plan.edges.iter().filter_map(|&number| p.setup.edges_of(p.plan.relation(number).space));
+        let (cells, block) = (p.experiment.extent.cells[space], plan.block as usize);
+        let edges = plan.edges.iter().filter_map(|&number| p.experiment.setup.edges_of(p.plan.relation(number).space));
         let edges: Vec<&Arc<Edges>> = edges.collect();
-        let grid = p.setup.grids.get(space).map_or(&[][..], |grid| grid);
+        let grid = p.experiment.setup.grids.get(space).map_or(&[][..], |grid| grid);
         let all = edges.iter().map(|edges| Arc::clone(edges)).collect();
         let network = Network::new(all, Vec::new(), Arrangement::default(), (cells, grid, block));
         let networks = edges.into_iter().map(|edges| (edges, degree(&network, edges, cells, block)));
@@ -169,11 +168,7 @@ fn machine(args: &Args, p: &Prepared, populations: &[Population]) -> Result<Limi
     let draws = |population: &Population| population.load.step.done.draws() > 0.0;
     limits::measure(&Wanted {
         precision: p.plan.precision,
-        native: NativeOptions {
-            threads: p.ready.threads,
-            arrangement: Arrangement::default(),
-            compile: args.engine.rustc(),
-        },
+        native: args.engine.native(p.ready.threads),
         bytes: populations.iter().map(|population| population.memory * population.load.cells as f64).sum(),
         draws: populations.iter().any(draws),
         networks: populations.iter().flat_map(|population| &population.networks).map(|(edges, _)| *edges).collect(),
@@ -233,12 +228,12 @@ fn line(args: &Args, p: &Prepared, m: &Measured) -> Value {
         })
     });
     json!({
-        "model": p.compiled.ode.name,
+        "model": p.experiment.compiled.ode.name,
         "engine": args.engine.engine.name(),
         "device": args.engine.device(),
         "precision": p.plan.precision.name(),
         "threads": p.ready.threads,
-        "dt": p.extent.grid.dt,
+        "dt": p.experiment.extent.grid.dt,
         "steps": m.steps,
         "cells": m.cells,
         "compile_s": p.ready.compile_s,
@@ -305,8 +300,12 @@ fn intensity(step: &StepCost) -> Option<f64> {
 }
 
 fn table(out: &mut String, args: &Args, p: &Prepared, m: &Measured) -> std::fmt::Result {
-    writeln!(out, "model              {}", p.compiled.ode.name)?;
-    writeln!(out, "cells, steps       {}, {} (dt {} ms), best of {}", m.cells, m.steps, p.extent.grid.dt, args.repeat)?;
+    writeln!(out, "model              {}", p.experiment.compiled.ode.name)?;
+    writeln!(
+        out,
+        "cells, steps       {}, {} (dt {} ms), best of {}",
+        m.cells, m.steps, p.experiment.extent.grid.dt, args.repeat
+    )?;
     writeln!(out, "threads            {}", p.ready.threads)?;
     let kernel = match (p.ready.cached, p.ready.kernel_s) {
         (Some(true), Some(seconds)) => format!("the kernel, from the cache: {seconds:.3} s"),

@@ -6,21 +6,20 @@ use super::settings::{ModelSettings, PassSettings, PrecisionName};
 use super::{Exit, accuracy, complain, report, say};
 #[cfg(feature = "xla")]
 use crate::artefact::File;
-use crate::codegen::plan::PlanOptions;
-use crate::codegen::rust::{self, SourceFile};
-use crate::driver;
-use crate::engine::rustc;
 #[cfg(feature = "xla")]
-use crate::engine::{
-    EngineError,
-    tpu::{Job, Target},
-};
+use crate::codegen::plan::Plan;
+use crate::codegen::rust::{self, SourceFile};
+use crate::driver::{self, Experiment};
+#[cfg(feature = "xla")]
+use crate::engine::EngineError;
+use crate::engine::rustc;
 use crate::passes::Backend;
 #[cfg(feature = "xla")]
 use crate::pjrt::Plugin;
 #[cfg(feature = "xla")]
 use crate::plugins::{Kind, Search};
-use crate::simulate;
+#[cfg(feature = "xla")]
+use crate::tpu::{Job, Target};
 use clap::ValueEnum;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -110,29 +109,23 @@ pub fn run(args: &Args) -> Exit {
     if args.opt.explain {
         say(accuracy::explain(compiled.program.program(), args.opt.accuracy, args.precision()));
     }
-    let extent = match simulate::extent(&compiled.ode) {
-        Ok(extent) => extent,
+    let experiment = match Experiment::new(compiled) {
+        Ok(experiment) => experiment,
         Err(errors) => return fail(&errors),
     };
-    let setup = match simulate::setup(&compiled.ode, compiled.program.program(), &extent) {
-        Ok(setup) => setup,
-        Err(errors) => return fail(&errors),
-    };
-    let precision = args.precision().into();
-    #[cfg(feature = "xla")]
-    if let Some(target) = &args.target {
-        return executables(args, target, &checked, &compiled, &extent, &setup);
-    }
-    #[cfg(feature = "xla")]
-    if args.emit == Artefact::Stablehlo {
-        return modules(args, &checked, &compiled, &extent, &setup);
-    }
-    let plan = match driver::planned(&compiled, &PlanOptions { precision, ..PlanOptions::default() }) {
+    let plan = match experiment.plan(args.precision().into()) {
         Ok(plan) => plan,
         Err(errors) => return fail(&errors),
     };
-    let docs = checked.model.as_ref().map_or(&[][..], |m| &m.docs);
-    let interface = driver::interface(docs, &compiled, &extent, &setup);
+    #[cfg(feature = "xla")]
+    if let Some(target) = &args.target {
+        return executables(args, target, Job { experiment: &experiment, plan: &plan });
+    }
+    #[cfg(feature = "xla")]
+    if args.emit == Artefact::Stablehlo {
+        return modules(args, &experiment, &plan);
+    }
+    let interface = experiment.interface(checked.model.as_ref().map_or(&[][..], |m| &m.docs));
     let name = interface.crate_name.clone();
     let files = match rust::crate_files(&plan, &interface) {
         Ok(files) => files,
@@ -182,22 +175,7 @@ impl Args {
 
 /// Executables for a TPU, and the report.
 #[cfg(feature = "xla")]
-fn executables(
-    args: &Args,
-    target: &Target,
-    checked: &driver::Checked,
-    compiled: &driver::Compiled,
-    extent: &simulate::Extent,
-    setup: &crate::engine::Setup,
-) -> Exit {
-    let recording = match simulate::recording(&compiled.ode, compiled.program.program(), extent) {
-        Ok(recording) => recording,
-        Err(errors) => {
-            report(&checked.sources, &errors);
-            return Exit::of(&errors);
-        }
-    };
-    let job = Job { compiled, extent, setup, recording: &recording, precision: args.precision().into() };
+fn executables(args: &Args, target: &Target, job: Job) -> Exit {
     let path = match &args.plugin {
         Some(path) => Ok(path.clone()),
         None => Search::everywhere().plugin(Kind::Tpu).map(|found| found.path.clone()),
@@ -239,22 +217,8 @@ impl Artefact {
 
 /// Modules, manifest and inputs.
 #[cfg(feature = "xla")]
-fn modules(
-    args: &Args,
-    checked: &driver::Checked,
-    compiled: &driver::Compiled,
-    extent: &simulate::Extent,
-    setup: &crate::engine::Setup,
-) -> Exit {
-    let recording = match simulate::recording(&compiled.ode, compiled.program.program(), extent) {
-        Ok(recording) => recording,
-        Err(errors) => {
-            report(&checked.sources, &errors);
-            return Exit::of(&errors);
-        }
-    };
-    let (precision, class) = (args.precision().into(), args.device.unwrap_or_default().class());
-    let files = match crate::artefact::files(compiled, extent, setup, &recording, precision, class) {
+fn modules(args: &Args, experiment: &Experiment, plan: &Plan) -> Exit {
+    let files = match crate::artefact::files(experiment, plan, args.device.unwrap_or_default().class()) {
         Ok(files) => files,
         Err(error) => {
             complain(error);

@@ -3,21 +3,13 @@
 use super::progress::{Interrupt, Progress};
 use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings, PrecisionName};
 use super::{Exit, accuracy, complain, deliver, memory, report, say};
-#[cfg(feature = "xla")]
-use crate::codegen::plan::DevicePlan;
-use crate::codegen::plan::{Plan, PlanOptions};
-use crate::driver::{self, Checked, Compiled};
-use crate::engine::native::{NativeEngine, NativeOptions};
-use crate::engine::{Engine, EngineError, Setup};
-#[cfg(feature = "xla")]
-use crate::engine::{executables::Compiler, xla::XlaEngine};
-use crate::interp::Interp;
-#[cfg(feature = "xla")]
-use crate::pjrt::Client;
+use crate::codegen::plan::Plan;
+use crate::diag::Diagnostic;
+use crate::driver::{self, Checked, Draft, Experiment, Ready};
+use crate::engine::EngineError;
 use crate::plot::{self, ImageFormat, PlotOptions};
 use crate::results::{self, RunResult};
-use crate::runtime::order::Arrangement;
-use crate::simulate::{self, Ending, Extent, Outcome, RunError, RunOptions};
+use crate::simulate::{self, Ending, Outcome, RunError, RunOptions};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -54,27 +46,12 @@ pub struct Args {
     opt: PassSettings,
 }
 
-/// An engine with the time it took to make it.
-pub(super) struct Ready {
-    pub engine: Box<dyn Engine>,
-    pub compile_s: f64,
-    /// Was the kernel, or all of XLA's executables, in the cache? The interpreter has none.
-    pub cached: Option<bool>,
-    /// Of that time, what it took to make or find them.
-    pub kernel_s: Option<f64>,
-    pub threads: usize,
-    /// What XLA runs on, and what it was given to run.
-    #[cfg(feature = "xla")]
-    pub xla: Option<(Client, DevicePlan)>,
-}
-
 /// Everything up to the first step.
 pub(super) struct Prepared {
     pub checked: Checked,
-    pub compiled: Compiled,
-    pub extent: Extent,
+    pub experiment: Experiment,
     pub plan: Plan,
-    pub setup: Setup,
+    /// The engine; `compile_s` is counted from the file on.
     pub ready: Ready,
 }
 
@@ -92,114 +69,39 @@ pub(super) fn prepare(
     if checked.model.is_none() || !quiet {
         report(&checked.sources, &checked.diagnostics);
     }
-    let fail = |checked: &Checked, errors: &[crate::diag::Diagnostic]| {
-        report(&checked.sources, errors);
-        Exit::of(errors)
+    let fail = |errors: Vec<Diagnostic>| {
+        report(&checked.sources, &errors);
+        Exit::of(&errors)
     };
     if checked.model.is_none() {
         return Err(Exit::Model);
     }
     let options = settings.options(opt, engine.precision(), engine.engine.backend())?;
-    let compiled = driver::compile(&checked, &options, &mut |_, _, _| {}).map_err(|e| fail(&checked, &e))?;
+    let compiled = driver::compile(&checked, &options, &mut |_, _, _| {}).map_err(fail)?;
     if opt.explain {
         say(accuracy::explain(compiled.program.program(), opt.accuracy, engine.precision()));
     }
     if !quiet {
         report(&checked.sources, &compiled.warnings);
     }
-    let extent = simulate::extent(&compiled.ode).map_err(|e| {
+    let draft = Draft::new(compiled).map_err(|errors| {
         // A time step that the model itself chose badly has no place either.
         let given = settings.dt.is_some() || settings.duration.is_some();
-        let exit = fail(&checked, &e);
+        let exit = fail(errors);
         if given || exit != Exit::Usage { exit } else { Exit::Model }
     })?;
-    let real = match engine.precision() {
-        PrecisionName::F64 => 8,
-        PrecisionName::F32 => 4,
-        #[cfg(feature = "xla")]
-        PrecisionName::Bf16 => 4, // but for what steps only read
-    };
-    fits(simulate::memory(&compiled.ode, compiled.program.program(), &extent, real))?;
-    let setup = simulate::setup(&compiled.ode, compiled.program.program(), &extent).map_err(|e| fail(&checked, &e))?;
-    let plan = plan_of(engine, &compiled, &setup).map_err(|e| fail(&checked, &e))?;
-    let made = engine_of(engine, &plan, &compiled, &extent, &setup);
-    let mut ready = made.map_err(|error| {
+    let precision = engine.precision().into();
+    fits(draft.memory(precision))?;
+    let experiment = draft.experiment().map_err(fail)?;
+    let cannot = |error: EngineError| {
         complain(error);
         Exit::Model
-    })?;
-    ready.compile_s = begin.elapsed().as_secs_f64();
-    Ok(Prepared { checked, compiled, extent, plan, setup, ready })
-}
-
-/// The plan for the engine that was asked for.
-pub(super) fn plan_of(
-    settings: &EngineSettings,
-    compiled: &Compiled,
-    setup: &Setup,
-) -> Result<Plan, Vec<crate::diag::Diagnostic>> {
-    let sizes = match settings.engine {
-        EngineName::Interp | EngineName::Native => Some(setup.sizes.clone()),
-        #[cfg(feature = "xla")]
-        EngineName::Xla => None,
     };
-    let precision = settings.precision().into();
-    driver::planned(compiled, &PlanOptions { precision, vectors: None, sizes })
-}
-
-/// The engine that was asked for, with its kernels compiled.
-pub(super) fn engine_of(
-    settings: &EngineSettings,
-    plan: &Plan,
-    compiled: &Compiled,
-    extent: &Extent,
-    setup: &Setup,
-) -> Result<Ready, EngineError> {
-    let begin = Instant::now();
-    #[cfg(feature = "xla")]
-    let mut xla = None;
-    #[cfg(feature = "xla")]
-    let mut compiler = None;
-    let (mut engine, kernel, threads): (Box<dyn Engine>, Option<(bool, f64)>, usize) = match settings.engine {
-        EngineName::Interp => (Box::new(Interp::new(compiled.program.clone(), setup)?), None, 1),
-        EngineName::Native => {
-            let options = NativeOptions {
-                threads: settings.threads(),
-                arrangement: Arrangement::default(),
-                compile: settings.rustc(),
-            };
-            let engine = NativeEngine::new(plan, setup, &options)?;
-            let (kernel, threads) = (engine.compiled(), engine.threads());
-            let kernel = Some((kernel.cached, kernel.seconds));
-            (Box::new(engine), kernel, threads)
-        }
-        #[cfg(feature = "xla")]
-        EngineName::Xla => {
-            let compiler = compiler.insert(settings.compiler()?);
-            let inputs = settings.inputs(plan, setup, compiler.client())?;
-            xla = Some((compiler.client().clone(), inputs.device.clone()));
-            (Box::new(XlaEngine::with_forms(setup, inputs, compiler.clone())?), None, 1)
-        }
-    };
-    let recording = simulate::recording(&compiled.ode, compiled.program.program(), extent);
-    // A recording that is wrong is reported when the run begins.
-    if let Ok(recording) = recording {
-        engine.prepare(&recording, extent.grid.steps)?;
-    }
-    #[cfg(feature = "xla")]
-    let kernel = compiler.map_or(kernel, |compiler: Compiler| {
-        let spent = compiler.spent();
-        Some((spent.made == 0, spent.seconds))
-    });
-    let (cached, kernel_s) = kernel.unzip();
-    Ok(Ready {
-        engine,
-        compile_s: begin.elapsed().as_secs_f64(),
-        cached,
-        kernel_s,
-        threads,
-        #[cfg(feature = "xla")]
-        xla,
-    })
+    let choice = engine.choice().map_err(cannot)?;
+    let plan = experiment.plan_for(&choice, precision).map_err(fail)?;
+    let ready = experiment.engine(&plan, choice).map_err(cannot)?;
+    let ready = Ready { compile_s: begin.elapsed().as_secs_f64(), ..ready };
+    Ok(Prepared { checked, experiment, plan, ready })
 }
 
 /// Refuses what the machine has no memory for: asking for it would end the process without a word.
@@ -249,19 +151,16 @@ pub fn run(args: &Args) -> Exit {
     };
     let single = args.engine.precision() != PrecisionName::F64;
     let options = RunOptions { window: args.opt.fuse, single, trap: true, trace: if args.trace_nan { 10 } else { 1 } };
-    let mut watcher = Progress::new("", p.extent.grid, &Interrupt::catch(), args.quiet || args.json);
-    let outcome = simulate::run(
-        &p.compiled.ode,
-        p.compiled.program.program(),
-        &p.extent,
-        p.ready.engine.as_mut(),
-        &options,
-        &mut watcher,
-    );
+    let mut watcher = Progress::new("", p.experiment.extent.grid, &Interrupt::catch(), args.quiet || args.json);
+    let outcome = p.experiment.run(p.ready.engine.as_mut(), &options, &mut watcher);
     watcher.finish();
-    let mut outcome = match outcome {
-        Ok(outcome) => outcome,
+    let (mut result, outcome) = match outcome {
+        Ok(done) => done,
         Err(RunError::Engine(error)) => {
+            complain(error);
+            return Exit::Model;
+        }
+        Err(RunError::Sink(error)) => {
             complain(error);
             return Exit::Model;
         }
@@ -270,12 +169,12 @@ pub fn run(args: &Args) -> Exit {
             return Exit::Model;
         }
     };
-    outcome.result.meta = meta(args, &p, &outcome);
+    result.meta = meta(args, &p, &outcome);
     let mut exit = Exit::Fine;
     match &outcome.ending {
         Ending::Done => {}
         Ending::Stopped => {
-            let t = simulate::moment(outcome.steps, p.extent.grid.dt);
+            let t = simulate::moment(outcome.steps, p.experiment.extent.grid.dt);
             say(format!("stopped at t = {t} ms; what was recorded until then is kept"));
             exit = Exit::Stopped;
         }
@@ -284,7 +183,7 @@ pub fn run(args: &Args) -> Exit {
             exit = Exit::Model;
         }
     }
-    for written in [write(&outcome.result, output.as_deref()), draw(&outcome.result, picture.as_deref())] {
+    for written in [write(&result, output.as_deref()), draw(&result, picture.as_deref())] {
         match written {
             Ok(Some(path)) if !args.quiet => say(format!("wrote {}", path.display())),
             Ok(_) => {}
@@ -295,7 +194,7 @@ pub fn run(args: &Args) -> Exit {
         }
     }
     if !args.quiet {
-        summarize(args.engine.engine, &p, &outcome);
+        summarize(args.engine.engine, &p, &outcome, &result);
     }
     if args.json {
         let printed = deliver(&format!("{}\n", summary(args, &p, &outcome)), None);
@@ -344,7 +243,7 @@ fn meta(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Map<String,
         hasher.update(file.text.as_bytes());
         hasher.update(&[0]);
     }
-    let ode = &p.compiled.ode;
+    let ode = &p.experiment.compiled.ode;
     let value = json!({
         "model": ode.name,
         "source_hash": hasher.finalize().to_hex().as_str(),
@@ -369,28 +268,28 @@ fn meta(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Map<String,
 }
 
 fn summary(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Value {
-    let cells: usize = p.extent.cells.iter().sum();
+    let cells: usize = p.experiment.extent.cells.iter().sum();
     let seconds = outcome.run_s.max(1e-9);
     json!({
-        "model": p.compiled.ode.name,
+        "model": p.experiment.compiled.ode.name,
         "engine": args.engine.engine.name(),
         "device": args.engine.device(),
         "precision": args.engine.precision().name(),
         "threads": p.ready.threads,
-        "dt": p.extent.grid.dt,
+        "dt": p.experiment.extent.grid.dt,
         "steps": outcome.steps,
         "cells": cells,
         "compile_s": p.ready.compile_s,
         "run_s": outcome.run_s,
         "cell_steps_per_s": cells as f64 * outcome.steps as f64 / seconds,
-        "realtime_factor": outcome.steps as f64 * p.extent.grid.dt / 1e3 / seconds,
+        "realtime_factor": outcome.steps as f64 * p.experiment.extent.grid.dt / 1e3 / seconds,
         "spikes": outcome.spikes,
     })
 }
 
-fn summarize(engine: EngineName, p: &Prepared, outcome: &Outcome) {
-    let cells: usize = p.extent.cells.iter().sum();
-    let model_ms = outcome.steps as f64 * p.extent.grid.dt;
+fn summarize(engine: EngineName, p: &Prepared, outcome: &Outcome, result: &RunResult) {
+    let cells: usize = p.experiment.extent.cells.iter().sum();
+    let model_ms = outcome.steps as f64 * p.experiment.extent.grid.dt;
     let how = match engine {
         EngineName::Interp => "interpreted",
         EngineName::Native if p.ready.cached == Some(true) => "kernel from the cache",
@@ -403,7 +302,7 @@ fn summarize(engine: EngineName, p: &Prepared, outcome: &Outcome) {
     let plural = |n: u64, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
     say(format!(
         "{}: {}, {model_ms} ms in {}, computed in {:.3} s (ready after {:.2} s, {how}; real-time factor {:.3}), {}",
-        p.compiled.ode.name,
+        p.experiment.compiled.ode.name,
         plural(cells as u64, "cell"),
         plural(outcome.steps, "step"),
         outcome.run_s,
@@ -411,7 +310,7 @@ fn summarize(engine: EngineName, p: &Prepared, outcome: &Outcome) {
         model_ms / 1e3 / outcome.run_s.max(1e-9),
         plural(outcome.spikes, "spike"),
     ));
-    for train in &outcome.result.spikes {
+    for train in &result.spikes {
         if train.t.is_empty() {
             continue;
         }

@@ -3,21 +3,22 @@
 use super::{Exit, complain};
 use crate::codegen::plan::Precision;
 #[cfg(feature = "xla")]
-use crate::codegen::plan::{DeviceClass, GatherForm, Plan};
-use crate::driver::{CompileOptions, FUSE, Passes};
-#[cfg(feature = "xla")]
-use crate::engine::inputs::Inputs;
+use crate::codegen::plan::{DeviceClass, GatherForm};
+use crate::driver::{CompileOptions, EngineChoice, FUSE, Passes};
+use crate::engine::EngineError;
+use crate::engine::native::NativeOptions;
 use crate::engine::rustc::CompileOptions as RustcOptions;
 #[cfg(feature = "xla")]
 use crate::engine::rustc::default_cache;
 #[cfg(feature = "xla")]
-use crate::engine::{EngineError, Setup, executables::Compiler, xla::XlaEngine};
+use crate::engine::{executables::Compiler, xla::Forms};
 use crate::hir::Method;
 use crate::passes::{Backend, OptLevel};
 #[cfg(feature = "xla")]
 use crate::pjrt::{Client, Plugin};
 #[cfg(feature = "xla")]
 use crate::plugins::{Kind, Search};
+use crate::runtime::order::Arrangement;
 use crate::step::Tolerance;
 use crate::units::{Dim, Unit};
 use clap::{Args, ValueEnum};
@@ -223,13 +224,14 @@ pub enum GatherName {
 
 #[cfg(feature = "xla")]
 impl GatherName {
-    fn of(form: &GatherForm) -> GatherName {
-        match form {
-            GatherForm::Padded { .. } => GatherName::Padded,
-            GatherForm::Rows { .. } => GatherName::Rows,
-            GatherForm::Slabs(_) => GatherName::Slabs,
-            GatherForm::Shifts(_) => GatherName::Shifts,
-            GatherForm::Pairs => GatherName::Pairs,
+    /// Which forms it means.
+    fn means(self) -> fn(&GatherForm) -> bool {
+        match self {
+            GatherName::Padded => |form| matches!(form, GatherForm::Padded { .. }),
+            GatherName::Rows => |form| matches!(form, GatherForm::Rows { .. }),
+            GatherName::Slabs => |form| matches!(form, GatherForm::Slabs(_)),
+            GatherName::Shifts => |form| matches!(form, GatherForm::Shifts(_)),
+            GatherName::Pairs => |form| matches!(form, GatherForm::Pairs),
         }
     }
 }
@@ -317,9 +319,28 @@ impl EngineSettings {
         }
     }
 
+    /// What runs it, as the driver takes it.
+    pub fn choice(&self) -> Result<EngineChoice, EngineError> {
+        Ok(match self.engine {
+            EngineName::Interp => EngineChoice::Interp,
+            EngineName::Native => EngineChoice::Native(self.native(self.threads())),
+            #[cfg(feature = "xla")]
+            EngineName::Xla => {
+                let forms = Forms { gather: self.gather.map(GatherName::means), unroll: self.unroll };
+                EngineChoice::Xla(self.compiler()?, forms)
+            }
+        })
+    }
+
+    /// How the native engine compiles and runs, with so many threads.
+    pub fn native(&self, threads: usize) -> NativeOptions {
+        let compile = RustcOptions { cache: self.cache.clone(), ..RustcOptions::default() };
+        NativeOptions { threads, arrangement: Arrangement::default(), compile }
+    }
+
     /// The device of the XLA engine, ready to be used.
     #[cfg(feature = "xla")]
-    pub fn client(&self) -> Result<Client, EngineError> {
+    fn client(&self) -> Result<Client, EngineError> {
         let kind = self.device.unwrap_or_default().kind();
         let plugin = match &self.plugin {
             Some(path) => Plugin::load(path)?,
@@ -330,33 +351,9 @@ impl EngineSettings {
         Ok(Client::new(&plugin, options)?)
     }
 
-    /// What the XLA engine is given: what suits the device, but for what was chosen.
-    #[cfg(feature = "xla")]
-    pub fn inputs(&self, plan: &Plan, setup: &Setup, client: &Client) -> Result<Inputs, EngineError> {
-        let mut inputs = XlaEngine::inputs(plan, setup, client)?;
-        if let Some(unroll) = self.unroll {
-            inputs.device.unroll = unroll;
-            inputs.device.rolled = false;
-        }
-        let Some(wanted) = self.gather else { return Ok(inputs) };
-        for (space, of_space) in plan.spaces.iter().enumerate() {
-            for (at, &number) in of_space.edges.iter().enumerate() {
-                let relation = plan.relation(number);
-                let Some(edges) = setup.edges_of(relation.space) else { continue };
-                let grid = setup.grids.get(space).map_or(&[][..], |grid| grid);
-                let forms = GatherForm::candidates(edges, grid, XlaEngine::class(client));
-                let name = &relation.name;
-                let form = forms.into_iter().find(|form| GatherName::of(form) == wanted);
-                let none = || EngineError(format!("the edges of `{name}` cannot be gathered in this form"));
-                inputs.device.gathers[space][at] = form.ok_or_else(none)?;
-            }
-        }
-        Ok(inputs)
-    }
-
     /// XLA's compiler for that device, with a cache where there is a folder for one.
     #[cfg(feature = "xla")]
-    pub fn compiler(&self) -> Result<Compiler, EngineError> {
+    fn compiler(&self) -> Result<Compiler, EngineError> {
         let client = self.client()?;
         Ok(match self.cache.clone().map_or_else(default_cache, Ok) {
             Ok(cache) => Compiler::new(client, cache),
@@ -375,13 +372,8 @@ impl EngineSettings {
     }
 
     /// Threads to use.
-    pub fn threads(&self) -> usize {
+    fn threads(&self) -> usize {
         self.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |n| n as usize)
-    }
-
-    /// Where kernels are compiled.
-    pub fn rustc(&self) -> RustcOptions {
-        RustcOptions { cache: self.cache.clone(), ..RustcOptions::default() }
     }
 
     /// Refuses what does not go together.

@@ -13,9 +13,8 @@
 
 use super::error::{COUNTED, edge};
 use super::{ConnectError, Csr, Entry, Rule, Shape, directed_csr, undirected};
-use crate::data::{bytes, cells, check_npy, complaint, lines, text, wrong};
+use crate::data::{DataFile, bytes, cells, check_npy, complaint, lines, text, wrong};
 use crate::diag::Diagnostic;
-use crate::hir::DataFile;
 use ndarray::ArrayD;
 use ndarray_npy::{ReadNpyError, ReadNpyExt, ReadableElement};
 use std::io::{Cursor, Read};

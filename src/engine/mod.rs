@@ -14,8 +14,6 @@ pub mod native;
 pub mod numbers;
 pub mod rustc;
 #[cfg(feature = "xla")]
-pub mod tpu;
-#[cfg(feature = "xla")]
 pub mod xla;
 
 pub use crate::runtime::edges::Edges;
@@ -120,7 +118,7 @@ impl Stride {
 
 /// A program that is ready to run. State, cell parameters and outputs live inside.
 pub trait Engine {
-    /// Runs the `init` kernels of all spaces.
+    /// Runs the `init` kernels of all spaces. A run that begins so again is the same run: nothing is left of the one before.
     fn init(&mut self) -> Result<(), EngineError>;
 
     /// Advances all spaces from `first_step` by `steps` steps and appends their spikes, sorted by
@@ -138,12 +136,6 @@ pub trait Engine {
 
     /// Is every state of every cell finite?
     fn all_finite(&self) -> bool;
-
-    /// Keeps a copy of all states, replacing the one kept before.
-    fn save(&mut self);
-
-    /// Goes back to the kept copy.
-    fn restore(&mut self);
 
     /// Gets ready to record by itself, in a run of so many steps. Answers which samples each [`record`](Engine::record)
     /// will take; none if the engine leaves recording to its caller.

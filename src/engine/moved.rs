@@ -6,10 +6,8 @@
 //! The start alone would not do: a cell that rests for a while forgets it, before anything can become of it.
 
 use super::{Engine, EngineError, Spike};
-use crate::ode::Model;
 use crate::runtime::rng::Draw;
-use crate::simulate::Extent;
-use crate::step::{FieldId, Program, Source};
+use crate::step::FieldId;
 use std::ops::Range;
 
 /// By which part of itself each state is moved, up or down; a state that is zero, by that part of its canonical unit.
@@ -24,20 +22,16 @@ const SEED: u64 = 1;
 /// An engine whose states are moved.
 pub struct Moved<'e> {
     engine: &'e mut dyn Engine,
-    /// The states that the program keeps, and their numbers of cells.
+    /// What is moved, with numbers of cells.
     states: Vec<(FieldId, usize)>,
     /// Steps from one time to the next.
     every: u64,
 }
 
 impl<'e> Moved<'e> {
-    /// Moves the states of a model, which `engine` runs as `program`.
-    pub fn new(engine: &'e mut dyn Engine, model: &Model, program: &Program, extent: &Extent) -> Moved<'e> {
-        let field = |(state, number): (&crate::ode::State, u32)| {
-            Some((program.bound(Source::State(number))?, extent.cells[state.population]))
-        };
-        let states = model.states.iter().zip(0..).filter_map(field).collect();
-        Moved { engine, states, every: extent.grid.steps.div_ceil(TIMES).max(1) }
+    /// Moves these states, given with their numbers of cells, in a run of so many steps. A state's place decides its signs.
+    pub fn new(engine: &'e mut dyn Engine, states: Vec<(FieldId, usize)>, steps: u64) -> Moved<'e> {
+        Moved { engine, states, every: steps.div_ceil(TIMES).max(1) }
     }
 
     /// Moves all states, as they are before a step.
@@ -95,14 +89,6 @@ impl Engine for Moved<'_> {
 
     fn all_finite(&self) -> bool {
         self.engine.all_finite()
-    }
-
-    fn save(&mut self) {
-        self.engine.save();
-    }
-
-    fn restore(&mut self) {
-        self.engine.restore();
     }
 }
 

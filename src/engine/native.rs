@@ -7,13 +7,13 @@ use super::load::Library;
 use super::rustc::{CompileOptions, Compiled, compile};
 use super::{Engine, EngineError, Setup, Spike};
 use crate::codegen::plan::{Home, Plan, Precision, SpacePlan};
-use crate::codegen::rust::kernel_files;
+use crate::codegen::rust::{kernel_files, shape};
 use crate::runtime::edges::Network;
 use crate::runtime::lanes::Scalar;
-use crate::runtime::machine::{Bank, Fault, Machine, Place, Shape, Space};
+use crate::runtime::machine::{Bank, Fault, Machine, Place, Space};
 use crate::runtime::order::Arrangement;
 use crate::runtime::series::{Sample, check};
-use crate::step::{FieldId, Role, SpaceId};
+use crate::step::{FieldId, SpaceId};
 use std::fs;
 use std::ops::Range;
 use std::sync::Arc;
@@ -104,14 +104,6 @@ impl Engine for NativeEngine {
     fn all_finite(&self) -> bool {
         self.engine.all_finite()
     }
-
-    fn save(&mut self) {
-        self.engine.save();
-    }
-
-    fn restore(&mut self) {
-        self.engine.restore();
-    }
 }
 
 /// The machine and the names of its places.
@@ -127,19 +119,6 @@ struct Native<T> {
 impl From<Fault> for EngineError {
     fn from(fault: Fault) -> EngineError {
         EngineError(fault.to_string())
-    }
-}
-
-/// How a space's numbers are laid out.
-pub fn shape(space: &SpacePlan) -> Shape {
-    let step = space.kernels.iter().find(|kernel| kernel.role == Role::Step);
-    Shape {
-        lanes: space.block as usize,
-        state: space.state.len(),
-        cell: space.cell.len(),
-        output: space.output.len(),
-        data: space.data.len(),
-        window: step.map_or(u32::MAX, |kernel| kernel.window),
     }
 }
 
@@ -273,13 +252,5 @@ impl<T: Scalar + Send + Sync + 'static> Engine for Native<T> {
 
     fn all_finite(&self) -> bool {
         self.machine.all_finite()
-    }
-
-    fn save(&mut self) {
-        self.machine.save();
-    }
-
-    fn restore(&mut self) {
-        self.machine.restore();
     }
 }

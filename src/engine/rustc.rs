@@ -4,6 +4,7 @@
 //! Never true here: that an entry of the cache is used unchecked, or seen by another process half-written.
 
 use super::EngineError;
+use crate::cache;
 use crate::codegen::rust::SourceFile;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -200,12 +201,10 @@ fn is_program(file: &Path) -> bool {
     file.is_file()
 }
 
-/// The folder of what can be made again: `$XDG_CACHE_HOME/neuroc` or `~/.cache/neuroc`.
+/// Where kernels are kept if nobody says.
 pub fn default_cache() -> Result<PathBuf, EngineError> {
-    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
     let lost = || EngineError("there is no HOME for the kernel cache; name a folder for it with `--cache DIR`".into());
-    Ok(base.ok_or_else(lost)?.join("neuroc"))
+    cache::folder().ok_or_else(lost)
 }
 
 /// What the library depends on: the sources, the flags, the compiler and the processor. Asking `rustc -vV` would cost more than

@@ -7,7 +7,7 @@
 use super::executables::Compiler;
 use super::inputs::{Inputs, Table};
 use super::{Engine, EngineError, Recording, Setup, Spike, Stride};
-use crate::codegen::plan::{DeviceClass, Home, Plan, Stretch};
+use crate::codegen::plan::{DeviceClass, GatherForm, Home, Plan, Stretch};
 use crate::codegen::stablehlo::builder::TensorType;
 use crate::codegen::stablehlo::{Entry, Kind, Part, Slot, mlir, slot_name};
 use crate::pjrt::{Argument, Bf16, Buffer, Client, CompileOptions, ElementType, Error, Executable, Flag};
@@ -30,7 +30,6 @@ pub struct XlaEngine {
     fixed: BTreeMap<Slot, Buffer>,
     states: BTreeMap<Slot, Rc<Buffer>>,
     outputs: BTreeMap<Slot, Buffer>,
-    kept: BTreeMap<Slot, Rc<Buffer>>,
     /// Whether all states are finite; none if nobody has looked.
     finite: Option<bool>,
     initialized: bool,
@@ -49,6 +48,15 @@ impl From<Error> for EngineError {
     }
 }
 
+/// What shall be different from what suits the device; to measure.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Forms {
+    /// Which form gathers along edges have.
+    pub gather: Option<fn(&GatherForm) -> bool>,
+    /// Steps in a straight line.
+    pub unroll: Option<u32>,
+}
+
 impl XlaEngine {
     /// Compiles the entry points, or finds them in the compiler's cache, and brings what does not change to the device.
     pub fn new(plan: &Plan, setup: &Setup, compiler: impl Into<Compiler>) -> Result<XlaEngine, EngineError> {
@@ -59,6 +67,27 @@ impl XlaEngine {
     /// What is decided for a device.
     pub fn inputs(plan: &Plan, setup: &Setup, client: &Client) -> Result<Inputs, EngineError> {
         Inputs::new(plan, setup, XlaEngine::class(client))
+    }
+
+    /// As [`inputs`](XlaEngine::inputs), but for what was chosen.
+    pub fn inputs_in(forms: &Forms, plan: &Plan, setup: &Setup, client: &Client) -> Result<Inputs, EngineError> {
+        let mut inputs = XlaEngine::inputs(plan, setup, client)?;
+        if let Some(unroll) = forms.unroll {
+            inputs.device.unroll = unroll;
+            inputs.device.rolled = false;
+        }
+        let Some(wanted) = forms.gather else { return Ok(inputs) };
+        for (space, of_space) in plan.spaces.iter().enumerate() {
+            for (at, &number) in of_space.edges.iter().enumerate() {
+                let relation = plan.relation(number);
+                let Some(edges) = setup.edges_of(relation.space) else { continue };
+                let grid = setup.grids.get(space).map_or(&[][..], |grid| grid);
+                let forms = GatherForm::candidates(edges, grid, XlaEngine::class(client));
+                let none = || EngineError(format!("the edges of `{}` cannot be gathered in this form", relation.name));
+                inputs.device.gathers[space][at] = forms.into_iter().find(wanted).ok_or_else(none)?;
+            }
+        }
+        Ok(inputs)
     }
 
     /// What kind of device it is for plans.
@@ -81,7 +110,6 @@ impl XlaEngine {
             fixed: BTreeMap::new(),
             states: BTreeMap::new(),
             outputs: BTreeMap::new(),
-            kept: BTreeMap::new(),
             finite: None,
             initialized: false,
         };
@@ -393,17 +421,6 @@ impl Engine for XlaEngine {
         let finite =
             |buffer: &Rc<Buffer>| self.numbers(buffer).is_ok_and(|values| values.iter().all(|x| x.is_finite()));
         self.finite.unwrap_or_else(|| self.states.values().all(finite))
-    }
-
-    fn save(&mut self) {
-        self.kept = self.states.clone();
-    }
-
-    fn restore(&mut self) {
-        if !self.kept.is_empty() {
-            self.states = self.kept.clone();
-            self.finite = None;
-        }
     }
 
     fn prepare(&mut self, recording: &Recording, steps: u64) -> Result<Stride, EngineError> {

@@ -1,6 +1,6 @@
 //! The built-in functions and the reserved names.
 
-use crate::step::Distribution;
+use crate::operators::Distribution;
 
 /// A built-in function of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

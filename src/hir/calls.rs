@@ -205,14 +205,14 @@ impl<'a> Lowerer<'a> {
                 let draw = Expr { kind: ExprKind::Draw(distribution, stream), ty: Ty::Real(Dim::ONE), span };
                 let [a, b] = <[Expr; 2]>::try_from(values).ok()?;
                 let scale = match distribution {
-                    crate::step::Distribution::Uniform => Expr::binary(BinaryOp::Sub, b, a.clone()),
-                    crate::step::Distribution::Normal | crate::step::Distribution::Exponential => b,
+                    crate::operators::Distribution::Uniform => Expr::binary(BinaryOp::Sub, b, a.clone()),
+                    crate::operators::Distribution::Normal | crate::operators::Distribution::Exponential => b,
                 };
                 Some(Expr::binary(BinaryOp::Add, a, Expr::binary(BinaryOp::Mul, scale, draw)))
             }
             FunctionKind::DrawExponential => {
                 let stream = self.stream();
-                let kind = ExprKind::Draw(crate::step::Distribution::Exponential, stream);
+                let kind = ExprKind::Draw(crate::operators::Distribution::Exponential, stream);
                 let draw = Expr { kind, ty: Ty::Real(Dim::ONE), span };
                 let [mean] = <[Expr; 1]>::try_from(values).ok()?;
                 Some(Expr::binary(BinaryOp::Mul, mean, draw))

@@ -2,7 +2,8 @@
 
 use super::imports::LoadedFile;
 use super::scope::{Role, Scope, ScopeKind};
-use super::{Channel, DataFile, DataId, Expr, Model, Symbol, SymbolKind, Ty};
+use super::{Channel, DataId, Expr, Model, Symbol, SymbolKind, Ty};
+use crate::data::DataFile;
 use crate::diag::{Code, Diagnostic, Diagnostics, nearest};
 use crate::source::{SourceMap, Span};
 use crate::syntax::ast;

@@ -26,8 +26,9 @@ pub use imports::{Loader, NoFiles, Sources, load};
 pub use lower::lower;
 pub use print::print;
 
+use crate::data::DataFile;
+use crate::operators::Distribution;
 use crate::source::Span;
-use crate::step::Distribution;
 use crate::units::{Dim, DisplayUnit};
 
 /// A symbol of a definition.
@@ -104,19 +105,6 @@ pub enum ExprKind {
 /// A data file that the model reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DataId(pub u32);
-
-/// A data file that the model reads.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DataFile {
-    /// Its name as written, relative to the model file.
-    pub name: String,
-    /// The directory of the model file.
-    pub directory: std::path::PathBuf,
-    /// The column of a .csv file.
-    pub column: Option<String>,
-    /// Where it is mentioned.
-    pub span: Span,
-}
 
 /// A named quantity of a definition.
 #[derive(Debug, Clone, PartialEq)]

@@ -229,30 +229,6 @@ impl Memory {
         self.arrays.insert(solve.x, solution);
         Some(())
     }
-
-    /// What changes while a program runs: the values of states, and the past.
-    pub fn changing(&self, states: &[FieldId]) -> Changing {
-        Changing {
-            states: states.iter().map(|&f| (f, self.arrays[&f].clone())).collect(),
-            past: self.past.clone(),
-            emitted: self.emitted.clone(),
-        }
-    }
-
-    /// Goes back to what was.
-    pub fn put_back(&mut self, kept: &Changing) {
-        self.arrays.extend(kept.states.iter().cloned());
-        self.past = kept.past.clone();
-        self.emitted = kept.emitted.clone();
-    }
-}
-
-/// A copy of what changes while a program runs.
-#[derive(Debug, Clone)]
-pub struct Changing {
-    states: Vec<(FieldId, Vec<f64>)>,
-    past: HashMap<FieldId, Past<f64>>,
-    emitted: HashMap<FieldId, Past<bool>>,
 }
 
 /// What functions accumulate to.

@@ -15,7 +15,7 @@ use crate::step::{
     Distribution, FieldId, FieldKind, Function, Guard, Map, Op, OpKind, Program, Rate, Region, Role, SpaceId, Stage,
     Value, ValueId, Verified, eval, eval_series,
 };
-use memory::{Changing, Memory};
+use memory::Memory;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -25,8 +25,6 @@ pub struct Interp {
     program: Program,
     memory: Memory,
     initialized: bool,
-    /// What `save` kept.
-    kept: Option<Changing>,
 }
 
 /// A function that runs.
@@ -48,7 +46,7 @@ impl Interp {
     pub fn new(program: Verified, setup: &Setup) -> Result<Interp, EngineError> {
         let program = program.into_inner();
         let memory = Memory::new(&program, setup)?;
-        Ok(Interp { program, memory, initialized: false, kept: None })
+        Ok(Interp { program, memory, initialized: false })
     }
 
     /// The program that it runs.
@@ -389,16 +387,5 @@ impl Engine for Interp {
 
     fn all_finite(&self) -> bool {
         self.states().iter().all(|f| self.memory.arrays[f].iter().all(|x| x.is_finite()))
-    }
-
-    fn save(&mut self) {
-        self.kept = Some(self.memory.changing(&self.states()));
-    }
-
-    /// Does nothing if nothing was kept.
-    fn restore(&mut self) {
-        if let Some(kept) = &self.kept {
-            self.memory.put_back(kept);
-        }
     }
 }

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::hir::{self, Builtin, Expr, ExprKind, PortKind, SymbolId, SymbolKind};
+use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
-use crate::step::{BinaryOp, UnaryOp};
 use crate::syntax::ast;
 use crate::units::{Dim, DisplayUnit};
 use std::collections::HashMap;

@@ -6,7 +6,7 @@
 //! Where an expression has a corner or jumps (`abs`, `min`, `floor`, a condition), the derivative is that of the side it is on.
 
 use super::{Graph, Node, NodeId, StateId};
-use crate::step::{BinaryOp, UnaryOp};
+use crate::operators::{BinaryOp, UnaryOp};
 use crate::units::Dim;
 use std::collections::HashMap;
 

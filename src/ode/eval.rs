@@ -1,7 +1,7 @@
 //! The value of an expression that is known before a run.
 
 use super::{Model, Node, NodeId};
-use crate::step::{Value, eval_binary, eval_unary};
+use crate::operators::{Value, eval_binary, eval_unary};
 use std::collections::HashMap;
 
 /// Why an expression has no value before a run.

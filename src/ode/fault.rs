@@ -5,7 +5,7 @@
 //! Never true here: a value that is not known is guessed at; what depends on one is passed over.
 
 use super::{Model, Node, NodeId, show};
-use crate::step::{BinaryOp, UnaryOp, Value, eval_binary, eval_unary};
+use crate::operators::{BinaryOp, UnaryOp, Value, eval_binary, eval_unary};
 use std::collections::HashMap;
 
 /// An operation without a finite result.

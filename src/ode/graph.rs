@@ -1,7 +1,7 @@
 //! The expression graph: every expression once.
 
 use super::{NodeId, ParamId, StateId};
-use crate::step::{BinaryOp, Distribution, UnaryOp};
+use crate::operators::{BinaryOp, Distribution, UnaryOp};
 use crate::units::Dim;
 use std::collections::HashMap;
 

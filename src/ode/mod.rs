@@ -24,7 +24,8 @@ pub use overrides::{Override, apply, parse_override};
 pub use print::{print, show};
 pub use verify::verify;
 
-use crate::hir::{DataFile, Method};
+use crate::data::DataFile;
+use crate::hir::Method;
 use crate::source::Span;
 use crate::units::{Dim, DisplayUnit};
 

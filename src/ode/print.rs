@@ -1,7 +1,7 @@
 //! The continuous model as text (`neuroc emit --stage ode`).
 
 use super::{Condition, Model, Node, NodeId};
-use crate::step::{BinaryOp, UnaryOp};
+use crate::operators::{BinaryOp, UnaryOp};
 use std::collections::HashMap;
 use std::fmt::Write;
 

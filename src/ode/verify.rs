@@ -2,7 +2,7 @@
 
 use super::{Condition, Model, Node, NodeId};
 use crate::hir::Ty;
-use crate::step::{BinaryOp, Type, UnaryOp};
+use crate::operators::{BinaryOp, Type, UnaryOp};
 use crate::units::Dim;
 
 /// Checks every rule of the continuous model; the message names what breaks it.
@@ -165,7 +165,7 @@ pub(super) fn type_of(model: &Model, id: NodeId, at: impl Fn(NodeId) -> Ty) -> R
 
 fn exponent(model: &Model, id: NodeId) -> Option<f64> {
     match super::evaluate(model, id) {
-        Ok(crate::step::Value::Real(x)) => Some(x),
-        Ok(crate::step::Value::Single(_) | crate::step::Value::Mask(_)) | Err(_) => None,
+        Ok(crate::operators::Value::Real(x)) => Some(x),
+        Ok(crate::operators::Value::Single(_) | crate::operators::Value::Mask(_)) | Err(_) => None,
     }
 }

@@ -5,7 +5,7 @@
 
 pub mod install;
 
-use crate::engine::rustc;
+use crate::cache;
 use std::env;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -155,7 +155,7 @@ fn next_to_program() -> Place {
 
 /// The folder that `neuroc devices --install` fills, or why there is none.
 pub fn folder() -> Result<PathBuf, String> {
-    let cache = rustc::default_cache().map_err(|_| "neither XDG_CACHE_HOME nor HOME is set")?;
+    let cache = cache::folder().ok_or("neither XDG_CACHE_HOME nor HOME is set")?;
     Ok(cache.join("plugins"))
 }
 

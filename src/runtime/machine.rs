@@ -164,7 +164,6 @@ struct Slice<T> {
     cell: Aligned<T>,
     output: Aligned<T>,
     data: Aligned<T>,
-    saved: Vec<T>,
     spikes: Vec<Spike>,
     member: Member<T>,
 }
@@ -227,7 +226,6 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
                     cell: buffer(shape.cell),
                     output: buffer(shape.output),
                     data: buffer(shape.data),
-                    saved: Vec::new(),
                     spikes: Vec::new(),
                     member: Member::new(network, part, &ranges[at], shape.lanes),
                 }
@@ -423,29 +421,6 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         };
         self.shared.parts.iter().all(|part| self.shapes.iter().zip(&lock(part).spaces).all(finite))
     }
-
-    /// Keeps a copy of all states.
-    pub fn save(&mut self) {
-        for part in &self.shared.parts {
-            for slice in &mut lock(part).spaces {
-                slice.saved.clear();
-                slice.saved.extend_from_slice(slice.state.get());
-            }
-        }
-    }
-
-    /// Goes back to the kept copy; without one nothing changes.
-    pub fn restore(&mut self) {
-        self.inputs(|inputs| inputs.stale = true);
-        for part in &self.shared.parts {
-            for slice in &mut lock(part).spaces {
-                let Slice { state, saved, .. } = slice;
-                if saved.len() == state.get().len() {
-                    state.get_mut().copy_from_slice(saved);
-                }
-            }
-        }
-    }
 }
 
 impl<T: Scalar> Shared<T> {
@@ -561,7 +536,6 @@ mod tests {
         let mut machine = Machine::new(&[Space { shape, size: 16, network }], vec![], vec![], kernels, 2, 1);
         assert_eq!(machine.threads(), 2);
         machine.init().unwrap();
-        machine.save();
         let result = machine.step(0, steps, &mut Vec::new());
         (machine, result)
     }
@@ -582,7 +556,7 @@ mod tests {
         for fails_before in [0, 3, 4] {
             let (mut failed, result) = ring(fails_before, 7);
             assert_eq!(result, Err(Fault::Kernel("on purpose".into())));
-            failed.restore();
+            failed.init().unwrap();
             // It has failed before; these steps are behind that one.
             failed.step(10, 7, &mut Vec::new()).unwrap();
             assert_eq!(states(&failed), expected, "failed before step {fails_before}");

@@ -6,7 +6,7 @@
 use neuroc::codegen::plan::{PlanOptions, Precision, plan};
 #[cfg(feature = "xla")]
 use neuroc::driver::check_text;
-use neuroc::driver::{CompileOptions, Compiled, check_file, compile};
+use neuroc::driver::{CompileOptions, Compiled, Experiment, check_file, compile};
 use neuroc::engine::native::{NativeEngine, NativeOptions};
 use neuroc::engine::rustc;
 #[cfg(feature = "xla")]
@@ -15,7 +15,6 @@ use neuroc::engine::{Engine, Setup};
 use neuroc::interp::Interp;
 use neuroc::passes::{Backend, OptLevel, Options, pipeline, run};
 use neuroc::runtime::order::Arrangement;
-use neuroc::simulate;
 use neuroc::step::{Tolerance, op_name};
 #[cfg(feature = "xla")]
 use neuroc::{hir::Sources, step::FieldKind};
@@ -40,8 +39,7 @@ fn of_file(name: &str, set: &[&str], options: CompileOptions) -> (Compiled, Setu
 }
 
 fn surroundings(compiled: &Compiled) -> Setup {
-    let extent = simulate::extent(&compiled.ode).unwrap_or_else(|e| panic!("{e:?}"));
-    simulate::setup(&compiled.ode, compiled.program.program(), &extent).unwrap_or_else(|e| panic!("{e:?}"))
+    Experiment::new(compiled.clone()).unwrap_or_else(|e| panic!("{e:?}")).setup
 }
 
 fn native(compiled: &Compiled, setup: &Setup) -> NativeEngine {

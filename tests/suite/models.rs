@@ -1,14 +1,13 @@
 //! Tests of: models. Models with known answers, on every engine; `tests/README.md` describes the files.
 
-use neuroc::codegen::plan::{PlanOptions, Precision, plan};
-use neuroc::driver::{self, CompileOptions, Compiled, Passes};
-use neuroc::engine::native::{NativeEngine, NativeOptions};
-use neuroc::engine::{self, Engine};
+use neuroc::codegen::plan::Precision;
+use neuroc::driver::{self, CompileOptions, Compiled, EngineChoice, Experiment, Passes};
+use neuroc::engine::native::NativeOptions;
+use neuroc::engine::rustc;
 use neuroc::hir::{Method, Sources};
-use neuroc::interp::Interp;
 use neuroc::passes::{Backend, OptLevel};
 use neuroc::results::{RunResult, Series};
-use neuroc::simulate::{self, Ending, RunOptions, Unwatched};
+use neuroc::simulate::{Ending, RunOptions, Unwatched};
 use neuroc::step::{self, Verified};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -53,45 +52,41 @@ pub fn run(checked: &driver::Checked, options: &CompileOptions, way: Way) -> Run
         Ok(compiled) => compiled,
         Err(d) => panic!("{}", neuroc::diag::render_human(&checked.sources, &d, false)),
     };
-    let Compiled { ode, program, .. } = compiled;
     let program = match way {
-        Way::Reread => reread(&program),
-        Way::Plain | Way::Optimized | Way::Native | Way::Single => program,
+        Way::Reread => reread(&compiled.program),
+        Way::Plain | Way::Optimized | Way::Native | Way::Single => compiled.program,
         #[cfg(feature = "xla")]
-        Way::Xla | Way::XlaSingle => program,
+        Way::Xla | Way::XlaSingle => compiled.program,
     };
-    let extent = simulate::extent(&ode).unwrap_or_else(|d| panic!("{d:?}"));
-    let setup = simulate::setup(&ode, program.program(), &extent).unwrap_or_else(|d| panic!("{d:?}"));
-    let mut engine: Box<dyn Engine> = match way {
-        Way::Plain | Way::Optimized | Way::Reread => {
-            Box::new(Interp::new(program.clone(), &setup).unwrap_or_else(|e| panic!("{e}")))
-        }
-        Way::Native | Way::Single => {
-            let precision = if way == Way::Single { Precision::F32 } else { Precision::F64 };
-            let plan = plan(&program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
-            let cache = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels"));
-            let compile = engine::rustc::CompileOptions { cache, ..Default::default() };
-            let native = NativeEngine::new(
-                &plan,
-                &setup,
-                &NativeOptions { threads: 1, arrangement: Default::default(), compile },
-            );
-            Box::new(native.unwrap_or_else(|e| panic!("{e}")))
-        }
+    let experiment = Experiment::new(Compiled { program, ..compiled }).unwrap_or_else(|d| panic!("{d:?}"));
+    let (choice, precision) = match way {
+        Way::Plain | Way::Optimized | Way::Reread => (EngineChoice::Interp, Precision::F64),
+        Way::Native => (native(), Precision::F64),
+        Way::Single => (native(), Precision::F32),
         #[cfg(feature = "xla")]
-        Way::Xla | Way::XlaSingle => {
-            let client = crate::pjrt::cpu().unwrap_or_else(|| panic!("it was there a moment ago"));
-            let precision = if way == Way::XlaSingle { Precision::F32 } else { Precision::F64 };
-            let plan = plan(&program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
-            let engine = engine::xla::XlaEngine::new(&plan, &setup, client);
-            Box::new(engine.unwrap_or_else(|e| panic!("{e}")))
-        }
+        Way::Xla => (xla(), Precision::F64),
+        #[cfg(feature = "xla")]
+        Way::XlaSingle => (xla(), Precision::F32),
     };
-    let options = RunOptions::default();
-    let outcome = simulate::run(&ode, program.program(), &extent, engine.as_mut(), &options, &mut Unwatched);
-    let outcome = outcome.unwrap_or_else(|e| panic!("{e:?}"));
+    // As crates and devices have it, whatever the size.
+    let plan = experiment.plan(precision).unwrap_or_else(|d| panic!("{d:?}"));
+    let mut engine = experiment.engine(&plan, choice).unwrap_or_else(|e| panic!("{e}")).engine;
+    let outcome = experiment.run(engine.as_mut(), &RunOptions::default(), &mut Unwatched);
+    let (result, outcome) = outcome.unwrap_or_else(|e| panic!("{e:?}"));
     assert_eq!(outcome.ending, Ending::Done);
-    outcome.result
+    result
+}
+
+fn native() -> EngineChoice {
+    let cache = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels"));
+    let compile = rustc::CompileOptions { cache, ..Default::default() };
+    EngineChoice::Native(NativeOptions { threads: 1, arrangement: Default::default(), compile })
+}
+
+#[cfg(feature = "xla")]
+fn xla() -> EngineChoice {
+    let client = crate::pjrt::cpu().unwrap_or_else(|| panic!("it was there a moment ago"));
+    EngineChoice::Xla(client.into(), Default::default())
 }
 
 fn reread(program: &Verified) -> Verified {

@@ -3,13 +3,12 @@
 
 use crate::olive::STATES;
 use neuroc::codegen::plan::{PlanOptions, plan};
-use neuroc::driver::{CompileOptions, check_text, compile};
+use neuroc::driver::{CompileOptions, Experiment, check_text, compile};
 use neuroc::engine::native::{NativeEngine, NativeOptions};
 use neuroc::engine::{Edges, Engine, Setup};
 use neuroc::hir::Sources;
 use neuroc::interp::Interp;
 use neuroc::runtime::order::Arrangement;
-use neuroc::simulate;
 use neuroc::step::{FieldId, Verified};
 use std::fs;
 use std::path::Path;
@@ -49,8 +48,7 @@ fn case(text: &str, set: &[&str], seed: u64) -> Case {
         ..CompileOptions::default()
     };
     let compiled = compile(&checked, &options, &mut |_, _, _| {}).unwrap();
-    let extent = simulate::extent(&compiled.ode).unwrap();
-    let setup = simulate::setup(&compiled.ode, compiled.program.program(), &extent).unwrap();
+    let Experiment { compiled, setup, .. } = Experiment::new(compiled).unwrap();
     Case { program: compiled.program, setup }
 }
 
@@ -370,12 +368,9 @@ fn complaint(folder: &Path, rule: &str, set: &[&str]) -> String {
     }
     let options = CompileOptions { set: set.iter().map(|s| s.to_string()).collect(), ..CompileOptions::default() };
     let compiled = compile(&checked, &options, &mut |_, _, _| {}).unwrap();
-    match simulate::extent(&compiled.ode) {
+    match Experiment::new(compiled) {
         Err(errors) => render(&errors),
-        Ok(extent) => match simulate::setup(&compiled.ode, compiled.program.program(), &extent) {
-            Err(errors) => render(&errors),
-            Ok(setup) => format!("accepted: {} entries\n", setup.edges[0].1.sources.len()),
-        },
+        Ok(experiment) => format!("accepted: {} entries\n", experiment.setup.edges[0].1.sources.len()),
     }
 }
 

@@ -6,11 +6,11 @@ use ndarray_npy::{NpzReader, write_npy};
 #[cfg(feature = "xla")]
 use neuroc::codegen::plan::Precision;
 use neuroc::codegen::plan::{Plan, PlanOptions, plan};
-use neuroc::driver::{CompileOptions, check_text, compile};
+use neuroc::driver::{CompileOptions, Experiment, check_text, compile};
+use neuroc::engine::Engine;
 use neuroc::engine::native::{NativeEngine, NativeOptions};
 #[cfg(feature = "xla")]
 use neuroc::engine::xla::XlaEngine;
-use neuroc::engine::{Engine, Setup};
 use neuroc::hir::Sources;
 use neuroc::interp::Interp;
 #[cfg(feature = "xla")]
@@ -89,14 +89,7 @@ fn model(reference: &Reference, directory: &Path, record_to: f64) -> String {
     text.replace("    duration = 1 s\n", &format!("    duration = {record_to} ms\n{records}"))
 }
 
-struct Case {
-    model: neuroc::ode::Model,
-    program: neuroc::step::Verified,
-    extent: simulate::Extent,
-    setup: Setup,
-}
-
-fn case(reference: &Reference, duration: f64, options: &CompileOptions) -> Case {
+fn case(reference: &Reference, duration: f64, options: &CompileOptions) -> Experiment {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(
         directory.path().join("olive_cell.neuro"),
@@ -108,17 +101,16 @@ fn case(reference: &Reference, duration: f64, options: &CompileOptions) -> Case 
     let say = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
     assert!(checked.model.is_some(), "{say}");
     let compiled = compile(&checked, options, &mut |_, _, _| {}).unwrap();
-    let extent = simulate::extent(&compiled.ode).unwrap();
-    let setup = simulate::setup(&compiled.ode, compiled.program.program(), &extent).unwrap();
-    Case { model: compiled.ode, program: compiled.program, extent, setup }
+    Experiment::new(compiled).unwrap()
 }
 
-fn run(case: &Case, program: &Program, engine: &mut dyn Engine) -> neuroc::results::RunResult {
+fn run(case: &Experiment, program: &Program, engine: &mut dyn Engine) -> neuroc::results::RunResult {
     let options = simulate::RunOptions::default();
     let watcher = &mut simulate::Unwatched;
-    let outcome = simulate::run(&case.model, program, &case.extent, engine, &options, watcher).unwrap();
+    let model = &case.compiled.ode;
+    let (result, outcome) = simulate::run(model, program, &case.extent, engine, &options, watcher).unwrap();
     assert_eq!(outcome.ending, simulate::Ending::Done);
-    outcome.result
+    result
 }
 
 /// The largest relative difference at the reference's times, up to the last that was run.
@@ -137,8 +129,8 @@ fn difference(reference: &Reference, result: &neuroc::results::RunResult) -> f64
     worst
 }
 
-fn native(case: &Case, options: &PlanOptions, threads: usize, arrangement: Arrangement) -> NativeEngine {
-    let plan: Plan = plan(&case.program, options).unwrap();
+fn native(case: &Experiment, options: &PlanOptions, threads: usize, arrangement: Arrangement) -> NativeEngine {
+    let plan: Plan = plan(&case.compiled.program, options).unwrap();
     let cache = std::env::temp_dir().join(format!("neuroc-olive-tests-{}", std::process::id()));
     let compile = neuroc::engine::rustc::CompileOptions { cache: Some(cache), ..Default::default() };
     NativeEngine::new(&plan, &case.setup, &NativeOptions { threads, arrangement, compile }).unwrap()
@@ -151,8 +143,8 @@ fn the_interpreter_gives_the_reference_states() {
         CompileOptions { passes: neuroc::driver::Passes::Level(neuroc::passes::OptLevel::O0), ..Default::default() };
     for options in [o0, CompileOptions::default()] {
         let case = case(&reference, 1.0, &options);
-        let mut engine = Interp::new(case.program.clone(), &case.setup).unwrap();
-        let worst = difference(&reference, &run(&case, case.program.program(), &mut engine));
+        let mut engine = Interp::new(case.compiled.program.clone(), &case.setup).unwrap();
+        let worst = difference(&reference, &run(&case, case.program(), &mut engine));
         assert!(worst < 1e-9, "{worst:e}");
     }
 }
@@ -167,13 +159,13 @@ fn native_kernels_give_the_reference_states_for_any_number_of_threads() {
     // Windows of whole blocks; 64 cells are too few for a second thread.
     for (threads, window) in [(1, 512), (2, 8), (1, 24)] {
         let mut engine = native(&case, &options, threads, Arrangement::Local { window });
-        let result = run(&case, case.program.program(), &mut engine);
+        let result = run(&case, case.program(), &mut engine);
         let worst = difference(&reference, &result);
         assert!(worst < 1e-9, "{worst:e}");
         results.push(result);
     }
     let mut listed = native(&case, &options, 1, Arrangement::Listed);
-    let listed = run(&case, case.program.program(), &mut listed);
+    let listed = run(&case, case.program(), &mut listed);
     assert!(results.iter().all(|result| *result == listed));
 }
 
@@ -181,9 +173,9 @@ fn native_kernels_give_the_reference_states_for_any_number_of_threads() {
 fn xla(reference: &Reference, precision: Precision, client: &Client) -> (neuroc::results::RunResult, f64) {
     let options = CompileOptions { backend: neuroc::passes::Backend::Xla, ..CompileOptions::default() };
     let case = case(reference, 1000.0, &options);
-    let plan: Plan = plan(&case.program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
+    let plan: Plan = plan(&case.compiled.program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
     let mut engine = XlaEngine::new(&plan, &case.setup, client.clone()).unwrap();
-    let result = run(&case, case.program.program(), &mut engine);
+    let result = run(&case, case.program(), &mut engine);
     let worst = difference(reference, &result);
     (result, worst)
 }
@@ -214,13 +206,11 @@ fn xla_gives_the_reference_states() {
 
 /// The example of 9^3 cells, with the network that its rule and its seed make.
 #[cfg(feature = "xla")]
-fn generated(backend: neuroc::passes::Backend) -> Case {
+fn generated(backend: neuroc::passes::Backend) -> Experiment {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/inferior_olive/inferior_olive.neuro");
     let options = CompileOptions { backend, set: vec!["side=9".into()], ..CompileOptions::default() };
     let compiled = compile(&neuroc::driver::check_file(&path), &options, &mut |_, _, _| {}).unwrap();
-    let extent = simulate::extent(&compiled.ode).unwrap();
-    let setup = simulate::setup(&compiled.ode, compiled.program.program(), &extent).unwrap();
-    Case { model: compiled.ode, program: compiled.program, extent, setup }
+    Experiment::new(compiled).unwrap()
 }
 
 /// Somata at every millisecond of a second: relative 1e-9 in f64, 0.05 mV in f32.
@@ -240,13 +230,13 @@ fn xla_stays_with_native_for_a_second_of_729_generated_cells() {
     assert_eq!((case.extent.cells[0], edges.offsets.len()), (729, 730));
     let expected: Vec<f64> = {
         let mut engine = native(&case, &PlanOptions::default(), 1, Arrangement::default());
-        somata(&run(&case, case.program.program(), &mut engine))
+        somata(&run(&case, case.program(), &mut engine))
     };
     let case = generated(neuroc::passes::Backend::Xla);
     let on_xla = |precision: Precision| -> Vec<f64> {
-        let plan: Plan = plan(&case.program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
+        let plan: Plan = plan(&case.compiled.program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
         let mut engine = XlaEngine::new(&plan, &case.setup, client.clone()).unwrap();
-        somata(&run(&case, case.program.program(), &mut engine))
+        somata(&run(&case, case.program(), &mut engine))
     };
     let worst = |got: &[f64], of: fn(f64, f64) -> f64| {
         assert_eq!(got.len(), expected.len());

@@ -4,15 +4,14 @@
 //! as many channel models) instead of the few of an ordinary run.
 
 use crate::models::root;
-use neuroc::codegen::plan::{PlanOptions, plan};
-use neuroc::driver::{self, CompileOptions, Passes};
-use neuroc::engine::native::{NativeEngine, NativeOptions};
-use neuroc::engine::{self, Engine};
+use neuroc::codegen::plan::Precision;
+use neuroc::driver::{self, CompileOptions, EngineChoice, Experiment, Passes};
+use neuroc::engine::native::NativeOptions;
+use neuroc::engine::rustc;
 use neuroc::hir::{Method, Sources};
-use neuroc::interp::Interp;
 use neuroc::passes::OptLevel;
 use neuroc::results::RunResult;
-use neuroc::simulate::{self, RunOptions, Unwatched};
+use neuroc::simulate::{RunOptions, Unwatched};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -121,21 +120,19 @@ fn run(checked: &driver::Checked, level: OptLevel, kernels: Option<&Path>) -> Ru
     let options = CompileOptions { passes: Passes::Level(level), ..CompileOptions::default() };
     let compiled = driver::compile(checked, &options, &mut |_, _, _| {});
     let compiled = compiled.unwrap_or_else(|d| panic!("{}", neuroc::diag::render_human(&checked.sources, &d, false)));
-    let extent = simulate::extent(&compiled.ode).unwrap_or_else(|d| panic!("{d:?}"));
-    let program = compiled.program.program();
-    let setup = simulate::setup(&compiled.ode, program, &extent).unwrap_or_else(|d| panic!("{d:?}"));
-    let mut engine: Box<dyn Engine> = if let Some(kernels) = kernels {
-        let cache = Some(kernels.to_path_buf());
-        let compile = engine::rustc::CompileOptions { cache, ..Default::default() };
-        let options = NativeOptions { threads: 1, arrangement: Default::default(), compile };
-        let native = NativeEngine::new(&plan(&compiled.program, &PlanOptions::default()).unwrap(), &setup, &options);
-        Box::new(native.unwrap_or_else(|e| panic!("{e}")))
-    } else {
-        Box::new(Interp::new(compiled.program.clone(), &setup).unwrap_or_else(|e| panic!("{e}")))
+    let choice = match kernels {
+        Some(kernels) => {
+            let compile = rustc::CompileOptions { cache: Some(kernels.to_path_buf()), ..Default::default() };
+            EngineChoice::Native(NativeOptions { threads: 1, arrangement: Default::default(), compile })
+        }
+        None => EngineChoice::Interp,
     };
+    let experiment = Experiment::new(compiled).unwrap_or_else(|d| panic!("{d:?}"));
+    let plan = experiment.plan(Precision::F64).unwrap_or_else(|d| panic!("{d:?}"));
+    let mut engine = experiment.engine(&plan, choice).unwrap_or_else(|e| panic!("{e}")).engine;
     let options = RunOptions { trap: false, ..RunOptions::default() };
-    let outcome = simulate::run(&compiled.ode, program, &extent, engine.as_mut(), &options, &mut Unwatched);
-    outcome.unwrap_or_else(|e| panic!("{e:?}")).result
+    let outcome = experiment.run(engine.as_mut(), &options, &mut Unwatched);
+    outcome.unwrap_or_else(|e| panic!("{e:?}")).0
 }
 
 /// Where the second result differs from the first, and the first is finite.

@@ -3,14 +3,14 @@
 
 use neuroc::codegen::plan::{DeviceClass, DevicePlan, PlanOptions, Precision, Stretch, plan};
 use neuroc::codegen::stablehlo::{Entry, Kind, Slot, mlir};
-use neuroc::driver::{self, CompileOptions};
+use neuroc::driver::{self, CompileOptions, EngineChoice, Experiment};
 use neuroc::engine::executables::{Compiler, Spent};
 use neuroc::engine::xla::XlaEngine;
-use neuroc::engine::{Edges, Engine, Setup};
+use neuroc::engine::{Edges, Engine};
 use neuroc::hir::Sources;
 use neuroc::passes::Backend;
 use neuroc::pjrt;
-use neuroc::simulate::{self, Ending, RunOptions, Unwatched};
+use neuroc::simulate::{Ending, RunOptions, Unwatched};
 use neuroc::step::{self, FieldId, FieldKind, Space, SpaceId, SpaceKind, Verified};
 use neuroc::{Model, Stage};
 use std::path::{Path, PathBuf};
@@ -99,7 +99,7 @@ fn modules_are_as_reviewed() {
     for name in ["squid", "inferior_olive/inferior_olive"] {
         let checked = driver::check_file(&root().join(format!("examples/{name}.neuro")));
         let name = name.rsplit('/').next().unwrap();
-        let (compiled, _, setup) = compiled(&checked, None);
+        let Experiment { compiled, setup, .. } = compiled(&checked, None);
         keep(name, &modules(&compiled.program, Precision::F64, DeviceClass::Accelerator, &setup.sizes, &setup.edges));
         let on_cpu = modules(&compiled.program, Precision::F64, DeviceClass::Cpu, &setup.sizes, &setup.edges);
         keep(&format!("{name}_cpu"), &on_cpu);
@@ -117,13 +117,11 @@ fn the_stage_has_all_entry_points() {
 }
 
 /// A model compiled for XLA, and what it needs.
-fn compiled(checked: &driver::Checked, duration: Option<f64>) -> (driver::Compiled, simulate::Extent, Setup) {
+fn compiled(checked: &driver::Checked, duration: Option<f64>) -> Experiment {
     let options = CompileOptions { backend: Backend::Xla, duration, ..CompileOptions::default() };
     let compiled = driver::compile(checked, &options, &mut |_, _, _| {})
         .unwrap_or_else(|d| panic!("{}", neuroc::diag::render_human(&checked.sources, &d, false)));
-    let extent = simulate::extent(&compiled.ode).unwrap();
-    let setup = simulate::setup(&compiled.ode, compiled.program.program(), &extent).unwrap();
-    (compiled, extent, setup)
+    Experiment::new(compiled).unwrap()
 }
 
 #[test]
@@ -131,15 +129,13 @@ fn xla_compiles_and_runs_every_example() {
     let Some(client) = crate::pjrt::cpu() else { return };
     for path in models() {
         let checked = driver::check_file(&path);
-        let (compiled, extent, setup) = compiled(&checked, Some(20.0));
+        let experiment = compiled(&checked, Some(20.0));
         for precision in [Precision::F64, Precision::F32, Precision::Bf16] {
-            let plan = plan(&compiled.program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
-            let mut engine =
-                XlaEngine::new(&plan, &setup, client.clone()).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-            let program = compiled.program.program();
-            let options = RunOptions::default();
-            let outcome =
-                simulate::run(&compiled.ode, program, &extent, &mut engine, &options, &mut Unwatched).unwrap();
+            let plan = experiment.plan(precision).unwrap();
+            let choice = EngineChoice::Xla(client.clone().into(), Default::default());
+            let ready = experiment.engine(&plan, choice);
+            let mut engine = ready.unwrap_or_else(|e| panic!("{}: {e}", path.display())).engine;
+            let (_, outcome) = experiment.run(engine.as_mut(), &RunOptions::default(), &mut Unwatched).unwrap();
             assert_eq!(outcome.ending, Ending::Done, "{}", path.display());
         }
     }
@@ -148,11 +144,10 @@ fn xla_compiles_and_runs_every_example() {
 #[test]
 fn the_memory_of_states_is_reused() {
     let Some(client) = crate::pjrt::cpu() else { return };
-    let (compiled, extent, setup) =
+    let Experiment { compiled, setup, recording, .. } =
         compiled(&driver::check_file(&root().join("examples/inferior_olive/inferior_olive.neuro")), None);
     let plan = plan(&compiled.program, &PlanOptions::default()).unwrap();
     let device = setup.device_plan(&plan, DeviceClass::Cpu);
-    let recording = simulate::recording(&compiled.ode, compiled.program.program(), &extent).unwrap();
     let stretch = Stretch::new(&plan, &device, recording.every, &recording.fields, 40).unwrap();
     for kind in [Kind::Step, Kind::Stretch(stretch)] {
         let entry = Entry::new(&plan, &device, kind, "main");
@@ -171,7 +166,7 @@ fn the_memory_of_states_is_reused() {
 fn executables_are_kept() {
     let Some(client) = crate::pjrt::cpu() else { return };
     let checked = driver::check_file(&root().join("examples/squid.neuro"));
-    let (compiled, _, setup) = compiled(&checked, None);
+    let Experiment { compiled, setup, .. } = compiled(&checked, None);
     let plan = plan(&compiled.program, &PlanOptions::default()).unwrap();
     let v = compiled.program.program().find_field("squid.soma.v").unwrap();
     let run = |compiler: Compiler| {
@@ -218,12 +213,11 @@ fn a_value_that_is_not_finite_is_found() {
         network main { population cells: Grow[3] }
         run { duration = 2000 ms; dt = 0.5 ms; method = euler; record cells.x every 1 ms }";
     let checked = driver::check_text("grow.neuro", Path::new(""), text, &Sources);
-    let (compiled, extent, setup) = compiled(&checked, None);
-    let mut engine =
-        XlaEngine::new(&plan(&compiled.program, &PlanOptions::default()).unwrap(), &setup, client).unwrap();
-    let program = compiled.program.program();
-    let outcome =
-        simulate::run(&compiled.ode, program, &extent, &mut engine, &RunOptions::default(), &mut Unwatched).unwrap();
+    let experiment = compiled(&checked, None);
+    let plan = experiment.plan(Precision::F64).unwrap();
+    let choice = EngineChoice::Xla(client.into(), Default::default());
+    let mut engine = experiment.engine(&plan, choice).unwrap().engine;
+    let (_, outcome) = experiment.run(engine.as_mut(), &RunOptions::default(), &mut Unwatched).unwrap();
     // 1.5^n passes the largest f64 at n = 1751.
     assert_eq!(outcome.steps, 1750);
     let Ending::NotFinite(why) = outcome.ending else { panic!("{:?}", outcome.ending) };

@@ -1,17 +1,16 @@
 //! Compiling for TPUs through libtpu, without one; and the forms of gathers, on XLA's CPU plugin.
 
 use neuroc::codegen::plan::{DeviceClass, GatherForm, PlanOptions, Precision, plan};
-use neuroc::driver::{CompileOptions, Compiled, check_file, compile};
+use neuroc::driver::{CompileOptions, Compiled, Draft, Experiment, check_file, compile};
 use neuroc::engine::inputs::Inputs;
 use neuroc::engine::native::{NativeEngine, NativeOptions};
-use neuroc::engine::tpu::{Job, Report, Target};
 use neuroc::engine::xla::XlaEngine;
 use neuroc::engine::{Edges, Engine};
 use neuroc::passes::Backend;
 use neuroc::pjrt::{Client, Plugin};
 use neuroc::plugins::{Kind, Search};
 use neuroc::runtime::order::Arrangement;
-use neuroc::simulate;
+use neuroc::tpu::{Job, Report, Target};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,10 +34,9 @@ fn compiled(file: &str, set: &[&str], backend: Backend) -> Compiled {
 }
 
 fn report(plugin: &Plugin, target: &str, compiled: &Compiled, precision: Precision) -> Report {
-    let extent = simulate::extent(&compiled.ode).unwrap();
-    let setup = simulate::setup(&compiled.ode, compiled.program.program(), &extent).unwrap();
-    let recording = simulate::recording(&compiled.ode, compiled.program.program(), &extent).unwrap();
-    let job = Job { compiled, extent: &extent, setup: &setup, recording: &recording, precision };
+    let experiment = Experiment::new(compiled.clone()).unwrap();
+    let plan = experiment.plan(precision).unwrap();
+    let job = Job { experiment: &experiment, plan: &plan };
     job.compile(plugin, &Target::parse(target).unwrap()).unwrap().1
 }
 
@@ -149,8 +147,7 @@ fn forms_of_gathers_agree() {
     for (side, steps) in [("side=4", 4000), ("side=9", 400)] {
         let xla = compiled("inferior_olive/inferior_olive.neuro", &[side], Backend::Xla);
         let native = compiled("inferior_olive/inferior_olive.neuro", &[side], Backend::Native);
-        let extent = simulate::extent(&xla.ode).unwrap();
-        let of = |c: &Compiled| simulate::setup(&c.ode, c.program.program(), &extent).unwrap();
+        let of = |c: &Compiled| Experiment::new(c.clone()).unwrap().setup;
         let setup = of(&native);
         let options = PlanOptions::default();
         let mut reference =
@@ -196,7 +193,7 @@ fn run(engine: &mut dyn Engine, compiled: &Compiled, steps: u32) -> Vec<f64> {
     engine.init().unwrap();
     engine.step(0, steps, &mut Vec::new()).unwrap();
     let program = compiled.program.program();
-    let cells = simulate::extent(&compiled.ode).unwrap().cells[0];
+    let cells = Draft::new(compiled.clone()).unwrap().extent.cells[0];
     let mut values = Vec::new();
     for state in &compiled.ode.states {
         let field = program.find_field(&state.name).unwrap();

@@ -1,11 +1,11 @@
 //! Tests of: verify. Real runs whose faults are made on purpose are judged, and `neuroc verify` as its users meet it.
 
+use neuroc::codegen::plan::Precision;
 use neuroc::compare::judge::{self, Convergence, Meeting, Runs};
-use neuroc::driver::{self, CompileOptions};
+use neuroc::driver::{self, CompileOptions, EngineChoice, Experiment};
 use neuroc::hir::{Method, Sources};
-use neuroc::interp::Interp;
 use neuroc::results::RunResult;
-use neuroc::simulate::{self, Ending, RunOptions, Unwatched};
+use neuroc::simulate::{Ending, RunOptions, Unwatched};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -37,14 +37,12 @@ fn squid(method: Method, parts: f64, set: &[&str]) -> RunResult {
     let set = set.iter().map(ToString::to_string).collect();
     let options = CompileOptions { method: Some(method), dt: Some(0.04 / parts), set, ..CompileOptions::default() };
     let compiled = driver::compile(&checked, &options, &mut |_, _, _| {}).unwrap();
-    let extent = simulate::extent(&compiled.ode).unwrap();
-    let program = compiled.program.program();
-    let setup = simulate::setup(&compiled.ode, program, &extent).unwrap();
-    let mut engine = Interp::new(compiled.program.clone(), &setup).unwrap();
-    let options = RunOptions::default();
-    let outcome = simulate::run(&compiled.ode, program, &extent, &mut engine, &options, &mut Unwatched).unwrap();
+    let experiment = Experiment::new(compiled).unwrap();
+    let plan = experiment.plan(Precision::F64).unwrap();
+    let mut engine = experiment.engine(&plan, EngineChoice::Interp).unwrap().engine;
+    let (result, outcome) = experiment.run(engine.as_mut(), &RunOptions::default(), &mut Unwatched).unwrap();
     assert_eq!(outcome.ending, Ending::Done);
-    outcome.result
+    result
 }
 
 /// `own` with `set` beside the other method without it.

@@ -4,19 +4,18 @@
 //! Never true here: results are compared.
 
 use super::super::progress::{Interrupt, Progress};
-use super::super::run::{engine_of, fits, plan_of};
+use super::super::run::fits;
 use super::super::settings::{EngineName, EngineSettings, PassSettings, PrecisionName};
 use super::super::{Exit, report, say};
 use super::{Args, estimate};
-use crate::codegen::plan::Precision;
 use crate::diag::Diagnostic;
-use crate::driver::{self, Checked, Compiled};
+use crate::driver::{self, Checked, Compiled, Draft, Experiment};
 use crate::engine::moved::Moved;
 use crate::engine::{Engine, EngineError};
 use crate::hir::Method;
 use crate::ode;
 use crate::results::RunResult;
-use crate::simulate::{self, Ending, Extent, RunError, RunOptions};
+use crate::simulate::{Ending, RunError, RunOptions};
 
 /// What runs.
 pub struct Job<'a> {
@@ -135,23 +134,19 @@ impl<'a> Runner<'a> {
 
     fn outcome(&self, job: &Job) -> Result<Ended, Problem> {
         let fail = |errors: Vec<Diagnostic>| Problem::Said(failed(self.checked, &errors));
-        let compiled = self.compiled(job)?;
-        let extent = simulate::extent(&compiled.ode).map_err(fail)?;
-        let program = compiled.program.program();
-        let real = match Precision::from(job.precision) {
-            Precision::F64 => 8,
-            Precision::F32 | Precision::Bf16 => 4,
-        };
-        fits(simulate::memory(&compiled.ode, program, &extent, real)).map_err(Problem::Said)?;
-        let setup = simulate::setup(&compiled.ode, program, &extent).map_err(fail)?;
-        let settings = self.engine_settings(job);
-        let plan = plan_of(&settings, &compiled, &setup).map_err(fail)?;
-        let mut engine = engine_of(&settings, &plan, &compiled, &extent, &setup)?.engine;
+        let draft = Draft::new(self.compiled(job)?).map_err(fail)?;
+        let precision = job.precision.into();
+        fits(draft.memory(precision)).map_err(Problem::Said)?;
+        let experiment = draft.experiment().map_err(fail)?;
+        let choice = self.engine_settings(job).choice()?;
+        let plan = experiment.plan_for(&choice, precision).map_err(fail)?;
+        let mut engine = experiment.engine(&plan, choice)?.engine;
         match job.change {
-            Change::None | Change::Method(..) => self.simulate(job, &compiled, &extent, engine.as_mut()),
+            Change::None | Change::Method(..) => self.simulate(job, &experiment, engine.as_mut()),
             Change::Moved => {
-                let mut engine = Moved::new(engine.as_mut(), &compiled.ode, program, &extent);
-                self.simulate(job, &compiled, &extent, &mut engine)
+                let steps = experiment.extent.grid.steps;
+                let mut engine = Moved::new(engine.as_mut(), experiment.states(), steps);
+                self.simulate(job, &experiment, &mut engine)
             }
         }
     }
@@ -190,33 +185,28 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn simulate(
-        &self,
-        job: &Job,
-        compiled: &Compiled,
-        extent: &Extent,
-        engine: &mut dyn Engine,
-    ) -> Result<Ended, Problem> {
+    fn simulate(&self, job: &Job, experiment: &Experiment, engine: &mut dyn Engine) -> Result<Ended, Problem> {
+        let grid = experiment.extent.grid;
         let mut options = RunOptions { window: job.passes.fuse, ..RunOptions::default() };
         if job.engine == EngineName::Interp {
-            let pace = estimate::pace(engine, extent.grid.steps)?;
-            if let Some(words) = estimate::words(job.label, pace * extent.grid.steps as f64, extent.grid) {
+            let pace = estimate::pace(engine, grid.steps)?;
+            if let Some(words) = estimate::words(job.label, pace * grid.steps as f64, grid) {
                 say(words);
             }
             // Ctrl-C is looked for between windows.
             options.window = options.window.min((0.1 / pace).ceil().max(1.0) as u32);
         }
         let label = format!("{}  ", job.label);
-        let mut progress = Progress::new(&label, extent.grid, &self.interrupt, self.args.json);
-        let program = compiled.program.program();
-        let outcome = simulate::run(&compiled.ode, program, extent, engine, &options, &mut progress);
+        let mut progress = Progress::new(&label, grid, &self.interrupt, self.args.json);
+        let outcome = experiment.run(engine, &options, &mut progress);
         progress.finish();
         match outcome {
-            Ok(outcome) => match outcome.ending {
-                Ending::Done | Ending::Stopped => Ok(Ended::Done(outcome.result)),
+            Ok((result, outcome)) => match outcome.ending {
+                Ending::Done | Ending::Stopped => Ok(Ended::Done(result)),
                 Ending::NotFinite(diagnostic) => Ok(Ended::NotFinite(diagnostic)),
             },
             Err(RunError::Engine(error)) => Err(error.into()),
+            Err(RunError::Sink(error)) => Err(Problem::Engine(error.0)),
             Err(RunError::Model(errors)) => Err(Problem::Said(failed(self.checked, &errors))),
         }
     }

@@ -3,7 +3,7 @@
 //! In comes any verified program; out goes nothing, or what in it only the interpreter runs.
 //! Never true here: a plan is made of what is refused.
 
-use crate::step::{FieldKind, Map, OpKind, Program, Region, SpaceId, SpaceKind, Stage};
+use crate::step::{FieldKind, Map, OpKind, Program, Rate, Region, SpaceId, SpaceKind, Stage};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -64,7 +64,7 @@ fn stages(program: &Program, stages: &[Stage]) -> Result<(), Unplanned> {
             Stage::Solve(solve) => return refuse(format!("`{}` is solved for", program.field(solve.x).name)),
             Stage::Region(region) => {
                 check_region(program, region)?;
-                let Some(space) = region.over else { continue };
+                let (Some(space), Rate::Every) = (region.over, region.rate) else { continue };
                 match program.space(space).kind {
                     SpaceKind::Relation { to, .. } if begun.contains(&to) => {
                         let name = &program.space(space).name;

@@ -7,8 +7,10 @@ mod interface;
 mod kernels;
 mod layout;
 mod model;
+mod shape;
 
 pub use interface::{Default, Interface, InterfaceError, InterfaceField, InterfaceNetwork, InterfaceSpace};
+pub use shape::shape;
 
 use super::plan::{Plan, Precision};
 

@@ -6,8 +6,8 @@
 use super::SourceFile;
 use super::interface::{Default, Interface, InterfaceError, InterfaceField, InterfaceNetwork};
 use super::layout::Text;
+use super::shape;
 use crate::codegen::plan::{Home, Plan, identifier};
-use crate::engine::native::shape;
 use crate::runtime::edge_text;
 use crate::step::FieldId;
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! Files of edges.
 
 use super::*;
-use crate::hir::DataFile;
+use crate::data::DataFile;
 use crate::source::{FileId, Span};
 use ndarray::{Array1, array};
 use ndarray_npy::{NpzWriter, write_npy};

@@ -7,7 +7,7 @@ use super::Nodes;
 use super::poly::Monomial;
 use super::product::{Base, Line, Product};
 use crate::ode::{Node, NodeId};
-use crate::step::{BinaryOp, UnaryOp};
+use crate::operators::{BinaryOp, UnaryOp};
 
 /// The same value without the 0/0, if the node has one that can be removed.
 pub fn regular(nodes: &mut Nodes<'_>, id: NodeId) -> Option<NodeId> {

@@ -7,7 +7,7 @@ use super::Nodes;
 use super::product::{Base, Line, Product};
 use super::series::{FEW, Series, TERMS, series};
 use crate::ode::{Node, NodeId};
-use crate::step::{BinaryOp, UnaryOp};
+use crate::operators::{BinaryOp, UnaryOp};
 use crate::units::Dim;
 use std::collections::HashMap;
 

@@ -20,7 +20,7 @@ mod product;
 mod series;
 
 use super::{Condition, ConnectionRule, Model, Node, NodeId};
-use crate::step::BinaryOp;
+use crate::operators::BinaryOp;
 use limits::Poles;
 use nodes::Nodes;
 use std::collections::HashMap;

@@ -8,7 +8,7 @@ use super::product::{Base, Product, product};
 use crate::hir::Ty;
 use crate::ode::verify::type_of;
 use crate::ode::{Graph, Model, Node, NodeId};
-use crate::step::{BinaryOp, UnaryOp};
+use crate::operators::{BinaryOp, UnaryOp};
 use crate::units::Dim;
 use std::collections::HashMap;
 

@@ -7,7 +7,7 @@
 use super::Nodes;
 use super::poly::{Content, Monomial, Poly, times};
 use crate::ode::{Node, NodeId};
-use crate::step::{BinaryOp, UnaryOp};
+use crate::operators::{BinaryOp, UnaryOp};
 
 /// Products of more factors than this are not looked into.
 const MOST_FACTORS: usize = 48;

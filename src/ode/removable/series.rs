@@ -6,7 +6,7 @@
 use super::Nodes;
 use super::product::Line;
 use crate::ode::{Node, NodeId};
-use crate::step::{BinaryOp, UnaryOp};
+use crate::operators::{BinaryOp, UnaryOp};
 use std::collections::HashMap;
 
 /// How many coefficients a polynomial is made of.

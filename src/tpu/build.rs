@@ -1,33 +1,26 @@
 //! From a compiled model to files for a TPU.
 //!
-//! In come a model, its set-up and a [`Target`]; out go the files of a directory and the [`Report`].
+//! In come an experiment, its plan and a [`Target`]; out go the files of a directory and the [`Report`].
 //! Never true here: a chip is needed, or a form of gather is chosen that was not compiled for this chip.
 
 use super::cost::{StepCost, choose_gathers, compile};
 use super::report::{EntryMemory, Findings, Report};
 use super::target::Target;
 use crate::artefact::{self, File};
-use crate::codegen::plan::{DeviceClass, PlanOptions, Precision, Stretch, plan};
+use crate::codegen::plan::{DeviceClass, Plan, Stretch};
 use crate::codegen::stablehlo::Kind;
-use crate::driver::Compiled;
+use crate::driver::Experiment;
+use crate::engine::EngineError;
 use crate::engine::inputs::Inputs;
-use crate::engine::{EngineError, Recording, Setup};
 use crate::pjrt::{Plugin, Topology};
-use crate::simulate::Extent;
 
-/// A model and everything that belongs to a run of it.
+/// What is compiled.
 #[derive(Clone, Copy)]
 pub struct Job<'a> {
     /// The model.
-    pub compiled: &'a Compiled,
-    /// Its cells and steps.
-    pub extent: &'a Extent,
-    /// Its values.
-    pub setup: &'a Setup,
-    /// What it records.
-    pub recording: &'a Recording,
-    /// In which numbers.
-    pub precision: Precision,
+    pub experiment: &'a Experiment,
+    /// Its plan.
+    pub plan: &'a Plan,
 }
 
 impl Job<'_> {
@@ -35,7 +28,7 @@ impl Job<'_> {
     /// [`artefact::files`] with the chosen gathers, and a serialized executable (`.tpu`) for each entry point.
     pub fn build(self, plugin: &Plugin, target: &Target) -> Result<(Vec<File>, Report), EngineError> {
         let (inputs, report, executables) = self.compile(plugin, target)?;
-        let mut files = artefact::files_with(self.compiled, self.extent, self.setup, self.recording, &inputs)?;
+        let mut files = artefact::files_with(self.experiment, &inputs)?;
         files.extend(executables);
         files.push(File { name: "report.txt".into(), bytes: report.to_string().into_bytes() });
         files.push(File { name: "report.json".into(), bytes: report.json().into_bytes() });
@@ -44,20 +37,20 @@ impl Job<'_> {
 
     /// The same without the files that do not depend on the compiler of the chip.
     pub fn compile(self, plugin: &Plugin, target: &Target) -> Result<(Inputs, Report, Vec<File>), EngineError> {
+        let Experiment { extent, setup, recording, .. } = self.experiment;
         let topology = Topology::new(plugin, &target.topology_name())?;
-        let options = PlanOptions { precision: self.precision, ..PlanOptions::default() };
-        let plan = plan(&self.compiled.program, &options)?;
-        let mut inputs = Inputs::new(&plan, self.setup, DeviceClass::Accelerator)?;
-        let gathers = choose_gathers(&plan, &mut inputs.device, &self.setup.edges, &self.setup.grids, &topology)?;
+        let plan = self.plan;
+        let mut inputs = Inputs::new(plan, setup, DeviceClass::Accelerator)?;
+        let gathers = choose_gathers(plan, &mut inputs.device, &setup.edges, &setup.grids, &topology)?;
         if !gathers.is_empty() {
             // Cells wait for each other after every step, so that nothing is gained from several of them in a line.
             inputs.device.unroll = 1;
         }
         let device = &inputs.device;
-        let stretch = Stretch::new(&plan, device, self.recording.every, &self.recording.fields, self.extent.grid.steps);
+        let stretch = Stretch::new(plan, device, recording.every, &recording.fields, extent.grid.steps);
         let in_line = stretch.as_ref().map_or(1, |stretch| stretch.most_in_line(device.unroll));
         let line = |steps: u32| -> Result<StepCost, EngineError> {
-            Ok(StepCost::of(&compile(&plan, device, Kind::Line(steps), &topology)?.1, steps)?)
+            Ok(StepCost::of(&compile(plan, device, Kind::Line(steps), &topology)?.1, steps)?)
         };
         // With one gather the trial of its form was a step of the whole model.
         let tried = match gathers.as_slice() {
@@ -70,7 +63,7 @@ impl Job<'_> {
         let (mut memory, mut files) = (Vec::new(), Vec::new());
         for kind in kinds.into_iter().flatten() {
             let name = kind.name();
-            let (entry, compiled) = compile(&plan, device, kind, &topology)?;
+            let (entry, compiled) = compile(plan, device, kind, &topology)?;
             if entry.results.is_empty() {
                 continue; // nothing is observed
             }
@@ -79,9 +72,9 @@ impl Job<'_> {
             files.push(File { name: format!("{name}.tpu"), bytes });
         }
         let report = Report::new(Findings {
-            plan: &plan,
-            sizes: &self.setup.sizes,
-            dt_ms: self.extent.grid.dt,
+            plan,
+            sizes: &setup.sizes,
+            dt_ms: extent.grid.dt,
             target,
             compiler: topology.platform_version()?,
             device_kinds: topology.device_kinds(),

@@ -1,0 +1,115 @@
+//! From a compiled model to what a run needs: sizes, values, a plan.
+//!
+//! In comes a [`Compiled`] model; out goes an [`Experiment`], which every engine, artefact and crate is made from.
+//! Never true here: somebody else finds out how many cells there are or which values they get.
+
+use super::{Compiled, interface};
+use crate::codegen::plan::{self, Plan, PlanOptions, Precision};
+use crate::codegen::rust::Interface;
+use crate::diag::{Code, Diagnostic};
+use crate::engine::{Engine, Recording, Setup};
+use crate::ode;
+use crate::results::RunResult;
+use crate::simulate::{self, Extent, Outcome, RunError, RunOptions, Watcher};
+use crate::step::{FieldId, Program, Source};
+
+/// A compiled model whose cells and steps are counted. It has got no values yet, which may take long and much memory.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    /// The model and its programs.
+    pub compiled: Compiled,
+    /// Its cells and steps.
+    pub extent: Extent,
+}
+
+impl Draft {
+    /// Counts cells and steps.
+    pub fn new(compiled: Compiled) -> Result<Draft, Vec<Diagnostic>> {
+        let extent = simulate::extent(&compiled.ode)?;
+        Ok(Draft { compiled, extent })
+    }
+
+    /// How many bytes a run takes, about: for the cells, and for what is recorded.
+    pub fn memory(&self, precision: Precision) -> (f64, f64) {
+        let real = match precision {
+            Precision::F64 => 8,
+            // Of bf16 only what steps merely read.
+            Precision::F32 | Precision::Bf16 => 4,
+        };
+        simulate::memory(&self.compiled.ode, self.compiled.program.program(), &self.extent, real)
+    }
+
+    /// Reads files, draws edges and computes parameters.
+    pub fn experiment(self) -> Result<Experiment, Vec<Diagnostic>> {
+        let Draft { compiled, extent } = self;
+        let program = compiled.program.program();
+        let setup = simulate::setup(&compiled.ode, program, &extent)?;
+        let recording = simulate::recording(&compiled.ode, program, &extent)?;
+        Ok(Experiment { compiled, extent, setup, recording })
+    }
+}
+
+/// A compiled model with everything that belongs to a run of it, but for the engine.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// The model and its programs.
+    pub compiled: Compiled,
+    /// Its cells and steps.
+    pub extent: Extent,
+    /// Its values.
+    pub setup: Setup,
+    /// What it records.
+    pub recording: Recording,
+}
+
+impl Experiment {
+    /// Counts cells and steps, reads files, draws edges and computes parameters.
+    pub fn new(compiled: Compiled) -> Result<Experiment, Vec<Diagnostic>> {
+        Draft::new(compiled)?.experiment()
+    }
+
+    /// The program that runs.
+    pub fn program(&self) -> &Program {
+        self.compiled.program.program()
+    }
+
+    /// The states that the program keeps, in the order of the model, with their numbers of cells.
+    pub fn states(&self) -> Vec<(FieldId, usize)> {
+        let (model, program) = (&self.compiled.ode, self.program());
+        let field = |(state, number): (&ode::State, u32)| {
+            Some((program.bound(Source::State(number))?, self.extent.cells[state.population]))
+        };
+        model.states.iter().zip(0..).filter_map(field).collect()
+    }
+
+    /// A plan that knows no sizes, as what runs elsewhere or on another device wants it.
+    pub fn plan(&self, precision: Precision) -> Result<Plan, Vec<Diagnostic>> {
+        planned(&self.compiled, &PlanOptions { precision, ..PlanOptions::default() })
+    }
+
+    /// A plan for as many cells as there are.
+    pub fn plan_of_this_size(&self, precision: Precision) -> Result<Plan, Vec<Diagnostic>> {
+        planned(&self.compiled, &PlanOptions { precision, vectors: None, sizes: Some(self.setup.sizes.clone()) })
+    }
+
+    /// What the model shows to the users of its crate. `docs` are the lines at the head of its file.
+    pub fn interface(&self, docs: &[String]) -> Interface {
+        interface(docs, &self.compiled, &self.extent, &self.setup)
+    }
+
+    /// Runs it from the initial values to the end, on an engine that was made for it.
+    pub fn run(
+        &self,
+        engine: &mut dyn Engine,
+        options: &RunOptions,
+        watcher: &mut dyn Watcher,
+    ) -> Result<(RunResult, Outcome), RunError> {
+        simulate::run(&self.compiled.ode, self.program(), &self.extent, engine, options, watcher)
+    }
+}
+
+/// The plan of a program, or why it has none.
+pub fn planned(compiled: &Compiled, options: &PlanOptions) -> Result<Plan, Vec<Diagnostic>> {
+    let refused = |why: plan::Unplanned| vec![Diagnostic::without_place(Code::Unsupported, why.to_string())];
+    plan::plan(&compiled.program, options).map_err(refused)
+}

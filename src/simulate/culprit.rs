@@ -1,0 +1,164 @@
+//! The message about a value that became NaN or infinite.
+//!
+//! In come an engine whose states are not finite and the states before; out goes a [`Diagnostic`] that names the cell, the state, the
+//! time and the expression.
+//! Never true here: the engine takes a step.
+
+use super::extent::Extent;
+use super::time::{moment, shown};
+use super::trap::{History, States, states};
+use crate::diag::{Code, Diagnostic};
+use crate::engine::{Engine, EngineError};
+use crate::hir::Method;
+use crate::ode::{self, Model, Node, NodeId, State};
+use crate::step::{Field, FieldId, Program, Source, Value};
+
+/// So many characters of an expression are shown.
+const LONGEST_EXPRESSION: usize = 160;
+
+/// A run that went wrong.
+#[derive(Clone, Copy)]
+pub(super) struct Scene<'a> {
+    pub(super) model: &'a Model,
+    pub(super) program: &'a Program,
+    pub(super) extent: &'a Extent,
+    pub(super) engine: &'a dyn Engine,
+}
+
+/// A value that is not finite.
+struct Culprit {
+    cell: usize,
+    field: FieldId,
+    value: f64,
+}
+
+impl Scene<'_> {
+    /// Names the first cell, and in it the first state, that is not finite after so many steps; `history` goes to the step before.
+    pub(super) fn diagnostic(self, step: u64, history: &History) -> Result<Diagnostic, EngineError> {
+        let culprit = self.culprit()?;
+        let name = &self.program.field(culprit.field).name;
+        let what = if culprit.value.is_nan() { "NaN (not a number)" } else { "infinite" };
+        let message = match step {
+            0 => format!("the initial value of `{name}` of cell {} is {what}", culprit.cell),
+            _ => {
+                let t = moment(step, self.extent.grid.dt);
+                format!("`{name}` of cell {} became {what} at t = {t} ms", culprit.cell)
+            }
+        };
+        let state = self.state(self.program.field(culprit.field));
+        let mut d = match state {
+            Some(s) => Diagnostic::new(Code::NotFinite, s.span, message, "this state"),
+            None => Diagnostic::without_place(Code::NotFinite, message),
+        };
+        for (at, before) in history {
+            d = d.note(self.told(&culprit, *at, before));
+        }
+        let before = history.back().map(|(at, states)| (*at, states));
+        let roots: Vec<NodeId> = match (state, before) {
+            (Some(s), None) => vec![s.init],
+            (Some(s), Some(_)) => vec![s.rate],
+            (None, _) => vec![],
+        };
+        if let Some(fault) = ode::fault(self.model, &roots, |node| self.value(node, culprit.cell, before)) {
+            d = d.note(format!("{} in `{}`", fault.what, shortened(fault.text)));
+            if let Some(help) = fault.help {
+                return Ok(d.help(help));
+            }
+        }
+        Ok(if step > 0 { d.help(self.advice()) } else { d })
+    }
+
+    fn culprit(self) -> Result<Culprit, EngineError> {
+        let now = states(self.program, self.extent, self.engine)?;
+        let mut found: Option<Culprit> = None;
+        for field in (0..self.program.fields.len() as u32).map(FieldId) {
+            let Some(values) = now.get(&field) else { continue };
+            if let Some(cell) = values.iter().position(|x| !x.is_finite())
+                && found.as_ref().is_none_or(|f| cell < f.cell)
+            {
+                found = Some(Culprit { cell, field, value: values[cell] });
+            }
+        }
+        found.ok_or_else(|| EngineError("internal error: a value was not finite, but none is found".into()))
+    }
+
+    /// All states of the cell at the start of a step.
+    fn told(self, culprit: &Culprit, at: u64, before: &States) -> String {
+        let space = self.program.field(culprit.field).over;
+        let mut values: Vec<String> = Vec::new();
+        for (i, f) in self.program.fields.iter().enumerate() {
+            if f.over == space
+                && let Some(x) = before.get(&FieldId(i as u32)).and_then(|v| v.get(culprit.cell))
+            {
+                let unit = self.state(f).map(|s| s.unit.clone());
+                values.push(match unit {
+                    Some(u) if u.name != "1" => format!("{} = {} {}", f.name, shown(u.show(*x)), u.name),
+                    _ => format!("{} = {}", f.name, shown(*x)),
+                });
+            }
+        }
+        format!("at t = {} ms: {}", moment(at, self.extent.grid.dt), values.join(", "))
+    }
+
+    /// The state of the model that a field stands for.
+    fn state(&self, field: &Field) -> Option<&State> {
+        match field.source {
+            Source::State(s) => Some(&self.model.states[s as usize]),
+            _ => None,
+        }
+    }
+
+    fn advice(self) -> String {
+        let other = match self.model.method {
+            Method::Euler | Method::Heun | Method::Rk4 => Method::ExpEuler,
+            Method::ExpEuler | Method::Cnexp => Method::Rk4,
+        };
+        format!(
+            "try a smaller time step (`--dt {}ms`) or another method (`--method {}`)",
+            shown(self.extent.grid.dt / 2.0),
+            other.name()
+        )
+    }
+
+    /// What an expression of a cell reads: at the start of a step, or before the first.
+    fn value(self, node: Node, cell: usize, before: Option<(u64, &States)>) -> Option<Value> {
+        let of_cell = |source: Source| {
+            let field = self.program.bound(source)?;
+            let mut value = Vec::new();
+            self.engine.read(field, cell..cell + 1, &mut value).ok()?;
+            value.first().copied()
+        };
+        let model = self.model;
+        match node {
+            Node::Param(p) if model.param(p).population.is_none() => ode::evaluate(model, model.param(p).value).ok(),
+            Node::Param(p) => of_cell(Source::Param(p.0)).map(Value::Real),
+            Node::State(s) => {
+                let field = self.program.bound(Source::State(s.0))?;
+                before?.1.get(&field)?.get(cell).copied().map(Value::Real)
+            }
+            Node::Time | Node::StepTime => Some(Value::Real(before?.0 as f64 * self.extent.grid.dt)),
+            Node::Index => Some(Value::Real(cell as f64)),
+            Node::Const(..)
+            | Node::Bool(_)
+            | Node::Next(_)
+            | Node::Dv
+            | Node::Junction(_)
+            | Node::Unary(..)
+            | Node::Binary(..)
+            | Node::Select(..)
+            | Node::Draw(..)
+            | Node::Data(_)
+            | Node::Series(..)
+            | Node::Noise(..) => None,
+        }
+    }
+}
+
+/// An expression as it is shown.
+fn shortened(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(LONGEST_EXPRESSION) {
+        text.truncate(end);
+        text.push_str(" ...");
+    }
+    text
+}

@@ -1,0 +1,36 @@
+//! How much memory a run takes, estimated before anything is made for it.
+//!
+//! In come a model, a program of it and its extent; out go numbers of bytes.
+//! Never true here: memory is asked for.
+
+use super::edges;
+use super::extent::Extent;
+use super::records::{interval, recorded};
+use super::time::Grid;
+use crate::ode::Model;
+use crate::step::{Field, FieldKind, Program};
+
+/// How many bytes a run takes, about: what the engine keeps for the cells in numbers of `real` bytes, and what is recorded.
+pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize) -> (f64, f64) {
+    let kept = |field: &Field| match field.kind {
+        FieldKind::State | FieldKind::Const | FieldKind::Output | FieldKind::Data => {
+            field.over.map_or(0.0, |space| (extent.cells[space.0 as usize] * real) as f64)
+        }
+        FieldKind::Uniform | FieldKind::Series | FieldKind::Temp | FieldKind::Event => 0.0,
+    };
+    let kept: f64 = program.fields.iter().map(kept).sum();
+    let connections = model.connections.iter().map(|c| {
+        let cells = extent.cells[model.state(c.here).population] as f64;
+        // The list and the table that a kernel reads; the order; and what travels, before and after a step.
+        edges::expected(model, extent, c) * 8.0 + cells * (16.0 + 3.0 * real as f64)
+    });
+    let connected: f64 = connections.sum();
+    (kept + connected, samples(model, extent) * size_of::<f64>() as f64)
+}
+
+/// How many numbers are recorded. What is wrong with a record is said when the run begins.
+fn samples(model: &Model, extent: &Extent) -> f64 {
+    let Grid { dt, steps } = extent.grid;
+    let records = model.records.iter().zip(recorded(model, &extent.cells).unwrap_or_default());
+    records.map(|(r, (_, cells))| cells.len() as f64 * (steps / interval(r, dt) + 1) as f64).sum()
+}

@@ -1,0 +1,28 @@
+//! Runs a compiled model: how large it is, what it is given, the loop over calls of an engine, what is recorded, the trap for NaN.
+//!
+//! In come a continuous model, its step program and an engine; rows and spikes go to a [`Sink`] while the run goes on, and a
+//! [`RunResult`](crate::results::RunResult) or what went wrong comes out.
+//! Never true here: a number is computed that belongs into a kernel.
+
+mod culprit;
+mod cuts;
+mod edges;
+mod extent;
+mod memory;
+mod records;
+mod run;
+mod setup;
+mod sink;
+#[cfg(test)]
+mod tests;
+mod time;
+mod trap;
+
+pub use extent::{Extent, extent};
+pub use memory::memory;
+pub use records::{Record, Records, Train, recording, records};
+pub use run::{Ending, Outcome, Run, RunError, RunOptions, Unwatched, Watcher, run};
+pub use setup::setup;
+pub use sink::{Memory, Sink, SinkError};
+pub use time::Grid;
+pub(crate) use time::moment;

@@ -1,0 +1,167 @@
+//! What a run records: which fields of which cells, how often, under which names.
+//!
+//! In come a model, its program and its extent; out go [`Records`], or what is wrong with them.
+//! Never true here: a value is read or kept.
+
+use super::extent::Extent;
+use super::time::{nearest_multiple, shown, whole_steps};
+use crate::diag::{Code, Diagnostic};
+use crate::discretize::output;
+use crate::engine::Recording;
+use crate::ode::{self, Model, Node, NodeId};
+use crate::step::{FieldId, Program, Source, Value};
+use crate::units::DisplayUnit;
+use std::ops::Range;
+
+/// Everything that a run records.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Records {
+    /// Values at multiples of some steps, in the order of the model.
+    pub series: Vec<Record>,
+    /// Spikes, in the order of the model.
+    pub trains: Vec<Train>,
+}
+
+/// A value that is sampled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Its name, unique in the run.
+    pub name: String,
+    /// The unit to show it in.
+    pub unit: DisplayUnit,
+    /// Where engines have it.
+    pub field: FieldId,
+    /// Which cells.
+    pub cells: Range<usize>,
+    /// Steps from one sample to the next.
+    pub every: u64,
+    /// Is it computed for being observed only?
+    pub(super) output: bool,
+}
+
+/// A population whose spikes are recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Train {
+    /// Its name.
+    pub population: String,
+    /// How many cells it has.
+    pub cells: usize,
+    /// The event field.
+    pub field: FieldId,
+}
+
+/// What a run of a model records.
+pub fn records(model: &Model, program: &Program, extent: &Extent) -> Result<Records, Vec<Diagnostic>> {
+    let mut series = Vec::new();
+    for (i, (r, (name, cells))) in model.records.iter().zip(recorded(model, &extent.cells)?).enumerate() {
+        let (source, output) = match model.graph.node(r.value) {
+            Node::State(s) => (Source::State(s.0), false),
+            _ => (output(model, i), true),
+        };
+        let Some(field) = program.bound(source) else {
+            let lost = format!("the program lost the recorded `{name}`");
+            return Err(vec![Diagnostic::without_place(Code::Internal, lost)]);
+        };
+        let every = interval(r, extent.grid.dt);
+        series.push(Record { name, unit: r.unit.clone(), field, output, cells, every });
+    }
+    let train = |&population: &usize| {
+        let name = &model.populations[population].name;
+        let field = program.bound(Source::Spikes(population as u32))?;
+        Some(Train { population: name.clone(), cells: extent.cells[population], field })
+    };
+    Ok(Records { series, trains: model.spikes.iter().filter_map(train).collect() })
+}
+
+/// What a run of a model records, for engines that do so by themselves.
+pub fn recording(model: &Model, program: &Program, extent: &Extent) -> Result<Recording, Vec<Diagnostic>> {
+    Ok(records(model, program, extent)?.recording(extent.grid.steps))
+}
+
+impl Records {
+    /// The series as engines take them, in a run of so many steps.
+    pub(super) fn recording(&self, steps: u64) -> Recording {
+        fn common(a: u64, b: u64) -> u64 {
+            if b == 0 { a } else { common(b, a % b) }
+        }
+        // Where nothing is sampled, the whole run is one interval.
+        let every = self.series.iter().map(|r| r.every).reduce(common).unwrap_or(steps);
+        Recording { every, fields: self.series.iter().map(|r| (r.field, r.cells.clone())).collect() }
+    }
+}
+
+/// Steps between two samples.
+pub(super) fn interval(r: &ode::Record, dt: f64) -> u64 {
+    r.every.map_or(Some(1), |e| whole_steps(e, dt)).unwrap_or(1).max(1)
+}
+
+/// Recording intervals that the time step does not divide, one error for each.
+pub(super) fn wrong_intervals(model: &Model) -> Vec<Diagnostic> {
+    let mut errors: Vec<(f64, Diagnostic)> = Vec::new();
+    for r in &model.records {
+        let Some(every) = r.every.filter(|&e| whole_steps(e, model.dt).is_none_or(|n| n == 0)) else { continue };
+        if let Some((_, error)) = errors.iter_mut().find(|e| e.0 == every) {
+            *error = error.clone().see(r.span, "this too");
+            continue;
+        }
+        let (shown_every, dt) = (shown(every), shown(model.dt));
+        let message =
+            format!("`{}` is recorded every {shown_every} ms, which is not a multiple of dt, {dt} ms", r.name);
+        let help = format!("{} ms would be", shown(nearest_multiple(every, model.dt)));
+        errors.push((every, Diagnostic::new(Code::BadValue, r.span, message, "recorded here").help(help)));
+    }
+    errors.into_iter().map(|e| e.1).collect()
+}
+
+/// The array name and the cells of every record of a model.
+pub(super) fn recorded(model: &Model, cells: &[usize]) -> Result<Vec<(String, Range<usize>)>, Vec<Diagnostic>> {
+    let mut out: Vec<(String, Range<usize>)> = Vec::new();
+    let mut errors = Vec::new();
+    for r in &model.records {
+        let all = cells[r.population];
+        let chosen = match r.cells {
+            None => 0..all,
+            Some((first, end)) => match selection(model, r, first, end, all) {
+                Ok(chosen) => chosen,
+                Err(error) => {
+                    errors.push(error);
+                    continue;
+                }
+            },
+        };
+        let mut name = r.name.clone();
+        if out.iter().any(|o| o.0 == name) {
+            name = format!("{name}[{}..{}]", chosen.start, chosen.end);
+        }
+        if out.iter().any(|o| o.0 == name) {
+            let message = format!("`{}` of the same cells is recorded twice", r.name);
+            errors.push(Diagnostic::new(Code::DuplicateKey, r.span, message, "again"));
+        }
+        out.push((name, chosen));
+    }
+    if errors.is_empty() { Ok(out) } else { Err(errors) }
+}
+
+fn selection(
+    model: &Model,
+    r: &ode::Record,
+    first: NodeId,
+    end: NodeId,
+    all: usize,
+) -> Result<Range<usize>, Diagnostic> {
+    let number = |node| match ode::evaluate(model, node) {
+        Ok(Value::Real(x)) if x >= 0.0 && x.fract() == 0.0 => Some(x as usize),
+        _ => None,
+    };
+    match (number(first), number(end)) {
+        (Some(a), Some(b)) if a < b && b <= all => Ok(a..b),
+        _ => {
+            let message = format!("`{}` has no such cells", model.populations[r.population].name);
+            let label = match all {
+                1 => "it has one cell, number 0".to_string(),
+                _ => format!("cells are counted from 0 to {}", all - 1),
+            };
+            Err(Diagnostic::new(Code::BadTarget, r.span, message, label))
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! The loop over calls of the engine.
+//!
+//! In come a model, its program, its extent and an engine; rows and spikes go to a [`Sink`], and out comes how the run ended.
+//! Never true here: a number is computed that belongs into a kernel, or one that is not finite is recorded.
+
+use super::culprit::Scene;
+use super::cuts::{Call, Cuts};
+use super::extent::Extent;
+use super::records::{Records, records};
+use super::sink::{Memory, Sink, SinkError};
+use super::trap::{History, Search};
+use crate::diag::Diagnostic;
+use crate::engine::{Engine, EngineError, Spike};
+use crate::ode::Model;
+use crate::results::RunResult;
+use crate::step::Program;
+use std::time::Instant;
+
+/// What a caller wants to know while a run goes on.
+pub trait Watcher {
+    /// Called after every window with the steps done so far; `false` stops the run. Where the run is done again to find out where
+    /// a value became NaN, the steps begin from zero again.
+    fn step(&mut self, done: u64) -> bool;
+}
+
+/// A watcher that only lets run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unwatched;
+
+impl Watcher for Unwatched {
+    fn step(&mut self, _done: u64) -> bool {
+        true
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ending {
+    /// At its end.
+    Done,
+    /// The watcher stopped it.
+    Stopped,
+    /// A value was not finite.
+    NotFinite(Box<Diagnostic>),
+}
+
+/// What became of a run, besides what it recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// How it ended.
+    pub ending: Ending,
+    /// Steps done.
+    pub steps: u64,
+    /// All spikes, recorded or not.
+    pub spikes: u64,
+    /// Wall time of set-up (initial values), in s.
+    pub init_s: f64,
+    /// Wall time of the steps with recording, in s.
+    pub run_s: f64,
+}
+
+/// Options of a run that change no number of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunOptions {
+    /// Steps between two looks at the clock and at Ctrl-C, at most.
+    pub window: u32,
+    /// Keep results in single precision.
+    pub single: bool,
+    /// After each window, look for NaN and infinities.
+    pub trap: bool,
+    /// How many of the last steps before a NaN to tell.
+    pub trace: usize,
+}
+
+impl Default for RunOptions {
+    fn default() -> RunOptions {
+        RunOptions { window: 40, single: false, trap: true, trace: 1 }
+    }
+}
+
+/// A run could not begin or go on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RunError {
+    /// The engine cannot do it.
+    Engine(EngineError),
+    /// The model asks for something impossible.
+    Model(Vec<Diagnostic>),
+    /// What was recorded cannot be kept.
+    Sink(SinkError),
+}
+
+impl From<EngineError> for RunError {
+    fn from(error: EngineError) -> RunError {
+        RunError::Engine(error)
+    }
+}
+
+impl From<SinkError> for RunError {
+    fn from(error: SinkError) -> RunError {
+        RunError::Sink(error)
+    }
+}
+
+/// Runs a model on an engine from its initial values to its end, and keeps what it records; `meta` is empty.
+pub fn run(
+    model: &Model,
+    program: &Program,
+    extent: &Extent,
+    engine: &mut dyn Engine,
+    options: &RunOptions,
+    watcher: &mut dyn Watcher,
+) -> Result<(RunResult, Outcome), RunError> {
+    let records = records(model, program, extent).map_err(RunError::Model)?;
+    let mut memory = Memory::new(&records);
+    let run = Run { model, program, extent, records: &records, engine, options, watcher, sink: &mut memory };
+    let outcome = run.to_end()?;
+    Ok((memory.result(records, extent.grid, options.single), outcome))
+}
+
+/// A run that is ready to begin.
+pub struct Run<'a> {
+    /// The continuous model, for messages.
+    pub model: &'a Model,
+    /// The program that the engine runs.
+    pub program: &'a Program,
+    /// Its cells and steps.
+    pub extent: &'a Extent,
+    /// What [`records`] says that it records.
+    pub records: &'a Records,
+    /// What runs it.
+    pub engine: &'a mut dyn Engine,
+    /// What changes no number; in which precision results are kept is the sink's business.
+    pub options: &'a RunOptions,
+    /// Who may stop it.
+    pub watcher: &'a mut dyn Watcher,
+    /// Where samples and spikes go.
+    pub sink: &'a mut dyn Sink,
+}
+
+impl Run<'_> {
+    /// Runs from the initial values to the end.
+    pub fn to_end(self) -> Result<Outcome, RunError> {
+        let mut going = Going::new(self)?;
+        let begin = Instant::now();
+        going.run.engine.init()?;
+        let init_s = begin.elapsed().as_secs_f64();
+        let begin = Instant::now();
+        let mut ending = going.begin()?;
+        while ending.is_none() && going.now < going.cuts.steps {
+            ending = going.call()?;
+        }
+        Ok(Outcome {
+            ending: ending.unwrap_or(Ending::Done),
+            steps: going.now,
+            spikes: going.count,
+            init_s,
+            run_s: begin.elapsed().as_secs_f64(),
+        })
+    }
+}
+
+/// A run that has begun.
+struct Going<'a> {
+    run: Run<'a>,
+    cuts: Cuts,
+    /// Steps done.
+    now: u64,
+    /// Spikes until then.
+    count: u64,
+    /// What the last call brought: samples of each record, and spikes.
+    rows: Vec<Vec<f64>>,
+    spikes: Vec<Spike>,
+}
+
+impl Going<'_> {
+    fn new(run: Run<'_>) -> Result<Going<'_>, EngineError> {
+        let steps = run.extent.grid.steps;
+        let stride = run.engine.prepare(&run.records.recording(steps), steps)?;
+        let every = run.records.series.iter().map(|r| r.every).collect();
+        let cuts = Cuts { steps, window: run.options.window, stride, every, careful: Vec::new() };
+        let rows = vec![Vec::new(); run.records.series.len()];
+        Ok(Going { run, cuts, now: 0, count: 0, rows, spikes: Vec::new() })
+    }
+
+    /// Samples the initial values.
+    fn begin(&mut self) -> Result<Option<Ending>, RunError> {
+        if self.trapped() {
+            return Ok(Some(self.not_finite(0, &History::new())?));
+        }
+        self.sample()?;
+        Ok(None)
+    }
+
+    /// Does the next call of the engine. Answers how the run ended, if it did before its time.
+    fn call(&mut self) -> Result<Option<Ending>, RunError> {
+        self.rows.iter_mut().for_each(Vec::clear);
+        self.spikes.clear();
+        let call = self.cuts.at(self.now);
+        call.ask(self.run.engine, self.now, &mut self.rows, &mut self.spikes)?;
+        if self.trapped() {
+            return self.search(call);
+        }
+        let before = self.now;
+        self.now += call.steps();
+        match call {
+            Call::Record(_) => self.keep_rows(before)?,
+            Call::Steps(_) => self.sample()?,
+        }
+        self.keep_spikes()?;
+        Ok((!self.run.watcher.step(self.now)).then_some(Ending::Stopped))
+    }
+
+    /// Is there a value that is not finite, and is that of interest?
+    fn trapped(&self) -> bool {
+        self.run.options.trap && !self.run.engine.all_finite()
+    }
+
+    /// Finds out where a value stopped being finite in the call that was just done.
+    fn search(&mut self, call: Call) -> Result<Option<Ending>, RunError> {
+        let Run { program, extent, ref mut engine, options, ref mut watcher, .. } = self.run;
+        let mut search = Search { program, extent, engine: &mut **engine, cuts: &self.cuts, watcher: &mut **watcher };
+        match call {
+            Call::Record(_) => {
+                // Once more in windows: samples are due in this call.
+                let reached = search.again(self.now)?;
+                self.cuts.careful.push(self.now);
+                Ok((!reached).then_some(Ending::Stopped))
+            }
+            Call::Steps(steps) => {
+                let found = search.find(self.now, u64::from(steps), options.trace, &mut self.spikes)?;
+                let Some(found) = found else { return Ok(Some(Ending::Stopped)) };
+                // The steps before count, and so do their spikes. No sample was due in them.
+                self.now = found.step;
+                self.keep_spikes()?;
+                Ok(Some(self.not_finite(found.step + 1, &found.history)?))
+            }
+        }
+    }
+
+    fn not_finite(&self, step: u64, history: &History) -> Result<Ending, EngineError> {
+        let Run { model, program, extent, ref engine, .. } = self.run;
+        let scene = Scene { model, program, extent, engine: &**engine };
+        Ok(Ending::NotFinite(Box::new(scene.diagnostic(step, history)?)))
+    }
+
+    /// Hands over what is due now.
+    fn sample(&mut self) -> Result<(), RunError> {
+        let Run { records, engine, sink, .. } = &mut self.run;
+        let now = self.now;
+        if records.series.iter().any(|r| r.output && now.is_multiple_of(r.every)) {
+            engine.observe(now)?;
+        }
+        for (at, (r, row)) in records.series.iter().zip(&mut self.rows).enumerate() {
+            if now.is_multiple_of(r.every) {
+                row.clear();
+                engine.read(r.field, r.cells.clone(), row)?;
+                sink.row(at, now, row)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands over the rows that the engine has recorded since the step `before`.
+    fn keep_rows(&mut self, before: u64) -> Result<(), SinkError> {
+        for (at, (r, rows)) in self.run.records.series.iter().zip(&self.rows).enumerate() {
+            for (number, row) in rows.chunks_exact(r.cells.len()).enumerate() {
+                let step = before + (number as u64 + 1) * u64::from(self.cuts.stride.every);
+                if step.is_multiple_of(r.every) {
+                    self.run.sink.row(at, step, row)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands over the spikes of the last call that are recorded, and counts all of them.
+    fn keep_spikes(&mut self) -> Result<(), SinkError> {
+        for spike in &self.spikes {
+            if let Some(train) = self.run.records.trains.iter().position(|train| train.field == spike.field) {
+                self.run.sink.spike(train, spike.step, spike.cell)?;
+            }
+        }
+        self.count += self.spikes.len() as u64;
+        Ok(())
+    }
+}

@@ -1,0 +1,74 @@
+//! The values that a program reads from outside: sizes, uniform parameters, data files, edges.
+//!
+//! In come a model, a program of it and its extent; out goes a [`Setup`], or everything that is wrong with the values.
+//! Never true here: a field is left without a value, or gets one that nobody gave.
+
+use super::edges::edges;
+use super::extent::Extent;
+use crate::data;
+use crate::diag::{Code, Diagnostic};
+use crate::discretize::connection_space;
+use crate::engine::Setup;
+use crate::ode::{self, Model, Param};
+use crate::step::{FieldId, FieldKind, Program, Source, Value};
+use std::sync::Arc;
+
+/// Values of everything a program reads from outside: sizes, uniform parameters, data files.
+pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup, Vec<Diagnostic>> {
+    let mut setup =
+        Setup { sizes: extent.cells.clone(), grids: extent.grids.clone(), seed: model.seed, ..Setup::default() };
+    let mut errors = Vec::new();
+    for (i, connection) in model.connections.iter().enumerate() {
+        match edges(model, extent, connection) {
+            Ok(edges) => {
+                setup.sizes.push(edges.sources.len());
+                setup.edges.push((connection_space(model, i), Arc::new(edges)));
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    for (i, field) in program.fields.iter().enumerate() {
+        let id = FieldId(i as u32);
+        let added = match field.source {
+            Source::Dt => {
+                setup.uniforms.push((id, extent.grid.dt));
+                Ok(())
+            }
+            Source::Param(p) if field.kind == FieldKind::Uniform => {
+                uniform(model, &model.params[p as usize]).map(|x| setup.uniforms.push((id, x)))
+            }
+            Source::Series(file) => {
+                let duration = extent.grid.steps as f64 * extent.grid.dt;
+                let samples = data::series(&model.data[file as usize], duration);
+                samples.map(|samples| setup.series.push((id, samples)))
+            }
+            Source::Data(population, file) => {
+                let values = data::per_cell(&model.data[file as usize], extent.cells[population as usize]);
+                values.map(|values| setup.data.push((id, values)))
+            }
+            Source::None
+            | Source::Param(_)
+            | Source::State(_)
+            | Source::Next(_)
+            | Source::Sum(_)
+            | Source::Refractory(_)
+            | Source::Spikes(_)
+            | Source::Output(_) => Ok(()),
+        };
+        errors.extend(added.err());
+    }
+    if errors.is_empty() { Ok(setup) } else { Err(errors) }
+}
+
+fn uniform(model: &Model, param: &Param) -> Result<f64, Diagnostic> {
+    let name = &param.name;
+    let what = match ode::evaluate(model, param.value) {
+        Ok(Value::Real(x)) if x.is_finite() => return Ok(x),
+        Ok(Value::Real(x)) => format!("parameter `{name}` is {x}"),
+        Ok(Value::Single(x)) => format!("parameter `{name}` is {x}"),
+        Ok(Value::Mask(_)) => format!("parameter `{name}` is a condition, not a number"),
+        Err(ode::EvalError::Cyclic) => format!("parameter `{name}` depends on itself"),
+        Err(ode::EvalError::NotUniform) => format!("parameter `{name}` is not known before the run"),
+    };
+    Err(Diagnostic::new(Code::BadValue, param.span, what, "a finite number is needed"))
+}
