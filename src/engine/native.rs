@@ -6,7 +6,7 @@
 use super::load::Library;
 use super::rustc::{CompileOptions, Compiled, compile};
 use super::{Engine, EngineError, Setup, Spike};
-use crate::codegen::plan::{Home, Plan, Precision};
+use crate::codegen::plan::{Home, Plan, Precision, SpacePlan};
 use crate::codegen::rust::{kernel_files, shape};
 use crate::runtime::edges::Network;
 use crate::runtime::lanes::Scalar;
