@@ -5,11 +5,11 @@
 
 use crate::codegen::plan::{DeviceClass, Plan, Stretch};
 use crate::codegen::stablehlo::builder::Element;
-use crate::codegen::stablehlo::{Entry, Kind, Port, Slot, mlir, slot_name};
+use crate::codegen::stablehlo::{Entry, Feed, Kind, Port, mlir, slot_name};
 use crate::driver::Experiment;
 use crate::engine::inputs::{Inputs, Table};
 use crate::engine::{EngineError, Setup};
-use crate::step::{FieldId, Role};
+use crate::step::FieldId;
 use ndarray::{ArrayD, IxDyn};
 use ndarray_npy::{NpzWriter, WritableElement, WriteNpzError};
 use serde_json::{Map, Value, json};
@@ -171,58 +171,25 @@ impl Artefact<'_> {
         let mut described = self.port(port);
         let name = slot_name(&self.inputs.plan, port.slot);
         let function = entry.kind.name();
-        let (from, kept) = match port.slot {
-            Slot::State(..) | Slot::Cell(..) => ("init", None),
-            Slot::Steps => ("caller", None),
-            Slot::Numbers(part) => {
-                let table = self.inputs.numbers(&entry.numbers[&part], part);
+        let (from, kept) = match port.slot.feed().expect("an argument of an entry point that runs comes from somewhere")
+        {
+            Feed::Earlier => ("init", None),
+            Feed::Steps => ("caller", None),
+            Feed::Fixed(fixed) => ("inputs", Some((name, port.ty.dims.clone(), self.inputs.fixed(fixed, self.setup)))),
+            Feed::Numbers(part) => {
+                let table = self.inputs.numbers(entry, part);
                 ("inputs", Some((format!("{function}.{name}"), port.ty.dims.clone(), table)))
             }
-            Slot::Rows(role, part) => {
-                let columns = &entry.rows[&(role, part)];
+            Feed::Rows(role, part) => {
                 let rows = port.ty.dims[0];
-                let (all, first, apart) = match (&entry.kind, role) {
+                let (from, all) = match entry.kind {
                     // All rows of the run: the call of number `k` takes `rows` of them from `k * rows` on.
-                    (Kind::Stretch(s), Role::Observe) => {
-                        (rows * self.calls as usize, u64::from(s.every), u64::from(s.every))
-                    }
-                    (Kind::Stretch(_), Role::Init | Role::Step) => (rows * self.calls as usize, 0, 1),
-                    (Kind::Init | Kind::Step | Kind::Line(_) | Kind::Observe, _) => (rows, 0, 1),
+                    Kind::Stretch(_) => ("rows", rows * self.calls as usize),
+                    Kind::Init | Kind::Step | Kind::Line(_) | Kind::Observe => ("inputs", rows),
                 };
-                let table = self.inputs.rows(columns, part, all, all, |row| first + row * apart);
-                let dims = vec![all, columns.len()];
-                let from = if matches!(entry.kind, Kind::Stretch(_)) { "rows" } else { "inputs" };
+                let table = self.inputs.rows(entry, (role, part), 0, all, all);
+                let dims = vec![all, entry.rows[&(role, part)].len()];
                 (from, Some((format!("{function}.{name}"), dims, table)))
-            }
-            Slot::Data(..)
-            | Slot::Sources(..)
-            | Slot::Present(..)
-            | Slot::Mask(..)
-            | Slot::Pairs(..)
-            | Slot::Order(..)
-            | Slot::Places(..)
-            | Slot::Slabs(..)
-            | Slot::SeriesTimes(_)
-            | Slot::SeriesValues(_)
-            | Slot::Seed
-            | Slot::Output(..)
-            | Slot::Local(..)
-            | Slot::Step
-            | Slot::Taken
-            | Slot::Row
-            | Slot::Bit
-            | Slot::Word(..)
-            | Slot::LineOfSample
-            | Slot::SampleOfLine
-            | Slot::StepOfSample
-            | Slot::Place
-            | Slot::LineOfEvents(..)
-            | Slot::Record(_)
-            | Slot::Events(..)
-            | Slot::Finite => {
-                let table =
-                    self.inputs.fixed(port.slot, self.setup).expect("an argument of an entry point has a table");
-                ("inputs", Some((name, port.ty.dims.clone(), table)))
             }
         };
         described["from"] = json!(from);

@@ -123,6 +123,7 @@
 //! | what counts as a flop or a byte, what `bench` compares with | `src/codegen/plan/cost.rs`, `src/engine/limits.rs` | tests beside them |
 //! | an operation of StableHLO, its types | `src/codegen/stablehlo/builder.rs` | there |
 //! | what an operation of the plan becomes in StableHLO | `src/codegen/stablehlo/lanes.rs` | `tests/stablehlo/*.snap`, `tests/suite/engines.rs` |
+//! | what arguments of entry points stand for, what they are given | `src/codegen/stablehlo/slot.rs`, `src/engine/inputs.rs` | the same |
 //! | loops, recording and spikes on devices | `src/codegen/stablehlo/entry.rs` | the same |
 //! | how many steps run between two visits of the host, forms of gathers | `src/codegen/plan/device.rs`; `lattice.rs` and `slabs.rs` beside it | there |
 //! | which flags rustc gets, where kernels are kept | `src/engine/rustc.rs` | `tests/suite/engines.rs` |

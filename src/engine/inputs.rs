@@ -7,7 +7,7 @@ use super::numbers::{Numbers, Surroundings};
 use super::{Edges, EngineError, Setup};
 use crate::codegen::plan::{self, DeviceClass, DevicePlan, GatherForm, KernelPlan, Plan, Precision};
 use crate::codegen::stablehlo::builder::Element;
-use crate::codegen::stablehlo::{Column, Part, Slot, stored};
+use crate::codegen::stablehlo::{Column, Entry, Fixed, Kind, Part, Slot, stored};
 use crate::pjrt::Bf16;
 use crate::runtime::series::{Sample, check};
 use crate::step::{FieldId, Role, Value};
@@ -102,7 +102,7 @@ impl Inputs {
     }
 
     /// What does not change during a run; `setup` is the one that was checked.
-    pub fn fixed(&self, slot: Slot, setup: &Setup) -> Option<Table> {
+    pub fn fixed(&self, fixed: Fixed, setup: &Setup) -> Table {
         let edges = |space: u32, entry: u32| -> &Edges {
             let number = self.plan.spaces[space as usize].edges[entry as usize];
             setup.edges_of(self.plan.relation(number).space).expect("checked before")
@@ -126,60 +126,40 @@ impl Inputs {
             let bounds = edges.offsets[cell] as usize..edges.offsets[cell + 1] as usize;
             edges.sources[bounds].get(row).copied()
         };
-        Some(match slot {
-            Slot::Seed => Table::U32(vec![self.seed as u32, (self.seed >> 32) as u32]),
-            Slot::SeriesTimes(at) => Table::F64(self.surroundings.series[at as usize].iter().map(|s| s.t).collect()),
-            Slot::SeriesValues(at) => {
+        match fixed {
+            Fixed::Seed => Table::U32(vec![self.seed as u32, (self.seed >> 32) as u32]),
+            Fixed::SeriesTimes(at) => Table::F64(self.surroundings.series[at as usize].iter().map(|s| s.t).collect()),
+            Fixed::SeriesValues(at) => {
                 Table::F64(self.surroundings.series[at as usize].iter().map(|s| s.value).collect())
             }
-            Slot::Data(space, at) => {
+            Fixed::Data(space, at) => {
                 let field = self.plan.spaces[space as usize].data[at as usize];
                 let data = setup.data.iter().rfind(|(id, _)| *id == field).expect("checked before");
-                self.stored(slot, &data.1)
+                self.stored(Slot::Fixed(fixed), &data.1)
             }
-            Slot::Sources(space, entry) => {
+            Fixed::Sources(space, entry) => {
                 if let GatherForm::Slabs(slabs) = form(space, entry) {
-                    return Some(Table::I32(slabs.sources(edges(space, entry))));
+                    return Table::I32(slabs.sources(edges(space, entry)));
                 }
                 let edges = edges(space, entry);
                 let of = |(row, cell): (usize, usize)| source(edges, row, cell).map_or(cell as i32, |from| from as i32);
                 Table::I32(padded(space, entry).map(of).collect())
             }
-            Slot::Present(space, entry) => {
+            Fixed::Present(space, entry) => {
                 let edges = edges(space, entry);
                 Table::Bool(padded(space, entry).map(|(row, cell)| source(edges, row, cell).is_some()).collect())
             }
-            Slot::Order(space, entry) => Table::I32(slabs(space, entry).cells()),
-            Slot::Places(space, entry) => Table::I32(slabs(space, entry).places()),
-            Slot::Slabs(space, entry) => Table::I32(slabs(space, entry).slab_of_row()),
-            Slot::Mask(space, entry, word) => {
+            Fixed::Order(space, entry) => Table::I32(slabs(space, entry).cells()),
+            Fixed::Places(space, entry) => Table::I32(slabs(space, entry).places()),
+            Fixed::Slabs(space, entry) => Table::I32(slabs(space, entry).slab_of_row()),
+            Fixed::Mask(space, entry, word) => {
                 let GatherForm::Shifts(lattice) = form(space, entry) else { panic!("the form has no mask") };
                 Table::U32(lattice.mask(edges(space, entry), word as usize))
             }
-            Slot::Pairs(space, entry) => {
+            Fixed::Pairs(space, entry) => {
                 Table::Bool(plan::pairs(edges(space, entry)).expect("the form was chosen for such edges"))
             }
-            Slot::State(..)
-            | Slot::Cell(..)
-            | Slot::Output(..)
-            | Slot::Local(..)
-            | Slot::Numbers(_)
-            | Slot::Rows(..)
-            | Slot::Steps
-            | Slot::Step
-            | Slot::Taken
-            | Slot::Row
-            | Slot::Bit
-            | Slot::Word(..)
-            | Slot::LineOfSample
-            | Slot::SampleOfLine
-            | Slot::StepOfSample
-            | Slot::Place
-            | Slot::LineOfEvents(..)
-            | Slot::Record(_)
-            | Slot::Events(..)
-            | Slot::Finite => return None,
-        })
+        }
     }
 
     /// The values per cell that a slot stands for, as a device keeps them.
@@ -193,12 +173,23 @@ impl Inputs {
     }
 
     /// The numbers of an entry point that do not change.
-    pub fn numbers(&self, columns: &[Column], part: Part) -> Table {
-        self.rows(columns, part, 1, 1, |_| 0)
+    pub fn numbers(&self, entry: &Entry, part: Part) -> Table {
+        self.table(&entry.numbers[&part], part, 1, 1, |_| 0)
+    }
+
+    /// The numbers of an entry point that depend on time, for calls from the step `first` on: the first `needed` of `all` rows are
+    /// filled.
+    pub fn rows(&self, entry: &Entry, (role, part): (Role, Part), first: u64, all: usize, needed: usize) -> Table {
+        let step = |row: u64| match (role, &entry.kind) {
+            // A sample is taken after the steps that lead to it.
+            (Role::Observe, Kind::Stretch(stretch)) => first + (row + 1) * u64::from(stretch.every),
+            (Role::Init | Role::Step | Role::Observe, _) => first + row,
+        };
+        self.table(&entry.rows[&(role, part)], part, all, needed, step)
     }
 
     /// Rows of a table of numbers, the first `needed` of `all` filled, each for its step.
-    pub fn rows(&self, columns: &[Column], part: Part, all: usize, needed: usize, step: impl Fn(u64) -> u64) -> Table {
+    fn table(&self, columns: &[Column], part: Part, all: usize, needed: usize, step: impl Fn(u64) -> u64) -> Table {
         let kernel = |space: u32, role: Role| -> &KernelPlan {
             let kernels = &self.plan.spaces[space as usize].kernels;
             kernels.iter().find(|kernel| kernel.role == role).expect("a column belongs to a kernel")

@@ -9,11 +9,11 @@ use super::inputs::{Inputs, Table};
 use super::{Engine, EngineError, Recording, Setup, Spike, Stride};
 use crate::codegen::plan::{DeviceClass, GatherForm, Home, Plan, Stretch};
 use crate::codegen::stablehlo::builder::TensorType;
-use crate::codegen::stablehlo::{Entry, Kind, Part, Slot, mlir, slot_name};
+use crate::codegen::stablehlo::{Entry, Feed, Kind, Part, Slot, mlir, slot_name};
 use crate::pjrt::{Argument, Bf16, Buffer, Client, CompileOptions, ElementType, Error, Executable, Flag};
 use crate::plugins::Kind as Device;
 use crate::runtime::machine::Bank;
-use crate::step::{FieldId, Role, SpaceId};
+use crate::step::{FieldId, SpaceId};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -116,8 +116,8 @@ impl XlaEngine {
         let ports = [&engine.init, &engine.step, &engine.observe].into_iter().flat_map(|ready| &ready.entry.arguments);
         let mut tables: BTreeMap<Slot, (TensorType, Table)> = BTreeMap::new();
         for port in ports {
-            if let Some(table) = engine.inputs.fixed(port.slot, setup) {
-                tables.insert(port.slot, (port.ty.clone(), table));
+            if let Some(Feed::Fixed(fixed)) = port.slot.feed() {
+                tables.insert(port.slot, (port.ty.clone(), engine.inputs.fixed(fixed, setup)));
             }
         }
         for (slot, (ty, table)) in tables {
@@ -149,53 +149,16 @@ impl XlaEngine {
                 ready.ok_or_else(|| EngineError("internal error: no stretch is prepared".into()))?
             }
         };
-        let every = match &ready.entry.kind {
-            Kind::Stretch(stretch) => stretch.every,
-            Kind::Init | Kind::Step | Kind::Line(_) | Kind::Observe => 0,
-        };
         let mut fresh: BTreeMap<Slot, Buffer> = BTreeMap::new();
         for port in &ready.entry.arguments {
-            let table = match port.slot {
-                Slot::Steps => Table::I32(vec![steps as i32]),
-                Slot::Rows(role, part) => {
-                    let columns = &ready.entry.rows[&(role, part)];
-                    // A sample is taken after the steps that lead to it.
-                    let step = |row: u64| match (role, &ready.entry.kind) {
-                        (Role::Observe, Kind::Stretch(_)) => first + (row + 1) * u64::from(every),
-                        (Role::Init | Role::Step | Role::Observe, _) => first + row,
-                    };
-                    let needed = if ready.entry.kind == Kind::Step { steps as usize } else { port.ty.dims[0] };
-                    self.inputs.rows(columns, part, port.ty.dims[0], needed, step)
+            let table = match port.slot.feed() {
+                Some(Feed::Steps) => Table::I32(vec![steps as i32]),
+                Some(Feed::Rows(role, part)) => {
+                    let all = port.ty.dims[0];
+                    let needed = if ready.entry.kind == Kind::Step { steps as usize } else { all };
+                    self.inputs.rows(&ready.entry, (role, part), first, all, needed)
                 }
-                Slot::State(..)
-                | Slot::Cell(..)
-                | Slot::Data(..)
-                | Slot::Output(..)
-                | Slot::Local(..)
-                | Slot::Sources(..)
-                | Slot::Present(..)
-                | Slot::Mask(..)
-                | Slot::Pairs(..)
-                | Slot::Order(..)
-                | Slot::Places(..)
-                | Slot::Slabs(..)
-                | Slot::SeriesTimes(_)
-                | Slot::SeriesValues(_)
-                | Slot::Seed
-                | Slot::Numbers(_)
-                | Slot::Step
-                | Slot::Taken
-                | Slot::Row
-                | Slot::Bit
-                | Slot::Word(..)
-                | Slot::LineOfSample
-                | Slot::SampleOfLine
-                | Slot::StepOfSample
-                | Slot::Place
-                | Slot::LineOfEvents(..)
-                | Slot::Record(_)
-                | Slot::Events(..)
-                | Slot::Finite => continue,
+                Some(Feed::Earlier | Feed::Fixed(_) | Feed::Numbers(_)) | None => continue,
             };
             fresh.insert(port.slot, upload(self.compiler.client(), &port.ty, table)?);
         }
@@ -310,7 +273,7 @@ impl Ready {
         let mut numbers = BTreeMap::new();
         for port in &entry.arguments {
             if let Slot::Numbers(part) = port.slot {
-                let table = inputs.numbers(&entry.numbers[&part], part);
+                let table = inputs.numbers(&entry, part);
                 numbers.insert(part, upload(compiler.client(), &port.ty, table)?);
             }
         }

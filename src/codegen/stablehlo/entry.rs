@@ -7,6 +7,7 @@
 
 use super::builder::{Binary, Builder, Compare, Element, Function, Literal, TensorType, Value};
 use super::lanes::{Columns, Effects, Lanes, part, real, stored};
+use super::slot::{Fixed, Inside, Part, Slot};
 use crate::codegen::plan::{
     DevicePlan, Expr, GatherForm, Grouping, Home, KernelPlan, Plan, SpacePlan, Stmt, Stretch, Usage,
 };
@@ -14,96 +15,15 @@ use crate::runtime::machine::Bank;
 use crate::step::{FieldId, Role};
 use std::collections::{BTreeMap, HashMap};
 
-/// The type of the numbers in a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Part {
-    /// Real numbers, in the kernel's precision.
-    Real,
-    /// Truth values.
-    Truth,
-    /// Counters of random numbers.
-    Counter,
-}
-
-impl Part {
-    /// All of them.
-    pub const ALL: [Part; 3] = [Part::Real, Part::Truth, Part::Counter];
-
-    fn name(self) -> &'static str {
-        match self {
-            Part::Real => "reals",
-            Part::Truth => "truths",
-            Part::Counter => "counters",
-        }
-    }
-}
-
-/// What a value of an entry point stands for. Spaces, slots and so on by their numbers in the plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Slot {
-    /// A state of every cell: space, slot.
-    State(u32, u32),
-    /// A number of every cell that only `init` writes: space, slot.
-    Cell(u32, u32),
-    /// A loaded number of every cell: space, slot.
-    Data(u32, u32),
-    /// An output of every cell: space, slot.
-    Output(u32, u32),
-    /// Within a function: a value of `cell`: space, kernel, local.
-    Local(u32, Role, u32),
-    /// The sources of edges, `[row, target]` or, of slabs, `[row, place]`: space, entry of the edge table.
-    Sources(u32, u32),
-    /// Whether there is such an edge, `[row, target]`: space, entry of the edge table.
-    Present(u32, u32),
-    /// Which of the displacements of a word are edges, `[z, (y, x)]`: space, entry of the edge table, word.
-    Mask(u32, u32, u32),
-    /// The cells in the order of slabs, `[slab, place]`: space, entry of the edge table.
-    Order(u32, u32),
-    /// The place of every cell in that order: space, entry of the edge table.
-    Places(u32, u32),
-    /// The slab of every row of sources: space, entry of the edge table.
-    Slabs(u32, u32),
-    /// Which pairs are edges, `[source, target]`: space, entry of the edge table.
-    Pairs(u32, u32),
-    /// The times of the samples of a series, in ms.
-    SeriesTimes(u32),
-    /// Their values.
-    SeriesValues(u32),
-    /// The key of all random numbers: its lower and its upper half.
-    Seed,
-    /// Numbers that do not change during a call: `[column]`.
-    Numbers(Part),
-    /// Numbers that depend on time: `[row, column]`. For `step` a row for every step, otherwise one for every sample.
-    Rows(Role, Part),
-    /// How many steps to take, at most [`Kind::STEPS`].
-    Steps,
-    /// Within a function: how many steps are done.
-    Step,
-    /// Within a function: how many samples are taken.
-    Taken,
-    /// Within a function: in which word of events the next line of steps is noted.
-    Row,
-    /// Within a function: in which bit of it the line begins.
-    Bit,
-    /// Within a function: the word of events of every cell that is being filled: space, event.
-    Word(u32, u32),
-    /// Within a function: how many lines of steps are done since the last sample.
-    LineOfSample,
-    /// Within a function: how many samples of a line are taken.
-    SampleOfLine,
-    /// Within a function: how many steps are done since the last sample.
-    StepOfSample,
-    /// Within a function: how many steps of a line are done.
-    Place,
-    /// Within a function: the events of a line, a bit for every step: space, event.
-    LineOfEvents(u32, u32),
-    /// Samples, `[sample, cell]`: an entry of [`Stretch::fields`].
-    Record(u32),
-    /// Events, `[word, cell]`, a bit for every step: space, event. [`Stretch::step_of_bit`] tells which; for `step` in order.
-    Events(u32, u32),
-    /// Is every state finite at the end?
-    Finite,
-}
+/// The counters of loops.
+const STEP: Slot = Slot::Inside(Inside::Step);
+const TAKEN: Slot = Slot::Inside(Inside::Taken);
+const ROW: Slot = Slot::Inside(Inside::Row);
+const BIT: Slot = Slot::Inside(Inside::Bit);
+const LINE_OF_SAMPLE: Slot = Slot::Inside(Inside::LineOfSample);
+const SAMPLE_OF_LINE: Slot = Slot::Inside(Inside::SampleOfLine);
+const STEP_OF_SAMPLE: Slot = Slot::Inside(Inside::StepOfSample);
+const PLACE: Slot = Slot::Inside(Inside::Place);
 
 /// Values by what they stand for.
 pub(super) type Slots = BTreeMap<Slot, Value>;
@@ -212,87 +132,6 @@ impl Entry {
     }
 }
 
-impl Slot {
-    /// The field whose values per cell it stands for, if it does.
-    pub fn field(self, plan: &Plan) -> Option<FieldId> {
-        let space = |s: u32| &plan.spaces[s as usize];
-        match self {
-            Slot::State(s, at) => Some(space(s).state[at as usize]),
-            Slot::Cell(s, at) => Some(space(s).cell[at as usize]),
-            Slot::Data(s, at) => Some(space(s).data[at as usize]),
-            Slot::Output(s, at) => Some(space(s).output[at as usize]),
-            Slot::Local(..)
-            | Slot::Sources(..)
-            | Slot::Present(..)
-            | Slot::Mask(..)
-            | Slot::Order(..)
-            | Slot::Places(..)
-            | Slot::Slabs(..)
-            | Slot::Pairs(..)
-            | Slot::SeriesTimes(_)
-            | Slot::SeriesValues(_)
-            | Slot::Seed
-            | Slot::Numbers(_)
-            | Slot::Rows(..)
-            | Slot::Steps
-            | Slot::Step
-            | Slot::Taken
-            | Slot::Row
-            | Slot::Bit
-            | Slot::Word(..)
-            | Slot::LineOfSample
-            | Slot::SampleOfLine
-            | Slot::StepOfSample
-            | Slot::Place
-            | Slot::LineOfEvents(..)
-            | Slot::Record(_)
-            | Slot::Events(..)
-            | Slot::Finite => None,
-        }
-    }
-}
-
-/// What a slot is called: unique among the arguments, and among the results, of an entry point.
-pub fn slot_name(plan: &Plan, slot: Slot) -> String {
-    let field = |fields: &[FieldId], at: u32| plan.fields[fields[at as usize].0 as usize].clone();
-    let space = |space: u32| &plan.spaces[space as usize];
-    let edges = |s: u32, at: u32| &plan.relation(space(s).edges[at as usize]).name;
-    match slot {
-        Slot::State(s, at) => field(&space(s).state, at),
-        Slot::Cell(s, at) => field(&space(s).cell, at),
-        Slot::Data(s, at) => field(&space(s).data, at),
-        Slot::Output(s, at) => field(&space(s).output, at),
-        Slot::Local(s, _, local) => format!("{}.{local}", space(s).name),
-        Slot::Sources(s, at) => format!("{}.sources", edges(s, at)),
-        Slot::Present(s, at) => format!("{}.present", edges(s, at)),
-        Slot::Mask(s, at, word) => format!("{}.mask.{word}", edges(s, at)),
-        Slot::Order(s, at) => format!("{}.order", edges(s, at)),
-        Slot::Places(s, at) => format!("{}.places", edges(s, at)),
-        Slot::Slabs(s, at) => format!("{}.slabs", edges(s, at)),
-        Slot::Pairs(s, at) => format!("{}.pairs", edges(s, at)),
-        Slot::SeriesTimes(at) => format!("{}.t", field(&plan.series, at)),
-        Slot::SeriesValues(at) => format!("{}.values", field(&plan.series, at)),
-        Slot::Seed => "seed".into(),
-        Slot::Numbers(part) => format!("numbers.{}", part.name()),
-        Slot::Rows(Role::Observe, part) => format!("sample_rows.{}", part.name()),
-        Slot::Rows(Role::Init | Role::Step, part) => format!("rows.{}", part.name()),
-        Slot::Steps => "steps".into(),
-        Slot::Step
-        | Slot::Taken
-        | Slot::Row
-        | Slot::Bit
-        | Slot::LineOfSample
-        | Slot::SampleOfLine
-        | Slot::StepOfSample
-        | Slot::Place => "counter".into(),
-        Slot::Word(s, at) => format!("{}.word", field(&space(s).events, at)),
-        Slot::LineOfEvents(s, at) => format!("{}.line", field(&space(s).events, at)),
-        Slot::Record(at) => format!("record.{at}"),
-        Slot::Events(s, at) => field(&space(s).events, at),
-        Slot::Finite => "finite".into(),
-    }
-}
-
 struct Emitter<'a> {
     plan: &'a Plan,
     device: &'a DevicePlan,
@@ -365,7 +204,7 @@ impl<'a> Emitter<'a> {
                 let slot = match bank {
                     Bank::State => continue,
                     Bank::Cell => Slot::Cell(number, slot),
-                    Bank::Data => Slot::Data(number, slot),
+                    Bank::Data => Slot::Fixed(Fixed::Data(number, slot)),
                     Bank::Output => panic!("the verifier checks that outputs are not read"),
                 };
                 slots.insert(slot, TensorType::new(stored(self.plan, slot), &[cells]));
@@ -375,35 +214,44 @@ impl<'a> Emitter<'a> {
                 match &self.device.gathers[number as usize][at as usize] {
                     GatherForm::Padded { rows: 0 } | GatherForm::Rows { rows: 0 } => {}
                     GatherForm::Padded { rows } | GatherForm::Rows { rows } => {
-                        slots.insert(Slot::Sources(number, at), TensorType::new(Element::I32, &[*rows, cells]));
-                        slots.insert(Slot::Present(number, at), TensorType::new(Element::Bool, &[*rows, cells]));
+                        slots.insert(
+                            Slot::Fixed(Fixed::Sources(number, at)),
+                            TensorType::new(Element::I32, &[*rows, cells]),
+                        );
+                        slots.insert(
+                            Slot::Fixed(Fixed::Present(number, at)),
+                            TensorType::new(Element::Bool, &[*rows, cells]),
+                        );
                     }
                     GatherForm::Slabs(slabs) => {
                         let (rows, width) = (slabs.all_rows(), slabs.width);
                         let mut table = |slot, dims: &[usize]| slots.insert(slot, TensorType::new(Element::I32, dims));
-                        table(Slot::Sources(number, at), &[rows, width]);
-                        table(Slot::Order(number, at), &[slabs.rows.len(), width]);
-                        table(Slot::Places(number, at), &[cells]);
-                        table(Slot::Slabs(number, at), &[rows]);
+                        table(Slot::Fixed(Fixed::Sources(number, at)), &[rows, width]);
+                        table(Slot::Fixed(Fixed::Order(number, at)), &[slabs.rows.len(), width]);
+                        table(Slot::Fixed(Fixed::Places(number, at)), &[cells]);
+                        table(Slot::Fixed(Fixed::Slabs(number, at)), &[rows]);
                     }
                     GatherForm::Shifts(lattice) => {
                         let ty = TensorType::new(Element::U32, &lattice.dims());
                         let words = 0..lattice.words() as u32;
-                        slots.extend(words.map(|word| (Slot::Mask(number, at, word), ty.clone())));
+                        slots.extend(words.map(|word| (Slot::Fixed(Fixed::Mask(number, at, word)), ty.clone())));
                     }
                     GatherForm::Pairs => {
-                        slots.insert(Slot::Pairs(number, at), TensorType::new(Element::Bool, &[cells, cells]));
+                        slots.insert(
+                            Slot::Fixed(Fixed::Pairs(number, at)),
+                            TensorType::new(Element::Bool, &[cells, cells]),
+                        );
                     }
                 }
             }
             for stmt in lane_statements(kernel) {
                 if let Expr::Sample(series, _) = stmt.expr {
                     let ty = TensorType::new(Element::F64, &[self.device.samples[series as usize]]);
-                    slots.insert(Slot::SeriesTimes(series), ty.clone());
-                    slots.insert(Slot::SeriesValues(series), ty);
+                    slots.insert(Slot::Fixed(Fixed::SeriesTimes(series)), ty.clone());
+                    slots.insert(Slot::Fixed(Fixed::SeriesValues(series)), ty);
                 }
                 if let Expr::Draw(..) = stmt.expr {
-                    slots.insert(Slot::Seed, TensorType::new(Element::U32, &[2]));
+                    slots.insert(Slot::Fixed(Fixed::Seed), TensorType::new(Element::U32, &[2]));
                 }
             }
         }
@@ -604,13 +452,13 @@ impl<'a> Emitter<'a> {
         self.cells_once(b, tables, slots);
         slots.extend(self.no_events(b, Some(1)));
         let zero = whole(b, 0);
-        slots.insert(Slot::Step, zero);
+        slots.insert(STEP, zero);
         repeat(
             b,
             slots,
-            |b, given| b.compare(Compare::Lt, given[&Slot::Step], given[&Slot::Steps]),
+            |b, given| b.compare(Compare::Lt, given[&STEP], given[&Slot::Steps]),
             |b, slots| {
-                let step = slots[&Slot::Step];
+                let step = slots[&STEP];
                 let happened = self.run(b, tables, slots, Role::Step, step);
                 let mut words = BTreeMap::new();
                 for (slot, &word) in &*slots {
@@ -625,7 +473,7 @@ impl<'a> Emitter<'a> {
                     let dims: Vec<usize> = std::iter::once(1).chain(b.dims(word)).collect();
                     slots.insert(Slot::Events(space, event), b.reshape(word, &dims));
                 }
-                advance(b, slots, Slot::Step, 1);
+                advance(b, slots, STEP, 1);
             },
         );
         self.finite(b, slots);
@@ -652,7 +500,7 @@ impl<'a> Emitter<'a> {
     ) -> BTreeMap<(u32, u32), Value> {
         let mut words = BTreeMap::new();
         for place in 0..steps {
-            let step = match slots.get(&Slot::Step) {
+            let step = match slots.get(&STEP) {
                 Some(&step) => step,
                 None => whole(b, place),
             };
@@ -670,7 +518,7 @@ impl<'a> Emitter<'a> {
             self.rolled_line(b, tables, slots, steps, stretch, samples)
         } else {
             self.steps_in_line(b, tables, slots, steps, |emitter, b, slots, place| {
-                advance(b, slots, Slot::Step, 1);
+                advance(b, slots, STEP, 1);
                 if samples > 0 && (place + 1).is_multiple_of(stretch.every) {
                     emitter.take_sample(b, tables, slots, stretch);
                 }
@@ -679,29 +527,29 @@ impl<'a> Emitter<'a> {
         if words.is_empty() {
             return;
         }
-        let (row, bit) = (slots[&Slot::Row], slots[&Slot::Bit]);
+        let (row, bit) = (slots[&ROW], slots[&BIT]);
         let in_word = stretch.lines_in_word(self.device.unroll) * stretch.most_in_line(self.device.unroll);
         let next = whole(b, stretch.most_in_line(self.device.unroll));
         let next = b.binary(Binary::Add, bit, next);
         let end = whole(b, in_word);
         let full = b.compare(Compare::Ge, next, end);
         let zero = whole(b, 0);
-        slots.insert(Slot::Bit, b.select(full, zero, next));
+        slots.insert(BIT, b.select(full, zero, next));
         let more = b.convert(full, Element::I32);
-        slots.insert(Slot::Row, b.binary(Binary::Add, row, more));
+        slots.insert(ROW, b.binary(Binary::Add, row, more));
         for ((space, event), word) in words {
             let dims = b.dims(word);
             let shift = b.convert(bit, Element::U32);
             let shift = b.broadcast(shift, &dims, &[]);
             let word = b.binary(Binary::ShiftLeft, word, shift);
-            let word = b.binary(Binary::Or, slots[&Slot::Word(space, event)], word);
+            let word = b.binary(Binary::Or, slots[&Slot::Inside(Inside::Word(space, event))], word);
             // A word is written again with every line that it holds, and never read: arrays that are read while they are written
             // may be copied.
             let all = slots[&Slot::Events(space, event)];
             slots.insert(Slot::Events(space, event), b.set_row(all, row, word));
             let empty = b.constant(Literal::Whole(0), Element::U32, &dims);
             let full = b.broadcast(full, &dims, &[]);
-            slots.insert(Slot::Word(space, event), b.select(full, empty, word));
+            slots.insert(Slot::Inside(Inside::Word(space, event)), b.select(full, empty, word));
         }
     }
 
@@ -717,59 +565,63 @@ impl<'a> Emitter<'a> {
     ) -> BTreeMap<(u32, u32), Value> {
         for (slot, zero) in self.no_events(b, None) {
             if let Slot::Events(space, event) = slot {
-                slots.insert(Slot::LineOfEvents(space, event), zero);
+                slots.insert(Slot::Inside(Inside::LineOfEvents(space, event)), zero);
             }
         }
         let zero = whole(b, 0);
-        slots.insert(Slot::Place, zero);
+        slots.insert(PLACE, zero);
         if samples > 0 {
-            slots.insert(Slot::SampleOfLine, zero);
-            repeat(b, slots, below(Slot::SampleOfLine, samples), |b, slots| {
+            slots.insert(SAMPLE_OF_LINE, zero);
+            repeat(b, slots, below(SAMPLE_OF_LINE, samples), |b, slots| {
                 self.rolled_steps(b, tables, slots, stretch.every);
                 self.take_sample(b, tables, slots, stretch);
-                advance(b, slots, Slot::SampleOfLine, 1);
+                advance(b, slots, SAMPLE_OF_LINE, 1);
             });
-            slots.remove(&Slot::SampleOfLine);
+            slots.remove(&SAMPLE_OF_LINE);
         } else {
             self.rolled_steps(b, tables, slots, steps);
         }
-        slots.remove(&Slot::Place);
+        slots.remove(&PLACE);
         let words = slots.iter().filter_map(|(slot, &word)| match *slot {
-            Slot::LineOfEvents(space, event) => Some(((space, event), word)),
+            Slot::Inside(Inside::LineOfEvents(space, event)) => Some(((space, event), word)),
             _ => None,
         });
         let words = words.collect();
-        slots.retain(|slot, _| !matches!(slot, Slot::LineOfEvents(..)));
+        slots.retain(|slot, _| !matches!(slot, Slot::Inside(Inside::LineOfEvents(..))));
         words
     }
 
     fn rolled_steps(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots, steps: u32) {
         let one = |b: &mut Builder, slots: &mut Slots| {
-            let happened = self.run(b, tables, slots, Role::Step, slots[&Slot::Step]);
+            let happened = self.run(b, tables, slots, Role::Step, slots[&STEP]);
             let mut words = BTreeMap::new();
             for (space, event, _) in &happened {
-                words.insert((*space, *event), slots[&Slot::LineOfEvents(*space, *event)]);
+                words.insert((*space, *event), slots[&Slot::Inside(Inside::LineOfEvents(*space, *event))]);
             }
-            let place = b.convert(slots[&Slot::Place], Element::U32);
+            let place = b.convert(slots[&PLACE], Element::U32);
             self.note(b, &mut words, happened, place);
-            slots.extend(words.into_iter().map(|((space, event), word)| (Slot::LineOfEvents(space, event), word)));
-            advance(b, slots, Slot::Step, 1);
-            advance(b, slots, Slot::Place, 1);
+            slots.extend(
+                words
+                    .into_iter()
+                    .map(|((space, event), word)| (Slot::Inside(Inside::LineOfEvents(space, event)), word)),
+            );
+            advance(b, slots, STEP, 1);
+            advance(b, slots, PLACE, 1);
         };
         if steps == 1 {
             return one(b, slots);
         }
         let zero = whole(b, 0);
-        slots.insert(Slot::StepOfSample, zero);
-        repeat(b, slots, below(Slot::StepOfSample, steps), |b, slots| {
+        slots.insert(STEP_OF_SAMPLE, zero);
+        repeat(b, slots, below(STEP_OF_SAMPLE, steps), |b, slots| {
             one(b, slots);
-            advance(b, slots, Slot::StepOfSample, 1);
+            advance(b, slots, STEP_OF_SAMPLE, 1);
         });
-        slots.remove(&Slot::StepOfSample);
+        slots.remove(&STEP_OF_SAMPLE);
     }
 
     fn take_sample(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots, stretch: &Stretch) {
-        let taken = slots[&Slot::Taken];
+        let taken = slots[&TAKEN];
         if self.roles.contains(&Role::Observe) {
             self.run(b, tables, slots, Role::Observe, taken);
         }
@@ -788,7 +640,7 @@ impl<'a> Emitter<'a> {
         }
         // Outputs are not carried: nothing reads them before they are computed again.
         slots.retain(|slot, _| !matches!(slot, Slot::Output(..)));
-        advance(b, slots, Slot::Taken, 1);
+        advance(b, slots, TAKEN, 1);
     }
 
     fn stretch(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots, stretch: &Stretch) {
@@ -796,7 +648,7 @@ impl<'a> Emitter<'a> {
         slots.extend(self.no_events(b, Some(stretch.words(self.device.unroll) as usize)));
         for (slot, empty) in self.no_events(b, None) {
             if let Slot::Events(space, event) = slot {
-                slots.insert(Slot::Word(space, event), empty);
+                slots.insert(Slot::Inside(Inside::Word(space, event)), empty);
             }
         }
         let element = real(self.plan.precision);
@@ -805,17 +657,17 @@ impl<'a> Emitter<'a> {
             slots.insert(Slot::Record(entry as u32), empty);
         }
         let zero = whole(b, 0);
-        slots.extend([Slot::Step, Slot::Taken, Slot::Row, Slot::Bit].map(|slot| (slot, zero)));
-        repeat(b, slots, below(Slot::Taken, stretch.samples), |b, slots| match stretch.grouping(self.device.unroll) {
+        slots.extend([STEP, TAKEN, ROW, BIT].map(|slot| (slot, zero)));
+        repeat(b, slots, below(TAKEN, stretch.samples), |b, slots| match stretch.grouping(self.device.unroll) {
             Grouping::Samples { samples } => self.line(b, tables, slots, samples * stretch.every, stretch, samples),
             Grouping::Steps { lines, steps, rest } => {
                 let zero = whole(b, 0);
-                slots.insert(Slot::LineOfSample, zero);
-                repeat(b, slots, below(Slot::LineOfSample, lines), |b, slots| {
+                slots.insert(LINE_OF_SAMPLE, zero);
+                repeat(b, slots, below(LINE_OF_SAMPLE, lines), |b, slots| {
                     self.line(b, tables, slots, steps, stretch, 0);
-                    advance(b, slots, Slot::LineOfSample, 1);
+                    advance(b, slots, LINE_OF_SAMPLE, 1);
                 });
-                slots.remove(&Slot::LineOfSample);
+                slots.remove(&LINE_OF_SAMPLE);
                 if rest > 0 {
                     self.line(b, tables, slots, rest, stretch, 0);
                 }

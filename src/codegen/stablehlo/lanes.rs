@@ -5,7 +5,8 @@
 //! Never true here: a number is computed (the host does that, in double precision), or the order of operations is changed.
 
 use super::builder::{Binary, Builder, Compare, Element, Literal, Unary, Value};
-use super::entry::{Part, Slot, Slots};
+use super::entry::Slots;
+use super::slot::{Fixed, Part, Slot};
 use crate::codegen::plan::{
     DevicePlan, EdgePlan, Expr, GatherForm, Home, KernelPlan, Lattice, Operand, Plan, Precision, Slabs, SpacePlan,
     Stmt, Usage,
@@ -194,17 +195,18 @@ impl<'a> Lanes<'a> {
         match &device.gathers[space as usize][at as usize] {
             GatherForm::Padded { rows: 0 } | GatherForm::Rows { rows: 0 } => {}
             GatherForm::Padded { rows } => {
-                let sources = self.slots[&Slot::Sources(space, at)];
-                let present = self.slots[&Slot::Present(space, at)];
+                let sources = self.slots[&Slot::Fixed(Fixed::Sources(space, at))];
+                let present = self.slots[&Slot::Fixed(Fixed::Present(space, at))];
                 let values = self.along(plan, present, &[*rows, cells], |b, from| b.gather(from, sources));
                 self.add_up(plan, values);
             }
             GatherForm::Rows { rows } => {
                 for row in 0..*rows {
-                    let [sources, present] = [Slot::Sources(space, at), Slot::Present(space, at)].map(|slot| {
-                        let row = self.b.slice(self.slots[&slot], &[row, 0], &[row + 1, cells]);
-                        self.b.reshape(row, &[cells])
-                    });
+                    let [sources, present] =
+                        [Slot::Fixed(Fixed::Sources(space, at)), Slot::Fixed(Fixed::Present(space, at))].map(|slot| {
+                            let row = self.b.slice(self.slots[&slot], &[row, 0], &[row + 1, cells]);
+                            self.b.reshape(row, &[cells])
+                        });
                     let values = self.along(plan, present, &[cells], |b, from| b.gather(from, sources));
                     self.add(plan, values);
                 }
@@ -212,7 +214,7 @@ impl<'a> Lanes<'a> {
             GatherForm::Slabs(slabs) => self.slabs(plan, slabs),
             GatherForm::Shifts(lattice) => self.shifts(plan, lattice),
             GatherForm::Pairs => {
-                let pairs = self.slots[&Slot::Pairs(space, at)];
+                let pairs = self.slots[&Slot::Fixed(Fixed::Pairs(space, at))];
                 let all = [cells, cells];
                 let values = self.along(plan, pairs, &all, |b, from| b.broadcast(from, &all, &[0]));
                 self.add_up(plan, values);
@@ -319,8 +321,9 @@ impl<'a> Lanes<'a> {
         if rows == 0 {
             return;
         }
-        let order = self.slots[&Slot::Order(space, at)];
-        let tables = [Slot::Sources(space, at), Slot::Slabs(space, at)].map(|slot| self.slots[&slot]);
+        let order = self.slots[&Slot::Fixed(Fixed::Order(space, at))];
+        let tables = [Slot::Fixed(Fixed::Sources(space, at)), Slot::Fixed(Fixed::Slabs(space, at))]
+            .map(|slot| self.slots[&slot]);
         let zero = self.b.constant(Literal::Whole(0), Element::I32, &[]);
         let empty = self.constant(0.0, &[slabs.rows.len(), slabs.width]);
         let exchanged = self.exchanged(edges);
@@ -339,7 +342,7 @@ impl<'a> Lanes<'a> {
                 Outside::Row(key) => self.rows[&key],
             };
             let of_cells = match outside {
-                Outside::Slot(slot) => matches!(slot, Slot::State(..) | Slot::Cell(..) | Slot::Data(..)),
+                Outside::Slot(slot) => matches!(slot, Slot::State(..) | Slot::Cell(..) | Slot::Fixed(Fixed::Data(..))),
                 Outside::Local(_) => !self.b.dims(value).is_empty(),
                 Outside::Row(_) => false,
             };
@@ -398,7 +401,7 @@ impl<'a> Lanes<'a> {
             }
             after
         });
-        let places = self.slots[&Slot::Places(space, at)];
+        let places = self.slots[&Slot::Fixed(Fixed::Places(space, at))];
         let mut values = Vec::new();
         for &sum in &after[4..4 + edges.adds.len()] {
             let all = self.b.reshape(sum, &[slabs.rows.len() * slabs.width]);
@@ -428,9 +431,12 @@ impl<'a> Lanes<'a> {
             found.extend(stmt.expr.operands().into_iter().filter_map(|o| operand(o, usage)));
             match stmt.expr {
                 Expr::Sample(series, _) => {
-                    found.extend([Slot::SeriesTimes(series), Slot::SeriesValues(series)].map(Outside::Slot));
+                    found.extend(
+                        [Slot::Fixed(Fixed::SeriesTimes(series)), Slot::Fixed(Fixed::SeriesValues(series))]
+                            .map(Outside::Slot),
+                    );
                 }
-                Expr::Draw(..) => found.push(Outside::Slot(Slot::Seed)),
+                Expr::Draw(..) => found.push(Outside::Slot(Slot::Fixed(Fixed::Seed))),
                 Expr::Uniform(_)
                 | Expr::Time(_)
                 | Expr::StepIndex
@@ -470,7 +476,7 @@ impl<'a> Lanes<'a> {
         let no_bit = self.b.constant(Literal::Whole(0), Element::U32, &dims);
         let mut sums = vec![zero; plan.adds.len()];
         for word in 0..lattice.words() {
-            let mask = self.slots[&Slot::Mask(space, plan.edges, word as u32)];
+            let mask = self.slots[&Slot::Fixed(Fixed::Mask(space, plan.edges, word as u32))];
             for (shift, bit) in lattice.of_word(word) {
                 let bit = self.b.constant(Literal::Whole(u64::from(bit)), Element::U32, &dims);
                 let bit = self.b.binary(Binary::And, mask, bit);
@@ -629,7 +635,7 @@ impl<'a> Lanes<'a> {
         match bank {
             Bank::State => Slot::State(space.0, slot),
             Bank::Cell => Slot::Cell(space.0, slot),
-            Bank::Data => Slot::Data(space.0, slot),
+            Bank::Data => Slot::Fixed(Fixed::Data(space.0, slot)),
             Bank::Output => panic!("the verifier checks that outputs are not read"),
         }
     }
@@ -943,7 +949,7 @@ impl<'a> Lanes<'a> {
     /// Both 64-bit words of every cell: Philox4x32 with 10 rounds.
     fn words(&mut self, stream: u32, counter: Value, dims: &[usize]) -> [Value; 2] {
         let whole = |lanes: &mut Self, n: u32| lanes.b.constant(Literal::Whole(u64::from(n)), Element::U32, dims);
-        let seed = self.slots[&Slot::Seed];
+        let seed = self.slots[&Slot::Fixed(Fixed::Seed)];
         let mut key = [0, 1].map(|at| {
             let word = self.b.slice(seed, &[at], &[at + 1]);
             let word = self.b.reshape(word, &[]);
@@ -999,7 +1005,10 @@ impl<'a> Lanes<'a> {
     /// A series at a time of every cell, computed in double precision. The segment is found by counting the samples that are not
     /// after the time.
     fn sample(&mut self, series: u32, t: Value) -> Value {
-        let (times, values) = (self.slots[&Slot::SeriesTimes(series)], self.slots[&Slot::SeriesValues(series)]);
+        let (times, values) = (
+            self.slots[&Slot::Fixed(Fixed::SeriesTimes(series))],
+            self.slots[&Slot::Fixed(Fixed::SeriesValues(series))],
+        );
         let samples = self.device.samples[series as usize];
         let dims = self.b.dims(t);
         let t = self.b.convert(t, Element::F64);

@@ -9,6 +9,8 @@ mod entry;
 mod lanes;
 #[cfg(feature = "xla")]
 pub mod mlir;
+mod slot;
 
-pub use entry::{Column, Entry, Kind, Part, Port, Slot, slot_name};
+pub use entry::{Column, Entry, Kind, Port};
 pub use lanes::stored;
+pub use slot::{Feed, Fixed, Inside, Part, Slot, slot_name};

@@ -1,0 +1,241 @@
+//! What the values of entry points stand for.
+//!
+//! In comes a [`Slot`]; out go its name, the field it holds, and where an argument gets its numbers from ([`Feed`]).
+//! Never true here: a number is known.
+
+use crate::codegen::plan::Plan;
+use crate::step::{FieldId, Role};
+
+/// The type of the numbers in a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    /// Real numbers, in the kernel's precision.
+    Real,
+    /// Truth values.
+    Truth,
+    /// Counters of random numbers.
+    Counter,
+}
+
+impl Part {
+    /// All of them.
+    pub const ALL: [Part; 3] = [Part::Real, Part::Truth, Part::Counter];
+
+    fn name(self) -> &'static str {
+        match self {
+            Part::Real => "reals",
+            Part::Truth => "truths",
+            Part::Counter => "counters",
+        }
+    }
+}
+
+/// What a value of an entry point stands for. Spaces, slots and so on by their numbers in the plan. The order is that of arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Slot {
+    /// A state of every cell: space, slot.
+    State(u32, u32),
+    /// A number of every cell that only `init` writes: space, slot.
+    Cell(u32, u32),
+    /// An output of every cell: space, slot.
+    Output(u32, u32),
+    /// A value of `cell`: space, kernel, local. An argument of [`Kind::Line`](super::Kind::Line) only, which is never run.
+    Local(u32, Role, u32),
+    /// What does not change during a run.
+    Fixed(Fixed),
+    /// Numbers that do not change during a call: `[column]`.
+    Numbers(Part),
+    /// Numbers that depend on time: `[row, column]`. For `step` a row for every step, otherwise one for every sample.
+    Rows(Role, Part),
+    /// How many steps to take, at most [`Kind::STEPS`](super::Kind::STEPS).
+    Steps,
+    /// What only code within a function sees.
+    Inside(Inside),
+    /// Samples, `[sample, cell]`: an entry of [`Stretch::fields`](crate::codegen::plan::Stretch::fields).
+    Record(u32),
+    /// Events, `[word, cell]`, a bit for every step: space, event.
+    /// [`Stretch::step_of_bit`](crate::codegen::plan::Stretch::step_of_bit) tells which; for `step` in order.
+    Events(u32, u32),
+    /// Is every state finite at the end?
+    Finite,
+}
+
+/// A table that is made from the set-up, once for a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Fixed {
+    /// A loaded number of every cell: space, slot.
+    Data(u32, u32),
+    /// The sources of edges, `[row, target]` or, of slabs, `[row, place]`: space, entry of the edge table.
+    Sources(u32, u32),
+    /// Whether there is such an edge, `[row, target]`: space, entry of the edge table.
+    Present(u32, u32),
+    /// Which of the displacements of a word are edges, `[z, (y, x)]`: space, entry of the edge table, word.
+    Mask(u32, u32, u32),
+    /// The cells in the order of slabs, `[slab, place]`: space, entry of the edge table.
+    Order(u32, u32),
+    /// The place of every cell in that order: space, entry of the edge table.
+    Places(u32, u32),
+    /// The slab of every row of sources: space, entry of the edge table.
+    Slabs(u32, u32),
+    /// Which pairs are edges, `[source, target]`: space, entry of the edge table.
+    Pairs(u32, u32),
+    /// The times of the samples of a series, in ms.
+    SeriesTimes(u32),
+    /// Their values.
+    SeriesValues(u32),
+    /// The key of all random numbers: its lower and its upper half.
+    Seed,
+}
+
+/// What a loop carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Inside {
+    /// How many steps are done.
+    Step,
+    /// How many samples are taken.
+    Taken,
+    /// In which word of events the next line of steps is noted.
+    Row,
+    /// In which bit of it the line begins.
+    Bit,
+    /// The word of events of every cell that is being filled: space, event.
+    Word(u32, u32),
+    /// How many lines of steps are done since the last sample.
+    LineOfSample,
+    /// How many samples of a line are taken.
+    SampleOfLine,
+    /// How many steps are done since the last sample.
+    StepOfSample,
+    /// How many steps of a line are done.
+    Place,
+    /// The events of a line, a bit for every step: space, event.
+    LineOfEvents(u32, u32),
+}
+
+/// Where an argument of an entry point that runs gets its numbers from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Feed {
+    /// From earlier calls: states, and what `init` has computed for every cell.
+    Earlier,
+    /// From the set-up, once for a run.
+    Fixed(Fixed),
+    /// From the set-up, once for an entry point.
+    Numbers(Part),
+    /// From the set-up and the time of each row, for every call.
+    Rows(Role, Part),
+    /// From whoever calls: how many steps to take.
+    Steps,
+}
+
+impl Slot {
+    /// Where it comes from as an argument, if it can be one.
+    pub fn feed(self) -> Option<Feed> {
+        match self {
+            Slot::State(..) | Slot::Cell(..) => Some(Feed::Earlier),
+            Slot::Fixed(fixed) => Some(Feed::Fixed(fixed)),
+            Slot::Numbers(part) => Some(Feed::Numbers(part)),
+            Slot::Rows(role, part) => Some(Feed::Rows(role, part)),
+            Slot::Steps => Some(Feed::Steps),
+            Slot::Output(..)
+            | Slot::Local(..)
+            | Slot::Inside(_)
+            | Slot::Record(_)
+            | Slot::Events(..)
+            | Slot::Finite => None,
+        }
+    }
+
+    /// The field whose values per cell it stands for, if it does.
+    pub fn field(self, plan: &Plan) -> Option<FieldId> {
+        let space = |s: u32| &plan.spaces[s as usize];
+        match self {
+            Slot::State(s, at) => Some(space(s).state[at as usize]),
+            Slot::Cell(s, at) => Some(space(s).cell[at as usize]),
+            Slot::Output(s, at) => Some(space(s).output[at as usize]),
+            Slot::Fixed(fixed) => fixed.field(plan),
+            Slot::Local(..)
+            | Slot::Numbers(_)
+            | Slot::Rows(..)
+            | Slot::Steps
+            | Slot::Inside(_)
+            | Slot::Record(_)
+            | Slot::Events(..)
+            | Slot::Finite => None,
+        }
+    }
+}
+
+impl Fixed {
+    fn field(self, plan: &Plan) -> Option<FieldId> {
+        match self {
+            Fixed::Data(s, at) => Some(plan.spaces[s as usize].data[at as usize]),
+            Fixed::Sources(..)
+            | Fixed::Present(..)
+            | Fixed::Mask(..)
+            | Fixed::Order(..)
+            | Fixed::Places(..)
+            | Fixed::Slabs(..)
+            | Fixed::Pairs(..)
+            | Fixed::SeriesTimes(_)
+            | Fixed::SeriesValues(_)
+            | Fixed::Seed => None,
+        }
+    }
+}
+
+/// What a slot is called: unique among the arguments, and among the results, of an entry point.
+pub fn slot_name(plan: &Plan, slot: Slot) -> String {
+    let space = |space: u32| &plan.spaces[space as usize];
+    match slot {
+        Slot::State(s, at) => field_name(plan, &space(s).state, at),
+        Slot::Cell(s, at) => field_name(plan, &space(s).cell, at),
+        Slot::Output(s, at) => field_name(plan, &space(s).output, at),
+        Slot::Local(s, _, local) => format!("{}.{local}", space(s).name),
+        Slot::Fixed(fixed) => fixed_name(plan, fixed),
+        Slot::Numbers(part) => format!("numbers.{}", part.name()),
+        Slot::Rows(Role::Observe, part) => format!("sample_rows.{}", part.name()),
+        Slot::Rows(Role::Init | Role::Step, part) => format!("rows.{}", part.name()),
+        Slot::Steps => "steps".into(),
+        Slot::Inside(inside) => inside_name(plan, inside),
+        Slot::Record(at) => format!("record.{at}"),
+        Slot::Events(s, at) => field_name(plan, &space(s).events, at),
+        Slot::Finite => "finite".into(),
+    }
+}
+
+fn field_name(plan: &Plan, fields: &[FieldId], at: u32) -> String {
+    plan.fields[fields[at as usize].0 as usize].clone()
+}
+
+fn fixed_name(plan: &Plan, fixed: Fixed) -> String {
+    let edges = |s: u32, at: u32| &plan.relation(plan.spaces[s as usize].edges[at as usize]).name;
+    match fixed {
+        Fixed::Data(s, at) => field_name(plan, &plan.spaces[s as usize].data, at),
+        Fixed::Sources(s, at) => format!("{}.sources", edges(s, at)),
+        Fixed::Present(s, at) => format!("{}.present", edges(s, at)),
+        Fixed::Mask(s, at, word) => format!("{}.mask.{word}", edges(s, at)),
+        Fixed::Order(s, at) => format!("{}.order", edges(s, at)),
+        Fixed::Places(s, at) => format!("{}.places", edges(s, at)),
+        Fixed::Slabs(s, at) => format!("{}.slabs", edges(s, at)),
+        Fixed::Pairs(s, at) => format!("{}.pairs", edges(s, at)),
+        Fixed::SeriesTimes(at) => format!("{}.t", field_name(plan, &plan.series, at)),
+        Fixed::SeriesValues(at) => format!("{}.values", field_name(plan, &plan.series, at)),
+        Fixed::Seed => "seed".into(),
+    }
+}
+
+fn inside_name(plan: &Plan, inside: Inside) -> String {
+    let event = |s: u32, at: u32| field_name(plan, &plan.spaces[s as usize].events, at);
+    match inside {
+        Inside::Step
+        | Inside::Taken
+        | Inside::Row
+        | Inside::Bit
+        | Inside::LineOfSample
+        | Inside::SampleOfLine
+        | Inside::StepOfSample
+        | Inside::Place => "counter".into(),
+        Inside::Word(s, at) => format!("{}.word", event(s, at)),
+        Inside::LineOfEvents(s, at) => format!("{}.line", event(s, at)),
+    }
+}
