@@ -334,10 +334,37 @@ fn bad_param(model: &Model, name: &str, value: Result<Value, ode::EvalError>) ->
         Err(ode::EvalError::Cyclic) => format!("parameter `{name}` depends on itself"),
         Err(ode::EvalError::NotUniform) => format!("parameter `{name}` is not known before the run"),
     };
-    match model.params.iter().find(|p| p.name == name) {
-        Some(p) => Diagnostic::new(Code::BadValue, p.span, what, "a finite number is needed"),
-        None => Diagnostic::without_place(Code::BadValue, what),
+    let Some(p) = model.params.iter().find(|p| p.name == name) else {
+        return Diagnostic::without_place(Code::BadValue, what);
+    };
+    let d = Diagnostic::new(Code::BadValue, p.span, what, "a finite number is needed");
+    let leaf = |node| match node {
+        Node::Param(p) => ode::evaluate(model, model.param(p).value).ok(),
+        _ => None,
+    };
+    match ode::fault(model, &parameters_too(model, p.value), leaf) {
+        Some(fault) => {
+            let d = d.note(said(&fault));
+            fault.help.into_iter().fold(d, |d, help| d.help(help))
+        }
+        None => d,
     }
+}
+
+/// An expression, and those of all parameters that it depends on, behind what they are needed for.
+fn parameters_too(model: &Model, root: NodeId) -> Vec<NodeId> {
+    let (mut all, mut at) = (vec![root], 0);
+    while let Some(&node) = all.get(at) {
+        for n in model.graph.reachable([node]) {
+            if let Node::Param(p) = model.graph.node(n)
+                && !all.contains(&model.param(p).value)
+            {
+                all.push(model.param(p).value);
+            }
+        }
+        at += 1;
+    }
+    all
 }
 
 /// What a caller wants to know while a run goes on.
@@ -756,17 +783,18 @@ fn culprit(
     let before = history.back().map(|(at, states)| (*at, states));
     let roots: Vec<NodeId> = match (state, before) {
         (Some(s), None) => vec![s.init],
-        (Some(s), Some(_)) => vec![s.rate],
+        (Some(s), Some(_)) => [vec![s.rate], resets(model, name)].concat(),
         (None, _) => vec![],
     };
-    let leaf = |node| value_of(model, program, extent, engine, node, cell, before);
-    if let Some(fault) = ode::fault(model, &roots, leaf) {
-        let mut text = fault.text;
-        if let Some((end, _)) = text.char_indices().nth(LONGEST_EXPRESSION) {
-            text.truncate(end);
-            text.push_str(" ...");
-        }
-        d = d.note(format!("{} in `{text}`", fault.what));
+    // Where later stages and spikes read new values, these are to blame.
+    let after = before.map(|(at, old)| (at + 1, finite(&now, old, cell)));
+    let leaf = |node, states| value_of(model, program, extent, engine, node, cell, states);
+    let fault = ode::fault(model, &roots, |node| leaf(node, before)).or_else(|| {
+        let (at, states) = after.as_ref()?;
+        ode::fault(model, &roots, |node| leaf(node, Some((*at, states))))
+    });
+    if let Some(fault) = fault {
+        d = d.note(said(&fault));
         if let Some(help) = fault.help {
             return Ok(d.help(help));
         }
@@ -783,6 +811,33 @@ fn culprit(
         ));
     }
     Ok(d)
+}
+
+/// What spikes set a state to.
+fn resets(model: &Model, name: &str) -> Vec<NodeId> {
+    let all = model.populations.iter().filter_map(|p| p.spike.as_ref()).flat_map(|spike| &spike.resets);
+    all.filter(|(state, _)| model.state(*state).name == name).map(|(_, value)| *value).collect()
+}
+
+/// The new states of all cells, but for those that are not finite in this cell: of these the old ones.
+fn finite(
+    new: &HashMap<FieldId, Vec<f64>>,
+    old: &HashMap<FieldId, Vec<f64>>,
+    cell: usize,
+) -> HashMap<FieldId, Vec<f64>> {
+    let of_cell = |values: &Vec<f64>| values.get(cell).is_some_and(|x| x.is_finite());
+    let kept = new.iter().filter(|(_, values)| of_cell(values)).map(|(field, values)| (*field, values.clone()));
+    old.clone().into_iter().chain(kept).collect()
+}
+
+/// A fault as a note, its expression cut short.
+fn said(fault: &ode::Fault) -> String {
+    let mut text = fault.text.clone();
+    if let Some((end, _)) = text.char_indices().nth(LONGEST_EXPRESSION) {
+        text.truncate(end);
+        text.push_str(" ...");
+    }
+    format!("{} in `{text}`", fault.what)
 }
 
 /// So many characters of an expression are shown.

@@ -83,17 +83,22 @@ fn vanishes(nodes: &mut Nodes<'_>, factor: &Base, x: &Line) -> bool {
     series(nodes, node, x, FEW).is_some_and(|s| s.order > 0)
 }
 
-/// Is it a sum of numbers and parameters times at most one thing that varies, itself no function?
+/// Is it a sum of numbers and parameters times things that vary, at least one of them no function?
 fn is_straight(nodes: &mut Nodes<'_>, node: NodeId) -> bool {
     let poly = nodes.poly(node);
-    poly.terms().all(|(monomial, _)| {
+    let mut leaf = false;
+    let linear = poly.terms().all(|(monomial, _)| {
         let varying: Vec<_> = monomial.iter().filter(|(atom, _)| nodes.varies(*atom)).collect();
         match varying[..] {
             [] => true,
-            [(atom, power)] => *power == 1 && nodes.graph().operands(*atom).is_empty(),
+            [(atom, power)] => {
+                leaf |= nodes.graph().operands(*atom).is_empty();
+                *power == 1
+            }
             _ => false,
         }
-    })
+    });
+    linear && leaf
 }
 
 /// A product in which factors vanish at one place and others have poles there.

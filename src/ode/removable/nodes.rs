@@ -168,6 +168,8 @@ impl<'m> Nodes<'m> {
             Node::Binary(BinaryOp::Sub, a, b) if zero(a) => unless_zero(Poly::default().plus(at(b), -1.0)),
             Node::Binary(BinaryOp::Add, a, b) => unless_zero(at(a).plus(at(b), 1.0)),
             Node::Binary(BinaryOp::Sub, a, b) => unless_zero(at(a).plus(at(b), -1.0)),
+            // Nothing is divided by what 0 was divided by.
+            Node::Binary(BinaryOp::Mul | BinaryOp::Div, a, b) if zero(a) || zero(b) => None,
             Node::Binary(BinaryOp::Mul, a, b) => at(a).by(at(b)).and_then(unless_zero),
             Node::Binary(BinaryOp::Div, a, b) => match at(b).power(-1) {
                 Some(inverse) => at(a).by(&inverse),

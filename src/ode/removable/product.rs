@@ -165,7 +165,9 @@ pub fn product(nodes: &mut Nodes<'_>, id: NodeId) -> Product {
     if let Some(c) = nodes.constant(id) {
         return if c != 0.0 && c.is_finite() { Product::number(c) } else { atom };
     }
+    let zero = |nodes: &Nodes<'_>, n: NodeId| nodes.constant(n) == Some(0.0);
     let found = match nodes.graph().node(id) {
+        Node::Binary(BinaryOp::Mul | BinaryOp::Div, a, b) if zero(nodes, a) || zero(nodes, b) => None,
         Node::Unary(UnaryOp::Neg, a) => {
             let mut inner = nodes.product(a);
             inner.number = -inner.number;
