@@ -8,7 +8,7 @@ use neuroc::hir::{Method, Sources};
 use neuroc::interp::Interp;
 use neuroc::passes::{Backend, OptLevel};
 use neuroc::results::{RunResult, Series};
-use neuroc::simulate::{self, Ending, RunOptions, Unwatched};
+use neuroc::simulate::{self, Ending, Outcome, RunOptions, Unwatched};
 use neuroc::step::{self, Verified};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -42,6 +42,13 @@ pub enum Way {
 
 /// Runs a checked model.
 pub fn run(checked: &driver::Checked, options: &CompileOptions, way: Way) -> RunResult {
+    let outcome = outcome(checked, options, way);
+    assert_eq!(outcome.ending, Ending::Done);
+    outcome.result
+}
+
+/// Runs a model in one way, however it ends.
+pub fn outcome(checked: &driver::Checked, options: &CompileOptions, way: Way) -> Outcome {
     let level = if way == Way::Plain { OptLevel::O0 } else { OptLevel::O2 };
     let backend = match way {
         Way::Plain | Way::Optimized | Way::Reread | Way::Native | Way::Single => Backend::Native,
@@ -89,9 +96,7 @@ pub fn run(checked: &driver::Checked, options: &CompileOptions, way: Way) -> Run
     };
     let options = RunOptions::default();
     let outcome = simulate::run(&ode, program.program(), &extent, engine.as_mut(), &options, &mut Unwatched);
-    let outcome = outcome.unwrap_or_else(|e| panic!("{e:?}"));
-    assert_eq!(outcome.ending, Ending::Done);
-    outcome.result
+    outcome.unwrap_or_else(|e| panic!("{e:?}"))
 }
 
 fn reread(program: &Verified) -> Verified {
