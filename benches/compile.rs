@@ -39,7 +39,7 @@ fn parts(c: &mut Criterion) {
     let compiled = compile(&checked, &options, &mut |_, _, _| {}).expect("the example compiles");
     c.bench_function("passes", |b| b.iter(|| optimize(black_box(&compiled.plain))));
     c.bench_function("plan and emit", |b| {
-        b.iter(|| kernel_files(&plan(black_box(&compiled.program), &PlanOptions::default())))
+        b.iter(|| kernel_files(&plan(black_box(&compiled.program), &PlanOptions::default()).expect("there is a plan")))
     });
 }
 

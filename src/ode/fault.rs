@@ -22,6 +22,9 @@ pub struct Fault {
 const LIMIT: &str = "a quotient that has a limit there is seen in forms such as `x / (exp(x) - 1)`, with one `x` in both places, \
     or `exp_linear_rate(v, rate, midpoint, scale)`; any other needs a guard: `if abs(x) < 1e-6 then ... else ...`";
 
+const POLE: &str = "the divisor must not become 0; what has a limit there as a whole is seen in forms such as `x / (exp(x) - 1)` or \
+    `x / tanh(x)`, with one `x` in both places, or `exp_linear_rate(v, rate, midpoint, scale)`";
+
 /// The first fault in expressions, given the values of leaves.
 pub fn fault(model: &Model, roots: &[NodeId], leaf: impl Fn(Node) -> Option<Value>) -> Option<Fault> {
     let mut values: HashMap<NodeId, Value> = HashMap::new();
@@ -82,7 +85,7 @@ fn describe(values: &HashMap<NodeId, Value>, node: Node) -> Option<(&'static str
     Some(match node {
         Node::Binary(BinaryOp::Div, a, b) if at(b) == Some(0.0) => match at(a) {
             Some(0.0) => ("0 / 0", Some(LIMIT)),
-            _ => ("a division by 0", Some("the divisor must not become 0")),
+            _ => ("a division by 0", Some(POLE)),
         },
         Node::Binary(BinaryOp::Add | BinaryOp::Sub, ..) => ("the difference of two infinities", None),
         Node::Binary(BinaryOp::Mul | BinaryOp::Div, ..) => ("a result beyond the largest number", None),

@@ -3,7 +3,7 @@
 use super::{NodeId, ParamId, StateId};
 use crate::operators::{BinaryOp, Distribution, UnaryOp};
 use crate::units::Dim;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -127,16 +127,18 @@ impl Graph {
         }
     }
 
-    /// The nodes that `roots` depend on (and themselves), operands first.
+    /// The nodes that `roots` depend on (and themselves), operands first. Takes time for these, not for the whole graph.
     pub fn reachable(&self, roots: impl IntoIterator<Item = NodeId>) -> Vec<NodeId> {
-        let mut mark = vec![false; self.nodes.len()];
+        let mut found: HashSet<NodeId> = HashSet::new();
         let mut stack: Vec<NodeId> = roots.into_iter().collect();
         while let Some(id) = stack.pop() {
-            if !std::mem::replace(&mut mark[id.0 as usize], true) {
+            if found.insert(id) {
                 stack.extend(self.operands(id));
             }
         }
-        (0..self.nodes.len() as u32).map(NodeId).filter(|id| mark[id.0 as usize]).collect()
+        let mut found: Vec<NodeId> = found.into_iter().collect();
+        found.sort_unstable();
+        found
     }
 
     /// Rebuilds `root` with some leaves replaced. `memo` can be shared between calls with the same `leaf`.

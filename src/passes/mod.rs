@@ -13,7 +13,7 @@
 //! - Of all others **the roundings**: a result may be off by some ulps of the largest number that it was computed from. Sums are
 //!   multiplied out, quotients become products, products and sums are fused.
 //! - **Not what is finite**: where the program computes a finite number, so does the rewritten one. It may be finite where the program
-//!   overflows (`exp(a) / exp(b)`).
+//!   overflows (`exp(a) / exp(b)`), or multiplies by a 0 that is written down what is not finite.
 //! - Not the order in which effects happen, nor what is drawn.
 //! - With a tolerance ([`Options::tolerance`]) functions and rates that are not exact may be off by that much.
 //!
@@ -44,6 +44,7 @@ mod narrow;
 mod phase;
 mod ranges;
 mod rewrite;
+mod separate;
 mod share_exponentials;
 mod simplify;
 mod specialize;
@@ -78,6 +79,7 @@ pub const PASSES: &[Pass] = &[
     pass("exp2", exp2::run, "Take exponentials to the base 2."),
     pass("affine", affine::run, "Compute sums of products with as few operations as possible."),
     pass("contract", contract::run, "Fuse products with the sums they feed."),
+    pass("separate", separate::run, "For XLA: keep its compilers from fusing exact products with the sums that they feed."),
     pass("narrow", narrow::run, "At 1e-6: compute rates in single precision where their error stays below."),
     pass("approximate", approximate::run, "At 1e-9 or 1e-6: compute functions with shorter polynomials."),
     pass("hoist", hoist::run, "Move operations out of the loops over steps and cells that they do not depend on."),
@@ -90,11 +92,11 @@ const O0: &[&str] = &[];
 
 /// What makes native programs fast.
 ///
-/// The order of the rewrites matters: `safe-singularities` needs the quotients as the model's author wrote them, and
-/// `simplify` removes guards only as long as `linoid` stands there to be seen to be positive; `share-exponentials` takes
-/// the linoids that need no exponential of their own before `lower-linoid` takes the rest; `narrow` and `approximate` see the
-/// functions that are left (and do nothing unless less accuracy is allowed); and `hoist` comes after all,
-/// because the rewrites compute what does not vary where they need it.
+/// The order of the rewrites matters: `exact` marks what the program tells before anything is rewritten; `simplify` removes
+/// `nonzero` only as long as `linoid` stands there to be seen to be positive; `share-exponentials` takes the linoids that need
+/// no exponential of their own before `lower-linoid` takes the rest; `narrow` and `approximate` see the functions that are
+/// left (and do nothing unless less accuracy is allowed); and `hoist` comes after all, because the rewrites compute what does
+/// not vary where they need it.
 #[rustfmt::skip]
 const O2: &[&str] = &[
     "exact",
@@ -148,6 +150,7 @@ const O2_XLA: &[&str] = &[
     "affine",
     "fold",
     "cse",
+    "separate",
     "hoist",
     "cse",
     "dce",

@@ -56,16 +56,37 @@ impl Scene<'_> {
         let before = history.back().map(|(at, states)| (*at, states));
         let roots: Vec<NodeId> = match (state, before) {
             (Some(s), None) => vec![s.init],
-            (Some(s), Some(_)) => vec![s.rate],
+            (Some(s), Some(_)) => [vec![s.rate], self.resets(culprit.field)].concat(),
             (None, _) => vec![],
         };
-        if let Some(fault) = ode::fault(self.model, &roots, |node| self.value(node, culprit.cell, before)) {
-            d = d.note(format!("{} in `{}`", fault.what, shortened(fault.text)));
+        // Where later stages and spikes read new values, these are to blame.
+        let after = match before {
+            Some((at, old)) => Some((at + 1, self.finite(old, culprit.cell)?)),
+            None => None,
+        };
+        let fault = |states| ode::fault(self.model, &roots, |node| self.value(node, culprit.cell, states));
+        let fault = fault(before).or_else(|| after.as_ref().and_then(|(at, states)| fault(Some((*at, states)))));
+        if let Some(fault) = fault {
+            d = d.note(said(&fault));
             if let Some(help) = fault.help {
                 return Ok(d.help(help));
             }
         }
         Ok(if step > 0 { d.help(self.advice()) } else { d })
+    }
+
+    /// What spikes set a state to.
+    fn resets(self, field: FieldId) -> Vec<NodeId> {
+        let all = self.model.populations.iter().filter_map(|p| p.spike.as_ref()).flat_map(|spike| &spike.resets);
+        let of_field = all.filter(|(state, _)| self.program.bound(Source::State(state.0)) == Some(field));
+        of_field.map(|(_, value)| *value).collect()
+    }
+
+    /// The new states of all cells, but for those that are not finite in this cell: of these the old ones.
+    fn finite(self, old: &States, cell: usize) -> Result<States, EngineError> {
+        let new = states(self.program, self.extent, self.engine)?;
+        let kept = new.into_iter().filter(|(_, values)| values.get(cell).is_some_and(|x| x.is_finite()));
+        Ok(old.clone().into_iter().chain(kept).collect())
     }
 
     fn culprit(self) -> Result<Culprit, EngineError> {
@@ -154,11 +175,12 @@ impl Scene<'_> {
     }
 }
 
-/// An expression as it is shown.
-fn shortened(mut text: String) -> String {
+/// A fault as a note, its expression cut short.
+pub(super) fn said(fault: &ode::Fault) -> String {
+    let mut text = fault.text.clone();
     if let Some((end, _)) = text.char_indices().nth(LONGEST_EXPRESSION) {
         text.truncate(end);
         text.push_str(" ...");
     }
-    text
+    format!("{} in `{text}`", fault.what)
 }

@@ -3,13 +3,14 @@
 //! In come a model, a program of it and its extent; out goes a [`Setup`], or everything that is wrong with the values.
 //! Never true here: a field is left without a value, or gets one that nobody gave.
 
+use super::culprit::said;
 use super::edges::edges;
 use super::extent::Extent;
 use crate::data;
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::connection_space;
 use crate::engine::Setup;
-use crate::ode::{self, Model, Param};
+use crate::ode::{self, Model, Node, NodeId, Param};
 use crate::step::{FieldId, FieldKind, Program, Source, Value};
 use std::sync::Arc;
 
@@ -70,5 +71,32 @@ fn uniform(model: &Model, param: &Param) -> Result<f64, Diagnostic> {
         Err(ode::EvalError::Cyclic) => format!("parameter `{name}` depends on itself"),
         Err(ode::EvalError::NotUniform) => format!("parameter `{name}` is not known before the run"),
     };
-    Err(Diagnostic::new(Code::BadValue, param.span, what, "a finite number is needed"))
+    let d = Diagnostic::new(Code::BadValue, param.span, what, "a finite number is needed");
+    let leaf = |node| match node {
+        Node::Param(p) => ode::evaluate(model, model.param(p).value).ok(),
+        _ => None,
+    };
+    Err(match ode::fault(model, &parameters_too(model, param.value), leaf) {
+        Some(fault) => {
+            let d = d.note(said(&fault));
+            fault.help.into_iter().fold(d, |d, help| d.help(help))
+        }
+        None => d,
+    })
+}
+
+/// An expression, and those of all parameters that it depends on, behind what they are needed for.
+fn parameters_too(model: &Model, root: NodeId) -> Vec<NodeId> {
+    let (mut all, mut at) = (vec![root], 0);
+    while let Some(&node) = all.get(at) {
+        for n in model.graph.reachable([node]) {
+            if let Node::Param(p) = model.graph.node(n)
+                && !all.contains(&model.param(p).value)
+            {
+                all.push(model.param(p).value);
+            }
+        }
+        at += 1;
+    }
+    all
 }

@@ -42,6 +42,12 @@ SPELLINGS = {
     "square_over_square": f"{X}^2 / (exp({X}) - 1)^2",
     "square_over_one": f"{X}^2 / (exp({X}) - 1) + 1",
     "ratio_of_differences": f"(exp(2 * {X}) - 1) / (exp({X}) - 1)",
+    "zero_first": f"{X} / (0 - 1 + exp({X}))",
+    "one_in_two_parts": f"{X} / (exp({X}) - 0.5 - 0.5)",
+    "sigmoid": f"{X} * (1 - 1 / (1 + exp(-{X}))) / (2 / (1 + exp(-{X})) - 1)",
+    "powers_of_two": f"{X} / (2^{X} - 2^(-{X}))",
+    "two_linoids": f"{X} / (exp({X}) - 1) + 3 * {X} / (1 - exp(-2 * {X}))",
+    "linoid_over_linoid": f"({X} / (exp({X}) - 1)) / ({X} / (1 - exp(-{X} / 2)))",
     # with parameters
     "parameters": "(V - vh) / k / (exp((V - vh) / k) - 1)",
     "parameters_multiplied_out": "a * (V - vh) / (1 - exp(a * vh - a * V))",
@@ -56,12 +62,16 @@ SPELLINGS = {
     "coth": f"{X} * cosh({X}) / sinh({X})",
     "coth_by_exponential": f"{X} * (1 + 2 / (exp(2 * {X}) - 1))",
     "cosh_less_one": f"2 * (cosh({X}) - 1) / {X}^2",
+    "half_angle": f"0.5 * {X} * (1 / tanh({X} / 2) - 1)",
     # Goldman, Hodgkin, Katz
     "ghk": f"{X} * (0.05 - 2 * exp(-{X})) / (1 - exp(-{X}))",
     "ghk_turned": f"{X} * (0.05 * exp({X}) - 2) / (exp({X}) - 1)",
     "ghk_parameters": "(V - vh) / k * (cin - cout * exp(-(V - vh) / k)) / (1 - exp(-(V - vh) / k))",
     "ghk_factored": "(cin * ((V - vh) / k) - cout * ((V - vh) / k) * exp(-(V - vh) / k)) / (1 - exp(-(V - vh) / k))",
     "ghk_two_quotients": f"0.05 * {X} / (1 - exp(-{X})) - 2 * {X} / (exp({X}) - 1)",
+    "ghk_expanded": f"0.05 * {X} / (1 - exp(-{X})) - 2 * {X} * exp(-{X}) / (1 - exp(-{X}))",
+    "ghk_divalent": f"2 * {X} * (cin - cout * exp(-2 * {X})) / (1 - exp(-2 * {X}))",
+    "ghk_hyperbolic": f"{X} * (cin * exp({X} / 2) - cout * exp(-{X} / 2)) / (2 * sinh({X} / 2))",
     "ghk_negative_valence": f"-{X} * (0.05 - 2 * exp({X})) / (1 - exp({X}))",
     # guarded
     "guarded": f"if abs({X}) < 1e-6 then 1 - {X} / 2 else {X} / (exp({X}) - 1)",
@@ -78,6 +88,13 @@ SPELLINGS = {
     "root": f"(sqrt(1 + {X} / 2) - 1) / {X}",
     "poles_that_cancel": f"1 / (1 - exp(-{X})) - 1 / {X}",
     "polynomials": f"({X}^2 + {X}) / {X}",
+    "sine_of_parameters": "sin((V - vh) / k) / ((V - vh) / k)",
+    "sine_over_voltage": "k * sin((V - vh) / k) / (V - vh)",
+    "logarithm_of_a_third": f"ln(1 + {X} / 3) / {X}",
+    "langevin": f"1 / tanh({X}) - 1 / {X}",
+    "poles_with_parameters": "k / (V - vh) - 1 / (exp((V - vh) / k) - 1)",
+    "linoid_less_one": f"({X} / (exp({X}) - 1) - 1) / {X}",
+    "power_of_a_linoid": f"({X} / (1 - exp(-{X})))^0.7",
     "divided_by_itself": f"({X} + {X}^3) / ({X} + {X}^2)",
 }
 PARAMETERS = {"k": "10", "a": "0.1", "c": "2", "s": "0", "cin": "0.05", "cout": "2"}

@@ -7,7 +7,7 @@ use neuroc::engine::rustc;
 use neuroc::hir::{Method, Sources};
 use neuroc::passes::{Backend, OptLevel};
 use neuroc::results::{RunResult, Series};
-use neuroc::simulate::{Ending, RunOptions, Unwatched};
+use neuroc::simulate::{Ending, Outcome, RunOptions, Unwatched};
 use neuroc::step::{self, Verified};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -41,6 +41,13 @@ pub enum Way {
 
 /// Runs a checked model.
 pub fn run(checked: &driver::Checked, options: &CompileOptions, way: Way) -> RunResult {
+    let (result, outcome) = outcome(checked, options, way);
+    assert_eq!(outcome.ending, Ending::Done);
+    result
+}
+
+/// Runs a model in one way, however it ends.
+pub fn outcome(checked: &driver::Checked, options: &CompileOptions, way: Way) -> (RunResult, Outcome) {
     let level = if way == Way::Plain { OptLevel::O0 } else { OptLevel::O2 };
     let backend = match way {
         Way::Plain | Way::Optimized | Way::Reread | Way::Native | Way::Single => Backend::Native,
@@ -72,9 +79,7 @@ pub fn run(checked: &driver::Checked, options: &CompileOptions, way: Way) -> Run
     let plan = experiment.plan(precision).unwrap_or_else(|d| panic!("{d:?}"));
     let mut engine = experiment.engine(&plan, choice).unwrap_or_else(|e| panic!("{e}")).engine;
     let outcome = experiment.run(engine.as_mut(), &RunOptions::default(), &mut Unwatched);
-    let (result, outcome) = outcome.unwrap_or_else(|e| panic!("{e:?}"));
-    assert_eq!(outcome.ending, Ending::Done);
-    result
+    outcome.unwrap_or_else(|e| panic!("{e:?}"))
 }
 
 fn native() -> EngineChoice {

@@ -4,7 +4,7 @@
 //! Never true here: a pole is taken for a limit, or a polynomial reaches so far that it is off by more than rounding.
 
 use super::Nodes;
-use super::product::{Base, Line, Product};
+use super::product::{Base, Line, Product, along};
 use super::series::{FEW, Series, TERMS, series};
 use crate::ode::{Node, NodeId};
 use crate::operators::{BinaryOp, UnaryOp};
@@ -28,9 +28,9 @@ impl Poles {
         };
         let mut places: Vec<Line> = Vec::new();
         let known = [self.0.get(&a), self.0.get(&b)].into_iter().flatten().flatten().cloned().collect();
-        let zeros = if op == BinaryOp::Div { zeros(nodes, b) } else { Vec::new() };
+        let zeros = if op == BinaryOp::Div { zeros(nodes, id, b) } else { Vec::new() };
         for line in [known, zeros].concat() {
-            if !places.iter().any(|p| p.primitive.is(&line.primitive)) {
+            if !places.iter().any(|p| p.is_multiple(&line)) {
                 places.push(line);
             }
         }
@@ -50,43 +50,55 @@ impl Poles {
     }
 }
 
-/// The sums with which a divisor vanishes.
-fn zeros(nodes: &mut Nodes<'_>, divisor: NodeId) -> Vec<Line> {
+/// The sums with which the divisor of a quotient vanishes.
+fn zeros(nodes: &mut Nodes<'_>, quotient: NodeId, divisor: NodeId) -> Vec<Line> {
     if !nodes.varies(divisor) {
         return Vec::new();
     }
-    let inside = nodes.graph().reachable([divisor]);
+    let inside = nodes.graph().reachable([quotient]);
     if inside.len() > MOST_NODES {
         return Vec::new();
     }
-    let factors = nodes.product(divisor).factors;
-    let factors: Vec<NodeId> =
-        factors.iter().filter(|(_, power)| *power > 0).map(|(base, _)| node_of(nodes, base)).collect();
+    let factors: Vec<Base> =
+        nodes.product(divisor).factors.into_iter().filter(|(_, power)| *power > 0).map(|(base, _)| base).collect();
     let mut found: Vec<Line> = Vec::new();
     for node in inside {
         if !nodes.varies(node) || !is_straight(nodes, node) {
             continue;
         }
         let line = Line::of(nodes, node);
-        let vanishes = |&factor: &NodeId| series(nodes, factor, &line, FEW).is_some_and(|s| s.order > 0);
-        if !found.iter().any(|known| known.primitive.is(&line.primitive)) && factors.iter().any(vanishes) {
+        if !found.iter().any(|known| known.is_multiple(&line)) && factors.iter().any(|f| vanishes(nodes, f, &line)) {
             found.push(line);
         }
     }
     found
 }
 
-/// Is it a sum of numbers and parameters times at most one thing that varies, itself no function?
+/// Is the factor 0 where the sum is?
+fn vanishes(nodes: &mut Nodes<'_>, factor: &Base, x: &Line) -> bool {
+    if along(nodes, factor, x).is_some() {
+        return true;
+    }
+    let node = node_of(nodes, factor);
+    series(nodes, node, x, FEW).is_some_and(|s| s.order > 0)
+}
+
+/// Is it a sum of numbers and parameters times things that vary, at least one of them no function?
 fn is_straight(nodes: &mut Nodes<'_>, node: NodeId) -> bool {
     let poly = nodes.poly(node);
-    poly.terms().all(|(monomial, _)| {
+    let mut leaf = false;
+    let linear = poly.terms().all(|(monomial, _)| {
         let varying: Vec<_> = monomial.iter().filter(|(atom, _)| nodes.varies(*atom)).collect();
         match varying[..] {
             [] => true,
-            [(atom, power)] => *power == 1 && nodes.graph().operands(*atom).is_empty(),
+            [(atom, power)] => {
+                leaf |= nodes.graph().operands(*atom).is_empty();
+                *power == 1
+            }
             _ => false,
         }
-    })
+    });
+    linear && leaf
 }
 
 /// A product in which factors vanish at one place and others have poles there.
@@ -96,7 +108,14 @@ fn of_product(nodes: &mut Nodes<'_>, id: NodeId, x: &Line) -> Option<NodeId> {
     let (mut part, mut rest) = (Vec::new(), Product::number(p.number));
     let (mut order, mut pole) = (0, false);
     for (base, power) in &p.factors {
-        let node = node_of(nodes, base);
+        let node = match along(nodes, base, x) {
+            Some(ratio) => {
+                rest.number *= ratio.number.powi(*power);
+                rest.push_monomial(nodes, &ratio.monomial, *power);
+                x.node
+            }
+            None => node_of(nodes, base),
+        };
         match series(nodes, node, x, FEW).filter(|s| s.order != 0) {
             Some(found) => {
                 order += found.order * power;
@@ -155,7 +174,7 @@ pub fn without_guard(nodes: &mut Nodes<'_>, c: NodeId, a: NodeId, b: NodeId) -> 
         BinaryOp::Eq | BinaryOp::Ne => (nodes.binary(BinaryOp::Sub, left, right), 0.0),
         _ => {
             let Node::Unary(UnaryOp::Abs, sum) = nodes.graph().node(left) else { return None };
-            (sum, nodes.graph().constant(right)?)
+            (sum, nodes.constant(right)?)
         }
     };
     let x = Line::of(nodes, sum);

@@ -8,7 +8,7 @@ use super::product::{Base, Product, product};
 use crate::hir::Ty;
 use crate::ode::verify::type_of;
 use crate::ode::{Graph, Model, Node, NodeId};
-use crate::operators::{BinaryOp, UnaryOp};
+use crate::operators::{BinaryOp, UnaryOp, Value, eval_binary, eval_unary};
 use crate::units::Dim;
 use std::collections::HashMap;
 
@@ -17,6 +17,7 @@ pub struct Nodes<'m> {
     model: &'m mut Model,
     types: Vec<Ty>,
     varying: Vec<bool>,
+    values: Vec<Option<Value>>,
     polys: HashMap<NodeId, Poly>,
     products: HashMap<NodeId, Product>,
 }
@@ -24,8 +25,14 @@ pub struct Nodes<'m> {
 impl<'m> Nodes<'m> {
     /// The nodes of a model, if its types agree.
     pub fn new(model: &'m mut Model) -> Result<Nodes<'m>, String> {
-        let mut nodes =
-            Nodes { model, types: Vec::new(), varying: Vec::new(), polys: HashMap::new(), products: HashMap::new() };
+        let mut nodes = Nodes {
+            model,
+            types: Vec::new(),
+            varying: Vec::new(),
+            values: Vec::new(),
+            polys: HashMap::new(),
+            products: HashMap::new(),
+        };
         nodes.learn()?;
         Ok(nodes)
     }
@@ -55,6 +62,8 @@ impl<'m> Nodes<'m> {
                 }
             };
             self.varying.push(varies);
+            let value = self.value(id);
+            self.values.push(value);
         }
         Ok(())
     }
@@ -67,6 +76,35 @@ impl<'m> Nodes<'m> {
     /// Does it differ from cell to cell or from time to time?
     pub fn varies(&self, id: NodeId) -> bool {
         self.varying[id.0 as usize]
+    }
+
+    /// What numbers alone make of a node.
+    fn value(&self, id: NodeId) -> Option<Value> {
+        let at = |n: NodeId| self.values[n.0 as usize];
+        match self.graph().node(id) {
+            Node::Const(bits, _) => Some(Value::Real(f64::from_bits(bits))),
+            Node::Unary(op, a) => eval_unary(op, at(a)?),
+            Node::Binary(op, a, b) => eval_binary(op, at(a)?, at(b)?),
+            Node::Bool(_)
+            | Node::Param(_)
+            | Node::State(_)
+            | Node::Next(_)
+            | Node::Time
+            | Node::StepTime
+            | Node::Index
+            | Node::Dv
+            | Node::Junction(_)
+            | Node::Draw(..)
+            | Node::Data(_)
+            | Node::Series(..)
+            | Node::Noise(..)
+            | Node::Select(..) => None,
+        }
+    }
+
+    /// The number that a node is, or that it is computed from numbers alone to be.
+    pub fn constant(&self, id: NodeId) -> Option<f64> {
+        self.values[id.0 as usize].and_then(Value::real)
     }
 
     /// The dimension of a number.
@@ -101,8 +139,13 @@ impl<'m> Nodes<'m> {
 
     /// The polynomial that a node is; what is none is an atom.
     pub fn poly(&mut self, id: NodeId) -> Poly {
-        for n in self.model.graph.reachable([id]) {
-            if !self.polys.contains_key(&n) {
+        let mut waiting = vec![id];
+        while let Some(&n) = waiting.last() {
+            let unknown = self.graph().operands(n).into_iter().filter(|n| !self.polys.contains_key(n));
+            let before = waiting.len();
+            waiting.extend(unknown.collect::<Vec<_>>());
+            if waiting.len() == before {
+                waiting.pop();
                 let poly = self.poly_of(n).unwrap_or_else(|| Poly::atom(n));
                 self.polys.insert(n, poly);
             }
@@ -112,20 +155,28 @@ impl<'m> Nodes<'m> {
 
     fn poly_of(&self, id: NodeId) -> Option<Poly> {
         let at = |n: NodeId| &self.polys[&n];
+        let zero = |n: NodeId| self.constant(n) == Some(0.0);
+        if let Some(c) = self.constant(id).filter(|c| *c != 0.0 && c.is_finite()) {
+            return Some(Poly::number(c));
+        }
         // A sum that is 0 because of the numbers in it stays what it is: 0/0 has a value if both sides vanish for one reason.
         let unless_zero = |sum: Poly| (!sum.is_zero()).then_some(sum);
         match self.graph().node(id) {
-            Node::Const(bits, _) => Some(f64::from_bits(bits)).filter(|c| *c != 0.0 && c.is_finite()).map(Poly::number),
             Node::Unary(UnaryOp::Neg, a) => Some(Poly::default().plus(at(a), -1.0)),
+            Node::Binary(BinaryOp::Add, a, b) if zero(a) => unless_zero(at(b).clone()),
+            Node::Binary(BinaryOp::Add | BinaryOp::Sub, a, b) if zero(b) => unless_zero(at(a).clone()),
+            Node::Binary(BinaryOp::Sub, a, b) if zero(a) => unless_zero(Poly::default().plus(at(b), -1.0)),
             Node::Binary(BinaryOp::Add, a, b) => unless_zero(at(a).plus(at(b), 1.0)),
             Node::Binary(BinaryOp::Sub, a, b) => unless_zero(at(a).plus(at(b), -1.0)),
+            // Nothing is divided by what 0 was divided by.
+            Node::Binary(BinaryOp::Mul | BinaryOp::Div, a, b) if zero(a) || zero(b) => None,
             Node::Binary(BinaryOp::Mul, a, b) => at(a).by(at(b)).and_then(unless_zero),
             Node::Binary(BinaryOp::Div, a, b) => match at(b).power(-1) {
                 Some(inverse) => at(a).by(&inverse),
                 None => at(a).by(&Poly::monomial(1.0, vec![(b, -1)])),
             },
             Node::Binary(BinaryOp::Pow, a, b) => {
-                let n = self.graph().constant(b).filter(|n| n.fract() == 0.0 && *n != 0.0 && n.abs() <= 8.0)?;
+                let n = self.constant(b).filter(|n| n.fract() == 0.0 && *n != 0.0 && n.abs() <= 8.0)?;
                 at(a).power(n as i32)
             }
             _ => None,

@@ -82,6 +82,13 @@ impl Poly {
         terms.next().is_none().then_some((coefficient.value, monomial))
     }
 
+    /// Its two monomials with their coefficients, if these are all.
+    pub fn two(&self) -> Option<[(f64, Monomial); 2]> {
+        let mut terms = self.terms.iter().map(|(monomial, c)| (c.value, monomial.clone()));
+        let both = [terms.next()?, terms.next()?];
+        terms.next().is_none().then_some(both)
+    }
+
     /// Is it 0?
     pub fn is_zero(&self) -> bool {
         self.terms.is_empty()

@@ -137,17 +137,37 @@ impl Line {
     }
 
     fn is(&self, other: &Line) -> bool {
-        let (a, b) = (&self.content, &other.content);
-        let near = (a.number - b.number).abs() <= 16.0 * f64::EPSILON * a.number.abs().max(b.number.abs());
-        near && a.monomial == b.monomial && self.primitive.is(&other.primitive)
+        let (a, b) = (self.content.number, other.content.number);
+        (a - b).abs() <= 16.0 * f64::EPSILON * a.abs().max(b.abs()) && self.is_multiple(other)
     }
+
+    /// Does it differ from another by a number only?
+    pub fn is_multiple(&self, other: &Line) -> bool {
+        self.content.monomial == other.content.monomial && self.primitive.is(&other.primitive)
+    }
+}
+
+/// How many times a sum a factor is, if that does not vary.
+pub fn along(nodes: &Nodes<'_>, factor: &Base, x: &Line) -> Option<Content> {
+    let own = match factor {
+        Base::Sum(line) if line.primitive.is(&x.primitive) => line.content.clone(),
+        Base::Atom(n) if x.is_monomial() => Content { number: 1.0, monomial: vec![(*n, 1)] },
+        Base::Atom(_) | Base::Sum(_) | Base::Difference(_) | Base::Exp(_) => return None,
+    };
+    let monomial = times(&own.monomial, &x.content.monomial, -1);
+    let varies = monomial.iter().any(|(atom, _)| nodes.varies(*atom));
+    (!varies).then(|| Content { number: own.number / x.content.number, monomial })
 }
 
 /// The product that a node is.
 pub fn product(nodes: &mut Nodes<'_>, id: NodeId) -> Product {
     let atom = Product::of(Base::Atom(id));
+    if let Some(c) = nodes.constant(id) {
+        return if c != 0.0 && c.is_finite() { Product::number(c) } else { atom };
+    }
+    let zero = |nodes: &Nodes<'_>, n: NodeId| nodes.constant(n) == Some(0.0);
     let found = match nodes.graph().node(id) {
-        Node::Const(bits, _) if f64::from_bits(bits) != 0.0 => Some(Product::number(f64::from_bits(bits))),
+        Node::Binary(BinaryOp::Mul | BinaryOp::Div, a, b) if zero(nodes, a) || zero(nodes, b) => None,
         Node::Unary(UnaryOp::Neg, a) => {
             let mut inner = nodes.product(a);
             inner.number = -inner.number;
@@ -192,7 +212,7 @@ fn joined(nodes: &mut Nodes<'_>, a: NodeId, b: NodeId, power: i32) -> Product {
 
 /// A whole power of a product, or a number to a power that varies.
 fn power(nodes: &mut Nodes<'_>, base: NodeId, exponent: NodeId) -> Option<Product> {
-    if let Some(n) = nodes.graph().constant(exponent) {
+    if let Some(n) = nodes.constant(exponent) {
         let whole = n.fract() == 0.0 && n != 0.0 && n.abs() <= 16.0;
         return whole.then(|| {
             let inner = nodes.product(base);
@@ -201,7 +221,7 @@ fn power(nodes: &mut Nodes<'_>, base: NodeId, exponent: NodeId) -> Option<Produc
             found
         });
     }
-    let ln = nodes.graph().constant(base).filter(|b| *b > 0.0 && *b != 1.0)?.ln();
+    let ln = nodes.constant(base).filter(|b| *b > 0.0 && *b != 1.0)?.ln();
     let factor = nodes.number(ln);
     let argument = nodes.binary(BinaryOp::Mul, exponent, factor);
     Some(Product::of(Base::Exp(argument)))
@@ -218,7 +238,17 @@ fn difference(nodes: &mut Nodes<'_>, x: NodeId, c: f64) -> Base {
 fn sum(nodes: &mut Nodes<'_>, id: NodeId, a: NodeId, b: NodeId, sign: f64) -> Product {
     let (left, mut right) = (nodes.product(a), nodes.product(b));
     right.number *= sign;
+    match (nodes.constant(a), nodes.constant(b)) {
+        (Some(0.0), _) => return right,
+        (_, Some(0.0)) => return left,
+        (_, _) => {}
+    }
     if let Some(found) = of_exponentials(nodes, left, right) {
+        return found;
+    }
+    if let Some([left, right]) = nodes.poly(id).two().map(|terms| terms.map(|term| expanded(nodes, term)))
+        && let Some(found) = of_exponentials(nodes, left, right)
+    {
         return found;
     }
     let line = Line::of(nodes, id);
@@ -239,6 +269,16 @@ fn sum(nodes: &mut Nodes<'_>, id: NodeId, a: NodeId, b: NodeId, sign: f64) -> Pr
     let mut found = nodes.product(rest);
     found.push_monomial(nodes, &common, 1);
     found
+}
+
+/// A monomial with the products that its atoms are.
+fn expanded(nodes: &mut Nodes<'_>, (number, monomial): (f64, Monomial)) -> Product {
+    let mut whole = Product::number(number);
+    for (atom, power) in monomial {
+        let factor = nodes.product(atom);
+        whole.push_all(nodes, factor, power);
+    }
+    whole
 }
 
 /// `a + b` where both differ by a number and an exponential only, of opposite signs: a multiple of `e^u - 1`.

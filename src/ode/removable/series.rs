@@ -4,7 +4,7 @@
 //! Never true here: a parameter is taken for the number that it is now.
 
 use super::Nodes;
-use super::product::Line;
+use super::product::{Line, Product, along};
 use crate::ode::{Node, NodeId};
 use crate::operators::{BinaryOp, UnaryOp};
 use std::collections::HashMap;
@@ -167,12 +167,31 @@ pub fn series(nodes: &mut Nodes<'_>, id: NodeId, x: &Line, terms: usize) -> Opti
             Some(c) => Series::number(c, terms),
             None => match poly.line_in(&whole) {
                 Some((a, b)) => Some(Series::line(a, b, terms)),
-                None => of_node(nodes.graph().node(n), &known),
+                None => of_node(nodes.graph().node(n), &known).or_else(|| of_powers(nodes, n, x, terms)),
             },
         };
         known.insert(n, found);
     }
     known.remove(&id)?
+}
+
+/// A number times a power of x, where parameters in the one cancel against those in the other.
+fn of_powers(nodes: &mut Nodes<'_>, id: NodeId, x: &Line, terms: usize) -> Option<Series> {
+    let p = nodes.product(id);
+    let mut rest = Product::number(p.number);
+    let mut order = 0;
+    for (base, power) in p.factors {
+        match along(nodes, &base, x) {
+            Some(ratio) => {
+                rest.number *= ratio.number.powi(power);
+                rest.push_monomial(nodes, &ratio.monomial, power);
+                order += power;
+            }
+            None => rest.push(nodes, base, power),
+        }
+    }
+    let number = rest.factors.is_empty().then(|| Series::number(rest.number, terms))??;
+    Some(Series { order, ..number })
 }
 
 fn of_node(node: Node, known: &HashMap<NodeId, Option<Series>>) -> Option<Series> {
@@ -246,7 +265,9 @@ fn unary(op: UnaryOp, a: &Series) -> Option<Series> {
         |odd: usize| move |x0: f64, n: usize| (if n % 2 == odd { x0.sinh() } else { x0.cosh() }) / factorial(n);
     let ln = |a: &Series| {
         (a.split()?.0 > 0.0).then_some(())?;
-        a.composed(|x0, n| if n == 0 { x0.ln() } else { -(-1.0 / x0).powi(n as i32) / n as f64 })
+        // 4/3 - 1/3, rounded, is 1, too.
+        let at = |x0: f64| if (x0 - 1.0).abs() < ROUNDING { 0.0 } else { x0.ln() };
+        a.composed(|x0, n| if n == 0 { at(x0) } else { -(-1.0 / x0).powi(n as i32) / n as f64 })
     };
     match op {
         UnaryOp::Neg => Some(a.scaled(-1.0)),
