@@ -298,9 +298,9 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
             default: default.unwrap_or(FieldDefault::None),
         });
     }
-    let network = |(space, edges): &(step::SpaceId, Arc<Edges>)| {
-        let name = program.space(*space).name.replace('\'', ".");
-        InterfaceNetwork { name, default: Edges::clone(edges) }
+    let network = |(space, edges): &(step::SpaceId, Arc<Edges>)| InterfaceNetwork {
+        name: program.space(*space).name.clone(),
+        default: Edges::clone(edges),
     };
     let networks = setup.edges.iter().map(network).collect();
     let doc = if docs.is_empty() { format!("The model `{}`.", ode.name) } else { docs.join("\n") };

@@ -75,7 +75,8 @@ fn spaces(model: &Model) -> Vec<Space> {
     let plain = model.populations.iter().map(|p| Space { name: p.name.clone(), kind: SpaceKind::Plain });
     let relation = model.connections.iter().map(|c| {
         let [from, to] = [c.there, c.here].map(|v| population_space(model.state(v).population));
-        Space { name: format!("{}'edges", c.name), kind: SpaceKind::Relation { from, to } }
+        // No population has a name with a dot.
+        Space { name: format!("edges.{}", c.name), kind: SpaceKind::Relation { from, to } }
     });
     plain.chain(relation).collect()
 }

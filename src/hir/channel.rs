@@ -114,7 +114,13 @@ impl<'a> Lowerer<'a> {
         };
         let span = current.map_or(c.name.span, |l| l.name.span);
         let ty = i.as_ref().map(|i| i.ty);
-        scope.add(Entry::ready("i".into(), span, Role::Let, ty, i)).ok();
+        if let Err(first) = scope.add(Entry::ready("i".into(), span, Role::Let, ty, i)) {
+            let message = "`i` is a channel's current and cannot be defined otherwise";
+            self.error(
+                Diagnostic::new(Code::ReservedName, first, message, "something else of this name")
+                    .help("choose another name, such as `i_0`; what the current is, `current i = ...` says"),
+            );
+        }
         if self.is_main(item.file) {
             self.warn_unused(&scope, "channel", before);
         }

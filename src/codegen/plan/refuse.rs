@@ -85,7 +85,9 @@ fn check_region(program: &Program, region: &Region) -> Result<(), Unplanned> {
     if let Some(guard) = &region.guard {
         return refuse(format!("`{}` decides where a stage runs", program.field(guard.event).name));
     }
+    let of_edges = region.over.is_some_and(|space| program.space(space).kind != SpaceKind::Plain);
     region.ops.iter().try_for_each(|op| match op.kind {
+        OpKind::Index | OpKind::Draw(..) if of_edges => refuse("an edge asks for its number".into()),
         OpKind::Back(field, ..) => refuse(format!("`{}` is read of an earlier step", program.field(field).name)),
         OpKind::Gather(_, Map::Target) => Ok(()),
         OpKind::Gather(field, Map::Source) if program.field(field).kind == FieldKind::State => Ok(()),

@@ -103,7 +103,7 @@ fn several_networks_and_populations_are_counted_each() {
     let two = &of_text(include_str!("../../../../tests/ir/two_edges.ir"), Precision::F64)[0];
     let gathers: Vec<(usize, f64)> = two.edges.iter().map(|edge| (edge.entry, edge.gathers)).collect();
     assert_eq!(gathers, [(0, 3.0), (1, 1.0)]);
-    assert_eq!((two.edges[1].work.functions, two.edges[1].work.uniform_draws), (1.0, 1.0));
+    assert_eq!((two.edges[1].work.functions, two.body.uniform_draws), (1.0, 1.0));
     assert_eq!(two.block.exponentials, 1.0);
     assert_eq!(two.exchanged, 3.0);
     // Each network has a table of its own; with no places it costs the numbers of edges alone.
