@@ -1,6 +1,7 @@
 //! What to write instead: edits that make dimensions agree, computed from the source.
 
 use super::builtins::Builtin;
+use super::error::DimensionError;
 use super::lower::Lowerer;
 use super::scope::{Entry, Role, Scope, ScopeKind};
 use super::{Expr, ExprKind, Ty};
@@ -264,21 +265,7 @@ impl<'a> Lowerer<'a> {
     /// The message for a bare number where a quantity is needed.
     pub(super) fn missing_unit(&self, bare: &Bare, want: Dim, why: Option<&str>) -> Diagnostic {
         let text = self.text(bare.value);
-        let message = match (&bare.name, why) {
-            (Some((name, _)), _) => format!("`{}` needs a unit", name.rsplit('.').next().unwrap_or(name)),
-            (None, Some(why)) => format!("{why} needs a unit"),
-            (None, None) => format!("the number `{text}` needs a unit"),
-        };
-        let label = format!("a bare number, but {} is needed", want.describe());
-        let mut d = Diagnostic::new(crate::diag::Code::MissingUnit, bare.value, message, label);
-        if let Some((_, used)) = &bare.name
-            && *used != bare.value
-        {
-            d = d.see(*used, format!("used as {} here", want.describe()));
-        }
-        let value = self.with_unit(text, want);
-        let example = if matches!(text, "0" | "0.0") { "write" } else { "write the unit, for example" };
-        d.help(format!("{example} `{value}`"))
+        DimensionError::MissingUnit { bare, text, want, why, value: self.with_unit(text, want) }.into()
     }
 }
 
