@@ -93,10 +93,9 @@ impl<'a> Lowerer<'a> {
             self.error(d);
             return go_on.then_some(());
         }
-        let message = if message.ends_with(':') {
-            format!("{message} {} and {}", x.describe(), y.describe())
-        } else {
-            message.to_string()
+        let message = match message.ends_with(':') {
+            true => format!("{message} {} and {}", x.describe(), y.describe()),
+            false => message.to_string(),
         };
         let help = self.edit_pair(scope, a, b);
         self.error(DimensionError::Disagree { message: &message, left: (x, a.span), right: (y, b.span), help });

@@ -180,13 +180,7 @@ impl<'a> Lowerer<'a> {
                     return self.number(text, unit.as_ref(), true, span);
                 }
                 let a = self.expr_in(scope, prefix, a, env)?;
-                match (op, a.ty) {
-                    (UnaryOp::Neg, Ty::Real(_)) | (UnaryOp::Not, Ty::Bool) => {
-                        Some(Expr { ty: a.ty, kind: ExprKind::Unary(*op, Box::new(a)), span })
-                    }
-                    (UnaryOp::Neg, Ty::Bool) => self.wrong_type(&a, "`-` needs a number"),
-                    (UnaryOp::Not, Ty::Real(_)) => self.wrong_type(&a, "`not` needs a condition"),
-                }
+                self.unary(*op, a, span)
             }
             ast::ExprKind::Binary(op, a, b) => {
                 let left = self.expr_in(scope, prefix, a, env);
@@ -197,15 +191,28 @@ impl<'a> Lowerer<'a> {
                 let c = self.expr_in(scope, prefix, c, env);
                 let a = self.expr_in(scope, prefix, a, env);
                 let b = self.expr_in(scope, prefix, b, env);
-                let (c, a, b) = (c?, a?, b?);
-                if c.ty != Ty::Bool {
-                    return self.wrong_type(&c, "`if` needs a condition");
-                }
-                self.same_dimension(scope, &a, &b, "the two branches of an `if` must agree:")?;
-                Some(Expr { ty: a.ty, kind: ExprKind::If(Box::new(c), Box::new(a), Box::new(b)), span })
+                self.conditional(scope, c?, a?, b?, span)
             }
             ast::ExprKind::Call(name, args) => self.call(scope, prefix, name, args, env, span),
         }
+    }
+
+    fn unary(&mut self, op: UnaryOp, a: Expr, span: Span) -> Option<Expr> {
+        match (op, a.ty) {
+            (UnaryOp::Neg, Ty::Real(_)) | (UnaryOp::Not, Ty::Bool) => {
+                Some(Expr { ty: a.ty, kind: ExprKind::Unary(op, Box::new(a)), span })
+            }
+            (UnaryOp::Neg, Ty::Bool) => self.wrong_type(&a, "`-` needs a number"),
+            (UnaryOp::Not, Ty::Real(_)) => self.wrong_type(&a, "`not` needs a condition"),
+        }
+    }
+
+    fn conditional(&mut self, scope: &Scope<'a>, c: Expr, a: Expr, b: Expr, span: Span) -> Option<Expr> {
+        if c.ty != Ty::Bool {
+            return self.wrong_type(&c, "`if` needs a condition");
+        }
+        self.same_dimension(scope, &a, &b, "the two branches of an `if` must agree:")?;
+        Some(Expr { ty: a.ty, kind: ExprKind::If(Box::new(c), Box::new(a), Box::new(b)), span })
     }
 
     /// Says that a number stands where a condition is needed, or the other way round.
