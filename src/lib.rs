@@ -37,7 +37,7 @@
 //! | [`source`], [`diag`] | texts, places in them, modules that files use; messages, their codes, how they are shown |
 //! | [`syntax`] | from text to tree (the rules are in `grammar/neuro.pest`), recovery after mistakes, the formatter |
 //! | [`units`] | dimensions, units and canonical units; depends on nothing |
-//! | [`hir`] | resolution and dimension checking, one kind of block per file; the table of built-in functions |
+//! | [`hir`] | resolution and dimension checking, one kind of block per file; what can be wrong, in words; the table of built-in functions |
 //! | [`ode`] | the continuous model; quotients that are 0/0 at one place; derivatives; parameters set from outside |
 //! | [`discretize`] | one integration method per file |
 //! | [`step`] | the discrete IR: spaces, maps, stages and operations; what each means is on its page; verifier, printer, parser |
@@ -104,7 +104,9 @@
 //! |---|---|---|
 //! | a word or bracket of the language | `grammar/neuro.pest`, `src/syntax/build.rs`, `src/syntax/ast.rs` | `grammar/README.md`, `src/syntax/tests.rs` |
 //! | a message after a syntax error | `src/syntax/complain.rs` | the slips in `src/syntax/tests.rs` |
-//! | what a block means, which keys it has | the file of the block in `src/hir/` | `tests/errors`, `tests/models` |
+//! | what a block means | the file of the block in `src/hir/` | `tests/errors`, `tests/models` |
+//! | which keys a block has | `src/hir/keys.rs`, and the file of the block | the same |
+//! | what is said about a mistake in a model | `src/hir/error/` | `tests/errors` |
 //! | a unit | `src/units/mod.rs`, and the rule of units in the grammar | `src/units/tests.rs` |
 //! | which unit results are shown in | [`units::Dim::display_unit`] | `src/units/tests.rs` |
 //! | when a spike happens, what refractory means | `commit` in `src/discretize/mod.rs` | `tests/models/refractory.neuro` |
@@ -139,7 +141,7 @@
 //! # How to add
 //!
 //! - **A form of channel kinetics**: a key or a block of a gate is a rule in the grammar, a member in `ast`, a field of `Kinetics` and
-//!   its equations in `src/hir/channel.rs`. Nothing below [`hir`] knows of gates but the flag that `exp_euler` reads. A rate
+//!   its equations in `src/hir/gate.rs`. Nothing below [`hir`] knows of gates but the flag that `exp_euler` reads. A rate
 //!   *function* is easier: a row in [`hir::FUNCTIONS`] and its expression in `src/ode/build.rs`. Document it in `grammar/README.md` (a
 //!   test demands it) and prove it with a model whose answer is known.
 //! - **A pass**: a file in `src/passes/` with `run(&mut Program, &Options)`, legal on every verified program and doing nothing when it
@@ -148,8 +150,9 @@
 //!   verifier, printer, parser, evaluation, passes, plan and emitter; add it to the programs `tests/ir/all_ops_*.ir`.
 //! - **An integration method**: a file in `src/discretize/` that gives each state's new value as an expression, in stages that see what
 //!   earlier ones computed; a variant and a name in [`hir::Method`]; its order of convergence in `tests/suite/models.rs`.
-//! - **A diagnostic**: a row in `src/diag/codes.rs` (ids never change meaning) with the long story for `neuroc explain`; a wrong model
-//!   in `tests/errors` whose snapshot is the message. Say what is true at the place, and an edit that helps.
+//! - **A diagnostic**: a variant of the enum of its idea in `src/hir/error/`, which holds the names and places that the message needs,
+//!   and its words there; if no code fits, a row in `src/diag/codes.rs` (ids never change meaning) with the long story for `neuroc
+//!   explain`; a wrong model in `tests/errors` whose snapshot is the message. Say what is true at the place, and an edit that helps.
 //! - **An example**: a file in `examples/`, at most 80 lines, whose first lines say what it shows and name the paper. Tests check, format and
 //!   run it. If it has a known answer, give it a case in `tests/models`.
 //! - **A model of the library**: a file in `stdlib/`, every item described, its source named; something in `examples` or `tests/models` uses it.

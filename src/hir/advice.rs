@@ -1,6 +1,10 @@
 //! What to write instead: edits that make dimensions agree, computed from the source.
+//!
+//! In come expressions whose dimensions are wrong, with their text; out go edits in words.
+//! Never true here: it is decided whether something is wrong.
 
 use super::builtins::Builtin;
+use super::error::DimensionError;
 use super::lower::Lowerer;
 use super::scope::{Entry, Role, Scope, ScopeKind};
 use super::{Expr, ExprKind, Ty};
@@ -171,74 +175,47 @@ impl<'a> Lowerer<'a> {
     /// An edit that turns `x` into a quantity of the dimension `want`.
     pub(super) fn edit(&self, scope: &Scope<'a>, x: &Expr, want: Dim) -> Option<String> {
         let got = x.ty.dim();
-        let text = self.text(x.span);
-        let short = text.len() < 50 && !text.contains('\n') && !text.is_empty();
         if let Some(literal) = self.literal(x) {
-            let (_, unit) = split_literal(literal);
-            if self.unit_like(unit, want).is_some() {
-                return Some(format!("write `{}`", self.with_unit(literal, want)));
-            }
-            if want.over(got) == Dim::ONE.over(Dim::AREA) {
-                return Some(format!("divide by the area of the membrane, as in `{literal} / 1000 um2`"));
-            }
-            return None;
+            return self.edit_literal(literal, got, want);
         }
-        let (up, down) = (want.over(got), got.over(want));
-        let bare = || {
+        let text = self.text(x.span);
+        let short = (text.len() < 50 && !text.contains('\n') && !text.is_empty()).then_some(text);
+        let factor = || {
             let (bare, dim) = self.bare_factor(scope, x, want).filter(|b| b.0.name.is_none())?;
             Some(self.factor_help(&bare, dim))
         };
-        if got.is_one()
-            && let Some(help) = bare()
-        {
-            return Some(help);
+        let by_name = || self.edit_by_name(scope, short?, got, want);
+        let first = if got.is_one() { factor().or_else(by_name) } else { by_name().or_else(factor) };
+        first.or_else(|| edit_by_dimension(scope.kind, short, got, want))
+    }
+
+    /// Another unit of a number, or an area that is missing.
+    fn edit_literal(&self, literal: &str, got: Dim, want: Dim) -> Option<String> {
+        let (_, unit) = split_literal(literal);
+        if self.unit_like(unit, want).is_some() {
+            return Some(format!("write `{}`", self.with_unit(literal, want)));
         }
-        if short && up == Dim::VOLTAGE && scope.kind == ScopeKind::Channel && scope.get("erev").is_some() {
-            return Some(format!("multiply by the driving force: `{} * (v - erev)`", wrap_sum(text)));
+        let per_area = want.over(got) == Dim::ONE.over(Dim::AREA);
+        per_area.then(|| format!("divide by the area of the membrane, as in `{literal} / 1000 um2`"))
+    }
+
+    /// A factor that has a name in the scope, or the reciprocal.
+    fn edit_by_name(&self, scope: &Scope<'a>, text: &str, got: Dim, want: Dim) -> Option<String> {
+        let (up, down) = (want.over(got), got.over(want));
+        let wrapped = wrap_sum(text);
+        if up == Dim::VOLTAGE && scope.kind == ScopeKind::Channel && scope.get("erev").is_some() {
+            return Some(format!("multiply by the driving force: `{wrapped} * (v - erev)`"));
         }
-        if short && !up.is_one() {
-            let wrapped = wrap_sum(text);
-            if let Some(name) = self.named(scope, down, &[text]) {
-                return Some(format!("divide by {}: `{wrapped} / {name}`", down.describe()));
-            }
-            if let Some(name) = self.named(scope, up, &[text]) {
-                return Some(format!("multiply by {}: `{wrapped} * {name}`", up.describe()));
-            }
-            if want == Dim::ONE.over(got) {
-                return Some(format!("turn it over: `1 / {}`", wrap(text)));
-            }
+        if up.is_one() {
+            return None;
         }
-        if let Some(help) = bare() {
-            return Some(help);
+        if let Some(name) = self.named(scope, down, &[text]) {
+            return Some(format!("divide by {}: `{wrapped} / {name}`", down.describe()));
         }
-        if down == Dim::TIME {
-            let example = if short { format!(", for example `{} / 10 ms`", wrap_sum(text)) } else { String::new() };
-            return Some(format!("divide by a time constant{example}"));
+        if let Some(name) = self.named(scope, up, &[text]) {
+            return Some(format!("multiply by {}: `{wrapped} * {name}`", up.describe()));
         }
-        if down == Dim::AREA || up == Dim::AREA {
-            let verb = if down == Dim::AREA { "divide" } else { "multiply" };
-            let area = if scope.kind == ScopeKind::Cell { ", such as that of the compartment" } else { "" };
-            return Some(format!("one is per area, the other is not: {verb} by an area{area}"));
-        }
-        let sensible = |dim: Dim| {
-            matches!(
-                dim,
-                Dim::CONDUCTANCE
-                    | Dim::CONDUCTANCE_DENSITY
-                    | Dim::RESISTANCE
-                    | Dim::CAPACITANCE
-                    | Dim::SPECIFIC_CAPACITANCE
-                    | Dim::VOLTAGE
-                    | Dim::CONCENTRATION
-            )
-        };
-        if sensible(down) {
-            return Some(format!("divide by {} ({})", down.describe(), down.display_unit().name));
-        }
-        if sensible(up) {
-            return Some(format!("multiply by {} ({})", up.describe(), up.display_unit().name));
-        }
-        None
+        (want == Dim::ONE.over(got)).then(|| format!("turn it over: `1 / {}`", wrap(text)))
     }
 
     /// An edit that makes the two sides of a sum or comparison agree.
@@ -264,22 +241,38 @@ impl<'a> Lowerer<'a> {
     /// The message for a bare number where a quantity is needed.
     pub(super) fn missing_unit(&self, bare: &Bare, want: Dim, why: Option<&str>) -> Diagnostic {
         let text = self.text(bare.value);
-        let message = match (&bare.name, why) {
-            (Some((name, _)), _) => format!("`{}` needs a unit", name.rsplit('.').next().unwrap_or(name)),
-            (None, Some(why)) => format!("{why} needs a unit"),
-            (None, None) => format!("the number `{text}` needs a unit"),
-        };
-        let label = format!("a bare number, but {} is needed", want.describe());
-        let mut d = Diagnostic::new(crate::diag::Code::MissingUnit, bare.value, message, label);
-        if let Some((_, used)) = &bare.name
-            && *used != bare.value
-        {
-            d = d.see(*used, format!("used as {} here", want.describe()));
-        }
-        let value = self.with_unit(text, want);
-        let example = if matches!(text, "0" | "0.0") { "write" } else { "write the unit, for example" };
-        d.help(format!("{example} `{value}`"))
+        DimensionError::MissingUnit { bare, text, want, why, value: self.with_unit(text, want) }.into()
     }
+}
+
+/// What a quantity is divided by or multiplied with to have another dimension; its text, if that is short.
+fn edit_by_dimension(kind: ScopeKind, text: Option<&str>, got: Dim, want: Dim) -> Option<String> {
+    let (up, down) = (want.over(got), got.over(want));
+    if down == Dim::TIME {
+        let example = text.map(|text| format!(", for example `{} / 10 ms`", wrap_sum(text))).unwrap_or_default();
+        return Some(format!("divide by a time constant{example}"));
+    }
+    if down == Dim::AREA || up == Dim::AREA {
+        let verb = if down == Dim::AREA { "divide" } else { "multiply" };
+        let area = if kind == ScopeKind::Cell { ", such as that of the compartment" } else { "" };
+        return Some(format!("one is per area, the other is not: {verb} by an area{area}"));
+    }
+    let sensible = |dim: Dim| {
+        matches!(
+            dim,
+            Dim::CONDUCTANCE
+                | Dim::CONDUCTANCE_DENSITY
+                | Dim::RESISTANCE
+                | Dim::CAPACITANCE
+                | Dim::SPECIFIC_CAPACITANCE
+                | Dim::VOLTAGE
+                | Dim::CONCENTRATION
+        )
+    };
+    if sensible(down) {
+        return Some(format!("divide by {} ({})", down.describe(), down.display_unit().name));
+    }
+    sensible(up).then(|| format!("multiply by {} ({})", up.describe(), up.display_unit().name))
 }
 
 /// The unit that people write for a dimension.

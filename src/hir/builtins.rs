@@ -155,9 +155,13 @@ pub const FUNCTIONS: &[FunctionInfo] = &[
 /// Names that have a fixed meaning and cannot be defined.
 pub const RESERVED: &[&str] = &["v", "t", "celsius", "pi", "index", "dt", "i_syn", "dv"];
 
-/// Arguments that may be left out, with their meaning then.
-pub(super) fn optional(function: &str, param: &str) -> bool {
-    matches!((function, param), ("sine", "phase") | ("file", "column"))
+/// The argument of a function that may be left out.
+pub(super) fn optional(function: &str) -> Option<&'static str> {
+    match function {
+        "sine" => Some("phase"),
+        "file" => Some("column"),
+        _ => None,
+    }
 }
 
 /// The function of a name.

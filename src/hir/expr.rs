@@ -4,11 +4,10 @@
 //! Never true here: a mistake that was not reported, or one that was reported twice.
 
 use super::calls::Env;
-use super::dimension::shown;
+use super::error::{ExprError, LimitError};
 use super::lower::Lowerer;
 use super::scope::Scope;
 use super::{Expr, ExprKind, SymbolId, Ty};
-use crate::diag::{Code, Diagnostic};
 use crate::source::Span;
 use crate::syntax::ast::{self, BinaryOp, UnaryOp};
 use crate::units::{Dim, Unit};
@@ -157,9 +156,7 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         if self.depth >= MAX_DEPTH {
-            let message = "definitions are nested too deeply";
-            let d = Diagnostic::new(Code::TooDeep, e.span, message, "given up here");
-            self.error(d.help("define what is used before what uses it"));
+            self.error(LimitError::TooDeep { span: e.span });
             return None;
         }
         self.depth += 1;
@@ -174,10 +171,7 @@ impl<'a> Lowerer<'a> {
             ast::ExprKind::Number { text, unit } => self.number(text, unit.as_ref(), false, span),
             ast::ExprKind::Bool(b) => Some(Expr { kind: ExprKind::Bool(*b), ty: Ty::Bool, span }),
             ast::ExprKind::Str(_) => {
-                self.error(
-                    Diagnostic::new(Code::WrongType, span, "a text is not a number", "a text")
-                        .help("texts only name files, as in `file(\"v0.npy\")`"),
-                );
+                self.error(ExprError::Text { span });
                 None
             }
             ast::ExprKind::Path(path) => self.path(scope, prefix, path, env),
@@ -186,13 +180,7 @@ impl<'a> Lowerer<'a> {
                     return self.number(text, unit.as_ref(), true, span);
                 }
                 let a = self.expr_in(scope, prefix, a, env)?;
-                match (op, a.ty) {
-                    (UnaryOp::Neg, Ty::Real(_)) | (UnaryOp::Not, Ty::Bool) => {
-                        Some(Expr { ty: a.ty, kind: ExprKind::Unary(*op, Box::new(a)), span })
-                    }
-                    (UnaryOp::Neg, Ty::Bool) => self.wrong_type(&a, "`-` needs a number"),
-                    (UnaryOp::Not, Ty::Real(_)) => self.wrong_type(&a, "`not` needs a condition"),
-                }
+                self.unary(*op, a, span)
             }
             ast::ExprKind::Binary(op, a, b) => {
                 let left = self.expr_in(scope, prefix, a, env);
@@ -203,32 +191,35 @@ impl<'a> Lowerer<'a> {
                 let c = self.expr_in(scope, prefix, c, env);
                 let a = self.expr_in(scope, prefix, a, env);
                 let b = self.expr_in(scope, prefix, b, env);
-                let (c, a, b) = (c?, a?, b?);
-                if c.ty != Ty::Bool {
-                    return self.wrong_type(&c, "`if` needs a condition");
-                }
-                self.same_dimension(scope, &a, &b, "the two branches of an `if` must agree:")?;
-                Some(Expr { ty: a.ty, kind: ExprKind::If(Box::new(c), Box::new(a), Box::new(b)), span })
+                self.conditional(scope, c?, a?, b?, span)
             }
             ast::ExprKind::Call(name, args) => self.call(scope, prefix, name, args, env, span),
         }
     }
 
-    pub(super) fn wrong_type(&mut self, x: &Expr, message: &str) -> Option<Expr> {
-        let what = match x.ty {
-            Ty::Bool => "a condition".to_string(),
-            Ty::Real(dim) => dim.describe(),
-        };
-        let d = Diagnostic::new(Code::WrongType, x.span, message, what);
-        let text = self.text(x.span);
-        self.error(match x.ty {
-            Ty::Real(dim) if text.len() < 30 && !text.contains('\n') && self.literal(x).is_none() => {
-                let zero = if dim.is_one() { "0".to_string() } else { format!("0 {}", super::advice::usual_unit(dim)) };
-                d.help(format!("compare it: `{text} > {zero}`"))
+    fn unary(&mut self, op: UnaryOp, a: Expr, span: Span) -> Option<Expr> {
+        match (op, a.ty) {
+            (UnaryOp::Neg, Ty::Real(_)) | (UnaryOp::Not, Ty::Bool) => {
+                Some(Expr { ty: a.ty, kind: ExprKind::Unary(op, Box::new(a)), span })
             }
-            Ty::Real(_) => d.help("compare it with something, as in `v > -40 mV`"),
-            Ty::Bool => d.help("choose a number with `if ... then ... else ...`"),
-        });
+            (UnaryOp::Neg, Ty::Bool) => self.wrong_type(&a, "`-` needs a number"),
+            (UnaryOp::Not, Ty::Real(_)) => self.wrong_type(&a, "`not` needs a condition"),
+        }
+    }
+
+    fn conditional(&mut self, scope: &Scope<'a>, c: Expr, a: Expr, b: Expr, span: Span) -> Option<Expr> {
+        if c.ty != Ty::Bool {
+            return self.wrong_type(&c, "`if` needs a condition");
+        }
+        self.same_dimension(scope, &a, &b, "the two branches of an `if` must agree:")?;
+        Some(Expr { ty: a.ty, kind: ExprKind::If(Box::new(c), Box::new(a), Box::new(b)), span })
+    }
+
+    /// Says that a number stands where a condition is needed, or the other way round.
+    pub(super) fn wrong_type(&mut self, x: &Expr, message: &str) -> Option<Expr> {
+        let text = self.text(x.span);
+        let repeat = text.len() < 30 && !text.contains('\n') && self.literal(x).is_none();
+        self.error(ExprError::WrongType { message, x, text: repeat.then_some(text) });
         None
     }
 
@@ -238,13 +229,11 @@ impl<'a> Lowerer<'a> {
             None => Unit::ONE,
         };
         let signed = if negative { format!("-{text}") } else { text.to_string() };
-        match unit.canonical(&signed) {
-            Some(value) => Some(Expr::number(value, unit.dim, span)),
-            None => {
-                self.error(Diagnostic::new(Code::BadValue, span, "this number is too large", "cannot be represented"));
-                None
-            }
+        let value = unit.canonical(&signed);
+        if value.is_none() {
+            self.error(ExprError::TooLarge { span });
         }
+        Some(Expr::number(value?, unit.dim, span))
     }
 
     fn binary(&mut self, scope: &Scope<'a>, op: BinaryOp, a: Expr, b: Expr, span: Span) -> Option<Expr> {
@@ -300,34 +289,18 @@ impl<'a> Lowerer<'a> {
             self.pure(scope, &b, "an exponent");
             return None;
         }
-        let mut dim = Dim::ONE;
-        if !x.is_one() {
-            let exponent = constant_of(&b);
-            dim = match exponent {
-                Some(n) if n.fract() == 0.0 && n.abs() <= 9.0 => x.power(n as i32),
-                Some(0.5) if x.root().is_some() => x.root()?,
-                _ => {
-                    self.error(
-                        Diagnostic::new(
-                            Code::BadPower,
-                            b.span,
-                            format!("{} can only be raised to a constant whole power", x.describe()),
-                            "not a constant whole number from -9 to 9",
-                        )
-                        .see(a.span, shown(x))
-                        .help(format!(
-                            "make it a pure number first: `({} / 1 {})^{}`",
-                            self.text(a.span),
-                            x.display_unit().name,
-                            super::advice::wrap(self.text(b.span))
-                        )),
-                    );
-                    return None;
-                }
-            };
+        let dim = match constant_of(&b) {
+            _ if x.is_one() => Some(Dim::ONE),
+            Some(n) if n.fract() == 0.0 && n.abs() <= 9.0 => Some(x.power(n as i32)),
+            Some(0.5) => x.root(),
+            Some(_) | None => None,
+        };
+        if dim.is_none() {
+            let (base, exponent) = (self.text(a.span), self.text(b.span));
+            self.error(ExprError::Power { base: (&a, base), exponent: (&b, exponent) });
         }
-        let kind = ExprKind::Binary(BinaryOp::Pow, Box::new(a), Box::new(b));
-        Some(Expr { kind, ty: Ty::Real(dim), span })
+        let ty = Ty::Real(dim?);
+        Some(Expr { kind: ExprKind::Binary(BinaryOp::Pow, Box::new(a), Box::new(b)), ty, span })
     }
 }
 

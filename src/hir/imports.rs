@@ -1,9 +1,14 @@
 //! `use`: from one file to all files that it needs.
+//!
+//! In comes the main file; out go all files that it uses, directly or not, each parsed once, and what their names mean.
+//! Never true here: a name is looked up in a file that does not bring it in.
 
-use crate::diag::{Code, Diagnostic, Diagnostics, nearest};
+use super::error::{NameError, UseError};
+use crate::diag::{Diagnostic, Diagnostics};
 use crate::source::{FileId, SourceMap, Span};
 use crate::stdlib;
-use crate::syntax::{self, ast};
+use crate::syntax;
+use crate::syntax::ast::{self, Name};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -47,7 +52,7 @@ pub struct LoadedFile {
 }
 
 /// The name of an item, if it has one.
-pub(super) fn item_name(item: &ast::Item) -> Option<&ast::Name> {
+pub(super) fn item_name(item: &ast::Item) -> Option<&Name> {
     match item {
         ast::Item::Const(x) => Some(&x.name),
         ast::Item::Function(x) => Some(&x.name),
@@ -85,6 +90,10 @@ struct Load<'s> {
 }
 
 impl Load<'_> {
+    fn error(&mut self, mistake: impl Into<Diagnostic>) {
+        self.diagnostics.push(mistake.into());
+    }
+
     fn file(&mut self, id: FileId) -> usize {
         let text = self.sources.file(id).text.clone();
         let ast = syntax::parse(id, &text, self.diagnostics);
@@ -104,161 +113,112 @@ impl Load<'_> {
         at
     }
 
-    fn define(&mut self, names: &mut HashMap<String, (usize, usize, Span)>, name: &ast::Name, target: (usize, usize)) {
-        if let Some(&(file, item, first)) = names.get(&name.text) {
-            if (file, item) == target {
-                return;
+    fn define(&mut self, names: &mut HashMap<String, (usize, usize, Span)>, name: &Name, target: (usize, usize)) {
+        match names.get(&name.text) {
+            Some(&(file, item, _)) if (file, item) == target => {}
+            Some(&(_, _, first)) => self.error(NameError::Twice { name, first: Some(first) }),
+            None => {
+                names.insert(name.text.clone(), (target.0, target.1, name.span));
             }
-            self.diagnostics.push(
-                Diagnostic::new(
-                    Code::DuplicateName,
-                    name.span,
-                    format!("`{}` is defined twice", name.text),
-                    "defined again",
-                )
-                .see(first, "first defined here"),
-            );
-        } else {
-            names.insert(name.text.clone(), (target.0, target.1, name.span));
         }
     }
 
     fn bring_in(&mut self, at: usize, u: &ast::Use) {
-        let (module, items): (&[ast::Name], Vec<&ast::Name>) = if u.names.is_empty() {
-            let (last, module) = match u.path.split_last() {
-                Some((last, module)) if !module.is_empty() => (last, module),
-                _ => {
-                    self.diagnostics.push(
-                        Diagnostic::new(
-                            Code::UnknownModule,
-                            u.span,
-                            "this `use` names no item",
-                            "a module and an item are needed",
-                        )
-                        .help("write `use file.{Name}` or `use std.channels.hh.{Na, K}`"),
-                    );
-                    return;
-                }
-            };
-            (module, vec![last])
-        } else {
-            (&u.path, u.names.iter().collect())
+        let (module, items): (&[Name], Vec<&Name>) = match (&u.names[..], u.path.split_last()) {
+            ([], Some((last, module))) if !module.is_empty() => (module, vec![last]),
+            ([], _) => {
+                self.error(UseError::NoItem { span: u.span });
+                return;
+            }
+            (names, _) => (&u.path, names.iter().collect()),
         };
         let Some(target) = self.module(at, module) else {
             self.files[at].unknown.extend(items.iter().map(|n| n.text.clone()));
             return;
         };
         for name in items {
-            let Some(item) =
-                self.files[target].ast.items.iter().position(|i| item_name(i).is_some_and(|n| n.text == name.text))
-            else {
-                self.files[at].unknown.insert(name.text.clone());
-                if self.files[target].ast.broken.iter().any(|n| n.text == name.text) {
-                    continue;
+            let is_meant = |item| item_name(item).is_some_and(|n| n.text == name.text);
+            match self.files[target].ast.items.iter().position(is_meant) {
+                Some(item) => {
+                    let mut names = std::mem::take(&mut self.files[at].names);
+                    self.define(&mut names, name, (target, item));
+                    self.files[at].names = names;
                 }
-                let has: Vec<String> =
-                    self.files[target].ast.items.iter().filter_map(item_name).map(|n| n.text.clone()).collect();
-                let path = super::names::join(module);
-                let mut d = Diagnostic::new(
-                    Code::UnknownItem,
-                    name.span,
-                    format!("`{path}` has no `{}`", name.text),
-                    "not defined there",
-                );
-                if let Some(near) = nearest(&name.text, has.iter().map(String::as_str)) {
-                    d = d.help(format!("did you mean `{near}`?"));
-                } else if has.is_empty() {
-                    d = d.note("it defines nothing");
-                } else {
-                    d = d.note(format!("it has {}", has.join(", ")));
+                None => {
+                    self.files[at].unknown.insert(name.text.clone());
+                    self.unknown_item(target, module, name);
                 }
-                self.diagnostics.push(d);
-                continue;
-            };
-            let mut names = std::mem::take(&mut self.files[at].names);
-            self.define(&mut names, name, (target, item));
-            self.files[at].names = names;
+            }
         }
     }
 
-    fn module(&mut self, at: usize, module: &[ast::Name]) -> Option<usize> {
+    /// Says that a module lacks an item, unless it has one that could not be read (which has been said).
+    fn unknown_item(&mut self, target: usize, module: &[Name], name: &Name) {
+        let file = &self.files[target].ast;
+        if !file.broken.iter().any(|n| n.text == name.text) {
+            let known: Vec<&str> = file.items.iter().filter_map(item_name).map(|n| n.text.as_str()).collect();
+            let error = UseError::UnknownItem { module: &super::names::join(module), name, known: &known };
+            self.diagnostics.push(error.into());
+        }
+    }
+
+    /// The file of a module, read if that has not happened yet.
+    fn module(&mut self, at: usize, module: &[Name]) -> Option<usize> {
         let span = module[0].span.to(module[module.len() - 1].span);
         let path = super::names::join(module);
         if module[0].text == "std" {
-            let key = PathBuf::from(format!("<std>/{path}"));
-            if let Some(&known) = self.known.get(&key) {
-                return Some(known);
-            }
-            let Some(text) = stdlib::source(&path) else {
-                let names = stdlib::modules();
-                let mut d = Diagnostic::new(
-                    Code::UnknownModule,
-                    span,
-                    format!("the standard library has no module `{path}`"),
-                    "no such module",
-                );
-                if let Some(near) = nearest(&path, names.iter().map(String::as_str)) {
-                    d = d.help(format!("did you mean `{near}`?"));
-                }
-                self.diagnostics.push(d.note(format!("it has {}", names.join(", "))));
-                return None;
-            };
-            let id = self.sources.add(format!("<{path}>"), PathBuf::new(), text);
-            let index = self.file(id);
-            self.known.insert(key, index);
-            return Some(index);
+            return self.library(&path, span);
         }
-        let directory = self.sources.file(self.files[at].id).directory.clone();
-        let mut file = directory;
+        let mut file = self.sources.file(self.files[at].id).directory.clone();
         module.iter().for_each(|n| file.push(&n.text));
         file.set_extension("neuro");
         if self.stack.contains(&file) {
-            let d = Diagnostic::new(
-                Code::CyclicUse,
-                span,
-                "these files use each other in a circle",
-                format!("`{}` is already being read", file.display()),
-            );
-            self.diagnostics.push(d);
+            self.error(UseError::Circle { file: &file, span });
             return None;
         }
         if let Some(&known) = self.known.get(&file) {
             return Some(known);
         }
-        let bytes = match self.loader.read(&file) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                let missing = error.kind() == std::io::ErrorKind::NotFound;
-                let (message, label) = match missing {
-                    true => (format!("there is no module `{path}`"), format!("`{}` does not exist", file.display())),
-                    false => (format!("cannot read the module `{path}`"), format!("{}: {error}", file.display())),
-                };
-                let mut d = Diagnostic::new(Code::UnknownModule, span, message, label);
-                let library = stdlib::modules();
-                let in_std = format!("std.{path}");
-                let near = library.iter().find(|m| **m == in_std || m.ends_with(&format!(".{path}")));
-                d = match near.map(String::as_str).or_else(|| nearest(&in_std, library.iter().map(String::as_str))) {
-                    Some(near) => d.help(format!("the standard library has `{near}`")),
-                    None => d.help("modules are files beside this one; the standard library's begin with `std.`"),
-                };
-                self.diagnostics.push(d);
-                return None;
-            }
-        };
-        let name = file.display().to_string();
-        let text = match syntax::read_text(&name, bytes) {
-            Ok(text) => text,
-            Err(diagnostic) => {
-                self.diagnostics.push(diagnostic);
-                return None;
-            }
-        };
+        let text = self.text(&path, &file, span)?;
         let parent = file.parent().map(Path::to_path_buf).unwrap_or_default();
-        let id = self.sources.add(name, parent, text);
+        let id = self.sources.add(file.display().to_string(), parent, text);
         self.stack.push(file.clone());
         let index = self.file(id);
         self.stack.pop();
         self.known.insert(file, index);
         Some(index)
+    }
+
+    /// The file of a module of the standard library.
+    fn library(&mut self, module: &str, span: Span) -> Option<usize> {
+        let key = PathBuf::from(format!("<std>/{module}"));
+        if let Some(&known) = self.known.get(&key) {
+            return Some(known);
+        }
+        let Some(text) = stdlib::source(module) else {
+            self.error(UseError::UnknownLibrary { module, span });
+            return None;
+        };
+        let id = self.sources.add(format!("<{module}>"), PathBuf::new(), text);
+        let index = self.file(id);
+        self.known.insert(key, index);
+        Some(index)
+    }
+
+    fn text(&mut self, module: &str, file: &Path, span: Span) -> Option<String> {
+        let bytes = match self.loader.read(file) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                self.error(UseError::CannotRead { module, file, error: &error, span });
+                return None;
+            }
+        };
+        match syntax::read_text(&file.display().to_string(), bytes) {
+            Ok(text) => Some(text),
+            Err(diagnostic) => {
+                self.error(diagnostic);
+                None
+            }
+        }
     }
 }

@@ -1,12 +1,18 @@
 //! Gap junctions: a model of the current, and which cells it joins.
+//!
+//! In come junction models and `connect` lines; out go connections, their current a function of `dv`.
+//! Never true here: it is known which cells a rule joins.
 
 use super::calls::Env;
-use super::lower::{ItemKind, Lowerer};
-use super::network::flatten;
+use super::error::{JunctionError, LimitError, Signature};
+use super::items::{ItemKind, Kind};
+use super::keys::Block;
+use super::lower::Lowerer;
+use super::network::NetworkDraft;
+use super::place::flatten;
 use super::scope::{Entry, Role, Scope, ScopeKind};
-use super::{Connection, ConnectionRule, Expr, ExprKind, Population, Ty};
+use super::{Connection, ConnectionRule, Expr, ExprKind, SymbolId, Ty};
 use crate::connect::RULES;
-use crate::diag::{Code, Diagnostic, nearest};
 use crate::source::Span;
 use crate::syntax::ast;
 use crate::units::Dim;
@@ -18,6 +24,14 @@ pub(super) struct Joined<'a> {
     name: String,
     model: &'a ast::Junction,
     file: usize,
+}
+
+/// What a connection joins on one side.
+#[derive(PartialEq, Eq)]
+struct Side {
+    population: usize,
+    v: SymbolId,
+    port: SymbolId,
 }
 
 impl<'a> Lowerer<'a> {
@@ -35,9 +49,7 @@ impl<'a> Lowerer<'a> {
             if let Some(id) = scope.get(&p.name.text)
                 && !scope.entry(id).used
             {
-                let message = format!("parameter `{}` is never used", p.name.text);
-                let label = "the current does not depend on it";
-                self.error(Diagnostic::new(Code::Unused, p.name.span, message, label));
+                self.error(JunctionError::Unused { param: &p.name });
             }
         }
     }
@@ -50,24 +62,12 @@ impl<'a> Lowerer<'a> {
         args: &'a [(ast::Name, ast::Expr)],
         joined: &mut Vec<String>,
     ) -> Option<Joined<'a>> {
-        let item = self.find_item(0, via, "a junction model", |k| matches!(k, ItemKind::Junction(_)))?;
+        let item = self.find_item(0, via, Kind::Junction)?;
         let ItemKind::Junction(model) = item.kind else { return None };
         joined.push(via.text.clone());
         let count = joined.iter().filter(|n| **n == via.text).count();
         let name = if count == 1 { via.text.clone() } else { format!("{}_{count}", via.text) };
-        for (i, (arg, _)) in args.iter().enumerate() {
-            if let Some((first, _)) = args[..i].iter().find(|a| a.0.text == arg.text) {
-                self.duplicate_key(arg, first.span);
-            } else if !model.params.iter().any(|p| p.name.text == arg.text) {
-                let params: Vec<&str> = model.params.iter().map(|p| p.name.text.as_str()).collect();
-                let message = format!("junction `{}` has no parameter `{}`", via.text, arg.text);
-                let d = Diagnostic::new(Code::UnknownParameter, arg.span, message, "no such parameter");
-                self.error(match nearest(&arg.text, params.iter().copied()) {
-                    Some(near) => d.help(format!("did you mean `{near}`?")),
-                    None => d.note(format!("it has {}", params.join(", "))),
-                });
-            }
-        }
+        self.check_junction_args(model, via, args);
         // Defaults are lowered where the junction is defined, arguments where they stand.
         let mut own = Scope::new(ScopeKind::Network, item.file);
         for p in &model.params {
@@ -78,19 +78,27 @@ impl<'a> Lowerer<'a> {
             let default = own.get(&p.name.text).map(|id| own.entry(id).clone())?;
             let full = format!("{name}.{}", p.name.text);
             let dim = default.ty?.dim();
-            let mut entry = match args.iter().find(|a| a.0.text == p.name.text) {
+            let entry = match args.iter().find(|a| a.0.text == p.name.text) {
                 Some((_, value)) => {
                     Entry::pending(full, value.span, Role::Param, value, "").want(dim, "this parameter")
                 }
                 None => Entry::ready(full, p.name.span, Role::Param, default.ty, default.value),
             };
-            entry.docs = p.docs.clone();
-            entry.unit = default.unit;
-            entry.written = false;
-            entry.used = true;
-            scope.add(entry).ok();
+            let entry = Entry { unit: default.unit, written: false, used: true, ..entry };
+            scope.add(entry.docs(&p.docs)).ok();
         }
         Some(Joined { name, model, file: item.file })
+    }
+
+    fn check_junction_args(&mut self, model: &ast::Junction, junction: &ast::Name, args: &[(ast::Name, ast::Expr)]) {
+        let known: Vec<&str> = model.params.iter().map(|p| p.name.text.as_str()).collect();
+        for (i, (argument, _)) in args.iter().enumerate() {
+            if let Some((first, _)) = args[..i].iter().find(|a| a.0.text == argument.text) {
+                self.duplicate_key(argument, first.span);
+            } else if !known.contains(&argument.text.as_str()) {
+                self.error(JunctionError::UnknownParameter { junction, argument, known: &known });
+            }
+        }
     }
 
     /// The current of a junction: a density, outward positive.
@@ -110,39 +118,15 @@ impl<'a> Lowerer<'a> {
             let read = Expr { kind: ExprKind::NetworkParam(id), ty, span: p.name.span };
             env.insert(p.name.text.clone(), Some(read));
         }
-        // Named expressions in any order: one is lowered when those it names are.
-        let mut pending: Vec<&'a ast::Let> = j.lets.iter().collect();
-        let names: HashSet<&str> = j.lets.iter().map(|l| l.name.text.as_str()).collect();
-        while !pending.is_empty() {
-            let ready = pending.iter().position(|l| {
-                let mut used = HashSet::new();
-                names_in(&l.value, &mut used);
-                used.iter().all(|n| !names.contains(n) || env.contains_key(*n))
-            });
-            let Some(at) = ready else {
-                let l = pending[0];
-                let message = format!("`{}` depends on itself", l.name.text);
-                self.error(Diagnostic::new(Code::CyclicDefinition, l.name.span, message, "needs its own value"));
-                return None;
-            };
-            let l = pending.remove(at);
-            self.check_reserved(&l.name);
-            let value = self.expr_with(file, &l.value, &env)?;
-            env.insert(l.name.text.clone(), Some(value));
-        }
+        self.junction_lets(&j.lets, file, &mut env)?;
         let current = match &j.currents[..] {
             [one] => one,
             [] => {
-                let message = format!("junction `{}` has no current", j.name.text);
-                self.error(
-                    Diagnostic::new(Code::MissingCurrent, j.name.span, message, "no `current` line")
-                        .help("add `current i = g * dv`, where dv is the voltage here minus the voltage there"),
-                );
+                self.error(JunctionError::NoCurrent { junction: &j.name });
                 return None;
             }
             [_, second, ..] => {
-                let message = "a junction has one current";
-                self.error(Diagnostic::new(Code::DuplicateKey, second.name.span, message, "a second `current` line"));
+                self.error(JunctionError::TwoCurrents { second: second.name.span });
                 return None;
             }
         };
@@ -155,124 +139,123 @@ impl<'a> Lowerer<'a> {
         self.expect(scope, x, Dim::CURRENT_DENSITY, "a junction's current")
     }
 
+    /// Named expressions in any order: one is lowered when those it names are.
+    fn junction_lets(&mut self, lets: &'a [ast::Let], file: usize, env: &mut Env) -> Option<()> {
+        let mut pending: Vec<&'a ast::Let> = lets.iter().collect();
+        let names: HashSet<&str> = lets.iter().map(|l| l.name.text.as_str()).collect();
+        while let Some(first) = pending.first() {
+            let ready = pending.iter().position(|l| {
+                let mut used = HashSet::new();
+                names_in(&l.value, &mut used);
+                used.iter().all(|n| !names.contains(n) || env.contains_key(*n))
+            });
+            let Some(at) = ready else {
+                self.error(JunctionError::NeedsItself { name: &first.name });
+                return None;
+            };
+            let l = pending.remove(at);
+            self.check_reserved(&l.name);
+            let value = self.expr_with(file, &l.value, env)?;
+            env.insert(l.name.text.clone(), Some(value));
+        }
+        Some(())
+    }
+
     /// A `connect` line.
-    #[allow(clippy::too_many_arguments)] // one per part of the syntax
     pub(super) fn connection(
         &mut self,
-        scope: &mut Scope<'a>,
-        populations: &[Population],
+        draft: &mut NetworkDraft<'a>,
         junction: Option<Joined<'a>>,
         from: &'a ast::Path,
         to: &'a ast::Path,
         keys: &'a [ast::Let],
         span: Span,
     ) -> Option<Connection> {
-        let a = self.side(scope, populations, from);
-        let b = self.side(scope, populations, to);
+        let (a, b) = (self.side(draft, from), self.side(draft, to));
+        let scope = &mut draft.scope;
         let rule = self.rule(scope, keys, span);
-        let junction = junction?;
-        let current = self.junction_current(scope, &format!("{}.", junction.name), junction.file, junction.model)?;
-        let ((population, v, port), other) = (a?, b?);
-        if (population, v, port) != other {
-            self.unsupported(span, "junctions between different populations or compartments");
+        let Joined { name, model, file } = junction?;
+        let current = self.junction_current(scope, &format!("{name}."), file, model)?;
+        let (a, b) = (a?, b?);
+        if a != b {
+            self.error(LimitError::Unsupported {
+                what: "junctions between different populations or compartments",
+                span,
+            });
             return None;
         }
-        Some(Connection { name: junction.name, population, v, port, current, rule: rule?, span })
+        let Side { population, v, port } = a;
+        Some(Connection { name, population, v, port, current, rule: rule?, span })
     }
 
-    /// The population, voltage and port of one side.
-    fn side(
-        &mut self,
-        scope: &mut Scope<'a>,
-        populations: &[Population],
-        path: &'a ast::Path,
-    ) -> Option<(usize, super::SymbolId, super::SymbolId)> {
+    /// One side of a connection.
+    fn side(&mut self, draft: &mut NetworkDraft<'a>, path: &'a ast::Path) -> Option<Side> {
         let flats = flatten(path);
         let [flat] = &flats[..] else {
-            let message = "each side of a connection is one compartment";
-            self.error(Diagnostic::new(Code::BadTarget, path.span, message, "several"));
+            self.error(JunctionError::SeveralCompartments { side: path.span });
             return None;
         };
-        let place = self.place(scope, populations, flat)?;
+        let place = self.place(&mut draft.scope, &draft.populations, flat)?;
         if place.cells.is_some() {
-            let message = "the rule decides which cells are connected";
-            self.error(
-                Diagnostic::new(Code::BadTarget, path.span, message, "no selection of cells can stand here")
-                    .help("give the pairs in a file: `rule = edges(\"pairs.csv\")`"),
-            );
+            self.error(JunctionError::Selection { side: path.span });
             return None;
         }
-        let cell = self.lowered_cell(populations[place.population].cell).item.clone();
+        let definition = self.lowered_cell(draft.populations[place.population].cell);
+        let cell = &definition.item;
         let compartment = match (&place.rest[..], &cell.compartments[..]) {
             ("", [only]) => Some(only),
             (name, all) => all.iter().find(|c| c.name == name),
         };
-        match compartment {
-            Some(c) => Some((place.population, c.v, c.port)),
-            None => {
-                let names: Vec<&str> = cell.compartments.iter().map(|c| c.name.as_str()).collect();
-                let message =
-                    format!("a junction joins compartments, and cell `{}` has no `{}`", cell.name, place.rest);
-                let d = Diagnostic::new(Code::BadTarget, place.rest_span, message, "not a compartment");
-                self.error(match names.is_empty() {
-                    true => d.note("it has none"),
-                    false => d.note(format!("it has {}", names.join(", "))),
-                });
-                None
-            }
+        if compartment.is_none() {
+            self.error(JunctionError::NotACompartment { cell, path: &place.rest, span: place.rest_span });
         }
+        compartment.map(|c| Side { population: place.population, v: c.v, port: c.port })
     }
 
+    /// The rule of a `connect` line.
     fn rule(&mut self, scope: &mut Scope<'a>, keys: &'a [ast::Let], span: Span) -> Option<ConnectionRule> {
-        let mut rule: Option<&'a ast::Let> = None;
-        for l in keys {
-            if l.name.text != "rule" {
-                self.unknown_key(&l.name, "a junction", &["rule"]);
-            } else if let Some(first) = rule {
-                self.duplicate_key(&l.name, first.name.span);
-            } else {
-                rule = Some(l);
-            }
-        }
-        let names: Vec<&str> = RULES.iter().map(|r| r.name).collect();
-        let Some(l) = rule else {
-            let message = "which cells are connected?";
-            self.error(
-                Diagnostic::new(Code::MissingKey, span, message, "no `rule`")
-                    .help("add `{ rule = torus_radial(degree = 10, r_max = 4, width = 4) }`")
-                    .note(format!("the rules are {} and edges", names.join(", "))),
-            );
+        let Some(l) = self.rule_key(keys) else {
+            self.error(JunctionError::NoRule { span });
             return None;
         };
+        let span = l.value.span;
         let (name, args) = match &l.value.kind {
             ast::ExprKind::Call(name, args) => (name.text.as_str(), &args[..]),
             ast::ExprKind::Path(path) if path.len() == 1 => (path[0].text.as_str(), &[][..]),
             _ => {
-                let d = Diagnostic::new(Code::BadValue, l.value.span, "this is not a connection rule", "not a rule");
-                self.error(d.note(format!("the rules are {} and edges", names.join(", "))));
+                self.error(JunctionError::NotARule { span });
                 return None;
             }
         };
         if name == "edges" {
-            return self.edge_file(args, l.value.span);
+            return self.edge_file(args, span);
         }
         let Some(info) = RULES.iter().find(|r| r.name == name) else {
-            let message = format!("there is no connection rule `{name}`");
-            let d = Diagnostic::new(Code::UnknownFunction, l.value.span, message, "not a rule");
-            self.error(match nearest(name, names.iter().copied()) {
-                Some(near) => d.help(format!("did you mean `{near}`?")),
-                None => d.note(format!("the rules are {} and edges", names.join(", "))),
-            });
+            self.error(JunctionError::UnknownRule { name, span });
             return None;
         };
         let params: Vec<&str> = info.arguments.iter().map(|p| p.name).collect();
-        let args = self.arguments(info.name, &params, args, l.value.span, |_| false, false)?;
+        let signature = Signature { function: info.name, params: &params, optional: None, variadic: false };
+        let args = self.arguments(&signature, args, span)?;
         let values: Vec<Option<Expr>> = args
             .into_iter()
             .zip(&params)
             .map(|(a, p)| self.expr_of(scope, "", a?, Dim::ONE, &format!("argument `{p}`")))
             .collect();
         Some(ConnectionRule::Named(info.name, values.into_iter().collect::<Option<_>>()?))
+    }
+
+    /// The `rule` among the keys of a connection.
+    fn rule_key(&mut self, keys: &'a [ast::Let]) -> Option<&'a ast::Let> {
+        let mut rule: Option<&'a ast::Let> = None;
+        for l in keys {
+            match rule {
+                _ if l.name.text != "rule" => self.unknown_key(&l.name, Block::Junction),
+                Some(first) => self.duplicate_key(&l.name, first.name.span),
+                None => rule = Some(l),
+            }
+        }
+        rule
     }
 
     /// The arguments of `edges`: a file, and which of its lists.
@@ -295,11 +278,7 @@ impl<'a> Lowerer<'a> {
             ast::ExprKind::Call(_, inner) => inner.iter().find_map(text),
             _ => text(arg),
         });
-        let file = inside.unwrap_or_else(|| "pairs.csv".into());
-        let message = "`edges` needs the name of a file in quotes";
-        let help =
-            format!("write `edges(\"{file}\")`, or `edges(\"{file}\", column = \"gj\")` for one of several lists");
-        self.error(Diagnostic::new(Code::WrongArguments, span, message, "not a file's name").help(help));
+        self.error(JunctionError::NotAFile { example: inside.as_deref(), span });
         None
     }
 }

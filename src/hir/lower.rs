@@ -1,47 +1,20 @@
 //! From parsed files to a model.
+//!
+//! In come the main file and the files that it uses; out goes the model, lowered item by item by the other files of this module.
+//! Never true here: a model that something was said to be wrong with.
 
+use super::error::{LimitError, RunError};
 use super::imports::LoadedFile;
-use super::scope::{Role, Scope, ScopeKind};
+use super::items::{ItemKind, ItemRef};
+use super::scope::{Role, Scope};
 use super::{Channel, DataId, Expr, Model, Symbol, SymbolKind, Ty};
 use crate::data::DataFile;
-use crate::diag::{Code, Diagnostic, Diagnostics, nearest};
+use crate::diag::{Diagnostic, Diagnostics};
 use crate::source::{SourceMap, Span};
 use crate::syntax::ast;
 use crate::units::Dim;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-
-/// An item of one of the files.
-#[derive(Clone, Copy)]
-pub(super) struct ItemRef<'a> {
-    pub file: usize,
-    pub index: usize,
-    pub kind: ItemKind<'a>,
-}
-
-/// An item by kind.
-#[derive(Clone, Copy)]
-pub(super) enum ItemKind<'a> {
-    Const(&'a ast::Const),
-    Function(&'a ast::Function),
-    Channel(&'a ast::Channel),
-    Cell(&'a ast::Cell),
-    Junction(&'a ast::Junction),
-    Network,
-}
-
-impl ItemKind<'_> {
-    pub fn describe(&self) -> &'static str {
-        match self {
-            ItemKind::Const(_) => "a constant",
-            ItemKind::Function(_) => "a function",
-            ItemKind::Channel(_) => "a channel",
-            ItemKind::Cell(_) => "a cell model",
-            ItemKind::Junction(_) => "a junction model",
-            ItemKind::Network => "a network",
-        }
-    }
-}
 
 /// The most expression nodes a model may have after functions are expanded.
 const BUDGET: usize = 2_000_000;
@@ -69,12 +42,12 @@ type Key = (usize, usize);
 
 /// The state of lowering.
 pub(super) struct Lowerer<'a> {
-    files: &'a [LoadedFile],
-    sources: &'a SourceMap,
+    pub files: &'a [LoadedFile],
+    pub sources: &'a SourceMap,
     pub diagnostics: &'a mut Diagnostics,
     data: Vec<DataFile>,
-    constants: HashMap<Key, Option<Expr>>,
-    constant_stack: Vec<Key>,
+    pub constants: HashMap<Key, Option<Expr>>,
+    pub constant_stack: Vec<Key>,
     pub function_stack: Vec<&'a ast::Function>,
     /// Functions that call themselves, which has been said.
     pub cyclic_functions: Vec<&'a ast::Function>,
@@ -92,55 +65,11 @@ pub(super) struct Lowerer<'a> {
 /// Lowers the main file (the first) with all that it uses. Gives a model only if nothing is wrong.
 pub fn lower(sources: &SourceMap, files: &[LoadedFile], diagnostics: &mut Diagnostics) -> Option<Model> {
     let main = files.first()?;
-    let mut lowerer = Lowerer {
-        files,
-        sources,
-        diagnostics,
-        data: Vec::new(),
-        constants: HashMap::new(),
-        constant_stack: Vec::new(),
-        function_stack: Vec::new(),
-        cyclic_functions: Vec::new(),
-        resolving: Vec::new(),
-        depth: 0,
-        channels: Vec::new(),
-        cells: Vec::new(),
-        streams: 0,
-        stream_base: 0,
-        budget: BUDGET,
-    };
-    let l = &mut lowerer;
-    let mut networks = Vec::new();
-    let mut runs = Vec::new();
-    for (index, item) in main.ast.items.iter().enumerate() {
-        if let Some(name) = super::imports::item_name(item) {
-            l.check_reserved(name);
-        }
-        match item {
-            ast::Item::Use(_) => {}
-            ast::Item::Const(c) => {
-                let item = ItemRef { file: 0, index, kind: ItemKind::Const(c) };
-                l.constant(item, &c.name);
-            }
-            ast::Item::Function(f) => l.check_function(f),
-            ast::Item::Channel(c) => {
-                l.channel(ItemRef { file: 0, index, kind: ItemKind::Channel(c) }, c);
-            }
-            ast::Item::Cell(c) => {
-                l.cell(ItemRef { file: 0, index, kind: ItemKind::Cell(c) }, c);
-            }
-            ast::Item::Junction(j) => l.check_junction(j),
-            ast::Item::Network(n) => networks.push(n),
-            ast::Item::Run(r) => runs.push(r),
-        }
-    }
+    let mut l = Lowerer::new(sources, files, diagnostics);
+    let (networks, runs) = l.main_items(&main.ast);
     let mut lowered: Vec<_> = networks.iter().map(|n| l.network(n)).collect();
-    if let Some(second) = runs.get(1) {
-        let first = runs[0].span;
-        l.error(
-            Diagnostic::new(Code::DuplicateKey, second.span, "there are two `run` blocks", "the second")
-                .see(first, "the first"),
-        );
+    if let [first, second, ..] = runs[..] {
+        l.error(RunError::TwoRuns { second: second.span, first: first.span });
     }
     let mut chosen = (!lowered.is_empty()).then_some(0);
     let mut run = None;
@@ -148,26 +77,81 @@ pub fn lower(sources: &SourceMap, files: &[LoadedFile], diagnostics: &mut Diagno
         chosen = l.choose_network(block, &networks);
         run = l.run(block, chosen.map(|n| &lowered[n]));
     }
-    let sound = l.channels.iter().all(|c| c.1.sound)
-        && l.cells.iter().all(|c| c.1.sound)
-        && lowered.iter().all(|n| n.sound)
-        && runs.is_empty() == run.is_none();
-    if !sound || l.diagnostics.has_errors() {
+    let sound = lowered.iter().all(|n| n.sound) && runs.is_empty() == run.is_none();
+    if !sound || !l.is_sound() {
         return None;
     }
-    let name = std::path::Path::new(&sources.file(main.id).name)
-        .file_stem()
-        .map_or_else(|| "model".to_string(), |s| s.to_string_lossy().into_owned());
-    let channels = l.channels.iter().map(|c| c.1.item.clone()).collect();
-    let cells = l.cells.iter().map(|c| c.1.item.clone()).collect();
-    let network = chosen.map(|n| lowered.swap_remove(n).network);
-    let docs = main.ast.docs.clone();
-    Some(Model { name, docs, channels, cells, network, run, data: std::mem::take(&mut l.data) })
+    let file = std::path::Path::new(&sources.file(main.id).name);
+    Some(Model {
+        name: file.file_stem().map_or_else(|| "model".to_string(), |s| s.to_string_lossy().into_owned()),
+        docs: main.ast.docs.clone(),
+        channels: l.channels.iter().map(|c| c.1.item.clone()).collect(),
+        cells: l.cells.iter().map(|c| c.1.item.clone()).collect(),
+        network: chosen.map(|n| lowered.swap_remove(n).network),
+        run,
+        data: l.data,
+    })
 }
 
 impl<'a> Lowerer<'a> {
-    pub fn error(&mut self, diagnostic: Diagnostic) {
-        self.diagnostics.push(diagnostic);
+    fn new(sources: &'a SourceMap, files: &'a [LoadedFile], diagnostics: &'a mut Diagnostics) -> Lowerer<'a> {
+        Lowerer {
+            files,
+            sources,
+            diagnostics,
+            data: Vec::new(),
+            constants: HashMap::new(),
+            constant_stack: Vec::new(),
+            function_stack: Vec::new(),
+            cyclic_functions: Vec::new(),
+            resolving: Vec::new(),
+            depth: 0,
+            channels: Vec::new(),
+            cells: Vec::new(),
+            streams: 0,
+            stream_base: 0,
+            budget: BUDGET,
+        }
+    }
+
+    /// Lowers the items of the main file but for its networks and runs, which need the others and are given back.
+    fn main_items(&mut self, main: &'a ast::File) -> (Vec<&'a ast::Network>, Vec<&'a ast::Run>) {
+        let mut networks = Vec::new();
+        let mut runs = Vec::new();
+        for (index, item) in main.items.iter().enumerate() {
+            if let Some(name) = super::imports::item_name(item) {
+                self.check_reserved(name);
+            }
+            let at = |kind| ItemRef { file: 0, index, kind };
+            match item {
+                ast::Item::Use(_) => {}
+                ast::Item::Const(c) => {
+                    self.constant(at(ItemKind::Const(c)), &c.name);
+                }
+                ast::Item::Function(f) => self.check_function(f),
+                ast::Item::Channel(c) => {
+                    self.channel(at(ItemKind::Channel(c)), c);
+                }
+                ast::Item::Cell(c) => {
+                    self.cell(at(ItemKind::Cell(c)), c);
+                }
+                ast::Item::Junction(j) => self.check_junction(j),
+                ast::Item::Network(n) => networks.push(n),
+                ast::Item::Run(r) => runs.push(r),
+            }
+        }
+        (networks, runs)
+    }
+
+    /// Is nothing wrong with any channel or cell, and was nothing said to be wrong?
+    fn is_sound(&self) -> bool {
+        let channels = self.channels.iter().all(|c| c.1.sound);
+        channels && self.cells.iter().all(|c| c.1.sound) && !self.diagnostics.has_errors()
+    }
+
+    /// Says that something is wrong.
+    pub fn error(&mut self, mistake: impl Into<Diagnostic>) {
+        self.diagnostics.push(mistake.into());
     }
 
     /// The source text under a span.
@@ -192,19 +176,9 @@ impl<'a> Lowerer<'a> {
         }
         self.budget = self.budget.saturating_sub(nodes);
         if self.budget == 0 {
-            let message = "the model becomes too large when its functions are expanded";
-            self.error(Diagnostic::new(Code::TooDeep, span, message, "given up here"));
+            self.error(LimitError::TooLarge { span });
         }
         self.budget > 0
-    }
-
-    pub fn unsupported(&mut self, span: Span, what: &str) {
-        self.error(Diagnostic::new(
-            Code::Unsupported,
-            span,
-            format!("{what} cannot be compiled by this version"),
-            "understood, but not compiled",
-        ));
     }
 
     /// A number that keeps the random draws of different places apart: it depends on the definition and the order of
@@ -227,229 +201,6 @@ impl<'a> Lowerer<'a> {
         let directory = self.sources.file(span.file).directory.clone();
         self.data.push(DataFile { name, directory, column, span });
         DataId(self.data.len() as u32 - 1)
-    }
-
-    /// Could a name of a file mean something that could not be read (which has been said)?
-    pub fn is_unknown_item(&self, file: usize, name: &str) -> bool {
-        let file = &self.files[file];
-        let broken_use = |n: &ast::Name| {
-            let text = &self.sources.file(n.span.file).text;
-            text.get(..n.span.start as usize).is_some_and(|t| t.trim_end().ends_with("use"))
-        };
-        file.unknown.contains(name) || file.ast.broken.iter().any(|n| n.text == name || broken_use(n))
-    }
-
-    /// Are there items in the main file that could not be read (which has been said)?
-    pub fn has_broken_items(&self) -> bool {
-        !self.files[0].ast.broken.is_empty()
-    }
-
-    /// The pools of all compartments of all files: name and unit as written.
-    pub fn pools(&self) -> Vec<(&'a str, Option<&'a str>)> {
-        let cells = self.files.iter().flat_map(|f| &f.ast.items).filter_map(|item| match item {
-            ast::Item::Cell(c) => Some(c),
-            _ => None,
-        });
-        let compartments = cells.flat_map(|c| &c.members).filter_map(|m| match m {
-            ast::CellMember::Compartment(k) => Some(k),
-            _ => None,
-        });
-        let pools = compartments.flat_map(|k| &k.members).filter_map(|m| match m {
-            ast::CompartmentMember::Pool { name, unit, .. } => Some((name.text.as_str(), unit.as_ref())),
-            _ => None,
-        });
-        pools.map(|(name, unit)| (name, unit.map(|u| self.text(u.span).trim()))).collect()
-    }
-
-    /// The constant of a name, where it is defined.
-    pub fn constant_item(&self, file: usize, name: &str) -> Option<&'a ast::Const> {
-        match self.item(file, name)?.kind {
-            ItemKind::Const(c) => Some(c),
-            _ => None,
-        }
-    }
-
-    /// The item that a name means in a file.
-    pub fn item(&self, file: usize, name: &str) -> Option<ItemRef<'a>> {
-        let &(file, index, _) = self.files[file].names.get(name)?;
-        let kind = match &self.files[file].ast.items[index] {
-            ast::Item::Const(x) => ItemKind::Const(x),
-            ast::Item::Function(x) => ItemKind::Function(x),
-            ast::Item::Channel(x) => ItemKind::Channel(x),
-            ast::Item::Cell(x) => ItemKind::Cell(x),
-            ast::Item::Junction(x) => ItemKind::Junction(x),
-            ast::Item::Network(_) => ItemKind::Network,
-            ast::Item::Use(_) | ast::Item::Run(_) => return None,
-        };
-        Some(ItemRef { file, index, kind })
-    }
-
-    pub(super) fn names_where(&self, file: usize, fits: impl Fn(&ItemKind<'a>) -> bool) -> Vec<String> {
-        let mut names: Vec<String> = self.files[file]
-            .names
-            .keys()
-            .filter(|n| self.item(file, n).is_some_and(|i| fits(&i.kind)))
-            .cloned()
-            .collect();
-        names.sort();
-        names
-    }
-
-    pub fn cell_names(&self, file: usize) -> Vec<String> {
-        self.names_where(file, |k| matches!(k, ItemKind::Cell(_)))
-    }
-
-    pub fn constant_names(&self, file: usize) -> Vec<String> {
-        self.names_where(file, |k| matches!(k, ItemKind::Const(_)))
-    }
-
-    pub fn function_names(&self, file: usize) -> Vec<String> {
-        self.names_where(file, |k| matches!(k, ItemKind::Function(_)))
-    }
-
-    /// The channel or cell that a name means, or an error with what there is.
-    pub fn find_item(
-        &mut self,
-        file: usize,
-        name: &ast::Name,
-        what: &str,
-        fits: impl Fn(&ItemKind<'a>) -> bool,
-    ) -> Option<ItemRef<'a>> {
-        match self.item(file, &name.text) {
-            Some(item) if fits(&item.kind) => Some(item),
-            Some(item) => {
-                let is = item.kind.describe();
-                let message = format!("`{}` is {is}, not {what}", name.text);
-                let d = Diagnostic::new(Code::UnknownItem, name.span, message, is);
-                let names = self.names_where(file, fits);
-                self.error(match names.is_empty() {
-                    true => d,
-                    false => d.note(format!(
-                        "the file's {}s are {}",
-                        what.split_once(' ').map_or(what, |w| w.1),
-                        names.join(", ")
-                    )),
-                });
-                None
-            }
-            None if self.is_unknown_item(file, &name.text) => None,
-            None => {
-                let mut d = Diagnostic::new(
-                    Code::UnknownItem,
-                    name.span,
-                    format!("there is no {} `{}`", what.split_once(' ').map_or(what, |w| w.1), name.text),
-                    "neither defined in this file nor brought in by `use`",
-                );
-                let names = self.names_where(file, fits);
-                let word = what.split(' ').nth(1).unwrap_or("");
-                let has = |module: &String| {
-                    let text = crate::stdlib::source(module).unwrap_or("");
-                    text.lines().any(|l| l.starts_with(&format!("{word} {} ", name.text)))
-                };
-                let modules: Vec<String> = crate::stdlib::modules().into_iter().filter(has).collect();
-                if !modules.is_empty() {
-                    let uses: Vec<String> = modules.iter().map(|m| format!("`use {m}.{{{}}}`", name.text)).collect();
-                    d = d.help(format!("the standard library has it: {}", uses.join(" or ")));
-                } else if let Some(near) = nearest(&name.text, names.iter().map(String::as_str)) {
-                    d = d.help(format!("did you mean `{near}`?"));
-                } else if names.is_empty() {
-                    d = d.help(format!("define it, `{word} {} {{ ... }}`, or bring it in with `use`", name.text));
-                } else {
-                    d = d.note(format!("this file knows {}", names.join(", ")));
-                }
-                self.error(d);
-                None
-            }
-        }
-    }
-
-    /// Says that a name is reserved, and gives back whether it is free.
-    pub fn check_reserved(&mut self, name: &ast::Name) -> bool {
-        let function = super::builtins::function(&name.text).is_some();
-        if function || super::RESERVED.contains(&name.text.as_str()) {
-            let message = format!("`{}` has a fixed meaning and cannot be defined", name.text);
-            let label = if function {
-                "a built-in function"
-            } else {
-                match name.text.as_str() {
-                    "v" => "the voltage",
-                    "t" => "the time",
-                    "celsius" => "the temperature of the run",
-                    "pi" => "the number 3.14159...",
-                    "index" => "the number of a cell in its population",
-                    "dt" => "the time step of the run",
-                    "i_syn" => "the input current of a point neuron",
-                    _ => "a reserved name",
-                }
-            };
-            let d = Diagnostic::new(Code::ReservedName, name.span, message, label);
-            self.error(d.help(format!("choose another name, such as `{}_0`", name.text)));
-            return false;
-        }
-        true
-    }
-
-    pub fn duplicate(&mut self, name: &ast::Name, first: Span) {
-        self.error(
-            Diagnostic::new(
-                Code::DuplicateName,
-                name.span,
-                format!("`{}` is defined twice", name.text),
-                "defined again",
-            )
-            .see(first, "first defined here"),
-        );
-    }
-
-    /// The value of a constant.
-    pub fn constant(&mut self, item: ItemRef<'a>, user: &ast::Name) -> Option<Expr> {
-        let key = (item.file, item.index);
-        if let Some(known) = self.constants.get(&key) {
-            return known.clone();
-        }
-        let ItemKind::Const(constant) = item.kind else { return None };
-        if let Some(at) = self.constant_stack.iter().position(|k| *k == key) {
-            let chain: Vec<&ast::Name> = self.constant_stack[at..]
-                .iter()
-                .filter_map(|&(file, index)| super::imports::item_name(&self.files[file].ast.items[index]))
-                .collect();
-            let names: Vec<(String, Span)> = chain.iter().map(|n| (n.text.clone(), n.span)).collect();
-            self.cycle("constant", &names, user.span, "write its value as a number");
-            return None;
-        }
-        self.constant_stack.push(key);
-        let mut scope = Scope::new(ScopeKind::Constant, item.file);
-        let value = self.expr(&mut scope, "", &constant.value);
-        self.constant_stack.pop();
-        let value = value.and_then(|v| self.not_too_high(v, constant.value.span));
-        self.constants.insert(key, value.clone());
-        value
-    }
-
-    /// Says that definitions depend on each other in a circle; `user` is the place that closes it.
-    pub fn cycle(&mut self, what: &str, chain: &[(String, Span)], user: Span, help: &str) {
-        let Some((name, span)) = chain.first() else { return };
-        let what = if what.is_empty() { String::new() } else { format!("the {what} ") };
-        let mut d =
-            Diagnostic::new(Code::CyclicDefinition, *span, format!("{what}`{name}` depends on itself"), "defined here");
-        if let [_, others @ ..] = chain
-            && !others.is_empty()
-        {
-            let names: Vec<String> = chain.iter().chain([&chain[0]]).map(|c| format!("`{}`", c.0)).collect();
-            d = d.note(format!("{} (each needs the next)", names.join(" -> ")));
-        }
-        self.error(d.see(user, "needed here for its own value").help(help));
-    }
-
-    /// Rejects expressions that became too high when functions and constants were put in.
-    pub fn not_too_high(&mut self, x: Expr, span: Span) -> Option<Expr> {
-        if x.height() <= MAX_HEIGHT {
-            return Some(x);
-        }
-        let message =
-            format!("more than {MAX_HEIGHT} operations stand on top of each other when functions are expanded");
-        self.error(Diagnostic::new(Code::TooDeep, span, message, "given up here").help("name parts of it with `let`"));
-        None
     }
 
     /// Checks what can be checked of a function that nothing may call: the units and names of its parameters.

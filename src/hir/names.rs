@@ -4,10 +4,12 @@
 //! Never true here: that the order of definitions matters.
 
 use super::calls::Env;
-use super::lower::{ItemKind, Lowerer};
-use super::scope::{Role, Scope, ScopeKind, Status};
+use super::error::NameError;
+use super::items::{ItemKind, Kind};
+use super::lower::Lowerer;
+use super::scope::{Role, Scope, ScopeKind, Status, outwards};
 use super::{Expr, ExprKind, SymbolId, Ty};
-use crate::diag::{Code, Diagnostic, nearest};
+use crate::diag::nearest;
 use crate::source::Span;
 use crate::syntax::ast::{self};
 use crate::units::{Dim, Unit};
@@ -22,6 +24,7 @@ fn path_span(path: &[ast::Name]) -> Span {
 }
 
 impl<'a> Lowerer<'a> {
+    /// What a path means in an expression, in a function's body if there is an `env`.
     pub(super) fn path(
         &mut self,
         scope: &mut Scope<'a>,
@@ -33,102 +36,60 @@ impl<'a> Lowerer<'a> {
         let span = path_span(path);
         if let Some(env) = env {
             if let Some(value) = env.get(&name) {
-                let value = value.as_ref()?;
-                return if self.spend(value.size(), span) { Some(Expr { span, ..value.clone() }) } else { None };
+                return self.put_in(value.as_ref()?, span);
             }
         } else if let Some(id) = scope.lookup(prefix, &name) {
-            scope.entry_mut(id).used = true;
-            let ty = self.resolve(scope, id, Some(span))?;
-            let kind = match scope.kind {
-                ScopeKind::Network | ScopeKind::PerCell | ScopeKind::Input => ExprKind::NetworkParam(id),
-                ScopeKind::Constant | ScopeKind::Channel | ScopeKind::Cell => ExprKind::Symbol(id),
-            };
-            return Some(Expr { kind, ty, span });
+            return self.symbol(scope, id, span);
         }
-        let special = |kind, dim| Some(Expr { kind, ty: Ty::Real(dim), span });
-        match name.as_str() {
-            "pi" => return special(ExprKind::Number(std::f64::consts::PI), Dim::ONE),
-            "celsius" if scope.kind != ScopeKind::Constant && env.is_none() => {
-                return special(ExprKind::Celsius, Dim::TEMPERATURE);
-            }
-            "t" if env.is_none() && matches!(scope.kind, ScopeKind::Channel | ScopeKind::Cell | ScopeKind::Input) => {
-                return special(ExprKind::Time, Dim::TIME);
-            }
-            "index" if env.is_none() && matches!(scope.kind, ScopeKind::PerCell | ScopeKind::Input) => {
-                return special(ExprKind::Index, Dim::ONE);
-            }
-            _ => {}
+        if let Some(special) = special(scope.kind, &name, env.is_some(), span) {
+            return Some(special);
         }
         if let [single] = path
             && let Some(item) = self.item(scope.file, &single.text)
         {
             if let ItemKind::Const(_) = item.kind {
                 let value = self.constant(item, single)?;
-                return if self.spend(value.size(), span) { Some(Expr { span, ..value }) } else { None };
+                return self.put_in(&value, span);
             }
-            let what = item.kind.describe();
-            self.error(Diagnostic::new(
-                Code::NotAValue,
-                span,
-                format!("`{name}` is {what}, not a value"),
-                format!("{what} cannot be calculated with"),
-            ));
+            self.error(NameError::ItemWithoutValue { name: &name, span, item: item.kind.kind().describe() });
             return None;
         }
         self.unknown_name(scope, prefix, &name, span, env);
         None
     }
 
+    /// A value in place of its name.
+    fn put_in(&mut self, value: &Expr, span: Span) -> Option<Expr> {
+        self.spend(value.size(), span).then(|| Expr { span, ..value.clone() })
+    }
+
+    fn symbol(&mut self, scope: &mut Scope<'a>, id: SymbolId, span: Span) -> Option<Expr> {
+        scope.entry_mut(id).used = true;
+        let ty = self.resolve(scope, id, Some(span))?;
+        let kind = match scope.kind {
+            ScopeKind::Network | ScopeKind::PerCell | ScopeKind::Input => ExprKind::NetworkParam(id),
+            ScopeKind::Constant | ScopeKind::Channel | ScopeKind::Cell => ExprKind::Symbol(id),
+        };
+        Some(Expr { kind, ty, span })
+    }
+
+    /// Says that a name is not known, unless that follows from what has been said.
     fn unknown_name(&mut self, scope: &mut Scope<'a>, prefix: &str, name: &str, span: Span, env: Option<&Env>) {
-        let mut p = prefix;
-        loop {
-            if let Some(what) = scope.not_values.get(&format!("{p}{name}")) {
-                let d = Diagnostic::new(
-                    Code::NotAValue,
-                    span,
-                    format!("`{name}` is {what}, not a value"),
-                    "name one of its quantities",
-                );
-                let inside: Vec<_> = scope
-                    .entries
-                    .iter()
-                    .filter_map(|e| e.name.strip_prefix(&format!("{p}{name}.")))
-                    .filter(|rest| !rest.contains(".") && !rest.starts_with('<'))
-                    .take(6)
-                    .map(|rest| format!("`{name}.{rest}`"))
-                    .collect();
-                let d = if inside.is_empty() { d } else { d.help(format!("it has {}", inside.join(", "))) };
-                self.error(d);
-                return;
-            }
-            if p.is_empty() {
-                break;
-            }
-            let trimmed = &p[..p.len() - 1];
-            p = trimmed.rfind('.').map_or("", |at| &trimmed[..=at]);
+        if let Some((full, what)) = not_a_value(scope, prefix, name) {
+            let inside = quantities_of(scope, &full).take(6).collect();
+            self.error(NameError::NotAValue { name, span, what, inside });
+            return;
         }
         // What is said to be wrong already is not wrong again here.
         if scope.is_poisoned(prefix, name) || self.is_unknown_item(scope.file, name) {
             return;
         }
         if scope.kind == ScopeKind::Constant && env.is_none() && matches!(name, "v" | "t" | "celsius" | "index") {
-            let what = match name {
-                "v" => "a voltage",
-                "t" => "the time",
-                "index" => "the number of a cell",
-                _ => "the temperature of a run",
-            };
-            let message = format!("`{name}` is not known before the run");
-            let d = Diagnostic::new(Code::NotConstant, span, message, format!("{what} is not a constant"));
-            self.error(d.help("only numbers, functions and constants can stand here"));
+            self.error(NameError::NotConstant { name, span });
             return;
         }
-        let mut d = Diagnostic::new(Code::UnknownName, span, format!("`{name}` is not known here"), "not defined");
-        d = match self.name_help(scope, prefix, name, env) {
-            Some(help) => d.help(help),
-            None => d,
-        };
-        self.error(d);
+        let help = self.name_help(scope, prefix, name, env);
+        self.error(NameError::Unknown { name, span, help });
         // Once is enough.
         if env.is_none() {
             scope.poisoned.insert(name.to_string());
@@ -136,92 +97,36 @@ impl<'a> Lowerer<'a> {
     }
 
     /// What an unknown name may stand for.
-    pub(super) fn name_help(&self, scope: &Scope<'a>, prefix: &str, name: &str, env: Option<&Env>) -> Option<String> {
-        let visible = |e: &&super::scope::Entry<'a>| env.is_none() && !e.name.contains('<');
-        // A name inside a compartment or channel, used outside without its path.
-        let suffix = format!(".{name}");
-        let short = |full: &str| full.strip_prefix(prefix).unwrap_or(full).to_string();
-        let deeper: Vec<String> = scope
-            .entries
-            .iter()
-            .filter(visible)
-            .filter(|e| e.name.ends_with(&suffix))
-            .map(|e| short(&e.name))
-            .collect();
-        match &deeper[..] {
-            [] => {}
-            [one] => return Some(format!("write its path: `{one}`")),
-            some => {
-                let list: Vec<String> = some.iter().take(4).map(|n| format!("`{n}`")).collect();
-                return Some(format!("write which one: {}", list.join(", ")));
-            }
+    fn name_help(&self, scope: &Scope<'a>, prefix: &str, name: &str, env: Option<&Env>) -> Option<String> {
+        let elsewhere = || called_elsewhere(scope, name, env.is_some()).map(str::to_string);
+        deeper(scope, prefix, name)
+            .or_else(|| self.unread_pool(scope, name))
+            .or_else(elsewhere)
+            .or_else(|| self.near_name(scope, prefix, name, env))
+            .or_else(|| a_unit(name))
+            .or_else(|| where_it_stands(scope.kind, name, env.is_some()))
+    }
+
+    /// The pool of this name that a channel does not say it reads.
+    fn unread_pool(&self, scope: &Scope<'a>, name: &str) -> Option<String> {
+        if scope.kind != ScopeKind::Channel {
+            return None;
         }
-        if scope.kind == ScopeKind::Channel
-            && let Some((pool, unit)) = self.pools().into_iter().find(|p| p.0 == name)
-        {
-            let unit = unit.map(|u| format!(": {u}")).unwrap_or_default();
-            return Some(format!("`{pool}` is a pool of a compartment; add `reads {pool}{unit}` to the channel"));
-        }
-        let has = |wanted: &str| env.is_none() && scope.get(wanted).is_some();
-        match name {
-            "i" if scope.kind == ScopeKind::Channel => {
-                return Some("a channel's current cannot be read inside the channel; `let` names a part of it".into());
-            }
-            "V" | "Vm" | "vm" | "V_m" | "v_m" | "voltage" if has("v") => {
-                return Some("the voltage is called `v`".into());
-            }
-            "time" | "T" if env.is_none() => return Some("the time is called `t`, the temperature `celsius`".into()),
-            "temperature" | "temp" | "degC" if env.is_none() => {
-                return Some("the temperature is called `celsius`".into());
-            }
-            "dt" => return Some("equations do not see the time step; `t` is the time".into()),
-            "dv" => return Some("`dv` exists in a `junction` only".into()),
-            "index" => {
-                return Some(
-                    "`index`, a cell's number, exists in inputs and in `param` and `init` lines of a network".into(),
-                );
-            }
-            "cai" | "cao" | "ca" if scope.kind == ScopeKind::Channel => {
-                return Some("a concentration is a pool of the compartment: add `reads Ca: mM` to the channel".into());
-            }
-            _ if has("erev")
-                && ["ek", "ena", "eca", "eleak", "el"].contains(&name.replace('_', "").to_lowercase().as_str()) =>
-            {
-                return Some("the reversal potential of this channel is `erev`".into());
-            }
-            _ if has("gbar") && name.to_lowercase().starts_with('g') && name.to_lowercase().ends_with("bar") => {
-                return Some("the conductance of this channel is `gbar`".into());
-            }
-            _ => {}
-        }
-        let mut candidates: Vec<String> = match env {
+        let (pool, unit) = self.pools().into_iter().find(|p| p.0 == name)?;
+        let unit = unit.map(|u| format!(": {u}")).unwrap_or_default();
+        Some(format!("`{pool}` is a pool of a compartment; add `reads {pool}{unit}` to the channel"))
+    }
+
+    /// The name that may have been misspelt.
+    fn near_name(&self, scope: &Scope<'a>, prefix: &str, name: &str, env: Option<&Env>) -> Option<String> {
+        let mut known: Vec<String> = match env {
             Some(env) => env.keys().cloned().collect(),
-            None => scope.entries.iter().filter(visible).flat_map(|e| [short(&e.name), e.name.clone()]).collect(),
+            None => visible(scope).flat_map(|full| [short(full, prefix), full.to_string()]).collect(),
         };
-        candidates.extend(self.constant_names(scope.file));
-        candidates.extend(["celsius", "pi"].map(str::to_string));
-        candidates.sort();
-        if let Some(near) = nearest(name, candidates.iter().map(String::as_str)) {
-            return Some(format!("did you mean `{near}`?"));
-        }
-        if Unit::parse(name).is_some() {
-            return Some(format!(
-                "`{name}` is a unit; a unit stands directly behind a number: `1 {name}`, or `0.1 /{name}` with a space before the slash"
-            ));
-        }
-        if env.is_some() {
-            return Some("a function sees its own parameters and constants only; pass the value as a parameter".into());
-        }
-        if scope.kind == ScopeKind::Constant {
-            return Some("only numbers, functions and constants can stand here".into());
-        }
-        let block = match scope.kind {
-            ScopeKind::Channel => "channel",
-            ScopeKind::Cell => "cell",
-            ScopeKind::Network | ScopeKind::PerCell | ScopeKind::Input => "network",
-            ScopeKind::Constant => return None,
-        };
-        (!name.contains('.')).then(|| format!("define it in the {block}: `param {name} = ...`"))
+        known.extend(self.names_of(scope.file, Kind::Const));
+        known.extend(["celsius", "pi"].map(str::to_string));
+        known.sort();
+        nearest(name, known.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"))
     }
 
     /// The type of an entry, lowering it first if that has not happened yet.
@@ -230,16 +135,7 @@ impl<'a> Lowerer<'a> {
         match entry.status {
             Status::Done => return entry.ty,
             Status::Busy => {
-                let (name, span) = (entry.name.clone(), entry.span);
-                let at = self.resolving.iter().position(|r| r.0 == name && r.1 == span).unwrap_or(0);
-                let chain = self.resolving[at..].to_vec();
-                let help = match scope.kind {
-                    ScopeKind::Channel | ScopeKind::Cell => {
-                        "a quantity that feeds back on itself in time is a `state` with an equation"
-                    }
-                    _ => "give one of them a value of its own",
-                };
-                self.cycle("", &chain, user.unwrap_or(span), help);
+                self.needs_itself(scope, id, user);
                 return None;
             }
             Status::New => {}
@@ -251,22 +147,44 @@ impl<'a> Lowerer<'a> {
             return entry.ty;
         }
         entry.status = Status::Busy;
-        let (source, prefix) = entry.source.clone()?;
-        let want = entry.want;
         let place = (entry.name.clone(), entry.span);
         self.resolving.push(place);
-        let value = self.expr(scope, &prefix, source);
+        self.lower_source(scope, id);
         self.resolving.pop();
+        let entry = scope.entry_mut(id);
+        entry.status = Status::Done;
+        entry.ty = entry.value.as_ref().map(|v| v.ty);
+        entry.ty
+    }
+
+    /// Says that an entry which is being lowered needs itself.
+    fn needs_itself(&mut self, scope: &Scope<'a>, id: SymbolId, user: Option<Span>) {
+        let entry = scope.entry(id);
+        let at = self.resolving.iter().position(|r| r.0 == entry.name && r.1 == entry.span).unwrap_or(0);
+        let chain = self.resolving[at..].to_vec();
+        let help = match scope.kind {
+            ScopeKind::Channel | ScopeKind::Cell => {
+                "a quantity that feeds back on itself in time is a `state` with an equation"
+            }
+            ScopeKind::Constant | ScopeKind::Network | ScopeKind::PerCell | ScopeKind::Input => {
+                "give one of them a value of its own"
+            }
+        };
+        self.cycle("", &chain, user.unwrap_or(entry.span), help);
+    }
+
+    /// Lowers the expression of an entry, if that has not happened yet.
+    fn lower_source(&mut self, scope: &mut Scope<'a>, id: SymbolId) {
+        let Some((source, prefix)) = scope.entry(id).source.clone() else { return };
+        let want = scope.entry(id).want;
+        let value = self.expr(scope, &prefix, source);
         let value = match (value, want) {
             (Some(x), Some((dim, why))) => self.expect(scope, x, dim, why),
             (value, _) => value,
         };
         let entry = scope.entry_mut(id);
-        entry.status = Status::Done;
-        entry.ty = value.as_ref().map(|v| v.ty);
         entry.source = None;
         entry.value = value;
-        entry.ty
     }
 
     /// Lowers everything in a scope that has not been lowered yet.
@@ -274,17 +192,109 @@ impl<'a> Lowerer<'a> {
         for id in scope.ids() {
             self.resolve(scope, id, None);
             // Initial values of states whose unit was declared.
-            if let Some((source, prefix)) = scope.entry(id).source.clone() {
-                let want = scope.entry(id).want;
-                let value = self.expr(scope, &prefix, source);
-                let value = match (value, want) {
-                    (Some(x), Some((dim, why))) => self.expect(scope, x, dim, why),
-                    (value, _) => value,
-                };
-                let entry = scope.entry_mut(id);
-                entry.source = None;
-                entry.value = value;
-            }
+            self.lower_source(scope, id);
         }
     }
+}
+
+/// What has a fixed meaning where an expression stands.
+fn special(kind: ScopeKind, name: &str, in_function: bool, span: Span) -> Option<Expr> {
+    use ScopeKind::{Cell, Channel, Constant, Input, PerCell};
+    let (value, dim) = match name {
+        "pi" => (ExprKind::Number(std::f64::consts::PI), Dim::ONE),
+        _ if in_function => return None,
+        "celsius" if kind != Constant => (ExprKind::Celsius, Dim::TEMPERATURE),
+        "t" if matches!(kind, Channel | Cell | Input) => (ExprKind::Time, Dim::TIME),
+        "index" if matches!(kind, PerCell | Input) => (ExprKind::Index, Dim::ONE),
+        _ => return None,
+    };
+    Some(Expr { kind: value, ty: Ty::Real(dim), span })
+}
+
+/// The compartment or channel that a name means from `prefix`, and what it is.
+fn not_a_value(scope: &Scope<'_>, prefix: &str, name: &str) -> Option<(String, &'static str)> {
+    outwards(prefix).find_map(|p| {
+        let full = format!("{p}{name}");
+        let what = *scope.not_values.get(&full)?;
+        Some((full, what))
+    })
+}
+
+/// The quantities of a compartment or channel.
+fn quantities_of<'s>(scope: &'s Scope<'_>, path: &str) -> impl Iterator<Item = &'s str> {
+    let inside = format!("{path}.");
+    let names = scope.entries.iter().filter_map(move |e| e.name.strip_prefix(&inside));
+    names.filter(|rest| !rest.contains('.') && !rest.starts_with('<'))
+}
+
+/// The full names that can be written in expressions.
+fn visible<'s>(scope: &'s Scope<'_>) -> impl Iterator<Item = &'s str> {
+    scope.entries.iter().map(|e| e.name.as_str()).filter(|name| !name.contains('<'))
+}
+
+/// A full name as it can be written behind a prefix.
+fn short(full: &str, prefix: &str) -> String {
+    full.strip_prefix(prefix).unwrap_or(full).to_string()
+}
+
+/// A name inside a compartment or channel, used outside without its path.
+fn deeper(scope: &Scope<'_>, prefix: &str, name: &str) -> Option<String> {
+    let suffix = format!(".{name}");
+    let paths: Vec<String> = visible(scope).filter(|full| full.ends_with(&suffix)).map(|n| short(n, prefix)).collect();
+    match &paths[..] {
+        [] => None,
+        [one] => Some(format!("write its path: `{one}`")),
+        some => {
+            let list: Vec<String> = some.iter().take(4).map(|n| format!("`{n}`")).collect();
+            Some(format!("write which one: {}", list.join(", ")))
+        }
+    }
+}
+
+/// What a name of other simulators, or one that exists elsewhere, is here.
+fn called_elsewhere(scope: &Scope<'_>, name: &str, in_function: bool) -> Option<&'static str> {
+    let has = |wanted: &str| !in_function && scope.get(wanted).is_some();
+    let channel = scope.kind == ScopeKind::Channel;
+    let lower = name.to_lowercase();
+    Some(match name {
+        "i" if channel => "a channel's current cannot be read inside the channel; `let` names a part of it",
+        "V" | "Vm" | "vm" | "V_m" | "v_m" | "voltage" if has("v") => "the voltage is called `v`",
+        "time" | "T" if !in_function => "the time is called `t`, the temperature `celsius`",
+        "temperature" | "temp" | "degC" if !in_function => "the temperature is called `celsius`",
+        "dt" => "equations do not see the time step; `t` is the time",
+        "dv" => "`dv` exists in a `junction` only",
+        "index" => "`index`, a cell's number, exists in inputs and in `param` and `init` lines of a network",
+        "cai" | "cao" | "ca" if channel => {
+            "a concentration is a pool of the compartment: add `reads Ca: mM` to the channel"
+        }
+        _ if has("erev") && ["ek", "ena", "eca", "eleak", "el"].contains(&lower.replace('_', "").as_str()) => {
+            "the reversal potential of this channel is `erev`"
+        }
+        _ if has("gbar") && lower.starts_with('g') && lower.ends_with("bar") => {
+            "the conductance of this channel is `gbar`"
+        }
+        _ => return None,
+    })
+}
+
+/// A unit that is used as a name.
+fn a_unit(name: &str) -> Option<String> {
+    Unit::parse(name)?;
+    Some(format!(
+        "`{name}` is a unit; a unit stands directly behind a number: `1 {name}`, or `0.1 /{name}` with a space before the slash"
+    ))
+}
+
+/// Which names can stand in a place, or how a new one is defined.
+fn where_it_stands(kind: ScopeKind, name: &str, in_function: bool) -> Option<String> {
+    if in_function {
+        return Some("a function sees its own parameters and constants only; pass the value as a parameter".into());
+    }
+    let block = match kind {
+        ScopeKind::Constant => return Some("only numbers, functions and constants can stand here".into()),
+        ScopeKind::Channel => "channel",
+        ScopeKind::Cell => "cell",
+        ScopeKind::Network | ScopeKind::PerCell | ScopeKind::Input => "network",
+    };
+    (!name.contains('.')).then(|| format!("define it in the {block}: `param {name} = ...`"))
 }

@@ -1,15 +1,44 @@
-//! The run block.
+//! The run block: how long, in which steps, of which network, and what is recorded.
+//!
+//! In come the block and the network that it runs; out goes a [`Run`], all of its numbers in canonical units.
+//! Never true here: a number of a run depends on the network.
 
+use super::error::RunError;
+use super::expr::constant_of;
+use super::items::Kind;
+use super::keys::Block;
 use super::lower::Lowerer;
-use super::network::{Lowered, flatten};
-use super::scope::{Scope, ScopeKind};
-use super::{Method, Record, Run, SymbolKind};
-use crate::diag::{Code, Diagnostic, nearest};
+use super::network::Lowered;
+use super::place::{FlatPath, Wanted, flatten};
+use super::scope::{Entry, Role, Scope, ScopeKind};
+use super::{Expr, Method, Population, Record, Run};
+use crate::diag::Diagnostic;
+use crate::source::Span;
 use crate::syntax::ast::{self, RunMember};
 use crate::units::Dim;
 use std::collections::HashMap;
 
-const KEYS: &[&str] = &["duration", "dt", "method", "seed", "celsius", "network", "record"];
+type Keys<'a> = HashMap<&'a str, &'a ast::Let>;
+
+/// A key whose value is a number, with an example if a run must have it.
+struct NumberKey {
+    key: &'static str,
+    dim: Dim,
+    example: Option<&'static str>,
+}
+
+const DURATION: NumberKey = NumberKey { key: "duration", dim: Dim::TIME, example: Some("duration = 100 ms") };
+const DT: NumberKey = NumberKey { key: "dt", dim: Dim::TIME, example: Some("dt = 0.025 ms") };
+const CELSIUS: NumberKey = NumberKey { key: "celsius", dim: Dim::TEMPERATURE, example: None };
+const SEED: NumberKey = NumberKey { key: "seed", dim: Dim::ONE, example: None };
+
+/// What a run records, in the making.
+struct Recorder<'a, 'n> {
+    scope: Scope<'a>,
+    populations: &'n [Population],
+    records: Vec<Record>,
+    spikes: Vec<usize>,
+}
 
 impl<'a> Lowerer<'a> {
     /// Lowers the run block of a network.
@@ -17,12 +46,45 @@ impl<'a> Lowerer<'a> {
     /// Without a network (which has been said to be missing or wrong) the keys are still checked.
     pub(super) fn run(&mut self, run: &'a ast::Run, lowered: Option<&Lowered>) -> Option<Run> {
         let before = self.diagnostics.count();
-        let mut keys: HashMap<&str, &'a ast::Let> = HashMap::new();
+        let (keys, fine) = self.run_keys(run);
+        let duration = self.run_number(run, &keys, DURATION);
+        let dt = self.run_number(run, &keys, DT);
+        let celsius = self.run_number(run, &keys, CELSIUS);
+        let seed = self.run_number(run, &keys, SEED);
+        let method = match keys.get("method") {
+            None => Some(Method::ExpEuler),
+            Some(l) => self.method(&l.value),
+        };
+        let seed = self.seed(&keys, seed);
+        let span_of = |key: &str| keys.get(key).map_or(run.span, |l| l.value.span);
+        let (dt_span, duration_span) = (span_of("dt"), span_of("duration"));
+        if let (Some(Some(duration)), Some(Some(dt))) = (duration, dt)
+            && dt > duration
+        {
+            self.error(RunError::LongStep { dt: (dt, dt_span), duration: (duration, duration_span) });
+        }
+        let (records, spikes) = self.recorded(run, lowered);
+        let wrong = self.diagnostics.since(before).iter().any(Diagnostic::is_error);
+        let population = lowered.and_then(|l| l.network.populations.first());
+        if let (false, Some(population)) = (wrong || records_anything(run), population) {
+            self.records_nothing(run, population);
+        }
+        if !fine {
+            return None;
+        }
+        let (duration, dt, celsius) = (duration??, dt??, celsius?);
+        let (method, seed, span) = (method?, seed?, run.span);
+        Some(Run { duration, dt, method, seed, celsius, records, spikes, span, dt_span, duration_span })
+    }
+
+    /// The keys of a run, and whether there is nothing wrong with them.
+    fn run_keys(&mut self, run: &'a ast::Run) -> (Keys<'a>, bool) {
+        let mut keys = Keys::new();
         let mut fine = true;
         for member in &run.members {
             if let RunMember::Key(l) = member {
-                if !KEYS.contains(&l.name.text.as_str()) {
-                    self.unknown_key(&l.name, "a run", KEYS);
+                if !Block::Run.keys().contains(&l.name.text.as_str()) {
+                    self.unknown_key(&l.name, Block::Run);
                     fine = false;
                 } else if let Some(first) = keys.insert(&l.name.text, l) {
                     self.duplicate_key(&l.name, first.name.span);
@@ -30,206 +92,52 @@ impl<'a> Lowerer<'a> {
                 }
             }
         }
-        let duration = self.run_number(run, &keys, "duration", Dim::TIME, true, "duration = 100 ms");
-        let dt = self.run_number(run, &keys, "dt", Dim::TIME, true, "dt = 0.025 ms");
-        let celsius = self.run_number(run, &keys, "celsius", Dim::TEMPERATURE, false, "");
-        let seed = self.run_number(run, &keys, "seed", Dim::ONE, false, "");
-        let method = match keys.get("method") {
-            None => Some(Method::ExpEuler),
-            Some(l) => self.method(&l.value),
-        };
-        let seed = match seed {
-            Some(Some(x)) if x < 0.0 || x.fract() != 0.0 || x > 9e15 => {
-                let span = keys["seed"].value.span;
-                let label = "a whole number from 0 on is needed";
-                self.error(Diagnostic::new(Code::BadValue, span, format!("the seed cannot be {x}"), label));
-                None
-            }
-            Some(Some(x)) => Some(x as u64),
-            Some(None) => Some(0),
-            None => None,
-        };
-        if let (Some(Some(duration)), Some(Some(dt))) = (duration, dt)
-            && dt > duration
-        {
-            let (dt_at, duration_at) = (keys["dt"].value.span, keys["duration"].value.span);
-            let d = Diagnostic::new(Code::BadValue, dt_at, "the time step is longer than the run", format!("{dt} ms"));
-            self.error(d.see(duration_at, format!("{duration} ms")).help("was another unit meant, such as `us`?"));
-        }
-        let mut records: Vec<Record> = Vec::new();
-        let mut spikes: Vec<usize> = Vec::new();
-        let mut scope = Scope::new(ScopeKind::Network, 0);
-        for symbol in lowered.iter().flat_map(|l| &l.network.params) {
-            let entry = super::scope::Entry::ready(
-                symbol.name.clone(),
-                symbol.span,
-                super::scope::Role::Param,
-                Some(symbol.ty),
-                None,
-            );
-            scope.add(entry).ok();
-        }
-        scope.poisoned.extend(lowered.iter().flat_map(|l| &l.unknown).cloned());
-        let populations = lowered.map_or(&[][..], |l| &l.network.populations);
-        let targets = run.members.iter().filter(|_| lowered.is_some());
-        for member in targets {
-            match member {
-                RunMember::Key(_) => {}
-                RunMember::RecordSpikes { target, span } => {
-                    for flat in flatten(target) {
-                        let Some(place) = self.place(&mut scope, populations, &flat) else { continue };
-                        let definition = self.lowered_cell(populations[place.population].cell);
-                        let cell = &definition.item;
-                        if !place.rest.is_empty() || place.cells.is_some() {
-                            let message = "spikes are recorded of whole populations";
-                            let label = "name the population only";
-                            let d = Diagnostic::new(Code::BadTarget, flat.span, message, label);
-                            self.error(d.help(format!("write `record spikes of {}`", place.names[0].text)));
-                        } else if cell.spike.is_none() && definition.sound {
-                            let message = format!("cell `{}` has no spike rule", cell.name);
-                            self.error(
-                                Diagnostic::new(Code::BadTarget, *span, message, "there are no spikes to record").help(
-                                    format!(
-                                        "add `spike when {}v crosses 0 mV` to the cell",
-                                        cell.compartments.first().map(|c| format!("{}.", c.name)).unwrap_or_default()
-                                    ),
-                                ),
-                            );
-                        } else if !spikes.contains(&place.population) {
-                            spikes.push(place.population);
-                        }
-                    }
-                }
-                RunMember::Record { target, every, .. } => {
-                    let every = match every {
-                        None => None,
-                        Some(e) => match self.constant_of_run(e, Dim::TIME, "the recording interval") {
-                            Some(x) if x > 0.0 => Some(x),
-                            Some(_) => {
-                                let label = "a time above zero is needed";
-                                let message = "the recording interval must be positive";
-                                self.error(Diagnostic::new(Code::BadValue, e.span, message, label));
-                                continue;
-                            }
-                            None => continue,
-                        },
-                    };
-                    for flat in flatten(target) {
-                        let Some(place) = self.place(&mut scope, populations, &flat) else { continue };
-                        let definition = self.lowered_cell(populations[place.population].cell);
-                        let cell = &definition.item;
-                        let fits = |s: &super::Symbol| {
-                            matches!(s.kind, SymbolKind::State { .. } | SymbolKind::Let(_) | SymbolKind::Param(_))
-                        };
-                        let symbol = cell.find(&place.rest).filter(|id| fits(cell.symbol(*id)));
-                        let Some(symbol) = symbol else {
-                            self.bad_target(&definition, &place, "quantity", fits);
-                            continue;
-                        };
-                        let again = records
-                            .iter()
-                            .find(|r| r.population == place.population && r.symbol == symbol && r.cells == place.cells);
-                        if let Some(first) = again {
-                            let message = format!("`{}` is recorded twice", place.rest);
-                            let d = Diagnostic::new(Code::DuplicateKey, flat.span, message, "again");
-                            self.error(d.see(first.span, "first here"));
-                            continue;
-                        }
-                        records.push(Record {
-                            population: place.population,
-                            cells: place.cells,
-                            symbol,
-                            every,
-                            span: flat.span,
-                        });
-                    }
-                }
-            }
-        }
-        let wrong = self.diagnostics.since(before).iter().any(Diagnostic::is_error);
-        if let Some(population) = populations.first()
-            && !run.members.iter().any(|m| !matches!(m, RunMember::Key(_)))
-            && !wrong
-        {
-            let definition = self.lowered_cell(population.cell);
-            let compartment = definition.item.compartments.first();
-            let v = compartment.map_or("v".to_string(), |c| format!("{}.v", c.name));
-            let start = crate::source::Span { end: run.span.start + 3, ..run.span };
-            self.error(
-                Diagnostic::new(Code::NothingRecorded, start, "this run records nothing", "no `record` line")
-                    .help(format!("add `record {}.{v} every 0.1 ms`", population.name)),
-            );
-        }
-        if !fine {
-            return None;
-        }
-        let span_of = |key: &str| keys.get(key).map_or(run.span, |l| l.value.span);
-        Some(Run {
-            duration: duration??,
-            dt: dt??,
-            method: method?,
-            seed: seed?,
-            celsius: celsius?,
-            records,
-            spikes,
-            span: run.span,
-            dt_span: span_of("dt"),
-            duration_span: span_of("duration"),
-        })
+        (keys, fine)
     }
 
     /// The value of a key; `Some(None)` if it is absent and need not be there, `None` if something is wrong.
-    fn run_number(
-        &mut self,
-        run: &'a ast::Run,
-        keys: &HashMap<&str, &'a ast::Let>,
-        key: &str,
-        dim: Dim,
-        needed: bool,
-        example: &str,
-    ) -> Option<Option<f64>> {
+    fn run_number(&mut self, run: &ast::Run, keys: &Keys<'a>, number: NumberKey) -> Option<Option<f64>> {
+        let NumberKey { key, dim, example } = number;
         let Some(l) = keys.get(key) else {
-            if needed {
-                let message = format!("the run has no `{key}`");
-                let start = crate::source::Span { end: run.span.start + 3, ..run.span };
-                let d = Diagnostic::new(Code::MissingKey, start, message, "in this block");
-                self.error(d.help(format!("add `{example}`")));
-                return None;
-            }
-            return Some(None);
+            let Some(example) = example else { return Some(None) };
+            self.error(RunError::NoKey { key, example, run: word(run) });
+            return None;
         };
+        let span = l.value.span;
         let x = self.constant_of_run(&l.value, dim, &format!("`{key}`"))?;
-        if dim == Dim::TIME && x <= 0.0 {
-            let message = format!("`{key}` must be a time above zero");
-            let label = if x == 0.0 { "this is zero" } else { "this is negative" };
-            let d = Diagnostic::new(Code::BadValue, l.value.span, message, label);
-            self.error(d.help(format!("for example `{example}`")));
+        if let Some(example) = example
+            && x <= 0.0
+        {
+            self.error(RunError::NotPositive { key, example, value: x, span });
             return None;
         }
-        if key == "celsius" {
-            let value = super::Expr::number(x, dim, l.value.span);
-            self.warn_magnitude("celsius", &value, dim);
+        if dim == Dim::TEMPERATURE {
+            self.warn_magnitude(key, &Expr::number(x, dim, span), dim);
         }
         Some(Some(x))
     }
 
-    fn constant_of_run(&mut self, e: &ast::Expr, dim: Dim, why: &str) -> Option<f64> {
+    /// A number that is known before the run; `what` it is stands in messages.
+    fn constant_of_run(&mut self, e: &ast::Expr, dim: Dim, what: &str) -> Option<f64> {
         let mut scope = Scope::new(ScopeKind::Constant, 0);
-        let x = self.expr_of(&mut scope, "", e, dim, why)?;
-        let value = super::expr::constant_of(&x);
-        if value.is_some_and(|v| !v.is_finite()) {
-            let message = format!("{why} is not a finite number");
-            self.error(Diagnostic::new(Code::BadValue, e.span, message, "a division by zero, or too large"));
+        let x = self.expr_of(&mut scope, "", e, dim, what)?;
+        let value = constant_of(&x);
+        match value {
+            Some(x) if x.is_finite() => return value,
+            Some(_) => self.error(RunError::NotFinite { what, span: e.span }),
+            None => self.error(RunError::NotConstant { what, span: e.span }),
+        }
+        None
+    }
+
+    /// The seed, 0 if it is absent.
+    fn seed(&mut self, keys: &Keys<'a>, value: Option<Option<f64>>) -> Option<u64> {
+        let Some(value) = value? else { return Some(0) };
+        if value < 0.0 || value.fract() != 0.0 || value > 9e15 {
+            self.error(RunError::Seed { value, span: keys["seed"].value.span });
             return None;
         }
-        if value.is_none() {
-            let message = format!("{why} must be a number");
-            self.error(
-                Diagnostic::new(Code::NotConstant, e.span, message, "not known before the run")
-                    .help("use numbers and constants only; `neuroc run` can override it from outside"),
-            );
-        }
-        value
+        Some(value as u64)
     }
 
     fn method(&mut self, e: &ast::Expr) -> Option<Method> {
@@ -239,21 +147,131 @@ impl<'a> Lowerer<'a> {
         };
         let method = Method::named(&name);
         if method.is_none() {
-            let names: Vec<&str> = Method::ALL.iter().map(|m| m.1).collect();
-            let message = format!("there is no integration method `{name}`");
-            let mut d = Diagnostic::new(Code::UnknownMethod, e.span, message, "not a method");
-            let known = match name.to_lowercase().replace(['_', '-'], "").as_str() {
-                "exponentialeuler" | "expeuler" => Some("exp_euler"),
-                "derivimplicit" | "backwardeuler" | "implicit" | "impliciteuler" => Some("cnexp"),
-                "forwardeuler" | "eulerforward" => Some("euler"),
-                "rungekutta" | "rungekutta4" | "rk" => Some("rk4"),
-                _ => None,
-            };
-            if let Some(near) = known.or_else(|| nearest(&name, names.iter().copied())) {
-                d = d.help(format!("did you mean `{near}`?"));
-            }
-            self.error(d.note(format!("the methods are {}", names.join(", "))));
+            self.error(RunError::UnknownMethod { name: &name, span: e.span });
         }
         method
     }
+
+    /// What the `record` lines of a run name in its network.
+    fn recorded(&mut self, run: &'a ast::Run, lowered: Option<&Lowered>) -> (Vec<Record>, Vec<usize>) {
+        let Some(lowered) = lowered else { return Default::default() };
+        let mut scope = Scope::new(ScopeKind::Network, 0);
+        for param in &lowered.network.params {
+            scope.add(Entry::ready(param.name.clone(), param.span, Role::Param, Some(param.ty), None)).ok();
+        }
+        scope.poisoned.extend(lowered.unknown.iter().cloned());
+        let populations = &lowered.network.populations;
+        let mut recorder = Recorder { scope, populations, records: Vec::new(), spikes: Vec::new() };
+        for member in &run.members {
+            match member {
+                RunMember::Key(_) => {}
+                RunMember::RecordSpikes { target, span } => {
+                    for flat in flatten(target) {
+                        self.record_spikes(&mut recorder, &flat, *span);
+                    }
+                }
+                RunMember::Record { target, every, .. } => {
+                    let Some(every) = self.interval(every.as_ref()) else { continue };
+                    for flat in flatten(target) {
+                        self.record(&mut recorder, &flat, every);
+                    }
+                }
+            }
+        }
+        (recorder.records, recorder.spikes)
+    }
+
+    /// The interval of a `record` line, `Some(None)` if it has none.
+    fn interval(&mut self, every: Option<&ast::Expr>) -> Option<Option<f64>> {
+        let Some(e) = every else { return Some(None) };
+        let x = self.constant_of_run(e, Dim::TIME, "the recording interval")?;
+        if x <= 0.0 {
+            self.error(RunError::Interval { span: e.span });
+            return None;
+        }
+        Some(Some(x))
+    }
+
+    fn record_spikes(&mut self, recorder: &mut Recorder<'a, '_>, flat: &FlatPath<'a>, span: Span) {
+        let Some(place) = self.place(&mut recorder.scope, recorder.populations, flat) else { return };
+        let definition = self.lowered_cell(recorder.populations[place.population].cell);
+        if !place.rest.is_empty() || place.cells.is_some() {
+            self.error(RunError::SpikesOfPart { population: &place.names[0].text, span: flat.span });
+        } else if definition.item.spike.is_none() && definition.sound {
+            self.error(RunError::NoSpikes { cell: &definition.item, span });
+        } else if !recorder.spikes.contains(&place.population) {
+            recorder.spikes.push(place.population);
+        }
+    }
+
+    fn record(&mut self, recorder: &mut Recorder<'a, '_>, flat: &FlatPath<'a>, every: Option<f64>) {
+        let Some(place) = self.place(&mut recorder.scope, recorder.populations, flat) else { return };
+        let definition = self.lowered_cell(recorder.populations[place.population].cell);
+        let cell = &definition.item;
+        let symbol = cell.find(&place.rest).filter(|id| Wanted::Quantity.fits(cell.symbol(*id)));
+        let Some(symbol) = symbol else {
+            self.bad_target(&definition, &place, Wanted::Quantity);
+            return;
+        };
+        let (population, cells, span) = (place.population, place.cells, flat.span);
+        let same = |r: &&Record| r.population == population && r.symbol == symbol && r.cells == cells;
+        if let Some(first) = recorder.records.iter().find(same) {
+            self.error(RunError::RecordedTwice { quantity: &place.rest, again: span, first: first.span });
+            return;
+        }
+        recorder.records.push(Record { population, cells, symbol, every, span });
+    }
+
+    /// Warns of a run that records nothing.
+    fn records_nothing(&mut self, run: &ast::Run, population: &Population) {
+        let definition = self.lowered_cell(population.cell);
+        let compartment = definition.item.compartments.first().map(|c| c.name.as_str());
+        self.error(RunError::RecordsNothing { population: &population.name, compartment, run: word(run) });
+    }
+
+    /// Which of the networks a run block means.
+    pub(super) fn choose_network(&mut self, run: &'a ast::Run, networks: &[&'a ast::Network]) -> Option<usize> {
+        let key = run.members.iter().find_map(|m| match m {
+            RunMember::Key(l) if l.name.text == "network" => Some(&l.value),
+            RunMember::Key(_) | RunMember::Record { .. } | RunMember::RecordSpikes { .. } => None,
+        });
+        let known: Vec<&str> = networks.iter().map(|n| n.name.text.as_str()).collect();
+        match (key, &known[..]) {
+            (Some(value), known) => self.named_network(value, known),
+            (None, [_]) => Some(0),
+            (None, []) => {
+                if !self.has_broken_items() {
+                    let cells = self.names_of(0, Kind::Cell);
+                    self.error(RunError::NoNetwork { cell: cells.first().map(String::as_str), run: word(run) });
+                }
+                None
+            }
+            (None, known) => {
+                self.error(RunError::WhichNetwork { known, run: word(run) });
+                None
+            }
+        }
+    }
+
+    fn named_network(&mut self, value: &ast::Expr, known: &[&str]) -> Option<usize> {
+        let ast::ExprKind::Path(path) = &value.kind else {
+            self.error(RunError::NotANetwork { span: value.span });
+            return None;
+        };
+        let name = super::names::join(path);
+        let at = known.iter().position(|n| *n == name);
+        if at.is_none() && !self.is_unknown_item(0, &name) {
+            self.error(RunError::UnknownNetwork { name: &name, known, span: value.span });
+        }
+        at
+    }
+}
+
+/// The word `run`.
+fn word(run: &ast::Run) -> Span {
+    Span { end: run.span.start + 3, ..run.span }
+}
+
+fn records_anything(run: &ast::Run) -> bool {
+    run.members.iter().any(|m| !matches!(m, RunMember::Key(_)))
 }

@@ -111,6 +111,11 @@ impl<'a> Entry<'a> {
         self
     }
 
+    /// The last part of its name.
+    pub fn short_name(&self) -> &str {
+        self.name.rsplit('.').next().unwrap_or(&self.name)
+    }
+
     /// Records the documentation.
     pub fn docs(mut self, docs: &[String]) -> Entry<'a> {
         self.docs = docs.to_vec();
@@ -162,27 +167,12 @@ impl<'a> Scope<'a> {
 
     /// The entry that `name` means where names are prefixed by `prefix` (such as `soma.`).
     pub fn lookup(&self, prefix: &str, name: &str) -> Option<SymbolId> {
-        let mut prefix = prefix;
-        loop {
-            if let Some(id) = self.get(&format!("{prefix}{name}")) {
-                return Some(id);
-            }
-            // Drop the innermost segment: "soma.Ca." -> "soma." -> "".
-            let trimmed = prefix.strip_suffix('.')?;
-            prefix = trimmed.rfind('.').map_or("", |at| &trimmed[..=at]);
-        }
+        outwards(prefix).find_map(|p| self.get(&format!("{p}{name}")))
     }
 
     /// Is `name`, seen from `prefix`, or a name above it poisoned?
     pub fn is_poisoned(&self, prefix: &str, name: &str) -> bool {
-        let mut prefix = prefix;
-        loop {
-            if below(&self.poisoned, &format!("{prefix}{name}")) {
-                return true;
-            }
-            let Some(trimmed) = prefix.strip_suffix('.') else { return false };
-            prefix = trimmed.rfind('.').map_or("", |at| &trimmed[..=at]);
-        }
+        outwards(prefix).any(|p| below(&self.poisoned, &format!("{p}{name}")))
     }
 
     pub fn entry(&self, id: SymbolId) -> &Entry<'a> {
@@ -196,6 +186,14 @@ impl<'a> Scope<'a> {
     pub fn ids(&self) -> impl Iterator<Item = SymbolId> + use<> {
         (0..self.entries.len() as u32).map(SymbolId)
     }
+}
+
+/// A prefix without its innermost segments: "soma.Ca.", "soma.", "".
+pub(super) fn outwards(prefix: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(prefix), |p| {
+        let trimmed = p.strip_suffix('.')?;
+        Some(trimmed.rfind('.').map_or("", |at| &trimmed[..=at]))
+    })
 }
 
 /// Is `name`, or a name above it, in a set?

@@ -1,8 +1,8 @@
 //! What is probably wrong: magnitudes far outside of what neurons have.
 
+use super::error::MemberError;
 use super::lower::Lowerer;
 use super::{Expr, Symbol, SymbolKind};
-use crate::diag::{Code, Diagnostic};
 use crate::units::Dim;
 
 /// Dimension, last part of the name ("" for any), lowest and highest usual magnitude in canonical units, and the mistake
@@ -44,15 +44,11 @@ impl Lowerer<'_> {
             let fits = own == dim && (last.is_empty() || last == name);
             let negative = value < 0.0 && !matches!(dim, Dim::VOLTAGE);
             if fits && value != 0.0 && (negative || !(low..=high).contains(&value.abs())) {
-                let unit = dim.display_unit();
-                let shown = format!("{} {}", unit.show(value), unit.name);
-                let (message, label, help) = match negative {
-                    true => (format!("`{name}` is negative"), "less than nothing".into(), "remove the sign"),
-                    false => {
-                        (format!("`{name}` = {shown} is far from what is usual"), format!("this is {shown}"), hint)
-                    }
-                };
-                self.error(Diagnostic::new(Code::SuspiciousMagnitude, e.span, message, label).help(help));
+                let (span, unit) = (e.span, dim.display_unit());
+                self.error(match negative {
+                    true => MemberError::Negative { name, span },
+                    false => MemberError::Unusual { name, value: (value, unit), hint, span },
+                });
             }
         }
     }

@@ -1,0 +1,166 @@
+//! What can be wrong with a call of a function.
+
+use crate::diag::{Code, Diagnostic, nearest};
+use crate::hir::advice::wrap;
+use crate::hir::builtins::{FunctionInfo, FunctionKind};
+use crate::hir::dimension::shown;
+use crate::hir::scope::ScopeKind;
+use crate::source::Span;
+use crate::syntax::ast::Name;
+use crate::units::Dim;
+
+/// What is wrong with a call.
+pub(in crate::hir) enum CallError<'e> {
+    /// No function has the name; the first argument as it is written.
+    Unknown { name: &'e Name, argument: Option<&'e str>, compartment: bool, known: &'e [String] },
+    /// The arguments are not those of the function.
+    Arguments { signature: &'e Signature<'e>, wrong: Wrong<'e>, span: Span },
+    /// The function cannot stand here.
+    NotHere { function: &'e FunctionInfo, place: ScopeKind, span: Span },
+    /// A quantity that is no square has no root.
+    NoRoot { dim: Dim, span: Span },
+    /// An argument is not the name of a file.
+    NotAFile { function: &'static str, span: Span },
+}
+
+/// What a function is called with.
+pub(in crate::hir) struct Signature<'e> {
+    pub function: &'e str,
+    pub params: &'e [&'e str],
+    /// A parameter that may be left out.
+    pub optional: Option<&'static str>,
+    /// May there be more arguments than parameters?
+    pub variadic: bool,
+}
+
+/// What is wrong with arguments.
+pub(in crate::hir) enum Wrong<'e> {
+    /// There is no such parameter.
+    Unknown(&'e str),
+    /// There are so many, which is more than parameters.
+    TooMany(usize),
+    /// A parameter has two.
+    Twice(&'e str),
+    /// Parameters have none.
+    Missing(Vec<&'e str>),
+}
+
+impl From<CallError<'_>> for Diagnostic {
+    fn from(error: CallError<'_>) -> Diagnostic {
+        use CallError as E;
+        match error {
+            E::Unknown { name, argument, compartment, known } => unknown(name, argument, compartment, known),
+            E::Arguments { signature, wrong, span } => arguments(signature, &wrong, span),
+            E::NotHere { function, place, span } => {
+                let message = format!("`{}` cannot be used here", function.name);
+                Diagnostic::new(Code::BadRandom, span, message, where_it_stands(function.kind))
+                    .help(instead_of(function.kind, place))
+            }
+            E::NoRoot { dim, span } => {
+                let message = format!("{} has no square root", dim.describe());
+                Diagnostic::new(Code::BadPower, span, message, shown(dim))
+                    .note(format!("the powers of [{dim}] are not all even"))
+            }
+            E::NotAFile { function, span } => {
+                let message = format!("`{function}` needs a file name in quotes");
+                Diagnostic::new(Code::WrongArguments, span, message, "not a text")
+                    .help(format!("write `{function}(\"values.npy\")`"))
+            }
+        }
+    }
+}
+
+fn unknown(name: &Name, argument: Option<&str>, compartment: bool, known: &[String]) -> Diagnostic {
+    let name_text = &name.text;
+    let message = format!("there is no function `{name_text}`");
+    let d = Diagnostic::new(Code::UnknownFunction, name.span, message, "not a function");
+    if let Some(help) = elsewhere(name_text, argument) {
+        return d.help(help);
+    }
+    if compartment {
+        return d.help(format!("`{name_text}` is a compartment; its voltage is `{name_text}.v`"));
+    }
+    match nearest(name_text, known.iter().map(String::as_str)) {
+        Some(near) => d.help(format!("did you mean `{near}`?")),
+        None => d,
+    }
+}
+
+/// What is written here instead of a function of another language.
+fn elsewhere(name: &str, arg: Option<&str>) -> Option<String> {
+    let arg = arg.filter(|a| a.len() < 30 && !a.contains('\n')).unwrap_or("x");
+    Some(match name {
+        "log" => format!("write `ln({arg})` for the natural and `log10({arg})` for the decimal logarithm"),
+        "pow" | "power" => format!("write `{arg} ^ y`"),
+        "fabs" => format!("write `abs({arg})`"),
+        "sqr" | "square" => format!("write `{}^2`", wrap(arg)),
+        "exprel" | "vtrap" | "efun" | "linoid" => {
+            "write the quotient as it is, `x / (exp(x) - 1)`: the compiler makes it safe at zero; or use `exp_linear_rate`"
+                .into()
+        }
+        "IClamp" | "iclamp" | "step" | "current_clamp" => {
+            "write `pulse(delay = 10 ms, duration = 50 ms, amplitude = 10 uA/cm2)`".into()
+        }
+        "rand" | "random" | "randn" | "gauss" | "gaussian" => {
+            "draws are written `uniform(low, high)`, `normal(mean, sd)` and `exponential(mean)`".into()
+        }
+        "int" | "round" => format!("write `floor({arg} + 0.5)`"),
+        "where" | "ifelse" => "write `if condition then a else b`".into(),
+        "sigmoid" | "boltzmann" | "logistic" => "write `1 / (1 + exp(-(v - mid) / slope))`, or use `sigmoid_rate`".into(),
+        _ => return None,
+    })
+}
+
+fn arguments(signature: &Signature<'_>, wrong: &Wrong<'_>, span: Span) -> Diagnostic {
+    let Signature { function, params, variadic, .. } = signature;
+    let (message, label) = match wrong {
+        Wrong::Unknown(name) => (format!("`{function}` has no argument `{name}`"), "unknown argument"),
+        Wrong::TooMany(count) => {
+            let plural = if params.len() == 1 { "" } else { "s" };
+            (format!("`{function}` takes {} argument{plural}, not {count}", params.len()), "one too many")
+        }
+        Wrong::Twice(param) => (format!("argument `{param}` of `{function}` is given twice"), "given again"),
+        Wrong::Missing(params) => {
+            let names: Vec<String> = params.iter().map(|p| format!("`{p}`")).collect();
+            (format!("`{function}` needs {}", names.join(" and ")), "argument missing")
+        }
+    };
+    let more = if *variadic { ", ..." } else { "" };
+    Diagnostic::new(Code::WrongArguments, span, message, label)
+        .note(format!("the function is `{function}({}{more})`", params.join(", ")))
+}
+
+/// Where a function stands that cannot stand everywhere.
+fn where_it_stands(kind: FunctionKind) -> &'static str {
+    match kind {
+        FunctionKind::Draw(_) | FunctionKind::DrawExponential => {
+            "random draws stand in `param` and `init` lines of a network and in the arguments of inputs"
+        }
+        FunctionKind::File => {
+            "values from files stand in `param` and `init` lines of a network and in the arguments of inputs"
+        }
+        FunctionKind::Noise | FunctionKind::Series | FunctionKind::Stimulus(_) => {
+            "it stands in an `input` line of a network"
+        }
+        FunctionKind::Pure(_)
+        | FunctionKind::Same(_)
+        | FunctionKind::Root
+        | FunctionKind::Variadic(_)
+        | FunctionKind::Clamp
+        | FunctionKind::Step
+        | FunctionKind::Rate(_) => "",
+    }
+}
+
+/// What is written in a place where a function cannot stand.
+fn instead_of(kind: FunctionKind, place: ScopeKind) -> &'static str {
+    match (kind, place) {
+        (FunctionKind::Draw(_) | FunctionKind::DrawExponential, ScopeKind::Network) => {
+            "a population's size and a parameter of the network are the same for all cells"
+        }
+        (FunctionKind::Draw(_) | FunctionKind::DrawExponential | FunctionKind::File, _) => {
+            "give the cell a `param` with a fixed value and set it per cell in the network: `param cells.x ~ ...`"
+        }
+        _ => "give the cell an `input` port, and drive it from an `input` line of the network",
+    }
+}

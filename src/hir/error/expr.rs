@@ -1,0 +1,55 @@
+//! What can be wrong with an expression by itself.
+
+use crate::diag::{Code, Diagnostic};
+use crate::hir::advice::{usual_unit, wrap};
+use crate::hir::dimension::shown;
+use crate::hir::{Expr, Ty};
+use crate::source::Span;
+
+/// What is wrong with an expression.
+pub(in crate::hir) enum ExprError<'e> {
+    /// A text where a number is needed.
+    Text { span: Span },
+    /// A number that the machine does not have.
+    TooLarge { span: Span },
+    /// A number where a condition is needed, or the other way round; its text, if that is short and no number.
+    WrongType { message: &'e str, x: &'e Expr, text: Option<&'e str> },
+    /// A power of a quantity, whose dimension is not known: the texts of both.
+    Power { base: (&'e Expr, &'e str), exponent: (&'e Expr, &'e str) },
+}
+
+impl From<ExprError<'_>> for Diagnostic {
+    fn from(error: ExprError<'_>) -> Diagnostic {
+        use ExprError as E;
+        match error {
+            E::Text { span } => Diagnostic::new(Code::WrongType, span, "a text is not a number", "a text")
+                .help("texts only name files, as in `file(\"v0.npy\")`"),
+            E::TooLarge { span } => {
+                Diagnostic::new(Code::BadValue, span, "this number is too large", "cannot be represented")
+            }
+            E::WrongType { message, x, text } => wrong_type(message, x, text),
+            E::Power { base: (a, a_text), exponent: (b, b_text) } => {
+                let dim = a.ty.dim();
+                let message = format!("{} can only be raised to a constant whole power", dim.describe());
+                let (unit, power) = (dim.display_unit().name, wrap(b_text));
+                Diagnostic::new(Code::BadPower, b.span, message, "not a constant whole number from -9 to 9")
+                    .see(a.span, shown(dim))
+                    .help(format!("make it a pure number first: `({a_text} / 1 {unit})^{power}`"))
+            }
+        }
+    }
+}
+
+fn wrong_type(message: &str, x: &Expr, text: Option<&str>) -> Diagnostic {
+    match (x.ty, text) {
+        (Ty::Bool, _) => Diagnostic::new(Code::WrongType, x.span, message, "a condition")
+            .help("choose a number with `if ... then ... else ...`"),
+        (Ty::Real(dim), Some(text)) => {
+            let zero = if dim.is_one() { "0".to_string() } else { format!("0 {}", usual_unit(dim)) };
+            Diagnostic::new(Code::WrongType, x.span, message, dim.describe())
+                .help(format!("compare it: `{text} > {zero}`"))
+        }
+        (Ty::Real(dim), None) => Diagnostic::new(Code::WrongType, x.span, message, dim.describe())
+            .help("compare it with something, as in `v > -40 mV`"),
+    }
+}

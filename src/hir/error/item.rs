@@ -1,0 +1,48 @@
+//! What can be wrong with the name of an item: a channel, a cell, a junction.
+
+use crate::diag::{Code, Diagnostic, nearest};
+use crate::hir::items::Kind;
+use crate::syntax::ast::Name;
+
+/// What is wrong with the name of an item.
+pub(in crate::hir) enum ItemError<'e> {
+    /// It is an item of another kind.
+    OtherKind { name: &'e Name, is: Kind, wanted: Kind, known: &'e [String] },
+    /// The file has none of the name; modules of the standard library may.
+    Unknown { name: &'e Name, wanted: Kind, known: &'e [String], modules: &'e [String] },
+}
+
+impl From<ItemError<'_>> for Diagnostic {
+    fn from(error: ItemError<'_>) -> Diagnostic {
+        use ItemError as E;
+        match error {
+            E::OtherKind { name, is, wanted, known } => {
+                let message = format!("`{}` is {}, not {}", name.text, is.describe(), wanted.describe());
+                let d = Diagnostic::new(Code::UnknownItem, name.span, message, is.describe());
+                if known.is_empty() {
+                    return d;
+                }
+                d.note(format!("the file's {}s are {}", wanted.noun(), known.join(", ")))
+            }
+            E::Unknown { name, wanted, known, modules } => unknown(name, wanted, known, modules),
+        }
+    }
+}
+
+fn unknown(name: &Name, wanted: Kind, known: &[String], modules: &[String]) -> Diagnostic {
+    let name_text = &name.text;
+    let message = format!("there is no {} `{name_text}`", wanted.noun());
+    let label = "neither defined in this file nor brought in by `use`";
+    let d = Diagnostic::new(Code::UnknownItem, name.span, message, label);
+    if !modules.is_empty() {
+        let uses: Vec<String> = modules.iter().map(|m| format!("`use {m}.{{{name_text}}}`")).collect();
+        return d.help(format!("the standard library has it: {}", uses.join(" or ")));
+    }
+    match nearest(name_text, known.iter().map(String::as_str)) {
+        Some(near) => d.help(format!("did you mean `{near}`?")),
+        None if known.is_empty() => {
+            d.help(format!("define it, `{} {name_text} {{ ... }}`, or bring it in with `use`", wanted.keyword()))
+        }
+        None => d.note(format!("this file knows {}", known.join(", "))),
+    }
+}

@@ -1,0 +1,54 @@
+//! What can be wrong in a model, in words: one enum per idea.
+//!
+//! In come mistakes, which hold the names and places that their messages need; out goes each as a [`Diagnostic`]: code, place,
+//! what is true there, and an edit that helps.
+//! Never true here: it is decided whether something is a mistake.
+
+mod call;
+mod cell;
+mod channel;
+mod dimension;
+mod expr;
+mod gate;
+mod import;
+mod insert;
+mod item;
+mod junction;
+mod key;
+mod limit;
+mod member;
+mod name;
+mod network;
+mod run;
+mod spike;
+mod target;
+
+pub(super) use call::{CallError, Signature, Wrong};
+pub(super) use cell::CellError;
+pub(super) use channel::ChannelError;
+pub(super) use dimension::DimensionError;
+pub(super) use expr::ExprError;
+pub(super) use gate::GateError;
+pub(super) use import::UseError;
+pub(super) use insert::InsertError;
+pub(super) use item::ItemError;
+pub(super) use junction::JunctionError;
+pub(super) use key::KeyError;
+pub(super) use limit::LimitError;
+pub(super) use member::{About, MemberError};
+pub(super) use name::NameError;
+pub(super) use network::NetworkError;
+pub(super) use run::RunError;
+pub(super) use spike::SpikeError;
+pub(super) use target::{BadTarget, Meant, UnknownPopulation};
+
+use crate::diag::{Diagnostic, nearest};
+
+/// What may be meant by a name that is not known: the nearest that is, or else all of them.
+fn instead(d: Diagnostic, name: &str, known: &[&str]) -> Diagnostic {
+    match nearest(name, known.iter().copied()) {
+        Some(near) => d.help(format!("did you mean `{near}`?")),
+        None if known.is_empty() => d.note("it has none"),
+        None => d.note(format!("it has {}", known.join(", "))),
+    }
+}

@@ -1,0 +1,95 @@
+//! What can be wrong with populations, values per cell and inputs of a network.
+
+use crate::diag::{Code, Diagnostic, nearest};
+use crate::hir::place::Place;
+use crate::hir::{Cell, PortKind, SymbolKind};
+use crate::source::Span;
+use crate::syntax::ast::Name;
+
+/// What is wrong with a network.
+pub(in crate::hir) enum NetworkError<'e> {
+    /// It has no population.
+    NoPopulation { network: &'e Name, cell: &'e str },
+    /// A population has too many sizes.
+    Dimensions { count: usize, span: Span },
+    /// A size is no count.
+    Size { value: f64, span: Span },
+    /// A size depends on something that is known while the model runs.
+    SizeNotConstant { what: &'static str, span: Span },
+    /// A random draw behind `=`.
+    DrawWithoutTilde { span: Span },
+    /// `~` without a random draw.
+    TildeWithoutDraw { span: Span },
+    /// A parameter or an initial value is set twice.
+    SetTwice { target: &'e str, again: Span, first: Span },
+    /// An input leads to something that it cannot drive.
+    NotDriven { input: &'e Name, cell: &'e Cell, place: &'e Place<'e> },
+    /// A current is injected where only its density is of use.
+    NoArea { compartment: &'e str, span: Span },
+}
+
+impl From<NetworkError<'_>> for Diagnostic {
+    fn from(error: NetworkError<'_>) -> Diagnostic {
+        use NetworkError as E;
+        match error {
+            E::NoPopulation { network, cell } => {
+                let message = format!("network `{}` has no population", network.text);
+                Diagnostic::new(Code::NoNetwork, network.span, message, "nothing to run")
+                    .help(format!("add `population cells: {cell}[10]`"))
+            }
+            E::Dimensions { count, span } => {
+                let message = "a population has one to three dimensions";
+                Diagnostic::new(Code::BadValue, span, message, format!("{count} sizes"))
+            }
+            E::Size { value, span } => {
+                let message = format!("a population cannot have {value} cells");
+                Diagnostic::new(Code::BadValue, span, message, "a whole number from 0 on is needed")
+            }
+            E::SizeNotConstant { what, span } => {
+                let message = format!("the size of a population cannot depend on {what}");
+                Diagnostic::new(Code::NotConstant, span, message, "not known before the run")
+                    .help("use a `param` of the network")
+            }
+            E::DrawWithoutTilde { span } => {
+                let message = "a random value is written with `~`";
+                Diagnostic::new(Code::BadRandom, span, message, "this is a random draw")
+                    .help("write `~` instead of `=`")
+            }
+            E::TildeWithoutDraw { span } => {
+                let label = "the same number for every cell";
+                Diagnostic::new(Code::BadRandom, span, "`~` needs a random draw", label)
+                    .help("write `=` instead of `~`, or draw: `~ normal(mean, sd)`")
+            }
+            E::SetTwice { target, again, first } => {
+                Diagnostic::new(Code::DuplicateKey, again, format!("`{target}` is set twice"), "set again")
+                    .see(first, "first set here")
+            }
+            E::NotDriven { input, cell, place } => not_driven(input, cell, place),
+            E::NoArea { compartment, span } => {
+                let message = format!("a current is injected, but compartment `{compartment}` has no `area`");
+                Diagnostic::new(Code::MissingKey, span, message, "a current (nA)")
+                    .help("give the compartment an `area`, or the input as a density, such as `10 uA/cm2`")
+            }
+        }
+    }
+}
+
+fn not_driven(input: &Name, cell: &Cell, place: &Place<'_>) -> Diagnostic {
+    let (population, rest) = (&place.names[0].text, place.rest.as_str());
+    let message = match rest.is_empty() {
+        true => format!("which compartment of `{population}` does `{}` drive?", input.text),
+        false => format!("`{rest}` is not something an input can drive"),
+    };
+    let label = "an input drives a compartment or an `input` port";
+    let d = Diagnostic::new(Code::BadTarget, place.rest_span, message, label);
+    let declared = cell.symbols.iter().filter(|s| matches!(s.kind, SymbolKind::Port(PortKind::Declared)));
+    let ports = cell.compartments.iter().map(|c| c.name.as_str()).chain(declared.map(|s| s.name.as_str()));
+    let ports: Vec<&str> = ports.collect();
+    let inner = rest.split('.').next().unwrap_or("");
+    match nearest(rest, ports.iter().copied()) {
+        Some(near) => d.help(format!("did you mean `{population}.{near}`?")),
+        None if ports.contains(&inner) => d.help(format!("drive the compartment: `{population}.{inner}`")),
+        None if ports.is_empty() => d.help(format!("drive the neuron: `-> {population}`")),
+        None => d.note(format!("cell `{}` has {}", cell.name, ports.join(", "))),
+    }
+}

@@ -1,0 +1,147 @@
+//! What can be wrong with a run.
+
+use crate::diag::{Code, Diagnostic, nearest};
+use crate::hir::{Cell, Method};
+use crate::source::Span;
+
+/// What is wrong with a run block, or with what it runs.
+pub(in crate::hir) enum RunError<'e> {
+    /// There are two.
+    TwoRuns { second: Span, first: Span },
+    /// Nothing can be run; the file may define a cell.
+    NoNetwork { cell: Option<&'e str>, run: Span },
+    /// It does not say which network.
+    WhichNetwork { known: &'e [&'e str], run: Span },
+    /// `network` is not a name.
+    NotANetwork { span: Span },
+    /// No network has the name.
+    UnknownNetwork { name: &'e str, known: &'e [&'e str], span: Span },
+    /// A key is missing.
+    NoKey { key: &'static str, example: &'static str, run: Span },
+    /// A time is not above zero.
+    NotPositive { key: &'static str, example: &'static str, value: f64, span: Span },
+    /// The step is longer than the run: times in ms, with their places.
+    LongStep { dt: (f64, Span), duration: (f64, Span) },
+    /// The seed is no whole number, or too large.
+    Seed { value: f64, span: Span },
+    /// A value is NaN or infinite.
+    NotFinite { what: &'e str, span: Span },
+    /// A value is not known before the run.
+    NotConstant { what: &'e str, span: Span },
+    /// No method has the name.
+    UnknownMethod { name: &'e str, span: Span },
+    /// The run has no `record` line.
+    RecordsNothing { population: &'e str, compartment: Option<&'e str>, run: Span },
+    /// A recording interval is not above zero.
+    Interval { span: Span },
+    /// A quantity is recorded twice.
+    RecordedTwice { quantity: &'e str, again: Span, first: Span },
+    /// Spikes are to be recorded of a part of a population.
+    SpikesOfPart { population: &'e str, span: Span },
+    /// Spikes are to be recorded of cells that have none.
+    NoSpikes { cell: &'e Cell, span: Span },
+}
+
+impl From<RunError<'_>> for Diagnostic {
+    fn from(error: RunError<'_>) -> Diagnostic {
+        use RunError as E;
+        match error {
+            E::TwoRuns { second, first } => {
+                Diagnostic::new(Code::DuplicateKey, second, "there are two `run` blocks", "the second")
+                    .see(first, "the first")
+            }
+            E::NoNetwork { cell, run } => {
+                let cell = cell.unwrap_or("Cell");
+                Diagnostic::new(Code::NoNetwork, run, "there is no network to run", "this block needs one")
+                    .help(format!("add `network main {{ population cells: {cell}[1] }}`"))
+            }
+            E::WhichNetwork { known, run } => {
+                let keys: Vec<String> = known.iter().map(|name| format!("`network = {name}`")).collect();
+                Diagnostic::new(Code::NoNetwork, run, "which network shall run?", "there are several")
+                    .help(format!("add {}", keys.join(" or ")))
+            }
+            E::NotANetwork { span } => {
+                Diagnostic::new(Code::BadTarget, span, "`network` needs the name of a network", "not a name")
+            }
+            E::UnknownNetwork { name, known, span } => unknown_network(name, known, span),
+            E::NoKey { key, example, run } => {
+                Diagnostic::new(Code::MissingKey, run, format!("the run has no `{key}`"), "in this block")
+                    .help(format!("add `{example}`"))
+            }
+            E::NotPositive { key, example, value, span } => {
+                let label = if value == 0.0 { "this is zero" } else { "this is negative" };
+                Diagnostic::new(Code::BadValue, span, format!("`{key}` must be a time above zero"), label)
+                    .help(format!("for example `{example}`"))
+            }
+            E::LongStep { dt, duration } => {
+                let message = "the time step is longer than the run";
+                Diagnostic::new(Code::BadValue, dt.1, message, format!("{} ms", dt.0))
+                    .see(duration.1, format!("{} ms", duration.0))
+                    .help("was another unit meant, such as `us`?")
+            }
+            E::Seed { value, span } => {
+                let label = "a whole number from 0 on is needed";
+                Diagnostic::new(Code::BadValue, span, format!("the seed cannot be {value}"), label)
+            }
+            E::NotFinite { what, span } => {
+                let message = format!("{what} is not a finite number");
+                Diagnostic::new(Code::BadValue, span, message, "a division by zero, or too large")
+            }
+            E::NotConstant { what, span } => {
+                Diagnostic::new(Code::NotConstant, span, format!("{what} must be a number"), "not known before the run")
+                    .help("use numbers and constants only; `neuroc run` can override it from outside")
+            }
+            E::UnknownMethod { name, span } => unknown_method(name, span),
+            E::RecordsNothing { population, compartment, run } => {
+                let v = compartment.map_or("v".to_string(), |name| format!("{name}.v"));
+                Diagnostic::new(Code::NothingRecorded, run, "this run records nothing", "no `record` line")
+                    .help(format!("add `record {population}.{v} every 0.1 ms`"))
+            }
+            E::Interval { span } => {
+                let message = "the recording interval must be positive";
+                Diagnostic::new(Code::BadValue, span, message, "a time above zero is needed")
+            }
+            E::RecordedTwice { quantity, again, first } => {
+                Diagnostic::new(Code::DuplicateKey, again, format!("`{quantity}` is recorded twice"), "again")
+                    .see(first, "first here")
+            }
+            E::SpikesOfPart { population, span } => {
+                let message = "spikes are recorded of whole populations";
+                Diagnostic::new(Code::BadTarget, span, message, "name the population only")
+                    .help(format!("write `record spikes of {population}`"))
+            }
+            E::NoSpikes { cell, span } => {
+                let message = format!("cell `{}` has no spike rule", cell.name);
+                let compartment = cell.compartments.first().map(|c| format!("{}.", c.name)).unwrap_or_default();
+                Diagnostic::new(Code::BadTarget, span, message, "there are no spikes to record")
+                    .help(format!("add `spike when {compartment}v crosses 0 mV` to the cell"))
+            }
+        }
+    }
+}
+
+fn unknown_network(name: &str, known: &[&str], span: Span) -> Diagnostic {
+    let message = format!("there is no network `{name}`");
+    let d = Diagnostic::new(Code::BadTarget, span, message, "not defined in this file");
+    match nearest(name, known.iter().copied()) {
+        Some(near) => d.help(format!("did you mean `{near}`?")),
+        None if known.is_empty() => d,
+        None => d.note(format!("there is {}", known.join(", "))),
+    }
+}
+
+fn unknown_method(name: &str, span: Span) -> Diagnostic {
+    let message = format!("there is no integration method `{name}`");
+    let d = Diagnostic::new(Code::UnknownMethod, span, message, "not a method");
+    let known: Vec<&str> = Method::ALL.iter().map(|m| m.1).collect();
+    let meant = match name.to_lowercase().replace(['_', '-'], "").as_str() {
+        "exponentialeuler" | "expeuler" => Some("exp_euler"),
+        "derivimplicit" | "backwardeuler" | "implicit" | "impliciteuler" => Some("cnexp"),
+        "forwardeuler" | "eulerforward" => Some("euler"),
+        "rungekutta" | "rungekutta4" | "rk" => Some("rk4"),
+        _ => None,
+    };
+    let near = meant.or_else(|| nearest(name, known.iter().copied()));
+    let d = near.into_iter().fold(d, |d, near| d.help(format!("did you mean `{near}`?")));
+    d.note(format!("the methods are {}", known.join(", ")))
+}

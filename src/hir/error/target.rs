@@ -1,0 +1,169 @@
+//! What can be wrong with paths from a population to a quantity of its cells.
+
+use crate::diag::{Code, Diagnostic, nearest};
+use crate::hir::place::{Place, Wanted};
+use crate::hir::{Cell, Symbol, SymbolKind};
+use crate::syntax::ast::Name;
+
+/// A path that does not begin with a population.
+pub(in crate::hir) struct UnknownPopulation<'e> {
+    pub name: &'e Name,
+    /// The names behind it, each with its dot.
+    pub rest: String,
+    pub meant: Meant<'e>,
+    pub known: &'e [&'e str],
+}
+
+/// What is written instead of a population.
+pub(in crate::hir) enum Meant<'e> {
+    /// The cell model of this population.
+    CellOf(&'e str),
+    /// A compartment of this population's cells.
+    CompartmentOf(&'e str),
+    /// Nothing that is known.
+    Unknown,
+}
+
+impl From<UnknownPopulation<'_>> for Diagnostic {
+    fn from(error: UnknownPopulation<'_>) -> Diagnostic {
+        let UnknownPopulation { name, rest, meant, known } = error;
+        let name_text = &name.text;
+        let message = format!("there is no population `{name_text}`");
+        let d = Diagnostic::new(Code::BadTarget, name.span, message, "not a population of this network");
+        match (meant, nearest(name_text, known.iter().copied())) {
+            (Meant::CellOf(population), _) => {
+                d.help(format!("`{name_text}` is a cell model; write its population: `{population}{rest}`"))
+            }
+            (Meant::CompartmentOf(population), _) => {
+                d.help(format!("`{name_text}` is a compartment; write its path: `{population}.{name_text}{rest}`"))
+            }
+            (Meant::Unknown, Some(near)) => d.help(format!("did you mean `{near}`?")),
+            (Meant::Unknown, None) if known.is_empty() => d,
+            (Meant::Unknown, None) => d.note(format!("it has {}", known.join(", "))),
+        }
+    }
+}
+
+/// A path that leads to nothing, or not to what is wanted.
+pub(in crate::hir) struct BadTarget<'e> {
+    pub cell: &'e Cell,
+    pub place: &'e Place<'e>,
+    pub wanted: Wanted,
+}
+
+impl From<BadTarget<'_>> for Diagnostic {
+    fn from(target: BadTarget<'_>) -> Diagnostic {
+        let d = Diagnostic::new(Code::BadTarget, target.place.rest_span, target.message(), target.label());
+        target.advise(d)
+    }
+}
+
+impl<'e> BadTarget<'e> {
+    fn is_compartment(&self) -> bool {
+        self.cell.compartments.iter().any(|c| c.name == self.place.rest)
+    }
+
+    fn found(&self) -> Option<&'e SymbolKind> {
+        self.cell.find(&self.place.rest).map(|id| &self.cell.symbol(id).kind)
+    }
+
+    fn message(&self) -> String {
+        let (what, rest) = (self.wanted.name(), &self.place.rest);
+        if rest.is_empty() {
+            format!("`{}` is a population; which {what} of it?", self.place.names[0].text)
+        } else if self.is_compartment() {
+            format!("`{rest}` is a compartment; which {what} of it?")
+        } else {
+            format!("cell `{}` has no {what} `{rest}`", self.cell.name)
+        }
+    }
+
+    fn label(&self) -> &'static str {
+        match self.found() {
+            Some(SymbolKind::Param(_)) => "this is a parameter",
+            Some(SymbolKind::Let(_)) => "this is a named expression",
+            Some(SymbolKind::State { .. }) => "this is a state",
+            Some(SymbolKind::Port(_)) => "this is an input port",
+            Some(SymbolKind::Voltage | SymbolKind::Pool) => "this is a channel's own",
+            None if self.is_compartment() => "a compartment",
+            None if self.place.rest.is_empty() => "a population",
+            None => "not found",
+        }
+    }
+
+    /// Adds what may be meant.
+    fn advise(&self, d: Diagnostic) -> Diagnostic {
+        let (population, rest) = (&self.place.names[0].text, self.place.rest.as_str());
+        if let Some((kind, word)) = self.other_setter() {
+            return d.help(format!("the {kind} is set with `{word} {population}.{rest} = ...`"));
+        }
+        let compartments: Vec<&str> = self.cell.compartments.iter().map(|c| c.name.as_str()).collect();
+        let head = rest.split('.').next().unwrap_or("");
+        if rest.contains('.') && !compartments.is_empty() && !compartments.contains(&head) {
+            // A compartment that does not exist: the compartments are what matters.
+            return match nearest(head, compartments.iter().copied()) {
+                Some(near) => d.help(format!("did you mean `{population}.{near}{}`?", &rest[head.len()..])),
+                None => d.note(format!("its compartments are {}", compartments.join(", "))),
+            };
+        }
+        let names = self.fitting();
+        let inside = if rest.is_empty() { names.clone() } else { below(&names, rest) };
+        if let Some(first) = inside.first() {
+            let dot = if rest.is_empty() { "" } else { "." };
+            return d
+                .help(format!("for example `{population}.{rest}{dot}{first}`"))
+                .note(format!("it has {}", listed(&inside)));
+        }
+        if rest.is_empty() {
+            return d;
+        }
+        self.advise_spelling(d, &names)
+    }
+
+    /// Adds which of the names may be meant by one that is not there.
+    fn advise_spelling(&self, d: Diagnostic, names: &[&str]) -> Diagnostic {
+        let (population, rest) = (&self.place.names[0].text, self.place.rest.as_str());
+        let (parent, last) = rest.rsplit_once('.').unwrap_or(("", rest));
+        let deeper: Vec<&&str> = names.iter().filter(|n| n.ends_with(&format!(".{rest}"))).collect();
+        // One letter is not a misspelling of another.
+        let near = nearest(rest, names.iter().copied())
+            .filter(|n| last.chars().count() > 1 || n.rsplit_once('.').is_none_or(|n| n.0 != parent));
+        let siblings = below(names, parent);
+        match (&deeper[..], near) {
+            ([one], _) => d.help(format!("did you mean `{population}.{one}`?")),
+            (_, Some(near)) => d.help(format!("did you mean `{population}.{near}`?")),
+            _ if !siblings.is_empty() => d.note(format!("`{parent}` has {}", listed(&siblings))),
+            _ if names.is_empty() => d.note(format!("it has no {} at all", self.wanted.name())),
+            _ => d.note(format!("it has {}", listed(names))),
+        }
+    }
+
+    /// What the quantity is set with that the path does lead to.
+    fn other_setter(&self) -> Option<(&'static str, &'static str)> {
+        match (self.wanted, self.found()?) {
+            (Wanted::State, SymbolKind::Param(_)) => Some(("parameter", "param")),
+            (Wanted::Parameter, SymbolKind::State { .. }) => Some(("initial value", "init")),
+            _ => None,
+        }
+    }
+
+    /// The names of all that could be meant, states first.
+    fn fitting(&self) -> Vec<&'e str> {
+        let fits = |s: &&Symbol| self.wanted.fits(s) && !s.name.contains('<');
+        let mut fitting: Vec<&Symbol> = self.cell.symbols.iter().filter(fits).collect();
+        fitting.sort_by_key(|s| !matches!(s.kind, SymbolKind::State { .. }));
+        fitting.iter().map(|s| s.name.as_str()).collect()
+    }
+}
+
+/// The names directly inside of a path.
+fn below<'n>(names: &[&'n str], path: &str) -> Vec<&'n str> {
+    let inside = names.iter().filter_map(|n| n.strip_prefix(path)?.strip_prefix('.'));
+    inside.filter(|n| !n.contains('.')).collect()
+}
+
+/// Some names of a list, if it is long.
+fn listed(names: &[&str]) -> String {
+    let shown: Vec<&str> = names.iter().take(12).copied().collect();
+    format!("{}{}", shown.join(", "), if names.len() > 12 { ", ..." } else { "" })
+}

@@ -1,0 +1,314 @@
+//! Gates: their kinetics, their fractions, and the equations that follow from them.
+//!
+//! In come gates of a channel; out go entries of its scope: `m` itself, and `m.alpha`, `m.beta`, `m.inf` and `m.tau`.
+//! Never true here: a gate has a dimension.
+
+use super::error::{GateError, KeyError};
+use super::expr::constant_of;
+use super::keys::Block;
+use super::lower::Lowerer;
+use super::scope::{Entry, Role, Scope};
+use super::{Expr, ExprKind, SymbolId, Ty};
+use crate::source::Span;
+use crate::syntax::ast::{self, BinaryOp, GateMember};
+use crate::units::Dim;
+
+const ONE: Option<Ty> = Some(Ty::Real(Dim::ONE));
+
+/// A gate whose symbols exist, but not yet its derivatives.
+pub(super) struct PendingGate<'a> {
+    pub value: SymbolId,
+    /// The exponent in the implied current.
+    pub power: u32,
+    span: Span,
+    /// The gate itself, or its fractions.
+    parts: Vec<(SymbolId, Kinetics<'a>)>,
+    instantaneous: bool,
+}
+
+/// The kinetics of a gate or of a fraction of one.
+#[derive(Default)]
+struct Kinetics<'a> {
+    alpha: Option<&'a ast::Let>,
+    beta: Option<&'a ast::Let>,
+    inf: Option<&'a ast::Let>,
+    tau: Option<&'a ast::Let>,
+    init: Option<&'a ast::Let>,
+    q10: Option<(&'a ast::Expr, Option<&'a ast::Expr>, Span)>,
+    fractions: Vec<(&'a ast::Expr, &'a [GateMember])>,
+}
+
+impl<'a> Kinetics<'a> {
+    /// What of alpha, beta, inf and tau is given.
+    fn given(&self) -> impl Iterator<Item = &'a ast::Let> + use<'a> {
+        [self.alpha, self.beta, self.inf, self.tau].into_iter().flatten()
+    }
+
+    fn has_rates(&self) -> bool {
+        self.alpha.is_some() && self.beta.is_some()
+    }
+
+    /// What is missing, if anything is.
+    fn missing(&self, instantaneous: bool) -> Vec<&'static str> {
+        if self.has_rates() || (self.inf.is_some() && (instantaneous || self.tau.is_some())) {
+            return Vec::new();
+        }
+        let begun = match (self.alpha.is_some() || self.beta.is_some(), instantaneous) {
+            (true, _) => vec![("`alpha`", self.alpha), ("`beta`", self.beta)],
+            (false, true) => vec![("`inf`", self.inf)],
+            (false, false) => vec![("`inf`", self.inf), ("`tau`", self.tau)],
+        };
+        begun.iter().filter(|key| key.1.is_none()).map(|key| key.0).collect()
+    }
+
+    /// The derivative of a gate or fraction, if nothing is wrong with what it follows from: without `inf` and `tau`,
+    /// alpha (1 - x) - beta x, else (inf - x) / tau.
+    fn rate(&self, scope: &Scope<'a>, id: SymbolId, span: Span) -> Option<Expr> {
+        let name = &scope.entry(id).name;
+        let symbol = |key: &str, dim| {
+            let id = scope.get(&format!("{name}.{key}"))?;
+            scope.entry(id).ty?;
+            Some(Expr::symbol(id, Ty::Real(dim), span))
+        };
+        let x = Expr::symbol(id, Ty::Real(Dim::ONE), span);
+        if self.inf.is_some() || self.tau.is_some() {
+            let (inf, tau) = (symbol("inf", Dim::ONE)?, symbol("tau", Dim::TIME)?);
+            return Some(Expr::binary(BinaryOp::Div, Expr::binary(BinaryOp::Sub, inf, x), tau));
+        }
+        let (alpha, beta) = (symbol("alpha", Dim::RATE)?, symbol("beta", Dim::RATE)?);
+        let closed = Expr::binary(BinaryOp::Sub, Expr::number(1.0, Dim::ONE, span), x.clone());
+        let opening = Expr::binary(BinaryOp::Mul, alpha, closed);
+        Some(Expr::binary(BinaryOp::Sub, opening, Expr::binary(BinaryOp::Mul, beta, x)))
+    }
+}
+
+impl<'a> Lowerer<'a> {
+    pub(super) fn add_gate(&mut self, scope: &mut Scope<'a>, g: &'a ast::Gate) -> Option<PendingGate<'a>> {
+        self.check_reserved(&g.name);
+        if let Some((0, span)) | Some((17.., span)) = g.power {
+            self.error(GateError::Power { span });
+        }
+        let added = self.kinetics(&g.members).and_then(|k| self.add_kinetics(scope, g, k));
+        if added.is_none() {
+            poison(scope, &g.name);
+        }
+        added
+    }
+
+    /// What stands in a gate or a fraction.
+    fn kinetics(&mut self, members: &'a [GateMember]) -> Option<Kinetics<'a>> {
+        let mut k = Kinetics::default();
+        let mut fine = true;
+        for member in members {
+            match member {
+                GateMember::Key(l) => fine &= self.kinetics_key(&mut k, l),
+                GateMember::Q10 { value, at, span } => {
+                    if let Some((_, _, first)) = k.q10.replace((value, at.as_ref(), *span)) {
+                        self.error(KeyError::Repeated { key: "q10", again: *span, first });
+                    }
+                }
+                GateMember::Fraction { weight, members, .. } => k.fractions.push((weight, members)),
+            }
+        }
+        fine.then_some(k)
+    }
+
+    fn kinetics_key(&mut self, k: &mut Kinetics<'a>, l: &'a ast::Let) -> bool {
+        let slot = match l.name.text.as_str() {
+            "alpha" => &mut k.alpha,
+            "beta" => &mut k.beta,
+            "inf" => &mut k.inf,
+            "tau" => &mut k.tau,
+            "init" => &mut k.init,
+            _ => {
+                self.unknown_key(&l.name, Block::Gate);
+                return false;
+            }
+        };
+        let first = slot.replace(l);
+        if let Some(first) = first {
+            self.duplicate_key(&l.name, first.name.span);
+        }
+        first.is_none()
+    }
+
+    fn add_kinetics(
+        &mut self,
+        scope: &mut Scope<'a>,
+        g: &'a ast::Gate,
+        kinetics: Kinetics<'a>,
+    ) -> Option<PendingGate<'a>> {
+        let instantaneous = g.instantaneous.is_some();
+        let (value, parts) = if kinetics.fractions.is_empty() {
+            let value = self.add_part(scope, &g.name, &g.name.text, &kinetics, instantaneous)?;
+            (value, vec![(value, kinetics)])
+        } else {
+            self.add_fractions(scope, g, &kinetics)?
+        };
+        Some(PendingGate { value, power: g.power.map_or(1, |p| p.0), span: g.name.span, parts, instantaneous })
+    }
+
+    /// Adds `m.1`, `m.2`, ..., and `m` as the sum of weight * fraction.
+    fn add_fractions(
+        &mut self,
+        scope: &mut Scope<'a>,
+        g: &'a ast::Gate,
+        whole: &Kinetics<'a>,
+    ) -> Option<(SymbolId, Vec<(SymbolId, Kinetics<'a>)>)> {
+        for l in whole.given() {
+            self.error(GateError::OutsideFraction { key: &l.name });
+        }
+        let mut parts = Vec::new();
+        let mut weights = Vec::new();
+        for (k, &(weight, members)) in whole.fractions.iter().enumerate() {
+            let mut part = self.kinetics(members)?;
+            part.q10 = part.q10.or(whole.q10);
+            part.init = part.init.or(whole.init);
+            let name = format!("{}.{}", g.name.text, k + 1);
+            weights.push(self.expr_of(scope, "", weight, Dim::ONE, "the weight of a fraction")?);
+            let id = self.add_part(scope, &g.name, &name, &part, g.instantaneous.is_some())?;
+            parts.push((id, part));
+        }
+        self.check_weights(&g.name, &weights);
+        let part = |id| Expr::symbol(id, Ty::Real(Dim::ONE), g.name.span);
+        let products = weights.into_iter().zip(&parts).map(|(w, p)| Expr::binary(BinaryOp::Mul, w, part(p.0)));
+        let sum = products.reduce(|a, b| Expr::binary(BinaryOp::Add, a, b))?;
+        let entry = Entry::ready(g.name.text.clone(), g.name.span, Role::Let, ONE, Some(sum));
+        Some((self.add(scope, &g.name, entry)?, parts))
+    }
+
+    /// Weights that are known must have the sum 1.
+    fn check_weights(&mut self, gate: &ast::Name, weights: &[Expr]) {
+        let known: Option<Vec<(f64, Span)>> = weights.iter().map(|w| Some((constant_of(w)?, w.span))).collect();
+        if let (Some(known), Some(last)) = (known, weights.last())
+            && (known.iter().map(|w| w.0).sum::<f64>() - 1.0).abs() > 1e-9
+        {
+            let last = self.text(last.span);
+            self.error(GateError::FractionSum { gate, weights: &known, last });
+        }
+    }
+
+    /// Adds the symbols of one set of kinetics: the state (or, if instantaneous, the value) and alpha, beta, inf, tau.
+    fn add_part(
+        &mut self,
+        scope: &mut Scope<'a>,
+        gate: &'a ast::Name,
+        name: &str,
+        k: &Kinetics<'a>,
+        instantaneous: bool,
+    ) -> Option<SymbolId> {
+        let missing = k.missing(instantaneous);
+        if !missing.is_empty() {
+            self.error(GateError::Incomplete { gate, given: k.given().collect(), missing, instantaneous });
+            return None;
+        }
+        if let (true, Some(tau)) = (instantaneous, k.tau) {
+            self.error(GateError::TimeConstant { tau: &tau.name });
+        }
+        let prefix = format!("{name}.");
+        add_given(scope, &prefix, k);
+        if k.has_rates() {
+            add_implied(scope, &prefix, gate.span)?;
+        }
+        let inf = Expr::symbol(scope.get(&format!("{prefix}inf"))?, Ty::Real(Dim::ONE), gate.span);
+        let role = if instantaneous { Role::Let } else { Role::State { gate: true } };
+        let entry = match k.init {
+            Some(init) if !instantaneous => {
+                let entry = Entry::pending(name.into(), gate.span, role, &init.value, &prefix);
+                entry.want(Dim::ONE, "the initial value of a gate")
+            }
+            _ => Entry::ready(name.into(), gate.span, role, ONE, Some(inf)),
+        };
+        if let (true, Some(init)) = (instantaneous, k.init) {
+            self.error(GateError::InitialValue { gate, init: &init.name });
+        }
+        self.add(scope, gate, Entry { written: true, ..entry })
+    }
+
+    /// Builds the derivatives of a gate's states, when the types of its members are known.
+    pub(super) fn finish_gate(&mut self, scope: &mut Scope<'a>, gate: PendingGate<'a>) {
+        if gate.instantaneous {
+            return;
+        }
+        for (id, k) in gate.parts {
+            if let Some(init) = k.init {
+                self.check_gate_init(scope, id, init);
+            }
+            let Some(rate) = k.rate(scope, id, gate.span) else { continue };
+            let rate = match k.q10 {
+                None => Some(rate),
+                Some((value, at, span)) => {
+                    self.q10(scope, value, at, span).map(|q| Expr::binary(BinaryOp::Mul, q, rate))
+                }
+            };
+            scope.entry_mut(id).rate = rate;
+        }
+    }
+
+    /// Warns of a gate that starts with a number outside [0, 1].
+    fn check_gate_init(&mut self, scope: &Scope<'a>, id: SymbolId, init: &ast::Let) {
+        let entry = scope.entry(id);
+        if let Some(value) = entry.value.as_ref().and_then(constant_of)
+            && !(0.0..=1.0).contains(&value)
+        {
+            self.error(GateError::StartsOutside { gate: &entry.name, value, span: init.value.span });
+        }
+    }
+
+    /// The factor of the rates: value, or value ^ ((celsius - at) / 10 K).
+    fn q10(
+        &mut self,
+        scope: &mut Scope<'a>,
+        value: &'a ast::Expr,
+        at: Option<&'a ast::Expr>,
+        span: Span,
+    ) -> Option<Expr> {
+        let value = self.expr_of(scope, "", value, Dim::ONE, "`q10`")?;
+        let Some(at) = at else { return Some(value) };
+        let at = self.expr_of(scope, "", at, Dim::TEMPERATURE, "the temperature of `q10`")?;
+        let celsius = Expr { kind: ExprKind::Celsius, ty: Ty::Real(Dim::TEMPERATURE), span };
+        let ten = Expr::number(10.0, Dim::TEMPERATURE, span);
+        let exponent = Expr::binary(BinaryOp::Div, Expr::binary(BinaryOp::Sub, celsius, at), ten);
+        Some(Expr::binary(BinaryOp::Pow, value, exponent))
+    }
+}
+
+/// A gate is a pure number, whatever is wrong with its kinetics; nothing is known of those.
+fn poison(scope: &mut Scope<'_>, gate: &ast::Name) {
+    scope.add(Entry::ready(gate.text.clone(), gate.span, Role::Let, ONE, None)).ok();
+    for key in ["alpha", "beta", "inf", "tau", "1", "2", "3", "4"] {
+        let full = format!("{}.{key}", gate.text);
+        if scope.get(&full).is_none() {
+            scope.poisoned.insert(full);
+        }
+    }
+}
+
+/// Adds what is given of alpha, beta, inf and tau.
+fn add_given<'a>(scope: &mut Scope<'a>, prefix: &str, k: &Kinetics<'a>) {
+    for (given, dim, why) in [
+        (k.alpha, Dim::RATE, "`alpha`"),
+        (k.beta, Dim::RATE, "`beta`"),
+        (k.inf, Dim::ONE, "`inf`"),
+        (k.tau, Dim::TIME, "`tau`"),
+    ] {
+        if let Some(l) = given {
+            let name = format!("{prefix}{}", l.name.text);
+            let entry = Entry::pending(name, l.name.span, Role::Let, &l.value, prefix);
+            scope.add(Entry { used: true, ..entry.want(dim, why) }).ok();
+        }
+    }
+}
+
+/// Adds inf = alpha / (alpha + beta) and tau = 1 / (alpha + beta), where they are not given.
+fn add_implied(scope: &mut Scope<'_>, prefix: &str, span: Span) -> Option<()> {
+    let symbol = |key: &str| scope.get(&format!("{prefix}{key}")).map(|id| Expr::symbol(id, Ty::Real(Dim::RATE), span));
+    let (alpha, beta) = (symbol("alpha")?, symbol("beta")?);
+    let sum = Expr::binary(BinaryOp::Add, alpha.clone(), beta);
+    let tau = Expr::binary(BinaryOp::Div, Expr::number(1.0, Dim::ONE, span), sum.clone());
+    let inf = Expr::binary(BinaryOp::Div, alpha, sum);
+    for (key, dim, value) in [("inf", Dim::ONE, inf), ("tau", Dim::TIME, tau)] {
+        scope.add(Entry::ready(format!("{prefix}{key}"), span, Role::Let, Some(Ty::Real(dim)), Some(value))).ok();
+    }
+    Some(())
+}

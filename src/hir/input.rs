@@ -1,0 +1,154 @@
+//! Inputs: what drives a compartment, a port or a point neuron.
+//!
+//! In come `input` lines of a network; out go their values and the ports they drive, one input per place.
+//! Never true here: an input changes a state by itself.
+
+use super::builtins::{self, FunctionKind};
+use super::error::NetworkError;
+use super::lower::{Definition, Lowerer};
+use super::network::NetworkDraft;
+use super::place::flatten;
+use super::scope::{Entry, Role, Scope, ScopeKind};
+use super::{Cell, Expr, ExprKind, Input, SymbolId, SymbolKind, Ty};
+use crate::source::Span;
+use crate::syntax::ast::{self, Name};
+use crate::units::Dim;
+
+impl<'a> Lowerer<'a> {
+    /// `input step: pulse(delay = ...)` gives the parameters step.delay, step.duration and step.amplitude.
+    pub(super) fn add_stimulus_params(&mut self, scope: &mut Scope<'a>, name: &'a Name, value: &'a ast::Expr) {
+        self.check_reserved(name);
+        let ast::ExprKind::Call(function, args) = &value.kind else { return };
+        let Some(info) = builtins::function(&function.text) else { return };
+        if !matches!(info.kind, FunctionKind::Stimulus(_)) {
+            return;
+        }
+        let mut position = 0;
+        for arg in args {
+            let param = match &arg.name {
+                Some(n) => info.params.iter().find(|p| **p == n.text),
+                None => {
+                    position += 1;
+                    info.params.get(position - 1)
+                }
+            };
+            let Some(param) = param.filter(|_| !per_cell(&arg.value)) else { continue };
+            let full = format!("{}.{param}", name.text);
+            let entry = Entry::pending(full, arg.value.span, Role::Param, &arg.value, "");
+            scope.add(Entry { written: false, ..entry }).ok();
+        }
+    }
+
+    pub(super) fn input(
+        &mut self,
+        draft: &mut NetworkDraft<'a>,
+        name: &'a Name,
+        value: &'a ast::Expr,
+        target: &'a ast::Path,
+        span: Span,
+    ) {
+        if let Some(first) = draft.input_names.iter().find(|first| first.text == name.text) {
+            self.duplicate(name, first.span);
+            return;
+        }
+        draft.input_names.push(name);
+        for flat in flatten(target) {
+            let Some(place) = self.place(&mut draft.scope, &draft.populations, &flat) else { return };
+            let population = &draft.populations[place.population];
+            let definition = self.lowered_cell(population.cell);
+            let cell = &definition.item;
+            let Some(port) = port(cell, &place.rest) else {
+                if !definition.is_unknown(&place.rest) {
+                    self.error(NetworkError::NotDriven { input: name, cell, place: &place });
+                }
+                continue;
+            };
+            if definition.is_unknown(&cell.symbol(port).name) {
+                continue;
+            }
+            self.start_streams(&format!("{}.{}", population.name, name.text));
+            let Some(value) = self.input_value(&mut draft.scope, name, value) else { return };
+            let Some(area) = self.input_area(&draft.scope, &definition, port, name, &value) else { return };
+            let (name, population, cells) = (name.text.clone(), place.population, place.cells);
+            draft.inputs.push(Input { name, population, cells, port, value, area, span });
+        }
+    }
+
+    fn input_value(&mut self, scope: &mut Scope<'a>, name: &Name, value: &'a ast::Expr) -> Option<Expr> {
+        scope.kind = ScopeKind::Input;
+        let x = self.expr(scope, "", value);
+        scope.kind = ScopeKind::Network;
+        let mut x = x?;
+        // Arguments that are parameters of the input are read as such, so that they can be set from outside.
+        let reads = |scope: &mut Scope<'a>, param: &str, e: &Expr| {
+            let id = scope.get(&format!("{}.{param}", name.text))?;
+            scope.entry_mut(id).used = true;
+            Some(Expr { kind: ExprKind::NetworkParam(id), ty: scope.entry(id).ty?, span: e.span })
+        };
+        if let (ast::ExprKind::Call(function, _), ExprKind::Call(_, args)) = (&value.kind, &mut x.kind)
+            && let Some(info) = builtins::function(&function.text)
+        {
+            for (param, arg) in info.params.iter().zip(args) {
+                if let Some(read) = reads(scope, param, arg) {
+                    *arg = read;
+                }
+            }
+        }
+        Some(x)
+    }
+
+    /// The area that a current is divided by where its density drives a compartment, if that is so; `None` if the input
+    /// does not fit its port.
+    fn input_area(
+        &mut self,
+        scope: &Scope<'a>,
+        definition: &Definition<Cell>,
+        port: SymbolId,
+        name: &Name,
+        value: &Expr,
+    ) -> Option<Option<SymbolId>> {
+        let compartment = definition.item.compartments.iter().find(|c| c.port == port);
+        if let Some(compartment) = compartment
+            && value.ty == Ty::Real(Dim::CURRENT)
+        {
+            if compartment.area.is_none() && definition.sound {
+                let span = self.blame(value).span;
+                self.error(NetworkError::NoArea { compartment: &compartment.name, span });
+            }
+            return compartment.area.map(Some);
+        }
+        let dim = definition.item.symbol(port).ty.dim();
+        self.expect(scope, value.clone(), dim, &format!("input `{}`", name.text)).map(|_| None)
+    }
+}
+
+/// What an input drives that leads to a population, or to something of its cells.
+fn port(cell: &Cell, rest: &str) -> Option<SymbolId> {
+    match (rest, &cell.compartments[..]) {
+        ("", []) => cell.find("i_syn"),
+        ("", [only]) => Some(only.port),
+        ("", _) => None,
+        (name, all) => all
+            .iter()
+            .find(|c| c.name == name)
+            .map(|c| c.port)
+            .or_else(|| cell.find(name).filter(|id| matches!(cell.symbol(*id).kind, SymbolKind::Port(_)))),
+    }
+}
+
+/// Does an expression differ from cell to cell?
+fn per_cell(e: &ast::Expr) -> bool {
+    match &e.kind {
+        ast::ExprKind::Number { .. } | ast::ExprKind::Bool(_) | ast::ExprKind::Str(_) => false,
+        ast::ExprKind::Path(path) => matches!(&path[..], [n] if n.text == "index"),
+        ast::ExprKind::Unary(_, a) => per_cell(a),
+        ast::ExprKind::Binary(_, a, b) => per_cell(a) || per_cell(b),
+        ast::ExprKind::If(c, a, b) => per_cell(c) || per_cell(a) || per_cell(b),
+        ast::ExprKind::Call(name, args) => {
+            let draws = builtins::function(&name.text).is_some_and(|f| {
+                matches!(f.kind, FunctionKind::Draw(_) | FunctionKind::DrawExponential | FunctionKind::File)
+            });
+            draws || args.iter().any(|a| per_cell(&a.value))
+        }
+    }
+}

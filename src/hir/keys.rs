@@ -1,0 +1,53 @@
+//! Keys: which ones the blocks have that are made of them.
+//!
+//! In come keys as they are written; out goes a message for each that its block does not have, or has already.
+//! Never true here: what a key means is known.
+
+use super::error::KeyError;
+use super::lower::Lowerer;
+use crate::source::Span;
+use crate::syntax::ast::Name;
+
+/// A block that is made of keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Block {
+    Gate,
+    Compartment,
+    Pool,
+    Junction,
+    Run,
+}
+
+impl Block {
+    /// What it is called in messages.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Block::Gate => "a gate",
+            Block::Compartment => "a compartment",
+            Block::Pool => "a pool",
+            Block::Junction => "a junction",
+            Block::Run => "a run",
+        }
+    }
+
+    /// What can stand in it.
+    pub fn keys(self) -> &'static [&'static str] {
+        match self {
+            Block::Gate => &["alpha", "beta", "inf", "tau", "init", "q10", "fraction"],
+            Block::Compartment => &["area", "cm", "v_init", "insert", "pool", "param", "let"],
+            Block::Pool => &["init"],
+            Block::Junction => &["rule"],
+            Block::Run => &["duration", "dt", "method", "seed", "celsius", "network", "record"],
+        }
+    }
+}
+
+impl Lowerer<'_> {
+    pub(super) fn unknown_key(&mut self, key: &Name, block: Block) {
+        self.error(KeyError::Unknown { block, key });
+    }
+
+    pub(super) fn duplicate_key(&mut self, key: &Name, first: Span) {
+        self.error(KeyError::Repeated { key: &key.text, again: key.span, first });
+    }
+}

@@ -1,0 +1,150 @@
+//! Places in a network: from a population to a quantity of its cells.
+//!
+//! In come paths; out go a population, its cells, and what of them is meant.
+//! Never true here: a path with groups is one place.
+
+use super::error::{BadTarget, Meant, UnknownPopulation};
+use super::lower::{Definition, Lowerer};
+use super::scope::Scope;
+use super::{Cell, Expr, Population, Symbol, SymbolKind};
+use crate::source::Span;
+use crate::syntax::ast::{self, Name, Segment};
+use crate::units::Dim;
+
+/// One way through a path: names with the selection of cells behind the first.
+pub(super) struct FlatPath<'a> {
+    pub names: Vec<&'a Name>,
+    pub selection: Option<&'a ast::Selection>,
+    pub span: Span,
+}
+
+/// What a path leads to: population (index), cells, rest of the names.
+pub(super) struct Place<'a> {
+    pub population: usize,
+    pub cells: Option<(Expr, Expr)>,
+    pub rest: String,
+    pub rest_span: Span,
+    pub names: Vec<&'a Name>,
+}
+
+/// What a path should lead to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// What `init` sets.
+    State,
+    /// What `param` sets.
+    Parameter,
+    /// What can be recorded.
+    Quantity,
+}
+
+impl Wanted {
+    /// What it is called in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Wanted::State => "state",
+            Wanted::Parameter => "parameter",
+            Wanted::Quantity => "quantity",
+        }
+    }
+
+    /// Is a symbol of a cell one?
+    pub fn fits(self, symbol: &Symbol) -> bool {
+        match symbol.kind {
+            SymbolKind::State { .. } => self != Wanted::Parameter,
+            SymbolKind::Param(_) => self != Wanted::State,
+            SymbolKind::Let(_) => self == Wanted::Quantity,
+            SymbolKind::Port(_) | SymbolKind::Voltage | SymbolKind::Pool => false,
+        }
+    }
+}
+
+/// All ways through a path with groups.
+pub(super) fn flatten(path: &ast::Path) -> Vec<FlatPath<'_>> {
+    let mut out = vec![FlatPath { names: Vec::new(), selection: None, span: path.span }];
+    for segment in &path.segments {
+        match segment {
+            Segment::Name(name, selection) => {
+                for flat in &mut out {
+                    flat.names.push(name);
+                    flat.selection = flat.selection.or(selection.as_ref());
+                }
+            }
+            Segment::Group(paths, _) => {
+                let tails: Vec<_> = paths.iter().flat_map(flatten).collect();
+                out = out
+                    .iter()
+                    .flat_map(|head| {
+                        tails.iter().map(|tail| FlatPath {
+                            names: head.names.iter().chain(&tail.names).copied().collect(),
+                            selection: head.selection.or(tail.selection),
+                            span: tail.names.first().map_or(path.span, |n| n.span.to(tail.span)),
+                        })
+                    })
+                    .collect();
+            }
+        }
+    }
+    out
+}
+
+impl<'a> Lowerer<'a> {
+    /// Population and cells of a path.
+    pub(super) fn place(
+        &mut self,
+        scope: &mut Scope<'a>,
+        populations: &[Population],
+        flat: &FlatPath<'a>,
+    ) -> Option<Place<'a>> {
+        let (first, behind) = flat.names.split_first()?;
+        let Some(population) = populations.iter().position(|p| p.name == first.text) else {
+            if !scope.is_poisoned("", &first.text) {
+                self.unknown_population(populations, first, behind);
+            }
+            return None;
+        };
+        let cells = match flat.selection {
+            None => None,
+            Some(selection) => Some(self.selected_cells(scope, selection)?),
+        };
+        let rest = behind.iter().map(|n| n.text.as_str()).collect::<Vec<_>>().join(".");
+        let rest_span = match (behind.first(), behind.last()) {
+            // The names of a group do not stand behind those before it.
+            (Some(a), Some(b)) if !self.text(a.span.to(b.span)).contains('{') => a.span.to(b.span),
+            (Some(_), _) => flat.span,
+            _ => first.span,
+        };
+        Some(Place { population, cells, rest, rest_span, names: flat.names.clone() })
+    }
+
+    fn unknown_population(&mut self, populations: &[Population], name: &Name, behind: &[&Name]) {
+        let cell_of = |p: &Population| self.lowered_cell(p.cell);
+        let of_cell = populations.iter().find(|p| cell_of(p).item.name == name.text);
+        let has_compartment = |p: &&Population| cell_of(p).item.compartments.iter().any(|c| c.name == name.text);
+        let meant = match (of_cell, populations.iter().find(has_compartment)) {
+            (Some(p), _) => Meant::CellOf(&p.name),
+            (None, Some(p)) => Meant::CompartmentOf(&p.name),
+            (None, None) => Meant::Unknown,
+        };
+        let known: Vec<&str> = populations.iter().map(|p| p.name.as_str()).collect();
+        let rest = behind.iter().map(|n| format!(".{}", n.text)).collect();
+        self.error(UnknownPopulation { name, rest, meant, known: &known });
+    }
+
+    /// The first cell of a selection, and one past the last.
+    fn selected_cells(&mut self, scope: &mut Scope<'a>, s: &'a ast::Selection) -> Option<(Expr, Expr)> {
+        let first = self.expr_of(scope, "", &s.first, Dim::ONE, "a cell's number")?;
+        let end = match &s.end {
+            Some(end) => self.expr_of(scope, "", end, Dim::ONE, "a cell's number")?,
+            None => Expr::binary(ast::BinaryOp::Add, first.clone(), Expr::number(1.0, Dim::ONE, s.span)),
+        };
+        Some((first, end))
+    }
+
+    /// Says that a path does not lead to what is wanted, unless that follows from what has been said.
+    pub(super) fn bad_target(&mut self, definition: &Definition<Cell>, place: &Place<'a>, wanted: Wanted) {
+        if place.rest.is_empty() || !definition.is_unknown(&place.rest) {
+            self.error(BadTarget { cell: &definition.item, place, wanted });
+        }
+    }
+}

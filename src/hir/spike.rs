@@ -1,0 +1,97 @@
+//! Spike rules: what makes a spike, and what it does.
+//!
+//! In come `spike` lines of a cell; out go the condition, the states that are set, and how long they are held.
+//! Never true here: a spike acts on another cell.
+
+use super::error::SpikeError;
+use super::lower::Lowerer;
+use super::scope::{Role, Scope};
+use super::{Expr, Spike, SpikeCondition, SymbolId, Ty};
+use crate::syntax::ast::{self, AssignOp, BinaryOp, SpikeAction};
+use crate::units::Dim;
+
+impl<'a> Lowerer<'a> {
+    pub(super) fn spike(&mut self, scope: &mut Scope<'a>, s: &'a ast::Spike) -> Option<Spike> {
+        let condition = self.spike_condition(scope, s);
+        let mut resets = Vec::new();
+        let mut refractory = None;
+        let mut held = false;
+        let mut fine = true;
+        for action in &s.actions {
+            match action {
+                SpikeAction::Refractory(e) => {
+                    if held {
+                        self.error(SpikeError::RefractoryTwice { span: e.span });
+                    }
+                    held = true;
+                    refractory = self.expr_of(scope, "", e, Dim::TIME, "`refractory`");
+                    fine &= refractory.is_some();
+                }
+                SpikeAction::Assign { name, op, value } => {
+                    fine &= self.reset(scope, &mut resets, name, *op, value).is_some();
+                }
+            }
+        }
+        let condition = condition?;
+        if matches!(condition, SpikeCondition::When(_)) && s.actions.is_empty() {
+            self.error(SpikeError::NothingResets { span: s.span });
+            return None;
+        }
+        fine.then_some(Spike { condition, resets, refractory, span: s.span })
+    }
+
+    /// `v = c`, `u += d`, `u -= d`.
+    fn reset(
+        &mut self,
+        scope: &mut Scope<'a>,
+        resets: &mut Vec<(SymbolId, Expr)>,
+        name: &'a ast::Name,
+        op: AssignOp,
+        value: &'a ast::Expr,
+    ) -> Option<()> {
+        let id = scope.get(&name.text).filter(|id| matches!(scope.entry(*id).role, Role::State { .. }));
+        let Some(id) = id else {
+            if !scope.is_poisoned("", &name.text) {
+                self.error(SpikeError::NotAState { name, cell: scope });
+            }
+            return None;
+        };
+        let ty = self.resolve(scope, id, None)?;
+        let again = resets.iter().any(|r| r.0 == id);
+        if again {
+            self.error(SpikeError::SetTwice { name });
+        }
+        let x = self.expr_of(scope, "", value, ty.dim(), &format!("the new value of `{}`", name.text))?;
+        let old = Expr::symbol(id, ty, name.span);
+        let x = match op {
+            AssignOp::Set => x,
+            AssignOp::Add => Expr::binary(BinaryOp::Add, old, x),
+            AssignOp::Sub => Expr::binary(BinaryOp::Sub, old, x),
+        };
+        resets.push((id, x));
+        (!again).then_some(())
+    }
+
+    fn spike_condition(&mut self, scope: &mut Scope<'a>, s: &'a ast::Spike) -> Option<SpikeCondition> {
+        match &s.condition {
+            ast::SpikeCondition::Crosses(a, b) => {
+                let (a, b) = (self.expr(scope, "", a), self.expr(scope, "", b));
+                let (a, b) = (a?, b?);
+                if a.ty == Ty::Bool {
+                    self.error(SpikeError::ConditionCrosses { span: a.span });
+                    return None;
+                }
+                let level = self.expect(scope, b, a.ty.dim(), "the level that is crossed")?;
+                Some(SpikeCondition::Crosses(a, level))
+            }
+            ast::SpikeCondition::When(e) => {
+                let x = self.expr(scope, "", e)?;
+                if x.ty != Ty::Bool {
+                    self.error(SpikeError::NotACondition { x: &x });
+                    return None;
+                }
+                Some(SpikeCondition::When(x))
+            }
+        }
+    }
+}
