@@ -55,6 +55,9 @@ impl<'a> Lowerer<'a> {
         let ty = i.as_ref().map(|i| i.ty);
         if let Err(first) = scope.add(Entry::ready("i".into(), span, Role::Let, ty, i)) {
             self.error(ChannelError::CurrentTaken { first });
+            if let Some(id) = scope.get("i") {
+                scope.entry_mut(id).used = true;
+            }
         }
         if self.is_main(item.file) {
             self.warn_unused(&scope, "channel", before);

@@ -81,16 +81,23 @@ impl Sink for Memory {
 /// Sample times, which series share.
 struct Times {
     dt: f64,
-    known: Vec<((u64, usize), Arc<Vec<f64>>)>,
+    known: Vec<Clock>,
+}
+
+/// The times of so many samples, so many steps apart.
+struct Clock {
+    every: u64,
+    rows: usize,
+    times: Arc<Vec<f64>>,
 }
 
 impl Times {
     fn of(&mut self, every: u64, rows: usize) -> Arc<Vec<f64>> {
-        if let Some((_, times)) = self.known.iter().find(|(key, _)| *key == (every, rows)) {
-            return Arc::clone(times);
+        if let Some(clock) = self.known.iter().find(|clock| (clock.every, clock.rows) == (every, rows)) {
+            return Arc::clone(&clock.times);
         }
         let times: Arc<Vec<f64>> = Arc::new((0..rows as u64).map(|i| (i * every) as f64 * self.dt).collect());
-        self.known.push(((every, rows), Arc::clone(&times)));
+        self.known.push(Clock { every, rows, times: Arc::clone(&times) });
         times
     }
 }
