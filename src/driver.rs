@@ -215,12 +215,14 @@ pub fn compile_flat(
         Passes::Level(level) => passes::pipeline(*level, options.backend).to_vec(),
         Passes::Named(names) => names.iter().map(String::as_str).collect(),
     };
+    let program = plain.program();
+    let uniform = |source| program.bound(source).is_some_and(|f| program.field(f).kind == FieldKind::Uniform);
     let uniforms = ode
         .params
         .iter()
         .zip(0..)
         .map(|(p, i)| (p, Source::Param(i)))
-        .filter(|(_, source)| plain.program().bound(*source).is_some())
+        .filter(|(_, source)| uniform(*source))
         .filter_map(|(p, source)| match ode::evaluate(&ode, p.value) {
             Ok(step::Value::Real(x)) => Some((source, x)),
             _ => None,

@@ -98,6 +98,20 @@
 //!   of [`runtime`] and in the C interface of generated crates, each block with its reason.
 //! - **Enums of our own are matched without `_`**: what a new operation needs, the compiler tells.
 //!
+//! # Why the step IR is as it is
+//!
+//! Six concepts carry what networks, branched cells, gradients and several devices need ([`step`] has their meaning): spaces of kinds with
+//! maps, `gather` and `accumulate`, functions of ordered stages, guards with delays, solves along trees, histories. What was decided on the way:
+//!
+//! - **An edge set is a space**, so that weights, delays and plastic states are ordinary fields. `index` and draws over it are the edge's.
+//! - **A batch is a product without a tree** (`space @e of @trial`), a tree is a product with one: both need the map `of` and nothing else.
+//! - **One value that functions store is a field over nothing**; `accumulate` into it without a map is a reduction.
+//! - **Values pass between regions only from those that run less often or over nothing.** All else goes through fields, so that stages may be cut,
+//!   fused and interleaved by what they read and write alone (`src/passes/fuse_regions.rs`).
+//! - **Sums begin every step at 0**, so that no stage has to say so, and an engine may keep them in registers.
+//! - **A stage stores nothing that it gathers or goes back to.** Then no order of elements can be told, and no copy is needed.
+//! - Fields that are the same for all cells of a product (the geometry of a cell) have no form of their own yet; they wait for what needs them.
+//!
 //! # To change X, go to Y
 //!
 //! | what | where | and its test |

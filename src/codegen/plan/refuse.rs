@@ -21,6 +21,11 @@ impl std::error::Error for Unplanned {}
 
 /// Refuses what no plan is made of.
 pub fn check(program: &Program) -> Result<(), Unplanned> {
+    // A plan numbers plain spaces as the program does.
+    let plain = program.spaces.iter().take_while(|space| space.kind == SpaceKind::Plain).count();
+    if let Some(late) = program.spaces[plain..].iter().find(|space| space.kind == SpaceKind::Plain) {
+        return refuse(format!("the space `{}` is declared behind edges", late.name));
+    }
     program.spaces.iter().try_for_each(|space| match space.kind {
         SpaceKind::Plain => Ok(()),
         SpaceKind::Relation { from, to } if from == to => Ok(()),
@@ -113,4 +118,99 @@ fn check_region(program: &Program, region: &Region) -> Result<(), Unplanned> {
         | OpKind::Store(..)
         | OpKind::Emit(..) => Ok(()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::codegen::plan::{PlanOptions, plan};
+    use crate::step::{parse, verify};
+
+    fn refused(text: &str) -> String {
+        let program = verify(parse(text).unwrap_or_else(|e| panic!("{e}"))).unwrap_or_else(|e| panic!("{e}"));
+        match plan(&program, &PlanOptions::default()) {
+            Ok(_) => panic!("there is a plan"),
+            Err(why) => why.to_string(),
+        }
+    }
+
+    #[test]
+    fn what_only_the_interpreter_runs_is_named() {
+        let only = "; so far only the interpreter (`--engine interp`) runs this";
+        let cable = include_str!("../../interp/cable.ir");
+        assert_eq!(refused(cable), format!("every element of another space has its own `comp`{only}"));
+        let delays = include_str!("../../interp/delays.ir");
+        assert_eq!(refused(delays), format!("`ei` joins two spaces{only}"));
+    }
+
+    /// A population of one state, with something else of each kind.
+    #[test]
+    fn each_reason_is_told() {
+        let program = |spaces: &str, fields: &str, init: &str, step: &str| {
+            format!(
+                "program \"p\"\nspace @a\n{spaces}state @a.v over @a{fields}
+                fn init {{\n over @a {{\n %0 = const 1.0\n store @a.v, %0\n }}\n {init}\n}}
+                fn step {{\n {step}\n}}\n"
+            )
+        };
+        let cases = [
+            ("space @r from @a to @a\nspace @b\n", "", "", "", "the space `b` is declared behind edges"),
+            (
+                "",
+                " history 2\nstate @a.w over @a",
+                "over @a {\n %1 = const 0.0\n store @a.w, %1\n }",
+                "over @a {\n %1 = const 1.0\n %2 = back @a.v, %1\n store @a.w, %2\n }",
+                "`a.v` has a history",
+            ),
+            (
+                "",
+                "\nstate @n",
+                "every {\n %1 = const 0.0\n store @n, %1\n }",
+                "",
+                "`n` is one value that a function stores",
+            ),
+            (
+                "space @r from @a to @a\n",
+                "\nstate @r.w over @r",
+                "over @r {\n %1 = const 0.0\n store @r.w, %1\n }",
+                "",
+                "`r.w` has a value for every edge",
+            ),
+            (
+                "space @r from @a to @a\n",
+                "\ntemp @a.s over @a",
+                "",
+                "over @r {\n %1 = index\n accumulate @a.s along target, %1\n }",
+                "an edge asks for its number",
+            ),
+            (
+                "space @r from @a to @a\n",
+                "\ntemp @a.s over @a",
+                "",
+                "over @a {\n %1 = field @a.v\n store @a.v, %1\n }
+                over @r {\n %2 = gather @a.v along source\n accumulate @a.s along target, %2\n }",
+                "the edges `r` come after an update of their cells",
+            ),
+            (
+                "space @r from @a to @a\n",
+                "\nevent @a.e over @a history 1\ntemp @a.s over @a",
+                "",
+                "over @a {\n %1 = bool true\n emit @a.e, %1\n }
+                over @a when @a.e {\n %2 = const 0.0\n store @a.v, %2\n }",
+                "`a.e` has a history",
+            ),
+            (
+                "",
+                "\nevent @a.e over @a",
+                "",
+                "over @a {\n %1 = bool true\n emit @a.e, %1\n }
+                over @a when @a.e {\n %2 = const 0.0\n store @a.v, %2\n }",
+                "`a.e` decides where a stage runs",
+            ),
+        ];
+        for (spaces, fields, init, step, why) in cases {
+            let text = program(spaces, fields, init, step);
+            let said = refused(&text);
+            assert!(said.contains(why), "{said}, not {why}\n{text}");
+        }
+    }
 }
