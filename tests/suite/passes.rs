@@ -327,9 +327,9 @@ impl Writer {
             value = self.line(&format!("add %{value}, %{middle}"));
         }
         if effect.ends_with(".delay") {
-            // A whole number of steps from 0 to 2.
-            let one = self.line("const 1.0");
-            let raised = self.line(&format!("add %{value}, %{one}"));
+            // A whole number of steps from 1 to 3: what the event's own step emits comes later.
+            let two = self.line("const 2.0");
+            let raised = self.line(&format!("add %{value}, %{two}"));
             value = self.line(&format!("floor %{raised}"));
         }
         self.text.push_str(&format!("{effect}, %{value}\n"));
