@@ -118,7 +118,7 @@ impl Stride {
 
 /// A program that is ready to run. State, cell parameters and outputs live inside.
 pub trait Engine {
-    /// Runs the `init` kernels of all spaces. A run that begins so again is the same run: nothing is left of the one before.
+    /// Runs the function `init`. A run that begins so again is the same run: nothing is left of the one before.
     fn init(&mut self) -> Result<(), EngineError>;
 
     /// Advances all spaces from `first_step` by `steps` steps and appends their spikes, sorted by

@@ -53,7 +53,7 @@ impl Edges {
 /// What connects the cells of a space.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Network {
-    /// Its edges, one for each edges field; each of them fits the space.
+    /// Its edges, one for each relation; each of them fits the space.
     pub edges: Vec<Arc<Edges>>,
     /// The state slots whose values travel along them.
     pub exchanged: Vec<usize>,
@@ -303,7 +303,7 @@ pub struct Links<'a, T> {
     pub now: &'a mut [T],
     /// The same at its end: a kernel writes those of its own cells.
     pub next: &'a mut [T],
-    /// The tables, one for each edges field.
+    /// The tables, one for each relation.
     pub edges: &'a [Rows<'a, T>],
     /// Whether all parts together have more numbers than the caches hold: then it pays to ask for them ahead.
     pub far: bool,

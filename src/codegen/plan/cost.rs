@@ -205,7 +205,7 @@ impl Bytes {
 }
 
 impl Cost {
-    /// The average step of a cell in windows of so many steps, with tables of these sizes (one for each edges field of the space).
+    /// The average step of a cell in windows of so many steps, with tables of these sizes (one for each relation of the space).
     ///
     /// # Panics
     /// If a table is missing.
