@@ -8,7 +8,7 @@ use crate::codegen::plan::DevicePlan;
 use crate::codegen::plan::cost::{Bytes, Cost, Degree, StepCost, Work, costs};
 use crate::engine::limits::{self, Bound, Limits, Load, Wanted};
 use crate::engine::{Edges, EngineError, Recording};
-use crate::runtime::edges::Network;
+use crate::runtime::edges::{Relation, Targets, orders};
 use crate::runtime::order::Arrangement;
 use crate::step::Role;
 use serde_json::{Value, json};
@@ -139,9 +139,14 @@ fn populations(p: &Prepared, steps: u64) -> Vec<Population<'_>> {
         let edges = plan.edges.iter().filter_map(|&number| p.experiment.setup.edges_of(p.plan.relation(number).space));
         let edges: Vec<&Arc<Edges>> = edges.collect();
         let grid = p.experiment.setup.grids.get(space).map_or(&[][..], |grid| grid);
-        let all = edges.iter().map(|edges| Arc::clone(edges)).collect();
-        let network = Network::new(all, Vec::new(), Arrangement::default(), (cells, grid, block));
-        let networks = edges.into_iter().map(|edges| (edges, degree(&network, edges, cells, block)));
+        let relation = |(&number, edges): (&u32, &&Arc<Edges>)| {
+            let within = p.plan.relation(number).is_within();
+            Relation { from: usize::from(!within), to: 0, edges: Arc::clone(edges) }
+        };
+        let relations: Vec<Relation> = plan.edges.iter().zip(&edges).map(relation).collect();
+        let orders = orders(Arrangement::default(), &relations, &[(cells, grid, block)]);
+        let targets = Targets::new(&relations, 0, orders[0].as_ref());
+        let networks = edges.into_iter().map(|edges| (edges, degree(&targets, edges, cells, block)));
         let networks: Vec<(&Arc<Edges>, Degree)> = networks.collect();
         let degrees: Vec<Degree> = networks.iter().map(|(_, degree)| *degree).collect();
         let threads = p.ready.threads;
@@ -158,8 +163,8 @@ fn populations(p: &Prepared, steps: u64) -> Vec<Population<'_>> {
 }
 
 /// The size of the table that a kernel walks through.
-fn degree(network: &Network, edges: &Edges, cells: usize, block: usize) -> Degree {
-    let places = network.table_places(edges, cells, block);
+fn degree(targets: &Targets, edges: &Edges, cells: usize, block: usize) -> Degree {
+    let places = targets.table_places(edges, cells, block);
     Degree { edges: edges.sources.len() as f64 / cells as f64, places: places as f64 / cells as f64 }
 }
 

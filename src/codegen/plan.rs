@@ -14,9 +14,13 @@
 //! # Edges
 //!
 //! The regions of edges are part of the update of a block: its targets take their edges one row after the other, one
-//! edge per lane, and add up in registers. What they read of other cells is in a flat buffer of its own (see
-//! [`crate::runtime::edges`]): the values at the start of the step; the new ones go to a second buffer, and after every step
-//! the threads meet. So such a kernel has its loop over steps outermost.
+//! edge per lane, and add up in registers. What they read of other cells is in flat buffers of their own (see
+//! [`crate::runtime::edges`]), which hold what was stored before the pass.
+//!
+//! # Passes
+//!
+//! Spaces that edges join take their steps together, each step in one or more [`Passes`]: in a pass every one of them works through its
+//! blocks, and after it everybody sees what was stored. How the loops of a kernel stand to each other is its [`Nest`].
 //!
 //! # Registers
 //!
@@ -24,15 +28,19 @@
 //! time step see the register, later ones the stored value; registers change at the end of the step only. So a temp field costs
 //! nothing, and the order of stores does not matter.
 
+mod connected;
 pub mod cost;
 mod device;
 mod lattice;
+mod passes;
 mod print;
 mod refuse;
 mod slabs;
 
+pub use connected::{Connected, Load, Prologue};
 pub use device::{DeviceClass, DevicePlan, GatherForm, Grouping, Stretch, pairs};
 pub use lattice::Lattice;
+pub use passes::{Group, Passes};
 pub use refuse::Unplanned;
 pub use slabs::Slabs;
 
@@ -117,6 +125,10 @@ pub struct Plan {
     pub spaces: Vec<SpacePlan>,
     /// The relations.
     pub relations: Vec<Relation>,
+    /// Which of the plain spaces take their steps together; each is in one of them.
+    pub groups: Vec<Group>,
+    /// Values per cell that are kept in 16 bits, in their order.
+    pub narrow: Vec<FieldId>,
     /// A thread is worth its while from this many cells on. Threads get contiguous ranges of whole blocks, as equal as can be.
     pub min_cells: u32,
 }
@@ -146,15 +158,35 @@ pub enum Home {
     Register,
 }
 
-/// Edges within a space.
+/// Edges from the cells of a space to those of another, or of the same.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Relation {
     /// Their space.
     pub space: SpaceId,
     /// Its name.
     pub name: String,
-    /// The space of their sources and targets.
-    pub of: SpaceId,
+    /// The space of their sources.
+    pub from: SpaceId,
+    /// The space of their targets.
+    pub to: SpaceId,
+    /// Do states come along in 16 bits? Only within a space, where both ends are rounded alike.
+    pub narrow: bool,
+}
+
+impl Relation {
+    /// Do they lead to the space that they come from?
+    pub fn is_within(&self) -> bool {
+        self.from == self.to
+    }
+}
+
+/// A field that others read along edges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shared {
+    /// A state, or a temp that has a slot.
+    pub field: FieldId,
+    /// The pass that stores it, the last one if none does.
+    pub pass: u32,
 }
 
 /// A space's layout and kernels.
@@ -178,14 +210,56 @@ pub struct SpacePlan {
     pub output: Vec<FieldId>,
     /// Data slots.
     pub data: Vec<FieldId>,
+    /// Temp slots: what a pass stores for a later one, or for others.
+    pub temp: Vec<FieldId>,
     /// Event numbers.
     pub events: Vec<FieldId>,
-    /// The edge table: relations.
+    /// The edge table: the relations that lead here.
     pub edges: Vec<u32>,
-    /// The state slots that others read along edges.
-    pub exchanged: Vec<u32>,
-    /// Its kernels in the order of their roles.
+    /// What others read along edges.
+    pub shared: Vec<Shared>,
+    /// Its kernels in the order of their roles and passes.
     pub kernels: Vec<KernelPlan>,
+}
+
+impl SpacePlan {
+    /// The kernel of a role and, of a step, of a pass.
+    pub fn kernel(&self, role: Role, pass: u32) -> Option<&KernelPlan> {
+        self.kernels.iter().find(|kernel| kernel.role == role && kernel.pass == pass)
+    }
+
+    /// The name of one of its kernels among all of the plan's.
+    pub fn id(&self, kernel: &KernelPlan) -> KernelId {
+        KernelId { space: self.space.0, role: kernel.role, pass: kernel.pass }
+    }
+
+    /// The kernels of a step, by pass.
+    pub fn step(&self) -> impl Iterator<Item = &KernelPlan> {
+        self.kernels.iter().filter(|kernel| kernel.role == Role::Step)
+    }
+}
+
+/// Which of a plan's kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KernelId {
+    /// The number of its space.
+    pub space: u32,
+    /// Its role.
+    pub role: Role,
+    /// Its pass.
+    pub pass: u32,
+}
+
+/// How the loops of a kernel stand to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nest {
+    /// For every block, for every step: nobody reads anything of these cells.
+    Blocks,
+    /// For every step, for every block: the cells read of each other, so that the threads meet after every step. What edges bring is in a
+    /// buffer `now`; the new values go to `next`, and the two change places.
+    Steps,
+    /// For every block, one step: the machine goes from pass to pass, and sees to it that what was stored is seen.
+    Pass,
 }
 
 /// A loop nest: `call`; then for every step the numbers of `time` make a row; then for every block: load registers, `cell`,
@@ -195,6 +269,10 @@ pub struct SpacePlan {
 pub struct KernelPlan {
     /// What it is for.
     pub role: Role,
+    /// The pass of a step; 0 for other roles.
+    pub pass: u32,
+    /// Its loops.
+    pub nest: Nest,
     /// How many steps one run advances at most.
     pub window: u32,
     /// Names and types of all computed values.
@@ -213,6 +291,10 @@ pub struct KernelPlan {
     pub cell: Vec<Stmt>,
     /// What edges do, every block and step, before the body.
     pub edges: Vec<EdgePlan>,
+    /// With edges, how the loops over blocks get what they need.
+    pub connected: Option<Connected>,
+    /// Draws of the body whose counter stays the same over several steps: a block makes them anew only where it changes.
+    pub held: Vec<u32>,
     /// Locals that the edges add to; they begin every step at 0.
     pub sums: Vec<u32>,
     /// Lanes, every block and step.
@@ -348,7 +430,7 @@ pub enum Expr {
     StepIndex,
     /// The number of the cell.
     Index,
-    /// Of the edge's source: an entry of `exchanged`.
+    /// Of the edge's source: an entry of the `shared` of its space.
     There(u32),
     /// The operand itself.
     Copy(Operand),
@@ -406,7 +488,8 @@ fn vectors(pressure: u32) -> u32 {
 /// Where the verifier let a program through that breaks a rule of the IR.
 pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned> {
     let program = program.program();
-    refuse::check(program)?;
+    let passes = refuse::check(program)?;
+    let kept = passes.kept(program);
     let uniforms = program.fields_where(|field| field.kind == FieldKind::Uniform);
     let series = program.fields_where(|field| field.kind == FieldKind::Series);
     let mut counts: HashMap<(SpaceId, u8), u32> = HashMap::new();
@@ -416,7 +499,7 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
         *count - 1
     };
     let (mut uniform, mut one_series) = (0..uniforms.len() as u32, 0..series.len() as u32);
-    let home = |field: &crate::step::Field| match (field.kind, field.over) {
+    let home = |(id, field): (u32, &crate::step::Field)| match (field.kind, field.over) {
         (FieldKind::Uniform, _) => Home::Uniform(uniform.next().expect("as many as fields")),
         (FieldKind::Series, _) => Home::Series(one_series.next().expect("as many as fields")),
         (FieldKind::Data, Some(s)) => Home::Slot(s, Bank::Data, next(s, 0)),
@@ -424,20 +507,31 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
         (FieldKind::State, Some(s)) => Home::Slot(s, Bank::State, next(s, 2)),
         (FieldKind::Output, Some(s)) => Home::Slot(s, Bank::Output, next(s, 3)),
         (FieldKind::Event, Some(s)) => Home::Event(s, next(s, 4)),
+        (FieldKind::Temp, Some(s)) if kept.contains(&FieldId(id)) => Home::Slot(s, Bank::Temp, next(s, 5)),
         (FieldKind::Temp, _) => Home::Register,
         (FieldKind::Data | FieldKind::Const | FieldKind::State | FieldKind::Output | FieldKind::Event, None) => {
             panic!("`refuse` refuses values over nothing")
         }
     };
-    let homes: Vec<Home> = program.fields.iter().map(home).collect();
+    let homes: Vec<Home> = (0..).zip(&program.fields).map(home).collect();
     let spaces = || (0..program.spaces.len() as u32).map(SpaceId);
     let relations: Vec<Relation> = spaces()
         .filter_map(|space| match program.space(space).kind {
-            SpaceKind::Relation { to, .. } => Some(Relation { space, name: program.space(space).name.clone(), of: to }),
+            SpaceKind::Relation { from, to } => {
+                let narrow = options.precision == Precision::Bf16 && from == to;
+                Some(Relation { space, name: program.space(space).name.clone(), from, to, narrow })
+            }
             SpaceKind::Plain | SpaceKind::Product { .. } | SpaceKind::Subset { .. } => None,
         })
         .collect();
-    let plain = spaces().filter(|&space| program.space(space).kind == SpaceKind::Plain);
+    let plain: Vec<SpaceId> = spaces().filter(|&space| program.space(space).kind == SpaceKind::Plain).collect();
+    let shared: Vec<Vec<Shared>> = plain.iter().map(|&space| shared(program, &passes, space)).collect();
+    let surroundings = Surroundings { program, homes: &homes, relations: &relations, passes: &passes, shared: &shared };
+    let spaces: Vec<SpacePlan> = plain.iter().map(|&space| surroundings.space_plan(space, options)).collect();
+    let narrow = match options.precision {
+        Precision::Bf16 => narrow(&homes, &spaces),
+        Precision::F64 | Precision::F32 => Vec::new(),
+    };
     Ok(Plan {
         name: program.name.clone(),
         precision: options.precision,
@@ -445,16 +539,31 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
         fields: program.fields.iter().map(|field| field.name.clone()).collect(),
         uniforms,
         series,
-        spaces: plain.map(|space| space_plan(program, &homes, &relations, space, options)).collect(),
+        spaces,
         relations,
+        groups: passes.groups,
+        narrow,
         homes,
         min_cells: MIN_CELLS,
     })
 }
 
-/// What of a function concerns a space: its own regions, those over nothing, and those of the edges that lead to it.
+/// What the plans of all spaces look at.
+#[derive(Clone, Copy)]
+struct Surroundings<'a> {
+    program: &'a Program,
+    homes: &'a [Home],
+    relations: &'a [Relation],
+    passes: &'a Passes,
+    /// For every plain space what others read of it.
+    shared: &'a [Vec<Shared>],
+}
+
+/// What of a pass of a function concerns a space: its own regions, those over nothing, and those of the edges that lead to it.
 struct Part<'a> {
     role: Role,
+    pass: u32,
+    nest: Nest,
     space: SpaceId,
     steps: u32,
     regions: Vec<&'a Region>,
@@ -463,21 +572,32 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// None if the function stores nothing there.
-    fn new(program: &'a Program, role: Role, space: SpaceId, edges: &[SpaceId]) -> Option<Part<'a>> {
-        let function = program.function(role)?;
-        let of_edge = |region: &'a Region| {
-            let entry = edges.iter().position(|&edge| region.over == Some(edge))?;
+    /// None if the pass does nothing there.
+    fn new(all: Surroundings<'a>, role: Role, pass: u32, space: SpaceId, edges: &[u32]) -> Option<Part<'a>> {
+        let function = all.program.function(role)?;
+        let stages = function.stages.iter().enumerate().filter_map(|(at, stage)| Some((at, stage.region()?)));
+        // What runs once, or over nothing, is computed wherever it is used.
+        let everywhere = |region: &Region| region.phase() != Phase::Body;
+        let in_pass = |at: usize| all.passes.of(role, at) == pass;
+        let of_space = |region: &Region| region.over.is_none_or(|over| over == space);
+        let of_edge = |(at, region): (usize, &'a Region)| {
+            let leads = |&number: &u32| region.over == Some(all.relations[number as usize].space);
+            let entry = edges.iter().position(leads).filter(|_| in_pass(at))?;
             Some((entry as u32, region))
         };
-        let part = Part {
-            role,
-            space,
-            steps: function.steps,
-            regions: function.regions().filter(|r| r.over.is_none_or(|over| over == space)).collect(),
-            edges: function.regions().filter_map(of_edge).collect(),
+        let edges: Vec<(u32, &Region)> = stages.clone().filter_map(of_edge).collect();
+        let regions: Vec<&Region> = stages
+            .filter(|(at, region)| of_space(region) && (everywhere(region) || in_pass(*at)))
+            .map(|(_, region)| region)
+            .collect();
+        let works = !edges.is_empty()
+            || regions.iter().any(|region| region.over.is_some() && (pass == 0 || !everywhere(region)));
+        let nest = match role {
+            Role::Step if !all.passes.group(space).is_alone() => Nest::Pass,
+            Role::Step if !edges.is_empty() => Nest::Steps,
+            Role::Init | Role::Step | Role::Observe => Nest::Blocks,
         };
-        part.regions.iter().any(|region| region.over.is_some()).then_some(part)
+        works.then_some(Part { role, pass, nest, space, steps: function.steps, regions, edges })
     }
 
     /// All operations, in the order of the function.
@@ -488,54 +608,72 @@ impl<'a> Part<'a> {
     }
 }
 
-fn space_plan(
-    program: &Program,
-    homes: &[Home],
-    relations: &[Relation],
-    space: SpaceId,
-    options: &PlanOptions,
-) -> SpacePlan {
-    let of = |kind: FieldKind| program.fields_where(|field| field.kind == kind && field.over == Some(space));
-    let exchanged = exchanged(program, space);
-    let edges: Vec<u32> = (0..).zip(relations).filter(|(_, r)| r.of == space).map(|(number, _)| number).collect();
-    let edge_spaces: Vec<SpaceId> = edges.iter().map(|&number| relations[number as usize].space).collect();
-    let roles = [Role::Init, Role::Step, Role::Observe];
-    let kernels: Vec<KernelPlan> = roles
-        .into_iter()
-        .filter_map(|role| Part::new(program, role, space, &edge_spaces))
-        .map(|part| Builder::new(program, homes, &exchanged, &part).build())
-        .collect();
-    let step = kernels.iter().find(|kernel| kernel.role == Role::Step);
-    let pressure = step.map_or(0, |kernel| kernel.pressure);
-    let lanes = options.precision.lanes();
-    let needed = options.sizes.as_ref().and_then(|sizes| sizes.get(space.0 as usize));
-    let too_large = |vectors: u32| needed.is_some_and(|&cells| cells <= (lanes * vectors / 2) as usize);
-    // The rows of edges hide the latency of each other, and several sums in flight cost registers.
-    let connected = step.is_some_and(|kernel| !kernel.edges.is_empty());
-    // Two vectors of doubles are one of singles.
-    let least = if options.precision == Precision::F64 && step.is_some_and(KernelPlan::has_singles) { 2 } else { 1 };
-    let most = if connected { least } else { vectors(pressure).max(least) };
-    let chosen = [4, 2, 1].into_iter().find(|&n| n <= most && (n == 1 || !too_large(n)));
-    let vectors = options.vectors.or(chosen).unwrap_or(1);
-    SpacePlan {
-        space,
-        name: program.space(space).name.clone(),
-        vectors,
-        block: vectors * lanes,
-        pressure,
-        state: of(FieldKind::State),
-        cell: of(FieldKind::Const),
-        output: of(FieldKind::Output),
-        data: of(FieldKind::Data),
-        events: of(FieldKind::Event),
-        edges,
-        exchanged: exchanged.iter().map(|field| slot(homes, *field)).collect(),
-        kernels,
+impl Surroundings<'_> {
+    fn space_plan(self, space: SpaceId, options: &PlanOptions) -> SpacePlan {
+        let of = |kind: FieldKind| self.program.fields_where(|field| field.kind == kind && field.over == Some(space));
+        let edges: Vec<u32> =
+            (0..).zip(self.relations).filter(|(_, relation)| relation.to == space).map(|(number, _)| number).collect();
+        let roles = [(Role::Init, 1), (Role::Step, self.passes.group(space).passes), (Role::Observe, 1)];
+        let kernels: Vec<KernelPlan> = roles
+            .into_iter()
+            .flat_map(|(role, passes)| (0..passes).map(move |pass| (role, pass)))
+            .filter_map(|(role, pass)| Part::new(self, role, pass, space, &edges))
+            .map(|part| Builder::new(self, &edges, &part).build())
+            .collect();
+        let step = || kernels.iter().filter(|kernel| kernel.role == Role::Step);
+        let pressure = step().map(|kernel| kernel.pressure).max().unwrap_or(0);
+        let lanes = options.precision.lanes();
+        let needed = options.sizes.as_ref().and_then(|sizes| sizes.get(space.0 as usize));
+        let too_large = |vectors: u32| needed.is_some_and(|&cells| cells <= (lanes * vectors / 2) as usize);
+        // The rows of edges hide the latency of each other, and several sums in flight cost registers.
+        let connected = step().any(|kernel| !kernel.edges.is_empty());
+        // Two vectors of doubles are one of singles.
+        let narrow = options.precision == Precision::F64 && step().any(KernelPlan::has_singles);
+        let least = if narrow { 2 } else { 1 };
+        let most = if connected { least } else { vectors(pressure).max(least) };
+        let chosen = [4, 2, 1].into_iter().find(|&n| n <= most && (n == 1 || !too_large(n)));
+        let vectors = options.vectors.or(chosen).unwrap_or(1);
+        let in_slot = |field: &FieldId| matches!(self.homes[field.0 as usize], Home::Slot(..));
+        SpacePlan {
+            space,
+            name: self.program.space(space).name.clone(),
+            vectors,
+            block: vectors * lanes,
+            pressure,
+            state: of(FieldKind::State),
+            cell: of(FieldKind::Const),
+            output: of(FieldKind::Output),
+            data: of(FieldKind::Data),
+            temp: of(FieldKind::Temp).into_iter().filter(in_slot).collect(),
+            events: of(FieldKind::Event),
+            edges,
+            shared: self.shared[space.0 as usize].clone(),
+            kernels,
+        }
     }
 }
 
-/// The states that cells of a space read of each other.
-fn exchanged(program: &Program, space: SpaceId) -> Vec<FieldId> {
+/// What a device keeps in 16 bits, if it keeps anything so: what steps only read.
+fn narrow(homes: &[Home], spaces: &[SpacePlan]) -> Vec<FieldId> {
+    let is_read = |space: SpaceId, field: FieldId| {
+        // What only `init` reads makes states.
+        let later = spaces[space.0 as usize].kernels.iter().filter(|kernel| kernel.role != Role::Init);
+        later.flat_map(|kernel| &kernel.registers).any(|register| register.used && register.field == field)
+    };
+    let is_narrow = |(field, home): &(FieldId, &Home)| match **home {
+        Home::Slot(_, Bank::Cell, _) => true,
+        Home::Slot(space, Bank::Data, _) => is_read(space, *field),
+        Home::Slot(_, Bank::State | Bank::Output | Bank::Temp, _)
+        | Home::Uniform(_)
+        | Home::Series(_)
+        | Home::Event(..)
+        | Home::Register => false,
+    };
+    (0..).map(FieldId).zip(homes).filter(is_narrow).map(|(field, _)| field).collect()
+}
+
+/// What others read of a space along edges.
+fn shared(program: &Program, passes: &Passes, space: SpaceId) -> Vec<Shared> {
     let ops = program.functions.iter().flat_map(|function| function.ops());
     let along_source = |op: &crate::step::Op| match op.kind {
         OpKind::Gather(field, Map::Source) => Some(field),
@@ -543,12 +681,9 @@ fn exchanged(program: &Program, space: SpaceId) -> Vec<FieldId> {
     };
     let of_space = |field: &FieldId| program.field(*field).over == Some(space);
     let fields: BTreeSet<FieldId> = ops.filter_map(along_source).filter(of_space).collect();
-    fields.into_iter().collect()
-}
-
-fn slot(homes: &[Home], field: FieldId) -> u32 {
-    let Home::Slot(_, _, slot) = homes[field.0 as usize] else { panic!("`refuse` lets only states be gathered") };
-    slot
+    let last = passes.group(space).passes - 1;
+    let pass = |field: FieldId| passes.stores(program, field).last().copied().unwrap_or(last);
+    fields.into_iter().map(|field| Shared { field, pass: pass(field) }).collect()
 }
 
 /// What is known of a field while a phase is walked through.
@@ -562,7 +697,9 @@ struct Touch {
 struct Builder<'a> {
     program: &'a Program,
     homes: &'a [Home],
-    exchanged: &'a [FieldId],
+    all: Surroundings<'a>,
+    /// The edge table of the space.
+    edges: &'a [u32],
     part: &'a Part<'a>,
     plan: KernelPlan,
     values: HashMap<ValueId, Operand>,
@@ -571,17 +708,19 @@ struct Builder<'a> {
     touched: BTreeMap<FieldId, Touch>,
     /// Numbers that exist already: uniform fields, time, step.
     numbers: Vec<(Expr, Operand)>,
-    /// Is this a region of edges?
-    in_edges: bool,
+    /// While a region of edges is planned: the space of their sources.
+    from: Option<SpaceId>,
 }
 
 impl<'a> Builder<'a> {
-    fn new(program: &'a Program, homes: &'a [Home], exchanged: &'a [FieldId], part: &'a Part<'a>) -> Builder<'a> {
+    fn new(all: Surroundings<'a>, edges: &'a [u32], part: &'a Part<'a>) -> Builder<'a> {
         let most = part.ops().count();
         let numbered = NUMBERED.iter().flat_map(|word| (0..most).map(move |number| format!("{word}{number}")));
         let taken = RESERVED.iter().map(|word| word.to_string()).chain(numbered).collect();
         let plan = KernelPlan {
             role: part.role,
+            pass: part.pass,
+            nest: part.nest,
             window: part.steps,
             locals: Vec::new(),
             call: Vec::new(),
@@ -591,6 +730,8 @@ impl<'a> Builder<'a> {
             registers: Vec::new(),
             cell: Vec::new(),
             edges: Vec::new(),
+            connected: None,
+            held: Vec::new(),
             sums: Vec::new(),
             body: Vec::new(),
             stores: Vec::new(),
@@ -598,9 +739,10 @@ impl<'a> Builder<'a> {
             pressure: 0,
         };
         Builder {
-            program,
-            homes,
-            exchanged,
+            program: all.program,
+            homes: all.homes,
+            all,
+            edges,
             part,
             plan,
             values: HashMap::new(),
@@ -608,7 +750,7 @@ impl<'a> Builder<'a> {
             taken,
             touched: BTreeMap::new(),
             numbers: Vec::new(),
-            in_edges: false,
+            from: None,
         }
     }
 
@@ -633,13 +775,19 @@ impl<'a> Builder<'a> {
             self.plan.registers[register as usize].changes = true;
         }
         prune(&mut self.plan);
-        if !self.plan.edges.is_empty() {
+        if self.plan.nest == Nest::Steps {
             // What others read next must be written in every step, changed or not.
-            let exchanged = self.exchanged;
-            let read = self.plan.registers.iter_mut().filter(|register| exchanged.contains(&register.field));
-            read.for_each(|register| register.used = true);
+            let shared = &self.all.shared[self.part.space.0 as usize];
+            let read = |field: FieldId| shared.iter().any(|shared| shared.field == field);
+            let registers = self.plan.registers.iter_mut().filter(|register| read(register.field));
+            registers.for_each(|register| register.used = true);
         }
         self.columns();
+        self.plan.held = held(&self.plan);
+        if !self.plan.edges.is_empty() {
+            let shared = &self.all.shared[self.part.space.0 as usize];
+            self.plan.connected = Some(Connected::new(&self.plan, shared, self.homes));
+        }
         self.plan.pressure = pressure(&self.plan);
         self.plan
     }
@@ -652,7 +800,13 @@ impl<'a> Builder<'a> {
             if let OpKind::Accumulate(field, ..) = op.kind {
                 written.insert(field);
             }
-            if let OpKind::Field(field) | OpKind::Gather(field, _) = op.kind
+            let loads = match op.kind {
+                OpKind::Field(field) | OpKind::Gather(field, Map::Target) => Some(field),
+                // Of each other cells read what they have in registers.
+                OpKind::Gather(field, _) if self.plan.nest == Nest::Steps => Some(field),
+                _ => None,
+            };
+            if let Some(field) = loads
                 && !self.is_uniform(field)
                 && !written.contains(&field)
                 && !self.touched.contains_key(&field)
@@ -698,7 +852,7 @@ impl<'a> Builder<'a> {
                     self.sum(field);
                 }
             }
-            self.in_edges = true;
+            self.from = Some(self.all.relations[self.edges[edges as usize] as usize].from);
             self.plan.edges.push(EdgePlan { edges, body: Vec::new(), adds: Vec::new() });
             for op in &region.ops {
                 let value = self.op(Phase::Body, &op.kind, op.result, op.origin);
@@ -707,7 +861,11 @@ impl<'a> Builder<'a> {
                 }
             }
         }
-        self.in_edges = false;
+        self.from = None;
+        // What arrives is there before anything is computed of it.
+        for edges in &mut self.plan.edges {
+            edges.body.sort_by_key(|stmt| !matches!(stmt.expr, Expr::There(_)));
+        }
     }
 
     /// Makes the local that a temp field adds up in.
@@ -762,7 +920,8 @@ impl<'a> Builder<'a> {
             }
             OpKind::Gather(f, Map::Target) => return Some(self.read(f, origin)),
             OpKind::Gather(f, _) => {
-                let entry = self.exchanged.iter().position(|field| *field == f);
+                let from = self.from.expect("`refuse` lets only edges read what others have");
+                let entry = self.all.shared[from.0 as usize].iter().position(|shared| shared.field == f);
                 Expr::There(entry.expect("all fields that are read there are listed") as u32)
             }
             OpKind::Back(..) => panic!("`refuse` refuses what looks back"),
@@ -829,7 +988,7 @@ impl<'a> Builder<'a> {
         if of_cells {
             match phase {
                 Phase::Cell => self.plan.cell.push(stmt),
-                Phase::Body if self.in_edges => {
+                Phase::Body if self.from.is_some() => {
                     self.plan.edges.last_mut().expect("the region has begun").body.push(stmt);
                 }
                 Phase::Body => self.plan.body.push(stmt),
@@ -973,12 +1132,24 @@ const RESERVED: &[&str] = &[
     "goto", "if", "impl", "in", "init", "int", "let", "links", "long", "loop", "macro", "map", "match", "math", "mod",
     "move", "mut", "next", "now", "observe", "order", "output", "override", "own", "priv", "pub", "ref", "return",
     "row", "rows", "self", "series", "share", "short", "signed", "sizeof", "some", "spikes", "state", "static", "step",
-    "steps", "struct", "super", "sums", "switch", "trait", "true", "try", "type", "typeof", "uniforms", "union",
-    "unsafe", "unsigned", "unsized", "use", "virtual", "void", "volatile", "where", "while", "window", "yield",
+    "steps", "struct", "super", "sums", "switch", "temp", "trait", "true", "try", "type", "typeof", "uniforms",
+    "union", "unsafe", "unsigned", "unsized", "use", "virtual", "void", "volatile", "where", "while", "width",
+    "window", "yield",
 ];
 
 /// Words that generated code uses with a number behind, one at most for each operation.
-const NUMBERED: &[&str] = &["arriving", "draw", "held"];
+const NUMBERED: &[&str] = &["arriving", "draw", "from", "held", "width"];
+
+/// Draws that several steps may share: lanes live as long as the loop over steps where blocks are outermost.
+fn held(plan: &KernelPlan) -> Vec<u32> {
+    let every_step =
+        |counter: u32| plan.time.iter().any(|time| time.local == Some(counter) && time.expr == Expr::StepIndex);
+    let shared = |stmt: &&Stmt| match stmt.expr {
+        Expr::Draw(_, _, Operand::Time(counter)) => plan.edges.is_empty() && !every_step(counter),
+        _ => false,
+    };
+    plan.body.iter().filter(shared).filter_map(|stmt| stmt.local).collect()
+}
 
 /// Drops operations that nothing uses.
 fn prune(plan: &mut KernelPlan) {

@@ -5,7 +5,7 @@
 
 use super::numbers::{Numbers, Surroundings};
 use super::{Edges, EngineError, Setup};
-use crate::codegen::plan::{self, DeviceClass, DevicePlan, GatherForm, KernelPlan, Plan, Precision};
+use crate::codegen::plan::{self, DeviceClass, DevicePlan, GatherForm, KernelId, KernelPlan, Plan, Precision};
 use crate::codegen::stablehlo::builder::Element;
 use crate::codegen::stablehlo::{Column, Entry, Fixed, Kind, Part, Slot, stored};
 use crate::pjrt::Bf16;
@@ -79,13 +79,13 @@ impl Inputs {
             uniforms: plan.uniforms.iter().map(uniform).collect::<Result<_, _>>()?,
             series: plan.series.iter().map(series).collect::<Result<_, EngineError>>()?,
         };
+        for relation in &plan.relations {
+            let wrong = |why: &str| EngineError(format!("the space `{}`: {why}", relation.name));
+            let edges = setup.edges_of(relation.space).ok_or_else(|| wrong("it has no edges"))?;
+            let [targets, sources] = [relation.to, relation.from].map(|space| setup.sizes[space.0 as usize]);
+            edges.check(targets, sources).map_err(|why| wrong(&why))?;
+        }
         for (space, &size) in plan.spaces.iter().zip(&setup.sizes) {
-            for &number in &space.edges {
-                let relation = plan.relation(number);
-                let wrong = |why: &str| EngineError(format!("the space `{}`: {why}", relation.name));
-                let edges = setup.edges_of(relation.space).ok_or_else(|| wrong("it has no edges"))?;
-                edges.check(size, size).map_err(|why| wrong(&why))?;
-            }
             for &field in &space.data {
                 let data = setup.data.iter().rfind(|(id, _)| *id == field).ok_or_else(|| given(field, "values"))?;
                 if data.1.len() != size {
@@ -141,8 +141,11 @@ impl Inputs {
                 if let GatherForm::Slabs(slabs) = form(space, entry) {
                     return Table::I32(slabs.sources(edges(space, entry)));
                 }
+                let within = self.plan.relation(self.plan.spaces[space as usize].edges[entry as usize]).is_within();
                 let edges = edges(space, entry);
-                let of = |(row, cell): (usize, usize)| source(edges, row, cell).map_or(cell as i32, |from| from as i32);
+                // Where there is no edge, a cell of the space that edges come from.
+                let none = |cell: usize| if within { cell as i32 } else { 0 };
+                let of = |(row, cell): (usize, usize)| source(edges, row, cell).map_or(none(cell), |from| from as i32);
                 Table::I32(padded(space, entry).map(of).collect())
             }
             Fixed::Present(space, entry) => {
@@ -190,19 +193,19 @@ impl Inputs {
 
     /// Rows of a table of numbers, the first `needed` of `all` filled, each for its step.
     fn table(&self, columns: &[Column], part: Part, all: usize, needed: usize, step: impl Fn(u64) -> u64) -> Table {
-        let kernel = |space: u32, role: Role| -> &KernelPlan {
-            let kernels = &self.plan.spaces[space as usize].kernels;
-            kernels.iter().find(|kernel| kernel.role == role).expect("a column belongs to a kernel")
+        let kernel = |id: KernelId| -> &KernelPlan {
+            let kernel = self.plan.spaces[id.space as usize].kernel(id.role, id.pass);
+            kernel.expect("a column belongs to a kernel")
         };
-        let mut kernels: BTreeMap<(u32, Role), Numbers<'_>> = BTreeMap::new();
+        let mut kernels: BTreeMap<KernelId, Numbers<'_>> = BTreeMap::new();
         for column in columns {
-            let (space, role) = (column.space, column.role);
-            kernels.entry((space, role)).or_insert_with(|| Numbers::new(kernel(space, role), &self.surroundings));
+            let id = column.kernel;
+            kernels.entry(id).or_insert_with(|| Numbers::new(kernel(id), &self.surroundings));
         }
         let mut values: Vec<Value> = Vec::with_capacity(needed * columns.len());
         for row in 0..needed as u64 {
             kernels.values_mut().for_each(|numbers| numbers.at(step(row)));
-            values.extend(columns.iter().map(|column| kernels[&(column.space, column.role)].get(column.local)));
+            values.extend(columns.iter().map(|column| kernels[&column.kernel].get(column.local)));
         }
         let padding = (all - needed) * columns.len();
         let real = |value: &Value| match *value {

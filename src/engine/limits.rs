@@ -196,7 +196,7 @@ impl Bench<'_> {
         let is = |s: &crate::step::Space| s.name == space;
         let of = |relation: &Relation| {
             let empty = Arc::new(Edges { offsets: vec![0], sources: Vec::new() });
-            let edges = if is(self.program.space(relation.of)) { edges.cloned() } else { Some(empty) };
+            let edges = if is(self.program.space(relation.to)) { edges.cloned() } else { Some(empty) };
             edges.map(|edges| (relation.space, edges))
         };
         let edges: Vec<(SpaceId, Arc<Edges>)> = self.plan.relations.iter().filter_map(of).collect();

@@ -7,7 +7,7 @@
 use crate::runtime::abi::{Buffer, DONE, Entry, NO_KERNEL, PANICKED, RawCall, RawRows, VERSION, Version};
 use crate::runtime::call::{Call, Spike};
 use crate::runtime::edges::Rows;
-use crate::runtime::machine::{Fault, Kernels, Role};
+use crate::runtime::machine::{Fault, Kernels};
 use crate::runtime::series::Sample;
 use std::ffi::c_void;
 use std::fmt;
@@ -94,10 +94,11 @@ unsafe extern "C" fn share<T>(share_with: *mut c_void, next: *mut T, len: usize)
 }
 
 impl<T: Send + Sync + 'static> Kernels<T> for Library<T> {
-    fn run(&self, space: usize, role: Role, call: Call<'_, T>) -> Result<(), Fault> {
+    fn run(&self, kernel: usize, call: Call<'_, T>) -> Result<(), Fault> {
         let series: Vec<Buffer<Sample>> = call.series.iter().map(|series| shared(series.samples())).collect();
         let sink: *mut Vec<Spike> = call.spikes;
         let rows = |rows: &Rows<'_, T>| RawRows {
+            values: shared(rows.values),
             first: shared(rows.first),
             full: shared(rows.full),
             degrees: shared(rows.degrees),
@@ -114,6 +115,7 @@ impl<T: Send + Sync + 'static> Kernels<T> for Library<T> {
             cell: exclusive(call.cell),
             output: exclusive(call.output),
             data: shared(call.data),
+            temp: exclusive(call.temp),
             uniforms: shared(call.uniforms),
             series: shared(&series),
             window: call.window,
@@ -128,7 +130,6 @@ impl<T: Send + Sync + 'static> Kernels<T> for Library<T> {
             share_with: share_with.cast(),
             share: share::<T>,
         };
-        let kernel = 3 * space + role as usize;
         // SAFETY: every buffer is a live slice (never null, aligned, initialised), the mutable ones exclusive, all borrowed
         // until this returns; `collect` takes `sink`, `share` takes `share_with`.
         match unsafe { (self.entry)(kernel, &raw) } {

@@ -6,11 +6,11 @@
 use super::load::Library;
 use super::rustc::{CompileOptions, Compiled, compile};
 use super::{Engine, EngineError, Setup, Spike};
-use crate::codegen::plan::{Home, Plan, Precision, SpacePlan};
-use crate::codegen::rust::{kernel_files, shape};
-use crate::runtime::edges::Network;
+use crate::codegen::plan::{Home, Plan, Precision, Relation, SpacePlan};
+use crate::codegen::rust::{groups, kernel_files, shape, shared};
+use crate::runtime::edges;
 use crate::runtime::lanes::Scalar;
-use crate::runtime::machine::{Bank, Fault, Machine, Place, Space};
+use crate::runtime::machine::{Bank, Fault, Machine, Model, Place, Space};
 use crate::runtime::order::Arrangement;
 use crate::runtime::series::{Sample, check};
 use crate::step::{FieldId, SpaceId};
@@ -145,23 +145,29 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
             check(&samples).map_err(disorder)?;
             Ok(samples)
         };
-        let space = |(space, &size): (&SpacePlan, &usize)| {
-            let edges = |&number: &u32| {
-                let relation = plan.relation(number);
-                let wrong = |why: &str| EngineError(format!("the space `{}`: {why}", relation.name));
-                let edges = setup.edges_of(relation.space).ok_or_else(|| wrong("it has no edges"))?;
-                edges.check(size, size).map_err(|why| wrong(&why))?;
-                Ok(Arc::clone(edges))
-            };
-            let edges = space.edges.iter().map(edges).collect::<Result<Vec<_>, EngineError>>()?;
-            let exchanged = space.exchanged.iter().map(|&slot| slot as usize).collect();
-            let grid = setup.grids.get(space.space.0 as usize).map_or(&[][..], |grid| grid);
-            let cells = (size, grid, space.block as usize);
-            Ok(Space { shape: shape(space), size, network: Network::new(edges, exchanged, options.arrangement, cells) })
+        let relation = |relation: &Relation| {
+            let wrong = |why: &str| EngineError(format!("the space `{}`: {why}", relation.name));
+            let edges = setup.edges_of(relation.space).ok_or_else(|| wrong("it has no edges"))?;
+            let [from, to] = [relation.from, relation.to].map(|space| space.0 as usize);
+            edges.check(setup.sizes[to], setup.sizes[from]).map_err(|why| wrong(&why))?;
+            Ok(edges::Relation { from, to, edges: Arc::clone(edges) })
         };
-        let spaces = plan.spaces.iter().zip(&setup.sizes).map(space).collect::<Result<Vec<_>, EngineError>>()?;
+        let relations = plan.relations.iter().map(relation).collect::<Result<Vec<_>, EngineError>>()?;
+        let cells = |(space, &size): (&SpacePlan, &usize)| {
+            let grid = setup.grids.get(space.space.0 as usize).map_or(&[][..], |grid| grid);
+            (size, grid, space.block as usize)
+        };
+        let cells: Vec<(usize, &[usize], usize)> = plan.spaces.iter().zip(&setup.sizes).map(cells).collect();
+        let orders = edges::orders(options.arrangement, &relations, &cells);
+        let space = |((space, &size), order): ((&SpacePlan, &usize), _)| Space {
+            shape: shape(space),
+            size,
+            order,
+            shared: shared(plan, space),
+        };
+        let spaces = plan.spaces.iter().zip(&setup.sizes).zip(orders).map(space).collect();
         let mut machine = Machine::new(
-            &spaces,
+            Model { spaces, relations, groups: groups(plan) },
             plan.uniforms.iter().map(uniform).collect::<Result<_, _>>()?,
             plan.series.iter().map(series).collect::<Result<_, EngineError>>()?,
             Arc::new(library),
@@ -191,7 +197,11 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
                 Ok(Place { space: space as usize, bank, slot: slot as usize })
             }
             Some(
-                Home::Slot(_, Bank::Data, _) | Home::Uniform(_) | Home::Series(_) | Home::Event(..) | Home::Register,
+                Home::Slot(_, Bank::Data | Bank::Temp, _)
+                | Home::Uniform(_)
+                | Home::Series(_)
+                | Home::Event(..)
+                | Home::Register,
             ) => Err(EngineError(format!("`{}` holds no values that outlive a step", self.names[field.0 as usize]))),
             None => Err(EngineError(format!("field {} does not exist", field.0))),
         }

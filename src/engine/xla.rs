@@ -82,7 +82,7 @@ impl XlaEngine {
                 let relation = plan.relation(number);
                 let Some(edges) = setup.edges_of(relation.space) else { continue };
                 let grid = setup.grids.get(space).map_or(&[][..], |grid| grid);
-                let forms = GatherForm::candidates(edges, grid, XlaEngine::class(client));
+                let forms = GatherForm::candidates(edges, grid, relation.is_within(), XlaEngine::class(client));
                 let none = || EngineError(format!("the edges of `{}` cannot be gathered in this form", relation.name));
                 inputs.device.gathers[space][at] = forms.into_iter().find(wanted).ok_or_else(none)?;
             }
@@ -238,7 +238,11 @@ impl XlaEngine {
             Some(&Home::Slot(space, Bank::Cell, slot)) => Ok((space, Slot::Cell(space.0, slot))),
             Some(&Home::Slot(space, Bank::Output, slot)) => Ok((space, Slot::Output(space.0, slot))),
             Some(
-                Home::Slot(_, Bank::Data, _) | Home::Uniform(_) | Home::Series(_) | Home::Event(..) | Home::Register,
+                Home::Slot(_, Bank::Data | Bank::Temp, _)
+                | Home::Uniform(_)
+                | Home::Series(_)
+                | Home::Event(..)
+                | Home::Register,
             ) => Err(EngineError(format!(
                 "`{}` holds no values that outlive a step",
                 self.inputs.plan.fields[field.0 as usize]

@@ -9,7 +9,7 @@ use super::series::Sample;
 use std::ffi::c_void;
 
 /// Changes with every change of a structure or of the meaning of an entry point.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The library ran the kernel.
 pub const DONE: i32 = 0;
@@ -31,7 +31,7 @@ pub struct Buffer<T> {
 /// Takes the spikes of one run of a kernel: what `RawCall::sink` holds, the first spike and how many there are.
 pub type Sink = unsafe extern "C" fn(sink: *mut c_void, spikes: *const Spike, len: usize);
 
-/// Completes the values of exchanged fields: what `RawCall::share_with` holds, the first value and how many there are. Answers 0
+/// Completes the values of shared fields: what `RawCall::share_with` holds, the first value and how many there are. Answers 0
 /// if the run is over.
 pub type Share<T> = unsafe extern "C" fn(share_with: *mut c_void, next: *mut T, len: usize) -> i32;
 
@@ -39,6 +39,8 @@ pub type Share<T> = unsafe extern "C" fn(share_with: *mut c_void, next: *mut T, 
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct RawRows<T> {
+    /// The values of the sources.
+    pub values: Buffer<T>,
     /// The first row of every block, and the number of rows.
     pub first: Buffer<u32>,
     /// How many rows of a block have an edge in every lane.
@@ -66,6 +68,8 @@ pub struct RawCall<T> {
     pub output: Buffer<T>,
     /// The loaded numbers per cell; only read.
     pub data: Buffer<T>,
+    /// What a pass of a step stores for a later one.
+    pub temp: Buffer<T>,
     /// The numbers that all cells share; only read.
     pub uniforms: Buffer<f64>,
     /// The functions of time; only read.
@@ -80,7 +84,7 @@ pub struct RawCall<T> {
     pub emit: Sink,
     /// The number of the cell at every place; only read.
     pub numbers: Buffer<u32>,
-    /// The values of exchanged fields at the start of a step.
+    /// The values of shared fields at the start of a step.
     pub now: Buffer<T>,
     /// The same at its end.
     pub next: Buffer<T>,
@@ -90,12 +94,12 @@ pub struct RawCall<T> {
     pub far: bool,
     /// What `share` is given.
     pub share_with: *mut c_void,
-    /// Called with `now` or `next`, as a whole, at the end of every step of a kernel with edges.
+    /// Called with `now` or `next`, as a whole, at the end of every step of a kernel with edges that takes all steps by itself.
     pub share: Share<T>,
 }
 
 /// The type of the entry point `neuroc_abi_version`.
 pub type Version = extern "C" fn() -> u32;
 
-/// The type of the entry point `neuroc_kernel`: runs one kernel (`3 * space + role`; init, step, observe) once.
+/// The type of the entry point `neuroc_kernel`: runs one kernel, by its [`Numbering`](super::machine::Numbering), once.
 pub type Entry<T> = unsafe extern "C" fn(kernel: usize, call: *const RawCall<T>) -> i32;

@@ -22,6 +22,8 @@ pub struct Call<'a, T> {
     pub output: &'a mut [T],
     /// The numbers per cell that were loaded from files.
     pub data: &'a [T],
+    /// What a pass of a step stores for a later one.
+    pub temp: &'a mut [T],
     /// The numbers that all cells share.
     pub uniforms: &'a [f64],
     /// The functions of time.

@@ -1,11 +1,12 @@
-//! Edges between the cells of a space, and what travels along them.
+//! Edges between cells, of one space or of two, and what travels along them.
 //!
 //! In come [`Edges`], a list of sources for every target; out go tables that a kernel walks through with one target per lane,
-//! and the values of other cells from step to step.
+//! and the values of other cells from pass to pass.
 //! Never true here: that a sum depends on the number of lanes or of threads: the edges of a target keep their order.
 
 use super::aligned::Aligned;
 use super::lanes::{IndexTable, Indices, Lanes, Scalar, ask_for};
+use super::machine::Bank;
 use super::order::{Arrangement, Order};
 use super::threads::{Alone, Barrier};
 use std::ops::Range;
@@ -18,7 +19,7 @@ const NEAR: usize = 1 << 20;
 /// and 14 MB (64 000 and 125 000 olive cells in f32) asking costs 6 and 3 % of a step, with 29 MB it saves 28 %, with 110 MB 8 %.
 pub const CACHED: usize = 16 << 20;
 
-/// Directed edges within a space, by target.
+/// Directed edges, by target.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Edges {
     /// The edges of target `i` are `sources[offsets[i]..offsets[i + 1]]`; one more entry than there are cells.
@@ -50,34 +51,47 @@ impl Edges {
     }
 }
 
-/// What connects the cells of a space.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Network {
-    /// Its edges, one for each relation; each of them fits the space.
-    pub edges: Vec<Arc<Edges>>,
-    /// The state slots whose values travel along them.
-    pub exchanged: Vec<usize>,
-    /// Where its cells stand in memory; the model's order if there is none. In whole blocks of the space's lanes.
-    pub order: Option<Order>,
+/// Edges between the spaces of a machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Relation {
+    /// The number of the space of their sources.
+    pub from: usize,
+    /// The number of the space of their targets.
+    pub to: usize,
+    /// The edges, which fit these spaces.
+    pub edges: Arc<Edges>,
 }
 
-impl Network {
-    /// The network of `size` cells in blocks of `lanes`, arranged in memory if there are edges; the other arguments as for
-    /// [`Order::new`] and in the fields.
-    pub fn new(
-        edges: Vec<Arc<Edges>>,
-        exchanged: Vec<usize>,
-        arrangement: Arrangement,
-        (size, grid, lanes): (usize, &[usize], usize),
-    ) -> Network {
-        let of: Vec<&Edges> = edges.iter().map(|edges| &**edges).collect();
-        let order = (!of.is_empty()).then(|| Order::new(arrangement, &of, size, grid, lanes));
-        Network { edges, exchanged, order }
+/// A field that edges read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shared {
+    /// Where it is stored: states, or temps.
+    pub bank: Bank,
+    /// Its number there.
+    pub slot: usize,
+    /// The pass that stores it.
+    pub pass: usize,
+}
+
+/// The cells of a space as targets.
+#[derive(Debug, Clone)]
+pub struct Targets<'a> {
+    /// The edges that lead to them, one list for each relation.
+    pub edges: Vec<&'a Edges>,
+    /// Where they stand in memory; in the order of their numbers if there is none.
+    pub order: Option<&'a Order>,
+}
+
+impl<'a> Targets<'a> {
+    /// The cells of a space among others.
+    pub fn new(relations: &'a [Relation], space: usize, order: Option<&'a Order>) -> Targets<'a> {
+        let edges = relations.iter().filter(|relation| relation.to == space).map(|relation| &*relation.edges).collect();
+        Targets { edges, order }
     }
 
-    /// How many places the tables of one of its edges have for `size` cells, those without an edge included.
+    /// How many places the table of some edges has for `size` cells, those without an edge included.
     pub fn table_places(&self, edges: &Edges, size: usize, lanes: usize) -> usize {
-        let degree = |place: usize| edges.of(self.cell(place)).len();
+        let degree = |place: usize| edges.of(Order::cell(self.order, place)).len();
         let rows = |block: usize| (block * lanes..(block + 1) * lanes).map(degree).max();
         (0..size.div_ceil(lanes)).filter_map(rows).sum::<usize>() * lanes
     }
@@ -86,19 +100,9 @@ impl Network {
     fn work(&self, block: usize, lanes: usize) -> usize {
         // A cell's own update takes about as long as this many edges.
         const UPDATE: usize = 4;
-        let degree = |edges: &Edges, place: usize| edges.of(self.cell(place)).len();
-        let rows = |edges: &Arc<Edges>| (block * lanes..(block + 1) * lanes).map(|place| degree(edges, place)).max();
+        let degree = |edges: &Edges, place: usize| edges.of(Order::cell(self.order, place)).len();
+        let rows = |edges: &&Edges| (block * lanes..(block + 1) * lanes).map(|place| degree(edges, place)).max();
         UPDATE + self.edges.iter().filter_map(rows).sum::<usize>()
-    }
-
-    /// The cell at a place.
-    fn cell(&self, place: usize) -> usize {
-        self.order.as_ref().map_or(place, |order| order.cells()[place] as usize)
-    }
-
-    /// The place of a cell.
-    fn place(&self, cell: u32) -> u32 {
-        self.order.as_ref().map_or(cell, |order| order.places()[cell as usize])
     }
 
     /// Cuts blocks of cells into parts of about equal work: the first block of each part, and the number of blocks.
@@ -122,8 +126,25 @@ impl Network {
     }
 }
 
+/// The orders of the cells of spaces, given by their sizes, grids and lanes: those that edges lead to are arranged in memory.
+pub fn orders(
+    arrangement: Arrangement,
+    relations: &[Relation],
+    spaces: &[(usize, &[usize], usize)],
+) -> Vec<Option<Order>> {
+    let order = |(at, &(size, grid, lanes)): (usize, &(usize, &[usize], usize))| {
+        let of = |within: bool| -> Vec<&Edges> {
+            let here = |relation: &&Relation| relation.to == at && (relation.from == at || !within);
+            relations.iter().filter(here).map(|relation| &*relation.edges).collect()
+        };
+        let all = of(false);
+        (!all.is_empty()).then(|| Order::new(arrangement, (&of(true), &all), size, grid, lanes))
+    };
+    spaces.iter().enumerate().map(order).collect()
+}
+
 /// The edges of the targets of one part, for lanes: each row of a block has one source for every lane. A lane that has no more
-/// edges names its own cell.
+/// edges names its own cell, or the first cell of another space.
 #[derive(Debug)]
 pub struct Table<T> {
     first: Vec<u32>,
@@ -135,12 +156,14 @@ pub struct Table<T> {
 }
 
 impl<T: Scalar> Table<T> {
-    /// The table of a range of blocks, for one of a network's edges.
-    fn new(network: &Network, edges: &Edges, blocks: Range<usize>, lanes: usize) -> Table<T> {
+    /// The table of a range of blocks of targets. `orders` are those of the targets and of the sources.
+    pub fn new(relation: &Relation, orders: [Option<&Order>; 2], blocks: Range<usize>, lanes: usize) -> Table<T> {
         let (mut first, mut full, mut degrees) = (vec![0], Vec::new(), Vec::new());
+        let [targets, of_sources] = orders;
+        let edges = |place: usize| relation.edges.of(Order::cell(targets, place));
         let mut rows = 0;
         for block in blocks.clone() {
-            let of_block = || (block * lanes..(block + 1) * lanes).map(|place| edges.of(network.cell(place)).len());
+            let of_block = || (block * lanes..(block + 1) * lanes).map(|place| edges(place).len());
             rows += of_block().max().unwrap_or(0);
             first.push(rows as u32);
             full.push(of_block().min().unwrap_or(0) as u32);
@@ -149,11 +172,11 @@ impl<T: Scalar> Table<T> {
         let mut sources = Vec::with_capacity(rows * lanes);
         for (block, rows) in blocks.zip(first.windows(2)) {
             let places = block * lanes..(block + 1) * lanes;
-            // A lane that has no edge in a row names its own cell.
-            (rows[0]..rows[1]).for_each(|_| sources.extend(places.clone().map(|place| place as u32)));
+            let none = |place: usize| if relation.from == relation.to { place as u32 } else { 0 };
+            (rows[0]..rows[1]).for_each(|_| sources.extend(places.clone().map(none)));
             for (lane, place) in places.enumerate() {
-                for (row, &source) in (rows[0] as usize..).zip(edges.of(network.cell(place))) {
-                    sources[row * lanes + lane] = network.place(source);
+                for (row, &source) in (rows[0] as usize..).zip(edges(place)) {
+                    sources[row * lanes + lane] = Order::place(of_sources, source);
                 }
             }
         }
@@ -161,9 +184,15 @@ impl<T: Scalar> Table<T> {
         Table { first, full, degrees, sources: IndexTable::new(sources), first_fresh, fresh }
     }
 
-    /// What a kernel sees of it.
-    pub fn view(&self) -> Rows<'_, T> {
+    /// The bytes that a step goes through.
+    pub fn bytes(&self) -> usize {
+        size_of_val(self.sources.all().list()) + size_of_val(&self.degrees[..])
+    }
+
+    /// What a kernel sees of it, beside the values of the sources.
+    pub fn view<'a>(&'a self, values: &'a [T]) -> Rows<'a, T> {
         Rows {
+            values,
             first: &self.first,
             full: &self.full,
             degrees: &self.degrees,
@@ -200,6 +229,9 @@ fn fresh(sources: &[u32], first: &[u32], lanes: usize, line: usize) -> (Vec<u32>
 /// The edges of the targets of one part, by block and row.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<'a, T> {
+    /// `[shared field][place]`: what the space of the sources shares, as it was before the pass. Nothing where a kernel takes all steps by
+    /// itself: it has `now`.
+    pub values: &'a [T],
     /// The first row of every block, and the number of rows.
     pub first: &'a [u32],
     /// How many rows of a block have an edge in every lane.
@@ -297,13 +329,13 @@ impl<V: Lanes> Row<V> {
     }
 }
 
-/// What the cells of one part see of all others while a kernel takes its steps.
+/// What the cells of one part see of all others.
 pub struct Links<'a, T> {
-    /// `[exchanged field][cell]`: the values of all cells at the start of a step.
+    /// `[shared field][place]`: the values of all cells of the space at the start of a step, where a kernel takes all steps by itself.
     pub now: &'a mut [T],
     /// The same at its end: a kernel writes those of its own cells.
     pub next: &'a mut [T],
-    /// The tables, one for each relation.
+    /// The tables, one for each relation that leads to the space.
     pub edges: &'a [Rows<'a, T>],
     /// Whether all parts together have more numbers than the caches hold: then it pays to ask for them ahead.
     pub far: bool,
@@ -311,20 +343,31 @@ pub struct Links<'a, T> {
     pub share: &'a mut dyn FnMut(&mut [T]) -> bool,
 }
 
-/// Where the parts of a space meet after every step.
+impl<'a, T> Links<'a, T> {
+    /// Calls a kernel with what it needs for one pass: it shares nothing by itself.
+    pub fn apart<R>(edges: &'a [Rows<'a, T>], far: bool, kernel: impl FnOnce(Links<'_, T>) -> R) -> R {
+        let mut alone = |_: &mut [T]| true;
+        kernel(Links { now: &mut [], next: &mut [], edges, far, share: &mut alone })
+    }
+}
+
+/// Where the parts of a group of spaces meet after every pass.
 pub struct Meeting<T> {
     /// Where they wait for each other.
     pub barrier: Barrier,
-    told: Vec<Told<T>>,
+    /// For each part its number among those that have cells of the group.
+    seats: Vec<Option<usize>>,
+    /// `[space of the group][part]`.
+    told: Vec<Vec<Told<T>>>,
 }
 
-/// What a part has to tell the others.
+/// What a part has to tell the others of a space.
 struct Told<T> {
     /// Its places.
     places: Range<usize>,
     /// Those that others need.
     runs: Vec<Range<usize>>,
-    /// `[exchanged field][place]` for even and for odd meetings: while some still read one, others write the other.
+    /// `[shared field][place]` for even and for odd meetings: while some still read one, others write the other.
     values: [Alone<Mutex<Vec<T>>>; 2],
 }
 
@@ -334,39 +377,17 @@ impl<T> Told<T> {
     }
 }
 
-impl<T: Scalar> Meeting<T> {
-    /// A meeting of all members of a space, those without cells left out.
-    pub fn new<'a>(members: impl Iterator<Item = &'a Member<T>> + Clone) -> Meeting<T>
-    where
-        T: 'a,
-    {
-        let told = |member: &Member<T>| {
-            let mut needed = vec![false; member.width];
-            let of_others = members.clone().flat_map(|other| &other.needs).filter(|(part, _)| *part == member.part);
-            of_others.flat_map(|(_, runs)| runs).for_each(|run| needed[run.clone()].fill(true));
-            let runs = runs(&needed, member.places.clone());
-            let buffer = || Alone(Mutex::new(vec![T::default(); member.places.len() * member.exchanged.len()]));
-            Told { places: member.places.clone(), runs, values: [buffer(), buffer()] }
-        };
-        let attending = members.clone().filter(|member| !member.places.is_empty()).count();
-        Meeting { barrier: Barrier::new(attending), told: members.clone().map(told).collect() }
-    }
-}
-
-/// One part's side of a [`Meeting`].
-pub struct Member<T> {
+/// What one part sees of the shared fields of a space.
+pub struct View<T> {
     part: usize,
     lanes: usize,
-    exchanged: Vec<usize>,
+    shared: Vec<Shared>,
     /// How many values a field has in `now` and `next`: cells, rounded up to whole blocks.
     width: usize,
     /// The places of its own cells.
     places: Range<usize>,
     /// Of which other part it needs which places.
     needs: Vec<(usize, Vec<Range<usize>>)>,
-    /// Its number among the parts that have cells.
-    seat: usize,
-    tables: Vec<Table<T>>,
     now: Aligned<T>,
     next: Aligned<T>,
 }
@@ -383,40 +404,62 @@ fn runs(marked: &[bool], places: Range<usize>) -> Vec<Range<usize>> {
     runs
 }
 
-impl<T: Scalar> Member<T> {
-    /// The side of a part. `all` are the places of every part, in whole blocks.
-    pub fn new(network: &Network, part: usize, all: &[Range<usize>], lanes: usize) -> Member<T> {
-        let places = all[part].clone();
+impl<T: Scalar> View<T> {
+    /// What a part sees of a space. `all` are the places of every part in blocks of `lanes`, `tables` those of the part that lead from the
+    /// space; with `twice`, the values are kept as they are and as they become.
+    pub fn new<'a>(
+        shared: &[Shared],
+        part: usize,
+        (all, lanes): (&[Range<usize>], usize),
+        tables: impl Iterator<Item = &'a Table<T>>,
+        twice: bool,
+    ) -> View<T>
+    where
+        T: 'a,
+    {
         let width = all.iter().map(|places| places.end).max().unwrap_or(0);
-        let blocks = places.start / lanes..places.end / lanes;
-        let table = |edges: &Arc<Edges>| Table::<T>::new(network, edges, blocks.clone(), lanes);
-        let tables: Vec<Table<T>> = network.edges.iter().map(table).collect();
         let mut marked = vec![false; width];
-        tables.iter().flat_map(|table| table.sources.all().list()).for_each(|&source| marked[source as usize] = true);
+        tables.flat_map(|table| table.sources.all().list()).for_each(|&source| marked[source as usize] = true);
         let needs = all.iter().enumerate().filter(|(other, _)| *other != part);
         let needs = needs.map(|(other, of_other)| (other, runs(&marked, of_other.clone()))).collect();
-        let buffer = || Aligned::new(width * network.exchanged.len());
-        let exchanged = network.exchanged.clone();
-        let seat = all[..part].iter().filter(|places| !places.is_empty()).count();
-        Member { part, lanes, exchanged, width, places, needs, seat, now: buffer(), next: buffer(), tables }
+        View {
+            part,
+            lanes,
+            shared: shared.to_vec(),
+            width,
+            places: all[part].clone(),
+            needs,
+            now: Aligned::new(width * shared.len()),
+            next: Aligned::new(if twice { width * shared.len() } else { 0 }),
+        }
     }
 
     /// The bytes that one step goes through.
     pub fn bytes(&self) -> usize {
-        let of_table = |table: &Table<T>| size_of_val(table.sources.all().list()) + size_of_val(&table.degrees[..]);
-        size_of_val(self.now.get()) + size_of_val(self.next.get()) + self.tables.iter().map(of_table).sum::<usize>()
+        size_of_val(self.now.get()) + size_of_val(self.next.get())
     }
 
-    /// Takes the values of exchanged fields from the states (`[block][slot][lane]`, so many slots) of its cells, and from the
-    /// other members.
-    pub fn refill(&mut self, state: &[T], slots: usize, meeting: &Meeting<T>) {
-        let Member { part, seat, lanes, exchanged, width, places, needs, now, .. } = self;
-        for (field, &slot) in now.get_mut().chunks_mut((*width).max(1)).zip(&*exchanged) {
-            let blocks = field[places.clone()].chunks_mut(*lanes).zip(state.chunks(slots * *lanes));
-            blocks.for_each(|(values, block)| values.copy_from_slice(&block[slot * *lanes..][..*lanes]));
-        }
-        if !exchanged.is_empty() {
-            meeting.share((*part, *seat), *width, needs, now.get_mut());
+    /// What is shared now.
+    pub fn values(&self) -> &[T] {
+        self.now.get()
+    }
+
+    /// Does a pass store anything of it?
+    pub fn changes_in(&self, pass: usize) -> bool {
+        self.shared.iter().any(|shared| shared.pass == pass)
+    }
+
+    /// Takes some fields from the buffers of its cells (`[block][slot][lane]`, so many slots).
+    pub fn take<'b>(&mut self, which: impl Fn(&Shared) -> bool, bank: impl Fn(Bank) -> (&'b [T], usize))
+    where
+        T: 'b,
+    {
+        let View { lanes, shared, width, places, now, .. } = self;
+        let fields = now.get_mut().chunks_mut((*width).max(1)).zip(&*shared);
+        for (field, shared) in fields.filter(|(_, shared)| which(shared)) {
+            let (buffer, slots) = bank(shared.bank);
+            let blocks = field[places.clone()].chunks_mut(*lanes).zip(buffer.chunks(slots * *lanes));
+            blocks.for_each(|(values, block)| values.copy_from_slice(&block[shared.slot * *lanes..][..*lanes]));
         }
     }
 
@@ -427,49 +470,106 @@ impl<T: Scalar> Member<T> {
         }
     }
 
-    /// Calls a kernel with its links.
-    pub fn with_links<R>(&mut self, meeting: &Meeting<T>, far: bool, kernel: impl FnOnce(Links<'_, T>) -> R) -> R {
-        let Member { part, seat, width, needs, tables, now, next, .. } = self;
-        let edges: Vec<Rows<'_, T>> = tables.iter().map(Table::view).collect();
-        let mut share = |values: &mut [T]| meeting.share((*part, *seat), *width, needs, values);
-        kernel(Links { now: now.get_mut(), next: next.get_mut(), edges: &edges, far, share: &mut share })
+    /// Calls a kernel that takes all steps by itself with its links.
+    pub fn with_links<R>(
+        &mut self,
+        meeting: &Meeting<T>,
+        edges: &[Rows<'_, T>],
+        far: bool,
+        kernel: impl FnOnce(Links<'_, T>) -> R,
+    ) -> R {
+        let View { part, width, needs, now, next, .. } = self;
+        let mut share = |values: &mut [T]| meeting.share(*part, &mut [Shown { width: *width, needs, values }]);
+        kernel(Links { now: now.get_mut(), next: next.get_mut(), edges, far, share: &mut share })
+    }
+}
+
+/// Values to complete.
+struct Shown<'a, T> {
+    width: usize,
+    needs: &'a [(usize, Vec<Range<usize>>)],
+    values: &'a mut [T],
+}
+
+impl<T: Scalar> Meeting<T> {
+    /// A meeting of all parts, those without cells left out: for each part its views of the spaces of a group.
+    pub fn new(parts: &[Vec<&View<T>>]) -> Meeting<T> {
+        let mut attending = 0;
+        let mut seat = |views: &Vec<&View<T>>| {
+            let has_cells = views.iter().any(|view| !view.places.is_empty());
+            has_cells.then(|| {
+                attending += 1;
+                attending - 1
+            })
+        };
+        let seats = parts.iter().map(&mut seat).collect();
+        let told = |space: usize, part: usize| {
+            let view = parts[part][space];
+            let mut needed = vec![false; view.width];
+            let of_others = parts.iter().flat_map(|views| &views[space].needs).filter(|(other, _)| *other == part);
+            of_others.flat_map(|(_, runs)| runs).for_each(|run| needed[run.clone()].fill(true));
+            let runs = runs(&needed, view.places.clone());
+            let buffer = || Alone(Mutex::new(vec![T::default(); view.places.len() * view.shared.len()]));
+            Told { places: view.places.clone(), runs, values: [buffer(), buffer()] }
+        };
+        let spaces = 0..parts.first().map_or(0, Vec::len);
+        let told = spaces.map(|space| (0..parts.len()).map(|part| told(space, part)).collect()).collect();
+        Meeting { barrier: Barrier::new(attending), seats, told }
+    }
+
+    /// Completes the views that a part has of the spaces of the group with what the other parts have. False if one of them has failed.
+    pub fn exchange(&self, part: usize, views: &mut [&mut View<T>]) -> bool {
+        let mut shown: Vec<Shown<'_, T>> = views
+            .iter_mut()
+            .map(|view| Shown { width: view.width, needs: &view.needs, values: view.now.get_mut() })
+            .collect();
+        self.share(part, &mut shown)
     }
 }
 
 impl<T: Copy> Meeting<T> {
-    fn share(
-        &self,
-        (part, seat): (usize, usize),
-        width: usize,
-        needs: &[(usize, Vec<Range<usize>>)],
-        values: &mut [T],
-    ) -> bool {
-        if self.barrier.members() < 2 {
-            return true;
-        }
+    fn share(&self, part: usize, spaces: &mut [Shown<'_, T>]) -> bool {
+        let Some(seat) = self.seats[part].filter(|_| self.barrier.members() > 1) else { return true };
         let turn = self.barrier.met(seat) % 2;
-        {
-            let told = &self.told[part];
+        for (told, shown) in self.told.iter().zip(&*spaces) {
+            let told = &told[part];
             let start = told.places.start;
-            for (told_values, field) in told.lock(turn).chunks_mut(told.places.len()).zip(values.chunks(width)) {
+            let fields = told.lock(turn);
+            write(fields, told.places.len(), shown, |told_values, field| {
                 for run in &told.runs {
                     told_values[run.start - start..run.end - start].copy_from_slice(&field[run.clone()]);
                 }
-            }
+            });
         }
         if !self.barrier.wait(seat) {
             return false;
         }
-        for (other, runs) in needs.iter().filter(|(_, runs)| !runs.is_empty()) {
-            let told = &self.told[*other];
-            let start = told.places.start;
-            for (field, told_values) in values.chunks_mut(width).zip(told.lock(turn).chunks(told.places.len())) {
-                for run in runs {
-                    field[run.clone()].copy_from_slice(&told_values[run.start - start..run.end - start]);
+        for (told, shown) in self.told.iter().zip(spaces) {
+            for (other, runs) in shown.needs.iter().filter(|(_, runs)| !runs.is_empty()) {
+                let told = &told[*other];
+                let start = told.places.start;
+                for (field, told_values) in
+                    shown.values.chunks_mut(shown.width).zip(told.lock(turn).chunks(told.places.len()))
+                {
+                    for run in runs {
+                        field[run.clone()].copy_from_slice(&told_values[run.start - start..run.end - start]);
+                    }
                 }
             }
         }
         true
+    }
+}
+
+/// Goes through what a part tells, field by field; a part without cells tells nothing.
+fn write<T>(
+    mut told: MutexGuard<'_, Vec<T>>,
+    places: usize,
+    shown: &Shown<'_, T>,
+    mut each: impl FnMut(&mut [T], &[T]),
+) {
+    if places > 0 {
+        told.chunks_mut(places).zip(shown.values.chunks(shown.width)).for_each(|(told, field)| each(told, field));
     }
 }
 
@@ -487,11 +587,11 @@ mod tests {
         let offsets = (0..=20).map(|cell| (0..cell).map(degree).sum::<usize>() as u32).collect();
         let edges = Edges { offsets, sources };
         edges.check(20, 20).unwrap();
-        let network = Network { edges: vec![Arc::new(edges.clone())], exchanged: vec![0, 1], order: None };
-        let table = Table::<f64>::new(&network, &edges, 0..3, 8);
+        let relation = Relation { from: 0, to: 0, edges: Arc::new(edges) };
+        let table = Table::<f64>::new(&relation, [None, None], 0..3, 8);
         let fields: [Vec<f64>; 2] = [1.0, -100.0].map(|scale| (0..24).map(|cell| scale * f64::from(cell)).collect());
 
-        let rows = table.view();
+        let rows = table.view(&[]);
         let mut arrivals = rows.arrivals::<F64x8, 2>([&fields[0], &fields[1]]);
         let (mut found, mut expected) = (Vec::new(), Vec::new());
         for block in 0..3 {

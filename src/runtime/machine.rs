@@ -3,11 +3,15 @@
 //! In come the shapes of the spaces, their sizes and something that runs a kernel; out go states, outputs and spikes.
 //! Each part owns the buffers of a contiguous range of blocks of every space, so that no two threads share a number.
 //! Never true here: a name or a unit, or that a result depends on the number of parts.
+//!
+//! Spaces that edges join take their steps together: in every pass of a step each part works through its blocks of each of these spaces, then
+//! the parts meet and see what was stored. The kernel of a space that stands alone takes many steps by itself.
 
 use super::aligned::Aligned;
 use super::call::{Call, Cells, Order, Spike, Window};
-use super::edges::{CACHED, Links, Meeting, Member, Network};
+use super::edges::{CACHED, Links, Meeting, Relation, Rows, Shared as SharedField, Table, Targets, View};
 use super::lanes::Scalar;
+use super::order::Order as CellOrder;
 use super::series::{Sample, Series};
 use super::threads::Pool;
 use std::fmt;
@@ -38,6 +42,8 @@ pub struct Shape {
     pub output: usize,
     /// Data fields.
     pub data: usize,
+    /// Temp fields that live in memory.
+    pub temp: usize,
     /// How many steps one call of the step kernel may advance.
     pub window: u32,
 }
@@ -49,8 +55,57 @@ pub struct Space {
     pub shape: Shape,
     /// How many cells it has.
     pub size: usize,
-    /// What connects them.
-    pub network: Network,
+    /// Where they stand in memory; none: in the order of their numbers. In whole blocks of the shape's lanes.
+    pub order: Option<CellOrder>,
+    /// What edges read of it.
+    pub shared: Vec<SharedField>,
+}
+
+/// Spaces that take their steps together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Their numbers.
+    pub spaces: Vec<usize>,
+    /// In how many passes a step is done.
+    pub passes: usize,
+}
+
+impl Group {
+    /// Does the kernel of its only space take many steps by itself?
+    fn is_alone(&self) -> bool {
+        self.spaces.len() == 1 && self.passes == 1
+    }
+}
+
+/// All that a machine is made of.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    /// The spaces.
+    pub spaces: Vec<Space>,
+    /// What connects their cells.
+    pub relations: Vec<Relation>,
+    /// Which of them take their steps together: each is in one group, and both ends of a relation are in the same.
+    pub groups: Vec<Group>,
+}
+
+/// The number of a kernel: those of a space stand together, `init`, the passes of a step, `observe`; every space has as many places as
+/// the group with the most passes needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbering {
+    /// The most passes of a group.
+    pub passes: usize,
+}
+
+impl Numbering {
+    /// The kernel of a space for a role and, of a step, a pass.
+    pub fn kernel(self, space: usize, role: Role, pass: usize) -> usize {
+        let place = match role {
+            Role::Init => 0,
+            Role::Step => 1 + pass,
+            Role::Observe => 1 + self.passes,
+        };
+        (2 + self.passes) * space + place
+    }
 }
 
 /// Which of a space's buffers.
@@ -64,6 +119,8 @@ pub enum Bank {
     Output,
     /// The numbers per cell that were loaded from files.
     Data,
+    /// What a pass of a step stores for a later one, or for edges.
+    Temp,
 }
 
 /// Where the numbers of a field are.
@@ -79,8 +136,9 @@ pub struct Place {
 
 /// Runs kernels.
 pub trait Kernels<T>: Send + Sync + 'static {
-    /// Runs one kernel once; a kernel that does not exist does nothing. A kernel with edges runs in all parts at once.
-    fn run(&self, space: usize, role: Role, call: Call<'_, T>) -> Result<(), Fault>;
+    /// Runs the kernel of a [`Numbering`] once; one that does not exist does nothing. A kernel that shares values with other parts runs in
+    /// all of them at once.
+    fn run(&self, kernel: usize, call: Call<'_, T>) -> Result<(), Fault>;
 }
 
 /// Something that the machine cannot do.
@@ -133,13 +191,17 @@ pub struct Machine<T> {
 
 struct Shared<T> {
     kernels: Arc<dyn Kernels<T>>,
+    numbering: Numbering,
     inputs: RwLock<Inputs>,
     parts: Vec<Mutex<Part<T>>>,
     shapes: Vec<Shape>,
-    /// Where the parts of each space meet.
+    groups: Vec<Group>,
+    /// Where the parts meet: one for each group.
     meetings: Vec<Meeting<T>>,
+    /// For each space the relations that lead to it, and where each comes from.
+    edges: Vec<Vec<(usize, usize)>>,
     /// In which order the cells of each space stand in memory; none: in that of their numbers.
-    orders: Vec<Option<super::order::Order>>,
+    orders: Vec<Option<CellOrder>>,
 }
 
 /// What every part reads.
@@ -154,6 +216,10 @@ struct Inputs {
 
 struct Part<T> {
     spaces: Vec<Slice<T>>,
+    /// What it sees of each space.
+    views: Vec<View<T>>,
+    /// The edges of each relation that lead to its cells.
+    tables: Vec<Table<T>>,
     fault: Option<Fault>,
 }
 
@@ -164,17 +230,28 @@ struct Slice<T> {
     cell: Aligned<T>,
     output: Aligned<T>,
     data: Aligned<T>,
+    temp: Aligned<T>,
     spikes: Vec<Spike>,
-    member: Member<T>,
 }
 
-impl<T> Slice<T> {
-    fn bank_mut(&mut self, bank: Bank) -> &mut Aligned<T> {
+impl<T: Scalar> Slice<T> {
+    fn bank(&self, bank: Bank) -> &[T] {
         match bank {
-            Bank::State => &mut self.state,
-            Bank::Cell => &mut self.cell,
-            Bank::Output => &mut self.output,
-            Bank::Data => &mut self.data,
+            Bank::State => self.state.get(),
+            Bank::Cell => self.cell.get(),
+            Bank::Output => self.output.get(),
+            Bank::Data => self.data.get(),
+            Bank::Temp => self.temp.get(),
+        }
+    }
+
+    fn bank_mut(&mut self, bank: Bank) -> &mut [T] {
+        match bank {
+            Bank::State => self.state.get_mut(),
+            Bank::Cell => self.cell.get_mut(),
+            Bank::Output => self.output.get_mut(),
+            Bank::Data => self.data.get_mut(),
+            Bank::Temp => self.temp.get_mut(),
         }
     }
 }
@@ -186,6 +263,7 @@ impl Shape {
             Bank::Cell => self.cell,
             Bank::Output => self.output,
             Bank::Data => self.data,
+            Bank::Temp => self.temp,
         }
     }
 }
@@ -198,65 +276,54 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl<T: Scalar + Send + Sync + 'static> Machine<T> {
     /// A machine with all numbers zero. It uses at most `threads` threads, and only so many that each has `min_cells` cells.
     pub fn new(
-        spaces: &[Space],
+        model: Model,
         uniforms: Vec<f64>,
         series: Vec<Vec<Sample>>,
         kernels: Arc<dyn Kernels<T>>,
         threads: usize,
         min_cells: usize,
     ) -> Machine<T> {
+        let Model { spaces, relations, groups } = &model;
         let cells: usize = spaces.iter().map(|space| space.size).sum();
         let parts = threads.min(cells / min_cells.max(1)).max(1);
-        let cut = |Space { shape, size, network }: &Space| network.cuts(size.div_ceil(shape.lanes), shape.lanes, parts);
-        let cuts: Vec<Vec<usize>> = spaces.iter().map(cut).collect();
-        let ranges = |(space, cuts): (&Space, &Vec<usize>)| -> Vec<Range<usize>> {
-            cuts.windows(2).map(|cut| cut[0] * space.shape.lanes..cut[1] * space.shape.lanes).collect()
+        let cut = |(at, space): (usize, &Space)| {
+            let (lanes, targets) = (space.shape.lanes, Targets::new(relations, at, space.order.as_ref()));
+            targets.cuts(space.size.div_ceil(lanes), lanes, parts)
         };
-        let ranges: Vec<Vec<Range<usize>>> = spaces.iter().zip(&cuts).map(ranges).collect();
-        let part = |part: usize| {
-            let slice = |(at, Space { shape, size, network }): (usize, &Space)| {
-                let (cuts, size) = (&cuts[at], *size);
-                let blocks = cuts[part + 1] - cuts[part];
-                let first = cuts[part] * shape.lanes;
-                let count = (cuts[part + 1] * shape.lanes).min(size) - first.min(size);
-                let buffer = |slots: usize| Aligned::new(blocks * slots * shape.lanes);
-                Slice {
-                    cells: Cells { first: first as u64, count: count as u64 },
-                    state: buffer(shape.state),
-                    cell: buffer(shape.cell),
-                    output: buffer(shape.output),
-                    data: buffer(shape.data),
-                    spikes: Vec::new(),
-                    member: Member::new(network, part, &ranges[at], shape.lanes),
-                }
-            };
-            let spaces = spaces.iter().enumerate().map(slice).collect();
-            Part { spaces, fault: None }
+        let cuts: Vec<Vec<usize>> = spaces.iter().enumerate().map(cut).collect();
+        let made: Vec<Part<T>> = (0..parts).map(|part| Part::new(&model, &cuts, part)).collect();
+        let meeting = |group: &Group| {
+            let parts = made.iter().map(|part| group.spaces.iter().map(|&space| &part.views[space]).collect());
+            Meeting::new(&parts.collect::<Vec<Vec<&View<T>>>>())
         };
-        let window = Window { first_step: 0, steps: 0, seed: 0 };
+        let meetings = groups.iter().map(meeting).collect();
         let shapes: Vec<Shape> = spaces.iter().map(|space| space.shape).collect();
-        let made: Vec<Part<T>> = (0..parts).map(part).collect();
-        let meeting = |space: usize| Meeting::new(made.iter().map(move |part| &part.spaces[space].member));
-        let meetings = (0..spaces.len()).map(meeting).collect();
+        let leads_to = |space: usize| {
+            let edges = relations.iter().enumerate().filter(|(_, relation)| relation.to == space);
+            edges.map(|(number, relation)| (number, relation.from)).collect()
+        };
         let shared = Arc::new(Shared {
             kernels: Arc::clone(&kernels),
+            numbering: Numbering { passes: groups.iter().map(|group| group.passes).max().unwrap_or(1) },
             inputs: RwLock::new(Inputs {
                 uniforms: uniforms.clone(),
                 series: series.clone(),
                 role: Role::Init,
-                window,
+                window: Window { first_step: 0, steps: 0, seed: 0 },
                 stale: true,
             }),
             parts: made.into_iter().map(Mutex::new).collect(),
             shapes: shapes.clone(),
+            groups: groups.clone(),
             meetings,
-            orders: spaces.iter().map(|space| space.network.order.clone()).collect(),
+            edges: (0..spaces.len()).map(leads_to).collect(),
+            orders: spaces.iter().map(|space| space.order.clone()).collect(),
         });
         let job = Arc::clone(&shared);
         let pool = Pool::new(parts, move |worker| job.run(worker));
-        if pool.threads() < parts && spaces.iter().any(|space| !space.network.edges.is_empty()) {
+        if pool.threads() < parts && !relations.is_empty() {
             // The system gave fewer threads, and parts that wait for each other cannot run one after the other.
-            return Machine::new(spaces, uniforms, series, kernels, pool.threads(), min_cells);
+            return Machine::new(model, uniforms, series, kernels, pool.threads(), min_cells);
         }
         let sizes = spaces.iter().map(|space| space.size).collect();
         Machine { shapes, cuts, sizes, shared, pool }
@@ -369,10 +436,9 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         if at.slot >= slots || cells.start > cells.end || cells.end > size.next_multiple_of(lanes) {
             return Err(Fault::Range);
         }
-        let order = self.shared.orders[at.space].as_ref().map(super::order::Order::places);
+        let order = self.shared.orders[at.space].as_ref().map(CellOrder::places);
         let mut parts: Vec<MutexGuard<'_, Part<T>>> = self.shared.parts.iter().map(lock).collect();
-        let mut banks: Vec<&mut [T]> =
-            parts.iter_mut().map(|part| part.spaces[at.space].bank_mut(at.bank).get_mut()).collect();
+        let mut banks: Vec<&mut [T]> = parts.iter_mut().map(|part| part.spaces[at.space].bank_mut(at.bank)).collect();
         let cuts = &self.cuts[at.space];
         let mut part = 0;
         for cell in cells {
@@ -423,56 +489,193 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
     }
 }
 
+impl<T: Scalar> Part<T> {
+    /// A part, given with the first blocks of every part of every space.
+    fn new(model: &Model, cuts: &[Vec<usize>], part: usize) -> Part<T> {
+        let Model { spaces, relations, groups } = model;
+        let slice = |(Space { shape, size, .. }, cuts): (&Space, &Vec<usize>)| {
+            let blocks = cuts[part + 1] - cuts[part];
+            let first = cuts[part] * shape.lanes;
+            let count = (cuts[part + 1] * shape.lanes).min(*size) - first.min(*size);
+            let buffer = |slots: usize| Aligned::new(blocks * slots * shape.lanes);
+            Slice {
+                cells: Cells { first: first as u64, count: count as u64 },
+                state: buffer(shape.state),
+                cell: buffer(shape.cell),
+                output: buffer(shape.output),
+                data: buffer(shape.data),
+                temp: buffer(shape.temp),
+                spikes: Vec::new(),
+            }
+        };
+        let order = |space: usize| spaces[space].order.as_ref();
+        let table = |relation: &Relation| {
+            let cuts = &cuts[relation.to];
+            let orders = [relation.to, relation.from].map(order);
+            Table::new(relation, orders, cuts[part]..cuts[part + 1], spaces[relation.to].shape.lanes)
+        };
+        let tables: Vec<Table<T>> = relations.iter().map(table).collect();
+        let view = |(at, space): (usize, &Space)| {
+            let lanes = space.shape.lanes;
+            let all: Vec<Range<usize>> = cuts[at].windows(2).map(|cut| cut[0] * lanes..cut[1] * lanes).collect();
+            let from = tables.iter().zip(relations).filter(|(_, relation)| relation.from == at);
+            let alone = groups.iter().any(|group| group.is_alone() && group.spaces[0] == at);
+            View::new(&space.shared, part, (&all, lanes), from.map(|(table, _)| table), alone)
+        };
+        let views = spaces.iter().enumerate().map(view).collect();
+        Part { spaces: spaces.iter().zip(cuts).map(slice).collect(), views, tables, fault: None }
+    }
+
+    /// The bytes that a step of a group goes through, about.
+    fn bytes(&self, group: &Group, edges: &[Vec<(usize, usize)>]) -> usize {
+        let of_space = |&space: &usize| {
+            let slice = &self.spaces[space];
+            let tables: usize = edges[space].iter().map(|&(number, _)| self.tables[number].bytes()).sum();
+            tables + self.views[space].bytes() + size_of_val(slice.state.get()) + size_of_val(slice.cell.get())
+        };
+        group.spaces.iter().map(of_space).sum()
+    }
+
+    /// Sees of a space what its own cells have in some shared fields.
+    fn look(&mut self, space: usize, shape: &Shape, which: impl Fn(&SharedField) -> bool) {
+        let slice = &self.spaces[space];
+        self.views[space].take(which, |bank| (slice.bank(bank), shape.slots(bank)));
+    }
+}
+
+/// What is the same for all kernels of a run.
+struct Surroundings<'a> {
+    inputs: &'a Inputs,
+    series: &'a [Series<'a>],
+}
+
 impl<T: Scalar> Shared<T> {
     /// One part of one run, on whatever thread.
     fn run(&self, part: usize) {
         let inputs = self.inputs.read().unwrap_or_else(PoisonError::into_inner);
         let series: Vec<Series> = inputs.series.iter().map(|samples| Series::new(samples)).collect();
-        let mut part = lock(&self.parts[part]);
-        let Part { spaces, fault } = &mut *part;
+        let surroundings = Surroundings { inputs: &inputs, series: &series };
         let mut leaving = Leaving { meetings: &self.meetings, early: true };
-        for (space, slice) in spaces.iter_mut().enumerate() {
-            if slice.cells.count == 0 {
-                continue;
-            }
-            let (meeting, lanes) = (&self.meetings[space], self.shapes[space].lanes);
-            let Slice { cells, state, cell, output, data, spikes, member, .. } = slice;
-            if inputs.role == Role::Step && inputs.stale {
-                member.refill(state.get(), self.shapes[space].state, meeting);
-            }
-            let numbers = match &self.orders[space] {
-                Some(order) => &order.cells()[cells.first as usize..][..cells.blocks(lanes) * lanes],
-                None => &[],
+        let own = &mut *lock(&self.parts[part]);
+        for (group, meeting) in self.groups.iter().zip(&self.meetings) {
+            let ran = match inputs.role {
+                Role::Init | Role::Observe => group.spaces.iter().try_for_each(|&space| {
+                    let number = self.numbering.kernel(space, inputs.role, 0);
+                    let slice = (space, &mut own.spaces[space]);
+                    Links::apart(&[], false, |links| self.kernel(number, &surroundings, inputs.window, slice, links))
+                }),
+                Role::Step => self.steps(group, meeting, &surroundings, (part, own)),
             };
-            let bytes = member.bytes() + size_of_val(state.get()) + size_of_val(cell.get());
-            // The parts are alike, and their threads share the largest cache.
-            let far = bytes * self.parts.len() > CACHED;
-            let ran = member.with_links(meeting, far, |links| {
-                let call = Call {
-                    state: state.get_mut(),
-                    cell: cell.get_mut(),
-                    output: output.get_mut(),
-                    data: data.get(),
-                    uniforms: &inputs.uniforms,
-                    series: &series,
-                    window: inputs.window,
-                    cells: *cells,
-                    spikes,
-                    order: Order { numbers },
-                    // A place where the lifetime of `share` may become shorter.
-                    links: Links { share: links.share, ..links },
-                };
-                self.kernels.run(space, inputs.role, call)
-            });
             if let Err(why) = ran {
-                *fault = Some(why);
+                own.fault = Some(why);
                 return;
-            }
-            if inputs.role == Role::Step {
-                member.advance(inputs.window.steps);
             }
         }
         leaving.early = false;
+    }
+
+    /// Advances the spaces of a group.
+    fn steps(
+        &self,
+        group: &Group,
+        meeting: &Meeting<T>,
+        surroundings: &Surroundings<'_>,
+        (part, own): (usize, &mut Part<T>),
+    ) -> Result<(), Fault> {
+        if group.spaces.iter().all(|&space| own.spaces[space].cells.count == 0) {
+            return Ok(());
+        }
+        let window = surroundings.inputs.window;
+        let shares = group.spaces.iter().any(|&space| !self.edges[space].is_empty());
+        if surroundings.inputs.stale && shares {
+            for &space in &group.spaces {
+                own.look(space, &self.shapes[space], |shared| shared.bank == Bank::State);
+            }
+            if !self.exchange(group, meeting, (part, own)) {
+                return Ok(());
+            }
+        }
+        // The parts are alike, and their threads share the largest cache.
+        let far = own.bytes(group, &self.edges) * self.parts.len() > CACHED;
+        if group.is_alone() {
+            let space = group.spaces[0];
+            let Part { spaces, views, tables, .. } = own;
+            let edges: Vec<Rows<'_, T>> =
+                self.edges[space].iter().map(|&(number, _)| tables[number].view(&[])).collect();
+            let number = self.numbering.kernel(space, Role::Step, 0);
+            let slice = (space, &mut spaces[space]);
+            views[space]
+                .with_links(meeting, &edges, far, |links| self.kernel(number, surroundings, window, slice, links))?;
+            views[space].advance(window.steps);
+            return Ok(());
+        }
+        for step in window.first_step..window.first_step + window.steps {
+            for pass in 0..group.passes {
+                for &space in &group.spaces {
+                    let Part { spaces, views, tables, .. } = &mut *own;
+                    let rows = |&(number, from): &(usize, usize)| tables[number].view(views[from].values());
+                    let edges: Vec<Rows<'_, T>> = self.edges[space].iter().map(rows).collect();
+                    let number = self.numbering.kernel(space, Role::Step, pass);
+                    let one = Window { first_step: step, steps: 1, ..window };
+                    let slice = (space, &mut spaces[space]);
+                    Links::apart(&edges, far, |links| self.kernel(number, surroundings, one, slice, links))?;
+                }
+                if !group.spaces.iter().any(|&space| own.views[space].changes_in(pass)) {
+                    continue;
+                }
+                for &space in &group.spaces {
+                    own.look(space, &self.shapes[space], |shared| shared.pass == pass);
+                }
+                if !self.exchange(group, meeting, (part, own)) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Meets the other parts; false if one of them has failed.
+    fn exchange(&self, group: &Group, meeting: &Meeting<T>, (part, own): (usize, &mut Part<T>)) -> bool {
+        let views = own.views.iter_mut().enumerate().filter(|(space, _)| group.spaces.contains(space));
+        meeting.exchange(part, &mut views.map(|(_, view)| view).collect::<Vec<_>>())
+    }
+
+    /// Runs a kernel over the cells of a part.
+    fn kernel(
+        &self,
+        number: usize,
+        surroundings: &Surroundings<'_>,
+        window: Window,
+        (space, slice): (usize, &mut Slice<T>),
+        links: Links<'_, T>,
+    ) -> Result<(), Fault> {
+        let Slice { cells, state, cell, output, data, temp, spikes } = slice;
+        if cells.count == 0 {
+            return Ok(());
+        }
+        let numbers = match &self.orders[space] {
+            Some(order) => {
+                let lanes = self.shapes[space].lanes;
+                &order.cells()[cells.first as usize..][..cells.blocks(lanes) * lanes]
+            }
+            None => &[],
+        };
+        let call = Call {
+            state: state.get_mut(),
+            cell: cell.get_mut(),
+            output: output.get_mut(),
+            data: data.get(),
+            temp: temp.get_mut(),
+            uniforms: &surroundings.inputs.uniforms,
+            series: surroundings.series,
+            window,
+            cells: *cells,
+            spikes,
+            order: Order { numbers },
+            // A place where the lifetime of `share` may become shorter.
+            links: Links { share: links.share, ..links },
+        };
+        self.kernels.run(number, call)
     }
 }
 
@@ -492,7 +695,7 @@ impl<T> Drop for Leaving<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::edges::Edges;
+    use super::super::edges::{Edges, orders};
     use super::super::order::Arrangement;
     use super::*;
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -503,9 +706,9 @@ mod tests {
     }
 
     impl Kernels<f64> for Ring {
-        fn run(&self, _space: usize, role: Role, call: Call<'_, f64>) -> Result<(), Fault> {
+        fn run(&self, kernel: usize, call: Call<'_, f64>) -> Result<(), Fault> {
             let Call { state, cells, window, order, links, .. } = call;
-            if role == Role::Init {
+            if kernel == (Numbering { passes: 1 }).kernel(0, Role::Init, 0) {
                 (0..).zip(state).for_each(|(i, x)| *x = f64::from(order.numbers[i]));
                 return Ok(());
             }
@@ -530,10 +733,14 @@ mod tests {
     /// Sixteen cells in two parts, after so many steps.
     fn ring(fails_before: u64, steps: u64) -> (Machine<f64>, Result<(), Fault>) {
         let edges = Edges { offsets: (0..=16).collect(), sources: (0..16).map(|cell| (cell + 15) % 16).collect() };
-        let network = Network::new(vec![Arc::new(edges)], vec![0], Arrangement::Listed, (16, &[], 8));
-        let shape = Shape { lanes: 8, state: 1, cell: 0, output: 0, data: 0, window: 40 };
+        let relations = vec![Relation { from: 0, to: 0, edges: Arc::new(edges) }];
+        let order = orders(Arrangement::Listed, &relations, &[(16, &[], 8)]).remove(0);
+        let shape = Shape { lanes: 8, state: 1, cell: 0, output: 0, data: 0, temp: 0, window: 40 };
         let kernels = Arc::new(Ring { fails_before: AtomicU64::new(fails_before) });
-        let mut machine = Machine::new(&[Space { shape, size: 16, network }], vec![], vec![], kernels, 2, 1);
+        let shared = vec![SharedField { bank: Bank::State, slot: 0, pass: 0 }];
+        let groups = vec![Group { spaces: vec![0], passes: 1 }];
+        let model = Model { spaces: vec![Space { shape, size: 16, order, shared }], relations, groups };
+        let mut machine = Machine::new(model, vec![], vec![], kernels, 2, 1);
         assert_eq!(machine.threads(), 2);
         machine.init().unwrap();
         let result = machine.step(0, steps, &mut Vec::new());

@@ -4,9 +4,9 @@
 //! Never true here: a panic on a wrong name or a wrong length.
 
 use super::edge_text;
-use super::edges::{Edges, Network};
+use super::edges::{Edges, Relation, Shared, orders};
 use super::lanes::Scalar;
-use super::machine::{Bank, Kernels, Machine, Place, Shape, Space, SpaceSpike};
+use super::machine::{Bank, Group, Kernels, Machine, Model, Place, Shape, Space, SpaceSpike};
 use super::order::Arrangement;
 use super::series::{Sample, check};
 use std::fmt;
@@ -27,8 +27,10 @@ pub struct Spec {
     pub series: &'static [&'static [Sample]],
     /// The defaults of data fields, in canonical units, for populations of default size.
     pub data: &'static [(Place, &'static [f64])],
-    /// Its networks, by population, in the order of each population's edge table.
+    /// Its networks.
     pub networks: &'static [NetworkInfo],
+    /// The populations that take their steps together, by their numbers, and in how many passes.
+    pub groups: &'static [(&'static [usize], usize)],
     /// The entry of the uniform table that is the time step in ms.
     pub dt: Option<usize>,
     /// The default seed.
@@ -46,16 +48,18 @@ pub struct SpaceInfo {
     pub size: usize,
     /// Its layout.
     pub shape: Shape,
-    /// The state slots whose values travel along edges.
-    pub exchanged: &'static [usize],
+    /// What edges read of it.
+    pub shared: &'static [Shared],
 }
 
-/// What connects the cells of a population.
+/// What connects cells.
 #[derive(Clone, Copy, Debug)]
 pub struct NetworkInfo {
-    /// The number of the population.
-    pub space: usize,
-    /// Its default edges, for a population of default size, as [`edge_text`] has them.
+    /// The number of the population of their sources.
+    pub from: usize,
+    /// The number of the population of their targets.
+    pub to: usize,
+    /// The default edges, for populations of default size, as [`edge_text`] has them.
     pub default: &'static str,
 }
 
@@ -107,6 +111,7 @@ impl FieldHome {
                 Bank::Cell => "cell parameter",
                 Bank::Output => "output",
                 Bank::Data => "data",
+                Bank::Temp => "value within a step",
             },
         }
     }
@@ -159,9 +164,9 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
             return Err(Error(format!("{size} cells are more than random numbers can tell apart")));
         }
         let network = |network: &NetworkInfo| {
-            let default = spec.spaces[network.space].size == sizes[network.space];
+            let default = [network.from, network.to].into_iter().all(|at| spec.spaces[at].size == sizes[at]);
             let edges = if default { edge_text::parse(network.default) } else { None };
-            edges.filter(|edges| edges.check(sizes[network.space], sizes[network.space]).is_ok()).map(Arc::new)
+            edges.filter(|edges| edges.check(sizes[network.to], sizes[network.from]).is_ok()).map(Arc::new)
         };
         let edges: Vec<Option<Arc<Edges>>> = spec.networks.iter().map(network).collect();
         let kernels: Arc<dyn Kernels<T>> = kernels.into();
@@ -261,14 +266,15 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
         self.machine.set_seed(seed);
     }
 
-    /// Connects the cells of a population anew: the sources of target `i` are `sources[offsets[i]..offsets[i + 1]]`, so there is
-    /// one offset more than there are cells. Junctions have an edge in each direction. Then `init` must come again.
+    /// Connects cells anew: the sources of target `i` are `sources[offsets[i]..offsets[i + 1]]`, so there is one offset more than there
+    /// are targets. Junctions within a population have an edge in each direction; those between two are two networks. Then `init` must
+    /// come again.
     pub fn set_edges(&mut self, name: &str, offsets: &[u32], sources: &[u32]) -> Result<(), Error> {
         let field = self.field(name)?;
         let FieldHome::Network(index) = field.home else { return Self::mismatch(field, "network") };
         let edges = Edges { offsets: offsets.to_vec(), sources: sources.to_vec() };
-        let size = self.sizes[self.spec.networks[index].space];
-        edges.check(size, size).map_err(|why| Error(format!("`{name}`: {why}")))?;
+        let NetworkInfo { from, to, .. } = self.spec.networks[index];
+        edges.check(self.sizes[to], self.sizes[from]).map_err(|why| Error(format!("`{name}`: {why}")))?;
         self.edges[index] = Some(Arc::new(edges));
         // Who shares what with whom is decided when a machine is made. Data are all that it holds before `init`.
         let failed = |fault| Error(format!("`{name}`: {fault}"));
@@ -402,13 +408,23 @@ fn machine<T: Scalar + Send + Sync + 'static>(
     kernels: &Arc<dyn Kernels<T>>,
     threads: usize,
 ) -> Machine<T> {
-    let space = |(at, (space, &size)): (usize, (&SpaceInfo, &usize))| {
-        let of_space = spec.networks.iter().zip(edges).filter(|(network, _)| network.space == at);
-        let edges = of_space.filter_map(|(_, edges)| edges.clone()).collect();
-        let cells = (size, &[][..], space.shape.lanes);
-        let network = Network::new(edges, space.exchanged.to_vec(), Arrangement::default(), cells);
-        Space { shape: space.shape, size, network }
+    let relation = |(network, edges): (&NetworkInfo, &Option<Arc<Edges>>)| {
+        let none = || Edges { offsets: vec![0; sizes[network.to] + 1], sources: Vec::new() };
+        let edges = edges.clone().unwrap_or_else(|| Arc::new(none()));
+        Relation { from: network.from, to: network.to, edges }
     };
-    let spaces: Vec<Space> = spec.spaces.iter().zip(sizes).enumerate().map(space).collect();
-    Machine::new(&spaces, uniforms.to_vec(), series.to_vec(), Arc::clone(kernels), threads, spec.min_cells)
+    let relations: Vec<Relation> = spec.networks.iter().zip(edges).map(relation).collect();
+    let cells = |(space, &size): (&SpaceInfo, &usize)| (size, &[][..], space.shape.lanes);
+    let cells: Vec<(usize, &[usize], usize)> = spec.spaces.iter().zip(sizes).map(cells).collect();
+    let orders = orders(Arrangement::default(), &relations, &cells);
+    let space = |((space, &size), order): ((&SpaceInfo, &usize), _)| Space {
+        shape: space.shape,
+        size,
+        order,
+        shared: space.shared.to_vec(),
+    };
+    let spaces = spec.spaces.iter().zip(sizes).zip(orders).map(space).collect();
+    let group = |&(spaces, passes): &(&[usize], usize)| Group { spaces: spaces.to_vec(), passes };
+    let model = Model { spaces, relations, groups: spec.groups.iter().map(group).collect() };
+    Machine::new(model, uniforms.to_vec(), series.to_vec(), Arc::clone(kernels), threads, spec.min_cells)
 }

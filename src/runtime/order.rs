@@ -36,9 +36,15 @@ pub struct Order {
 }
 
 impl Order {
-    /// The order of `size` cells in blocks of `lanes`. `grid` are the sides of the grid that they stand on, the fastest first;
-    /// the edges fit the space.
-    pub fn new(arrangement: Arrangement, edges: &[&Edges], size: usize, grid: &[usize], lanes: usize) -> Order {
+    /// The order of `size` cells in blocks of `lanes`, to which edges lead: those within the space, and all. `grid` are the sides of the
+    /// grid that they stand on, the fastest first; the edges fit the space.
+    pub fn new(
+        arrangement: Arrangement,
+        (edges, all): (&[&Edges], &[&Edges]),
+        size: usize,
+        grid: &[usize],
+        lanes: usize,
+    ) -> Order {
         let mut cells: Vec<u32> = (0..size as u32).collect();
         if let Arrangement::Local { window } = arrangement {
             let sides = grid.iter().filter(|side| **side > 1).count();
@@ -53,8 +59,8 @@ impl Order {
             for (index, window) in cells.chunks_mut(window.max(1).next_multiple_of(lanes)).enumerate() {
                 // Up and down by turns: where two windows meet, degrees are alike.
                 match index % 2 {
-                    0 => window.sort_by_key(|&cell| std::cmp::Reverse(degree(edges, cell))),
-                    _ => window.sort_by_key(|&cell| degree(edges, cell)),
+                    0 => window.sort_by_key(|&cell| std::cmp::Reverse(degree(all, cell))),
+                    _ => window.sort_by_key(|&cell| degree(all, cell)),
                 }
             }
         }
@@ -72,6 +78,16 @@ impl Order {
     /// The place of every cell.
     pub fn places(&self) -> &[u32] {
         &self.places
+    }
+
+    /// The cell at a place; without an order the one of that number.
+    pub fn cell(order: Option<&Order>, place: usize) -> usize {
+        order.map_or(place, |order| order.cells[place] as usize)
+    }
+
+    /// The place of a cell; without an order its number.
+    pub fn place(order: Option<&Order>, cell: u32) -> u32 {
+        order.map_or(cell, |order| order.places[cell as usize])
     }
 }
 
@@ -185,7 +201,7 @@ mod tests {
             for arrangement in
                 [Arrangement::Listed, Arrangement::Local { window: 1 }, Arrangement::Local { window: 20 }]
             {
-                let order = Order::new(arrangement, &[&edges], size as usize, &grid, 8);
+                let order = Order::new(arrangement, (&[&edges], &[&edges]), size as usize, &grid, 8);
                 let mut sorted = order.cells().to_vec();
                 sorted.sort_unstable();
                 assert_eq!(sorted, (0..size.next_multiple_of(8)).collect::<Vec<u32>>());
@@ -221,7 +237,7 @@ mod tests {
         let lists: Vec<Vec<u32>> = (0..32).map(|c: u32| vec![c; (c * 5 % 8) as usize]).collect();
         let lists: Vec<&[u32]> = lists.iter().map(|list| &list[..]).collect();
         let edges = edges(&lists);
-        let order = Order::new(Arrangement::Local { window: 16 }, &[&edges], 32, &[], 8);
+        let order = Order::new(Arrangement::Local { window: 16 }, (&[&edges], &[&edges]), 32, &[], 8);
         let degrees: Vec<usize> = order.cells().iter().map(|&cell| edges.of(cell as usize).len()).collect();
         assert!(degrees[..16].is_sorted_by(|a, b| a >= b) && degrees[16..].is_sorted(), "{degrees:?}");
     }

@@ -101,7 +101,7 @@ pub(super) fn choose_gathers(
             let relation = plan.relation(number);
             let Some((_, edges)) = edges.iter().rfind(|(id, _)| *id == relation.space) else { continue };
             let mut tried = Vec::new();
-            for form in GatherForm::candidates(edges, &grids[space], DeviceClass::Accelerator) {
+            for form in GatherForm::candidates(edges, &grids[space], relation.is_within(), DeviceClass::Accelerator) {
                 device.gathers[space][at] = form.clone();
                 let compiled = compile(plan, device, Kind::Line(1), topology);
                 let measured = match compiled {

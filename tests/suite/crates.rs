@@ -84,8 +84,18 @@ fn compiler(folder: &Path) -> Command {
     command
 }
 
-const PROGRAMS: &[&str] =
-    &["hh", "lif", "driven", "spread", "two_populations", "all_ops_lanes", "all_ops_numbers", "junctions", "two_edges"];
+const PROGRAMS: &[&str] = &[
+    "hh",
+    "lif",
+    "driven",
+    "spread",
+    "two_populations",
+    "all_ops_lanes",
+    "all_ops_numbers",
+    "junctions",
+    "two_edges",
+    "two_passes",
+];
 
 #[test]
 fn a_crate_builds_runs_and_is_clean() {
@@ -355,12 +365,80 @@ fn hexadecimal(text: &str) -> f64 {
 
 #[test]
 fn plans_and_kernels_look_like_this() {
-    for name in ["hh", "driven", "two_edges"] {
+    for name in ["hh", "driven", "two_edges", "two_passes"] {
         let plan = plan(&program(name), &PlanOptions::default()).unwrap();
         let kernels = kernel_files(&plan).into_iter().find(|file| file.path == "src/kernels.rs").unwrap();
         insta::with_settings!({ snapshot_path => "../ir", prepend_module_to_snapshot => false, omit_expression => true }, {
             insta::assert_snapshot!(format!("{name}.plan"), plan.to_string());
             insta::assert_snapshot!(format!("{name}.rust"), kernels.text);
         });
+    }
+}
+
+/// The names that a printed plan defines in a kernel, in the order in which code does it: numbers, then those that lanes use, then what the
+/// loops load and compute. Columns of a row are spread before a step's own work.
+fn named_by_the_plan(kernel: &[&str]) -> Vec<String> {
+    let connected = kernel.iter().any(|line| line.contains("for each 32 blocks"));
+    let (mut numbers, mut spread, mut row, mut loops) = (vec![], vec![], vec![], vec![]);
+    let (mut in_loops, mut steps) = (false, None);
+    for line in kernel.iter().map(|line| line.trim()) {
+        let first = line.split(' ').next().unwrap_or_default().to_string();
+        let columns = |list: &str| list.split(", ").map(str::to_string).collect::<Vec<_>>();
+        in_loops |= line.starts_with("for each");
+        if line == "for each step {" {
+            steps = Some(loops.len());
+        }
+        if let Some(register) = line.strip_prefix("load ").filter(|rest| rest.contains(" from ")) {
+            loops.push(register.split(' ').next().unwrap_or_default().to_string());
+        } else if let Some(list) = line.strip_prefix("spread: ") {
+            spread.extend(columns(list).into_iter().map(|name| name.trim_end_matches(" (counter)").to_string()));
+        } else if let Some(list) = line.strip_prefix("row: ") {
+            row.extend(columns(list).into_iter().filter(|name| !name.ends_with(" (counter)")));
+        } else if line.contains(" = ") || line.ends_with(" := 0.0") {
+            if in_loops { loops.push(first) } else { numbers.push(first) }
+        }
+    }
+    let steps = steps.filter(|_| !connected).unwrap_or(0);
+    let body = loops.split_off(steps);
+    [numbers, spread, loops, row, body].concat()
+}
+
+/// The names that the code of a kernel defines, in order, but those of its surroundings.
+fn named_by_the_code(kernel: &[&str]) -> Vec<String> {
+    const SURROUNDINGS: &[&str] = &[
+        "state", "cell", "output", "data", "temp", "sums", "some", "blocks", "own", "rows", "row", "arrived", "width",
+        "Call", "(mut",
+    ];
+    const NUMBERED: &[&str] = &["arriving", "from", "width", "draw", "held"];
+    let numbered = |name: &str| {
+        NUMBERED.iter().any(|word| name.strip_prefix(word).is_some_and(|rest| rest.parse::<u32>().is_ok()))
+    };
+    let names = kernel.iter().filter_map(|line| {
+        let defined = line.trim().strip_prefix("let ")?;
+        let name = defined.trim_start_matches("mut ").split([' ', ':', ')']).next()?;
+        (!SURROUNDINGS.contains(&name) && !numbered(name)).then(|| name.to_string())
+    });
+    names.collect()
+}
+
+/// What the printed plan says is computed, and where, is what the code computes, in that order.
+#[test]
+fn the_printed_plan_is_the_code() {
+    for name in PROGRAMS {
+        let plan = plan(&program(name), &PlanOptions::default()).unwrap();
+        let (text, files) = (plan.to_string(), kernel_files(&plan));
+        let code = &files.iter().find(|file| file.path == "src/kernels.rs").unwrap().text;
+        let lines: Vec<&str> = text.lines().collect();
+        let printed: Vec<&[&str]> = lines.split(|line| line.starts_with("  kernel ")).skip(1).collect();
+        let lines: Vec<&str> = code.lines().collect();
+        let emitted: Vec<&[&str]> = lines.split(|line| line.starts_with("pub fn ")).skip(1).collect();
+        assert_eq!(printed.len(), emitted.len(), "{name}");
+        for (printed, emitted) in printed.into_iter().zip(emitted) {
+            let end = printed.iter().position(|line| line.is_empty()).unwrap_or(printed.len());
+            let printed = &printed[..end];
+            let (planned, found) = (named_by_the_plan(printed), named_by_the_code(emitted));
+            assert!(!found.is_empty(), "{name}");
+            assert_eq!(planned, found, "{name}\n{}\n{}", printed.join("\n"), emitted.join("\n"));
+        }
     }
 }

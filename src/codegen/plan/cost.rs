@@ -17,11 +17,11 @@ mod counted;
 #[cfg(test)]
 mod tests;
 
-use super::{Expr, Home, KernelPlan, Plan, Precision, SpacePlan, Stmt};
+use super::{Expr, Home, KernelPlan, Nest, Plan, Precision, SpacePlan, Stmt};
 use crate::runtime::lanes::Scalar;
 use crate::runtime::machine::Bank;
 use crate::runtime::math;
-use crate::step::{BinaryOp, Distribution, Elementary, Role, Type, UnaryOp};
+use crate::step::{BinaryOp, Distribution, Elementary, Type, UnaryOp};
 use counted::{Counted, Inside};
 use std::ops::{Add, AddAssign, Mul};
 
@@ -239,13 +239,29 @@ impl Cost {
     }
 }
 
-/// The costs of all spaces that have a step kernel, in order.
+/// The costs of all spaces that do something in a step, in order.
 pub fn costs(plan: &Plan) -> Vec<(usize, Cost)> {
     let step = |space: &SpacePlan| {
-        let kernel = space.kernels.iter().find(|kernel| kernel.role == Role::Step)?;
-        Some((space.space.0 as usize, cost(plan, space, kernel)))
+        let passes = space.step().map(|kernel| cost(plan, space, kernel));
+        Some((space.space.0 as usize, passes.reduce(Cost::then)?))
     };
     plan.spaces.iter().filter_map(step).collect()
+}
+
+impl Cost {
+    /// One pass and another.
+    fn then(mut self, other: Cost) -> Cost {
+        self.edges.extend(other.edges);
+        Cost {
+            block: self.block + other.block,
+            body: self.body + other.body,
+            loads: self.loads + other.loads,
+            stores: self.stores + other.stores,
+            writes: self.writes + other.writes,
+            exchanged: self.exchanged + other.exchanged,
+            ..self
+        }
+    }
 }
 
 fn cost(plan: &Plan, space: &SpacePlan, kernel: &KernelPlan) -> Cost {
@@ -267,6 +283,12 @@ fn cost(plan: &Plan, space: &SpacePlan, kernel: &KernelPlan) -> Cost {
         let of_space = |home: &&Home| matches!(home, Home::Slot(s, b, _) if *s == space.space && *b == bank);
         plan.homes.iter().filter(of_space).count() as f64
     };
+    // What a kernel that goes by itself shares, it writes every step; a pass what it has stored.
+    let shared = match kernel.nest {
+        Nest::Blocks => 0,
+        Nest::Steps => space.shared.len(),
+        Nest::Pass => space.shared.iter().filter(|shared| shared.pass == kernel.pass).count(),
+    };
     Cost {
         space: space.name.clone(),
         real: match plan.precision {
@@ -274,15 +296,15 @@ fn cost(plan: &Plan, space: &SpacePlan, kernel: &KernelPlan) -> Cost {
             // Counted are native loops, which store no bf16.
             Precision::F32 | Precision::Bf16 => 4.0,
         },
-        fused: kernel.edges.is_empty(),
+        fused: kernel.nest == Nest::Blocks,
         block: work(&kernel.cell),
         body: work(&kernel.body),
         edges: kernel.edges.iter().map(edge).collect(),
         loads: kernel.registers.iter().filter(|register| register.used).count() as f64,
         stores: changed.count() as f64,
         writes: kernel.stores.len() as f64,
-        exchanged: if kernel.edges.is_empty() { 0.0 } else { space.exchanged.len() as f64 },
-        kept: in_memory(Bank::State) + in_memory(Bank::Cell),
+        exchanged: shared as f64,
+        kept: in_memory(Bank::State) + in_memory(Bank::Cell) + in_memory(Bank::Temp),
     }
 }
 

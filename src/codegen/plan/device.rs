@@ -6,7 +6,7 @@
 
 use super::lattice::Lattice;
 use super::slabs::Slabs;
-use super::{Plan, Precision};
+use super::{Plan, Precision, Relation};
 use crate::runtime::edges::Edges;
 use crate::step::{FieldId, SpaceId};
 use std::ops::Range;
@@ -89,18 +89,22 @@ impl GatherForm {
         }
     }
 
-    /// All forms that edges can have on a device; `sizes` are those of their population's grid.
-    pub fn candidates(edges: &Edges, sizes: &[usize], class: DeviceClass) -> Vec<GatherForm> {
+    /// All forms that edges can have on a device; `sizes` are those of the grid of their targets, which are `within` the population that the
+    /// edges come from or not.
+    pub fn candidates(edges: &Edges, sizes: &[usize], within: bool, class: DeviceClass) -> Vec<GatherForm> {
         let rows = most_edges(edges);
         let mut forms = vec![GatherForm::Padded { rows }];
         if rows == 0 {
             return forms;
         }
         match class {
-            DeviceClass::Cpu => forms.push(GatherForm::Slabs(Slabs::new(edges, sizes))),
+            DeviceClass::Cpu => forms.push(GatherForm::Slabs(Slabs::new(edges, sizes, within))),
             DeviceClass::Accelerator => {}
         }
         forms.push(GatherForm::Rows { rows });
+        if !within {
+            return forms;
+        }
         forms.extend(Lattice::find(edges, sizes, MOST_SHIFTS).map(GatherForm::Shifts));
         let cells = edges.offsets.len() - 1;
         if cells * cells <= MOST_PAIRS && pairs(edges).is_some() {
@@ -147,18 +151,20 @@ impl DevicePlan {
         edges: &[(SpaceId, Arc<Edges>)],
         samples: &[usize],
     ) -> DevicePlan {
-        let form = |(space, relation): (usize, SpaceId)| {
-            let edges = edges.iter().rfind(|(id, _)| *id == relation).map(|(_, edges)| edges);
+        let form = |(space, relation): (usize, &Relation)| {
+            let edges = edges.iter().rfind(|(id, _)| *id == relation.space).map(|(_, edges)| edges);
             let rows = edges.map_or(0, |edges| most_edges(edges));
             match (class, edges) {
-                (DeviceClass::Cpu, Some(edges)) if rows > 0 => {
-                    GatherForm::Slabs(Slabs::new(edges, grids.get(space).map_or(&[][..], |grid| grid)))
-                }
+                (DeviceClass::Cpu, Some(edges)) if rows > 0 => GatherForm::Slabs(Slabs::new(
+                    edges,
+                    grids.get(space).map_or(&[][..], |grid| grid),
+                    relation.is_within(),
+                )),
                 (DeviceClass::Cpu | DeviceClass::Accelerator, _) => GatherForm::Padded { rows },
             }
         };
         let of_space = |space: &super::SpacePlan| -> Vec<GatherForm> {
-            space.edges.iter().map(|&edge| form((space.space.0 as usize, plan.relation(edge).space))).collect()
+            space.edges.iter().map(|&edge| form((space.space.0 as usize, plan.relation(edge)))).collect()
         };
         DevicePlan {
             sizes: sizes.to_vec(),

@@ -3,7 +3,9 @@
 //! In comes a [`Plan`]; out go lines to read and to compare: the same plan gives the same bytes.
 //! Never true here: a decision is made or hidden.
 
-use super::{BATCH, Expr, Home, KernelPlan, Operand, Plan, SpacePlan, Stmt, Usage};
+use super::{
+    BATCH, BLOCKS_AHEAD, Connected, Expr, Home, KernelPlan, Nest, Operand, Plan, Prologue, SpacePlan, Stmt, Usage,
+};
 use crate::step::{Distribution, FieldId, Role};
 use std::fmt::{self, Display, Formatter};
 
@@ -13,6 +15,11 @@ impl Display for Plan {
         writeln!(f, "threads: contiguous ranges of blocks, at least {} cells each", self.min_cells)?;
         table(f, self, "uniforms (f64)", &self.uniforms)?;
         table(f, self, "series", &self.series)?;
+        table(f, self, "in 16 bits", &self.narrow)?;
+        for group in self.groups.iter().filter(|group| !group.is_alone()) {
+            let names: Vec<&str> = group.spaces.iter().map(|&at| self.spaces[at as usize].name.as_str()).collect();
+            writeln!(f, "together: {} (passes of a step: {})", names.join(", "), group.passes)?;
+        }
         for space in &self.spaces {
             writeln!(f)?;
             print_space(f, self, space)?;
@@ -36,17 +43,31 @@ fn name(plan: &Plan, field: FieldId) -> &str {
 fn print_space(f: &mut Formatter<'_>, plan: &Plan, space: &SpacePlan) -> fmt::Result {
     let SpacePlan { name, vectors, block, pressure, .. } = space;
     writeln!(f, "space {name}: blocks of {block} cells, vectors per group {vectors} ({pressure} live lane values)")?;
-    let banks = [("state", &space.state), ("cell", &space.cell), ("output", &space.output), ("data", &space.data)];
+    let banks = [
+        ("state", &space.state),
+        ("cell", &space.cell),
+        ("output", &space.output),
+        ("data", &space.data),
+        ("temp", &space.temp),
+    ];
     for (title, fields) in banks {
         table(f, plan, &format!("  {title} [block][slot][lane]"), fields)?;
     }
     table(f, plan, "  events", &space.events)?;
     if !space.edges.is_empty() {
-        let edges: Vec<&str> = space.edges.iter().map(|&number| plan.relation(number).name.as_str()).collect();
-        writeln!(f, "  edges [block][row][lane]: {}", edges.join(", "))?;
+        let edges = |&number: &u32| {
+            let relation = plan.relation(number);
+            match relation.is_within() {
+                true => relation.name.clone(),
+                false => format!("{} from {}", relation.name, plan.spaces[relation.from.0 as usize].name),
+            }
+        };
+        writeln!(f, "  edges [block][row][lane]: {}", space.edges.iter().map(edges).collect::<Vec<_>>().join(", "))?;
     }
-    let exchanged: Vec<FieldId> = space.exchanged.iter().map(|slot| space.state[*slot as usize]).collect();
-    table(f, plan, "  exchanged [now, next][field][cell]", &exchanged)?;
+    let shared: Vec<FieldId> = space.shared.iter().map(|shared| shared.field).collect();
+    let alone = plan.groups.iter().any(|group| group.is_alone() && group.spaces.contains(&space.space.0));
+    let buffers = if alone { "[now, next][field][cell]" } else { "[field][cell]" };
+    table(f, plan, &format!("  shared {buffers}"), &shared)?;
     for kernel in &space.kernels {
         print_kernel(f, plan, kernel)?;
     }
@@ -59,13 +80,19 @@ fn print_kernel(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan) -> fmt:
         Role::Step => "step",
         Role::Observe => "observe",
     };
-    writeln!(f, "  kernel {role}, up to {} steps per run, {} live lane values {{", kernel.window, kernel.pressure)?;
+    let (window, pressure) = (kernel.window, kernel.pressure);
+    match kernel.nest {
+        Nest::Blocks | Nest::Steps => {
+            writeln!(f, "  kernel {role}, up to {window} steps per run, {pressure} live lane values {{")?;
+        }
+        Nest::Pass => writeln!(f, "  kernel {role}, pass {}, {pressure} live lane values {{", kernel.pass)?,
+    }
     stmts(f, plan, kernel, "once per run, f64", "    ", &kernel.call)?;
     columns(f, "    spread: ", &kernel.spread)?;
     stmts(f, plan, kernel, "once per step, f64", "    ", &kernel.time)?;
     columns(f, "    row: ", &kernel.row)?;
-    if !kernel.edges.is_empty() {
-        return print_connected(f, plan, kernel);
+    if let Some(connected) = &kernel.connected {
+        return print_connected(f, plan, kernel, connected);
     }
     writeln!(f, "    for each block {{")?;
     for register in kernel.registers.iter().filter(|register| register.used) {
@@ -73,6 +100,9 @@ fn print_kernel(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan) -> fmt:
         writeln!(f, "      load {} from {}{changes}", register.name, place(plan, register.field))?;
     }
     stmts(f, plan, kernel, "once per block", "      ", &kernel.cell)?;
+    for &local in &kernel.held {
+        writeln!(f, "      hold {} as long as its counter stays", kernel.locals[local as usize].name)?;
+    }
     writeln!(f, "      for each step {{")?;
     stmts(f, plan, kernel, "every step", "        ", &kernel.body)?;
     for &(field, value) in &kernel.stores {
@@ -88,38 +118,59 @@ fn print_kernel(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan) -> fmt:
     writeln!(f, "    }}\n  }}")
 }
 
+/// What a loop loads and computes for a block.
+fn prologue(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan, prologue: &Prologue) -> fmt::Result {
+    for load in &prologue.loads {
+        let register = &kernel.registers[load.register as usize];
+        match load.shared {
+            Some(entry) => writeln!(f, "          load {} from now[{entry}]", register.name)?,
+            None => writeln!(f, "          load {} from {}", register.name, place(plan, register.field))?,
+        }
+    }
+    stmts(f, plan, kernel, "of cells", "          ", &prologue.cell)
+}
+
 /// The loops of a kernel with edges.
-fn print_connected(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan) -> fmt::Result {
+fn print_connected(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan, connected: &Connected) -> fmt::Result {
     let local = |local: u32| &kernel.locals[local as usize].name;
     writeln!(f, "    for each step {{")?;
-    writeln!(f, "      for each {BATCH} blocks, one after the other {{")?;
-    writeln!(f, "        edges:")?;
-    for register in kernel.registers.iter().filter(|register| register.used) {
-        writeln!(f, "        load {} from {}", register.name, place(plan, register.field))?;
-    }
-    stmts(f, plan, kernel, "of cells", "        ", &kernel.cell)?;
+    writeln!(f, "      for each {BATCH} blocks {{")?;
+    writeln!(f, "        for each block {{")?;
+    let asks: Vec<String> = connected.asks.iter().map(|bank| format!("{bank:?}").to_lowercase()).collect();
+    writeln!(f, "          where memory is far, ask for {}, edges {BLOCKS_AHEAD} blocks ahead", asks.join(", "))?;
+    prologue(f, plan, kernel, &connected.before_edges)?;
     for &sum in &kernel.sums {
-        writeln!(f, "        {} := 0.0", local(sum))?;
+        writeln!(f, "          {} := 0.0", local(sum))?;
     }
     for edges in &kernel.edges {
-        writeln!(f, "        for each row of edges[{}] {{", edges.edges)?;
-        stmts(f, plan, kernel, "every edge", "          ", &edges.body)?;
+        writeln!(f, "          for each row of edges[{}] {{", edges.edges)?;
+        stmts(f, plan, kernel, "every edge", "            ", &edges.body)?;
         for &(sum, value) in &edges.adds {
-            writeln!(f, "          {} += {}", local(sum), operand(kernel, value))?;
+            writeln!(f, "            {} += {}", local(sum), operand(kernel, value))?;
         }
-        writeln!(f, "        }}")?;
+        writeln!(f, "          }}")?;
     }
-    writeln!(f, "        then updates:")?;
-    stmts(f, plan, kernel, "every step", "        ", &kernel.body)?;
+    writeln!(f, "        }}\n        then for each block {{")?;
+    for (number, &sum) in kernel.sums.iter().enumerate() {
+        writeln!(f, "          load {} from sums[{number}]", local(sum))?;
+    }
+    prologue(f, plan, kernel, &connected.before_body)?;
+    stmts(f, plan, kernel, "every step", "          ", &kernel.body)?;
     for &(field, value) in &kernel.stores {
-        writeln!(f, "        store {} to {}", operand(kernel, value), place(plan, field))?;
+        writeln!(f, "          store {} to {}", operand(kernel, value), place(plan, field))?;
     }
     for &(register, value) in &kernel.updates {
         let field = kernel.registers[register as usize].field;
-        writeln!(f, "        store {} to {}", operand(kernel, value), place(plan, field))?;
+        writeln!(f, "          store {} to {}", operand(kernel, value), place(plan, field))?;
     }
-    writeln!(f, "        store exchanged fields to next")?;
-    writeln!(f, "      }}\n      meet; swap now and next\n    }}\n  }}")
+    for (entry, &value) in connected.shares.iter().enumerate() {
+        writeln!(f, "          share {} as next[{entry}]", operand(kernel, value))?;
+    }
+    writeln!(f, "        }}\n      }}")?;
+    match kernel.nest {
+        Nest::Blocks | Nest::Pass => writeln!(f, "    }}\n  }}"),
+        Nest::Steps => writeln!(f, "      meet; swap now and next\n    }}\n  }}"),
+    }
 }
 
 fn columns(f: &mut Formatter<'_>, title: &str, columns: &[super::Column]) -> fmt::Result {
@@ -164,7 +215,7 @@ fn expr(kernel: &KernelPlan, expr: &Expr) -> String {
         Expr::Time(dt) => format!("step * uniforms[{dt}]"),
         Expr::StepIndex => "step".into(),
         Expr::Index => "index".into(),
-        Expr::There(field) => format!("now[{field}] of the source"),
+        Expr::There(field) => format!("shared[{field}] of the source"),
         Expr::Copy(_) => "copy".into(),
         Expr::Unary(op, _) => op.name().into(),
         Expr::Approximate(function, tolerance, _) => format!("{} within {} of", function.name(), tolerance.name()),

@@ -3,8 +3,8 @@
 //! In comes any verified program; out goes nothing, or what in it only the interpreter runs.
 //! Never true here: a plan is made of what is refused.
 
-use crate::step::{FieldKind, Map, OpKind, Program, Rate, Region, SpaceId, SpaceKind, Stage};
-use std::collections::BTreeSet;
+use super::Passes;
+use crate::step::{FieldKind, Function, Map, Op, OpKind, Program, Region, Role, Space, SpaceId, SpaceKind, Stage};
 use std::fmt;
 
 /// Why there is no plan.
@@ -19,17 +19,18 @@ impl fmt::Display for Unplanned {
 
 impl std::error::Error for Unplanned {}
 
-/// Refuses what no plan is made of.
-pub fn check(program: &Program) -> Result<(), Unplanned> {
+/// Refuses what no plan is made of; the answer are the passes of a step.
+pub fn check(program: &Program) -> Result<Passes, Unplanned> {
     // A plan numbers plain spaces as the program does.
     let plain = program.spaces.iter().take_while(|space| space.kind == SpaceKind::Plain).count();
     if let Some(late) = program.spaces[plain..].iter().find(|space| space.kind == SpaceKind::Plain) {
         return refuse(format!("the space `{}` is declared behind edges", late.name));
     }
+    let is_plain = |space: SpaceId| program.space(space).kind == SpaceKind::Plain;
     program.spaces.iter().try_for_each(|space| match space.kind {
         SpaceKind::Plain => Ok(()),
-        SpaceKind::Relation { from, to } if from == to => Ok(()),
-        SpaceKind::Relation { .. } => refuse(format!("`{}` joins two spaces", space.name)),
+        SpaceKind::Relation { from, to } if is_plain(from) && is_plain(to) => Ok(()),
+        SpaceKind::Relation { .. } => refuse(format!("`{}` joins other spaces than cells", space.name)),
         SpaceKind::Product { .. } => refuse(format!("every element of another space has its own `{}`", space.name)),
         SpaceKind::Subset { .. } => refuse(format!("`{}` is part of another space", space.name)),
     })?;
@@ -48,42 +49,55 @@ pub fn check(program: &Program) -> Result<(), Unplanned> {
         }
         match field.over {
             None if array => return refuse(format!("`{}` is one value that a function stores", field.name)),
-            Some(space) if program.space(space).kind != SpaceKind::Plain => {
-                return refuse(format!("`{}` has a value for every edge", field.name));
-            }
+            Some(space) if !is_plain(space) => return refuse(format!("`{}` has a value for every edge", field.name)),
             None | Some(_) => {}
         }
     }
-    program.functions.iter().try_for_each(|function| stages(program, &function.stages))
+    program.functions.iter().try_for_each(|function| stages(program, function))?;
+    let passes = Passes::new(program);
+    check_passes(program, &passes)?;
+    Ok(passes)
 }
 
-fn refuse(what: String) -> Result<(), Unplanned> {
+fn refuse<T>(what: String) -> Result<T, Unplanned> {
     Err(Unplanned(what))
 }
 
-fn stages(program: &Program, stages: &[Stage]) -> Result<(), Unplanned> {
-    // The spaces whose cells have begun their update.
-    let mut begun: BTreeSet<SpaceId> = BTreeSet::new();
-    for stage in stages {
-        match stage {
-            Stage::Solve(solve) => return refuse(format!("`{}` is solved for", program.field(solve.x).name)),
-            Stage::Region(region) => {
-                check_region(program, region)?;
-                let (Some(space), Rate::Every) = (region.over, region.rate) else { continue };
-                match program.space(space).kind {
-                    SpaceKind::Relation { to, .. } if begun.contains(&to) => {
-                        let name = &program.space(space).name;
-                        return refuse(format!("the edges `{name}` come after an update of their cells"));
-                    }
-                    SpaceKind::Relation { .. } => {}
-                    SpaceKind::Plain | SpaceKind::Product { .. } | SpaceKind::Subset { .. } => {
-                        begun.insert(space);
-                    }
+fn stages(program: &Program, function: &Function) -> Result<(), Unplanned> {
+    function.stages.iter().try_for_each(|stage| match stage {
+        Stage::Solve(solve) => refuse(format!("`{}` is solved for", program.field(solve.x).name)),
+        Stage::Region(region) => {
+            check_region(program, region)?;
+            match region.over.map(|space| program.space(space)) {
+                Some(Space { name, kind: SpaceKind::Relation { .. } }) if function.role != Role::Step => {
+                    refuse(format!("the edges `{name}` do something outside steps"))
                 }
+                Some(_) | None => Ok(()),
             }
         }
+    })
+}
+
+/// What is added up, and what others read, is written in one pass, and no sum is read before it.
+fn check_passes(program: &Program, passes: &Passes) -> Result<(), Unplanned> {
+    let ops: Vec<&Op> = program.function(Role::Step).into_iter().flat_map(|step| step.ops()).collect();
+    let first = |which: &dyn Fn(&OpKind) -> bool| ops.iter().position(|op| which(&op.kind));
+    for op in &ops {
+        let OpKind::Accumulate(sum, ..) = op.kind else { continue };
+        let read = first(&|op| matches!(*op, OpKind::Field(f) | OpKind::Gather(f, _) if f == sum));
+        let added = first(&|op| matches!(*op, OpKind::Accumulate(f, ..) if f == sum));
+        if read.is_some_and(|read| Some(read) < added) {
+            return refuse(format!("`{}` is read before anything is added to it", program.field(sum).name));
+        }
     }
-    Ok(())
+    ops.into_iter().try_for_each(|op| match op.kind {
+        OpKind::Gather(field, Map::Source) | OpKind::Accumulate(field, ..)
+            if passes.stores(program, field).len() > 1 =>
+        {
+            refuse(format!("`{}` is written again after others have seen it", program.field(field).name))
+        }
+        _ => Ok(()),
+    })
 }
 
 fn check_region(program: &Program, region: &Region) -> Result<(), Unplanned> {
@@ -95,7 +109,11 @@ fn check_region(program: &Program, region: &Region) -> Result<(), Unplanned> {
         OpKind::Index | OpKind::Draw(..) if of_edges => refuse("an edge asks for its number".into()),
         OpKind::Back(field, ..) => refuse(format!("`{}` is read of an earlier step", program.field(field).name)),
         OpKind::Gather(_, Map::Target) => Ok(()),
-        OpKind::Gather(field, Map::Source) if program.field(field).kind == FieldKind::State => Ok(()),
+        OpKind::Gather(field, Map::Source)
+            if matches!(program.field(field).kind, FieldKind::State | FieldKind::Temp) =>
+        {
+            Ok(())
+        }
         OpKind::Gather(field, _) => refuse(format!("`{}` is gathered and no state", program.field(field).name)),
         OpKind::Accumulate(_, Some(Map::Target), _) => Ok(()),
         OpKind::Accumulate(field, ..) => {
@@ -139,7 +157,7 @@ mod tests {
         let cable = include_str!("../../interp/cable.ir");
         assert_eq!(refused(cable), format!("every element of another space has its own `comp`{only}"));
         let delays = include_str!("../../interp/delays.ir");
-        assert_eq!(refused(delays), format!("`ei` joins two spaces{only}"));
+        assert_eq!(refused(delays), format!("`ei.weight.given` has a value for every edge{only}"));
     }
 
     /// A population of one state, with something else of each kind.
@@ -186,9 +204,10 @@ mod tests {
                 "space @r from @a to @a\n",
                 "\ntemp @a.s over @a",
                 "",
-                "over @a {\n %1 = field @a.v\n store @a.v, %1\n }
-                over @r {\n %2 = gather @a.v along source\n accumulate @a.s along target, %2\n }",
-                "the edges `r` come after an update of their cells",
+                "over @r {\n %1 = gather @a.v along source\n accumulate @a.s along target, %1\n }
+                over @a {\n %2 = field @a.s\n store @a.v, %2\n }
+                over @r {\n %3 = gather @a.v along source\n accumulate @a.s along target, %3\n }",
+                "`a.s` is written again after others have seen it",
             ),
             (
                 "space @r from @a to @a\n",

@@ -1,6 +1,6 @@
 //! Edges as slabs: cells with about as many edges side by side, and a list of sources for each edge of a slab.
 //!
-//! In come the edges of a population and the sizes of its grid; out go [`Slabs`]: an order of the cells, cut into slabs of equal
+//! In come the edges that lead to a population and the sizes of its grid; out go [`Slabs`]: an order of the cells, cut into slabs of equal
 //! width, and how many rows of sources each slab has.
 //! Never true here: that an edge is lost, or that results stand in this order: sums go back to the order of the model.
 
@@ -28,11 +28,13 @@ const WINDOW: usize = 1 << 15;
 const NONE: i32 = -1;
 
 impl Slabs {
-    /// Orders and cuts the cells; `sizes` are those of their grid.
-    pub fn new(edges: &Edges, sizes: &[usize]) -> Slabs {
+    /// Orders and cuts the cells; `sizes` are those of their grid. Edges `within` one population say which of its cells belong together.
+    pub fn new(edges: &Edges, sizes: &[usize], within: bool) -> Slabs {
         let cells = edges.offsets.len() - 1;
         let width = WIDTH.min(cells.max(1));
-        let order = Order::new(Arrangement::Local { window: WINDOW }, &[edges], cells, sizes, width);
+        let all = [edges];
+        let near = if within { &all[..] } else { &[] };
+        let order = Order::new(Arrangement::Local { window: WINDOW }, (near, &all), cells, sizes, width);
         let degree = |&cell: &u32| edges.of(cell as usize).len();
         let rows = order.cells().chunks(width).map(|slab| slab.iter().map(degree).max().unwrap_or(0)).collect();
         Slabs { width, rows, order: Arc::new(order) }
@@ -86,7 +88,7 @@ mod tests {
                 edges.sources.extend((0..degree).map(|k| ((cell * 3 + k * k) % cells) as u32));
                 edges.offsets.push(edges.sources.len() as u32);
             }
-            let slabs = Slabs::new(&edges, &[cells]);
+            let slabs = Slabs::new(&edges, &[cells], true);
             let (order, places, sources) = (slabs.cells(), slabs.places(), slabs.sources(&edges));
             assert_eq!(order.len(), slabs.rows.len() * slabs.width);
             assert_eq!(sources.len(), slabs.all_rows() * slabs.width);

@@ -5,8 +5,8 @@
 
 use super::layout::Text;
 use crate::codegen::plan::{
-    BATCH, BLOCKS_AHEAD, Column, EdgePlan, Expr, Home, KernelPlan, Local, Operand, Plan, Precision, SpacePlan, Stmt,
-    Usage, identifier,
+    BATCH, BLOCKS_AHEAD, Column, Connected, EdgePlan, Expr, Home, KernelPlan, Local, Nest, Operand, Plan, Precision,
+    Prologue, Shared, SpacePlan, Stmt, Usage, identifier,
 };
 use crate::runtime::machine::Bank;
 use crate::step::{BinaryOp, Distribution, Elementary, FieldId, OriginId, Role, Tolerance, Type, UnaryOp};
@@ -15,14 +15,18 @@ use crate::step::{BinaryOp, Distribution, Elementary, FieldId, OriginId, Role, T
 pub fn file(plan: &Plan) -> String {
     let mut functions = Text::default();
     let mut table = Vec::new();
+    let passes = plan.groups.iter().map(|group| group.passes).max().unwrap_or(1);
+    let steps = (0..passes).map(|pass| (Role::Step, pass));
+    let places: Vec<(Role, u32)> =
+        std::iter::once((Role::Init, 0)).chain(steps).chain(std::iter::once((Role::Observe, 0))).collect();
     for space in &plan.spaces {
         let mut row = Vec::new();
-        for role in [Role::Init, Role::Step, Role::Observe] {
-            row.push(match space.kernels.iter().find(|kernel| kernel.role == role) {
+        for &(role, pass) in &places {
+            row.push(match space.kernel(role, pass) {
                 Some(kernel) => {
                     functions.line("");
                     Emitter { plan, space, kernel }.function(&mut functions);
-                    format!("Some({})", function_name(space, role))
+                    format!("Some({})", function_name(plan, space, kernel))
                 }
                 None => "None".to_string(),
             });
@@ -78,23 +82,28 @@ pub fn file(plan: &Plan) -> String {
     text.line("/// A kernel.");
     text.line("pub type Kernel = fn(Call<'_, Real>);");
     text.line("");
-    text.line("/// The init, step and observe kernel of every space.");
+    text.line(match passes {
+        1 => "/// The init, step and observe kernel of every space.",
+        _ => "/// The init kernel of every space, those of the passes of a step, and the observe kernel.",
+    });
     text.line("#[rustfmt::skip]");
-    text.open(format!("pub const KERNELS: [[Option<Kernel>; 3]; {}] = [", table.len()));
+    text.open(format!("pub const KERNELS: [[Option<Kernel>; {}]; {}] = [", places.len(), table.len()));
     table.iter().for_each(|row| text.line(format!("{row},")));
     text.close("];");
     text.append(&functions);
     text.finish()
 }
 
-/// `squid_step`.
-pub fn function_name(space: &SpacePlan, role: Role) -> String {
-    let role = match role {
-        Role::Init => "init",
-        Role::Step => "step",
-        Role::Observe => "observe",
-    };
-    format!("{}_{role}", identifier(&space.name))
+/// `squid_step`; where a step is done in several passes, `squid_step_0`.
+fn function_name(plan: &Plan, space: &SpacePlan, kernel: &KernelPlan) -> String {
+    let name = identifier(&space.name);
+    let passes = plan.groups.iter().find(|group| group.spaces.contains(&space.space.0)).map_or(1, |group| group.passes);
+    match kernel.role {
+        Role::Init => format!("{name}_init"),
+        Role::Step if passes > 1 => format!("{name}_step_{}", kernel.pass),
+        Role::Step => format!("{name}_step"),
+        Role::Observe => format!("{name}_observe"),
+    }
 }
 
 fn distribution_name(distribution: Distribution) -> &'static str {
@@ -117,7 +126,10 @@ struct Emitter<'a> {
 
 impl Emitter<'_> {
     fn function(&self, out: &mut Text) {
-        let body = if self.kernel.edges.is_empty() { self.blocks() } else { self.connected_blocks() };
+        let body = match &self.kernel.connected {
+            None => self.blocks(),
+            Some(connected) => self.connected_blocks(connected),
+        };
         let mut numbers = Text::at(1);
         self.numbers(&mut numbers, &self.kernel.call);
         if !self.kernel.row.is_empty() {
@@ -128,10 +140,13 @@ impl Emitter<'_> {
         let space = &self.space.name;
         out.line(match self.kernel.role {
             Role::Init => format!("/// Sets the cell parameters and initial states of `{space}`."),
+            Role::Step if self.kernel.nest == Nest::Pass => {
+                format!("/// Pass {} of a time step of `{space}`.", self.kernel.pass)
+            }
             Role::Step => format!("/// Advances `{space}` through a window of time steps."),
             Role::Observe => format!("/// Computes the recorded quantities of `{space}`."),
         });
-        out.open(format!("pub fn {}(call: Call<'_, Real>) {{", function_name(self.space, self.kernel.role)));
+        out.open(format!("pub fn {}(call: Call<'_, Real>) {{", function_name(self.plan, self.space, self.kernel)));
         let vector = match self.plan.precision {
             Precision::F64 => "F64x8",
             Precision::F32 => "F32x16",
@@ -151,11 +166,13 @@ impl Emitter<'_> {
                 Precision::Bf16 => panic!("native code stores no bf16"),
             });
         }
-        let parts =
-            ["state", "cell", "output", "data", "uniforms", "series", "window", "cells", "spikes", "order", "links"];
+        let parts = [
+            "state", "cell", "output", "data", "temp", "uniforms", "series", "window", "cells", "spikes", "order",
+            "links",
+        ];
         let mut parts: Vec<&str> =
             parts.into_iter().filter(|part| numbers.mentions(part) || body.mentions(part)).collect();
-        if parts.len() < 11 {
+        if parts.len() < 12 {
             parts.push("..");
         }
         out.line(format!("let Call {{ {} }} = call;", parts.join(", ")));
@@ -226,8 +243,11 @@ impl Emitter<'_> {
             inside.line(format!("let {mutable}{} = V::load({from});", register.name));
         }
         self.lanes(&mut inside, &kernel.cell);
-        for (number, stmt) in self.held().enumerate() {
-            let Expr::Draw(distribution, stream, _) = stmt.expr else { panic!("only draws are held") };
+        for (number, &local) in kernel.held.iter().enumerate() {
+            let draw = kernel.body.iter().find(|stmt| stmt.local == Some(local));
+            let Some(Stmt { expr: Expr::Draw(distribution, stream, _), .. }) = draw.copied() else {
+                panic!("only draws are held")
+            };
             let (numbering, name) = (self.numbering(), distribution_name(distribution));
             inside.line(format!("let draw{number} = {};", draw_source(stream)));
             let draw = format!("|counter| {numbering}.{name}::<V>(block, draw{number}, counter)");
@@ -250,14 +270,23 @@ impl Emitter<'_> {
 
     /// The loop over steps of a kernel with edges, and in it two loops over blocks by turns: what edges bring to some blocks,
     /// then the update of these.
-    fn connected_blocks(&self) -> Text {
+    fn connected_blocks(&self, connected: &Connected) -> Text {
         let kernel = self.kernel;
-        let fields = self.space.exchanged.len();
-
         let mut out = Text::at(1);
-        out.line("let (mut now, mut next) = (links.now, links.next);");
-        if fields > 1 {
-            out.line(format!("let width = now.len() / {fields};"));
+        if kernel.nest == Nest::Steps {
+            out.line("let (mut now, mut next) = (links.now, links.next);");
+            if self.space.shared.len() > 1 {
+                out.line(format!("let width = now.len() / {};", self.space.shared.len()));
+            }
+        } else {
+            for (number, edges) in kernel.edges.iter().enumerate().filter(|(_, edges)| arriving(edges).next().is_some())
+            {
+                out.line(format!("let from{number} = links.edges[{}].values;", edges.edges));
+                let fields = self.shared_by(edges).len();
+                if fields > 1 {
+                    out.line(format!("let width{number} = from{number}.len() / {fields};"));
+                }
+            }
         }
         out.line(format!("let mut sums = [[V::splat(0.0); {}]; {BATCH}];", kernel.sums.len()));
         let mut body = Text::at(2);
@@ -269,47 +298,60 @@ impl Emitter<'_> {
         body.open(format!("for first in (0..blocks).step_by({BATCH}) {{"));
         body.line(format!("let some = first..blocks.min(first + {BATCH});"));
         body.open("for (block, sums) in some.clone().zip(&mut sums) {");
-        let mut update = Text::at(4);
-        self.update_of_block(&mut update);
-        self.edges_of_block(&mut body, &update);
+        self.edges_of_block(&mut body, connected);
         for (number, &sum) in kernel.sums.iter().enumerate() {
             body.line(format!("sums[{number}] = {};", kernel.locals[sum as usize].name));
         }
         body.close("}");
         body.open("for (block, sums) in some.zip(&sums) {");
-        body.append(&update);
+        self.update_of_block(&mut body, connected);
         body.close("}");
         body.close("}");
-        body.open("if !(links.share)(next) {");
-        body.line("return;");
-        body.close("}");
-        body.line("std::mem::swap(&mut now, &mut next);");
+        if kernel.nest == Nest::Steps {
+            body.open("if !(links.share)(next) {");
+            body.line("return;");
+            body.close("}");
+            body.line("std::mem::swap(&mut now, &mut next);");
+        }
         out.open(self.steps(body.mentions("step")));
         out.append(&body);
         out.close("}");
         out
     }
 
-    /// The sums over all edges of a block's cells; asks for what the `update` of the block will read.
-    fn edges_of_block(&self, out: &mut Text, update: &Text) {
+    /// What edges read where they come from.
+    fn shared_by(&self, edges: &EdgePlan) -> &[Shared] {
+        let relation = self.plan.relation(self.space.edges[edges.edges as usize]);
+        &self.plan.spaces[relation.from.0 as usize].shared
+    }
+
+    /// What holds the values of the sources of edges, and the number of its values for each field.
+    fn arriving_from(&self, number: usize) -> [String; 2] {
+        match self.kernel.nest {
+            Nest::Steps => ["now".into(), "width".into()],
+            Nest::Blocks | Nest::Pass => [format!("from{number}"), format!("width{number}")],
+        }
+    }
+
+    /// The sums over all edges of a block's cells; asks for what the update of the block will read.
+    fn edges_of_block(&self, out: &mut Text, connected: &Connected) {
         let kernel = self.kernel;
-        let fields = self.space.exchanged.len();
-        let banks = [("state", &self.space.state), ("cell", &self.space.cell), ("data", &self.space.data)];
-        let read: Vec<_> = banks.into_iter().filter(|(bank, _)| update.mentions(bank)).collect();
         out.open("if links.far {");
-        for (bank, slots) in read {
-            let size = times(slots.len());
+        for &bank in &connected.asks {
+            let (bank, size) = (bank_name(bank), times(self.slots(bank)));
             out.line(format!("ask_for({bank}, block * {size}, {size});"));
         }
-        for edges in &kernel.edges {
-            out.line(format!("links.edges[{}].ask_for::<V>(block + {BLOCKS_AHEAD}, now, {fields});", edges.edges));
+        for (number, edges) in kernel.edges.iter().enumerate() {
+            let (at, fields) = (edges.edges, self.shared_by(edges).len());
+            let [from, _] = match arriving(edges).next() {
+                Some(_) => self.arriving_from(number),
+                None => ["&[]".to_string(), String::new()],
+            };
+            out.line(format!("links.edges[{at}].ask_for::<V>(block + {BLOCKS_AHEAD}, {from}, {fields});"));
         }
         out.close("}");
         let mut inside = Text::at(4);
-        let stmts = || kernel.edges.iter().flat_map(|edges| &edges.body);
-        let added = kernel.edges.iter().flat_map(|edges| &edges.adds).map(|(_, value)| *value);
-        let needed = stmts().flat_map(|stmt| stmt.expr.operands()).chain(added).collect();
-        self.values_of_cells(&mut inside, needed, &self.space.exchanged);
+        self.prologue(&mut inside, &connected.before_edges);
         if inside.mentions("own") {
             out.line("let own = cells.start(block, V::LANES) as usize;");
         }
@@ -336,18 +378,13 @@ impl Emitter<'_> {
     }
 
     /// The new values of a block's cells, from the sums over their edges.
-    fn update_of_block(&self, out: &mut Text) {
+    fn update_of_block(&self, out: &mut Text, connected: &Connected) {
         let kernel = self.kernel;
         let mut inside = Text::at(4);
         for (number, &sum) in kernel.sums.iter().enumerate() {
             inside.line(format!("let {} = sums[{number}];", kernel.locals[sum as usize].name));
         }
-        let stored = kernel.stores.iter().map(|(_, value)| *value);
-        let updates = kernel.updates.iter().map(|(_, value)| *value);
-        let exchanged: Vec<Operand> = self.space.exchanged.iter().map(|&slot| self.shared(slot)).collect();
-        let stmts = kernel.body.iter().flat_map(|stmt| stmt.expr.operands());
-        let needed = stmts.chain(stored).chain(updates).chain(exchanged.clone()).collect();
-        self.values_of_cells(&mut inside, needed, &[]);
+        self.prologue(&mut inside, &connected.before_body);
         self.lanes(&mut inside, &kernel.body);
         for &(field, value) in &kernel.stores {
             inside.line(self.store(&self.operand(value), field));
@@ -355,10 +392,10 @@ impl Emitter<'_> {
         for &(register, value) in &kernel.updates {
             inside.line(self.store(&self.operand(value), kernel.registers[register as usize].field));
         }
-        if !exchanged.is_empty() {
+        if !connected.shares.is_empty() {
             inside.line("let own = cells.start(block, V::LANES) as usize;");
         }
-        for (entry, value) in exchanged.into_iter().enumerate() {
+        for (entry, &value) in connected.shares.iter().enumerate() {
             inside.line(format!("{}.store(&mut next[{}]);", self.operand(value), own_entry(entry)));
         }
         self.banks(out, &inside, true);
@@ -368,11 +405,12 @@ impl Emitter<'_> {
     /// What brings the values of the cells at the other ends of edges, if they matter.
     fn arrivals(&self, out: &mut Text, number: usize, edges: &EdgePlan) {
         // The last field of the buffer, or the only one, needs no end.
-        let slice = |(_, field)| match (field, self.space.exchanged.len()) {
-            (0, 1) => "now".to_string(),
-            (0, _) => "&now[..width]".to_string(),
-            (1, _) => "&now[width..]".to_string(),
-            (field, _) => format!("&now[{field} * width..]"),
+        let [from, width] = self.arriving_from(number);
+        let slice = |(_, field)| match (field, self.shared_by(edges).len()) {
+            (0, 1) => from.clone(),
+            (0, _) => format!("&{from}[..{width}]"),
+            (1, _) => format!("&{from}[{width}..]"),
+            (field, _) => format!("&{from}[{field} * {width}..]"),
         };
         let fields: Vec<String> = arriving(edges).map(slice).collect();
         if !fields.is_empty() {
@@ -382,37 +420,17 @@ impl Emitter<'_> {
         }
     }
 
-    /// The value of an exchanged slot at the end of a step.
-    fn shared(&self, slot: u32) -> Operand {
-        let registers = &self.kernel.registers;
-        let register = registers.iter().position(|register| register.field == self.space.state[slot as usize]);
-        let register = register.expect("the plan gives exchanged fields a register") as u32;
-        let update = self.kernel.updates.iter().find(|(changed, _)| *changed == register);
-        update.map_or(Operand::Register(register), |(_, value)| *value)
-    }
-
-    /// Those values of the cells of a block, constant over a step, that some operands need; what is in `shared` slots comes
-    /// from what all cells share. Only the body has effects.
-    fn values_of_cells(&self, out: &mut Text, mut needed: Vec<Operand>, shared: &[u32]) {
-        let mut stmts: Vec<Stmt> = Vec::new();
-        for stmt in self.kernel.cell.iter().rev() {
-            if stmt.local.is_some_and(|local| needed.contains(&Operand::Lanes(local))) {
-                needed.extend(stmt.expr.operands());
-                stmts.push(*stmt);
-            }
+    /// What a loop loads and computes for a block.
+    fn prologue(&self, out: &mut Text, prologue: &Prologue) {
+        for load in &prologue.loads {
+            let register = &self.kernel.registers[load.register as usize];
+            let from = match load.shared {
+                Some(entry) => format!("&now[{}]", own_entry(entry as usize)),
+                None => self.place(register.field),
+            };
+            out.line(format!("let {} = V::load({from});", register.name));
         }
-        stmts.reverse();
-        for (number, register) in (0..).zip(&self.kernel.registers) {
-            if needed.contains(&Operand::Register(number)) {
-                let entry = shared.iter().position(|&slot| self.space.state[slot as usize] == register.field);
-                let from = match entry {
-                    Some(entry) => format!("&now[{}]", own_entry(entry)),
-                    None => self.place(register.field),
-                };
-                out.line(format!("let {} = V::load({from});", register.name));
-            }
-        }
-        self.lanes(out, &stmts);
+        self.lanes(out, &prologue.cell);
     }
 
     /// The head of the loop over steps.
@@ -439,18 +457,28 @@ impl Emitter<'_> {
 
     /// The buffers of one block, those that `inside` uses; to be read only where it does not `store`.
     fn banks(&self, out: &mut Text, inside: &Text, store: bool) {
-        let banks = [
-            ("state", self.space.state.len(), true),
-            ("cell", self.space.cell.len(), self.kernel.role == Role::Init),
-            ("output", self.space.output.len(), true),
-            ("data", self.space.data.len(), false),
-        ];
-        for (bank, slots, writable) in banks {
-            if inside.mentions(bank) {
-                let writable = if store && writable && self.kernel.changes(bank, self.plan) { "mut " } else { "" };
-                let size = times(slots);
-                out.line(format!("let {bank} = &{writable}{bank}[block * {size}..][..{size}];"));
+        for bank in [Bank::State, Bank::Cell, Bank::Output, Bank::Data, Bank::Temp] {
+            let writable = match bank {
+                Bank::State | Bank::Output | Bank::Temp => true,
+                Bank::Cell => self.kernel.role == Role::Init,
+                Bank::Data => false,
+            };
+            let (name, size) = (bank_name(bank), times(self.slots(bank)));
+            if inside.mentions(name) {
+                let writable = if store && writable && self.kernel.changes(name, self.plan) { "mut " } else { "" };
+                out.line(format!("let {name} = &{writable}{name}[block * {size}..][..{size}];"));
             }
+        }
+    }
+
+    /// How many slots a block has in a buffer.
+    fn slots(&self, bank: Bank) -> usize {
+        match bank {
+            Bank::State => self.space.state.len(),
+            Bank::Cell => self.space.cell.len(),
+            Bank::Output => self.space.output.len(),
+            Bank::Data => self.space.data.len(),
+            Bank::Temp => self.space.temp.len(),
         }
     }
 
@@ -568,7 +596,7 @@ impl Emitter<'_> {
                 }
                 Expr::Select(c, a, b) => out.call(&format!("{head}V::select"), &[at(c), at(a), at(b)], ";"),
                 Expr::Draw(distribution, stream, counter) => {
-                    let held = self.held().position(|held| held.local == stmt.local);
+                    let held = self.kernel.held.iter().position(|held| stmt.local == Some(*held));
                     self.draw(out, &head, held, distribution, stream, counter);
                 }
                 Expr::Sample(series, t) => {
@@ -589,17 +617,6 @@ impl Emitter<'_> {
     /// What knows the numbers of cells: where there are edges, cells stand in an order of their own.
     fn numbering(&self) -> &'static str {
         if self.space.edges.is_empty() { "cells" } else { "order" }
-    }
-
-    /// Draws of the body that several steps may share: lanes live as long as the loop over steps if there are no edges.
-    fn held(&self) -> impl Iterator<Item = &Stmt> {
-        let every_step = |counter: u32| {
-            self.kernel.time.iter().any(|time| time.local == Some(counter) && time.expr == Expr::StepIndex)
-        };
-        self.kernel.body.iter().filter(move |stmt| match stmt.expr {
-            Expr::Draw(_, _, Operand::Time(counter)) => self.kernel.edges.is_empty() && !every_step(counter),
-            _ => false,
-        })
     }
 
     /// A draw; `held` numbers one that steps share.
@@ -657,7 +674,7 @@ fn arriving(edges: &EdgePlan) -> impl Iterator<Item = (u32, u32)> {
     })
 }
 
-/// Where in what all cells share the block's own values of an exchanged field are.
+/// Where in what all cells share the block's own values of a shared field are.
 fn own_entry(entry: usize) -> String {
     match entry {
         0 => "own..".to_string(),
@@ -681,6 +698,7 @@ fn bank_name(bank: Bank) -> &'static str {
         Bank::Cell => "cell",
         Bank::Output => "output",
         Bank::Data => "data",
+        Bank::Temp => "temp",
     }
 }
 

@@ -10,7 +10,7 @@ mod model;
 mod shape;
 
 pub use interface::{Default, Interface, InterfaceError, InterfaceField, InterfaceNetwork, InterfaceSpace};
-pub use shape::shape;
+pub use shape::{groups, shape, shared};
 
 use super::plan::{Plan, Precision};
 

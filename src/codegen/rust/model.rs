@@ -6,7 +6,7 @@
 use super::SourceFile;
 use super::interface::{Default, Interface, InterfaceError, InterfaceField, InterfaceNetwork};
 use super::layout::Text;
-use super::shape;
+use super::{groups, shape, shared};
 use crate::codegen::plan::{Home, Plan, identifier};
 use crate::runtime::edge_text;
 use crate::step::FieldId;
@@ -90,6 +90,7 @@ impl<'a> Model<'a> {
                     crate::runtime::machine::Bank::Cell => "cell parameter",
                     crate::runtime::machine::Bank::Output => "output",
                     crate::runtime::machine::Bank::Data => "data",
+                    crate::runtime::machine::Bank::Temp => "value within a step",
                 },
                 Home::Event(..) => "event",
                 Home::Register => continue,
@@ -128,9 +129,12 @@ impl<'a> Model<'a> {
         out.line("use crate::runtime::call::Call;");
         let place = plan.homes.iter().any(|home| matches!(home, Home::Slot(..)));
         let bank = if place { "Bank, " } else { "" };
+        if plan.spaces.iter().any(|space| !space.shared.is_empty()) {
+            out.line("use crate::runtime::edges::Shared;");
+        }
         let sample = if plan.series.is_empty() { "" } else { "use crate::runtime::series::Sample;" };
         let at = if place { "Place, " } else { "" };
-        out.line(format!("use crate::runtime::machine::{{{bank}Fault, Kernels, {at}Role, Shape}};"));
+        out.line(format!("use crate::runtime::machine::{{{bank}Fault, Kernels, {at}Shape}};"));
         let network = if plan.relations.is_empty() { "" } else { "NetworkInfo, " };
         out.line(format!(
             "use crate::runtime::named::{{Error, FieldHome, FieldInfo, Named, {network}SpaceInfo, Spec}};"
@@ -156,11 +160,11 @@ impl<'a> Model<'a> {
         for (space, shown) in plan.spaces.iter().zip(&interface.spaces) {
             // The derived form of a shape is its literal.
             out.line(format!(
-                "SpaceInfo {{ name: {:?}, size: {}, shape: {:?}, exchanged: &{:?} }},",
+                "SpaceInfo {{ name: {:?}, size: {}, shape: {:?}, shared: &[{}] }},",
                 space.name,
                 shown.size,
                 shape(space),
-                space.exchanged
+                shared(plan, space).iter().map(literal_of_shared).collect::<Vec<_>>().join(", ")
             ));
         }
         out.close("],");
@@ -211,10 +215,14 @@ impl<'a> Model<'a> {
         out.close("],");
         out.open("networks: &[");
         for (index, relation) in plan.relations.iter().enumerate() {
-            let space = relation.of.0;
-            out.line(format!("NetworkInfo {{ space: {space}, default: include_str!(\"network_{index}.txt\") }},"));
+            let (from, to) = (relation.from.0, relation.to.0);
+            out.line(format!(
+                "NetworkInfo {{ from: {from}, to: {to}, default: include_str!(\"network_{index}.txt\") }},"
+            ));
         }
         out.close("],");
+        let group = |group: &crate::runtime::machine::Group| format!("(&{:?}, {})", group.spaces, group.passes);
+        out.line(format!("groups: &[{}],", groups(plan).iter().map(group).collect::<Vec<_>>().join(", ")));
         let dt = plan.uniforms.iter().position(|field| plan.fields[field.0 as usize] == "dt");
         out.line(format!("dt: {dt:?},"));
         out.line(format!("seed: {},", interface.seed));
@@ -362,6 +370,10 @@ impl<'a> Model<'a> {
 
 fn unit(field: &InterfaceField) -> &str {
     if field.unit.is_empty() { "a pure number" } else { &field.unit }
+}
+
+fn literal_of_shared(shared: &crate::runtime::edges::Shared) -> String {
+    format!("Shared {{ bank: Bank::{:?}, slot: {}, pass: {} }}", shared.bank, shared.slot, shared.pass)
 }
 
 fn place(space: u32, bank: crate::runtime::machine::Bank, slot: u32) -> String {

@@ -9,7 +9,7 @@ use super::builder::{Binary, Builder, Compare, Element, Function, Literal, Tenso
 use super::lanes::{Columns, Effects, Lanes, part, real, stored};
 use super::slot::{Fixed, Inside, Part, Slot};
 use crate::codegen::plan::{
-    DevicePlan, Expr, GatherForm, Grouping, Home, KernelPlan, Plan, SpacePlan, Stmt, Stretch, Usage,
+    DevicePlan, Expr, GatherForm, Grouping, Home, KernelId, KernelPlan, Plan, SpacePlan, Stmt, Stretch, Usage,
 };
 use crate::runtime::machine::Bank;
 use crate::step::{FieldId, Role};
@@ -87,10 +87,8 @@ impl Kind {
 /// A column of a table of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
-    /// The space.
-    pub space: u32,
-    /// Of its kernels, which.
-    pub role: Role,
+    /// The kernel.
+    pub kernel: KernelId,
     /// The number.
     pub local: u32,
     /// As what it is used.
@@ -171,14 +169,14 @@ impl<'a> Emitter<'a> {
                 .map(|column| (false, column))
                 .chain(kernel.row.iter().map(|column| (true, column)));
             for (of_time, column) in both {
-                let (space, role) = (space.space.0, kernel.role);
+                let id = space.id(kernel);
                 let part = part(kernel, column.local, column.usage);
                 let table = match of_time {
                     false => tables.numbers.entry(part).or_default(),
-                    true => tables.rows.entry((role, part)).or_default(),
+                    true => tables.rows.entry((kernel.role, part)).or_default(),
                 };
-                tables.columns.insert((space, role, of_time, column.local, column.usage), (part, table.len()));
-                table.push(Column { space, role, local: column.local, usage: column.usage });
+                tables.columns.insert((id, of_time, column.local, column.usage), (part, table.len()));
+                table.push(Column { kernel: id, local: column.local, usage: column.usage });
             }
         }
         tables
@@ -202,7 +200,7 @@ impl<'a> Emitter<'a> {
                     panic!("the plan loads fields that have a slot")
                 };
                 let slot = match bank {
-                    Bank::State => continue,
+                    Bank::State | Bank::Temp => continue,
                     Bank::Cell => Slot::Cell(number, slot),
                     Bank::Data => Slot::Fixed(Fixed::Data(number, slot)),
                     Bank::Output => panic!("the verifier checks that outputs are not read"),
@@ -360,26 +358,32 @@ impl<'a> Emitter<'a> {
     ) -> Vec<(u32, u32, Value)> {
         let rows = self.rows(b, tables, slots, role, row);
         let mut events = Vec::new();
-        let mut fields = Vec::new();
-        for (space, kernel) in self.kernels().filter(|(_, kernel)| kernel.role == role) {
-            let lanes = Lanes::new(b, self.plan, self.device, space, kernel, &tables.columns, slots, &rows);
-            let effects: Effects = lanes.step();
-            events.extend(effects.events.into_iter().map(|(event, mask)| (space.space.0, event, mask)));
-            fields.extend(effects.fields);
+        let of_role = || self.kernels().filter(|(_, kernel)| kernel.role == role);
+        let passes = of_role().map(|(_, kernel)| kernel.pass + 1).max().unwrap_or(0);
+        for pass in 0..passes {
+            let mut fields = Vec::new();
+            for (space, kernel) in of_role().filter(|(_, kernel)| kernel.pass == pass) {
+                let lanes = Lanes::new(b, self.plan, self.device, space, kernel, &tables.columns, slots, &rows);
+                let effects: Effects = lanes.step();
+                events.extend(effects.events.into_iter().map(|(event, mask)| (space.space.0, event, mask)));
+                fields.extend(effects.fields);
+            }
+            for (field, value) in fields {
+                let Home::Slot(space, bank, slot) = self.plan.homes[field.0 as usize] else {
+                    panic!("the plan stores fields that have a slot")
+                };
+                let slot = match bank {
+                    Bank::State => Slot::State(space.0, slot),
+                    Bank::Cell => Slot::Cell(space.0, slot),
+                    Bank::Output => Slot::Output(space.0, slot),
+                    Bank::Temp => Slot::Temp(space.0, slot),
+                    Bank::Data => panic!("the verifier checks that data are not stored"),
+                };
+                let value = if stored(self.plan, slot) == Element::Bf16 { b.narrow(value) } else { value };
+                slots.insert(slot, value);
+            }
         }
-        for (field, value) in fields {
-            let Home::Slot(space, bank, slot) = self.plan.homes[field.0 as usize] else {
-                panic!("the plan stores fields that have a slot")
-            };
-            let slot = match bank {
-                Bank::State => Slot::State(space.0, slot),
-                Bank::Cell => Slot::Cell(space.0, slot),
-                Bank::Output => Slot::Output(space.0, slot),
-                Bank::Data => panic!("the verifier checks that data are not stored"),
-            };
-            let value = if stored(self.plan, slot) == Element::Bf16 { b.narrow(value) } else { value };
-            slots.insert(slot, value);
-        }
+        slots.retain(|slot, _| !matches!(slot, Slot::Temp(..)));
         events
     }
 
@@ -389,7 +393,7 @@ impl<'a> Emitter<'a> {
         for (space, kernel) in self.kernels() {
             let lanes = Lanes::new(b, self.plan, self.device, space, kernel, &tables.columns, slots, &none);
             let values = lanes.cell();
-            let slot = |(local, value)| (Slot::Local(space.space.0, kernel.role, local), value);
+            let slot = |(local, value)| (Slot::Local(space.id(kernel), local), value);
             slots.extend(values.into_iter().map(slot));
         }
     }
@@ -632,7 +636,7 @@ impl<'a> Emitter<'a> {
             let value = match bank {
                 Bank::State => slots[&Slot::State(space.0, slot)],
                 Bank::Output => slots[&Slot::Output(space.0, slot)],
-                Bank::Cell | Bank::Data => panic!("only states and outputs are sampled"),
+                Bank::Cell | Bank::Data | Bank::Temp => panic!("only states and outputs are sampled"),
             };
             let value = b.slice(value, &[cells.start], &[cells.end]);
             let record = slots[&Slot::Record(entry as u32)];

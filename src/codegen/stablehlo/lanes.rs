@@ -8,8 +8,8 @@ use super::builder::{Binary, Builder, Compare, Element, Literal, Unary, Value};
 use super::entry::Slots;
 use super::slot::{Fixed, Part, Slot};
 use crate::codegen::plan::{
-    DevicePlan, EdgePlan, Expr, GatherForm, Home, KernelPlan, Lattice, Operand, Plan, Precision, Slabs, SpacePlan,
-    Stmt, Usage,
+    DevicePlan, EdgePlan, Expr, GatherForm, Home, KernelId, KernelPlan, Lattice, Operand, Plan, Precision, Relation,
+    Slabs, SpacePlan, Stmt, Usage,
 };
 use crate::runtime::machine::Bank;
 use crate::runtime::math;
@@ -17,7 +17,7 @@ use crate::step::{BinaryOp, Distribution, Elementary, FieldId, Role, Type, Unary
 use std::collections::HashMap;
 
 /// Tables of numbers: for each column its number.
-pub(super) type Columns = HashMap<(u32, Role, bool, u32, Usage), (Part, usize)>;
+pub(super) type Columns = HashMap<(KernelId, bool, u32, Usage), (Part, usize)>;
 
 /// What one run of a kernel leaves.
 #[derive(Debug, Default)]
@@ -38,22 +38,9 @@ pub(super) fn real(precision: Precision) -> Element {
 
 /// The element type of the value per cell that a slot stands for, in memory.
 pub fn stored(plan: &Plan, slot: Slot) -> Element {
-    let narrow = slot.field(plan).is_some_and(|field| match plan.homes[field.0 as usize] {
-        Home::Slot(_, Bank::Cell, _) => true,
-        // What only `init` reads makes states.
-        Home::Slot(space, Bank::Data, _) => {
-            let later = plan.spaces[space.0 as usize].kernels.iter().filter(|kernel| kernel.role != Role::Init);
-            later.flat_map(|kernel| &kernel.registers).any(|register| register.used && register.field == field)
-        }
-        Home::Slot(_, Bank::State | Bank::Output, _)
-        | Home::Uniform(_)
-        | Home::Series(_)
-        | Home::Event(..)
-        | Home::Register => false,
-    });
-    match plan.precision {
-        Precision::Bf16 if narrow => Element::Bf16,
-        Precision::F64 | Precision::F32 | Precision::Bf16 => real(plan.precision),
+    match slot.field(plan) {
+        Some(field) if plan.narrow.contains(&field) => Element::Bf16,
+        Some(_) | None => real(plan.precision),
     }
 }
 
@@ -161,10 +148,10 @@ impl<'a> Lanes<'a> {
 
     /// One run of edges, body and stores. Values of `cell` are known to the block.
     pub fn step(mut self) -> Effects {
-        let (space, role) = (self.space.space.0, self.kernel.role);
+        let kernel = self.space.id(self.kernel);
         for stmt in &self.kernel.cell {
             if let Some(local) = stmt.local
-                && let Some(&value) = self.slots.get(&Slot::Local(space, role, local))
+                && let Some(&value) = self.slots.get(&Slot::Local(kernel, local))
             {
                 self.locals.insert(local, value);
             }
@@ -233,7 +220,7 @@ impl<'a> Lanes<'a> {
         let outside: Vec<u32> = self.locals.keys().copied().collect();
         self.there = HashMap::new();
         for (entry, slot) in self.exchanged(plan) {
-            let from = self.source(slot);
+            let from = self.source(plan, slot);
             let value = get(self.b, from);
             let value = self.received(slot, value);
             self.there.insert((plan.edges, entry), value);
@@ -257,19 +244,23 @@ impl<'a> Lanes<'a> {
         added
     }
 
-    /// The states that edges bring.
-    fn exchanged(&self, plan: &EdgePlan) -> Vec<(u32, Slot)> {
-        let space = self.space.space.0;
-        let states = (0..).zip(self.space.exchanged.iter().map(|&slot| Slot::State(space, slot)));
-        states.filter(|(entry, _)| plan.body.iter().any(|stmt| stmt.expr == Expr::There(*entry))).collect()
+    fn relation(&self, plan: &EdgePlan) -> &'a Relation {
+        self.plan.relation(self.space.edges[plan.edges as usize])
     }
 
-    /// What is brought along edges for a state.
-    fn source(&mut self, slot: Slot) -> Value {
+    /// The fields that edges bring.
+    fn exchanged(&self, plan: &EdgePlan) -> Vec<(u32, Slot)> {
+        let shared = &self.plan.spaces[self.relation(plan).from.0 as usize].shared;
+        let brought =
+            (0..).zip(shared).filter(|(entry, _)| plan.body.iter().any(|stmt| stmt.expr == Expr::There(*entry)));
+        brought.map(|(entry, shared)| (entry, self.slot_of(shared.field))).collect()
+    }
+
+    /// What is brought along edges for a field.
+    fn source(&mut self, plan: &EdgePlan, slot: Slot) -> Value {
         let state = self.slots[&slot];
-        match self.plan.precision {
-            Precision::F64 | Precision::F32 => return state,
-            Precision::Bf16 => {}
+        if !self.relation(plan).narrow {
+            return state;
         }
         if let Some(sent) = self.sent.get(&slot) {
             return sent.difference;
@@ -327,7 +318,7 @@ impl<'a> Lanes<'a> {
         let zero = self.b.constant(Literal::Whole(0), Element::I32, &[]);
         let empty = self.constant(0.0, &[slabs.rows.len(), slabs.width]);
         let exchanged = self.exchanged(edges);
-        let from: Vec<Value> = exchanged.iter().map(|&(_, slot)| self.source(slot)).collect();
+        let from: Vec<Value> = exchanged.iter().map(|&(_, slot)| self.source(edges, slot)).collect();
         let sent: Vec<Sent> = exchanged.iter().filter_map(|(_, slot)| self.sent.get(slot).copied()).collect();
         let firsts: Vec<Value> = sent.iter().map(|sent| sent.first).collect();
         // Values per cell, in the order of slabs, and what all cells share.
@@ -342,7 +333,9 @@ impl<'a> Lanes<'a> {
                 Outside::Row(key) => self.rows[&key],
             };
             let of_cells = match outside {
-                Outside::Slot(slot) => matches!(slot, Slot::State(..) | Slot::Cell(..) | Slot::Fixed(Fixed::Data(..))),
+                Outside::Slot(slot) => {
+                    matches!(slot, Slot::State(..) | Slot::Cell(..) | Slot::Temp(..) | Slot::Fixed(Fixed::Data(..)))
+                }
                 Outside::Local(_) => !self.b.dims(value).is_empty(),
                 Outside::Row(_) => false,
             };
@@ -412,12 +405,12 @@ impl<'a> Lanes<'a> {
 
     /// What edges read besides what they bring, each thing once.
     fn outside(&self, edges: &EdgePlan) -> Vec<Outside> {
-        let (space, role) = (self.space.space.0, self.kernel.role);
+        let kernel = self.space.id(self.kernel);
         let inside: Vec<u32> = edges.body.iter().filter_map(|stmt| stmt.local).collect();
         let mut found = Vec::new();
         let of_number = |of_time: bool, local: u32, usage: Usage| {
-            let (part, _) = self.columns[&(space, role, of_time, local, usage)];
-            if of_time { Outside::Row((role, part)) } else { Outside::Slot(Slot::Numbers(part)) }
+            let (part, _) = self.columns[&(kernel, of_time, local, usage)];
+            if of_time { Outside::Row((kernel.role, part)) } else { Outside::Slot(Slot::Numbers(part)) }
         };
         let operand = |operand: Operand, usage: Usage| match operand {
             Operand::Real(_) | Operand::Single(_) | Operand::Bool(_) => None,
@@ -467,7 +460,7 @@ impl<'a> Lanes<'a> {
         let [planes, plane] = dims;
         let mut halos = HashMap::new();
         for (_, slot) in self.exchanged(plan) {
-            let from = self.source(slot);
+            let from = self.source(plan, slot);
             let halo = halo(self.b, lattice, from);
             halos.insert(from, halo);
         }
@@ -628,7 +621,10 @@ impl<'a> Lanes<'a> {
     }
 
     fn slot_of_register(&self, register: u32) -> Slot {
-        let field = self.kernel.registers[register as usize].field;
+        self.slot_of(self.kernel.registers[register as usize].field)
+    }
+
+    fn slot_of(&self, field: FieldId) -> Slot {
         let Home::Slot(space, bank, slot) = self.plan.homes[field.0 as usize] else {
             panic!("the plan loads fields that have a slot")
         };
@@ -636,6 +632,7 @@ impl<'a> Lanes<'a> {
             Bank::State => Slot::State(space.0, slot),
             Bank::Cell => Slot::Cell(space.0, slot),
             Bank::Data => Slot::Fixed(Fixed::Data(space.0, slot)),
+            Bank::Temp => Slot::Temp(space.0, slot),
             Bank::Output => panic!("the verifier checks that outputs are not read"),
         }
     }
@@ -659,9 +656,9 @@ impl<'a> Lanes<'a> {
         if let Some(&known) = self.numbers.get(&(of_time, local, usage)) {
             return known;
         }
-        let (space, role) = (self.space.space.0, self.kernel.role);
-        let (part, column) = self.columns[&(space, role, of_time, local, usage)];
-        let table = if of_time { self.rows[&(role, part)] } else { self.slots[&Slot::Numbers(part)] };
+        let kernel = self.space.id(self.kernel);
+        let (part, column) = self.columns[&(kernel, of_time, local, usage)];
+        let table = if of_time { self.rows[&(kernel.role, part)] } else { self.slots[&Slot::Numbers(part)] };
         let one = self.b.slice(table, &[column], &[column + 1]);
         let mut value = self.b.reshape(one, &[]);
         if usage == Usage::Spread && self.kernel.locals[local as usize].ty == Type::Single {

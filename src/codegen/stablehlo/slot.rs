@@ -3,7 +3,7 @@
 //! In comes a [`Slot`]; out go its name, the field it holds, and where an argument gets its numbers from ([`Feed`]).
 //! Never true here: a number is known.
 
-use crate::codegen::plan::Plan;
+use crate::codegen::plan::{KernelId, Plan};
 use crate::step::{FieldId, Role};
 
 /// The type of the numbers in a table.
@@ -39,8 +39,10 @@ pub enum Slot {
     Cell(u32, u32),
     /// An output of every cell: space, slot.
     Output(u32, u32),
-    /// A value of `cell`: space, kernel, local. An argument of [`Kind::Line`](super::Kind::Line) only, which is never run.
-    Local(u32, Role, u32),
+    /// A temp of every cell: space, slot. Nothing remains of it after a step.
+    Temp(u32, u32),
+    /// A value of `cell`: kernel, local. An argument of [`Kind::Line`](super::Kind::Line) only, which is never run.
+    Local(KernelId, u32),
     /// What does not change during a run.
     Fixed(Fixed),
     /// Numbers that do not change during a call: `[column]`.
@@ -137,6 +139,7 @@ impl Slot {
             Slot::Rows(role, part) => Some(Feed::Rows(role, part)),
             Slot::Steps => Some(Feed::Steps),
             Slot::Output(..)
+            | Slot::Temp(..)
             | Slot::Local(..)
             | Slot::Inside(_)
             | Slot::Record(_)
@@ -152,6 +155,7 @@ impl Slot {
             Slot::State(s, at) => Some(space(s).state[at as usize]),
             Slot::Cell(s, at) => Some(space(s).cell[at as usize]),
             Slot::Output(s, at) => Some(space(s).output[at as usize]),
+            Slot::Temp(s, at) => Some(space(s).temp[at as usize]),
             Slot::Fixed(fixed) => fixed.field(plan),
             Slot::Local(..)
             | Slot::Numbers(_)
@@ -190,7 +194,8 @@ pub fn slot_name(plan: &Plan, slot: Slot) -> String {
         Slot::State(s, at) => field_name(plan, &space(s).state, at),
         Slot::Cell(s, at) => field_name(plan, &space(s).cell, at),
         Slot::Output(s, at) => field_name(plan, &space(s).output, at),
-        Slot::Local(s, _, local) => format!("{}.{local}", space(s).name),
+        Slot::Temp(s, at) => field_name(plan, &space(s).temp, at),
+        Slot::Local(kernel, local) => format!("{}.{local}", space(kernel.space).name),
         Slot::Fixed(fixed) => fixed_name(plan, fixed),
         Slot::Numbers(part) => format!("numbers.{}", part.name()),
         Slot::Rows(Role::Observe, part) => format!("sample_rows.{}", part.name()),

@@ -24,7 +24,7 @@ pub extern "C" fn neuroc_real_size() -> usize {
     size_of::<Real>()
 }
 
-/// Runs kernel `3 * space + role` once.
+/// Runs a kernel once: its number counts through the rows of [`KERNELS`].
 ///
 /// # Safety
 /// `call` points to a [`RawCall`] of this library's number type. Each of its buffers starts at an aligned address that is not
@@ -46,6 +46,8 @@ pub unsafe extern "C" fn neuroc_kernel(kernel: usize, call: *const RawCall<Real>
         // SAFETY: see above.
         let edges = unsafe { slice(raw.edges) };
         let rows = |rows: &RawRows<Real>| Rows {
+            // SAFETY: see above.
+            values: unsafe { slice(rows.values) },
             // SAFETY: see above.
             first: unsafe { slice(rows.first) },
             // SAFETY: see above.
@@ -71,6 +73,8 @@ pub unsafe extern "C" fn neuroc_kernel(kernel: usize, call: *const RawCall<Real>
             output: unsafe { slice_mut(raw.output) },
             // SAFETY: see above.
             data: unsafe { slice(raw.data) },
+            // SAFETY: see above.
+            temp: unsafe { slice_mut(raw.temp) },
             // SAFETY: see above.
             uniforms: unsafe { slice(raw.uniforms) },
             series: &series,

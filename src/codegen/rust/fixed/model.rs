@@ -7,8 +7,8 @@ pub struct Model(Named<Real>);
 struct Own;
 
 impl Kernels<Real> for Own {
-    fn run(&self, space: usize, role: Role, call: Call<'_, Real>) -> Result<(), Fault> {
-        if let Some(Some(kernel)) = KERNELS.get(space).map(|kernels| kernels[role as usize]) {
+    fn run(&self, kernel: usize, call: Call<'_, Real>) -> Result<(), Fault> {
+        if let Some(Some(kernel)) = KERNELS.as_flattened().get(kernel) {
             kernel(call);
         }
         Ok(())

@@ -1,0 +1,234 @@
+//! In which passes the stages of a step run, and which spaces take their steps together.
+//!
+//! In comes a program; out go a pass for each stage of its function `step`, and groups of spaces. In a pass every space of a group works
+//! through its blocks, edges first; after it everybody sees what was stored.
+//! Never true here: a stage runs before one whose stores it sees, or sees what a later one stores.
+
+use crate::step::{FieldId, FieldKind, Function, Map, OpKind, Program, Rate, Region, Role, SpaceId, SpaceKind, Stage};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Spaces that take their steps together, since edges join them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// The spaces, by their numbers in the plan.
+    pub spaces: Vec<u32>,
+    /// In how many passes a step is done.
+    pub passes: u32,
+}
+
+impl Group {
+    /// Can the kernel of its only space take many steps by itself?
+    pub fn is_alone(&self) -> bool {
+        self.spaces.len() == 1 && self.passes == 1
+    }
+}
+
+/// The passes of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passes {
+    /// For each stage of `step` its pass.
+    of_stage: Vec<u32>,
+    /// Every plain space is in one of them.
+    pub groups: Vec<Group>,
+}
+
+/// The space in whose blocks a stage runs: the edges that lead to a cell are part of the work on its block.
+fn home(program: &Program, space: SpaceId) -> SpaceId {
+    match program.space(space).kind {
+        SpaceKind::Relation { to, .. } => to,
+        SpaceKind::Plain | SpaceKind::Product { .. } | SpaceKind::Subset { .. } => space,
+    }
+}
+
+impl Passes {
+    /// The earliest pass for each stage.
+    pub fn new(program: &Program) -> Passes {
+        let of_stage = program.function(Role::Step).map_or_else(Vec::new, |step| earliest(program, step));
+        let mut passes = Passes { of_stage, groups: Vec::new() };
+        passes.groups = passes.groups(program);
+        passes
+    }
+
+    /// The pass of a stage of a function, by its number; only steps have several.
+    pub fn of(&self, role: Role, stage: usize) -> u32 {
+        match role {
+            Role::Step => self.of_stage[stage],
+            Role::Init | Role::Observe => 0,
+        }
+    }
+
+    /// The group of a space.
+    pub fn group(&self, space: SpaceId) -> &Group {
+        let group = self.groups.iter().find(|group| group.spaces.contains(&space.0));
+        group.expect("every plain space is in a group")
+    }
+
+    /// The fields that live in memory though their kind is that of registers: some pass reads what an earlier one, or another
+    /// space, has stored.
+    pub fn kept(&self, program: &Program) -> BTreeSet<FieldId> {
+        let mut touched: BTreeMap<FieldId, BTreeSet<u32>> = BTreeMap::new();
+        let mut kept = BTreeSet::new();
+        for (at, region) in regions(program) {
+            for op in &region.ops {
+                match op.kind {
+                    OpKind::Gather(field, Map::Source) => drop(kept.insert(field)),
+                    OpKind::Gather(field, _)
+                    | OpKind::Field(field)
+                    | OpKind::Store(field, _)
+                    | OpKind::Accumulate(field, ..) => {
+                        touched.entry(field).or_default().insert(self.of_stage[at]);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        kept.extend(touched.iter().filter(|(_, passes)| passes.len() > 1).map(|(field, _)| *field));
+        kept.retain(|field| program.field(*field).kind == FieldKind::Temp);
+        kept
+    }
+
+    /// The passes in which something is stored into a field, or added to it.
+    pub fn stores(&self, program: &Program, field: FieldId) -> BTreeSet<u32> {
+        let stores = |region: &Region| {
+            region.ops.iter().any(|op| matches!(op.kind, OpKind::Store(f, _) | OpKind::Accumulate(f, ..) if f == field))
+        };
+        regions(program).filter(|(_, region)| stores(region)).map(|(at, _)| self.of_stage[at]).collect()
+    }
+
+    /// Spaces that relations of the step join, in the order of their first ones.
+    fn groups(&self, program: &Program) -> Vec<Group> {
+        let plain = (0..program.spaces.len() as u32).filter(|&space| {
+            let space = SpaceId(space);
+            program.space(space).kind == SpaceKind::Plain
+        });
+        let mut groups: Vec<Group> = plain.map(|space| Group { spaces: vec![space], passes: 1 }).collect();
+        for (at, region) in regions(program) {
+            let Some(over) = region.over else { continue };
+            let to = home(program, over);
+            let from = match program.space(over).kind {
+                SpaceKind::Relation { from, .. } => from,
+                SpaceKind::Plain | SpaceKind::Product { .. } | SpaceKind::Subset { .. } => to,
+            };
+            let place = |space: SpaceId| groups.iter().position(|group| group.spaces.contains(&space.0));
+            let (Some(a), Some(b)) = (place(from), place(to)) else { continue };
+            let (first, second) = (a.min(b), a.max(b));
+            if first != second {
+                let other = groups.remove(second);
+                groups[first].spaces.extend(other.spaces);
+                groups[first].passes = groups[first].passes.max(other.passes);
+            }
+            groups[first].passes = groups[first].passes.max(self.of_stage[at] + 1);
+        }
+        groups.iter_mut().for_each(|group| group.spaces.sort_unstable());
+        groups
+    }
+}
+
+/// The regions of `step` that run every step, with the numbers of their stages.
+fn regions(program: &Program) -> impl Iterator<Item = (usize, &Region)> {
+    let stages = program.function(Role::Step).map_or(&[][..], |step| &step.stages);
+    let regions = stages.iter().enumerate().filter_map(|(at, stage)| Some((at, stage.region()?)));
+    regions.filter(|(_, region)| region.rate == Rate::Every)
+}
+
+/// The pass in which a space is.
+#[derive(Clone, Copy, Default)]
+struct At {
+    pass: u32,
+    /// Whether its cells have begun their update in this pass: edges come before it.
+    begun: bool,
+}
+
+fn earliest(program: &Program, step: &Function) -> Vec<u32> {
+    let mut at: HashMap<SpaceId, At> = HashMap::new();
+    let (mut stored, mut gathered): (HashMap<FieldId, u32>, HashMap<FieldId, u32>) = Default::default();
+    let mut of_stage = Vec::new();
+    for stage in &step.stages {
+        let region = match stage {
+            Stage::Region(region) if region.rate == Rate::Every => region,
+            Stage::Region(_) | Stage::Solve(_) => {
+                of_stage.push(0);
+                continue;
+            }
+        };
+        let Some(over) = region.over else {
+            of_stage.push(0);
+            continue;
+        };
+        let to = home(program, over);
+        let place = at.entry(to).or_default();
+        let mut pass = if over != to && place.begun { place.pass + 1 } else { place.pass };
+        for op in &region.ops {
+            match op.kind {
+                OpKind::Gather(field, Map::Source) => {
+                    pass = pass.max(stored.get(&field).map_or(0, |stored| stored + 1));
+                }
+                OpKind::Store(field, _) => pass = pass.max(gathered.get(&field).copied().unwrap_or(0)),
+                _ => {}
+            }
+        }
+        *place = At { pass, begun: over == to || (place.begun && place.pass == pass) };
+        for op in &region.ops {
+            let (passes, field) = match op.kind {
+                OpKind::Gather(field, Map::Source) => (&mut gathered, field),
+                OpKind::Store(field, _) | OpKind::Accumulate(field, ..) => (&mut stored, field),
+                _ => continue,
+            };
+            let known = passes.entry(field).or_insert(pass);
+            *known = (*known).max(pass);
+        }
+        of_stage.push(pass);
+    }
+    of_stage
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::step::parse;
+
+    fn passes(fields: &str, step: &str) -> Passes {
+        let text = format!(
+            "program \"p\"\nspace @a\nspace @b\nspace @c\nspace @ab from @a to @b\nspace @ba from @b to @a\n\
+             state @a.v over @a\nstate @b.v over @b\nstate @c.v over @c\ntemp @a.s over @a\ntemp @b.s over @b\n{fields}\n\
+             fn step {{\n{step}\n}}\n"
+        );
+        Passes::new(&parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}")))
+    }
+
+    const EDGES: &str = "over @ab {\n %0 = gather @a.v along source\n accumulate @b.s along target, %0\n }
+        over @ba {\n %1 = gather @b.v along source\n accumulate @a.s along target, %1\n }";
+    const UPDATES: &str = "over @a {\n %2 = field @a.s\n store @a.v, %2\n }
+        over @b {\n %3 = field @b.s\n store @b.v, %3\n }";
+
+    #[test]
+    fn spaces_that_read_old_values_of_each_other_need_one_pass() {
+        let passes = passes("", &format!("{EDGES}\n{UPDATES}"));
+        assert_eq!(passes.of_stage, [0, 0, 0, 0]);
+        let group = |spaces: &[u32]| Group { spaces: spaces.to_vec(), passes: 1 };
+        assert_eq!(passes.groups, [group(&[0, 1]), group(&[2])]);
+        assert!(passes.group(SpaceId(2)).is_alone() && !passes.group(SpaceId(1)).is_alone());
+    }
+
+    #[test]
+    fn new_values_arrive_one_pass_later() {
+        let edges = EDGES.replace('%', "%1");
+        let passes = passes("", &format!("{UPDATES}\n{edges}"));
+        assert_eq!(passes.of_stage, [0, 0, 1, 1]);
+        assert_eq!(passes.groups[0].passes, 2);
+    }
+
+    /// `b` waits for what `a` stores, so that its own store is late; `a` had read the old value before.
+    #[test]
+    fn a_store_waits_for_those_that_read_the_old_value() {
+        let step = "over @a {\n %0 = const 1.0\n store @a.t, %0\n }
+            over @ab {\n %1 = gather @a.t along source\n accumulate @b.s along target, %1\n }
+            over @ba {\n %2 = gather @b.v along source\n accumulate @a.s along target, %2\n }
+            over @b {\n %3 = field @b.s\n store @b.v, %3\n }
+            over @a {\n %4 = field @a.s\n store @a.v, %4\n }";
+        let text = "temp @a.t over @a";
+        let passes = passes(text, step);
+        // The edges to `a` come after an update of `a`.
+        assert_eq!(passes.of_stage, [0, 1, 1, 1, 1]);
+    }
+}
