@@ -159,30 +159,10 @@ pub fn flatten(model: &Model, options: &CompileOptions) -> Result<(ode::Model, V
     flat.duration = options.duration.unwrap_or(flat.duration);
     flat.method = options.method.unwrap_or(flat.method);
     flat.seed = options.seed.unwrap_or(flat.seed);
-    if let (false, Some(c)) = (integrates(flat.method, &flat), flat.connections.first()) {
-        let message = format!("{} cannot integrate gap junctions in this version", flat.method.name());
-        errors.push(
-            Diagnostic::new(
-                Code::Unsupported,
-                c.span,
-                message,
-                "the stages of a step would need exchanges of their own",
-            )
-            .help("use `method = euler`, `exp_euler` or `cnexp`"),
-        );
-    }
     if let Err(broken) = ode::verify(&flat) {
         errors.push(internal(format!("the continuous model is inconsistent: {broken}")));
     }
     if errors.is_empty() { Ok((flat, diagnostics.sorted())) } else { Err(errors) }
-}
-
-/// Can a method integrate a model?
-pub fn integrates(method: Method, model: &ode::Model) -> bool {
-    match method {
-        Method::Euler | Method::ExpEuler | Method::Cnexp => true,
-        Method::Heun | Method::Rk4 => model.connections.is_empty(),
-    }
 }
 
 /// A bug of the compiler.
@@ -273,7 +253,9 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
             Source::None
             | Source::Dt
             | Source::Next(_)
-            | Source::Sum(_)
+            | Source::Slope(..)
+            | Source::Point(..)
+            | Source::Sum(..)
             | Source::Refractory(_)
             | Source::Spikes(_)
             | Source::Data(..)

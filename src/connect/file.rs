@@ -12,7 +12,7 @@
 //!   are source, target.
 
 use super::error::{COUNTED, edge};
-use super::{ConnectError, Csr, Entry, Rule, Shape, directed_csr, undirected};
+use super::{ConnectError, Csr, Ends, Entry, Rule, Shape, directed, directed_csr, undirected};
 use crate::data::{DataFile, bytes, cells, check_npy, complaint, lines, text, wrong};
 use crate::diag::Diagnostic;
 use ndarray::ArrayD;
@@ -56,13 +56,23 @@ pub fn read_edges(file: &DataFile) -> Result<EdgeList, Diagnostic> {
     if list.entries.is_empty() { Err(wrong(file, "it holds no edges")) } else { Ok(list) }
 }
 
+/// What is wrong with a row of a file.
+fn refusal(file: &DataFile, list: &EdgeList, error: &ConnectError) -> Diagnostic {
+    wrong(file, list.complaint(error).unwrap_or_else(|| error.to_string()))
+}
+
+/// The pairs (right, left) that a file lists: its sources are on the left. Within one compartment, each pair of cells counts `once`.
+pub fn read_pairs(file: &DataFile, ends: Ends<'_>, once: bool) -> Result<Vec<Entry>, Diagnostic> {
+    let list = read_edges(file)?;
+    let rule = Rule::Edges(list.entries.clone());
+    let pairs = if once { undirected(&rule, ends.source(), 0, 0) } else { directed(&rule, ends, 0, 0) };
+    pairs.map_err(|error| refusal(file, &list, &error))
+}
+
 /// The junctions within a population that a file lists, each once or all of them in both directions.
 pub fn read_junctions(file: &DataFile, shape: &Shape) -> Result<Csr, Diagnostic> {
     let list = read_edges(file)?;
-    let refuse = |error: ConnectError| {
-        let why = list.complaint(&error).unwrap_or_else(|| error.to_string());
-        wrong(file, why)
-    };
+    let refuse = |error: ConnectError| refusal(file, &list, &error);
     let pairs = undirected(&Rule::Edges(list.entries.clone()), shape, 0, 0).map_err(refuse)?;
     let listed = Csr::from_entries(&list.entries, shape.cells(), shape.cells()).map_err(refuse)?;
     if listed.is_symmetric() { Ok(listed) } else { directed_csr(&pairs, shape.cells()).map_err(refuse) }

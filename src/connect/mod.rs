@@ -28,7 +28,7 @@ mod tests;
 
 pub use csr::{Csr, directed_csr, directed_from_entries};
 pub use error::ConnectError;
-pub use file::{EdgeList, read_edges, read_junctions};
+pub use file::{EdgeList, read_edges, read_junctions, read_pairs};
 pub use shape::{Ends, Shape};
 pub use table::{ArgumentInfo, RULES, RuleInfo};
 

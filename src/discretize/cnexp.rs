@@ -5,14 +5,15 @@
 //! takes the same derivative, from a difference of 0.001 mV). A b s dt that is positive, growth, counts as 1/2 at most: at 1 the
 //! quotient has a pole and beyond it the wrong sign. Couplings between compartments enter explicitly.
 
-use super::Update;
 use super::exp_euler::{gates_last, peel, tangent};
-use crate::ode::{Graph, Model, Node, NodeId, StateId, depends, derivative};
+use super::stages::Stages;
+use crate::ode::{Graph, Node, NodeId, StateId, depends, derivative};
 use crate::step::BinaryOp;
 use crate::units::Dim;
 
-pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<Update> {
-    gates_last(model, population, dt, |g, state, rate| implicit(g, state, dt, rate))
+pub(super) fn step(stages: &mut Stages<'_>) {
+    let dt = stages.dt;
+    gates_last(stages, |g, state, rate| implicit(g, state, dt, rate));
 }
 
 fn implicit(g: &mut Graph, state: StateId, dt: NodeId, rate: NodeId) -> NodeId {

@@ -1,12 +1,14 @@
 //! Forward Euler: x + dt f(x). Order 1.
 
-use super::Update;
+use super::stages::Stages;
 use crate::ode::{Model, NodeId, StateId};
 use crate::step::BinaryOp;
 
-pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<Update> {
-    let states: Vec<StateId> = model.states_of(population).collect();
-    vec![states.into_iter().map(|s| (s, advance(model, s, dt, model.state(s).rate))).collect()]
+pub(super) fn step(stages: &mut Stages<'_>) {
+    let (states, dt, model) = (stages.states(), stages.dt, &mut *stages.model);
+    let update = |s: StateId| (s, advance(model, s, dt, model.state(s).rate));
+    let updates = states.into_iter().map(update).collect();
+    stages.update(updates);
 }
 
 /// `x + dt * rate`.

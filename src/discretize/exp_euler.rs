@@ -7,24 +7,22 @@
 //! where the step leads, so b s dt counts as 1 at most. Potentials and all other states that are not gates move first; gates follow with
 //! the new potentials, as if they were known at the middle of the next step (Hines 1984).
 
-use super::Update;
-use crate::ode::{Graph, Model, Node, NodeId, StateId, depends, derivative};
+use super::stages::Stages;
+use crate::ode::{Graph, Node, NodeId, StateId, depends, derivative};
 use crate::step::{BinaryOp, UnaryOp};
 use crate::units::Dim;
 use std::collections::HashMap;
 
-pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<Update> {
-    gates_last(model, population, dt, |g, state, rate| advance(g, state, dt, rate))
+pub(super) fn step(stages: &mut Stages<'_>) {
+    let dt = stages.dt;
+    gates_last(stages, |g, state, rate| advance(g, state, dt, rate));
 }
 
 /// Updates the states that are not gates from the old values, then the gates with the new values of the others.
-pub(super) fn gates_last(
-    model: &mut Model,
-    population: usize,
-    dt: NodeId,
-    other: impl Fn(&mut Graph, StateId, NodeId) -> NodeId,
-) -> Vec<Update> {
-    let (gates, others): (Vec<StateId>, Vec<StateId>) = model.states_of(population).partition(|&s| model.state(s).gate);
+pub(super) fn gates_last(stages: &mut Stages<'_>, other: impl Fn(&mut Graph, StateId, NodeId) -> NodeId) {
+    let (model, dt) = (&mut *stages.model, stages.dt);
+    let (gates, others): (Vec<StateId>, Vec<StateId>) =
+        model.states_of(stages.population).partition(|&s| model.state(s).gate);
     let first = others.iter().map(|&s| (s, other(&mut model.graph, s, model.states[s.0 as usize].rate))).collect();
     let next: HashMap<StateId, NodeId> = others.iter().map(|&s| (s, model.graph.add(Node::Next(s)))).collect();
     let leaf = |node: Node| match node {
@@ -38,7 +36,8 @@ pub(super) fn gates_last(
         (s, model.graph.replace(advanced, &leaf, &mut memo))
     };
     let second = gates.into_iter().map(&mut of_gate).collect();
-    vec![first, second]
+    stages.update(first);
+    stages.update(second);
 }
 
 /// `x + n expm1(b s dt) / b`.

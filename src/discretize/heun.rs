@@ -1,22 +1,22 @@
 //! Heun's explicit trapezoidal rule: x + dt/2 (f(x) + f(x + dt f(x))). Order 2.
 
-use super::Update;
 use super::euler::advance;
-use super::rk4::stage;
-use crate::ode::{Model, NodeId, StateId};
+use super::stages::Stages;
+use crate::ode::StateId;
 use crate::step::BinaryOp;
 use crate::units::Dim;
 
-pub(super) fn step(model: &mut Model, population: usize, dt: NodeId) -> Vec<Update> {
-    let states: Vec<StateId> = model.states_of(population).collect();
-    let k1: Vec<NodeId> = states.iter().map(|&s| model.state(s).rate).collect();
-    let k2 = stage(model, &states, &k1, dt);
-    let half = model.graph.number(0.5, Dim::ONE);
-    let half = model.graph.binary(BinaryOp::Mul, half, dt);
-    let mean = |model: &mut Model, i: usize| model.graph.binary(BinaryOp::Add, k1[i], k2[i]);
+pub(super) fn step(stages: &mut Stages<'_>) {
+    let states = stages.states();
+    let dt = stages.dt;
+    let k1 = stages.slopes();
+    let k2 = stages.slopes_at(&k1, dt);
+    let half = stages.model.graph.number(0.5, Dim::ONE);
+    let half = stages.model.graph.binary(BinaryOp::Mul, half, dt);
     let update = |(i, &s): (usize, &StateId)| {
-        let sum = mean(model, i);
-        (s, advance(model, s, half, sum))
+        let sum = stages.model.graph.binary(BinaryOp::Add, k1[i], k2[i]);
+        (s, advance(stages.model, s, half, sum))
     };
-    vec![states.iter().enumerate().map(update).collect()]
+    let updates = states.iter().enumerate().map(update).collect();
+    stages.update(updates);
 }

@@ -9,25 +9,24 @@ mod euler;
 mod exp_euler;
 mod heun;
 mod rk4;
+mod stages;
 
 use crate::hir::Method;
 use crate::ode::{Condition, Model, Node, NodeId, Param, ParamId, Record, StateId};
 use crate::source::{SourceMap, Span};
 use crate::step::{
     BinaryOp, Distribution, Field, FieldId, FieldKind, Function, Map, OpKind, OriginId, Program, RegionBuilder, Role,
-    Source, Space, SpaceId, SpaceKind, Stage, ValueId,
+    Source, Space, SpaceId, SpaceKind, ValueId,
 };
 use crate::units::Dim;
+use stages::{Stage, Stages, Target, Update};
 use std::collections::HashMap;
 
 /// How far (in ms) before an interval's end a time may lie and still count as its end.
 const INSTANT: f64 = 1e-9;
 
-/// New values of states, as nodes of the model's graph. They may read, as [`Node::Next`], what earlier updates have computed.
-type Update = Vec<(StateId, NodeId)>;
-
-/// The updates of a step of `dt` of a population; every state is in one of them.
-type Scheme = fn(&mut Model, population: usize, dt: NodeId) -> Vec<Update>;
+/// Adds the stages of a step of a population; every state is updated in one of them.
+type Scheme = fn(&mut Stages<'_>);
 
 fn scheme(method: Method) -> Scheme {
     match method {
@@ -44,8 +43,12 @@ pub fn discretize(model: &Model, sources: &SourceMap) -> Program {
     let mut model = model.clone();
     let dt = add_dt(&mut model);
     let populations = 0..model.populations.len();
-    let updates: Vec<Vec<Update>> =
-        populations.clone().map(|population| scheme(model.method)(&mut model, population, dt)).collect();
+    let of_population = |population: usize| {
+        let mut stages = Stages::new(&mut model, population, dt);
+        scheme(stages.model.method)(&mut stages);
+        stages.finish()
+    };
+    let stages: Vec<Vec<Stage>> = populations.clone().map(of_population).collect();
     let program = Program { name: model.name.clone(), spaces: spaces(&model), ..Program::default() };
     let mut lowering = Lowering { program, model: &model, dt, sources, fields: HashMap::new() };
     let together = matches!(model.method, Method::Heun | Method::Rk4);
@@ -55,9 +58,12 @@ pub fn discretize(model: &Model, sources: &SourceMap) -> Program {
     lowering.function(Role::Init, init);
 
     let mut step = Draft::default();
-    lowering.edges(&mut step);
-    for (population, updates) in updates.iter().enumerate() {
-        lowering.updates(&mut step, population, updates, together);
+    for stage in 0..stages.iter().map(Vec::len).max().unwrap_or(0) {
+        lowering.edges(&mut step, stage as u32);
+        for (population, stages) in stages.iter().enumerate() {
+            let updates = stages.get(stage).map_or(&[][..], |stage| &stage.updates);
+            lowering.updates(&mut step, population, updates, together);
+        }
     }
     populations.clone().for_each(|population| lowering.commit(&mut step, population));
     lowering.function(Role::Step, step);
@@ -115,7 +121,7 @@ fn add_dt(model: &mut Model) -> NodeId {
 /// A function in the making.
 #[derive(Default)]
 struct Draft {
-    stages: Vec<Stage>,
+    stages: Vec<crate::step::Stage>,
     next: u32,
 }
 
@@ -128,7 +134,7 @@ impl Draft {
     /// Appends a finished region.
     fn push(&mut self, b: RegionBuilder) {
         self.next = b.next().0;
-        self.stages.push(Stage::Region(b.finish()));
+        self.stages.push(crate::step::Stage::Region(b.finish()));
     }
 }
 
@@ -203,11 +209,25 @@ impl<'s> Lowering<'s> {
         self.field(source, &param.name, kind, over, param.span)
     }
 
-    /// Where a connection's currents are added up.
-    fn sum(&mut self, connection: u32) -> FieldId {
+    /// What is computed for a state.
+    fn target(&mut self, target: Target) -> FieldId {
+        let (id, source, name) = match target {
+            Target::Next(id) => return self.next(id),
+            Target::Slope(id, stage) => (id, Source::Slope(id.0, stage), format!("slope{stage}")),
+            Target::Point(id, stage) => (id, Source::Point(id.0, stage), format!("point{stage}")),
+        };
+        let state = self.model.state(id);
+        let space = population_space(state.population);
+        self.field(source, format!("{}'{name}", state.name), FieldKind::Temp, Some(space), state.span)
+    }
+
+    /// Where a connection's currents are added up, at what a stage looks at.
+    fn sum(&mut self, connection: u32, stage: u32) -> FieldId {
         let c = &self.model.connections[connection as usize];
         let space = population_space(self.model.state(c.here).population);
-        self.field(Source::Sum(connection), format!("{}'sum", c.name), FieldKind::Temp, Some(space), c.span)
+        let number = if stage == 0 { String::new() } else { stage.to_string() };
+        let name = format!("{}'sum{number}", c.name);
+        self.field(Source::Sum(connection, stage), name, FieldKind::Temp, Some(space), c.span)
     }
 
     /// The hidden state that counts down a population's refractory time.
@@ -242,6 +262,14 @@ impl<'s> Lowering<'s> {
                     let field = self.next(s);
                     b.field(field)
                 }
+                Node::Slope(s, stage) => {
+                    let field = self.target(Target::Slope(s, stage));
+                    b.field(field)
+                }
+                Node::Point(s, stage) => {
+                    let field = self.target(Target::Point(s, stage));
+                    b.field(field)
+                }
                 Node::Data(d) => {
                     // Populations of different sizes may read one file.
                     let name = format!("{}'file{d}", self.program.space(values.space).name);
@@ -260,8 +288,8 @@ impl<'s> Lowering<'s> {
                 Node::Index => b.value(OpKind::Index),
                 // Seeded by `edges`; elsewhere the verifier of the continuous model forbids it.
                 Node::Dv => b.constant(f64::NAN),
-                Node::Junction(c) => {
-                    let sum = self.sum(c);
+                Node::Junction(c, stage) => {
+                    let sum = self.sum(c, stage);
                     b.field(sum)
                 }
                 Node::Unary(op, a) => b.unary(op, values.memo[&a]),
@@ -322,14 +350,17 @@ impl<'s> Lowering<'s> {
         draft.push(b);
     }
 
-    /// One region per connection: adds up the currents out of each cell.
-    fn edges(&mut self, draft: &mut Draft) {
+    /// One region per connection: adds up the currents out of each cell, at the voltages that a stage looks at.
+    fn edges(&mut self, draft: &mut Draft, stage: u32) {
         for (i, c) in self.model.connections.iter().enumerate() {
             let space = connection_space(self.model, i);
             let origin = self.origin(c.span);
             let mut b = draft.over(space);
             b.set_origin(origin);
-            let [here, there] = [c.here, c.there].map(|v| self.state(v));
+            let [here, there] = [c.here, c.there].map(|v| match stage {
+                0 => self.state(v),
+                stage => self.target(Target::Point(v, stage)),
+            });
             let here = b.gather(here, Map::Target);
             let there = b.gather(there, Map::Source);
             let dv = b.binary(BinaryOp::Sub, here, there);
@@ -340,7 +371,7 @@ impl<'s> Lowering<'s> {
                 }
             }
             let current = self.lower(&mut b, &mut values, c.current);
-            let sum = self.sum(i as u32);
+            let sum = self.sum(i as u32, stage);
             b.accumulate(sum, Some(Map::Target), current);
             draft.push(b);
         }
@@ -352,11 +383,12 @@ impl<'s> Lowering<'s> {
         for group in updates.iter().flat_map(|update| update.chunks(if together { update.len().max(1) } else { 1 })) {
             let mut b = draft.over(space);
             let mut values = Values::new(space, Role::Step);
-            for &(state, value) in group {
+            for &(target, value) in group {
+                let (Target::Next(state) | Target::Slope(state, _) | Target::Point(state, _)) = target;
                 let origin = self.origin(self.model.state(state).span);
                 b.set_origin(origin);
                 let value = self.lower(&mut b, &mut values, value);
-                let temp = self.next(state);
+                let temp = self.target(target);
                 b.store(temp, value);
             }
             draft.push(b);

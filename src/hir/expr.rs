@@ -156,7 +156,7 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         if self.depth >= MAX_DEPTH {
-            self.error(LimitError::TooDeep { span: e.span });
+            self.error(LimitError::Deep { span: e.span });
             return None;
         }
         self.depth += 1;

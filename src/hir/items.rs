@@ -223,7 +223,7 @@ impl<'a> Lowerer<'a> {
         if x.height() <= MAX_HEIGHT {
             return Some(x);
         }
-        self.error(LimitError::TooHigh { span, most: MAX_HEIGHT });
+        self.error(LimitError::High { span, most: MAX_HEIGHT });
         None
     }
 }

@@ -4,14 +4,14 @@
 //! Never true here: it is known which cells a rule joins.
 
 use super::calls::Env;
-use super::error::{JunctionError, LimitError, Signature};
+use super::error::{JunctionError, Signature};
 use super::items::{ItemKind, Kind};
 use super::keys::Block;
 use super::lower::Lowerer;
 use super::network::NetworkDraft;
 use super::place::flatten;
 use super::scope::{Entry, Role, Scope, ScopeKind};
-use super::{Connection, ConnectionRule, Expr, ExprKind, SymbolId, Ty};
+use super::{Connection, ConnectionRule, End, Expr, ExprKind, Ty};
 use crate::connect::RULES;
 use crate::source::Span;
 use crate::syntax::ast;
@@ -24,14 +24,6 @@ pub(super) struct Joined<'a> {
     name: String,
     model: &'a ast::Junction,
     file: usize,
-}
-
-/// What a connection joins on one side.
-#[derive(PartialEq, Eq)]
-struct Side {
-    population: usize,
-    v: SymbolId,
-    port: SymbolId,
 }
 
 impl<'a> Lowerer<'a> {
@@ -101,7 +93,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// The current of a junction: a density, outward positive.
+    /// The current of a junction, or its density: positive from left to right.
     fn junction_current(
         &mut self,
         scope: &mut Scope<'a>,
@@ -136,6 +128,9 @@ impl<'a> Lowerer<'a> {
                 scope.entry_mut(id).used = true;
             }
         });
+        if x.ty == Ty::Real(Dim::CURRENT) {
+            return Some(x);
+        }
         self.expect(scope, x, Dim::CURRENT_DENSITY, "a junction's current")
     }
 
@@ -171,25 +166,27 @@ impl<'a> Lowerer<'a> {
         keys: &'a [ast::Let],
         span: Span,
     ) -> Option<Connection> {
-        let (a, b) = (self.side(draft, from), self.side(draft, to));
+        let ends = [self.end(draft, from), self.end(draft, to)];
         let scope = &mut draft.scope;
         let rule = self.rule(scope, keys, span);
         let Joined { name, model, file } = junction?;
         let current = self.junction_current(scope, &format!("{name}."), file, model)?;
-        let (a, b) = (a?, b?);
-        if a != b {
-            self.error(LimitError::Unsupported {
-                what: "junctions between different populations or compartments",
-                span,
-            });
-            return None;
+        let [left, right] = ends;
+        let ends = [left?, right?];
+        if current.ty == Ty::Real(Dim::CURRENT) {
+            let without = ends.iter().zip([from, to]).find(|(end, _)| end.area.is_none());
+            if let Some((end, side)) = without {
+                let definition = self.lowered_cell(draft.populations[end.population].cell);
+                let compartment = definition.item.compartments.iter().find(|c| c.v == end.v)?;
+                self.error(JunctionError::NoArea { compartment: &compartment.name, side: side.span });
+                return None;
+            }
         }
-        let Side { population, v, port } = a;
-        Some(Connection { name, population, v, port, current, rule: rule?, span })
+        Some(Connection { name, ends, current, rule: rule?, span })
     }
 
     /// One side of a connection.
-    fn side(&mut self, draft: &mut NetworkDraft<'a>, path: &'a ast::Path) -> Option<Side> {
+    fn end(&mut self, draft: &mut NetworkDraft<'a>, path: &'a ast::Path) -> Option<End> {
         let flats = flatten(path);
         let [flat] = &flats[..] else {
             self.error(JunctionError::SeveralCompartments { side: path.span });
@@ -209,7 +206,7 @@ impl<'a> Lowerer<'a> {
         if compartment.is_none() {
             self.error(JunctionError::NotACompartment { cell, path: &place.rest, span: place.rest_span });
         }
-        compartment.map(|c| Side { population: place.population, v: c.v, port: c.port })
+        compartment.map(|c| End { population: place.population, v: c.v, port: c.port, area: c.area })
     }
 
     /// The rule of a `connect` line.

@@ -176,7 +176,7 @@ impl<'a> Lowerer<'a> {
         }
         self.budget = self.budget.saturating_sub(nodes);
         if self.budget == 0 {
-            self.error(LimitError::TooLarge { span });
+            self.error(LimitError::Large { span });
         }
         self.budget > 0
     }

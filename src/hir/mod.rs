@@ -320,23 +320,33 @@ pub struct Input {
     pub span: Span,
 }
 
-/// Gap junctions among the cells of a population.
+/// Gap junctions between compartments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Connection {
     /// Its name: that of the junction model, with a number from the second connection of the model on.
     pub name: String,
-    /// Index into [`Network::populations`].
-    pub population: usize,
-    /// The voltage on both sides.
-    pub v: SymbolId,
-    /// The injected current density of the compartment on both sides.
-    pub port: SymbolId,
-    /// Current density out of the cell here, a function of [`ExprKind::Dv`] and network parameters.
+    /// The left side and the right one.
+    pub ends: [End; 2],
+    /// What flows out of the left side and into the right one: a current (then each side has an area), or a current density, a function of
+    /// [`ExprKind::Dv`], the voltage on the left minus that on the right, and network parameters.
     pub current: Expr,
     /// Which cells are connected.
     pub rule: ConnectionRule,
     /// Where it stands.
     pub span: Span,
+}
+
+/// A compartment of the cells of a population, as a side of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    /// Index into [`Network::populations`].
+    pub population: usize,
+    /// Its voltage.
+    pub v: SymbolId,
+    /// Its injected current density.
+    pub port: SymbolId,
+    /// Its surface, if given.
+    pub area: Option<SymbolId>,
 }
 
 /// Which cells are connected.

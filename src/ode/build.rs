@@ -1,11 +1,12 @@
 //! From checked definitions to the flat model.
 
+use super::parity::Parity;
 use super::{
-    Condition, Connection, ConnectionRule, Graph, Model, Node, NodeId, Param, ParamId, Population, Record, Spike,
+    Condition, Connection, ConnectionRule, Graph, Model, Node, NodeId, Param, ParamId, Population, Record, Side, Spike,
     State, StateId, initial, removable,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::hir::{self, Builtin, Expr, ExprKind, PortKind, SymbolId, SymbolKind};
+use crate::hir::{self, Builtin, End, Expr, ExprKind, PortKind, SymbolId, SymbolKind, Ty};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
 use crate::syntax::ast;
@@ -35,11 +36,13 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         states: Vec::new(),
         network_params: Vec::new(),
         symbols: Vec::new(),
+        directions: Vec::new(),
         celsius: None,
         failed: false,
         hidden: HashMap::new(),
     };
     b.network_params();
+    b.directions = network.connections.iter().enumerate().flat_map(|(at, c)| b.directions(at, c)).collect();
     for population in 0..network.populations.len() {
         b.declare(population);
     }
@@ -47,7 +50,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         b.define(population);
     }
     let populations = (0..network.populations.len()).map(|p| b.population(p)).collect();
-    let connections = network.connections.iter().filter_map(|c| b.connection(c)).collect();
+    let connections = (0..b.directions.len()).filter_map(|at| b.connection(at)).collect();
     let records = run.records.iter().map(|r| b.record(r)).collect();
     if b.failed {
         return None;
@@ -72,6 +75,16 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
     initial::resolve(&mut flat, diagnostics).then_some(flat)
 }
 
+/// A connection as one side sees it.
+#[derive(Clone, Copy)]
+struct Direction {
+    /// Its number among the connections of the network.
+    junctions: usize,
+    side: Side,
+    /// What flows out of that side.
+    current: NodeId,
+}
+
 struct Builder<'m> {
     model: &'m hir::Model,
     network: &'m hir::Network,
@@ -84,6 +97,8 @@ struct Builder<'m> {
     network_params: Vec<NodeId>,
     /// For each population, the nodes of the cell's symbols as they become known.
     symbols: Vec<Vec<Option<NodeId>>>,
+    /// The connections of the model in the making.
+    directions: Vec<Direction>,
     celsius: Option<NodeId>,
     failed: bool,
     /// Draws and files of inputs, which become parameters of the cells.
@@ -258,21 +273,49 @@ impl<'m> Builder<'m> {
         Spike { condition, resets, refractory, held, span: s.span }
     }
 
-    fn connection(&mut self, c: &hir::Connection) -> Option<Connection> {
-        let Some(Node::State(v)) = self.symbols[c.population][c.v.0 as usize].map(|n| self.graph.node(n)) else {
-            let message = format!("`{}` does not join voltages", c.name);
-            self.diagnostics.push(Diagnostic::new(Code::Internal, c.span, message, "here"));
-            self.failed = true;
-            return None;
+    /// The directions in which a connection's current is summed: one if both sides are the same and feel the same, two otherwise.
+    fn directions(&mut self, junctions: usize, c: &hir::Connection) -> Vec<Direction> {
+        let current = self.expr(None, &c.current);
+        let [left, right] = c.ends;
+        if left == right && self.graph.parity(current) == Some(Parity::Odd) {
+            return vec![Direction { junctions, side: Side::Both, current }];
+        }
+        // Here is the right side, so that what the junction calls dv is there minus here.
+        let dv = self.graph.add(Node::Dv);
+        let turned = self.graph.unary(UnaryOp::Neg, dv);
+        let opposite = self.graph.replace(current, &|node| (node == Node::Dv).then_some(turned), &mut HashMap::new());
+        let inward = self.graph.unary(UnaryOp::Neg, opposite);
+        [(Side::Left, current), (Side::Right, inward)]
+            .map(|(side, current)| Direction { junctions, side, current })
+            .into()
+    }
+
+    fn connection(&mut self, direction: usize) -> Option<Connection> {
+        let Direction { junctions, side, current } = self.directions[direction];
+        let c = &self.network.connections[junctions];
+        let mut voltage = |end: End| match self.symbols[end.population][end.v.0 as usize].map(|n| self.graph.node(n)) {
+            Some(Node::State(v)) => Some(v),
+            _ => {
+                let message = format!("`{}` does not join voltages", c.name);
+                self.diagnostics.push(Diagnostic::new(Code::Internal, c.span, message, "here"));
+                self.failed = true;
+                None
+            }
         };
+        let [left, right] = c.ends.map(&mut voltage);
+        let (here, there, name) = match side {
+            Side::Both => (left?, right?, c.name.clone()),
+            Side::Left => (left?, right?, format!("{}.left", c.name)),
+            Side::Right => (right?, left?, format!("{}.right", c.name)),
+        };
+        let Ty::Real(dim) = c.current.ty else { panic!("the checked model has real currents") };
         let rule = match &c.rule {
             hir::ConnectionRule::Named(name, args) => {
                 ConnectionRule::Named(name, args.iter().map(|a| self.expr(None, a)).collect())
             }
             hir::ConnectionRule::File(data) => ConnectionRule::File(data.0),
         };
-        let current = self.expr(None, &c.current);
-        Some(Connection { name: c.name.clone(), here: v, there: v, current, rule, span: c.span })
+        Some(Connection { name, here, there, current, dim, side, junctions: c.name.clone(), rule, span: c.span })
     }
 
     fn record(&mut self, r: &hir::Record) -> Record {
@@ -327,9 +370,15 @@ impl<'m> Builder<'m> {
             });
         }
         // What flows out through junctions is not injected.
-        for (c, connection) in network.connections.iter().enumerate() {
-            if connection.population == population && connection.port == id {
-                let out = self.graph.add(Node::Junction(c as u32));
+        for (at, direction) in self.directions.clone().into_iter().enumerate() {
+            let connection = &network.connections[direction.junctions];
+            let end = connection.ends[usize::from(direction.side == Side::Right)];
+            if end.population == population && end.port == id {
+                let mut out = self.graph.add(Node::Junction(at as u32, 0));
+                if let (Ty::Real(Dim::CURRENT), Some(area)) = (connection.current.ty, end.area) {
+                    let area = self.symbol(population, area);
+                    out = self.graph.binary(BinaryOp::Div, out, area);
+                }
                 let inward = self.graph.unary(UnaryOp::Neg, out);
                 sum = Some(match sum {
                     None => inward,

@@ -35,11 +35,13 @@ pub fn derivative(g: &mut Graph, root: NodeId, state: StateId) -> Option<NodeId>
             | Node::Bool(_)
             | Node::Param(_)
             | Node::Next(_)
+            | Node::Slope(..)
+            | Node::Point(..)
             | Node::Time
             | Node::StepTime
             | Node::Index
             | Node::Dv
-            | Node::Junction(_)
+            | Node::Junction(..)
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)

@@ -29,11 +29,13 @@ pub fn noise_intervals(model: &Model) -> Vec<Result<Value, EvalError>> {
         | Node::Param(_)
         | Node::State(_)
         | Node::Next(_)
+        | Node::Slope(..)
+        | Node::Point(..)
         | Node::Time
         | Node::StepTime
         | Node::Index
         | Node::Dv
-        | Node::Junction(_)
+        | Node::Junction(..)
         | Node::Unary(..)
         | Node::Binary(..)
         | Node::Select(..)
@@ -73,11 +75,13 @@ fn value(model: &Model, id: NodeId, memo: &mut HashMap<NodeId, Value>, depth: us
             },
             Node::State(_)
             | Node::Next(_)
+            | Node::Slope(..)
+            | Node::Point(..)
             | Node::Time
             | Node::StepTime
             | Node::Index
             | Node::Dv
-            | Node::Junction(_)
+            | Node::Junction(..)
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)

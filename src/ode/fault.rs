@@ -44,11 +44,13 @@ pub fn fault(model: &Model, roots: &[NodeId], leaf: impl Fn(Node) -> Option<Valu
             Node::Param(_)
             | Node::State(_)
             | Node::Next(_)
+            | Node::Slope(..)
+            | Node::Point(..)
             | Node::Time
             | Node::StepTime
             | Node::Index
             | Node::Dv
-            | Node::Junction(_)
+            | Node::Junction(..)
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)

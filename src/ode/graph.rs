@@ -18,6 +18,10 @@ pub enum Node {
     State(StateId),
     /// In the update of one state: the new value of another, which an earlier stage of the step has computed.
     Next(StateId),
+    /// In a method of several stages: the derivative of a state that a stage has computed.
+    Slope(StateId, u32),
+    /// And the value of a state that a stage looks at; stage 0 looks at the state itself.
+    Point(StateId, u32),
     /// The time, in ms.
     Time,
     /// The time at which the current step began: what switches (pulses) is held within a step.
@@ -26,8 +30,8 @@ pub enum Node {
     Index,
     /// In a junction's current: the voltage here minus the voltage there.
     Dv,
-    /// The sum of a connection's currents out of this cell.
-    Junction(u32),
+    /// The sum of a connection's currents out of this cell, at the voltages that a stage looks at.
+    Junction(u32, u32),
     /// One operand.
     Unary(UnaryOp, NodeId),
     /// Two operands.
@@ -114,11 +118,13 @@ impl Graph {
             | Node::Param(_)
             | Node::State(_)
             | Node::Next(_)
+            | Node::Slope(..)
+            | Node::Point(..)
             | Node::Time
             | Node::StepTime
             | Node::Index
             | Node::Dv
-            | Node::Junction(_)
+            | Node::Junction(..)
             | Node::Draw(..)
             | Node::Data(_) => vec![],
             Node::Unary(_, a) | Node::Noise(_, a) | Node::Series(_, a) => vec![a],
@@ -165,11 +171,13 @@ impl Graph {
                 | Node::Param(_)
                 | Node::State(_)
                 | Node::Next(_)
+                | Node::Slope(..)
+                | Node::Point(..)
                 | Node::Time
                 | Node::StepTime
                 | Node::Index
                 | Node::Dv
-                | Node::Junction(_)
+                | Node::Junction(..)
                 | Node::Draw(..)
                 | Node::Data(_) => leaf(node).unwrap_or(id),
             };

@@ -11,6 +11,7 @@ mod fault;
 mod graph;
 mod initial;
 mod overrides;
+mod parity;
 mod print;
 mod removable;
 mod verify;
@@ -154,18 +155,35 @@ pub enum Condition {
 /// Gap junctions, as the cells on one side see them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Connection {
-    /// Its name.
+    /// Its name: that of the junctions, if both sides are one; `J.left` or `J.right` otherwise.
     pub name: String,
     /// The voltage of those that the current flows out of.
     pub here: StateId,
     /// The voltage on the other side.
     pub there: StateId,
-    /// Current density out of the cell here, a function of [`Node::Dv`] and uniform parameters.
+    /// What flows out of the cell here, a function of [`Node::Dv`] and uniform parameters.
     pub current: NodeId,
+    /// Its dimension: that of a current, or of its density.
+    pub dim: Dim,
+    /// Which side is here.
+    pub side: Side,
+    /// The name of the junctions, the same for both sides.
+    pub junctions: String,
     /// Which cells are connected.
     pub rule: ConnectionRule,
     /// Where it stands.
     pub span: Span,
+}
+
+/// The sides of `connect left -- right`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Each cell is on both: what flows out of one end flows out of the other with the opposite sign.
+    Both,
+    /// The left one.
+    Left,
+    /// The right one.
+    Right,
 }
 
 /// Which cells are connected.

@@ -31,8 +31,9 @@ pub fn print(model: &Model) -> String {
             let _ = writeln!(out, "  {}' = {}", s.name, show(model, s.rate));
         }
         for c in model.connections.iter().filter(|c| model.state(c.here).population == i) {
-            let v = &model.state(c.here).name;
-            let _ = writeln!(out, "  junction {} between {v}: i = {}", c.name, show(model, c.current));
+            let [here, there] = [c.here, c.there].map(|v| &model.state(v).name);
+            let ends = if c.here == c.there { format!("between {here}") } else { format!("of {here} with {there}") };
+            let _ = writeln!(out, "  junction {} {ends}: i = {}", c.name, show(model, c.current));
         }
         if let Some(spike) = &population.spike {
             let _ = match spike.condition {
@@ -72,7 +73,10 @@ pub fn show(model: &Model, root: NodeId) -> String {
             Node::StepTime => ("t_step".into(), false),
             Node::Index => ("index".into(), false),
             Node::Dv => ("dv".into(), false),
-            Node::Junction(c) => (format!("sum of {}", model.connections[c as usize].name), true),
+            Node::Slope(s, stage) => (format!("slope {stage} of {}", model.state(s).name), true),
+            Node::Point(s, stage) => (format!("point {stage} of {}", model.state(s).name), true),
+            Node::Junction(c, 0) => (format!("sum of {}", model.connections[c as usize].name), true),
+            Node::Junction(c, stage) => (format!("sum {stage} of {}", model.connections[c as usize].name), true),
             Node::Draw(d, stream) => (format!("draw {d:?} #{stream:x}"), false),
             Node::Data(d) => (format!("file {d}"), false),
             Node::Series(d, t) => (format!("series {d}({})", text[&t].0), false),

@@ -21,12 +21,14 @@ pub fn verify(model: &Model) -> Result<(), String> {
         for n in model.graph.reachable([s.init]) {
             if let Node::State(_)
             | Node::Next(_)
+            | Node::Slope(..)
+            | Node::Point(..)
             | Node::Time
             | Node::StepTime
             | Node::Noise(..)
             | Node::Series(..)
             | Node::Dv
-            | Node::Junction(_) = model.graph.node(n)
+            | Node::Junction(..) = model.graph.node(n)
             {
                 return Err(format!("the initial value of {} reads {:?}", s.name, model.graph.node(n)));
             }
@@ -39,7 +41,7 @@ pub fn verify(model: &Model) -> Result<(), String> {
                 Node::Param(p) if model.param(p).population.is_some_and(|q| q != s.population) => {
                     return Err(format!("the derivative of {} reads a parameter of another population", s.name));
                 }
-                Node::Draw(..) | Node::Data(_) | Node::Dv | Node::Next(_) => {
+                Node::Draw(..) | Node::Data(_) | Node::Dv | Node::Next(_) | Node::Slope(..) | Node::Point(..) => {
                     return Err(format!("the derivative of {} draws, reads a file or what a step computes", s.name));
                 }
                 _ => {}
@@ -47,7 +49,7 @@ pub fn verify(model: &Model) -> Result<(), String> {
         }
     }
     for c in &model.connections {
-        real(&format!("the current of {}", c.name), c.current, Dim::CURRENT_DENSITY)?;
+        real(&format!("the current of {}", c.name), c.current, c.dim)?;
         for n in model.graph.reachable([c.current]) {
             match model.graph.node(n) {
                 Node::Const(..) | Node::Bool(_) | Node::Dv | Node::Unary(..) | Node::Binary(..) | Node::Select(..) => {}
@@ -102,10 +104,11 @@ pub(super) fn type_of(model: &Model, id: NodeId, at: impl Fn(NodeId) -> Ty) -> R
         Node::Const(_, dim) => Ty::Real(dim),
         Node::Bool(_) => Ty::Bool,
         Node::Param(p) => Ty::Real(model.param(p).dim),
-        Node::State(s) | Node::Next(s) => Ty::Real(model.state(s).dim),
+        Node::State(s) | Node::Next(s) | Node::Point(s, _) => Ty::Real(model.state(s).dim),
+        Node::Slope(s, _) => Ty::Real(model.state(s).dim.over(Dim::TIME)),
         Node::Time | Node::StepTime => Ty::Real(Dim::TIME),
         Node::Dv => Ty::Real(Dim::VOLTAGE),
-        Node::Junction(_) => Ty::Real(Dim::CURRENT_DENSITY),
+        Node::Junction(c, _) => Ty::Real(model.connections[c as usize].dim),
         Node::Index | Node::Draw(..) | Node::Data(_) => Ty::Real(Dim::ONE),
         Node::Series(_, t) => {
             if at(t) != Ty::Real(Dim::TIME) {

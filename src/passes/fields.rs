@@ -26,6 +26,8 @@ pub fn bound(program: &Program, source: Source) -> Option<FieldId> {
         Source::Param(..)
         | Source::State(..)
         | Source::Next(..)
+        | Source::Slope(..)
+        | Source::Point(..)
         | Source::Sum(..)
         | Source::Refractory(..)
         | Source::Spikes(..)

@@ -162,8 +162,10 @@ impl Scene<'_> {
             Node::Const(..)
             | Node::Bool(_)
             | Node::Next(_)
+            | Node::Slope(..)
+            | Node::Point(..)
             | Node::Dv
-            | Node::Junction(_)
+            | Node::Junction(..)
             | Node::Unary(..)
             | Node::Binary(..)
             | Node::Select(..)

@@ -1,30 +1,71 @@
 //! The edges of connections: from a rule, or from a file.
 //!
 //! In come a connection of a model and the model's extent; out go its edges by target, or how many to expect.
-//! Never true here: an edge depends on how the edges are going to be used.
+//! Never true here: an edge depends on how the edges are going to be used, or the two sides of junctions differ in what they join.
 
 use super::extent::Extent;
-use crate::connect::{self, ConnectError, RULES, Rule, Shape};
+use crate::connect::{self, ConnectError, Csr, Ends, Entry, RULES, Rule, Shape};
 use crate::data;
 use crate::diag::{Code, Diagnostic};
 use crate::engine::Edges;
-use crate::ode::{self, Connection, ConnectionRule, Model, NodeId};
+use crate::ode::{self, Connection, ConnectionRule, Model, NodeId, Side, StateId};
 use crate::step::Value;
 
-/// The edges of a connection, in both directions, by target.
+/// The edges of a connection, by target: in both directions, or those that lead to one side.
 pub(super) fn edges(model: &Model, extent: &Extent, c: &Connection) -> Result<Edges, Diagnostic> {
-    let wrong = |why: String| Diagnostic::new(Code::BadValue, c.span, format!("`{}` cannot be connected", c.name), why);
-    let shape = Shape { sizes: extent.grids[model.state(c.here).population].clone() };
-    let fail = |e: ConnectError| wrong(e.to_string());
-    let csr = match &c.rule {
-        ConnectionRule::Named(name, arguments) => {
-            let rule = rule(model, name, arguments).map_err(wrong)?;
-            let pairs = connect::undirected(&rule, &shape, model.seed, stream(&c.name)).map_err(fail)?;
-            connect::directed_csr(&pairs, shape.cells()).map_err(fail)?
-        }
-        ConnectionRule::File(file) => connect::read_junctions(&model.data[*file as usize], &shape)?,
+    let shape = |v: StateId| Shape { sizes: extent.grids[model.state(v).population].clone() };
+    let csr = match c.side {
+        Side::Both => both_ways(model, &shape(c.here), c)?,
+        Side::Left => one_way(model, [&shape(c.here), &shape(c.there)], c)?,
+        Side::Right => one_way(model, [&shape(c.there), &shape(c.here)], c)?,
     };
     Ok(Edges { offsets: csr.offsets, sources: csr.sources })
+}
+
+fn both_ways(model: &Model, shape: &Shape, c: &Connection) -> Result<Csr, Diagnostic> {
+    let fail = |e: ConnectError| wrong(c, e.to_string());
+    match &c.rule {
+        ConnectionRule::Named(name, arguments) => {
+            let rule = rule(model, name, arguments).map_err(|why| wrong(c, why))?;
+            let pairs = connect::undirected(&rule, shape, model.seed, stream(&c.junctions)).map_err(fail)?;
+            connect::directed_csr(&pairs, shape.cells()).map_err(fail)
+        }
+        ConnectionRule::File(file) => connect::read_junctions(&model.data[*file as usize], shape),
+    }
+}
+
+/// The edges that lead to one side. Both sides of junctions come from the same pairs (right, left).
+fn one_way(model: &Model, [left, right]: [&Shape; 2], c: &Connection) -> Result<Csr, Diagnostic> {
+    let fail = |e: ConnectError| wrong(c, e.to_string());
+    let population = |v: StateId| model.state(v).population;
+    let ends = match population(c.here) == population(c.there) {
+        true => Ends::Within(left),
+        false => Ends::Between { source: left, target: right },
+    };
+    // Of two cells with one junction between the same compartments, the one that a rule names first is the right one.
+    let once = c.here == c.there;
+    let pairs: Vec<Entry> = match &c.rule {
+        ConnectionRule::Named(name, arguments) => {
+            let rule = rule(model, name, arguments).map_err(|why| wrong(c, why))?;
+            let stream = stream(&c.junctions);
+            match once {
+                true => connect::undirected(&rule, left, model.seed, stream).map_err(fail)?,
+                false => connect::directed(&rule, ends, model.seed, stream).map_err(fail)?,
+            }
+        }
+        ConnectionRule::File(file) => connect::read_pairs(&model.data[*file as usize], ends, once)?,
+    };
+    match c.side {
+        Side::Left => {
+            let turned: Vec<Entry> = pairs.into_iter().map(|(right, left)| (left, right)).collect();
+            Csr::from_entries(&turned, left.cells(), right.cells()).map_err(fail)
+        }
+        Side::Right | Side::Both => Csr::from_entries(&pairs, right.cells(), left.cells()).map_err(fail),
+    }
+}
+
+fn wrong(c: &Connection, why: String) -> Diagnostic {
+    Diagnostic::new(Code::BadValue, c.span, format!("`{}` cannot be connected", c.junctions), why)
 }
 
 /// The random stream of a connection, of its name alone.
@@ -38,8 +79,11 @@ fn stream(name: &str) -> u32 {
 /// How many edges a connection has, about. What is wrong with it is said when the edges are made.
 pub(super) fn expected(model: &Model, extent: &Extent, c: &Connection) -> f64 {
     match &c.rule {
-        ConnectionRule::Named(name, arguments) => rule(model, name, arguments)
-            .map_or(0.0, |rule| connect::expected_entries(&rule, extent.cells[model.state(c.here).population] as f64)),
+        ConnectionRule::Named(name, arguments) => {
+            let cells = |v: StateId| extent.cells[model.state(v).population] as f64;
+            let both = |rule| connect::expected_entries(&rule, cells(c.here).max(cells(c.there)));
+            rule(model, name, arguments).map_or(0.0, both)
+        }
         // Two for a row of two numbers of four bytes.
         ConnectionRule::File(file) => {
             std::fs::metadata(data::path(&model.data[*file as usize])).map_or(0.0, |file| file.len() as f64 / 4.0)

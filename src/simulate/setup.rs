@@ -51,7 +51,9 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
             | Source::Param(_)
             | Source::State(_)
             | Source::Next(_)
-            | Source::Sum(_)
+            | Source::Slope(..)
+            | Source::Point(..)
+            | Source::Sum(..)
             | Source::Refractory(_)
             | Source::Spikes(_)
             | Source::Output(_) => Ok(()),

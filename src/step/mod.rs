@@ -236,8 +236,12 @@ pub enum Source {
     State(u32),
     /// The value that a stage of a method has computed for a state.
     Next(u32),
-    /// The currents that a connection brings to a cell.
-    Sum(u32),
+    /// The derivative of a state that a stage of a method has computed.
+    Slope(u32, u32),
+    /// The value of a state that a stage of a method looks at.
+    Point(u32, u32),
+    /// The currents that a connection brings to a cell, at what a stage of a method looks at.
+    Sum(u32, u32),
     /// How long the cells of a population stay refractory.
     Refractory(u32),
     /// The spikes of a population.

@@ -528,15 +528,20 @@ fn source(rest: &mut Rest) -> Result<Source, String> {
         return Ok(Source::None);
     }
     rest.at += 1;
+    let two = |rest: &mut Rest, source: fn(u32, u32) -> Source| {
+        Ok(source(rest.whole("a number")?, rest.whole("a second number")?))
+    };
     let numbered: fn(u32) -> Source = match rest.word("what the field stands for, such as `param 3`")?.as_str() {
         "dt" => return Ok(Source::Dt),
         "param" => Source::Param,
         "state" => Source::State,
         "next" => Source::Next,
-        "sum" => Source::Sum,
         "refractory" => Source::Refractory,
         "spikes" => Source::Spikes,
-        "data" => return Ok(Source::Data(rest.whole("a number")?, rest.whole("a second number")?)),
+        "slope" => return two(rest, Source::Slope),
+        "point" => return two(rest, Source::Point),
+        "sum" => return two(rest, Source::Sum),
+        "data" => return two(rest, Source::Data),
         "series" => Source::Series,
         "output" => Source::Output,
         other => return Err(format!("a field cannot stand for `{other}`")),

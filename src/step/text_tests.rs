@@ -21,7 +21,7 @@ fn sample() -> Program {
         Source::Param(0),
         Source::State(1),
         Source::Next(u32::MAX),
-        Source::Sum(2),
+        Source::Sum(2, 1),
         Source::Refractory(3),
         Source::Spikes(4),
         Source::Data(5, 6),

@@ -29,6 +29,7 @@ const NOT_HERE: &[(Code, &str)] = &[
     (Code::AmbiguousParameter, "an override on the command line"),
     (Code::BadData, "data files are read when the run starts"),
     (Code::NotFinite, "found while running"),
+    (Code::Unsupported, "no model asks for it: a program written by hand may"),
     (Code::Internal, "a bug of the compiler"),
 ];
 

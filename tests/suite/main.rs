@@ -8,6 +8,7 @@ mod engines;
 mod errors;
 mod experiments;
 mod floors;
+mod junctions;
 mod models;
 mod names;
 mod networks;

@@ -9,7 +9,6 @@ use super::engines::{EngineColumn, stores};
 use super::runs::{Change, Ended, Job, Parts, Problem, Runner};
 use super::{Column, words};
 use crate::compare::judge;
-use crate::driver;
 use crate::hir::Method;
 use crate::ode::{self, noise_intervals};
 use crate::passes::OptLevel;
@@ -141,9 +140,6 @@ impl Tried<'_> {
     /// The first other method that stays finite.
     fn other(&self, base: &RunResult) -> Result<Result<(Method, [Column; 2]), String>, Exit> {
         for &method in others(self.runner.model.method) {
-            if !driver::integrates(method, &self.runner.model) {
-                continue;
-            }
             let columns = self.at_smaller_steps(method, base)?;
             if columns.iter().all(|column| column.ended.failure().is_none()) {
                 return Ok(Ok((method, columns)));

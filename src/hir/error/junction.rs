@@ -25,6 +25,8 @@ pub(in crate::hir) enum JunctionError<'e> {
     Selection { side: Span },
     /// A side of a connection is no compartment.
     NotACompartment { cell: &'e Cell, path: &'e str, span: Span },
+    /// A current flows into a compartment whose area is not known.
+    NoArea { compartment: &'e str, side: Span },
     /// A connection has no rule.
     NoRule { span: Span },
     /// The value of `rule` is none.
@@ -69,6 +71,12 @@ impl From<JunctionError<'_>> for Diagnostic {
                     .help("give the pairs in a file: `rule = edges(\"pairs.csv\")`")
             }
             E::NotACompartment { cell, path, span } => not_a_compartment(cell, path, span),
+            E::NoArea { compartment, side } => {
+                let message =
+                    format!("a current needs the area of the membrane, and compartment `{compartment}` has none");
+                Diagnostic::new(Code::BadTarget, side, message, "no `area`")
+                    .help("add an area such as `area = 1000 um2` to the compartment, or make the junction's current one per area")
+            }
             E::NoRule { span } => Diagnostic::new(Code::MissingKey, span, "which cells are connected?", "no `rule`")
                 .help("add `{ rule = torus_radial(degree = 10, r_max = 4, width = 4) }`")
                 .note(the_rules()),

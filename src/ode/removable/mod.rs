@@ -60,11 +60,13 @@ fn rebuild(nodes: &mut Nodes<'_>, id: NodeId, new: &HashMap<NodeId, NodeId>) -> 
         | Node::Param(_)
         | Node::State(_)
         | Node::Next(_)
+        | Node::Slope(..)
+        | Node::Point(..)
         | Node::Time
         | Node::StepTime
         | Node::Index
         | Node::Dv
-        | Node::Junction(_)
+        | Node::Junction(..)
         | Node::Draw(..)
         | Node::Data(_)) => leaf,
     };

@@ -48,11 +48,13 @@ impl<'m> Nodes<'m> {
                 Node::Const(..) | Node::Bool(_) | Node::Param(_) => false,
                 Node::State(_)
                 | Node::Next(_)
+                | Node::Slope(..)
+                | Node::Point(..)
                 | Node::Time
                 | Node::StepTime
                 | Node::Index
                 | Node::Dv
-                | Node::Junction(_)
+                | Node::Junction(..)
                 | Node::Draw(..)
                 | Node::Data(_)
                 | Node::Series(..)
@@ -89,11 +91,13 @@ impl<'m> Nodes<'m> {
             | Node::Param(_)
             | Node::State(_)
             | Node::Next(_)
+            | Node::Slope(..)
+            | Node::Point(..)
             | Node::Time
             | Node::StepTime
             | Node::Index
             | Node::Dv
-            | Node::Junction(_)
+            | Node::Junction(..)
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)

@@ -226,11 +226,13 @@ fn of_node(node: Node, known: &HashMap<NodeId, Option<Series>>) -> Option<Series
         | Node::Param(_)
         | Node::State(_)
         | Node::Next(_)
+        | Node::Slope(..)
+        | Node::Point(..)
         | Node::Time
         | Node::StepTime
         | Node::Index
         | Node::Dv
-        | Node::Junction(_)
+        | Node::Junction(..)
         | Node::Draw(..)
         | Node::Data(_)
         | Node::Series(..)

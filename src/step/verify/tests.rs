@@ -478,7 +478,7 @@ fn good_additions_pass() {
         ("observe", "store @a.t, %0\n%70 = field @a.t"),
         ("observe", "}\nover @ab {\n%70 = gather @a.v along source\naccumulate @b.sum along target, %70"),
         ("init_ab", "%70 = gather @b.v along target"),
-        ("declare", "state @u history 3 = state 2 #0\ntemp @w = sum 2"),
+        ("declare", "state @u history 3 = state 2 #0\ntemp @w = sum 2 1"),
     ] {
         let program = if mark == "declare" {
             let store = [("init_b", "}\nevery {\n%70 = const 1.0\nstore @u, %70"), ("shared", "%70 = back @u, %0")];

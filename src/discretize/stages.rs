@@ -1,0 +1,119 @@
+//! What a method does to a population in a step, in order.
+//!
+//! In come, from a method, new values of states and the derivatives at other values; out goes a list of [`Stage`]s.
+//! Never true here: a stage of a connected population reads a voltage that the others do not have yet.
+//!
+//! Where nothing connects the cells of a population, all stages of a step are one expression for each state. Where junctions do, the
+//! derivatives of a stage, and the values that the next one looks at, are stored: the currents of the next one depend on those of others.
+
+use super::euler::advance;
+use crate::ode::{Model, Node, NodeId, StateId};
+use crate::step::BinaryOp;
+use std::collections::HashMap;
+
+/// What is computed for a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    /// Its new value.
+    Next(StateId),
+    /// Its derivative at the values that a stage looks at.
+    Slope(StateId, u32),
+    /// The value that a stage looks at.
+    Point(StateId, u32),
+}
+
+/// Values that are computed one after the other; a later one may read, as [`Node::Next`], [`Node::Slope`] or [`Node::Point`], an earlier one.
+pub(super) type Update = Vec<(Target, NodeId)>;
+
+/// The updates between two times at which the currents of junctions are summed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Stage {
+    pub updates: Vec<Update>,
+}
+
+/// The stages of a step of a population in the making.
+pub(super) struct Stages<'m> {
+    pub model: &'m mut Model,
+    pub population: usize,
+    /// The time step.
+    pub dt: NodeId,
+    done: Vec<Stage>,
+}
+
+impl<'m> Stages<'m> {
+    /// No stage so far.
+    pub fn new(model: &'m mut Model, population: usize, dt: NodeId) -> Stages<'m> {
+        Stages { model, population, dt, done: vec![Stage::default()] }
+    }
+
+    /// The stages of a whole step.
+    pub fn finish(self) -> Vec<Stage> {
+        self.done
+    }
+
+    /// The states of the population.
+    pub fn states(&self) -> Vec<StateId> {
+        self.model.states_of(self.population).collect()
+    }
+
+    /// Updates states, each from the values that they have before all of these.
+    pub fn update(&mut self, updates: Vec<(StateId, NodeId)>) {
+        self.store(updates.into_iter().map(|(state, value)| (Target::Next(state), value)).collect());
+    }
+
+    fn store(&mut self, update: Update) {
+        self.done.last_mut().expect("there is a stage").updates.push(update);
+    }
+
+    /// Does it feel the currents of junctions?
+    fn is_connected(&self) -> bool {
+        let of_population = |state: StateId| self.model.state(state).population == self.population;
+        self.model.connections.iter().any(|c| of_population(c.here) || of_population(c.there))
+    }
+
+    /// The derivatives of all states at the start of the step.
+    pub fn slopes(&mut self) -> Vec<NodeId> {
+        let rates = self.states().into_iter().map(|s| self.model.state(s).rate).collect();
+        self.kept(rates)
+    }
+
+    /// The derivatives at `x + step * slope` and time `t + step`.
+    pub fn slopes_at(&mut self, slopes: &[NodeId], step: NodeId) -> Vec<NodeId> {
+        let states = self.states();
+        let moved = |(&s, &slope): (&StateId, &NodeId)| advance(self.model, s, step, slope);
+        let mut points: Vec<NodeId> = states.iter().zip(slopes).map(moved).collect();
+        let mut number = 0;
+        if self.is_connected() {
+            number = self.done.len() as u32;
+            self.store(states.iter().zip(&points).map(|(&s, &point)| (Target::Point(s, number), point)).collect());
+            self.done.push(Stage::default());
+            points = states.iter().map(|&s| self.model.graph.add(Node::Point(s, number))).collect();
+        }
+        let points: HashMap<StateId, NodeId> = states.iter().copied().zip(points).collect();
+        let g = &mut self.model.graph;
+        let time = g.add(Node::Time);
+        let later = g.binary(BinaryOp::Add, time, step);
+        let sums: Vec<NodeId> =
+            (0..self.model.connections.len()).map(|c| g.add(Node::Junction(c as u32, number))).collect();
+        let leaf = |node: Node| match node {
+            Node::State(s) => points.get(&s).copied(),
+            Node::Time => Some(later),
+            Node::Junction(c, _) => Some(sums[c as usize]),
+            _ => None,
+        };
+        let mut memo = HashMap::new();
+        let rates: Vec<NodeId> = states.iter().map(|&s| self.model.state(s).rate).collect();
+        let rates = rates.into_iter().map(|rate| self.model.graph.replace(rate, &leaf, &mut memo)).collect();
+        self.kept(rates)
+    }
+
+    /// The derivatives of a stage, stored if stages are apart.
+    fn kept(&mut self, rates: Vec<NodeId>) -> Vec<NodeId> {
+        if !self.is_connected() {
+            return rates;
+        }
+        let (states, stage) = (self.states(), self.done.len() as u32 - 1);
+        self.store(states.iter().zip(rates).map(|(&s, rate)| (Target::Slope(s, stage), rate)).collect());
+        states.iter().map(|&s| self.model.graph.add(Node::Slope(s, stage))).collect()
+    }
+}

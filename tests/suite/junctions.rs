@@ -1,0 +1,242 @@
+//! Tests of: gap junctions between populations and compartments, with every method, on every engine: closed forms, charge that is
+//! kept, orders of convergence, one population against the same cells as two, currents that differ by direction.
+
+use crate::models::{Way, run};
+use ndarray::Array2;
+use neuroc::codegen::plan::Precision;
+use neuroc::driver::{Checked, CompileOptions, EngineChoice, Experiment, check_text, compile};
+use neuroc::engine::native::NativeOptions;
+use neuroc::engine::rustc;
+use neuroc::hir::{Method, Sources};
+use neuroc::results::{RunResult, Samples, Series};
+use neuroc::simulate::{RunOptions, Unwatched};
+use std::fs;
+use std::path::Path;
+
+/// Every engine that is here.
+fn ways() -> Vec<Way> {
+    #[allow(unused_mut)]
+    let mut ways = vec![Way::Optimized, Way::Native, Way::Single];
+    #[cfg(feature = "xla")]
+    if crate::pjrt::cpu().is_some() {
+        ways.extend([Way::Xla, Way::XlaSingle]);
+    }
+    ways
+}
+
+const METHODS: [Method; 5] = [Method::Euler, Method::ExpEuler, Method::Cnexp, Method::Heun, Method::Rk4];
+
+fn checked(folder: &Path, text: &str) -> Checked {
+    let checked = check_text("junctions.neuro", folder, text.to_string(), &Sources);
+    let say = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
+    assert!(checked.model.is_some(), "{say}");
+    checked
+}
+
+fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn with(method: Method, dt: f64) -> CompileOptions {
+    CompileOptions { method: Some(method), dt: Some(dt), ..CompileOptions::default() }
+}
+
+/// The values of a series, cell after cell, at the end.
+fn last(result: &RunResult, name: &str) -> Vec<f64> {
+    let series = result.series.iter().find(|series| series.name == name).unwrap_or_else(|| panic!("no {name}"));
+    let values = numbers(series);
+    values.row(values.nrows() - 1).to_vec()
+}
+
+/// The samples of a series in double precision.
+fn numbers(series: &Series) -> Array2<f64> {
+    match &series.values {
+        Samples::F64(values) => values.clone(),
+        Samples::F32(values) => values.mapv(f64::from),
+    }
+}
+
+/// Squid axons of two kinds; edges between populations, between compartments of one cell, and within a population.
+const THREE_WAYS: &str = "
+use std.channels.hh.{Na, K, Leak}
+junction Gap { param g = 20 uS/cm2;  let x = dv / 20 mV;  current i = g * dv * (0.3 + 0.7 * exp(-x^2)) }
+junction Gj { param g = 0.5 nS;  current i = g * dv }
+junction Rectifier { param g = 10 uS/cm2;  current i = if dv > 0 mV then g * dv else 0.1 * g * dv }
+cell A { compartment soma { area = 1000 um2; cm = 1 uF/cm2; v_init = -65 mV; insert Na, K, Leak } }
+cell B {
+    compartment soma { area = 500 um2; cm = 1 uF/cm2; v_init = -60 mV; insert Na, K, Leak }
+    compartment dend { area = 2000 um2; cm = 1 uF/cm2; v_init = -70 mV; insert Leak }
+    spike when soma.v crosses 0 mV
+}
+network main {
+    population a: A[60]
+    population alone: A[3]
+    population b: B[37]
+    connect a -- b.dend via Gap { rule = probability(p = 0.05) }
+    connect b.soma -- b.dend via Gj { rule = one_to_one }
+    connect a -- a via Gap(g = 5 uS/cm2) { rule = fixed_in_degree(n = 2) }
+    connect b.soma -- a via Rectifier { rule = fixed_out_degree(n = 1) }
+    connect a -- a via Rectifier { rule = probability(p = 0.02) }
+    input drive: pulse(delay = 0.1 ms, duration = 2 ms, amplitude = 30 uA/cm2) -> a[0..30].soma
+    init b.soma.v ~ normal(-60 mV, 5 mV)
+}
+run {
+    duration = 2.4 ms
+    dt = 0.02 ms
+    celsius = 6.3 degC
+    record a.soma.v every 0.4 ms
+    record alone.soma.v every 0.4 ms
+    record b.{soma, dend}.v every 0.4 ms
+    record spikes of b
+}
+";
+
+#[test]
+fn engines_agree_on_junctions_between_everything() {
+    let checked = checked(here(), THREE_WAYS);
+    for method in METHODS {
+        let options = with(method, 0.02);
+        let expected = run(&checked, &options, Way::Plain);
+        for way in ways() {
+            let found = run(&checked, &options, way);
+            // Exponentials differ in their last places, and a spike makes more of that.
+            let within = match way {
+                Way::Plain | Way::Optimized | Way::Reread | Way::Native => 1e-9,
+                Way::Single => 2e-2,
+                #[cfg(feature = "xla")]
+                Way::Xla => 1e-9,
+                #[cfg(feature = "xla")]
+                Way::XlaSingle => 2e-2,
+            };
+            for series in &expected.series {
+                let other = found.series.iter().find(|other| other.name == series.name).expect("the same records");
+                let difference = (numbers(series) - numbers(other)).iter().fold(0.0f64, |most, x| most.max(x.abs()));
+                assert!(difference <= within, "{method:?} {way:?}: {} differs by {difference:e} mV", series.name);
+            }
+            assert_eq!(expected.spikes, found.spikes, "{method:?} {way:?}");
+        }
+    }
+}
+
+#[test]
+fn threads_give_the_same_bits() {
+    let checked = checked(here(), THREE_WAYS);
+    for method in [Method::ExpEuler, Method::Rk4] {
+        let results = [1, 2, 3].map(|threads| {
+            let compiled =
+                compile(&checked, &with(method, 0.02), &mut |_, _, _| {}).unwrap_or_else(|d| panic!("{d:?}"));
+            let experiment = Experiment::new(compiled).unwrap_or_else(|d| panic!("{d:?}"));
+            let mut plan = experiment.plan(Precision::F64).unwrap_or_else(|d| panic!("{d:?}"));
+            plan.min_cells = 1;
+            let cache = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels"));
+            let compile = rustc::CompileOptions { cache, ..Default::default() };
+            let options = NativeOptions { threads, arrangement: Default::default(), compile };
+            let mut engine =
+                experiment.engine(&plan, EngineChoice::Native(options)).unwrap_or_else(|e| panic!("{e}")).engine;
+            let (result, _) = experiment.run(engine.as_mut(), &RunOptions::default(), &mut Unwatched).unwrap();
+            (result.series, result.spikes)
+        });
+        assert!(results.iter().all(|result| *result == results[0]), "{method:?}");
+    }
+}
+
+/// Two cells of different size and a junction: the difference decays with the time constant of both in series.
+const PAIR: &str = "
+channel Nothing { param g = 0 mS/cm2; current i = g * v }
+junction Gj { param g = 2 nS;  current i = g * dv }
+cell A { compartment soma { area = 1000 um2; cm = 1 uF/cm2; v_init = -30 mV; insert Nothing } }
+cell B { compartment soma { area = 3000 um2; cm = 2 uF/cm2; v_init = -70 mV; insert Nothing } }
+network main {
+    population a: A
+    population b: B
+    connect a -- b via Gj { rule = one_to_one }
+}
+run { duration = 8 ms; dt = 0.1 ms; record a.soma.v every 8 ms; record b.soma.v every 8 ms }
+";
+
+#[test]
+fn two_cells_of_different_size_meet_where_no_charge_is_lost() {
+    let checked = checked(here(), PAIR);
+    // Capacitances in nF, conductance in uS, times in ms.
+    let (ca, cb, g) = (0.01, 0.06, 0.002);
+    let tau = ca * cb / (ca + cb) / g;
+    let end = (ca * -30.0 + cb * -70.0) / (ca + cb);
+    let decayed = (-8.0f64 / tau).exp();
+    let closed = [end + (-30.0 - end) * decayed, end + (-70.0 - end) * decayed];
+    let error = |method: Method, dt: f64| {
+        let result = run(&checked, &with(method, dt), Way::Native);
+        let [a, b] = ["a.soma.v", "b.soma.v"].map(|name| last(&result, name)[0]);
+        let charge = ca * a + cb * b - (ca * -30.0 + cb * -70.0);
+        assert!(charge.abs() < 1e-12, "{method:?}: a charge of {charge:e} pC came or went");
+        (a - closed[0]).abs().max((b - closed[1]).abs())
+    };
+    for (method, order) in [(Method::Euler, 1.0), (Method::Heun, 2.0), (Method::Rk4, 4.0)] {
+        let (coarse, fine) = (error(method, 0.4), error(method, 0.2));
+        let measured = (coarse / fine).log2();
+        assert!((measured - order).abs() < 0.2, "{method:?} converges with order {measured}: {coarse:e}, {fine:e}");
+    }
+    assert!(error(Method::Rk4, 0.1) < 1e-7);
+}
+
+#[test]
+fn a_rectifier_lets_current_flow_from_left_to_right() {
+    let model = |left: f64, right: f64| {
+        PAIR.replace("current i = g * dv", "current i = if dv > 0 mV then g * dv else 0 nA")
+            .replace("1 uF/cm2; v_init = -30 mV", &format!("1 uF/cm2; v_init = {left} mV"))
+            .replace("2 uF/cm2; v_init = -70 mV", &format!("2 uF/cm2; v_init = {right} mV"))
+    };
+    let voltages = |left: f64, right: f64| {
+        let result = run(&checked(here(), &model(left, right)), &with(Method::Rk4, 0.05), Way::Native);
+        ["a.soma.v", "b.soma.v"].map(|name| last(&result, name)[0])
+    };
+    let linear = run(&checked(here(), PAIR), &with(Method::Rk4, 0.05), Way::Native);
+    assert_eq!(voltages(-30.0, -70.0), ["a.soma.v", "b.soma.v"].map(|name| last(&linear, name)[0]));
+    assert_eq!(voltages(-70.0, -30.0), [-70.0, -30.0]);
+}
+
+/// Twenty passive cells in a ring of junctions, as one population and as two of ten: the lists say the same junctions.
+#[test]
+fn one_population_is_two_joined_at_the_seam() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, pairs: &[(u32, u32)]| {
+        let rows: String = pairs.iter().map(|(a, b)| format!("{a},{b}\n")).collect();
+        fs::write(folder.path().join(name), format!("src,tgt\n{rows}")).unwrap();
+    };
+    let ring: Vec<(u32, u32)> = (0..20).map(|cell| (cell, (cell + 1) % 20)).collect();
+    let line: Vec<(u32, u32)> = (0..9).map(|cell| (cell, cell + 1)).collect();
+    write("ring.csv", &ring);
+    write("line.csv", &line);
+    write("seam.csv", &[(9, 0), (0, 9)]);
+    let model = |network: &str, record: &str| {
+        format!(
+            "use std.channels.hh.{{Leak}}
+             junction Gap {{ param g = 50 uS/cm2;  current i = g * dv }}
+             cell A {{ compartment soma {{ cm = 1 uF/cm2; v_init = -65 mV; insert Leak }} }}
+             network main {{ {network} }}
+             run {{ duration = 10 ms; dt = 0.05 ms; {record} }}"
+        )
+    };
+    let one = model(
+        "population all: A[20]
+         connect all -- all via Gap { rule = edges(\"ring.csv\") }
+         init all.soma.v = -80 mV + 3 mV * index",
+        "record all.soma.v every 10 ms",
+    );
+    let two = model(
+        "population low: A[10]  population high: A[10]
+         connect low -- low via Gap { rule = edges(\"line.csv\") }
+         connect high -- high via Gap { rule = edges(\"line.csv\") }
+         connect low -- high via Gap { rule = edges(\"seam.csv\") }
+         init low.soma.v = -80 mV + 3 mV * index
+         init high.soma.v = -50 mV + 3 mV * index",
+        "record low.soma.v every 10 ms; record high.soma.v every 10 ms",
+    );
+    let (one, two) = (checked(folder.path(), &one), checked(folder.path(), &two));
+    for method in METHODS {
+        let whole = last(&run(&one, &with(method, 0.05), Way::Native), "all.soma.v");
+        let halves = run(&two, &with(method, 0.05), Way::Native);
+        let joined = ["low.soma.v", "high.soma.v"].map(|name| last(&halves, name)).concat();
+        let difference = whole.iter().zip(&joined).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(difference < 1e-12, "{method:?}: {difference:e} mV");
+    }
+}
