@@ -101,6 +101,11 @@ fn replace(model: &mut Model, new: &HashMap<NodeId, NodeId>) {
             ConnectionRule::File(_) => {}
         }
     }
+    model.demands.iter_mut().for_each(|d| put(&mut d.value));
+    for range in &mut model.ranges {
+        put(&mut range.first);
+        put(&mut range.end);
+    }
     for r in &mut model.records {
         put(&mut r.value);
         if let Some((first, end)) = &mut r.cells {
