@@ -36,7 +36,7 @@ pub fn files(experiment: &Experiment, plan: &Plan, class: DeviceClass) -> Result
 
 /// The same, with forms of gathers that somebody has chosen in the inputs.
 pub fn files_with(experiment: &Experiment, inputs: &Inputs) -> Result<Vec<File>, EngineError> {
-    let Experiment { compiled, extent, setup, recording } = experiment;
+    let Experiment { compiled, extent, setup, recording, warnings: _ } = experiment;
     let plan = &inputs.plan;
     let stretch = Stretch::new(plan, &inputs.device, recording.every, &recording.fields, extent.grid.steps);
     let Some(stretch) = stretch else {

@@ -38,8 +38,12 @@ pub(crate) fn bytes(file: &DataFile) -> Result<Vec<u8>, Diagnostic> {
     let path = path(file);
     std::fs::read(&path).map_err(|error| {
         let message = format!("cannot read `{}`", path.display());
-        Diagnostic::new(Code::CannotRead, file.span, message, error.to_string())
-            .note("file names are relative to the model file")
+        let why = match error.kind() {
+            std::io::ErrorKind::NotFound => "there is no such file".to_string(),
+            std::io::ErrorKind::PermissionDenied => "it may not be read".to_string(),
+            _ => error.to_string().to_lowercase(),
+        };
+        Diagnostic::new(Code::CannotRead, file.span, message, why).note("file names are relative to the model file")
     })
 }
 

@@ -6,9 +6,11 @@
 
 mod engines;
 mod experiment;
+mod whole;
 
 pub use engines::{EngineChoice, Ready};
 pub use experiment::{Draft, Experiment, planned};
+pub use whole::check_whole;
 
 use crate::codegen::rust::{Default as FieldDefault, Interface, InterfaceField, InterfaceNetwork, InterfaceSpace};
 use crate::diag::{Code, Diagnostic, Diagnostics};
@@ -40,6 +42,13 @@ pub struct Checked {
 impl Checked {
     fn failed(sources: SourceMap, diagnostic: Diagnostic) -> Checked {
         Checked { sources, model: None, diagnostics: vec![diagnostic] }
+    }
+
+    /// Those that were not said of their places when the file was checked.
+    pub fn not_said(&self, mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+        let place = |d: &Diagnostic| d.labels.first().map(|l| (d.code, l.span));
+        diagnostics.retain(|d| place(d).is_none() || self.diagnostics.iter().all(|said| place(said) != place(d)));
+        diagnostics
     }
 }
 
@@ -162,6 +171,11 @@ pub fn flatten(model: &Model, options: &CompileOptions) -> Result<(ode::Model, V
     if let Err(broken) = ode::verify(&flat) {
         errors.push(internal(format!("the continuous model is inconsistent: {broken}")));
     }
+    if errors.is_empty() {
+        let found = ode::domains::uniform(&flat).into_iter().chain(ode::step_too_long(&flat));
+        found.for_each(|d| diagnostics.push(d));
+        errors.extend(diagnostics.sorted().into_iter().filter(Diagnostic::is_error));
+    }
     if errors.is_empty() { Ok((flat, diagnostics.sorted())) } else { Err(errors) }
 }
 
@@ -178,6 +192,7 @@ pub fn compile(
 ) -> Result<Compiled, Vec<Diagnostic>> {
     let Some(model) = &checked.model else { return Err(checked.diagnostics.clone()) };
     let (ode, warnings) = flatten(model, options)?;
+    let warnings = checked.not_said(warnings);
     Ok(Compiled { warnings, ..compile_flat(ode, &checked.sources, options, observer)? })
 }
 

@@ -90,7 +90,7 @@ pub fn emit(
     }
     if stage == Stage::Ode {
         let (flat, warnings) = driver::flatten(model, options)?;
-        diagnostics.extend(warnings);
+        diagnostics.extend(checked.not_said(warnings));
         return Ok(Emitted { text: ode::print(&flat), program: None, diagnostics });
     }
     #[cfg(feature = "xla")]

@@ -113,6 +113,7 @@ pub fn run(args: &Args) -> Exit {
         Ok(experiment) => experiment,
         Err(errors) => return fail(&errors),
     };
+    report(&checked.sources, &experiment.warnings);
     let plan = match experiment.plan(args.precision().into()) {
         Ok(plan) => plan,
         Err(errors) => return fail(&errors),

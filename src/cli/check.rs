@@ -32,23 +32,7 @@ pub fn run(args: &Args) -> Exit {
     let mut exit = Exit::Fine;
     let mut written = Exit::Fine;
     for file in &args.files {
-        let mut checked = super::check(file);
-        // What only the flattened model shows, such as a missing temperature.
-        if let Some(model) = &checked.model
-            && model.network.is_some()
-            && model.run.is_some()
-        {
-            let flat = crate::driver::flatten(model, &Default::default());
-            match flat {
-                Ok((flat, warnings)) => {
-                    checked.diagnostics.extend(warnings);
-                    if let Err(errors) = crate::simulate::extent(&flat) {
-                        checked.diagnostics.extend(errors);
-                    }
-                }
-                Err(errors) => checked.diagnostics.extend(errors),
-            }
-        }
+        let checked = crate::driver::check_whole(super::check(file));
         match args.message_format {
             Format::Human => super::report(&checked.sources, &checked.diagnostics),
             Format::Json => {

@@ -93,6 +93,9 @@ pub(super) fn prepare(
     let precision = engine.precision().into();
     fits(draft.memory(precision))?;
     let experiment = draft.experiment().map_err(fail)?;
+    if !quiet {
+        report(&checked.sources, &experiment.warnings);
+    }
     let cannot = |error: EngineError| {
         complain(error);
         Exit::Model

@@ -11,6 +11,10 @@
 //! *lanes*: one per cell, in the kernel's precision. Singles of the IR are in single precision in either case; among lanes in `f64`
 //! they have vectors of their own, with as many lanes.
 //!
+//! An `exact` operation on numbers is also computed as lanes, once per block and from rounded numbers, where lanes are less precise and
+//! use it: `max(v, vt) / k - vt / k` is 0 below the threshold only if both quotients are rounded alike. Numbers still use the number,
+//! and so does what has to do with time, whose numbers lanes cannot compute as well. `init` has numbers only: it runs once.
+//!
 //! # Edges
 //!
 //! The regions of edges are part of the update of a block: its targets take their edges one row after the other, one
@@ -46,7 +50,7 @@ pub use slabs::Slabs;
 
 use crate::runtime::machine::Bank;
 use crate::step::{
-    BinaryOp, Distribution, Elementary, FieldId, FieldKind, Map, OpKind, Origin, OriginId, Phase, Program, Region,
+    BinaryOp, Distribution, Elementary, FieldId, FieldKind, Map, Op, OpKind, Origin, OriginId, Phase, Program, Region,
     Role, SpaceId, SpaceKind, Tolerance, Type, UnaryOp, ValueId, Verified,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -467,6 +471,22 @@ impl Expr {
             Expr::Fma(a, b, c) | Expr::Select(a, b, c) => vec![a, b, c],
         }
     }
+
+    /// The same with other operands.
+    pub fn map_operands(self, map: impl Fn(Operand) -> Operand) -> Expr {
+        match self {
+            Expr::Uniform(_) | Expr::Time(_) | Expr::StepIndex | Expr::Index | Expr::There(_) => self,
+            Expr::Copy(a) => Expr::Copy(map(a)),
+            Expr::Unary(op, a) => Expr::Unary(op, map(a)),
+            Expr::Approximate(function, tolerance, a) => Expr::Approximate(function, tolerance, map(a)),
+            Expr::Binary(op, a, b) => Expr::Binary(op, map(a), map(b)),
+            Expr::Fma(a, b, c) => Expr::Fma(map(a), map(b), map(c)),
+            Expr::Select(a, b, c) => Expr::Select(map(a), map(b), map(c)),
+            Expr::Draw(distribution, stream, counter) => Expr::Draw(distribution, stream, map(counter)),
+            Expr::Sample(series, time) => Expr::Sample(series, map(time)),
+            Expr::Emit(event, mask) => Expr::Emit(event, map(mask)),
+        }
+    }
 }
 
 /// How many vectors a group of cells has, by the number of live lane values of the step kernel.
@@ -618,7 +638,7 @@ impl Surroundings<'_> {
             .into_iter()
             .flat_map(|(role, passes)| (0..passes).map(move |pass| (role, pass)))
             .filter_map(|(role, pass)| Part::new(self, role, pass, space, &edges))
-            .map(|part| Builder::new(self, &edges, &part).build())
+            .map(|part| Builder::new(self, &edges, &part, options.precision).build())
             .collect();
         let step = || kernels.iter().filter(|kernel| kernel.role == Role::Step);
         let pressure = step().map(|kernel| kernel.pressure).max().unwrap_or(0);
@@ -703,6 +723,10 @@ struct Builder<'a> {
     part: &'a Part<'a>,
     plan: KernelPlan,
     values: HashMap<ValueId, Operand>,
+    /// Numbers of `call` as lanes compute them.
+    alike: HashMap<u32, Operand>,
+    /// Are numbers as precise as lanes, or is that of no account?
+    one_precision: bool,
     hints: HashMap<ValueId, String>,
     taken: BTreeSet<String>,
     touched: BTreeMap<FieldId, Touch>,
@@ -713,7 +737,7 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(all: Surroundings<'a>, edges: &'a [u32], part: &'a Part<'a>) -> Builder<'a> {
+    fn new(all: Surroundings<'a>, edges: &'a [u32], part: &'a Part<'a>, precision: Precision) -> Builder<'a> {
         let most = part.ops().count();
         let numbered = NUMBERED.iter().flat_map(|word| (0..most).map(move |number| format!("{word}{number}")));
         let taken = RESERVED.iter().map(|word| word.to_string()).chain(numbered).collect();
@@ -746,6 +770,8 @@ impl<'a> Builder<'a> {
             part,
             plan,
             values: HashMap::new(),
+            alike: HashMap::new(),
+            one_precision: precision == Precision::F64 || part.role == Role::Init,
             hints: HashMap::new(),
             taken,
             touched: BTreeMap::new(),
@@ -837,7 +863,7 @@ impl<'a> Builder<'a> {
     fn phase(&mut self, phase: Phase) {
         let part = self.part;
         for op in part.regions.iter().filter(|region| region.phase() == phase).flat_map(|region| &region.ops) {
-            let value = self.op(phase, &op.kind, op.result, op.origin);
+            let value = self.op(phase, op);
             if let (Some(result), Some(value)) = (op.result, value) {
                 self.values.insert(result, value);
             }
@@ -855,7 +881,7 @@ impl<'a> Builder<'a> {
             self.from = Some(self.all.relations[self.edges[edges as usize] as usize].from);
             self.plan.edges.push(EdgePlan { edges, body: Vec::new(), adds: Vec::new() });
             for op in &region.ops {
-                let value = self.op(Phase::Body, &op.kind, op.result, op.origin);
+                let value = self.op(Phase::Body, op);
                 if let (Some(result), Some(value)) = (op.result, value) {
                     self.values.insert(result, value);
                 }
@@ -885,15 +911,10 @@ impl<'a> Builder<'a> {
     }
 
     /// Plans one operation; the answer is what stands for its result.
-    fn op(
-        &mut self,
-        phase: Phase,
-        kind: &OpKind,
-        result: Option<ValueId>,
-        origin: Option<OriginId>,
-    ) -> Option<Operand> {
+    fn op(&mut self, phase: Phase, op: &Op) -> Option<Operand> {
+        let Op { result, origin, .. } = *op;
         let at = |v: ValueId| self.operand(v);
-        let expr = match *kind {
+        let expr = match op.kind {
             OpKind::Const(x) => return Some(Operand::Real(x)),
             OpKind::Bool(b) => return Some(Operand::Bool(b)),
             OpKind::Field(f) => return Some(self.read(f, origin)),
@@ -945,7 +966,40 @@ impl<'a> Builder<'a> {
         };
         let result = result.expect("an operation without effect has a result");
         let hint = self.hints.get(&result).cloned().unwrap_or_else(|| format!("x{}", result.0));
-        Some(self.compute(phase, expr, &hint, origin))
+        let operand = self.compute(phase, expr, &hint, origin);
+        if let (Operand::Call(number), true) = (operand, op.exact && !self.one_precision) {
+            self.also_as_lanes(number, expr, &hint, origin);
+        }
+        Some(operand)
+    }
+
+    /// Computes a number of `call` once more, in the precision of lanes.
+    fn also_as_lanes(&mut self, number: u32, expr: Expr, hint: &str, origin: Option<OriginId>) {
+        let expr = expr.map_operands(|operand| self.alike(operand));
+        let lanes = self.local(&expr, hint);
+        self.plan.cell.push(Stmt { local: Some(lanes), expr, origin });
+        self.alike.insert(number, Operand::Lanes(lanes));
+    }
+
+    /// What lanes use in place of an operand.
+    fn alike(&self, operand: Operand) -> Operand {
+        match operand {
+            Operand::Call(number) => self.alike.get(&number).copied().unwrap_or(operand),
+            Operand::Real(_)
+            | Operand::Single(_)
+            | Operand::Bool(_)
+            | Operand::Time(_)
+            | Operand::Lanes(_)
+            | Operand::Register(_) => operand,
+        }
+    }
+
+    /// A new local for what an expression gives.
+    fn local(&mut self, expr: &Expr, hint: &str) -> u32 {
+        let ty = self.type_of_expr(expr);
+        let name = self.fresh(hint);
+        self.plan.locals.push(Local { name, ty });
+        self.plan.locals.len() as u32 - 1
     }
 
     fn time(&self) -> Expr {
@@ -966,10 +1020,7 @@ impl<'a> Builder<'a> {
 
     /// Appends an operation where its operands allow and its region asks.
     fn compute(&mut self, phase: Phase, expr: Expr, hint: &str, origin: Option<OriginId>) -> Operand {
-        let ty = self.type_of_expr(&expr);
-        let local = self.plan.locals.len() as u32;
-        let name = self.fresh(hint);
-        self.plan.locals.push(Local { name, ty });
+        let local = self.local(&expr, hint);
         let stmt = Stmt { local: Some(local), expr, origin };
         let of_cells = match expr {
             Expr::Index | Expr::There(_) | Expr::Draw(..) => true,
@@ -985,7 +1036,12 @@ impl<'a> Builder<'a> {
             | Expr::Sample(..)
             | Expr::Emit(..) => !expr.operands().iter().all(|o| o.is_number()),
         };
+        let reads_time = || expr.operands().iter().any(|operand| matches!(operand, Operand::Time(_)));
         if of_cells {
+            // A counter is exact, whatever the precision.
+            let as_numbers = matches!(expr, Expr::Draw(..)) || reads_time();
+            let expr = if as_numbers { expr } else { expr.map_operands(|operand| self.alike(operand)) };
+            let stmt = Stmt { expr, ..stmt };
             match phase {
                 Phase::Cell => self.plan.cell.push(stmt),
                 Phase::Body if self.from.is_some() => {
@@ -998,9 +1054,7 @@ impl<'a> Builder<'a> {
             }
             return Operand::Lanes(local);
         }
-        let of_time = matches!(expr, Expr::Time(_) | Expr::StepIndex)
-            || expr.operands().iter().any(|operand| matches!(operand, Operand::Time(_)));
-        if of_time {
+        if matches!(expr, Expr::Time(_) | Expr::StepIndex) || reads_time() {
             self.plan.time.push(stmt);
             Operand::Time(local)
         } else {

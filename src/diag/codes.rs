@@ -65,6 +65,10 @@ CannotRead "NU0004" Error "a file cannot be read"
 "The file does not exist or cannot be opened. Names are relative to the file that mentions them;
 the message shows the full name tried.";
 
+More "NU0005" Error "there are too many mistakes to show"
+"A hundred messages are shown; the rest is counted. Mend those first: many mistakes often have one
+cause, such as a definition that is missing.";
+
 // 01xx: names
 UnknownName "NU0101" Error "a name is not known here"
 "The name is not defined where it is used. A channel sees its own params, lets, gates and states,
@@ -274,6 +278,22 @@ NotConstant "NU0319" Error "a constant is needed"
 "The value is used before the run starts (a size, a constant, a duration), so it cannot depend on
 states, `v`, the temperature or the time.";
 
+OutOfDomain "NU0321" Error "a value that such a quantity cannot have"
+"Capacitances, areas, time constants, periods and the durations of stimuli are above zero; rates and
+standard deviations are not negative; the limits of a uniform draw are in order; a temperature is
+above -273.15 degC. This is checked where the value stands, also through parameters, in values set
+from outside, in values that are drawn and in those of data files: then the message names the cell.
+
+  wrong   compartment soma { cm = 0 uF/cm2; v_init = -65 mV }
+  right   compartment soma { cm = 1 uF/cm2; v_init = -65 mV }";
+BadCells "NU0322" Error "a population has no such cells"
+"Cells are counted from 0, and a range [first..end] ends before `end`: [0..10] are ten cells. Ranges
+of inputs, `init`, `param` and `record` lines lie inside the population.
+
+  wrong   population hh: Squid[10]
+          input step: 1 uA/cm2 -> hh[5..20]
+  right   input step: 1 uA/cm2 -> hh[5..10]";
+
 // 04xx: what is probably wrong
 Unused "NU0401" Warning "something is never used"
 "The parameter, pool or named expression influences nothing. Often a misspelt name elsewhere.
@@ -289,6 +309,22 @@ NothingRecorded "NU0405" Warning "nothing is recorded"
 
   right   record cells.soma.v every 0.1 ms
   right   record spikes of cells";
+
+StepTooLong "NU0406" Warning "the time step is too long for the model"
+"A state is faster than the method can follow with this step. Explicit methods (euler, heun, rk4)
+become unstable a little above two time constants; exp_euler and cnexp stay stable, but spikes and
+other fast events are lost where the step is longer than the time constants that make them. The
+message tells the fastest state, its time constant at the start, and a step that would do.
+
+  wrong   run { duration = 100 ms; dt = 5 ms }
+  right   run { duration = 100 ms; dt = 0.025 ms }";
+NoEffect "NU0407" Warning "this has no effect in the run"
+"The stimulus begins after the run has ended. Delays and the duration of a run are often in
+different units.";
+
+MoreWarnings "NU0408" Warning "there are too many warnings to show"
+"A hundred warnings are shown; the rest is counted. Warnings have places of their own: those of one
+cause are mended together.";
 
 // 05xx: while running
 NotFinite "NU0501" Error "a value became NaN or infinite"

@@ -4,12 +4,14 @@
 //! Never true here: a diagnostic without a code, or a code without an explanation.
 
 mod codes;
+mod excerpt;
 mod render;
 
 pub use codes::{Code, Severity};
 pub use render::{render_human, render_json};
 
 use crate::source::Span;
+use std::collections::HashSet;
 
 /// A place that a diagnostic points at.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,37 +80,60 @@ impl Diagnostic {
     }
 }
 
+/// So many are kept; the rest is counted.
+const MOST: usize = 100;
+
 /// All that was found so far; phases push, the driver renders.
 #[derive(Debug, Clone, Default)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
+    /// What was found where.
+    places: HashSet<(Code, Span)>,
+    /// Places of errors.
+    errors: HashSet<Span>,
+    has_errors: bool,
+    /// How many are not in the list.
+    more: usize,
 }
 
 impl Diagnostics {
-    /// Adds one; the same code at the same place is kept once.
+    /// Adds one; the same code at the same place is kept once. Beyond a hundred they are counted only, but for the first error.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         let place = diagnostic.labels.first().map(|l| l.span);
-        let known = place.is_some()
-            && self.list.iter().any(|d| d.code == diagnostic.code && d.labels.first().map(|l| l.span) == place);
-        if !known {
+        if place.is_some_and(|place| !self.places.insert((diagnostic.code, place))) {
+            return;
+        }
+        let first = diagnostic.is_error() && !self.has_errors;
+        if diagnostic.is_error() {
+            self.has_errors = true;
+            self.errors.extend(place);
+        }
+        if self.list.len() < MOST || first {
             self.list.push(diagnostic);
+        } else {
+            self.more += 1;
         }
     }
 
     /// Is there an error among them?
     pub fn has_errors(&self) -> bool {
-        self.list.iter().any(Diagnostic::is_error)
+        self.has_errors
     }
 
     /// Is there an error whose place is exactly this one?
     pub fn has_error_at(&self, span: Span) -> bool {
-        self.list.iter().any(|d| d.is_error() && d.labels.first().is_some_and(|l| l.span == span))
+        self.errors.contains(&span)
     }
 
-    /// In the order of their places.
+    /// In the order of their places; at the end, how many more there are.
     pub fn sorted(&self) -> Vec<Diagnostic> {
         let mut list = self.list.clone();
         list.sort_by_key(|d| d.labels.first().map(|l| (l.span.file, l.span.start)));
+        if self.more > 0 {
+            let message = format!("{} more mistakes are not shown", self.more);
+            let code = if self.has_errors { Code::More } else { Code::MoreWarnings };
+            list.push(Diagnostic::without_place(code, message));
+        }
         list
     }
 

@@ -1,42 +1,51 @@
 //! Diagnostics as text for people and as JSON for tools.
 
+use super::excerpt::Excerpts;
 use super::{Diagnostic, Severity};
-use crate::source::{FileId, SourceMap};
+use crate::source::SourceMap;
 use codespan_reporting::diagnostic as cs;
-use codespan_reporting::files::SimpleFiles;
 use codespan_reporting::term::{self, termcolor};
+use std::ops::Range;
 
 /// Renders as compiler-style text; with `color` as ANSI colours.
 pub fn render_human(sources: &SourceMap, diagnostics: &[Diagnostic], color: bool) -> String {
-    let mut files = SimpleFiles::new();
-    for (_, file) in sources.files() {
-        files.add(file.name.clone(), file.text.clone());
-    }
     let config = term::Config { chars: term::Chars::box_drawing(), ..term::Config::default() };
     let mut out = if color { termcolor::Buffer::ansi() } else { termcolor::Buffer::no_color() };
     for d in diagnostics {
         // Writing to memory cannot fail, and spans lie inside their files.
-        let _ = term::emit_to_write_style(&mut out, &config, &files, &to_codespan(d));
+        let (files, labels) = Excerpts::new(sources, &d.labels);
+        let _ = term::emit_to_write_style(&mut out, &config, &files, &to_codespan(d, labels));
     }
     String::from_utf8_lossy(out.as_slice()).into_owned()
 }
 
-fn to_codespan(d: &Diagnostic) -> cs::Diagnostic<usize> {
+/// Longer texts are cut: they repeat what is written, or list all there is.
+const LONGEST: usize = 600;
+
+fn short(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{} ...", &text[..end]),
+        None => text.to_string(),
+    }
+}
+
+fn to_codespan(d: &Diagnostic, labels: Vec<(usize, Range<usize>, usize)>) -> cs::Diagnostic<usize> {
     let severity = match d.code.severity() {
         Severity::Error => cs::Severity::Error,
         Severity::Warning => cs::Severity::Warning,
     };
-    let labels = d
-        .labels
-        .iter()
-        .map(|l| {
-            let FileId(file) = l.span.file;
-            let style = if l.primary { cs::LabelStyle::Primary } else { cs::LabelStyle::Secondary };
-            cs::Label::new(style, file as usize, l.span.range()).with_message(&l.message)
-        })
-        .collect();
-    let notes = d.notes.iter().cloned().chain(d.help.iter().map(|h| format!("help: {h}"))).collect();
-    cs::Diagnostic::new(severity).with_code(d.code.id()).with_message(&d.message).with_labels(labels).with_notes(notes)
+    let label = |(of, range, file): (usize, Range<usize>, usize)| {
+        let l = &d.labels[of];
+        let style = if l.primary { cs::LabelStyle::Primary } else { cs::LabelStyle::Secondary };
+        cs::Label::new(style, file, range).with_message(short(&l.message))
+    };
+    let labels = labels.into_iter().map(label).collect();
+    let notes = d.notes.iter().map(|n| short(n)).chain(d.help.iter().map(|h| format!("help: {}", short(h)))).collect();
+    cs::Diagnostic::new(severity)
+        .with_code(d.code.id())
+        .with_message(short(&d.message))
+        .with_labels(labels)
+        .with_notes(notes)
 }
 
 /// Renders as JSON, one object a line: `severity`, `code`, `message`, `labels` (file, line, column,
@@ -55,7 +64,7 @@ pub fn render_json(sources: &SourceMap, diagnostics: &[Diagnostic]) -> String {
                     "column": column,
                     "start": l.span.start,
                     "end": l.span.end,
-                    "message": l.message,
+                    "message": short(&l.message),
                     "primary": l.primary,
                 })
             })
@@ -63,10 +72,10 @@ pub fn render_json(sources: &SourceMap, diagnostics: &[Diagnostic]) -> String {
         let object = serde_json::json!({
             "severity": match d.code.severity() { Severity::Error => "error", Severity::Warning => "warning" },
             "code": d.code.id(),
-            "message": d.message,
+            "message": short(&d.message),
             "labels": labels,
-            "notes": d.notes,
-            "help": d.help,
+            "notes": d.notes.iter().map(|n| short(n)).collect::<Vec<_>>(),
+            "help": d.help.iter().map(|h| short(h)).collect::<Vec<_>>(),
         });
         out.push_str(&object.to_string());
         out.push('\n');

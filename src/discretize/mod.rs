@@ -113,6 +113,7 @@ fn add_dt(model: &mut Model) -> NodeId {
         span: Span::default(),
         docs: Vec::new(),
         settable: false,
+        set: None,
     });
     let dt = dt_param(model);
     model.graph.add(Node::Param(dt))

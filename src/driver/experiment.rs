@@ -45,7 +45,15 @@ impl Draft {
         let program = compiled.program.program();
         let setup = simulate::setup(&compiled.ode, program, &extent)?;
         let recording = simulate::recording(&compiled.ode, program, &extent)?;
-        Ok(Experiment { compiled, extent, setup, recording })
+        let data = |population: usize, file: u32| {
+            let field = program.bound(Source::Data(population as u32, file))?;
+            setup.data.iter().find(|(id, _)| *id == field).map(|(_, values)| values.to_vec())
+        };
+        let found = ode::domains::per_cell(&compiled.ode, &extent.cells, &data);
+        if found.iter().any(Diagnostic::is_error) {
+            return Err(found);
+        }
+        Ok(Experiment { compiled, extent, setup, recording, warnings: found })
     }
 }
 
@@ -60,6 +68,8 @@ pub struct Experiment {
     pub setup: Setup,
     /// What it records.
     pub recording: Recording,
+    /// What is probably wrong with values that differ from cell to cell.
+    pub warnings: Vec<Diagnostic>,
 }
 
 impl Experiment {

@@ -110,6 +110,7 @@ impl<'a> Lowerer<'a> {
         span: Span,
     ) -> Option<Expr> {
         let dim = values[0].ty.dim();
+        self.demand_arguments(info.name, info.params, &values);
         let call = |builtin, values, dim| Some(Expr { kind: ExprKind::Call(builtin, values), ty: Ty::Real(dim), span });
         match info.kind {
             FunctionKind::Pure(b) => {

@@ -60,6 +60,8 @@ impl<'a> Lowerer<'a> {
         }
         let (symbols, sound, unknown) = finish(scope);
         self.warn_magnitudes(&symbols);
+        self.check_params(&symbols);
+        self.check_domains(&symbols);
         let compartments: Option<Vec<Compartment>> = compartments
             .into_iter()
             .map(|d| Some(Compartment { name: d.name, v: d.v?, port: d.port?, area: d.area }))

@@ -64,6 +64,8 @@ impl<'a> Lowerer<'a> {
         }
         let (symbols, sound, unknown) = finish(scope);
         self.warn_magnitudes(&symbols);
+        self.check_params(&symbols);
+        self.check_domains(&symbols);
         let channel = Channel { name: c.name.text.clone(), span: c.name.span, docs: c.docs.clone(), symbols };
         Definition { item: channel, sound: sound && whole, unknown }
     }

@@ -233,7 +233,32 @@ impl<'a> Lowerer<'a> {
         if value.is_none() {
             self.error(ExprError::TooLarge { span });
         }
+        if let Some(kelvin) = value
+            && unit.celsius
+            && kelvin < 0.0
+        {
+            self.error(ExprError::TooCold { span });
+        }
         Some(Expr::number(value?, unit.dim, span))
+    }
+
+    /// Says that a temperature is divided by one in degC, where only a difference can be meant: 10 degC are 283.15 K.
+    fn no_difference(&mut self, scope: &Scope<'a>, x: &Expr, divisor: &Expr) {
+        if x.ty != Ty::Real(Dim::TEMPERATURE) {
+            return;
+        }
+        let difference = matches!(x.kind, ExprKind::Binary(BinaryOp::Sub, ..));
+        let value = match divisor.kind {
+            ExprKind::Number(_) => Some(divisor),
+            // Arguments of functions belong to another scope.
+            ExprKind::Symbol(id) if difference => scope.entries.get(id.0 as usize).and_then(|e| e.value.as_ref()),
+            _ => None,
+        };
+        let Some(written) = value.filter(|value| matches!(value.kind, ExprKind::Number(_))) else { return };
+        if let Some(number) = self.text(written.span).strip_suffix("degC") {
+            let (number, written, span) = (number.trim_end(), written.span, divisor.span);
+            self.error(ExprError::NoDifference { number, written, span });
+        }
     }
 
     fn binary(&mut self, scope: &Scope<'a>, op: BinaryOp, a: Expr, b: Expr, span: Span) -> Option<Expr> {
@@ -267,6 +292,9 @@ impl<'a> Lowerer<'a> {
             }
             BinaryOp::Mul | BinaryOp::Div => {
                 self.numbers(&a, &b)?;
+                if op == BinaryOp::Div {
+                    self.no_difference(scope, &a, &b);
+                }
             }
             BinaryOp::Pow => return self.power(scope, a, b, span),
         }

@@ -231,9 +231,6 @@ impl<'a> Lowerer<'a> {
             return;
         }
         for (id, k) in gate.parts {
-            if let Some(init) = k.init {
-                self.check_gate_init(scope, id, init);
-            }
             let Some(rate) = k.rate(scope, id, gate.span) else { continue };
             let rate = match k.q10 {
                 None => Some(rate),
@@ -242,16 +239,6 @@ impl<'a> Lowerer<'a> {
                 }
             };
             scope.entry_mut(id).rate = rate;
-        }
-    }
-
-    /// Warns of a gate that starts with a number outside [0, 1].
-    fn check_gate_init(&mut self, scope: &Scope<'a>, id: SymbolId, init: &ast::Let) {
-        let entry = scope.entry(id);
-        if let Some(value) = entry.value.as_ref().and_then(constant_of)
-            && !(0.0..=1.0).contains(&value)
-        {
-            self.error(GateError::StartsOutside { gate: &entry.name, value, span: init.value.span });
         }
     }
 

@@ -68,6 +68,7 @@ impl<'a> Lowerer<'a> {
             }
             self.start_streams(&format!("{}.{}", population.name, name.text));
             let Some(value) = self.input_value(&mut draft.scope, name, value) else { return };
+            draft.demand_of(std::mem::take(&mut self.demands), place.population);
             let Some(area) = self.input_area(&draft.scope, &definition, port, name, &value) else { return };
             let (name, population, cells) = (name.text.clone(), place.population, place.cells);
             draft.inputs.push(Input { name, population, cells, port, value, area, span });
@@ -88,11 +89,13 @@ impl<'a> Lowerer<'a> {
         if let (ast::ExprKind::Call(function, _), ExprKind::Call(_, args)) = (&value.kind, &mut x.kind)
             && let Some(info) = builtins::function(&function.text)
         {
-            for (param, arg) in info.params.iter().zip(args) {
+            for (param, arg) in info.params.iter().zip(&mut *args) {
                 if let Some(read) = reads(scope, param, arg) {
                     *arg = read;
                 }
             }
+            // Once more: what was demanded of the numbers in the file is demanded of the parameters that they are.
+            self.demand_arguments(info.name, info.params, args);
         }
         Some(x)
     }

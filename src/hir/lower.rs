@@ -7,7 +7,7 @@ use super::error::{LimitError, RunError};
 use super::imports::LoadedFile;
 use super::items::{ItemKind, ItemRef};
 use super::scope::{Role, Scope};
-use super::{Channel, DataId, Expr, Model, Symbol, SymbolKind, Ty};
+use super::{Channel, DataId, Demand, Expr, Model, Symbol, SymbolKind, Ty};
 use crate::data::DataFile;
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::source::{SourceMap, Span};
@@ -59,6 +59,8 @@ pub(super) struct Lowerer<'a> {
     cells: Vec<(Key, Rc<Definition<super::Cell>>)>,
     streams: u64,
     stream_base: u64,
+    /// What is demanded of the network that is being lowered.
+    pub demands: Vec<Demand<Expr>>,
     budget: usize,
 }
 
@@ -110,6 +112,7 @@ impl<'a> Lowerer<'a> {
             cells: Vec::new(),
             streams: 0,
             stream_base: 0,
+            demands: Vec::new(),
             budget: BUDGET,
         }
     }

@@ -6,8 +6,9 @@
 use super::error::{About, MemberError};
 use super::lower::Lowerer;
 use super::scope::{Entry, Role, Scope, ScopeKind, Status};
-use super::{Expr, SymbolId, Ty};
+use super::{Expr, ExprKind, Symbol, SymbolId, SymbolKind, Ty};
 use crate::diag::{Diagnostic, nearest};
+use crate::source::Span;
 use crate::syntax::ast;
 use crate::units::{Dim, DisplayUnit, Unit};
 
@@ -181,12 +182,48 @@ impl<'a> Lowerer<'a> {
             return;
         }
         for member in &scope.entries {
-            let nameable = matches!(member.role, Role::Param | Role::Let | Role::Pool);
+            let is_gate = member.role == Role::State { gate: true } && !member.name.contains('.');
+            let nameable = is_gate || matches!(member.role, Role::Param | Role::Let | Role::Pool);
             if member.written && !member.used && nameable && member.ty.is_some() {
                 self.error(MemberError::Unused { member, block });
             }
         }
     }
+}
+
+impl Lowerer<'_> {
+    /// Says which parameters depend on what changes in a run.
+    pub(super) fn check_params(&mut self, symbols: &[Symbol]) {
+        for symbol in symbols {
+            let SymbolKind::Param(value) = &symbol.kind else { continue };
+            if let Some((what, place)) = changing(symbols, value, 0)
+                && !self.diagnostics.has_error_at(place)
+            {
+                let name = symbol.name.rsplit('.').next().unwrap_or(&symbol.name);
+                self.error(MemberError::Changes { parameter: name, what: &what, place });
+            }
+        }
+    }
+}
+
+/// What of a value changes in a run: its name, and the place that depends on it.
+fn changing(symbols: &[Symbol], value: &Expr, depth: usize) -> Option<(String, Span)> {
+    let mut found = None;
+    value.visit(&mut |e| {
+        if found.is_some() || depth > symbols.len() {
+            return;
+        }
+        found = match e.kind {
+            ExprKind::Time => Some(("t".to_string(), e.span)),
+            ExprKind::Symbol(id) => symbols.get(id.0 as usize).and_then(|s| match &s.kind {
+                SymbolKind::State { .. } | SymbolKind::Voltage | SymbolKind::Pool => Some((s.name.clone(), e.span)),
+                SymbolKind::Let(inner) => changing(symbols, inner, depth + 1).map(|(what, _)| (what, e.span)),
+                SymbolKind::Param(_) | SymbolKind::Port(_) => None,
+            }),
+            _ => None,
+        };
+    });
+    found
 }
 
 /// The state without an equation whose name is near that of an equation without a state.

@@ -11,6 +11,7 @@ mod cell;
 mod channel;
 mod compartment;
 mod dimension;
+mod domain;
 mod error;
 mod expr;
 mod gate;
@@ -32,6 +33,8 @@ mod spike;
 mod warnings;
 
 pub use builtins::{Builtin, FUNCTIONS, FunctionInfo, RESERVED};
+pub use domain::{Demand, Domain, demand, of_param as demand_of_param};
+pub use error::shown;
 pub use imports::{Loader, NoFiles, Sources, load};
 pub use lower::lower;
 pub use print::print;
@@ -267,6 +270,8 @@ pub struct Network {
     pub inputs: Vec<Input>,
     /// Its gap junctions.
     pub connections: Vec<Connection>,
+    /// What arguments of draws, noise and stimuli must be.
+    pub demands: Vec<Demand<Expr>>,
     /// Where it is defined.
     pub span: Span,
 }

@@ -10,7 +10,7 @@ use super::junction::Joined;
 use super::lower::{Lowerer, finish};
 use super::place::{Wanted, flatten};
 use super::scope::{Scope, ScopeKind};
-use super::{Connection, Expr, ExprKind, Input, Network, Population, Setting};
+use super::{Connection, Demand, Expr, ExprKind, Input, Network, Population, Setting};
 use crate::source::Span;
 use crate::syntax::ast::{self, Name, NetworkMember};
 use crate::units::Dim;
@@ -24,6 +24,7 @@ pub(super) struct NetworkDraft<'a> {
     pub inputs: Vec<Input>,
     pub input_names: Vec<&'a Name>,
     connections: Vec<Connection>,
+    demands: Vec<Demand<Expr>>,
     /// Is all of it there?
     whole: bool,
 }
@@ -34,6 +35,13 @@ pub(super) struct Lowered {
     pub sound: bool,
     /// Populations and parameters that nothing is known about because of a mistake that has been said.
     pub unknown: HashSet<String>,
+}
+
+impl NetworkDraft<'_> {
+    /// Keeps what is demanded of values of a population's cells.
+    pub fn demand_of(&mut self, demands: Vec<Demand<Expr>>, population: usize) {
+        self.demands.extend(demands.into_iter().map(|d| Demand { population: Some(population), ..d }));
+    }
 }
 
 impl<'a> Lowerer<'a> {
@@ -48,17 +56,19 @@ impl<'a> Lowerer<'a> {
             inputs: Vec::new(),
             input_names: Vec::new(),
             connections: Vec::new(),
+            demands: Vec::new(),
             whole: true,
         };
         let junctions = self.network_params(&mut draft.scope, n);
         self.populations(&mut draft, n);
         self.what_happens(&mut draft, n, junctions);
         self.warn_unused(&draft.scope, "network", before);
-        let NetworkDraft { scope, populations, settings, inputs, connections, whole, .. } = draft;
+        let NetworkDraft { scope, populations, settings, inputs, connections, demands, whole, .. } = draft;
         let (params, sound, unknown) = finish(scope);
         self.warn_magnitudes(&params);
+        self.check_domains(&params);
         let (name, span) = (n.name.text.clone(), n.name.span);
-        let network = Network { name, params, populations, settings, inputs, connections, span };
+        let network = Network { name, params, populations, settings, inputs, connections, demands, span };
         Lowered { network, sound: sound && whole, unknown }
     }
 
@@ -188,6 +198,7 @@ impl<'a> Lowerer<'a> {
             let why = format!("the value of `{}`", place.rest);
             let dim = cell.symbol(symbol).ty.dim();
             let Some(x) = self.per_cell(&mut draft.scope, &name, value, dim, &why) else { return };
+            draft.demand_of(std::mem::take(&mut self.demands), place.population);
             if !self.draws_as_written(&x, random, value.span) {
                 return;
             }

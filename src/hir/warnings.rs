@@ -42,13 +42,11 @@ impl Lowerer<'_> {
         }
         for &(dim, last, low, high, hint) in USUAL {
             let fits = own == dim && (last.is_empty() || last == name);
-            let negative = value < 0.0 && !matches!(dim, Dim::VOLTAGE);
-            if fits && value != 0.0 && (negative || !(low..=high).contains(&value.abs())) {
-                let (span, unit) = (e.span, dim.display_unit());
-                self.error(match negative {
-                    true => MemberError::Negative { name, span },
-                    false => MemberError::Unusual { name, value: (value, unit), hint, span },
-                });
+            // What is negative is outside of its domain, which is said.
+            let magnitude = if dim == Dim::VOLTAGE { value.abs() } else { value };
+            if fits && magnitude > 0.0 && !(low..=high).contains(&magnitude) {
+                let value = (value, dim.display_unit());
+                self.error(MemberError::Unusual { name, value, hint, span: e.span });
             }
         }
     }

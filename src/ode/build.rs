@@ -2,11 +2,11 @@
 
 use super::parity::Parity;
 use super::{
-    Condition, Connection, ConnectionRule, Graph, Model, Node, NodeId, Param, ParamId, Population, Record, Side, Spike,
-    State, StateId, initial, removable,
+    CellRange, Condition, Connection, ConnectionRule, Graph, Model, Node, NodeId, Param, ParamId, Population, Record,
+    Side, Spike, State, StateId, initial, removable,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::hir::{self, Builtin, End, Expr, ExprKind, PortKind, SymbolId, SymbolKind, Ty};
+use crate::hir::{self, Builtin, Demand, Domain, End, Expr, ExprKind, PortKind, SymbolId, SymbolKind, Ty};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
 use crate::syntax::ast;
@@ -52,6 +52,8 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
     let populations = (0..network.populations.len()).map(|p| b.population(p)).collect();
     let connections = (0..b.directions.len()).filter_map(|at| b.connection(at)).collect();
     let records = run.records.iter().map(|r| b.record(r)).collect();
+    let demands = b.demands();
+    let ranges = b.ranges();
     if b.failed {
         return None;
     }
@@ -64,6 +66,8 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         connections,
         records,
         spikes: run.spikes.clone(),
+        demands,
+        ranges,
         data: model.data.clone(),
         duration: run.duration,
         dt: run.dt,
@@ -128,6 +132,7 @@ impl<'m> Builder<'m> {
                 span: p.span,
                 docs: p.docs.clone(),
                 settable: true,
+                set: None,
             });
             self.network_params.push(node);
         }
@@ -155,6 +160,7 @@ impl<'m> Builder<'m> {
                     span: value.span,
                     docs: s.docs.clone(),
                     settable: true,
+                    set: None,
                 })),
                 SymbolKind::State { gate, .. } => {
                     self.states.push(State {
@@ -185,6 +191,9 @@ impl<'m> Builder<'m> {
                     let value = self.settings(population, id, false, default);
                     if let Some(Node::Param(p)) = self.symbols[population][i].map(|n| self.graph.node(n)) {
                         self.params[p.0 as usize].value = value;
+                        if let Some(set) = self.setting_of(population, i) {
+                            self.params[p.0 as usize].span = set.value.span;
+                        }
                     }
                 }
                 SymbolKind::State { init, rate, .. } => {
@@ -318,6 +327,79 @@ impl<'m> Builder<'m> {
         Some(Connection { name, here, there, current, dim, side, junctions: c.name.clone(), rule, span: c.span })
     }
 
+    /// What is demanded of the symbols of cells, of the network's parameters, and of arguments in the network.
+    fn demands(&mut self) -> Vec<Demand<NodeId>> {
+        let network = self.network;
+        let mut demands = Vec::new();
+        for (i, p) in network.params.iter().enumerate() {
+            if let Some(d) = hir::demand(&network.params, p) {
+                demands.push(d.with(p.name.clone(), self.network_params[i]));
+            }
+        }
+        for (population, p) in network.populations.iter().enumerate() {
+            let cell = self.cell(population);
+            for (i, symbol) in cell.symbols.iter().enumerate() {
+                if let Some(d) = hir::demand(&cell.symbols, symbol) {
+                    let set = self.setting_of(population, i);
+                    if set.is_none() && d.code == Code::GateRange && matches!(d.value.kind, ExprKind::Symbol(_)) {
+                        // A gate without an initial value of its own starts at `inf`.
+                        continue;
+                    }
+                    let span = set.map_or(d.span, |s| s.value.span);
+                    let value = self.symbol(population, SymbolId(i as u32));
+                    let d = d.with(format!("{}.{}", p.name, symbol.name), value);
+                    demands.push(Demand { population: Some(population), span, ..d });
+                }
+            }
+            if let Some(refractory) = cell.spike.as_ref().and_then(|s| s.refractory.as_ref()) {
+                let value = self.expr(Some(population), refractory);
+                demands.push(Demand {
+                    what: format!("{}.refractory", p.name),
+                    value,
+                    domain: Domain::NotNegative,
+                    why: "a refractory time is not negative",
+                    code: Code::OutOfDomain,
+                    unit: Dim::TIME.display_unit(),
+                    population: Some(population),
+                    span: refractory.span,
+                });
+            }
+        }
+        for d in &network.demands {
+            let value = self.expr(None, &d.value);
+            demands.push(d.with(d.what.clone(), value));
+        }
+        if let Some(celsius) = self.celsius
+            && let Node::Param(p) = self.graph.node(celsius)
+            && let Some((domain, code, why)) = hir::demand_of_param("celsius", Dim::TEMPERATURE)
+        {
+            let (what, unit, span) =
+                ("celsius".into(), Dim::TEMPERATURE.display_unit(), self.params[p.0 as usize].span);
+            demands.push(Demand { what, value: celsius, domain, why, code, unit, population: None, span });
+        }
+        demands
+    }
+
+    /// What the network sets a symbol to, last.
+    fn setting_of(&self, population: usize, symbol: usize) -> Option<&'m hir::Setting> {
+        let of_symbol = |s: &&hir::Setting| s.population == population && s.symbol.0 as usize == symbol;
+        self.network.settings.iter().rfind(of_symbol)
+    }
+
+    /// The cells that lines of the network and of the run name, but for those of records, which are checked where they are counted.
+    fn ranges(&mut self) -> Vec<CellRange> {
+        let network = self.network;
+        let settings = network.settings.iter().map(|s| (s.population, &s.cells, s.span));
+        let inputs = network.inputs.iter().map(|i| (i.population, &i.cells, i.span));
+        let named: Vec<_> = settings.chain(inputs).collect();
+        let range = |(population, cells, span): (usize, &Option<(Expr, Expr)>, Span)| {
+            let (first, end) = cells.as_ref()?;
+            let (first, end) = (self.expr(None, first), self.expr(None, end));
+            Some(CellRange { population, first, end, span })
+        };
+        named.into_iter().filter_map(range).collect()
+    }
+
     fn record(&mut self, r: &hir::Record) -> Record {
         let symbol = self.cell(r.population).symbol(r.symbol);
         let value = self.symbol(r.population, r.symbol);
@@ -412,6 +494,7 @@ impl<'m> Builder<'m> {
                         span,
                         docs: Vec::new(),
                         settable: false,
+                        set: None,
                     });
                     self.hidden.insert((population, node), param);
                     param
@@ -452,6 +535,7 @@ impl<'m> Builder<'m> {
             span,
             docs: vec!["Temperature of the run.".into()],
             settable: true,
+            set: None,
         });
         self.celsius = Some(node);
         node

@@ -15,6 +15,10 @@ pub fn resolve(model: &mut Model, diagnostics: &mut Diagnostics) -> bool {
     for i in 0..resolver.done.len() {
         resolver.value(StateId(i as u32), &mut Vec::new());
     }
+    for i in 0..resolver.model.demands.len() {
+        let at_the_start = resolver.at_the_start(resolver.model.demands[i].value, &mut Vec::new());
+        resolver.model.demands[i].value = at_the_start;
+    }
     let Resolver { done, model, failed, .. } = resolver;
     for (state, init) in model.states.iter_mut().zip(done) {
         state.init = init.unwrap_or(state.init);
@@ -45,21 +49,26 @@ impl Resolver<'_> {
             return init;
         }
         stack.push(id);
+        let init = self.at_the_start(init, stack);
+        stack.pop();
+        self.done[id.0 as usize] = Some(init);
+        init
+    }
+
+    /// An expression with the initial values of the states that it reads, at time 0.
+    fn at_the_start(&mut self, root: NodeId, stack: &mut Vec<StateId>) -> NodeId {
         let read = |n: NodeId| match self.model.graph.node(n) {
             Node::State(s) => Some(s),
             _ => None,
         };
-        let needed: Vec<StateId> = self.model.graph.reachable([init]).into_iter().filter_map(read).collect();
+        let needed: Vec<StateId> = self.model.graph.reachable([root]).into_iter().filter_map(read).collect();
         let values: HashMap<StateId, NodeId> = needed.into_iter().map(|s| (s, self.value(s, stack))).collect();
-        stack.pop();
         let zero = self.model.graph.number(0.0, Dim::TIME);
         let leaf = |node: Node| match node {
             Node::State(s) => values.get(&s).copied(),
             Node::Time | Node::StepTime => Some(zero),
             _ => None,
         };
-        let init = self.model.graph.replace(init, &leaf, &mut HashMap::new());
-        self.done[id.0 as usize] = Some(init);
-        init
+        self.model.graph.replace(root, &leaf, &mut HashMap::new())
     }
 }

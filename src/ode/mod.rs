@@ -6,6 +6,7 @@
 
 mod build;
 mod derivative;
+pub mod domains;
 mod eval;
 mod fault;
 mod graph;
@@ -14,19 +15,22 @@ mod overrides;
 mod parity;
 mod print;
 mod removable;
+mod timescale;
 mod verify;
 
 pub use build::build;
 pub use derivative::{depends, derivative};
+pub use domains::CellRange;
 pub use eval::{EvalError, evaluate, noise_intervals};
 pub use fault::{Fault, fault};
 pub use graph::{Graph, Node};
 pub use overrides::{Override, apply, parse_override};
 pub use print::{print, show};
+pub use timescale::step_too_long;
 pub use verify::verify;
 
 use crate::data::DataFile;
-use crate::hir::Method;
+use crate::hir::{Demand, Method};
 use crate::source::Span;
 use crate::units::{Dim, DisplayUnit};
 
@@ -61,6 +65,10 @@ pub struct Model {
     pub records: Vec<Record>,
     /// Populations (by index) whose spikes are recorded.
     pub spikes: Vec<usize>,
+    /// What values must be; those that read states or the time are meant at the start.
+    pub demands: Vec<Demand<NodeId>>,
+    /// The cells that inputs, settings and records name.
+    pub ranges: Vec<CellRange>,
     /// Data files; nodes refer to them by index.
     pub data: Vec<DataFile>,
     /// In ms.
@@ -92,6 +100,8 @@ pub struct Param {
     pub docs: Vec<String>,
     /// Can it be set from outside? (Draws of inputs cannot.)
     pub settable: bool,
+    /// How it was set from outside, if it was.
+    pub set: Option<String>,
 }
 
 /// A state.

@@ -77,6 +77,7 @@ pub fn apply(model: &mut Model, overrides: &[Override]) -> Vec<Diagnostic> {
                     continue;
                 };
                 model.params[at].value = model.graph.add(Node::Const(value.to_bits(), dim));
+                model.params[at].set = Some(format!("--set {}={}{}", o.name, o.number, o.unit_text));
             }
         }
     }

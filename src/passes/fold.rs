@@ -1,11 +1,11 @@
 //! `fold`: constant folding.
 //!
-//! In comes any program; out goes one in which no operation has constant operands only, no select, `and` or `or` has a
-//! constant mask, and no event that no guard waits for is emitted where the mask is a constant false.
+//! In comes any program; out goes one in which no operation has constant operands only (but for exact ones that kernels in single
+//! precision would compute with another result), no select, `and` or `or` has a constant mask, and no event that no guard waits for is emitted where the mask is a constant false.
 //! Never true here: folding computes anything else than the interpreter does, both ask [`crate::step::eval`].
 
 use super::Options;
-use crate::step::{BinaryOp, FieldId, Function, Op, OpKind, Program, Value, ValueId, eval};
+use crate::step::{BinaryOp, FieldId, Function, Op, OpKind, Program, Role, Value, ValueId, eval};
 use std::collections::{HashMap, HashSet};
 
 /// Runs the pass.
@@ -33,10 +33,12 @@ enum Folded {
 
 fn fold(function: &mut Function, awaited: &HashSet<FieldId>) {
     let mut known = Known { constants: HashMap::new(), renamed: HashMap::new(), awaited };
+    // `init` computes numbers in double precision whatever the kernel.
+    let in_lanes = function.role != Role::Init;
     for region in function.regions_mut() {
         region.ops.retain_mut(|op| {
             let kind = op.kind.map_operands(|v| known.renamed.get(&v).copied().unwrap_or(v));
-            match known.fold(kind) {
+            match known.fold(kind, op.exact && in_lanes) {
                 Folded::Stays(kind) => {
                     op.kind = kind;
                     known.learn(op);
@@ -52,12 +54,24 @@ fn fold(function: &mut Function, awaited: &HashSet<FieldId>) {
     }
 }
 
+/// Is a value, rounded to single precision, what single precision makes of the rounded operands? Else `x / 0.7 - 50.1 / 0.7` is 0 at
+/// 50.1 in double precision only.
+fn same_in_singles(kind: &OpKind, operands: &[Value], value: Value) -> bool {
+    let rounded = |value: Value| if let Value::Real(x) = value { Value::Single(x as f32) } else { value };
+    let singles: Vec<Value> = operands.iter().map(|&operand| rounded(operand)).collect();
+    // A choice rounds nothing.
+    matches!(kind, OpKind::Select(..)) || eval(kind, &singles) == Some(rounded(value))
+}
+
 impl Known<'_> {
-    fn fold(&self, kind: OpKind) -> Folded {
+    fn fold(&self, kind: OpKind, told: bool) -> Folded {
         let operands: Option<Vec<Value>> = kind.operands().iter().map(|v| self.constants.get(v).copied()).collect();
-        let value = operands.and_then(|operands| eval(&kind, &operands));
-        if let Some(constant) = value.and_then(Value::constant) {
-            return Folded::Stays(constant);
+        if let Some(operands) = operands
+            && let Some(value) = eval(&kind, &operands)
+            && let Some(constant) = value.constant()
+        {
+            let folds = !told || operands.is_empty() || same_in_singles(&kind, &operands, value);
+            return Folded::Stays(if folds { constant } else { kind });
         }
         if let OpKind::Select(c, a, b) = kind
             && let Some(c) = self.mask(c)

@@ -10,6 +10,7 @@
 //! - **Nothing of an operation that is `exact`**: its value keeps every bit. The pass `exact`, the first of every pipeline, marks what
 //!   comparisons, `floor`, roots, logarithms, powers and divisions can tell to the last bit, and all of `init`. So an exact zero stays
 //!   one (`(max(v, vt) - vt) / k` below threshold), a sign stays, `x > 0` and `floor(x)` come out alike, and 0/0 is NaN at every level.
+//!   In single precision the same holds of the kernel's own roundings: what an exact operation reads is rounded before it, never after.
 //! - Of all others **the roundings**: a result may be off by some ulps of the largest number that it was computed from. Sums are
 //!   multiplied out, quotients become products, products and sums are fused.
 //! - **Not what is finite**: where the program computes a finite number, so does the rewritten one. It may be finite where the program
@@ -79,7 +80,7 @@ pub const PASSES: &[Pass] = &[
     pass("exp2", exp2::run, "Take exponentials to the base 2."),
     pass("affine", affine::run, "Compute sums of products with as few operations as possible."),
     pass("contract", contract::run, "Fuse products with the sums they feed."),
-    pass("separate", separate::run, "For XLA: keep its compilers from fusing exact products with the sums that they feed."),
+    pass("separate", separate::run, "For XLA: keep its compilers from fusing exact products and from replacing exact divisions."),
     pass("narrow", narrow::run, "At 1e-6: compute rates in single precision where their error stays below."),
     pass("approximate", approximate::run, "At 1e-9 or 1e-6: compute functions with shorter polynomials."),
     pass("hoist", hoist::run, "Move operations out of the loops over steps and cells that they do not depend on."),

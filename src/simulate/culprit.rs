@@ -130,15 +130,14 @@ impl Scene<'_> {
     }
 
     fn advice(self) -> String {
+        let smaller = format!("try a smaller time step (`--dt {}ms`)", shown(self.extent.grid.dt / 2.0));
         let other = match self.model.method {
             Method::Euler | Method::Heun | Method::Rk4 => Method::ExpEuler,
+            // What integrates junctions is as stable as these.
+            Method::ExpEuler | Method::Cnexp if !self.model.connections.is_empty() => return smaller,
             Method::ExpEuler | Method::Cnexp => Method::Rk4,
         };
-        format!(
-            "try a smaller time step (`--dt {}ms`) or another method (`--method {}`)",
-            shown(self.extent.grid.dt / 2.0),
-            other.name()
-        )
+        format!("{smaller} or another method (`--method {}`)", other.name())
     }
 
     /// What an expression of a cell reads: at the start of a step, or before the first.
@@ -178,7 +177,7 @@ impl Scene<'_> {
 }
 
 /// A fault as a note, its expression cut short.
-pub(super) fn said(fault: &ode::Fault) -> String {
+pub(crate) fn said(fault: &ode::Fault) -> String {
     let mut text = fault.text.clone();
     if let Some((end, _)) = text.char_indices().nth(LONGEST_EXPRESSION) {
         text.truncate(end);

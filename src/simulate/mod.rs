@@ -18,6 +18,7 @@ mod tests;
 mod time;
 mod trap;
 
+pub(crate) use culprit::said;
 pub use extent::{Extent, extent};
 pub use memory::memory;
 pub use records::{Record, Records, Train, recording, records};

@@ -50,6 +50,19 @@ pub struct SourceFile {
     line_starts: Vec<u32>,
 }
 
+impl SourceFile {
+    /// The line of a byte, from 0.
+    pub fn line_of(&self, byte: usize) -> usize {
+        self.line_starts.partition_point(|&start| start as usize <= byte).max(1) - 1
+    }
+
+    /// The bytes of a line (counted from 0) with its end; nothing behind the last.
+    pub fn line_range(&self, line: usize) -> Range<usize> {
+        let start = |line: usize| self.line_starts.get(line).map_or(self.text.len(), |&start| start as usize);
+        start(line)..start(line + 1)
+    }
+}
+
 /// All the texts of one compilation.
 #[derive(Debug, Clone, Default)]
 pub struct SourceMap {
@@ -85,8 +98,8 @@ impl SourceMap {
     /// `(line, column)` of the start of a span, both counted from 1; columns count characters.
     pub fn position(&self, span: Span) -> (usize, usize) {
         let file = self.file(span.file);
-        let line = file.line_starts.partition_point(|&s| s <= span.start).max(1) - 1;
-        let start = file.line_starts[line] as usize;
+        let line = file.line_of(span.start as usize);
+        let start = file.line_range(line).start;
         let column = file.text.get(start..span.start as usize).map_or(0, |s| s.chars().count());
         (line + 1, column + 1)
     }

@@ -77,6 +77,17 @@ SPELLINGS = {
     "guarded": f"if abs({X}) < 1e-6 then 1 - {X} / 2 else {X} / (exp({X}) - 1)",
     "guarded_at_one_place": f"if V == M then 1 else {X} / (exp({X}) - 1)",
     "guarded_by_voltage": f"if abs(V - M) < 0.00001 mV then 1 + {X} / 2 else {X} / (1 - exp(-{X}))",
+    "guarded_between": f"if {X} > -1e-6 and {X} < 1e-6 then 1 - {X} / 2 else {X} / (exp({X}) - 1)",
+    "guarded_outside": f"if {X} < -1e-6 or 1e-6 < {X} then {X} / (exp({X}) - 1) else 1 - {X} / 2",
+    "guarded_not": f"if not (abs({X}) >= 1e-6) then 1 - {X} / 2 else {X} / (exp({X}) - 1)",
+    "guarded_by_square": f"if {X} * {X} < 1e-12 then 1 - {X} / 2 else {X} / (exp({X}) - 1)",
+    "guarded_by_power": f"if 1e-12 > {X}^2 then 1 - {X} / 2 else {X} / (exp({X}) - 1)",
+    "guarded_by_difference": f"if abs(exp({X}) - 1) < 1e-6 then 1 - {X} / 2 else {X} / (exp({X}) - 1)",
+    "guarded_by_difference_turned": f"if abs(1 - exp(-{X})) > 1e-6 then {X} / (1 - exp(-{X})) else 1 + {X} / 2",
+    "guarded_twice": f"if {X} > 1e-6 then {X} / (exp({X}) - 1) else if {X} < -1e-6 then {X} / (exp({X}) - 1) else 1 - {X} / 2",
+    "guarded_by_two": f"if abs({X}) < 1e-6 and abs(V - M) < 0.001 mV then 1 - {X} / 2 else {X} / (exp({X}) - 1)",
+    "guarded_by_either": f"if abs({X}) < 1e-6 or {X} == 0 then 1 - {X} / 2 else {X} / (exp({X}) - 1)",
+    "guarded_by_parameter": f"if abs({X}) < eps then 1 - {X} / 2 else {X} / (exp({X}) - 1)",
     # other functions
     "sine": f"sin({X}) / {X}",
     "x_over_sine": f"{X} / sin({X})",
@@ -97,7 +108,7 @@ SPELLINGS = {
     "power_of_a_linoid": f"({X} / (1 - exp(-{X})))^0.7",
     "divided_by_itself": f"({X} + {X}^3) / ({X} + {X}^2)",
 }
-PARAMETERS = {"k": "10", "a": "0.1", "c": "2", "s": "0", "cin": "0.05", "cout": "2"}
+PARAMETERS = {"k": "10", "a": "0.1", "c": "2", "s": "0", "cin": "0.05", "cout": "2", "eps": "1e-6"}
 METHODS = ["euler", "heun", "rk4", "exp_euler", "cnexp"]
 
 
@@ -105,8 +116,14 @@ def python(expression):
     """The expression as one of Python, with numbers as decimals of full precision."""
     text = re.sub(r"\s*/mV", "", re.sub(r" mV", "", expression)).replace("^", "**")
     text = re.sub(r"(?<![\w.])(\d+\.?\d*(?:e-?\d+)?)", r"mpf('\1')", text)
-    # A guard is a way to write the function without it.
-    return re.sub(r"if .* else ", "", text)
+    choice = re.match(r"if (.*?) then (.*?) else (.*)", text)
+    if not choice:
+        return text
+    if "eps" in choice[1]:
+        # Such a guard stays: what is written inside of it is what is meant.
+        return f"({choice[2]}) if {choice[1]} else ({choice[3]})"
+    # Any other is a way to write the function without it.
+    return max(choice[2], choice[3], key=lambda side: side.count("exp"))
 
 
 def function(expression, mid):

@@ -5,7 +5,7 @@
 //! (`INSTA_UPDATE=always cargo test` writes new ones; read them before you commit them).
 
 use neuroc::diag::{Code, Diagnostic, render_human, render_json};
-use neuroc::driver::{Checked, check_file, check_text};
+use neuroc::driver::{Checked, check_file, check_text, check_whole};
 use neuroc::hir::Sources;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -25,10 +25,9 @@ const SEVERAL: &[(&str, usize)] = &[
 
 /// Codes that no model file alone can produce, with the reason.
 const NOT_HERE: &[(Code, &str)] = &[
-    (Code::CannotRead, "the file named on the command line does not exist"),
+    (Code::More, "a file with more than a hundred mistakes"),
+    (Code::MoreWarnings, "a file with more than a hundred of them"),
     (Code::AmbiguousParameter, "an override on the command line"),
-    (Code::BadData, "data files are read when the run starts"),
-    (Code::NotFinite, "found while running"),
     (Code::Unsupported, "no model asks for it: a program written by hand may"),
     (Code::Internal, "a bug of the compiler"),
 ];
@@ -49,7 +48,7 @@ fn check(path: &Path) -> Checked {
     match std::fs::read_to_string(path) {
         Ok(text) => {
             let name = path.file_name().expect("it has a name").to_string_lossy();
-            check_text(&name, Path::new(CORPUS), text, &Sources)
+            check_whole(check_text(&name, Path::new(CORPUS), text, &Sources))
         }
         Err(_) => check_file(path),
     }
@@ -353,4 +352,27 @@ fn mutated_models_give_a_model_or_an_error() {
         }
     }
     assert!(count < 1000 || (models > count / 50 && rejected > count / 4), "{models} models, {rejected} rejected");
+}
+
+/// Many mistakes and long lines: the output stays small, and the time grows with the input and no faster.
+#[test]
+fn messages_are_capped_and_long_lines_cut() {
+    let many = |count: usize| {
+        let terms: Vec<String> = (0..count).map(|n| format!("max(a{n}, b{n})")).collect();
+        format!("cell C {{ state v: mV = 0 mV; v' = 0 mV/ms; let x = max({}) }}", terms.join(", "))
+    };
+    for count in [500, 5_000] {
+        let checked = check_text("many.neuro", Path::new(""), many(count), &Sources);
+        assert!(checked.diagnostics.len() <= 101, "{}", checked.diagnostics.len());
+        let more = checked.diagnostics.last().unwrap_or_else(|| panic!("nothing is said"));
+        assert_eq!(more.code, Code::More);
+        let human = render_human(&checked.sources, &checked.diagnostics, false);
+        let json = render_json(&checked.sources, &checked.diagnostics);
+        assert!(human.len() < 200_000 && json.len() < 200_000, "{} and {} bytes", human.len(), json.len());
+        assert!(human.contains("many.neuro:1:"), "{}", &human[..600]);
+    }
+    let long = format!("cell C {{ state v: mV = 0 mV; v' = 0 mV/ms {} let x = unknown }}", "/* long */".repeat(20_000));
+    let checked = check_text("long.neuro", Path::new(""), long, &Sources);
+    let human = render_human(&checked.sources, &checked.diagnostics, false);
+    assert!(human.len() < 2_000 && human.contains("unknown") && human.contains("long.neuro:1:2000"), "{human}");
 }

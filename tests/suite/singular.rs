@@ -33,6 +33,7 @@ fn model(table: &Value, mid: f64) -> String {
         writeln!(text, "    param vh = {mid} mV; param k = {} mV; param a = {} /mV", parameter("k"), parameter("a"));
     let _ = writeln!(text, "    param c = {}; param s = {} mV", parameter("c"), parameter("s"));
     let _ = writeln!(text, "    param cin = {}; param cout = {}", parameter("cin"), parameter("cout"));
+    let _ = writeln!(text, "    param eps = {}", parameter("eps"));
     let spellings = table["spellings"].as_object().unwrap_or_else(|| panic!("no spellings"));
     for (name, entry) in spellings {
         let expression = entry["expression"].as_str().unwrap_or_else(|| panic!("{name} has no expression"));

@@ -117,6 +117,68 @@ fn d2_an_exact_zero_stays_one() {
     }
 }
 
+/// In single precision, too, and where the threshold is divided by itself: what depends on no cell is rounded as what cells compute.
+#[test]
+fn d2_an_exact_zero_stays_one_in_single_precision() {
+    let rest = [
+        "(max(v, VT) - VT) / K",
+        "max(v, VT) / K - VT / K",
+        "(VT - min(v + 40 mV, VT)) / K",
+        "max(v + VT, 2 * VT) / K - 2 * VT / K",
+    ];
+    let told = [
+        "sqrt(REST)",
+        "(if REST > 0 then 1 else 0)",
+        "floor(REST)",
+        "ceil(REST)",
+        "REST^0.5",
+        "(if REST == 0 then 0 else 1)",
+    ];
+    let mut cells = String::new();
+    let mut network = String::new();
+    let mut records = Vec::new();
+    for (vt, k) in [("-60", "0.7"), ("-50.1", "3"), ("-50", "3"), ("-40.3", "0.3"), ("-61.7", "1.1")] {
+        for written in [false, true] {
+            for rest in rest {
+                let at = records.len();
+                let (params, vt, k) = match written {
+                    false => (format!("param vt = {vt} mV; param k = {k} mV;"), "vt".to_string(), "k".to_string()),
+                    true => (String::new(), format!("({vt} mV)"), format!("{k} mV")),
+                };
+                let rest = rest.replace("VT", &vt).replace('K', &k);
+                let states: String = (0..told.len()).map(|n| format!("state s{n}: 1 = 0\n")).collect();
+                let equations = told.iter().enumerate().map(|(n, told)| {
+                    format!("s{n}' = ({} - s{n}) / 1 ms\n", told.replace("REST", &format!("({rest})")))
+                });
+                let equations: String = equations.collect();
+                cells +=
+                    &format!("cell C{at} {{ {params} state v: mV = -70 mV\n{states}v' = 0 mV/ms\n{equations} }}\n");
+                network += &format!("population p{at}: C{at}\n");
+                records.push((format!("p{at}"), format!("{rest} with {vt}, {k}")));
+            }
+        }
+    }
+    let recorded: String =
+        records.iter().flat_map(|(name, _)| (0..told.len()).map(move |n| format!("record {name}.s{n}\n"))).collect();
+    let model = checked(&format!(
+        "{cells} network main {{ {network} }}\nrun {{ duration = 0.5 ms; dt = 0.01 ms; method = euler\n{recorded} }}"
+    ));
+    #[cfg(feature = "xla")]
+    let xla = crate::pjrt::cpu().map(|_| Way::XlaSingle);
+    #[cfg(not(feature = "xla"))]
+    let xla = None;
+    for way in [Way::Optimized, Way::Single].into_iter().chain(xla) {
+        let result = run(&model, &CompileOptions::default(), way);
+        for (name, what) in &records {
+            for (n, told) in told.iter().enumerate() {
+                let series = result.series_named(&format!("{name}.s{n}")).unwrap_or_else(|| panic!("{name}.s{n}"));
+                let last = series.values.get(series.values.shape().0 - 1, 0);
+                assert!(last == 0.0, "{way:?}: {told} of {what} gave {last}");
+            }
+        }
+    }
+}
+
 /// A sigmoid without a width is a step.
 #[test]
 fn d2_a_slope_of_0_is_a_step() {

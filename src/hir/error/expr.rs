@@ -14,6 +14,10 @@ pub(in crate::hir) enum ExprError<'e> {
     TooLarge { span: Span },
     /// A number where a condition is needed, or the other way round; its text, if that is short and no number.
     WrongType { message: &'e str, x: &'e Expr, text: Option<&'e str> },
+    /// A temperature below absolute zero.
+    TooCold { span: Span },
+    /// A temperature is divided by one, a number written in degC, where only a difference of temperatures can be meant.
+    NoDifference { number: &'e str, written: Span, span: Span },
     /// A power of a quantity, whose dimension is not known: the texts of both.
     Power { base: (&'e Expr, &'e str), exponent: (&'e Expr, &'e str) },
 }
@@ -26,6 +30,17 @@ impl From<ExprError<'_>> for Diagnostic {
                 .help("texts only name files, as in `file(\"v0.npy\")`"),
             E::TooLarge { span } => {
                 Diagnostic::new(Code::BadValue, span, "this number is too large", "cannot be represented")
+            }
+            E::TooCold { span } => {
+                let message = "this temperature is below absolute zero";
+                Diagnostic::new(Code::OutOfDomain, span, message, "nothing is colder than -273.15 degC")
+            }
+            E::NoDifference { number, written, span } => {
+                let message = format!("{number} degC is a temperature, not a difference of temperatures");
+                let kelvin = number.parse().map_or(f64::NAN, |x: f64| ((x + 273.15) * 1e6).round() / 1e6);
+                let d = Diagnostic::new(Code::DimensionMismatch, span, message, format!("{kelvin} K"));
+                let d = if written == span { d } else { d.see(written, "written here") };
+                d.help(format!("a difference is written in kelvin: `{number} K`"))
             }
             E::WrongType { message, x, text } => wrong_type(message, x, text),
             E::Power { base: (a, a_text), exponent: (b, b_text) } => {

@@ -18,8 +18,6 @@ pub(in crate::hir) enum GateError<'e> {
     TimeConstant { tau: &'e Name },
     /// It follows at once, and has an initial value.
     InitialValue { gate: &'e Name, init: &'e Name },
-    /// It starts outside of [0, 1].
-    StartsOutside { gate: &'e str, value: f64, span: Span },
 }
 
 impl From<GateError<'_>> for Diagnostic {
@@ -45,11 +43,6 @@ impl From<GateError<'_>> for Diagnostic {
                 let message = format!("gate `{}` is instantaneous and has no initial value", gate.text);
                 Diagnostic::new(Code::IncompleteGate, init.span, message, "it always equals `inf`")
                     .help("remove `init`, or the word `instantaneous`")
-            }
-            E::StartsOutside { gate, value, span } => {
-                let message = format!("gate `{gate}` starts at {value}, outside [0, 1]");
-                Diagnostic::new(Code::GateRange, span, message, "a gate is the fraction of open gates")
-                    .help("leave `init` out to start at the steady state")
             }
         }
     }

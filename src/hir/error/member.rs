@@ -19,8 +19,8 @@ pub(in crate::hir) enum MemberError<'e> {
     NoEquation { state: &'e Entry<'e> },
     /// Nothing depends on a member of the block.
     Unused { member: &'e Entry<'e>, block: &'static str },
-    /// A value is below zero that never is.
-    Negative { name: &'e str, span: Span },
+    /// A parameter depends on what changes in a run.
+    Changes { parameter: &'e str, what: &'e str, place: Span },
     /// A value is far from what neurons have; `hint` says what they have.
     Unusual { name: &'e str, value: (f64, DisplayUnit), hint: &'static str, span: Span },
 }
@@ -51,9 +51,10 @@ impl From<MemberError<'_>> for Diagnostic {
             }
             E::NoEquation { state } => no_equation(state),
             E::Unused { member, block } => unused(member, block),
-            E::Negative { name, span } => {
-                let message = format!("`{name}` is negative");
-                Diagnostic::new(Code::SuspiciousMagnitude, span, message, "less than nothing").help("remove the sign")
+            E::Changes { parameter, what, place } => {
+                let message = format!("parameter `{parameter}` depends on `{what}`, which changes in a run");
+                Diagnostic::new(Code::NotConstant, place, message, "not known before the run")
+                    .help(format!("a quantity that follows from states is a `let`: `let {parameter} = ...`"))
             }
             E::Unusual { name, value: (value, unit), hint, span } => {
                 let shown = format!("{} {}", unit.show(value), unit.name);
@@ -135,6 +136,7 @@ fn unused(member: &Entry<'_>, block: &str) -> Diagnostic {
     let (kind, help) = match member.role {
         Role::Param => ("parameter", format!("remove it, or use `{short}` in an expression")),
         Role::Pool => ("pool", format!("remove `reads {short}`")),
+        Role::State { gate: true } => ("gate", format!("use `{short}` in the `current` line, or remove it")),
         Role::Let | Role::State { .. } | Role::Port(_) | Role::Voltage => {
             ("named expression", format!("remove it, or use `{short}` in an expression"))
         }

@@ -151,40 +151,8 @@ fn of_sum(nodes: &mut Nodes<'_>, id: NodeId, x: &Line) -> Option<NodeId> {
     near(nodes, &whole?, x, id)
 }
 
-/// How far the two sides of a guard may be apart, relatively, and still mean one function.
-const GUARD_WITHIN: f64 = 1e-6;
-
-/// The regular side of `if c then a else b`, if `c` asks whether a sum is (nearly) 0 and the other side is the same function there.
-pub fn without_guard(nodes: &mut Nodes<'_>, c: NodeId, a: NodeId, b: NodeId) -> Option<NodeId> {
-    let Node::Binary(op, left, right) = nodes.graph().node(c) else { return None };
-    let (inside, outside) = match op {
-        BinaryOp::Lt | BinaryOp::Le | BinaryOp::Eq => (a, b),
-        BinaryOp::Gt | BinaryOp::Ge | BinaryOp::Ne => (b, a),
-        BinaryOp::Add
-        | BinaryOp::Sub
-        | BinaryOp::Mul
-        | BinaryOp::Div
-        | BinaryOp::Pow
-        | BinaryOp::Min
-        | BinaryOp::Max
-        | BinaryOp::And
-        | BinaryOp::Or => return None,
-    };
-    let (sum, reach) = match op {
-        BinaryOp::Eq | BinaryOp::Ne => (nodes.binary(BinaryOp::Sub, left, right), 0.0),
-        _ => {
-            let Node::Unary(UnaryOp::Abs, sum) = nodes.graph().node(left) else { return None };
-            (sum, nodes.constant(right)?)
-        }
-    };
-    let x = Line::of(nodes, sum);
-    let ratio = nodes.binary(BinaryOp::Div, outside, inside);
-    let ratio = factors(nodes, ratio, &x)?;
-    (ratio.distance_from_one(reach)? <= GUARD_WITHIN).then_some(outside)
-}
-
 /// The series of a node all of whose factors have one.
-fn factors(nodes: &mut Nodes<'_>, id: NodeId, x: &Line) -> Option<Series> {
+pub fn factors(nodes: &mut Nodes<'_>, id: NodeId, x: &Line) -> Option<Series> {
     let p = nodes.product(id);
     let mut whole = Series::number(p.number, TERMS)?;
     for (base, power) in &p.factors {

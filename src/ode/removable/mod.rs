@@ -10,9 +10,11 @@
 //! every such difference becomes a power of u, and the powers of u cancel against those of the other factors. Where the result has
 //! no negative power of u left, the singularity was removable ([`exponentials`]). Any other quotient of functions of one such sum, as
 //! `sin(x) / x`, has a series there, and near its zero a polynomial stands for it ([`limits`]). A guard such as
-//! `if abs(x) < 1e-6 then 1 - x / 2 else ...` around what is regular now goes, so that it has no wrong slope at that place.
+//! `if abs(x) < 1e-6 then 1 - x / 2 else ...` around what is regular now goes ([`guards`]), so that it has no wrong slope at that place.
+//! One whose reach is a parameter stays: what is computed inside of it, and its slope, is what is written there.
 
 mod exponentials;
+mod guards;
 mod limits;
 mod nodes;
 mod poly;
@@ -38,7 +40,7 @@ pub fn recognise(model: &mut Model) {
                 exponentials::regular(&mut nodes, rebuilt).or_else(|| poles.regular(&mut nodes, rebuilt))
             }
             Node::Binary(BinaryOp::Add | BinaryOp::Sub, _, _) => poles.regular(&mut nodes, rebuilt),
-            Node::Select(c, a, b) if rebuilt != id => limits::without_guard(&mut nodes, c, a, b),
+            Node::Select(c, a, b) if rebuilt != id => guards::without_guard(&mut nodes, c, a, b),
             _ => None,
         };
         new.insert(id, better.unwrap_or(rebuilt));
@@ -100,6 +102,11 @@ fn replace(model: &mut Model, new: &HashMap<NodeId, NodeId>) {
             ConnectionRule::Named(_, arguments) => arguments.iter_mut().for_each(put),
             ConnectionRule::File(_) => {}
         }
+    }
+    model.demands.iter_mut().for_each(|d| put(&mut d.value));
+    for range in &mut model.ranges {
+        put(&mut range.first);
+        put(&mut range.end);
     }
     for r in &mut model.records {
         put(&mut r.value);

@@ -1,0 +1,115 @@
+//! What can be said of a model before it runs.
+//!
+//! In comes a checked model; out goes the same with everything that a run would refuse: values, ranges and data files, methods, rules of
+//! connections, what no plan is made of, and what is not a number at the start.
+//! Never true here: a step is taken, or an edge is drawn.
+
+use super::experiment::planned;
+use super::{Checked, CompileOptions, Passes, compile_flat, flatten};
+use crate::codegen::plan::PlanOptions;
+use crate::connect::{self, RULES, Rule, Shape};
+use crate::diag::{Code, Diagnostic};
+use crate::ode::{self, ConnectionRule, Model, Node, NodeId};
+use crate::passes::OptLevel;
+use crate::simulate::{self, Extent};
+use crate::step::{Source, Value};
+
+/// Looks for all mistakes of a model that can run by itself, with the settings of its own file.
+pub fn check_whole(mut checked: Checked) -> Checked {
+    let runs = |m: &&crate::hir::Model| m.network.is_some() && m.run.is_some();
+    let Some(model) = checked.model.as_ref().filter(runs) else { return checked };
+    let found = match flatten(model, &CompileOptions::default()) {
+        Err(errors) => errors,
+        Ok((flat, mut found)) => {
+            found.extend(before_a_run(&flat, &checked));
+            found
+        }
+    };
+    let mut found = checked.not_said(found);
+    found.dedup();
+    checked.diagnostics.extend(found);
+    checked.diagnostics.sort_by_key(|d| d.labels.first().map(|l| (l.span.file, l.span.start)));
+    if checked.diagnostics.iter().any(Diagnostic::is_error) {
+        checked.model = None;
+    }
+    checked
+}
+
+fn before_a_run(model: &Model, checked: &Checked) -> Vec<Diagnostic> {
+    let extent = match simulate::extent(model) {
+        Ok(extent) => extent,
+        Err(errors) => return errors,
+    };
+    let mut found = not_finite(model);
+    found.extend(model.connections.iter().filter_map(|c| connection(model, &extent, c)));
+    let options = CompileOptions { passes: Passes::Level(OptLevel::O0), ..CompileOptions::default() };
+    let compiled = match compile_flat(model.clone(), &checked.sources, &options, &mut |_, _, _| {}) {
+        Ok(compiled) => compiled,
+        Err(errors) => {
+            found.extend(errors);
+            return found;
+        }
+    };
+    found.extend(planned(&compiled, &PlanOptions::default()).err().unwrap_or_default());
+    // Edges take time and memory: the rules have been checked.
+    let apart = Model { connections: Vec::new(), ..compiled.ode.clone() };
+    let program = compiled.program.program();
+    match simulate::setup(&apart, program, &extent) {
+        Err(errors) => found.extend(errors),
+        Ok(setup) => {
+            let data = |population: usize, file: u32| {
+                let field = program.bound(Source::Data(population as u32, file))?;
+                setup.data.iter().find(|(id, _)| *id == field).map(|(_, values)| values.to_vec())
+            };
+            found.extend(ode::domains::per_cell(model, &extent.cells, &data));
+        }
+    }
+    found
+}
+
+/// What is wrong with the rule or the file of a connection.
+fn connection(model: &Model, extent: &Extent, c: &ode::Connection) -> Option<Diagnostic> {
+    let wrong = |why: String| Diagnostic::new(Code::BadValue, c.span, format!("`{}` cannot be connected", c.name), why);
+    match &c.rule {
+        ConnectionRule::File(file) => {
+            let shape = Shape { sizes: extent.grids[model.state(c.here).population].clone() };
+            connect::read_junctions(&model.data[*file as usize], &shape).err()
+        }
+        ConnectionRule::Named(name, arguments) => {
+            let names = RULES.iter().find(|rule| rule.name == *name).map_or(&[][..], |rule| rule.arguments);
+            let number = |node: NodeId| match ode::evaluate(model, node) {
+                Ok(Value::Real(x)) => Some(x),
+                Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => None,
+            };
+            let given: Option<Vec<(&str, f64)>> =
+                names.iter().zip(arguments).map(|(n, &a)| Some((n.name, number(a)?))).collect();
+            match given {
+                None => Some(wrong("an argument of the rule is not known before the run".into())),
+                Some(given) => Rule::named(name, &given).err().map(|e| wrong(e.to_string())),
+            }
+        }
+    }
+}
+
+/// Initial values and derivatives that are not numbers at the start.
+fn not_finite(model: &Model) -> Vec<Diagnostic> {
+    let number = |node: NodeId| ode::evaluate(model, node).ok();
+    let leaf = |node: Node| match node {
+        Node::Param(p) => number(model.param(p).value).filter(|_| model.param(p).population.is_none()),
+        Node::State(s) => number(model.state(s).init),
+        Node::Time | Node::StepTime => Some(Value::Real(0.0)),
+        _ => None,
+    };
+    let mut found = Vec::new();
+    for state in &model.states {
+        for (root, what) in [(state.init, "the initial value of"), (state.rate, "at the start the derivative of")] {
+            let Some(fault) = ode::fault(model, &[root], leaf) else { continue };
+            let message = format!("{what} `{}` is not a finite number", state.name);
+            let d = Diagnostic::new(Code::NotFinite, state.span, message, "of this state");
+            let d = d.note(simulate::said(&fault));
+            found.push(fault.help.into_iter().fold(d, |d, help| d.help(help)));
+            break;
+        }
+    }
+    found
+}

@@ -1,0 +1,257 @@
+//! Domains: which values a quantity can have at all.
+//!
+//! In come symbols of definitions, arguments of draws and stimuli; out goes for each the [`Domain`] it has, with why. What is constant in
+//! the file is checked here, also through parameters; the rest is a [`Demand`] of the network, which is checked once settings and data are
+//! known (`src/ode/domains.rs`).
+//! Never true here: a domain is declared anywhere else, or two places say that one value is outside of it.
+
+use super::lower::Lowerer;
+use super::{Expr, ExprKind, Symbol, SymbolKind, Ty};
+use crate::diag::Code;
+use crate::source::Span;
+use crate::syntax::ast::{BinaryOp, UnaryOp};
+use crate::units::{Dim, DisplayUnit};
+
+/// The values that a quantity can have, in canonical units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Domain {
+    /// x > 0
+    AboveZero,
+    /// x >= 0
+    NotNegative,
+    /// 0 <= x <= 1
+    Fraction,
+    /// A time within the run.
+    BeforeTheEnd,
+    /// A time of a step or more.
+    StepAtLeast,
+}
+
+impl Domain {
+    /// Can it have a value, in a run of some step and duration (ms) if they are known? (What is not a number is complained of elsewhere.)
+    pub fn has(self, x: f64, run: Option<(f64, f64)>) -> bool {
+        x.is_nan()
+            || match (self, run) {
+                (Domain::AboveZero, _) => x > 0.0,
+                (Domain::NotNegative, _) => x >= 0.0,
+                (Domain::Fraction, _) => (0.0..=1.0).contains(&x),
+                (Domain::BeforeTheEnd, Some((_, duration))) => x < duration,
+                (Domain::StepAtLeast, Some((dt, _))) => x > dt * (1.0 - 1e-6),
+                (Domain::BeforeTheEnd | Domain::StepAtLeast, None) => true,
+            }
+    }
+}
+
+/// That a value is in a domain.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Demand<T> {
+    /// What the value is, as messages name it: `cm`, `sd` of `normal`.
+    pub what: String,
+    /// The value.
+    pub value: T,
+    /// Where it must be.
+    pub domain: Domain,
+    /// Why: what such quantities are.
+    pub why: &'static str,
+    /// How bad it is if it is not so: an error, or a warning.
+    pub code: Code,
+    /// The unit that values are shown in.
+    pub unit: DisplayUnit,
+    /// The population for whose cells it may differ.
+    pub population: Option<usize>,
+    /// Where the value stands.
+    pub span: Span,
+}
+
+impl<T> Demand<T> {
+    /// The same of another value.
+    pub fn with<U>(&self, what: String, value: U) -> Demand<U> {
+        let Demand { domain, why, code, population, span, .. } = *self;
+        Demand { what, value, domain, why, code, unit: self.unit.clone(), population, span }
+    }
+}
+
+/// What makes a domain a symbol's own.
+type Row = (Kind, Dim, &'static str, Domain, Code, &'static str);
+
+/// Which symbols a row is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Parameters whose last name begins so.
+    Param,
+    /// States, at the start.
+    State,
+    /// Gates, at the start.
+    Gate,
+    /// A member of a gate.
+    OfGate,
+}
+
+/// Kind, dimension, how the last part of the name begins, domain, what it is to be outside, and why.
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    (Kind::Param, Dim::SPECIFIC_CAPACITANCE, "", Domain::AboveZero, Code::OutOfDomain, "a capacitance is above zero"),
+    (Kind::Param, Dim::CAPACITANCE, "", Domain::AboveZero, Code::OutOfDomain, "a capacitance is above zero"),
+    (Kind::Param, Dim::AREA, "", Domain::AboveZero, Code::OutOfDomain, "an area is above zero"),
+    (Kind::Param, Dim::TIME, "tau", Domain::AboveZero, Code::OutOfDomain, "a time constant is above zero"),
+    (Kind::OfGate, Dim::TIME, "tau", Domain::AboveZero, Code::OutOfDomain, "a time constant is above zero"),
+    (Kind::OfGate, Dim::RATE, "alpha", Domain::NotNegative, Code::OutOfDomain, "a rate is not negative"),
+    (Kind::OfGate, Dim::RATE, "beta", Domain::NotNegative, Code::OutOfDomain, "a rate is not negative"),
+    (Kind::OfGate, Dim::ONE, "inf", Domain::Fraction, Code::GateRange, "a gate is the fraction of open gates"),
+    (Kind::Gate, Dim::ONE, "", Domain::Fraction, Code::GateRange, "a gate is the fraction of open gates"),
+    (Kind::Param, Dim::CONDUCTANCE_DENSITY, "g", Domain::NotNegative, Code::SuspiciousMagnitude, "a conductance is not negative"),
+    (Kind::Param, Dim::CONDUCTANCE, "g", Domain::NotNegative, Code::SuspiciousMagnitude, "a conductance is not negative"),
+    (Kind::Param, Dim::CONCENTRATION, "", Domain::NotNegative, Code::SuspiciousMagnitude, "a concentration is not negative"),
+    (Kind::State, Dim::CONCENTRATION, "", Domain::NotNegative, Code::SuspiciousMagnitude, "a concentration is not negative"),
+    (Kind::Param, Dim::TEMPERATURE, "celsius", Domain::AboveZero, Code::OutOfDomain, "nothing is colder than -273.15 degC"),
+];
+
+/// The demand on a symbol among the symbols of its definition, if there is one: on its value, or where it is a state on its initial value.
+pub fn demand<'s>(symbols: &'s [Symbol], symbol: &'s Symbol) -> Option<Demand<&'s Expr>> {
+    let (kind, value) = match &symbol.kind {
+        SymbolKind::Param(value) => (Kind::Param, value),
+        SymbolKind::Let(value) => (Kind::OfGate, value),
+        SymbolKind::State { init, gate: false, .. } => (Kind::State, init),
+        SymbolKind::State { init, .. } => (Kind::Gate, init),
+        SymbolKind::Port(_) | SymbolKind::Voltage | SymbolKind::Pool => return None,
+    };
+    let (above, last) = symbol.name.rsplit_once('.').unwrap_or(("", &symbol.name));
+    // What a gate is given, and not what follows from that.
+    if kind == Kind::OfGate && (value.span == symbol.span || !symbols.iter().any(|s| s.name == above)) {
+        return None;
+    }
+    row(kind, symbol.ty.dim(), last).map(|(_, _, _, domain, code, why)| Demand {
+        what: symbol.name.clone(),
+        value,
+        domain,
+        why,
+        code,
+        unit: symbol.display_unit(),
+        population: None,
+        span: value.span,
+    })
+}
+
+/// The demand on a parameter that has a name only.
+pub fn of_param(name: &str, dim: Dim) -> Option<(Domain, Code, &'static str)> {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    row(Kind::Param, dim, last).map(|(_, _, _, domain, code, why)| (domain, code, why))
+}
+
+fn row(kind: Kind, dim: Dim, last: &str) -> Option<Row> {
+    ROWS.iter().find(|r| r.0 == kind && r.1 == dim && last.starts_with(r.2)).copied()
+}
+
+/// What arguments of built-in functions are demanded to be: function, argument, domain and why. For `low` and `high`, see `uniform`.
+const ARGUMENTS: &[(&str, &str, Domain, &str)] = &[
+    ("normal", "sd", Domain::NotNegative, "a standard deviation is not negative"),
+    ("noise", "sd", Domain::NotNegative, "a standard deviation is not negative"),
+    ("noise", "every", Domain::AboveZero, "noise is drawn anew after each interval"),
+    ("noise", "every", Domain::StepAtLeast, "noise is drawn anew after each interval"),
+    ("exponential", "mean", Domain::AboveZero, "the mean of what is never negative is above zero"),
+    ("pulse", "delay", Domain::BeforeTheEnd, "nothing happens in this run"),
+    ("sine", "delay", Domain::BeforeTheEnd, "nothing happens in this run"),
+    ("ramp", "delay", Domain::BeforeTheEnd, "nothing happens in this run"),
+    ("pulse", "duration", Domain::AboveZero, "a stimulus lasts some time"),
+    ("sine", "duration", Domain::AboveZero, "a stimulus lasts some time"),
+    ("ramp", "duration", Domain::AboveZero, "a stimulus lasts some time"),
+    ("sine", "period", Domain::AboveZero, "a period is above zero"),
+];
+
+impl Lowerer<'_> {
+    /// Says which symbols of a definition have values outside of their domains, as far as the file tells.
+    pub(super) fn check_domains(&mut self, symbols: &[Symbol]) {
+        for demand in symbols.iter().filter_map(|symbol| demand(symbols, symbol)) {
+            // A gate without an initial value of its own starts at `inf`.
+            if matches!(demand.value.kind, ExprKind::Symbol(_)) && demand.code == Code::GateRange {
+                continue;
+            }
+            // What is odd in a library is not the user's.
+            let said = demand.code.severity() == crate::diag::Severity::Error || self.is_main_place(demand.span);
+            if let Some(x) = fold(symbols, demand.value, 0)
+                && said
+                && !self.diagnostics.has_error_at(demand.span)
+            {
+                self.outside(&demand, x);
+            }
+        }
+    }
+
+    /// Demands what the arguments of a built-in function must be.
+    pub(super) fn demand_arguments(&mut self, function: &str, params: &[&str], values: &[Expr]) {
+        for &(_, argument, domain, why) in ARGUMENTS.iter().filter(|row| row.0 == function) {
+            let Some(value) = params.iter().position(|p| *p == argument).and_then(|at| values.get(at)) else {
+                continue;
+            };
+            self.demand(format!("{argument}` of `{function}"), value.clone(), domain, why);
+        }
+        if let ("uniform", [low, high]) = (function, values) {
+            let width = Expr::binary(BinaryOp::Sub, high.clone(), low.clone());
+            let width = Expr { span: low.span.to(high.span), ..width };
+            self.demand("high - low` of `uniform".into(), width, Domain::NotNegative, "the lower limit comes first");
+        }
+    }
+
+    /// Demands that a value is in a domain.
+    pub(super) fn demand(&mut self, what: String, value: Expr, domain: Domain, why: &'static str) {
+        let (unit, span) = (value.ty.dim().display_unit(), value.span);
+        let code = if domain == Domain::BeforeTheEnd { Code::NoEffect } else { Code::OutOfDomain };
+        let demand = Demand { what, value, domain, why, code, unit, population: None, span };
+        match fold(&[], &demand.value, 0) {
+            Some(x) if !domain.has(x, None) => self.outside(&demand, x),
+            _ => self.demands.push(demand),
+        }
+    }
+
+    fn outside<T>(&mut self, demand: &Demand<T>, x: f64) {
+        if !demand.domain.has(x, None) {
+            self.error(demand.outside(x, None, None));
+        }
+    }
+}
+
+/// The value of an expression of numbers and of symbols that are such expressions.
+fn fold(symbols: &[Symbol], e: &Expr, depth: usize) -> Option<f64> {
+    if depth > symbols.len() || e.ty == Ty::Bool {
+        return None;
+    }
+    match &e.kind {
+        ExprKind::Number(x) => Some(*x),
+        ExprKind::Symbol(id) => match &symbols.get(id.0 as usize)?.kind {
+            SymbolKind::Param(value) | SymbolKind::Let(value) => fold(symbols, value, depth + 1),
+            SymbolKind::State { .. } | SymbolKind::Port(_) | SymbolKind::Voltage | SymbolKind::Pool => None,
+        },
+        ExprKind::Unary(UnaryOp::Neg, a) => fold(symbols, a, depth).map(|x| -x),
+        ExprKind::Binary(op, a, b) => {
+            let (a, b) = (fold(symbols, a, depth)?, fold(symbols, b, depth)?);
+            match op {
+                BinaryOp::Add => Some(a + b),
+                BinaryOp::Sub => Some(a - b),
+                BinaryOp::Mul => Some(a * b),
+                BinaryOp::Div => Some(a / b),
+                BinaryOp::Pow => Some(a.powf(b)),
+                BinaryOp::Lt
+                | BinaryOp::Le
+                | BinaryOp::Gt
+                | BinaryOp::Ge
+                | BinaryOp::Eq
+                | BinaryOp::Ne
+                | BinaryOp::And
+                | BinaryOp::Or => None,
+            }
+        }
+        ExprKind::Bool(_)
+        | ExprKind::NetworkParam(_)
+        | ExprKind::Time
+        | ExprKind::Celsius
+        | ExprKind::Index
+        | ExprKind::Dv
+        | ExprKind::Unary(UnaryOp::Not, _)
+        | ExprKind::If(..)
+        | ExprKind::Call(..)
+        | ExprKind::Draw(..)
+        | ExprKind::File(_)
+        | ExprKind::Noise(..)
+        | ExprKind::Series(_) => None,
+    }
+}

@@ -1,0 +1,46 @@
+//! What is outside of its domain.
+
+use crate::diag::{Code, Diagnostic};
+use crate::hir::domain::{Demand, Domain};
+use crate::units::DisplayUnit;
+
+impl<T> Demand<T> {
+    /// What is said of a value that the demand does not allow. `whose` names the cell that has it, and `set` is how the value was given
+    /// where it does not stand in the file.
+    pub fn outside(&self, x: f64, whose: Option<&str>, set: Option<&str>) -> Diagnostic {
+        let (what, value) = (&self.what, shown(x, &self.unit));
+        let of = whose.map(|cell| format!(" of {cell}")).unwrap_or_default();
+        let message = match (self.code, self.domain) {
+            (Code::GateRange, _) if what.ends_with(".inf") => format!("`{what}`{of} is {value}, outside [0, 1]"),
+            (Code::GateRange, _) => format!("gate `{what}`{of} starts at {value}, outside [0, 1]"),
+            (_, Domain::BeforeTheEnd) => format!("`{what}`{of} is {value}, after the end of the run"),
+            (_, Domain::StepAtLeast) => format!("`{what}`{of} is {value}, less than the time step"),
+            (_, Domain::AboveZero | Domain::NotNegative | Domain::Fraction) => format!("`{what}`{of} is {value}"),
+        };
+        let d = Diagnostic::new(self.code, self.span, message, self.why);
+        let d = match set {
+            Some(set) => d.note(format!("it is set from outside: {set}")),
+            None => d,
+        };
+        match (self.code, self.domain) {
+            (Code::GateRange, _) if what.ends_with(".inf") => d,
+            (Code::GateRange, _) => d.help("leave `init` out to start at the steady state"),
+            (Code::SuspiciousMagnitude, _) if x < 0.0 && whose.is_none() => d.help("remove the sign"),
+            (_, Domain::BeforeTheEnd) => d.help("begin it earlier, or run longer: `duration = ...`"),
+            (_, Domain::StepAtLeast) => {
+                d.help("every value would be drawn once only: make `every` longer, or `dt` shorter")
+            }
+            (_, Domain::AboveZero | Domain::NotNegative | Domain::Fraction) => d,
+        }
+    }
+}
+
+/// A value in its unit, without the noise of binary fractions.
+pub fn shown(x: f64, unit: &DisplayUnit) -> String {
+    let rounded: f64 = format!("{:.11e}", unit.show(x)).parse().unwrap_or(x);
+    let number = match rounded != 0.0 && rounded.is_finite() && !(1e-5..1e16).contains(&rounded.abs()) {
+        true => format!("{rounded:e}"),
+        false => rounded.to_string(),
+    };
+    if unit.name == "1" { number } else { format!("{number} {}", unit.name) }
+}

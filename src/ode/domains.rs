@@ -1,0 +1,203 @@
+//! What values must be, once they are known.
+//!
+//! In comes a flat model with all settings applied, and for values per cell what data files hold; out goes a message for everything that is
+//! outside of its domain (`src/hir/domain.rs` declares them), and for every range of cells that a population does not have.
+//! Never true here: a state or the time is read; what depends on them is what it is at the start.
+
+use super::{EvalError, Model, Node, NodeId, evaluate};
+use crate::diag::{Code, Diagnostic, Diagnostics, Severity};
+use crate::hir::Demand;
+use crate::operators::{Distribution, Value, eval_binary, eval_unary};
+use crate::runtime::rng::Draw;
+use crate::source::Span;
+use std::collections::HashMap;
+
+/// Cells of a population that a line of the model names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CellRange {
+    /// The population, by index.
+    pub population: usize,
+    /// The first cell: a function of uniform parameters.
+    pub first: NodeId,
+    /// One past the last.
+    pub end: NodeId,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// What is wrong with values that are the same for all cells, and with ranges of cells.
+pub fn uniform(model: &Model) -> Vec<Diagnostic> {
+    let mut found = Diagnostics::default();
+    for demand in &model.demands {
+        if let Ok(Value::Real(x)) = evaluate(model, demand.value)
+            && !demand.domain.has(x, Some((model.dt, model.duration)))
+        {
+            let from_outside = set_from_outside(model, demand.value);
+            found.push(demand.outside(x, None, from_outside));
+        }
+    }
+    for range in &model.ranges {
+        if let Some(wrong) = outside(model, range) {
+            found.push(wrong);
+        }
+    }
+    found.sorted()
+}
+
+/// How a parameter that a value depends on was set from outside.
+fn set_from_outside(model: &Model, value: NodeId) -> Option<&str> {
+    let mut waiting = vec![value];
+    let mut seen = Vec::new();
+    while let Some(node) = waiting.pop() {
+        for n in model.graph.reachable([node]) {
+            let Node::Param(p) = model.graph.node(n) else { continue };
+            if let Some(text) = &model.param(p).set {
+                return Some(text);
+            }
+            if !seen.contains(&p) {
+                seen.push(p);
+                waiting.push(model.param(p).value);
+            }
+        }
+    }
+    None
+}
+
+/// What is wrong with a range of cells, if its population has a size.
+fn outside(model: &Model, range: &CellRange) -> Option<Diagnostic> {
+    let number = |node: NodeId| match evaluate(model, node) {
+        Ok(Value::Real(x)) => Some(x),
+        Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => None,
+    };
+    let population = &model.populations[range.population];
+    let all: f64 = population.sizes.iter().map(|&size| number(size)).product::<Option<f64>>()?;
+    let whole = |x: &f64| *x >= 0.0 && x.fract() == 0.0;
+    let (first, end) = (number(range.first), number(range.end));
+    if let (Some(first), Some(end)) = (first.filter(whole), end.filter(whole))
+        && first < end
+        && end <= all
+    {
+        return None;
+    }
+    let message = format!("`{}` has no such cells", population.name);
+    let label = match all {
+        1.0 => "it has one cell, number 0".to_string(),
+        _ => format!("cells are counted from 0 to {}", all - 1.0),
+    };
+    Some(Diagnostic::new(Code::BadCells, range.span, message, label))
+}
+
+/// What is wrong with values that differ from cell to cell: `cells` is the number of each population's, `data` gives the numbers of a file
+/// for the cells of a population.
+pub fn per_cell(model: &Model, cells: &[usize], data: &dyn Fn(usize, u32) -> Option<Vec<f64>>) -> Vec<Diagnostic> {
+    let mut found = Diagnostics::default();
+    for demand in &model.demands {
+        let Some(population) = demand.population else { continue };
+        if evaluate(model, demand.value) != Err(EvalError::NotUniform) {
+            continue;
+        }
+        let Some(values) = values(model, demand.value, population, cells[population], data) else { continue };
+        let run = Some((model.dt, model.duration));
+        let outside: Vec<usize> = (0..values.len()).filter(|&cell| !demand.domain.has(values[cell], run)).collect();
+        if let Some(&first) = outside.first() {
+            found.push(of_cells(demand, &model.populations[population].name, first, values[first], outside.len()));
+        }
+    }
+    found.sorted()
+}
+
+fn of_cells(demand: &Demand<NodeId>, population: &str, cell: usize, x: f64, count: usize) -> Diagnostic {
+    let d = demand.outside(x, Some(&format!("cell {cell} of `{population}`")), None);
+    let d = match count - 1 {
+        0 => d,
+        1 => d.note("another cell has such a value, too"),
+        more => d.note(format!("{more} other cells have such values, too")),
+    };
+    match d.code.severity() {
+        Severity::Error => d,
+        Severity::Warning => d.help("a draw can be cut off: `clamp(..., low, high)`"),
+    }
+}
+
+/// The values of a node for all cells of a population.
+fn values(
+    model: &Model,
+    root: NodeId,
+    population: usize,
+    cells: usize,
+    data: &dyn Fn(usize, u32) -> Option<Vec<f64>>,
+) -> Option<Vec<f64>> {
+    // Operands first, parameters before what reads them.
+    let mut order = Vec::new();
+    in_order(model, root, &mut order, 0)?;
+    let mut files: HashMap<u32, Vec<f64>> = HashMap::new();
+    for &node in &order {
+        if let Node::Data(file) = model.graph.node(node)
+            && !files.contains_key(&file)
+        {
+            files.insert(file, data(population, file)?);
+        }
+    }
+    let place: HashMap<NodeId, usize> = order.iter().enumerate().map(|(at, &node)| (node, at)).collect();
+    let mut out = Vec::with_capacity(cells);
+    let mut now: Vec<Value> = vec![Value::Real(0.0); order.len()];
+    for cell in 0..cells {
+        for (at, &node) in order.iter().enumerate() {
+            let of = |n: NodeId| now[place[&n]];
+            now[at] = match model.graph.node(node) {
+                Node::Const(bits, _) => Value::Real(f64::from_bits(bits)),
+                Node::Bool(b) => Value::Mask(b),
+                Node::Index => Value::Real(cell as f64),
+                Node::Param(p) => of(model.param(p).value),
+                Node::Unary(op, a) => eval_unary(op, of(a))?,
+                Node::Binary(op, a, b) => eval_binary(op, of(a), of(b))?,
+                Node::Select(c, a, b) => {
+                    if of(c).mask()? {
+                        of(a)
+                    } else {
+                        of(b)
+                    }
+                }
+                Node::Draw(distribution, stream) => {
+                    let draw = Draw { seed: model.seed, stream: stream as u32 };
+                    Value::Real(match distribution {
+                        Distribution::Uniform => draw.uniform(cell as u32, 0),
+                        Distribution::Normal => draw.normal(cell as u32, 0),
+                        Distribution::Exponential => draw.exponential(cell as u32, 0),
+                    })
+                }
+                Node::Data(file) => Value::Real(*files[&file].get(cell)?),
+                Node::State(_)
+                | Node::Next(_)
+                | Node::Time
+                | Node::StepTime
+                | Node::Dv
+                | Node::Slope(..)
+                | Node::Point(..)
+                | Node::Junction(..)
+                | Node::Series(..)
+                | Node::Noise(..) => return None,
+            };
+        }
+        out.push(now.last()?.real()?);
+    }
+    Some(out)
+}
+
+/// Lists what a node is computed from, operands first, through parameters. `None` if they depend on themselves.
+fn in_order(model: &Model, root: NodeId, order: &mut Vec<NodeId>, depth: usize) -> Option<()> {
+    if depth > model.params.len() {
+        return None;
+    }
+    for node in model.graph.reachable([root]) {
+        if let Node::Param(p) = model.graph.node(node)
+            && !order.contains(&node)
+        {
+            in_order(model, model.param(p).value, order, depth + 1)?;
+        }
+        if !order.contains(&node) {
+            order.push(node);
+        }
+    }
+    Some(())
+}
