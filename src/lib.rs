@@ -112,6 +112,20 @@
 //! - **A stage stores nothing that it gathers or goes back to.** Then no order of elements can be told, and no copy is needed.
 //! - Fields that are the same for all cells of a product (the geometry of a cell) have no form of their own yet; they wait for what needs them.
 //!
+//! # Why plans are as they are
+//!
+//! - **A kernel belongs to a space and a pass.** Stages of a step are put into the earliest pass in which they see what they must see and nothing
+//!   later (`src/codegen/plan/passes.rs`); inside a pass, spaces and blocks go in any order. Most models have one pass.
+//! - **Spaces that edges join form a group**, whose members take each step together; the machine goes from pass to pass, and the threads meet
+//!   where something is shared. A space that stands alone keeps its loop over steps to itself: blocks outermost if nobody reads its cells, steps
+//!   outermost if its own cells do ([`codegen::plan::Nest`]).
+//! - **What a later pass or another cell reads lives in memory**, all other temps in registers.
+//! - **What is the same in all steps is computed again in every step of a connected kernel**: a buffer for it would be read in every step instead,
+//!   and in all networks so far it is parameters only. Where a block of cells runs many steps by itself, it is computed once.
+//! - **A current that differs by direction makes two relations of one set of junctions**; if its form is odd in `dv`
+//!   (`src/ode/parity.rs`) and both sides are one, it is one, whose edges lead both ways.
+//! - **Methods give stages** (`src/discretize/stages.rs`). Where cells are not joined, a step is one expression for each state, whatever the method.
+//!
 //! # To change X, go to Y
 //!
 //! | what | where | and its test |
@@ -129,6 +143,9 @@
 //! | what passes may change, what they must keep | `src/passes/mod.rs`, `src/passes/exact.rs` | `tests/suite/random_models.rs` |
 //! | the order of passes | `O2` in `src/passes/mod.rs` | `tests/passes/pipeline` |
 //! | lanes, block sizes, memory layout | `src/codegen/plan.rs` | `tests/ir/*.plan.snap` |
+//! | in which pass of a step a stage runs, which spaces run together | `src/codegen/plan/passes.rs`, `src/runtime/machine.rs` | there, `tests/suite/engines.rs` |
+//! | what a method does in a step | its file in `src/discretize/`, `stages.rs` beside it | `tests/suite/junctions.rs`, `tests/suite/accuracy.rs` |
+//! | which edges a connection has | `src/connect/`, `src/simulate/edges.rs` | `src/connect/tests`, `tests/suite/networks.rs` |
 //! | where cells of connected populations stand in memory | `src/runtime/order.rs` | its tests, `tests/suite/engines.rs` |
 //! | what generated Rust looks like | `src/codegen/rust/kernels.rs` | `tests/ir/*.rust.snap` |
 //! | the interface of generated crates | `src/codegen/rust/model.rs`, `src/codegen/rust/fixed/` | `tests/suite/crates.rs` |

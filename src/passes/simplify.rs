@@ -82,7 +82,12 @@ fn unary(rw: &mut Rewriter<'_>, op: UnaryOp, a: ValueId) -> Option<ValueId> {
             None => rw.as_unary(UnaryOp::Abs, a).map(|_| a),
         },
         UnaryOp::Not => rw.as_unary(UnaryOp::Not, a),
-        UnaryOp::Nonzero => rw.range(a).excludes_zero().then_some(a),
+        UnaryOp::Nonzero if rw.range(a).excludes_zero() => Some(a),
+        // Whatever its sign, a number next to 0 stands for 0.
+        UnaryOp::Nonzero => rw.as_unary(UnaryOp::Neg, a).map(|x| {
+            let nonzero = rw.unary(UnaryOp::Nonzero, x);
+            rw.neg(nonzero)
+        }),
         UnaryOp::Sqrt
         | UnaryOp::Floor
         | UnaryOp::Ceil

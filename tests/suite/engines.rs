@@ -117,7 +117,9 @@ fn edges([targets, sources]: [usize; 2], space: u32) -> Arc<Edges> {
         (random >> 33) as usize % below
     };
     for cell in 0..targets {
-        if space.is_multiple_of(3) {
+        if sources == 0 {
+            // There is nothing to come from.
+        } else if space.is_multiple_of(3) {
             edges.sources.extend([(cell + sources - 1) % sources, (cell + 1) % sources].map(|cell| cell as u32));
         } else {
             let degree = next(8);
@@ -310,6 +312,181 @@ fn assert_close(expected: &Seen, found: &Seen, within: f64, to_single: bool, wha
     }
 }
 
+/// How many random networks stand in one program: a compiler's own start is paid once for all of them.
+const TOGETHER: usize = 24;
+
+/// Random networks of two spaces each, as one program: in a step of one to three passes edges lead from each of the spaces to each, and bring
+/// states or what an earlier pass has stored.
+fn random_networks(seed: usize) -> Verified {
+    let (mut spaces, mut relations, mut fields) = (String::new(), String::new(), String::new());
+    for k in 0..TOGETHER {
+        spaces += &format!("space @a{k}\nspace @b{k}\n");
+        relations += &format!(
+            "space @r{k} from @a{k} to @b{k}\nspace @p{k} from @b{k} to @a{k}\nspace @q{k} from @a{k} to @a{k}\n"
+        );
+        fields += &format!("output @a{k}.o over @a{k}\n");
+        for x in ["a", "b"] {
+            fields += &format!(
+                "const @{x}{k}.c over @{x}{k}\nstate @{x}{k}.s0 over @{x}{k}\nstate @{x}{k}.s1 over @{x}{k}\ntemp @{x}{k}.t0 over @{x}{k}\n\
+                 temp @{x}{k}.in over @{x}{k}\ntemp @{x}{k}.own over @{x}{k}\nevent @{x}{k}.e over @{x}{k}\n"
+            );
+        }
+    }
+    let head =
+        format!("program \"networks\"\n{spaces}{relations}uniform @dt = dt\nuniform @g = param 0\nseries @i\n{fields}");
+    let mut w = crate::passes::Writer::new(seed, &head);
+    w.unnumbered = &["over @r", "over @p", "over @q"];
+    let with =
+        |texts: &[&str], k: usize| texts.iter().map(|text| text.replace('#', &k.to_string())).collect::<Vec<_>>();
+    let region = |w: &mut crate::passes::Writer, k: usize, heading: &str, reads: &[&str], effects: &[&str]| {
+        let (heading, reads, effects) = (heading.replace('#', &k.to_string()), with(reads, k), with(effects, k));
+        let reads: Vec<&str> = reads.iter().map(String::as_str).collect();
+        let effects: Vec<&str> = effects.iter().map(String::as_str).collect();
+        w.region(&heading, &reads, &effects);
+    };
+    w.function("init");
+    w.region("once", &["field @g"], &[]);
+    for k in 0..TOGETHER {
+        region(&mut w, k, "over @a#", &["field @g", "index"], &["store @a#.c", "store @a#.s0", "store @a#.s1"]);
+        region(&mut w, k, "over @b#", &["field @g", "index"], &["store @b#.c", "store @b#.s0", "store @b#.s1"]);
+    }
+    w.function("step");
+    w.region("once", &["field @g", "field @dt"], &[]);
+    for k in 0..TOGETHER {
+        region(&mut w, k, "once over @a#", &["field @a#.c", "field @g"], &[]);
+    }
+    w.region("every", &["field @g"], &[]);
+    for k in 0..TOGETHER {
+        let own_a = ["field @a#.s0", "field @a#.s1", "field @a#.c", "field @g"];
+        let own_b = ["field @b#.s0", "field @b#.s1", "field @b#.c", "field @g"];
+        let forth = |bring: &'static str| [bring, "gather @b#.s0 along target", "gather @b#.c along target"];
+        let back = |bring: &'static str| [bring, "gather @a#.s1 along target"];
+        let around = |bring: &'static str| [bring, "gather @a#.s0 along target"];
+        let to_b = ["accumulate @b#.in along target"];
+        let (to_a, own) = (["accumulate @a#.in along target"], ["accumulate @a#.own along target"]);
+        match w.below(4) {
+            // Everybody reads old values.
+            0 => {
+                region(&mut w, k, "over @r#", &forth("gather @a#.s0 along source"), &to_b);
+                region(&mut w, k, "over @q#", &around("gather @a#.s1 along source"), &own);
+                region(&mut w, k, "over @p#", &back("gather @b#.s1 along source"), &to_a);
+                region(
+                    &mut w,
+                    k,
+                    "over @a#",
+                    &["field @a#.in", "field @a#.own", own_a[0], own_a[1]],
+                    &["store @a#.s0", "store @a#.s1"],
+                );
+                region(&mut w, k, "over @b#", &["field @b#.in", own_b[0], own_b[2]], &["store @b#.s0", "emit @b#.e"]);
+            }
+            // What goes round comes back in the same step.
+            1 => {
+                region(&mut w, k, "over @r#", &forth("gather @a#.s0 along source"), &to_b);
+                region(&mut w, k, "over @b#", &["field @b#.in", own_b[0], own_b[1]], &["store @b#.t0", "emit @b#.e"]);
+                region(&mut w, k, "over @p#", &back("gather @b#.t0 along source"), &to_a);
+                region(&mut w, k, "over @a#", &["field @a#.in", own_a[0], own_a[2]], &["store @a#.s0", "store @a#.s1"]);
+                region(&mut w, k, "over @b#", &["field @b#.t0", own_b[1], own_b[2]], &["store @b#.s1", "store @b#.s0"]);
+            }
+            // Three passes, the last of them within a space.
+            2 => {
+                region(&mut w, k, "over @r#", &forth("gather @a#.s0 along source"), &to_b);
+                region(&mut w, k, "over @b#", &["field @b#.in", own_b[0], own_b[1]], &["store @b#.t0", "store @b#.s0"]);
+                region(&mut w, k, "over @p#", &back("gather @b#.t0 along source"), &to_a);
+                region(&mut w, k, "over @a#", &["field @a#.in", own_a[0], own_a[3]], &["store @a#.t0", "emit @a#.e"]);
+                region(&mut w, k, "over @q#", &around("gather @a#.t0 along source"), &own);
+                region(
+                    &mut w,
+                    k,
+                    "over @a#",
+                    &["field @a#.own", "field @a#.t0", own_a[1]],
+                    &["store @a#.s1", "store @a#.s0"],
+                );
+            }
+            // New values arrive.
+            _ => {
+                region(&mut w, k, "over @a#", &own_a, &["store @a#.s0", "emit @a#.e"]);
+                region(&mut w, k, "over @r#", &forth("gather @a#.s0 along source"), &to_b);
+                region(&mut w, k, "over @b#", &["field @b#.in", own_b[0], own_b[1]], &["store @b#.s1", "store @b#.s0"]);
+            }
+        }
+    }
+    w.function("observe");
+    for k in 0..TOGETHER {
+        region(&mut w, k, "over @a#", &["field @a#.s0", "field @a#.s1"], &["store @a#.o"]);
+    }
+    let text = w.finish();
+    verify(parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"))).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// What a network has after each of some steps, and its spikes. `first` writes the states before each step, if it has them.
+fn step_by_step(engine: &mut dyn Engine, program: &Verified, setup: &Setup, first: Option<&[Seen]>) -> Vec<Seen> {
+    engine.init().unwrap();
+    let mut all = Vec::new();
+    for step in 0..6 {
+        if let Some(before) = first.and_then(|first| first.get(all.len().wrapping_sub(1))) {
+            let states = program.program().fields_where(|f| f.kind == FieldKind::State);
+            for field in states {
+                let name = format!("{} after", program.program().field(field).name);
+                let (_, values) = before.values.iter().find(|(known, _)| *known == name).unwrap();
+                engine.write(field, values).unwrap();
+            }
+        }
+        let mut seen = Seen { values: Vec::new(), spikes: Vec::new() };
+        engine.step(step, 1, &mut seen.spikes).unwrap();
+        look(engine, program, setup, step + 1, "after", &mut seen);
+        all.push(seen);
+    }
+    all
+}
+
+#[test]
+fn random_networks_mean_the_same_on_every_engine() {
+    let batches = std::env::var("NEUROC_RANDOM").map_or(1, |count| count.parse::<usize>().unwrap().div_ceil(TOGETHER));
+    let mut passes_of_groups = BTreeSet::new();
+    for seed in 0..batches {
+        let unoptimized = random_networks(seed);
+        for level in [passes::OptLevel::O0, passes::OptLevel::O2] {
+            let names = passes::pipeline(level, passes::Backend::Native);
+            let program =
+                passes::run(unoptimized.clone(), names, &passes::Options::default(), &mut |_, _, _| {}).unwrap();
+            let setup = setup(&program, &[("g", 0.75)], 21);
+            let expected = step_by_step(&mut Interp::new(program.clone(), &setup).unwrap(), &program, &setup, None);
+            let planned = plan(&program, &PlanOptions::default()).unwrap();
+            passes_of_groups.extend(planned.groups.iter().map(|group| (group.spaces.len(), group.passes)));
+            for threads in [1, 2] {
+                let compile = CompileOptions { cache: Some(cache()), rustc: None };
+                let options = NativeOptions { threads, arrangement: Arrangement::default(), compile };
+                let planned = neuroc::codegen::plan::Plan { min_cells: 1, ..planned.clone() };
+                let mut engine = NativeEngine::new(&planned, &setup, &options).unwrap_or_else(|e| panic!("{e}"));
+                let found = step_by_step(&mut engine, &program, &setup, None);
+                for (step, (expected, found)) in expected.iter().zip(&found).enumerate() {
+                    assert_same_bits(
+                        expected,
+                        found,
+                        &format!("networks {seed}, {level:?}, {threads} threads, step {step}"),
+                    );
+                }
+            }
+            #[cfg(feature = "xla")]
+            if let Some(client) = crate::pjrt::cpu() {
+                let mut engine = xla::engine(&program, &setup, Precision::F64, &client);
+                let found = step_by_step(&mut engine, &program, &setup, Some(&expected));
+                for (step, (expected, found)) in expected.iter().zip(&found).enumerate() {
+                    assert_close(
+                        expected,
+                        found,
+                        1e-9,
+                        false,
+                        &format!("networks {seed}, {level:?}, XLA, step {step}"),
+                    );
+                }
+            }
+        }
+    }
+    // All skeletons have occurred.
+    assert!([(2, 1), (2, 2), (2, 3)].iter().all(|kind| passes_of_groups.contains(kind)), "{passes_of_groups:?}");
+}
+
 #[cfg(feature = "xla")]
 mod xla {
     use super::*;
@@ -320,7 +497,7 @@ mod xla {
     /// One cell, and more than any tile or vector holds.
     const SIZES: &[usize] = &[1, 17, 600];
 
-    fn engine(program: &Verified, setup: &Setup, precision: Precision, client: &Client) -> XlaEngine {
+    pub(super) fn engine(program: &Verified, setup: &Setup, precision: Precision, client: &Client) -> XlaEngine {
         let plan = plan(program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
         XlaEngine::new(&plan, setup, client.clone()).unwrap_or_else(|e| panic!("{e}"))
     }

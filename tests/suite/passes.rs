@@ -234,7 +234,7 @@ fn random_network(seed: usize) -> String {
 }
 
 /// Writes functions of random operations.
-struct Writer {
+pub(crate) struct Writer {
     seed: usize,
     count: usize,
     next: u32,
@@ -242,6 +242,8 @@ struct Writer {
     open: bool,
     /// The regions of this function so far, by their headings, and their values.
     done: Vec<(String, Scope)>,
+    /// Headings that begin so are of regions that ask for no number of an element: plans let only cells do that.
+    pub(crate) unnumbered: &'static [&'static str],
 }
 
 /// The numbers and truth values that a region may use.
@@ -252,7 +254,7 @@ struct Scope {
 }
 
 impl Writer {
-    fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         self.count += 1;
         random(&format!("program {}", self.seed), self.count, (0.0, n as f64)) as usize
     }
@@ -263,18 +265,18 @@ impl Writer {
         self.next
     }
 
-    fn new(seed: usize, declarations: &str) -> Writer {
-        Writer { seed, count: 0, next: 0, text: declarations.into(), open: false, done: Vec::new() }
+    pub(crate) fn new(seed: usize, declarations: &str) -> Writer {
+        Writer { seed, count: 0, next: 0, text: declarations.into(), open: false, done: Vec::new(), unnumbered: &[] }
     }
 
-    fn function(&mut self, role: &str) {
+    pub(crate) fn function(&mut self, role: &str) {
         let end = if self.open { "}\n" } else { "" };
         self.text.push_str(&format!("{end}fn {role} {{\n"));
         self.open = true;
         self.done.clear();
     }
 
-    fn finish(mut self) -> String {
+    pub(crate) fn finish(mut self) -> String {
         self.text.push_str("}\n");
         self.text
     }
@@ -284,7 +286,7 @@ impl Writer {
     }
 
     /// A region: its heading, operations that read (a number after `#` is an operand), effects in this order.
-    fn region(&mut self, heading: &str, reads: &[&str], effects: &[&str]) {
+    pub(crate) fn region(&mut self, heading: &str, reads: &[&str], effects: &[&str]) {
         self.text.push_str(&format!("{heading} {{\n"));
         let mut scope = Scope::default();
         for (_, earlier) in self.done.iter().filter(|(from, _)| reaches(from, heading)) {
@@ -354,7 +356,7 @@ impl Writer {
 
     fn op(&mut self, heading: &str, reads: &[&str], scope: &mut Scope) {
         let timed = !heading.starts_with("once");
-        let per_cell = heading.contains("over");
+        let per_cell = heading.contains("over") && !self.unnumbered.iter().any(|start| heading.starts_with(start));
         let [a, b, c] = [0; 3].map(|_| self.real(scope));
         let [m, n] = [0; 2].map(|_| self.mask(scope));
         let read = reads[self.below(reads.len())];
