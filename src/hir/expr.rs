@@ -215,8 +215,11 @@ impl<'a> Lowerer<'a> {
         Some(Expr { ty: a.ty, kind: ExprKind::If(Box::new(c), Box::new(a), Box::new(b)), span })
     }
 
-    /// Says that a number stands where a condition is needed, or the other way round.
+    /// Says that a number stands where a condition is needed, or the other way round; but not of what is wrong inside, which has been said.
     pub(super) fn wrong_type(&mut self, x: &Expr, message: &str) -> Option<Expr> {
+        if self.diagnostics.has_error_in(x.span) {
+            return None;
+        }
         let text = self.text(x.span);
         let repeat = text.len() < 30 && !text.contains('\n') && self.literal(x).is_none();
         self.error(ExprError::WrongType { message, x, text: repeat.then_some(text) });
