@@ -125,6 +125,11 @@ impl Diagnostics {
         self.errors.contains(&span)
     }
 
+    /// Is there an error whose place lies inside of this one?
+    pub fn has_error_in(&self, span: Span) -> bool {
+        self.errors.iter().any(|e| e.file == span.file && span.start <= e.start && e.end <= span.end)
+    }
+
     /// In the order of their places; at the end, how many more there are.
     pub fn sorted(&self) -> Vec<Diagnostic> {
         let mut list = self.list.clone();

@@ -80,10 +80,24 @@ impl<'a> Lowerer<'a> {
         match in_order(signature, args, span) {
             Ok(values) => Some(values),
             Err((wrong, span)) => {
-                self.error(CallError::Arguments { signature, wrong, span });
+                let comma = args.windows(2).find_map(|pair| self.decimal_comma(&pair[0], &pair[1]));
+                let mut d = Diagnostic::from(CallError::Arguments { signature, wrong, span });
+                if let Some(number) = comma {
+                    d.help.insert(0, format!("a decimal point is a `.`, not a `,`: write `{number}`"));
+                }
+                self.error(d);
                 None
             }
         }
+    }
+
+    /// The number that is meant if two arguments are the parts of `0,07`.
+    fn decimal_comma(&self, a: &ast::Arg, b: &ast::Arg) -> Option<String> {
+        let number = |arg: &ast::Arg| matches!(arg.value.kind, ast::ExprKind::Number { .. }) && arg.name.is_none();
+        let (whole, rest) = (self.text(a.value.span), self.text(b.value.span));
+        let touch = self.text(Span { start: a.value.span.end, end: b.value.span.start, ..a.value.span }) == ",";
+        (number(a) && number(b) && touch && whole.bytes().all(|c| c.is_ascii_digit()))
+            .then(|| format!("{whole}.{rest}"))
     }
 
     fn number_argument(

@@ -215,8 +215,11 @@ impl<'a> Lowerer<'a> {
         Some(Expr { ty: a.ty, kind: ExprKind::If(Box::new(c), Box::new(a), Box::new(b)), span })
     }
 
-    /// Says that a number stands where a condition is needed, or the other way round.
+    /// Says that a number stands where a condition is needed, or the other way round; but not of what is wrong inside, which has been said.
     pub(super) fn wrong_type(&mut self, x: &Expr, message: &str) -> Option<Expr> {
+        if self.diagnostics.has_error_in(x.span) {
+            return None;
+        }
         let text = self.text(x.span);
         let repeat = text.len() < 30 && !text.contains('\n') && self.literal(x).is_none();
         self.error(ExprError::WrongType { message, x, text: repeat.then_some(text) });
@@ -262,6 +265,16 @@ impl<'a> Lowerer<'a> {
     }
 
     fn binary(&mut self, scope: &Scope<'a>, op: BinaryOp, a: Expr, b: Expr, span: Span) -> Option<Expr> {
+        if op == BinaryOp::Sub
+            && let Some(unit) = self.power_without_sign(&a, &b)
+        {
+            self.error(ExprError::PowerWithoutSign { number: self.text(a.span), unit, power: self.text(b.span), span });
+            return None;
+        }
+        // Two comparisons in a row have been complained of.
+        if a.ty == Ty::Bool && a.span.end <= b.span.start && self.diagnostics.has_error_in(between(a.span, b.span)) {
+            return None;
+        }
         match op {
             BinaryOp::And | BinaryOp::Or => {
                 for side in [&a, &b] {
@@ -301,6 +314,16 @@ impl<'a> Lowerer<'a> {
         Some(Expr { span, ..Expr::binary(op, a, b) })
     }
 
+    /// The unit of `0.1 ms-1`, where 1 is no number of a difference but a power.
+    fn power_without_sign(&self, a: &Expr, b: &Expr) -> Option<&'a str> {
+        let numbers = matches!((&a.kind, &b.kind), (ExprKind::Number(_), ExprKind::Number(_)));
+        let text = self.text(a.span);
+        let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || "+-.eE".contains(c)).trim_start();
+        let whole = self.text(b.span).bytes().all(|c| c.is_ascii_digit());
+        let touch = a.span.file == b.span.file && self.text(between(a.span, b.span)) == "-";
+        (numbers && touch && whole && !unit.is_empty() && b.ty == Ty::Real(Dim::ONE)).then_some(unit)
+    }
+
     pub(super) fn numbers(&mut self, a: &Expr, b: &Expr) -> Option<(Dim, Dim)> {
         for side in [a, b] {
             if side.ty == Ty::Bool {
@@ -330,6 +353,11 @@ impl<'a> Lowerer<'a> {
         let ty = Ty::Real(dim?);
         Some(Expr { kind: ExprKind::Binary(BinaryOp::Pow, Box::new(a), Box::new(b)), ty, span })
     }
+}
+
+/// What stands between two places, the first of which comes first.
+fn between(a: Span, b: Span) -> Span {
+    Span { start: a.end.min(b.start), end: b.start, ..a }
 }
 
 /// The value of an expression of numbers only.

@@ -41,7 +41,8 @@ impl<'a> Lowerer<'a> {
             return None;
         };
         if scope.not_values.contains_key(&path) || scope.get(&path).is_some() {
-            self.error(InsertError::Twice { path: &path, channel, own });
+            let first = scope.get(&path).map(|id| scope.entry(id).span);
+            self.error(InsertError::Twice { path: &path, channel, own, first });
             return None;
         }
         scope.not_values.insert(path.clone(), "a channel");

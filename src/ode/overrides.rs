@@ -46,6 +46,9 @@ pub fn parse_override(text: &str) -> Result<Override, Diagnostic> {
     }
     let unit = match unit_text {
         "" => Unit::ONE,
+        text if text.starts_with(',') => {
+            return Err(wrong(&format!("a decimal point is a `.`: write `{number}.{}`", &text[1..])));
+        }
         text => Unit::parse(text).ok_or_else(|| wrong(&format!("there is no unit `{text}`")))?,
     };
     Ok(Override { name: name.trim().into(), number: number.into(), unit, unit_text: unit_text.into() })

@@ -181,6 +181,7 @@ pub(crate) fn said(fault: &ode::Fault) -> String {
     let mut text = fault.text.clone();
     if let Some((end, _)) = text.char_indices().nth(LONGEST_EXPRESSION) {
         text.truncate(end);
+        text.truncate(text.trim_end().len());
         text.push_str(" ...");
     }
     format!("{} in `{text}`", fault.what)

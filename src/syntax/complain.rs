@@ -8,6 +8,7 @@ use super::recover::{Block, Scene};
 use super::words::{Words, of};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::source::Span;
+use crate::units::Unit;
 use pest::Parser;
 use pest::error::{Error, ErrorVariant, InputLocation};
 use std::ops::Range;
@@ -239,6 +240,41 @@ impl<'t> Complaint<'_, 't> {
         open.pop()
     }
 
+    /// The end of a comment with another one in it, if the token stands behind one.
+    fn nested_comment(&self, index: usize) -> Option<Span> {
+        let before = self.scene.text.get(..self.token(index)?.start)?.trim_end();
+        let inside = &before[before.rfind("/*")?..];
+        let outer = &before[..before.len() - inside.len()];
+        let open = outer.rfind("/*").is_some_and(|open| !outer[open..].contains("*/"));
+        (open && before.ends_with("*/")).then(|| Span::new(self.scene.file, before.len() - 2, before.len()))
+    }
+
+    /// What is meant if the token is the comma of `0,3`.
+    fn decimal_comma(&self, index: usize) -> Option<String> {
+        let (before, comma, behind) = (self.before(index)?, self.token(index)?, self.token(index + 1)?);
+        let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+        let numbers = before.kind == TokenKind::Number && behind.kind == TokenKind::Number;
+        let touch = before.end() == comma.start && comma.end() == behind.start;
+        (comma.text == "," && numbers && touch && digits(before.text))
+            .then(|| format!("write `{}.{}`", before.text, behind.text))
+    }
+
+    /// What is meant if the token is the second unit of `1 uF cm-2` or of `x: mV ms-1`.
+    fn product_of_units(&self, index: usize) -> Option<String> {
+        let (first, second) = (self.before(index)?, self.token(index)?);
+        let unit = |token: &Token<'_>| token.kind == TokenKind::Word && Unit::parse(token.text).is_some();
+        let begun =
+            self.before(index - 1).is_some_and(|t| t.kind == TokenKind::Number || [":", "*", "/"].contains(&t.text));
+        if !unit(first) || !unit(second) || !begun || second.first_on_line || index >= self.pieces.end {
+            return None;
+        }
+        let negative = self.text(index + 1) == "-" && self.token(index + 1)?.start == second.end();
+        let power = if negative { self.token(index + 2).filter(|t| t.kind == TokenKind::Number)?.text } else { "" };
+        let power = if power == "1" { "" } else { power };
+        let sign = if negative { '/' } else { '*' };
+        Some(format!("write `{}{sign}{}{power}`", first.text, second.text))
+    }
+
     /// The first token does not begin a member of the block.
     fn no_member(&self, index: usize) -> Diagnostic {
         let block = self.block;
@@ -262,6 +298,11 @@ impl<'t> Complaint<'_, 't> {
             };
         }
         let diagnostic = self.at(index, message, "").note(format!("expected {keywords}"));
+        if let Some(ended) = self.nested_comment(index) {
+            return diagnostic
+                .see(ended, "a comment ends here")
+                .help("comments do not nest: write `//` before each line");
+        }
         let diagnostic = match index.checked_sub(1).and_then(|i| self.token(i)) {
             Some(close)
                 if block == Block::File && close.text == "}" && (is_reserved(text) || self.text(index + 1) == "=") =>
@@ -321,8 +362,21 @@ impl<'t> Complaint<'_, 't> {
         let wants_value = [Rule::expr, Rule::operand, Rule::argument].iter().any(|&r| expected.has(r));
         let wants_eq = expected.has(Rule::eq) || expected.has(Rule::assign_op);
 
+        if let Some((name, help)) = invisible(text) {
+            let code = text.chars().next().map_or(0, u32::from);
+            let message = format!("the invisible character U+{code:04X} ({name}) has no meaning here");
+            return Some(self.at(index, message, "").help(help));
+        }
         if let Some(help) = odd_character(text) {
             return Some(self.at(index, format!("the character `{text}` has no meaning here"), "").help(help));
+        }
+        if let Some(help) = self.decimal_comma(index) {
+            return Some(self.at(index, "a decimal point is a `.`, not a `,`", "").help(help));
+        }
+        if let Some(help) = self.product_of_units(index) {
+            return Some(
+                self.at(index, "units are multiplied with `*` and divided with `/`, without spaces", "").help(help),
+            );
         }
         let first = self.token(self.pieces.start).filter(|t| t.kind == TokenKind::Word);
         if let Some(first) = first
@@ -383,6 +437,12 @@ impl<'t> Complaint<'_, 't> {
                 return found("an `if` inside an expression needs parentheses", "write `x + (if c then a else b)`");
             }
             "elif" | "elseif" => return found("there is no `elif`", "write `else if`"),
+            "~" if expected.has(Rule::eq) => {
+                return found(
+                    "nothing is drawn here",
+                    "parameters are drawn in the network, for each cell: `param cells.name ~ normal(mean, sd)`",
+                );
+            }
             "->" if expected.has(Rule::from_arrow) => {
                 return found(
                     "expected `<-`, found `->`",
@@ -453,6 +513,26 @@ impl<'t> Complaint<'_, 't> {
     }
 }
 
+/// The name of a character that nobody sees, and what to do.
+fn invisible(text: &str) -> Option<(&'static str, &'static str)> {
+    const DELETE: &str = "delete it: it came with text that was copied";
+    const SPACE: &str = "type an ordinary space";
+    Some(match text.chars().next()? {
+        '\u{a0}' | '\u{202f}' => ("no-break space", SPACE),
+        '\u{2000}'..='\u{200a}' | '\u{205f}' | '\u{3000}' => ("a wide or narrow space", SPACE),
+        '\u{200b}' => ("zero width space", DELETE),
+        '\u{200c}' | '\u{200d}' => ("zero width joiner", DELETE),
+        '\u{feff}' => ("byte order mark", DELETE),
+        '\u{ad}' => ("soft hyphen", DELETE),
+        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' => {
+            ("a sign for the direction of text", DELETE)
+        }
+        '\r' => ("carriage return", "end all lines in one way"),
+        c if c.is_control() => ("a control character", DELETE),
+        _ => return None,
+    })
+}
+
 /// Characters that look like one that is meant.
 fn odd_character(text: &str) -> Option<String> {
     let meant = match text {
@@ -467,7 +547,6 @@ fn odd_character(text: &str) -> Option<String> {
         "²" => "^2",
         "³" => "^3",
         "°" => return Some("temperatures are written `6.3 degC`".to_owned()),
-        "\u{a0}" | "\u{202f}" | "\u{2009}" => return Some("it is a special space: type an ordinary one".to_owned()),
         _ => {
             let letter = text.chars().find(|c| !c.is_ascii() && c.is_alphabetic())?;
             return Some(format!("names are made of the letters a-z and A-Z, digits and `_`; spell `{letter}` out"));

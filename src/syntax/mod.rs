@@ -6,6 +6,7 @@
 pub mod ast;
 mod build;
 mod complain;
+mod foreign;
 mod format;
 mod grammar;
 mod parse;

@@ -5,6 +5,7 @@
 
 use super::ast;
 use super::build::Builder;
+use super::foreign::foreign;
 use super::grammar::{Grammar, Rule, Token, TokenKind, tokens};
 use super::recover::recover;
 use crate::diag::{Code, Diagnostic, Diagnostics};
@@ -23,6 +24,11 @@ pub fn read_text(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostic> {
         return Err(Diagnostic::without_place(Code::NotText, format!("`{name}` is not text"))
             .note(format!("byte {at} (in line {line}) is zero"))
             .help("save the file as UTF-8; a file in UTF-16 has zeros like this"));
+    }
+    let mut bytes = bytes;
+    // Lines of old Macintoshes end with a carriage return alone.
+    if !bytes.contains(&b'\n') {
+        bytes.iter_mut().filter(|byte| **byte == b'\r').for_each(|byte| *byte = b'\n');
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -46,7 +52,10 @@ pub fn parse(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> ast::Fi
             let items = pairs.flat_map(Pair::into_inner).filter(|p| p.as_rule() == Rule::item);
             tree.items = items.map(|p| builder.item(p)).collect();
         }
-        None => recover(text, &tokens, &mut builder, &mut tree),
+        None => match foreign(file, text) {
+            Some(message) => builder.mistakes.push(message),
+            None => recover(text, &tokens, &mut builder, &mut tree),
+        },
     }
     builder.mistakes.into_iter().for_each(|m| diagnostics.push(m));
     tree

@@ -4,6 +4,7 @@ mod accuracy;
 mod cli;
 mod crates;
 mod docs;
+mod domains;
 mod engines;
 mod errors;
 mod experiments;

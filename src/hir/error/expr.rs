@@ -14,6 +14,8 @@ pub(in crate::hir) enum ExprError<'e> {
     TooLarge { span: Span },
     /// A number where a condition is needed, or the other way round; its text, if that is short and no number.
     WrongType { message: &'e str, x: &'e Expr, text: Option<&'e str> },
+    /// `0.1 ms-1`: a power of a unit without `^`.
+    PowerWithoutSign { number: &'e str, unit: &'e str, power: &'e str, span: Span },
     /// A temperature below absolute zero.
     TooCold { span: Span },
     /// A temperature is divided by one, a number written in degC, where only a difference of temperatures can be meant.
@@ -30,6 +32,13 @@ impl From<ExprError<'_>> for Diagnostic {
                 .help("texts only name files, as in `file(\"v0.npy\")`"),
             E::TooLarge { span } => {
                 Diagnostic::new(Code::BadValue, span, "this number is too large", "cannot be represented")
+            }
+            E::PowerWithoutSign { number, unit, power, span } => {
+                let message = format!("`{number}-{power}` is {number} minus {power}");
+                let value = number.strip_suffix(unit).unwrap_or(number).trim_end();
+                let over = if power == "1" { format!("{value} /{unit}") } else { format!("{value} /{unit}{power}") };
+                Diagnostic::new(Code::UnknownUnit, span, message, "no power of a unit")
+                    .help(format!("a negative power is written `{number}^-{power}` or `{over}`"))
             }
             E::TooCold { span } => {
                 let message = "this temperature is below absolute zero";

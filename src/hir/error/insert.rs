@@ -9,7 +9,7 @@ use crate::syntax::ast::Name;
 /// What is wrong with an inserted channel.
 pub(in crate::hir) enum InsertError<'e> {
     /// The compartment has something of its name.
-    Twice { path: &'e str, channel: &'e Name, own: &'e Name },
+    Twice { path: &'e str, channel: &'e Name, own: &'e Name, first: Option<Span> },
     /// The compartment lacks a pool that the channel reads.
     NoPool { channel: &'e Name, read: &'e Symbol, compartment: &'e str, span: Span },
     /// The pool is not what the channel reads.
@@ -22,10 +22,14 @@ impl From<InsertError<'_>> for Diagnostic {
     fn from(error: InsertError<'_>) -> Diagnostic {
         use InsertError as E;
         match error {
-            E::Twice { path, channel, own } => {
+            E::Twice { path, channel, own, first } => {
                 let message = format!("`{path}` is defined twice");
-                Diagnostic::new(Code::DuplicateName, own.span, message, "the compartment has this already")
-                    .help(format!("give this one a name of its own: `insert {} as {}2`", channel.text, own.text))
+                let d = Diagnostic::new(Code::DuplicateName, own.span, message, "the compartment has this already");
+                let d = match first {
+                    Some(first) => d.see(first, "this has the name"),
+                    None => d,
+                };
+                d.help(format!("give this one a name of its own: `insert {} as {}2`", channel.text, own.text))
             }
             E::NoPool { channel, read, compartment, span } => no_pool(channel, read, compartment, span),
             E::OtherPool { channel, read, pool: (ty, at), span } => other_pool(channel, read, ty, at, span),
