@@ -6,7 +6,8 @@
 //! A comparison, a `spike`, `floor`, `ceil`, a root or logarithm of what may not be positive, a division by what may cancel to 0, the
 //! counter of a draw, the place in a series and the number of steps back all *tell*: a sum of exactly 0 and one that rounds to 1e-17
 //! lead to results that have nothing to do with each other. What they read is exact, and what that was computed from, back to where a
-//! field is read. (Fields carry roundings from step to step as it is; a new state that is compared before it is stored is such a field
+//! field is read. And so is a difference of a value and what has that value in some cases, as `max(v, vt) - vt` or `abs(x) - x`: it is 0 then,
+//! however large the value is. (Fields carry roundings from step to step as it is; a new state that is compared before it is stored is such a field
 //! still, because this pass runs before regions are fused.) `init` is exact as a whole: it runs once, and what it stores is compared by others.
 //!
 //! Which divisors may cancel is decided by the values that parameters have now (their signs, and whether a divisor is 0). If a user of
@@ -115,12 +116,17 @@ impl Known {
                     op.result.into_iter().chain([a, b]).collect()
                 }
                 BinaryOp::Div if self.is_zero_now(b) => op.result.into_iter().chain([a, b]).collect(),
-                BinaryOp::Div => self.vanishing.get(&b).copied().into_iter().collect(),
+                // What may be 0 over what may be nearly 0 is anything, or 0.
+                BinaryOp::Div if self.vanishing.contains(&b) => {
+                    [b].into_iter().chain(self.vanishing.get(&a).copied()).collect()
+                }
+                BinaryOp::Div => vec![],
                 BinaryOp::Pow => match self.number(b) {
                     Some(n) if n.fract() == 0.0 && n >= 0.0 => vec![],
                     Some(_) => self.unless_positive(a),
                     None => self.unless_positive(a).into_iter().chain([b]).collect(),
                 },
+                BinaryOp::Add | BinaryOp::Sub if self.cancel(a, b) => op.result.into_iter().chain([a, b]).collect(),
                 BinaryOp::Add
                 | BinaryOp::Sub
                 | BinaryOp::Mul
@@ -142,6 +148,40 @@ impl Known {
             | OpKind::Store(..)
             | OpKind::Accumulate(..)
             | OpKind::Emit(..) => vec![],
+        }
+    }
+
+    /// Can two values be the same, or opposite, because one of them may be the other?
+    fn cancel(&self, a: ValueId, b: ValueId) -> bool {
+        let (mut of_a, mut of_b) = (HashSet::new(), HashSet::new());
+        self.choices(a, &mut of_a);
+        self.choices(b, &mut of_b);
+        // Values that are what they are cancel nowhere, or everywhere.
+        (of_a.len() > 1 || of_b.len() > 1) && of_a.iter().any(|v| of_b.contains(v) && self.number(*v) != Some(0.0))
+    }
+
+    /// The values, but for their signs, of which a value is one.
+    fn choices(&self, v: ValueId, all: &mut HashSet<ValueId>) {
+        const MOST: usize = 16;
+        let signless = self.signless(v);
+        if all.len() >= MOST || !all.insert(signless) {
+            return;
+        }
+        match self.defs.get(&signless) {
+            Some(OpKind::Binary(BinaryOp::Min | BinaryOp::Max, x, y) | OpKind::Select(_, x, y)) => {
+                self.choices(*x, all);
+                self.choices(*y, all);
+            }
+            Some(OpKind::Unary(UnaryOp::Abs | UnaryOp::Finite, x)) => self.choices(*x, all),
+            Some(_) | None => {}
+        }
+    }
+
+    /// What a value is the opposite of, if it is written so.
+    fn signless(&self, v: ValueId) -> ValueId {
+        match self.defs.get(&v) {
+            Some(OpKind::Unary(UnaryOp::Neg, x)) => self.signless(*x),
+            Some(_) | None => v,
         }
     }
 

@@ -250,7 +250,9 @@ fn pow(rw: &mut Rewriter<'_>, x: ValueId, y: ValueId) -> Option<ValueId> {
     }
     let size = n.abs();
     let power = if size == 0.5 {
-        rw.unary(UnaryOp::Sqrt, x)
+        let root = rw.unary(UnaryOp::Sqrt, x);
+        // The root of -0 is -0, the power 0, which a division tells.
+        if rw.range(x).positive() { root } else { rw.unary(UnaryOp::Abs, root) }
     } else if size == 1.5 {
         let root = rw.unary(UnaryOp::Sqrt, x);
         rw.mul(x, root)
