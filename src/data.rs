@@ -5,9 +5,11 @@
 //! Never true here: a missing, extra or unreadable number was skipped.
 
 use crate::diag::{Code, Diagnostic};
+use crate::results::npy::Header;
 use crate::source::Span;
 use ndarray::ArrayD;
 use ndarray_npy::{ReadNpyError, ReadNpyExt};
+use std::io::Read;
 use std::path::PathBuf;
 
 /// A data file that the model reads.
@@ -33,10 +35,25 @@ pub(crate) fn path(file: &DataFile) -> PathBuf {
     file.directory.join(&file.name)
 }
 
-/// The whole file.
+/// The whole file. What is no file (a device, a pipe) has no end, or none that is known.
 pub(crate) fn bytes(file: &DataFile) -> Result<Vec<u8>, Diagnostic> {
     let path = path(file);
-    std::fs::read(&path).map_err(|error| {
+    let read = || {
+        let about = std::fs::metadata(&path)?;
+        if about.is_dir() {
+            return Err(std::io::Error::other("it is a directory"));
+        }
+        if !about.is_file() {
+            return Err(std::io::Error::other("it is no regular file"));
+        }
+        let mut bytes = Vec::new();
+        let room = usize::try_from(about.len()).unwrap_or(usize::MAX);
+        bytes.try_reserve_exact(room).map_err(|_| std::io::Error::other("there is no memory for it"))?;
+        // What is added while it is read is not read.
+        std::fs::File::open(&path)?.take(about.len()).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    read().map_err(|error| {
         let message = format!("cannot read `{}`", path.display());
         let why = match error.kind() {
             std::io::ErrorKind::NotFound => "there is no such file".to_string(),
@@ -123,17 +140,13 @@ pub(crate) fn check_npy(bytes: &[u8]) -> Result<(), String> {
         return Err("it is not an .npy file, though its name says so".into());
     }
     // The reader would first make room for all that the header promises.
-    if promised(bytes).is_some_and(|numbers| numbers > bytes.len() as f64) {
-        return Err("it is cut short: its header promises more numbers than it has bytes".into());
+    let header = Header::read(&mut &bytes[..])?;
+    match (header.item(), header.bytes()) {
+        // A structured type has a size that only the reader knows; it refuses it.
+        (None, _) => Ok(()),
+        (Some(_), Some(promised)) if promised <= bytes.len() as u64 => Ok(()),
+        (Some(_), _) => Err("it is cut short: its header promises more numbers than it has bytes".into()),
     }
-    Ok(())
-}
-
-/// The product of the shape in a header.
-fn promised(bytes: &[u8]) -> Option<f64> {
-    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]);
-    let shape = head.split_once("'shape'")?.1.split_once('(')?.1.split_once(')')?.0;
-    shape.split(',').map(str::trim).filter(|n| !n.is_empty()).map(|n| n.parse::<f64>().ok()).product()
 }
 
 /// What keeps an array from being read.

@@ -12,7 +12,9 @@ pub use engines::{EngineChoice, Ready};
 pub use experiment::{Draft, Experiment, planned};
 pub use whole::check_whole;
 
-use crate::codegen::rust::{Default as FieldDefault, Interface, InterfaceField, InterfaceNetwork, InterfaceSpace};
+use crate::codegen::rust::{
+    self, Default as FieldDefault, Interface, InterfaceField, InterfaceNetwork, InterfaceSpace,
+};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::discretize::discretize;
 use crate::engine::{Edges, Setup};
@@ -87,12 +89,14 @@ pub fn check_text(name: &str, directory: &Path, text: impl Into<String>, loader:
 /// What turns a checked model into a program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompileOptions {
-    /// `name=value` settings of parameters.
+    /// `name=value` settings of parameters and initial values.
     pub set: Vec<String>,
     /// Replaces the run's time step (ms).
     pub dt: Option<f64>,
     /// Replaces the run's duration (ms).
     pub duration: Option<f64>,
+    /// Replaces the interval (ms) of every record.
+    pub every: Option<f64>,
     /// Replaces the run's method.
     pub method: Option<Method>,
     /// Replaces the run's seed.
@@ -118,6 +122,7 @@ impl Default for CompileOptions {
             set: Vec::new(),
             dt: None,
             duration: None,
+            every: None,
             method: None,
             seed: None,
             passes: Passes::Level(OptLevel::O2),
@@ -164,8 +169,14 @@ pub fn flatten(model: &Model, options: &CompileOptions) -> Result<(ode::Model, V
         }
     }
     errors.extend(ode::apply(&mut flat, &overrides));
+    if !ode::resolve(&mut flat, &mut diagnostics) {
+        return Err(diagnostics.sorted());
+    }
     flat.dt = options.dt.unwrap_or(flat.dt);
     flat.duration = options.duration.unwrap_or(flat.duration);
+    for r in &mut flat.records {
+        r.every = options.every.or(r.every);
+    }
     flat.method = options.method.unwrap_or(flat.method);
     flat.seed = options.seed.unwrap_or(flat.seed);
     if let Err(broken) = ode::verify(&flat) {
@@ -320,9 +331,13 @@ fn shown_name(program: &Program, field: &Field) -> String {
     if program.find_field(&shown).is_none() { shown } else { field.name.clone() }
 }
 
-/// Lower-case letters, digits and `_`, beginning with a letter.
+/// Names of crates that every crate knows, and of what Cargo makes in its target folder.
+const CRATES: &[&str] = &["alloc", "build", "core", "deps", "examples", "incremental", "proc_macro", "std", "test"];
+
+/// Lower-case letters, digits and `_`, beginning with a letter; no name that Rust or Cargo refuse.
 fn crate_name(model: &str) -> String {
     let name: String =
         model.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
-    if name.starts_with(|c: char| c.is_ascii_lowercase()) { name } else { format!("model_{name}") }
+    let taken = rust::KEYWORDS.contains(&name.as_str()) || CRATES.contains(&name.as_str());
+    if name.starts_with(|c: char| c.is_ascii_lowercase()) && !taken { name } else { format!("model_{name}") }
 }

@@ -1,6 +1,6 @@
 //! `neuroc bench`.
 
-use super::run::{Prepared, prepare};
+use super::run::{More, Prepared, prepare};
 use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings};
 use super::{Exit, complain, deliver};
 #[cfg(feature = "xla")]
@@ -54,7 +54,7 @@ fn bench(args: &Args) -> Result<String, Exit> {
         complain(error);
         Exit::Model
     };
-    let mut p = prepare(&args.file, &args.settings, &args.engine, &args.opt, args.json)?;
+    let mut p = prepare(&args.file, &args.settings, &args.engine, &args.opt, args.json, More::default())?;
     let steps = args.steps.unwrap_or(p.experiment.extent.grid.steps);
     let (seconds, visit) = measure(args, &mut p, steps).map_err(model)?;
     if !p.ready.engine.all_finite() {

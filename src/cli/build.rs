@@ -202,6 +202,8 @@ fn executables(args: &Args, target: &Target, job: Job) -> Exit {
 
 #[cfg(feature = "xla")]
 fn place_all(directory: &Path, files: &[File]) -> Result<(), String> {
+    let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
+    replaceable(directory, &names, "manifest.json", "\"compiler\": \"neuroc ")?;
     fs::create_dir_all(directory).map_err(|e| format!("cannot create `{}`: {e}", directory.display()))?;
     files.iter().try_for_each(|file| place(&directory.join(&file.name), &file.bytes))
 }
@@ -237,6 +239,8 @@ fn library(args: &Args, name: &str, files: &[SourceFile]) -> Result<(), String> 
         fs::read(&compiled.library).map_err(|e| format!("cannot read `{}`: {e}", compiled.library.display()))?;
     let file = format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let header = format!("include/{name}.h");
+    let own = format!("{name}.h");
+    replaceable(&args.output, &[&file, &own], &own, "/* Made by neuroc.")?;
     fs::create_dir_all(&args.output).map_err(|e| format!("cannot create `{}`: {e}", args.output.display()))?;
     place(&args.output.join(file), &bytes)?;
     match files.iter().find(|f| f.path == header) {
@@ -247,7 +251,12 @@ fn library(args: &Args, name: &str, files: &[SourceFile]) -> Result<(), String> 
 
 /// Writes a crate. A directory with other things in it is left alone.
 fn write(directory: &Path, files: &[SourceFile]) -> Result<(), String> {
-    let ours = fs::read_to_string(directory.join("src/kernels.rs")).is_ok_and(|t| t.contains("made by neuroc"));
+    let begins = |file: &str, what: &dyn Fn(&str) -> bool| {
+        fs::read_to_string(directory.join(file)).is_ok_and(|text| text.lines().take(8).any(what))
+    };
+    let ours =
+        begins("src/kernels.rs", &|line| line.starts_with("//! The kernels of `") && line.ends_with("made by neuroc."))
+            && begins("Cargo.toml", &|line| line == "description = \"A neuron model, compiled by neuroc\"");
     let empty = match fs::read_dir(directory) {
         Ok(mut entries) => entries.next().is_none(),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => true,
@@ -259,12 +268,42 @@ fn write(directory: &Path, files: &[SourceFile]) -> Result<(), String> {
             directory.display()
         ));
     }
+    let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    no_links(directory, &paths)?;
     for file in files {
         let path = directory.join(&file.path);
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(|e| format!("cannot create `{}`: {e}", parent.display()))?;
         }
         place(&path, file.text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Refuses to replace files of a directory, unless one of them (`mark`) says that neuroc made them.
+fn replaceable(directory: &Path, files: &[&str], mark: &str, words: &str) -> Result<(), String> {
+    no_links(directory, files)?;
+    let there = files.iter().find(|file| directory.join(file).exists());
+    let ours = || fs::read_to_string(directory.join(mark)).is_ok_and(|text| text.contains(words));
+    match there {
+        Some(file) if !ours() => Err(format!(
+            "`{}` is there and was not made by neuroc; choose another directory",
+            directory.join(file).display()
+        )),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Refuses links where files are going to be: they would be written to what they lead to.
+fn no_links(directory: &Path, files: &[&str]) -> Result<(), String> {
+    for file in files {
+        let mut path = directory.to_path_buf();
+        for part in Path::new(file) {
+            path.push(part);
+            if fs::symlink_metadata(&path).is_ok_and(|m| m.is_symlink()) {
+                return Err(format!("`{}` is a link; choose another directory, or remove it", path.display()));
+            }
+        }
     }
     Ok(())
 }

@@ -175,7 +175,7 @@ fn report(sources: &SourceMap, diagnostics: &[Diagnostic]) {
 
 /// Prints a message. Where nobody can read it, it is lost.
 fn say(message: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr(), "{message}");
+    let _ = writeln!(std::io::stderr(), "{}", diag::harmless(&message.to_string()));
 }
 
 /// Prints what is wrong.

@@ -2,7 +2,7 @@
 
 use super::{Exit, complain, say};
 use crate::plot::{self, PlotError, PlotKind, PlotOptions};
-use crate::results::RunResult;
+use crate::results::{Reading, RunResult};
 use clap::ValueEnum;
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ pub struct Args {
     /// What `neuroc run -o` wrote
     #[arg(value_name = "RESULT.npz")]
     file: PathBuf,
-    /// The picture, .svg or .png; RESULT.svg by default
+    /// The picture, .svg, .png or .pdf; RESULT.svg by default
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// What to draw
@@ -22,11 +22,17 @@ pub struct Args {
     /// Draw these quantities only (a name or the end of one, * for any text; repeatable)
     #[arg(long, value_name = "NAME")]
     series: Vec<String>,
-    /// From this time on, in ms
-    #[arg(long, value_name = "MS", value_parser = ms, allow_hyphen_values = true)]
+    /// Draw these cells only, such as 0,5,20..25 (the end is not included)
+    #[arg(long, value_name = "CELLS", value_parser = cells)]
+    cells: Option<Cells>,
+    /// With --kind cells: the parameter to draw rates against (a name or the end of one); the number of the cell without it
+    #[arg(long, value_name = "NAME")]
+    against: Option<String>,
+    /// From this time on, such as 20ms (a bare number: ms)
+    #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true)]
     from: Option<f64>,
-    /// Up to this time, in ms
-    #[arg(long, value_name = "MS", value_parser = ms, allow_hyphen_values = true)]
+    /// Up to this time
+    #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true)]
     to: Option<f64>,
     /// Width in pixels
     #[arg(long, value_name = "PIXELS")]
@@ -49,11 +55,27 @@ enum Kind {
     Raster,
     /// Population rates
     Rates,
+    /// Histograms of the intervals between spikes, with their mean and coefficient of variation
+    Isi,
+    /// The rate of each cell: an f-I curve
+    Cells,
 }
+
+/// Numbers of cells.
+#[derive(Debug, Clone)]
+struct Cells(Vec<u64>);
 
 /// Reads the result and draws it.
 pub fn run(args: &Args) -> Exit {
-    let result = match RunResult::read_npz(&args.file) {
+    // All of what is drawn but of chosen parts, where more than is seen at once may be needed.
+    let few = args.cells.is_none() && args.from.is_none() && args.to.is_none();
+    let (samples, columns) = super::run::DRAWN;
+    let reading = Reading {
+        samples: few.then_some(samples),
+        columns: few.then_some(columns),
+        no_parameters: args.against.is_none(),
+    };
+    let result = match RunResult::read(&args.file, &reading) {
         Ok(result) => result,
         Err(error) => {
             complain(error);
@@ -71,8 +93,12 @@ pub fn run(args: &Args) -> Exit {
             Kind::Traces => PlotKind::Traces,
             Kind::Raster => PlotKind::Raster,
             Kind::Rates => PlotKind::Rates,
+            Kind::Isi => PlotKind::Intervals,
+            Kind::Cells => PlotKind::Cells,
         },
         series: args.series.clone(),
+        cells: args.cells.as_ref().map_or(Vec::new(), |cells| cells.0.clone()),
+        against: args.against.clone(),
         window,
         width: args.width.unwrap_or(defaults.width),
         height: args.height.or(defaults.height),
@@ -97,6 +123,31 @@ pub fn run(args: &Args) -> Exit {
     }
 }
 
-fn ms(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|x: &f64| x.is_finite()).ok_or("a number of ms is needed".into())
+/// A time in ms: with a unit, or a bare number of ms.
+fn moment(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if x.is_finite() => Ok(x),
+        Ok(_) => Err("it is not a time".into()),
+        Err(_) => super::settings::moment(text),
+    }
+}
+
+fn cells(text: &str) -> Result<Cells, String> {
+    const MOST: u64 = 100_000;
+    let number =
+        |text: &str| text.trim().parse::<u64>().map_err(|_| format!("`{}` is no number of a cell", text.trim()));
+    let mut all = Vec::new();
+    for part in text.split(',') {
+        match part.split_once("..") {
+            None => all.push(number(part)?),
+            Some((first, end)) => {
+                let (first, end) = (number(first)?, number(end)?);
+                if first >= end || end - first > MOST {
+                    return Err(format!("`{}` is no range of 1 to {MOST} cells", part.trim()));
+                }
+                all.extend(first..end);
+            }
+        }
+    }
+    Ok(Cells(all))
 }

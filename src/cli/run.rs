@@ -5,11 +5,13 @@ use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings, P
 use super::{Exit, accuracy, complain, deliver, memory, report, say};
 use crate::codegen::plan::Plan;
 use crate::diag::Diagnostic;
-use crate::driver::{self, Checked, Draft, Experiment, Ready};
+use crate::driver::{self, Checked, CompileOptions, Draft, Experiment, Ready};
 use crate::engine::EngineError;
 use crate::plot::{self, ImageFormat, PlotOptions};
-use crate::results::{self, RunResult};
-use crate::simulate::{self, Ending, Outcome, RunError, RunOptions};
+use crate::results::{self, Checkpoint, Contents, FileFormat, Reading, RunResult, Writer};
+use crate::simulate::{
+    self, Ending, Outcome, Records, RunError, RunOptions, Sink, SinkError, Spiking, Start, Stream, Train,
+};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -23,12 +25,25 @@ pub struct Args {
     /// A model file; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The result, .npz or .csv; without this and --plot and --json: MODEL.npz and MODEL.svg
+    /// The result: .npz, .csv, or a directory of .npy files (a name that ends in /); without this and --plot and --json: MODEL.npz and
+    /// MODEL.svg
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// A picture of the result, .svg or .png
+    /// A picture of the result, .svg, .png or .pdf
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
+    /// Pack the numbers of the result when the run is over (for .npz)
+    #[arg(long)]
+    compress: bool,
+    /// Refuse to run if the cells take more memory than this, such as 2GB
+    #[arg(long, value_name = "SIZE", value_parser = memory::size)]
+    memory: Option<f64>,
+    /// Go on from a checkpoint instead of the initial values, up to the time --duration from 0 on
+    #[arg(long, value_name = "STATE")]
+    load: Option<PathBuf>,
+    /// When the run is over, save a checkpoint (.npz) for --load
+    #[arg(long, value_name = "STATE")]
+    save: Option<PathBuf>,
     /// Print errors only
     #[arg(long)]
     quiet: bool,
@@ -55,6 +70,17 @@ pub(super) struct Prepared {
     pub ready: Ready,
 }
 
+/// What some runs want besides.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct More {
+    /// How much memory it may take at most.
+    pub memory: Option<f64>,
+    /// Keep states that nothing depends on.
+    pub keep_all: bool,
+    /// The seed, where the command line says none.
+    pub seed: Option<u64>,
+}
+
 /// Checks, compiles and sets up. What goes wrong has been said.
 pub(super) fn prepare(
     file: &Path,
@@ -62,6 +88,7 @@ pub(super) fn prepare(
     engine: &EngineSettings,
     opt: &PassSettings,
     quiet: bool,
+    more: More,
 ) -> Result<Prepared, Exit> {
     engine.check()?;
     let begin = Instant::now();
@@ -77,6 +104,7 @@ pub(super) fn prepare(
         return Err(Exit::Model);
     }
     let options = settings.options(opt, engine.precision(), engine.engine.backend())?;
+    let options = CompileOptions { keep_all: more.keep_all, seed: options.seed.or(more.seed), ..options };
     let compiled = driver::compile(&checked, &options, &mut |_, _, _| {}).map_err(fail)?;
     if opt.explain {
         say(accuracy::explain(compiled.program.program(), opt.accuracy, engine.precision()));
@@ -91,7 +119,8 @@ pub(super) fn prepare(
         if given || exit != Exit::Usage { exit } else { Exit::Model }
     })?;
     let precision = engine.precision().into();
-    fits(draft.memory(precision))?;
+    // What is recorded goes to files while the run goes on.
+    fits((draft.memory(precision).0, 0.0), more.memory)?;
     let experiment = draft.experiment().map_err(fail)?;
     if !quiet {
         report(&checked.sources, &experiment.warnings);
@@ -107,72 +136,117 @@ pub(super) fn prepare(
     Ok(Prepared { checked, experiment, plan, ready })
 }
 
-/// Refuses what the machine has no memory for: asking for it would end the process without a word.
-pub(super) fn fits((cells, records): (f64, f64)) -> Result<(), Exit> {
-    match memory::most() {
-        Some(most) if cells + records > most => {
-            complain(format!(
-                "the run needs about {} of memory for its cells and {} for what it records, but the machine has {}",
-                memory::gigabytes(cells),
-                memory::gigabytes(records),
-                memory::gigabytes(most)
-            ));
-            say(
-                "help: take fewer cells, or record fewer cells (`record cells[0..10].soma.v`) less often (`every 1 ms`)",
-            );
-            Err(Exit::Model)
-        }
-        Some(_) | None => Ok(()),
+/// Refuses what the machine has no memory for, or more than `--memory` allows: asking for it would end the process without a word.
+pub(super) fn fits((cells, records): (f64, f64), limit: Option<f64>) -> Result<(), Exit> {
+    let most = memory::most().unwrap_or(f64::INFINITY);
+    let (most, who) = match limit {
+        Some(limit) if limit < most => (limit, "`--memory` allows"),
+        Some(_) | None => (most, "the machine has"),
+    };
+    if cells + records <= most {
+        return Ok(());
     }
+    let recorded = match records {
+        0.0 => String::new(),
+        _ => format!(" and {} for what it records", memory::gigabytes(records)),
+    };
+    complain(format!(
+        "the run needs about {} of memory for its cells{recorded}, but {who} {}",
+        memory::gigabytes(cells),
+        memory::gigabytes(most)
+    ));
+    say(match records {
+        0.0 => "help: take fewer cells",
+        _ => "help: take fewer cells, or record fewer cells (`record cells[0..10].soma.v`) less often (`every 1 ms`)",
+    });
+    Err(Exit::Model)
 }
+
+/// Says how large a file is going to be, and refuses what the disk has no space for.
+fn fits_on_disk(path: &Path, contents: &Contents, quiet: bool) -> Result<(), Exit> {
+    let text = matches!(FileFormat::of(path), Ok(FileFormat::Csv));
+    // A number is about twice as long as text.
+    let bytes = contents.bytes() * if text { 2.0 } else { 1.0 };
+    const HELP: &str = "record fewer cells (`record cells[0..10].soma.v`) or less often (`every 1 ms`)";
+    if let Some(free) = memory::free(path).filter(|&free| bytes > free) {
+        let (bytes, free) = (memory::gigabytes(bytes), memory::gigabytes(free));
+        complain(format!(
+            "`{}` would take about {bytes} for what it records, but the disk has {free} left",
+            path.display()
+        ));
+        say(format!("help: {HELP}"));
+        return Err(Exit::Model);
+    }
+    if bytes > ANNOUNCED && !quiet {
+        say(format!("{} is going to take about {}; for less, {HELP}", path.display(), memory::gigabytes(bytes)));
+    }
+    Ok(())
+}
+
+/// Files from so many bytes on are announced.
+const ANNOUNCED: f64 = 1e8;
+/// So many samples and columns of a record are enough for a picture.
+pub(super) const DRAWN: (usize, usize) = (40_000, 64);
 
 /// Runs a model and writes its results.
 pub fn run(args: &Args) -> Exit {
+    run_or_say(args).unwrap_or_else(|exit| exit)
+}
+
+fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     let (output, picture) = destinations(args);
-    // Before a long run: can the files be written at all?
-    if let Some(path) = &output
-        && let Err(error) = results::check_destination(path)
-    {
-        complain(error);
-        return Exit::Usage;
-    }
-    if let Some(path) = &picture
-        && let Err(error) = ImageFormat::of(path)
-    {
-        complain(error);
-        return Exit::Usage;
-    }
-    if let Some(path) = &picture
-        && let Err(reason) = results::check_writable(path)
-    {
-        complain(format!("cannot write `{}`: {reason}", path.display()));
-        return Exit::Usage;
-    }
-    let mut p = match prepare(&args.file, &args.settings, &args.engine, &args.opt, args.quiet) {
-        Ok(prepared) => prepared,
-        Err(exit) => return exit,
+    writable(args, output.as_deref(), picture.as_deref())?;
+    let loaded = args.load.as_deref().map(|path| Checkpoint::read(path).map_err(wrong)).transpose()?;
+    let more = More {
+        memory: args.memory,
+        // A checkpoint has all states: another engine may keep others.
+        keep_all: args.save.is_some() || args.load.is_some(),
+        seed: loaded.as_ref().map(|state| state.seed),
+    };
+    let mut p = prepare(&args.file, &args.settings, &args.engine, &args.opt, args.quiet, more)?;
+    let start = match (&args.load, &loaded) {
+        (Some(path), Some(state)) => {
+            let why = |why| wrong(format!("cannot go on from `{}`: {why}", path.display()));
+            p.experiment.start(state).map_err(why)?
+        }
+        _ => Start::default(),
     };
     let single = args.engine.precision() != PrecisionName::F64;
+    let fail = |errors: Vec<Diagnostic>| {
+        report(&p.checked.sources, &errors);
+        Exit::Model
+    };
+    let records = p.experiment.records().map_err(fail)?;
+    // A picture is drawn from a file, too: what is recorded need not fit into memory.
+    let scratch = match (&output, &picture) {
+        (Some(path), Some(_)) if !matches!(FileFormat::of(path), Ok(FileFormat::Csv)) => None,
+        (_, Some(_)) => Some(tempfile::tempdir().map_err(|e| {
+            complain(format!("cannot make a temporary directory: {e}"));
+            Exit::Model
+        })?),
+        (_, None) => None,
+    };
+    let scratch_file = scratch.as_ref().map(|folder| folder.path().join("result.npz"));
+    let mut sinks = Vec::new();
+    for path in output.iter().chain(&scratch_file) {
+        let contents = p.experiment.contents(&records, start.step, single);
+        fits_on_disk(path, &contents, args.quiet)?;
+        let writer = Writer::new(path, contents, args.compress && Some(path) == output.as_ref()).map_err(wrong)?;
+        sinks.push(Stream::new(writer, &records, p.experiment.extent.grid, meta(args, &p)));
+    }
     let options = RunOptions { window: args.opt.fuse, single, trap: true, trace: if args.trace_nan { 10 } else { 1 } };
     let mut watcher = Progress::new("", p.experiment.extent.grid, &Interrupt::catch(), args.quiet || args.json);
-    let outcome = p.experiment.run(p.ready.engine.as_mut(), &options, &mut watcher);
+    let mut both = Both(&mut sinks);
+    let outcome = p.experiment.run_into(&records, p.ready.engine.as_mut(), &options, &mut watcher, &start, &mut both);
     watcher.finish();
-    let (mut result, outcome) = match outcome {
-        Ok(done) => done,
-        Err(RunError::Engine(error)) => {
-            complain(error);
-            return Exit::Model;
-        }
-        Err(RunError::Sink(error)) => {
-            complain(error);
-            return Exit::Model;
-        }
-        Err(RunError::Model(errors)) => {
+    let outcome = outcome.map_err(|error| match error {
+        RunError::Engine(error) => wrong(error),
+        RunError::Sink(error) => wrong(error),
+        RunError::Model(errors) => {
             report(&p.checked.sources, &errors);
-            return Exit::Model;
+            Exit::Model
         }
-    };
-    result.meta = meta(args, &p, &outcome);
+    })?;
     let mut exit = Exit::Fine;
     match &outcome.ending {
         Ending::Done => {}
@@ -186,24 +260,93 @@ pub fn run(args: &Args) -> Exit {
             exit = Exit::Model;
         }
     }
-    for written in [write(&result, output.as_deref()), draw(&result, picture.as_deref())] {
-        match written {
-            Ok(Some(path)) if !args.quiet => say(format!("wrote {}", path.display())),
-            Ok(_) => {}
-            Err(message) => {
-                complain(message);
-                exit = Exit::Model;
+    for sink in sinks {
+        match sink.finish(outcome.steps, outcome.ending == Ending::Done) {
+            Ok(files) if !args.quiet => {
+                let shown = files.iter().filter(|file| Some(*file) != scratch_file.as_ref());
+                shown.for_each(|file| say(format!("wrote {}", file.display())));
             }
+            Ok(_) => {}
+            Err(error) => exit = wrong(error),
+        }
+    }
+    if let Some(path) = &args.save
+        && !matches!(outcome.ending, Ending::NotFinite(_))
+    {
+        let state = p.experiment.checkpoint(p.ready.engine.as_ref(), outcome.steps, meta(args, &p)).map_err(wrong)?;
+        match state.write(path) {
+            Ok(()) if !args.quiet => say(format!(
+                "saved {} at {} ms",
+                path.display(),
+                simulate::moment(state.step, p.experiment.extent.grid.dt)
+            )),
+            Ok(()) => {}
+            Err(error) => exit = wrong(error),
+        }
+    }
+    if let (Some(picture), Some(file)) = (&picture, scratch_file.as_ref().or(output.as_ref())) {
+        match draw(file, picture) {
+            Ok(()) if !args.quiet => say(format!("wrote {}", picture.display())),
+            Ok(()) => {}
+            Err(message) => exit = wrong(message),
         }
     }
     if !args.quiet {
-        summarize(args.engine.engine, &p, &outcome, &result);
+        summarize(args.engine.engine, &p, &records, &outcome);
     }
     if args.json {
         let printed = deliver(&format!("{}\n", summary(args, &p, &outcome)), None);
         exit = if exit == Exit::Fine { printed } else { exit };
     }
-    exit
+    Ok(exit)
+}
+
+/// Says what is wrong.
+fn wrong(error: impl std::fmt::Display) -> Exit {
+    complain(error);
+    Exit::Model
+}
+
+/// Before a long run: can the files be written at all?
+fn writable(args: &Args, output: Option<&Path>, picture: Option<&Path>) -> Result<(), Exit> {
+    let usage = |message: String| {
+        complain(message);
+        Exit::Usage
+    };
+    if let Some(path) = output {
+        results::check_destination(path).map_err(|e| usage(e.to_string()))?;
+    }
+    if let Some(path) = &args.save {
+        let cannot = |reason| usage(format!("cannot write `{}`: {reason}", path.display()));
+        results::check_writable(path).map_err(cannot)?;
+    }
+    if let Some(path) = picture {
+        ImageFormat::of(path).map_err(|e| usage(e.to_string()))?;
+        let cannot = |reason| usage(format!("cannot write `{}`: {reason}", path.display()));
+        results::check_writable(path).map_err(cannot)?;
+    }
+    let packs = output.is_some_and(|path| matches!(FileFormat::of(path), Ok(FileFormat::Npz)));
+    if args.compress && !packs {
+        return Err(usage("`--compress` is for an .npz file (`-o out.npz`)".into()));
+    }
+    Ok(())
+}
+
+/// Hands everything to all of them.
+struct Both<'a>(&'a mut Vec<Stream>);
+
+impl Sink for Both<'_> {
+    fn row(&mut self, record: usize, step: u64, values: &[f64]) -> Result<(), SinkError> {
+        self.0.iter_mut().try_for_each(|sink| sink.row(record, step, values))
+    }
+
+    fn spike(&mut self, train: usize, step: u64, cell: u64) -> Result<(), SinkError> {
+        self.0.iter_mut().try_for_each(|sink| sink.spike(train, step, cell))
+    }
+
+    fn reached(&mut self, step: u64) -> Result<(), SinkError> {
+        self.0.iter_mut().try_for_each(|sink| sink.reached(step))
+    }
 }
 
 /// Where results go: what was asked for, or MODEL.npz and MODEL.svg.
@@ -219,28 +362,17 @@ fn destinations(args: &Args) -> (Option<PathBuf>, Option<PathBuf>) {
     (Some(stem.with_extension("npz")), Some(stem.with_extension("svg")))
 }
 
-fn write(result: &RunResult, path: Option<&Path>) -> Result<Option<PathBuf>, String> {
-    let Some(path) = path else { return Ok(None) };
-    let Err(error) = result.write(path) else { return Ok(Some(path.to_path_buf())) };
-    // A long run is not lost because a disk became full.
-    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let refuge = std::env::temp_dir().join(format!("neuroc-{}-{name}", std::process::id()));
-    match result.write(&refuge) {
-        Ok(_) => Err(format!("{error}; the results are kept in `{}`", refuge.display())),
-        Err(_) => Err(error.to_string()),
-    }
-}
-
-fn draw(result: &RunResult, path: Option<&Path>) -> Result<Option<PathBuf>, String> {
-    let Some(path) = path else { return Ok(None) };
+fn draw(file: &Path, picture: &Path) -> Result<(), String> {
+    let (samples, columns) = DRAWN;
+    let reading = Reading { samples: Some(samples), columns: Some(columns), no_parameters: true };
+    let result = RunResult::read(file, &reading).map_err(|e| e.to_string())?;
     if result.series.iter().all(|s| s.t.is_empty()) && result.spikes.iter().all(|s| s.t.is_empty()) {
         return Err("nothing was recorded, so there is nothing to draw".into());
     }
-    plot::draw(result, path, &PlotOptions::default()).map_err(|e| e.to_string())?;
-    Ok(Some(path.to_path_buf()))
+    plot::draw(&result, picture, &PlotOptions::default()).map_err(|e| e.to_string())
 }
 
-fn meta(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Map<String, serde_json::Value> {
+fn meta(args: &Args, p: &Prepared) -> serde_json::Map<String, serde_json::Value> {
     let mut hasher = blake3::Hasher::new();
     for (_, file) in p.checked.sources.files() {
         hasher.update(file.text.as_bytes());
@@ -261,8 +393,6 @@ fn meta(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Map<String,
             "set": args.settings.set,
         },
         "seed": ode.seed,
-        "steps": outcome.steps,
-        "complete": outcome.ending == Ending::Done,
     });
     match value {
         serde_json::Value::Object(map) => map,
@@ -273,6 +403,7 @@ fn meta(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Map<String,
 fn summary(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Value {
     let cells: usize = p.experiment.extent.cells.iter().sum();
     let seconds = outcome.run_s.max(1e-9);
+    let steps = outcome.steps - outcome.start;
     json!({
         "model": p.experiment.compiled.ode.name,
         "engine": args.engine.engine.name(),
@@ -280,19 +411,20 @@ fn summary(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Value {
         "precision": args.engine.precision().name(),
         "threads": p.ready.threads,
         "dt": p.experiment.extent.grid.dt,
-        "steps": outcome.steps,
+        "steps": steps,
         "cells": cells,
         "compile_s": p.ready.compile_s,
         "run_s": outcome.run_s,
-        "cell_steps_per_s": cells as f64 * outcome.steps as f64 / seconds,
-        "realtime_factor": outcome.steps as f64 * p.experiment.extent.grid.dt / 1e3 / seconds,
+        "cell_steps_per_s": cells as f64 * steps as f64 / seconds,
+        "realtime_factor": steps as f64 * p.experiment.extent.grid.dt / 1e3 / seconds,
         "spikes": outcome.spikes,
     })
 }
 
-fn summarize(engine: EngineName, p: &Prepared, outcome: &Outcome, result: &RunResult) {
+fn summarize(engine: EngineName, p: &Prepared, records: &Records, outcome: &Outcome) {
     let cells: usize = p.experiment.extent.cells.iter().sum();
-    let model_ms = outcome.steps as f64 * p.experiment.extent.grid.dt;
+    let steps = outcome.steps - outcome.start;
+    let model_ms = steps as f64 * p.experiment.extent.grid.dt;
     let how = match engine {
         EngineName::Interp => "interpreted",
         EngineName::Native if p.ready.cached == Some(true) => "kernel from the cache",
@@ -302,23 +434,43 @@ fn summarize(engine: EngineName, p: &Prepared, outcome: &Outcome, result: &RunRe
         #[cfg(feature = "xla")]
         EngineName::Xla => "compiled by XLA",
     };
+    let any = p.experiment.compiled.ode.populations.iter().any(|p| p.spike.is_some());
     let plural = |n: u64, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
     say(format!(
-        "{}: {}, {model_ms} ms in {}, computed in {:.3} s (ready after {:.2} s, {how}; real-time factor {:.3}), {}",
+        "{}: {}, {model_ms} ms in {}, computed in {:.3} s (ready after {:.2} s, {how}; real-time factor {:.3}){}",
         p.experiment.compiled.ode.name,
         plural(cells as u64, "cell"),
-        plural(outcome.steps, "step"),
+        plural(steps, "step"),
         outcome.run_s,
         p.ready.compile_s,
         model_ms / 1e3 / outcome.run_s.max(1e-9),
-        plural(outcome.spikes, "spike"),
+        if any { format!(", {}", plural(outcome.spikes, "spike")) } else { String::new() },
     ));
-    for train in &result.spikes {
-        if train.t.is_empty() {
-            continue;
+    for (train, spiking) in records.trains.iter().zip(&outcome.trains) {
+        say(spikes(train, spiking, p.experiment.extent.grid.dt, model_ms));
+    }
+}
+
+/// The spikes of a population in a line.
+fn spikes(train: &Train, spiking: &Spiking, dt: f64, model_ms: f64) -> String {
+    let all: u64 = spiking.counts.iter().sum();
+    let hertz = |spikes: f64| format!("{:.2}", spikes / (model_ms / 1e3).max(1e-9));
+    match (&spiking.counts[..], all) {
+        (_, 0) => format!("{}: no spikes", train.population),
+        (&[_], _) => {
+            let first: Vec<String> =
+                spiking.first.iter().map(|&step| format!("{:.3}", (step + 1) as f64 * dt)).collect();
+            let more = if all > first.len() as u64 { ", ..." } else { "" };
+            format!("{}: {} Hz, spikes at {}{more} ms", train.population, hertz(all as f64), first.join(", "))
         }
-        let first: Vec<String> = train.t.iter().take(8).map(|t| format!("{t:.3}")).collect();
-        let more = if train.t.len() > 8 { ", ..." } else { "" };
-        say(format!("{} spikes at {}{more} ms", train.population, first.join(", ")));
+        (counts, _) => format!(
+            "{}: {all} spikes of {} of {} cells; a cell has {} Hz on average, {} to {} Hz",
+            train.population,
+            counts.iter().filter(|&&n| n > 0).count(),
+            counts.len(),
+            hertz(all as f64 / counts.len() as f64),
+            hertz(counts.iter().copied().min().unwrap_or(0) as f64),
+            hertz(counts.iter().copied().max().unwrap_or(0) as f64),
+        ),
     }
 }

@@ -33,13 +33,16 @@ pub struct ModelSettings {
     /// Model time, such as 1s
     #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     pub duration: Option<f64>,
+    /// Time from one sample to the next, in place of every `every` of the file
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
+    pub every: Option<f64>,
     /// Integration method
     #[arg(long, value_name = "NAME", value_parser = method, help = format!("Integration method: {}", methods()))]
     pub method: Option<Method>,
     /// Key of all random numbers
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Set a parameter, such as Na.gbar=100mS/cm2 or n=50 (repeatable)
+    /// Set a parameter or an initial value, such as Na.gbar=100mS/cm2, n=50 or soma.v=-70mV (repeatable)
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
 }
@@ -286,6 +289,7 @@ impl ModelSettings {
             set: self.set.clone(),
             dt: self.dt,
             duration: self.duration,
+            every: self.every,
             method: self.method,
             seed: self.seed,
             passes: Passes::Level(passes.level),
@@ -407,8 +411,17 @@ impl EngineSettings {
     }
 }
 
-fn time(text: &str) -> Result<f64, String> {
-    let at = text.find(|c: char| c.is_ascii_alphabetic() && c != 'e' && c != 'E').unwrap_or(text.len());
+pub(super) fn time(text: &str) -> Result<f64, String> {
+    match moment(text) {
+        Ok(value) if value > 0.0 => Ok(value),
+        Ok(_) => Err("a time above zero is needed; write a time such as `0.025ms` or `1s`".into()),
+        Err(error) => Err(error),
+    }
+}
+
+/// A time that may be zero or negative, in ms.
+pub(super) fn moment(text: &str) -> Result<f64, String> {
+    let at = text.find(|c: char| c.is_alphabetic() && c != 'e' && c != 'E').unwrap_or(text.len());
     let (number, unit) = (text[..at].trim(), text[at..].trim());
     let example = "write a time such as `0.025ms` or `1s`";
     if unit.is_empty() {
@@ -416,12 +429,8 @@ fn time(text: &str) -> Result<f64, String> {
     }
     let unit =
         Unit::parse(unit).filter(|u| u.dim == Dim::TIME).ok_or(format!("`{unit}` is no unit of time; {example}"))?;
-    let value = number
-        .parse::<f64>()
-        .ok()
-        .and_then(|_| unit.canonical(number))
-        .ok_or(format!("`{number}` is not a number; {example}"))?;
-    if value > 0.0 { Ok(value) } else { Err(format!("a time above zero is needed; {example}")) }
+    let value = number.parse::<f64>().ok().and_then(|_| unit.canonical(number));
+    value.ok_or(format!("`{number}` is not a number; {example}"))
 }
 
 fn method(text: &str) -> Result<Method, String> {

@@ -23,6 +23,9 @@ use zip::ZipArchive;
 /// The names that a source and its target go by.
 const NAMES: [[&str; 2]; 4] = [["src", "tgt"], ["source", "target"], ["pre", "post"], ["i", "j"]];
 
+/// The bytes that a list of sources or targets has at most: 500 million edges.
+const LARGEST: u64 = 4_000_000_000;
+
 /// What a file lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EdgeList {
@@ -92,9 +95,18 @@ fn npz(file: &DataFile) -> Result<Vec<Entry>, Diagnostic> {
         return Err(wrong(file, why));
     };
     let mut vector = |at: usize| {
+        let mut member = archive.by_name(&members[at]).map_err(|e| broken(&e))?;
+        // Before anything is unpacked: how much a list says it has, which may be a thousand times the file.
+        if member.size() > LARGEST {
+            let why = format!(
+                "array `{}` has {} bytes; lists of more than {LARGEST} are not read",
+                arrays[at],
+                member.size()
+            );
+            return Err(wrong(file, why));
+        }
         let mut bytes = Vec::new();
-        let read = archive.by_name(&members[at]).map_err(|e| broken(&e))?.read_to_end(&mut bytes);
-        read.map_err(|e| broken(&e))?;
+        (&mut member).take(LARGEST).read_to_end(&mut bytes).map_err(|e| broken(&e))?;
         let array = integers(&bytes).map_err(|why| wrong(file, format!("array `{}`: {why}", arrays[at])))?;
         match array.shape() {
             [_] => Ok(array.into_iter().collect::<Vec<i64>>()),

@@ -272,8 +272,8 @@ Unsupported "NU0320" Error "understood, but not compiled"
 "The language has this feature, but this version of the compiler cannot compile it. The README's
 table says what works.
 
-Of networks: gap junctions join cells of one population at one compartment, with euler, exp_euler
-or cnexp. They run, and they can be built as crates and libraries.";
+Every model of the language runs on every engine; what remains are programs of the intermediate
+representation that are written by hand.";
 NotConstant "NU0319" Error "a constant is needed"
 "The value is used before the run starts (a size, a constant, a duration), so it cannot depend on
 states, `v`, the temperature or the time.";

@@ -5,6 +5,7 @@
 //! Never true here: a line has another number, or a character another column than in the file.
 
 use super::Label;
+use super::render::{harmless, is_harmless};
 use crate::source::{FileId, SourceMap};
 use codespan_reporting::files::{Error, Files};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,8 @@ pub type Place = (usize, Range<usize>, usize);
 /// The files of a message.
 pub struct Excerpts<'s> {
     sources: &'s SourceMap,
+    /// Texts that a terminal would obey, made harmless.
+    shown: BTreeMap<usize, String>,
     /// Those with long lines.
     cut: BTreeMap<usize, Excerpt>,
 }
@@ -58,11 +61,18 @@ impl<'s> Excerpts<'s> {
             let spans: Vec<(usize, Range<usize>)> = of_file.map(|(at, l)| (at, l.span.range())).collect();
             let mut excerpt = Excerpt::default();
             let shown = excerpt.fill(sources, FileId(file), &spans);
+            excerpt.text = harmless(&excerpt.text);
             places.extend(shown.into_iter().map(|(at, range)| (at, range, file as usize)));
             cut.insert(file as usize, excerpt);
         }
         places.sort_by_key(|place| place.0);
-        (Excerpts { sources, cut }, places)
+        let of_message: BTreeSet<u32> = labels.iter().map(|l| l.span.file.0).collect();
+        let text = |file: u32| {
+            let text = &sources.file(FileId(file)).text;
+            text.contains(|c| !is_harmless(c)).then(|| (file as usize, harmless(text)))
+        };
+        let shown = of_message.into_iter().filter_map(text).collect();
+        (Excerpts { sources, shown, cut }, places)
     }
 }
 
@@ -131,15 +141,16 @@ fn window(text: &str, line: &Range<usize>, place: usize) -> Range<usize> {
 
 impl<'a> Files<'a> for Excerpts<'_> {
     type FileId = usize;
-    type Name = &'a str;
+    type Name = String;
     type Source = &'a str;
 
-    fn name(&'a self, id: usize) -> Result<&'a str, Error> {
-        Ok(&self.sources.file(FileId(id as u32)).name)
+    fn name(&'a self, id: usize) -> Result<String, Error> {
+        Ok(harmless(&self.sources.file(FileId(id as u32)).name))
     }
 
     fn source(&'a self, id: usize) -> Result<&'a str, Error> {
-        Ok(self.cut.get(&id).map_or(&*self.sources.file(FileId(id as u32)).text, |cut| &cut.text))
+        let whole = || self.shown.get(&id).unwrap_or(&self.sources.file(FileId(id as u32)).text);
+        Ok(self.cut.get(&id).map_or_else(whole, |cut| &cut.text))
     }
 
     fn line_index(&'a self, id: usize, byte: usize) -> Result<usize, Error> {

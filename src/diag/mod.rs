@@ -8,6 +8,7 @@ mod excerpt;
 mod render;
 
 pub use codes::{Code, Severity};
+pub(crate) use render::harmless;
 pub use render::{render_human, render_json};
 
 use crate::source::Span;

@@ -23,10 +23,28 @@ pub fn render_human(sources: &SourceMap, diagnostics: &[Diagnostic], color: bool
 const LONGEST: usize = 600;
 
 fn short(text: &str) -> String {
+    let text = harmless(text);
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{} ...", &text[..end]),
-        None => text.to_string(),
+        None => text,
     }
+}
+
+/// Text that a terminal shows and does not obey, with as many bytes: a file may hold escapes that set a title or hide a line.
+pub(crate) fn harmless(text: &str) -> String {
+    let shown = |c: char| match c.len_utf8() {
+        _ if is_harmless(c) => c,
+        1 => '?',
+        2 => '\u{a4}',
+        _ => '\u{fffd}',
+    };
+    text.chars().map(shown).collect()
+}
+
+/// Does a terminal show a character where it stands, and do nothing else?
+pub(super) fn is_harmless(c: char) -> bool {
+    let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    matches!(c, '\n' | '\t' | '\r') || !(c.is_control() || turns)
 }
 
 fn to_codespan(d: &Diagnostic, labels: Vec<(usize, Range<usize>, usize)>) -> cs::Diagnostic<usize> {

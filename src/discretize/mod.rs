@@ -12,7 +12,7 @@ mod rk4;
 mod stages;
 
 use crate::hir::Method;
-use crate::ode::{Condition, Model, Node, NodeId, Param, ParamId, Record, StateId};
+use crate::ode::{Clamp, Condition, Model, Node, NodeId, Param, ParamId, Record, StateId};
 use crate::source::{SourceMap, Span};
 use crate::step::{
     BinaryOp, Distribution, Field, FieldId, FieldKind, Function, Map, OpKind, OriginId, Program, RegionBuilder, Role,
@@ -151,12 +151,14 @@ struct Lowering<'s> {
 struct Values {
     space: SpaceId,
     role: Role,
+    /// The time, where it is not that of the step's beginning.
+    time: Option<ValueId>,
     memo: HashMap<NodeId, ValueId>,
 }
 
 impl Values {
     fn new(space: SpaceId, role: Role) -> Values {
-        Values { space, role, memo: HashMap::new() }
+        Values { space, role, time: None, memo: HashMap::new() }
     }
 }
 
@@ -286,6 +288,10 @@ impl<'s> Lowering<'s> {
                 Node::Const(bits, _) => b.constant(f64::from_bits(bits)),
                 Node::Bool(x) => b.value(OpKind::Bool(x)),
                 Node::Time | Node::StepTime => b.value(OpKind::Time),
+                Node::StepLength => {
+                    let dt = self.param(dt_param(model));
+                    b.field(dt)
+                }
                 Node::Index => b.value(OpKind::Index),
                 // Seeded by `edges`; elsewhere the verifier of the continuous model forbids it.
                 Node::Dv => b.constant(f64::NAN),
@@ -305,7 +311,7 @@ impl<'s> Lowering<'s> {
                     b.value(OpKind::Draw(distribution, stream, zero))
                 }
                 Node::Noise(stream, every) => {
-                    let time = b.value(OpKind::Time);
+                    let time = values.time.unwrap_or_else(|| b.value(OpKind::Time));
                     let instant = b.constant(INSTANT);
                     let now = b.binary(BinaryOp::Add, time, instant);
                     let count = b.binary(BinaryOp::Div, now, values.memo[&every]);
@@ -402,6 +408,8 @@ impl<'s> Lowering<'s> {
         let mut b = draft.over(space);
         let mut after: Vec<(StateId, ValueId)> =
             model.states_of(population).map(|s| (s, b.field(self.next(s)))).collect();
+        let clamps = self.clamps(&mut b, population);
+        hold(&mut b, &clamps, &mut after);
         let Some(spike) = &model.populations[population].spike else {
             for (state, value) in after {
                 let field = self.state(state);
@@ -432,18 +440,13 @@ impl<'s> Lowering<'s> {
             }
             refractory = Some((field, left, held, duration));
         }
-        let mut new = Values::new(space, Role::Step);
+        let mut new = self.at_the_end(&mut b, space, dt);
         let graph = &model.graph;
         for id in (0..graph.len() as u32).map(NodeId) {
             if let Node::State(s) = graph.node(id)
                 && let Some(&(_, value)) = after.iter().find(|a| a.0 == s)
             {
                 new.memo.insert(id, value);
-            }
-            if let Node::Time | Node::StepTime = graph.node(id) {
-                let time = b.value(OpKind::Time);
-                let time = b.binary(BinaryOp::Add, time, dt);
-                new.memo.insert(id, time);
             }
         }
         let mut spiking = match spike.condition {
@@ -471,10 +474,13 @@ impl<'s> Lowering<'s> {
             let less = b.binary(BinaryOp::Max, less, zero);
             (field, b.select(spiking, duration, less))
         });
-        for (state, mut value) in after {
-            if let Some(&(_, reset)) = resets.iter().find(|r| r.0 == state) {
-                value = b.select(spiking, reset, value);
+        for (state, value) in &mut after {
+            if let Some(&(_, reset)) = resets.iter().find(|r| r.0 == *state) {
+                *value = b.select(spiking, reset, *value);
             }
+        }
+        hold(&mut b, &clamps, &mut after);
+        for (state, value) in after {
             let field = self.state(state);
             b.store(field, value);
         }
@@ -486,6 +492,39 @@ impl<'s> Lowering<'s> {
         let event = self.field(source, name, FieldKind::Event, Some(space), spike.span);
         b.effect(OpKind::Emit(event, spiking));
         draft.push(b);
+    }
+
+    /// The values of the clamps of a population at the end of the step, each with the condition on the cells that it holds.
+    fn clamps(&mut self, b: &mut RegionBuilder, population: usize) -> Vec<(StateId, Option<ValueId>, ValueId)> {
+        let (model, space) = (self.model, population_space(population));
+        let held: Vec<_> = model.states_of(population).filter_map(|s| Some((s, model.state(s).clamp?))).collect();
+        if held.is_empty() {
+            return Vec::new();
+        }
+        let dt = self.lower(b, &mut Values::new(space, Role::Step), self.dt);
+        let mut new = self.at_the_end(b, space, dt);
+        let of = |(state, clamp): (StateId, Clamp)| {
+            let origin = self.origin(model.state(state).span);
+            b.set_origin(origin);
+            let cells = clamp.cells.map(|cells| self.lower(b, &mut new, cells));
+            (state, cells, self.lower(b, &mut new, clamp.value))
+        };
+        held.into_iter().map(of).collect()
+    }
+
+    /// Values at the end of the step, of which the times are known.
+    fn at_the_end(&self, b: &mut RegionBuilder, space: SpaceId, dt: ValueId) -> Values {
+        let mut values = Values::new(space, Role::Step);
+        for id in (0..self.model.graph.len() as u32).map(NodeId) {
+            if let Node::Time | Node::StepTime = self.model.graph.node(id) {
+                let time = *values.time.get_or_insert_with(|| {
+                    let time = b.value(OpKind::Time);
+                    b.binary(BinaryOp::Add, time, dt)
+                });
+                values.memo.insert(id, time);
+            }
+        }
+        values
     }
 
     fn observe(&mut self, draft: &mut Draft, population: usize) {
@@ -507,6 +546,15 @@ impl<'s> Lowering<'s> {
         }
         if any {
             draft.push(b);
+        }
+    }
+}
+
+/// Puts what clamps hold in place of what states have become.
+fn hold(b: &mut RegionBuilder, clamps: &[(StateId, Option<ValueId>, ValueId)], values: &mut [(StateId, ValueId)]) {
+    for &(state, cells, held) in clamps {
+        if let Some((_, value)) = values.iter_mut().find(|(s, _)| *s == state) {
+            *value = cells.map_or(held, |cells| b.select(cells, held, *value));
         }
     }
 }

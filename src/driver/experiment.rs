@@ -7,11 +7,12 @@ use super::{Compiled, interface};
 use crate::codegen::plan::{self, Plan, PlanOptions, Precision};
 use crate::codegen::rust::Interface;
 use crate::diag::{Code, Diagnostic};
-use crate::engine::{Engine, Recording, Setup};
+use crate::engine::{Engine, EngineError, Recording, Setup};
 use crate::ode;
-use crate::results::RunResult;
-use crate::simulate::{self, Extent, Outcome, RunError, RunOptions, Watcher};
+use crate::results::{Checkpoint, Contents, RunResult};
+use crate::simulate::{self, Extent, Outcome, Records, Run, RunError, RunOptions, Sink, Start, Watcher};
 use crate::step::{FieldId, Program, Source};
+use serde_json::{Map, Value};
 
 /// A compiled model whose cells and steps are counted. It has got no values yet, which may take long and much memory.
 #[derive(Debug, Clone)]
@@ -107,7 +108,46 @@ impl Experiment {
         interface(docs, &self.compiled, &self.extent, &self.setup)
     }
 
-    /// Runs it from the initial values to the end, on an engine that was made for it.
+    /// What it records.
+    pub fn records(&self) -> Result<Records, Vec<Diagnostic>> {
+        simulate::records(&self.compiled.ode, self.program(), &self.extent)
+    }
+
+    /// What a file of its results holds, if it begins after `start` steps; `single`: samples in single precision.
+    pub fn contents(&self, records: &Records, start: u64, single: bool) -> Contents {
+        simulate::contents(&self.compiled.ode, &self.extent, records, start, single)
+    }
+
+    /// Where it begins, to go on from a checkpoint; the error says what does not fit.
+    pub fn start(&self, checkpoint: &Checkpoint) -> Result<Start, String> {
+        Start::new(checkpoint, self.program(), &self.extent)
+    }
+
+    /// What it has come to on an engine after so many steps, and facts about the run.
+    pub fn checkpoint(
+        &self,
+        engine: &dyn Engine,
+        step: u64,
+        meta: Map<String, Value>,
+    ) -> Result<Checkpoint, EngineError> {
+        simulate::checkpoint(&self.compiled.ode, self.program(), &self.extent, engine, step, meta)
+    }
+
+    /// As [`Experiment::run`], but from `start` on, and what `records` says goes to `sink`.
+    pub fn run_into(
+        &self,
+        records: &Records,
+        engine: &mut dyn Engine,
+        options: &RunOptions,
+        watcher: &mut dyn Watcher,
+        start: &Start,
+        sink: &mut dyn Sink,
+    ) -> Result<Outcome, RunError> {
+        let (model, program, extent) = (&self.compiled.ode, self.program(), &self.extent);
+        Run { model, program, extent, records, engine, options, watcher, start, sink }.to_end()
+    }
+
+    /// Runs it from the initial values to the end, on an engine that was made for it, and keeps what it records in memory.
     pub fn run(
         &self,
         engine: &mut dyn Engine,

@@ -98,6 +98,7 @@ fn not_finite(model: &Model) -> Vec<Diagnostic> {
         Node::Param(p) => number(model.param(p).value).filter(|_| model.param(p).population.is_none()),
         Node::State(s) => number(model.state(s).init),
         Node::Time | Node::StepTime => Some(Value::Real(0.0)),
+        Node::StepLength => Some(Value::Real(model.dt)),
         _ => None,
     };
     let mut found = Vec::new();

@@ -5,6 +5,7 @@
 
 use super::EngineError;
 use crate::cache;
+use crate::cache::trusted;
 use crate::codegen::rust::SourceFile;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -75,6 +76,7 @@ pub fn compile(files: &[SourceFile], options: &CompileOptions) -> Result<Compile
         ))
     };
     fs::create_dir_all(&cache).map_err(|e| trouble("making", &cache, e))?;
+    sweep(&cache);
     let work =
         tempfile::Builder::new().prefix("new-").tempdir_in(&cache).map_err(|e| trouble("writing in", &cache, e))?;
     for file in files {
@@ -88,6 +90,9 @@ pub fn compile(files: &[SourceFile], options: &CompileOptions) -> Result<Compile
             Failure::Here(message) => EngineError(message),
             Failure::Source(message) => {
                 let kept = work.keep();
+                // Not among what is swept away.
+                let told = cache.join(format!("refused-{}", entry_name(&entry)));
+                let kept = if fs::rename(&kept, &told).is_ok() { told } else { kept };
                 EngineError(format!(
                     "rustc refuses the generated kernel, which is a bug of neuroc. Please report it with the source kept in \
                      {}; `--engine interp` still works.\n{message}",
@@ -122,8 +127,26 @@ fn entry_name(entry: &Path) -> String {
     entry.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Is the library there as it was made?
+/// Removes folders that processes began in which died since, and that were compiled in more than a day ago.
+fn sweep(cache: &Path) {
+    const OLD: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
+    let Ok(entries) = fs::read_dir(cache) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let left = name.starts_with("new-") || name.starts_with("old-");
+        let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok());
+        if left && age.is_some_and(|age| age > OLD) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Is the library there as it was made, and by nobody else?
 fn intact(entry: &Path) -> bool {
+    if ![entry, &entry.join(LIBRARY), &entry.join(CHECKSUM)].into_iter().all(trusted) {
+        return false;
+    }
     let (Ok(bytes), Ok(checksum)) = (fs::read(entry.join(LIBRARY)), fs::read_to_string(entry.join(CHECKSUM))) else {
         return false;
     };

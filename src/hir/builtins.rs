@@ -27,6 +27,8 @@ pub enum Builtin {
     SigmoidRate,
     ExpLinearRate,
     Pulse,
+    Train,
+    Staircase,
     Sine,
     Ramp,
 }
@@ -52,14 +54,29 @@ pub enum FunctionKind {
     Stimulus(Builtin),
     /// `noise(mean, sd, every)`.
     Noise,
+    /// `white_noise(mean, sd, per)`.
+    WhiteNoise,
     /// `series("file")`.
     Series,
     /// `file("name")`, `file("name.csv", column = "x")`.
     File,
-    /// A random draw with two parameters: low and high, mean and standard deviation.
-    Draw(Distribution),
+    /// A random draw.
+    Draw(Drawn),
+}
+
+/// What a random draw is drawn from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drawn {
+    /// `uniform(low, high)`, `normal(mean, sd)`: a standard draw, moved and stretched.
+    Between(Distribution),
     /// `exponential(mean)`.
-    DrawExponential,
+    Exponential,
+    /// `lognormal(mean, sd)`, with the mean and standard deviation of the quantity itself.
+    Lognormal,
+    /// `gamma(shape, scale)`.
+    Gamma,
+    /// `truncated(draw, low, high)`: drawn again while it is outside.
+    Truncated,
 }
 
 /// A built-in function as the language reference lists it.
@@ -123,6 +140,18 @@ pub const FUNCTIONS: &[FunctionInfo] = &[
         "amplitude from delay on, for duration; else 0",
     ),
     f(
+        "train",
+        &["delay", "duration", "amplitude", "period", "count"],
+        FunctionKind::Stimulus(Builtin::Train),
+        "pulses: amplitude for duration from delay on and again after each period, count times (without it: to the end); else 0",
+    ),
+    f(
+        "staircase",
+        &["delay", "duration", "start", "increment", "count"],
+        FunctionKind::Stimulus(Builtin::Staircase),
+        "start for duration from delay on, then start + increment for duration, and so on, count steps; else 0",
+    ),
+    f(
         "sine",
         &["delay", "duration", "amplitude", "period", "phase"],
         FunctionKind::Stimulus(Builtin::Sine),
@@ -141,15 +170,49 @@ pub const FUNCTIONS: &[FunctionInfo] = &[
         "a normal number per cell, drawn anew after each interval `every`",
     ),
     f(
+        "white_noise",
+        &["mean", "sd", "per"],
+        FunctionKind::WhiteNoise,
+        "a normal number per cell and step, whose mean over a time `per` has the standard deviation sd at every dt",
+    ),
+    f(
         "series",
         &["file"],
         FunctionKind::Series,
         "a function of time from a file with two columns, time in ms and a pure number; linear between samples",
     ),
     f("file", &["name", "column"], FunctionKind::File, "a pure number per cell from an .npy or .csv file"),
-    f("uniform", &["low", "high"], FunctionKind::Draw(Distribution::Uniform), "a draw between low and high"),
-    f("normal", &["mean", "sd"], FunctionKind::Draw(Distribution::Normal), "a draw from a normal distribution"),
-    f("exponential", &["mean"], FunctionKind::DrawExponential, "a draw from an exponential distribution"),
+    f(
+        "uniform",
+        &["low", "high"],
+        FunctionKind::Draw(Drawn::Between(Distribution::Uniform)),
+        "a draw between low and high",
+    ),
+    f(
+        "normal",
+        &["mean", "sd"],
+        FunctionKind::Draw(Drawn::Between(Distribution::Normal)),
+        "a draw from a normal distribution",
+    ),
+    f("exponential", &["mean"], FunctionKind::Draw(Drawn::Exponential), "a draw from an exponential distribution"),
+    f(
+        "lognormal",
+        &["mean", "sd"],
+        FunctionKind::Draw(Drawn::Lognormal),
+        "a draw from a lognormal distribution with this mean and standard deviation",
+    ),
+    f(
+        "gamma",
+        &["shape", "scale"],
+        FunctionKind::Draw(Drawn::Gamma),
+        "a draw from a gamma distribution; its mean is shape * scale",
+    ),
+    f(
+        "truncated",
+        &["draw", "low", "high"],
+        FunctionKind::Draw(Drawn::Truncated),
+        "a draw that is drawn again while it is not between low and high",
+    ),
 ];
 
 /// Names that have a fixed meaning and cannot be defined.
@@ -159,6 +222,7 @@ pub const RESERVED: &[&str] = &["v", "t", "celsius", "pi", "index", "dt", "i_syn
 pub(super) fn optional(function: &str) -> Option<&'static str> {
     match function {
         "sine" => Some("phase"),
+        "train" => Some("count"),
         "file" => Some("column"),
         _ => None,
     }

@@ -3,14 +3,13 @@
 //! In come a function's name and its arguments; out goes an expression, the body of a model's own function put in place of its call.
 //! Never true here: a call of a model's own function in the result.
 
-use super::builtins::{self, Builtin, FunctionInfo, FunctionKind};
+use super::builtins::{self, Builtin, Drawn, FunctionInfo, FunctionKind};
 use super::error::{CallError, DimensionError, Signature, Wrong};
 use super::items::{ItemKind, ItemRef, Kind};
 use super::lower::Lowerer;
 use super::scope::{Scope, ScopeKind};
 use super::{Expr, ExprKind, Ty};
 use crate::diag::{Diagnostic, Label};
-use crate::operators::Distribution;
 use crate::source::Span;
 use crate::syntax::ast::{self, BinaryOp};
 use crate::units::Dim;
@@ -53,6 +52,10 @@ impl<'a> Lowerer<'a> {
         }
         if let FunctionKind::File | FunctionKind::Series = info.kind {
             return self.data_call(info, &args, span);
+        }
+        if info.kind == FunctionKind::Draw(Drawn::Truncated) {
+            let [draw, low, high] = args[..] else { return None };
+            return self.truncated(scope, prefix, [draw?, low?, high?], env, span);
         }
         let values: Vec<Option<Expr>> =
             args.into_iter().flatten().map(|a| self.number_argument(scope, prefix, info.name, a, env)).collect();
@@ -100,7 +103,7 @@ impl<'a> Lowerer<'a> {
             .then(|| format!("{whole}.{rest}"))
     }
 
-    fn number_argument(
+    pub(super) fn number_argument(
         &mut self,
         scope: &mut Scope<'a>,
         prefix: &str,
@@ -157,27 +160,10 @@ impl<'a> Lowerer<'a> {
             }
             FunctionKind::Stimulus(b) => self.stimulus(scope, b, values, span),
             FunctionKind::Noise => self.noise(scope, values, span),
-            FunctionKind::Draw(distribution) => {
-                self.all_same(scope, info.name, &values)?;
-                let [a, b] = <[Expr; 2]>::try_from(values).ok()?;
-                let scale = match distribution {
-                    Distribution::Uniform => Expr::binary(BinaryOp::Sub, b, a.clone()),
-                    Distribution::Normal | Distribution::Exponential => b,
-                };
-                let draw = Expr::binary(BinaryOp::Mul, scale, self.draw(distribution, span));
-                Some(Expr::binary(BinaryOp::Add, a, draw))
-            }
-            FunctionKind::DrawExponential => {
-                let [mean] = <[Expr; 1]>::try_from(values).ok()?;
-                Some(Expr::binary(BinaryOp::Mul, mean, self.draw(Distribution::Exponential, span)))
-            }
+            FunctionKind::WhiteNoise => self.white_noise(scope, values, span),
+            FunctionKind::Draw(drawn) => self.drawn(scope, info.name, drawn, values, span),
             FunctionKind::File | FunctionKind::Series => None,
         }
-    }
-
-    /// A draw from a standard distribution.
-    fn draw(&mut self, distribution: Distribution, span: Span) -> Expr {
-        Expr { kind: ExprKind::Draw(distribution, self.stream()), ty: Ty::Real(Dim::ONE), span }
     }
 
     fn noise(&mut self, scope: &Scope<'a>, values: Vec<Expr>, span: Span) -> Option<Expr> {
@@ -186,6 +172,19 @@ impl<'a> Lowerer<'a> {
         self.expect(scope, every.clone(), Dim::TIME, "the interval `every`")?;
         let noise = ExprKind::Noise(self.stream(), Box::new(every));
         let noise = Expr { kind: noise, ty: Ty::Real(Dim::ONE), span };
+        Some(Expr::binary(BinaryOp::Add, mean, Expr::binary(BinaryOp::Mul, sd, noise)))
+    }
+
+    /// mean + sd sqrt(per / dt) n, drawn anew in every step.
+    fn white_noise(&mut self, scope: &Scope<'a>, values: Vec<Expr>, span: Span) -> Option<Expr> {
+        let [mean, sd, per] = <[Expr; 3]>::try_from(values).ok()?;
+        self.same_dimension(scope, &mean, &sd, "`mean` and `sd` must agree:")?;
+        self.expect(scope, per.clone(), Dim::TIME, "the time `per`")?;
+        let step = || Expr { kind: ExprKind::StepLength, ty: Ty::Real(Dim::TIME), span };
+        let noise = Expr { kind: ExprKind::Noise(self.stream(), Box::new(step())), ty: Ty::Real(Dim::ONE), span };
+        let ratio = Expr::binary(BinaryOp::Div, per, step());
+        let scale = Expr { kind: ExprKind::Call(Builtin::Sqrt, vec![ratio]), ty: Ty::Real(Dim::ONE), span };
+        let noise = Expr::binary(BinaryOp::Mul, scale, noise);
         Some(Expr::binary(BinaryOp::Add, mean, Expr::binary(BinaryOp::Mul, sd, noise)))
     }
 
@@ -212,7 +211,7 @@ impl<'a> Lowerer<'a> {
         self.error(DimensionError::NotPure { what, dim, span: x.span, help });
     }
 
-    fn all_same(&mut self, scope: &Scope<'a>, function: &str, values: &[Expr]) -> Option<()> {
+    pub(super) fn all_same(&mut self, scope: &Scope<'a>, function: &str, values: &[Expr]) -> Option<()> {
         for v in &values[1..] {
             self.same_dimension(scope, &values[0], v, &format!("the arguments of `{function}` must agree:"))?;
         }
@@ -238,6 +237,19 @@ impl<'a> Lowerer<'a> {
                 }
             }
             Builtin::Ramp => self.same_dimension(scope, &values[2], &values[3], "`start` and `finish` must agree:")?,
+            Builtin::Train => {
+                self.expect(scope, values[3].clone(), Dim::TIME, "`period`")?;
+                match values.get(4) {
+                    Some(count) => {
+                        self.expect(scope, count.clone(), Dim::ONE, "`count`")?;
+                    }
+                    None => values.push(Expr::number(f64::INFINITY, Dim::ONE, span)),
+                }
+            }
+            Builtin::Staircase => {
+                self.same_dimension(scope, &values[2], &values[3], "`start` and `increment` must agree:")?;
+                self.expect(scope, values[4].clone(), Dim::ONE, "`count`")?;
+            }
             _ => {}
         }
         let ty = values[2].ty;
@@ -274,7 +286,7 @@ impl<'a> Lowerer<'a> {
 
     /// Checks a function's body for given parameters.
     pub(super) fn check_body(&mut self, function: &'a ast::Function, env: Env) {
-        let mut scope = Scope::new(ScopeKind::Constant, 0);
+        let mut scope = Scope::new(ScopeKind::Function, 0);
         self.function_stack.push(function);
         let body = self.expr_in(&mut scope, "", &function.body, Some(&env));
         self.function_stack.pop();
@@ -300,7 +312,7 @@ impl<'a> Lowerer<'a> {
         let env = self.bind(scope, function, values)?;
         let before = self.diagnostics.count();
         self.function_stack.push(function);
-        let mut inner = Scope::new(ScopeKind::Constant, item.file);
+        let mut inner = Scope::new(body_kind(scope.kind), item.file);
         let body = self.expr_in(&mut inner, "", &function.body, Some(&env));
         self.function_stack.pop();
         let body = match (&function.unit, body) {
@@ -387,10 +399,12 @@ where
 /// Can a function stand in an expression of a kind of places?
 fn stands_in(function: FunctionKind, place: ScopeKind) -> bool {
     match function {
-        FunctionKind::Draw(_) | FunctionKind::DrawExponential | FunctionKind::File => {
+        FunctionKind::Draw(_) | FunctionKind::File => {
             matches!(place, ScopeKind::PerCell | ScopeKind::Input)
         }
-        FunctionKind::Noise | FunctionKind::Series | FunctionKind::Stimulus(_) => place == ScopeKind::Input,
+        FunctionKind::Noise | FunctionKind::WhiteNoise | FunctionKind::Series | FunctionKind::Stimulus(_) => {
+            place == ScopeKind::Input
+        }
         FunctionKind::Pure(_)
         | FunctionKind::Same(_)
         | FunctionKind::Root
@@ -398,6 +412,19 @@ fn stands_in(function: FunctionKind, place: ScopeKind) -> bool {
         | FunctionKind::Clamp
         | FunctionKind::Step
         | FunctionKind::Rate(_) => true,
+    }
+}
+
+/// What a function's body sees where it is called.
+fn body_kind(caller: ScopeKind) -> ScopeKind {
+    match caller {
+        ScopeKind::Constant => ScopeKind::Constant,
+        ScopeKind::Function
+        | ScopeKind::Channel
+        | ScopeKind::Cell
+        | ScopeKind::Network
+        | ScopeKind::PerCell
+        | ScopeKind::Input => ScopeKind::Function,
     }
 }
 

@@ -71,6 +71,10 @@ impl<'a> Lowerer<'a> {
         let ty = Some(Ty::Real(Dim::CURRENT_DENSITY));
         let port = Entry::ready(format!("{name}.<input>"), k.name.span, Role::Port(PortKind::Injected), ty, None);
         draft.port = scope.add(port).ok();
+        if let (Some(v), Some(cm)) = (draft.v, draft.cm) {
+            let role = Role::Port(PortKind::Clamp { v, cm });
+            scope.add(Entry::ready(format!("{name}.<clamp>"), k.name.span, role, ty, None)).ok();
+        }
         for member in &k.members {
             if let CompartmentMember::Insert { channel, alias, args, span } = member {
                 let inserted = self.insert(scope, &mut draft, channel, alias.as_ref(), args, *span);

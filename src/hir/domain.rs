@@ -148,7 +148,19 @@ const ARGUMENTS: &[(&str, &str, Domain, &str)] = &[
     ("noise", "sd", Domain::NotNegative, "a standard deviation is not negative"),
     ("noise", "every", Domain::AboveZero, "noise is drawn anew after each interval"),
     ("noise", "every", Domain::StepAtLeast, "noise is drawn anew after each interval"),
+    ("white_noise", "sd", Domain::NotNegative, "a standard deviation is not negative"),
+    ("white_noise", "per", Domain::AboveZero, "a time to take the mean over is above zero"),
     ("exponential", "mean", Domain::AboveZero, "the mean of what is never negative is above zero"),
+    ("lognormal", "mean", Domain::AboveZero, "what is lognormal is above zero"),
+    ("lognormal", "sd", Domain::NotNegative, "a standard deviation is not negative"),
+    ("gamma", "shape", Domain::AboveZero, "the shape of a gamma distribution is above zero"),
+    ("train", "delay", Domain::BeforeTheEnd, "nothing happens in this run"),
+    ("train", "duration", Domain::AboveZero, "a stimulus lasts some time"),
+    ("train", "period", Domain::AboveZero, "a period is above zero"),
+    ("train", "count", Domain::NotNegative, "pulses are counted from 0"),
+    ("staircase", "delay", Domain::BeforeTheEnd, "nothing happens in this run"),
+    ("staircase", "duration", Domain::AboveZero, "a stimulus lasts some time"),
+    ("staircase", "count", Domain::NotNegative, "steps are counted from 0"),
     ("pulse", "delay", Domain::BeforeTheEnd, "nothing happens in this run"),
     ("sine", "delay", Domain::BeforeTheEnd, "nothing happens in this run"),
     ("ramp", "delay", Domain::BeforeTheEnd, "nothing happens in this run"),
@@ -185,10 +197,15 @@ impl Lowerer<'_> {
             };
             self.demand(format!("{argument}` of `{function}"), value.clone(), domain, why);
         }
-        if let ("uniform", [low, high]) = (function, values) {
+        if let ("uniform", [low, high]) | ("truncated", [_, low, high]) = (function, values) {
             let width = Expr::binary(BinaryOp::Sub, high.clone(), low.clone());
             let width = Expr { span: low.span.to(high.span), ..width };
-            self.demand("high - low` of `uniform".into(), width, Domain::NotNegative, "the lower limit comes first");
+            self.demand(
+                format!("high - low` of `{function}"),
+                width,
+                Domain::NotNegative,
+                "the lower limit comes first",
+            );
         }
     }
 
@@ -243,6 +260,8 @@ fn fold(symbols: &[Symbol], e: &Expr, depth: usize) -> Option<f64> {
         ExprKind::Bool(_)
         | ExprKind::NetworkParam(_)
         | ExprKind::Time
+        | ExprKind::StepLength
+        | ExprKind::SteadyState
         | ExprKind::Celsius
         | ExprKind::Index
         | ExprKind::Dv

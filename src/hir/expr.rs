@@ -53,6 +53,8 @@ impl Expr {
             | ExprKind::Symbol(_)
             | ExprKind::NetworkParam(_)
             | ExprKind::Time
+            | ExprKind::StepLength
+            | ExprKind::SteadyState
             | ExprKind::Celsius
             | ExprKind::Index
             | ExprKind::Dv
@@ -82,6 +84,8 @@ impl Expr {
             | ExprKind::Bool(_)
             | ExprKind::NetworkParam(_)
             | ExprKind::Time
+            | ExprKind::StepLength
+            | ExprKind::SteadyState
             | ExprKind::Celsius
             | ExprKind::Index
             | ExprKind::Dv
@@ -112,6 +116,8 @@ impl Expr {
             | ExprKind::Symbol(_)
             | ExprKind::NetworkParam(_)
             | ExprKind::Time
+            | ExprKind::StepLength
+            | ExprKind::SteadyState
             | ExprKind::Celsius
             | ExprKind::Dv
             | ExprKind::Index

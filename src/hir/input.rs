@@ -1,6 +1,6 @@
-//! Inputs: what drives a compartment, a port or a point neuron.
+//! Inputs and clamps: what drives a compartment, a port or a point neuron, and what holds a state.
 //!
-//! In come `input` lines of a network; out go their values and the ports they drive, one input per place.
+//! In come `input` and `clamp` lines of a network; out go their values and what they drive or hold, one input or clamp per place.
 //! Never true here: an input changes a state by itself.
 
 use super::builtins::{self, FunctionKind};
@@ -9,7 +9,7 @@ use super::lower::{Definition, Lowerer};
 use super::network::NetworkDraft;
 use super::place::flatten;
 use super::scope::{Entry, Role, Scope, ScopeKind};
-use super::{Cell, Expr, ExprKind, Input, SymbolId, SymbolKind, Ty};
+use super::{Cell, Clamp, Expr, ExprKind, Input, SymbolId, SymbolKind, Ty};
 use crate::source::Span;
 use crate::syntax::ast::{self, Name};
 use crate::units::Dim;
@@ -47,11 +47,9 @@ impl<'a> Lowerer<'a> {
         target: &'a ast::Path,
         span: Span,
     ) {
-        if let Some(first) = draft.input_names.iter().find(|first| first.text == name.text) {
-            self.duplicate(name, first.span);
+        if !self.first_of_its_name(draft, name) {
             return;
         }
-        draft.input_names.push(name);
         for flat in flatten(target) {
             let Some(place) = self.place(&mut draft.scope, &draft.populations, &flat) else { return };
             let population = &draft.populations[place.population];
@@ -72,6 +70,59 @@ impl<'a> Lowerer<'a> {
             let Some(area) = self.input_area(&draft.scope, &definition, port, name, &value) else { return };
             let (name, population, cells) = (name.text.clone(), place.population, place.cells);
             draft.inputs.push(Input { name, population, cells, port, value, area, span });
+        }
+    }
+
+    /// Is no input or clamp before it called like this? If one is, says it.
+    fn first_of_its_name(&mut self, draft: &mut NetworkDraft<'a>, name: &'a Name) -> bool {
+        if let Some(first) = draft.input_names.iter().find(|first| first.text == name.text) {
+            self.duplicate(name, first.span);
+            return false;
+        }
+        draft.input_names.push(name);
+        true
+    }
+
+    /// `clamp hold: value -> cells.soma`: holds a voltage, or another state.
+    pub(super) fn clamp(
+        &mut self,
+        draft: &mut NetworkDraft<'a>,
+        name: &'a Name,
+        value: &'a ast::Expr,
+        target: &'a ast::Path,
+        span: Span,
+    ) {
+        if !self.first_of_its_name(draft, name) {
+            return;
+        }
+        for flat in flatten(target) {
+            let Some(place) = self.place(&mut draft.scope, &draft.populations, &flat) else { return };
+            let population = &draft.populations[place.population];
+            let definition = self.lowered_cell(population.cell);
+            let cell = &definition.item;
+            let Some(state) = held(cell, &place.rest) else {
+                if !definition.is_unknown(&place.rest) {
+                    self.error(NetworkError::NotClamped { clamp: name, cell, place: &place });
+                }
+                continue;
+            };
+            if definition.is_unknown(&cell.symbol(state).name) {
+                continue;
+            }
+            self.start_streams(&format!("{}.{}", population.name, name.text));
+            let Some(value) = self.input_value(&mut draft.scope, name, value) else { return };
+            draft.demand_of(std::mem::take(&mut self.demands), place.population);
+            let held = cell.symbol(state);
+            let why = format!("what `{}` is held at", held.name);
+            let Some(value) = self.expect(&draft.scope, value, held.ty.dim(), &why) else { return };
+            let (population, cells) = (place.population, place.cells);
+            let same = |c: &&Clamp| c.population == population && c.state == state && c.cells == cells;
+            if let Some(first) = draft.clamps.iter().find(same) {
+                let target = format!("{}.{}", draft.populations[population].name, held.name);
+                self.error(NetworkError::ClampedTwice { target: &target, again: span, first: first.span });
+                return;
+            }
+            draft.clamps.push(Clamp { name: name.text.clone(), population, cells, state, value, span });
         }
     }
 
@@ -139,6 +190,17 @@ fn port(cell: &Cell, rest: &str) -> Option<SymbolId> {
     }
 }
 
+/// What a clamp holds that leads to a population, or to something of its cells.
+fn held(cell: &Cell, rest: &str) -> Option<SymbolId> {
+    let compartment = match (rest, &cell.compartments[..]) {
+        ("", [only]) => Some(only),
+        ("", _) => None,
+        (name, all) => all.iter().find(|c| c.name == name),
+    };
+    let state = |id: &SymbolId| matches!(cell.symbol(*id).kind, SymbolKind::State { .. });
+    compartment.map(|c| c.v).or_else(|| cell.find(rest).filter(state))
+}
+
 /// Does an expression differ from cell to cell?
 fn per_cell(e: &ast::Expr) -> bool {
     match &e.kind {
@@ -148,9 +210,8 @@ fn per_cell(e: &ast::Expr) -> bool {
         ast::ExprKind::Binary(_, a, b) => per_cell(a) || per_cell(b),
         ast::ExprKind::If(c, a, b) => per_cell(c) || per_cell(a) || per_cell(b),
         ast::ExprKind::Call(name, args) => {
-            let draws = builtins::function(&name.text).is_some_and(|f| {
-                matches!(f.kind, FunctionKind::Draw(_) | FunctionKind::DrawExponential | FunctionKind::File)
-            });
+            let draws = builtins::function(&name.text)
+                .is_some_and(|f| matches!(f.kind, FunctionKind::Draw(_) | FunctionKind::File));
             draws || args.iter().any(|a| per_cell(&a.value))
         }
     }

@@ -178,7 +178,8 @@ impl<'a> Lowerer<'a> {
 
     /// Warns of names that influence nothing, unless the definition has mistakes: what they hide may use the names.
     pub(super) fn warn_unused(&mut self, scope: &Scope<'a>, block: &'static str, before: usize) {
-        if self.diagnostics.since(before).iter().any(Diagnostic::is_error) {
+        let broken = scope.entries.iter().any(|e| e.ty.is_none());
+        if broken || self.diagnostics.since(before).iter().any(Diagnostic::is_error) {
             return;
         }
         for member in &scope.entries {

@@ -12,6 +12,7 @@ mod channel;
 mod compartment;
 mod dimension;
 mod domain;
+mod draws;
 mod error;
 mod expr;
 mod gate;
@@ -93,6 +94,10 @@ pub enum ExprKind {
     Time,
     /// The temperature of the run, in K.
     Celsius,
+    /// How long a step is, in `white_noise`.
+    StepLength,
+    /// As the initial value of a state: where its derivative is zero, all others having their initial values.
+    SteadyState,
     /// The number of the cell in its population.
     Index,
     /// In a junction: the voltage here minus the voltage there, in mV.
@@ -176,6 +181,13 @@ pub enum PortKind {
     Outward,
     /// A port declared with `input`.
     Declared,
+    /// The current density that a clamp injects to hold the voltage of a compartment: `i_clamp`.
+    Clamp {
+        /// The voltage.
+        v: SymbolId,
+        /// The capacitance.
+        cm: SymbolId,
+    },
 }
 
 /// A channel, checked by itself.
@@ -268,6 +280,8 @@ pub struct Network {
     pub settings: Vec<Setting>,
     /// Its inputs.
     pub inputs: Vec<Input>,
+    /// States that are held.
+    pub clamps: Vec<Clamp>,
     /// Its gap junctions.
     pub connections: Vec<Connection>,
     /// What arguments of draws, noise and stimuli must be.
@@ -388,6 +402,23 @@ pub struct Run {
     pub duration_span: Span,
 }
 
+/// A state that is held.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Clamp {
+    /// Its name.
+    pub name: String,
+    /// Index into [`Network::populations`].
+    pub population: usize,
+    /// The cells; all if absent.
+    pub cells: Option<(Expr, Expr)>,
+    /// The state.
+    pub state: SymbolId,
+    /// What it is held at, as a function of time.
+    pub value: Expr,
+    /// Where it stands.
+    pub span: Span,
+}
+
 /// A recorded quantity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
@@ -399,6 +430,8 @@ pub struct Record {
     pub symbol: SymbolId,
     /// In ms; every step if absent.
     pub every: Option<f64>,
+    /// The first and the last time (ms) at which it is recorded.
+    pub window: (f64, f64),
     /// Where it stands.
     pub span: Span,
 }

@@ -68,7 +68,7 @@ impl<'a> Lowerer<'a> {
         let ty = self.resolve(scope, id, Some(span))?;
         let kind = match scope.kind {
             ScopeKind::Network | ScopeKind::PerCell | ScopeKind::Input => ExprKind::NetworkParam(id),
-            ScopeKind::Constant | ScopeKind::Channel | ScopeKind::Cell => ExprKind::Symbol(id),
+            ScopeKind::Constant | ScopeKind::Function | ScopeKind::Channel | ScopeKind::Cell => ExprKind::Symbol(id),
         };
         Some(Expr { kind, ty, span })
     }
@@ -84,7 +84,8 @@ impl<'a> Lowerer<'a> {
         if scope.is_poisoned(prefix, name) || self.is_unknown_item(scope.file, name) {
             return;
         }
-        if scope.kind == ScopeKind::Constant && env.is_none() && matches!(name, "v" | "t" | "celsius" | "index") {
+        let before_the_run = scope.kind == ScopeKind::Constant;
+        if before_the_run && (name == "celsius" || env.is_none() && matches!(name, "v" | "t" | "index")) {
             self.error(NameError::NotConstant { name, span });
             return;
         }
@@ -166,7 +167,7 @@ impl<'a> Lowerer<'a> {
             ScopeKind::Channel | ScopeKind::Cell => {
                 "a quantity that feeds back on itself in time is a `state` with an equation"
             }
-            ScopeKind::Constant | ScopeKind::Network | ScopeKind::PerCell | ScopeKind::Input => {
+            ScopeKind::Constant | ScopeKind::Function | ScopeKind::Network | ScopeKind::PerCell | ScopeKind::Input => {
                 "give one of them a value of its own"
             }
         };
@@ -177,7 +178,10 @@ impl<'a> Lowerer<'a> {
     fn lower_source(&mut self, scope: &mut Scope<'a>, id: SymbolId) {
         let Some((source, prefix)) = scope.entry(id).source.clone() else { return };
         let want = scope.entry(id).want;
-        let value = self.expr(scope, &prefix, source);
+        let value = match scope.entry(id).role {
+            Role::State { .. } if is_steady_state(scope, source) => self.steady_state(source.span, want),
+            _ => self.expr(scope, &prefix, source),
+        };
         let value = match (value, want) {
             (Some(x), Some((dim, why))) => self.expect(scope, x, dim, why),
             (value, _) => value,
@@ -185,6 +189,15 @@ impl<'a> Lowerer<'a> {
         let entry = scope.entry_mut(id);
         entry.source = None;
         entry.value = value;
+    }
+
+    /// `init = steady_state` of a state whose dimension is known.
+    fn steady_state(&mut self, span: Span, want: Option<(Dim, &'static str)>) -> Option<Expr> {
+        let Some((dim, _)) = want else {
+            self.error(NameError::SteadyStateOfWhat { span });
+            return None;
+        };
+        Some(Expr { kind: ExprKind::SteadyState, ty: Ty::Real(dim), span })
     }
 
     /// Lowers everything in a scope that has not been lowered yet.
@@ -197,13 +210,20 @@ impl<'a> Lowerer<'a> {
     }
 }
 
+/// Is an initial value the word `steady_state`, and no name of the user's?
+fn is_steady_state(scope: &Scope<'_>, e: &ast::Expr) -> bool {
+    let word =
+        matches!(&e.kind, ast::ExprKind::Path(path) if matches!(&path[..], [name] if name.text == "steady_state"));
+    word && scope.get("steady_state").is_none()
+}
+
 /// What has a fixed meaning where an expression stands.
 fn special(kind: ScopeKind, name: &str, in_function: bool, span: Span) -> Option<Expr> {
     use ScopeKind::{Cell, Channel, Constant, Input, PerCell};
     let (value, dim) = match name {
         "pi" => (ExprKind::Number(std::f64::consts::PI), Dim::ONE),
-        _ if in_function => return None,
         "celsius" if kind != Constant => (ExprKind::Celsius, Dim::TEMPERATURE),
+        _ if in_function => return None,
         "t" if matches!(kind, Channel | Cell | Input) => (ExprKind::Time, Dim::TIME),
         "index" if matches!(kind, PerCell | Input) => (ExprKind::Index, Dim::ONE),
         _ => return None,
@@ -260,7 +280,7 @@ fn called_elsewhere(scope: &Scope<'_>, name: &str, in_function: bool) -> Option<
         "i" if channel => "a channel's current cannot be read inside the channel; `let` names a part of it",
         "V" | "Vm" | "vm" | "V_m" | "v_m" | "voltage" if has("v") => "the voltage is called `v`",
         "time" | "T" if !in_function => "the time is called `t`, the temperature `celsius`",
-        "temperature" | "temp" | "degC" if !in_function => "the temperature is called `celsius`",
+        "T" | "temperature" | "temp" | "degC" => "the temperature is called `celsius`",
         "dt" => "equations do not see the time step; `t` is the time",
         "dv" => "`dv` exists in a `junction` only",
         "index" => "`index`, a cell's number, exists in inputs and in `param` and `init` lines of a network",
@@ -288,10 +308,13 @@ fn a_unit(name: &str) -> Option<String> {
 /// Which names can stand in a place, or how a new one is defined.
 fn where_it_stands(kind: ScopeKind, name: &str, in_function: bool) -> Option<String> {
     if in_function {
-        return Some("a function sees its own parameters and constants only; pass the value as a parameter".into());
+        let sees = "a function sees its own parameters, constants and `celsius` only; pass the value as a parameter";
+        return Some(sees.into());
     }
     let block = match kind {
-        ScopeKind::Constant => return Some("only numbers, functions and constants can stand here".into()),
+        ScopeKind::Constant | ScopeKind::Function => {
+            return Some("only numbers, functions and constants can stand here".into());
+        }
         ScopeKind::Channel => "channel",
         ScopeKind::Cell => "cell",
         ScopeKind::Network | ScopeKind::PerCell | ScopeKind::Input => "network",

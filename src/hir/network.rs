@@ -10,7 +10,7 @@ use super::junction::Joined;
 use super::lower::{Lowerer, finish};
 use super::place::{Wanted, flatten};
 use super::scope::{Scope, ScopeKind};
-use super::{Connection, Demand, Expr, ExprKind, Input, Network, Population, Setting};
+use super::{Clamp, Connection, Demand, Expr, ExprKind, Input, Network, Population, Setting};
 use crate::source::Span;
 use crate::syntax::ast::{self, Name, NetworkMember};
 use crate::units::Dim;
@@ -22,6 +22,7 @@ pub(super) struct NetworkDraft<'a> {
     pub populations: Vec<Population>,
     settings: Vec<Setting>,
     pub inputs: Vec<Input>,
+    pub clamps: Vec<Clamp>,
     pub input_names: Vec<&'a Name>,
     connections: Vec<Connection>,
     demands: Vec<Demand<Expr>>,
@@ -54,6 +55,7 @@ impl<'a> Lowerer<'a> {
             populations: Vec::new(),
             settings: Vec::new(),
             inputs: Vec::new(),
+            clamps: Vec::new(),
             input_names: Vec::new(),
             connections: Vec::new(),
             demands: Vec::new(),
@@ -63,12 +65,12 @@ impl<'a> Lowerer<'a> {
         self.populations(&mut draft, n);
         self.what_happens(&mut draft, n, junctions);
         self.warn_unused(&draft.scope, "network", before);
-        let NetworkDraft { scope, populations, settings, inputs, connections, demands, whole, .. } = draft;
+        let NetworkDraft { scope, populations, settings, inputs, clamps, connections, demands, whole, .. } = draft;
         let (params, sound, unknown) = finish(scope);
         self.warn_magnitudes(&params);
         self.check_domains(&params);
         let (name, span) = (n.name.text.clone(), n.name.span);
-        let network = Network { name, params, populations, settings, inputs, connections, demands, span };
+        let network = Network { name, params, populations, settings, inputs, clamps, connections, demands, span };
         Lowered { network, sound: sound && whole, unknown }
     }
 
@@ -161,7 +163,12 @@ impl<'a> Lowerer<'a> {
                 NetworkMember::Set { init, target, random, value, span } => {
                     self.setting(draft, *init, target, *random, value, *span);
                 }
-                NetworkMember::Input { name, value, target, span } => self.input(draft, name, value, target, *span),
+                NetworkMember::Input { clamp: false, name, value, target, span } => {
+                    self.input(draft, name, value, target, *span);
+                }
+                NetworkMember::Input { clamp: true, name, value, target, span } => {
+                    self.clamp(draft, name, value, target, *span);
+                }
                 NetworkMember::Connect { from, to, keys, span, .. } => {
                     let junction = junctions.next().flatten();
                     let connection = self.connection(draft, junction, from, to, keys, *span);

@@ -111,6 +111,8 @@ fn show(e: &Expr, symbols: &[Symbol], network: &[Symbol]) -> String {
         ExprKind::NetworkParam(id) => network[id.0 as usize].name.clone(),
         ExprKind::Time => "t".into(),
         ExprKind::Celsius => "celsius".into(),
+        ExprKind::StepLength => "dt".into(),
+        ExprKind::SteadyState => "steady_state".into(),
         ExprKind::Index => "index".into(),
         ExprKind::Dv => "dv".into(),
         ExprKind::Unary(UnaryOp::Neg, a) => format!("-{}", sub(a)),

@@ -11,7 +11,7 @@ use super::lower::Lowerer;
 use super::network::Lowered;
 use super::place::{FlatPath, Wanted, flatten};
 use super::scope::{Entry, Role, Scope, ScopeKind};
-use super::{Expr, Method, Population, Record, Run};
+use super::{Cell, Clamp, Expr, Method, Population, PortKind, Record, Run, SymbolId, SymbolKind};
 use crate::diag::Diagnostic;
 use crate::source::Span;
 use crate::syntax::ast::{self, RunMember};
@@ -36,6 +36,7 @@ const SEED: NumberKey = NumberKey { key: "seed", dim: Dim::ONE, example: None };
 struct Recorder<'a, 'n> {
     scope: Scope<'a>,
     populations: &'n [Population],
+    clamps: &'n [Clamp],
     records: Vec<Record>,
     spikes: Vec<usize>,
 }
@@ -64,6 +65,13 @@ impl<'a> Lowerer<'a> {
             self.error(RunError::LongStep { dt: (dt, dt_span), duration: (duration, duration_span) });
         }
         let (records, spikes) = self.recorded(run, lowered);
+        for r in &records {
+            if let Some(Some(duration)) = duration
+                && r.window.0 > duration
+            {
+                self.error(RunError::AfterTheRun { first: r.window.0, duration, span: r.span });
+            }
+        }
         let wrong = self.diagnostics.since(before).iter().any(Diagnostic::is_error);
         let population = lowered.and_then(|l| l.network.populations.first());
         if let (false, Some(population)) = (wrong || records_anything(run), population) {
@@ -160,8 +168,8 @@ impl<'a> Lowerer<'a> {
             scope.add(Entry::ready(param.name.clone(), param.span, Role::Param, Some(param.ty), None)).ok();
         }
         scope.poisoned.extend(lowered.unknown.iter().cloned());
-        let populations = &lowered.network.populations;
-        let mut recorder = Recorder { scope, populations, records: Vec::new(), spikes: Vec::new() };
+        let (populations, clamps) = (&lowered.network.populations[..], &lowered.network.clamps[..]);
+        let mut recorder = Recorder { scope, populations, clamps, records: Vec::new(), spikes: Vec::new() };
         for member in &run.members {
             match member {
                 RunMember::Key(_) => {}
@@ -170,10 +178,12 @@ impl<'a> Lowerer<'a> {
                         self.record_spikes(&mut recorder, &flat, *span);
                     }
                 }
-                RunMember::Record { target, every, .. } => {
-                    let Some(every) = self.interval(every.as_ref()) else { continue };
+                RunMember::Record { target, every, from, to, .. } => {
+                    let every = self.interval(every.as_ref());
+                    let window = self.window(from.as_ref(), to.as_ref());
+                    let (Some(every), Some(window)) = (every, window) else { continue };
                     for flat in flatten(target) {
-                        self.record(&mut recorder, &flat, every);
+                        self.record(&mut recorder, &flat, every, window);
                     }
                 }
             }
@@ -192,6 +202,25 @@ impl<'a> Lowerer<'a> {
         Some(Some(x))
     }
 
+    /// The first and the last time (ms) of a `record` line.
+    fn window(&mut self, from: Option<&ast::Expr>, to: Option<&ast::Expr>) -> Option<(f64, f64)> {
+        let mut time = |e: Option<&ast::Expr>, what: &str, absent: f64| match e {
+            None => Some(absent),
+            Some(e) => self.constant_of_run(e, Dim::TIME, what),
+        };
+        let first = time(from, "the start of recording", 0.0);
+        let last = time(to, "the end of recording", f64::INFINITY);
+        let (first, last) = (first?, last?);
+        let span = from.into_iter().chain(to).map(|e| e.span).reduce(|a, b| a.to(b));
+        if let Some(span) = span
+            && !(0.0 <= first && first <= last)
+        {
+            self.error(RunError::Window { first, last, span });
+            return None;
+        }
+        Some((first, last))
+    }
+
     fn record_spikes(&mut self, recorder: &mut Recorder<'a, '_>, flat: &FlatPath<'a>, span: Span) {
         let Some(place) = self.place(&mut recorder.scope, recorder.populations, flat) else { return };
         let definition = self.lowered_cell(recorder.populations[place.population].cell);
@@ -204,22 +233,31 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    fn record(&mut self, recorder: &mut Recorder<'a, '_>, flat: &FlatPath<'a>, every: Option<f64>) {
+    fn record(&mut self, recorder: &mut Recorder<'a, '_>, flat: &FlatPath<'a>, every: Option<f64>, window: (f64, f64)) {
         let Some(place) = self.place(&mut recorder.scope, recorder.populations, flat) else { return };
         let definition = self.lowered_cell(recorder.populations[place.population].cell);
         let cell = &definition.item;
         let symbol = cell.find(&place.rest).filter(|id| Wanted::Quantity.fits(cell.symbol(*id)));
+        let symbol = symbol.or_else(|| current_of_clamp(cell, &place.rest));
         let Some(symbol) = symbol else {
             self.bad_target(&definition, &place, Wanted::Quantity);
             return;
         };
         let (population, cells, span) = (place.population, place.cells, flat.span);
+        if let SymbolKind::Port(PortKind::Clamp { v, .. }) = cell.symbol(symbol).kind
+            && !recorder.clamps.iter().any(|c| c.population == population && c.state == v)
+        {
+            let (compartment, _) = place.rest.rsplit_once('.').unwrap_or(("", &place.rest));
+            let compartment = format!("{}.{compartment}", recorder.populations[population].name);
+            self.error(RunError::NoClamp { quantity: &place.rest, compartment: &compartment, span });
+            return;
+        }
         let same = |r: &&Record| r.population == population && r.symbol == symbol && r.cells == cells;
         if let Some(first) = recorder.records.iter().find(same) {
             self.error(RunError::RecordedTwice { quantity: &place.rest, again: span, first: first.span });
             return;
         }
-        recorder.records.push(Record { population, cells, symbol, every, span });
+        recorder.records.push(Record { population, cells, symbol, every, window, span });
     }
 
     /// Warns of a run that records nothing.
@@ -265,6 +303,11 @@ impl<'a> Lowerer<'a> {
         }
         at
     }
+}
+
+/// The current that holds a voltage, called `i_clamp` as long as nothing of the user's is.
+fn current_of_clamp(cell: &Cell, rest: &str) -> Option<SymbolId> {
+    cell.find(&format!("{}.<clamp>", rest.strip_suffix(".i_clamp")?))
 }
 
 /// The word `run`.

@@ -9,8 +9,10 @@ use std::collections::{HashMap, HashSet};
 /// What kind of definition a scope belongs to; decides which special names mean something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScopeKind {
-    /// Constants and function bodies: no symbols at all.
+    /// Constants, and function bodies where constants call them: no symbols at all.
     Constant,
+    /// Other function bodies: no symbols, but the temperature.
+    Function,
     /// A channel.
     Channel,
     /// A cell.

@@ -2,21 +2,21 @@
 
 use super::parity::Parity;
 use super::{
-    CellRange, Condition, Connection, ConnectionRule, Graph, Model, Node, NodeId, Param, ParamId, Population, Record,
-    Side, Spike, State, StateId, initial, removable,
+    CellRange, Clamp, Condition, Connection, ConnectionRule, Graph, Model, Node, NodeId, Param, ParamId, Population,
+    Record, Side, Spike, State, StateId, depends, derivative, removable,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::hir::{self, Builtin, Demand, Domain, End, Expr, ExprKind, PortKind, SymbolId, SymbolKind, Ty};
+use crate::hir::{self, Builtin, Demand, Domain, End, Expr, ExprKind, PortKind, Symbol, SymbolId, SymbolKind, Ty};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
 use crate::syntax::ast;
 use crate::units::{Dim, DisplayUnit};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// How far apart (in ms) two times may be and still count as equal: steps are sums of rounded numbers.
 const INSTANT: f64 = 1e-9;
 
-/// Flattens a checked model. `None` if it cannot run (and that has been said).
+/// Flattens a checked model; its initial values may read states. `None` if it cannot run (and that has been said).
 pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model> {
     let (Some(network), Some(run)) = (&model.network, &model.run) else {
         let missing = if model.network.is_none() { "`network`" } else { "`run`" };
@@ -40,6 +40,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         celsius: None,
         failed: false,
         hidden: HashMap::new(),
+        free: HashMap::new(),
     };
     b.network_params();
     b.directions = network.connections.iter().enumerate().flat_map(|(at, c)| b.directions(at, c)).collect();
@@ -48,6 +49,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
     }
     for population in 0..network.populations.len() {
         b.define(population);
+        b.clamps(population);
     }
     let populations = (0..network.populations.len()).map(|p| b.population(p)).collect();
     let connections = (0..b.directions.len()).filter_map(|at| b.connection(at)).collect();
@@ -76,7 +78,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
     };
     // Before initial values take the place of states: at the voltage where a rate is 0/0, nothing else tells what it is a multiple of.
     removable::recognise(&mut flat);
-    initial::resolve(&mut flat, diagnostics).then_some(flat)
+    Some(flat)
 }
 
 /// A connection as one side sees it.
@@ -107,6 +109,8 @@ struct Builder<'m> {
     failed: bool,
     /// Draws and files of inputs, which become parameters of the cells.
     hidden: HashMap<(usize, Node), NodeId>,
+    /// How clamped states would move if they were not.
+    free: HashMap<StateId, NodeId>,
 }
 
 impl<'m> Builder<'m> {
@@ -172,6 +176,7 @@ impl<'m> Builder<'m> {
                         unit: s.display_unit(),
                         span: s.span,
                         gate: *gate,
+                        clamp: None,
                     });
                     Some(self.graph.add(Node::State(StateId(self.states.len() as u32 - 1))))
                 }
@@ -197,9 +202,16 @@ impl<'m> Builder<'m> {
                     }
                 }
                 SymbolKind::State { init, rate, .. } => {
-                    let default = self.expr(Some(population), init);
+                    let at = Some(population);
+                    let default = match init.kind {
+                        ExprKind::SteadyState => {
+                            let rate = self.expr(at, rate);
+                            self.steady_state(population, i, rate, init.span)
+                        }
+                        _ => self.expr(at, init),
+                    };
                     let init = self.settings(population, id, true, default);
-                    let rate = self.expr(Some(population), rate);
+                    let rate = self.expr(at, rate);
                     if let Some(Node::State(s)) = self.symbols[population][i].map(|n| self.graph.node(n)) {
                         self.states[s.0 as usize].init = init;
                         self.states[s.0 as usize].rate = rate;
@@ -209,6 +221,112 @@ impl<'m> Builder<'m> {
             }
         }
         self.classify();
+    }
+
+    /// Where the derivative of a state is zero, all others being what they are at the start: -n / b where it is n + b x.
+    fn steady_state(&mut self, population: usize, symbol: usize, rate: NodeId, span: Span) -> NodeId {
+        let Symbol { name, ty, .. } = &self.cell(population).symbols[symbol];
+        let none = self.graph.number(f64::NAN, ty.dim());
+        let known = self.symbols[population][symbol].map(|n| self.graph.node(n));
+        let Some(Node::State(state)) = known else { return none };
+        let slope = derivative(&mut self.graph, rate, state);
+        let later =
+            |node: NodeId| matches!(self.graph.node(node), Node::Junction(..) | Node::Series(..) | Node::Noise(..));
+        let why = match slope {
+            None => "its derivative does not depend on it",
+            Some(slope) if depends(&self.graph, slope, state) => "its derivative is not linear in it",
+            Some(_) if self.graph.reachable([rate]).into_iter().any(later) => {
+                "its derivative reads what is known from the first step on"
+            }
+            Some(slope) => {
+                let zero = self.graph.number(0.0, ty.dim());
+                let leaf = |node: Node| (node == Node::State(state)).then_some(zero);
+                let rest = self.graph.replace(rate, &leaf, &mut HashMap::new());
+                let quotient = self.graph.binary(BinaryOp::Div, rest, slope);
+                return self.graph.unary(UnaryOp::Neg, quotient);
+            }
+        };
+        let message = format!("the steady state of `{name}` is not known before the run: {why}");
+        let d = Diagnostic::new(Code::BadValue, span, message, "no steady state");
+        self.diagnostics.push(
+            d.help("give it a number, and go on from the end of a run: `--save rest.npz`, then `--load rest.npz`"),
+        );
+        self.failed = true;
+        none
+    }
+
+    /// Holds the states of a population that are clamped: equations read the value of the clamp, which is that of the stage's own time.
+    fn clamps(&mut self, population: usize) {
+        let network = self.network;
+        let mut held = BTreeMap::new();
+        for clamp in network.clamps.iter().filter(|c| c.population == population) {
+            let known = self.symbols[population][clamp.state.0 as usize].map(|n| self.graph.node(n));
+            let Some(Node::State(state)) = known else { continue };
+            let value = self.expr(Some(population), &clamp.value);
+            let value = self.hide_draws(population, value, &clamp.name, clamp.span);
+            let cells = clamp.cells.as_ref().map(|cells| self.is_one_of(cells));
+            // It begins where it is held, as far as that is known before the first step.
+            let later = |node: NodeId| matches!(self.graph.node(node), Node::Series(..) | Node::Noise(..));
+            if !self.graph.reachable([value]).into_iter().any(later) {
+                let init = self.states[state.0 as usize].init;
+                self.states[state.0 as usize].init = cells.map_or(value, |cells| self.graph.select(cells, value, init));
+            }
+            // Of two clamps of some cells, the later one counts.
+            let before = self.states[state.0 as usize].clamp;
+            let both = match (before, cells) {
+                (Some(before), Some(of_these)) => Clamp {
+                    cells: before.cells.map(|others| self.graph.binary(BinaryOp::Or, others, of_these)),
+                    value: self.graph.select(of_these, value, before.value),
+                },
+                (None, _) | (Some(_), None) => Clamp { cells, value },
+            };
+            self.states[state.0 as usize].clamp = Some(both);
+            held.insert(state, both);
+        }
+        if held.is_empty() {
+            return;
+        }
+        let seen: HashMap<StateId, NodeId> = held
+            .iter()
+            .map(|(&state, clamp)| {
+                let free = self.graph.add(Node::State(state));
+                (state, clamp.cells.map_or(clamp.value, |cells| self.graph.select(cells, clamp.value, free)))
+            })
+            .collect();
+        let leaf = |node: Node| match node {
+            Node::State(s) => seen.get(&s).copied(),
+            _ => None,
+        };
+        let mut memo = HashMap::new();
+        for at in 0..self.states.len() {
+            let (state, State { population: of, rate, dim, .. }) = (StateId(at as u32), &self.states[at]);
+            if *of != population {
+                continue;
+            }
+            let (rate, dim) = (*rate, *dim);
+            let mut new = self.graph.replace(rate, &leaf, &mut memo);
+            if let Some(clamp) = held.get(&state) {
+                self.free.insert(state, rate);
+                let still = self.graph.number(0.0, dim.over(Dim::TIME));
+                new = clamp.cells.map_or(still, |cells| self.graph.select(cells, still, new));
+            }
+            self.states[at].rate = new;
+        }
+        self.classify();
+    }
+
+    /// The current density that holds a voltage, positive inwards: what the capacitance would take if it were free, with the opposite sign.
+    fn current_of_clamp(&mut self, population: usize, v: SymbolId, cm: SymbolId) -> NodeId {
+        let none = self.graph.number(0.0, Dim::CURRENT_DENSITY);
+        let known = self.symbols[population][v.0 as usize].map(|n| self.graph.node(n));
+        let Some(Node::State(state)) = known else { return none };
+        let (Some(clamp), Some(&free)) = (self.states[state.0 as usize].clamp, self.free.get(&state)) else {
+            return none;
+        };
+        let cm = self.symbol(population, cm);
+        let charge = self.graph.binary(BinaryOp::Mul, cm, free);
+        let current = self.graph.unary(UnaryOp::Neg, charge);
+        clamp.cells.map_or(current, |cells| self.graph.select(cells, current, none))
     }
 
     /// The value after the network's settings; later ones win.
@@ -226,13 +344,18 @@ impl<'m> Builder<'m> {
 
     /// `inside` for the selected cells, else `outside`.
     fn for_cells(&mut self, cells: &Option<(Expr, Expr)>, inside: NodeId, outside: NodeId) -> NodeId {
-        let Some((first, end)) = cells else { return inside };
+        let Some(cells) = cells else { return inside };
+        let selected = self.is_one_of(cells);
+        self.graph.select(selected, inside, outside)
+    }
+
+    /// Is a cell one of those from a first one up to another?
+    fn is_one_of(&mut self, (first, end): &(Expr, Expr)) -> NodeId {
         let (first, end) = (self.expr(None, first), self.expr(None, end));
         let index = self.graph.add(Node::Index);
         let from = self.graph.binary(BinaryOp::Ge, index, first);
         let to = self.graph.binary(BinaryOp::Lt, index, end);
-        let both = self.graph.binary(BinaryOp::And, from, to);
-        self.graph.select(both, inside, outside)
+        self.graph.binary(BinaryOp::And, from, to)
     }
 
     fn classify(&mut self) {
@@ -391,7 +514,8 @@ impl<'m> Builder<'m> {
         let network = self.network;
         let settings = network.settings.iter().map(|s| (s.population, &s.cells, s.span));
         let inputs = network.inputs.iter().map(|i| (i.population, &i.cells, i.span));
-        let named: Vec<_> = settings.chain(inputs).collect();
+        let clamps = network.clamps.iter().map(|c| (c.population, &c.cells, c.span));
+        let named: Vec<_> = settings.chain(inputs).chain(clamps).collect();
         let range = |(population, cells, span): (usize, &Option<(Expr, Expr)>, Span)| {
             let (first, end) = cells.as_ref()?;
             let (first, end) = (self.expr(None, first), self.expr(None, end));
@@ -405,11 +529,16 @@ impl<'m> Builder<'m> {
         let value = self.symbol(r.population, r.symbol);
         let cells = r.cells.as_ref().map(|(a, b)| (self.expr(None, a), self.expr(None, b)));
         Record {
-            name: format!("{}.{}", self.network.populations[r.population].name, symbol.name),
+            name: format!(
+                "{}.{}",
+                self.network.populations[r.population].name,
+                symbol.name.replace('<', "i_").replace('>', "")
+            ),
             population: r.population,
             cells,
             value,
             every: r.every,
+            window: r.window,
             unit: symbol.display_unit(),
             span: r.span,
         }
@@ -435,6 +564,9 @@ impl<'m> Builder<'m> {
 
     /// The sum of the inputs to a port.
     fn port(&mut self, population: usize, id: SymbolId, kind: PortKind, dim: Dim) -> NodeId {
+        if let PortKind::Clamp { v, cm } = kind {
+            return self.current_of_clamp(population, v, cm);
+        }
         let network = self.network;
         let zero = self.graph.number(0.0, dim);
         let mut sum = None;
@@ -471,7 +603,7 @@ impl<'m> Builder<'m> {
         match (sum, kind) {
             (None, _) => zero,
             (Some(sum), PortKind::Outward) => self.graph.unary(UnaryOp::Neg, sum),
-            (Some(sum), PortKind::Injected | PortKind::Declared) => sum,
+            (Some(sum), PortKind::Injected | PortKind::Declared | PortKind::Clamp { .. }) => sum,
         }
     }
 
@@ -552,6 +684,9 @@ impl<'m> Builder<'m> {
             },
             ExprKind::NetworkParam(id) => self.network_params[id.0 as usize],
             ExprKind::Time => self.graph.add(Node::Time),
+            ExprKind::StepLength => self.graph.add(Node::StepLength),
+            // An initial value as a whole, never a part of one.
+            ExprKind::SteadyState => self.graph.number(f64::NAN, dim),
             ExprKind::Celsius => self.celsius(e.span),
             ExprKind::Index => self.graph.add(Node::Index),
             ExprKind::Dv => self.graph.add(Node::Dv),
@@ -641,7 +776,9 @@ impl<'m> Builder<'m> {
                 let l = g.unary(UnaryOp::Linoid, y);
                 return g.binary(BinaryOp::Mul, args[1], l);
             }
-            Builtin::Pulse | Builtin::Sine | Builtin::Ramp => return self.stimulus(builtin, args, dims),
+            Builtin::Pulse | Builtin::Train | Builtin::Staircase | Builtin::Sine | Builtin::Ramp => {
+                return self.stimulus(builtin, args, dims);
+            }
         };
         g.unary(op, a)
     }
@@ -652,13 +789,29 @@ impl<'m> Builder<'m> {
         let step_time = g.add(Node::StepTime);
         let instant = g.number(INSTANT, Dim::TIME);
         let now = g.binary(BinaryOp::Add, step_time, instant);
-        let end = g.binary(BinaryOp::Add, delay, duration);
         let begun = g.binary(BinaryOp::Ge, now, delay);
-        let going = g.binary(BinaryOp::Lt, now, end);
-        let on = g.binary(BinaryOp::And, begun, going);
         let time = g.add(Node::Time);
         let since = g.binary(BinaryOp::Sub, time, delay);
-        let value = match builtin {
+        // Of what comes again and again: how many went before, and what is left of the time.
+        let again = |g: &mut Graph, period: NodeId| {
+            let gone = g.binary(BinaryOp::Sub, now, delay);
+            let turns = g.binary(BinaryOp::Div, gone, period);
+            let whole = g.unary(UnaryOp::Floor, turns);
+            let before = g.binary(BinaryOp::Mul, whole, period);
+            (whole, g.binary(BinaryOp::Sub, gone, before))
+        };
+        let (going, value) = match builtin {
+            Builtin::Train => {
+                let (whole, part) = again(g, args[3]);
+                let within = g.binary(BinaryOp::Lt, part, duration);
+                let counted = g.binary(BinaryOp::Lt, whole, args[4]);
+                (g.binary(BinaryOp::And, within, counted), args[2])
+            }
+            Builtin::Staircase => {
+                let (whole, _) = again(g, duration);
+                let risen = g.binary(BinaryOp::Mul, args[3], whole);
+                (g.binary(BinaryOp::Lt, whole, args[4]), g.binary(BinaryOp::Add, args[2], risen))
+            }
             Builtin::Sine => {
                 // Whole turns go before the angle is rounded: late in a long run it would have few digits left.
                 let turns = g.binary(BinaryOp::Div, since, args[3]);
@@ -668,19 +821,26 @@ impl<'m> Builder<'m> {
                 let angle = g.binary(BinaryOp::Mul, turn, part);
                 let angle = g.binary(BinaryOp::Add, angle, args[4]);
                 let sine = g.unary(UnaryOp::Sin, angle);
-                g.binary(BinaryOp::Mul, args[2], sine)
+                (until(g, now, delay, duration), g.binary(BinaryOp::Mul, args[2], sine))
             }
             Builtin::Ramp => {
                 let rise = g.binary(BinaryOp::Sub, args[3], args[2]);
                 let part = g.binary(BinaryOp::Div, since, duration);
                 let gone = g.binary(BinaryOp::Mul, rise, part);
-                g.binary(BinaryOp::Add, args[2], gone)
+                (until(g, now, delay, duration), g.binary(BinaryOp::Add, args[2], gone))
             }
-            _ => args[2],
+            _ => (until(g, now, delay, duration), args[2]),
         };
+        let on = g.binary(BinaryOp::And, begun, going);
         let zero = g.number(0.0, dims[2]);
         g.select(on, value, zero)
     }
+}
+
+/// Is the end not reached of what lasts from `delay` on for `duration`?
+fn until(g: &mut Graph, now: NodeId, delay: NodeId, duration: NodeId) -> NodeId {
+    let end = g.binary(BinaryOp::Add, delay, duration);
+    g.binary(BinaryOp::Lt, now, end)
 }
 
 fn binary_op(op: ast::BinaryOp) -> BinaryOp {

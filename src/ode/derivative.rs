@@ -39,6 +39,7 @@ pub fn derivative(g: &mut Graph, root: NodeId, state: StateId) -> Option<NodeId>
             | Node::Point(..)
             | Node::Time
             | Node::StepTime
+            | Node::StepLength
             | Node::Index
             | Node::Dv
             | Node::Junction(..)

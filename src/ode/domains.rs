@@ -171,6 +171,7 @@ fn values(
                 | Node::Next(_)
                 | Node::Time
                 | Node::StepTime
+                | Node::StepLength
                 | Node::Dv
                 | Node::Slope(..)
                 | Node::Point(..)

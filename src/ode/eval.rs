@@ -23,6 +23,8 @@ pub fn evaluate(model: &Model, root: NodeId) -> Result<Value, EvalError> {
 pub fn noise_intervals(model: &Model) -> Vec<Result<Value, EvalError>> {
     let read = model.states.iter().map(|s| s.rate).chain(model.records.iter().map(|r| r.value));
     let interval = |node: NodeId| match model.graph.node(node) {
+        // What is drawn in every step is drawn more often where steps are shorter.
+        Node::Noise(_, every) if model.graph.node(every) == Node::StepLength => Some(Ok(Value::Real(0.0))),
         Node::Noise(_, every) => Some(evaluate(model, every)),
         Node::Const(..)
         | Node::Bool(_)
@@ -33,6 +35,7 @@ pub fn noise_intervals(model: &Model) -> Vec<Result<Value, EvalError>> {
         | Node::Point(..)
         | Node::Time
         | Node::StepTime
+        | Node::StepLength
         | Node::Index
         | Node::Dv
         | Node::Junction(..)
@@ -73,6 +76,7 @@ fn value(model: &Model, id: NodeId, memo: &mut HashMap<NodeId, Value>, depth: us
                 Value::Mask(false) => at(b),
                 Value::Real(_) | Value::Single(_) => return Err(ill_typed),
             },
+            Node::StepLength => Value::Real(model.dt),
             Node::State(_)
             | Node::Next(_)
             | Node::Slope(..)

@@ -48,6 +48,7 @@ pub fn fault(model: &Model, roots: &[NodeId], leaf: impl Fn(Node) -> Option<Valu
             | Node::Point(..)
             | Node::Time
             | Node::StepTime
+            | Node::StepLength
             | Node::Index
             | Node::Dv
             | Node::Junction(..)

@@ -26,6 +26,8 @@ pub enum Node {
     Time,
     /// The time at which the current step began: what switches (pulses) is held within a step.
     StepTime,
+    /// How long a step is (ms), for what is drawn anew in every step. No equation of a user reads it.
+    StepLength,
     /// The number of the cell in its population.
     Index,
     /// In a junction's current: the voltage here minus the voltage there.
@@ -122,6 +124,7 @@ impl Graph {
             | Node::Point(..)
             | Node::Time
             | Node::StepTime
+            | Node::StepLength
             | Node::Index
             | Node::Dv
             | Node::Junction(..)
@@ -175,6 +178,7 @@ impl Graph {
                 | Node::Point(..)
                 | Node::Time
                 | Node::StepTime
+                | Node::StepLength
                 | Node::Index
                 | Node::Dv
                 | Node::Junction(..)

@@ -24,6 +24,7 @@ pub use domains::CellRange;
 pub use eval::{EvalError, evaluate, noise_intervals};
 pub use fault::{Fault, fault};
 pub use graph::{Graph, Node};
+pub use initial::resolve;
 pub use overrides::{Override, apply, parse_override};
 pub use print::{print, show};
 pub use timescale::step_too_long;
@@ -111,7 +112,7 @@ pub struct State {
     pub name: String,
     /// The population, by index.
     pub population: usize,
-    /// The value at the start: a function of parameters, index, draws and files.
+    /// The value at the start: a function of parameters, index, draws and files; until [`resolve`] also of other states.
     pub init: NodeId,
     /// The time derivative.
     pub rate: NodeId,
@@ -123,6 +124,17 @@ pub struct State {
     pub span: Span,
     /// Is it a gate?
     pub gate: bool,
+    /// What holds it, if something does.
+    pub clamp: Option<Clamp>,
+}
+
+/// What holds a state: in place of moving by its equation, it has a value that is given as a function of time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Clamp {
+    /// Which cells it holds, a condition on their index; all if absent.
+    pub cells: Option<NodeId>,
+    /// The value.
+    pub value: NodeId,
 }
 
 /// Cells of one kind.
@@ -218,6 +230,8 @@ pub struct Record {
     pub value: NodeId,
     /// In ms; every step if absent.
     pub every: Option<f64>,
+    /// The first and the last time (ms) at which it is recorded.
+    pub window: (f64, f64),
     /// The unit it is shown in.
     pub unit: DisplayUnit,
     /// Where it stands.

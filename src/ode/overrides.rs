@@ -1,8 +1,9 @@
-//! Parameters set from outside: `--set Na.gbar=100mS/cm2`.
+//! Parameters and initial values set from outside: `--set Na.gbar=100mS/cm2`, `--set soma.v=-70mV`.
 
 use super::build::classify;
 use super::{Model, Node};
 use crate::diag::{Code, Diagnostic, nearest};
+use crate::hir::{Demand, Domain};
 use crate::units::Unit;
 
 /// A parsed `name=value`.
@@ -54,34 +55,12 @@ pub fn parse_override(text: &str) -> Result<Override, Diagnostic> {
     Ok(Override { name: name.trim().into(), number: number.into(), unit, unit_text: unit_text.into() })
 }
 
-/// Sets parameters. A name that fits none or several parameters, or a value of another dimension, is an error.
+/// Sets parameters and initial values. A name that fits none or several of them, or a value of another dimension, is an error.
 pub fn apply(model: &mut Model, overrides: &[Override]) -> Vec<Diagnostic> {
     let mut errors = Vec::new();
     for o in overrides {
-        match find(model, &o.name) {
-            Err(diagnostic) => errors.push(diagnostic),
-            Ok(at) => {
-                let dim = model.params[at].dim;
-                let name = model.params[at].name.clone();
-                let unit = &model.params[at].unit.name;
-                if o.unit.dim != dim {
-                    let got = o.unit.dim.describe();
-                    let message =
-                        format!("`{name}` is {}, but `{} {}` is {got}", dim.describe(), o.number, o.unit_text);
-                    errors.push(
-                        Diagnostic::without_place(Code::DimensionMismatch, message)
-                            .help(format!("write `--set {}={}{unit}`", o.name, o.number)),
-                    );
-                    continue;
-                }
-                let Some(value) = o.unit.canonical(&o.number) else {
-                    let message = format!("`{}` is too large a number", o.number);
-                    errors.push(Diagnostic::without_place(Code::BadValue, message));
-                    continue;
-                };
-                model.params[at].value = model.graph.add(Node::Const(value.to_bits(), dim));
-                model.params[at].set = Some(format!("--set {}={}{}", o.name, o.number, o.unit_text));
-            }
+        if let Err(error) = set(model, o) {
+            errors.push(error);
         }
     }
     for p in &mut model.params {
@@ -92,27 +71,87 @@ pub fn apply(model: &mut Model, overrides: &[Override]) -> Vec<Diagnostic> {
     errors
 }
 
-fn find(model: &Model, name: &str) -> Result<usize, Diagnostic> {
-    let settable = || model.params.iter().enumerate().filter(|(_, p)| p.settable);
-    if let Some((i, _)) = settable().find(|(_, p)| p.name == name) {
-        return Ok(i);
+/// What can be set from outside.
+#[derive(Clone, Copy)]
+enum Place {
+    /// A parameter, by index.
+    Param(usize),
+    /// The initial value of a state, by index.
+    Init(usize),
+}
+
+impl Place {
+    /// All of a model, with their names.
+    fn all(model: &Model) -> impl Iterator<Item = (Place, &str)> {
+        let settable = model.params.iter().enumerate().filter(|(_, p)| p.settable);
+        let states = model.states.iter().enumerate();
+        let params = settable.map(|(i, p)| (Place::Param(i), p.name.as_str()));
+        params.chain(states.map(|(i, s)| (Place::Init(i), s.name.as_str())))
+    }
+}
+
+fn set(model: &mut Model, o: &Override) -> Result<(), Diagnostic> {
+    let place = find(model, &o.name)?;
+    let (name, dim, unit) = match place {
+        Place::Param(at) => (&model.params[at].name, model.params[at].dim, &model.params[at].unit.name),
+        Place::Init(at) => (&model.states[at].name, model.states[at].dim, &model.states[at].unit.name),
+    };
+    if o.unit.dim != dim {
+        let got = o.unit.dim.describe();
+        let given = format!("{} {}", o.number, o.unit_text);
+        let message = format!("`{name}` is {}, but `{}` is {got}", dim.describe(), given.trim());
+        return Err(Diagnostic::without_place(Code::DimensionMismatch, message)
+            .help(format!("write `--set {}={}{unit}`", o.name, o.number)));
+    }
+    let Some(value) = o.unit.canonical(&o.number) else {
+        let message = format!("`{}` is too large a number", o.number);
+        return Err(Diagnostic::without_place(Code::BadValue, message));
+    };
+    let value = model.graph.add(Node::Const(value.to_bits(), dim));
+    match place {
+        Place::Param(at) => {
+            model.params[at].value = value;
+            model.params[at].set = Some(format!("--set {}={}{}", o.name, o.number, o.unit_text));
+        }
+        Place::Init(at) => {
+            let state = &mut model.states[at];
+            state.init = value;
+            // Gates that begin at `inf` are in their domain by themselves.
+            if state.gate {
+                model.demands.push(Demand {
+                    what: state.name.clone(),
+                    value,
+                    domain: Domain::Fraction,
+                    why: "a gate is the fraction of open gates",
+                    code: Code::GateRange,
+                    unit: state.unit.clone(),
+                    population: Some(state.population),
+                    span: state.span,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn find(model: &Model, name: &str) -> Result<Place, Diagnostic> {
+    // What a file calls `v_init` is the voltage at the start.
+    let name = match name.strip_suffix("v_init") {
+        Some(compartment) if compartment.is_empty() || compartment.ends_with('.') => &format!("{compartment}v"),
+        _ => name,
+    };
+    if let Some((place, _)) = Place::all(model).find(|(_, full)| *full == name) {
+        return Ok(place);
     }
     let suffix = format!(".{name}");
-    let hits: Vec<(usize, &str)> =
-        settable().filter(|(_, p)| p.name.ends_with(&suffix)).map(|(i, p)| (i, p.name.as_str())).collect();
+    let mut hits: Vec<(Place, &str)> = Place::all(model).filter(|(_, full)| full.ends_with(&suffix)).collect();
+    // Parameters come first.
+    if hits.iter().any(|(place, _)| matches!(place, Place::Param(_))) {
+        hits.retain(|(place, _)| matches!(place, Place::Param(_)));
+    }
     match hits[..] {
-        [(i, _)] => Ok(i),
-        [] => {
-            let all: Vec<&str> = settable().map(|(_, p)| p.name.as_str()).collect();
-            let tails: Vec<&str> =
-                all.iter().flat_map(|n| n.match_indices('.').map(|(i, _)| &n[i + 1..]).chain([*n])).collect();
-            let mut d =
-                Diagnostic::without_place(Code::UnknownParameter, format!("the model has no parameter `{name}`"));
-            if let Some(near) = nearest(name, tails) {
-                d = d.help(format!("did you mean `{near}`?"));
-            }
-            Err(d.note(format!("it has {}", all.join(", "))))
-        }
+        [(place, _)] => Ok(place),
+        [] => Err(unknown(model, name)),
         _ => {
             let names: Vec<&str> = hits.iter().map(|h| h.1).collect();
             Err(Diagnostic::without_place(Code::AmbiguousParameter, format!("`{name}` fits several parameters"))
@@ -120,4 +159,25 @@ fn find(model: &Model, name: &str) -> Result<usize, Diagnostic> {
                 .help("write more of the name"))
         }
     }
+}
+
+/// No parameter has the name.
+fn unknown(model: &Model, name: &str) -> Diagnostic {
+    let d = Diagnostic::without_place(Code::UnknownParameter, format!("the model has no parameter `{name}`"));
+    let option = match name {
+        "dt" | "duration" | "method" | "seed" => Some(format!("write `--{name}`")),
+        "every" => Some("write `--every`".into()),
+        "celsius" => Some("nothing in this model depends on the temperature".into()),
+        _ => None,
+    };
+    if let Some(help) = option {
+        return d.help(help);
+    }
+    let params: Vec<&str> = model.params.iter().filter(|p| p.settable).map(|p| p.name.as_str()).collect();
+    let tails = Place::all(model).flat_map(|(_, n)| n.match_indices('.').map(|(i, _)| &n[i + 1..]).chain([n]));
+    let d = match nearest(name, tails.collect::<Vec<_>>()) {
+        Some(near) => d.help(format!("did you mean `{near}`?")),
+        None => d,
+    };
+    d.note(format!("it has {}", params.join(", "))).note("initial values of states can be set, too")
 }

@@ -5,9 +5,11 @@ use crate::operators::{BinaryOp, UnaryOp};
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// Prints parameters, states and equations in canonical units (ms, mV, uA/cm2, mS/cm2, ...).
+/// Prints parameters, states and equations in canonical units (ms, mV, uA/cm2, mS/cm2, ...). Long parts of expressions are named `$1`, `$2`
+/// and so on, and stand at the end.
 pub fn print(model: &Model) -> String {
     let mut out = String::new();
+    let mut printer = Printer { model, texts: Texts::new(), named: Vec::new() };
     let _ = writeln!(
         out,
         "model {}: {} ms in steps of {} ms, {}",
@@ -17,48 +19,96 @@ pub fn print(model: &Model) -> String {
         model.method.name()
     );
     for p in model.params.iter().filter(|p| p.population.is_none()) {
-        let _ = writeln!(out, "param {} = {}", p.name, show(model, p.value));
+        let _ = writeln!(out, "param {} = {}", p.name, printer.show(p.value));
     }
     for (i, population) in model.populations.iter().enumerate() {
-        let sizes: Vec<_> = population.sizes.iter().map(|&s| show(model, s)).collect();
+        let sizes: Vec<_> = population.sizes.iter().map(|&s| printer.show(s)).collect();
         let _ = writeln!(out, "\npopulation {}[{}]", population.name, sizes.join(", "));
         for p in model.params.iter().filter(|p| p.population == Some(i)) {
-            let _ = writeln!(out, "  cell param {} = {}", p.name, show(model, p.value));
+            let _ = writeln!(out, "  cell param {} = {}", p.name, printer.show(p.value));
         }
         for id in model.states_of(i) {
             let s = model.state(id);
-            let _ = writeln!(out, "  {} {} = {}", if s.gate { "gate" } else { "state" }, s.name, show(model, s.init));
-            let _ = writeln!(out, "  {}' = {}", s.name, show(model, s.rate));
+            let _ = writeln!(out, "  {} {} = {}", if s.gate { "gate" } else { "state" }, s.name, printer.show(s.init));
+            let _ = writeln!(out, "  {}' = {}", s.name, printer.show(s.rate));
+            if let Some(clamp) = s.clamp {
+                let cells = clamp.cells.map_or(String::new(), |cells| format!(" where {}", printer.show(cells)));
+                let _ = writeln!(out, "  clamp {} = {}{cells}", s.name, printer.show(clamp.value));
+            }
         }
         for c in model.connections.iter().filter(|c| model.state(c.here).population == i) {
             let [here, there] = [c.here, c.there].map(|v| &model.state(v).name);
             let ends = if c.here == c.there { format!("between {here}") } else { format!("of {here} with {there}") };
-            let _ = writeln!(out, "  junction {} {ends}: i = {}", c.name, show(model, c.current));
+            let _ = writeln!(out, "  junction {} {ends}: i = {}", c.name, printer.show(c.current));
         }
         if let Some(spike) = &population.spike {
             let _ = match spike.condition {
-                Condition::Crosses(a, b) => writeln!(out, "  spike when {} crosses {}", show(model, a), show(model, b)),
-                Condition::When(a) => writeln!(out, "  spike when {}", show(model, a)),
+                Condition::Crosses(a, b) => {
+                    writeln!(out, "  spike when {} crosses {}", printer.show(a), printer.show(b))
+                }
+                Condition::When(a) => writeln!(out, "  spike when {}", printer.show(a)),
             };
             for &(state, value) in &spike.resets {
-                let _ = writeln!(out, "    {} = {}", model.state(state).name, show(model, value));
+                let _ = writeln!(out, "    {} = {}", model.state(state).name, printer.show(value));
             }
             if let Some(refractory) = spike.refractory {
-                let _ = writeln!(out, "    refractory {} ms", show(model, refractory));
+                let _ = writeln!(out, "    refractory {} ms", printer.show(refractory));
             }
         }
     }
     for r in &model.records {
         let every = r.every.map_or("step".to_string(), |e| format!("{e} ms"));
-        let _ = writeln!(out, "record {} = {} every {every}", r.name, show(model, r.value));
+        let window = match r.window {
+            (0.0, f64::INFINITY) => String::new(),
+            (first, f64::INFINITY) => format!(" from {first} ms"),
+            (first, last) => format!(" from {first} ms to {last} ms"),
+        };
+        let _ = writeln!(out, "record {} = {} every {every}{window}", r.name, printer.show(r.value));
+    }
+    if !printer.named.is_empty() {
+        out.push_str("\nwhere\n");
+    }
+    for (number, text) in printer.named.iter().enumerate() {
+        let _ = writeln!(out, "  ${} = {text}", number + 1);
     }
     out
 }
 
-/// An expression as text, in canonical units.
+/// Text of this many bytes gets a name, or is left out: as a tree, a graph has exponentially many nodes.
+const LONG: usize = 1000;
+
+/// An expression as text, in canonical units. What is long in it is left out.
 pub fn show(model: &Model, root: NodeId) -> String {
-    let mut text: HashMap<NodeId, (String, bool)> = HashMap::new();
+    let mut texts = Texts::new();
+    shown(model, root, &mut texts, &mut |_| "(...)".into())
+}
+
+/// Nodes as text, and whether it needs parentheses.
+type Texts = HashMap<NodeId, (String, bool)>;
+
+/// Prints expressions; long parts of them get names.
+struct Printer<'a> {
+    model: &'a Model,
+    texts: Texts,
+    named: Vec<String>,
+}
+
+impl Printer<'_> {
+    fn show(&mut self, root: NodeId) -> String {
+        let Printer { model, texts, named } = self;
+        shown(model, root, texts, &mut |text| {
+            named.push(text);
+            format!("${}", named.len())
+        })
+    }
+}
+
+/// An expression as text; `long` says what stands for a part that is long.
+fn shown(model: &Model, root: NodeId, text: &mut Texts, long: &mut dyn FnMut(String) -> String) -> String {
     for id in model.graph.reachable([root]) {
+        if text.contains_key(&id) {
+            continue;
+        }
         let at = |n: NodeId| {
             let (s, compound) = &text[&n];
             if *compound { format!("({s})") } else { s.clone() }
@@ -71,6 +121,7 @@ pub fn show(model: &Model, root: NodeId) -> String {
             Node::Next(s) => (format!("next {}", model.state(s).name), true),
             Node::Time => ("t".into(), false),
             Node::StepTime => ("t_step".into(), false),
+            Node::StepLength => ("dt".into(), false),
             Node::Index => ("index".into(), false),
             Node::Dv => ("dv".into(), false),
             Node::Slope(s, stage) => (format!("slope {stage} of {}", model.state(s).name), true),
@@ -110,6 +161,7 @@ pub fn show(model: &Model, root: NodeId) -> String {
             }
             Node::Select(c, a, b) => (format!("if {} then {} else {}", at(c), at(a), at(b)), true),
         };
+        let (s, compound) = if s.len() > LONG && id != root { (long(s), false) } else { (s, compound) };
         text.insert(id, (s, compound));
     }
     text[&root].0.clone()

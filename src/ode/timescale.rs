@@ -41,9 +41,11 @@ fn shortest(model: &Model) -> Option<(StateId, f64)> {
     let slopes: Vec<(StateId, NodeId)> =
         states.filter_map(|s| Some((s, derivative(&mut with_slopes.graph, model.state(s).rate, s)?))).collect();
     let zero = with_slopes.graph.number(0.0, Dim::TIME);
+    let step = with_slopes.graph.number(model.dt, Dim::TIME);
     let at_the_start = |node: Node| match node {
         Node::State(s) => Some(model.state(s).init),
         Node::Time | Node::StepTime => Some(zero),
+        Node::StepLength => Some(step),
         _ => None,
     };
     let mut memo = HashMap::new();

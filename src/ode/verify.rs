@@ -18,6 +18,20 @@ pub fn verify(model: &Model) -> Result<(), String> {
     for s in &model.states {
         real(&format!("the initial value of {}", s.name), s.init, s.dim)?;
         real(&format!("the derivative of {}", s.name), s.rate, s.dim.over(Dim::TIME))?;
+        if let Some(clamp) = s.clamp {
+            real(&format!("what holds {}", s.name), clamp.value, s.dim)?;
+            for n in model.graph.reachable([clamp.value]) {
+                if let Node::State(_)
+                | Node::Next(_)
+                | Node::Slope(..)
+                | Node::Point(..)
+                | Node::Dv
+                | Node::Junction(..) = model.graph.node(n)
+                {
+                    return Err(format!("what holds {} reads {:?}", s.name, model.graph.node(n)));
+                }
+            }
+        }
         for n in model.graph.reachable([s.init]) {
             if let Node::State(_)
             | Node::Next(_)
@@ -25,6 +39,7 @@ pub fn verify(model: &Model) -> Result<(), String> {
             | Node::Point(..)
             | Node::Time
             | Node::StepTime
+            | Node::StepLength
             | Node::Noise(..)
             | Node::Series(..)
             | Node::Dv
@@ -106,7 +121,7 @@ pub(super) fn type_of(model: &Model, id: NodeId, at: impl Fn(NodeId) -> Ty) -> R
         Node::Param(p) => Ty::Real(model.param(p).dim),
         Node::State(s) | Node::Next(s) | Node::Point(s, _) => Ty::Real(model.state(s).dim),
         Node::Slope(s, _) => Ty::Real(model.state(s).dim.over(Dim::TIME)),
-        Node::Time | Node::StepTime => Ty::Real(Dim::TIME),
+        Node::Time | Node::StepTime | Node::StepLength => Ty::Real(Dim::TIME),
         Node::Dv => Ty::Real(Dim::VOLTAGE),
         Node::Junction(c, _) => Ty::Real(model.connections[c as usize].dim),
         Node::Index | Node::Draw(..) | Node::Data(_) => Ty::Real(Dim::ONE),

@@ -134,7 +134,10 @@ pub fn svg(size: (u32, u32), draw: impl FnOnce(&mut Canvas<SVGBackend<'_>>) -> D
     let wanted =
         format!("<svg width=\"{}\" height=\"{}\" stroke-linejoin=\"round\" stroke-linecap=\"round\" ", size.0, size.1);
     match text.strip_prefix(&drawn) {
-        Some(rest) => Ok(format!("{wanted}{rest}").into_bytes()),
+        // XML has no control characters, escaped or not.
+        Some(rest) => Ok(format!("{wanted}{rest}")
+            .replace(|c: char| c.is_control() && !"\n\r\t".contains(c), "\u{fffd}")
+            .into_bytes()),
         None => Err("the SVG does not begin as expected".to_owned()),
     }
 }

@@ -12,7 +12,7 @@ use crate::results::RunResult;
 
 use super::axis::Axis;
 use super::canvas::{Anchor, Canvas, shortened, text_width};
-use super::panels::{Body, Panel, select};
+use super::panels::{Along, Body, Panel, select};
 use super::style::{
     FAINT_TEXT, FRAME, FRAME_WIDTH, GRID, HEADING_SIZE, LABEL_SIZE, LEGEND_SIZE, SPIKES, TEXT, TICK_LENGTH, TICK_SIZE,
     TITLE_SIZE,
@@ -31,6 +31,8 @@ pub struct Figure<'a> {
     time: Axis,
     /// `ms` or `s`, and how many of it a millisecond is.
     time_unit: (&'static str, f64),
+    /// What the shared axis shows, if it is not the time.
+    along: Option<String>,
 }
 
 struct Placed<'a> {
@@ -80,7 +82,7 @@ impl<'a> Figure<'a> {
             let what = format!("a width of {width} pixels is not within {LEAST_WIDTH} to {MOST_PIXELS}");
             return Err(PlotError::Options(what));
         }
-        let (panels, window) = select(result, options)?;
+        let (panels, Along { range: window, label: along }) = select(result, options)?;
         let title = options.title.as_deref().or_else(|| result.meta.get("model").and_then(Value::as_str));
         let title = title.filter(|t| !t.is_empty()).map(str::to_owned);
         let top = EDGE + if title.is_some() { TITLE_ROOM } else { 0.0 };
@@ -115,12 +117,12 @@ impl<'a> Figure<'a> {
             placed.push(place(panel, top, bottom, window));
         }
         let (left, right) = margins(&placed, f64::from(options.width));
-        let seconds = window.1 - window.0 >= 10_000.0 || window.1.abs() >= 100_000.0;
+        let seconds = along.is_none() && (window.1 - window.0 >= 10_000.0 || window.1.abs() >= 100_000.0);
         let time_unit = if seconds { ("s", 1e-3) } else { ("ms", 1.0) };
         let most = ((right - left) / 75.0).clamp(2.0, 12.0) as usize;
         let time = Axis::exact(window.0 * time_unit.1, window.1 * time_unit.1, most);
         let height = height as u32;
-        Ok(Figure { width: options.width, height, title, window, panels: placed, left, right, time, time_unit })
+        Ok(Figure { width: options.width, height, title, window, panels: placed, left, right, time, time_unit, along })
     }
 
     /// Width and height in pixels.
@@ -155,6 +157,8 @@ impl<'a> Figure<'a> {
             Body::Traces(traces) => traces.draw(canvas, &frame)?,
             Body::Raster(raster) => raster.draw(canvas, &frame)?,
             Body::Rate(rate) => rate.draw(canvas, &frame)?,
+            Body::Intervals(intervals) => intervals.draw(canvas, &frame)?,
+            Body::CellRates(rates) => rates.draw(canvas, &frame)?,
         }
         canvas.line(&[(self.left, top), (self.left, bottom), (self.right, bottom)], FRAME, FRAME_WIDTH)?;
         for (t, _) in &self.time.ticks {
@@ -222,7 +226,11 @@ impl<'a> Figure<'a> {
             canvas.text(text, (x, below), Anchor::Below, TICK_SIZE, TEXT)?;
         }
         let (unit, _) = self.time_unit;
-        let label = format!("time ({}{unit})", self.time.factor());
+        let label = match (&self.along, self.time.factor().as_str()) {
+            (None, factor) => format!("time ({factor}{unit})"),
+            (Some(label), "") => label.clone(),
+            (Some(label), factor) => format!("{label}, {}", factor.trim_end()),
+        };
         let middle = (self.left + self.right) / 2.0;
         canvas.text(&label, (middle, below + TICK_SIZE + 8.0), Anchor::Below, LABEL_SIZE, TEXT)
     }
@@ -261,6 +269,8 @@ fn wanted_height(panel: &Panel<'_>) -> f64 {
         }
         Body::Raster(raster) => (3.0 * raster.cells as f64).clamp(80.0, 300.0),
         Body::Rate(_) => 140.0,
+        Body::Intervals(_) => 180.0,
+        Body::CellRates(_) => 220.0,
     }
 }
 
@@ -274,6 +284,20 @@ fn place(panel: Panel<'_>, top: f64, bottom: f64, window: (f64, f64)) -> Placed<
         Body::Raster(raster) => (raster.axis(bottom - top), "cell".to_owned(), Vec::new()),
         Body::Rate(rate) => {
             let y = rate.axis(bottom - top);
+            let label = format!("rate ({}spikes/s)", y.factor());
+            (y, label, Vec::new())
+        }
+        Body::Intervals(intervals) => {
+            let y = intervals.axis(bottom - top);
+            let label = if y.factor().is_empty() {
+                "intervals".into()
+            } else {
+                format!("intervals ({})", y.factor().trim_end())
+            };
+            (y, label, Vec::new())
+        }
+        Body::CellRates(rates) => {
+            let y = rates.axis(bottom - top);
             let label = format!("rate ({}spikes/s)", y.factor());
             (y, label, Vec::new())
         }

@@ -1,28 +1,32 @@
-//! Figures of what a run produced: traces, spike rasters, population rates.
+//! Figures of what a run produced: traces, spike rasters, population rates, intervals between spikes, rates of cells.
 //!
-//! Results and options come in; out goes one SVG or PNG file with panels stacked over a shared time axis. What is drawn is
-//! thinned to what the eye can see, but an extreme value or a spike never vanishes, and a value that is not a number is a
-//! gap. The results are never changed, and no number is computed here that a figure does not show.
+//! Results and options come in; out goes one SVG, PNG or PDF file with panels stacked over a shared axis, mostly that of time. What is drawn is
+//! thinned to what the eye can see, but an extreme value never vanishes, and a value that is not a number is a gap. The results are never changed, and no number is computed here that a figure does not show.
 //!
 //! # What is drawn
 //!
 //! - Series of one population with the same last name part and the same unit share a panel (`cell.soma.v` and
 //!   `cell.dend.v`); dimensionless ones that stay within 0 to 1 (gates) share one as well. A panel shows at most eight
-//!   lines: of more indices the first ones, and the legend says "8 of 729 cells".
-//! - Each population with recorded spikes has a raster. The spikes of a single cell are ticks above its voltage instead,
+//!   lines: of more cells some from the first to the last, unless [`PlotOptions::cells`] says which, and the legend says "8 of 729 cells". Where every
+//!   line is another cell, a cell has the same colour in all panels.
+//! - Each population with recorded spikes has a raster. Of more than 20 000 spikes, those of every second (third, ...) cell are drawn, and the
+//!   heading says so. The spikes of a single cell are ticks above its voltage instead,
 //!   where that is drawn.
 //! - Each population of at least 20 cells has a rate in spikes per second and cell. Its bin is the smallest of 1, 2, 5,
 //!   10, … ms that divides the time shown into at most 200 bins, unless [`PlotOptions::rate_bin`] says otherwise; the
 //!   panel's heading states it.
 //!
-//! In a PNG, text is set in Ubuntu Light, which knows Latin, Greek and Cyrillic letters; in an SVG, in the viewer's
+//! In a PNG and a PDF, text is set in Ubuntu Light, which knows Latin, Greek and Cyrillic letters; in an SVG, in the viewer's
 //! sans-serif.
 
 mod axis;
 mod canvas;
+mod cell_rates;
 mod decimate;
 mod figure;
+mod intervals;
 mod panels;
+mod pdf;
 mod raster;
 mod rates;
 mod style;
@@ -50,6 +54,10 @@ pub enum PlotKind {
     Raster,
     /// Population rates, of populations of any size.
     Rates,
+    /// Histograms of the intervals between the spikes of each cell.
+    Intervals,
+    /// The rate of each cell, against a parameter or in the order of the cells: an f-I curve.
+    Cells,
 }
 
 /// What to draw and how large.
@@ -60,6 +68,10 @@ pub struct PlotOptions {
     /// Only series and spike trains (named `POP.spikes`) that match one of these; all if empty. A pattern matches a
     /// whole name or its last parts (`soma.v`), and `*` stands for any text.
     pub series: Vec<String>,
+    /// The cells whose traces, spikes and intervals are drawn; chosen for each panel if empty.
+    pub cells: Vec<u64>,
+    /// The parameter of the cells that their rates are drawn against; their numbers if `None`.
+    pub against: Option<String>,
     /// First and last time shown, in ms; everything if `None`.
     pub window: Option<(f64, f64)>,
     /// Width in pixels, 300 to 10000.
@@ -77,6 +89,8 @@ impl Default for PlotOptions {
         PlotOptions {
             kind: PlotKind::All,
             series: Vec::new(),
+            cells: Vec::new(),
+            against: None,
             window: None,
             width: 1200,
             height: None,
@@ -93,6 +107,8 @@ pub enum ImageFormat {
     Svg,
     /// Pixels.
     Png,
+    /// Vector graphics on one page, a point to a pixel; text as outlines.
+    Pdf,
 }
 
 impl ImageFormat {
@@ -105,6 +121,7 @@ impl ImageFormat {
         match extension.as_deref() {
             Some("svg") => Ok(ImageFormat::Svg),
             Some("png") => Ok(ImageFormat::Png),
+            Some("pdf") => Ok(ImageFormat::Pdf),
             _ => Err(PlotError::Extension(path.to_owned())),
         }
     }
@@ -113,7 +130,7 @@ impl ImageFormat {
 /// Why a figure was not drawn.
 #[derive(Debug)]
 pub enum PlotError {
-    /// The file name ends in something other than `.svg` or `.png`.
+    /// The file name ends in something other than `.svg`, `.png` or `.pdf`.
     Extension(PathBuf),
     /// The options ask for something that cannot be drawn; the text says what.
     Options(String),
@@ -138,7 +155,7 @@ impl fmt::Display for PlotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PlotError::Extension(path) => {
-                write!(f, "cannot draw `{}`: the name must end in .svg or .png", path.display())
+                write!(f, "cannot draw `{}`: the name must end in .svg, .png or .pdf", path.display())
             }
             PlotError::Options(what) => write!(f, "cannot draw this figure: {what}"),
             PlotError::Nothing(why) => write!(f, "there is nothing to draw: {why}"),
@@ -182,6 +199,7 @@ pub fn render(result: &RunResult, format: ImageFormat, options: &PlotOptions) ->
     let drawn = match format {
         ImageFormat::Svg => canvas::svg(figure.size(), |canvas| figure.draw(canvas)),
         ImageFormat::Png => supersample::png(figure.size(), |canvas| figure.draw(canvas)),
+        ImageFormat::Pdf => pdf::pdf(figure.size(), |canvas| figure.draw(canvas)),
     };
     drawn.map_err(PlotError::Drawing)
 }

@@ -3,8 +3,10 @@
 //! Results and options come in; out goes a list of panels from top to bottom, each with borrowed data, and the time they
 //! share. A panel is never empty, and nothing here knows a pixel.
 
-use crate::results::{RunResult, Series, SpikeTrain};
+use crate::results::{ParameterValues, RunResult, Series, SpikeTrain, spread};
 
+use super::cell_rates::CellRates;
+use super::intervals::Intervals;
 use super::raster::Raster;
 use super::rates::Rate;
 use super::style;
@@ -22,19 +24,29 @@ pub enum Body<'a> {
     Traces(Traces<'a>),
     Raster(Raster<'a>),
     Rate(Rate),
+    Intervals(Intervals),
+    CellRates(CellRates),
+}
+
+/// What panels share: a range, and what it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Along {
+    pub range: (f64, f64),
+    /// The label of the axis; `None` if it is the time in ms.
+    pub label: Option<String>,
 }
 
 /// Population rates are drawn unasked from this many cells on.
 const CELLS_FOR_A_RATE: usize = 20;
 
-/// The panels, and the first and last time they show in ms.
-pub fn select<'a>(result: &'a RunResult, options: &PlotOptions) -> Result<(Vec<Panel<'a>>, (f64, f64)), PlotError> {
+/// The panels, and what they show along their axis.
+pub fn select<'a>(result: &'a RunResult, options: &PlotOptions) -> Result<(Vec<Panel<'a>>, Along), PlotError> {
     let chosen = |name: &str| options.series.is_empty() || options.series.iter().any(|p| matches(p, name));
     let (want_series, want_spikes) = match options.kind {
         PlotKind::All => (true, true),
         // The spikes of a single cell are drawn above its voltage.
         PlotKind::Traces => (true, true),
-        PlotKind::Raster | PlotKind::Rates => (false, true),
+        PlotKind::Raster | PlotKind::Rates | PlotKind::Intervals | PlotKind::Cells => (false, true),
     };
     let series: Vec<&Series> = result.series.iter().filter(|s| want_series && chosen(&s.name)).collect();
     let trains: Vec<&SpikeTrain> =
@@ -42,31 +54,35 @@ pub fn select<'a>(result: &'a RunResult, options: &PlotOptions) -> Result<(Vec<P
     if series.is_empty() && (trains.is_empty() || options.kind == PlotKind::Traces) {
         return Err(PlotError::Nothing(nothing(result, options)));
     }
-    let window = window(&series, &trains, options)?;
+    let window = window(result, &series, &trains, options)?;
+    match options.kind {
+        PlotKind::Intervals => return Ok(intervals(&trains, window, options)),
+        PlotKind::Cells => return cell_rates(result, &trains, window, options),
+        PlotKind::All | PlotKind::Traces | PlotKind::Raster | PlotKind::Rates => {}
+    }
     let mut panels = Vec::new();
-    for population in populations(result, &series, &trains) {
+    for population in populations(&series, &trains) {
         let train = trains.iter().copied().find(|s| s.population == population);
-        let known_cells = result.spikes.iter().find(|s| s.population == population).map(|s| s.cells);
-        let own: Vec<&Series> =
-            series.iter().copied().filter(|s| population_of(result, &s.name) == population).collect();
+        let own: Vec<&Series> = series.iter().copied().filter(|s| s.population == population).collect();
         let mut ticks = train.filter(|s| s.cells == 1);
+        let mut shown = Vec::new();
         for group in groups(&own, window) {
-            panels.extend(traces(&group, known_cells, &mut ticks, window));
+            panels.extend(traces(&group, &mut shown, &mut ticks, window, &options.cells));
         }
         let Some(train) = train else { continue };
         let drawn_above_voltage = train.cells == 1 && ticks.is_none();
         let raster = match options.kind {
             PlotKind::All => !drawn_above_voltage,
             PlotKind::Raster => true,
-            PlotKind::Traces | PlotKind::Rates => false,
+            PlotKind::Traces | PlotKind::Rates | PlotKind::Intervals | PlotKind::Cells => false,
         };
         let rate = match options.kind {
             PlotKind::All => train.cells >= CELLS_FOR_A_RATE,
             PlotKind::Rates => true,
-            PlotKind::Traces | PlotKind::Raster => false,
+            PlotKind::Traces | PlotKind::Raster | PlotKind::Intervals | PlotKind::Cells => false,
         };
         if raster {
-            let raster = Raster::new(train, window);
+            let raster = Raster::new(train, window, &options.cells);
             panels.push(Panel { heading: raster.heading(), body: Body::Raster(raster) });
         }
         if rate {
@@ -75,9 +91,78 @@ pub fn select<'a>(result: &'a RunResult, options: &PlotOptions) -> Result<(Vec<P
         }
     }
     if panels.is_empty() {
-        return Err(PlotError::Nothing("the series have no columns".to_owned()));
+        let why = match options.cells.is_empty() {
+            true => "the series have no columns",
+            false => "none of these cells is recorded",
+        };
+        return Err(PlotError::Nothing(why.to_owned()));
     }
-    Ok((panels, window))
+    Ok((panels, Along { range: window, label: None }))
+}
+
+/// A histogram for each population, all over the same intervals.
+fn intervals<'a>(trains: &[&SpikeTrain], window: (f64, f64), options: &PlotOptions) -> (Vec<Panel<'a>>, Along) {
+    let mut all: Vec<(&str, Intervals)> =
+        trains.iter().map(|s| (s.population.as_str(), Intervals::new(s, window, &options.cells))).collect();
+    let longest = all.iter().filter_map(|(_, i)| i.longest()).fold(0.0, f64::max);
+    let longest = if longest > 0.0 { longest } else { 1.0 };
+    all.iter_mut().for_each(|(_, intervals)| intervals.count(longest));
+    let panel = |(population, intervals): (&str, Intervals)| Panel {
+        heading: intervals.heading(population),
+        body: Body::Intervals(intervals),
+    };
+    let along = Along { range: (0.0, longest), label: Some("interval between spikes (ms)".into()) };
+    (all.into_iter().map(panel).collect(), along)
+}
+
+/// The rates of the cells of each population, over their numbers or over a parameter.
+fn cell_rates<'a>(
+    result: &RunResult,
+    trains: &[&SpikeTrain],
+    window: (f64, f64),
+    options: &PlotOptions,
+) -> Result<(Vec<Panel<'a>>, Along), PlotError> {
+    let mut label = "cell".to_owned();
+    let mut found: Vec<(&str, CellRates)> = Vec::new();
+    for train in trains {
+        let of_cell = match &options.against {
+            None => (0..train.cells).map(|cell| cell as f64).collect(),
+            Some(pattern) => {
+                let of_population = result.parameters.iter().find_map(|p| match &p.values {
+                    ParameterValues::PerCell { population, values }
+                        if *population == train.population && matches(pattern, &p.name) =>
+                    {
+                        Some((style::quantity(&p.name, &p.unit), values.clone()))
+                    }
+                    ParameterValues::PerCell { .. } | ParameterValues::One(_) => None,
+                });
+                let Some((name, values)) = of_population else { continue };
+                label = name;
+                values
+            }
+        };
+        found.push((&train.population, CellRates::new(train, window, &options.cells, &of_cell)));
+    }
+    let ranges = found.iter().filter_map(|(_, rates)| rates.range());
+    let Some((low, high)) = ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else {
+        let each = |p: &&crate::results::Parameter| matches!(p.values, ParameterValues::PerCell { .. });
+        let names: Vec<&str> = result.parameters.iter().filter(each).map(|p| p.name.as_str()).collect();
+        let why = match (&options.against, names.is_empty()) {
+            (Some(name), true) => format!("no parameter differs from cell to cell, `{name}` neither"),
+            (Some(name), false) => format!(
+                "no parameter that differs from cell to cell is called `{name}`: there are {}",
+                names.join(", ")
+            ),
+            (None, _) => "none of these cells spikes".to_owned(),
+        };
+        return Err(PlotError::Nothing(why));
+    };
+    let range = if low < high { (low, high) } else { (low - 0.5, low + 0.5) };
+    let panel = |(population, rates): (&str, CellRates)| Panel {
+        heading: rates.heading(population),
+        body: Body::CellRates(rates),
+    };
+    Ok((found.into_iter().map(panel).collect(), Along { range, label: Some(label) }))
 }
 
 fn spikes_name(train: &SpikeTrain) -> String {
@@ -87,7 +172,7 @@ fn spikes_name(train: &SpikeTrain) -> String {
 fn nothing(result: &RunResult, options: &PlotOptions) -> String {
     let mut names: Vec<String> = match options.kind {
         PlotKind::All | PlotKind::Traces => result.series.iter().map(|s| s.name.clone()).collect(),
-        PlotKind::Raster | PlotKind::Rates => Vec::new(),
+        PlotKind::Raster | PlotKind::Rates | PlotKind::Intervals | PlotKind::Cells => Vec::new(),
     };
     if options.kind != PlotKind::Traces {
         names.extend(result.spikes.iter().map(spikes_name));
@@ -95,7 +180,7 @@ fn nothing(result: &RunResult, options: &PlotOptions) -> String {
     let what = match options.kind {
         PlotKind::All => "series and no spikes",
         PlotKind::Traces => "series",
-        PlotKind::Raster | PlotKind::Rates => "spikes",
+        PlotKind::Raster | PlotKind::Rates | PlotKind::Intervals | PlotKind::Cells => "spikes",
     };
     if names.is_empty() {
         return format!("the results hold no {what}");
@@ -130,7 +215,12 @@ fn glob(pattern: &str, text: &str) -> bool {
     text.ends_with(end)
 }
 
-fn window(series: &[&Series], trains: &[&SpikeTrain], options: &PlotOptions) -> Result<(f64, f64), PlotError> {
+fn window(
+    result: &RunResult,
+    series: &[&Series],
+    trains: &[&SpikeTrain],
+    options: &PlotOptions,
+) -> Result<(f64, f64), PlotError> {
     let mut low = f64::INFINITY;
     let mut high = f64::NEG_INFINITY;
     for s in series {
@@ -139,7 +229,8 @@ fn window(series: &[&Series], trains: &[&SpikeTrain], options: &PlotOptions) -> 
     }
     // A run starts at 0 even if nothing fired then.
     if series.is_empty() {
-        (low, high) = (0.0, 0.0);
+        let time = |key: &str| result.meta.get(key).and_then(serde_json::Value::as_f64);
+        (low, high) = (0.0, time("steps").zip(time("dt_ms")).map_or(0.0, |(steps, dt)| steps * dt));
     }
     for t in trains.iter().flat_map(|s| &s.t) {
         (low, high) = (low.min(*t), high.max(*t));
@@ -153,31 +244,30 @@ fn window(series: &[&Series], trains: &[&SpikeTrain], options: &PlotOptions) -> 
     if !(first.is_finite() && last.is_finite() && first < last) {
         return Err(PlotError::Options(format!("a time window from {first} ms to {last} ms is empty")));
     }
+    // An end that is not given is that of the run.
+    let asked = match (first, last) {
+        (first, f64::MAX) => format!("from {first} ms on"),
+        (f64::MIN, last) => format!("up to {last} ms"),
+        (first, last) => format!("from {first} ms to {last} ms"),
+    };
     if last < low || first > high {
-        return Err(PlotError::Nothing(format!(
-            "the time window from {first} ms to {last} ms is outside the run, from {low} ms to {high} ms"
-        )));
+        let why = format!("the time window {asked} is outside the run, from {low} ms to {high} ms");
+        return Err(PlotError::Nothing(why));
     }
-    Ok((first, last))
+    let (first, last) = (if first == f64::MIN { low } else { first }, if last == f64::MAX { high } else { last });
+    Ok(if first < last { (first, last) } else { (first, first + 1.0) })
 }
 
 /// The populations in the order in which they were recorded.
-fn populations<'a>(result: &'a RunResult, series: &[&'a Series], trains: &[&'a SpikeTrain]) -> Vec<&'a str> {
+fn populations<'a>(series: &[&'a Series], trains: &[&'a SpikeTrain]) -> Vec<&'a str> {
     let mut all: Vec<&str> = Vec::new();
-    let of_series = series.iter().map(|s| population_of(result, &s.name));
+    let of_series = series.iter().map(|s| s.population.as_str());
     for population in of_series.chain(trains.iter().map(|s| s.population.as_str())) {
         if !all.contains(&population) {
             all.push(population);
         }
     }
     all
-}
-
-/// The population a series belongs to: one with spikes if its name fits, otherwise the first part of the name.
-fn population_of<'a>(result: &'a RunResult, name: &'a str) -> &'a str {
-    let fits = |p: &&str| name.strip_prefix(*p).is_some_and(|rest| rest.starts_with('.'));
-    let longest = result.spikes.iter().map(|s| s.population.as_str()).filter(fits).max_by_key(|p| p.len());
-    longest.unwrap_or_else(|| name.split('.').next().unwrap_or(name))
 }
 
 fn quantity_of(name: &str) -> &str {
@@ -210,7 +300,7 @@ fn groups<'a>(series: &[&'a Series], window: (f64, f64)) -> Vec<Group<'a>> {
 /// Whether all samples that could be drawn are within 0 to 1, but for rounding.
 fn is_fraction(s: &Series, window: (f64, f64)) -> bool {
     let (_, width) = s.values.shape();
-    let line = |column| Line { label: String::new(), series: s, column };
+    let line = |column| Line { label: String::new(), series: s, column, color: 0 };
     (0..width.min(style::MOST_LINES))
         .filter_map(|column| line(column).extremes(window))
         .all(|(low, high)| low >= -0.01 && high <= 1.01)
@@ -218,28 +308,36 @@ fn is_fraction(s: &Series, window: (f64, f64)) -> bool {
 
 fn traces<'a>(
     group: &Group<'a>,
-    known_cells: Option<usize>,
+    shown: &mut Vec<u64>,
     ticks: &mut Option<&'a SpikeTrain>,
     window: (f64, f64),
+    cells: &[u64],
 ) -> Option<Panel<'a>> {
-    let names: Vec<Vec<&str>> = group.series.iter().map(|s| s.name.split('.').collect()).collect();
+    let names: Vec<Vec<&str>> = group.series.iter().map(|s| parts(&s.name)).collect();
     let (before, after) = common_parts(&names);
     let most = (style::MOST_LINES / names.len()).max(1);
     let widest = group.series.iter().map(|s| s.values.shape().1).max().unwrap_or(0);
-    // An index is known to be a cell where a spike train counts as many cells.
-    let are_cells = known_cells == Some(widest);
     let mut lines = Vec::new();
     for (series, parts) in group.series.iter().zip(&names) {
         let (_, width) = series.values.shape();
         let own = parts[before..parts.len() - after].join(".");
-        for column in 0..width.min(most) {
+        let chosen: Vec<usize> = match cells.is_empty() {
+            true => spread(width, most),
+            false => {
+                let place = |cell: &u64| series.cells.iter().position(|c| c == cell);
+                cells.iter().filter_map(place).filter(|&column| column < width).take(most).collect()
+            }
+        };
+        for column in chosen {
+            let cell = series.cells.get(column).copied().unwrap_or(column as u64);
             let label = match (width, names.len()) {
                 (1, _) => own.clone(),
-                (_, 1) if are_cells => format!("cell {column}"),
-                (_, 1) => format!("[{column}]"),
-                (_, _) => format!("{own} [{column}]"),
+                (_, 1) => format!("cell {cell}"),
+                (_, _) => format!("{own} [{cell}]"),
             };
-            lines.push(Line { label, series, column });
+            // A cell has one colour, unless it has several lines here.
+            let color = if names.len() == 1 && width > 1 { place_of(shown, cell) } else { lines.len() };
+            lines.push(Line { label, series, column, color });
         }
     }
     let first = group.series[0];
@@ -252,8 +350,8 @@ fn traces<'a>(
     let same_quantity = group.series.iter().all(|s| quantity_of(&s.name) == quantity);
     let is_voltage = quantity == "v" || quantity == "V" || matches!(first.unit.as_str(), "mV" | "V");
     let spikes = if is_voltage { ticks.take() } else { None };
-    let noun = if are_cells || known_cells.is_none() { "cells" } else { "traces" };
-    let note = (widest > most).then(|| format!("{most} of {widest} {noun}"));
+    let drawn = lines.len() / names.len().max(1);
+    let note = (widest > drawn).then(|| format!("{drawn} of {widest} cells"));
     let traces = Traces {
         quantity: if same_quantity { quantity.to_owned() } else { "gates".to_owned() },
         unit: first.unit.clone(),
@@ -263,6 +361,25 @@ fn traces<'a>(
         note,
     };
     if traces.lines.is_empty() { None } else { Some(Panel { heading, body: Body::Traces(traces) }) }
+}
+
+/// Where a cell is among those that are shown, at the end if it is new.
+fn place_of(shown: &mut Vec<u64>, cell: u64) -> usize {
+    let known = shown.iter().position(|c| *c == cell);
+    known.unwrap_or_else(|| {
+        shown.push(cell);
+        shown.len() - 1
+    })
+}
+
+/// The parts of a name between dots; those within brackets (`squid[0..10]`) part nothing.
+fn parts(name: &str) -> Vec<&str> {
+    let mut inside = false;
+    name.split(|c| {
+        inside = (inside || c == '[') && c != ']';
+        c == '.' && !inside
+    })
+    .collect()
 }
 
 /// How many parts all names share at the beginning and, beyond those, at the end; each keeps at least one of its own.

@@ -1,7 +1,7 @@
 //! Panels with one mark per spike, a row per cell.
 //!
 //! A spike train and a time window come in; out go a vertical axis and the drawing, cell 0 at the bottom. Spikes closer
-//! than half a pixel share a mark, but a spike is never left out.
+//! than half a pixel share a mark. A spike is never left out without a word: of very many, those of every k-th cell are drawn, and the heading says so.
 
 use std::collections::BTreeSet;
 
@@ -18,23 +18,46 @@ use super::style;
 pub struct Raster<'a> {
     population: &'a str,
     pub cells: usize,
+    /// Spikes within the window, drawn or not.
+    count: usize,
+    /// The cells that are drawn, if not all are.
+    note: Option<String>,
     spikes: Vec<(f64, u64)>,
 }
+
+/// How many spikes are drawn, about.
+const MOST_SPIKES: usize = 20_000;
 
 /// Half the width of a mark in pixels.
 const HALF_WIDTH: f64 = 0.9;
 
 impl<'a> Raster<'a> {
-    pub fn new(train: &'a SpikeTrain, window: (f64, f64)) -> Raster<'a> {
+    pub fn new(train: &'a SpikeTrain, window: (f64, f64), cells: &[u64]) -> Raster<'a> {
         let spikes = train.t.iter().copied().zip(train.i.iter().copied());
-        let spikes = spikes.filter(|(t, _)| (window.0..=window.1).contains(t)).collect();
-        Raster { population: &train.population, cells: train.cells, spikes }
+        let inside = spikes.filter(|(t, _)| (window.0..=window.1).contains(t));
+        let mut spikes: Vec<(f64, u64)> = match cells.is_empty() {
+            true => inside.collect(),
+            false => inside.filter(|(_, cell)| cells.contains(cell)).collect(),
+        };
+        let count = spikes.len();
+        let mut note = (!cells.is_empty()).then(|| format!("of {} chosen cells", cells.len()));
+        let each = count.div_ceil(MOST_SPIKES).min(train.cells) as u64;
+        if each > 1 && cells.is_empty() {
+            spikes.retain(|(_, cell)| cell.is_multiple_of(each));
+            note = Some(match each {
+                2 => "every second cell drawn".into(),
+                3 => "every third cell drawn".into(),
+                each => format!("every {each}th cell drawn"),
+            });
+        }
+        Raster { population: &train.population, cells: train.cells, count, note, spikes }
     }
 
     pub fn heading(&self) -> String {
         let plural = |n: usize| if n == 1 { "" } else { "s" };
-        let (spikes, cells) = (self.spikes.len(), self.cells);
-        format!("{} · {spikes} spike{} of {cells} cell{}", self.population, plural(spikes), plural(cells))
+        let (spikes, cells) = (self.count, self.cells);
+        let note = self.note.as_ref().map_or(String::new(), |note| format!(", {note}"));
+        format!("{} · {spikes} spike{} of {cells} cell{}{note}", self.population, plural(spikes), plural(cells))
     }
 
     pub fn axis(&self, height: f64) -> Axis {

@@ -66,16 +66,26 @@ impl Rate {
     }
 
     pub fn draw<DB: DrawingBackend>(&self, canvas: &mut Canvas<DB>, frame: &Frame<'_>) -> Result<(), String> {
-        let mut outline = Vec::with_capacity(2 * self.rates.len());
-        for (edges, &rate) in self.edges.windows(2).zip(&self.rates) {
-            let (left, right) = (frame.point(edges[0], rate), frame.point(edges[1], rate));
-            if rate > 0.0 {
-                // Half a pixel wider, or the background shines through between bars; the outline covers it.
-                let over = (right.0 + 0.5).min(frame.right);
-                canvas.fill(left, (over, frame.bottom), style::RATE_FILL)?;
-            }
-            outline.extend([left, right]);
-        }
-        canvas.line(&outline, style::RATE, style::LINE_WIDTH)
+        bars(canvas, frame, &self.edges, &self.rates)
     }
+}
+
+/// Bars between edges, with an outline.
+pub fn bars<DB: DrawingBackend>(
+    canvas: &mut Canvas<DB>,
+    frame: &Frame<'_>,
+    edges: &[f64],
+    heights: &[f64],
+) -> Result<(), String> {
+    let mut outline = Vec::with_capacity(2 * heights.len());
+    for (edges, &height) in edges.windows(2).zip(heights) {
+        let (left, right) = (frame.point(edges[0], height), frame.point(edges[1], height));
+        if height > 0.0 {
+            // Half a pixel wider, or the background shines through between bars; the outline covers it.
+            let over = (right.0 + 0.5).min(frame.right);
+            canvas.fill(left, (over, frame.bottom), style::RATE_FILL)?;
+        }
+        outline.extend([left, right]);
+    }
+    canvas.line(&outline, style::RATE, style::LINE_WIDTH)
 }

@@ -73,3 +73,8 @@ pub fn quantity(name: &str, unit_text: &str) -> String {
     let name = if name == "v" { "V" } else { name };
     if unit_text == "1" { name.to_owned() } else { format!("{name} ({})", unit(unit_text)) }
 }
+
+/// A number to four digits.
+pub fn few(x: f64) -> String {
+    format!("{x:.3e}").parse().unwrap_or(x).to_string()
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ndarray::Array2;
 use serde_json::json;
 
-use crate::results::{Samples, Series, SpikeTrain};
+use crate::results::{Parameter, ParameterValues, Samples, Series, SpikeTrain};
 
 use super::axis::Axis;
 use super::decimate::decimate;
@@ -15,7 +15,9 @@ use super::*;
 
 fn series(name: &str, unit: &str, t: &Arc<Vec<f64>>, width: usize, value: impl Fn(f64, usize) -> f64) -> Series {
     let values = Array2::from_shape_fn((t.len(), width), |(k, i)| value(t[k], i));
-    Series { name: name.into(), unit: unit.into(), t: t.clone(), values: Samples::F64(values) }
+    let population = name.split('.').next().unwrap_or(name).into();
+    let cells = (0..width as u64).collect();
+    Series { name: name.into(), population, unit: unit.into(), cells, t: t.clone(), values: Samples::F64(values) }
 }
 
 fn times(count: usize, dt: f64) -> Arc<Vec<f64>> {
@@ -201,21 +203,119 @@ fn voltages_of_one_population_share_a_panel() {
 #[test]
 fn a_crowd_shows_eight_cells_and_says_so() {
     let texts = texts(&svg(&crowd(), &PlotOptions::default()));
-    for text in ["cell 0", "cell 7", "8 of 729 cells", "rate (spikes/s)", "net · rate per cell in bins of 5 ms"] {
+    for text in ["cell 0", "cell 728", "8 of 729 cells", "rate (spikes/s)", "net · rate per cell in bins of 5 ms"] {
         assert!(texts.iter().any(|t| t == text), "{text:?} is not among {texts:?}");
     }
-    assert!(!texts.iter().any(|t| t == "cell 8"));
+    assert!(!texts.iter().any(|t| t == "cell 1"));
+}
+
+/// Which colour each line of a panel's legend has.
+fn colors(svg: &str, label: &str) -> Vec<String> {
+    let lines = svg.split("<polyline ").skip(1).filter(|line| {
+        let after = line.split_once("/>").map_or("", |(_, rest)| rest);
+        after
+            .trim_start()
+            .strip_prefix("<text ")
+            .is_some_and(|text| text.split_once(">\n").is_some_and(|(_, text)| text.starts_with(&format!("{label}\n"))))
+    });
+    lines.filter_map(|line| Some(line.split_once("stroke=\"")?.1.split_once('"')?.0.to_owned())).collect()
 }
 
 #[test]
-fn an_index_is_called_a_cell_only_where_that_is_known() {
+fn cells_are_spread_chosen_and_have_one_colour() {
     let mut result = crowd();
-    result.spikes.clear();
-    let unknown = texts(&svg(&result, &PlotOptions::default()));
-    assert!(unknown.iter().any(|t| t == "[7]"), "{unknown:?}");
-    result.spikes = vec![SpikeTrain { population: "net".into(), cells: 3, t: vec![], i: vec![] }];
-    let otherwise = texts(&svg(&result, &PlotOptions::default()));
-    assert!(otherwise.iter().any(|t| t == "8 of 729 traces"), "{otherwise:?}");
+    let t = result.series[0].t.clone();
+    result.series.push(series("net.w", "mV/ms", &t, 729, |now, i| now + i as f64));
+    result.series[1].cells = (0..729).map(|cell| 728 - cell).collect();
+    // From the first to the last; here the other way round.
+    let spread = svg(&result, &PlotOptions::default());
+    let shown = texts(&spread);
+    for cell in ["cell 0", "cell 104", "cell 728"] {
+        assert_eq!(shown.iter().filter(|t| *t == cell).count(), 2, "{cell} in {shown:?}");
+        let colors = colors(&spread, cell);
+        assert!(colors.len() == 2 && colors[0] == colors[1], "{cell} has the colours {colors:?}");
+    }
+    let chosen = PlotOptions { cells: vec![700, 3], ..PlotOptions::default() };
+    let shown = texts(&svg(&result, &chosen));
+    assert_eq!(
+        shown.iter().filter(|t| t.starts_with("cell ")).collect::<Vec<_>>(),
+        ["cell 700", "cell 3"].repeat(2).iter().collect::<Vec<_>>()
+    );
+    assert!(shown.iter().any(|t| t == "2 of 729 cells"), "{shown:?}");
+    let of_two = result.spikes[0].i.iter().filter(|i| [700, 3].contains(*i)).count();
+    assert!(shown.iter().any(|t| *t == format!("net · {of_two} spikes of 729 cells, of 2 chosen cells")), "{shown:?}");
+    let none = PlotOptions { cells: vec![1000], kind: PlotKind::Traces, ..PlotOptions::default() };
+    let error = render(&result, ImageFormat::Svg, &none).expect_err("there is no such cell").to_string();
+    assert_eq!(error, "there is nothing to draw: none of these cells is recorded");
+}
+
+#[test]
+fn a_dense_raster_is_thinned_and_says_so() {
+    let mut result = titled("Many");
+    result.spikes = vec![rhythmic("net", 20_000, 500, 12.0)];
+    let picture = svg(&result, &PlotOptions::default());
+    let count = result.spikes[0].t.len();
+    let each = count.div_ceil(20_000);
+    assert!(each > 3, "{count} spikes");
+    let said = format!("net · {count} spikes of 20000 cells, every {each}th cell drawn");
+    assert!(texts(&picture).contains(&said), "{:?}", texts(&picture));
+    assert!(picture.len() < 4_000_000, "{} bytes", picture.len());
+}
+
+#[test]
+fn intervals_have_their_mean_and_spread() {
+    let mut result = titled("Intervals");
+    // Cell 0 every 10 ms, cell 1 after 20 and 40 ms.
+    result.spikes = vec![SpikeTrain {
+        population: "p".into(),
+        cells: 3,
+        t: vec![0.0, 1.0, 10.0, 20.0, 21.0, 30.0, 61.0],
+        i: vec![0, 1, 0, 0, 1, 0, 1],
+    }];
+    let of = |options: PlotOptions| texts(&svg(&result, &PlotOptions { kind: PlotKind::Intervals, ..options }));
+    let said = of(PlotOptions::default());
+    // 10, 10, 10, 20, 40: mean 18, standard deviation 11.66.
+    assert!(said.contains(&"p · 5 intervals, mean 18 ms, CV 0.6479".to_owned()), "{said:?}");
+    assert!(said.contains(&"interval between spikes (ms)".to_owned()), "{said:?}");
+    let said = of(PlotOptions { cells: vec![0], ..PlotOptions::default() });
+    assert!(said.contains(&"p · 3 intervals, mean 10 ms, CV 0".to_owned()), "{said:?}");
+    let said = of(PlotOptions { window: Some((0.0, 15.0)), ..PlotOptions::default() });
+    assert!(said.contains(&"p · one interval of 10 ms".to_owned()), "{said:?}");
+}
+
+#[test]
+fn rates_of_cells_are_drawn_against_what_they_have() {
+    let mut result = titled("f-I curve");
+    result.meta.insert("dt_ms".into(), json!(0.1));
+    result.meta.insert("steps".into(), json!(5000));
+    result.spikes =
+        vec![SpikeTrain { population: "p".into(), cells: 3, t: vec![100.0, 200.0, 300.0], i: vec![2, 0, 2] }];
+    result.parameters = vec![Parameter {
+        name: "p.amp".into(),
+        unit: "nA".into(),
+        values: ParameterValues::PerCell { population: "p".into(), values: vec![0.2, 0.1, 0.3] },
+    }];
+    let options = PlotOptions { kind: PlotKind::Cells, ..PlotOptions::default() };
+    let said = texts(&svg(&result, &options));
+    let heading = "p · rates of 3 cells: mean 2 spikes/s, from 0 to 4";
+    assert!(said.contains(&heading.to_owned()) && said.contains(&"cell".to_owned()), "{said:?}");
+    let against = PlotOptions { against: Some("amp".into()), ..options.clone() };
+    let said = texts(&svg(&result, &against));
+    assert!(said.contains(&"p.amp (nA)".to_owned()), "{said:?}");
+    let unknown = PlotOptions { against: Some("gbar".into()), ..options };
+    let error = render(&result, ImageFormat::Svg, &unknown).expect_err("there is none").to_string();
+    assert!(error.contains("called `gbar`: there are p.amp"), "{error}");
+}
+
+/// The page has the size of the figure, and as many outlines as an SVG has texts at least.
+#[test]
+fn a_pdf_is_a_page_of_the_same_figure() {
+    let bytes = render(&squid(), ImageFormat::Pdf, &PlotOptions::default()).expect("it is drawn");
+    let text = String::from_utf8_lossy(&bytes);
+    assert!(text.starts_with("%PDF-1.") && text.trim_end().ends_with("%%EOF"));
+    assert!(text.contains("/MediaBox [0 0 1200 "), "{}", &text[..200]);
+    let letters: usize = texts(&svg(&squid(), &PlotOptions::default())).iter().map(|t| t.len()).sum();
+    assert!(text.matches(" c\n").count() > letters, "text is drawn");
 }
 
 #[test]
@@ -319,7 +419,7 @@ fn a_png_decodes_to_the_size_asked_for() {
 
 #[test]
 fn drawing_does_not_depend_on_anything_else() {
-    for format in [ImageFormat::Svg, ImageFormat::Png] {
+    for format in [ImageFormat::Svg, ImageFormat::Png, ImageFormat::Pdf] {
         let draw_once = || render(&network(), format, &PlotOptions::default()).expect("it is drawn");
         assert_eq!(draw_once(), draw_once());
     }
@@ -327,8 +427,8 @@ fn drawing_does_not_depend_on_anything_else() {
 
 #[test]
 fn the_extension_decides() {
-    let error = draw(&squid(), Path::new("squid.pdf"), &PlotOptions::default()).expect_err("unknown").to_string();
-    assert_eq!(error, "cannot draw `squid.pdf`: the name must end in .svg or .png");
+    let error = draw(&squid(), Path::new("squid.gif"), &PlotOptions::default()).expect_err("unknown").to_string();
+    assert_eq!(error, "cannot draw `squid.gif`: the name must end in .svg, .png or .pdf");
     assert_eq!(ImageFormat::of(Path::new("a.PNG")).expect("known"), ImageFormat::Png);
 }
 

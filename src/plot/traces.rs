@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use plotters::style::RGBColor;
 use plotters_backend::DrawingBackend;
 
 use crate::results::Series;
@@ -35,12 +36,18 @@ pub struct Line<'a> {
     pub label: String,
     pub series: &'a Series,
     pub column: usize,
+    /// Which colour it has.
+    pub color: usize,
 }
 
 /// The height of the strip above the lines that spikes are marked in, in pixels.
 const SPIKE_STRIP: f64 = 20.0;
 
 impl Line<'_> {
+    fn color(&self) -> RGBColor {
+        style::LINES[self.color % style::LINES.len()]
+    }
+
     /// The samples within a time window.
     fn samples(&self, window: (f64, f64)) -> Range<usize> {
         let t = &self.series.t;
@@ -89,8 +96,7 @@ impl Traces<'_> {
     pub fn legend(&self) -> Vec<(Mark, String)> {
         let mut legend = Vec::new();
         if self.lines.len() > 1 {
-            let colors = style::LINES.iter().cycle();
-            legend.extend(self.lines.iter().zip(colors).map(|(line, &color)| (Mark::Line(color), line.label.clone())));
+            legend.extend(self.lines.iter().map(|line| (Mark::Line(line.color()), line.label.clone())));
         }
         legend.extend(self.spikes.as_ref().map(|spikes| (Mark::Spike, format!("spikes ({})", spikes.len()))));
         legend.extend(self.note.clone().map(|note| (Mark::None, note)));
@@ -100,11 +106,11 @@ impl Traces<'_> {
     pub fn draw<DB: DrawingBackend>(&self, canvas: &mut Canvas<DB>, frame: &Frame<'_>) -> Result<(), String> {
         let columns = ((frame.right - frame.left) * 2.0) as usize;
         let mut empty = true;
-        for (line, &color) in self.lines.iter().zip(style::LINES.iter().cycle()) {
+        for line in &self.lines {
             let value = |k| line.series.values.get(k, line.column);
             for run in decimate(&line.series.t, value, line.samples(frame.window), frame.window, columns) {
                 let points: Vec<(f64, f64)> = run.into_iter().map(|(t, v)| frame.point(t, v)).collect();
-                canvas.line(&points, color, style::LINE_WIDTH)?;
+                canvas.line(&points, line.color(), style::LINE_WIDTH)?;
                 empty = false;
             }
         }

@@ -1,73 +1,174 @@
-//! Results as comma-separated text.
+//! Results as comma-separated text, written while a run goes on.
 //!
-//! Series and spike trains come in, checked; out goes text in the layout of the [module above](super). A number is
-//! never rounded, and a missing sample never becomes a number.
+//! In come rows in the order of their times, and spikes; out go lines in the layout of the [module above](super), and a text that says
+//! what they hold. Lines are written whole.
+//! Never true here: a number is rounded, or a missing sample becomes a number.
 
-use std::io::{self, BufWriter, Write};
+use std::fmt::{self, Write};
+use std::io;
+use std::path::{Path, PathBuf};
 
-use super::{Samples, Series, SpikeTrain};
+use super::atomic::{Pending, WriteError};
+use super::{Contents, SeriesHead};
 
-/// Writes the wide table of all series.
-pub(super) fn encode_series(series: &[Series], out: impl Write) -> io::Result<()> {
-    let mut out = BufWriter::new(out);
-    write!(out, "t_ms")?;
-    for s in series {
-        let (_, width) = s.values.shape();
-        for index in 0..width {
-            write!(out, ",{}", field(&format!("{}[{index}] ({})", s.name, s.unit)))?;
-        }
-    }
-    writeln!(out)?;
-    // The next unwritten row of each series.
-    let mut next = vec![0; series.len()];
-    loop {
-        let pending = series.iter().zip(&next).filter_map(|(s, &row)| s.t.get(row));
-        let Some(t) = pending.copied().min_by(f64::total_cmp) else {
-            break;
-        };
-        write!(out, "{}", Number(t))?;
-        for (s, row) in series.iter().zip(&mut next) {
-            let here = s.t.get(*row) == Some(&t);
-            let (_, width) = s.values.shape();
-            for index in 0..width {
-                out.write_all(b",")?;
-                if here {
-                    write_sample(&mut out, &s.values, *row, index)?;
-                }
+/// So many bytes are kept in memory before they are written.
+const KEPT: usize = 1 << 20;
+
+/// Tables in the making.
+pub(super) struct Csv {
+    table: Table,
+    spikes: Option<Table>,
+    /// The text about them.
+    meta: PathBuf,
+    /// Cells of every series, and whether numbers are in single precision.
+    widths: Vec<usize>,
+    single: bool,
+    populations: Vec<String>,
+    /// The row that is not complete yet.
+    t: Option<f64>,
+    row: Vec<Option<Vec<f64>>>,
+}
+
+struct Table {
+    pending: Pending,
+    path: PathBuf,
+    text: String,
+}
+
+impl Csv {
+    /// Tables with their headings; they appear with the first commit.
+    pub fn new(path: &Path, contents: &Contents) -> Result<Csv, WriteError> {
+        let mut table = Table::new(path.to_owned(), "t_ms")?;
+        for head in &contents.series {
+            for column in 0..head.cells.len() {
+                let _ = write!(table.text, ",{}", field(&format!("{} ({})", head.column(column), head.unit)));
             }
-            *row += usize::from(here);
         }
-        writeln!(out)?;
+        table.text.push('\n');
+        let spikes = match contents.trains.is_empty() {
+            true => None,
+            false => Some(Table::new(path.with_extension("spikes.csv"), "population,cell,t_ms\n")?),
+        };
+        Ok(Csv {
+            table,
+            spikes,
+            meta: path.with_extension("meta.json"),
+            widths: contents.series.iter().map(|head| head.cells.len()).collect(),
+            single: contents.single,
+            populations: contents.trains.iter().map(|train| field(&train.population)).collect(),
+            t: None,
+            row: vec![None; contents.series.len()],
+        })
     }
-    out.flush()
+
+    /// The samples of a series at a time, which is not before that of the row before.
+    pub fn row(&mut self, series: usize, t: f64, values: &[f64]) -> Result<(), WriteError> {
+        if self.t != Some(t) || self.row[series].is_some() {
+            self.line()?;
+            self.t = Some(t);
+        }
+        self.row[series] = Some(values.to_vec());
+        Ok(())
+    }
+
+    /// A spike.
+    pub fn spike(&mut self, train: usize, t: f64, cell: u64) -> Result<(), WriteError> {
+        let Some(table) = &mut self.spikes else { return Ok(()) };
+        let _ = writeln!(table.text, "{},{cell},{}", self.populations[train], time(t));
+        table.full()
+    }
+
+    /// Writes the row that is complete.
+    fn line(&mut self) -> Result<(), WriteError> {
+        let Some(t) = self.t.take() else { return Ok(()) };
+        let text = &mut self.table.text;
+        let _ = write!(text, "{}", time(t));
+        for (row, &width) in self.row.iter_mut().zip(&self.widths) {
+            let row = row.take();
+            for column in 0..width {
+                text.push(',');
+                let _ = match &row {
+                    None => Ok(()),
+                    // Not widened: 0.1 in single precision is `0.1`, not `0.10000000149011612`.
+                    Some(row) if self.single => write!(text, "{}", Number(row[column] as f32)),
+                    Some(row) => write!(text, "{}", Number(row[column])),
+                };
+            }
+        }
+        text.push('\n');
+        self.table.full()
+    }
+
+    /// The tables hold what has come in, but for the last row, which may go on.
+    pub fn commit(&mut self, meta: &str) -> Result<(), WriteError> {
+        for table in self.spikes.iter_mut().chain([&mut self.table]) {
+            table.flush()?;
+            table.pending.show()?;
+        }
+        Pending::new(&self.meta, |file| io::Write::write_all(file, meta.as_bytes()))?.commit()
+    }
+
+    /// The tables hold everything. Answers their names.
+    pub fn finish(mut self, meta: &str) -> Result<Vec<PathBuf>, WriteError> {
+        self.line()?;
+        for table in self.spikes.iter_mut().chain([&mut self.table]) {
+            table.flush()?;
+        }
+        let about = Pending::new(&self.meta, |file| io::Write::write_all(file, meta.as_bytes()))?;
+        let mut written = vec![self.table.path.clone()];
+        self.table.pending.commit_or_keep()?;
+        if let Some(table) = self.spikes {
+            table.pending.commit()?;
+            written.push(table.path);
+        }
+        about.commit()?;
+        written.push(self.meta);
+        Ok(written)
+    }
 }
 
-/// Writes the long table of all spikes.
-pub(super) fn encode_spikes(trains: &[SpikeTrain], out: impl Write) -> io::Result<()> {
-    let mut out = BufWriter::new(out);
-    writeln!(out, "population,cell,t_ms")?;
-    for train in trains {
-        let population = field(&train.population);
-        for (t, i) in train.t.iter().zip(&train.i) {
-            writeln!(out, "{population},{i},{}", Number(*t))?;
-        }
+impl Table {
+    fn new(path: PathBuf, heading: &str) -> Result<Table, WriteError> {
+        Ok(Table { pending: Pending::open(&path)?, path, text: heading.to_owned() })
     }
-    out.flush()
+
+    fn full(&mut self) -> Result<(), WriteError> {
+        if self.text.len() >= KEPT { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), WriteError> {
+        self.pending.append(self.text.as_bytes())?;
+        self.text.clear();
+        Ok(())
+    }
 }
 
-fn write_sample(out: &mut impl Write, values: &Samples, row: usize, index: usize) -> io::Result<()> {
-    match values {
-        // Not widened first: 0.1 in single precision is `0.1`, not `0.10000000149011612`.
-        Samples::F32(a) => write!(out, "{}", Number(a[[row, index]])),
-        Samples::F64(a) => write!(out, "{}", Number(a[[row, index]])),
+impl SeriesHead {
+    /// The name of a column: that of a record of this one cell.
+    pub(super) fn column(&self, column: usize) -> String {
+        let cell = self.cells[column];
+        let rest = self.name.strip_prefix(&self.population).filter(|_| !self.population.is_empty());
+        let rest = rest.map(|rest| match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((_, rest)) => rest,
+            None => rest,
+        });
+        match rest {
+            Some(rest) => format!("{}[{cell}]{rest}", self.population),
+            None => format!("{}[{cell}]", self.name),
+        }
     }
+}
+
+/// A time to 12 digits, which hide the rounding of the product of steps and time step.
+fn time(t: f64) -> Number<f64> {
+    Number(format!("{t:.11e}").parse().unwrap_or(t))
 }
 
 /// A floating-point number as the shortest text that reads back to it, with an exponent where that is shorter to read.
 struct Number<T>(T);
 
-impl<T: Copy + Into<f64> + std::fmt::Display + std::fmt::LowerExp> std::fmt::Display for Number<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<T: Copy + Into<f64> + fmt::Display + fmt::LowerExp> fmt::Display for Number<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let wide: f64 = self.0.into();
         match wide.abs() {
             _ if wide.is_nan() => f.write_str("nan"),

@@ -1,39 +1,67 @@
 //! What a run produced, and the files it is kept in.
 //!
-//! A run hands in sampled series, spike trains and free-form metadata; out go `.npz` and `.csv` files, and `.npz` files
-//! come back in. A file is never left half-written, and data that contradict themselves are never written. Nothing here
-//! simulates, converts a unit or chooses what to record.
+//! A run hands in sampled series, spike trains and free-form metadata, at once ([`RunResult`]) or while it goes on ([`Writer`]); out go
+//! `.npz` archives, directories of `.npy` arrays and `.csv` tables, and the first two come back in. Data that contradict themselves are
+//! never written. Nothing here simulates, converts a unit or chooses what to record.
 //!
-//! # The `.npz` layout
+//! # The layout of archives, version 2
 //!
 //! | array | dtype, shape | meaning |
 //! |---|---|---|
-//! | `t` | `<f8`, `[time]` | sample times in ms, shared by the series |
-//! | `NAME` | `<f4` or `<f8`, `[time, index]` | one series, named as in the model, in the unit `meta` states |
-//! | `NAME.t` | `<f8`, `[time]` | sample times in ms, only for a series that does not use `t` |
+//! | `t` | `<f8`, `[time]` | sample times in ms of the records that are sampled most often |
+//! | `NAME` | `<f4` or `<f8`, `[time, index]` | one record, named as the model names it: `squid.soma.v`, or with the cells that the model chooses: `squid[20].soma.v`, `squid[0..10].soma.v`. The name of a record does not depend on the others |
+//! | `NAME.t` | `<f8`, `[time]` | its sample times in ms |
+//! | `NAME.cell` | `<i8`, `[index]` | the cell of the population that each column belongs to, from 0 |
+//! | `param.PARAMETER` | `<f8`, `[cell]` | a parameter that may differ from cell to cell: set by index, drawn, or from a file |
 //! | `POP.spikes.t` | `<f8`, `[spike]` | spike times in ms |
-//! | `POP.spikes.i` | `<u8`, `[spike]` | the cell that fired, from 0 |
+//! | `POP.spikes.i` | `<i8`, `[spike]` | the cell that fired, from 0 |
 //! | `meta` | `<U…`, `[]` | JSON text: `json.loads(str(np.load(f)["meta"]))` |
 //!
-//! To what the caller put in `meta`, two entries are added: `units`, `{array name: unit}` for every array with a unit,
-//! and `populations`, `{population: {"cells": n}}` for every spike train. The same data give the same bytes.
+//! Five entries of `meta` describe the arrays, and are always there:
+//!
+//! | entry | meaning |
+//! |---|---|
+//! | `layout` | 2 |
+//! | `units` | `{array: unit}` for every array with a unit |
+//! | `records` | `{NAME: {"population": POP}}` |
+//! | `populations` | `{POP: {"cells": n, "shape": [...]}}`; a row `x` of a record of all cells is the grid `x.reshape(shape)` |
+//! | `parameters` | `{PARAMETER: {"value": x, "unit": unit}}`, or `{"array": "param.PARAMETER", "unit": unit, "population": POP}` |
+//!
+//! The others are facts about the run (`steps` done, `complete`: false if it was stopped or is not at its end, source hash, options, seed, ...). The same data give the same
+//! bytes.
+//!
+//! **While a run goes on** its archive grows, and is whole at any moment: after the first second it stands at its place and holds, whatever
+//! becomes of the process, what was recorded until about a second before. It has room for all that is to come, as a sparse file; a run
+//! that is stopped gives it back, one that is killed does not. What was there before a run stays until the first second is over.
+//!
+//! # Directories
+//!
+//! A name that ends in `/` is a directory with one file `ARRAY.npy` for each of these arrays, which `np.load(..., mmap_mode="r")` maps.
+//! They grow with the run. A directory that holds anything else is not touched.
 //!
 //! # The `.csv` layout
 //!
-//! One wide table, a row per sample time: `t_ms`, then `NAME[index] (unit)` for every column of every series. Where
-//! series have different sample times, the rows are the union of the times and an empty field means "no sample at this
-//! time"; a value that is not a number is `nan`, `inf` or `-inf`. Numbers are the shortest text that reads back to the
-//! same value. Spikes go to a second file, `STEM.spikes.csv`, with the columns `population,cell,t_ms`; it is written
-//! when the run has a spike train, even one without spikes. Metadata is not stored in `.csv`.
+//! One wide table, a row per sample time: `t_ms`, then a column for every cell of every record, named as a record of this cell alone:
+//! `squid[3].soma.v (mV)`. Where records have different sample times, the rows are the union of the times and an empty field means "no
+//! sample at this time"; a value that is not a number is `nan`, `inf` or `-inf`. Numbers are the shortest text that reads back to the
+//! same value; times are given to 12 digits. Spikes go to a second file, `STEM.spikes.csv`, with the columns `population,cell,t_ms`;
+//! it is written when the run has a spike train, even one without spikes. `STEM.meta.json` has what `meta` has above. Lines are appended while
+//! the run goes on.
 
+mod archive;
+mod array;
 mod atomic;
+mod checkpoint;
+mod contents;
 mod csv;
-mod npz;
+mod folder;
+pub(crate) mod npy;
+mod read;
+mod writer;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -43,6 +71,14 @@ use ndarray::Array2;
 use serde_json::{Map, Value};
 
 pub(crate) use atomic::Pending;
+pub use checkpoint::Checkpoint;
+pub use contents::{Contents, Parameter, ParameterValues, Population, SeriesHead, TrainHead};
+pub use read::Reading;
+pub(crate) use read::spread;
+pub use writer::Writer;
+
+/// The version of the layout that is written and read.
+pub const LAYOUT: u32 = 2;
 
 /// Replaces a file's content at once: on any error the old content stays. The error names the cause.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), String> {
@@ -56,6 +92,10 @@ pub struct RunResult {
     pub series: Vec<Series>,
     /// The recorded spikes, one train per population; populations are unique.
     pub spikes: Vec<SpikeTrain>,
+    /// The populations of the model.
+    pub populations: Vec<Population>,
+    /// The parameters of the model.
+    pub parameters: Vec<Parameter>,
     /// Facts about the run (source hash, compiler version, options, seed). `model`, if it is a string, titles figures.
     pub meta: Map<String, Value>,
 }
@@ -63,8 +103,12 @@ pub struct RunResult {
 /// One recorded variable over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// The variable as the model names it, such as `squid.soma.v`.
+    /// What the model says is recorded, such as `squid.soma.v` or `squid[0..10].soma.v`.
     pub name: String,
+    /// The population, such as `squid`.
+    pub population: String,
+    /// The cells of the population that the columns belong to, shape `[index]`.
+    pub cells: Vec<u64>,
     /// The unit of the values, such as `mV`; `1` for dimensionless.
     pub unit: String,
     /// Sample times in ms, finite and never decreasing, shape `[time]`.
@@ -121,7 +165,7 @@ impl Samples {
 pub enum ResultsError {
     /// The data contradict themselves; the text says how.
     Inconsistent(String),
-    /// The file name ends in something other than `.npz` or `.csv`.
+    /// The file name ends in something other than `.npz`, `.csv` or `/`.
     Extension(PathBuf),
     /// A file could not be written; whatever stood at `path` before is untouched.
     Write {
@@ -148,7 +192,11 @@ impl fmt::Display for ResultsError {
                 write!(f, "the results contradict themselves: {what}")
             }
             ResultsError::Extension(path) => {
-                write!(f, "cannot write results to `{}`: the name must end in .npz or .csv", path.display())
+                write!(
+                    f,
+                    "cannot write results to `{}`: the name must end in .npz, .csv or / (a directory)",
+                    path.display()
+                )
             }
             ResultsError::Write { path, reason, .. } => {
                 write!(f, "cannot write `{}`: {reason}", path.display())
@@ -180,17 +228,22 @@ impl From<atomic::WriteError> for ResultsError {
 pub enum FileFormat {
     /// NumPy's archive of arrays.
     Npz,
+    /// A directory of NumPy's arrays.
+    Folder,
     /// Comma-separated text.
     Csv,
 }
 
 impl FileFormat {
-    /// The format a file name asks for by its extension, in any case.
+    /// The format a file name asks for by its extension, in any case, or by a `/` at its end.
     ///
     /// # Errors
     /// [`ResultsError::Extension`] for any other extension.
     pub fn of(path: &Path) -> Result<FileFormat, ResultsError> {
         let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase());
+        if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            return Ok(FileFormat::Folder);
+        }
         match extension.as_deref() {
             Some("npz") => Ok(FileFormat::Npz),
             Some("csv") => Ok(FileFormat::Csv),
@@ -205,9 +258,7 @@ impl FileFormat {
 /// # Errors
 /// What [`RunResult::write`] would fail with.
 pub fn check_destination(path: &Path) -> Result<(), ResultsError> {
-    FileFormat::of(path)?;
-    Pending::new(path, |_| Ok(()))?;
-    Ok(())
+    writer::check(path)
 }
 
 /// Can a file be written there? Nothing is left behind; the error names the cause.
@@ -221,57 +272,76 @@ impl RunResult {
         self.series.iter().find(|s| s.name == name)
     }
 
-    /// Writes the results in the format the extension of `path` asks for and says which files now hold them.
+    /// Everything but samples, spikes and facts about the run.
+    pub fn contents(&self) -> Contents {
+        let head = |s: &Series| SeriesHead {
+            name: s.name.clone(),
+            population: s.population.clone(),
+            unit: s.unit.clone(),
+            cells: s.cells.clone(),
+            samples: s.t.len() as u64,
+        };
+        let single = |s: &Series| matches!(s.values, Samples::F32(_));
+        Contents {
+            series: self.series.iter().map(head).collect(),
+            trains: self
+                .spikes
+                .iter()
+                .map(|s| TrainHead { population: s.population.clone(), cells: s.cells })
+                .collect(),
+            populations: self.populations.clone(),
+            parameters: self.parameters.clone(),
+            single: !self.series.is_empty() && self.series.iter().all(single),
+        }
+    }
+
+    /// Writes the results in the format that `path` asks for and says which files now hold them. What was there is replaced
+    /// in one step.
     ///
     /// # Errors
-    /// See [`RunResult::write_npz`]; [`ResultsError::Extension`] when the extension is neither `.npz` nor `.csv`.
+    /// [`ResultsError::Inconsistent`] when [`RunResult::check`] fails; [`ResultsError::Extension`] when the name ends in none that is
+    /// known; [`ResultsError::Write`] when a file cannot be written, and then nothing new is left on disk.
     pub fn write(&self, path: &Path) -> Result<Vec<PathBuf>, ResultsError> {
-        match FileFormat::of(path)? {
-            FileFormat::Npz => self.write_npz(path).map(|()| vec![path.to_owned()]),
-            FileFormat::Csv => self.write_csv(path),
-        }
-    }
-
-    /// Writes one `.npz` file in the layout of the [module](self), replacing what was there in one step.
-    ///
-    /// # Errors
-    /// [`ResultsError::Inconsistent`] when [`RunResult::check`] fails; [`ResultsError::Write`] when the file cannot be
-    /// written, and then nothing new is left on disk.
-    pub fn write_npz(&self, path: &Path) -> Result<(), ResultsError> {
         self.check()?;
-        Pending::new(path, |file| npz::encode(self, file))?.commit()?;
-        Ok(())
-    }
-
-    /// Writes the series to `path` and the spikes, if any train was recorded, to `STEM.spikes.csv` beside it, in the
-    /// layout of the [module](self). Returns the files written. Neither file appears unless both are complete.
-    ///
-    /// # Errors
-    /// As [`RunResult::write_npz`].
-    pub fn write_csv(&self, path: &Path) -> Result<Vec<PathBuf>, ResultsError> {
-        self.check()?;
-        let mut written = vec![path.to_owned()];
-        let table = Pending::new(path, |file| csv::encode_series(&self.series, file))?;
-        if self.spikes.is_empty() {
-            table.commit()?;
-            return Ok(written);
+        let mut writer = Writer::new(path, self.contents(), false)?;
+        let mut next = vec![0; self.series.len()];
+        let mut row = Vec::new();
+        loop {
+            let waiting = self.series.iter().zip(&next).filter_map(|(s, &row)| s.t.get(row));
+            let Some(t) = waiting.copied().min_by(f64::total_cmp) else { break };
+            for (at, (s, next)) in self.series.iter().zip(&mut next).enumerate() {
+                if s.t.get(*next) == Some(&t) {
+                    row.clear();
+                    row.extend((0..s.values.shape().1).map(|column| s.values.get(*next, column)));
+                    writer.row(at, t, &row)?;
+                    *next += 1;
+                }
+            }
         }
-        let spikes_path = path.with_extension("spikes.csv");
-        let spikes = Pending::new(&spikes_path, |file| csv::encode_spikes(&self.spikes, file))?;
-        table.commit()?;
-        spikes.commit()?;
-        written.push(spikes_path);
-        Ok(written)
+        for (at, train) in self.spikes.iter().enumerate() {
+            for (&t, &cell) in train.t.iter().zip(&train.i) {
+                writer.spike(at, t, cell)?;
+            }
+        }
+        writer.finish(&self.meta)
     }
 
-    /// Reads a file that [`RunResult::write_npz`] wrote. The entries the writer added to `meta` are taken out again, so
-    /// that what was written comes back equal.
+    /// Reads an archive or a directory that [`RunResult::write`] or a [`Writer`] wrote. What the layout says in `meta` is taken out of it,
+    /// so that what was written comes back equal.
     ///
     /// # Errors
-    /// [`ResultsError::Read`], saying whether the file is missing, not an archive, lacks `t` or another array, holds an
+    /// [`ResultsError::Read`], saying whether the file is missing, of another layout, or lacks an array, holds an
     /// array of the wrong dtype or shape, or has damaged metadata.
     pub fn read_npz(path: &Path) -> Result<RunResult, ResultsError> {
-        npz::read(path).map_err(|reason| ResultsError::Read { path: path.to_owned(), reason })
+        RunResult::read(path, &Reading::default())
+    }
+
+    /// As [`RunResult::read_npz`], but for what is left out.
+    ///
+    /// # Errors
+    /// As [`RunResult::read_npz`].
+    pub fn read(path: &Path, reading: &Reading) -> Result<RunResult, ResultsError> {
+        read::read(path, reading).map_err(|reason| ResultsError::Read { path: path.to_owned(), reason })
     }
 
     /// Checks what every file relies on: times and values have the same length, times are finite and in order, spikes
@@ -284,24 +354,15 @@ impl RunResult {
     }
 
     fn contradiction(&self) -> Option<String> {
-        let mut arrays: HashSet<String> = HashSet::from(["t".to_owned(), "meta".to_owned()]);
-        let mut claim = |name: String| match name.is_empty() || name.contains(['/', '\\', '\0', '\n', '\r']) {
-            true => Some(format!("{name:?} cannot name an array")),
-            false if arrays.contains(&name) => Some(format!("two arrays are named `{name}`")),
-            false => {
-                arrays.insert(name);
-                None
-            }
-        };
+        let contradiction = self.contents().contradiction();
+        if contradiction.is_some() {
+            return contradiction;
+        }
         for s in &self.series {
-            let clash = claim(s.name.clone()).or_else(|| claim(format!("{}.t", s.name)));
-            if clash.is_some() {
-                return clash;
+            let (rows, columns) = s.values.shape();
+            if columns != s.cells.len() {
+                return Some(format!("series `{}` has {columns} columns of {} cells", s.name, s.cells.len()));
             }
-            if [".spikes.t", ".spikes.i"].iter().any(|reserved| s.name.ends_with(reserved)) {
-                return Some(format!("series `{}` has a name kept for spikes", s.name));
-            }
-            let (rows, _) = s.values.shape();
             if rows != s.t.len() {
                 return Some(format!("series `{}` has {rows} samples at {} times", s.name, s.t.len()));
             }
@@ -314,10 +375,6 @@ impl RunResult {
         }
         for train in &self.spikes {
             let population = &train.population;
-            let clash = claim(format!("{population}.spikes.t")).or_else(|| claim(format!("{population}.spikes.i")));
-            if clash.is_some() {
-                return clash;
-            }
             if train.t.len() != train.i.len() {
                 return Some(format!(
                     "population `{population}` has {} spike times and {} spiking cells",

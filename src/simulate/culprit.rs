@@ -5,6 +5,7 @@
 //! Never true here: the engine takes a step.
 
 use super::extent::Extent;
+use super::run::Ending;
 use super::time::{moment, shown};
 use super::trap::{History, States, states};
 use crate::diag::{Code, Diagnostic};
@@ -89,6 +90,22 @@ impl Scene<'_> {
         Ok(old.clone().into_iter().chain(kept).collect())
     }
 
+    /// How a run ends in which a recorded expression is not finite after so many steps.
+    pub(super) fn recorded(self, record: usize, cell: usize, value: f64, step: u64) -> Result<Ending, EngineError> {
+        let record = &self.model.records[record];
+        let what = if value.is_nan() { "NaN (not a number)" } else { "infinite" };
+        let t = moment(step, self.extent.grid.dt);
+        let message = format!("the recorded `{}` of cell {cell} is {what} at t = {t} ms", record.name);
+        let mut d = Diagnostic::new(Code::NotFinite, record.span, message, "recorded here");
+        let now = states(self.program, self.extent, self.engine)?;
+        if let Some(fault) = ode::fault(self.model, &[record.value], |node| self.value(node, cell, Some((step, &now))))
+        {
+            d = d.note(said(&fault));
+            d = fault.help.into_iter().fold(d, |d, help| d.help(help));
+        }
+        Ok(Ending::NotFinite(Box::new(d)))
+    }
+
     fn culprit(self) -> Result<Culprit, EngineError> {
         let now = states(self.program, self.extent, self.engine)?;
         let mut found: Option<Culprit> = None;
@@ -157,6 +174,7 @@ impl Scene<'_> {
                 before?.1.get(&field)?.get(cell).copied().map(Value::Real)
             }
             Node::Time | Node::StepTime => Some(Value::Real(before?.0 as f64 * self.extent.grid.dt)),
+            Node::StepLength => Some(Value::Real(self.extent.grid.dt)),
             Node::Index => Some(Value::Real(cell as f64)),
             Node::Const(..)
             | Node::Bool(_)

@@ -4,11 +4,13 @@
 //! [`RunResult`](crate::results::RunResult) or what went wrong comes out.
 //! Never true here: a number is computed that belongs into a kernel.
 
+mod checkpoint;
 mod culprit;
 mod cuts;
 mod edges;
 mod extent;
 mod memory;
+mod parameters;
 mod records;
 mod run;
 mod setup;
@@ -18,12 +20,14 @@ mod tests;
 mod time;
 mod trap;
 
+pub use checkpoint::{Start, checkpoint};
 pub(crate) use culprit::said;
 pub use extent::{Extent, extent};
 pub use memory::memory;
+pub use parameters::contents;
 pub use records::{Record, Records, Train, recording, records};
-pub use run::{Ending, Outcome, Run, RunError, RunOptions, Unwatched, Watcher, run};
+pub use run::{Ending, Outcome, Run, RunError, RunOptions, Spiking, Unwatched, Watcher, run};
 pub use setup::setup;
-pub use sink::{Memory, Sink, SinkError};
+pub use sink::{Memory, Nowhere, Sink, SinkError, Stream};
 pub use time::Grid;
 pub(crate) use time::moment;

@@ -25,8 +25,10 @@ pub struct Records {
 /// A value that is sampled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// Its name, unique in the run.
+    /// Its name, unique in the run: what the model says, such as `squid.soma.v` or, of some cells, `squid[0..10].soma.v`.
     pub name: String,
+    /// The name of its population.
+    pub population: String,
     /// The unit to show it in.
     pub unit: DisplayUnit,
     /// Where engines have it.
@@ -35,6 +37,8 @@ pub struct Record {
     pub cells: Range<usize>,
     /// Steps from one sample to the next.
     pub every: u64,
+    /// The first and the last step after which there may be a sample.
+    pub window: (u64, u64),
     /// Is it computed for being observed only?
     pub(super) output: bool,
 }
@@ -63,7 +67,9 @@ pub fn records(model: &Model, program: &Program, extent: &Extent) -> Result<Reco
             return Err(vec![Diagnostic::without_place(Code::Internal, lost)]);
         };
         let every = interval(r, extent.grid.dt);
-        series.push(Record { name, unit: r.unit.clone(), field, output, cells, every });
+        let window = window(r, extent);
+        let population = model.populations[r.population].name.clone();
+        series.push(Record { name, population, unit: r.unit.clone(), field, output, cells, every, window });
     }
     let train = |&population: &usize| {
         let name = &model.populations[population].name;
@@ -88,6 +94,26 @@ impl Records {
         let every = self.series.iter().map(|r| r.every).reduce(common).unwrap_or(steps);
         Recording { every, fields: self.series.iter().map(|r| (r.field, r.cells.clone())).collect() }
     }
+}
+
+impl Record {
+    /// Is there a sample after so many steps?
+    pub fn has(&self, step: u64) -> bool {
+        step.is_multiple_of(self.every) && (self.window.0..=self.window.1).contains(&step)
+    }
+
+    /// The steps after which there is a sample in a run that begins after `start`: the first one, and how many there are.
+    pub fn samples(&self, start: u64) -> (u64, u64) {
+        let first = self.window.0.max(start).div_ceil(self.every);
+        (first * self.every, (self.window.1 / self.every + 1).saturating_sub(first))
+    }
+}
+
+/// The first and the last step of a record.
+fn window(r: &ode::Record, extent: &Extent) -> (u64, u64) {
+    let steps = |ms: f64| ms / extent.grid.dt;
+    let last = (steps(r.window.1) + 1e-6).floor().min(extent.grid.steps as f64);
+    ((steps(r.window.0) - 1e-6).ceil().max(0.0) as u64, last as u64)
 }
 
 /// Steps between two samples.
@@ -129,12 +155,17 @@ pub(super) fn recorded(model: &Model, cells: &[usize]) -> Result<Vec<(String, Ra
                 }
             },
         };
-        let mut name = r.name.clone();
+        let name = match (&r.cells, r.name.split_once('.')) {
+            (Some(_), Some((population, quantity))) if chosen.len() == 1 => {
+                format!("{population}[{}].{quantity}", chosen.start)
+            }
+            (Some(_), Some((population, quantity))) => {
+                format!("{population}[{}..{}].{quantity}", chosen.start, chosen.end)
+            }
+            _ => r.name.clone(),
+        };
         if out.iter().any(|o| o.0 == name) {
-            name = format!("{name}[{}..{}]", chosen.start, chosen.end);
-        }
-        if out.iter().any(|o| o.0 == name) {
-            let message = format!("`{}` of the same cells is recorded twice", r.name);
+            let message = format!("`{name}` is recorded twice");
             errors.push(Diagnostic::new(Code::DuplicateKey, r.span, message, "again"));
         }
         out.push((name, chosen));

@@ -3,9 +3,11 @@
 //! In come a model, its program, its extent and an engine; rows and spikes go to a [`Sink`], and out comes how the run ended.
 //! Never true here: a number is computed that belongs into a kernel, or one that is not finite is recorded.
 
+use super::checkpoint::Start;
 use super::culprit::Scene;
 use super::cuts::{Call, Cuts};
 use super::extent::Extent;
+use super::parameters::contents;
 use super::records::{Records, records};
 use super::sink::{Memory, Sink, SinkError};
 use super::trap::{History, Search};
@@ -49,14 +51,27 @@ pub enum Ending {
 pub struct Outcome {
     /// How it ended.
     pub ending: Ending,
-    /// Steps done.
+    /// The steps that were done before it began.
+    pub start: u64,
+    /// Steps done, with those before it began.
     pub steps: u64,
     /// All spikes, recorded or not.
     pub spikes: u64,
+    /// The recorded spikes in short, one entry for each train.
+    pub trains: Vec<Spiking>,
     /// Wall time of set-up (initial values), in s.
     pub init_s: f64,
     /// Wall time of the steps with recording, in s.
     pub run_s: f64,
+}
+
+/// The spikes of a train in short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spiking {
+    /// How many each cell had.
+    pub counts: Vec<u64>,
+    /// The steps of the first eight.
+    pub first: Vec<u64>,
 }
 
 /// Options of a run that change no number of it.
@@ -111,10 +126,11 @@ pub fn run(
     watcher: &mut dyn Watcher,
 ) -> Result<(RunResult, Outcome), RunError> {
     let records = records(model, program, extent).map_err(RunError::Model)?;
-    let mut memory = Memory::new(&records);
-    let run = Run { model, program, extent, records: &records, engine, options, watcher, sink: &mut memory };
+    let mut memory = Memory::new(&records, contents(model, extent, &records, 0, options.single))?;
+    let start = &Start::default();
+    let run = Run { model, program, extent, records: &records, engine, options, watcher, start, sink: &mut memory };
     let outcome = run.to_end()?;
-    Ok((memory.result(records, extent.grid, options.single), outcome))
+    Ok((memory.result(records, extent.grid), outcome))
 }
 
 /// A run that is ready to begin.
@@ -133,16 +149,18 @@ pub struct Run<'a> {
     pub options: &'a RunOptions,
     /// Who may stop it.
     pub watcher: &'a mut dyn Watcher,
+    /// Where it begins.
+    pub start: &'a Start,
     /// Where samples and spikes go.
     pub sink: &'a mut dyn Sink,
 }
 
 impl Run<'_> {
-    /// Runs from the initial values to the end.
+    /// Runs from its start to the end.
     pub fn to_end(self) -> Result<Outcome, RunError> {
         let mut going = Going::new(self)?;
         let begin = Instant::now();
-        going.run.engine.init()?;
+        going.run.start.set(going.run.engine)?;
         let init_s = begin.elapsed().as_secs_f64();
         let begin = Instant::now();
         let mut ending = going.begin()?;
@@ -151,8 +169,10 @@ impl Run<'_> {
         }
         Ok(Outcome {
             ending: ending.unwrap_or(Ending::Done),
+            start: going.run.start.step,
             steps: going.now,
             spikes: going.count,
+            trains: going.trains,
             init_s,
             run_s: begin.elapsed().as_secs_f64(),
         })
@@ -167,6 +187,7 @@ struct Going<'a> {
     now: u64,
     /// Spikes until then.
     count: u64,
+    trains: Vec<Spiking>,
     /// What the last call brought: samples of each record, and spikes.
     rows: Vec<Vec<f64>>,
     spikes: Vec<Spike>,
@@ -179,16 +200,18 @@ impl Going<'_> {
         let every = run.records.series.iter().map(|r| r.every).collect();
         let cuts = Cuts { steps, window: run.options.window, stride, every, careful: Vec::new() };
         let rows = vec![Vec::new(); run.records.series.len()];
-        Ok(Going { run, cuts, now: 0, count: 0, rows, spikes: Vec::new() })
+        let trains = run.records.trains.iter();
+        let trains = trains.map(|train| Spiking { counts: vec![0; train.cells], first: Vec::new() }).collect();
+        let now = run.start.step;
+        Ok(Going { run, cuts, now, count: 0, trains, rows, spikes: Vec::new() })
     }
 
     /// Samples the initial values.
     fn begin(&mut self) -> Result<Option<Ending>, RunError> {
         if self.trapped() {
-            return Ok(Some(self.not_finite(0, &History::new())?));
+            return Ok(Some(self.not_finite(self.now, &History::new())?));
         }
-        self.sample()?;
-        Ok(None)
+        self.sample()
     }
 
     /// Does the next call of the engine. Answers how the run ended, if it did before its time.
@@ -202,11 +225,15 @@ impl Going<'_> {
         }
         let before = self.now;
         self.now += call.steps();
-        match call {
+        let ending = match call {
             Call::Record(_) => self.keep_rows(before)?,
             Call::Steps(_) => self.sample()?,
-        }
+        };
         self.keep_spikes()?;
+        if ending.is_some() {
+            return Ok(ending);
+        }
+        self.run.sink.reached(self.now)?;
         Ok((!self.run.watcher.step(self.now)).then_some(Ending::Stopped))
     }
 
@@ -217,8 +244,9 @@ impl Going<'_> {
 
     /// Finds out where a value stopped being finite in the call that was just done.
     fn search(&mut self, call: Call) -> Result<Option<Ending>, RunError> {
-        let Run { program, extent, ref mut engine, options, ref mut watcher, .. } = self.run;
-        let mut search = Search { program, extent, engine: &mut **engine, cuts: &self.cuts, watcher: &mut **watcher };
+        let Run { program, extent, ref mut engine, options, ref mut watcher, start, .. } = self.run;
+        let mut search =
+            Search { program, extent, engine: &mut **engine, cuts: &self.cuts, start, watcher: &mut **watcher };
         match call {
             Call::Record(_) => {
                 // Once more in windows: samples are due in this call.
@@ -238,39 +266,61 @@ impl Going<'_> {
     }
 
     fn not_finite(&self, step: u64, history: &History) -> Result<Ending, EngineError> {
-        let Run { model, program, extent, ref engine, .. } = self.run;
-        let scene = Scene { model, program, extent, engine: &**engine };
-        Ok(Ending::NotFinite(Box::new(scene.diagnostic(step, history)?)))
+        Ok(Ending::NotFinite(Box::new(self.scene().diagnostic(step, history)?)))
     }
 
-    /// Hands over what is due now.
-    fn sample(&mut self) -> Result<(), RunError> {
-        let Run { records, engine, sink, .. } = &mut self.run;
+    /// Hands over what is due now. The run ends where an expression is not finite that is computed for being recorded only.
+    fn sample(&mut self) -> Result<Option<Ending>, RunError> {
+        let Run { records, engine, sink, options, .. } = &mut self.run;
         let now = self.now;
-        if records.series.iter().any(|r| r.output && now.is_multiple_of(r.every)) {
+        if records.series.iter().any(|r| r.output && r.has(now)) {
             engine.observe(now)?;
         }
         for (at, (r, row)) in records.series.iter().zip(&mut self.rows).enumerate() {
-            if now.is_multiple_of(r.every) {
+            if r.has(now) {
                 row.clear();
                 engine.read(r.field, r.cells.clone(), row)?;
+                if options.trap
+                    && r.output
+                    && let Some(wrong) = row.iter().position(|x| !x.is_finite())
+                {
+                    let (cell, value) = (r.cells.start + wrong, row[wrong]);
+                    return Ok(Some(self.scene().recorded(at, cell, value, now)?));
+                }
                 sink.row(at, now, row)?;
             }
         }
-        Ok(())
+        Ok(None)
     }
 
-    /// Hands over the rows that the engine has recorded since the step `before`.
-    fn keep_rows(&mut self, before: u64) -> Result<(), SinkError> {
-        for (at, (r, rows)) in self.run.records.series.iter().zip(&self.rows).enumerate() {
-            for (number, row) in rows.chunks_exact(r.cells.len()).enumerate() {
-                let step = before + (number as u64 + 1) * u64::from(self.cuts.stride.every);
-                if step.is_multiple_of(r.every) {
+    fn scene(&self) -> Scene<'_> {
+        let Run { model, program, extent, ref engine, .. } = self.run;
+        Scene { model, program, extent, engine: &**engine }
+    }
+
+    /// Hands over the rows that the engine has recorded since the step `before`, sample by sample.
+    fn keep_rows(&mut self, before: u64) -> Result<Option<Ending>, RunError> {
+        for sample in 0..u64::from(self.cuts.stride.samples) {
+            let step = before + (sample + 1) * u64::from(self.cuts.stride.every);
+            for (at, (r, rows)) in self.run.records.series.iter().zip(&self.rows).enumerate() {
+                let first = sample as usize * r.cells.len();
+                if r.has(step)
+                    && let Some(row) = rows.get(first..first + r.cells.len())
+                {
+                    if self.run.options.trap
+                        && r.output
+                        && let Some(wrong) = row.iter().position(|x| !x.is_finite())
+                    {
+                        // The engine has gone further.
+                        self.now = step;
+                        self.spikes.retain(|spike| spike.step < step);
+                        return Ok(Some(self.scene().recorded(at, r.cells.start + wrong, row[wrong], step)?));
+                    }
                     self.run.sink.row(at, step, row)?;
                 }
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Hands over the spikes of the last call that are recorded, and counts all of them.
@@ -278,6 +328,13 @@ impl Going<'_> {
         for spike in &self.spikes {
             if let Some(train) = self.run.records.trains.iter().position(|train| train.field == spike.field) {
                 self.run.sink.spike(train, spike.step, spike.cell)?;
+                let Spiking { counts, first } = &mut self.trains[train];
+                if let Some(count) = counts.get_mut(spike.cell as usize) {
+                    *count += 1;
+                }
+                if first.len() < 8 {
+                    first.push(spike.step);
+                }
             }
         }
         self.count += self.spikes.len() as u64;

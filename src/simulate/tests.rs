@@ -94,16 +94,18 @@ fn to_sink(
 ) -> Result<Outcome, RunError> {
     let (model, program) = (&compiled.ode, compiled.program.program());
     let records = &records(model, program, extent).unwrap();
-    Run { model, program, extent, records, engine, options, watcher, sink }.to_end()
+    let start = &super::Start::default();
+    Run { model, program, extent, records, engine, options, watcher, start, sink }.to_end()
 }
 
 /// What a run came to, and its engine.
 fn kept(samples: u32, options: &RunOptions, watcher: &mut dyn Watcher) -> (RunResult, Outcome, Counted) {
     let (compiled, extent, mut engine) = ready(GROWS, samples);
     let records = records(&compiled.ode, compiled.program.program(), &extent).unwrap();
-    let mut memory = Memory::new(&records);
+    let contents = super::contents(&compiled.ode, &extent, &records, 0, options.single);
+    let mut memory = Memory::new(&records, contents).unwrap();
     let outcome = to_sink((&compiled, &extent, &mut engine), options, watcher, &mut memory).unwrap();
-    (memory.result(records, extent.grid, false), outcome, engine)
+    (memory.result(records, extent.grid), outcome, engine)
 }
 
 /// Writes down what it is handed, and takes so many rows.

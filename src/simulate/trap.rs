@@ -4,6 +4,7 @@
 //! Never true here: a copy of the states is kept while all goes well. A run is the same every time, so it is done again instead:
 //! that costs time once, where something is wrong anyway, and no engine needs to know what makes up its past.
 
+use super::checkpoint::Start;
 use super::cuts::{Call, Cuts};
 use super::extent::Extent;
 use super::run::Watcher;
@@ -45,6 +46,7 @@ pub(super) struct Search<'a> {
     pub(super) extent: &'a Extent,
     pub(super) engine: &'a mut dyn Engine,
     pub(super) cuts: &'a Cuts,
+    pub(super) start: &'a Start,
     pub(super) watcher: &'a mut dyn Watcher,
 }
 
@@ -53,8 +55,8 @@ impl Search<'_> {
     pub(super) fn again(&mut self, until: u64) -> Result<bool, EngineError> {
         let mut rows: Vec<Vec<f64>> = vec![Vec::new(); self.cuts.every.len()];
         let mut spikes = Vec::new();
-        self.engine.init()?;
-        let mut now = 0;
+        self.start.set(self.engine)?;
+        let mut now = self.start.step;
         while now < until {
             let left = until - now;
             let call = match self.cuts.at(now) {
@@ -82,7 +84,7 @@ impl Search<'_> {
         spikes: &mut Vec<Spike>,
     ) -> Result<Option<Found>, EngineError> {
         let trace = trace.max(1);
-        let first = (now + 1).saturating_sub(trace as u64);
+        let first = (now + 1).saturating_sub(trace as u64).max(self.start.step);
         if !self.again(first)? {
             return Ok(None);
         }

@@ -410,8 +410,10 @@ pub enum NetworkMember {
         /// The whole member.
         span: Span,
     },
-    /// `input step: pulse(...) -> squid.soma`.
+    /// `input step: pulse(...) -> squid.soma` (`clamp` false), `clamp hold: -60 mV -> squid.soma` (`clamp` true).
     Input {
+        /// Does it hold a state, in place of driving it?
+        clamp: bool,
         /// Its name.
         name: Name,
         /// Its value as a function of time.
@@ -458,6 +460,10 @@ pub enum RunMember {
         target: Path,
         /// How often; every step if absent.
         every: Option<Expr>,
+        /// From when on; from the start if absent.
+        from: Option<Expr>,
+        /// Until when; to the end if absent.
+        to: Option<Expr>,
         /// The whole member.
         span: Span,
     },

@@ -435,10 +435,11 @@ impl Builder<'_> {
                 }
                 NetworkMember::Population { name, cell, sizes, span }
             }
-            Rule::drive_input => {
+            Rule::drive_input | Rule::voltage_clamp => {
                 let name = self.name(parts.part());
                 let value = self.expr(parts.part());
-                NetworkMember::Input { name, value, target: self.path(parts.part()), span }
+                let clamp = rule == Rule::voltage_clamp;
+                NetworkMember::Input { clamp, name, value, target: self.path(parts.part()), span }
             }
             Rule::connect => {
                 let (from, to) = (self.path(parts.part()), self.path(parts.part()));
@@ -468,7 +469,12 @@ impl Builder<'_> {
         let mut parts = Parts::of(pair);
         let target = self.path(parts.part());
         match rule {
-            Rule::record => RunMember::Record { target, every: parts.maybe().map(|e| self.expr(e)), span },
+            Rule::record => {
+                let every = parts.only(Rule::expr).map(|e| self.expr(e));
+                let [from, to] = [Rule::record_from, Rule::record_to]
+                    .map(|rule| Some(self.expr(Parts::of(parts.only(rule)?).part())));
+                RunMember::Record { target, every, from, to, span }
+            }
             _ => RunMember::RecordSpikes { target, span },
         }
     }

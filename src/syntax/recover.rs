@@ -114,7 +114,7 @@ impl Block {
             Block::Pool => &["let"],
             Block::Spike => &["refractory"],
             Block::Junction => &["param", "let", "current"],
-            Block::Network => &["param", "init", "population", "input", "connect"],
+            Block::Network => &["param", "init", "population", "input", "clamp", "connect"],
             Block::Connect => &[],
             Block::Run => &["record"],
         }

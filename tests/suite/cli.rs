@@ -5,7 +5,7 @@
 
 use ndarray::{Array1, Array2};
 use ndarray_npy::NpzReader;
-use neuroc::results::{RunResult, Samples};
+use neuroc::results::{ParameterValues, RunResult, Samples};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
@@ -436,8 +436,10 @@ fn what_the_machine_cannot_hold_is_refused_with_numbers() {
         let cache = cache().display().to_string();
         let run = ["run", "m.neuro", "-o", "m.npz", "--engine", engine, "--cache", &cache, "--duration", "1e9s"];
         fails(&here, &with(&run, &["--set", "n=4e9"]), 1, &["GB of memory", "the machine has"]);
+        fails(&here, &with(&run, &["--memory", "20B"]), 1, &["GB of memory", "`--memory` allows"]);
     }
-    fails(&here, &with(INTERP, &["--duration", "1e10s"]), 1, &["for what it records", "every 1 ms"]);
+    fails(&here, &with(INTERP, &["--memory", "much"]), 2, &["a size such as 2GB"]);
+    fails(&here, &with(INTERP, &["--duration", "1e10s"]), 1, &["for what it records", "the disk has", "every 1 ms"]);
     assert!(!here.path().join("m.npz").exists());
 }
 
@@ -504,10 +506,10 @@ fn results_have_the_names_shapes_and_values_of_the_model() {
     assert_eq!((t.len(), t[0], t[20]), (21, 0.0, 2.0));
     let v: Array2<f64> = array(&mut npz, "c.soma.v");
     assert_eq!(v.dim(), (21, 3));
-    let t2 = numbers(&mut npz, "c.soma.Leak.i.t");
+    let t2 = numbers(&mut npz, "c[1..3].soma.Leak.i.t");
     assert_eq!(t2.to_vec(), [0.0, 0.5, 1.0, 1.5, 2.0]);
-    let i: Array2<f64> = array(&mut npz, "c.soma.Leak.i");
-    let half: Array2<f64> = array(&mut npz, "c.soma.Leak.half");
+    let i: Array2<f64> = array(&mut npz, "c[1..3].soma.Leak.i");
+    let half: Array2<f64> = array(&mut npz, "c[1..3].soma.Leak.half");
     let g: Array2<f64> = array(&mut npz, "c.g");
     assert_eq!((i.dim(), half.dim(), g.dim()), ((5, 2), (5, 2), (3, 3)));
     for row in 0..21 {
@@ -523,7 +525,7 @@ fn results_have_the_names_shapes_and_values_of_the_model() {
     }
     assert!(half.iter().all(|&x| x == 0.5) && g.iter().all(|&x| x == 1.0));
     let series = |name: &str| result(&here, "m.npz").series_named(name).unwrap().unit.clone();
-    let units = ["c.soma.v", "c.soma.Leak.i", "c.soma.Leak.half", "c.g"].map(series);
+    let units = ["c.soma.v", "c[1..3].soma.Leak.i", "c[1..3].soma.Leak.half", "c.g"].map(series);
     assert_eq!(units, ["mV", "uA/cm2", "mS/cm2", "mS/cm2"]);
     for key in ["source_hash", "compiler", "options", "seed", "model", "steps"] {
         assert!(meta.contains_key(key), "{key}: {meta:?}");
@@ -580,10 +582,10 @@ fn spikes_are_sorted_and_single_precision_is_single() {
     let mut npz = open(&here, "one.npz");
     let (t, i) = (
         numbers(&mut npz, "squid.spikes.t"),
-        npz.by_name::<ndarray::OwnedRepr<u64>, ndarray::Ix1>("squid.spikes.i").unwrap(),
+        npz.by_name::<ndarray::OwnedRepr<i64>, ndarray::Ix1>("squid.spikes.i").unwrap(),
     );
     assert_eq!((t.len(), i.len()), (300, 300));
-    let order: Vec<(f64, u64)> = t.iter().copied().zip(i.iter().copied()).collect();
+    let order: Vec<(f64, i64)> = t.iter().copied().zip(i.iter().copied()).collect();
     assert!(order.is_sorted_by(|a, b| a <= b));
     let single = result(&here, "single.npz");
     for (a, b) in one.series.iter().zip(&single.series) {
@@ -624,7 +626,7 @@ fn the_same_run_gives_the_same_bytes_and_every_format() {
     );
     assert!(!told.err.contains('\u{1b}') && !told.err.contains('%'), "no progress bar when piped: {}", told.err);
     let table = fs::read_to_string(here.path().join("m.csv")).unwrap();
-    assert!(table.starts_with("t_ms,c.soma.v[0] (mV),") && table.lines().count() == 22, "{table}");
+    assert!(table.starts_with("t_ms,c[0].soma.v (mV),") && table.lines().count() == 22, "{table}");
     assert!(here.path().join("m.spikes.csv").exists());
     assert!(bytes(&here, "m.png").starts_with(b"\x89PNG"));
     // Without any output named, both files of the model's name appear; with --json alone, none.
@@ -706,7 +708,7 @@ fn cells_are_selected_and_wrong_selections_are_told_before_the_run() {
     fine(&here, INTERP);
     let r = result(&here, "m.npz");
     let shapes: Vec<(&str, (usize, usize))> = r.series.iter().map(|s| (s.name.as_str(), s.values.shape())).collect();
-    assert_eq!(shapes, [("c.soma.v", (21, 2)), ("c.soma.v[0..1]", (3, 1))]);
+    assert_eq!(shapes, [("c[1..3].soma.v", (21, 2)), ("c[0].soma.v", (3, 1))]);
     for (record, parts) in [
         ("record c[1..9].soma.v", &["m.neuro:27:12", "0 to 2"][..]),
         ("record c[2..2].soma.v", &["m.neuro:27:12", "no such cells"]),
@@ -875,6 +877,74 @@ fn a_run_that_is_stopped_keeps_a_complete_file() {
         let kept = result(&here, "m.npz");
         assert!(kept.series[0].t.len() > 1 && kept.meta["complete"] == false);
     }
+}
+
+/// Nothing is asked of a process that is killed: its files are whole all the time.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_that_is_killed_leaves_what_it_had_recorded() {
+    let here = passive_folder("", "record c.soma.v\n    record c[1].soma.v every 1 ms\n    record spikes of c");
+    for (name, wait) in [("m.npz", 1500), ("m.npz", 2500), ("d/", 1500)] {
+        fs::write(here.path().join("m.npz"), "the run before").unwrap();
+        let run = ["run", "m.neuro", "--engine", "interp", "--quiet", "-o", name, "--duration", "1000s"];
+        let mut child = command(here.path(), &run).spawn().unwrap();
+        catches_interrupts(child.id());
+        std::thread::sleep(Duration::from_millis(wait));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let kept = result(&here, name);
+        let [v, one] = ["c.soma.v", "c[1].soma.v"].map(|name| kept.series_named(name).unwrap());
+        assert!(one.t.len() > 1 && v.t.len() > 10 && kept.meta["complete"] == false);
+        assert_eq!(kept.meta["steps"].as_u64(), Some(v.t.len() as u64 - 1));
+        assert_eq!(one.t.len(), (v.t.len() - 1) / 10 + 1);
+    }
+}
+
+/// What is recorded is written while the run goes on, so it may be more than there is memory.
+#[cfg(target_os = "linux")]
+#[test]
+fn d4_results_larger_than_memory_are_written() {
+    let here = passive_folder("", "record c.soma.v");
+    let cache = cache().display().to_string();
+    let run = ["run", "m.neuro", "--quiet", "--threads", "1", "--set", "n=50000", "-o", "m.npz", "--cache", &cache];
+    // With a limit rustc would have no memory for the kernel.
+    fine(&here, &with(&run, &["--duration", "0.1ms"]));
+    let limited = format!("ulimit -v 180000 && exec {PROGRAM} {} --duration 50ms", run.join(" "));
+    let done = Command::new("sh").args(["-c", &limited]).current_dir(here.path()).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(fs::metadata(here.path().join("m.npz")).unwrap().len() > 200_000_000);
+}
+
+#[test]
+fn names_of_records_and_their_times_do_not_depend_on_the_order() {
+    let (fine_grained, coarse) = ("record c.soma.v every 0.1 ms", "record c[2].soma.v every 1 ms");
+    let results = [[fine_grained, coarse], [coarse, fine_grained]].map(|lines| {
+        let here = passive_folder("", &lines.join("\n    "));
+        fine(&here, INTERP);
+        let mut npz = open(&here, "m.npz");
+        assert_eq!((numbers(&mut npz, "t").len(), numbers(&mut npz, "c[2].soma.v.t").len()), (21, 3));
+        let cell: Array1<i64> = npz.by_name("c[2].soma.v.cell").unwrap();
+        assert_eq!(cell.to_vec(), [2]);
+        let mut series = result(&here, "m.npz").series;
+        series.sort_by(|a, b| a.name.cmp(&b.name));
+        series
+    });
+    assert_eq!(results[0], results[1]);
+}
+
+#[test]
+fn results_hold_grids_parameters_and_drawn_values() {
+    let text = passive("param c.g ~ uniform(1 mS/cm2, 2 mS/cm2)", "record c[1].soma.v\n    record c.g every 2 ms");
+    let here = folder(&[("m.neuro", &text.replace("C[n]", "C[n, 2]"))]);
+    fine(&here, INTERP);
+    let r = result(&here, "m.npz");
+    assert_eq!((r.populations[0].cells, &r.populations[0].shape[..]), (6, &[2, 3][..]));
+    let parameter = |name: &str| r.parameters.iter().find(|p| p.name == name).unwrap_or_else(|| panic!("{name}"));
+    assert_eq!(parameter("n").values, ParameterValues::One(3.0));
+    let drawn = &r.series_named("c.g").unwrap().values;
+    let drawn: Vec<f64> = (0..6).map(|cell| drawn.get(0, cell)).collect();
+    let values = ParameterValues::PerCell { population: "c".into(), values: drawn };
+    assert_eq!((&parameter("c.g").values, parameter("c.g").unit.as_str()), (&values, "mS/cm2"));
 }
 
 #[cfg(target_os = "linux")]

@@ -1,6 +1,7 @@
 //! The one test harness; `tests/README.md` says how to add a case of each kind.
 
 mod accuracy;
+mod checkpoints;
 mod cli;
 mod crates;
 mod docs;
@@ -17,6 +18,7 @@ mod olive;
 mod passes;
 #[cfg(feature = "xla")]
 mod pjrt;
+mod protocols;
 mod random_models;
 mod singular;
 #[cfg(feature = "xla")]

@@ -3,7 +3,11 @@
 use crate::models::{Way, run};
 use neuroc::driver::{self, Checked, CompileOptions};
 use neuroc::hir::{Method, Sources};
+use std::fs;
 use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 fn checked(text: &str) -> Checked {
     let checked = driver::check_text("torture.neuro", Path::new(""), text, &Sources);
@@ -240,4 +244,226 @@ fn d6_gates_at_0_over_0_stay_gates() {
             assert!((value - 0.5).abs() < 1e-6, "{way:?}: {gate} is {value}");
         }
     }
+}
+
+// ------------------------------------------------------------------------------------------- hostile files and bad names
+
+/// A point cell, and room for more.
+const DECAY: &str = "cell P { state x = 1; x' = -x / 1 ms } network main { population p: P[3] }
+    run { duration = 1 ms; dt = 0.1 ms; method = euler; record p.x }";
+
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+fn neuroc(folder: &Path, arguments: &[&str]) -> Output {
+    let kernels = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
+    let cache =
+        if matches!(arguments[0], "run" | "build") { vec!["--cache".as_ref(), kernels.as_os_str()] } else { vec![] };
+    Command::new(env!("CARGO_BIN_EXE_neuroc")).current_dir(folder).args(arguments).args(cache).output().unwrap()
+}
+
+/// What it says; the exit code is as expected and there is no panic.
+fn says(folder: &Path, arguments: &[&str], code: i32) -> String {
+    let output = neuroc(folder, arguments);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+    said
+}
+
+/// A directory whose name is Rust does not become a part of the kernel, which would run at once.
+#[cfg(unix)]
+#[test]
+fn d5_a_path_with_a_line_break_is_no_code() {
+    let here = folder(&[]);
+    let hostile = "d\nconst _: () = { #[used] #[unsafe(link_section = \".init_array\")] static A: extern \"C\" fn() = { \
+                   extern \"C\" fn f() { std::fs::write(\"PWNED\", \"x\").ok(); } f }; };\n";
+    fs::create_dir_all(here.path().join(hostile)).unwrap();
+    fs::write(here.path().join(hostile).join("y.neuro"), DECAY).unwrap();
+    let model = format!("{hostile}/y.neuro");
+    says(here.path(), &["run", &model, "-o", "o.npz", "--quiet"], 0);
+    assert!(!here.path().join("PWNED").exists());
+    for artefact in ["crate", "cdylib"] {
+        says(here.path(), &["build", &model, "--emit", artefact, "-o", artefact], 0);
+    }
+    assert!(!here.path().join("PWNED").exists());
+    let kernels = fs::read_to_string(here.path().join("crate/src/kernels.rs")).unwrap();
+    assert!(kernels.lines().all(|line| !line.contains("#[used]") || line.trim_start().starts_with("//")), "{kernels}");
+}
+
+/// Populations that differ in case only, and names that are words of Rust, run and make crates that compile.
+#[test]
+fn d7_any_name_compiles() {
+    let text = "cell P { state x = 1; x' = -x / 1 ms }
+        network main { population a: P; population A: P[2]; population fn: P; population r#type: P }
+        run { duration = 1 ms; dt = 0.1 ms; method = euler; record a.x; record A.x; record fn.x }"
+        .replace("population r#type: P", "population self: P; population static: P");
+    let docs = "//! A model\u{202e} with\rdocs: TABLE, NAME and PRECISION.\n//! ```\n//! std::fs::write(\"PWNED\", \"x\").unwrap();\n//! ```\n";
+    let here = folder(&[("static.neuro", &format!("{docs}{text}"))]);
+    says(here.path(), &["run", "static.neuro", "-o", "o.npz", "--quiet"], 0);
+    says(here.path(), &["build", "static.neuro", "-o", "made"], 0);
+    // D13: what a model says of itself is no test, and no template.
+    let check = Command::new(env!("CARGO"))
+        .current_dir(here.path().join("made"))
+        .args(["check", "--offline", "--quiet", "--all-targets"])
+        .env("CARGO_TARGET_DIR", here.path().join("target"))
+        .output()
+        .unwrap();
+    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
+    let made = |file: &str| fs::read_to_string(here.path().join("made").join(file)).unwrap();
+    assert!(made("Cargo.toml").contains("doctest = false"));
+    assert!(made("README.md").contains("docs: TABLE, NAME and PRECISION."), "{}", made("README.md"));
+}
+
+/// A chain of definitions that doubles is printed and compiled in linear time.
+#[test]
+fn d8_chains_of_definitions_stay_short() {
+    let mut lets = String::from("let a0 = v / 1 mV\n");
+    (1..60).for_each(|n| lets += &format!("let a{n} = 0.5 * a{} + a{0} * a{0} / 1e9\n", n - 1));
+    let text = format!(
+        "channel L {{ param g = 1 mS/cm2\n{lets} current i = g * (v + 65 mV) * a59 }}
+        cell C {{ compartment s {{ area = 1000 um2; cm = 1 uF/cm2; v_init = -1 mV; insert L }} }}
+        network main {{ population c: C }}
+        run {{ duration = 1 ms; dt = 0.1 ms; record c.s.v }}"
+    );
+    let here = folder(&[("m.neuro", &text)]);
+    for stage in ["ode", "ir", "ir-opt"] {
+        let begin = Instant::now();
+        let printed = neuroc(here.path(), &["emit", "m.neuro", "--stage", stage]);
+        assert!(printed.status.success() && printed.stdout.len() < 1_000_000, "{stage}: {}", printed.stdout.len());
+        assert!(begin.elapsed() < Duration::from_secs(30), "{stage}");
+    }
+}
+
+/// Headers that promise more than there is, in every spelling that NumPy takes.
+#[test]
+fn d9_headers_of_arrays_are_read_as_numpy_reads_them() {
+    let text = DECAY.replace("population p: P[3] }", "population p: P[3]; init p.x = file(\"d.npy\") }");
+    let here = folder(&[("m.neuro", &text)]);
+    let file = |version: u8, header: &str, data: &[u8]| {
+        let length = header.len() as u32;
+        let length = if version == 1 { length.to_le_bytes()[..2].to_vec() } else { length.to_le_bytes().to_vec() };
+        [b"\x93NUMPY", &[version, 0][..], &length, header.as_bytes(), data].concat()
+    };
+    let three: Vec<u8> = [1.0f64, 2.0, 3.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+    let good = "{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }\n";
+    fs::write(here.path().join("d.npy"), file(1, good, &three)).unwrap();
+    let run = ["run", "m.neuro", "--engine", "interp", "--quiet", "-o", "o.npz"];
+    says(here.path(), &run, 0);
+    let far = " ".repeat(5000);
+    let headers = [
+        "{\"descr\": \"<f8\", \"fortran_order\": False, \"shape\": (1000000000000,), }\n".to_string(),
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (3,), 'shape': (1000000000000,), }\n".into(),
+        format!("{{{far}'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }}\n"),
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (0xffffffffff,), }\n".into(),
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1_000_000_000_000,), }\n".into(),
+        "{'descr': '<f8', 'fortran_order': False, 'sh\\x61pe': (1000000000000,), }\n".into(),
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999999999,), }\n".into(),
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296), }\n".into(),
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (-3,), }\n".into(),
+    ];
+    for header in &headers {
+        fs::write(here.path().join("d.npy"), file(1, header, &three)).unwrap();
+        let said = says(here.path(), &run, 1);
+        assert!(said.contains("`d.npy` cannot be used"), "{header}: {said}");
+    }
+    let long = [b"\x93NUMPY\x02\x00\xff\xff\xff\xff".as_slice(), good.as_bytes(), &three].concat();
+    fs::write(here.path().join("d.npy"), long).unwrap();
+    assert!(says(here.path(), &run, 1).contains("its header is too long"));
+    #[cfg(target_os = "linux")]
+    {
+        // What has no end is not read.
+        fs::write(here.path().join("m.neuro"), text.replace("d.npy", "/dev/zero")).unwrap();
+        assert!(says(here.path(), &run, 1).contains("it is no regular file"));
+    }
+}
+
+/// What was there and is not neuroc's is not replaced, and links are not followed.
+#[cfg(unix)]
+#[test]
+fn d10_builds_replace_nothing_foreign() {
+    let here = folder(&[("m.neuro", DECAY), ("precious", "mine")]);
+    let build =
+        |artefact: &str, code: i32| says(here.path(), &["build", "m.neuro", "--emit", artefact, "-o", "out"], code);
+    let out = here.path().join("out");
+    let library = format!("{}m{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let mut cases = vec![("cdylib", vec!["m.h", library.as_str()])];
+    if cfg!(feature = "xla") {
+        cases.push(("stablehlo", vec!["manifest.json", "step.mlir"]));
+    }
+    for (artefact, files) in cases {
+        for file in files {
+            fs::create_dir_all(&out).unwrap();
+            fs::write(out.join(file), "not yours").unwrap();
+            assert!(build(artefact, 1).contains("was not made by neuroc"), "{file}");
+            assert_eq!(fs::read_to_string(out.join(file)).unwrap(), "not yours");
+            fs::remove_dir_all(&out).unwrap();
+        }
+        build(artefact, 0);
+        build(artefact, 0);
+        fs::remove_dir_all(&out).unwrap();
+    }
+    build("crate", 0);
+    fs::remove_file(out.join("README.md")).unwrap();
+    std::os::unix::fs::symlink("../precious", out.join("README.md")).unwrap();
+    assert!(build("crate", 1).contains("is a link"));
+    assert_eq!(fs::read_to_string(here.path().join("precious")).unwrap(), "mine");
+    fs::remove_dir_all(&out).unwrap();
+    fs::create_dir_all(out.join("src")).unwrap();
+    fs::write(out.join("src/kernels.rs"), "// not made by neuroc").unwrap();
+    assert!(build("crate", 1).contains("no crate that neuroc wrote"));
+}
+
+/// A kernel that somebody else could have put into the cache is made again.
+#[cfg(unix)]
+#[test]
+fn d12_kernels_of_others_are_not_loaded() {
+    use std::os::unix::fs::PermissionsExt;
+    let here = folder(&[("m.neuro", DECAY)]);
+    let run = || {
+        let run = ["run", "m.neuro", "--threads", "1", "-o", "o.npz", "--cache", "cache"];
+        let output = Command::new(env!("CARGO_BIN_EXE_neuroc")).current_dir(here.path()).args(run).output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(run().contains("kernel compiled"));
+    assert!(run().contains("kernel from the cache"));
+    let entry = fs::read_dir(here.path().join("cache")).unwrap().next().unwrap().unwrap().path();
+    fs::set_permissions(&entry, fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(run().contains("kernel compiled"));
+    assert!(run().contains("kernel from the cache"));
+}
+
+/// An expression that is only recorded ends a run, too, when it is not a number.
+#[test]
+fn d14_recorded_expressions_are_trapped() {
+    let text = DECAY
+        .replace("x' = -x / 1 ms", "x' = -1 /ms; let e = 1 / (x - 0.5) / (x - 0.5) * (x - 0.5)")
+        .replace("p.x }", "p.{x, e} }");
+    let here = folder(&[("m.neuro", &text.replace("dt = 0.1 ms", "dt = 0.125 ms"))]);
+    for engine in ["interp", "native"] {
+        let said = says(here.path(), &["run", "m.neuro", "--engine", engine, "--quiet", "-o", "o.npz"], 1);
+        assert!(said.contains("NU0501") && said.contains("the recorded `p.e` of cell 0 is"), "{said}");
+        assert!(said.contains("at t = 0.5 ms"), "{said}");
+        let kept = neuroc::results::RunResult::read_npz(&here.path().join("o.npz")).unwrap();
+        assert_eq!(kept.series_named("p.e").unwrap().t[..], [0.0, 0.125, 0.25, 0.375]);
+    }
+}
+
+/// Neither a picture nor a message has control characters of a file.
+#[test]
+fn d17_control_characters_are_shown_and_not_obeyed() {
+    let here = folder(&[("m.neuro", DECAY), ("w.neuro", "cell \u{1b}]0;title\u{7} {")]);
+    says(here.path(), &["run", "m.neuro", "--engine", "interp", "--quiet", "-o", "o.npz"], 0);
+    says(here.path(), &["plot", "o.npz", "-o", "o.svg", "--title", "a\u{1}b\u{1b}c"], 0);
+    let svg = fs::read_to_string(here.path().join("o.svg")).unwrap();
+    assert!(!svg.contains(['\u{1}', '\u{1b}']) && svg.contains("a\u{fffd}b\u{fffd}c"));
+    let said = says(here.path(), &["check", "w.neuro"], 1);
+    assert!(!said.contains(['\u{1b}', '\u{7}']), "{said:?}");
+    let said = says(here.path(), &["check", "gone\u{1b}[2J.neuro"], 1);
+    assert!(!said.contains('\u{1b}'), "{said:?}");
 }

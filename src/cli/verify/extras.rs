@@ -163,11 +163,11 @@ fn others(method: Method) -> &'static [Method] {
 /// Why runs with other steps see other noise, if they do.
 fn frequent_noise(model: &ode::Model) -> Option<String> {
     noise_intervals(model).into_iter().find_map(|interval| match interval {
-        Ok(Value::Real(every)) if every >= model.dt * (1.0 - 1e-6) => None,
-        Ok(Value::Real(every)) => Some(format!(
-            "not tried: noise is drawn anew every {} ms, within a step, so runs with smaller steps see other numbers",
-            words::few(every)
-        )),
+        Ok(Value::Real(0.0)) => {
+            Some("not tried: noise is drawn anew in every step, so runs with smaller steps see other numbers".into())
+        }
+        // An interval is a step at least.
+        Ok(Value::Real(_)) => None,
         Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => {
             Some("not tried: noise is drawn anew at intervals that are not known before the run".into())
         }

@@ -94,9 +94,32 @@ pub fn file(plan: &Plan) -> String {
     text.finish()
 }
 
+/// What the spaces of a plan are called in Rust: lower-case letters, no word of the language, no name twice.
+pub fn names(spaces: &[SpacePlan]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for space in spaces {
+        let name = identifier(&space.name);
+        let name = if KEYWORDS.contains(&name.as_str()) { format!("{name}_") } else { name };
+        let numbered = (2..).map(|n| format!("{name}_{n}"));
+        let free = std::iter::once(name.clone()).chain(numbered).find(|name| !names.contains(name));
+        names.extend(free);
+    }
+    names
+}
+
+/// Words that name nothing in Rust.
+pub const KEYWORDS: &[&str] = &[
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else",
+    "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod",
+    "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static", "struct", "super", "trait", "true",
+    "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+];
+
 /// `squid_step`; where a step is done in several passes, `squid_step_0`.
 fn function_name(plan: &Plan, space: &SpacePlan, kernel: &KernelPlan) -> String {
-    let name = identifier(&space.name);
+    let at = plan.spaces.iter().position(|s| s.space == space.space);
+    let name = at.and_then(|at| names(&plan.spaces).into_iter().nth(at));
+    let name = name.unwrap_or_else(|| identifier(&space.name));
     let passes = plan.groups.iter().find(|group| group.spaces.contains(&space.space.0)).map_or(1, |group| group.passes);
     match kernel.role {
         Role::Init => format!("{name}_init"),

@@ -3,8 +3,43 @@
 //! In come statements; out go lines with indentation, vertical where they would be too wide.
 //! Never true here: a line depends on anything but the statement and its depth.
 
+use std::borrow::Cow;
+
 /// The width of a line; `rustfmt.toml` of a generated crate says the same.
 pub const WIDTH: usize = 120;
+
+/// Text of a model or a path as a part of one line of generated text: what ends a line, or what reads otherwise than it is written
+/// (control characters, marks of direction), is spelt out.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    let unsafe_here = |c: char| {
+        let marks = ['\u{61c}', '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{feff}'];
+        c.is_control() || marks.contains(&c) || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(unsafe_here) {
+        return Cow::Borrowed(text);
+    }
+    let spelt = |c: char| if unsafe_here(c) { c.escape_unicode().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(spelt).collect())
+}
+
+/// A template with all of its words replaced at once: what stands for one is not looked at again.
+pub fn filled(template: &str, words: &[(&str, &str)]) -> String {
+    let mut out = String::new();
+    let mut rest = template;
+    while let Some(c) = rest.chars().next() {
+        match words.iter().find(|(word, _)| rest.starts_with(word)) {
+            Some((word, value)) => {
+                out.push_str(value);
+                rest = &rest[word.len()..];
+            }
+            None => {
+                out.push(c);
+                rest = &rest[c.len_utf8()..];
+            }
+        }
+    }
+    out
+}
 
 /// Source text under construction.
 #[derive(Debug, Default)]
@@ -19,9 +54,9 @@ impl Text {
         Text { out: String::new(), depth }
     }
 
-    /// One line, or an empty one.
+    /// One line, or an empty one; whatever is in it, it stays one.
     pub fn line(&mut self, line: impl AsRef<str>) {
-        let line = line.as_ref();
+        let line = &plain(line.as_ref());
         if !line.is_empty() {
             for _ in 0..self.depth {
                 self.out.push_str("    ");

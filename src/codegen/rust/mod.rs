@@ -10,6 +10,7 @@ mod model;
 mod shape;
 
 pub use interface::{Default, Interface, InterfaceError, InterfaceField, InterfaceNetwork, InterfaceSpace};
+pub use kernels::KEYWORDS;
 pub use shape::{groups, shape, shared};
 
 use super::plan::{Plan, Precision};

@@ -5,11 +5,13 @@
 
 use super::SourceFile;
 use super::interface::{Default, Interface, InterfaceError, InterfaceField, InterfaceNetwork};
-use super::layout::Text;
+use super::kernels::names;
+use super::layout::{Text, filled, plain};
 use super::{groups, shape, shared};
 use crate::codegen::plan::{Home, Plan, identifier};
 use crate::runtime::edge_text;
 use crate::step::FieldId;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// An interface that fits its plan.
@@ -95,7 +97,7 @@ impl<'a> Model<'a> {
                 Home::Event(..) => "event",
                 Home::Register => continue,
             };
-            let one_line = |text: &str| text.replace('|', "\\|").replace('\n', " ");
+            let one_line = |text: &str| plain(&text.replace('|', "\\|").replace('\n', " ")).into_owned();
             let doc = one_line(&field.doc);
             let _ =
                 writeln!(out, "| `{}` | {kind} | {} | {default} | {doc} |", self.name(field), one_line(&field.unit));
@@ -236,26 +238,25 @@ impl<'a> Model<'a> {
         out.line("/// How many cells each population has.");
         out.line("#[derive(Clone, Copy, Debug, PartialEq, Eq)]");
         out.open("pub struct Sizes {");
-        for (space, shown) in plan.spaces.iter().zip(&interface.spaces) {
+        let names = names(&plan.spaces);
+        for ((space, shown), name) in plan.spaces.iter().zip(&interface.spaces).zip(&names) {
             let doc = if shown.doc.is_empty() { "Its number of cells." } else { &shown.doc };
             out.line(format!("/// `{}`: {}", space.name, doc.replace('\n', " ")));
-            out.line(format!("pub {}: usize,", identifier(&space.name)));
+            out.line(format!("pub {name}: usize,"));
         }
         out.close("}");
         out.line("");
         out.open("impl Default for Sizes {");
         out.open("fn default() -> Sizes {");
-        let size = |(space, shown): (&crate::codegen::plan::SpacePlan, &super::interface::InterfaceSpace)| {
-            format!("{}: {}", identifier(&space.name), shown.size)
-        };
-        out.record("Sizes ", &plan.spaces.iter().zip(&interface.spaces).map(size).collect::<Vec<_>>(), "");
+        let size = |(name, shown): (&String, &super::interface::InterfaceSpace)| format!("{name}: {}", shown.size);
+        out.record("Sizes ", &names.iter().zip(&interface.spaces).map(size).collect::<Vec<_>>(), "");
         out.close("}");
         out.close("}");
         out.line("");
         out.open("impl Sizes {");
         out.line("/// The sizes in the order of the populations.");
         out.open("fn list(&self) -> Vec<usize> {");
-        let fields: Vec<String> = plan.spaces.iter().map(|space| format!("self.{}", identifier(&space.name))).collect();
+        let fields: Vec<String> = names.iter().map(|name| format!("self.{name}")).collect();
         out.line("#[rustfmt::skip]");
         out.line(format!("let list = vec![{}];", fields.join(", ")));
         out.line("list");
@@ -266,17 +267,24 @@ impl<'a> Model<'a> {
 
     /// `Cargo.toml`.
     pub fn manifest(&self) -> String {
-        include_str!("fixed/Cargo.toml.in").replace("NAME", &self.interface.crate_name)
+        filled(include_str!("fixed/Cargo.toml.in"), &[("NAME", &self.interface.crate_name)])
     }
 
     /// `README.md`.
     pub fn readme(&self) -> String {
-        include_str!("fixed/README.md.in")
-            .replace("NAME", &self.interface.crate_name)
-            .replace("DOC", self.interface.doc.trim())
-            .replace("NETWORKS\n\n", &self.networks_in_words())
-            .replace("TABLE", &self.table())
-            .replace("PRECISION", self.plan.precision.name())
+        let words = [
+            ("NAME", self.interface.crate_name.as_str()),
+            ("DOC", &self.doc().join("\n")),
+            ("NETWORKS\n\n", &self.networks_in_words()),
+            ("TABLE", &self.table()),
+            ("PRECISION", self.plan.precision.name()),
+        ];
+        filled(include_str!("fixed/README.md.in"), &words)
+    }
+
+    /// The lines at the head of the model.
+    fn doc(&self) -> Vec<Cow<'_, str>> {
+        self.interface.doc.trim().lines().map(|line| plain(line.trim_end_matches('\r'))).collect()
     }
 
     /// How a network is replaced, if there is one.
@@ -293,10 +301,9 @@ impl<'a> Model<'a> {
 
     /// `src/lib.rs`.
     pub fn lib(&self) -> String {
-        let doc: String =
-            self.interface.doc.trim().lines().map(|line| format!("//! {line}").trim_end().to_string() + "\n").collect();
-        let doc = if doc.is_empty() { format!("//! The model `{}`.\n", self.plan.name) } else { doc };
-        include_str!("fixed/lib.rs").replace("//! DOC\n", &doc)
+        let doc: String = self.doc().iter().map(|line| format!("//! {line}").trim_end().to_string() + "\n").collect();
+        let doc = if doc.is_empty() { format!("//! The model `{}`.\n", plain(&self.plan.name)) } else { doc };
+        filled(include_str!("fixed/lib.rs"), &[("//! DOC\n", &doc)])
     }
 
     /// `examples/run.rs`.
@@ -353,7 +360,7 @@ impl<'a> Model<'a> {
 
     /// `src/ffi.rs`.
     pub fn ffi(&self) -> String {
-        include_str!("fixed/ffi.rs").replace("NAME", &self.interface.crate_name)
+        filled(include_str!("fixed/ffi.rs"), &[("NAME", &self.interface.crate_name)])
     }
 
     /// `include/NAME.h`.
@@ -361,10 +368,8 @@ impl<'a> Model<'a> {
         let upper = self.interface.crate_name.to_uppercase();
         let fields: String =
             self.table().lines().map(|line| format!(" * {line}").replace("*/", "* /") + "\n").collect();
-        include_str!("fixed/model.h.in")
-            .replace("UPPER", &upper)
-            .replace("NAME", &self.interface.crate_name)
-            .replace(" * TABLE\n", &fields)
+        let words = [("UPPER", upper.as_str()), ("NAME", &self.interface.crate_name), (" * TABLE\n", &fields)];
+        filled(include_str!("fixed/model.h.in"), &words)
     }
 }
 

@@ -102,7 +102,7 @@ fn elsewhere(name: &str, arg: Option<&str>) -> Option<String> {
             "write `pulse(delay = 10 ms, duration = 50 ms, amplitude = 10 uA/cm2)`".into()
         }
         "rand" | "random" | "randn" | "gauss" | "gaussian" => {
-            "draws are written `uniform(low, high)`, `normal(mean, sd)` and `exponential(mean)`".into()
+            "draws are written `uniform(low, high)`, `normal(mean, sd)`, `exponential(mean)`, `lognormal(mean, sd)` and `gamma(shape, scale)`".into()
         }
         "int" | "round" => format!("write `floor({arg} + 0.5)`"),
         "where" | "ifelse" => "write `if condition then a else b`".into(),
@@ -133,13 +133,13 @@ fn arguments(signature: &Signature<'_>, wrong: &Wrong<'_>, span: Span) -> Diagno
 /// Where a function stands that cannot stand everywhere.
 fn where_it_stands(kind: FunctionKind) -> &'static str {
     match kind {
-        FunctionKind::Draw(_) | FunctionKind::DrawExponential => {
+        FunctionKind::Draw(_) => {
             "random draws stand in `param` and `init` lines of a network and in the arguments of inputs"
         }
         FunctionKind::File => {
             "values from files stand in `param` and `init` lines of a network and in the arguments of inputs"
         }
-        FunctionKind::Noise | FunctionKind::Series | FunctionKind::Stimulus(_) => {
+        FunctionKind::Noise | FunctionKind::WhiteNoise | FunctionKind::Series | FunctionKind::Stimulus(_) => {
             "it stands in an `input` line of a network"
         }
         FunctionKind::Pure(_)
@@ -155,10 +155,10 @@ fn where_it_stands(kind: FunctionKind) -> &'static str {
 /// What is written in a place where a function cannot stand.
 fn instead_of(kind: FunctionKind, place: ScopeKind) -> &'static str {
     match (kind, place) {
-        (FunctionKind::Draw(_) | FunctionKind::DrawExponential, ScopeKind::Network) => {
+        (FunctionKind::Draw(_), ScopeKind::Network) => {
             "a population's size and a parameter of the network are the same for all cells"
         }
-        (FunctionKind::Draw(_) | FunctionKind::DrawExponential | FunctionKind::File, _) => {
+        (FunctionKind::Draw(_) | FunctionKind::File, _) => {
             "give the cell a `param` with a fixed value and set it per cell in the network: `param cells.x ~ ...`"
         }
         _ => "give the cell an `input` port, and drive it from an `input` line of the network",

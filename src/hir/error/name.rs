@@ -16,6 +16,8 @@ pub(in crate::hir) enum NameError<'e> {
     NotAValue { name: &'e str, span: Span, what: &'static str, inside: Vec<&'e str> },
     /// It means an item of the file that has no value.
     ItemWithoutValue { name: &'e str, span: Span, item: &'static str },
+    /// `steady_state` of a state without a unit.
+    SteadyStateOfWhat { span: Span },
     /// It has a meaning only while a model runs.
     NotConstant { name: &'e str, span: Span },
     /// What it means needs itself, by way of others; `user` closes the circle.
@@ -56,6 +58,11 @@ impl From<NameError<'_>> for Diagnostic {
             E::ItemWithoutValue { name, span, item } => {
                 let message = format!("`{name}` is {item}, not a value");
                 Diagnostic::new(Code::NotAValue, span, message, format!("{item} cannot be calculated with"))
+            }
+            E::SteadyStateOfWhat { span } => {
+                let message = "the dimension of this state is not known";
+                Diagnostic::new(Code::MissingUnit, span, message, "a steady state has the unit of its state")
+                    .help("declare it: `state x: mV = steady_state`, `pool Ca: mM { init = steady_state; ... }`")
             }
             E::NotConstant { name, span } => {
                 let message = format!("`{name}` is not known before the run");

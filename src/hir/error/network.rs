@@ -24,6 +24,10 @@ pub(in crate::hir) enum NetworkError<'e> {
     SetTwice { target: &'e str, again: Span, first: Span },
     /// An input leads to something that it cannot drive.
     NotDriven { input: &'e Name, cell: &'e Cell, place: &'e Place<'e> },
+    /// A clamp leads to something that it cannot hold.
+    NotClamped { clamp: &'e Name, cell: &'e Cell, place: &'e Place<'e> },
+    /// Two clamps hold one state.
+    ClampedTwice { target: &'e str, again: Span, first: Span },
     /// A current is injected where only its density is of use.
     NoArea { compartment: &'e str, span: Span },
 }
@@ -65,6 +69,11 @@ impl From<NetworkError<'_>> for Diagnostic {
                     .see(first, "first set here")
             }
             E::NotDriven { input, cell, place } => not_driven(input, cell, place),
+            E::NotClamped { clamp, cell, place } => not_clamped(clamp, cell, place),
+            E::ClampedTwice { target, again, first } => {
+                Diagnostic::new(Code::DuplicateKey, again, format!("`{target}` is clamped twice"), "clamped again")
+                    .see(first, "first clamped here")
+            }
             E::NoArea { compartment, span } => {
                 let message = format!("a current is injected, but compartment `{compartment}` has no `area`");
                 Diagnostic::new(Code::MissingKey, span, message, "a current (nA)")
@@ -91,5 +100,21 @@ fn not_driven(input: &Name, cell: &Cell, place: &Place<'_>) -> Diagnostic {
         None if ports.contains(&inner) => d.help(format!("drive the compartment: `{population}.{inner}`")),
         None if ports.is_empty() => d.help(format!("drive the neuron: `-> {population}`")),
         None => d.note(format!("cell `{}` has {}", cell.name, ports.join(", "))),
+    }
+}
+
+fn not_clamped(clamp: &Name, cell: &Cell, place: &Place<'_>) -> Diagnostic {
+    let (population, rest) = (&place.names[0].text, place.rest.as_str());
+    let message = match rest.is_empty() {
+        true => format!("what of `{population}` does `{}` hold?", clamp.text),
+        false => format!("`{rest}` is not something a clamp can hold"),
+    };
+    let label = "a clamp holds the voltage of a compartment, or a state";
+    let d = Diagnostic::new(Code::BadTarget, place.rest_span, message, label);
+    let states = cell.symbols.iter().filter(|s| matches!(s.kind, SymbolKind::State { .. })).map(|s| s.name.as_str());
+    let known: Vec<&str> = cell.compartments.iter().map(|c| c.name.as_str()).chain(states).collect();
+    match nearest(rest, known.iter().copied()) {
+        Some(near) => d.help(format!("did you mean `{population}.{near}`?")),
+        None => d.note(format!("cell `{}` has {}", cell.name, known.join(", "))),
     }
 }

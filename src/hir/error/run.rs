@@ -34,6 +34,12 @@ pub(in crate::hir) enum RunError<'e> {
     RecordsNothing { population: &'e str, compartment: Option<&'e str>, run: Span },
     /// A recording interval is not above zero.
     Interval { span: Span },
+    /// A time window of a record begins before the run or after its own end (ms).
+    Window { first: f64, last: f64, span: Span },
+    /// A time window begins after the end of the run (ms).
+    AfterTheRun { first: f64, duration: f64, span: Span },
+    /// The current of a clamp where nothing is clamped.
+    NoClamp { quantity: &'e str, compartment: &'e str, span: Span },
     /// A quantity is recorded twice.
     RecordedTwice { quantity: &'e str, again: Span, first: Span },
     /// Spikes are to be recorded of a part of a population.
@@ -100,6 +106,21 @@ impl From<RunError<'_>> for Diagnostic {
             E::Interval { span } => {
                 let message = "the recording interval must be positive";
                 Diagnostic::new(Code::BadValue, span, message, "a time above zero is needed")
+            }
+            E::Window { first, last, span } => {
+                let message = format!("a record cannot go from {first} ms to {last} ms");
+                Diagnostic::new(Code::BadValue, span, message, "no such time window").help(
+                    "a window begins at 0 ms or later, and ends after that: `record p.soma.v from 100 ms to 200 ms`",
+                )
+            }
+            E::AfterTheRun { first, duration, span } => {
+                let message = format!("nothing is recorded: the run ends at {duration} ms, before {first} ms");
+                Diagnostic::new(Code::NoEffect, span, message, "this window is not reached")
+            }
+            E::NoClamp { quantity, compartment, span } => {
+                let message = format!("nothing clamps the voltage of `{compartment}`");
+                Diagnostic::new(Code::BadTarget, span, message, format!("`{quantity}` is the current of a clamp"))
+                    .help(format!("add `clamp hold: -60 mV -> {compartment}` to the network"))
             }
             E::RecordedTwice { quantity, again, first } => {
                 Diagnostic::new(Code::DuplicateKey, again, format!("`{quantity}` is recorded twice"), "again")

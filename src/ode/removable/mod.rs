@@ -66,6 +66,7 @@ fn rebuild(nodes: &mut Nodes<'_>, id: NodeId, new: &HashMap<NodeId, NodeId>) -> 
         | Node::Point(..)
         | Node::Time
         | Node::StepTime
+        | Node::StepLength
         | Node::Index
         | Node::Dv
         | Node::Junction(..)
@@ -82,6 +83,10 @@ fn replace(model: &mut Model, new: &HashMap<NodeId, NodeId>) {
     for s in &mut model.states {
         put(&mut s.init);
         put(&mut s.rate);
+        if let Some(clamp) = &mut s.clamp {
+            clamp.cells.iter_mut().for_each(put);
+            put(&mut clamp.value);
+        }
     }
     for p in &mut model.populations {
         p.sizes.iter_mut().for_each(put);

@@ -45,7 +45,7 @@ impl<'m> Nodes<'m> {
             self.types.push(ty);
             let graph = &self.model.graph;
             let varies = match graph.node(id) {
-                Node::Const(..) | Node::Bool(_) | Node::Param(_) => false,
+                Node::Const(..) | Node::Bool(_) | Node::Param(_) | Node::StepLength => false,
                 Node::State(_)
                 | Node::Next(_)
                 | Node::Slope(..)
@@ -95,6 +95,7 @@ impl<'m> Nodes<'m> {
             | Node::Point(..)
             | Node::Time
             | Node::StepTime
+            | Node::StepLength
             | Node::Index
             | Node::Dv
             | Node::Junction(..)

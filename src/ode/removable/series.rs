@@ -230,6 +230,7 @@ fn of_node(node: Node, known: &HashMap<NodeId, Option<Series>>) -> Option<Series
         | Node::Point(..)
         | Node::Time
         | Node::StepTime
+        | Node::StepLength
         | Node::Index
         | Node::Dv
         | Node::Junction(..)

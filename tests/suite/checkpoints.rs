@@ -1,0 +1,192 @@
+//! Tests of: checkpoints. A run that is saved and goes on is the same, bit for bit, as one that is not interrupted.
+
+use neuroc::results::{Checkpoint, RunResult, Samples};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Everything that a step may depend on: states and hidden ones, refractory times, drawn parameters, noise, time, gap junctions.
+const MODEL: &str = "junction Gap { param g = 0.01 mS/cm2; current i = g * dv }
+    channel Leak { param g = 0.1 mS/cm2; param e = -65 mV; current i = g * (v - e) }
+    cell Fires {
+        param t_ref = 1 ms
+        state v: mV = -70 mV
+        state x: mV = 0 mV
+        input drive: mV/ms
+        v' = (-60 mV - v) / 5 ms + drive
+        x' = -x / 20 ms
+        spike when v crosses -55 mV { v = -70 mV; x += 1 mV; refractory t_ref }
+    }
+    cell Axon { compartment soma { area = 1000 um2; cm = 1 uF/cm2; v_init = -65 mV; insert Leak } spike when soma.v crosses -60 mV }
+    network main {
+        param n = 7
+        population f: Fires[n]
+        population a: Axon[9]
+        param f.t_ref ~ uniform(0.5 ms, 2 ms)
+        param a.soma.Leak.g ~ uniform(0.05 mS/cm2, 0.2 mS/cm2)
+        init a.soma.v ~ normal(-64 mV, 4 mV)
+        input up: 2 mV/ms + noise(mean = 0 mV/ms, sd = 3 mV/ms, every = 0.25 ms) -> f.drive
+        input wave: sine(delay = 1 ms, duration = 20 ms, amplitude = 10 uA/cm2, period = 5 ms, phase = index) -> a.soma
+        connect a.soma -- a.soma via Gap { rule = probability(0.4) }
+    }
+    run { duration = 20 ms; dt = 0.05 ms; seed = 3; record f.{v, x}; record a.soma.v every 0.5 ms; record spikes of f; record spikes of a }";
+
+fn neuroc(folder: &Path, arguments: &[&str]) -> Output {
+    let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("kernels");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_neuroc"));
+    command
+        .current_dir(folder)
+        .args(["run", "m.neuro", "--quiet", "--cache"])
+        .arg(cache)
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn fine(folder: &Path, arguments: &[&str], more: &[&str]) {
+    let output = neuroc(folder, &[arguments, more].concat());
+    assert!(output.status.success(), "{arguments:?} {more:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn result(folder: &Path, name: &str) -> RunResult {
+    RunResult::read_npz(&folder.join(name)).unwrap()
+}
+
+/// Every record as rows of bits with their times, from a time on.
+fn rows(result: &RunResult) -> Vec<Vec<(u64, Vec<u64>)>> {
+    let row = |values: &Samples, at: usize| (0..values.shape().1).map(|c| values.get(at, c).to_bits()).collect();
+    let of =
+        |s: &neuroc::results::Series| s.t.iter().enumerate().map(|(at, t)| (t.to_bits(), row(&s.values, at))).collect();
+    result.series.iter().map(of).collect()
+}
+
+fn spikes(result: &RunResult) -> Vec<Vec<(u64, u64)>> {
+    let of = |s: &neuroc::results::SpikeTrain| s.t.iter().map(|t| t.to_bits()).zip(s.i.iter().copied()).collect();
+    result.spikes.iter().map(of).collect()
+}
+
+/// Is `whole` what the two parts are, one after the other?
+fn same(whole: &RunResult, first: &RunResult, second: &RunResult, what: &str) {
+    for ((whole, first), second) in rows(whole).into_iter().zip(rows(first)).zip(rows(second)) {
+        let mut joined = first;
+        for row in second {
+            match joined.last() {
+                // The second part begins with the sample that the first ends with.
+                Some(last) if last.0 == row.0 => assert_eq!(*last, row, "{what}: where they meet"),
+                _ => joined.push(row),
+            }
+        }
+        assert_eq!(whole, joined, "{what}");
+    }
+    for ((whole, first), second) in spikes(whole).into_iter().zip(spikes(first)).zip(spikes(second)) {
+        assert_eq!(whole, [first, second].concat(), "{what}: spikes");
+    }
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("m.neuro"), MODEL).unwrap();
+    folder
+}
+
+/// Saves at some steps with `first`, goes on with `second`, and compares with a whole run with `first`.
+fn goes_on(first: &[&str], second: &[&str], steps: &[u32]) {
+    let folder = folder();
+    let at = folder.path();
+    fine(at, first, &["-o", "whole.npz"]);
+    let whole = result(at, "whole.npz");
+    assert!(whole.spikes.iter().all(|train| train.t.len() > 3), "{:?}", spikes(&whole));
+    for step in steps {
+        let until = format!("{}ms", f64::from(*step) * 0.05);
+        fine(at, first, &["-o", "first.npz", "--duration", &until, "--save", "state.npz"]);
+        fine(at, second, &["-o", "second.npz", "--load", "state.npz"]);
+        let what = format!("{first:?}, then {second:?} from step {step}");
+        same(&whole, &result(at, "first.npz"), &result(at, "second.npz"), &what);
+    }
+}
+
+const INTERP: &[&str] = &["--engine", "interp"];
+const ONE: &[&str] = &["--threads", "1"];
+const TWO: &[&str] = &["--threads", "2", "--fuse", "7"];
+
+#[test]
+fn an_interpreted_run_goes_on() {
+    goes_on(INTERP, INTERP, &[1, 2, 40, 139, 200, 399]);
+}
+
+#[test]
+fn a_compiled_run_goes_on_with_any_number_of_threads() {
+    goes_on(ONE, TWO, &[1, 40, 139, 399]);
+    goes_on(TWO, ONE, &[3, 200]);
+    let single = ["--threads", "1", "--precision", "f32"];
+    goes_on(&single, &single, &[17, 240]);
+}
+
+#[test]
+fn a_run_goes_on_with_another_engine() {
+    goes_on(INTERP, TWO, &[7, 250]);
+    goes_on(ONE, INTERP, &[333]);
+}
+
+#[cfg(feature = "xla")]
+#[test]
+fn a_run_goes_on_on_xla() {
+    use neuroc::plugins::{Kind, Search};
+    if let Err(error) = Search::everywhere().plugin(Kind::Cpu) {
+        crate::lacks(&format!("XLA's plugin is missing, nothing is saved and loaded with it: {error}"));
+        return;
+    }
+    let xla = ["--engine", "xla"];
+    goes_on(&xla, &xla, &[1, 139, 200]);
+}
+
+/// A run that goes on may have other parameters, and a seed of its own; the draws are those of the seed that was saved, if none is given.
+#[test]
+fn a_run_branches() {
+    let folder = folder();
+    let at = folder.path();
+    fine(at, INTERP, &["-o", "a.npz", "--duration", "5ms", "--seed", "11", "--save", "s.npz"]);
+    assert_eq!(Checkpoint::read(&at.join("s.npz")).unwrap().seed, 11);
+    let mut branches = Vec::new();
+    for more in [&[][..], &["--seed", "11"], &["--seed", "12"], &["--set", "Leak.e=-50mV"]] {
+        fine(at, INTERP, &[&["-o", "b.npz", "--load", "s.npz"], more].concat());
+        branches.push(rows(&result(at, "b.npz")));
+    }
+    assert_eq!(branches[0], branches[1]);
+    assert!(branches[0] != branches[2] && branches[0] != branches[3]);
+}
+
+#[test]
+fn what_cannot_go_on_is_told() {
+    let folder = folder();
+    let at = folder.path();
+    fine(at, INTERP, &["-o", "a.npz", "--duration", "4.95ms", "--save", "s.npz"]);
+    let said = |file: &str, more: &[&str]| {
+        let output = neuroc(at, &[INTERP, &["-o", "b.npz", "--load", file], more].concat());
+        assert_eq!(output.status.code(), Some(1), "{file} {more:?}");
+        assert!(!at.join("b.npz").exists());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let expected = [
+        (said("s.npz", &["--set", "n=8"]), "7 values in it, but 8 cells in this run"),
+        (said("s.npz", &["--duration", "4.95ms"]), "saved at 4.95 ms, but the run ends at 4.95 ms"),
+        (said("s.npz", &["--dt", "0.1ms"]), "saved at 4.95 ms, which is no multiple of dt, 0.1 ms"),
+        (said("a.npz", &[]), "holds results (layout 2) and no checkpoint"),
+        (said("m.neuro", &[]), "not an .npz file"),
+        (said("gone.npz", &[]), "no such file"),
+    ];
+    for (said, part) in expected {
+        assert!(said.contains(part), "no `{part}` in {said}");
+    }
+    std::fs::write(
+        at.join("m.neuro"),
+        MODEL
+            .replace("state x", "state y")
+            .replace("x'", "y'")
+            .replace("-x", "-y")
+            .replace("x +=", "y +=")
+            .replace("v, x", "v, y"),
+    )
+    .unwrap();
+    let other = said("s.npz", &[]);
+    assert!(other.contains("it is of another model: this one has no state `f.x`"), "{other}");
+}
