@@ -167,6 +167,26 @@ impl<'a> Lowerer<'a> {
         file == 0
     }
 
+    /// Does a `record` line of the main file have a name for its own sake? What is recorded is of use.
+    pub fn is_recorded(&self, name: &str) -> bool {
+        fn last_is(path: &ast::Path, name: &str) -> bool {
+            match path.segments.last() {
+                Some(ast::Segment::Name(last, _)) => last.text == name,
+                Some(ast::Segment::Group(paths, _)) => paths.iter().any(|path| last_is(path, name)),
+                None => false,
+            }
+        }
+        let name = name.rsplit('.').next().unwrap_or(name);
+        let members = self.files[0].ast.items.iter().flat_map(|item| match item {
+            ast::Item::Run(run) => &run.members[..],
+            _ => &[],
+        });
+        members.into_iter().any(|member| match member {
+            ast::RunMember::Record { target, .. } => last_is(target, name),
+            ast::RunMember::Key(_) | ast::RunMember::RecordSpikes { .. } => false,
+        })
+    }
+
     /// Is this a place in the main file?
     pub fn is_main_place(&self, span: Span) -> bool {
         span.file == self.files[0].id

@@ -185,7 +185,7 @@ impl<'a> Lowerer<'a> {
         for member in &scope.entries {
             let is_gate = member.role == Role::State { gate: true } && !member.name.contains('.');
             let nameable = is_gate || matches!(member.role, Role::Param | Role::Let | Role::Pool);
-            if member.written && !member.used && nameable && member.ty.is_some() {
+            if member.written && !member.used && nameable && member.ty.is_some() && !self.is_recorded(&member.name) {
                 self.error(MemberError::Unused { member, block });
             }
         }

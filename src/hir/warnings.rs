@@ -8,7 +8,7 @@ use crate::units::Dim;
 /// Dimension, last part of the name ("" for any), lowest and highest usual magnitude in canonical units, and the mistake
 /// that is usually behind it.
 const USUAL: &[(Dim, &str, f64, f64, &str)] = &[
-    (Dim::CONDUCTANCE_DENSITY, "gbar", 0.0, 5000.0, "densities are mostly below 1 S/cm2; was mS/cm2 meant?"),
+    (Dim::CONDUCTANCE_DENSITY, "gbar", 0.0, 10000.0, "densities are mostly below 1 S/cm2; was mS/cm2 meant?"),
     (Dim::SPECIFIC_CAPACITANCE, "cm", 0.1, 20.0, "membranes have about 1 uF/cm2"),
     (Dim::VOLTAGE, "", 0.0, 500.0, "potentials of cells lie between -200 mV and 200 mV; was mV meant?"),
     (Dim::AREA, "area", 1e-9, 1.0, "cells have about 100 um2 to 100000 um2"),

@@ -1,20 +1,23 @@
 //! From checked definitions to the flat model.
+//!
+//! In come checked cells, networks and a run; out go parameters, states with their derivatives, and what is recorded, over one graph.
+//! Never true here: a setting from outside, or an initial value in place of a state.
+
+mod calls;
+mod clamps;
 
 use super::parity::Parity;
 use super::{
-    CellRange, Clamp, Condition, Connection, ConnectionRule, Graph, Model, Node, NodeId, Param, ParamId, Population,
-    Record, Side, Spike, State, StateId, depends, derivative, removable,
+    CellRange, Condition, Connection, ConnectionRule, Graph, Model, Node, NodeId, Param, ParamId, Population, Record,
+    Side, Spike, State, StateId, removable,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::hir::{self, Builtin, Demand, Domain, End, Expr, ExprKind, PortKind, Symbol, SymbolId, SymbolKind, Ty};
+use crate::hir::{self, Demand, Domain, End, Expr, ExprKind, PortKind, SymbolId, SymbolKind, Ty};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
 use crate::syntax::ast;
 use crate::units::{Dim, DisplayUnit};
-use std::collections::{BTreeMap, HashMap};
-
-/// How far apart (in ms) two times may be and still count as equal: steps are sums of rounded numbers.
-const INSTANT: f64 = 1e-9;
+use std::collections::HashMap;
 
 /// Flattens a checked model; its initial values may read states. `None` if it cannot run (and that has been said).
 pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model> {
@@ -221,112 +224,6 @@ impl<'m> Builder<'m> {
             }
         }
         self.classify();
-    }
-
-    /// Where the derivative of a state is zero, all others being what they are at the start: -n / b where it is n + b x.
-    fn steady_state(&mut self, population: usize, symbol: usize, rate: NodeId, span: Span) -> NodeId {
-        let Symbol { name, ty, .. } = &self.cell(population).symbols[symbol];
-        let none = self.graph.number(f64::NAN, ty.dim());
-        let known = self.symbols[population][symbol].map(|n| self.graph.node(n));
-        let Some(Node::State(state)) = known else { return none };
-        let slope = derivative(&mut self.graph, rate, state);
-        let later =
-            |node: NodeId| matches!(self.graph.node(node), Node::Junction(..) | Node::Series(..) | Node::Noise(..));
-        let why = match slope {
-            None => "its derivative does not depend on it",
-            Some(slope) if depends(&self.graph, slope, state) => "its derivative is not linear in it",
-            Some(_) if self.graph.reachable([rate]).into_iter().any(later) => {
-                "its derivative reads what is known from the first step on"
-            }
-            Some(slope) => {
-                let zero = self.graph.number(0.0, ty.dim());
-                let leaf = |node: Node| (node == Node::State(state)).then_some(zero);
-                let rest = self.graph.replace(rate, &leaf, &mut HashMap::new());
-                let quotient = self.graph.binary(BinaryOp::Div, rest, slope);
-                return self.graph.unary(UnaryOp::Neg, quotient);
-            }
-        };
-        let message = format!("the steady state of `{name}` is not known before the run: {why}");
-        let d = Diagnostic::new(Code::BadValue, span, message, "no steady state");
-        self.diagnostics.push(
-            d.help("give it a number, and go on from the end of a run: `--save rest.npz`, then `--load rest.npz`"),
-        );
-        self.failed = true;
-        none
-    }
-
-    /// Holds the states of a population that are clamped: equations read the value of the clamp, which is that of the stage's own time.
-    fn clamps(&mut self, population: usize) {
-        let network = self.network;
-        let mut held = BTreeMap::new();
-        for clamp in network.clamps.iter().filter(|c| c.population == population) {
-            let known = self.symbols[population][clamp.state.0 as usize].map(|n| self.graph.node(n));
-            let Some(Node::State(state)) = known else { continue };
-            let value = self.expr(Some(population), &clamp.value);
-            let value = self.hide_draws(population, value, &clamp.name, clamp.span);
-            let cells = clamp.cells.as_ref().map(|cells| self.is_one_of(cells));
-            // It begins where it is held, as far as that is known before the first step.
-            let later = |node: NodeId| matches!(self.graph.node(node), Node::Series(..) | Node::Noise(..));
-            if !self.graph.reachable([value]).into_iter().any(later) {
-                let init = self.states[state.0 as usize].init;
-                self.states[state.0 as usize].init = cells.map_or(value, |cells| self.graph.select(cells, value, init));
-            }
-            // Of two clamps of some cells, the later one counts.
-            let before = self.states[state.0 as usize].clamp;
-            let both = match (before, cells) {
-                (Some(before), Some(of_these)) => Clamp {
-                    cells: before.cells.map(|others| self.graph.binary(BinaryOp::Or, others, of_these)),
-                    value: self.graph.select(of_these, value, before.value),
-                },
-                (None, _) | (Some(_), None) => Clamp { cells, value },
-            };
-            self.states[state.0 as usize].clamp = Some(both);
-            held.insert(state, both);
-        }
-        if held.is_empty() {
-            return;
-        }
-        let seen: HashMap<StateId, NodeId> = held
-            .iter()
-            .map(|(&state, clamp)| {
-                let free = self.graph.add(Node::State(state));
-                (state, clamp.cells.map_or(clamp.value, |cells| self.graph.select(cells, clamp.value, free)))
-            })
-            .collect();
-        let leaf = |node: Node| match node {
-            Node::State(s) => seen.get(&s).copied(),
-            _ => None,
-        };
-        let mut memo = HashMap::new();
-        for at in 0..self.states.len() {
-            let (state, State { population: of, rate, dim, .. }) = (StateId(at as u32), &self.states[at]);
-            if *of != population {
-                continue;
-            }
-            let (rate, dim) = (*rate, *dim);
-            let mut new = self.graph.replace(rate, &leaf, &mut memo);
-            if let Some(clamp) = held.get(&state) {
-                self.free.insert(state, rate);
-                let still = self.graph.number(0.0, dim.over(Dim::TIME));
-                new = clamp.cells.map_or(still, |cells| self.graph.select(cells, still, new));
-            }
-            self.states[at].rate = new;
-        }
-        self.classify();
-    }
-
-    /// The current density that holds a voltage, positive inwards: what the capacitance would take if it were free, with the opposite sign.
-    fn current_of_clamp(&mut self, population: usize, v: SymbolId, cm: SymbolId) -> NodeId {
-        let none = self.graph.number(0.0, Dim::CURRENT_DENSITY);
-        let known = self.symbols[population][v.0 as usize].map(|n| self.graph.node(n));
-        let Some(Node::State(state)) = known else { return none };
-        let (Some(clamp), Some(&free)) = (self.states[state.0 as usize].clamp, self.free.get(&state)) else {
-            return none;
-        };
-        let cm = self.symbol(population, cm);
-        let charge = self.graph.binary(BinaryOp::Mul, cm, free);
-        let current = self.graph.unary(UnaryOp::Neg, charge);
-        clamp.cells.map_or(current, |cells| self.graph.select(cells, current, none))
     }
 
     /// The value after the network's settings; later ones win.
@@ -723,124 +620,6 @@ impl<'m> Builder<'m> {
             }
         }
     }
-
-    fn call(&mut self, builtin: Builtin, args: &[NodeId], dims: &[Dim]) -> NodeId {
-        let g = &mut self.graph;
-        let pure = |op| (op, args[0]);
-        let (op, a) = match builtin {
-            Builtin::Exp => pure(UnaryOp::Exp),
-            Builtin::Ln => pure(UnaryOp::Ln),
-            Builtin::Log10 => pure(UnaryOp::Log10),
-            Builtin::Sqrt => pure(UnaryOp::Sqrt),
-            Builtin::Abs => pure(UnaryOp::Abs),
-            Builtin::Sin => pure(UnaryOp::Sin),
-            Builtin::Cos => pure(UnaryOp::Cos),
-            Builtin::Tan => pure(UnaryOp::Tan),
-            Builtin::Sinh => pure(UnaryOp::Sinh),
-            Builtin::Cosh => pure(UnaryOp::Cosh),
-            Builtin::Tanh => pure(UnaryOp::Tanh),
-            Builtin::Floor => pure(UnaryOp::Floor),
-            Builtin::Ceil => pure(UnaryOp::Ceil),
-            Builtin::Min | Builtin::Max => {
-                let op = if builtin == Builtin::Min { BinaryOp::Min } else { BinaryOp::Max };
-                return args[1..].iter().fold(args[0], |x, &y| g.binary(op, x, y));
-            }
-            Builtin::Clamp => {
-                let low = g.binary(BinaryOp::Max, args[0], args[1]);
-                return g.binary(BinaryOp::Min, low, args[2]);
-            }
-            Builtin::Heaviside => {
-                let zero = g.number(0.0, dims[0]);
-                let (none, one) = (g.number(0.0, Dim::ONE), g.number(1.0, Dim::ONE));
-                let c = g.binary(BinaryOp::Ge, args[0], zero);
-                return g.select(c, one, none);
-            }
-            // With y = (midpoint - v) / scale: rate exp(-y), rate / (1 + exp(y)), rate y / (exp(y) - 1).
-            Builtin::ExpRate => {
-                let x = g.binary(BinaryOp::Sub, args[0], args[2]);
-                let x = g.binary(BinaryOp::Div, x, args[3]);
-                let e = g.unary(UnaryOp::Exp, x);
-                return g.binary(BinaryOp::Mul, args[1], e);
-            }
-            Builtin::SigmoidRate => {
-                let y = g.binary(BinaryOp::Sub, args[2], args[0]);
-                let y = g.binary(BinaryOp::Div, y, args[3]);
-                let e = g.unary(UnaryOp::Exp, y);
-                let one = g.number(1.0, Dim::ONE);
-                let sum = g.binary(BinaryOp::Add, one, e);
-                return g.binary(BinaryOp::Div, args[1], sum);
-            }
-            Builtin::ExpLinearRate => {
-                let y = g.binary(BinaryOp::Sub, args[2], args[0]);
-                let y = g.binary(BinaryOp::Div, y, args[3]);
-                let l = g.unary(UnaryOp::Linoid, y);
-                return g.binary(BinaryOp::Mul, args[1], l);
-            }
-            Builtin::Pulse | Builtin::Train | Builtin::Staircase | Builtin::Sine | Builtin::Ramp => {
-                return self.stimulus(builtin, args, dims);
-            }
-        };
-        g.unary(op, a)
-    }
-
-    fn stimulus(&mut self, builtin: Builtin, args: &[NodeId], dims: &[Dim]) -> NodeId {
-        let g = &mut self.graph;
-        let (delay, duration) = (args[0], args[1]);
-        let step_time = g.add(Node::StepTime);
-        let instant = g.number(INSTANT, Dim::TIME);
-        let now = g.binary(BinaryOp::Add, step_time, instant);
-        let begun = g.binary(BinaryOp::Ge, now, delay);
-        let time = g.add(Node::Time);
-        let since = g.binary(BinaryOp::Sub, time, delay);
-        // Of what comes again and again: how many went before, and what is left of the time.
-        let again = |g: &mut Graph, period: NodeId| {
-            let gone = g.binary(BinaryOp::Sub, now, delay);
-            let turns = g.binary(BinaryOp::Div, gone, period);
-            let whole = g.unary(UnaryOp::Floor, turns);
-            let before = g.binary(BinaryOp::Mul, whole, period);
-            (whole, g.binary(BinaryOp::Sub, gone, before))
-        };
-        let (going, value) = match builtin {
-            Builtin::Train => {
-                let (whole, part) = again(g, args[3]);
-                let within = g.binary(BinaryOp::Lt, part, duration);
-                let counted = g.binary(BinaryOp::Lt, whole, args[4]);
-                (g.binary(BinaryOp::And, within, counted), args[2])
-            }
-            Builtin::Staircase => {
-                let (whole, _) = again(g, duration);
-                let risen = g.binary(BinaryOp::Mul, args[3], whole);
-                (g.binary(BinaryOp::Lt, whole, args[4]), g.binary(BinaryOp::Add, args[2], risen))
-            }
-            Builtin::Sine => {
-                // Whole turns go before the angle is rounded: late in a long run it would have few digits left.
-                let turns = g.binary(BinaryOp::Div, since, args[3]);
-                let whole = g.unary(UnaryOp::Floor, turns);
-                let part = g.binary(BinaryOp::Sub, turns, whole);
-                let turn = g.number(std::f64::consts::TAU, Dim::ONE);
-                let angle = g.binary(BinaryOp::Mul, turn, part);
-                let angle = g.binary(BinaryOp::Add, angle, args[4]);
-                let sine = g.unary(UnaryOp::Sin, angle);
-                (until(g, now, delay, duration), g.binary(BinaryOp::Mul, args[2], sine))
-            }
-            Builtin::Ramp => {
-                let rise = g.binary(BinaryOp::Sub, args[3], args[2]);
-                let part = g.binary(BinaryOp::Div, since, duration);
-                let gone = g.binary(BinaryOp::Mul, rise, part);
-                (until(g, now, delay, duration), g.binary(BinaryOp::Add, args[2], gone))
-            }
-            _ => (until(g, now, delay, duration), args[2]),
-        };
-        let on = g.binary(BinaryOp::And, begun, going);
-        let zero = g.number(0.0, dims[2]);
-        g.select(on, value, zero)
-    }
-}
-
-/// Is the end not reached of what lasts from `delay` on for `duration`?
-fn until(g: &mut Graph, now: NodeId, delay: NodeId, duration: NodeId) -> NodeId {
-    let end = g.binary(BinaryOp::Add, delay, duration);
-    g.binary(BinaryOp::Lt, now, end)
 }
 
 fn binary_op(op: ast::BinaryOp) -> BinaryOp {

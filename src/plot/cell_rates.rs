@@ -45,12 +45,6 @@ impl CellRates {
         Some((self.points.first()?.0, self.points.last()?.0))
     }
 
-    /// Numbers and rates, in spikes per second.
-    #[cfg(test)]
-    pub fn points(&self) -> &[(f64, f64)] {
-        &self.points
-    }
-
     pub fn heading(&self, population: &str) -> String {
         let rates = || self.points.iter().map(|p| p.1);
         let mean = rates().sum::<f64>() / self.points.len().max(1) as f64;

@@ -10,6 +10,7 @@ mod engines;
 mod errors;
 mod experiments;
 mod floors;
+mod fuzz;
 mod junctions;
 mod models;
 mod names;

@@ -135,6 +135,28 @@ fn every_pass_holds_on_random_networks() {
     }
 }
 
+/// Programs and networks, natively and for XLA: all passes together leave their numbers, those that may change no bit every bit.
+/// `NEUROC_RANDOM=100000 cargo test --release --test suite passes::random -- --nocapture` takes so many.
+#[test]
+fn random_programs_mean_the_same_after_all_passes() {
+    let count = std::env::var("NEUROC_RANDOM").map_or(2000, |n| n.parse().expect("NEUROC_RANDOM is a number"));
+    for seed in 1000..1000 + count {
+        let text = if seed % 4 == 0 { random_network(seed) } else { random_program(seed) };
+        let before = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let verified = verify(before.clone()).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let backend = if seed % 2 == 0 { Backend::Xla } else { Backend::Native };
+        for (passes, tolerance) in [(pipeline(OptLevel::O2, backend), 1e-9), (STRUCTURAL, 0.0)] {
+            let directives = Directives { tolerance, ..Directives::default() };
+            let options = directives.options(&before).unwrap_or_else(|e| panic!("{e}\n{text}"));
+            let after = run(verified.clone(), passes, &options, &mut |_, _, _| {});
+            let after = after.unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
+            let same = same_numbers(&before, after.program(), &directives);
+            same.unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}\nbecomes\n{}", print(after.program())));
+        }
+    }
+    println!("{count} programs");
+}
+
 /// No pass of a row changes what the passes before it left to compute.
 fn every_pass_holds(text: &str, passes: &[&str], directives: &Directives) {
     let mut last = parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));

@@ -42,8 +42,9 @@ impl From<UseError<'_>> for Diagnostic {
                 let message = format!("the standard library has no module `{module}`");
                 let d = Diagnostic::new(Code::UnknownModule, span, message, "no such module");
                 let known = stdlib::modules();
-                let near = nearest(module, known.iter().map(String::as_str));
-                let d = near.into_iter().fold(d, |d, near| d.help(format!("did you mean `{near}`?")));
+                let d = near_module(module, &known)
+                    .into_iter()
+                    .fold(d, |d, near| d.help(format!("did you mean `{near}`?")));
                 d.note(format!("it has {}", known.join(", ")))
             }
             E::Circle { file, span } => {
@@ -52,6 +53,25 @@ impl From<UseError<'_>> for Diagnostic {
             }
             E::CannotRead { module, file, error, span } => cannot_read(module, file, error, span),
         }
+    }
+}
+
+/// The module that is meant: of the same folder the one with a similar name, else one that is similar as a whole.
+fn near_module<'k>(module: &str, known: &'k [String]) -> Option<&'k str> {
+    let Some((folder, name)) = module.rsplit_once('.') else {
+        return nearest(module, known.iter().map(String::as_str));
+    };
+    let beside = |k: &'k String| k.strip_prefix(folder)?.strip_prefix('.');
+    match name {
+        "hodgkin_huxley" | "HH" => known.iter().map(String::as_str).find(|k| *k == "std.channels.hh"),
+        _ if known.iter().any(|k| beside(k).is_some()) => {
+            let near = nearest(name, known.iter().filter_map(beside))?;
+            known
+                .iter()
+                .map(String::as_str)
+                .find(|k| k.strip_prefix(folder).is_some_and(|k| k.strip_prefix('.') == Some(near)))
+        }
+        _ => nearest(module, known.iter().map(String::as_str)),
     }
 }
 

@@ -35,8 +35,15 @@ fn unknown(name: &Name, wanted: Kind, known: &[String], modules: &[String]) -> D
     let label = "neither defined in this file nor brought in by `use`";
     let d = Diagnostic::new(Code::UnknownItem, name.span, message, label);
     if !modules.is_empty() {
-        let uses: Vec<String> = modules.iter().map(|m| format!("`use {m}.{{{name_text}}}`")).collect();
-        return d.help(format!("the standard library has it: {}", uses.join(" or ")));
+        // The first of these is what everybody begins with; those of single cells come last.
+        let mut modules: Vec<&String> = modules.iter().collect();
+        modules.sort_by_key(|m| (*m != "std.channels.hh", m.starts_with("std.cells."), *m));
+        let uses: Vec<String> = modules.iter().take(3).map(|m| format!("`use {m}.{{{name_text}}}`")).collect();
+        let more = match modules.len().saturating_sub(3) {
+            0 => String::new(),
+            more => format!(" ({more} more: `neuroc lib`)"),
+        };
+        return d.help(format!("the standard library has it: {}{more}", uses.join(" or ")));
     }
     match nearest(name_text, known.iter().map(String::as_str)) {
         Some(near) => d.help(format!("did you mean `{near}`?")),
