@@ -170,6 +170,12 @@ pub(crate) fn text(file: &DataFile) -> Result<String, Diagnostic> {
 fn rows(file: &DataFile, text: &str) -> Result<Vec<(usize, Vec<f64>)>, Diagnostic> {
     let mut out = Vec::new();
     for (at, (i, line)) in lines(text).enumerate() {
+        // Where `;` parts columns, a comma can only be a decimal one.
+        if let Some(number) = line.contains(';').then(|| line.split(';').find(|cell| cell.contains(','))).flatten() {
+            let number = number.trim();
+            let why = format!("line {i} has `{number}`: a decimal point is a `.`, not a `,`");
+            return Err(wrong(file, why));
+        }
         let row: Result<Vec<f64>, _> = cells(line).map(str::parse).collect();
         match row {
             Ok(row) => out.push((i, row)),

@@ -7,6 +7,7 @@ use crate::codegen::plan::Plan;
 use crate::diag::Diagnostic;
 use crate::driver::{self, Checked, CompileOptions, Draft, Experiment, Ready};
 use crate::engine::EngineError;
+use crate::ode;
 use crate::plot::{self, ImageFormat, PlotOptions};
 use crate::results::{self, Checkpoint, Contents, FileFormat, Reading, RunResult, Writer};
 use crate::simulate::{
@@ -206,6 +207,14 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     let mut p = prepare(&args.file, &args.settings, &args.engine, &args.opt, args.quiet, more)?;
     let start = match (&args.load, &loaded) {
         (Some(path), Some(state)) => {
+            let initial = |text: &&String| ode::sets_initial_value(&p.experiment.compiled.ode, text);
+            if let Some(text) = args.settings.set.iter().find(initial) {
+                complain(format!(
+                    "`--set {text}` sets an initial value, but the run goes on from `{}`",
+                    path.display()
+                ));
+                return Err(Exit::Usage);
+            }
             let why = |why| wrong(format!("cannot go on from `{}`: {why}", path.display()));
             p.experiment.start(state).map_err(why)?
         }
@@ -315,6 +324,11 @@ fn writable(args: &Args, output: Option<&Path>, picture: Option<&Path>) -> Resul
     };
     if let Some(path) = output {
         results::check_destination(path).map_err(|e| usage(e.to_string()))?;
+    }
+    if let (Some(path), Some(output)) = (&args.save, output)
+        && path == output
+    {
+        return Err(usage(format!("results and checkpoint cannot both be written to `{}`", path.display())));
     }
     if let Some(path) = &args.save {
         let cannot = |reason| usage(format!("cannot write `{}`: {reason}", path.display()));

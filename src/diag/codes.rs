@@ -319,12 +319,20 @@ message tells the fastest state, its time constant at the start, and a step that
   wrong   run { duration = 100 ms; dt = 5 ms }
   right   run { duration = 100 ms; dt = 0.025 ms }";
 NoEffect "NU0407" Warning "this has no effect in the run"
-"The stimulus begins after the run has ended. Delays and the duration of a run are often in
-different units.";
+"A stimulus or a time window begins after the run has ended, samples are further apart than the run is
+long, or a clamp holds from the start what is given an initial value. Delays and the duration of a
+run are often in different units.";
 
 MoreWarnings "NU0408" Warning "there are too many warnings to show"
 "A hundred warnings are shown; the rest is counted. Warnings have places of their own: those of one
 cause are mended together.";
+
+KeepsSpiking "NU0409" Warning "a spike that makes the next one"
+"After the reset the condition of the spike rule is true again, so the cell spikes in every step, or
+after every refractory time, for ever. The values are those at the start of the run.
+
+  wrong   spike when v > -50 mV { v = -40 mV }
+  right   spike when v > -50 mV { v = -60 mV }";
 
 // 05xx: while running
 NotFinite "NU0501" Error "a value became NaN or infinite"

@@ -104,6 +104,13 @@ impl<'a> Lowerer<'a> {
         if want.is_one() {
             return number.to_string();
         }
+        // A frequency for a period.
+        if let ("Hz" | "kHz", Dim::TIME, Ok(rate)) = (unit, want, number.parse::<f64>())
+            && rate > 0.0
+        {
+            let per_ms = if unit == "Hz" { 1000.0 } else { 1.0 };
+            return format!("{} ms", per_ms / rate);
+        }
         let name = self.unit_like(unit, want).unwrap_or_else(|| usual_unit(want));
         format!("{number} {name}")
     }

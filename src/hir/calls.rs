@@ -70,7 +70,8 @@ impl<'a> Lowerer<'a> {
         known.extend(self.names_of(scope.file, Kind::Function));
         let argument = args.first().map(|a| self.text(a.value.span));
         let compartment = scope.not_values.contains_key(&name.text);
-        self.error(CallError::Unknown { name, argument, compartment, known: &known });
+        let modules = super::items::library_modules("function", &name.text);
+        self.error(CallError::Unknown { name, argument, compartment, known: &known, modules: &modules });
     }
 
     /// Puts arguments in the order of the parameters; missing optional ones are `None`.
@@ -322,7 +323,7 @@ impl<'a> Lowerer<'a> {
             (_, body) => body,
         };
         // A mistake that depends on the arguments is a mistake of this call.
-        if function.params.iter().any(|p| p.1.is_none()) {
+        if inner.kind == ScopeKind::Constant || function.params.iter().any(|p| p.1.is_none()) {
             for d in self.diagnostics.since(before) {
                 point_at_call(d, function.body.span, span);
             }
@@ -344,8 +345,35 @@ impl<'a> Lowerer<'a> {
         true
     }
 
+    /// Would the arguments of a function fit in another order? If only so, says it.
+    fn in_another_order(&mut self, function: &'a ast::Function, values: &[Expr]) -> bool {
+        let wanted = |unit: &Option<ast::UnitExpr>| {
+            crate::units::Unit::parse(self.text(unit.as_ref()?.span).trim()).map(|u| u.dim)
+        };
+        let Some(mut wanted) = function.params.iter().map(|p| wanted(&p.1)).collect::<Option<Vec<Dim>>>() else {
+            return false;
+        };
+        let mut given: Vec<Dim> = values.iter().map(|x| x.ty.dim()).collect();
+        if given == wanted {
+            return false;
+        }
+        wanted.sort_by_key(|dim| format!("{dim:?}"));
+        given.sort_by_key(|dim| format!("{dim:?}"));
+        if given != wanted {
+            return false;
+        }
+        let params: Vec<&str> = function.params.iter().map(|p| p.0.text.as_str()).collect();
+        let span = values.iter().map(|x| x.span).reduce(|a, b| if a.file == b.file { a.to(b) } else { a });
+        let Some(span) = span else { return false };
+        self.error(CallError::Order { function: &function.name.text, params: &params, span });
+        true
+    }
+
     /// The parameters of a function with the values they are given.
     fn bind(&mut self, scope: &Scope<'a>, function: &'a ast::Function, values: Vec<Expr>) -> Option<Env> {
+        if self.in_another_order(function, &values) {
+            return None;
+        }
         let mut env = Env::new();
         for ((name, unit), value) in function.params.iter().zip(values) {
             let value = match unit {

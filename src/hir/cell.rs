@@ -180,7 +180,11 @@ impl<'a> Lowerer<'a> {
         let entry = Entry::ready(name, span, Role::Let, Some(Ty::Real(Dim::CURRENT_DENSITY)), Some(current));
         match scope.add(entry) {
             Ok(id) => compartments[a].currents.push(id),
-            Err(first) => self.error(CellError::CoupledTwice { into, from, again: span, first }),
+            // Couplings have places of their own, and begin with a word of their own.
+            Err(first) if self.text(first).starts_with("couple") => {
+                self.error(CellError::CoupledTwice { into, from, again: span, first });
+            }
+            Err(taken) => self.error(CellError::CouplingTaken { into, from, coupling: span, taken }),
         }
         Some(())
     }

@@ -25,6 +25,8 @@ pub enum Domain {
     BeforeTheEnd,
     /// A time of a step or more.
     StepAtLeast,
+    /// 0, 1, 2, ... (or without an end)
+    Count,
 }
 
 impl Domain {
@@ -35,6 +37,7 @@ impl Domain {
                 (Domain::AboveZero, _) => x > 0.0,
                 (Domain::NotNegative, _) => x >= 0.0,
                 (Domain::Fraction, _) => (0.0..=1.0).contains(&x),
+                (Domain::Count, _) => x >= 0.0 && (x.fract() == 0.0 || x == f64::INFINITY),
                 (Domain::BeforeTheEnd, Some((_, duration))) => x < duration,
                 (Domain::StepAtLeast, Some((dt, _))) => x > dt * (1.0 - 1e-6),
                 (Domain::BeforeTheEnd | Domain::StepAtLeast, None) => true,
@@ -157,10 +160,10 @@ const ARGUMENTS: &[(&str, &str, Domain, &str)] = &[
     ("train", "delay", Domain::BeforeTheEnd, "nothing happens in this run"),
     ("train", "duration", Domain::AboveZero, "a stimulus lasts some time"),
     ("train", "period", Domain::AboveZero, "a period is above zero"),
-    ("train", "count", Domain::NotNegative, "pulses are counted from 0"),
+    ("train", "count", Domain::Count, "pulses are counted in whole numbers"),
     ("staircase", "delay", Domain::BeforeTheEnd, "nothing happens in this run"),
     ("staircase", "duration", Domain::AboveZero, "a stimulus lasts some time"),
-    ("staircase", "count", Domain::NotNegative, "steps are counted from 0"),
+    ("staircase", "count", Domain::Count, "steps are counted in whole numbers"),
     ("pulse", "delay", Domain::BeforeTheEnd, "nothing happens in this run"),
     ("sine", "delay", Domain::BeforeTheEnd, "nothing happens in this run"),
     ("ramp", "delay", Domain::BeforeTheEnd, "nothing happens in this run"),
@@ -196,6 +199,18 @@ impl Lowerer<'_> {
                 continue;
             };
             self.demand(format!("{argument}` of `{function}"), value.clone(), domain, why);
+        }
+        if let ("train", [_, duration, _, period, ..]) = (function, values)
+            && fold(&[], period, 0).is_none_or(|period| period > 0.0)
+        {
+            let rest = Expr::binary(BinaryOp::Sub, period.clone(), duration.clone());
+            let rest = Expr { span: duration.span, ..rest };
+            self.demand(
+                "period - duration` of `train".into(),
+                rest,
+                Domain::NotNegative,
+                "a pulse ends before the next one begins",
+            );
         }
         if let ("uniform", [low, high]) | ("truncated", [_, low, high]) = (function, values) {
             let width = Expr::binary(BinaryOp::Sub, high.clone(), low.clone());

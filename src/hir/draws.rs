@@ -125,6 +125,7 @@ impl<'a> Lowerer<'a> {
         let (first, low, high) = (first?, low?, high?);
         self.all_same(scope, "truncated", &[first.clone(), low.clone(), high.clone()])?;
         self.demand_arguments("truncated", &["draw", "low", "high"], &[first.clone(), low.clone(), high.clone()]);
+        let ty = first.ty;
         let mut draws = vec![first];
         for _ in 1..REDRAWS {
             // Each with streams of its own.
@@ -135,7 +136,6 @@ impl<'a> Lowerer<'a> {
             Expr::binary(BinaryOp::And, above, Expr::binary(BinaryOp::Le, x.clone(), high.clone()))
         };
         let candidates = draws.into_iter().map(|x| (inside(&x), x)).collect();
-        let ty = low.ty;
         let clamped = vec![first_taken(candidates), low, high];
         Some(Expr { kind: ExprKind::Call(Builtin::Clamp, clamped), ty, span })
     }

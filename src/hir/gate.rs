@@ -250,9 +250,17 @@ impl<'a> Lowerer<'a> {
         at: Option<&'a ast::Expr>,
         span: Span,
     ) -> Option<Expr> {
-        let value = self.expr_of(scope, "", value, Dim::ONE, "`q10`")?;
-        let Some(at) = at else { return Some(value) };
-        let at = self.expr_of(scope, "", at, Dim::TEMPERATURE, "the temperature of `q10`")?;
+        let Some(at) = at else { return self.expr_of(scope, "", value, Dim::ONE, "`q10`") };
+        let (value, at) = (self.expr(scope, "", value), self.expr(scope, "", at));
+        let (value, at) = (value?, at?);
+        if value.ty == Ty::Real(Dim::TEMPERATURE) && at.ty == Ty::Real(Dim::ONE) {
+            let [factor, temperature] = [at.span, value.span].map(|span| self.text(span));
+            self.error(GateError::Q10Backwards { factor, temperature, span: value.span.to(at.span) });
+            return None;
+        }
+        let value = self.expect(scope, value, Dim::ONE, "`q10`");
+        let at = self.expect(scope, at, Dim::TEMPERATURE, "the temperature of `q10`");
+        let (value, at) = (value?, at?);
         let celsius = Expr { kind: ExprKind::Celsius, ty: Ty::Real(Dim::TEMPERATURE), span };
         let ten = Expr::number(10.0, Dim::TEMPERATURE, span);
         let exponent = Expr::binary(BinaryOp::Div, Expr::binary(BinaryOp::Sub, celsius, at), ten);

@@ -9,7 +9,7 @@ use super::lower::{Definition, Lowerer};
 use super::network::NetworkDraft;
 use super::place::flatten;
 use super::scope::{Entry, Role, Scope, ScopeKind};
-use super::{Cell, Clamp, Expr, ExprKind, Input, SymbolId, SymbolKind, Ty};
+use super::{Cell, Clamp, Domain, Expr, ExprKind, Input, SymbolId, SymbolKind, Ty};
 use crate::source::Span;
 use crate::syntax::ast::{self, Name};
 use crate::units::Dim;
@@ -121,6 +121,11 @@ impl<'a> Lowerer<'a> {
                 let target = format!("{}.{}", draft.populations[population].name, held.name);
                 self.error(NetworkError::ClampedTwice { target: &target, again: span, first: first.span });
                 return;
+            }
+            if let SymbolKind::State { gate: true, .. } = held.kind {
+                let what = format!("{}` of `{}", held.name, name.text);
+                self.demand(what, value.clone(), Domain::Fraction, "a gate is the fraction of open gates");
+                draft.demand_of(std::mem::take(&mut self.demands), population);
             }
             draft.clamps.push(Clamp { name: name.text.clone(), population, cells, state, value, span });
         }

@@ -122,11 +122,7 @@ impl<'a> Lowerer<'a> {
             Some(is) => self.error(ItemError::OtherKind { name, is, wanted, known }),
             None if self.is_unknown_item(file, &name.text) => {}
             None => {
-                let defines = format!("{} {} ", wanted.keyword(), name.text);
-                let has = |module: &String| {
-                    crate::stdlib::source(module).is_some_and(|text| text.lines().any(|l| l.starts_with(&defines)))
-                };
-                let modules: Vec<String> = crate::stdlib::modules().into_iter().filter(has).collect();
+                let modules = library_modules(wanted.keyword(), &name.text);
                 self.error(ItemError::Unknown { name, wanted, known, modules: &modules });
             }
         }
@@ -226,4 +222,12 @@ impl<'a> Lowerer<'a> {
         self.error(LimitError::High { span, most: MAX_HEIGHT });
         None
     }
+}
+
+/// The modules of the standard library that define something.
+pub(super) fn library_modules(keyword: &str, name: &str) -> Vec<String> {
+    let defines = format!("{keyword} {name}");
+    let is_it = |line: &str| line.strip_prefix(&defines).is_some_and(|rest| rest.starts_with([' ', '(', ':']));
+    let has = |module: &String| crate::stdlib::source(module).is_some_and(|text| text.lines().any(is_it));
+    crate::stdlib::modules().into_iter().filter(has).collect()
 }

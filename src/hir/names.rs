@@ -89,7 +89,8 @@ impl<'a> Lowerer<'a> {
             self.error(NameError::NotConstant { name, span });
             return;
         }
-        let help = self.name_help(scope, prefix, name, env);
+        // Of very many mistakes only some are shown.
+        let help = if self.diagnostics.count() < 200 { self.name_help(scope, prefix, name, env) } else { None };
         self.error(NameError::Unknown { name, span, help });
         // Once is enough.
         if env.is_none() {
@@ -281,6 +282,9 @@ fn called_elsewhere(scope: &Scope<'_>, name: &str, in_function: bool) -> Option<
         "V" | "Vm" | "vm" | "V_m" | "v_m" | "voltage" if has("v") => "the voltage is called `v`",
         "time" | "T" if !in_function => "the time is called `t`, the temperature `celsius`",
         "T" | "temperature" | "temp" | "degC" => "the temperature is called `celsius`",
+        "below" | "downwards" | "above" | "upwards" => {
+            "`crosses` looks upwards only; downwards is `spike when v < -50 mV { ... }`"
+        }
         "dt" => "equations do not see the time step; `t` is the time",
         "dv" => "`dv` exists in a `junction` only",
         "index" => "`index`, a cell's number, exists in inputs and in `param` and `init` lines of a network",

@@ -3,7 +3,7 @@
 //! In come networks; out go their parameters (those of inputs and junctions among them), populations and settings.
 //! Never true here: a size depends on what happens in a run.
 
-use super::error::NetworkError;
+use super::error::{Meant, NetworkError, UnknownPopulation};
 use super::expr::constant_of;
 use super::items::{ItemKind, Kind};
 use super::junction::Joined;
@@ -64,6 +64,7 @@ impl<'a> Lowerer<'a> {
         let junctions = self.network_params(&mut draft.scope, n);
         self.populations(&mut draft, n);
         self.what_happens(&mut draft, n, junctions);
+        self.held_from_the_start(&draft);
         self.warn_unused(&draft.scope, "network", before);
         let NetworkDraft { scope, populations, settings, inputs, clamps, connections, demands, whole, .. } = draft;
         let (params, sound, unknown) = finish(scope);
@@ -179,6 +180,19 @@ impl<'a> Lowerer<'a> {
         }
     }
 
+    /// Warns of initial values of states that a clamp holds from the start.
+    fn held_from_the_start(&mut self, draft: &NetworkDraft<'a>) {
+        for setting in draft.settings.iter().filter(|s| s.init) {
+            let holds = |c: &&Clamp| {
+                (c.population, c.state) == (setting.population, setting.symbol)
+                    && c.cells.as_ref().is_none_or(|cells| Some(cells) == setting.cells.as_ref())
+            };
+            if let Some(clamp) = draft.clamps.iter().find(holds) {
+                self.error(NetworkError::HeldFromTheStart { clamp: &clamp.name, init: setting.span, held: clamp.span });
+            }
+        }
+    }
+
     /// `param cells.x = ...`, `init cells.v ~ ...`: one setting per place that the path leads to.
     fn setting(
         &mut self,
@@ -191,6 +205,15 @@ impl<'a> Lowerer<'a> {
     ) {
         let wanted = if init { Wanted::State } else { Wanted::Parameter };
         for flat in flatten(target) {
+            if let ([name], false) = (&flat.names[..], init)
+                && !draft.populations.iter().any(|p| p.name == name.text)
+                && !draft.scope.is_poisoned("", &name.text)
+            {
+                // `param scale ~ normal(1, 0.1)`
+                let known: Vec<&str> = draft.populations.iter().map(|p| p.name.as_str()).collect();
+                self.error(UnknownPopulation { name, rest: String::new(), meant: Meant::Parameter, known: &known });
+                return;
+            }
             let Some(place) = self.place(&mut draft.scope, &draft.populations, &flat) else { return };
             let definition = self.lowered_cell(draft.populations[place.population].cell);
             let cell = &definition.item;

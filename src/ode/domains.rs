@@ -4,12 +4,13 @@
 //! outside of its domain (`src/hir/domain.rs` declares them), and for every range of cells that a population does not have.
 //! Never true here: a state or the time is read; what depends on them is what it is at the start.
 
-use super::{EvalError, Model, Node, NodeId, evaluate};
+use super::{Condition, EvalError, Model, Node, NodeId, Spike, StateId, evaluate};
 use crate::diag::{Code, Diagnostic, Diagnostics, Severity};
-use crate::hir::Demand;
+use crate::hir::{Demand, shown};
 use crate::operators::{Distribution, Value, eval_binary, eval_unary};
 use crate::runtime::rng::Draw;
 use crate::source::Span;
+use crate::units::Dim;
 use std::collections::HashMap;
 
 /// Cells of a population that a line of the model names.
@@ -41,7 +42,53 @@ pub fn uniform(model: &Model) -> Vec<Diagnostic> {
             found.push(wrong);
         }
     }
+    for spiking in model.populations.iter().filter_map(|p| keeps_spiking(model, p.spike.as_ref()?)) {
+        found.push(spiking);
+    }
+    for r in &model.records {
+        if let Some(every) = r.every
+            && every > model.duration * (1.0 + 1e-9)
+        {
+            let message = format!("`{}` is recorded once, at the start", r.name);
+            let ms = Dim::TIME.display_unit();
+            let [every, duration] = [every, model.duration].map(|x| shown(x, &ms));
+            let label = format!("samples are {every} apart, and the run takes {duration}");
+            found.push(Diagnostic::new(Code::NoEffect, r.span, message, label));
+        }
+    }
     found.sorted()
+}
+
+/// A warning if what makes a spike is true again after its reset, as far as that is known before the run.
+fn keeps_spiking(model: &Model, spike: &Spike) -> Option<Diagnostic> {
+    let Condition::When(condition) = spike.condition else { return None };
+    let warning =
+        |label: &str| Diagnostic::new(Code::KeepsSpiking, spike.span, "these spikes follow each other", label);
+    if !spike.resets.iter().any(|(state, _)| spike.held.contains(state)) {
+        let names: Vec<&str> =
+            spike.held.iter().map(|s| model.state(*s).name.rsplit('.').next().unwrap_or("")).collect();
+        let d = warning("nothing resets what the condition reads");
+        return names.first().map(|name| d.help(format!("reset it: `{name} = ...`")));
+    }
+    let mut graph = model.clone();
+    let zero = graph.graph.number(0.0, Dim::TIME);
+    let start = |node: Node| match node {
+        Node::State(s) => Some(model.state(s).init),
+        Node::Time | Node::StepTime => Some(zero),
+        _ => None,
+    };
+    let after: HashMap<StateId, NodeId> = spike
+        .resets
+        .iter()
+        .map(|&(state, value)| (state, graph.graph.replace(value, &start, &mut HashMap::new())))
+        .collect();
+    let reset = |node: Node| match node {
+        Node::State(s) => after.get(&s).copied().or_else(|| start(node)),
+        _ => start(node),
+    };
+    let again = graph.graph.replace(condition, &reset, &mut HashMap::new());
+    (evaluate(&graph, again) == Ok(Value::Mask(true)))
+        .then(|| warning("the condition is still true after the reset").help("reset below what the condition asks for"))
 }
 
 /// How a parameter that a value depends on was set from outside.

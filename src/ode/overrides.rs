@@ -90,6 +90,11 @@ impl Place {
     }
 }
 
+/// Does `name=value` set an initial value?
+pub fn sets_initial_value(model: &Model, text: &str) -> bool {
+    parse_override(text).is_ok_and(|o| matches!(find(model, &o.name), Ok(Place::Init(_))))
+}
+
 fn set(model: &mut Model, o: &Override) -> Result<(), Diagnostic> {
     let place = find(model, &o.name)?;
     let (name, dim, unit) = match place {
@@ -100,8 +105,12 @@ fn set(model: &mut Model, o: &Override) -> Result<(), Diagnostic> {
         let got = o.unit.dim.describe();
         let given = format!("{} {}", o.number, o.unit_text);
         let message = format!("`{name}` is {}, but `{}` is {got}", dim.describe(), given.trim());
-        return Err(Diagnostic::without_place(Code::DimensionMismatch, message)
-            .help(format!("write `--set {}={}{unit}`", o.name, o.number)));
+        return Err(Diagnostic::without_place(Code::DimensionMismatch, message).help(format!(
+            "write `--set {}={}{}`",
+            o.name,
+            o.number,
+            if unit == "1" { "" } else { unit }
+        )));
     }
     let Some(value) = o.unit.canonical(&o.number) else {
         let message = format!("`{}` is too large a number", o.number);

@@ -81,7 +81,8 @@ pub fn select<'a>(result: &'a RunResult, options: &PlotOptions) -> Result<(Vec<P
             PlotKind::Rates => true,
             PlotKind::Traces | PlotKind::Raster | PlotKind::Intervals | PlotKind::Cells => false,
         };
-        if raster {
+        let any = options.cells.is_empty() || options.cells.iter().any(|cell| *cell < train.cells as u64);
+        if raster && any {
             let raster = Raster::new(train, window, &options.cells);
             panels.push(Panel { heading: raster.heading(), body: Body::Raster(raster) });
         }
@@ -93,7 +94,7 @@ pub fn select<'a>(result: &'a RunResult, options: &PlotOptions) -> Result<(Vec<P
     if panels.is_empty() {
         let why = match options.cells.is_empty() {
             true => "the series have no columns",
-            false => "none of these cells is recorded",
+            false => "none of these cells is there, or recorded",
         };
         return Err(PlotError::Nothing(why.to_owned()));
     }

@@ -246,7 +246,7 @@ fn cells_are_spread_chosen_and_have_one_colour() {
     assert!(shown.iter().any(|t| *t == format!("net · {of_two} spikes of 729 cells, of 2 chosen cells")), "{shown:?}");
     let none = PlotOptions { cells: vec![1000], kind: PlotKind::Traces, ..PlotOptions::default() };
     let error = render(&result, ImageFormat::Svg, &none).expect_err("there is no such cell").to_string();
-    assert_eq!(error, "there is nothing to draw: none of these cells is recorded");
+    assert_eq!(error, "there is nothing to draw: none of these cells is there, or recorded");
 }
 
 #[test]

@@ -470,9 +470,20 @@ impl Builder<'_> {
         let target = self.path(parts.part());
         match rule {
             Rule::record => {
-                let every = parts.only(Rule::expr).map(|e| self.expr(e));
-                let [from, to] = [Rule::record_from, Rule::record_to]
-                    .map(|rule| Some(self.expr(Parts::of(parts.only(rule)?).part())));
+                let [mut every, mut from, mut to] = [None, None, None];
+                for part in parts {
+                    let (slot, word) = match part.as_rule() {
+                        Rule::record_every => (&mut every, "every"),
+                        Rule::record_from => (&mut from, "from"),
+                        _ => (&mut to, "to"),
+                    };
+                    let value = self.expr(Parts::of(part).part());
+                    if slot.is_some() {
+                        let message = format!("`{word}` is given twice");
+                        self.mistakes.push(Diagnostic::new(Code::Syntax, value.span, message, "given again"));
+                    }
+                    *slot = Some(value);
+                }
                 RunMember::Record { target, every, from, to, span }
             }
             _ => RunMember::RecordSpikes { target, span },

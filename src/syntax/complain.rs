@@ -255,8 +255,17 @@ impl<'t> Complaint<'_, 't> {
         let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
         let numbers = before.kind == TokenKind::Number && behind.kind == TokenKind::Number;
         let touch = before.end() == comma.start && comma.end() == behind.start;
-        (comma.text == "," && numbers && touch && digits(before.text))
-            .then(|| format!("write `{}.{}`", before.text, behind.text))
+        // `[0,0]` means a cell of a grid.
+        let cell = index >= 2 && self.text(index - 2) == "[";
+        if comma.text != "," || !numbers || !touch || !digits(before.text) || cell {
+            return None;
+        }
+        Some(match behind.text.len() {
+            3 if digits(behind.text) => {
+                format!("write `{0}{1}` for thousands, `{0}.{1}` for a part", before.text, behind.text)
+            }
+            _ => format!("write `{}.{}`", before.text, behind.text),
+        })
     }
 
     /// What is meant if the token is the second unit of `1 uF cm-2` or of `x: mV ms-1`.
@@ -279,6 +288,9 @@ impl<'t> Complaint<'_, 't> {
     fn no_member(&self, index: usize) -> Diagnostic {
         let block = self.block;
         let text = self.text(index);
+        if block == Block::Network && text == "clamp" {
+            return self.at(index, "a clamp has a name", "").help("write `clamp hold: -60 mV -> cells.soma`");
+        }
         let what = if block == Block::File { "an item".to_owned() } else { format!("a member of a {}", block.noun()) };
         if text == "}" {
             return self
@@ -372,6 +384,26 @@ impl<'t> Complaint<'_, 't> {
         }
         if let Some(help) = self.decimal_comma(index) {
             return Some(self.at(index, "a decimal point is a `.`, not a `,`", "").help(help));
+        }
+        let words: Vec<&str> = self.pieces.clone().take(2).map(|at| self.text(at)).collect();
+        let slip = match (text, before) {
+            (":", _) if expected.has(Rule::rbracket) => {
+                Some(("cells are counted with `..`", "write `[0..2]`; the end is not included"))
+            }
+            ("'", _) if self.block == Block::Gate => Some((
+                "a gate has no equation of its own",
+                "a gate has `alpha` and `beta`, or `inf` and `tau`; an equation goes with a `state`",
+            )),
+            ("refractory", "}") => {
+                Some(("`refractory` stands within the braces", "write `{ v = ...; refractory 2 ms }`"))
+            }
+            ("from" | "to" | "every", _) if words == ["record", "spikes"] => {
+                Some(("spikes are recorded from the start to the end", "remove the time window"))
+            }
+            _ => None,
+        };
+        if let Some((message, help)) = slip {
+            return Some(self.at(index, message, "").help(help));
         }
         if let Some(help) = self.product_of_units(index) {
             return Some(

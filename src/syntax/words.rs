@@ -121,6 +121,7 @@ pub fn of(rule: Rule) -> Words {
         Rule::cell_member => Words::Form("a member of a cell"),
         Rule::port | Rule::drive_input => Words::Form("an `input` line"),
         Rule::voltage_clamp => Words::Form("a `clamp` line"),
+        Rule::record_every => Words::Form("an interval"),
         Rule::record_from | Rule::record_to => Words::Form("a time window"),
         Rule::couple => Words::Form("a `couple` line"),
         Rule::compartment => Words::Form("a compartment"),

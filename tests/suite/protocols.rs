@@ -304,9 +304,9 @@ fn ions_follow_nernst_and_goldman() {
     close(column(&result, "c.scale", 0)[0], rt_f, 1e-13, "RT / F");
     close(column(&result, "c.e_K", 0)[0], rt_f * (4.0f64 / 140.0).ln(), 1e-13, "potassium");
     close(column(&result, "c.e_Cl", 0)[0], -rt_f * (12.0f64).ln(), 1e-13, "chloride");
-    let inward = 4.0 + 0.04 * 145.0 + 0.45 * 10.0;
+    let inward: f64 = 4.0 + 0.04 * 145.0 + 0.45 * 10.0;
     let outward = 140.0 + 0.04 * 12.0 + 0.45 * 120.0;
-    close(column(&result, "c.rest", 0)[0], rt_f * (inward / outward as f64).ln(), 1e-13, "rest");
+    close(column(&result, "c.rest", 0)[0], rt_f * (inward / outward).ln(), 1e-13, "rest");
     for cell in 0..7 {
         let v = (cell as f64 - 3.0) * 20.0;
         let u = 2.0 * v / rt_f;

@@ -12,13 +12,15 @@ use crate::units::Dim;
 /// What is wrong with a call.
 pub(in crate::hir) enum CallError<'e> {
     /// No function has the name; the first argument as it is written.
-    Unknown { name: &'e Name, argument: Option<&'e str>, compartment: bool, known: &'e [String] },
+    Unknown { name: &'e Name, argument: Option<&'e str>, compartment: bool, known: &'e [String], modules: &'e [String] },
     /// The arguments are not those of the function.
     Arguments { signature: &'e Signature<'e>, wrong: Wrong<'e>, span: Span },
     /// The function cannot stand here.
     NotHere { function: &'e FunctionInfo, place: ScopeKind, span: Span },
     /// A quantity that is no square has no root.
     NoRoot { dim: Dim, span: Span },
+    /// Arguments of a model's own function that would fit in another order.
+    Order { function: &'e str, params: &'e [&'e str], span: Span },
     /// An argument is not the name of a file.
     NotAFile { function: &'static str, span: Span },
 }
@@ -49,7 +51,9 @@ impl From<CallError<'_>> for Diagnostic {
     fn from(error: CallError<'_>) -> Diagnostic {
         use CallError as E;
         match error {
-            E::Unknown { name, argument, compartment, known } => unknown(name, argument, compartment, known),
+            E::Unknown { name, argument, compartment, known, modules } => {
+                unknown(name, argument, compartment, known, modules)
+            }
             E::Arguments { signature, wrong, span } => arguments(signature, &wrong, span),
             E::NotHere { function, place, span } => {
                 let message = format!("`{}` cannot be used here", function.name);
@@ -61,6 +65,11 @@ impl From<CallError<'_>> for Diagnostic {
                 Diagnostic::new(Code::BadPower, span, message, shown(dim))
                     .note(format!("the powers of [{dim}] are not all even"))
             }
+            E::Order { function, params, span } => {
+                let message = format!("the arguments of `{function}` are in another order");
+                Diagnostic::new(Code::WrongArguments, span, message, "each of these fits another parameter")
+                    .help(format!("write `{function}({})`, or give them by name", params.join(", ")))
+            }
             E::NotAFile { function, span } => {
                 let message = format!("`{function}` needs a file name in quotes");
                 Diagnostic::new(Code::WrongArguments, span, message, "not a text")
@@ -70,10 +79,13 @@ impl From<CallError<'_>> for Diagnostic {
     }
 }
 
-fn unknown(name: &Name, argument: Option<&str>, compartment: bool, known: &[String]) -> Diagnostic {
+fn unknown(name: &Name, argument: Option<&str>, compartment: bool, known: &[String], modules: &[String]) -> Diagnostic {
     let name_text = &name.text;
     let message = format!("there is no function `{name_text}`");
     let d = Diagnostic::new(Code::UnknownFunction, name.span, message, "not a function");
+    if let Some(module) = modules.first() {
+        return d.help(format!("the standard library has it: `use {module}.{{{name_text}}}`"));
+    }
     if let Some(help) = elsewhere(name_text, argument) {
         return d.help(help);
     }

@@ -21,6 +21,8 @@ pub(in crate::hir) enum CellError<'e> {
     CoupledToItself { into: &'e Name, other: Option<&'e str>, conductance: &'e str, span: Span },
     /// A coupling is there already.
     CoupledTwice { into: &'e Name, from: &'e Name, again: Span, first: Span },
+    /// Something of the compartment has the name of the current of a coupling.
+    CouplingTaken { into: &'e Name, from: &'e Name, coupling: Span, taken: Span },
 }
 
 impl From<CellError<'_>> for Diagnostic {
@@ -60,6 +62,12 @@ impl From<CellError<'_>> for Diagnostic {
                 let other = other.unwrap_or("dend");
                 Diagnostic::new(Code::BadCoupling, span, message, "two compartments are needed")
                     .help(format!("for example `couple {} <- {other}: {conductance}`", into.text))
+            }
+            E::CouplingTaken { into, from, coupling, taken } => {
+                let message = format!("`i_{}` in `{}` is the current of a coupling", from.text, into.text);
+                Diagnostic::new(Code::DuplicateName, taken, message, "this name is taken")
+                    .see(coupling, "the current of this coupling")
+                    .help(format!("choose another name, such as `i_{}_0`", from.text))
             }
             E::CoupledTwice { into, from, again, first } => {
                 let message = format!("`{}` is coupled to `{}` twice", into.text, from.text);

@@ -65,6 +65,9 @@ impl From<DimensionError<'_>> for Diagnostic {
 fn unknown_unit(name: &Name) -> Diagnostic {
     let message = format!("there is no unit `{}`", name.text);
     let d = Diagnostic::new(Code::UnknownUnit, name.span, message, "not a unit");
+    if let "deg" | "degree" | "degrees" | "rad" = &name.text[..] {
+        return d.help("angles are pure numbers, in radians: 90 degrees are `pi / 2`");
+    }
     let all: Vec<String> = units::BASE_UNITS
         .iter()
         .flat_map(|b| {

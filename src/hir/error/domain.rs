@@ -15,7 +15,9 @@ impl<T> Demand<T> {
             (Code::GateRange, _) => format!("gate `{what}`{of} starts at {value}, outside [0, 1]"),
             (_, Domain::BeforeTheEnd) => format!("`{what}`{of} is {value}, after the end of the run"),
             (_, Domain::StepAtLeast) => format!("`{what}`{of} is {value}, less than the time step"),
-            (_, Domain::AboveZero | Domain::NotNegative | Domain::Fraction) => format!("`{what}`{of} is {value}"),
+            (_, Domain::AboveZero | Domain::NotNegative | Domain::Fraction | Domain::Count) => {
+                format!("`{what}`{of} is {value}")
+            }
         };
         let d = Diagnostic::new(self.code, self.span, message, self.why);
         let d = match set {
@@ -30,7 +32,7 @@ impl<T> Demand<T> {
             (_, Domain::StepAtLeast) => {
                 d.help("every value would be drawn once only: make `every` longer, or `dt` shorter")
             }
-            (_, Domain::AboveZero | Domain::NotNegative | Domain::Fraction) => d,
+            (_, Domain::AboveZero | Domain::NotNegative | Domain::Fraction | Domain::Count) => d,
         }
     }
 }

@@ -6,6 +6,8 @@ use crate::syntax::ast::{Let, Name};
 
 /// What is wrong with a gate.
 pub(in crate::hir) enum GateError<'e> {
+    /// `q10 = 20 degC at 3`.
+    Q10Backwards { factor: &'e str, temperature: &'e str, span: Span },
     /// Its power is no small number.
     Power { span: Span },
     /// Its kinetics are given in part.
@@ -24,6 +26,10 @@ impl From<GateError<'_>> for Diagnostic {
     fn from(error: GateError<'_>) -> Diagnostic {
         use GateError as E;
         match error {
+            E::Q10Backwards { factor, temperature, span } => {
+                Diagnostic::new(Code::DimensionMismatch, span, "the factor of `q10` comes before the temperature", "")
+                    .help(format!("write `q10 = {factor} at {temperature}`"))
+            }
             E::Power { span } => {
                 let message = "a gate's power is a whole number from 1 to 16";
                 Diagnostic::new(Code::BadValue, span, message, "this is not")

@@ -55,7 +55,8 @@ fn other_pool(channel: &Name, read: &Symbol, ty: Ty, at: Span, span: Span) -> Di
     let (name, wanted, found) = (&read.name, read.ty.dim(), ty.dim());
     let (reads, is) = (wanted.describe(), found.describe());
     let message = format!("channel `{}` reads `{name}` as {reads}, but the pool is {is}", channel.text);
-    let help = match wanted.is_one() {
+    // A concentration is what a pool is meant to be.
+    let help = match wanted.is_one() || found == crate::units::Dim::CONCENTRATION {
         true => format!("write `reads {name}: {}` in the channel", found.display_unit().name),
         false => format!("write `pool {name}: {} {{ ... }}`", wanted.display_unit().name),
     };

@@ -26,6 +26,8 @@ pub(in crate::hir) enum NetworkError<'e> {
     NotDriven { input: &'e Name, cell: &'e Cell, place: &'e Place<'e> },
     /// A clamp leads to something that it cannot hold.
     NotClamped { clamp: &'e Name, cell: &'e Cell, place: &'e Place<'e> },
+    /// An initial value of a state that is held.
+    HeldFromTheStart { clamp: &'e str, init: Span, held: Span },
     /// Two clamps hold one state.
     ClampedTwice { target: &'e str, again: Span, first: Span },
     /// A current is injected where only its density is of use.
@@ -70,6 +72,11 @@ impl From<NetworkError<'_>> for Diagnostic {
             }
             E::NotDriven { input, cell, place } => not_driven(input, cell, place),
             E::NotClamped { clamp, cell, place } => not_clamped(clamp, cell, place),
+            E::HeldFromTheStart { clamp, init, held } => {
+                let message = "this initial value has no effect";
+                Diagnostic::new(Code::NoEffect, init, message, format!("`{clamp}` holds the state from the start"))
+                    .see(held, "held here")
+            }
             E::ClampedTwice { target, again, first } => {
                 Diagnostic::new(Code::DuplicateKey, again, format!("`{target}` is clamped twice"), "clamped again")
                     .see(first, "first clamped here")

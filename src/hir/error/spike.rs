@@ -71,6 +71,9 @@ fn not_a_state(name: &Name, cell: &Scope<'_>) -> Diagnostic {
         };
         return d.help(format!("make it a state: `state {0} = ...` with `{0}' = 0 {rate}`", name.text));
     }
+    if name.text == "refractory" {
+        return d.help("write `refractory 2 ms`, without a `=`");
+    }
     if name.text == "v" && cell.not_values.values().any(|what| *what == "a compartment") {
         return d.help("only point neurons are reset; a compartment repolarizes by its channels");
     }

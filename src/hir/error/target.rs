@@ -20,6 +20,8 @@ pub(in crate::hir) enum Meant<'e> {
     CellOf(&'e str),
     /// A compartment of this population's cells.
     CompartmentOf(&'e str),
+    /// A new parameter of the network.
+    Parameter,
     /// Nothing that is known.
     Unknown,
 }
@@ -37,6 +39,10 @@ impl From<UnknownPopulation<'_>> for Diagnostic {
             (Meant::CompartmentOf(population), _) => {
                 d.help(format!("`{name_text}` is a compartment; write its path: `{population}.{name_text}{rest}`"))
             }
+            (Meant::Parameter, _) => d.help(format!(
+                "a parameter of a network is one number, `param {name_text} = ...`; a draw is one for each cell: `param {}.{name_text} ~ ...`",
+                known.first().unwrap_or(&"cells")
+            )),
             (Meant::Unknown, Some(near)) => d.help(format!("did you mean `{near}`?")),
             (Meant::Unknown, None) if known.is_empty() => d,
             (Meant::Unknown, None) => d.note(format!("it has {}", known.join(", "))),
@@ -100,6 +106,13 @@ impl<'e> BadTarget<'e> {
         let compartments: Vec<&str> = self.cell.compartments.iter().map(|c| c.name.as_str()).collect();
         let head = rest.split('.').next().unwrap_or("");
         if rest.contains('.') && !compartments.is_empty() && !compartments.contains(&head) {
+            // A path without its compartment.
+            let suffix = format!(".{rest}");
+            let names = self.fitting();
+            let mut ends = names.iter().filter(|n| n.ends_with(&suffix));
+            if let (Some(one), None) = (ends.next(), ends.next()) {
+                return d.help(format!("did you mean `{population}.{one}`?"));
+            }
             // A compartment that does not exist: the compartments are what matters.
             return match nearest(head, compartments.iter().copied()) {
                 Some(near) => d.help(format!("did you mean `{population}.{near}{}`?", &rest[head.len()..])),
@@ -129,7 +142,17 @@ impl<'e> BadTarget<'e> {
         let near = nearest(rest, names.iter().copied())
             .filter(|n| last.chars().count() > 1 || n.rsplit_once('.').is_none_or(|n| n.0 != parent));
         let siblings = below(names, parent);
+        // `ina` and `i_na` are what others call `Na.i`.
+        let channel = last.to_lowercase().strip_prefix('i').map(|c| c.trim_start_matches('_').to_string());
+        let current = channel.filter(|c| !c.is_empty()).and_then(|channel| {
+            let of_channel = |n: &&&str| {
+                let path = n.strip_suffix(".i").and_then(|n| n.strip_prefix(parent));
+                path.is_some_and(|n| n.trim_start_matches('.').to_lowercase() == channel)
+            };
+            names.iter().find(of_channel)
+        });
         match (&deeper[..], near) {
+            _ if current.is_some() => d.help(format!("did you mean `{population}.{}`?", current.unwrap_or(&""))),
             ([one], _) => d.help(format!("did you mean `{population}.{one}`?")),
             (_, Some(near)) => d.help(format!("did you mean `{population}.{near}`?")),
             _ if !siblings.is_empty() => d.note(format!("`{parent}` has {}", listed(&siblings))),
