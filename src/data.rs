@@ -170,17 +170,21 @@ pub(crate) fn text(file: &DataFile) -> Result<String, Diagnostic> {
 fn rows(file: &DataFile, text: &str) -> Result<Vec<(usize, Vec<f64>)>, Diagnostic> {
     let mut out = Vec::new();
     for (at, (i, line)) in lines(text).enumerate() {
-        // Where `;` parts columns, a comma can only be a decimal one.
-        if let Some(number) = line.contains(';').then(|| line.split(';').find(|cell| cell.contains(','))).flatten() {
-            let number = number.trim();
-            let why = format!("line {i} has `{number}`: a decimal point is a `.`, not a `,`");
-            return Err(wrong(file, why));
-        }
         let row: Result<Vec<f64>, _> = cells(line).map(str::parse).collect();
         match row {
             Ok(row) => out.push((i, row)),
             Err(_) if at == 0 && cells(line).all(|c| c.parse::<f64>().is_err()) => {}
-            Err(_) => return Err(wrong(file, format!("line {i} is not numbers: `{}`", line.trim()))),
+            Err(_) => {
+                let comma =
+                    cells(line).find(|cell| cell.contains(',') && cell.replace(',', ".").parse::<f64>().is_ok());
+                return Err(wrong(
+                    file,
+                    match comma {
+                        Some(number) => format!("line {i} has `{number}`: a decimal point is a `.`, not a `,`"),
+                        None => format!("line {i} is not numbers: `{}`", line.trim()),
+                    },
+                ));
+            }
         }
     }
     Ok(out)
@@ -194,9 +198,10 @@ pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The columns of a line.
+/// The columns of a line. Where `;` parts them, a comma does not.
 pub(crate) fn cells(line: &str) -> impl Iterator<Item = &str> {
-    line.split([',', ';', '\t']).map(|cell| {
+    let separators: &[char] = if line.contains(';') { &[';', '\t'] } else { &[',', '\t'] };
+    line.split(separators).map(|cell| {
         let cell = cell.trim();
         cell.strip_prefix('"').and_then(|c| c.strip_suffix('"')).map_or(cell, str::trim)
     })

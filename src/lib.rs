@@ -167,6 +167,7 @@
 //! | where plugins are looked for, which wheels are fetched | `src/plugins/` | its tests |
 //! | what holds a state, the current that it takes | `src/hir/input.rs`, `src/ode/build/clamps.rs`, `commit` in `src/discretize/mod.rs` | `tests/suite/protocols.rs` |
 //! | which distributions there are | `src/hir/builtins.rs`, `src/hir/draws.rs` | the same |
+//! | what differs from cell to cell before the first step | `src/ode/cells.rs` | `tests/suite/domains.rs`, `src/results/tests.rs` |
 //! | which values a quantity can have | `src/hir/domain.rs`, `src/ode/domains.rs` | `tests/suite/domains.rs` |
 //! | what is recorded, where rows and spikes go | `src/simulate/records.rs`, `src/simulate/sink.rs` | `src/simulate/tests.rs` |
 //! | where a run begins, what it leaves for another | `src/simulate/checkpoint.rs`, `src/results/checkpoint.rs` | `tests/suite/checkpoints.rs` |

@@ -73,7 +73,7 @@ impl<'a> Lowerer<'a> {
         draft.port = scope.add(port).ok();
         if let (Some(v), Some(cm)) = (draft.v, draft.cm) {
             let role = Role::Port(PortKind::Clamp { v, cm });
-            scope.add(Entry::ready(format!("{name}.<clamp>"), k.name.span, role, ty, None)).ok();
+            scope.add(Entry::ready(format!("{name}.<i_clamp>"), k.name.span, role, ty, None)).ok();
         }
         for member in &k.members {
             if let CompartmentMember::Insert { channel, alias, args, span } = member {

@@ -13,6 +13,17 @@ use super::{Cell, Clamp, Domain, Expr, ExprKind, Input, SymbolId, SymbolKind, Ty
 use crate::source::Span;
 use crate::syntax::ast::{self, Name};
 use crate::units::Dim;
+use std::rc::Rc;
+
+/// A place that an input drives, or a clamp holds.
+struct Led {
+    definition: Rc<Definition<Cell>>,
+    population: usize,
+    cells: Option<(Expr, Expr)>,
+    /// The port, or the state.
+    symbol: SymbolId,
+    value: Expr,
+}
 
 impl<'a> Lowerer<'a> {
     /// `input step: pulse(delay = ...)` gives the parameters step.delay, step.duration and step.amplitude.
@@ -39,6 +50,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
+    /// `input step: value -> cells.soma`.
     pub(super) fn input(
         &mut self,
         draft: &mut NetworkDraft<'a>,
@@ -47,40 +59,11 @@ impl<'a> Lowerer<'a> {
         target: &'a ast::Path,
         span: Span,
     ) {
-        if !self.first_of_its_name(draft, name) {
-            return;
+        for to in self.led_to(draft, name, value, target, false) {
+            let Some(area) = self.input_area(&draft.scope, &to.definition, to.symbol, name, &to.value) else { return };
+            let Led { population, cells, symbol: port, value, .. } = to;
+            draft.inputs.push(Input { name: name.text.clone(), population, cells, port, value, area, span });
         }
-        for flat in flatten(target) {
-            let Some(place) = self.place(&mut draft.scope, &draft.populations, &flat) else { return };
-            let population = &draft.populations[place.population];
-            let definition = self.lowered_cell(population.cell);
-            let cell = &definition.item;
-            let Some(port) = port(cell, &place.rest) else {
-                if !definition.is_unknown(&place.rest) {
-                    self.error(NetworkError::NotDriven { input: name, cell, place: &place });
-                }
-                continue;
-            };
-            if definition.is_unknown(&cell.symbol(port).name) {
-                continue;
-            }
-            self.start_streams(&format!("{}.{}", population.name, name.text));
-            let Some(value) = self.input_value(&mut draft.scope, name, value) else { return };
-            draft.demand_of(std::mem::take(&mut self.demands), place.population);
-            let Some(area) = self.input_area(&draft.scope, &definition, port, name, &value) else { return };
-            let (name, population, cells) = (name.text.clone(), place.population, place.cells);
-            draft.inputs.push(Input { name, population, cells, port, value, area, span });
-        }
-    }
-
-    /// Is no input or clamp before it called like this? If one is, says it.
-    fn first_of_its_name(&mut self, draft: &mut NetworkDraft<'a>, name: &'a Name) -> bool {
-        if let Some(first) = draft.input_names.iter().find(|first| first.text == name.text) {
-            self.duplicate(name, first.span);
-            return false;
-        }
-        draft.input_names.push(name);
-        true
     }
 
     /// `clamp hold: value -> cells.soma`: holds a voltage, or another state.
@@ -92,30 +75,11 @@ impl<'a> Lowerer<'a> {
         target: &'a ast::Path,
         span: Span,
     ) {
-        if !self.first_of_its_name(draft, name) {
-            return;
-        }
-        for flat in flatten(target) {
-            let Some(place) = self.place(&mut draft.scope, &draft.populations, &flat) else { return };
-            let population = &draft.populations[place.population];
-            let definition = self.lowered_cell(population.cell);
-            let cell = &definition.item;
-            let Some(state) = held(cell, &place.rest) else {
-                if !definition.is_unknown(&place.rest) {
-                    self.error(NetworkError::NotClamped { clamp: name, cell, place: &place });
-                }
-                continue;
-            };
-            if definition.is_unknown(&cell.symbol(state).name) {
-                continue;
-            }
-            self.start_streams(&format!("{}.{}", population.name, name.text));
-            let Some(value) = self.input_value(&mut draft.scope, name, value) else { return };
-            draft.demand_of(std::mem::take(&mut self.demands), place.population);
-            let held = cell.symbol(state);
+        for to in self.led_to(draft, name, value, target, true) {
+            let held = to.definition.item.symbol(to.symbol);
             let why = format!("what `{}` is held at", held.name);
-            let Some(value) = self.expect(&draft.scope, value, held.ty.dim(), &why) else { return };
-            let (population, cells) = (place.population, place.cells);
+            let Some(value) = self.expect(&draft.scope, to.value, held.ty.dim(), &why) else { return };
+            let Led { population, cells, symbol: state, .. } = to;
             let same = |c: &&Clamp| c.population == population && c.state == state && c.cells == cells;
             if let Some(first) = draft.clamps.iter().find(same) {
                 let target = format!("{}.{}", draft.populations[population].name, held.name);
@@ -129,6 +93,47 @@ impl<'a> Lowerer<'a> {
             }
             draft.clamps.push(Clamp { name: name.text.clone(), population, cells, state, value, span });
         }
+    }
+
+    /// Where an input (or a clamp) leads to, each place with its value; what leads nowhere has been said.
+    fn led_to(
+        &mut self,
+        draft: &mut NetworkDraft<'a>,
+        name: &'a Name,
+        value: &'a ast::Expr,
+        target: &'a ast::Path,
+        clamp: bool,
+    ) -> Vec<Led> {
+        let mut found = Vec::new();
+        if let Some(first) = draft.input_names.iter().find(|first| first.text == name.text) {
+            self.duplicate(name, first.span);
+            return found;
+        }
+        draft.input_names.push(name);
+        for flat in flatten(target) {
+            let Some(place) = self.place(&mut draft.scope, &draft.populations, &flat) else { break };
+            let population = &draft.populations[place.population];
+            let definition = self.lowered_cell(population.cell);
+            let cell = &definition.item;
+            let symbol = if clamp { held(cell, &place.rest) } else { port(cell, &place.rest) };
+            let Some(symbol) = symbol else {
+                if !definition.is_unknown(&place.rest) {
+                    self.error(match clamp {
+                        true => NetworkError::NotClamped { clamp: name, cell, place: &place },
+                        false => NetworkError::NotDriven { input: name, cell, place: &place },
+                    });
+                }
+                continue;
+            };
+            if definition.is_unknown(&cell.symbol(symbol).name) {
+                continue;
+            }
+            self.start_streams(&format!("{}.{}", population.name, name.text));
+            let Some(value) = self.input_value(&mut draft.scope, name, value) else { break };
+            draft.demand_of(std::mem::take(&mut self.demands), place.population);
+            found.push(Led { definition, population: place.population, cells: place.cells, symbol, value });
+        }
+        found
     }
 
     fn input_value(&mut self, scope: &mut Scope<'a>, name: &Name, value: &'a ast::Expr) -> Option<Expr> {

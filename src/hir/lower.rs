@@ -177,11 +177,17 @@ impl<'a> Lowerer<'a> {
             }
         }
         let name = name.rsplit('.').next().unwrap_or(name);
-        let members = self.files[0].ast.items.iter().flat_map(|item| match item {
-            ast::Item::Run(run) => &run.members[..],
-            _ => &[],
+        let runs = self.files[0].ast.items.iter().filter_map(|item| match item {
+            ast::Item::Run(run) => Some(run),
+            ast::Item::Use(_)
+            | ast::Item::Const(_)
+            | ast::Item::Function(_)
+            | ast::Item::Channel(_)
+            | ast::Item::Cell(_)
+            | ast::Item::Junction(_)
+            | ast::Item::Network(_) => None,
         });
-        members.into_iter().any(|member| match member {
+        runs.flat_map(|run| &run.members).any(|member| match member {
             ast::RunMember::Record { target, .. } => last_is(target, name),
             ast::RunMember::Key(_) | ast::RunMember::RecordSpikes { .. } => false,
         })

@@ -307,7 +307,7 @@ impl<'a> Lowerer<'a> {
 
 /// The current that holds a voltage, called `i_clamp` as long as nothing of the user's is.
 fn current_of_clamp(cell: &Cell, rest: &str) -> Option<SymbolId> {
-    cell.find(&format!("{}.<clamp>", rest.strip_suffix(".i_clamp")?))
+    cell.find(&format!("{}.<i_clamp>", rest.strip_suffix(".i_clamp")?))
 }
 
 /// The word `run`.

@@ -309,11 +309,7 @@ impl Run<'_> {
         let stream = u32::try_from(stream).map_err(|_| broken("a stream of more than 32 bits"))?;
         let cell = u32::try_from(cell).map_err(|_| broken("a cell number of more than 32 bits"))?;
         let draw = rng::Draw { seed: self.memory.seed, stream };
-        Ok(match distribution {
-            Distribution::Uniform => draw.uniform(cell, counter as u64),
-            Distribution::Normal => draw.normal(cell, counter as u64),
-            Distribution::Exponential => draw.exponential(cell, counter as u64),
-        })
+        Ok(distribution.draw(draw, cell, counter as u64))
     }
 }
 

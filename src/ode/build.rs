@@ -429,7 +429,8 @@ impl<'m> Builder<'m> {
             name: format!(
                 "{}.{}",
                 self.network.populations[r.population].name,
-                symbol.name.replace('<', "i_").replace('>', "")
+                // That of a clamp is hidden behind brackets.
+                symbol.name.replace(['<', '>'], "")
             ),
             population: r.population,
             cells,

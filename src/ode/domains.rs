@@ -4,11 +4,10 @@
 //! outside of its domain (`src/hir/domain.rs` declares them), and for every range of cells that a population does not have.
 //! Never true here: a state or the time is read; what depends on them is what it is at the start.
 
-use super::{Condition, EvalError, Model, Node, NodeId, Spike, StateId, evaluate};
+use super::{Condition, EvalError, Model, Node, NodeId, Spike, StateId, cells, evaluate};
 use crate::diag::{Code, Diagnostic, Diagnostics, Severity};
 use crate::hir::{Demand, shown};
-use crate::operators::{Distribution, Value, eval_binary, eval_unary};
-use crate::runtime::rng::Draw;
+use crate::operators::Value;
 use crate::source::Span;
 use crate::units::Dim;
 use std::collections::HashMap;
@@ -70,8 +69,8 @@ fn keeps_spiking(model: &Model, spike: &Spike) -> Option<Diagnostic> {
         let d = warning("nothing resets what the condition reads");
         return names.first().map(|name| d.help(format!("reset it: `{name} = ...`")));
     }
-    let mut graph = model.clone();
-    let zero = graph.graph.number(0.0, Dim::TIME);
+    let mut at_reset = model.clone();
+    let zero = at_reset.graph.number(0.0, Dim::TIME);
     let start = |node: Node| match node {
         Node::State(s) => Some(model.state(s).init),
         Node::Time | Node::StepTime => Some(zero),
@@ -80,14 +79,14 @@ fn keeps_spiking(model: &Model, spike: &Spike) -> Option<Diagnostic> {
     let after: HashMap<StateId, NodeId> = spike
         .resets
         .iter()
-        .map(|&(state, value)| (state, graph.graph.replace(value, &start, &mut HashMap::new())))
+        .map(|&(state, value)| (state, at_reset.graph.replace(value, &start, &mut HashMap::new())))
         .collect();
     let reset = |node: Node| match node {
         Node::State(s) => after.get(&s).copied().or_else(|| start(node)),
         _ => start(node),
     };
-    let again = graph.graph.replace(condition, &reset, &mut HashMap::new());
-    (evaluate(&graph, again) == Ok(Value::Mask(true)))
+    let again = at_reset.graph.replace(condition, &reset, &mut HashMap::new());
+    (evaluate(&at_reset, again) == Ok(Value::Mask(true)))
         .then(|| warning("the condition is still true after the reset").help("reset below what the condition asks for"))
 }
 
@@ -134,16 +133,18 @@ fn outside(model: &Model, range: &CellRange) -> Option<Diagnostic> {
     Some(Diagnostic::new(Code::BadCells, range.span, message, label))
 }
 
-/// What is wrong with values that differ from cell to cell: `cells` is the number of each population's, `data` gives the numbers of a file
+/// What is wrong with values that differ from cell to cell: `sizes` are the numbers of each population's cells, `data` gives the numbers of a file
 /// for the cells of a population.
-pub fn per_cell(model: &Model, cells: &[usize], data: &dyn Fn(usize, u32) -> Option<Vec<f64>>) -> Vec<Diagnostic> {
+pub fn per_cell(model: &Model, sizes: &[usize], data: &dyn Fn(usize, u32) -> Option<Vec<f64>>) -> Vec<Diagnostic> {
     let mut found = Diagnostics::default();
     for demand in &model.demands {
         let Some(population) = demand.population else { continue };
         if evaluate(model, demand.value) != Err(EvalError::NotUniform) {
             continue;
         }
-        let Some(values) = values(model, demand.value, population, cells[population], data) else { continue };
+        let of_population = |file: u32| data(population, file);
+        let values = cells::values(model, demand.value, sizes[population], &of_population);
+        let Some(values) = values else { continue };
         let run = Some((model.dt, model.duration));
         let outside: Vec<usize> = (0..values.len()).filter(|&cell| !demand.domain.has(values[cell], run)).collect();
         if let Some(&first) = outside.first() {
@@ -162,90 +163,6 @@ fn of_cells(demand: &Demand<NodeId>, population: &str, cell: usize, x: f64, coun
     };
     match d.code.severity() {
         Severity::Error => d,
-        Severity::Warning => d.help("a draw can be cut off: `clamp(..., low, high)`"),
+        Severity::Warning => d.help("a draw can be cut off: `truncated(..., low, high)`"),
     }
-}
-
-/// The values of a node for all cells of a population.
-fn values(
-    model: &Model,
-    root: NodeId,
-    population: usize,
-    cells: usize,
-    data: &dyn Fn(usize, u32) -> Option<Vec<f64>>,
-) -> Option<Vec<f64>> {
-    // Operands first, parameters before what reads them.
-    let mut order = Vec::new();
-    in_order(model, root, &mut order, 0)?;
-    let mut files: HashMap<u32, Vec<f64>> = HashMap::new();
-    for &node in &order {
-        if let Node::Data(file) = model.graph.node(node)
-            && !files.contains_key(&file)
-        {
-            files.insert(file, data(population, file)?);
-        }
-    }
-    let place: HashMap<NodeId, usize> = order.iter().enumerate().map(|(at, &node)| (node, at)).collect();
-    let mut out = Vec::with_capacity(cells);
-    let mut now: Vec<Value> = vec![Value::Real(0.0); order.len()];
-    for cell in 0..cells {
-        for (at, &node) in order.iter().enumerate() {
-            let of = |n: NodeId| now[place[&n]];
-            now[at] = match model.graph.node(node) {
-                Node::Const(bits, _) => Value::Real(f64::from_bits(bits)),
-                Node::Bool(b) => Value::Mask(b),
-                Node::Index => Value::Real(cell as f64),
-                Node::Param(p) => of(model.param(p).value),
-                Node::Unary(op, a) => eval_unary(op, of(a))?,
-                Node::Binary(op, a, b) => eval_binary(op, of(a), of(b))?,
-                Node::Select(c, a, b) => {
-                    if of(c).mask()? {
-                        of(a)
-                    } else {
-                        of(b)
-                    }
-                }
-                Node::Draw(distribution, stream) => {
-                    let draw = Draw { seed: model.seed, stream: stream as u32 };
-                    Value::Real(match distribution {
-                        Distribution::Uniform => draw.uniform(cell as u32, 0),
-                        Distribution::Normal => draw.normal(cell as u32, 0),
-                        Distribution::Exponential => draw.exponential(cell as u32, 0),
-                    })
-                }
-                Node::Data(file) => Value::Real(*files[&file].get(cell)?),
-                Node::State(_)
-                | Node::Next(_)
-                | Node::Time
-                | Node::StepTime
-                | Node::StepLength
-                | Node::Dv
-                | Node::Slope(..)
-                | Node::Point(..)
-                | Node::Junction(..)
-                | Node::Series(..)
-                | Node::Noise(..) => return None,
-            };
-        }
-        out.push(now.last()?.real()?);
-    }
-    Some(out)
-}
-
-/// Lists what a node is computed from, operands first, through parameters. `None` if they depend on themselves.
-fn in_order(model: &Model, root: NodeId, order: &mut Vec<NodeId>, depth: usize) -> Option<()> {
-    if depth > model.params.len() {
-        return None;
-    }
-    for node in model.graph.reachable([root]) {
-        if let Node::Param(p) = model.graph.node(node)
-            && !order.contains(&node)
-        {
-            in_order(model, model.param(p).value, order, depth + 1)?;
-        }
-        if !order.contains(&node) {
-            order.push(node);
-        }
-    }
-    Some(())
 }

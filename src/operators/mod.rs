@@ -5,6 +5,8 @@
 
 mod eval;
 
+use crate::runtime::rng::Draw;
+
 pub use eval::{Value, eval_binary, eval_fma, eval_series, eval_unary};
 
 /// The type of a value.
@@ -27,6 +29,17 @@ pub enum Distribution {
     Normal,
     /// Exponential, mean 1.
     Exponential,
+}
+
+impl Distribution {
+    /// The standard draw that belongs to an index and a step.
+    pub fn draw(self, from: Draw, index: u32, step: u64) -> f64 {
+        match self {
+            Distribution::Uniform => from.uniform(index, step),
+            Distribution::Normal => from.normal(index, step),
+            Distribution::Exponential => from.exponential(index, step),
+        }
+    }
 }
 
 /// Unary operators.

@@ -787,6 +787,8 @@ fn data_files_are_read_whole_or_refused() {
     fs::write(here.path().join("d.csv"), "a;b\n1;7\n2;8\n3;9\n").unwrap();
     fine(&here, INTERP);
     assert_eq!(result(&here, "m.npz").series[0].values.get(0, 2), 9.0);
+    fs::write(here.path().join("d.csv"), "a;b\n1;7,5\n2;8,5\n3;9,5\n").unwrap();
+    fails(&here, INTERP, 1, &["line 2 has `7,5`: a decimal point is a `.`, not a `,`"]);
     fs::write(here.path().join("d.csv"), "a,c\n1,7\n2,8\n3,9\n").unwrap();
     fails(&here, INTERP, 1, &["no column `b`, but `a`, `c`"]);
     fs::remove_file(here.path().join("d.csv")).unwrap();
