@@ -34,6 +34,7 @@
 
 mod connected;
 pub mod cost;
+mod deliveries;
 mod device;
 mod lattice;
 mod passes;
@@ -42,6 +43,7 @@ mod refuse;
 mod slabs;
 
 pub use connected::{Connected, Load, Prologue};
+pub use deliveries::{Delivery, is_delivery};
 pub use device::{DeviceClass, DevicePlan, GatherForm, Grouping, Stretch, pairs};
 pub use lattice::Lattice;
 pub use passes::{Group, Passes};
@@ -129,6 +131,8 @@ pub struct Plan {
     pub spaces: Vec<SpacePlan>,
     /// The relations.
     pub relations: Vec<Relation>,
+    /// Relations that events go along.
+    pub deliveries: Vec<Delivery>,
     /// Which of the plain spaces take their steps together; each is in one of them.
     pub groups: Vec<Group>,
     /// Values per cell that are kept in 16 bits, in their order.
@@ -158,6 +162,8 @@ pub enum Home {
     Slot(SpaceId, Bank, u32),
     /// An event number of a space.
     Event(SpaceId, u32),
+    /// With the edges of a delivery, computed before the run.
+    Edges,
     /// Nowhere but in a kernel's registers.
     Register,
 }
@@ -510,6 +516,7 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
     let program = program.program();
     let passes = refuse::check(program)?;
     let kept = passes.kept(program);
+    let deliveries = deliveries::deliveries(program)?;
     let uniforms = program.fields_where(|field| field.kind == FieldKind::Uniform);
     let series = program.fields_where(|field| field.kind == FieldKind::Series);
     let mut counts: HashMap<(SpaceId, u8), u32> = HashMap::new();
@@ -523,6 +530,7 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
         (FieldKind::Uniform, _) => Home::Uniform(uniform.next().expect("as many as fields")),
         (FieldKind::Series, _) => Home::Series(one_series.next().expect("as many as fields")),
         (FieldKind::Data, Some(s)) => Home::Slot(s, Bank::Data, next(s, 0)),
+        (FieldKind::Const, Some(s)) if is_delivery(program, s) => Home::Edges,
         (FieldKind::Const, Some(s)) => Home::Slot(s, Bank::Cell, next(s, 1)),
         (FieldKind::State, Some(s)) => Home::Slot(s, Bank::State, next(s, 2)),
         (FieldKind::Output, Some(s)) => Home::Slot(s, Bank::Output, next(s, 3)),
@@ -537,6 +545,7 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
     let spaces = || (0..program.spaces.len() as u32).map(SpaceId);
     let relations: Vec<Relation> = spaces()
         .filter_map(|space| match program.space(space).kind {
+            SpaceKind::Relation { .. } if is_delivery(program, space) => None,
             SpaceKind::Relation { from, to } => {
                 let narrow = options.precision == Precision::Bf16 && from == to;
                 Some(Relation { space, name: program.space(space).name.clone(), from, to, narrow })
@@ -561,6 +570,7 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
         series,
         spaces,
         relations,
+        deliveries,
         groups: passes.groups,
         narrow,
         homes,
@@ -687,6 +697,7 @@ fn narrow(homes: &[Home], spaces: &[SpacePlan]) -> Vec<FieldId> {
         | Home::Uniform(_)
         | Home::Series(_)
         | Home::Event(..)
+        | Home::Edges
         | Home::Register => false,
     };
     (0..).map(FieldId).zip(homes).filter(is_narrow).map(|(field, _)| field).collect()

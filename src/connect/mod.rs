@@ -139,6 +139,20 @@ pub fn expected_entries(rule: &Rule, cells: f64) -> f64 {
     }
 }
 
+/// How many entries [`directed`] gives from so many cells to so many: exactly, or about.
+pub fn expected_directed(rule: &Rule, sources: f64, targets: f64) -> f64 {
+    match rule {
+        Rule::TorusRadial { degree, .. } => degree * targets,
+        Rule::AllToAll => sources * targets,
+        Rule::OneToOne => targets,
+        Rule::Probability { p } => p * sources * targets,
+        Rule::FixedInDegree { n } => *n as f64 * targets,
+        Rule::FixedOutDegree { n } => *n as f64 * sources,
+        Rule::Distance { p_max, .. } => p_max * sources * targets,
+        Rule::Edges(entries) => entries.len() as f64,
+    }
+}
+
 impl Rule {
     /// Can these numbers mean something, whatever the population?
     fn check(&self) -> Result<(), ConnectError> {

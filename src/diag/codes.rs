@@ -294,6 +294,14 @@ of inputs, `init`, `param` and `record` lines lie inside the population.
           input step: 1 uA/cm2 -> hh[5..20]
   right   input step: 1 uA/cm2 -> hh[5..10]";
 
+BadEvent "NU0323" Error "an event cannot do this"
+"In a synapse, `on event(weight: nS) { g += weight }` says what is added to a state when a spike arrives.
+Spikes that arrive together are added up before they act, so what is added is a multiple of the
+weight, the factor made of parameters; nothing is set, and nothing that changes is read.
+
+  wrong   on event(weight: nS) { g = weight }
+  right   on event(weight: nS) { g += weight }";
+
 // 04xx: what is probably wrong
 Unused "NU0401" Warning "something is never used"
 "The parameter, pool or named expression influences nothing. Often a misspelt name elsewhere.

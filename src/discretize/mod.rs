@@ -15,7 +15,7 @@ use crate::hir::Method;
 use crate::ode::{Clamp, Condition, Model, Node, NodeId, Param, ParamId, Record, StateId};
 use crate::source::{SourceMap, Span};
 use crate::step::{
-    BinaryOp, Distribution, Field, FieldId, FieldKind, Function, Map, OpKind, OriginId, Program, RegionBuilder, Role,
+    BinaryOp, Distribution, Field, FieldId, FieldKind, Function, Guard, Map, OpKind, OriginId, Program, RegionBuilder, Role,
     Source, Space, SpaceId, SpaceKind, ValueId,
 };
 use crate::units::Dim;
@@ -55,9 +55,11 @@ pub fn discretize(model: &Model, sources: &SourceMap) -> Program {
 
     let mut init = Draft::default();
     populations.clone().for_each(|population| lowering.init(&mut init, population));
+    (0..model.projections.len()).for_each(|projection| lowering.edge_values(&mut init, projection));
     lowering.function(Role::Init, init);
 
     let mut step = Draft::default();
+    (0..model.projections.len()).for_each(|projection| lowering.arrivals(&mut step, projection));
     for stage in 0..stages.iter().map(Vec::len).max().unwrap_or(0) {
         lowering.edges(&mut step, stage as u32);
         for (population, stages) in stages.iter().enumerate() {
@@ -76,7 +78,7 @@ pub fn discretize(model: &Model, sources: &SourceMap) -> Program {
     lowering.program
 }
 
-/// Populations, then connections.
+/// Populations, then connections, then projections.
 fn spaces(model: &Model) -> Vec<Space> {
     let plain = model.populations.iter().map(|p| Space { name: p.name.clone(), kind: SpaceKind::Plain });
     let relation = model.connections.iter().map(|c| {
@@ -84,7 +86,11 @@ fn spaces(model: &Model) -> Vec<Space> {
         // No population has a name with a dot.
         Space { name: format!("edges.{}", c.name), kind: SpaceKind::Relation { from, to } }
     });
-    plain.chain(relation).collect()
+    let projection = model.projections.iter().map(|p| {
+        let [from, to] = [p.from, p.to].map(population_space);
+        Space { name: format!("edges.{}", p.name), kind: SpaceKind::Relation { from, to } }
+    });
+    plain.chain(relation).chain(projection).collect()
 }
 
 /// The space of a population.
@@ -95,6 +101,11 @@ pub fn population_space(population: usize) -> SpaceId {
 /// The space of a connection's edges.
 pub fn connection_space(model: &Model, connection: usize) -> SpaceId {
     SpaceId((model.populations.len() + connection) as u32)
+}
+
+/// The space of a projection's edges.
+pub fn projection_space(model: &Model, projection: usize) -> SpaceId {
+    SpaceId((model.populations.len() + model.connections.len() + projection) as u32)
 }
 
 /// The parameter that [`add_dt`] has added.
@@ -233,6 +244,27 @@ impl<'s> Lowering<'s> {
         self.field(Source::Sum(connection, stage), name, FieldKind::Temp, Some(space), c.span)
     }
 
+    /// Where what arrives through a projection is added up.
+    fn arrived(&mut self, projection: u32) -> FieldId {
+        let p = &self.model.projections[projection as usize];
+        let (name, space) = (format!("{}'arrived", p.name), population_space(p.to));
+        self.field(Source::Arrived(projection), name, FieldKind::Temp, Some(space), p.span)
+    }
+
+    /// A value of every edge of a projection.
+    fn of_edges(&mut self, projection: u32, source: Source, name: &str) -> FieldId {
+        let p = &self.model.projections[projection as usize];
+        let space = projection_space(self.model, projection as usize);
+        self.field(source, format!("{}'{name}", p.name), FieldKind::Const, Some(space), p.span)
+    }
+
+    /// The spikes of a population.
+    fn spikes(&mut self, population: usize, span: Span) -> FieldId {
+        let name = format!("{}'spikes", self.model.populations[population].name);
+        let source = Source::Spikes(population as u32);
+        self.field(source, name, FieldKind::Event, Some(population_space(population)), span)
+    }
+
     /// The hidden state that counts down a population's refractory time.
     fn refractory(&mut self, population: usize, span: Span) -> FieldId {
         let name = format!("{}'refractory", self.model.populations[population].name);
@@ -309,6 +341,15 @@ impl<'s> Lowering<'s> {
                 Node::Draw(distribution, stream) => {
                     let zero = b.constant(0.0);
                     b.value(OpKind::Draw(distribution, stream, zero))
+                }
+                Node::Arrived(projection) => {
+                    let sum = self.arrived(projection);
+                    b.field(sum)
+                }
+                Node::Events(stream, expected) => {
+                    let step = b.value(OpKind::StepIndex);
+                    let uniform = b.value(OpKind::Draw(Distribution::Uniform, stream, step));
+                    b.binary(BinaryOp::Min, uniform, values.memo[&expected])
                 }
                 Node::Noise(stream, every) => {
                     let time = values.time.unwrap_or_else(|| b.value(OpKind::Time));
@@ -408,6 +449,7 @@ impl<'s> Lowering<'s> {
         let mut b = draft.over(space);
         let mut after: Vec<(StateId, ValueId)> =
             model.states_of(population).map(|s| (s, b.field(self.next(s)))).collect();
+        self.jump(&mut b, space, &mut after);
         let clamps = self.clamps(&mut b, population);
         hold(&mut b, &clamps, &mut after);
         let Some(spike) = &model.populations[population].spike else {
@@ -487,11 +529,76 @@ impl<'s> Lowering<'s> {
         if let Some((field, value)) = countdown {
             b.store(field, value);
         }
-        let name = format!("{}'spikes", model.populations[population].name);
-        let source = Source::Spikes(population as u32);
-        let event = self.field(source, name, FieldKind::Event, Some(space), spike.span);
+        let event = self.spikes(population, spike.span);
         b.effect(OpKind::Emit(event, spiking));
         draft.push(b);
+    }
+
+    /// What edges of a projection carry, and how many steps it takes.
+    fn edge_values(&mut self, draft: &mut Draft, projection: usize) {
+        let (p, space) = (&self.model.projections[projection], projection_space(self.model, projection));
+        let number = projection as u32;
+        let mut b = draft.over(space);
+        let origin = self.origin(p.span);
+        b.set_origin(origin);
+        let mut values = Values::new(space, Role::Init);
+        if self.differs(p.weight) {
+            let weight = self.lower(&mut b, &mut values, p.weight);
+            let field = self.of_edges(number, Source::Weight(number), "weight");
+            b.store(field, weight);
+        }
+        let delay = self.lower(&mut b, &mut values, p.delay);
+        let dt = self.lower(&mut b, &mut values, self.dt);
+        let steps = b.binary(BinaryOp::Div, delay, dt);
+        let half = b.constant(0.5);
+        let steps = b.binary(BinaryOp::Add, steps, half);
+        let steps = b.unary(crate::step::UnaryOp::Floor, steps);
+        let field = self.of_edges(number, Source::Delay(number), "delay");
+        b.store(field, steps);
+        draft.push(b);
+    }
+
+    /// Does a value of edges differ from edge to edge?
+    fn differs(&self, value: NodeId) -> bool {
+        let graph = &self.model.graph;
+        graph.reachable([value]).into_iter().any(|id| matches!(graph.node(id), Node::Draw(..)))
+    }
+
+    /// One region for each projection: adds up what arrives at each cell.
+    fn arrivals(&mut self, draft: &mut Draft, projection: usize) {
+        let (p, space) = (&self.model.projections[projection], projection_space(self.model, projection));
+        let Some(spike) = &self.model.populations[p.from].spike else { return };
+        let number = projection as u32;
+        let event = self.spikes(p.from, spike.span);
+        let delay = self.of_edges(number, Source::Delay(number), "delay");
+        let mut b = draft.over(space);
+        b.set_guard(Guard { event, along: Some(Map::Source), delay: Some(delay) });
+        let origin = self.origin(p.span);
+        b.set_origin(origin);
+        let weight = match self.differs(p.weight) {
+            true => {
+                let weight = self.of_edges(number, Source::Weight(number), "weight");
+                b.field(weight)
+            }
+            false => self.lower(&mut b, &mut Values::new(space, Role::Step), p.weight),
+        };
+        let sum = self.arrived(number);
+        b.accumulate(sum, Some(Map::Target), weight);
+        draft.push(b);
+    }
+
+    /// Adds to states what events bring in this step.
+    fn jump(&mut self, b: &mut RegionBuilder, space: SpaceId, after: &mut [(StateId, ValueId)]) {
+        let model = self.model;
+        let mut values = Values::new(space, Role::Step);
+        for (state, value) in after {
+            for jump in model.jumps.iter().filter(|jump| jump.state == *state) {
+                let origin = self.origin(model.state(*state).span);
+                b.set_origin(origin);
+                let amount = self.lower(b, &mut values, jump.amount);
+                *value = b.binary(BinaryOp::Add, *value, amount);
+            }
+        }
     }
 
     /// The values of the clamps of a population at the end of the step, each with the condition on the cells that it holds.

@@ -52,7 +52,7 @@ fn before_a_run(model: &Model, checked: &Checked) -> Vec<Diagnostic> {
     };
     found.extend(planned(&compiled, &PlanOptions::default()).err().unwrap_or_default());
     // Edges take time and memory: the rules have been checked.
-    let apart = Model { connections: Vec::new(), ..compiled.ode.clone() };
+    let apart = Model { connections: Vec::new(), projections: Vec::new(), ..compiled.ode.clone() };
     let program = compiled.program.program();
     match simulate::setup(&apart, program, &extent) {
         Err(errors) => found.extend(errors),

@@ -55,6 +55,10 @@ pub struct Inputs {
 impl Inputs {
     /// Checks that a set-up has all that a plan needs, and plans for a device.
     pub fn new(plan: &Plan, setup: &Setup, class: DeviceClass) -> Result<Inputs, EngineError> {
+        if let Some(delivery) = plan.deliveries.first() {
+            let why = format!("events go along `{}`, which so far `--engine native` and `--engine interp` run", delivery.name);
+            return Err(EngineError(why));
+        }
         let all = plan.spaces.len() + plan.relations.len();
         if setup.sizes.len() != all {
             return Err(EngineError(format!("{} sizes for {all} spaces", setup.sizes.len())));

@@ -7,6 +7,7 @@
 pub mod executables;
 #[cfg(feature = "xla")]
 pub mod inputs;
+pub mod deliveries;
 pub mod limits;
 pub mod load;
 pub mod moved;

@@ -5,10 +5,11 @@
 
 use super::load::Library;
 use super::rustc::{CompileOptions, Compiled, compile};
-use super::{Engine, EngineError, Setup, Spike};
-use crate::codegen::plan::{Home, Plan, Precision, Relation, SpacePlan};
+use super::{Engine, EngineError, Setup, Spike, deliveries};
+use crate::codegen::plan::{Delivery, Home, Plan, Precision, Relation, SpacePlan};
 use crate::codegen::rust::{groups, kernel_files, shape, shared};
 use crate::runtime::edges;
+use crate::runtime::events::{self, PerEdge};
 use crate::runtime::lanes::Scalar;
 use crate::runtime::machine::{Bank, Fault, Machine, Model, Place, Space};
 use crate::runtime::order::Arrangement;
@@ -124,7 +125,7 @@ impl From<Fault> for EngineError {
 
 impl<T: Scalar + Send + Sync + 'static> Native<T> {
     fn new(plan: &Plan, setup: &Setup, library: Library<T>, options: &NativeOptions) -> Result<Native<T>, EngineError> {
-        let all = plan.spaces.len() + plan.relations.len();
+        let all = plan.spaces.len() + plan.relations.len() + plan.deliveries.len();
         if setup.sizes.len() != all {
             return Err(EngineError(format!("{} sizes for {all} spaces", setup.sizes.len())));
         }
@@ -153,6 +154,24 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
             Ok(edges::Relation { from, to, edges: Arc::clone(edges) })
         };
         let relations = plan.relations.iter().map(relation).collect::<Result<Vec<_>, EngineError>>()?;
+        let delivery = |delivery: &Delivery| {
+            let wrong = |why: &str| EngineError(format!("the space `{}`: {why}", delivery.name));
+            let edges = setup.edges_of(delivery.space).ok_or_else(|| wrong("it has no edges"))?;
+            let [from, to] = [delivery.from, delivery.to].map(|space| space.0 as usize);
+            edges.check(setup.sizes[to], setup.sizes[from]).map_err(|why| wrong(&why))?;
+            let (delays, carried) = deliveries::values(delivery, setup, edges.sources.len())?;
+            let carried = match carried {
+                PerEdge::Same(value) => PerEdge::Same(T::from_f64(value)),
+                PerEdge::Each(values) => PerEdge::Each(values.iter().map(|&value| T::from_f64(value)).collect()),
+            };
+            let homes = [delivery.event, delivery.sum].map(|field| plan.homes[field.0 as usize]);
+            let [Home::Event(_, event), Home::Slot(_, Bank::Temp, slot)] = homes else {
+                return Err(wrong("its events have no place"));
+            };
+            let (edges, event, slot) = (Arc::clone(edges), u64::from(event), slot as usize);
+            Ok(events::Delivery { from, event, to, slot, edges, delays, carried })
+        };
+        let deliveries = plan.deliveries.iter().map(delivery).collect::<Result<Vec<_>, EngineError>>()?;
         let cells = |(space, &size): (&SpacePlan, &usize)| {
             let grid = setup.grids.get(space.space.0 as usize).map_or(&[][..], |grid| grid);
             (size, grid, space.block as usize)
@@ -168,6 +187,7 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
         let spaces = plan.spaces.iter().zip(&setup.sizes).zip(orders).map(space).collect();
         let mut machine = Machine::new(
             Model { spaces, relations, groups: groups(plan) },
+            deliveries.into(),
             plan.uniforms.iter().map(uniform).collect::<Result<_, _>>()?,
             plan.series.iter().map(series).collect::<Result<_, EngineError>>()?,
             Arc::new(library),
@@ -201,6 +221,7 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
                 | Home::Uniform(_)
                 | Home::Series(_)
                 | Home::Event(..)
+                | Home::Edges
                 | Home::Register,
             ) => Err(EngineError(format!("`{}` holds no values that outlive a step", self.names[field.0 as usize]))),
             None => Err(EngineError(format!("field {} does not exist", field.0))),

@@ -242,6 +242,7 @@ impl XlaEngine {
                 | Home::Uniform(_)
                 | Home::Series(_)
                 | Home::Event(..)
+                | Home::Edges
                 | Home::Register,
             ) => Err(EngineError(format!(
                 "`{}` holds no values that outlive a step",

@@ -280,6 +280,7 @@ fn fold(symbols: &[Symbol], e: &Expr, depth: usize) -> Option<f64> {
         | ExprKind::Celsius
         | ExprKind::Index
         | ExprKind::Dv
+        | ExprKind::Weight
         | ExprKind::Unary(UnaryOp::Not, _)
         | ExprKind::If(..)
         | ExprKind::Call(..)

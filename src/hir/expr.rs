@@ -58,6 +58,7 @@ impl Expr {
             | ExprKind::Celsius
             | ExprKind::Index
             | ExprKind::Dv
+            | ExprKind::Weight
             | ExprKind::Draw(..)
             | ExprKind::File(_)
             | ExprKind::Series(_) => {}
@@ -89,6 +90,7 @@ impl Expr {
             | ExprKind::Celsius
             | ExprKind::Index
             | ExprKind::Dv
+            | ExprKind::Weight
             | ExprKind::Draw(..)
             | ExprKind::File(_)
             | ExprKind::Series(_) => self.kind.clone(),
@@ -120,6 +122,7 @@ impl Expr {
             | ExprKind::SteadyState
             | ExprKind::Celsius
             | ExprKind::Dv
+            | ExprKind::Weight
             | ExprKind::Index
             | ExprKind::Draw(..)
             | ExprKind::File(_)

@@ -26,6 +26,7 @@ pub(super) enum ItemKind<'a> {
     Channel(&'a ast::Channel),
     Cell(&'a ast::Cell),
     Junction(&'a ast::Junction),
+    Synapse(&'a ast::Synapse),
     Network,
 }
 
@@ -37,6 +38,7 @@ pub(super) enum Kind {
     Channel,
     Cell,
     Junction,
+    Synapse,
     Network,
 }
 
@@ -48,6 +50,7 @@ impl ItemKind<'_> {
             ItemKind::Channel(_) => Kind::Channel,
             ItemKind::Cell(_) => Kind::Cell,
             ItemKind::Junction(_) => Kind::Junction,
+            ItemKind::Synapse(_) => Kind::Synapse,
             ItemKind::Network => Kind::Network,
         }
     }
@@ -62,6 +65,7 @@ impl Kind {
             Kind::Channel => "a channel",
             Kind::Cell => "a cell model",
             Kind::Junction => "a junction model",
+            Kind::Synapse => "a synapse model",
             Kind::Network => "a network",
         }
     }
@@ -80,6 +84,7 @@ impl Kind {
             Kind::Channel => "channel",
             Kind::Cell => "cell",
             Kind::Junction => "junction",
+            Kind::Synapse => "synapse",
             Kind::Network => "network",
         }
     }
@@ -95,6 +100,7 @@ impl<'a> Lowerer<'a> {
             ast::Item::Channel(x) => ItemKind::Channel(x),
             ast::Item::Cell(x) => ItemKind::Cell(x),
             ast::Item::Junction(x) => ItemKind::Junction(x),
+            ast::Item::Synapse(x) => ItemKind::Synapse(x),
             ast::Item::Network(_) => ItemKind::Network,
             ast::Item::Use(_) | ast::Item::Run(_) => return None,
         };

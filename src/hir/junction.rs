@@ -4,7 +4,7 @@
 //! Never true here: it is known which cells a rule joins.
 
 use super::calls::Env;
-use super::error::{JunctionError, Signature};
+use super::error::{JunctionError, NetworkError, Signature, SynapseError};
 use super::items::{ItemKind, Kind};
 use super::keys::Block;
 use super::lower::Lowerer;
@@ -14,7 +14,7 @@ use super::scope::{Entry, Role, Scope, ScopeKind};
 use super::{Connection, ConnectionRule, End, Expr, ExprKind, Ty};
 use crate::connect::RULES;
 use crate::source::Span;
-use crate::syntax::ast;
+use crate::syntax::ast::{self, ConnectKey};
 use crate::units::Dim;
 use std::collections::HashSet;
 
@@ -50,15 +50,21 @@ impl<'a> Lowerer<'a> {
     pub(super) fn junction_params(
         &mut self,
         scope: &mut Scope<'a>,
-        via: &'a ast::Name,
-        args: &'a [(ast::Name, ast::Expr)],
+        via: &'a ast::Through,
+        span: Span,
         joined: &mut Vec<String>,
     ) -> Option<Joined<'a>> {
+        let ast::Through { model: via, alias, args } = via;
+        if self.item(0, &via.text).is_some_and(|item| item.kind.kind() == Kind::Synapse) {
+            self.error(SynapseError::Synapse { via, span });
+            return None;
+        }
         let item = self.find_item(0, via, Kind::Junction)?;
         let ItemKind::Junction(model) = item.kind else { return None };
-        joined.push(via.text.clone());
-        let count = joined.iter().filter(|n| **n == via.text).count();
-        let name = if count == 1 { via.text.clone() } else { format!("{}_{count}", via.text) };
+        let own = alias.as_ref().unwrap_or(via);
+        joined.push(own.text.clone());
+        let count = joined.iter().filter(|n| **n == own.text).count();
+        let name = if count == 1 { own.text.clone() } else { format!("{}_{count}", own.text) };
         self.check_junction_args(model, via, args);
         // Defaults are lowered where the junction is defined, arguments where they stand.
         let mut own = Scope::new(ScopeKind::Network, item.file);
@@ -163,12 +169,12 @@ impl<'a> Lowerer<'a> {
         junction: Option<Joined<'a>>,
         from: &'a ast::Path,
         to: &'a ast::Path,
-        keys: &'a [ast::Let],
+        keys: &'a [ConnectKey],
         span: Span,
     ) -> Option<Connection> {
         let ends = [self.end(draft, from), self.end(draft, to)];
         let scope = &mut draft.scope;
-        let rule = self.rule(scope, keys, span);
+        let rule = self.rule(scope, keys, Block::Junction, span);
         let Joined { name, model, file } = junction?;
         let current = self.junction_current(scope, &format!("{name}."), file, model)?;
         let [left, right] = ends;
@@ -210,8 +216,14 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The rule of a `connect` line.
-    fn rule(&mut self, scope: &mut Scope<'a>, keys: &'a [ast::Let], span: Span) -> Option<ConnectionRule> {
-        let Some(l) = self.rule_key(keys) else {
+    pub(super) fn rule(
+        &mut self,
+        scope: &mut Scope<'a>,
+        keys: &'a [ConnectKey],
+        block: Block,
+        span: Span,
+    ) -> Option<ConnectionRule> {
+        let Some(l) = self.rule_key(keys, block) else {
             self.error(JunctionError::NoRule { span });
             return None;
         };
@@ -243,16 +255,19 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The `rule` among the keys of a connection.
-    fn rule_key(&mut self, keys: &'a [ast::Let]) -> Option<&'a ast::Let> {
-        let mut rule: Option<&'a ast::Let> = None;
-        for l in keys {
-            match rule {
-                _ if l.name.text != "rule" => self.unknown_key(&l.name, Block::Junction),
-                Some(first) => self.duplicate_key(&l.name, first.name.span),
-                None => rule = Some(l),
+    fn rule_key(&mut self, keys: &'a [ConnectKey], block: Block) -> Option<&'a ConnectKey> {
+        for (i, key) in keys.iter().enumerate() {
+            match keys[..i].iter().find(|first| first.name.text == key.name.text) {
+                _ if !block.keys().contains(&key.name.text.as_str()) => self.unknown_key(&key.name, block),
+                Some(first) => self.duplicate_key(&key.name, first.name.span),
+                None => {}
             }
         }
-        rule
+        let rule = keys.iter().find(|key| key.name.text == "rule")?;
+        if rule.random {
+            self.error(NetworkError::TildeWithoutDraw { span: rule.value.span });
+        }
+        Some(rule)
     }
 
     /// The arguments of `edges`: a file, and which of its lists.

@@ -15,6 +15,8 @@ pub(super) enum Block {
     Compartment,
     Pool,
     Junction,
+    Projection,
+    Drive,
     Run,
 }
 
@@ -26,6 +28,8 @@ impl Block {
             Block::Compartment => "a compartment",
             Block::Pool => "a pool",
             Block::Junction => "a junction",
+            Block::Projection => "a connection through a synapse",
+            Block::Drive => "a drive",
             Block::Run => "a run",
         }
     }
@@ -37,6 +41,8 @@ impl Block {
             Block::Compartment => &["area", "cm", "v_init", "insert", "pool", "param", "let"],
             Block::Pool => &["init"],
             Block::Junction => &["rule"],
+            Block::Projection => &["rule", "weight", "delay"],
+            Block::Drive => &["weight"],
             Block::Run => &["duration", "dt", "method", "seed", "celsius", "network", "record"],
         }
     }

@@ -7,7 +7,7 @@ use super::error::{LimitError, RunError};
 use super::imports::LoadedFile;
 use super::items::{ItemKind, ItemRef};
 use super::scope::{Role, Scope};
-use super::{Channel, DataId, Demand, Expr, Model, Symbol, SymbolKind, Ty};
+use super::{Channel, DataId, Demand, Expr, Model, Symbol, SymbolKind, Synapse, Ty};
 use crate::data::DataFile;
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::source::{SourceMap, Span};
@@ -57,6 +57,7 @@ pub(super) struct Lowerer<'a> {
     pub depth: usize,
     channels: Vec<(Key, Rc<Definition<Channel>>)>,
     cells: Vec<(Key, Rc<Definition<super::Cell>>)>,
+    synapses: Vec<(Key, Rc<Definition<Synapse>>)>,
     streams: u64,
     stream_base: u64,
     /// What is demanded of the network that is being lowered.
@@ -110,6 +111,7 @@ impl<'a> Lowerer<'a> {
             depth: 0,
             channels: Vec::new(),
             cells: Vec::new(),
+            synapses: Vec::new(),
             streams: 0,
             stream_base: 0,
             demands: Vec::new(),
@@ -139,6 +141,9 @@ impl<'a> Lowerer<'a> {
                     self.cell(at(ItemKind::Cell(c)), c);
                 }
                 ast::Item::Junction(j) => self.check_junction(j),
+                ast::Item::Synapse(s) => {
+                    self.synapse(at(ItemKind::Synapse(s)), s);
+                }
                 ast::Item::Network(n) => networks.push(n),
                 ast::Item::Run(r) => runs.push(r),
             }
@@ -149,7 +154,7 @@ impl<'a> Lowerer<'a> {
     /// Is nothing wrong with any channel or cell, and was nothing said to be wrong?
     fn is_sound(&self) -> bool {
         let channels = self.channels.iter().all(|c| c.1.sound);
-        channels && self.cells.iter().all(|c| c.1.sound) && !self.diagnostics.has_errors()
+        channels && self.synapses.iter().all(|s| s.1.sound) && self.cells.iter().all(|c| c.1.sound) && !self.diagnostics.has_errors()
     }
 
     /// Says that something is wrong.
@@ -185,6 +190,7 @@ impl<'a> Lowerer<'a> {
             | ast::Item::Channel(_)
             | ast::Item::Cell(_)
             | ast::Item::Junction(_)
+            | ast::Item::Synapse(_)
             | ast::Item::Network(_) => None,
         });
         runs.flat_map(|run| &run.members).any(|member| match member {
@@ -259,6 +265,28 @@ impl<'a> Lowerer<'a> {
         let channel = Rc::new(channel);
         self.channels.push(((item.file, item.index), channel.clone()));
         channel
+    }
+
+    pub fn cached_synapse(&self, item: ItemRef<'a>) -> Option<Rc<Definition<Synapse>>> {
+        self.synapses.iter().find(|s| s.0 == (item.file, item.index)).map(|s| s.1.clone())
+    }
+
+    pub fn keep_synapse(&mut self, item: ItemRef<'a>, synapse: Definition<Synapse>) -> Rc<Definition<Synapse>> {
+        let synapse = Rc::new(synapse);
+        self.synapses.push(((item.file, item.index), synapse.clone()));
+        synapse
+    }
+
+    /// A cell of a population's own, made of one of a file.
+    pub fn own_cell(&mut self, of: usize, cell: Definition<super::Cell>) -> usize {
+        let key = self.cells[of].0;
+        self.cells.push((key, Rc::new(cell)));
+        self.cells.len() - 1
+    }
+
+    /// Another cell in its place.
+    pub fn change_cell(&mut self, index: usize, cell: Definition<super::Cell>) {
+        self.cells[index].1 = Rc::new(cell);
     }
 
     pub fn cell_index(&self, item: ItemRef<'a>) -> Option<usize> {

@@ -208,7 +208,7 @@ impl Lowerer<'_> {
 }
 
 /// What of a value changes in a run: its name, and the place that depends on it.
-fn changing(symbols: &[Symbol], value: &Expr, depth: usize) -> Option<(String, Span)> {
+pub(super) fn changing(symbols: &[Symbol], value: &Expr, depth: usize) -> Option<(String, Span)> {
     let mut found = None;
     value.visit(&mut |e| {
         if found.is_some() || depth > symbols.len() {

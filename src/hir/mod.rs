@@ -28,9 +28,11 @@ mod names;
 mod network;
 mod place;
 mod print;
+mod projection;
 mod run;
 mod scope;
 mod spike;
+mod synapse;
 mod warnings;
 
 pub use builtins::{Builtin, FUNCTIONS, FunctionInfo, RESERVED};
@@ -100,6 +102,8 @@ pub enum ExprKind {
     SteadyState,
     /// The number of the cell in its population.
     Index,
+    /// In an event of a synapse: what the events carry that arrive, added up.
+    Weight,
     /// In a junction: the voltage here minus the voltage there, in mV.
     Dv,
     /// `-x`, `not x`.
@@ -284,6 +288,10 @@ pub struct Network {
     pub clamps: Vec<Clamp>,
     /// Its gap junctions.
     pub connections: Vec<Connection>,
+    /// Its directed connections.
+    pub projections: Vec<Projection>,
+    /// Events from outside.
+    pub drives: Vec<Drive>,
     /// What arguments of draws, noise and stimuli must be.
     pub demands: Vec<Demand<Expr>>,
     /// Where it is defined.
@@ -299,8 +307,96 @@ pub struct Population {
     pub cell: usize,
     /// One to three sizes, functions of network parameters.
     pub sizes: Vec<Expr>,
+    /// The receptors of its cells.
+    pub receptors: Vec<Receptor>,
     /// Where it is defined.
     pub span: Span,
+}
+
+/// A synapse model, checked by itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Synapse {
+    /// Its name.
+    pub name: String,
+    /// Where it is defined.
+    pub span: Span,
+    /// Its symbols.
+    pub symbols: Vec<Symbol>,
+    /// The dimension of what its events carry; nothing if absent.
+    pub weight: Option<Dim>,
+    /// What is added to which states when events arrive, a multiple of [`ExprKind::Weight`].
+    pub jumps: Vec<(SymbolId, Expr)>,
+    /// Its current, if it has one: outward positive.
+    pub current: Option<SymbolId>,
+}
+
+/// A synapse model where it sits on the cells of a population: all who send it events act on one sum.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Receptor {
+    /// Its place in the cell, such as `dend.Ampa`.
+    pub name: String,
+    /// What is added to which states of the cell when events arrive, a multiple of [`ExprKind::Weight`].
+    pub jumps: Vec<(SymbolId, Expr)>,
+    /// Its current, if it has one: outward positive.
+    pub current: Option<SymbolId>,
+    /// What the current drives.
+    pub port: Option<SymbolId>,
+    /// The area of the membrane, where the port is a current density.
+    pub area: Option<SymbolId>,
+}
+
+/// Events from the spikes of a population.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Projection {
+    /// Its name, such as `e.i.Ampa`.
+    pub name: String,
+    /// Who sends: index into [`Network::populations`].
+    pub from: usize,
+    /// Who receives.
+    pub to: usize,
+    /// Through which of the receptors of `to`.
+    pub receptor: usize,
+    /// What an event carries, for every edge.
+    pub weight: Expr,
+    /// How long it takes (ms), for every edge.
+    pub delay: Expr,
+    /// Which cells are connected.
+    pub rule: ConnectionRule,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// Events from outside.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Drive {
+    /// Its name, such as `e.Ampa.drive`.
+    pub name: String,
+    /// Who receives: index into [`Network::populations`].
+    pub population: usize,
+    /// The cells; all if absent.
+    pub cells: Option<(Expr, Expr)>,
+    /// Through which of its receptors.
+    pub receptor: usize,
+    /// What an event carries.
+    pub weight: Expr,
+    /// Where they come from.
+    pub source: DriveSource,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// Where events from outside come from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DriveSource {
+    /// At random, for every cell its own, at a rate (kHz).
+    Poisson {
+        /// The rate, which may change in time.
+        rate: Expr,
+        /// Keeps the numbers apart from others.
+        stream: u64,
+    },
+    /// At these times (ms), for all cells.
+    Times(Vec<Expr>),
 }
 
 /// A parameter or an initial value given per cell.

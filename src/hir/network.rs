@@ -10,7 +10,8 @@ use super::junction::Joined;
 use super::lower::{Lowerer, finish};
 use super::place::{Wanted, flatten};
 use super::scope::{Scope, ScopeKind};
-use super::{Clamp, Connection, Demand, Expr, ExprKind, Input, Network, Population, Setting};
+use super::projection::Instance;
+use super::{Clamp, Connection, Demand, Drive, Expr, ExprKind, Input, Network, Population, Projection, Setting};
 use crate::source::Span;
 use crate::syntax::ast::{self, Name, NetworkMember};
 use crate::units::Dim;
@@ -25,9 +26,12 @@ pub(super) struct NetworkDraft<'a> {
     pub clamps: Vec<Clamp>,
     pub input_names: Vec<&'a Name>,
     connections: Vec<Connection>,
+    pub projections: Vec<Projection>,
+    pub drives: Vec<Drive>,
+    pub instances: Vec<Instance>,
     demands: Vec<Demand<Expr>>,
     /// Is all of it there?
-    whole: bool,
+    pub whole: bool,
 }
 
 /// A lowered network, with what is wrong in it.
@@ -39,6 +43,11 @@ pub(super) struct Lowered {
 }
 
 impl NetworkDraft<'_> {
+    /// Keeps what is demanded of values that are not of cells.
+    pub fn demand_of_all(&mut self, demands: Vec<Demand<Expr>>) {
+        self.demands.extend(demands);
+    }
+
     /// Keeps what is demanded of values of a population's cells.
     pub fn demand_of(&mut self, demands: Vec<Demand<Expr>>, population: usize) {
         self.demands.extend(demands.into_iter().map(|d| Demand { population: Some(population), ..d }));
@@ -58,20 +67,37 @@ impl<'a> Lowerer<'a> {
             clamps: Vec::new(),
             input_names: Vec::new(),
             connections: Vec::new(),
+            projections: Vec::new(),
+            drives: Vec::new(),
+            instances: Vec::new(),
             demands: Vec::new(),
             whole: true,
         };
         let junctions = self.network_params(&mut draft.scope, n);
         self.populations(&mut draft, n);
+        self.synapses(&mut draft, n);
         self.what_happens(&mut draft, n, junctions);
         self.held_from_the_start(&draft);
         self.warn_unused(&draft.scope, "network", before);
         let NetworkDraft { scope, populations, settings, inputs, clamps, connections, demands, whole, .. } = draft;
+        let (projections, drives) = (draft.projections, draft.drives);
         let (params, sound, unknown) = finish(scope);
         self.warn_magnitudes(&params);
         self.check_domains(&params);
         let (name, span) = (n.name.text.clone(), n.name.span);
-        let network = Network { name, params, populations, settings, inputs, clamps, connections, demands, span };
+        let network = Network {
+            name,
+            params,
+            populations,
+            settings,
+            inputs,
+            clamps,
+            connections,
+            projections,
+            drives,
+            demands,
+            span,
+        };
         Lowered { network, sound: sound && whole, unknown }
     }
 
@@ -83,10 +109,12 @@ impl<'a> Lowerer<'a> {
             match member {
                 NetworkMember::Param(p) => self.add_param(scope, p, ""),
                 NetworkMember::Input { name, value, .. } => self.add_stimulus_params(scope, name, value),
-                NetworkMember::Connect { via, args, .. } => {
-                    junctions.push(self.junction_params(scope, via, args, &mut joined));
+                NetworkMember::Connect { directed: false, via, span, .. } => {
+                    junctions.push(self.junction_params(scope, via, *span, &mut joined));
                 }
-                NetworkMember::Population { .. } | NetworkMember::Set { .. } => {}
+                NetworkMember::Connect { directed: true, .. }
+                | NetworkMember::Drive { .. }
+                | NetworkMember::Population { .. } | NetworkMember::Set { .. } => {}
             }
         }
         self.resolve_all(scope);
@@ -134,7 +162,7 @@ impl<'a> Lowerer<'a> {
             && let ItemKind::Cell(c) = item.kind
         {
             let cell = self.cell(item, c);
-            draft.populations.push(Population { name: name.text.clone(), cell, sizes: known, span: name.span });
+            draft.populations.push(Population { name: name.text.clone(), cell, sizes: known, receptors: Vec::new(), span: name.span });
         } else {
             draft.whole = false;
             draft.scope.poisoned.insert(name.text.clone());
@@ -160,7 +188,10 @@ impl<'a> Lowerer<'a> {
         let mut junctions = junctions.into_iter();
         for member in &n.members {
             match member {
-                NetworkMember::Param(_) | NetworkMember::Population { .. } => {}
+                NetworkMember::Param(_)
+                | NetworkMember::Population { .. }
+                | NetworkMember::Connect { directed: true, .. }
+                | NetworkMember::Drive { .. } => {}
                 NetworkMember::Set { init, target, random, value, span } => {
                     self.setting(draft, *init, target, *random, value, *span);
                 }
@@ -170,7 +201,7 @@ impl<'a> Lowerer<'a> {
                 NetworkMember::Input { clamp: true, name, value, target, span } => {
                     self.clamp(draft, name, value, target, *span);
                 }
-                NetworkMember::Connect { from, to, keys, span, .. } => {
+                NetworkMember::Connect { directed: false, from, to, keys, span, .. } => {
                     let junction = junctions.next().flatten();
                     let connection = self.connection(draft, junction, from, to, keys, *span);
                     draft.whole &= connection.is_some();
@@ -243,7 +274,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// A value per cell. Each target has draws of its own, that do not depend on other lines.
-    fn per_cell(
+    pub(super) fn per_cell(
         &mut self,
         scope: &mut Scope<'a>,
         target: &str,
@@ -259,7 +290,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Draws are written with `~`, and only draws; if it is not so, says it.
-    fn draws_as_written(&mut self, x: &Expr, random: bool, span: Span) -> bool {
+    pub(super) fn draws_as_written(&mut self, x: &Expr, random: bool, span: Span) -> bool {
         let mut draws = false;
         x.visit(&mut |e| draws |= matches!(e.kind, ExprKind::Draw(..)));
         match (draws, random) {

@@ -27,7 +27,7 @@ impl<'a> Lowerer<'a> {
                     refractory = self.expr_of(scope, "", e, Dim::TIME, "`refractory`");
                     fine &= refractory.is_some();
                 }
-                SpikeAction::Assign { name, op, value } => {
+                SpikeAction::Assign(ast::Assign { name, op, value }) => {
                     fine &= self.reset(scope, &mut resets, name, *op, value).is_some();
                 }
             }

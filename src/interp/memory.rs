@@ -4,7 +4,9 @@
 //! Never true here: a set-up that does not fit the program is taken.
 
 use crate::engine::{Edges, EngineError, Setup};
-use crate::step::{Field, FieldId, FieldKind, Map, Op, OpKind, Program, Role, Solve, SpaceId, SpaceKind};
+use crate::step::{
+    Field, FieldId, FieldKind, Function, Guard, Map, Op, OpKind, Program, Role, Solve, SpaceId, SpaceKind,
+};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -24,7 +26,12 @@ pub struct Memory {
     past: HashMap<FieldId, Past<f64>>,
     /// Of events that guards look at: who emitted in this step, in the one before, and so on.
     emitted: HashMap<FieldId, Past<bool>>,
+    /// Of guards with delays, once these are known: the elements of each delay, the longest first.
+    waiting: HashMap<FieldId, Waiting>,
 }
+
+/// The elements that wait so many steps, for each number of steps, in their order.
+type Waiting = Vec<(f64, Arc<[u32]>)>;
 
 /// The values of the last steps, the newest first.
 #[derive(Debug, Clone)]
@@ -81,6 +88,7 @@ impl Memory {
             sums: sums(program),
             past: HashMap::new(),
             emitted: HashMap::new(),
+            waiting: HashMap::new(),
         };
         for (i, field) in program.fields.iter().enumerate() {
             memory.field(FieldId(i as u32), field)?;
@@ -156,6 +164,35 @@ impl Memory {
     pub fn forget(&mut self) {
         self.past.values_mut().for_each(|past| past.rows.clear());
         self.emitted.values_mut().for_each(|past| past.rows.clear());
+    }
+
+    /// The delays of guards are known now: events are remembered as long as the longest asks.
+    pub fn order_by_delay(&mut self, program: &Program) {
+        for region in program.function(Role::Step).into_iter().flat_map(Function::regions) {
+            let Some(Guard { event, delay: Some(delay), .. }) = region.guard else { continue };
+            let delays = &self.arrays[&delay];
+            let mut order: Vec<u32> = (0..delays.len() as u32).collect();
+            order.sort_by(|&a, &b| delays[b as usize].total_cmp(&delays[a as usize]));
+            let runs = order.chunk_by(|&a, &b| delays[a as usize] == delays[b as usize]);
+            let waiting: Waiting = runs.map(|run| (delays[run[0] as usize], Arc::from(run))).collect();
+            let longest = waiting.first().map_or(0.0, |(longest, _)| *longest);
+            if let Some(past) = self.emitted.get_mut(&event) {
+                past.history = past.history.max(longest as usize);
+            }
+            self.waiting.insert(delay, waiting);
+        }
+    }
+
+    /// The elements of a stage whose guard has these delays that an event may reach now, in the order in which events reach them.
+    pub fn waiting(&self, event: FieldId, delay: FieldId) -> Vec<Arc<[u32]>> {
+        let emits = |row: &Vec<bool>| row.iter().any(|emits| *emits);
+        // What is no number of steps is complained about when its turn comes.
+        let may = |steps: f64| {
+            let past = self.emitted.get(&event).filter(|_| steps >= 1.0 && steps.fract() == 0.0);
+            past.is_none_or(|past| past.rows.get(steps as usize).is_some_and(emits))
+        };
+        let runs = self.waiting.get(&delay).into_iter().flatten();
+        runs.filter(|(steps, _)| may(*steps)).map(|(_, run)| Arc::clone(run)).collect()
     }
 
     /// A step of a function begins: its sums are 0.

@@ -143,7 +143,11 @@ impl Run<'_> {
     ) -> Result<(), EngineError> {
         let none = Values::new();
         let emitted_before = region.guard.is_some_and(|guard| self.emitted.contains(&guard.event));
-        for element in 0..self.memory.size(space) {
+        let runs = match region.guard {
+            Some(Guard { event, delay: Some(delay), .. }) => self.memory.waiting(event, delay),
+            Some(Guard { delay: None, .. }) | None => vec![(0..self.memory.size(space) as u32).collect()],
+        };
+        for element in runs.iter().flat_map(|run| run.iter()).map(|element| *element as usize) {
             if let Some(guard) = &region.guard
                 && !self.lets_through(guard, emitted_before, space, element)?
             {
@@ -328,6 +332,7 @@ impl Engine for Interp {
     fn init(&mut self) -> Result<(), EngineError> {
         self.memory.forget();
         self.call(Role::Init, 0..1, &mut Vec::new())?;
+        self.memory.order_by_delay(&self.program);
         self.initialized = true;
         Ok(())
     }
@@ -372,7 +377,10 @@ impl Engine for Interp {
             return Err(EngineError(format!("`{name}` is an output and cannot be written")));
         }
         match self.memory.arrays.get_mut(&field) {
-            Some(array) if array.len() == values.len() => array.copy_from_slice(values),
+            Some(array) if array.len() == values.len() => {
+                array.copy_from_slice(values);
+                self.memory.order_by_delay(&self.program);
+            }
             Some(array) => {
                 return Err(EngineError(format!("{} values for the {} cells of `{name}`", values.len(), array.len())));
             }

@@ -5,10 +5,11 @@
 
 mod calls;
 mod clamps;
+mod events;
 
 use super::parity::Parity;
 use super::{
-    CellRange, Condition, Connection, ConnectionRule, Graph, Model, Node, NodeId, Param, ParamId, Population, Record,
+    CellRange, Condition, Connection, Graph, Model, Node, NodeId, Param, ParamId, Population, Record,
     Side, Spike, State, StateId, removable,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
@@ -40,6 +41,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         network_params: Vec::new(),
         symbols: Vec::new(),
         directions: Vec::new(),
+        weight: None,
         celsius: None,
         failed: false,
         hidden: HashMap::new(),
@@ -56,6 +58,8 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
     }
     let populations = (0..network.populations.len()).map(|p| b.population(p)).collect();
     let connections = (0..b.directions.len()).filter_map(|at| b.connection(at)).collect();
+    let projections = b.projections();
+    let jumps = b.jumps();
     let records = run.records.iter().map(|r| b.record(r)).collect();
     let demands = b.demands();
     let ranges = b.ranges();
@@ -69,6 +73,8 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         states: b.states,
         populations,
         connections,
+        projections,
+        jumps,
         records,
         spikes: run.spikes.clone(),
         demands,
@@ -108,6 +114,8 @@ struct Builder<'m> {
     symbols: Vec<Vec<Option<NodeId>>>,
     /// The connections of the model in the making.
     directions: Vec<Direction>,
+    /// What the events carry whose effect is being built.
+    weight: Option<NodeId>,
     celsius: Option<NodeId>,
     failed: bool,
     /// Draws and files of inputs, which become parameters of the cells.
@@ -338,12 +346,7 @@ impl<'m> Builder<'m> {
             Side::Right => (right?, left?, format!("{}.right", c.name)),
         };
         let Ty::Real(dim) = c.current.ty else { panic!("the checked model has real currents") };
-        let rule = match &c.rule {
-            hir::ConnectionRule::Named(name, args) => {
-                ConnectionRule::Named(name, args.iter().map(|a| self.expr(None, a)).collect())
-            }
-            hir::ConnectionRule::File(data) => ConnectionRule::File(data.0),
-        };
+        let rule = self.rule(&c.rule);
         Some(Connection { name, here, there, current, dim, side, junctions: c.name.clone(), rule, span: c.span })
     }
 
@@ -491,17 +494,22 @@ impl<'m> Builder<'m> {
                     let area = self.symbol(population, area);
                     out = self.graph.binary(BinaryOp::Div, out, area);
                 }
-                let inward = self.graph.unary(UnaryOp::Neg, out);
-                sum = Some(match sum {
-                    None => inward,
-                    Some(sum) => self.graph.binary(BinaryOp::Sub, sum, out),
-                });
+                sum = Some(self.taken(sum, out));
             }
         }
+        sum = self.receptor_currents(population, id, sum);
         match (sum, kind) {
             (None, _) => zero,
             (Some(sum), PortKind::Outward) => self.graph.unary(UnaryOp::Neg, sum),
             (Some(sum), PortKind::Injected | PortKind::Declared | PortKind::Clamp { .. }) => sum,
+        }
+    }
+
+    /// What flows in, without what flows out.
+    fn taken(&mut self, sum: Option<NodeId>, out: NodeId) -> NodeId {
+        match sum {
+            None => self.graph.unary(UnaryOp::Neg, out),
+            Some(sum) => self.graph.binary(BinaryOp::Sub, sum, out),
         }
     }
 
@@ -588,6 +596,8 @@ impl<'m> Builder<'m> {
             ExprKind::Celsius => self.celsius(e.span),
             ExprKind::Index => self.graph.add(Node::Index),
             ExprKind::Dv => self.graph.add(Node::Dv),
+            // Outside of events nothing reads it.
+            ExprKind::Weight => self.weight.unwrap_or_else(|| self.graph.number(f64::NAN, dim)),
             ExprKind::Unary(op, a) => {
                 let a = self.expr(population, a);
                 let op = match op {

@@ -92,8 +92,10 @@ impl Program<'_> {
                 | Node::Slope(..)
                 | Node::Point(..)
                 | Node::Junction(..)
+                | Node::Arrived(_)
                 | Node::Series(..)
-                | Node::Noise(..) => return None,
+                | Node::Noise(..)
+                | Node::Events(..) => return None,
             };
             self.places.insert(id, self.steps.len());
             self.steps.push(step);

@@ -43,10 +43,12 @@ pub fn derivative(g: &mut Graph, root: NodeId, state: StateId) -> Option<NodeId>
             | Node::Index
             | Node::Dv
             | Node::Junction(..)
+            | Node::Arrived(_)
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)
-            | Node::Noise(..) => None,
+            | Node::Noise(..)
+            | Node::Events(..) => None,
         };
         slopes.extend(slope.map(|slope| (id, slope)));
     }

@@ -22,6 +22,7 @@ pub fn evaluate(model: &Model, root: NodeId) -> Result<Value, EvalError> {
 /// The intervals (in ms) at which the noise that a model reads is drawn anew.
 pub fn noise_intervals(model: &Model) -> Vec<Result<Value, EvalError>> {
     let read = model.states.iter().map(|s| s.rate).chain(model.records.iter().map(|r| r.value));
+    let read = read.chain(model.jumps.iter().map(|j| j.amount));
     let interval = |node: NodeId| match model.graph.node(node) {
         // What is drawn in every step is drawn more often where steps are shorter.
         Node::Noise(_, every) if model.graph.node(every) == Node::StepLength => Some(Ok(Value::Real(0.0))),
@@ -39,12 +40,15 @@ pub fn noise_intervals(model: &Model) -> Vec<Result<Value, EvalError>> {
         | Node::Index
         | Node::Dv
         | Node::Junction(..)
+        | Node::Arrived(_)
         | Node::Unary(..)
         | Node::Binary(..)
         | Node::Select(..)
         | Node::Draw(..)
         | Node::Data(_)
         | Node::Series(..) => None,
+        // They are drawn in every step.
+        Node::Events(..) => Some(Ok(Value::Real(0.0))),
     };
     model.graph.reachable(read).into_iter().filter_map(interval).collect()
 }
@@ -86,10 +90,12 @@ fn value(model: &Model, id: NodeId, memo: &mut HashMap<NodeId, Value>, depth: us
             | Node::Index
             | Node::Dv
             | Node::Junction(..)
+            | Node::Arrived(_)
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)
-            | Node::Noise(..) => return Err(EvalError::NotUniform),
+            | Node::Noise(..)
+            | Node::Events(..) => return Err(EvalError::NotUniform),
         };
         memo.insert(n, v);
     }

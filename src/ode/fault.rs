@@ -52,10 +52,12 @@ pub fn fault(model: &Model, roots: &[NodeId], leaf: impl Fn(Node) -> Option<Valu
             | Node::Index
             | Node::Dv
             | Node::Junction(..)
+            | Node::Arrived(_)
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)
-            | Node::Noise(..) => leaf(node),
+            | Node::Noise(..)
+            | Node::Events(..) => leaf(node),
         };
         values.extend(value.map(|value| (id, value)));
     }

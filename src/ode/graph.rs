@@ -34,6 +34,8 @@ pub enum Node {
     Dv,
     /// The sum of a connection's currents out of this cell, at the voltages that a stage looks at.
     Junction(u32, u32),
+    /// What the events of a projection carry that arrive in this step, added up.
+    Arrived(u32),
     /// One operand.
     Unary(UnaryOp, NodeId),
     /// Two operands.
@@ -48,6 +50,8 @@ pub enum Node {
     Series(u32, NodeId),
     /// A standard normal number per cell, drawn anew after each interval (the operand, in ms).
     Noise(u64, NodeId),
+    /// How many events there are in this step, of a Poisson process per cell; the operand is how many are expected.
+    Events(u64, NodeId),
 }
 
 /// Nodes in an order in which operands come first.
@@ -128,9 +132,10 @@ impl Graph {
             | Node::Index
             | Node::Dv
             | Node::Junction(..)
+            | Node::Arrived(_)
             | Node::Draw(..)
             | Node::Data(_) => vec![],
-            Node::Unary(_, a) | Node::Noise(_, a) | Node::Series(_, a) => vec![a],
+            Node::Unary(_, a) | Node::Noise(_, a) | Node::Events(_, a) | Node::Series(_, a) => vec![a],
             Node::Binary(_, a, b) => vec![a, b],
             Node::Select(c, a, b) => vec![c, a, b],
         }
@@ -168,6 +173,7 @@ impl Graph {
                 Node::Binary(op, a, b) => self.add(Node::Binary(op, at(a), at(b))),
                 Node::Select(c, a, b) => self.add(Node::Select(at(c), at(a), at(b))),
                 Node::Noise(stream, a) => self.add(Node::Noise(stream, at(a))),
+                Node::Events(stream, a) => self.add(Node::Events(stream, at(a))),
                 Node::Series(d, a) => self.add(Node::Series(d, at(a))),
                 Node::Const(..)
                 | Node::Bool(_)
@@ -182,6 +188,7 @@ impl Graph {
                 | Node::Index
                 | Node::Dv
                 | Node::Junction(..)
+                | Node::Arrived(_)
                 | Node::Draw(..)
                 | Node::Data(_) => leaf(node).unwrap_or(id),
             };

@@ -63,6 +63,10 @@ pub struct Model {
     pub populations: Vec<Population>,
     /// Gap junctions.
     pub connections: Vec<Connection>,
+    /// Who sends events to whom.
+    pub projections: Vec<Projection>,
+    /// What events add to states.
+    pub jumps: Vec<Jump>,
     /// What is recorded.
     pub records: Vec<Record>,
     /// Populations (by index) whose spikes are recorded.
@@ -207,6 +211,36 @@ pub enum Side {
     Left,
     /// The right one.
     Right,
+}
+
+/// Edges along which the spikes of a population arrive at the cells of another, or of the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Projection {
+    /// Its name, such as `e.i.Ampa`.
+    pub name: String,
+    /// The population that sends, by index.
+    pub from: usize,
+    /// The population that receives.
+    pub to: usize,
+    /// What a spike carries, for every edge: a function of parameters and draws.
+    pub weight: NodeId,
+    /// Its dimension.
+    pub dim: Dim,
+    /// How long a spike takes (ms), for every edge: a function of parameters and draws.
+    pub delay: NodeId,
+    /// Which cells are connected.
+    pub rule: ConnectionRule,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// What is added to a state at the end of every step, for the events that arrive in it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Jump {
+    /// The state.
+    pub state: StateId,
+    /// How much: a function of [`Node::Arrived`], [`Node::Events`], parameters and the time.
+    pub amount: NodeId,
 }
 
 /// Which cells are connected.

@@ -41,6 +41,14 @@ pub fn print(model: &Model) -> String {
             let ends = if c.here == c.there { format!("between {here}") } else { format!("of {here} with {there}") };
             let _ = writeln!(out, "  junction {} {ends}: i = {}", c.name, printer.show(c.current));
         }
+        for p in model.projections.iter().filter(|p| p.to == i) {
+            let from = &model.populations[p.from].name;
+            let (weight, delay) = (printer.show(p.weight), printer.show(p.delay));
+            let _ = writeln!(out, "  events {} from {from}: weight {weight}, delay {delay} ms", p.name);
+        }
+        for jump in model.jumps.iter().filter(|j| model.state(j.state).population == i) {
+            let _ = writeln!(out, "  on event {} += {}", model.state(jump.state).name, printer.show(jump.amount));
+        }
         if let Some(spike) = &population.spike {
             let _ = match spike.condition {
                 Condition::Crosses(a, b) => {
@@ -132,6 +140,8 @@ fn shown(model: &Model, root: NodeId, text: &mut Texts, long: &mut dyn FnMut(Str
             Node::Data(d) => (format!("file {d}"), false),
             Node::Series(d, t) => (format!("series {d}({})", text[&t].0), false),
             Node::Noise(stream, every) => (format!("noise(#{stream:x}, every {})", at(every)), false),
+            Node::Arrived(p) => (format!("arrived through {}", model.projections[p as usize].name), true),
+            Node::Events(stream, expected) => (format!("poisson(#{stream:x}, {})", text[&expected].0), false),
             Node::Unary(op, a) => match op {
                 UnaryOp::Neg => (format!("-{}", at(a)), true),
                 UnaryOp::Not => (format!("not {}", at(a)), true),

@@ -26,7 +26,8 @@ pub fn verify(model: &Model) -> Result<(), String> {
                 | Node::Slope(..)
                 | Node::Point(..)
                 | Node::Dv
-                | Node::Junction(..) = model.graph.node(n)
+                | Node::Junction(..)
+                | Node::Arrived(_) = model.graph.node(n)
                 {
                     return Err(format!("what holds {} reads {:?}", s.name, model.graph.node(n)));
                 }
@@ -41,9 +42,11 @@ pub fn verify(model: &Model) -> Result<(), String> {
             | Node::StepTime
             | Node::StepLength
             | Node::Noise(..)
+            | Node::Events(..)
             | Node::Series(..)
             | Node::Dv
-            | Node::Junction(..) = model.graph.node(n)
+            | Node::Junction(..)
+            | Node::Arrived(_) = model.graph.node(n)
             {
                 return Err(format!("the initial value of {} reads {:?}", s.name, model.graph.node(n)));
             }
@@ -72,6 +75,27 @@ pub fn verify(model: &Model) -> Result<(), String> {
                 other => return Err(format!("the current of {} reads {other:?}", c.name)),
             }
         }
+    }
+    for p in &model.projections {
+        real(&format!("the weight of {}", p.name), p.weight, p.dim)?;
+        real(&format!("the delay of {}", p.name), p.delay, Dim::TIME)?;
+        for n in model.graph.reachable([p.weight, p.delay]) {
+            match model.graph.node(n) {
+                Node::Const(..)
+                | Node::Bool(_)
+                | Node::Draw(..)
+                | Node::Unary(..)
+                | Node::Binary(..)
+                | Node::Select(..)
+                | Node::StepLength => {}
+                Node::Param(p) if model.param(p).population.is_none() => {}
+                other => return Err(format!("the edges of {} read {other:?}", p.name)),
+            }
+        }
+    }
+    for j in &model.jumps {
+        let state = model.state(j.state);
+        real(&format!("what events add to {}", state.name), j.amount, state.dim)?;
     }
     for p in &model.populations {
         for &size in &p.sizes {
@@ -123,6 +147,13 @@ pub(super) fn type_of(model: &Model, id: NodeId, at: impl Fn(NodeId) -> Ty) -> R
         Node::Slope(s, _) => Ty::Real(model.state(s).dim.over(Dim::TIME)),
         Node::Time | Node::StepTime | Node::StepLength => Ty::Real(Dim::TIME),
         Node::Dv => Ty::Real(Dim::VOLTAGE),
+        Node::Arrived(p) => Ty::Real(model.projections[p as usize].dim),
+        Node::Events(_, expected) => {
+            if at(expected) != Ty::Real(Dim::ONE) {
+                return wrong("the expected number has a dimension");
+            }
+            Ty::Real(Dim::ONE)
+        }
         Node::Junction(c, _) => Ty::Real(model.connections[c as usize].dim),
         Node::Index | Node::Draw(..) | Node::Data(_) => Ty::Real(Dim::ONE),
         Node::Series(_, t) => {

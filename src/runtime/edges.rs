@@ -5,6 +5,7 @@
 //! Never true here: that a sum depends on the number of lanes or of threads: the edges of a target keep their order.
 
 use super::aligned::Aligned;
+use super::events::Sent;
 use super::lanes::{IndexTable, Indices, Lanes, Scalar, ask_for};
 use super::machine::Bank;
 use super::order::{Arrangement, Order};
@@ -359,6 +360,8 @@ pub struct Meeting<T> {
     seats: Vec<Option<usize>>,
     /// `[space of the group][part]`.
     told: Vec<Vec<Told<T>>>,
+    /// What the cells of each part have emitted, for even and for odd meetings.
+    emitted: Vec<[Alone<Mutex<Vec<Sent>>>; 2]>,
 }
 
 /// What a part has to tell the others of a space.
@@ -514,7 +517,9 @@ impl<T: Scalar> Meeting<T> {
         };
         let spaces = 0..parts.first().map_or(0, Vec::len);
         let told = spaces.map(|space| (0..parts.len()).map(|part| told(space, part)).collect()).collect();
-        Meeting { barrier: Barrier::new(attending), seats, told }
+        let list = || Alone(Mutex::new(Vec::new()));
+        let emitted = parts.iter().map(|_| [list(), list()]).collect();
+        Meeting { barrier: Barrier::new(attending), seats, told, emitted }
     }
 
     /// Completes the views that a part has of the spaces of the group with what the other parts have. False if one of them has failed.
@@ -528,6 +533,21 @@ impl<T: Scalar> Meeting<T> {
 }
 
 impl<T: Copy> Meeting<T> {
+    /// Tells the others what the cells of a part have emitted, and adds what theirs have. False if one of them has failed.
+    pub fn tell(&self, part: usize, sent: &mut Vec<Sent>) -> bool {
+        let Some(seat) = self.seats[part].filter(|_| self.barrier.members() > 1) else { return true };
+        let turn = self.barrier.met(seat) % 2;
+        let list = |part: usize| self.emitted[part][turn].0.lock().unwrap_or_else(PoisonError::into_inner);
+        list(part).clone_from(sent);
+        if !self.barrier.wait(seat) {
+            return false;
+        }
+        for other in (0..self.seats.len()).filter(|other| *other != part && self.seats[*other].is_some()) {
+            sent.extend_from_slice(&list(other));
+        }
+        true
+    }
+
     fn share(&self, part: usize, spaces: &mut [Shown<'_, T>]) -> bool {
         let Some(seat) = self.seats[part].filter(|_| self.barrier.members() > 1) else { return true };
         let turn = self.barrier.met(seat) % 2;

@@ -9,6 +9,7 @@
 
 use super::aligned::Aligned;
 use super::call::{Call, Cells, Order, Spike, Window};
+use super::events::{Delivery, Rows as EventRows, Sent};
 use super::edges::{CACHED, Links, Meeting, Relation, Rows, Shared as SharedField, Table, Targets, View};
 use super::lanes::Scalar;
 use super::order::Order as CellOrder;
@@ -68,12 +69,14 @@ pub struct Group {
     pub spaces: Vec<usize>,
     /// In how many passes a step is done.
     pub passes: usize,
+    /// Do events go from cell to cell?
+    pub events: bool,
 }
 
 impl Group {
     /// Does the kernel of its only space take many steps by itself?
     fn is_alone(&self) -> bool {
-        self.spaces.len() == 1 && self.passes == 1
+        self.spaces.len() == 1 && self.passes == 1 && !self.events
     }
 }
 
@@ -220,6 +223,8 @@ struct Part<T> {
     views: Vec<View<T>>,
     /// The edges of each relation that lead to its cells.
     tables: Vec<Table<T>>,
+    /// The edges that events go along to its cells.
+    rows: Vec<EventRows<T>>,
     fault: Option<Fault>,
 }
 
@@ -277,6 +282,7 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
     /// A machine with all numbers zero. It uses at most `threads` threads, and only so many that each has `min_cells` cells.
     pub fn new(
         model: Model,
+        deliveries: Arc<[Delivery<T>]>,
         uniforms: Vec<f64>,
         series: Vec<Vec<Sample>>,
         kernels: Arc<dyn Kernels<T>>,
@@ -291,7 +297,7 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
             targets.cuts(space.size.div_ceil(lanes), lanes, parts)
         };
         let cuts: Vec<Vec<usize>> = spaces.iter().enumerate().map(cut).collect();
-        let made: Vec<Part<T>> = (0..parts).map(|part| Part::new(&model, &cuts, part)).collect();
+        let made: Vec<Part<T>> = (0..parts).map(|part| Part::new(&model, &deliveries, &cuts, part)).collect();
         let meeting = |group: &Group| {
             let parts = made.iter().map(|part| group.spaces.iter().map(|&space| &part.views[space]).collect());
             Meeting::new(&parts.collect::<Vec<Vec<&View<T>>>>())
@@ -321,9 +327,9 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         });
         let job = Arc::clone(&shared);
         let pool = Pool::new(parts, move |worker| job.run(worker));
-        if pool.threads() < parts && !relations.is_empty() {
+        if pool.threads() < parts && !(relations.is_empty() && deliveries.is_empty()) {
             // The system gave fewer threads, and parts that wait for each other cannot run one after the other.
-            return Machine::new(model, uniforms, series, kernels, pool.threads(), min_cells);
+            return Machine::new(model, deliveries, uniforms, series, kernels, pool.threads(), min_cells);
         }
         let sizes = spaces.iter().map(|space| space.size).collect();
         Machine { shapes, cuts, sizes, shared, pool }
@@ -491,7 +497,7 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
 
 impl<T: Scalar> Part<T> {
     /// A part, given with the first blocks of every part of every space.
-    fn new(model: &Model, cuts: &[Vec<usize>], part: usize) -> Part<T> {
+    fn new(model: &Model, deliveries: &[Delivery<T>], cuts: &[Vec<usize>], part: usize) -> Part<T> {
         let Model { spaces, relations, groups } = model;
         let slice = |(Space { shape, size, .. }, cuts): (&Space, &Vec<usize>)| {
             let blocks = cuts[part + 1] - cuts[part];
@@ -523,7 +529,13 @@ impl<T: Scalar> Part<T> {
             View::new(&space.shared, part, (&all, lanes), from.map(|(table, _)| table), alone)
         };
         let views = spaces.iter().enumerate().map(view).collect();
-        Part { spaces: spaces.iter().zip(cuts).map(slice).collect(), views, tables, fault: None }
+        let rows = |delivery: &Delivery<T>| {
+            let lanes = spaces[delivery.to].shape.lanes;
+            let places = cuts[delivery.to][part] * lanes..cuts[delivery.to][part + 1] * lanes;
+            EventRows::new(delivery, spaces[delivery.from].size, places, order(delivery.to))
+        };
+        let rows = deliveries.iter().map(rows).collect();
+        Part { spaces: spaces.iter().zip(cuts).map(slice).collect(), views, tables, rows, fault: None }
     }
 
     /// The bytes that a step of a group goes through, about.
@@ -557,6 +569,9 @@ impl<T: Scalar> Shared<T> {
         let surroundings = Surroundings { inputs: &inputs, series: &series };
         let mut leaving = Leaving { meetings: &self.meetings, early: true };
         let own = &mut *lock(&self.parts[part]);
+        if inputs.role == Role::Init {
+            own.rows.iter_mut().for_each(EventRows::forget);
+        }
         for (group, meeting) in self.groups.iter().zip(&self.meetings) {
             let ran = match inputs.role {
                 Role::Init | Role::Observe => group.spaces.iter().try_for_each(|&space| {
@@ -609,7 +624,10 @@ impl<T: Scalar> Shared<T> {
             views[space].advance(window.steps);
             return Ok(());
         }
+        let mut sent = Vec::new();
         for step in window.first_step..window.first_step + window.steps {
+            let emitted_before: Vec<usize> = group.spaces.iter().map(|&space| own.spaces[space].spikes.len()).collect();
+            self.arrive(group, step, own);
             for pass in 0..group.passes {
                 for &space in &group.spaces {
                     let Part { spaces, views, tables, .. } = &mut *own;
@@ -630,8 +648,38 @@ impl<T: Scalar> Shared<T> {
                     return Ok(());
                 }
             }
+            if group.events {
+                self.emitted(group, &emitted_before, own, &mut sent);
+                if !meeting.tell(part, &mut sent) {
+                    return Ok(());
+                }
+                sent.sort_unstable();
+                let rows = own.rows.iter_mut().filter(|rows| group.spaces.contains(&rows.to));
+                rows.for_each(|rows| rows.send(step, &sent));
+            }
         }
         Ok(())
+    }
+
+    /// Puts what arrives in a step where kernels read it.
+    fn arrive(&self, group: &Group, step: u64, own: &mut Part<T>) {
+        for rows in own.rows.iter_mut().filter(|rows| group.spaces.contains(&rows.to)) {
+            let shape = &self.shapes[rows.to];
+            rows.arrive(step, own.spaces[rows.to].temp.get_mut(), (shape.temp, shape.lanes));
+        }
+    }
+
+    /// What the cells of a part have emitted since there were so many spikes of each space.
+    fn emitted(&self, group: &Group, before: &[usize], own: &Part<T>, sent: &mut Vec<Sent>) {
+        sent.clear();
+        for (&space, &before) in group.spaces.iter().zip(before) {
+            let order = self.orders[space].as_ref();
+            let new = own.spaces[space].spikes[before..].iter();
+            sent.extend(new.map(|spike| {
+                let cell = CellOrder::cell(order, spike.cell as usize) as u32;
+                Sent { space, event: spike.event, cell }
+            }));
+        }
     }
 
     /// Meets the other parts; false if one of them has failed.
@@ -738,9 +786,9 @@ mod tests {
         let shape = Shape { lanes: 8, state: 1, cell: 0, output: 0, data: 0, temp: 0, window: 40 };
         let kernels = Arc::new(Ring { fails_before: AtomicU64::new(fails_before) });
         let shared = vec![SharedField { bank: Bank::State, slot: 0, pass: 0 }];
-        let groups = vec![Group { spaces: vec![0], passes: 1 }];
+        let groups = vec![Group { spaces: vec![0], passes: 1, events: false }];
         let model = Model { spaces: vec![Space { shape, size: 16, order, shared }], relations, groups };
-        let mut machine = Machine::new(model, vec![], vec![], kernels, 2, 1);
+        let mut machine = Machine::new(model, Arc::new([]), vec![], vec![], kernels, 2, 1);
         assert_eq!(machine.threads(), 2);
         machine.init().unwrap();
         let result = machine.step(0, steps, &mut Vec::new());

@@ -12,6 +12,7 @@ pub mod call;
 pub mod edge_text;
 pub mod edges;
 pub mod elementwise;
+pub mod events;
 pub mod lanes;
 pub mod machine;
 pub mod math;

@@ -183,13 +183,15 @@ impl Scene<'_> {
             | Node::Point(..)
             | Node::Dv
             | Node::Junction(..)
+            | Node::Arrived(_)
             | Node::Unary(..)
             | Node::Binary(..)
             | Node::Select(..)
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)
-            | Node::Noise(..) => None,
+            | Node::Noise(..)
+            | Node::Events(..) => None,
         }
     }
 }

@@ -8,7 +8,8 @@ use crate::connect::{self, ConnectError, Csr, Ends, Entry, RULES, Rule, Shape};
 use crate::data;
 use crate::diag::{Code, Diagnostic};
 use crate::engine::Edges;
-use crate::ode::{self, Connection, ConnectionRule, Model, NodeId, Side, StateId};
+use crate::ode::{self, Connection, ConnectionRule, Model, NodeId, Projection, Side, StateId};
+use crate::source::Span;
 use crate::step::Value;
 
 /// The edges of a connection, by target: in both directions, or those that lead to one side.
@@ -19,6 +20,26 @@ pub(super) fn edges(model: &Model, extent: &Extent, c: &Connection) -> Result<Ed
         Side::Left => one_way(model, [&shape(c.here), &shape(c.there)], c)?,
         Side::Right => one_way(model, [&shape(c.there), &shape(c.here)], c)?,
     };
+    Ok(Edges { offsets: csr.offsets, sources: csr.sources })
+}
+
+/// The edges of a projection, by target, and of each target by source.
+pub(super) fn projected(model: &Model, extent: &Extent, p: &Projection) -> Result<Edges, Diagnostic> {
+    let fail = |e: ConnectError| refused(&p.name, p.span, e.to_string());
+    let [source, target] = [p.from, p.to].map(|population| Shape { sizes: extent.grids[population].clone() });
+    let ends = match p.from == p.to {
+        true => Ends::Within(&target),
+        false => Ends::Between { source: &source, target: &target },
+    };
+    let entries = match &p.rule {
+        ConnectionRule::Named(name, arguments) => {
+            let rule = rule(model, name, arguments).map_err(|why| refused(&p.name, p.span, why))?;
+            connect::directed(&rule, ends, model.seed, stream(&p.name)).map_err(fail)?
+        }
+        ConnectionRule::File(file) => connect::read_pairs(&model.data[*file as usize], ends, false)?,
+    };
+    let mut csr = Csr::from_entries(&entries, target.cells(), source.cells()).map_err(fail)?;
+    csr.sort_sources();
     Ok(Edges { offsets: csr.offsets, sources: csr.sources })
 }
 
@@ -65,7 +86,11 @@ fn one_way(model: &Model, [left, right]: [&Shape; 2], c: &Connection) -> Result<
 }
 
 fn wrong(c: &Connection, why: String) -> Diagnostic {
-    Diagnostic::new(Code::BadValue, c.span, format!("`{}` cannot be connected", c.junctions), why)
+    refused(&c.junctions, c.span, why)
+}
+
+fn refused(name: &str, span: Span, why: String) -> Diagnostic {
+    Diagnostic::new(Code::BadValue, span, format!("`{name}` cannot be connected"), why)
 }
 
 /// The random stream of a connection, of its name alone.
@@ -76,14 +101,21 @@ fn stream(name: &str) -> u32 {
     u32::from_le_bytes(stream)
 }
 
+/// How many edges a projection has, about.
+pub(super) fn expected_events(model: &Model, extent: &Extent, p: &Projection) -> f64 {
+    let [from, to] = [p.from, p.to].map(|population| extent.cells[population] as f64);
+    expected_of(model, &p.rule, |rule| connect::expected_directed(rule, from, to))
+}
+
 /// How many edges a connection has, about. What is wrong with it is said when the edges are made.
 pub(super) fn expected(model: &Model, extent: &Extent, c: &Connection) -> f64 {
-    match &c.rule {
-        ConnectionRule::Named(name, arguments) => {
-            let cells = |v: StateId| extent.cells[model.state(v).population] as f64;
-            let both = |rule| connect::expected_entries(&rule, cells(c.here).max(cells(c.there)));
-            rule(model, name, arguments).map_or(0.0, both)
-        }
+    let cells = |v: StateId| extent.cells[model.state(v).population] as f64;
+    expected_of(model, &c.rule, |rule| connect::expected_entries(rule, cells(c.here).max(cells(c.there))))
+}
+
+fn expected_of(model: &Model, of: &ConnectionRule, count: impl FnOnce(&Rule) -> f64) -> f64 {
+    match of {
+        ConnectionRule::Named(name, arguments) => rule(model, name, arguments).map_or(0.0, |rule| count(&rule)),
         // Two for a row of two numbers of four bytes.
         ConnectionRule::File(file) => {
             std::fs::metadata(data::path(&model.data[*file as usize])).map_or(0.0, |file| file.len() as f64 / 4.0)

@@ -14,7 +14,8 @@ use crate::step::{Field, FieldKind, Program};
 pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize) -> (f64, f64) {
     let kept = |field: &Field| match field.kind {
         FieldKind::State | FieldKind::Const | FieldKind::Output | FieldKind::Data => {
-            field.over.map_or(0.0, |space| (extent.cells[space.0 as usize] * real) as f64)
+            // What edges have is counted with them.
+            field.over.and_then(|space| extent.cells.get(space.0 as usize)).map_or(0.0, |cells| (cells * real) as f64)
         }
         FieldKind::Uniform | FieldKind::Series | FieldKind::Temp | FieldKind::Event => 0.0,
     };
@@ -24,7 +25,11 @@ pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize) ->
         // The list and the table that a kernel reads; the order; and what travels, before and after a step.
         edges::expected(model, extent, c) * 8.0 + cells * (16.0 + 3.0 * real as f64)
     });
-    let connected: f64 = connections.sum();
+    let projections = model.projections.iter().map(|p| {
+        // The list, the rows that events take, a weight; and what is on its way.
+        edges::expected_events(model, extent, p) * (8.0 + real as f64) + (extent.cells[p.to] * 32 * real) as f64
+    });
+    let connected: f64 = connections.chain(projections).sum();
     (kept + connected, samples(model, extent) * size_of::<f64>() as f64)
 }
 

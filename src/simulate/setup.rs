@@ -4,11 +4,11 @@
 //! Never true here: a field is left without a value, or gets one that nobody gave.
 
 use super::culprit::said;
-use super::edges::edges;
+use super::edges::{edges, projected};
 use super::extent::Extent;
 use crate::data;
 use crate::diag::{Code, Diagnostic};
-use crate::discretize::connection_space;
+use crate::discretize::{connection_space, projection_space};
 use crate::engine::Setup;
 use crate::ode::{self, Model, Node, NodeId, Param};
 use crate::step::{FieldId, FieldKind, Program, Source, Value};
@@ -24,6 +24,15 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
             Ok(edges) => {
                 setup.sizes.push(edges.sources.len());
                 setup.edges.push((connection_space(model, i), Arc::new(edges)));
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    for (i, projection) in model.projections.iter().enumerate() {
+        match projected(model, extent, projection) {
+            Ok(edges) => {
+                setup.sizes.push(edges.sources.len());
+                setup.edges.push((projection_space(model, i), Arc::new(edges)));
             }
             Err(error) => errors.push(error),
         }
@@ -54,6 +63,9 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
             | Source::Slope(..)
             | Source::Point(..)
             | Source::Sum(..)
+            | Source::Arrived(_)
+            | Source::Weight(_)
+            | Source::Delay(_)
             | Source::Refractory(_)
             | Source::Spikes(_)
             | Source::Output(_) => Ok(()),

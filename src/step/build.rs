@@ -1,6 +1,6 @@
 //! A builder for regions.
 
-use super::{BinaryOp, FieldId, Map, Op, OpKind, OriginId, Rate, Region, SpaceId, UnaryOp, ValueId};
+use super::{BinaryOp, FieldId, Guard, Map, Op, OpKind, OriginId, Rate, Region, SpaceId, UnaryOp, ValueId};
 
 /// Appends operations to a region; value ids start where the function's last region stopped.
 #[derive(Debug)]
@@ -15,6 +15,11 @@ impl RegionBuilder {
     pub fn new(over: Option<SpaceId>, next: ValueId) -> RegionBuilder {
         let region = Region { rate: Rate::Every, over, guard: None, ops: Vec::new() };
         RegionBuilder { region, next: next.0, origin: None }
+    }
+
+    /// Runs the region only for elements that an event reaches.
+    pub fn set_guard(&mut self, guard: Guard) {
+        self.region.guard = Some(guard);
     }
 
     /// The place that the operations to come belong to.

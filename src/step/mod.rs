@@ -23,7 +23,8 @@
 //! 3. **Functions of ordered stages**: `fn init` sets parameters and states, `fn step` is one time step, `fn observe` computes what is
 //!    recorded. A stage is a [`Region`] of straight code or a [`Solve`].
 //! 4. **Guarded stages**: `over @r when @e.spike along source delay @r.delay` runs for those elements whose mapped element emitted the
-//!    event so many steps ago (without `delay`, or where it is 0, in an earlier stage of this step).
+//!    event so many steps ago (without `delay`, or where it is 0, in an earlier stage of this step). Those whose event is the oldest come first, then
+//!    the elements in their order. Events are remembered as long as the longest delay asks: delays are data.
 //! 5. **`solve tree @x: diag @d, off @a, rhs @b`** solves, for each tree, `d[i] x[i] + a[i] x[parent(i)] + sum of a[c] x[c] over the children c
 //!    of i = b[i]`: a symmetric matrix whose entry between an element and its parent is `off` of the element.
 //! 6. **`history n` on a field, `back` on a read**: `back @f, %k` is what a state was at the start of the step k steps ago (k from 0 to n;
@@ -194,7 +195,7 @@ pub struct Field {
     pub kind: FieldKind,
     /// The space that it has a value for each element of; none if there is one value.
     pub over: Option<SpaceId>,
-    /// How many steps back its values (of an event field, its events) are remembered.
+    /// How many steps back its values are remembered.
     pub history: u32,
     /// What of the continuous model it stands for.
     pub source: Source,
@@ -242,6 +243,12 @@ pub enum Source {
     Point(u32, u32),
     /// The currents that a connection brings to a cell, at what a stage of a method looks at.
     Sum(u32, u32),
+    /// What the events of a projection carry that arrive at a cell, added up.
+    Arrived(u32),
+    /// What an event carries along an edge of a projection.
+    Weight(u32),
+    /// How many steps an event takes along an edge of a projection.
+    Delay(u32),
     /// How long the cells of a population stay refractory.
     Refractory(u32),
     /// The spikes of a population.

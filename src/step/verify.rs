@@ -82,7 +82,7 @@ impl Rule {
             "field-space",
             "uniforms and series are over nothing; data, const and event fields are over a space",
         ),
-        (Rule::History, "history", "only states and events have a history"),
+        (Rule::History, "history", "only states have a history"),
         (Rule::OneFunction, "one-function", "there is at most one function of each role"),
         (Rule::Steps, "steps", "`steps` is at least 1, and 1 for init and observe"),
         (Rule::OnceFirst, "once-first", "regions that run once stand before all other stages and have no effect"),
@@ -153,7 +153,7 @@ impl Rule {
         (
             Rule::Guards,
             "guards",
-            "a guarded region is over a space, runs every step of step and does not emit its own event, which is of the element or of where the map leads; the delay is a const over the region's space of an event with a history; without one, an earlier stage emits the event",
+            "a guarded region is over a space, runs every step of step and does not emit its own event, which is of the element or of where the map leads; the delay is a const over the region's space ; without one, an earlier stage emits the event",
         ),
         (
             Rule::Solves,
@@ -287,7 +287,7 @@ fn fields(program: &Program) -> Result<(), VerifyError> {
                 Some(_),
             ) => {}
         }
-        if field.history > 0 && !matches!(field.kind, FieldKind::State | FieldKind::Event) {
+        if field.history > 0 && field.kind != FieldKind::State {
             return fail(Rule::History, "it has one");
         }
         if field.source == Source::Dt && !is_time_step(field) {

@@ -42,6 +42,8 @@ pub enum Item {
     Cell(Cell),
     /// `junction Cx36 { ... }`
     Junction(Junction),
+    /// `synapse ExpCond { ... }`
+    Synapse(Synapse),
     /// `network main { ... }`
     Network(Network),
     /// `run { ... }`
@@ -328,14 +330,7 @@ pub enum SpikeCondition {
 #[derive(Debug, Clone, PartialEq)]
 pub enum SpikeAction {
     /// `v = c`, `u += d`, `u -= d`.
-    Assign {
-        /// The state.
-        name: Name,
-        /// How.
-        op: AssignOp,
-        /// The value.
-        value: Expr,
-    },
+    Assign(Assign),
     /// `refractory 5 ms`.
     Refractory(Expr),
 }
@@ -366,6 +361,58 @@ pub struct Junction {
     pub currents: Vec<Let>,
     /// The whole item.
     pub span: Span,
+}
+
+/// A synapse model: what arriving events do, and the current that flows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Synapse {
+    /// The `///` lines before it.
+    pub docs: Vec<String>,
+    /// Its name.
+    pub name: Name,
+    /// Its members in file order.
+    pub members: Vec<SynapseMember>,
+    /// The whole item.
+    pub span: Span,
+}
+
+/// A member of a synapse.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SynapseMember {
+    /// `param tau = 5 ms`.
+    Param(Param),
+    /// `let x = ...`.
+    Let(Let),
+    /// `state g: nS = 0 nS`.
+    State(State),
+    /// `g' = -g / tau`.
+    Equation(Equation),
+    /// `current i = ...`.
+    Current(Let),
+    /// `on event(weight: nS) { g += weight }`.
+    Event(OnEvent),
+}
+
+/// What an arriving event does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OnEvent {
+    /// What the event carries, with its unit (none: a pure number).
+    pub weight: Option<(Name, Option<UnitExpr>)>,
+    /// Its assignments.
+    pub actions: Vec<Assign>,
+    /// The whole block.
+    pub span: Span,
+}
+
+/// `v = e`, `v += e`, `v -= e`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assign {
+    /// The state.
+    pub name: Name,
+    /// How it is set.
+    pub op: AssignOp,
+    /// The value.
+    pub value: Expr,
 }
 
 /// A network.
@@ -423,21 +470,56 @@ pub enum NetworkMember {
         /// The whole member.
         span: Span,
     },
-    /// `connect io.dend -- io.dend via Cx36(g = ...) { rule = ... }`.
+    /// `connect io.dend -- io.dend via Cx36(g = ...) { rule = ... }`, `connect e -> i via Ampa { rule = ...; weight = ...; delay = ... }`.
     Connect {
-        /// One side.
+        /// One side, or the source.
         from: Path,
-        /// The other side.
+        /// The other side, or the target.
         to: Path,
-        /// The junction model.
-        via: Name,
-        /// Parameter overrides.
-        args: Vec<(Name, Expr)>,
+        /// Was it written with `->`?
+        directed: bool,
+        /// The model of the junction or synapse.
+        via: Through,
         /// `rule = ...` and other keys.
-        keys: Vec<Let>,
+        keys: Vec<ConnectKey>,
         /// The whole member.
         span: Span,
     },
+    /// `drive e via Ampa from poisson(rate = 300 Hz) { weight = 1 nS }`.
+    Drive {
+        /// What is driven.
+        target: Path,
+        /// The synapse.
+        via: Through,
+        /// Where the events come from.
+        from: Expr,
+        /// `weight = ...`.
+        keys: Vec<ConnectKey>,
+        /// The whole member.
+        span: Span,
+    },
+}
+
+/// `via Ampa as fast(tau = 2 ms)`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Through {
+    /// The model.
+    pub model: Name,
+    /// What it is called here.
+    pub alias: Option<Name>,
+    /// Parameter overrides.
+    pub args: Vec<(Name, Expr)>,
+}
+
+/// `rule = ...`, `delay ~ uniform(...)`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConnectKey {
+    /// Its name.
+    pub name: Name,
+    /// Was it written with `~`?
+    pub random: bool,
+    /// Its value.
+    pub value: Expr,
 }
 
 /// The `run` block.

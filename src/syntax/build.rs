@@ -195,6 +195,10 @@ impl Builder<'_> {
                 }
                 Item::Junction(Junction { docs, name, params, lets, currents, span })
             }
+            Rule::synapse => {
+                let name = self.name(parts.part());
+                Item::Synapse(Synapse { docs, name, members: parts.map(|p| self.synapse_member(p)).collect(), span })
+            }
             Rule::network => {
                 let name = self.name(parts.part());
                 Item::Network(Network { docs, name, members: parts.map(|p| self.network_member(p)).collect(), span })
@@ -299,6 +303,30 @@ impl Builder<'_> {
         }
     }
 
+    // ------------------------------------------------------------------------------------------ synapses
+
+    fn synapse_member(&mut self, pair: Pair<'_, Rule>) -> SynapseMember {
+        let pair = inner(pair);
+        match pair.as_rule() {
+            Rule::param => SynapseMember::Param(self.param(pair)),
+            Rule::let_value => SynapseMember::Let(self.named_value(pair)),
+            Rule::state => SynapseMember::State(self.state(pair)),
+            Rule::current => SynapseMember::Current(self.named_value(pair)),
+            Rule::equation => SynapseMember::Equation(self.equation(pair)),
+            Rule::on_event => {
+                let span = self.span(&pair);
+                let mut parts = Parts::of(pair);
+                let weight = parts.only(Rule::function_param).map(|weight| {
+                    let mut weight = Parts::of(weight);
+                    (self.name(weight.part()), weight.maybe().map(|u| self.unit_note(u)))
+                });
+                let actions = parts.map(|action| self.assign(inner(action))).collect();
+                SynapseMember::Event(OnEvent { weight, actions, span })
+            }
+            other => unreachable!("{other:?} is not a member of a synapse"),
+        }
+    }
+
     // ------------------------------------------------------------------------------------------ cells
 
     fn cell_member(&mut self, pair: Pair<'_, Rule>) -> CellMember {
@@ -384,17 +412,21 @@ impl Builder<'_> {
     fn spike_action(&mut self, pair: Pair<'_, Rule>) -> SpikeAction {
         let pair = inner(pair);
         let rule = pair.as_rule();
-        let mut parts = Parts::of(pair);
         if rule == Rule::refractory {
-            return SpikeAction::Refractory(self.expr(parts.part()));
+            return SpikeAction::Refractory(self.expr(Parts::of(pair).part()));
         }
+        SpikeAction::Assign(self.assign(pair))
+    }
+
+    fn assign(&mut self, pair: Pair<'_, Rule>) -> Assign {
+        let mut parts = Parts::of(pair);
         let name = self.name(parts.part());
         let op = match inner(parts.part()).as_rule() {
             Rule::plus_eq => AssignOp::Add,
             Rule::minus_eq => AssignOp::Sub,
             _ => AssignOp::Set,
         };
-        SpikeAction::Assign { name, op, value: self.expr(parts.part()) }
+        Assign { name, op, value: self.expr(parts.part()) }
     }
 
     // ------------------------------------------------------------------------------------------ networks and runs
@@ -403,6 +435,7 @@ impl Builder<'_> {
         let pair = inner(pair);
         let span = self.span(&pair);
         let random = has(&pair, Rule::tilde);
+        let directed = has(&pair, Rule::to_arrow);
         let rule = pair.as_rule();
         if rule == Rule::param {
             return NetworkMember::Param(self.param(pair));
@@ -443,20 +476,33 @@ impl Builder<'_> {
             }
             Rule::connect => {
                 let (from, to) = (self.path(parts.part()), self.path(parts.part()));
-                let via = self.name(parts.part());
-                let args = parts.only(Rule::overrides);
-                let args = self.overrides(args);
-                NetworkMember::Connect {
-                    from,
-                    to,
-                    via,
-                    args,
-                    keys: parts.map(|k| self.named_value(inner(k))).collect(),
-                    span,
-                }
+                let via = self.through(&mut parts);
+                let keys = parts.map(|k| self.connect_key(k)).collect();
+                NetworkMember::Connect { from, to, directed, via, keys, span }
+            }
+            Rule::drive => {
+                let target = self.path(parts.part());
+                let via = self.through(&mut parts);
+                let from = self.expr(parts.part());
+                let keys = parts.map(|k| self.connect_key(k)).collect();
+                NetworkMember::Drive { target, via, from, keys, span }
             }
             other => unreachable!("{other:?} is not a member of a network"),
         }
+    }
+
+    /// `via Ampa as fast(tau = 2 ms)`.
+    fn through(&mut self, parts: &mut Parts<'_>) -> Through {
+        let model = self.name(parts.part());
+        let alias = parts.only(Rule::name).map(|n| self.name(n));
+        let args = parts.only(Rule::overrides);
+        Through { model, alias, args: self.overrides(args) }
+    }
+
+    fn connect_key(&mut self, pair: Pair<'_, Rule>) -> ConnectKey {
+        let random = has(&pair, Rule::tilde);
+        let Let { name, value } = self.named_value(pair);
+        ConnectKey { name, random, value }
     }
 
     fn run_member(&mut self, pair: Pair<'_, Rule>) -> RunMember {

@@ -98,6 +98,8 @@ fn ends_member(rule: Rule) -> bool {
             | pool_member
             | spike_action
             | junction_member
+            | synapse_member
+            | event_action
             | network_member
             | connect_key
             | run_member
@@ -109,6 +111,8 @@ fn ends_member(rule: Rule) -> bool {
             | lone_pool
             | lone_spike
             | lone_junction
+            | lone_synapse
+            | lone_event
             | lone_network
             | lone_connect
             | lone_run
@@ -480,9 +484,6 @@ impl<'t> Complaint<'_, 't> {
                     "expected `<-`, found `->`",
                     "`couple a <- b: g` gives `a` a current from `b`; write the other direction as a line of its own",
                 );
-            }
-            "->" if expected.has(Rule::dashes) => {
-                return found("expected `--`, found `->`", "a gap junction joins two sides: `connect a -- b via J`");
             }
             "/" | "*" if expected.has(Rule::eq) || expected.has(Rule::colon) => {
                 return found("a unit is written without spaces", "for example `mS/cm2`, `ohm*cm`");

@@ -119,6 +119,8 @@ fn begins_statement(rule: Rule) -> bool {
             | Rule::pool_member
             | Rule::spike_action
             | Rule::junction_member
+            | Rule::synapse_member
+            | Rule::event_action
             | Rule::network_member
             | Rule::connect_key
             | Rule::run_member

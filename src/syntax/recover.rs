@@ -26,8 +26,11 @@ pub enum Block {
     Pool,
     Spike,
     Junction,
+    Synapse,
+    Event,
     Network,
     Connect,
+    Drive,
     Run,
 }
 
@@ -38,6 +41,7 @@ impl Block {
             (Block::File, "channel") => Block::Channel,
             (Block::File, "cell") => Block::Cell,
             (Block::File, "junction") => Block::Junction,
+            (Block::File, "synapse") => Block::Synapse,
             (Block::File, "network") => Block::Network,
             (Block::File, "run") => Block::Run,
             (Block::Channel, "gate") => Block::Gate,
@@ -45,6 +49,8 @@ impl Block {
             (Block::Cell, "compartment") => Block::Compartment,
             (Block::Cell, "spike") => Block::Spike,
             (Block::Compartment, "pool") => Block::Pool,
+            (Block::Synapse, "on") => Block::Event,
+            (Block::Network, "drive") => Block::Drive,
             (Block::Network, "connect") => Block::Connect,
             _ => return None,
         })
@@ -61,8 +67,10 @@ impl Block {
             Block::Pool => Rule::lone_pool,
             Block::Spike => Rule::lone_spike,
             Block::Junction => Rule::lone_junction,
+            Block::Synapse => Rule::lone_synapse,
+            Block::Event => Rule::lone_event,
             Block::Network => Rule::lone_network,
-            Block::Connect => Rule::lone_connect,
+            Block::Connect | Block::Drive => Rule::lone_connect,
             Block::Run => Rule::lone_run,
         }
     }
@@ -79,6 +87,9 @@ impl Block {
             Block::Pool => Rule::pool_head,
             Block::Spike => Rule::spike_head,
             Block::Junction => Rule::junction_head,
+            Block::Synapse => Rule::synapse_head,
+            Block::Event => Rule::on_event_head,
+            Block::Drive => Rule::drive_head,
             Block::Network => Rule::network_head,
             Block::Connect => Rule::connect_head,
             Block::Run => Rule::run_head,
@@ -97,6 +108,9 @@ impl Block {
             Block::Pool => "pool",
             Block::Spike => "spike rule",
             Block::Junction => "junction",
+            Block::Synapse => "synapse",
+            Block::Event => "`on event` block",
+            Block::Drive => "drive",
             Block::Network => "network",
             Block::Connect => "connection",
             Block::Run => "`run` block",
@@ -106,7 +120,7 @@ impl Block {
     /// The keywords that its members begin with.
     pub fn keywords(self) -> &'static [&'static str] {
         match self {
-            Block::File => &["use", "const", "function", "channel", "cell", "junction", "network", "run"],
+            Block::File => &["use", "const", "function", "channel", "cell", "junction", "synapse", "network", "run"],
             Block::Channel => &["param", "let", "reads", "gate", "state", "current"],
             Block::Gate | Block::Fraction => &["q10", "fraction"],
             Block::Cell => &["param", "let", "state", "input", "compartment", "couple", "spike"],
@@ -114,8 +128,10 @@ impl Block {
             Block::Pool => &["let"],
             Block::Spike => &["refractory"],
             Block::Junction => &["param", "let", "current"],
-            Block::Network => &["param", "init", "population", "input", "clamp", "connect"],
-            Block::Connect => &[],
+            Block::Synapse => &["param", "let", "state", "on", "current"],
+            Block::Event => &[],
+            Block::Network => &["param", "init", "population", "input", "clamp", "connect", "drive"],
+            Block::Connect | Block::Drive => &[],
             Block::Run => &["record"],
         }
     }
@@ -123,9 +139,11 @@ impl Block {
     /// Can a member be `name = value`?
     pub fn has_keys(self) -> bool {
         match self {
-            Block::Gate | Block::Fraction | Block::Compartment | Block::Pool | Block::Connect | Block::Run => true,
-            Block::Spike => true,
-            Block::File | Block::Channel | Block::Cell | Block::Junction | Block::Network => false,
+            Block::Gate | Block::Fraction | Block::Compartment | Block::Pool | Block::Connect | Block::Drive | Block::Run => {
+                true
+            }
+            Block::Spike | Block::Event => true,
+            Block::File | Block::Channel | Block::Cell | Block::Junction | Block::Synapse | Block::Network => false,
         }
     }
 }
@@ -278,7 +296,7 @@ impl Scene<'_> {
         token.first_on_line
             && self.column(token) <= column
             && match token.text {
-                "channel" | "cell" | "junction" | "network" => named && self.is_symbol(index + 2, "{"),
+                "channel" | "cell" | "junction" | "synapse" | "network" => named && self.is_symbol(index + 2, "{"),
                 "function" => named && self.is_symbol(index + 2, "("),
                 "use" => named && self.is_symbol(index + 2, "."),
                 "run" => self.is_symbol(index + 1, "{"),

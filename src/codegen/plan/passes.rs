@@ -14,12 +14,14 @@ pub struct Group {
     pub spaces: Vec<u32>,
     /// In how many passes a step is done.
     pub passes: u32,
+    /// Do events go from cell to cell?
+    pub events: bool,
 }
 
 impl Group {
     /// Can the kernel of its only space take many steps by itself?
     pub fn is_alone(&self) -> bool {
-        self.spaces.len() == 1 && self.passes == 1
+        self.spaces.len() == 1 && self.passes == 1 && !self.events
     }
 }
 
@@ -71,6 +73,8 @@ impl Passes {
         for (at, region) in regions(program) {
             for op in &region.ops {
                 match op.kind {
+                    // What events bring is added up before the first pass.
+                    OpKind::Accumulate(field, ..) if region.guard.is_some() => drop(kept.insert(field)),
                     OpKind::Gather(field, Map::Source) => drop(kept.insert(field)),
                     OpKind::Gather(field, _)
                     | OpKind::Field(field)
@@ -101,7 +105,7 @@ impl Passes {
             let space = SpaceId(space);
             program.space(space).kind == SpaceKind::Plain
         });
-        let mut groups: Vec<Group> = plain.map(|space| Group { spaces: vec![space], passes: 1 }).collect();
+        let mut groups: Vec<Group> = plain.map(|space| Group { spaces: vec![space], passes: 1, events: false }).collect();
         for (at, region) in regions(program) {
             let Some(over) = region.over else { continue };
             let to = home(program, over);
@@ -116,7 +120,9 @@ impl Passes {
                 let other = groups.remove(second);
                 groups[first].spaces.extend(other.spaces);
                 groups[first].passes = groups[first].passes.max(other.passes);
+                groups[first].events |= other.events;
             }
+            groups[first].events |= region.guard.is_some();
             groups[first].passes = groups[first].passes.max(self.of_stage[at] + 1);
         }
         groups.iter_mut().for_each(|group| group.spaces.sort_unstable());
@@ -145,7 +151,7 @@ fn earliest(program: &Program, step: &Function) -> Vec<u32> {
     let mut of_stage = Vec::new();
     for stage in &step.stages {
         let region = match stage {
-            Stage::Region(region) if region.rate == Rate::Every => region,
+            Stage::Region(region) if region.rate == Rate::Every && region.guard.is_none() => region,
             Stage::Region(_) | Stage::Solve(_) => {
                 of_stage.push(0);
                 continue;
@@ -205,7 +211,7 @@ mod tests {
     fn spaces_that_read_old_values_of_each_other_need_one_pass() {
         let passes = passes("", &format!("{EDGES}\n{UPDATES}"));
         assert_eq!(passes.of_stage, [0, 0, 0, 0]);
-        let group = |spaces: &[u32]| Group { spaces: spaces.to_vec(), passes: 1 };
+        let group = |spaces: &[u32]| Group { spaces: spaces.to_vec(), passes: 1, events: false };
         assert_eq!(passes.groups, [group(&[0, 1]), group(&[2])]);
         assert!(passes.group(SpaceId(2)).is_alone() && !passes.group(SpaceId(1)).is_alone());
     }

@@ -4,7 +4,7 @@
 //! Never true here: a decision is made or hidden.
 
 use super::{
-    BATCH, BLOCKS_AHEAD, Connected, Expr, Home, KernelPlan, Nest, Operand, Plan, Prologue, SpacePlan, Stmt, Usage,
+    BATCH, BLOCKS_AHEAD, Connected, Delivery, Expr, Home, KernelPlan, Nest, Operand, Plan, Prologue, SpacePlan, Stmt, Usage,
 };
 use crate::step::{Distribution, FieldId, Role};
 use std::fmt::{self, Display, Formatter};
@@ -19,6 +19,12 @@ impl Display for Plan {
         for group in self.groups.iter().filter(|group| !group.is_alone()) {
             let names: Vec<&str> = group.spaces.iter().map(|&at| self.spaces[at as usize].name.as_str()).collect();
             writeln!(f, "together: {} (passes of a step: {})", names.join(", "), group.passes)?;
+        }
+        for delivery in &self.deliveries {
+            let [from, to] = [delivery.from, delivery.to].map(|space| &self.spaces[space.0 as usize].name);
+            let Delivery { name: of, event, sum, .. } = delivery;
+            let (event, sum) = (name(self, *event), name(self, *sum));
+            writeln!(f, "events along {of}: {event} of {from} to {to}, by row of the sender, [step][cell], into {sum}")?;
         }
         for space in &self.spaces {
             writeln!(f)?;
@@ -255,6 +261,7 @@ fn place(plan: &Plan, field: FieldId) -> String {
         Home::Series(index) => format!("series[{index}]"),
         Home::Slot(_, bank, slot) => format!("{}[{slot}]", format!("{bank:?}").to_lowercase()),
         Home::Event(_, event) => format!("event {event}"),
+        Home::Edges => "the edges".into(),
         Home::Register => "no memory".into(),
     }
 }

@@ -3,7 +3,7 @@
 //! In comes any verified program; out goes nothing, or what in it only the interpreter runs.
 //! Never true here: a plan is made of what is refused.
 
-use super::Passes;
+use super::{Passes, is_delivery};
 use crate::step::{FieldKind, Function, Map, Op, OpKind, Program, Region, Role, Space, SpaceId, SpaceKind, Stage};
 use std::fmt;
 
@@ -49,6 +49,7 @@ pub fn check(program: &Program) -> Result<Passes, Unplanned> {
         }
         match field.over {
             None if array => return refuse(format!("`{}` is one value that a function stores", field.name)),
+            Some(space) if is_delivery(program, space) && field.kind == FieldKind::Const => {}
             Some(space) if !is_plain(space) => return refuse(format!("`{}` has a value for every edge", field.name)),
             None | Some(_) => {}
         }
@@ -59,12 +60,16 @@ pub fn check(program: &Program) -> Result<Passes, Unplanned> {
     Ok(passes)
 }
 
-fn refuse<T>(what: String) -> Result<T, Unplanned> {
+pub(super) fn refuse<T>(what: String) -> Result<T, Unplanned> {
     Err(Unplanned(what))
 }
 
 fn stages(program: &Program, function: &Function) -> Result<(), Unplanned> {
+    let of_delivery = |region: &Region| region.over.is_some_and(|space| is_delivery(program, space));
     function.stages.iter().try_for_each(|stage| match stage {
+        // Planned by itself, or refused there.
+        Stage::Region(region) if region.guard.is_some() => Ok(()),
+        Stage::Region(region) if function.role == Role::Init && of_delivery(region) => Ok(()),
         Stage::Solve(solve) => refuse(format!("`{}` is solved for", program.field(solve.x).name)),
         Stage::Region(region) => {
             check_region(program, region)?;
@@ -101,9 +106,6 @@ fn check_passes(program: &Program, passes: &Passes) -> Result<(), Unplanned> {
 }
 
 fn check_region(program: &Program, region: &Region) -> Result<(), Unplanned> {
-    if let Some(guard) = &region.guard {
-        return refuse(format!("`{}` decides where a stage runs", program.field(guard.event).name));
-    }
     let of_edges = region.over.is_some_and(|space| program.space(space).kind != SpaceKind::Plain);
     region.ops.iter().try_for_each(|op| match op.kind {
         OpKind::Index | OpKind::Draw(..) if of_edges => refuse("an edge asks for its number".into()),

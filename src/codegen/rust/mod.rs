@@ -42,6 +42,7 @@ const RUNTIME: &[(&str, &str)] = &[
     ("edge_text.rs", include_str!("../../runtime/edge_text.rs")),
     ("edges.rs", include_str!("../../runtime/edges.rs")),
     ("elementwise.rs", include_str!("../../runtime/elementwise.rs")),
+    ("events.rs", include_str!("../../runtime/events.rs")),
     ("lanes/mod.rs", include_str!("../../runtime/lanes/mod.rs")),
     ("lanes/avx2.rs", include_str!("../../runtime/lanes/avx2.rs")),
     ("lanes/avx512.rs", include_str!("../../runtime/lanes/avx512.rs")),

@@ -31,6 +31,9 @@ impl<'a> Model<'a> {
         if identifier(&interface.crate_name) != interface.crate_name {
             return fail(format!("`{}` is no name for a crate", interface.crate_name));
         }
+        if let Some(delivery) = plan.deliveries.first() {
+            return fail(format!("events go along `{}`, which so far runs in neuroc alone, not in a crate", delivery.name));
+        }
         for field in &interface.fields {
             let Some(home) = plan.homes.get(field.field.0 as usize) else {
                 return fail(format!("field {} does not exist", field.field.0));
@@ -39,13 +42,14 @@ impl<'a> Model<'a> {
                 (Home::Uniform(_), Default::Number(_)) => true,
                 (Home::Series(_), Default::Series(samples)) => !samples.is_empty(),
                 (Home::Slot(..), Default::None | Default::Data(_)) => true,
-                (Home::Event(..) | Home::Register, Default::None) => true,
+                (Home::Event(..) | Home::Edges | Home::Register, Default::None) => true,
                 (Home::Uniform(_), Default::None | Default::Series(_) | Default::Data(_))
                 | (Home::Series(_), Default::None | Default::Number(_) | Default::Data(_))
                 | (Home::Slot(..), Default::Number(_) | Default::Series(_))
-                | (Home::Event(..) | Home::Register, Default::Number(_) | Default::Series(_) | Default::Data(_)) => {
-                    false
-                }
+                | (
+                    Home::Event(..) | Home::Edges | Home::Register,
+                    Default::Number(_) | Default::Series(_) | Default::Data(_),
+                ) => false,
             };
             if !fits {
                 return fail(format!("`{}` has a default of the wrong kind", model.name(field)));
@@ -95,7 +99,7 @@ impl<'a> Model<'a> {
                     crate::runtime::machine::Bank::Temp => "value within a step",
                 },
                 Home::Event(..) => "event",
-                Home::Register => continue,
+                Home::Edges | Home::Register => continue,
             };
             let one_line = |text: &str| plain(&text.replace('|', "\\|").replace('\n', " ")).into_owned();
             let doc = one_line(&field.doc);
@@ -177,7 +181,7 @@ impl<'a> Model<'a> {
                 Home::Series(index) => format!("FieldHome::Series({index})"),
                 Home::Slot(space, bank, slot) => format!("FieldHome::Cells({})", place(space.0, bank, slot)),
                 Home::Event(space, event) => format!("FieldHome::Event {{ space: {}, event: {event} }}", space.0),
-                Home::Register => continue,
+                Home::Edges | Home::Register => continue,
             };
             out.line(format!(
                 "FieldInfo {{ name: {:?}, unit: {:?}, scale: {}, doc: {:?}, home: {home} }},",
@@ -350,7 +354,7 @@ impl<'a> Model<'a> {
                     let count = format!("model.spikes({:?})?.len()", self.name(field));
                     out.call("println!", &[format!("{format:?}"), count], ";");
                 }
-                Home::Slot(..) | Home::Uniform(_) | Home::Series(_) | Home::Register => {}
+                Home::Slot(..) | Home::Uniform(_) | Home::Series(_) | Home::Edges | Home::Register => {}
             }
         }
         out.line("Ok(())");

@@ -36,6 +36,7 @@ pub fn groups(plan: &Plan) -> Vec<machine::Group> {
     let group = |group: &Group| machine::Group {
         spaces: group.spaces.iter().map(|&space| space as usize).collect(),
         passes: group.passes as usize,
+        events: group.events,
     };
     plan.groups.iter().map(group).collect()
 }

@@ -22,6 +22,7 @@ mod name;
 mod network;
 mod run;
 mod spike;
+mod synapse;
 mod target;
 
 pub(super) use call::{CallError, Signature, Wrong};
@@ -42,6 +43,7 @@ pub(super) use name::NameError;
 pub(super) use network::NetworkError;
 pub(super) use run::RunError;
 pub(super) use spike::SpikeError;
+pub(super) use synapse::SynapseError;
 pub(super) use target::{BadTarget, Meant, UnknownPopulation};
 
 use crate::diag::{Diagnostic, nearest};

@@ -57,6 +57,7 @@ fn rebuild(nodes: &mut Nodes<'_>, id: NodeId, new: &HashMap<NodeId, NodeId>) -> 
         Node::Select(c, a, b) => Node::Select(at(c), at(a), at(b)),
         Node::Series(d, t) => Node::Series(d, at(t)),
         Node::Noise(stream, every) => Node::Noise(stream, at(every)),
+        Node::Events(stream, expected) => Node::Events(stream, at(expected)),
         leaf @ (Node::Const(..)
         | Node::Bool(_)
         | Node::Param(_)
@@ -70,6 +71,7 @@ fn rebuild(nodes: &mut Nodes<'_>, id: NodeId, new: &HashMap<NodeId, NodeId>) -> 
         | Node::Index
         | Node::Dv
         | Node::Junction(..)
+        | Node::Arrived(_)
         | Node::Draw(..)
         | Node::Data(_)) => leaf,
     };
@@ -108,6 +110,15 @@ fn replace(model: &mut Model, new: &HashMap<NodeId, NodeId>) {
             ConnectionRule::File(_) => {}
         }
     }
+    for p in &mut model.projections {
+        put(&mut p.weight);
+        put(&mut p.delay);
+        match &mut p.rule {
+            ConnectionRule::Named(_, arguments) => arguments.iter_mut().for_each(put),
+            ConnectionRule::File(_) => {}
+        }
+    }
+    model.jumps.iter_mut().for_each(|j| put(&mut j.amount));
     model.demands.iter_mut().for_each(|d| put(&mut d.value));
     for range in &mut model.ranges {
         put(&mut range.first);

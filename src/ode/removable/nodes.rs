@@ -55,10 +55,12 @@ impl<'m> Nodes<'m> {
                 | Node::Index
                 | Node::Dv
                 | Node::Junction(..)
+                | Node::Arrived(_)
                 | Node::Draw(..)
                 | Node::Data(_)
                 | Node::Series(..)
-                | Node::Noise(..) => true,
+                | Node::Noise(..)
+                | Node::Events(..) => true,
                 Node::Unary(..) | Node::Binary(..) | Node::Select(..) => {
                     graph.operands(id).iter().any(|n| self.varying[n.0 as usize])
                 }
@@ -99,10 +101,12 @@ impl<'m> Nodes<'m> {
             | Node::Index
             | Node::Dv
             | Node::Junction(..)
+            | Node::Arrived(_)
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)
             | Node::Noise(..)
+            | Node::Events(..)
             | Node::Select(..) => None,
         }
     }

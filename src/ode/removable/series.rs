@@ -234,10 +234,12 @@ fn of_node(node: Node, known: &HashMap<NodeId, Option<Series>>) -> Option<Series
         | Node::Index
         | Node::Dv
         | Node::Junction(..)
+        | Node::Arrived(_)
         | Node::Draw(..)
         | Node::Data(_)
         | Node::Series(..)
         | Node::Noise(..)
+        | Node::Events(..)
         | Node::Select(..) => None,
     }
 }

@@ -109,9 +109,6 @@ impl<'a> Check<'a> {
                 if delay.kind != FieldKind::Const || delay.over != region.over {
                     return fail(format!("{} {}", self.is_a(id), self.over(delay.over)));
                 }
-                if event.history == 0 {
-                    return fail(format!("{} has no history", field_name(self.program, guard.event)));
-                }
                 Ok(())
             }
             (None, _) | (_, None) if !self.emitted.contains(&guard.event) => {

@@ -1,0 +1,200 @@
+//! What can be wrong with synapse models, with directed connections and with drives.
+
+use super::instead;
+use crate::diag::{Code, Diagnostic};
+use crate::hir::scope::{Role, Scope};
+use crate::source::Span;
+use crate::syntax::ast::Name;
+
+/// What is wrong with a synapse, or where it is used.
+pub(in crate::hir) enum SynapseError<'e> {
+    /// No event does anything.
+    NoEvent { synapse: &'e Name },
+    /// There are two `on event` blocks.
+    TwoEvents { second: Span, first: Span },
+    /// An `on event` block is empty.
+    EventDoesNothing { span: Span },
+    /// An event sets what it could only add to.
+    Sets { name: &'e Name },
+    /// An event adds to what is no state.
+    NotAState { name: &'e Name, synapse: &'e Scope<'e> },
+    /// What an event adds depends on what changes.
+    EventReads { what: &'e str, span: Span },
+    /// What an event adds is not proportional to the weight.
+    NotProportional { span: Span },
+    /// The current has a name of its own.
+    CurrentName { current: &'e Name },
+    /// Something else is called `i`.
+    CurrentTaken { first: Span },
+    /// The synapse has no current, and does nothing to the voltage.
+    NoEffect { synapse: &'e Name },
+    /// A junction stands where a synapse is needed.
+    Junction { via: &'e Name, span: Span },
+    /// A synapse stands where a junction is needed.
+    Synapse { via: &'e Name, span: Span },
+    /// The model has no such parameter.
+    UnknownParameter { synapse: &'e Name, argument: &'e Name, known: &'e [&'e str] },
+    /// The cells that the events come from make no spikes.
+    NoSpikes { cell: &'e str, span: Span },
+    /// The source is more than the name of a population.
+    SourceIsNoPopulation { span: Span },
+    /// The target is no place for a synapse.
+    NotAPlace { cell: &'e str, path: &'e str, known: &'e [&'e str], span: Span },
+    /// The target has cells chosen.
+    Selection { span: Span },
+    /// The cell does not read `i_syn`.
+    NoCurrentRead { cell: &'e str, span: Span },
+    /// The cell has no potential called `v`.
+    NoVoltage { cell: &'e str, read: Span, span: Span },
+    /// A current per area flows into a cell without one, or a current into a compartment whose area is not known.
+    NoArea { place: &'e str, span: Span },
+    /// The connection lacks a key.
+    Lacks { key: &'static str, example: String, span: Span },
+    /// The events of this synapse have no weight.
+    NoWeight { synapse: &'e Name, span: Span },
+    /// A weight or a delay depends on a cell's number or a file.
+    NotOfAnEdge { what: &'e str, span: Span },
+    /// The name of an instance is that of something else in the cell.
+    InstanceTaken { name: &'e Name, cell: &'e str },
+    /// An instance that is there already has other arguments.
+    OtherArguments { name: &'e Name, span: Span },
+    /// Events come from what is no source of events.
+    NotASource { span: Span },
+}
+
+impl From<SynapseError<'_>> for Diagnostic {
+    fn from(error: SynapseError<'_>) -> Diagnostic {
+        use SynapseError as E;
+        match error {
+            E::NoEvent { synapse } => {
+                let message = format!("nothing happens in synapse `{}` when a spike arrives", synapse.text);
+                Diagnostic::new(Code::MissingKey, synapse.span, message, "no `on event` block")
+                    .help("add `on event(weight: nS) { g += weight }`")
+            }
+            E::TwoEvents { second, first } => {
+                Diagnostic::new(Code::DuplicateKey, second, "a synapse has one `on event` block", "a second one")
+                    .see(first, "the first")
+            }
+            E::EventDoesNothing { span } => {
+                Diagnostic::new(Code::BadEvent, span, "this event does nothing", "it is empty")
+                    .help("write what is added to a state: `on event(weight: nS) { g += weight }`")
+            }
+            E::Sets { name } => {
+                let message = format!("an event cannot set `{}`", name.text);
+                Diagnostic::new(Code::BadEvent, name.span, message, "several events may arrive at once")
+                    .help(format!("add to it: `{} += ...`", name.text))
+            }
+            E::NotAState { name, synapse } => {
+                let message = format!("`{}` is not a state of this synapse", name.text);
+                let is_state = |role: Role| matches!(role, Role::State { .. } | Role::Voltage);
+                let states: Vec<&str> =
+                    synapse.entries.iter().filter(|e| is_state(e.role)).map(|e| e.name.as_str()).collect();
+                let d = Diagnostic::new(Code::UnknownName, name.span, message, "an event adds to states");
+                instead(d, &name.text, &states)
+            }
+            E::EventReads { what, span } => {
+                let message = format!("what an event adds depends on `{what}`");
+                Diagnostic::new(Code::BadEvent, span, message, "this changes while the model runs")
+                    .note("so far an event adds a multiple of its weight, the factor made of parameters")
+            }
+            E::NotProportional { span } => {
+                let message = "what an event adds is not a multiple of its weight";
+                Diagnostic::new(Code::BadEvent, span, message, "twice the weight must add twice as much")
+                    .note("events that arrive together are added up before they act")
+            }
+            E::CurrentName { current } => {
+                let message = format!("the current of a synapse is `i`, not `{}`", current.text);
+                Diagnostic::new(Code::UnknownName, current.span, message, "another name")
+                    .help("write `current i = ...`")
+            }
+            E::CurrentTaken { first } => {
+                Diagnostic::new(Code::DuplicateName, first, "`i` is the current of a synapse", "this needs another name")
+            }
+            E::NoEffect { synapse } => {
+                let message = format!("synapse `{}` has no current", synapse.text);
+                Diagnostic::new(Code::MissingCurrent, synapse.span, message, "nothing of it reaches the cell").help(
+                    "add `current i = g * (v - erev)`, outward positive, or let events add to the voltage: `v += weight`",
+                )
+            }
+            E::Junction { via, span } => {
+                let message = format!("`{}` is a gap junction, which joins two sides", via.text);
+                Diagnostic::new(Code::BadTarget, span, message, "one direction only").help("write `--` in place of `->`")
+            }
+            E::Synapse { via, span } => {
+                let message = format!("`{}` is a synapse, which leads one way", via.text);
+                Diagnostic::new(Code::BadTarget, span, message, "no direction").help("write `->` in place of `--`")
+            }
+            E::UnknownParameter { synapse, argument, known } => {
+                let message = format!("synapse `{}` has no parameter `{}`", synapse.text, argument.text);
+                let d = Diagnostic::new(Code::UnknownParameter, argument.span, message, "no such parameter");
+                instead(d, &argument.text, known)
+            }
+            E::NoSpikes { cell, span } => {
+                let message = format!("cell `{cell}` makes no spikes");
+                Diagnostic::new(Code::BadTarget, span, message, "no events come from here")
+                    .help("add a rule to the cell: `spike when v crosses 0 mV`")
+            }
+            E::SourceIsNoPopulation { span } => {
+                let message = "events come from the spikes of a population";
+                Diagnostic::new(Code::BadTarget, span, message, "more than the name of one")
+            }
+            E::NotAPlace { cell, path, known, span } => {
+                let message = match path {
+                    "" => format!("cell `{cell}` has several compartments, and a synapse sits on one"),
+                    path => format!("a synapse sits on a cell or a compartment, and cell `{cell}` has no `{path}`"),
+                };
+                let d = Diagnostic::new(Code::BadTarget, span, message, "not a compartment");
+                if known.is_empty() { d.note("it has none") } else { d.note(format!("it has {}", known.join(", "))) }
+            }
+            E::Selection { span } => {
+                let message = "the rule decides which cells are connected";
+                Diagnostic::new(Code::BadTarget, span, message, "no selection of cells can stand here")
+                    .help("give the pairs in a file: `rule = edges(\"pairs.csv\")`")
+            }
+            E::NoCurrentRead { cell, span } => {
+                let message = format!("the current of this synapse does not reach cell `{cell}`");
+                Diagnostic::new(Code::BadTarget, span, message, "the cell does not read `i_syn`")
+                    .help("`i_syn` is the sum of all currents out of a point neuron: `v' = (-g_l * (v - e_l) - i_syn) / c`")
+            }
+            E::NoVoltage { cell, read, span } => {
+                let message = format!("this synapse needs a potential `v`, and cell `{cell}` has none");
+                Diagnostic::new(Code::BadTarget, span, message, "no state `v` in mV").see(read, "`v` is needed here")
+            }
+            E::NoArea { place, span } => {
+                let message = format!("this current needs the area of the membrane, and {place} has none");
+                Diagnostic::new(Code::BadTarget, span, message, "no `area`")
+                    .help("add an area such as `area = 1000 um2` to the compartment")
+            }
+            E::Lacks { key, example, span } => {
+                let message = format!("this connection has no {key}");
+                Diagnostic::new(Code::MissingKey, span, message, format!("no `{key}`"))
+                    .help(format!("add `{example}` in braces behind it"))
+            }
+            E::NoWeight { synapse, span } => {
+                let message = format!("the events of synapse `{}` carry no weight", synapse.text);
+                Diagnostic::new(Code::UnknownKey, span, message, "nothing reads it")
+                    .help("declare it in the synapse: `on event(weight: nS) { g += weight }`")
+            }
+            E::NotOfAnEdge { what, span } => {
+                let message = format!("{what} is of an edge, not of a cell");
+                Diagnostic::new(Code::BadValue, span, message, "this differs from cell to cell")
+                    .note("it is a number, or drawn for every edge: `weight ~ normal(1 nS, 0.1 nS)`")
+            }
+            E::InstanceTaken { name, cell } => {
+                let message = format!("cell `{cell}` has something else called `{}`", name.text);
+                Diagnostic::new(Code::DuplicateName, name.span, message, "this name is taken")
+                    .help("give the synapse another name: `via Model as other`")
+            }
+            E::OtherArguments { name, span } => {
+                let message = format!("`{}` is there already, with other values", name.text);
+                Diagnostic::new(Code::DuplicateName, span, message, "these differ from the first ones")
+                    .help("give the synapse another name: `via Model as other`")
+            }
+            E::NotASource { span } => {
+                let message = "a drive needs a source of events";
+                Diagnostic::new(Code::BadValue, span, message, "not a source of events")
+                    .help("write `from poisson(rate = 300 Hz)` or `from times(10 ms, 20 ms)`")
+            }
+        }
+    }
+}

@@ -1,0 +1,505 @@
+//! Synapses in a network: directed connections, drives, and the receptors that they act on.
+//!
+//! In come `connect a -> b` and `drive` lines; out go receptors, which are part of the target's cells, and who sends them events.
+//! Never true here: an event reaches a state that is not of a receptor, or of the cell that has it.
+//!
+//! Lines that name the same synapse with the same values act on one receptor. A population whose cells have receptors has a cell model of its
+//! own, that of the file with the symbols of the receptors added.
+
+use super::error::SynapseError;
+use super::expr::constant_of;
+use super::items::{ItemKind, Kind};
+use super::keys::Block;
+use super::lower::{Definition, Lowerer};
+use super::network::NetworkDraft;
+use super::place::{Place, flatten};
+use super::scope::ScopeKind;
+use super::{
+    Cell, Domain, Drive, DriveSource, Expr, ExprKind, Projection, Receptor, Symbol, SymbolId, SymbolKind, Synapse, Ty,
+};
+use crate::source::Span;
+use crate::syntax::ast::{self, ConnectKey, NetworkMember, Through};
+use crate::units::Dim;
+use std::rc::Rc;
+
+/// A receptor of a population, with what tells whether another line means the same.
+pub(super) struct Instance {
+    population: usize,
+    /// Its place in the cell, such as `dend.Ampa`.
+    path: String,
+    model: String,
+    /// The values of its parameters.
+    values: Vec<Expr>,
+    /// Its number among those of the population.
+    receptor: usize,
+}
+
+/// Where on a cell a receptor sits.
+struct Seat {
+    /// The compartment; none for a point neuron.
+    compartment: Option<String>,
+    v: Option<SymbolId>,
+    port: Option<SymbolId>,
+    area: Option<SymbolId>,
+}
+
+impl<'a> Lowerer<'a> {
+    /// The directed connections and drives of a network. Later lines can name the quantities of their receptors.
+    pub(super) fn synapses(&mut self, draft: &mut NetworkDraft<'a>, n: &'a ast::Network) {
+        for member in &n.members {
+            match member {
+                NetworkMember::Connect { directed: true, from, to, via, keys, span } => {
+                    let fine = self.projection(draft, (from, to), via, keys, *span).is_some();
+                    draft.whole &= fine;
+                }
+                NetworkMember::Drive { target, via, from, keys, span } => {
+                    let fine = self.drive(draft, target, via, from, keys, *span).is_some();
+                    draft.whole &= fine;
+                }
+                NetworkMember::Connect { directed: false, .. }
+                | NetworkMember::Param(_)
+                | NetworkMember::Population { .. }
+                | NetworkMember::Set { .. }
+                | NetworkMember::Input { .. } => {}
+            }
+        }
+    }
+
+    /// `connect a -> b via S { ... }`: one projection for each target.
+    fn projection(
+        &mut self,
+        draft: &mut NetworkDraft<'a>,
+        (from, to): (&'a ast::Path, &'a ast::Path),
+        via: &'a Through,
+        keys: &'a [ConnectKey],
+        span: Span,
+    ) -> Option<()> {
+        let sources = self.event_sources(draft, from);
+        let rule = self.rule(&mut draft.scope, keys, Block::Projection, span);
+        let synapse = self.synapse_of(via, span)?;
+        let (sources, rule) = (sources?, rule?);
+        for from in sources {
+            for flat in flatten(to) {
+                let place = self.place(&mut draft.scope, &draft.populations, &flat)?;
+                if place.cells.is_some() {
+                    self.error(SynapseError::Selection { span: flat.span });
+                    return None;
+                }
+                let receptor = self.receptor(draft, &place, via, &synapse)?;
+                let names = [from, place.population].map(|p| draft.populations[p].name.clone());
+                let own = &draft.populations[place.population].receptors[receptor].name;
+                let name = free_name(format!("{}.{}.{own}", names[0], names[1]), |name| {
+                    draft.projections.iter().any(|p| p.name == name)
+                });
+                let weight = self.weight(draft, &name, &synapse.item, via, keys, span)?;
+                let delay = self.delay(draft, &name, keys, span)?;
+                let (to, rule) = (place.population, rule.clone());
+                draft.projections.push(Projection { name, from, to, receptor, weight, delay, rule, span });
+            }
+        }
+        Some(())
+    }
+
+    /// `drive a via S from poisson(...) { ... }`: one drive for each target.
+    fn drive(
+        &mut self,
+        draft: &mut NetworkDraft<'a>,
+        target: &'a ast::Path,
+        via: &'a Through,
+        from: &'a ast::Expr,
+        keys: &'a [ConnectKey],
+        span: Span,
+    ) -> Option<()> {
+        for key in keys.iter().filter(|k| k.name.text != "weight") {
+            self.unknown_key(&key.name, Block::Drive);
+        }
+        let synapse = self.synapse_of(via, span)?;
+        for flat in flatten(target) {
+            let place = self.place(&mut draft.scope, &draft.populations, &flat)?;
+            let receptor = self.receptor(draft, &place, via, &synapse)?;
+            let population = place.population;
+            let receptor_name = &draft.populations[population].receptors[receptor].name;
+            let name = free_name(format!("{}.{receptor_name}.drive", draft.populations[population].name), |name| {
+                draft.drives.iter().any(|d| d.name == name)
+            });
+            let weight = self.weight(draft, &name, &synapse.item, via, keys, span)?;
+            let source = self.drive_source(draft, &name, from, population)?;
+            draft.drives.push(Drive { name, population, cells: place.cells, receptor, weight, source, span });
+        }
+        Some(())
+    }
+
+    /// `poisson(rate = 300 Hz)`, `times(10 ms, 20 ms)`.
+    fn drive_source(
+        &mut self,
+        draft: &mut NetworkDraft<'a>,
+        name: &str,
+        from: &'a ast::Expr,
+        population: usize,
+    ) -> Option<DriveSource> {
+        self.start_streams(name);
+        match &from.kind {
+            ast::ExprKind::Call(function, args) if function.text == "poisson" => {
+                let [arg] = &args[..] else {
+                    self.error(SynapseError::NotASource { span: from.span });
+                    return None;
+                };
+                if arg.name.as_ref().is_some_and(|name| name.text != "rate") {
+                    self.error(SynapseError::NotASource { span: from.span });
+                    return None;
+                }
+                let stream = self.stream();
+                draft.scope.kind = ScopeKind::Input;
+                let rate = self.expr_of(&mut draft.scope, "", &arg.value, Dim::RATE, "the rate of events");
+                draft.scope.kind = ScopeKind::Network;
+                let rate = rate?;
+                self.demand(format!("rate` of `{name}"), rate.clone(), Domain::NotNegative, "a rate is not negative");
+                draft.demand_of(std::mem::take(&mut self.demands), population);
+                Some(DriveSource::Poisson { rate, stream })
+            }
+            ast::ExprKind::Call(function, args) if function.text == "times" && !args.is_empty() => {
+                let time = |arg: &'a ast::Arg| {
+                    let time = self.expr_of(&mut draft.scope, "", &arg.value, Dim::TIME, "the time of an event")?;
+                    self.demand("time of an event".into(), time.clone(), Domain::AboveZero, "a run begins at 0 ms");
+                    Some(time)
+                };
+                let times: Vec<Option<Expr>> = args.iter().map(time).collect();
+                draft.demand_of(std::mem::take(&mut self.demands), population);
+                times.into_iter().collect::<Option<_>>().map(DriveSource::Times)
+            }
+            ast::ExprKind::Number { .. }
+            | ast::ExprKind::Bool(_)
+            | ast::ExprKind::Str(_)
+            | ast::ExprKind::Path(_)
+            | ast::ExprKind::Unary(..)
+            | ast::ExprKind::Binary(..)
+            | ast::ExprKind::If(..)
+            | ast::ExprKind::Call(..) => {
+                self.error(SynapseError::NotASource { span: from.span });
+                None
+            }
+        }
+    }
+
+    /// The synapse that a line goes through.
+    fn synapse_of(&mut self, via: &'a Through, span: Span) -> Option<Rc<Definition<Synapse>>> {
+        if self.item(0, &via.model.text).is_some_and(|item| item.kind.kind() == Kind::Junction) {
+            self.error(SynapseError::Junction { via: &via.model, span });
+            return None;
+        }
+        let item = self.find_item(0, &via.model, Kind::Synapse)?;
+        let ItemKind::Synapse(model) = item.kind else { return None };
+        let synapse = self.synapse(item, model);
+        // What is wrong with it has been said.
+        synapse.sound.then_some(synapse)
+    }
+
+    /// The populations whose spikes are sent.
+    fn event_sources(&mut self, draft: &mut NetworkDraft<'a>, path: &'a ast::Path) -> Option<Vec<usize>> {
+        let mut sources = Vec::new();
+        for flat in flatten(path) {
+            let place = self.place(&mut draft.scope, &draft.populations, &flat)?;
+            if !place.rest.is_empty() {
+                self.error(SynapseError::SourceIsNoPopulation { span: flat.span });
+                return None;
+            }
+            if place.cells.is_some() {
+                self.error(SynapseError::Selection { span: flat.span });
+                return None;
+            }
+            let definition = self.lowered_cell(draft.populations[place.population].cell);
+            if definition.item.spike.is_none() && definition.sound {
+                self.error(SynapseError::NoSpikes { cell: &definition.item.name, span: flat.span });
+                return None;
+            }
+            sources.push(place.population);
+        }
+        Some(sources)
+    }
+
+    /// The receptor that a line means: one that is there, or a new one.
+    fn receptor(
+        &mut self,
+        draft: &mut NetworkDraft<'a>,
+        place: &Place<'a>,
+        via: &'a Through,
+        synapse: &Rc<Definition<Synapse>>,
+    ) -> Option<usize> {
+        let definition = self.lowered_cell(draft.populations[place.population].cell);
+        let cell = &definition.item;
+        let seat = self.seat(cell, place, &synapse.item)?;
+        let values = self.values(draft, via, &synapse.item)?;
+        let wanted = via.alias.as_ref().unwrap_or(&via.model);
+        let under = seat.compartment.as_ref().map_or(String::new(), |name| format!("{name}."));
+        let path = format!("{under}{}", wanted.text);
+        let same = |known: &&Instance| {
+            let defaults = via.args.is_empty() && via.alias.is_some();
+            let equal = |(a, b): (&Expr, &Expr)| constant_of(a) == constant_of(b) && (constant_of(a).is_some() || a == b);
+            known.model == synapse.item.name && (defaults || known.values.iter().zip(&values).all(equal))
+        };
+        let here = |known: &&Instance| known.population == place.population;
+        let of_name = |known: &&Instance| {
+            let number = known.path.strip_prefix(path.as_str()).map(|rest| rest.trim_start_matches('_'));
+            number.is_some_and(|n| n.is_empty() || via.alias.is_none() && n.bytes().all(|b| b.is_ascii_digit()))
+        };
+        if let Some(known) = draft.instances.iter().filter(here).filter(of_name).find(same) {
+            return Some(known.receptor);
+        }
+        if via.alias.is_some() && draft.instances.iter().filter(here).any(|known| known.path == path) {
+            self.error(SynapseError::OtherArguments { name: wanted, span: wanted.span });
+            return None;
+        }
+        let path = free_name(path, |path| draft.instances.iter().filter(here).any(|known| known.path == path));
+        let below = format!("{path}.");
+        if cell.symbols.iter().any(|s| s.name == path || s.name.starts_with(&below)) {
+            self.error(SynapseError::InstanceTaken { name: wanted, cell: &cell.name });
+            return None;
+        }
+        let (symbols, receptor) = instantiate(&synapse.item, &path, &seat, &values, cell.symbols.len());
+        let cell = Cell { symbols: [cell.symbols.clone(), symbols].concat(), ..cell.clone() };
+        let changed = Definition { item: cell, sound: definition.sound, unknown: definition.unknown.clone() };
+        let population = &mut draft.populations[place.population];
+        if population.receptors.is_empty() {
+            population.cell = self.own_cell(population.cell, changed);
+        } else {
+            self.change_cell(population.cell, changed);
+        }
+        population.receptors.push(receptor);
+        let (receptor, model) = (population.receptors.len() - 1, synapse.item.name.clone());
+        draft.instances.push(Instance { population: place.population, path, model, values, receptor });
+        Some(receptor)
+    }
+
+    /// Where a receptor sits, if the synapse fits there.
+    fn seat(&mut self, cell: &Cell, place: &Place<'a>, synapse: &Synapse) -> Option<Seat> {
+        let span = place.rest_span;
+        let voltage = |name: &str| {
+            let found = cell.find(name);
+            found.filter(|id| {
+                let symbol = cell.symbol(*id);
+                matches!(symbol.kind, SymbolKind::State { .. }) && symbol.ty == Ty::Real(Dim::VOLTAGE)
+            })
+        };
+        let seat = match (&place.rest[..], &cell.compartments[..]) {
+            ("", []) => Seat { compartment: None, v: voltage("v"), port: cell.find("i_syn"), area: None },
+            ("", [only]) => seat_on(only),
+            (name, all) => match all.iter().find(|c| c.name == name) {
+                Some(compartment) => seat_on(compartment),
+                None => {
+                    let known: Vec<&str> = all.iter().map(|c| c.name.as_str()).collect();
+                    self.error(SynapseError::NotAPlace { cell: &cell.name, path: name, known: &known, span });
+                    return None;
+                }
+            },
+        };
+        if let (None, Some(read)) = (seat.v, Lowerer::reads_voltage(synapse)) {
+            self.error(SynapseError::NoVoltage { cell: &cell.name, read, span });
+            return None;
+        }
+        let Some(i) = synapse.current else { return Some(seat) };
+        let is_density = synapse.symbols[i.0 as usize].ty == Ty::Real(Dim::CURRENT_DENSITY);
+        match &seat.compartment {
+            None if is_density => {
+                self.error(SynapseError::NoArea { place: "a point neuron", span });
+                return None;
+            }
+            None if !reads(cell, seat.port?) => {
+                self.error(SynapseError::NoCurrentRead { cell: &cell.name, span });
+                return None;
+            }
+            Some(name) if !is_density && seat.area.is_none() => {
+                self.error(SynapseError::NoArea { place: &format!("compartment `{name}`"), span });
+                return None;
+            }
+            None | Some(_) => Some(seat),
+        }
+    }
+
+    /// The values of a synapse's parameters: those of a line, or the model's own.
+    fn values(&mut self, draft: &mut NetworkDraft<'a>, via: &'a Through, synapse: &Synapse) -> Option<Vec<Expr>> {
+        let params: Vec<&Symbol> =
+            synapse.symbols.iter().filter(|s| matches!(s.kind, SymbolKind::Param(_))).collect();
+        let known: Vec<&str> = params.iter().map(|s| s.name.as_str()).collect();
+        let mut fine = true;
+        for (i, (argument, _)) in via.args.iter().enumerate() {
+            if let Some((first, _)) = via.args[..i].iter().find(|a| a.0.text == argument.text) {
+                self.duplicate_key(argument, first.span);
+                fine = false;
+            } else if !known.contains(&argument.text.as_str()) {
+                self.error(SynapseError::UnknownParameter { synapse: &via.model, argument, known: &known });
+                fine = false;
+            }
+        }
+        let mut values = Vec::new();
+        for symbol in params {
+            let SymbolKind::Param(default) = &symbol.kind else { continue };
+            let value = match via.args.iter().find(|a| a.0.text == symbol.name) {
+                Some((_, value)) => self.expr_of(&mut draft.scope, "", value, symbol.ty.dim(), "this parameter"),
+                None => Some(default.clone()),
+            };
+            values.push(value);
+        }
+        values.into_iter().collect::<Option<Vec<_>>>().filter(|_| fine)
+    }
+
+    /// The weight of a line: a number, or drawn for every edge.
+    fn weight(
+        &mut self,
+        draft: &mut NetworkDraft<'a>,
+        name: &str,
+        synapse: &Synapse,
+        via: &'a Through,
+        keys: &'a [ConnectKey],
+        span: Span,
+    ) -> Option<Expr> {
+        let key = keys.iter().find(|k| k.name.text == "weight");
+        let Some(dim) = synapse.weight else {
+            if let Some(key) = key {
+                self.error(SynapseError::NoWeight { synapse: &via.model, span: key.name.span });
+                return None;
+            }
+            return Some(Expr::number(1.0, Dim::ONE, span));
+        };
+        let Some(key) = key else {
+            let example = format!("weight = 1 {}", super::advice::usual_unit(dim));
+            self.error(SynapseError::Lacks { key: "weight", example: example.trim_end().to_string(), span });
+            return None;
+        };
+        let x = self.of_edge(draft, &format!("{name}.weight"), key, dim, "a weight")?;
+        if dim == Dim::CONDUCTANCE && !draws(&x) {
+            self.demand(format!("weight` of `{name}"), x.clone(), Domain::NotNegative, "a conductance is not negative");
+            draft.demand_of_all(std::mem::take(&mut self.demands));
+        }
+        Some(x)
+    }
+
+    /// The delay of a line: a time, or drawn for every edge.
+    fn delay(
+        &mut self,
+        draft: &mut NetworkDraft<'a>,
+        name: &str,
+        keys: &'a [ConnectKey],
+        span: Span,
+    ) -> Option<Expr> {
+        let Some(key) = keys.iter().find(|k| k.name.text == "delay") else {
+            self.error(SynapseError::Lacks { key: "delay", example: "delay = 1 ms".to_string(), span });
+            return None;
+        };
+        let x = self.of_edge(draft, &format!("{name}.delay"), key, Dim::TIME, "a delay")?;
+        if !draws(&x) {
+            self.demand(format!("delay` of `{name}"), x.clone(), Domain::StepAtLeast, "a spike arrives a step later at the earliest");
+            draft.demand_of_all(std::mem::take(&mut self.demands));
+        }
+        Some(x)
+    }
+
+    /// A value of every edge.
+    fn of_edge(
+        &mut self,
+        draft: &mut NetworkDraft<'a>,
+        name: &str,
+        key: &'a ConnectKey,
+        dim: Dim,
+        what: &str,
+    ) -> Option<Expr> {
+        let x = self.per_cell(&mut draft.scope, name, &key.value, dim, what)?;
+        if !self.draws_as_written(&x, key.random, key.value.span) {
+            return None;
+        }
+        let mut of_cell = None;
+        x.visit(&mut |e| {
+            if matches!(e.kind, ExprKind::Index | ExprKind::File(_)) {
+                of_cell = Some(e.span);
+            }
+        });
+        if let Some(span) = of_cell {
+            self.error(SynapseError::NotOfAnEdge { what, span });
+            return None;
+        }
+        Some(x)
+    }
+}
+
+fn seat_on(compartment: &super::Compartment) -> Seat {
+    Seat {
+        compartment: Some(compartment.name.clone()),
+        v: Some(compartment.v),
+        port: Some(compartment.port),
+        area: compartment.area,
+    }
+}
+
+/// Does anything of a cell read a symbol?
+fn reads(cell: &Cell, symbol: SymbolId) -> bool {
+    let mut found = false;
+    let mut look = |e: &Expr| e.visit(&mut |e| found |= e.kind == ExprKind::Symbol(symbol));
+    for s in &cell.symbols {
+        match &s.kind {
+            SymbolKind::Param(x) | SymbolKind::Let(x) => look(x),
+            SymbolKind::State { init, rate, .. } => {
+                look(init);
+                look(rate);
+            }
+            SymbolKind::Port(_) | SymbolKind::Voltage | SymbolKind::Pool => {}
+        }
+    }
+    found
+}
+
+fn draws(x: &Expr) -> bool {
+    let mut draws = false;
+    x.visit(&mut |e| draws |= matches!(e.kind, ExprKind::Draw(..)));
+    draws
+}
+
+/// A name, with a number behind it if it is taken.
+fn free_name(name: String, is_taken: impl Fn(&str) -> bool) -> String {
+    let numbered = (2..).map(|n| format!("{name}_{n}"));
+    std::iter::once(name.clone()).chain(numbered).find(|name| !is_taken(name)).unwrap_or(name)
+}
+
+/// The symbols of a receptor, which follow each other from `base` on, and the receptor.
+fn instantiate(synapse: &Synapse, path: &str, seat: &Seat, values: &[Expr], base: usize) -> (Vec<Symbol>, Receptor) {
+    let mut next = base;
+    let place = |s: &Symbol| match (&s.kind, seat.v) {
+        (SymbolKind::Voltage, Some(v)) => v,
+        // Without a voltage nothing reads it.
+        (SymbolKind::Voltage, None) => SymbolId(base as u32),
+        (
+            SymbolKind::Param(_) | SymbolKind::Let(_) | SymbolKind::State { .. } | SymbolKind::Port(_) | SymbolKind::Pool,
+            _,
+        ) => {
+            next += 1;
+            SymbolId(next as u32 - 1)
+        }
+    };
+    let map: Vec<SymbolId> = synapse.symbols.iter().map(place).collect();
+    let f = |id: SymbolId| map[id.0 as usize];
+    let mut values = values.iter();
+    let copied = synapse.symbols.iter().filter(|s| s.kind != SymbolKind::Voltage).map(|s| {
+        let kind = match &s.kind {
+            // A value that stands in the network names nothing of the synapse; a default may.
+            SymbolKind::Param(default) => match values.next() {
+                Some(value) if value != default => SymbolKind::Param(value.clone()),
+                Some(_) | None => SymbolKind::Param(default.map_symbols(&f)),
+            },
+            SymbolKind::Let(e) => SymbolKind::Let(e.map_symbols(&f)),
+            SymbolKind::State { init, rate, gate } => {
+                SymbolKind::State { init: init.map_symbols(&f), rate: rate.map_symbols(&f), gate: *gate }
+            }
+            SymbolKind::Port(kind) => SymbolKind::Port(*kind),
+            SymbolKind::Voltage => SymbolKind::Voltage,
+            SymbolKind::Pool => SymbolKind::Pool,
+        };
+        Symbol { name: format!("{path}.{}", s.name), kind, ..s.clone() }
+    });
+    let copied: Vec<Symbol> = copied.collect();
+    let receptor = Receptor {
+        name: path.to_string(),
+        jumps: synapse.jumps.iter().map(|(state, x)| (f(*state), x.map_symbols(&f))).collect(),
+        current: synapse.current.map(f),
+        port: seat.port,
+        area: seat.area,
+    };
+    (copied, receptor)
+}

@@ -1,0 +1,123 @@
+//! Events: who sends them, and what they add to states.
+//!
+//! In come the projections and drives of a checked network; out go projections, and for each state of a receptor what events add to it.
+//! Never true here: what an event adds depends on a state.
+
+use super::Builder;
+use crate::hir::{self, DriveSource, Expr};
+use crate::ode::{ConnectionRule, Jump, Node, NodeId, Projection};
+use crate::operators::BinaryOp;
+use crate::units::Dim;
+
+impl Builder<'_> {
+    pub(super) fn projections(&mut self) -> Vec<Projection> {
+        let network = self.network;
+        let projection = |p: &hir::Projection| Projection {
+            name: p.name.clone(),
+            from: p.from,
+            to: p.to,
+            weight: self.expr(None, &p.weight),
+            dim: p.weight.ty.dim(),
+            delay: self.expr(None, &p.delay),
+            rule: self.rule(&p.rule),
+            span: p.span,
+        };
+        network.projections.iter().map(projection).collect()
+    }
+
+    pub(super) fn rule(&mut self, rule: &hir::ConnectionRule) -> ConnectionRule {
+        match rule {
+            hir::ConnectionRule::Named(name, args) => {
+                ConnectionRule::Named(name, args.iter().map(|a| self.expr(None, a)).collect())
+            }
+            hir::ConnectionRule::File(data) => ConnectionRule::File(data.0),
+        }
+    }
+
+    /// What events add to states in a step.
+    pub(super) fn jumps(&mut self) -> Vec<Jump> {
+        let network = self.network;
+        let mut jumps = Vec::new();
+        for (at, p) in network.projections.iter().enumerate() {
+            let arrived = self.graph.add(Node::Arrived(at as u32));
+            self.jumps_of(p.to, p.receptor, arrived, &None, &mut jumps);
+        }
+        for d in &network.drives {
+            let weight = self.expr(Some(d.population), &d.weight);
+            let weight = self.hide_draws(d.population, weight, &d.name, d.span);
+            let count = self.count(d);
+            let carried = self.graph.binary(BinaryOp::Mul, weight, count);
+            self.jumps_of(d.population, d.receptor, carried, &d.cells, &mut jumps);
+        }
+        jumps
+    }
+
+    /// What the events of a receptor add, that carry so much together.
+    fn jumps_of(
+        &mut self,
+        population: usize,
+        receptor: usize,
+        carried: NodeId,
+        cells: &Option<(Expr, Expr)>,
+        jumps: &mut Vec<Jump>,
+    ) {
+        let receptor = &self.network.populations[population].receptors[receptor];
+        for (state, amount) in &receptor.jumps {
+            let Some(Node::State(id)) = self.symbols[population][state.0 as usize].map(|n| self.graph.node(n)) else {
+                continue;
+            };
+            self.weight = Some(carried);
+            let amount = self.expr(Some(population), amount);
+            self.weight = None;
+            let nothing = self.graph.number(0.0, self.states[id.0 as usize].dim);
+            let amount = self.for_cells(cells, amount, nothing);
+            jumps.push(Jump { state: id, amount });
+        }
+    }
+
+    /// How many events of a drive arrive in a step: those of its end, and before it, that no earlier step has seen.
+    fn count(&mut self, drive: &hir::Drive) -> NodeId {
+        let dt = self.graph.add(Node::StepLength);
+        match &drive.source {
+            DriveSource::Poisson { rate, stream } => {
+                let rate = self.expr(Some(drive.population), rate);
+                let rate = self.hide_draws(drive.population, rate, &drive.name, drive.span);
+                let expected = self.graph.binary(BinaryOp::Mul, rate, dt);
+                self.graph.add(Node::Events(*stream, expected))
+            }
+            DriveSource::Times(times) => {
+                let begin = self.graph.add(Node::Time);
+                let half = self.graph.number(0.5, Dim::ONE);
+                let half = self.graph.binary(BinaryOp::Mul, dt, half);
+                let from = self.graph.binary(BinaryOp::Add, begin, half);
+                let to = self.graph.binary(BinaryOp::Add, from, dt);
+                let (none, one) = (self.graph.number(0.0, Dim::ONE), self.graph.number(1.0, Dim::ONE));
+                let mut count = none;
+                for time in times {
+                    let time = self.expr(Some(drive.population), time);
+                    let late = self.graph.binary(BinaryOp::Ge, time, from);
+                    let early = self.graph.binary(BinaryOp::Lt, time, to);
+                    let now = self.graph.binary(BinaryOp::And, late, early);
+                    let now = self.graph.select(now, one, none);
+                    count = self.graph.binary(BinaryOp::Add, count, now);
+                }
+                count
+            }
+        }
+    }
+
+    /// The currents of receptors out of a port, added to what flows in.
+    pub(super) fn receptor_currents(&mut self, population: usize, port: hir::SymbolId, sum: Option<NodeId>) -> Option<NodeId> {
+        let network = self.network;
+        network.populations[population].receptors.iter().filter(|r| r.port == Some(port)).fold(sum, |sum, receptor| {
+            let Some(current) = receptor.current else { return sum };
+            let mut out = self.symbol(population, current);
+            let is_whole = self.cell(population).symbol(current).ty.dim() == Dim::CURRENT;
+            if let (true, Some(area)) = (is_whole, receptor.area) {
+                let area = self.symbol(population, area);
+                out = self.graph.binary(BinaryOp::Div, out, area);
+            }
+            Some(self.taken(sum, out))
+        })
+    }
+}

@@ -1,0 +1,194 @@
+//! Events on their way: from who emits them along edges, each edge with a delay and something to carry.
+//!
+//! In come a [`Delivery`] and, step by step, who has emitted an event; out comes, step by step, what arrives at every cell.
+//! Never true here: a sum depends on the number of threads: what arrives at a cell is added up in the order in which it was sent, and of one
+//! step by the number of the sender.
+//!
+//! Work is proportional to what happens: an event goes through the row of its sender once, and adds what it carries to a ring of sums, one for
+//! each step to come and each cell.
+
+use super::edges::Edges;
+use super::lanes::Scalar;
+use super::order::Order;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Edges that events go along.
+#[derive(Clone, Debug)]
+pub struct Delivery<T> {
+    /// The number of the space whose cells emit.
+    pub from: usize,
+    /// The event field: its number among those of the space.
+    pub event: u64,
+    /// The number of the space whose cells receive.
+    pub to: usize,
+    /// The temp slot of the space that what arrives is added up in.
+    pub slot: usize,
+    /// The edges, which fit these spaces.
+    pub edges: Arc<Edges>,
+    /// How many steps an event takes along each edge, from 1 on.
+    pub delays: PerEdge<u32>,
+    /// What it carries.
+    pub carried: PerEdge<T>,
+}
+
+/// A value of every edge.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PerEdge<T> {
+    /// The same for all.
+    Same(T),
+    /// In the order of the edges.
+    Each(Arc<[T]>),
+}
+
+impl<T: Copy> PerEdge<T> {
+    /// The value of an edge.
+    pub fn of(&self, edge: usize) -> T {
+        match self {
+            PerEdge::Same(value) => *value,
+            PerEdge::Each(values) => values[edge],
+        }
+    }
+}
+
+/// An event as parts tell each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sent {
+    /// The number of the space.
+    pub space: usize,
+    /// The event field: its number among those of the space.
+    pub event: u64,
+    /// The number of the cell.
+    pub cell: u32,
+}
+
+/// The rows of a delivery that lead to the cells of one part, and what is on its way to them.
+pub struct Rows<T> {
+    from: usize,
+    event: u64,
+    /// The number of the receiving space.
+    pub to: usize,
+    slot: usize,
+    /// Where the row of each sender begins, and the end of the last.
+    first: Vec<usize>,
+    /// Delay and place of each edge: `delay * width + place`.
+    targets: Vec<u32>,
+    carried: Carried<T>,
+    /// `[step % steps][place]`
+    ring: Vec<T>,
+    /// The longest delay and one.
+    steps: usize,
+    /// Places of the part, in whole blocks.
+    width: usize,
+}
+
+enum Carried<T> {
+    Same(T),
+    Each(Vec<T>),
+}
+
+impl<T: Scalar> Rows<T> {
+    /// The rows that lead to the places of a part.
+    pub fn new(delivery: &Delivery<T>, senders: usize, places: Range<usize>, order: Option<&Order>) -> Rows<T> {
+        let Delivery { edges, delays, .. } = delivery;
+        let (width, end) = (places.len(), edges.offsets.len() - 1);
+        let edges_of = |place: usize| {
+            let cell = Order::cell(order, place);
+            // Past the last cell there are none.
+            let (from, to) = if place < end { (edges.offsets[cell], edges.offsets[cell + 1]) } else { (0, 0) };
+            from as usize..to as usize
+        };
+        let mut first = vec![0; senders + 1];
+        for edge in places.clone().flat_map(edges_of) {
+            first[edges.sources[edge] as usize + 1] += 1;
+        }
+        for sender in 0..senders {
+            first[sender + 1] += first[sender];
+        }
+        let count = first[senders];
+        let (mut next, mut targets, mut which) = (first.clone(), vec![0; count], vec![0; count]);
+        for (place, edge) in places.clone().flat_map(|place| edges_of(place).map(move |edge| (place, edge))) {
+            let at = &mut next[edges.sources[edge] as usize];
+            targets[*at] = delays.of(edge) * width as u32 + (place - places.start) as u32;
+            which[*at] = edge as u32;
+            *at += 1;
+        }
+        let mut row = Vec::new();
+        for bounds in first.windows(2) {
+            let range = bounds[0]..bounds[1];
+            row.clear();
+            row.extend(targets[range.clone()].iter().copied().zip(which[range.clone()].iter().copied()));
+            // Edges of one pair keep their order.
+            row.sort_by_key(|&(target, _)| target);
+            for (at, &(target, edge)) in range.zip(&row) {
+                (targets[at], which[at]) = (target, edge);
+            }
+        }
+        let longest = match delays {
+            PerEdge::Same(delay) => *delay,
+            PerEdge::Each(delays) => delays.iter().copied().max().unwrap_or(1),
+        };
+        let carried = match &delivery.carried {
+            PerEdge::Same(value) => Carried::Same(*value),
+            PerEdge::Each(values) => Carried::Each(which.iter().map(|&edge| values[edge as usize]).collect()),
+        };
+        let steps = longest as usize + 1;
+        Rows {
+            from: delivery.from,
+            event: delivery.event,
+            to: delivery.to,
+            slot: delivery.slot,
+            first,
+            targets,
+            carried,
+            ring: vec![T::default(); steps * width],
+            steps,
+            width,
+        }
+    }
+
+    /// A run begins: nothing is on its way.
+    pub fn forget(&mut self) {
+        self.ring.fill(T::default());
+    }
+
+    /// Puts what arrives in a step where the kernel reads it: in a slot of blocks of `lanes` cells and so many slots.
+    pub fn arrive(&mut self, step: u64, temp: &mut [T], (slots, lanes): (usize, usize)) {
+        let at = (step % self.steps as u64) as usize * self.width;
+        let arrived = &mut self.ring[at..at + self.width];
+        for (block, sums) in temp.chunks_mut(slots * lanes).zip(arrived.chunks_mut(lanes)) {
+            block[self.slot * lanes..][..lanes].copy_from_slice(sums);
+            sums.fill(T::default());
+        }
+    }
+
+    /// Sends what was emitted in a step, in the order of spaces, events and cells.
+    pub fn send(&mut self, step: u64, sent: &[Sent]) {
+        let own = |event: &Sent| (event.space, event.event).cmp(&(self.from, self.event));
+        let begin = sent.partition_point(|event| own(event).is_lt());
+        let end = sent.partition_point(|event| own(event).is_le());
+        let base = (step % self.steps as u64) as usize * self.width;
+        let size = self.ring.len();
+        let place = |target: u32| {
+            let at = base + target as usize;
+            if at < size { at } else { at - size }
+        };
+        for event in &sent[begin..end] {
+            let row = self.first[event.cell as usize]..self.first[event.cell as usize + 1];
+            match &self.carried {
+                Carried::Same(value) => {
+                    for &target in &self.targets[row] {
+                        let sum = &mut self.ring[place(target)];
+                        *sum = *sum + *value;
+                    }
+                }
+                Carried::Each(values) => {
+                    for (&target, &value) in self.targets[row.clone()].iter().zip(&values[row]) {
+                        let sum = &mut self.ring[place(target)];
+                        *sum = *sum + value;
+                    }
+                }
+            }
+        }
+    }
+}
