@@ -94,6 +94,39 @@ def versions(*modules):
     return out
 
 
+def random_edges(seed, n, n_exc, k_exc, k_inh, w_exc, w_inh, delays):
+    """Every neuron gets k_exc edges from the neurons 0..n_exc and k_inh from the others, none from itself and none twice.
+
+    Weights and delays (in steps) are drawn from the lists. Only `random()` is used, whose values Python promises to keep.
+    Weights with few binary digits add up exactly, so that the order of arrivals inside a step does not matter.
+    """
+    import random
+    rng = random.Random(seed)
+    pick = lambda xs: xs[int(rng.random() * len(xs))]
+    edges = {"pre": [], "post": [], "weight": [], "delay_steps": []}
+    for post in range(n):
+        for sources, k, weights in ((range(n_exc), k_exc, w_exc), (range(n_exc, n), k_inh, w_inh)):
+            left = [i for i in sources if i != post]
+            for _ in range(k):
+                pre = left.pop(int(rng.random() * len(left)))
+                for key, x in (("pre", pre), ("post", post), ("weight", pick(weights)), ("delay_steps", pick(delays))):
+                    edges[key].append(x)
+    return edges
+
+
+def spike_facts(steps, neurons, n, dt_ms, duration_ms):
+    """How a net fires: mean rate, rates of the slowest and fastest neuron, mean CV of intervals (neurons with 5 or more)."""
+    import statistics
+    of = [[] for _ in range(n)]
+    for s, i in zip(steps, neurons):
+        of[i].append(s)
+    gaps = [[b - a for a, b in zip(x, x[1:])] for x in of]
+    cvs = [statistics.pstdev(g) / statistics.mean(g) for g in gaps if len(g) >= 5]
+    rate = [1000.0 * len(x) / duration_ms for x in of]
+    return {"spikes": len(steps), "mean_rate_Hz": sum(rate) / n, "lowest_rate_Hz": min(rate),
+            "highest_rate_Hz": max(rate), "mean_cv_of_intervals": statistics.mean(cvs) if cvs else 0.0}
+
+
 def _plain(x):
     """NumPy values to plain Python ones."""
     if isinstance(x, dict):
