@@ -529,8 +529,8 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
     let home = |(id, field): (u32, &crate::step::Field)| match (field.kind, field.over) {
         (FieldKind::Uniform, _) => Home::Uniform(uniform.next().expect("as many as fields")),
         (FieldKind::Series, _) => Home::Series(one_series.next().expect("as many as fields")),
+        (FieldKind::Const | FieldKind::Data, Some(s)) if is_delivery(program, s) => Home::Edges,
         (FieldKind::Data, Some(s)) => Home::Slot(s, Bank::Data, next(s, 0)),
-        (FieldKind::Const, Some(s)) if is_delivery(program, s) => Home::Edges,
         (FieldKind::Const, Some(s)) => Home::Slot(s, Bank::Cell, next(s, 1)),
         (FieldKind::State, Some(s)) => Home::Slot(s, Bank::State, next(s, 2)),
         (FieldKind::Output, Some(s)) => Home::Slot(s, Bank::Output, next(s, 3)),

@@ -15,8 +15,8 @@ use crate::hir::Method;
 use crate::ode::{Clamp, Condition, Model, Node, NodeId, Param, ParamId, Record, StateId};
 use crate::source::{SourceMap, Span};
 use crate::step::{
-    BinaryOp, Distribution, Field, FieldId, FieldKind, Function, Guard, Map, OpKind, OriginId, Program, RegionBuilder, Role,
-    Source, Space, SpaceId, SpaceKind, ValueId,
+    BinaryOp, Distribution, Field, FieldId, FieldKind, Function, Guard, Map, OpKind, OriginId, Program, RegionBuilder,
+    Role, Source, Space, SpaceId, SpaceKind, ValueId,
 };
 use crate::units::Dim;
 use stages::{Stage, Stages, Target, Update};
@@ -349,7 +349,7 @@ impl<'s> Lowering<'s> {
                 Node::Events(stream, expected) => {
                     let step = b.value(OpKind::StepIndex);
                     let uniform = b.value(OpKind::Draw(Distribution::Uniform, stream, step));
-                    b.binary(BinaryOp::Min, uniform, values.memo[&expected])
+                    b.binary(BinaryOp::Poisson, uniform, values.memo[&expected])
                 }
                 Node::Noise(stream, every) => {
                     let time = values.time.unwrap_or_else(|| b.value(OpKind::Time));
@@ -561,7 +561,7 @@ impl<'s> Lowering<'s> {
     /// Does a value of edges differ from edge to edge?
     fn differs(&self, value: NodeId) -> bool {
         let graph = &self.model.graph;
-        graph.reachable([value]).into_iter().any(|id| matches!(graph.node(id), Node::Draw(..)))
+        graph.reachable([value]).into_iter().any(|id| matches!(graph.node(id), Node::Draw(..) | Node::Data(_)))
     }
 
     /// One region for each projection: adds up what arrives at each cell.

@@ -7,7 +7,7 @@ use super::{EngineError, Setup};
 use crate::codegen::plan::Delivery;
 use crate::runtime::events::PerEdge;
 use crate::runtime::rng::Draw;
-use crate::step::{OpKind, Value, ValueId, eval};
+use crate::step::{FieldId, OpKind, Value, ValueId, eval};
 use std::sync::Arc;
 
 /// Delays in steps, and what is carried.
@@ -54,7 +54,11 @@ impl Row<'_> {
     /// Computes what is the same for all edges.
     fn begin(&mut self) -> Result<(), EngineError> {
         for (at, op) in self.delivery.ops.iter().enumerate() {
-            let own = matches!(op.kind, OpKind::Index | OpKind::Draw(..));
+            let own = match op.kind {
+                OpKind::Index | OpKind::Draw(..) => true,
+                OpKind::Field(field) => self.data(field).is_some(),
+                _ => false,
+            };
             let varies = own || op.kind.operands().iter().any(|value| self.varies[value.0 as usize]);
             self.varies.push(varies);
             if !varies {
@@ -79,6 +83,9 @@ impl Row<'_> {
         match *kind {
             OpKind::Index => Ok(Value::Real(edge as f64)),
             OpKind::Field(field) => {
+                if let Some(values) = self.data(field) {
+                    return values.get(edge).map(|value| Value::Real(*value)).ok_or_else(broken);
+                }
                 let value = self.setup.uniforms.iter().rfind(|(id, _)| *id == field);
                 value.map(|(_, value)| Value::Real(*value)).ok_or_else(broken)
             }
@@ -93,6 +100,11 @@ impl Row<'_> {
                 eval(kind, &operands.ok_or_else(broken)?).ok_or_else(broken)
             }
         }
+    }
+
+    /// The values of a data field.
+    fn data(&self, field: FieldId) -> Option<&[f64]> {
+        self.setup.data.iter().rfind(|(id, _)| *id == field).map(|(_, values)| &values[..])
     }
 
     fn real(&self, value: ValueId) -> Result<f64, EngineError> {

@@ -56,7 +56,10 @@ impl Inputs {
     /// Checks that a set-up has all that a plan needs, and plans for a device.
     pub fn new(plan: &Plan, setup: &Setup, class: DeviceClass) -> Result<Inputs, EngineError> {
         if let Some(delivery) = plan.deliveries.first() {
-            let why = format!("events go along `{}`, which so far `--engine native` and `--engine interp` run", delivery.name);
+            let why = format!(
+                "events go along `{}`, which so far `--engine native` and `--engine interp` run",
+                delivery.name
+            );
             return Err(EngineError(why));
         }
         let all = plan.spaces.len() + plan.relations.len();

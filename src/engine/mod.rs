@@ -3,11 +3,11 @@
 //! In come a verified [`crate::step::Program`] and a [`Setup`]; out come field values and spikes.
 //! Never true here: an engine decides about time, recording or files; `crate::simulate` does.
 
+pub mod deliveries;
 #[cfg(feature = "xla")]
 pub mod executables;
 #[cfg(feature = "xla")]
 pub mod inputs;
-pub mod deliveries;
 pub mod limits;
 pub mod load;
 pub mod moved;

@@ -154,7 +154,10 @@ impl<'a> Lowerer<'a> {
     /// Is nothing wrong with any channel or cell, and was nothing said to be wrong?
     fn is_sound(&self) -> bool {
         let channels = self.channels.iter().all(|c| c.1.sound);
-        channels && self.synapses.iter().all(|s| s.1.sound) && self.cells.iter().all(|c| c.1.sound) && !self.diagnostics.has_errors()
+        channels
+            && self.synapses.iter().all(|s| s.1.sound)
+            && self.cells.iter().all(|c| c.1.sound)
+            && !self.diagnostics.has_errors()
     }
 
     /// Says that something is wrong.
@@ -236,6 +239,12 @@ impl<'a> Lowerer<'a> {
         let directory = self.sources.file(span.file).directory.clone();
         self.data.push(DataFile { name, directory, column, span });
         DataId(self.data.len() as u32 - 1)
+    }
+
+    /// Are two data files one?
+    pub fn is_same_file(&self, a: DataId, b: DataId) -> bool {
+        let of = |id: DataId| (&self.data[id.0 as usize].name, &self.data[id.0 as usize].directory);
+        of(a) == of(b)
     }
 
     /// Checks what can be checked of a function that nothing may call: the units and names of its parameters.

@@ -9,8 +9,8 @@ use super::items::{ItemKind, Kind};
 use super::junction::Joined;
 use super::lower::{Lowerer, finish};
 use super::place::{Wanted, flatten};
-use super::scope::{Scope, ScopeKind};
 use super::projection::Instance;
+use super::scope::{Scope, ScopeKind};
 use super::{Clamp, Connection, Demand, Drive, Expr, ExprKind, Input, Network, Population, Projection, Setting};
 use crate::source::Span;
 use crate::syntax::ast::{self, Name, NetworkMember};
@@ -114,7 +114,8 @@ impl<'a> Lowerer<'a> {
                 }
                 NetworkMember::Connect { directed: true, .. }
                 | NetworkMember::Drive { .. }
-                | NetworkMember::Population { .. } | NetworkMember::Set { .. } => {}
+                | NetworkMember::Population { .. }
+                | NetworkMember::Set { .. } => {}
             }
         }
         self.resolve_all(scope);
@@ -162,7 +163,13 @@ impl<'a> Lowerer<'a> {
             && let ItemKind::Cell(c) = item.kind
         {
             let cell = self.cell(item, c);
-            draft.populations.push(Population { name: name.text.clone(), cell, sizes: known, receptors: Vec::new(), span: name.span });
+            draft.populations.push(Population {
+                name: name.text.clone(),
+                cell,
+                sizes: known,
+                receptors: Vec::new(),
+                span: name.span,
+            });
         } else {
             draft.whole = false;
             draft.scope.poisoned.insert(name.text.clone());

@@ -15,7 +15,8 @@ use super::network::NetworkDraft;
 use super::place::{Place, flatten};
 use super::scope::ScopeKind;
 use super::{
-    Cell, Domain, Drive, DriveSource, Expr, ExprKind, Projection, Receptor, Symbol, SymbolId, SymbolKind, Synapse, Ty,
+    Cell, ConnectionRule, Domain, Drive, DriveSource, Expr, ExprKind, Projection, Receptor, Symbol, SymbolId,
+    SymbolKind, Synapse, Ty,
 };
 use crate::source::Span;
 use crate::syntax::ast::{self, ConnectKey, NetworkMember, Through};
@@ -91,8 +92,8 @@ impl<'a> Lowerer<'a> {
                 let name = free_name(format!("{}.{}.{own}", names[0], names[1]), |name| {
                     draft.projections.iter().any(|p| p.name == name)
                 });
-                let weight = self.weight(draft, &name, &synapse.item, via, keys, span)?;
-                let delay = self.delay(draft, &name, keys, span)?;
+                let weight = self.weight(draft, &name, &synapse.item, via, keys, Some(&rule), span)?;
+                let delay = self.delay(draft, &name, keys, &rule, span)?;
                 let (to, rule) = (place.population, rule.clone());
                 draft.projections.push(Projection { name, from, to, receptor, weight, delay, rule, span });
             }
@@ -122,7 +123,7 @@ impl<'a> Lowerer<'a> {
             let name = free_name(format!("{}.{receptor_name}.drive", draft.populations[population].name), |name| {
                 draft.drives.iter().any(|d| d.name == name)
             });
-            let weight = self.weight(draft, &name, &synapse.item, via, keys, span)?;
+            let weight = self.weight(draft, &name, &synapse.item, via, keys, None, span)?;
             let source = self.drive_source(draft, &name, from, population)?;
             draft.drives.push(Drive { name, population, cells: place.cells, receptor, weight, source, span });
         }
@@ -234,7 +235,8 @@ impl<'a> Lowerer<'a> {
         let path = format!("{under}{}", wanted.text);
         let same = |known: &&Instance| {
             let defaults = via.args.is_empty() && via.alias.is_some();
-            let equal = |(a, b): (&Expr, &Expr)| constant_of(a) == constant_of(b) && (constant_of(a).is_some() || a == b);
+            let equal =
+                |(a, b): (&Expr, &Expr)| constant_of(a) == constant_of(b) && (constant_of(a).is_some() || a == b);
             known.model == synapse.item.name && (defaults || known.values.iter().zip(&values).all(equal))
         };
         let here = |known: &&Instance| known.population == place.population;
@@ -317,8 +319,7 @@ impl<'a> Lowerer<'a> {
 
     /// The values of a synapse's parameters: those of a line, or the model's own.
     fn values(&mut self, draft: &mut NetworkDraft<'a>, via: &'a Through, synapse: &Synapse) -> Option<Vec<Expr>> {
-        let params: Vec<&Symbol> =
-            synapse.symbols.iter().filter(|s| matches!(s.kind, SymbolKind::Param(_))).collect();
+        let params: Vec<&Symbol> = synapse.symbols.iter().filter(|s| matches!(s.kind, SymbolKind::Param(_))).collect();
         let known: Vec<&str> = params.iter().map(|s| s.name.as_str()).collect();
         let mut fine = true;
         for (i, (argument, _)) in via.args.iter().enumerate() {
@@ -350,6 +351,7 @@ impl<'a> Lowerer<'a> {
         synapse: &Synapse,
         via: &'a Through,
         keys: &'a [ConnectKey],
+        rule: Option<&ConnectionRule>,
         span: Span,
     ) -> Option<Expr> {
         let key = keys.iter().find(|k| k.name.text == "weight");
@@ -365,8 +367,8 @@ impl<'a> Lowerer<'a> {
             self.error(SynapseError::Lacks { key: "weight", example: example.trim_end().to_string(), span });
             return None;
         };
-        let x = self.of_edge(draft, &format!("{name}.weight"), key, dim, "a weight")?;
-        if dim == Dim::CONDUCTANCE && !draws(&x) {
+        let x = self.of_edge(draft, &format!("{name}.weight"), key, dim, ("a weight", rule))?;
+        if dim == Dim::CONDUCTANCE && !differs(&x) {
             self.demand(format!("weight` of `{name}"), x.clone(), Domain::NotNegative, "a conductance is not negative");
             draft.demand_of_all(std::mem::take(&mut self.demands));
         }
@@ -379,15 +381,21 @@ impl<'a> Lowerer<'a> {
         draft: &mut NetworkDraft<'a>,
         name: &str,
         keys: &'a [ConnectKey],
+        rule: &ConnectionRule,
         span: Span,
     ) -> Option<Expr> {
         let Some(key) = keys.iter().find(|k| k.name.text == "delay") else {
             self.error(SynapseError::Lacks { key: "delay", example: "delay = 1 ms".to_string(), span });
             return None;
         };
-        let x = self.of_edge(draft, &format!("{name}.delay"), key, Dim::TIME, "a delay")?;
-        if !draws(&x) {
-            self.demand(format!("delay` of `{name}"), x.clone(), Domain::StepAtLeast, "a spike arrives a step later at the earliest");
+        let x = self.of_edge(draft, &format!("{name}.delay"), key, Dim::TIME, ("a delay", Some(rule)))?;
+        if !differs(&x) {
+            self.demand(
+                format!("delay` of `{name}"),
+                x.clone(),
+                Domain::StepAtLeast,
+                "a spike arrives a step later at the earliest",
+            );
             draft.demand_of_all(std::mem::take(&mut self.demands));
         }
         Some(x)
@@ -400,7 +408,7 @@ impl<'a> Lowerer<'a> {
         name: &str,
         key: &'a ConnectKey,
         dim: Dim,
-        what: &str,
+        (what, rule): (&str, Option<&ConnectionRule>),
     ) -> Option<Expr> {
         let x = self.per_cell(&mut draft.scope, name, &key.value, dim, what)?;
         if !self.draws_as_written(&x, key.random, key.value.span) {
@@ -408,9 +416,14 @@ impl<'a> Lowerer<'a> {
         }
         let mut of_cell = None;
         x.visit(&mut |e| {
-            if matches!(e.kind, ExprKind::Index | ExprKind::File(_)) {
-                of_cell = Some(e.span);
-            }
+            of_cell = match (&e.kind, rule) {
+                // A file that lists the edges may say more about them.
+                (ExprKind::File(values), Some(ConnectionRule::File(edges))) if self.is_same_file(*values, *edges) => {
+                    of_cell
+                }
+                (ExprKind::Index | ExprKind::File(_), _) => Some(e.span),
+                _ => of_cell,
+            };
         });
         if let Some(span) = of_cell {
             self.error(SynapseError::NotOfAnEdge { what, span });
@@ -446,10 +459,11 @@ fn reads(cell: &Cell, symbol: SymbolId) -> bool {
     found
 }
 
-fn draws(x: &Expr) -> bool {
-    let mut draws = false;
-    x.visit(&mut |e| draws |= matches!(e.kind, ExprKind::Draw(..)));
-    draws
+/// Does a value of an edge differ from edge to edge?
+fn differs(x: &Expr) -> bool {
+    let mut differs = false;
+    x.visit(&mut |e| differs |= matches!(e.kind, ExprKind::Draw(..) | ExprKind::File(_)));
+    differs
 }
 
 /// A name, with a number behind it if it is taken.
@@ -466,7 +480,11 @@ fn instantiate(synapse: &Synapse, path: &str, seat: &Seat, values: &[Expr], base
         // Without a voltage nothing reads it.
         (SymbolKind::Voltage, None) => SymbolId(base as u32),
         (
-            SymbolKind::Param(_) | SymbolKind::Let(_) | SymbolKind::State { .. } | SymbolKind::Port(_) | SymbolKind::Pool,
+            SymbolKind::Param(_)
+            | SymbolKind::Let(_)
+            | SymbolKind::State { .. }
+            | SymbolKind::Port(_)
+            | SymbolKind::Pool,
             _,
         ) => {
             next += 1;

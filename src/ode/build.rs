@@ -9,8 +9,8 @@ mod events;
 
 use super::parity::Parity;
 use super::{
-    CellRange, Condition, Connection, Graph, Model, Node, NodeId, Param, ParamId, Population, Record,
-    Side, Spike, State, StateId, removable,
+    CellRange, Condition, Connection, Graph, Model, Node, NodeId, Param, ParamId, Population, Record, Side, Spike,
+    State, StateId, removable,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::hir::{self, Demand, Domain, End, Expr, ExprKind, PortKind, SymbolId, SymbolKind, Ty};

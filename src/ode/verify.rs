@@ -84,6 +84,7 @@ pub fn verify(model: &Model) -> Result<(), String> {
                 Node::Const(..)
                 | Node::Bool(_)
                 | Node::Draw(..)
+                | Node::Data(_)
                 | Node::Unary(..)
                 | Node::Binary(..)
                 | Node::Select(..)

@@ -9,8 +9,8 @@
 
 use super::aligned::Aligned;
 use super::call::{Call, Cells, Order, Spike, Window};
-use super::events::{Delivery, Rows as EventRows, Sent};
 use super::edges::{CACHED, Links, Meeting, Relation, Rows, Shared as SharedField, Table, Targets, View};
+use super::events::{Delivery, Rows as EventRows, Sent};
 use super::lanes::Scalar;
 use super::order::Order as CellOrder;
 use super::series::{Sample, Series};

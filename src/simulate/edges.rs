@@ -43,6 +43,20 @@ pub(super) fn projected(model: &Model, extent: &Extent, p: &Projection) -> Resul
     Ok(Edges { offsets: csr.offsets, sources: csr.sources })
 }
 
+/// For each edge of a projection, in their order, its row in the file that lists them.
+pub(super) fn rows_of_edges(model: &Model, extent: &Extent, p: &Projection) -> Result<Vec<u32>, Diagnostic> {
+    let ConnectionRule::File(file) = p.rule else { return Ok(Vec::new()) };
+    let [source, target] = [p.from, p.to].map(|population| Shape { sizes: extent.grids[population].clone() });
+    let ends = match p.from == p.to {
+        true => Ends::Within(&target),
+        false => Ends::Between { source: &source, target: &target },
+    };
+    let entries = connect::read_pairs(&model.data[file as usize], ends, false)?;
+    let mut rows: Vec<u32> = (0..entries.len() as u32).collect();
+    rows.sort_by_key(|&row| entries[row as usize]);
+    Ok(rows)
+}
+
 fn both_ways(model: &Model, shape: &Shape, c: &Connection) -> Result<Csr, Diagnostic> {
     let fail = |e: ConnectError| wrong(c, e.to_string());
     match &c.rule {

@@ -4,9 +4,9 @@
 //! Never true here: a field is left without a value, or gets one that nobody gave.
 
 use super::culprit::said;
-use super::edges::{edges, projected};
+use super::edges::{edges, projected, rows_of_edges};
 use super::extent::Extent;
-use crate::data;
+use crate::data::{self, DataFile};
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::{connection_space, projection_space};
 use crate::engine::Setup;
@@ -53,7 +53,11 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
                 samples.map(|samples| setup.series.push((id, samples)))
             }
             Source::Data(population, file) => {
-                let values = data::per_cell(&model.data[file as usize], extent.cells[population as usize]);
+                let file = &model.data[file as usize];
+                let values = match extent.cells.get(population as usize) {
+                    Some(&cells) => data::per_cell(file, cells),
+                    None => data_of_edges(model, extent, population as usize, file),
+                };
                 values.map(|values| setup.data.push((id, values)))
             }
             Source::None
@@ -73,6 +77,14 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
         errors.extend(added.err());
     }
     if errors.is_empty() { Ok(setup) } else { Err(errors) }
+}
+
+/// The values that a file has for the edges it lists, in the order of the edges.
+fn data_of_edges(model: &Model, extent: &Extent, space: usize, file: &DataFile) -> Result<Vec<f64>, Diagnostic> {
+    let number = space - model.populations.len() - model.connections.len();
+    let rows = rows_of_edges(model, extent, &model.projections[number])?;
+    let values = data::per_cell(file, rows.len())?;
+    Ok(rows.into_iter().map(|row| values[row as usize]).collect())
 }
 
 fn uniform(model: &Model, param: &Param) -> Result<f64, Diagnostic> {

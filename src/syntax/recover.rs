@@ -139,9 +139,13 @@ impl Block {
     /// Can a member be `name = value`?
     pub fn has_keys(self) -> bool {
         match self {
-            Block::Gate | Block::Fraction | Block::Compartment | Block::Pool | Block::Connect | Block::Drive | Block::Run => {
-                true
-            }
+            Block::Gate
+            | Block::Fraction
+            | Block::Compartment
+            | Block::Pool
+            | Block::Connect
+            | Block::Drive
+            | Block::Run => true,
             Block::Spike | Block::Event => true,
             Block::File | Block::Channel | Block::Cell | Block::Junction | Block::Synapse | Block::Network => false,
         }

@@ -6,7 +6,8 @@
 use super::Unplanned;
 use super::refuse::refuse;
 use crate::step::{
-    FieldId, FieldKind, Guard, Map, Op, OpClass, OpKind, Program, Rate, Region, Role, SpaceId, SpaceKind, Stage, ValueId,
+    FieldId, FieldKind, Guard, Map, Op, OpClass, OpKind, Program, Rate, Region, Role, SpaceId, SpaceKind, Stage,
+    ValueId,
 };
 use std::collections::HashMap;
 
@@ -25,7 +26,7 @@ pub struct Delivery {
     pub event: FieldId,
     /// What is added up at those that receive, a temp field.
     pub sum: FieldId,
-    /// What is computed for every edge before a run: of constants, uniform fields, the number of the edge and draws.
+    /// What is computed for every edge before a run: of constants, uniform and data fields, the number of the edge and draws.
     pub ops: Vec<Op>,
     /// The value among these that says how many steps an event takes.
     pub delay: ValueId,
@@ -124,12 +125,16 @@ impl Edge<'_> {
                 added.push((field, value));
                 return Ok(());
             }
-            OpKind::Field(field) if program.field(field).over == Some(space) => {
+            OpKind::Field(field)
+                if program.field(field).over == Some(space) && program.field(field).kind == FieldKind::Const =>
+            {
                 let (Some(result), Some(&value)) = (op.result, self.stored.get(&field)) else { return changes() };
                 values.insert(result, value);
                 return Ok(());
             }
-            OpKind::Field(field) if program.field(field).kind != FieldKind::Uniform => return changes(),
+            OpKind::Field(field) if !matches!(program.field(field).kind, FieldKind::Uniform | FieldKind::Data) => {
+                return changes();
+            }
             OpKind::Time | OpKind::StepIndex => return changes(),
             OpKind::Const(_)
             | OpKind::Bool(_)

@@ -105,7 +105,8 @@ impl Passes {
             let space = SpaceId(space);
             program.space(space).kind == SpaceKind::Plain
         });
-        let mut groups: Vec<Group> = plain.map(|space| Group { spaces: vec![space], passes: 1, events: false }).collect();
+        let mut groups: Vec<Group> =
+            plain.map(|space| Group { spaces: vec![space], passes: 1, events: false }).collect();
         for (at, region) in regions(program) {
             let Some(over) = region.over else { continue };
             let to = home(program, over);

@@ -4,7 +4,8 @@
 //! Never true here: a decision is made or hidden.
 
 use super::{
-    BATCH, BLOCKS_AHEAD, Connected, Delivery, Expr, Home, KernelPlan, Nest, Operand, Plan, Prologue, SpacePlan, Stmt, Usage,
+    BATCH, BLOCKS_AHEAD, Connected, Delivery, Expr, Home, KernelPlan, Nest, Operand, Plan, Prologue, SpacePlan, Stmt,
+    Usage,
 };
 use crate::step::{Distribution, FieldId, Role};
 use std::fmt::{self, Display, Formatter};
@@ -24,7 +25,10 @@ impl Display for Plan {
             let [from, to] = [delivery.from, delivery.to].map(|space| &self.spaces[space.0 as usize].name);
             let Delivery { name: of, event, sum, .. } = delivery;
             let (event, sum) = (name(self, *event), name(self, *sum));
-            writeln!(f, "events along {of}: {event} of {from} to {to}, by row of the sender, [step][cell], into {sum}")?;
+            writeln!(
+                f,
+                "events along {of}: {event} of {from} to {to}, by row of the sender, [step][cell], into {sum}"
+            )?;
         }
         for space in &self.spaces {
             writeln!(f)?;

@@ -32,7 +32,10 @@ impl<'a> Model<'a> {
             return fail(format!("`{}` is no name for a crate", interface.crate_name));
         }
         if let Some(delivery) = plan.deliveries.first() {
-            return fail(format!("events go along `{}`, which so far runs in neuroc alone, not in a crate", delivery.name));
+            return fail(format!(
+                "events go along `{}`, which so far runs in neuroc alone, not in a crate",
+                delivery.name
+            ));
         }
         for field in &interface.fields {
             let Some(home) = plan.homes.get(field.field.0 as usize) else {

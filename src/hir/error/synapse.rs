@@ -107,9 +107,12 @@ impl From<SynapseError<'_>> for Diagnostic {
                 Diagnostic::new(Code::UnknownName, current.span, message, "another name")
                     .help("write `current i = ...`")
             }
-            E::CurrentTaken { first } => {
-                Diagnostic::new(Code::DuplicateName, first, "`i` is the current of a synapse", "this needs another name")
-            }
+            E::CurrentTaken { first } => Diagnostic::new(
+                Code::DuplicateName,
+                first,
+                "`i` is the current of a synapse",
+                "this needs another name",
+            ),
             E::NoEffect { synapse } => {
                 let message = format!("synapse `{}` has no current", synapse.text);
                 Diagnostic::new(Code::MissingCurrent, synapse.span, message, "nothing of it reaches the cell").help(
@@ -118,7 +121,8 @@ impl From<SynapseError<'_>> for Diagnostic {
             }
             E::Junction { via, span } => {
                 let message = format!("`{}` is a gap junction, which joins two sides", via.text);
-                Diagnostic::new(Code::BadTarget, span, message, "one direction only").help("write `--` in place of `->`")
+                Diagnostic::new(Code::BadTarget, span, message, "one direction only")
+                    .help("write `--` in place of `->`")
             }
             E::Synapse { via, span } => {
                 let message = format!("`{}` is a synapse, which leads one way", via.text);
@@ -153,8 +157,9 @@ impl From<SynapseError<'_>> for Diagnostic {
             }
             E::NoCurrentRead { cell, span } => {
                 let message = format!("the current of this synapse does not reach cell `{cell}`");
-                Diagnostic::new(Code::BadTarget, span, message, "the cell does not read `i_syn`")
-                    .help("`i_syn` is the sum of all currents out of a point neuron: `v' = (-g_l * (v - e_l) - i_syn) / c`")
+                Diagnostic::new(Code::BadTarget, span, message, "the cell does not read `i_syn`").help(
+                    "`i_syn` is the sum of all currents out of a point neuron: `v' = (-g_l * (v - e_l) - i_syn) / c`",
+                )
             }
             E::NoVoltage { cell, read, span } => {
                 let message = format!("this synapse needs a potential `v`, and cell `{cell}` has none");
@@ -178,7 +183,7 @@ impl From<SynapseError<'_>> for Diagnostic {
             E::NotOfAnEdge { what, span } => {
                 let message = format!("{what} is of an edge, not of a cell");
                 Diagnostic::new(Code::BadValue, span, message, "this differs from cell to cell")
-                    .note("it is a number, or drawn for every edge: `weight ~ normal(1 nS, 0.1 nS)`")
+                    .note("it is a number, drawn for every edge (`weight ~ normal(1 nS, 0.1 nS)`), or in the file that lists the edges")
             }
             E::InstanceTaken { name, cell } => {
                 let message = format!("cell `{cell}` has something else called `{}`", name.text);

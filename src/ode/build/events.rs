@@ -107,7 +107,12 @@ impl Builder<'_> {
     }
 
     /// The currents of receptors out of a port, added to what flows in.
-    pub(super) fn receptor_currents(&mut self, population: usize, port: hir::SymbolId, sum: Option<NodeId>) -> Option<NodeId> {
+    pub(super) fn receptor_currents(
+        &mut self,
+        population: usize,
+        port: hir::SymbolId,
+        sum: Option<NodeId>,
+    ) -> Option<NodeId> {
         let network = self.network;
         network.populations[population].receptors.iter().filter(|r| r.port == Some(port)).fold(sum, |sum, receptor| {
             let Some(current) = receptor.current else { return sum };
