@@ -154,6 +154,7 @@
 //! | the interface of generated crates | `src/codegen/rust/model.rs`, `src/codegen/rust/fixed/` | `tests/suite/crates.rs` |
 //! | `exp` and its accuracy | `src/runtime/math.rs` | `src/runtime/math/tests.rs` |
 //! | the sine of large angles | `src/runtime/math/payne_hanek.rs` | the same, `tests/reference/large_angles.py` |
+//! | which number of a Poisson distribution a uniform number gives | `src/runtime/math/poisson.rs`; `poisson.rs` of `src/codegen/stablehlo/` | `src/runtime/math/tests/poisson.rs` |
 //! | what `--accuracy` allows, its errors | `src/runtime/math/approximate.rs` | its tests, and `tests/suite/accuracy.rs` |
 //! | what is computed in f32 at `--accuracy 1e-6` | `src/passes/narrow.rs` | `tests/passes/narrow` |
 //! | what counts as a flop or a byte, what `bench` compares with | `src/codegen/plan/cost.rs`, `src/engine/limits.rs` | tests beside them |

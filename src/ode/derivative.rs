@@ -201,6 +201,8 @@ fn binary(
         | BinaryOp::Ne
         | BinaryOp::And
         | BinaryOp::Or => None,
+        // A whole number: its derivative is 0 wherever it has one.
+        BinaryOp::Poisson => None,
     }
 }
 

@@ -97,6 +97,7 @@ fn describe(values: &HashMap<NodeId, Value>, node: Node) -> Option<(&'static str
         Node::Binary(BinaryOp::Pow, a, _) if at(a).is_some_and(|a| a < 0.0) => {
             ("a fractional power of a negative number", Some(FLOOR))
         }
+        Node::Binary(BinaryOp::Poisson, ..) => ("a Poisson number whose mean is below 0 or above 708", None),
         Node::Unary(UnaryOp::Sqrt, _) => ("the root of a negative number", Some(FLOOR)),
         Node::Unary(UnaryOp::Ln | UnaryOp::Log10, _) => {
             ("the logarithm of a number that is not positive", Some("its argument must stay above 0"))

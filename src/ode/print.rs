@@ -162,7 +162,7 @@ fn shown(model: &Model, root: NodeId, text: &mut Texts, long: &mut dyn FnMut(Str
                     BinaryOp::Ne => "!=",
                     BinaryOp::And => "and",
                     BinaryOp::Or => "or",
-                    BinaryOp::Min | BinaryOp::Max => "",
+                    BinaryOp::Min | BinaryOp::Max | BinaryOp::Poisson => "",
                 };
                 match sign {
                     "" => (format!("{}({}, {})", name_of(BinaryOp::ALL, op), text[&a].0, text[&b].0), false),

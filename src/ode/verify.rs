@@ -197,6 +197,7 @@ pub(super) fn type_of(model: &Model, id: NodeId, at: impl Fn(NodeId) -> Ty) -> R
             (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Min | BinaryOp::Max, Ty::Real(x), Ty::Real(y)) if x == y => {
                 Ty::Real(x)
             }
+            (BinaryOp::Poisson, Ty::Real(x), Ty::Real(y)) if x.is_one() && y.is_one() => Ty::Real(x),
             (
                 BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge | BinaryOp::Eq | BinaryOp::Ne,
                 Ty::Real(x),

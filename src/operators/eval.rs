@@ -102,6 +102,7 @@ pub fn eval_binary(op: BinaryOp, left: Value, right: Value) -> Option<Value> {
         BinaryOp::Ne => reals().map(|(a, b)| Value::Mask(a != b))?,
         BinaryOp::And => masks().map(|(a, b)| Value::Mask(a && b))?,
         BinaryOp::Or => masks().map(|(a, b)| Value::Mask(a || b))?,
+        BinaryOp::Poisson => reals().map(|(a, b)| Value::Real(math::poisson(a, b)))?,
     })
 }
 
@@ -115,6 +116,7 @@ fn single_binary(op: BinaryOp, a: f32, b: f32) -> Option<f32> {
         BinaryOp::Pow => Some(math::pow(a, b)),
         BinaryOp::Min => Some(Lanes::min(a, b)),
         BinaryOp::Max => Some(Lanes::max(a, b)),
+        BinaryOp::Poisson => Some(math::poisson(a, b)),
         BinaryOp::Lt
         | BinaryOp::Le
         | BinaryOp::Gt

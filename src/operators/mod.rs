@@ -100,6 +100,8 @@ pub enum BinaryOp {
     Ne,
     And,
     Or,
+    /// Of a uniform number and a mean, the number of a Poisson distribution ([`crate::runtime::math::poisson`]).
+    Poisson,
 }
 
 impl UnaryOp {
@@ -186,6 +188,7 @@ impl BinaryOp {
         (BinaryOp::Ne, "ne"),
         (BinaryOp::And, "and"),
         (BinaryOp::Or, "or"),
+        (BinaryOp::Poisson, "poisson"),
     ];
 
     /// Its name in the text form.
@@ -203,7 +206,8 @@ impl BinaryOp {
             | BinaryOp::Div
             | BinaryOp::Pow
             | BinaryOp::Min
-            | BinaryOp::Max => (Type::Real, Type::Real),
+            | BinaryOp::Max
+            | BinaryOp::Poisson => (Type::Real, Type::Real),
             BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge | BinaryOp::Eq | BinaryOp::Ne => {
                 (Type::Real, Type::Mask)
             }

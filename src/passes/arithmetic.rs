@@ -46,6 +46,7 @@ pub fn arithmetic(kind: OpKind) -> Option<Arithmetic> {
         | BinaryOp::Eq
         | BinaryOp::Ne
         | BinaryOp::And
-        | BinaryOp::Or => None,
+        | BinaryOp::Or
+        | BinaryOp::Poisson => None,
     }
 }

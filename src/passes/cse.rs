@@ -140,8 +140,13 @@ fn normalised(op: BinaryOp, operands: &mut [ValueId]) -> BinaryOp {
             operands.reverse();
             BinaryOp::Le
         }
-        BinaryOp::Sub | BinaryOp::Div | BinaryOp::Pow | BinaryOp::Min | BinaryOp::Max | BinaryOp::Lt | BinaryOp::Le => {
-            op
-        }
+        BinaryOp::Sub
+        | BinaryOp::Div
+        | BinaryOp::Pow
+        | BinaryOp::Min
+        | BinaryOp::Max
+        | BinaryOp::Lt
+        | BinaryOp::Le
+        | BinaryOp::Poisson => op,
     }
 }

@@ -4,8 +4,8 @@
 //! Never true here: an operation changes, or a mark that was there goes.
 //!
 //! A comparison, a `spike`, `floor`, `ceil`, a root or logarithm of what may not be positive, a division by what may cancel to 0, the
-//! counter of a draw, the place in a series and the number of steps back all *tell*: a sum of exactly 0 and one that rounds to 1e-17
-//! lead to results that have nothing to do with each other. What they read is exact, and what that was computed from, back to where a
+//! counter of a draw, both operands of `poisson`, the place in a series and the number of steps back all *tell*: a sum of exactly 0 and one that
+//! rounds to 1e-17 lead to results that have nothing to do with each other. What they read is exact, and what that was computed from, back to where a
 //! field is read. And so is a difference of a value and what has that value in some cases, as `max(v, vt) - vt` or `abs(x) - x`: it is 0 then,
 //! however large the value is. (Fields carry roundings from step to step as it is; a new state that is compared before it is stored is such a field
 //! still, because this pass runs before regions are fused.) `init` is exact as a whole: it runs once, and what it stores is compared by others.
@@ -126,6 +126,7 @@ impl Known {
                     Some(_) => self.unless_positive(a),
                     None => self.unless_positive(a).into_iter().chain([b]).collect(),
                 },
+                BinaryOp::Poisson => vec![a, b],
                 BinaryOp::Add | BinaryOp::Sub if self.cancel(a, b) => op.result.into_iter().chain([a, b]).collect(),
                 BinaryOp::Add
                 | BinaryOp::Sub
@@ -223,7 +224,8 @@ impl Known {
                 | UnaryOp::Tanh,
                 _,
             )
-            | OpKind::Approximate(..) => true,
+            | OpKind::Approximate(..)
+            | OpKind::Binary(BinaryOp::Poisson, ..) => true,
             OpKind::Binary(BinaryOp::Add | BinaryOp::Sub, a, b) => {
                 !ranges::same_sign(kind, |v| self.likely[&v]) || vanishes(a) && vanishes(b)
             }

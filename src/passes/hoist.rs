@@ -154,7 +154,7 @@ fn is_expensive(kind: &OpKind) -> bool {
     }
     if let OpKind::Binary(op, ..) = kind {
         return match op {
-            BinaryOp::Div | BinaryOp::Pow => true,
+            BinaryOp::Div | BinaryOp::Pow | BinaryOp::Poisson => true,
             BinaryOp::Add
             | BinaryOp::Sub
             | BinaryOp::Mul

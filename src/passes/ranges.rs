@@ -200,6 +200,7 @@ fn binary(op: BinaryOp, a: Range, b: Range) -> Range {
         BinaryOp::Div => a.times(b.reciprocal()),
         BinaryOp::Min => Range::new(a.lo.min(b.lo), a.hi.min(b.hi)),
         BinaryOp::Max => Range::new(a.lo.max(b.lo), a.hi.max(b.hi)),
+        BinaryOp::Poisson => Range { lo: 0.0, hi: f64::INFINITY },
         BinaryOp::Pow
         | BinaryOp::Lt
         | BinaryOp::Le

@@ -43,6 +43,7 @@ fn simplify(rw: &mut Rewriter<'_>, kind: OpKind) -> Option<ValueId> {
         BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => order(rw, op, a, b),
         BinaryOp::Eq | BinaryOp::Ne => equality(rw, op, a, b),
         BinaryOp::And | BinaryOp::Or => logic(rw, op, a, b),
+        BinaryOp::Poisson => None,
     }
 }
 
@@ -285,7 +286,8 @@ fn order(rw: &mut Rewriter<'_>, op: BinaryOp, a: ValueId, b: ValueId) -> Option<
         | BinaryOp::Eq
         | BinaryOp::Ne
         | BinaryOp::And
-        | BinaryOp::Or => (op, a, b, false),
+        | BinaryOp::Or
+        | BinaryOp::Poisson => (op, a, b, false),
     };
     match (rw.as_unary(UnaryOp::Neg, a), rw.as_unary(UnaryOp::Neg, b)) {
         (Some(x), Some(y)) => Some(rw.value(OpKind::Binary(op, y, x))),

@@ -21,6 +21,8 @@
 //! | `cosh` | 1.5 | 1.5 | all numbers |
 //! | `linoid` | 2.5 | 2.5 | results that are normal numbers |
 //!
+//! [`poisson`] is no such function: it gives whole numbers, those that its sum in the precision of the lane leads to.
+//!
 //! NaN gives NaN everywhere but in `pow(x, 0) = pow(1, y) = 1`. The sign of a zero result is unspecified where the exact
 //! function is zero, but the same on every machine.
 
@@ -28,9 +30,12 @@ use super::lanes::{Lanes, Mask, Scalar};
 
 pub mod approximate;
 mod payne_hanek;
+mod poisson;
 
 #[cfg(test)]
 mod tests;
+
+pub use poisson::poisson;
 
 /// Polynomials and constants per number type. Polynomials are minimax, lowest power first; constants with a tail come as the
 /// nearest number and the rest.
@@ -79,6 +84,8 @@ pub trait Coefficients: Sized + 'static {
     const TANH_HIGH: Self;
     /// The power of two from which on `2^x - 1` overflows.
     const EXP2M1_HIGH: Self;
+    /// The largest mean that [`poisson`] takes: `e^-mean` is still a normal number.
+    const POISSON_HIGH: Self;
     /// The largest angle that the four parts of `HALF_PI` reduce; those past it are rare and cost more.
     const TRIGONOMETRIC_LIMIT: Self;
 }
@@ -176,6 +183,7 @@ impl Coefficients for f64 {
     const SINH_HIGH: Self = 710.6;
     const TANH_HIGH: Self = 20.0;
     const EXP2M1_HIGH: Self = 1024.0;
+    const POISSON_HIGH: Self = 708.0;
     const TRIGONOMETRIC_LIMIT: Self = 1_073_741_824.0;
 }
 
@@ -203,6 +211,7 @@ impl Coefficients for f32 {
     const SINH_HIGH: Self = 89.5;
     const TANH_HIGH: Self = 10.0;
     const EXP2M1_HIGH: Self = 128.0;
+    const POISSON_HIGH: Self = 87.0;
     const TRIGONOMETRIC_LIMIT: Self = 65_536.0;
 }
 

@@ -382,7 +382,7 @@ impl Writer {
         let [a, b, c] = [0; 3].map(|_| self.real(scope));
         let [m, n] = [0; 2].map(|_| self.mask(scope));
         let read = reads[self.below(reads.len())];
-        let real = match self.below(20) {
+        let real = match self.below(21) {
             0 => format!("add %{a}, %{b}"),
             1 => format!("mul %{b}, %{a}"),
             2 => format!("div %{a}, %{b}"),
@@ -400,6 +400,7 @@ impl Writer {
             11 => "const 0.25".into(),
             12 => format!("sub %{a}, %{b}"),
             13 => format!("min %{b}, %{a}"),
+            14 => format!("poisson %{a}, %{b}"),
             _ => match read.split_once('#') {
                 Some((read, number)) => {
                     let number = self.line(&format!("const {number}"));

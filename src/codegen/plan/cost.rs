@@ -371,6 +371,11 @@ fn of(expr: &Expr, precision: Precision) -> Work {
                 Precision::F64 => counted::inside::<f64>(|x| math::pow(x, x)),
                 Precision::F32 | Precision::Bf16 => counted::inside::<f32>(|x| math::pow(x, x)),
             }),
+            // As many terms as lead to 1: how many there are depends on the mean.
+            BinaryOp::Poisson => function(match precision {
+                Precision::F64 => counted::inside::<f64>(|x| math::poisson(x, x)),
+                Precision::F32 | Precision::Bf16 => counted::inside::<f32>(|x| math::poisson(x, x)),
+            }),
             BinaryOp::Add
             | BinaryOp::Sub
             | BinaryOp::Mul

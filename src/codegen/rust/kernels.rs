@@ -797,6 +797,7 @@ fn binary(op: BinaryOp) -> Form {
         BinaryOp::Ne => Form::Method("ne"),
         BinaryOp::And => Form::Method("and"),
         BinaryOp::Or => Form::Method("or"),
+        BinaryOp::Poisson => Form::Function("math::poisson"),
     }
 }
 
@@ -836,5 +837,6 @@ fn number_operator(op: BinaryOp) -> Result<&'static str, &'static str> {
         BinaryOp::Ne => Ok("!="),
         BinaryOp::And => Ok("&"),
         BinaryOp::Or => Ok("|"),
+        BinaryOp::Poisson => Err("math::poisson"),
     }
 }

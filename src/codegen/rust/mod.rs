@@ -53,6 +53,7 @@ const RUNTIME: &[(&str, &str)] = &[
     ("math.rs", include_str!("../../runtime/math.rs")),
     ("math/approximate.rs", include_str!("../../runtime/math/approximate.rs")),
     ("math/payne_hanek.rs", include_str!("../../runtime/math/payne_hanek.rs")),
+    ("math/poisson.rs", include_str!("../../runtime/math/poisson.rs")),
     ("named.rs", include_str!("../../runtime/named.rs")),
     ("order.rs", include_str!("../../runtime/order.rs")),
     ("rng.rs", include_str!("../../runtime/rng.rs")),

@@ -6,6 +6,7 @@
 
 use super::builder::{Binary, Builder, Compare, Element, Literal, Unary, Value};
 use super::entry::Slots;
+use super::poisson::poisson;
 use super::slot::{Fixed, Part, Slot};
 use crate::codegen::plan::{
     DevicePlan, EdgePlan, Expr, GatherForm, Home, KernelId, KernelPlan, Lattice, Operand, Plan, Precision, Relation,
@@ -879,6 +880,7 @@ impl<'a> Lanes<'a> {
             BinaryOp::Ne => self.b.compare(Compare::Ne, x, y),
             BinaryOp::And => self.b.binary(Binary::And, x, y),
             BinaryOp::Or => self.b.binary(Binary::Or, x, y),
+            BinaryOp::Poisson => poisson(self.b, x, y),
         }
     }
 

@@ -9,6 +9,7 @@ mod entry;
 mod lanes;
 #[cfg(feature = "xla")]
 pub mod mlir;
+mod poisson;
 mod slot;
 
 pub use entry::{Column, Entry, Kind, Port};

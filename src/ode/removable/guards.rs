@@ -81,7 +81,8 @@ fn ordered(nodes: &Nodes<'_>, condition: NodeId, truth: bool) -> Option<(NodeId,
         | BinaryOp::Eq
         | BinaryOp::Ne
         | BinaryOp::And
-        | BinaryOp::Or => return None,
+        | BinaryOp::Or
+        | BinaryOp::Poisson => return None,
     };
     Some(if upwards == truth { (a, b) } else { (b, a) })
 }

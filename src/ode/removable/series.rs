@@ -218,7 +218,8 @@ fn of_node(node: Node, known: &HashMap<NodeId, Option<Series>>) -> Option<Series
                 | BinaryOp::Eq
                 | BinaryOp::Ne
                 | BinaryOp::And
-                | BinaryOp::Or => None,
+                | BinaryOp::Or
+                | BinaryOp::Poisson => None,
             }
         }
         Node::Const(..)

@@ -6,6 +6,7 @@ use crate::runtime::lanes::tests::{check, for_every_body, same, same_in_lanes, s
 use crate::runtime::lanes::{F32x16, F64x8, Pair};
 
 mod double_double;
+mod poisson;
 use double_double::Dd;
 
 fn functions<V: Lanes>() {
@@ -27,6 +28,8 @@ fn functions<V: Lanes>() {
         |x, _| cosh(x);
         |x, _| tanh(x);
         |x, _| linoid(x);
+        |x, y| poisson(x, y);
+        |x, y| poisson(x - x.floor(), y.abs());
     }
 }
 

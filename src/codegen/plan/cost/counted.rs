@@ -41,7 +41,7 @@ fn division<R>(result: R) -> R {
 }
 
 /// What a function of the runtime does to one number of type `T`. No function branches, except for angles past the limit of the
-/// quick reduction, so one argument tells all.
+/// quick reduction and for as many terms as `poisson` sums, so one argument tells all.
 pub fn inside<T: Scalar>(function: impl FnOnce(Counted<T>) -> Counted<T>) -> Inside {
     COUNT.set(Inside::default());
     // A sign is counted with the operation that uses it, as the instructions have it.
