@@ -126,7 +126,12 @@ impl<'a> Lowerer<'a> {
         event: &'a ast::OnEvent,
         weight: Option<Option<Dim>>,
     ) -> Option<Vec<(SymbolId, Expr)>> {
-        let mut env = Env::new();
+        // All that the synapse has, and the weight.
+        let symbol = |id: SymbolId| {
+            let entry = scope.entry(id);
+            (entry.name.clone(), entry.ty.map(|ty| Expr::symbol(id, ty, entry.span)))
+        };
+        let mut env: Env = scope.ids().map(symbol).collect();
         if let Some((name, _)) = &event.weight {
             if let Some(taken) = scope.get(&name.text) {
                 self.duplicate(name, scope.entry(taken).span);
@@ -163,6 +168,11 @@ impl<'a> Lowerer<'a> {
         let ty = self.resolve(scope, id, None)?;
         scope.entry_mut(id).used = true;
         let x = self.expr_in(scope, "", &action.value, Some(env))?;
+        x.visit(&mut |e| {
+            if let ExprKind::Symbol(id) = e.kind {
+                scope.entry_mut(id).used = true;
+            }
+        });
         let x = self.expect(scope, x, ty.dim(), &format!("what is added to `{}`", name.text))?;
         let x = match action.op {
             AssignOp::Set => {

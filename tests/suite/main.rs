@@ -8,6 +8,7 @@ mod docs;
 mod domains;
 mod engines;
 mod errors;
+mod events;
 mod experiments;
 mod floors;
 mod fuzz;

@@ -1,0 +1,392 @@
+//! Tests of: synapses, delays and drives: closed forms, the spikes of NEST and Brian2 on networks with explicit edges, the same bits on
+//! every engine and with every number of threads.
+
+use crate::models::{Way, run};
+use neuroc::codegen::plan::Precision;
+use neuroc::driver::{Checked, CompileOptions, EngineChoice, Experiment, check_text, compile};
+use neuroc::engine::native::NativeOptions;
+use neuroc::engine::rustc;
+use neuroc::hir::Sources;
+use neuroc::results::{RunResult, Series};
+use neuroc::simulate::{RunOptions, Unwatched};
+use serde_json::Value;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Every engine that runs events, in double precision.
+const WAYS: [Way; 4] = [Way::Plain, Way::Optimized, Way::Reread, Way::Native];
+
+fn checked_in(folder: &Path, text: &str) -> Checked {
+    let checked = check_text("m.neuro", folder, text.to_string(), &Sources);
+    let said = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
+    assert!(checked.model.is_some(), "{said}");
+    checked
+}
+
+fn checked(text: &str) -> Checked {
+    checked_in(Path::new(""), text)
+}
+
+fn series<'r>(result: &'r RunResult, name: &str) -> &'r Series {
+    result.series.iter().find(|series| series.name == name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+/// The samples of one column.
+fn column(result: &RunResult, name: &str, at: usize) -> Vec<f64> {
+    let series = series(result, name);
+    (0..series.t.len()).map(|row| series.values.get(row, at)).collect()
+}
+
+fn plain() -> CompileOptions {
+    CompileOptions::default()
+}
+
+/// Cells that spike when they are told to, and one that listens.
+const RELAY: &str = "
+synapse Kick { on event(weight: mV) { v += weight } }
+synapse Exp {
+    param tau = 5 ms; param erev = 0 mV
+    state g: nS = 0 nS
+    g' = -g / tau
+    on event(weight: nS) { g += weight }
+    current i = g * (v - erev)
+}
+synapse Alpha {
+    param tau = 2 ms
+    state x: nA/ms = 0 nA/ms
+    state i_s: nA = 0 nA
+    x' = -x / tau
+    i_s' = x - i_s / tau
+    on event(weight: nA) { x += weight * exp(1) / tau }
+    current i = -i_s
+}
+cell Relay { state v: mV = 0 mV; v' = -v / 1 ms; spike when v >= 10 mV { v = 0 mV } }
+cell Passive { state v: mV = -65 mV; v' = (-10 nS * (v + 65 mV) - i_syn) / 200 pF }
+";
+
+#[test]
+fn an_event_arrives_when_it_should_and_decays_as_it_should() {
+    let text = format!(
+        "{RELAY}
+network main {{
+    population a: Relay[3]
+    population b: Passive
+    drive a[1 .. 3] via Kick from times(2 ms, 7 ms) {{ weight = 20 mV }}
+    connect a -> b via Exp {{ rule = all_to_all(); weight = 2 nS; delay = 1.5 ms }}
+    connect a -> b via Exp as slow(tau = 20 ms) {{ rule = all_to_all(); weight = 1 nS; delay = 0.1 ms }}
+    drive b via Exp from times(4 ms) {{ weight = 3 nS }}
+}}
+run {{ duration = 12 ms; dt = 0.1 ms; method = exp_euler; record b.{{v, Exp.g, slow.g}}; record spikes of a }}"
+    );
+    let checked = checked(&text);
+    // Two cells spike in the steps that end at 2 and at 7 ms.
+    let g = |t: f64, tau: f64, arrivals: &[(f64, f64)]| -> f64 {
+        let of = |&(at, weight): &(f64, f64)| if t > at - 1e-9 { weight * (-(t - at) / tau).exp() } else { 0.0 };
+        arrivals.iter().map(of).sum()
+    };
+    for way in WAYS {
+        let result = run(&checked, &plain(), way);
+        let [fast, slow] = ["b.Exp.g", "b.slow.g"].map(|name| column(&result, name, 0));
+        for (row, &t) in series(&result, "b.Exp.g").t.iter().enumerate() {
+            let expected = g(t, 5.0, &[(3.5, 4.0), (8.5, 4.0), (4.0, 3.0)]);
+            assert!((fast[row] - expected).abs() < 1e-12, "{way:?}: {} at {t} ms, not {expected}", fast[row]);
+            let expected = g(t, 20.0, &[(2.1, 2.0), (7.1, 2.0)]);
+            assert!((slow[row] - expected).abs() < 1e-12, "{way:?}: {} at {t} ms, not {expected}", slow[row]);
+        }
+        let spikes = &result.spikes[0];
+        assert_eq!(spikes.i, [1, 2, 1, 2], "{way:?}");
+        assert_eq!(spikes.t.iter().map(|t| (t * 10.0).round()).collect::<Vec<_>>(), [20.0, 20.0, 70.0, 70.0]);
+    }
+}
+
+/// A current that rises and falls has its peak, the weight, a time constant after its event; the potential converges to the exact one.
+#[test]
+fn an_alpha_current_moves_a_passive_cell_as_in_closed_form() {
+    let text = |dt: f64| {
+        format!(
+            "{RELAY}
+network main {{
+    population b: Passive
+    drive b via Alpha from times(1 ms) {{ weight = 0.1 nA }}
+}}
+run {{ duration = 21 ms; dt = {dt} ms; method = rk4; record b.{{v, Alpha.i_s}} every 1 ms }}"
+        )
+    };
+    // C v' = -gL v + w e s/tau exp(-s/tau), from 0, with s the time since the event.
+    let (tau, tau_m, c) = (2.0, 20.0, 0.2);
+    let k = 1.0 / tau - 1.0 / tau_m;
+    let exact = |s: f64| {
+        let scale = 0.1 * 1f64.exp() / tau / c;
+        scale * (-s / tau_m).exp() * (1.0 - (-k * s).exp() * (1.0 + k * s)) / (k * k)
+    };
+    let mut errors = Vec::new();
+    for dt in [0.1, 0.05] {
+        let checked = checked(&text(dt));
+        let [optimized, native] = [Way::Optimized, Way::Native].map(|way| run(&checked, &plain(), way));
+        let v = column(&native, "b.v", 0);
+        assert_eq!(column(&optimized, "b.v", 0), v);
+        let peak = column(&native, "b.Alpha.i_s", 0)[3];
+        assert!((peak - 0.1).abs() < 1e-7, "{peak}");
+        let worst = v.iter().enumerate().map(|(row, v)| (v + 65.0 - exact((row as f64 - 1.0).max(0.0))).abs());
+        errors.push(worst.fold(0.0, f64::max));
+    }
+    // A jump at the end of a step costs a method of order 4 nothing.
+    assert!(errors[0] < 1e-6 && errors[0] / errors[1] > 12.0, "{errors:?}");
+}
+
+fn reference(name: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference").join(name);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn numbers(value: &Value) -> Vec<f64> {
+    value.as_array().expect("a list").iter().map(|x| x.as_f64().expect("a number")).collect()
+}
+
+/// The edges of a stored network whose senders `choose` picks, as a file.
+fn edge_file(net: &Value, choose: impl Fn(usize) -> bool) -> String {
+    let edges = &net["edges"];
+    let [pre, post, weight, delay] = ["pre", "post", "weight", "delay_steps"].map(|key| numbers(&edges[key]));
+    let mut out = "source,target,weight,delay\n".to_string();
+    for i in (0..pre.len()).filter(|&i| choose(pre[i] as usize)) {
+        let _ = writeln!(out, "{},{},{},{}", pre[i], post[i], weight[i].abs(), delay[i]);
+    }
+    out
+}
+
+/// What a network of a hundred cells does: the steps (counted from 1) and cells of its spikes, as NEST and Brian2 are told apart by `first`.
+fn spikes_of(net: &Value, first: f64) -> Vec<(u64, u64)> {
+    let (steps, cells) = (numbers(&net["spike_steps"]), numbers(&net["spike_neurons"]));
+    let mut spikes: Vec<(u64, u64)> =
+        steps.into_iter().zip(cells).map(|(step, cell)| ((step + first) as u64, cell as u64)).collect();
+    spikes.sort_unstable();
+    spikes
+}
+
+fn found_spikes(result: &RunResult) -> Vec<(u64, u64)> {
+    let spikes = &result.spikes[0];
+    let mut found: Vec<(u64, u64)> =
+        spikes.t.iter().zip(&spikes.i).map(|(t, &cell)| ((t / 0.1).round() as u64, cell as u64)).collect();
+    found.sort_unstable();
+    found
+}
+
+fn per_cell(folder: &Path, name: &str, values: &[f64]) {
+    let text: String = values.iter().map(|x| format!("{x:e}\n")).collect();
+    std::fs::write(folder.join(name), text).unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// The spikes of a stored network, run from a model in the same folder as its files.
+fn compare(net: &Value, first: f64, folder: &Path, model: &str) {
+    let excitatory =
+        numbers(&net["excitatory"].as_u64().map_or(Value::Null, |n| Value::Array(vec![n.into()])))[0] as usize;
+    for (name, of) in [("exc.csv", true), ("inh.csv", false)] {
+        let text = edge_file(net, |pre| (pre < excitatory) == of);
+        std::fs::write(folder.join(name), text).unwrap_or_else(|e| panic!("{e}"));
+    }
+    let expected = spikes_of(net, first);
+    let checked = checked_in(folder, model);
+    for way in [Way::Native, Way::Optimized] {
+        let found = found_spikes(&run(&checked, &plain(), way));
+        let differs = expected.iter().zip(&found).position(|(a, b)| a != b);
+        assert_eq!(differs.map(|at| (expected[at], found[at])), None, "{way:?}: the first that differs");
+        assert_eq!(found.len(), expected.len(), "{way:?}");
+    }
+}
+
+#[test]
+fn a_net_of_delta_synapses_spikes_as_in_nest() {
+    let nest = reference("spiking_nest.json");
+    let net = &nest["net_psc_delta"];
+    let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    per_cell(folder.path(), "i.csv", &numbers(&net["I_e_pA"]));
+    per_cell(folder.path(), "v.csv", &numbers(&net["V_init_mV"]));
+    let model = "
+synapse Delta { on event(weight: mV) { v += weight } }
+cell Lif {
+    param i_e = 0 pA
+    state v: mV = -70 mV
+    v' = -(v + 70 mV) / 10 ms + i_e / 250 pF
+    spike when v >= -55 mV { v = -70 mV; refractory 2 ms }
+}
+network main {
+    population n: Lif[100]
+    param n.i_e = file(\"i.csv\") * 1 pA
+    init n.v = file(\"v.csv\") * 1 mV
+    connect n -> n via Delta {
+        rule = edges(\"exc.csv\")
+        weight = file(\"exc.csv\", column = \"weight\") * 1 mV
+        delay = file(\"exc.csv\", column = \"delay\") * 0.1 ms
+    }
+    connect n -> n via Delta {
+        rule = edges(\"inh.csv\")
+        weight = -file(\"inh.csv\", column = \"weight\") * 1 mV
+        delay = file(\"inh.csv\", column = \"delay\") * 0.1 ms
+    }
+}
+run { duration = 1000 ms; dt = 0.1 ms; method = exp_euler; record spikes of n }";
+    compare(net, 0.0, folder.path(), model);
+}
+
+#[test]
+fn a_net_of_conductances_spikes_as_in_brian2() {
+    let brian = reference("spiking_brian2.json");
+    let net = &brian["net_coba"];
+    let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    per_cell(folder.path(), "i.csv", &numbers(&net["I_pA"]));
+    per_cell(folder.path(), "v.csv", &numbers(&net["v_init_mV"]));
+    // A cell that Brian2 holds for so long is held for a step less.
+    let model = "
+synapse Exp {
+    param tau = 5 ms; param erev = 0 mV
+    state g: nS = 0 nS
+    g' = -g / tau
+    on event(weight: nS) { g += weight }
+    current i = g * (v - erev)
+}
+cell Lif {
+    param i_e = 0 pA
+    state v: mV = -60 mV
+    v' = (10 nS * (-60 mV - v) + i_e - i_syn) / 200 pF
+    spike when v > -50 mV { v = -60 mV; refractory 4.9 ms }
+}
+network main {
+    population n: Lif[100]
+    param n.i_e = file(\"i.csv\") * 1 pA
+    init n.v = file(\"v.csv\") * 1 mV
+    connect n -> n via Exp {
+        rule = edges(\"exc.csv\")
+        weight = file(\"exc.csv\", column = \"weight\") * 1 nS
+        delay = file(\"exc.csv\", column = \"delay\") * 0.1 ms
+    }
+    connect n -> n via Exp as inh(tau = 10 ms, erev = -80 mV) {
+        rule = edges(\"inh.csv\")
+        weight = file(\"inh.csv\", column = \"weight\") * 1 nS
+        delay = file(\"inh.csv\", column = \"delay\") * 0.1 ms
+    }
+}
+run { duration = 1000 ms; dt = 0.1 ms; method = exp_euler; record spikes of n }";
+    compare(net, 1.0, folder.path(), model);
+}
+
+/// A net of several populations, with weights and delays of every kind, drives, and gap junctions beside them.
+const MIXED: &str = "
+use std.channels.hh.{Na, K, Leak}
+synapse Exp {
+    param tau = 5 ms; param erev = 0 mV
+    state g: nS = 0 nS
+    g' = -g / tau
+    on event(weight: nS) { g += weight }
+    current i = g * (v - erev)
+}
+synapse Kick { on event(weight: mV) { v += weight } }
+junction Gap { param g = 1 nS; current i = g * dv }
+cell Lif {
+    state v: mV = -60 mV
+    v' = (10 nS * (-60 mV - v) - i_syn) / 200 pF
+    spike when v > -50 mV { v = -60 mV; refractory 2 ms }
+}
+cell Hh {
+    compartment soma { area = 1000 um2; cm = 1 uF/cm2; v_init = -65 mV; insert Na, K, Leak }
+    compartment dend { area = 500 um2; cm = 1 uF/cm2; v_init = -65 mV; insert Leak }
+    couple soma <- dend: 1 mS/cm2
+    couple dend <- soma: 2 mS/cm2
+    spike when soma.v crosses 0 mV
+}
+network main {
+    param n = 70
+    population e: Lif[n]
+    population i: Lif[33]
+    population h: Hh[20]
+    init e.v ~ uniform(-60 mV, -50 mV)
+    drive {e, i} via Exp from poisson(rate = 2 kHz) { weight = 2 nS }
+    drive h[3 .. 9].dend via Exp from poisson(rate = 1 kHz * (1 + sin(t / 5 ms))) { weight = 0.5 nS }
+    connect e -> {e, i} via Exp { rule = probability(p = 0.1); weight ~ truncated(normal(3 nS, 2 nS), 0 nS, 9 nS); delay = 0.8 ms }
+    connect i -> {e, i} via Exp as inh(tau = 10 ms, erev = -80 mV) {
+        rule = fixed_in_degree(n = 7); weight = 20 nS; delay ~ uniform(0.1 ms, 2 ms)
+    }
+    connect e -> h.dend via Exp(tau = 3 ms) { rule = fixed_out_degree(n = 3); weight ~ uniform(0.5 nS, 1 nS); delay ~ uniform(0.1 ms, 0.4 ms) }
+    connect h -> e via Kick { rule = all_to_all(); weight ~ normal(0.1 mV, 0.05 mV); delay = 0.3 ms }
+    connect h.soma -- h.soma via Gap { rule = probability(p = 0.2) }
+}
+run { duration = 40 ms; dt = 0.1 ms; method = exp_euler; seed = 5; celsius = 6.3 degC
+    record e.{v, Exp.g, inh.g}; record h.{soma.v, dend.Exp.g}; record spikes of e; record spikes of i; record spikes of h }
+";
+
+fn native_run(checked: &Checked, precision: Precision, threads: usize) -> RunResult {
+    let compiled = compile(checked, &plain(), &mut |_, _, _| {}).unwrap_or_else(|d| panic!("{d:?}"));
+    let experiment = Experiment::new(compiled).unwrap_or_else(|d| panic!("{d:?}"));
+    let cache = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels"));
+    let compile = rustc::CompileOptions { cache, ..Default::default() };
+    let mut plan = experiment.plan(precision).unwrap_or_else(|d| panic!("{d:?}"));
+    // Threads for every few cells.
+    plan.min_cells = 8;
+    let choice = EngineChoice::Native(NativeOptions { threads, arrangement: Default::default(), compile });
+    let mut engine = experiment.engine(&plan, choice).unwrap_or_else(|e| panic!("{e}")).engine;
+    let outcome = experiment.run(engine.as_mut(), &RunOptions::default(), &mut Unwatched);
+    outcome.unwrap_or_else(|e| panic!("{e:?}")).0
+}
+
+fn same(a: &RunResult, b: &RunResult, what: &str) {
+    assert_eq!(a.series.len(), b.series.len());
+    for (a, b) in a.series.iter().zip(&b.series) {
+        assert!(a.values == b.values, "{what}: {} differs", a.name);
+    }
+    for (a, b) in a.spikes.iter().zip(&b.spikes) {
+        assert_eq!((&a.t, &a.i), (&b.t, &b.i), "{what}: spikes of {}", a.population);
+    }
+}
+
+#[test]
+fn every_engine_and_every_number_of_threads_has_the_same_bits() {
+    let checked = checked(MIXED);
+    let plain_run = run(&checked, &CompileOptions::default(), Way::Plain);
+    let counts: Vec<usize> = plain_run.spikes.iter().map(|spikes| spikes.i.len()).collect();
+    assert!(counts.iter().all(|&count| count > 20), "{counts:?}");
+    let optimized = run(&checked, &plain(), Way::Optimized);
+    for threads in [1, 2, 3] {
+        same(&optimized, &native_run(&checked, Precision::F64, threads), &format!("{threads} threads"));
+    }
+    let single = native_run(&checked, Precision::F32, 1);
+    same(&single, &native_run(&checked, Precision::F32, 3), "single precision");
+}
+
+/// The numbers of events in a step are those of a Poisson distribution, in each cell its own, and no two drives are alike.
+#[test]
+fn drives_are_poisson() {
+    let text = "
+synapse Count { state n: 1 = 0; n' = 0 / 1 ms; on event(weight) { n += weight } current i = n * 0 nA }
+cell Lif { state v: mV = 0 mV; v' = -v / 1 ms + i_syn / 1 nF }
+network main {
+    population a: Lif[2000]
+    drive a via Count from poisson(rate = 500 Hz) { weight = 1 }
+    drive a via Count as other from poisson(rate = 3 kHz) { weight = 2 }
+}
+run { duration = 10 ms; dt = 0.5 ms; method = exp_euler; record a.{Count.n, other.n} every 0.5 ms }";
+    let checked = checked(text);
+    let native = run(&checked, &plain(), Way::Native);
+    let plain_run = run(&checked, &plain(), Way::Plain);
+    let mut counts = Vec::new();
+    for (name, mean, weight) in [("a.Count.n", 0.25, 1.0), ("a.other.n", 1.5, 2.0)] {
+        let columns: Vec<Vec<f64>> = (0..2000).map(|cell| column(&native, name, cell)).collect();
+        assert_eq!(columns[7], column(&plain_run, name, 7));
+        let of_steps: Vec<f64> = columns.iter().flat_map(|c| c.windows(2).map(|w| (w[1] - w[0]) / weight)).collect();
+        let n = of_steps.len() as f64;
+        assert!(of_steps.iter().all(|x| x.fract() == 0.0 && *x >= 0.0));
+        let found = of_steps.iter().sum::<f64>() / n;
+        // Five standard errors.
+        assert!((found - mean).abs() < 5.0 * (mean / n).sqrt(), "{name}: {found}");
+        let spread = of_steps.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+        assert!((spread - mean).abs() < 5.0 * ((2.0 * mean * mean + mean) / n).sqrt(), "{name}: {spread}");
+        for k in 0..4u32 {
+            let p = (-mean).exp() * mean.powi(k as i32) / f64::from((1..=k).product::<u32>());
+            let share = of_steps.iter().filter(|x| **x == f64::from(k)).count() as f64 / n;
+            assert!((share - p).abs() < 5.0 * (p * (1.0 - p) / n).sqrt(), "{name}: {k} events in {share}, not {p}");
+        }
+        counts.push(of_steps);
+    }
+    let n = counts[0].len() as f64;
+    let together = counts[0].iter().zip(&counts[1]).map(|(a, b)| (a - 0.25) * (b - 1.5)).sum::<f64>() / n;
+    assert!(together.abs() < 5.0 * (0.25 * 1.5 / n).sqrt(), "{together}");
+}
