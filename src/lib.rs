@@ -109,6 +109,8 @@
 //! - **Values pass between regions only from those that run less often or over nothing.** All else goes through fields, so that stages may be cut,
 //!   fused and interleaved by what they read and write alone (`src/passes/fuse_regions.rs`).
 //! - **Sums begin every step at 0**, so that no stage has to say so, and an engine may keep them in registers.
+//! - **Delays are data.** How long events are remembered follows from the values of a run, so no program says it; what events bring to an element
+//!   is added up in the order in which they were sent, then in the order of the edges: what a ring of sums gives that every event is put into once.
 //! - **A stage stores nothing that it gathers or goes back to.** Then no order of elements can be told, and no copy is needed.
 //! - Fields that are the same for all cells of a product (the geometry of a cell) have no form of their own yet; they wait for what needs them.
 //!
@@ -122,6 +124,12 @@
 //! - **What a later pass or another cell reads lives in memory**, all other temps in registers.
 //! - **What is the same in all steps is computed again in every step of a connected kernel**: a buffer for it would be read in every step instead,
 //!   and in all networks so far it is parameters only. Where a block of cells runs many steps by itself, it is computed once.
+//! - **Events are the machine's work, not a kernel's** (`src/runtime/events.rs`): an event goes once through the row of its sender, whose edges stand
+//!   by delay and place, into a ring with a sum for every step to come; a kernel finds what arrives in a temp field. Each thread has the rows that
+//!   lead to its cells, and the threads tell each other who has emitted, so that no sum depends on their number. What an edge carries and how long it
+//!   takes is computed before the run; where it changes in a run (plasticity), only the interpreter has it so far.
+//! - **Receptors are part of the cell.** A population that has synapses gets a cell model of its own, with the symbols of its receptors: names, units,
+//!   settings and records then work as for channels. All who send to a receptor add to its states, so what an event adds is a multiple of its weight.
 //! - **A current that differs by direction makes two relations of one set of junctions**; if its form is odd in `dv`
 //!   (`src/ode/parity.rs`) and both sides are one, it is one, whose edges lead both ways.
 //! - **Methods give stages** (`src/discretize/stages.rs`). Where cells are not joined, a step is one expression for each state, whatever the method.
@@ -147,6 +155,9 @@
 //! | the order of passes | `O2` in `src/passes/mod.rs` | `tests/passes/pipeline` |
 //! | lanes, block sizes, memory layout | `src/codegen/plan.rs` | `tests/ir/*.plan.snap` |
 //! | in which pass of a step a stage runs, which spaces run together | `src/codegen/plan/passes.rs`, `src/runtime/machine.rs` | there, `tests/suite/engines.rs` |
+//! | what a synapse is, which receptor a line means | `src/hir/synapse.rs`, `src/hir/projection.rs` | `tests/errors/synapse_*`, `tests/suite/events.rs` |
+//! | what arriving events add, and when | `src/ode/build/events.rs`, `arrivals` and `jump` in `src/discretize/mod.rs` | `tests/suite/events.rs` |
+//! | how events travel in native runs | `src/codegen/plan/deliveries.rs`, `src/engine/deliveries.rs`, `src/runtime/events.rs` | the same |
 //! | what a method does in a step | its file in `src/discretize/`, `stages.rs` beside it | `tests/suite/junctions.rs`, `tests/suite/accuracy.rs` |
 //! | which edges a connection has | `src/connect/`, `src/simulate/edges.rs` | `src/connect/tests`, `tests/suite/networks.rs` |
 //! | where cells of connected populations stand in memory | `src/runtime/order.rs` | its tests, `tests/suite/engines.rs` |

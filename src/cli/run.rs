@@ -205,6 +205,9 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
         seed: loaded.as_ref().map(|state| state.seed),
     };
     let mut p = prepare(&args.file, &args.settings, &args.engine, &args.opt, args.quiet, more)?;
+    if let (Some(path), Err(why)) = (&args.save, simulate::past(p.experiment.program())) {
+        return Err(wrong(format!("cannot save `{}`: {why}", path.display())));
+    }
     let start = match (&args.load, &loaded) {
         (Some(path), Some(state)) => {
             let initial = |text: &&String| ode::sets_initial_value(&p.experiment.compiled.ode, text);

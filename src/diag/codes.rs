@@ -335,6 +335,13 @@ MoreWarnings "NU0408" Warning "there are too many warnings to show"
 "A hundred warnings are shown; the rest is counted. Warnings have places of their own: those of one
 cause are mended together.";
 
+DelayRounded "NU0410" Warning "a delay is not a whole number of steps"
+"Spikes travel in whole steps. A delay is rounded to the nearest; this one changes by more than a
+hundredth of it. Take a step that divides the delays, or delays that are multiples of the step.
+
+  wrong   run { dt = 0.1 ms }          with    delay = 1.25 ms
+  right   delay = 1.2 ms, or dt = 0.05 ms";
+
 KeepsSpiking "NU0409" Warning "a spike that makes the next one"
 "After the reset the condition of the spike rule is true again, so the cell spikes in every step, or
 after every refractory time, for ever. The values are those at the start of the run.

@@ -187,7 +187,7 @@ impl Run<'_> {
             return Err(fail(format!("a later stage emits `{}`", event.name)));
         }
         let emitted = self.memory.emitted(guard.event, emitter, steps);
-        emitted.ok_or_else(|| fail(format!("`{}` is remembered for {}", event.name, event.history)))
+        emitted.ok_or_else(|| fail(format!("`{}` is not remembered as long", event.name)))
     }
 
     fn lead(&self, space: SpaceId, along: Option<Map>, element: usize) -> Option<usize> {

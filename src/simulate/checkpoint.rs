@@ -12,7 +12,7 @@ use super::trap::states;
 use crate::engine::{Engine, EngineError};
 use crate::ode::Model;
 use crate::results::Checkpoint;
-use crate::step::{FieldId, FieldKind, Program};
+use crate::step::{FieldId, FieldKind, Function, Program, Role};
 use serde_json::{Map, Value};
 
 /// Where a run begins.
@@ -33,10 +33,8 @@ impl Start {
 
     /// The states of a checkpoint; the error is a sentence.
     pub fn new(checkpoint: &Checkpoint, program: &Program, extent: &Extent) -> Result<Start, String> {
+        past(program)?;
         let mut fields = program.fields_where(|field| field.kind == FieldKind::State);
-        if let Some(&field) = fields.iter().find(|&&field| program.field(field).history > 0) {
-            return Err(format!("`{}` has a past, which is not kept in this version", program.field(field).name));
-        }
         let mut start = Start { step: steps(checkpoint, extent)?, states: Vec::new() };
         for (name, values) in &checkpoint.states {
             let at = fields.iter().position(|&field| program.field(field).name == *name);
@@ -52,6 +50,21 @@ impl Start {
             Some(&field) => Err(format!("it is of another model: it has no state `{}`", program.field(field).name)),
             None => Ok(start),
         }
+    }
+}
+
+/// Says, as an error, what else than states a step of a program reads of earlier ones.
+pub fn past(program: &Program) -> Result<(), String> {
+    if let Some(field) = program.fields.iter().find(|field| field.history > 0) {
+        return Err(format!("`{}` has a past, which is not kept in this version", field.name));
+    }
+    let guards = program.function(Role::Step).into_iter().flat_map(Function::regions).filter_map(|region| region.guard);
+    match guards.into_iter().find(|guard| guard.delay.is_some()) {
+        Some(guard) => {
+            let name = &program.field(guard.event).name;
+            Err(format!("events of `{name}` are on their way, which is not kept in this version"))
+        }
+        None => Ok(()),
     }
 }
 
@@ -82,9 +95,7 @@ pub fn checkpoint(
     meta: Map<String, Value>,
 ) -> Result<Checkpoint, EngineError> {
     let now = states(program, extent, engine)?;
-    if let Some(field) = program.fields.iter().find(|field| field.history > 0) {
-        return Err(EngineError(format!("`{}` has a past, which is not kept in this version", field.name)));
-    }
+    past(program).map_err(EngineError)?;
     let mut states: Vec<_> = now.into_iter().collect();
     states.sort_by_key(|(field, _)| *field);
     let named = |(field, values): (FieldId, Vec<f64>)| (program.field(field).name.clone(), values);

@@ -20,7 +20,7 @@ mod tests;
 mod time;
 mod trap;
 
-pub use checkpoint::{Start, checkpoint};
+pub use checkpoint::{Start, checkpoint, past};
 pub(crate) use culprit::said;
 pub use extent::{Extent, extent};
 pub use memory::memory;

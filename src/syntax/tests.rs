@@ -112,7 +112,6 @@ const SLIPS: &[(&str, &str)] = &[
     ("chained comparison", "function f(x) = if 0 < x < 1 then 2 else 3"),
     ("not inside", "function f(x) = a == not b"),
     ("arrow of couple", "cell A { couple soma -> dend: 1 mS/cm2 }"),
-    ("arrow of connect", "network n { connect io.dend -> io.dend via Gap }"),
     ("unit with spaces", "channel Na { param g: mS / cm2 = 3 }"),
     ("point without digits", "channel Na { param g = 1. }"),
     ("grouped digits", "channel Na { param g = 1_000 }"),

@@ -207,7 +207,7 @@ fn random_network(seed: usize) -> String {
          const @r.delay over @r\nconst @t.off over @t\nstate @a.s0 over @a history 3 = state 0\nstate @a.s1 over @a = state 1\n\
          state @b.s0 over @b = state 2\nstate @t.v over @t = state 3\nstate @u.m over @u = state 4\nstate @r.trace over @r = state 5\n\
          state @loss = state 6\ntemp @a.t0 over @a\ntemp @a.sum over @a\ntemp @b.in over @b\ntemp @t.diag over @t\ntemp @t.rhs over @t\n\
-         temp @total\noutput @a.o over @a\noutput @u.o over @u\noutput @mean\nevent @a.e over @a history 3\nevent @b.e over @b\n",
+         temp @total\noutput @a.o over @a\noutput @u.o over @u\noutput @mean\nevent @a.e over @a\nevent @b.e over @b\n",
     );
     let (g, dt) = ("field @g", "field @dt");
     writer.function("init");

@@ -159,7 +159,7 @@ mod tests {
         let cable = include_str!("../../interp/cable.ir");
         assert_eq!(refused(cable), format!("every element of another space has its own `comp`{only}"));
         let delays = include_str!("../../interp/delays.ir");
-        assert_eq!(refused(delays), format!("`ei.weight.given` has a value for every edge{only}"));
+        assert_eq!(refused(delays), format!("`e.ramp` has a history{only}"));
     }
 
     /// A population of one state, with something else of each kind.
@@ -213,11 +213,11 @@ mod tests {
             ),
             (
                 "space @r from @a to @a\n",
-                "\nevent @a.e over @a history 1\ntemp @a.s over @a",
-                "",
-                "over @a {\n %1 = bool true\n emit @a.e, %1\n }
-                over @a when @a.e {\n %2 = const 0.0\n store @a.v, %2\n }",
-                "`a.e` has a history",
+                "\nevent @a.e over @a\nconst @r.d over @r\nconst @r.w over @r\ntemp @a.s over @a",
+                "over @r {\n %1 = const 1.0\n store @r.d, %1\n store @r.w, %1\n }",
+                "over @r when @a.e along source delay @r.d {\n %2 = gather @a.v along source\n accumulate @a.s along target, %2\n }
+                over @a {\n %3 = bool true\n emit @a.e, %3\n }",
+                "what events do along `r` changes in a run",
             ),
             (
                 "",
@@ -225,7 +225,7 @@ mod tests {
                 "",
                 "over @a {\n %1 = bool true\n emit @a.e, %1\n }
                 over @a when @a.e {\n %2 = const 0.0\n store @a.v, %2\n }",
-                "`a.e` decides where a stage runs",
+                "`a.e` decides where a stage runs, without a delay along edges",
             ),
         ];
         for (spaces, fields, init, step, why) in cases {

@@ -31,7 +31,7 @@ temp @c.b over @c
 temp @count
 output @a.o over @a
 output @mean
-event @a.e over @a history 3
+event @a.e over @a
 {declare}
 fn init steps {init_steps} {
   over @a {
@@ -173,6 +173,7 @@ const CASES: &[(Rule, &str, &str)] = &[
     (Rule::FieldSpace, "declare", "event @u"),
     (Rule::History, "declare", "temp @u over @a history 1"),
     (Rule::History, "declare", "uniform @u history 1"),
+    (Rule::History, "declare", "event @u over @a history 1"),
     (Rule::OneFunction, "function", "fn observe {\n}"),
     (Rule::Steps, "steps", "0"),
     (Rule::Steps, "init_steps", "2"),
@@ -351,14 +352,6 @@ fn built() -> Vec<(Rule, Program)> {
         (
             Rule::StoredBeforeRead,
             program(&[("declare", "const @b.u over @b"), ("init_ab", "%70 = gather @b.u along target")]),
-        ),
-        (
-            Rule::Guards,
-            program(&[
-                ("declare", "event @b.e over @b\nconst @b.k over @b"),
-                ("init_b", "store @b.k, %1"),
-                ("end", "over @b when @b.e delay @b.k {\n}"),
-            ]),
         ),
         (Rule::OneFunction, changed(|p| p.functions.push(p.functions[1].clone()))),
         (Rule::TimeStep, changed(|p| p.fields[0].name = "delta".into())),
