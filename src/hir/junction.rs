@@ -50,12 +50,12 @@ impl<'a> Lowerer<'a> {
     pub(super) fn junction_params(
         &mut self,
         scope: &mut Scope<'a>,
-        via: &'a ast::Through,
+        through: &'a ast::Through,
         span: Span,
         joined: &mut Vec<String>,
     ) -> Option<Joined<'a>> {
-        let ast::Through { model: via, alias, args } = via;
-        if self.item(0, &via.text).is_some_and(|item| item.kind.kind() == Kind::Synapse) {
+        let ast::Through { model: via, alias, args } = through;
+        if self.is_synapse(through) {
             self.error(SynapseError::Synapse { via, span });
             return None;
         }

@@ -208,6 +208,11 @@ impl<'a> Lowerer<'a> {
                 NetworkMember::Input { clamp: true, name, value, target, span } => {
                     self.clamp(draft, name, value, target, *span);
                 }
+                NetworkMember::Connect { directed: false, via, .. } if self.is_synapse(via) => {
+                    // That has been said.
+                    junctions.next();
+                    draft.whole = false;
+                }
                 NetworkMember::Connect { directed: false, from, to, keys, span, .. } => {
                     let junction = junctions.next().flatten();
                     let connection = self.connection(draft, junction, from, to, keys, *span);

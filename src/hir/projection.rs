@@ -182,6 +182,11 @@ impl<'a> Lowerer<'a> {
         }
     }
 
+    /// Does a line go through a synapse?
+    pub(super) fn is_synapse(&self, via: &Through) -> bool {
+        self.item(0, &via.model.text).is_some_and(|item| item.kind.kind() == Kind::Synapse)
+    }
+
     /// The synapse that a line goes through.
     fn synapse_of(&mut self, via: &'a Through, span: Span) -> Option<Rc<Definition<Synapse>>> {
         if self.item(0, &via.model.text).is_some_and(|item| item.kind.kind() == Kind::Junction) {

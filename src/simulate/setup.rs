@@ -10,8 +10,10 @@ use crate::data::{self, DataFile};
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::{connection_space, projection_space};
 use crate::engine::Setup;
+use crate::hir::shown;
 use crate::ode::{self, Model, Node, NodeId, Param};
 use crate::step::{FieldId, FieldKind, Program, Source, Value};
+use crate::units::Dim;
 use std::sync::Arc;
 
 /// Values of everything a program reads from outside: sizes, uniform parameters, data files.
@@ -31,6 +33,7 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
     for (i, projection) in model.projections.iter().enumerate() {
         match projected(model, extent, projection) {
             Ok(edges) => {
+                errors.extend(short_delay(model, extent, i, edges.sources.len()));
                 setup.sizes.push(edges.sources.len());
                 setup.edges.push((projection_space(model, i), Arc::new(edges)));
             }
@@ -77,6 +80,25 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
         errors.extend(added.err());
     }
     if errors.is_empty() { Ok(setup) } else { Err(errors) }
+}
+
+/// The first of the delays that differ from edge to edge that is less than a step.
+fn short_delay(model: &Model, extent: &Extent, number: usize, edges: usize) -> Option<Diagnostic> {
+    let p = &model.projections[number];
+    // What is the same for all edges has been looked at with other values.
+    if ode::evaluate(model, p.delay).is_ok() {
+        return None;
+    }
+    let space = projection_space(model, number).0 as usize;
+    let data = |file: u32| data_of_edges(model, extent, space, &model.data[file as usize]).ok();
+    let delays = ode::cells::values(model, p.delay, edges, &data)?;
+    let edge = delays.iter().position(|delay| (delay / extent.grid.dt + 0.5).floor() < 1.0)?;
+    let unit = Dim::TIME.display_unit();
+    let delay = shown(delays[edge], &unit);
+    let message = format!("the delay of edge {edge} of `{}` is {delay}, less than the time step", p.name);
+    let d = Diagnostic::new(Code::OutOfDomain, p.span, message, "a spike arrives a step later at the earliest");
+    let least = shown(extent.grid.dt, &unit);
+    Some(d.help(format!("draw it within limits: `delay ~ truncated(normal(...), {least}, ...)`")))
 }
 
 /// The values that a file has for the edges it lists, in the order of the edges.

@@ -390,3 +390,24 @@ run { duration = 10 ms; dt = 0.5 ms; method = exp_euler; record a.{Count.n, othe
     let together = counts[0].iter().zip(&counts[1]).map(|(a, b)| (a - 0.25) * (b - 1.5)).sum::<f64>() / n;
     assert!(together.abs() < 5.0 * (0.25 * 1.5 / n).sqrt(), "{together}");
 }
+
+/// A delay that is drawn is looked at before the run: the edge is named.
+#[test]
+fn a_drawn_delay_below_a_step_is_an_error() {
+    let text = format!(
+        "{RELAY}
+network main {{
+    population a: Relay[30]
+    connect a -> a via Kick {{ rule = probability(p = 0.5); weight = 1 mV; delay ~ normal(0.3 ms, 0.2 ms) }}
+}}
+run {{ duration = 1 ms; dt = 0.1 ms; record a.v }}"
+    );
+    let compiled = compile(&checked(&text), &plain(), &mut |_, _, _| {}).unwrap_or_else(|d| panic!("{d:?}"));
+    let said = match Experiment::new(compiled) {
+        Ok(_) => panic!("there are delays below a step"),
+        Err(diagnostics) => diagnostics,
+    };
+    let [error] = &said[..] else { panic!("{said:?}") };
+    assert!(error.message.starts_with("the delay of edge "), "{error:?}");
+    assert!(error.message.ends_with(" ms, less than the time step"), "{error:?}");
+}

@@ -29,6 +29,9 @@ impl<T> Demand<T> {
             (Code::GateRange, _) => d.help("leave `init` out to start at the steady state"),
             (Code::SuspiciousMagnitude, _) if x < 0.0 && whose.is_none() => d.help("remove the sign"),
             (_, Domain::BeforeTheEnd) => d.help("begin it earlier, or run longer: `duration = ...`"),
+            (_, Domain::StepAtLeast) if what.starts_with("delay") => {
+                d.help("make the delay longer, or `dt` shorter: a spike is known at the end of the step that made it")
+            }
             (_, Domain::StepAtLeast) => {
                 d.help("every value would be drawn once only: make `every` longer, or `dt` shorter")
             }

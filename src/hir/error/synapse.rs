@@ -167,8 +167,13 @@ impl From<SynapseError<'_>> for Diagnostic {
             }
             E::NoArea { place, span } => {
                 let message = format!("this current needs the area of the membrane, and {place} has none");
-                Diagnostic::new(Code::BadTarget, span, message, "no `area`")
-                    .help("add an area such as `area = 1000 um2` to the compartment")
+                let d = Diagnostic::new(Code::BadTarget, span, message, "no `area`");
+                match place {
+                    "a point neuron" => d.help(
+                        "the current of a synapse on a point neuron is one in amperes: weights in nS, not in mS/cm2",
+                    ),
+                    _ => d.help("add an area such as `area = 1000 um2` to the compartment"),
+                }
             }
             E::Lacks { key, example, span } => {
                 let message = format!("this connection has no {key}");
