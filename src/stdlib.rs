@@ -34,7 +34,7 @@ pub fn items(text: &str) -> Vec<String> {
     text.lines()
         .filter_map(|line| {
             let (kind, rest) = line.split_once(' ')?;
-            let known = ["channel", "cell", "junction", "function", "const"].contains(&kind);
+            let known = ["channel", "cell", "junction", "synapse", "function", "const"].contains(&kind);
             let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
             known.then(|| format!("{kind} {name}"))
         })

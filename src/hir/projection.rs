@@ -162,6 +162,7 @@ impl<'a> Lowerer<'a> {
                 let time = |arg: &'a ast::Arg| {
                     let time = self.expr_of(&mut draft.scope, "", &arg.value, Dim::TIME, "the time of an event")?;
                     self.demand("time of an event".into(), time.clone(), Domain::AboveZero, "a run begins at 0 ms");
+                    self.demand("time of an event".into(), time.clone(), Domain::BeforeTheEnd, "nothing arrives");
                     Some(time)
                 };
                 let times: Vec<Option<Expr>> = args.iter().map(time).collect();

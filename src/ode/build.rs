@@ -415,7 +415,8 @@ impl<'m> Builder<'m> {
         let settings = network.settings.iter().map(|s| (s.population, &s.cells, s.span));
         let inputs = network.inputs.iter().map(|i| (i.population, &i.cells, i.span));
         let clamps = network.clamps.iter().map(|c| (c.population, &c.cells, c.span));
-        let named: Vec<_> = settings.chain(inputs).chain(clamps).collect();
+        let drives = network.drives.iter().map(|d| (d.population, &d.cells, d.span));
+        let named: Vec<_> = settings.chain(inputs).chain(clamps).chain(drives).collect();
         let range = |(population, cells, span): (usize, &Option<(Expr, Expr)>, Span)| {
             let (first, end) = cells.as_ref()?;
             let (first, end) = (self.expr(None, first), self.expr(None, end));
