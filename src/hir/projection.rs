@@ -92,7 +92,7 @@ impl<'a> Lowerer<'a> {
                 let name = free_name(format!("{}.{}.{own}", names[0], names[1]), |name| {
                     draft.projections.iter().any(|p| p.name == name)
                 });
-                let weight = self.weight(draft, &name, &synapse.item, via, keys, Some(&rule), span)?;
+                let weight = self.weight(draft, &name, (&synapse.item, via), keys, Some(&rule), span)?;
                 let delay = self.delay(draft, &name, keys, &rule, span)?;
                 let (to, rule) = (place.population, rule.clone());
                 draft.projections.push(Projection { name, from, to, receptor, weight, delay, rule, span });
@@ -123,7 +123,7 @@ impl<'a> Lowerer<'a> {
             let name = free_name(format!("{}.{receptor_name}.drive", draft.populations[population].name), |name| {
                 draft.drives.iter().any(|d| d.name == name)
             });
-            let weight = self.weight(draft, &name, &synapse.item, via, keys, None, span)?;
+            let weight = self.weight(draft, &name, (&synapse.item, via), keys, None, span)?;
             let source = self.drive_source(draft, &name, from, population)?;
             draft.drives.push(Drive { name, population, cells: place.cells, receptor, weight, source, span });
         }
@@ -306,20 +306,18 @@ impl<'a> Lowerer<'a> {
         }
         let Some(i) = synapse.current else { return Some(seat) };
         let is_density = synapse.symbols[i.0 as usize].ty == Ty::Real(Dim::CURRENT_DENSITY);
-        match &seat.compartment {
-            None if is_density => {
-                self.error(SynapseError::NoArea { place: "a point neuron", span });
-                return None;
+        let wrong = match &seat.compartment {
+            None if is_density => Some(SynapseError::NoArea { place: None, span }),
+            None if !reads(cell, seat.port?) => Some(SynapseError::NoCurrentRead { cell: &cell.name, span }),
+            Some(name) if !is_density && seat.area.is_none() => Some(SynapseError::NoArea { place: Some(name), span }),
+            None | Some(_) => None,
+        };
+        match wrong {
+            Some(wrong) => {
+                self.error(wrong);
+                None
             }
-            None if !reads(cell, seat.port?) => {
-                self.error(SynapseError::NoCurrentRead { cell: &cell.name, span });
-                return None;
-            }
-            Some(name) if !is_density && seat.area.is_none() => {
-                self.error(SynapseError::NoArea { place: &format!("compartment `{name}`"), span });
-                return None;
-            }
-            None | Some(_) => Some(seat),
+            None => Some(seat),
         }
     }
 
@@ -354,8 +352,7 @@ impl<'a> Lowerer<'a> {
         &mut self,
         draft: &mut NetworkDraft<'a>,
         name: &str,
-        synapse: &Synapse,
-        via: &'a Through,
+        (synapse, via): (&Synapse, &'a Through),
         keys: &'a [ConnectKey],
         rule: Option<&ConnectionRule>,
         span: Span,

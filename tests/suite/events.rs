@@ -167,7 +167,7 @@ fn spikes_of(net: &Value, first: f64) -> Vec<(u64, u64)> {
 fn found_spikes(result: &RunResult) -> Vec<(u64, u64)> {
     let spikes = &result.spikes[0];
     let mut found: Vec<(u64, u64)> =
-        spikes.t.iter().zip(&spikes.i).map(|(t, &cell)| ((t / 0.1).round() as u64, cell as u64)).collect();
+        spikes.t.iter().zip(&spikes.i).map(|(t, &cell)| ((t / 0.1).round() as u64, cell)).collect();
     found.sort_unstable();
     found
 }

@@ -47,7 +47,7 @@ pub(in crate::hir) enum SynapseError<'e> {
     /// The cell has no potential called `v`.
     NoVoltage { cell: &'e str, read: Span, span: Span },
     /// A current per area flows into a cell without one, or a current into a compartment whose area is not known.
-    NoArea { place: &'e str, span: Span },
+    NoArea { place: Option<&'e str>, span: Span },
     /// The connection lacks a key.
     Lacks { key: &'static str, example: String, span: Span },
     /// The events of this synapse have no weight.
@@ -166,13 +166,12 @@ impl From<SynapseError<'_>> for Diagnostic {
                 Diagnostic::new(Code::BadTarget, span, message, "no state `v` in mV").see(read, "`v` is needed here")
             }
             E::NoArea { place, span } => {
-                let message = format!("this current needs the area of the membrane, and {place} has none");
+                let whose = place.map_or("a point neuron".to_string(), |name| format!("compartment `{name}`"));
+                let message = format!("this current needs the area of the membrane, and {whose} has none");
                 let d = Diagnostic::new(Code::BadTarget, span, message, "no `area`");
                 match place {
-                    "a point neuron" => d.help(
-                        "the current of a synapse on a point neuron is one in amperes: weights in nS, not in mS/cm2",
-                    ),
-                    _ => d.help("add an area such as `area = 1000 um2` to the compartment"),
+                    None => d.help("on a point neuron the current is one in amperes: weights in nS, not in mS/cm2"),
+                    Some(_) => d.help("add an area such as `area = 1000 um2` to the compartment"),
                 }
             }
             E::Lacks { key, example, span } => {
