@@ -130,6 +130,13 @@ fn xla_compiles_and_runs_every_example() {
     for path in models() {
         let checked = driver::check_file(&path);
         let experiment = compiled(&checked, Some(20.0));
+        if crate::sends_events(&checked) {
+            let plan = experiment.plan(Precision::F64).unwrap();
+            let choice = EngineChoice::Xla(client.clone().into(), Default::default());
+            let refused = experiment.engine(&plan, choice).err().map(|e| e.to_string());
+            assert!(refused.is_some_and(|why| why.contains("`--engine native`")), "{}", path.display());
+            continue;
+        }
         for precision in [Precision::F64, Precision::F32, Precision::Bf16] {
             let plan = experiment.plan(precision).unwrap();
             let choice = EngineChoice::Xla(client.clone().into(), Default::default());
