@@ -132,10 +132,12 @@ fn examples() -> Result<Vec<String>, String> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(folder);
         for entry in std::fs::read_dir(&path).map_err(|error| format!("{}: {error}", path.display()))? {
             let name = entry.map_err(|error| error.to_string())?.file_name().to_string_lossy().into_owned();
+            if !name.ends_with(".neuro") {
+                continue;
+            }
             let checked = check_file(&path.join(&name));
             let network = checked.model.as_ref().and_then(|model| model.network.as_ref());
-            let sends = network.is_some_and(|network| !network.projections.is_empty());
-            if name.ends_with(".neuro") && !sends {
+            if network.is_none_or(|network| network.projections.is_empty()) {
                 names.push(format!("{folder}{name}"));
             }
         }
