@@ -81,8 +81,8 @@
 //!
 //! - **Fields are bound by id.** What a field of a program stands for is its [`step::Source`]; names are for people. Hidden ones have a `'`,
 //!   which no name in a model can have.
-//! - **Only the interpreter runs all of the step IR.** What no plan is made of so far is refused in one place, `src/codegen/plan/refuse.rs`,
-//!   with the reason.
+//! - **Only the interpreter runs all of the step IR.** What no plan is made of so far is refused with the reason where it is planned
+//!   (`src/codegen/plan/refuse.rs`, `deliveries.rs` beside it); plans with events are refused by XLA (`src/engine/inputs.rs`) and by crates.
 //! - **Validity is a value.** Only [`step::verify`] makes a [`step::Verified`], and only that reaches interpreter and plan. In debug
 //!   builds the verifier runs after every pass.
 //! - **The IR is text**: `step::parse(step::print(p)) == p`, so that passes are tested on text.

@@ -76,6 +76,11 @@ impl Shape {
 }
 
 impl<'a> Ends<'a> {
+    /// The ends of connections from one population to another, or `within` one: then both grids are the same.
+    pub fn new(source: &'a Shape, target: &'a Shape, within: bool) -> Ends<'a> {
+        if within { Ends::Within(target) } else { Ends::Between { source, target } }
+    }
+
     /// The population that connections come from.
     pub fn source(self) -> &'a Shape {
         match self {

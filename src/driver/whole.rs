@@ -7,13 +7,11 @@
 use super::experiment::planned;
 use super::{Checked, CompileOptions, Passes, compile_flat, flatten};
 use crate::codegen::plan::PlanOptions;
-use crate::connect::{self, Ends, RULES, Rule, Shape};
 use crate::diag::{Code, Diagnostic};
 use crate::hir::shown;
-use crate::ode::{self, ConnectionRule, Model, Node, NodeId};
+use crate::ode::{self, Model, Node, NodeId};
 use crate::passes::OptLevel;
-use crate::simulate::{self, Extent};
-use crate::source::Span;
+use crate::simulate;
 use crate::step::{Source, Value};
 use crate::units::Dim;
 
@@ -44,8 +42,8 @@ fn before_a_run(model: &Model, checked: &Checked) -> Vec<Diagnostic> {
         Err(errors) => return errors,
     };
     let mut found = not_finite(model);
-    found.extend(model.connections.iter().filter_map(|c| connection(model, &extent, c)));
-    found.extend(model.projections.iter().filter_map(|p| projection(model, &extent, p)));
+    found.extend(model.connections.iter().filter_map(|c| simulate::wrong_connection(model, &extent, c)));
+    found.extend(model.projections.iter().filter_map(|p| simulate::wrong_projection(model, &extent, p)));
     found.extend(model.projections.iter().filter_map(|p| rounded_delay(model, p)));
     let options = CompileOptions { passes: Passes::Level(OptLevel::O0), ..CompileOptions::default() };
     let compiled = match compile_flat(model.clone(), &checked.sources, &options, &mut |_, _, _| {}) {
@@ -72,32 +70,6 @@ fn before_a_run(model: &Model, checked: &Checked) -> Vec<Diagnostic> {
     found
 }
 
-/// What is wrong with the rule or the file of a connection.
-fn connection(model: &Model, extent: &Extent, c: &ode::Connection) -> Option<Diagnostic> {
-    match &c.rule {
-        ConnectionRule::File(file) => {
-            let shape = Shape { sizes: extent.grids[model.state(c.here).population].clone() };
-            connect::read_junctions(&model.data[*file as usize], &shape).err()
-        }
-        ConnectionRule::Named(name, arguments) => named_rule(model, (&c.name, c.span), name, arguments),
-    }
-}
-
-/// What is wrong with the rule or the file of a projection.
-fn projection(model: &Model, extent: &Extent, p: &ode::Projection) -> Option<Diagnostic> {
-    match &p.rule {
-        ConnectionRule::File(file) => {
-            let [source, target] = [p.from, p.to].map(|population| Shape { sizes: extent.grids[population].clone() });
-            let ends = match p.from == p.to {
-                true => Ends::Within(&target),
-                false => Ends::Between { source: &source, target: &target },
-            };
-            connect::read_pairs(&model.data[*file as usize], ends, false).err()
-        }
-        ConnectionRule::Named(name, arguments) => named_rule(model, (&p.name, p.span), name, arguments),
-    }
-}
-
 /// A warning where a delay is not a whole number of steps, by more than a hundredth of it.
 fn rounded_delay(model: &Model, p: &ode::Projection) -> Option<Diagnostic> {
     let Ok(Value::Real(delay)) = ode::evaluate(model, p.delay) else { return None };
@@ -111,22 +83,6 @@ fn rounded_delay(model: &Model, p: &ode::Projection) -> Option<Diagnostic> {
     let taken = format!("{} become {}", shown(delay, &unit), shown(rounded, &unit));
     let d = Diagnostic::new(Code::DelayRounded, p.span, message, taken);
     Some(d.note(format!("a step is {}", shown(model.dt, &unit))))
-}
-
-/// What is wrong with the arguments of a rule.
-fn named_rule(model: &Model, (name_of, span): (&str, Span), name: &str, arguments: &[NodeId]) -> Option<Diagnostic> {
-    let wrong = |why: String| Diagnostic::new(Code::BadValue, span, format!("`{name_of}` cannot be connected"), why);
-    let names = RULES.iter().find(|rule| rule.name == name).map_or(&[][..], |rule| rule.arguments);
-    let number = |node: NodeId| match ode::evaluate(model, node) {
-        Ok(Value::Real(x)) => Some(x),
-        Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => None,
-    };
-    let given: Option<Vec<(&str, f64)>> =
-        names.iter().zip(arguments).map(|(n, &a)| Some((n.name, number(a)?))).collect();
-    match given {
-        None => Some(wrong("an argument of the rule is not known before the run".into())),
-        Some(given) => Rule::named(name, &given).err().map(|e| wrong(e.to_string())),
-    }
 }
 
 /// Initial values and derivatives that are not numbers at the start.

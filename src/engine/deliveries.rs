@@ -41,14 +41,6 @@ pub fn values(delivery: &Delivery, setup: &Setup, edges: usize) -> Result<EdgeVa
     Ok((delays, carried))
 }
 
-/// The longest delay in steps.
-pub fn longest(delays: &PerEdge<u32>) -> u32 {
-    match delays {
-        PerEdge::Same(delay) => *delay,
-        PerEdge::Each(delays) => delays.iter().copied().max().unwrap_or(1),
-    }
-}
-
 /// The values of an edge.
 struct Row<'a> {
     delivery: &'a Delivery,

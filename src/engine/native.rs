@@ -160,7 +160,7 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
             let [from, to] = [delivery.from, delivery.to].map(|space| space.0 as usize);
             edges.check(setup.sizes[to], setup.sizes[from]).map_err(|why| wrong(&why))?;
             let (delays, carried) = deliveries::values(delivery, setup, edges.sources.len())?;
-            let (longest, block) = (deliveries::longest(&delays), plan.spaces[to].block as usize);
+            let (longest, block) = (delays.longest(), plan.spaces[to].block as usize);
             // Delay and place of an edge are one number of 32 bits.
             if (longest as usize + 1).saturating_mul(setup.sizes[to] + block) > u32::MAX as usize {
                 return Err(wrong(&format!("delays of {longest} steps are too long for {} cells", setup.sizes[to])));

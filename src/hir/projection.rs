@@ -77,7 +77,10 @@ impl<'a> Lowerer<'a> {
     ) -> Option<()> {
         let sources = self.event_sources(draft, from);
         let rule = self.rule(&mut draft.scope, keys, Block::Projection, span);
-        let synapse = self.synapse_of(via, span)?;
+        let Some(synapse) = self.synapse_of(via, span) else {
+            self.nothing_known(draft, to, via);
+            return None;
+        };
         let (sources, rule) = (sources?, rule?);
         for from in sources {
             for flat in flatten(to) {
@@ -114,7 +117,10 @@ impl<'a> Lowerer<'a> {
         for key in keys.iter().filter(|k| k.name.text != "weight") {
             self.unknown_key(&key.name, Block::Drive);
         }
-        let synapse = self.synapse_of(via, span)?;
+        let Some(synapse) = self.synapse_of(via, span) else {
+            self.nothing_known(draft, target, via);
+            return None;
+        };
         for flat in flatten(target) {
             let place = self.place(&mut draft.scope, &draft.populations, &flat)?;
             let receptor = self.receptor(draft, &place, via, &synapse)?;
@@ -180,6 +186,20 @@ impl<'a> Lowerer<'a> {
                 self.error(SynapseError::NotASource { span: from.span });
                 None
             }
+        }
+    }
+
+    /// Of what a line would have made on its targets nothing is known, since something is wrong with its synapse.
+    fn nothing_known(&mut self, draft: &mut NetworkDraft<'a>, to: &'a ast::Path, via: &'a Through) {
+        let own = via.alias.as_ref().unwrap_or(&via.model);
+        for flat in flatten(to) {
+            let Some(place) = self.place(&mut draft.scope, &draft.populations, &flat) else { continue };
+            let under = if place.rest.is_empty() { String::new() } else { format!("{}.", place.rest) };
+            let Definition { item, unknown, .. } = &*self.lowered_cell(draft.populations[place.population].cell);
+            let unknown = unknown.iter().cloned().chain([format!("{under}{}", own.text)]).collect();
+            let cell = Definition { item: item.clone(), sound: false, unknown };
+            let population = &mut draft.populations[place.population];
+            population.cell = self.own_cell(population.cell, cell);
         }
     }
 
@@ -366,6 +386,9 @@ impl<'a> Lowerer<'a> {
             return Some(Expr::number(1.0, Dim::ONE, span));
         };
         let Some(key) = key else {
+            if has_strange(keys) {
+                return None;
+            }
             let example = format!("weight = 1 {}", super::advice::usual_unit(dim));
             self.error(SynapseError::Lacks { key: "weight", example: example.trim_end().to_string(), span });
             return None;
@@ -388,6 +411,9 @@ impl<'a> Lowerer<'a> {
         span: Span,
     ) -> Option<Expr> {
         let Some(key) = keys.iter().find(|k| k.name.text == "delay") else {
+            if has_strange(keys) {
+                return None;
+            }
             self.error(SynapseError::Lacks { key: "delay", example: "delay = 1 ms".to_string(), span });
             return None;
         };
@@ -460,6 +486,11 @@ fn reads(cell: &Cell, symbol: SymbolId) -> bool {
         }
     }
     found
+}
+
+/// Is one of the keys none that there is, which has been said, and may be what is missing?
+fn has_strange(keys: &[ConnectKey]) -> bool {
+    keys.iter().any(|key| !Block::Projection.keys().contains(&key.name.text.as_str()))
 }
 
 /// Does a value of an edge differ from edge to edge?

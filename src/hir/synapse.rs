@@ -9,7 +9,7 @@ use super::items::ItemRef;
 use super::lower::{Definition, Lowerer, finish};
 use super::members::changing;
 use super::scope::{Entry, Role, Scope, ScopeKind};
-use super::{Expr, ExprKind, Symbol, SymbolId, SymbolKind, Synapse, Ty};
+use super::{Expr, ExprKind, SymbolId, SymbolKind, Synapse, Ty};
 use crate::source::Span;
 use crate::syntax::ast::{self, AssignOp, BinaryOp, SynapseMember, UnaryOp};
 use crate::units::Dim;
@@ -21,6 +21,8 @@ struct Draft<'a> {
     equations: Vec<&'a ast::Equation>,
     event: Option<&'a ast::OnEvent>,
     current: Option<&'a ast::Let>,
+    /// Is all of it there?
+    whole: bool,
 }
 
 impl<'a> Lowerer<'a> {
@@ -35,7 +37,7 @@ impl<'a> Lowerer<'a> {
 
     fn synapse_uncached(&mut self, item: ItemRef<'a>, s: &'a ast::Synapse) -> Definition<Synapse> {
         let before = self.diagnostics.count();
-        let Draft { mut scope, equations, event, current } = self.synapse_draft(item.file, s);
+        let Draft { mut scope, equations, event, current, whole } = self.synapse_draft(item.file, s);
         let equations = self.find_states(&mut scope, equations, "");
         self.resolve_all(&mut scope);
         self.add_equations(&mut scope, equations, "");
@@ -63,14 +65,18 @@ impl<'a> Lowerer<'a> {
         if self.is_main(item.file) {
             self.warn_unused(&scope, "synapse", before);
         }
-        let whole = jumps.is_some() && i.is_none_or(|i| i.is_some()) && weight != Some(None);
+        let whole = whole && jumps.is_some() && i.is_none_or(|i| i.is_some()) && weight != Some(None);
         let (symbols, sound, unknown) = finish(scope);
         self.warn_magnitudes(&symbols);
         self.check_params(&symbols);
         self.check_domains(&symbols);
         let jumps = jumps.unwrap_or_default();
+        let read = jumps.iter().find_map(|(_, x)| changing(&symbols, x, 0));
+        if let Some((what, span)) = &read {
+            self.error(SynapseError::EventReads { what, span: *span });
+        }
         let on_voltage = jumps.iter().any(|(state, _)| symbols[state.0 as usize].kind == SymbolKind::Voltage);
-        let mut fine = sound && whole;
+        let mut fine = sound && whole && read.is_none();
         if fine && !has_current && !on_voltage {
             self.error(SynapseError::NoEffect { synapse: &s.name });
             fine = false;
@@ -84,7 +90,7 @@ impl<'a> Lowerer<'a> {
     /// What stands in a synapse.
     fn synapse_draft(&mut self, file: usize, s: &'a ast::Synapse) -> Draft<'a> {
         let scope = Scope::new(ScopeKind::Channel, file);
-        let mut draft = Draft { scope, equations: Vec::new(), event: None, current: None };
+        let mut draft = Draft { scope, equations: Vec::new(), event: None, current: None, whole: true };
         let scope = &mut draft.scope;
         let v = Entry::ready("v".into(), s.name.span, Role::Voltage, Some(Ty::Real(Dim::VOLTAGE)), None);
         scope.add(v).ok();
@@ -96,6 +102,7 @@ impl<'a> Lowerer<'a> {
                 SynapseMember::Equation(e) => draft.equations.push(e),
                 SynapseMember::Current(l) if l.name.text != "i" => {
                     self.error(SynapseError::CurrentName { current: &l.name });
+                    draft.whole = false;
                 }
                 SynapseMember::Current(l) => match draft.current {
                     Some(first) => self.duplicate_key(&l.name, first.name.span),
@@ -182,11 +189,6 @@ impl<'a> Lowerer<'a> {
             AssignOp::Add => x,
             AssignOp::Sub => Expr { kind: ExprKind::Unary(UnaryOp::Neg, Box::new(x.clone())), ..x },
         };
-        let symbols: Vec<Symbol> = scope.entries.iter().map(symbol_of).collect();
-        if let Some((what, span)) = changing(&symbols, &x, 0) {
-            self.error(SynapseError::EventReads { what: &what, span });
-            return None;
-        }
         match (degree(&x), has_weight) {
             (Some(1), true) => Some((id, x)),
             (Some(0), false) => {
@@ -224,20 +226,6 @@ impl<'a> Lowerer<'a> {
         let added = synapse.jumps.iter().find(|(state, _)| state.0 as usize == v).map(|(_, x)| x.span);
         read.or(added)
     }
-}
-
-/// An entry as far as it tells what depends on what.
-fn symbol_of(e: &Entry<'_>) -> Symbol {
-    let nothing = || Expr::number(0.0, Dim::ONE, e.span);
-    let kind = match e.role {
-        Role::Param => SymbolKind::Param(nothing()),
-        Role::Let => SymbolKind::Let(e.value.clone().unwrap_or_else(nothing)),
-        Role::State { gate } => SymbolKind::State { init: nothing(), rate: nothing(), gate },
-        Role::Port(kind) => SymbolKind::Port(kind),
-        Role::Voltage => SymbolKind::Voltage,
-        Role::Pool => SymbolKind::Pool,
-    };
-    Symbol { name: e.name.clone(), span: e.span, docs: Vec::new(), kind, ty: Ty::Real(Dim::ONE), unit: None }
 }
 
 /// The power of the weight that an expression is a multiple of, if it is one.

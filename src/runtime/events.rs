@@ -51,6 +51,16 @@ impl<T: Copy> PerEdge<T> {
     }
 }
 
+impl PerEdge<u32> {
+    /// The longest delay.
+    pub fn longest(&self) -> u32 {
+        match self {
+            PerEdge::Same(delay) => *delay,
+            PerEdge::Each(delays) => delays.iter().copied().max().unwrap_or(1),
+        }
+    }
+}
+
 /// An event as parts tell each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sent {
@@ -73,7 +83,8 @@ pub struct Rows<T> {
     first: Vec<usize>,
     /// Delay and place of each edge: `delay * width + place`.
     targets: Vec<u32>,
-    carried: Carried<T>,
+    /// In the order of `targets`.
+    carried: PerEdge<T>,
     /// `[step % steps][place]`
     ring: Vec<T>,
     /// The longest delay and one.
@@ -82,21 +93,16 @@ pub struct Rows<T> {
     width: usize,
 }
 
-enum Carried<T> {
-    Same(T),
-    Each(Vec<T>),
-}
-
 impl<T: Scalar> Rows<T> {
     /// The rows that lead to the places of a part.
     pub fn new(delivery: &Delivery<T>, senders: usize, places: Range<usize>, order: Option<&Order>) -> Rows<T> {
         let Delivery { edges, delays, .. } = delivery;
-        let (width, end) = (places.len(), edges.offsets.len() - 1);
+        let width = places.len();
         let edges_of = |place: usize| {
             let cell = Order::cell(order, place);
             // Past the last cell there are none.
-            let (from, to) = if place < end { (edges.offsets[cell], edges.offsets[cell + 1]) } else { (0, 0) };
-            from as usize..to as usize
+            let bounds = edges.offsets.get(cell..cell + 2).unwrap_or(&[0, 0]);
+            bounds[0] as usize..bounds[1] as usize
         };
         let mut first = vec![0; senders + 1];
         for edge in places.clone().flat_map(edges_of) {
@@ -124,15 +130,11 @@ impl<T: Scalar> Rows<T> {
                 (targets[at], which[at]) = (target, edge);
             }
         }
-        let longest = match delays {
-            PerEdge::Same(delay) => *delay,
-            PerEdge::Each(delays) => delays.iter().copied().max().unwrap_or(1),
-        };
         let carried = match &delivery.carried {
-            PerEdge::Same(value) => Carried::Same(*value),
-            PerEdge::Each(values) => Carried::Each(which.iter().map(|&edge| values[edge as usize]).collect()),
+            PerEdge::Same(value) => PerEdge::Same(*value),
+            PerEdge::Each(values) => PerEdge::Each(which.iter().map(|&edge| values[edge as usize]).collect()),
         };
-        let steps = longest as usize + 1;
+        let steps = delays.longest() as usize + 1;
         Rows {
             from: delivery.from,
             event: delivery.event,
@@ -176,13 +178,13 @@ impl<T: Scalar> Rows<T> {
         for event in &sent[begin..end] {
             let row = self.first[event.cell as usize]..self.first[event.cell as usize + 1];
             match &self.carried {
-                Carried::Same(value) => {
+                PerEdge::Same(value) => {
                     for &target in &self.targets[row] {
                         let sum = &mut self.ring[place(target)];
                         *sum = *sum + *value;
                     }
                 }
-                Carried::Each(values) => {
+                PerEdge::Each(values) => {
                     for (&target, &value) in self.targets[row.clone()].iter().zip(&values[row]) {
                         let sum = &mut self.ring[place(target)];
                         *sum = *sum + value;

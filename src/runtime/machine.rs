@@ -624,10 +624,13 @@ impl<T: Scalar> Shared<T> {
             views[space].advance(window.steps);
             return Ok(());
         }
-        let mut sent = Vec::new();
+        let (mut before, mut sent) = (Vec::new(), Vec::new());
         for step in window.first_step..window.first_step + window.steps {
-            let emitted_before: Vec<usize> = group.spaces.iter().map(|&space| own.spaces[space].spikes.len()).collect();
-            self.arrive(group, step, own);
+            if group.events {
+                before.clear();
+                before.extend(group.spaces.iter().map(|&space| own.spaces[space].spikes.len()));
+                self.arrive(group, step, own);
+            }
             for pass in 0..group.passes {
                 for &space in &group.spaces {
                     let Part { spaces, views, tables, .. } = &mut *own;
@@ -649,7 +652,7 @@ impl<T: Scalar> Shared<T> {
                 }
             }
             if group.events {
-                self.emitted(group, &emitted_before, own, &mut sent);
+                self.emitted(group, &before, own, &mut sent);
                 if !meeting.tell(part, &mut sent) {
                     return Ok(());
                 }

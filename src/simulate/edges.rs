@@ -23,38 +23,53 @@ pub(super) fn edges(model: &Model, extent: &Extent, c: &Connection) -> Result<Ed
     Ok(Edges { offsets: csr.offsets, sources: csr.sources })
 }
 
-/// The edges of a projection, by target, and of each target by source.
-pub(super) fn projected(model: &Model, extent: &Extent, p: &Projection) -> Result<Edges, Diagnostic> {
+/// The edges of a projection, by target, and of each target by source; where a file lists them, also the row of each.
+pub(super) fn projected(
+    model: &Model,
+    extent: &Extent,
+    p: &Projection,
+) -> Result<(Edges, Option<Vec<u32>>), Diagnostic> {
     let fail = |e: ConnectError| refused(&p.name, p.span, e.to_string());
-    let [source, target] = [p.from, p.to].map(|population| Shape { sizes: extent.grids[population].clone() });
-    let ends = match p.from == p.to {
-        true => Ends::Within(&target),
-        false => Ends::Between { source: &source, target: &target },
-    };
-    let entries = match &p.rule {
+    let [source, target] = shapes(extent, p);
+    let ends = Ends::new(&source, &target, p.from == p.to);
+    let (entries, rows) = match &p.rule {
         ConnectionRule::Named(name, arguments) => {
             let rule = rule(model, name, arguments).map_err(|why| refused(&p.name, p.span, why))?;
-            connect::directed(&rule, ends, model.seed, stream(&p.name)).map_err(fail)?
+            (connect::directed(&rule, ends, model.seed, stream(&p.name)).map_err(fail)?, None)
         }
-        ConnectionRule::File(file) => connect::read_pairs(&model.data[*file as usize], ends, false)?,
+        ConnectionRule::File(file) => {
+            let entries = connect::read_pairs(&model.data[*file as usize], ends, false)?;
+            let mut rows: Vec<u32> = (0..entries.len() as u32).collect();
+            rows.sort_by_key(|&row| entries[row as usize]);
+            (entries, Some(rows))
+        }
     };
     let mut csr = Csr::from_entries(&entries, target.cells(), source.cells()).map_err(fail)?;
     csr.sort_sources();
-    Ok(Edges { offsets: csr.offsets, sources: csr.sources })
+    Ok((Edges { offsets: csr.offsets, sources: csr.sources }, rows))
 }
 
-/// For each edge of a projection, in their order, its row in the file that lists them.
-pub(super) fn rows_of_edges(model: &Model, extent: &Extent, p: &Projection) -> Result<Vec<u32>, Diagnostic> {
-    let ConnectionRule::File(file) = p.rule else { return Ok(Vec::new()) };
-    let [source, target] = [p.from, p.to].map(|population| Shape { sizes: extent.grids[population].clone() });
-    let ends = match p.from == p.to {
-        true => Ends::Within(&target),
-        false => Ends::Between { source: &source, target: &target },
-    };
-    let entries = connect::read_pairs(&model.data[file as usize], ends, false)?;
-    let mut rows: Vec<u32> = (0..entries.len() as u32).collect();
-    rows.sort_by_key(|&row| entries[row as usize]);
-    Ok(rows)
+/// The grids of the population that sends and of the one that receives.
+fn shapes(extent: &Extent, p: &Projection) -> [Shape; 2] {
+    [p.from, p.to].map(|population| Shape { sizes: extent.grids[population].clone() })
+}
+
+/// What is wrong with the rule or the file of a connection; no edge is drawn.
+pub(crate) fn wrong_connection(model: &Model, extent: &Extent, c: &Connection) -> Option<Diagnostic> {
+    match &c.rule {
+        ConnectionRule::Named(name, arguments) => rule(model, name, arguments).err().map(|why| wrong(c, why)),
+        ConnectionRule::File(_) => edges(model, extent, c).err(),
+    }
+}
+
+/// What is wrong with the rule or the file of a projection; no edge is drawn.
+pub(crate) fn wrong_projection(model: &Model, extent: &Extent, p: &Projection) -> Option<Diagnostic> {
+    match &p.rule {
+        ConnectionRule::Named(name, arguments) => {
+            rule(model, name, arguments).err().map(|why| refused(&p.name, p.span, why))
+        }
+        ConnectionRule::File(_) => projected(model, extent, p).err(),
+    }
 }
 
 fn both_ways(model: &Model, shape: &Shape, c: &Connection) -> Result<Csr, Diagnostic> {
@@ -73,10 +88,7 @@ fn both_ways(model: &Model, shape: &Shape, c: &Connection) -> Result<Csr, Diagno
 fn one_way(model: &Model, [left, right]: [&Shape; 2], c: &Connection) -> Result<Csr, Diagnostic> {
     let fail = |e: ConnectError| wrong(c, e.to_string());
     let population = |v: StateId| model.state(v).population;
-    let ends = match population(c.here) == population(c.there) {
-        true => Ends::Within(left),
-        false => Ends::Between { source: left, target: right },
-    };
+    let ends = Ends::new(left, right, population(c.here) == population(c.there));
     // Of two cells with one junction between the same compartments, the one that a rule names first is the right one.
     let once = c.here == c.there;
     let pairs: Vec<Entry> = match &c.rule {

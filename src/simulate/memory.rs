@@ -7,8 +7,8 @@ use super::edges;
 use super::extent::Extent;
 use super::records::{interval, recorded};
 use super::time::Grid;
-use crate::ode::Model;
-use crate::step::{Field, FieldKind, Program};
+use crate::ode::{self, Model};
+use crate::step::{Field, FieldKind, Program, Value};
 
 /// How many bytes a run takes, about: what the engine keeps for the cells in numbers of `real` bytes, and what is recorded.
 pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize) -> (f64, f64) {
@@ -26,8 +26,14 @@ pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize) ->
         edges::expected(model, extent, c) * 8.0 + cells * (16.0 + 3.0 * real as f64)
     });
     let projections = model.projections.iter().map(|p| {
-        // The list, the rows that events take, a weight; and what is on its way.
-        edges::expected_events(model, extent, p) * (8.0 + real as f64) + (extent.cells[p.to] * 32 * real) as f64
+        // What is on its way: of delays that are drawn it is not known before, and they are short.
+        let steps = match ode::evaluate(model, p.delay) {
+            Ok(Value::Real(delay)) => delay / extent.grid.dt + 1.0,
+            Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => 32.0,
+        };
+        // The list, the rows that events take, a weight.
+        let edges = edges::expected_events(model, extent, p) * (8.0 + real as f64);
+        edges + extent.cells[p.to] as f64 * steps * real as f64
     });
     let connected: f64 = connections.chain(projections).sum();
     (kept + connected, samples(model, extent) * size_of::<f64>() as f64)

@@ -22,6 +22,7 @@ mod trap;
 
 pub use checkpoint::{Start, checkpoint, past};
 pub(crate) use culprit::said;
+pub(crate) use edges::{wrong_connection, wrong_projection};
 pub use extent::{Extent, extent};
 pub use memory::memory;
 pub use parameters::contents;

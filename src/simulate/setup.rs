@@ -4,14 +4,14 @@
 //! Never true here: a field is left without a value, or gets one that nobody gave.
 
 use super::culprit::said;
-use super::edges::{edges, projected, rows_of_edges};
+use super::edges::{edges, projected};
 use super::extent::Extent;
 use crate::data::{self, DataFile};
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::{connection_space, projection_space};
 use crate::engine::Setup;
 use crate::hir::shown;
-use crate::ode::{self, Model, Node, NodeId, Param};
+use crate::ode::{self, Model, Node, NodeId, Param, Projection};
 use crate::step::{FieldId, FieldKind, Program, Source, Value};
 use crate::units::Dim;
 use std::sync::Arc;
@@ -30,10 +30,13 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
             Err(error) => errors.push(error),
         }
     }
+    let mut of_projections = Vec::new();
     for (i, projection) in model.projections.iter().enumerate() {
         match projected(model, extent, projection) {
-            Ok(edges) => {
-                errors.extend(short_delay(model, extent, i, edges.sources.len()));
+            Ok((edges, rows)) => {
+                let edges_of = Projected { projection, count: edges.sources.len(), rows: rows.unwrap_or_default() };
+                errors.extend(short_delay(model, extent, &edges_of));
+                of_projections.push((projection_space(model, i), edges_of));
                 setup.sizes.push(edges.sources.len());
                 setup.edges.push((projection_space(model, i), Arc::new(edges)));
             }
@@ -57,9 +60,12 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
             }
             Source::Data(population, file) => {
                 let file = &model.data[file as usize];
-                let values = match extent.cells.get(population as usize) {
-                    Some(&cells) => data::per_cell(file, cells),
-                    None => data_of_edges(model, extent, population as usize, file),
+                let edges = of_projections.iter().find(|(space, _)| space.0 == population);
+                let values = match (extent.cells.get(population as usize), edges) {
+                    (Some(&cells), _) => data::per_cell(file, cells),
+                    (None, Some((_, edges))) => edges.data(file),
+                    // What is wrong with the edges has been said.
+                    (None, None) => continue,
                 };
                 values.map(|values| setup.data.push((id, values)))
             }
@@ -83,15 +89,14 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
 }
 
 /// The first of the delays that differ from edge to edge that is less than a step.
-fn short_delay(model: &Model, extent: &Extent, number: usize, edges: usize) -> Option<Diagnostic> {
-    let p = &model.projections[number];
+fn short_delay(model: &Model, extent: &Extent, edges: &Projected<'_>) -> Option<Diagnostic> {
+    let p = edges.projection;
     // What is the same for all edges has been looked at with other values.
     if ode::evaluate(model, p.delay).is_ok() {
         return None;
     }
-    let space = projection_space(model, number).0 as usize;
-    let data = |file: u32| data_of_edges(model, extent, space, &model.data[file as usize]).ok();
-    let delays = ode::cells::values(model, p.delay, edges, &data)?;
+    let data = |file: u32| edges.data(&model.data[file as usize]).ok();
+    let delays = ode::cells::values(model, p.delay, edges.count, &data)?;
     let edge = delays.iter().position(|delay| (delay / extent.grid.dt + 0.5).floor() < 1.0)?;
     let unit = Dim::TIME.display_unit();
     let delay = shown(delays[edge], &unit);
@@ -101,12 +106,21 @@ fn short_delay(model: &Model, extent: &Extent, number: usize, edges: usize) -> O
     Some(d.help(format!("draw it within limits: `delay ~ truncated(normal(...), {least}, ...)`")))
 }
 
-/// The values that a file has for the edges it lists, in the order of the edges.
-fn data_of_edges(model: &Model, extent: &Extent, space: usize, file: &DataFile) -> Result<Vec<f64>, Diagnostic> {
-    let number = space - model.populations.len() - model.connections.len();
-    let rows = rows_of_edges(model, extent, &model.projections[number])?;
-    let values = data::per_cell(file, rows.len())?;
-    Ok(rows.into_iter().map(|row| values[row as usize]).collect())
+/// What data files say of the edges of a projection.
+struct Projected<'m> {
+    projection: &'m Projection,
+    /// How many edges there are.
+    count: usize,
+    /// The row of each in the file that lists them.
+    rows: Vec<u32>,
+}
+
+impl Projected<'_> {
+    /// The values of a file for the edges, in their order.
+    fn data(&self, file: &DataFile) -> Result<Vec<f64>, Diagnostic> {
+        let values = data::per_cell(file, self.rows.len())?;
+        Ok(self.rows.iter().map(|&row| values[row as usize]).collect())
+    }
 }
 
 fn uniform(model: &Model, param: &Param) -> Result<f64, Diagnostic> {

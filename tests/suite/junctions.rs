@@ -4,7 +4,7 @@
 use crate::models::{Way, run};
 use ndarray::Array2;
 use neuroc::codegen::plan::Precision;
-use neuroc::driver::{Checked, CompileOptions, EngineChoice, Experiment, check_text, compile};
+use neuroc::driver::{Checked, CompileOptions, EngineChoice, Experiment, check_text, check_whole, compile};
 use neuroc::engine::native::NativeOptions;
 use neuroc::engine::rustc;
 use neuroc::hir::{Method, Sources};
@@ -239,4 +239,29 @@ fn one_population_is_two_joined_at_the_seam() {
         let difference = whole.iter().zip(&joined).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(difference < 1e-12, "{method:?}: {difference:e} mV");
     }
+}
+
+/// Between populations of different sizes a file is looked at for what each of its columns names.
+#[test]
+fn pairs_of_two_populations_are_right_before_a_run_too() {
+    let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    fs::write(folder.path().join("pairs.csv"), "source,target\n59,3\n40,2\n").unwrap_or_else(|e| panic!("{e}"));
+    let text = |left: usize| {
+        format!(
+            "use std.channels.hh.{{Leak}}
+junction Gap {{ param g = 1 nS; current i = g * dv }}
+cell A {{ compartment s {{ area = 1000 um2; cm = 1 uF/cm2; v_init = -65 mV; insert Leak }} }}
+network main {{
+    population a: A[{left}]
+    population b: A[10]
+    connect a -- b via Gap {{ rule = edges(\"pairs.csv\") }}
+}}
+run {{ duration = 1 ms; dt = 0.1 ms; record a.s.v }}"
+        )
+    };
+    let fine = check_whole(checked(folder.path(), &text(60)));
+    assert!(fine.diagnostics.is_empty(), "{:?}", fine.diagnostics);
+    let wrong = check_whole(checked(folder.path(), &text(50)));
+    let [error] = &wrong.diagnostics[..] else { panic!("{:?}", wrong.diagnostics) };
+    assert!(error.labels[0].message.contains("source 59"), "{error:?}");
 }

@@ -6,7 +6,7 @@
 use super::Unplanned;
 use super::refuse::refuse;
 use crate::step::{
-    FieldId, FieldKind, Guard, Map, Op, OpClass, OpKind, Program, Rate, Region, Role, SpaceId, SpaceKind, Stage,
+    Field, FieldId, FieldKind, Guard, Map, Op, OpClass, OpKind, Program, Rate, Region, Role, SpaceId, SpaceKind, Stage,
     ValueId,
 };
 use std::collections::HashMap;
@@ -105,6 +105,11 @@ impl Edge<'_> {
         Ok(added)
     }
 
+    fn changes(&self) -> Unplanned {
+        Unplanned(format!("what events do along `{}` changes in a run", self.program.space(self.space).name))
+    }
+
+    /// Appends an operation whose value is known before a run.
     fn op(
         &mut self,
         op: &Op,
@@ -112,56 +117,39 @@ impl Edge<'_> {
         added: &mut Vec<(FieldId, ValueId)>,
     ) -> Result<(), Unplanned> {
         let Edge { program, space, .. } = *self;
-        let changes = || refuse(format!("what events do along `{}` changes in a run", program.space(space).name));
         let known = |value: ValueId| values.get(&value).copied();
+        let of_edge = |field: FieldId, kind: FieldKind| {
+            let Field { over, kind: own, .. } = program.field(field);
+            *over == Some(space) && *own == kind
+        };
         match op.kind {
             OpKind::Store(field, value) if program.field(field).over == Some(space) => {
-                let Some(value) = known(value) else { return changes() };
-                self.stored.insert(field, value);
+                self.stored.insert(field, known(value).ok_or_else(|| self.changes())?);
                 return Ok(());
             }
             OpKind::Accumulate(field, Some(Map::Target), value) => {
-                let Some(value) = known(value) else { return changes() };
-                added.push((field, value));
+                added.push((field, known(value).ok_or_else(|| self.changes())?));
                 return Ok(());
             }
-            OpKind::Field(field)
-                if program.field(field).over == Some(space) && program.field(field).kind == FieldKind::Const =>
-            {
-                let (Some(result), Some(&value)) = (op.result, self.stored.get(&field)) else { return changes() };
-                values.insert(result, value);
+            OpKind::Field(field) if of_edge(field, FieldKind::Const) => {
+                if let (Some(result), Some(&value)) = (op.result, self.stored.get(&field)) {
+                    values.insert(result, value);
+                }
                 return Ok(());
             }
-            OpKind::Field(field) if !matches!(program.field(field).kind, FieldKind::Uniform | FieldKind::Data) => {
-                return changes();
-            }
-            OpKind::Time | OpKind::StepIndex => return changes(),
-            OpKind::Const(_)
-            | OpKind::Bool(_)
-            | OpKind::Field(_)
-            | OpKind::Index
-            | OpKind::Unary(..)
-            | OpKind::Approximate(..)
-            | OpKind::Binary(..)
-            | OpKind::Fma(..)
-            | OpKind::Select(..)
-            | OpKind::Spike(..)
-            | OpKind::Draw(..)
-            | OpKind::Sample(..)
-            | OpKind::Gather(..)
-            | OpKind::Back(..)
-            | OpKind::Accumulate(..)
-            | OpKind::Store(..)
-            | OpKind::Emit(..) => {}
+            _ => {}
         }
-        match op.kind.class() {
-            OpClass::Write => return changes(),
-            OpClass::Read if !matches!(op.kind, OpKind::Field(_)) => return changes(),
-            OpClass::Leaf | OpClass::Pure | OpClass::Read | OpClass::Draw => {}
-        }
-        let Some(result) = op.result else { return changes() };
+        let from_outside =
+            |field: FieldId| program.field(field).kind == FieldKind::Uniform || of_edge(field, FieldKind::Data);
+        let knowable = match (op.kind.class(), op.kind) {
+            (OpClass::Pure | OpClass::Draw, _) => true,
+            (OpClass::Leaf, kind) => !matches!(kind, OpKind::Time | OpKind::StepIndex),
+            (OpClass::Read, kind) => matches!(kind, OpKind::Field(field) if from_outside(field)),
+            (OpClass::Write, _) => return Err(self.changes()),
+        };
+        // What is computed of something else is not known either; it matters if an edge stores or adds it.
         let operands: Option<Vec<ValueId>> = op.kind.operands().into_iter().map(known).collect();
-        let Some(operands) = operands else { return changes() };
+        let (true, Some(operands), Some(result)) = (knowable, operands, op.result) else { return Ok(()) };
         let mut operands = operands.into_iter();
         let kind = op.kind.map_operands(|value| operands.next().unwrap_or(value));
         let id = ValueId(self.ops.len() as u32);
