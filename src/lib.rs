@@ -159,6 +159,7 @@
 //! | what arriving events add, and when | `src/ode/build/events.rs`, `arrivals` and `jump` in `src/discretize/mod.rs` | `tests/suite/events.rs` |
 //! | how events travel in native runs | `src/codegen/plan/deliveries.rs`, `src/engine/deliveries.rs`, `src/runtime/events.rs` | the same |
 //! | what a method does in a step | its file in `src/discretize/`, `stages.rs` beside it | `tests/suite/junctions.rs`, `tests/suite/accuracy.rs` |
+//! | which equations `exact` takes, its propagators | `src/ode/linear.rs`, `src/discretize/exact.rs` | `tests/suite/exact.rs` |
 //! | which edges a connection has | `src/connect/`, `src/simulate/edges.rs` | `src/connect/tests`, `tests/suite/networks.rs` |
 //! | where cells of connected populations stand in memory | `src/runtime/order.rs` | its tests, `tests/suite/engines.rs` |
 //! | what generated Rust looks like | `src/codegen/rust/kernels.rs` | `tests/ir/*.rust.snap` |

@@ -266,8 +266,9 @@ of the cell and a conductance density as seen by `a`; the other direction is a l
   right   couple soma <- dend: 0.1 mS/cm2
           couple dend <- soma: 0.05 mS/cm2";
 UnknownMethod "NU0318" Error "no such integration method"
-"The methods are euler, exp_euler, cnexp, heun and rk4. exp_euler, the default, suits models with
-gates; cnexp is what NEURON does by default; rk4 is the most accurate for smooth models.";
+"The methods are euler, exp_euler, cnexp, exact, heun and rk4. exp_euler, the default, suits models with
+gates; cnexp is what NEURON does by default; exact solves linear equations, such as those of
+integrate-and-fire neurons with current-based synapses; rk4 is the most accurate for smooth models.";
 Unsupported "NU0320" Error "understood, but not compiled"
 "The language has this feature, but this version of the compiler cannot compile it. The README's
 table says what works.
@@ -301,6 +302,14 @@ weight, the factor made of parameters; nothing is set, and nothing that changes 
 
   wrong   on event(weight: nS) { g = weight }
   right   on event(weight: nS) { g += weight }";
+
+NotLinear "NU0324" Error "equations that `exact` cannot solve"
+"`method = exact` solves equations that are linear in the states of a cell, with coefficients made of
+parameters: integrate-and-fire neurons with current-based synapses. States may drive others, which
+drive others, but not in a circle, and three deep at most, constant inputs counted.
+
+  wrong   v' = (-g * (v - erev)) / c          with    method = exact, where g is a state
+  right   method = exp_euler";
 
 // 04xx: what is probably wrong
 Unused "NU0401" Warning "something is never used"

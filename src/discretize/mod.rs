@@ -6,6 +6,7 @@
 
 mod cnexp;
 mod euler;
+mod exact;
 mod exp_euler;
 mod heun;
 mod rk4;
@@ -33,6 +34,7 @@ fn scheme(method: Method) -> Scheme {
         Method::Euler => euler::step,
         Method::ExpEuler => exp_euler::step,
         Method::Cnexp => cnexp::step,
+        Method::Exact => exact::step,
         Method::Heun => heun::step,
         Method::Rk4 => rk4::step,
     }

@@ -542,6 +542,8 @@ pub enum Method {
     ExpEuler,
     /// NEURON's default: backward Euler for potentials, exponentials for gates after them; order 1.
     Cnexp,
+    /// Linear equations exactly, what drives them from outside held for a step: of order 1 in that.
+    Exact,
     /// Heun's explicit trapezoidal rule, order 2.
     Heun,
     /// The classical Runge-Kutta method, order 4.
@@ -554,6 +556,7 @@ impl Method {
         (Method::Euler, "euler"),
         (Method::ExpEuler, "exp_euler"),
         (Method::Cnexp, "cnexp"),
+        (Method::Exact, "exact"),
         (Method::Heun, "heun"),
         (Method::Rk4, "rk4"),
     ];
@@ -569,6 +572,7 @@ impl Method {
             Method::Euler => "euler",
             Method::ExpEuler => "exp_euler",
             Method::Cnexp => "cnexp",
+            Method::Exact => "exact",
             Method::Heun => "heun",
             Method::Rk4 => "rk4",
         }
@@ -577,7 +581,7 @@ impl Method {
     /// Its order of convergence where nothing jumps.
     pub fn order(self) -> u32 {
         match self {
-            Method::Euler | Method::ExpEuler | Method::Cnexp => 1,
+            Method::Euler | Method::ExpEuler | Method::Cnexp | Method::Exact => 1,
             Method::Heun => 2,
             Method::Rk4 => 4,
         }

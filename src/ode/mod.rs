@@ -12,6 +12,7 @@ mod eval;
 mod fault;
 mod graph;
 mod initial;
+pub mod linear;
 mod overrides;
 mod parity;
 mod print;

@@ -151,8 +151,8 @@ impl Scene<'_> {
         let other = match self.model.method {
             Method::Euler | Method::Heun | Method::Rk4 => Method::ExpEuler,
             // What integrates junctions is as stable as these.
-            Method::ExpEuler | Method::Cnexp if !self.model.connections.is_empty() => return smaller,
-            Method::ExpEuler | Method::Cnexp => Method::Rk4,
+            Method::ExpEuler | Method::Cnexp | Method::Exact if !self.model.connections.is_empty() => return smaller,
+            Method::ExpEuler | Method::Cnexp | Method::Exact => Method::Rk4,
         };
         format!("{smaller} or another method (`--method {}`)", other.name())
     }

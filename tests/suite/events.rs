@@ -230,6 +230,35 @@ run { duration = 1000 ms; dt = 0.1 ms; method = exp_euler; record spikes of n }"
 }
 
 #[test]
+fn a_net_of_exponential_currents_spikes_as_in_nest() {
+    let nest = reference("spiking_nest.json");
+    let net = &nest["net_psc_exp"];
+    let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    per_cell(folder.path(), "i.csv", &numbers(&net["I_e_pA"]));
+    per_cell(folder.path(), "v.csv", &numbers(&net["V_init_mV"]));
+    let model = "
+use std.cells.lif.{LifPsc}
+use std.synapses.{ExpCurr}
+network main {
+    population n: LifPsc[100]
+    param n.I_e = file(\"i.csv\") * 1 pA
+    init n.v = file(\"v.csv\") * 1 mV
+    connect n -> n via ExpCurr as exc(tau = 2 ms) {
+        rule = edges(\"exc.csv\")
+        weight = file(\"exc.csv\", column = \"weight\") * 1 pA
+        delay = file(\"exc.csv\", column = \"delay\") * 0.1 ms
+    }
+    connect n -> n via ExpCurr as inh(tau = 5 ms) {
+        rule = edges(\"inh.csv\")
+        weight = -file(\"inh.csv\", column = \"weight\") * 1 pA
+        delay = file(\"inh.csv\", column = \"delay\") * 0.1 ms
+    }
+}
+run { duration = 1000 ms; dt = 0.1 ms; method = exact; record spikes of n }";
+    compare(net, 0.0, folder.path(), model);
+}
+
+#[test]
 fn a_net_of_conductances_spikes_as_in_brian2() {
     let brian = reference("spiking_brian2.json");
     let net = &brian["net_coba"];

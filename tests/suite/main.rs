@@ -9,6 +9,7 @@ mod domains;
 mod engines;
 mod errors;
 mod events;
+mod exact;
 mod experiments;
 mod floors;
 mod fuzz;

@@ -428,10 +428,11 @@ fn end(method: Method, dt: f64) -> Vec<f64> {
 #[test]
 fn methods_have_their_order() {
     let exact = end(Method::Rk4, 0.0005);
-    for &(method, _) in Method::ALL {
+    // Of those that take every model.
+    for &(method, _) in Method::ALL.iter().filter(|m| m.0 != Method::Exact) {
         let order = f64::from(method.order());
         let dt = match method {
-            Method::Euler | Method::ExpEuler | Method::Cnexp => 0.002,
+            Method::Euler | Method::ExpEuler | Method::Cnexp | Method::Exact => 0.002,
             Method::Heun => 0.004,
             Method::Rk4 => 0.02,
         };

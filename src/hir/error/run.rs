@@ -158,6 +158,7 @@ fn unknown_method(name: &str, span: Span) -> Diagnostic {
     let meant = match name.to_lowercase().replace(['_', '-'], "").as_str() {
         "exponentialeuler" | "expeuler" => Some("exp_euler"),
         "derivimplicit" | "backwardeuler" | "implicit" | "impliciteuler" => Some("cnexp"),
+        "linear" | "analytic" | "exactintegration" => Some("exact"),
         "forwardeuler" | "eulerforward" => Some("euler"),
         "rungekutta" | "rungekutta4" | "rk" => Some("rk4"),
         _ => None,

@@ -1,0 +1,163 @@
+//! Populations whose equations are linear in their states.
+//!
+//! In comes a model; out go, for each state of a population, what multiplies which state in its derivative and what is left, or why a derivative is
+//! not such a sum.
+//! Never true here: a coefficient reads a state.
+
+use super::{Graph, Model, Node, NodeId, StateId};
+use crate::diag::{Code, Diagnostic};
+use crate::hir::Method;
+use crate::operators::{BinaryOp, UnaryOp};
+use crate::units::Dim;
+use std::collections::BTreeMap;
+
+/// The derivative of a state: the sum of `coefficients[s] * s` and `constant`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Row {
+    /// What multiplies states.
+    pub coefficients: BTreeMap<StateId, NodeId>,
+    /// What is left, unless nothing is.
+    pub constant: Option<NodeId>,
+}
+
+/// Why a population cannot be integrated as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotLinear {
+    /// The derivative of the first state reads the second in another way.
+    Bends(StateId, StateId),
+    /// Two states drive each other, directly or through others.
+    Loop(StateId, StateId),
+    /// More states in a row drive a state than are followed.
+    Long(StateId),
+}
+
+/// How many states in a row are followed, counting a constant as one.
+pub const LONGEST: usize = 3;
+
+/// A row for each state of a population, in the order of the model.
+pub fn rows(model: &mut Model, population: usize) -> Result<BTreeMap<StateId, Row>, NotLinear> {
+    let states: Vec<StateId> = model.states_of(population).collect();
+    let mut rows = BTreeMap::new();
+    for state in states {
+        let rate = model.state(state).rate;
+        let row = row(&mut model.graph, rate).map_err(|read| NotLinear::Bends(state, read))?;
+        rows.insert(state, row);
+    }
+    for &state in rows.keys() {
+        follow(&rows, &mut vec![state])?;
+    }
+    Ok(rows)
+}
+
+/// Errors where the model's method is [`Method::Exact`] and its equations are of another kind.
+pub fn not_linear(model: &Model) -> Vec<Diagnostic> {
+    if model.method != Method::Exact {
+        return Vec::new();
+    }
+    let mut scratch = model.clone();
+    (0..model.populations.len()).filter_map(|p| Some(message(model, rows(&mut scratch, p).err()?))).collect()
+}
+
+fn message(model: &Model, why: NotLinear) -> Diagnostic {
+    let name = |state: StateId| &model.state(state).name;
+    let (NotLinear::Bends(at, _) | NotLinear::Loop(at, _) | NotLinear::Long(at)) = why;
+    let label = match why {
+        NotLinear::Bends(at, read) if at == read => "its derivative is not linear in it".to_string(),
+        NotLinear::Bends(_, read) => format!("its derivative is not linear in `{}`", name(read)),
+        NotLinear::Loop(_, other) => format!("it and `{}` drive each other", name(other)),
+        NotLinear::Long(_) => format!("what drives it is driven itself, more than {LONGEST} deep"),
+    };
+    let message = format!("`exact` cannot solve the equation of `{}`", name(at));
+    Diagnostic::new(Code::NotLinear, model.state(at).span, message, label)
+        .help("`method = exp_euler` takes every equation, `rk4` follows smooth ones closely")
+}
+
+/// Goes along what drives the last state of a path.
+fn follow(rows: &BTreeMap<StateId, Row>, path: &mut Vec<StateId>) -> Result<(), NotLinear> {
+    let (first, last) = (path[0], path[path.len() - 1]);
+    let row = &rows[&last];
+    for &next in row.coefficients.keys().filter(|next| **next != last) {
+        if path.contains(&next) {
+            return Err(NotLinear::Loop(next, last));
+        }
+        path.push(next);
+        follow(rows, path)?;
+        path.pop();
+    }
+    let deep = path.len() + usize::from(row.constant.is_some());
+    if deep > LONGEST { Err(NotLinear::Long(first)) } else { Ok(()) }
+}
+
+/// A sum in the making, or the state that is read in another way.
+fn row(g: &mut Graph, root: NodeId) -> Result<Row, StateId> {
+    let mut memo: BTreeMap<NodeId, Row> = BTreeMap::new();
+    for id in g.reachable([root]) {
+        let done = match g.node(id) {
+            Node::State(state) => {
+                let one = g.number(1.0, Dim::ONE);
+                Row { coefficients: [(state, one)].into(), constant: None }
+            }
+            Node::Unary(UnaryOp::Neg, a) => memo[&a].clone().map(g, |g, x| g.unary(UnaryOp::Neg, x)),
+            Node::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) => memo[&a].clone().plus(g, op, &memo[&b]),
+            Node::Binary(BinaryOp::Mul, a, b) if !memo[&b].reads() => {
+                memo[&a].clone().map(g, |g, x| g.binary(BinaryOp::Mul, x, b))
+            }
+            Node::Binary(BinaryOp::Mul, a, b) if !memo[&a].reads() => {
+                memo[&b].clone().map(g, |g, x| g.binary(BinaryOp::Mul, a, x))
+            }
+            Node::Binary(BinaryOp::Div, a, b) if !memo[&b].reads() => {
+                memo[&a].clone().map(g, |g, x| g.binary(BinaryOp::Div, x, b))
+            }
+            Node::Select(c, a, b) if !memo[&c].reads() => select(g, c, &memo[&a], &memo[&b]),
+            // Whatever else it is: it is a constant if it reads no state.
+            _ => match g.operands(id).iter().find_map(|a| memo[a].coefficients.keys().next()) {
+                Some(&state) => return Err(state),
+                None => Row { coefficients: BTreeMap::new(), constant: Some(id) },
+            },
+        };
+        // One node instead of a sum of parts.
+        let done = if done.reads() { done } else { Row { constant: Some(id), ..done } };
+        memo.insert(id, done);
+    }
+    Ok(memo.remove(&root).unwrap_or_default())
+}
+
+/// `c ? a : b`
+fn select(g: &mut Graph, c: NodeId, a: &Row, b: &Row) -> Row {
+    let zero = g.number(0.0, Dim::ONE);
+    let mut either = |x: Option<&NodeId>, y: Option<&NodeId>| {
+        let (x, y) = (x.copied().unwrap_or(zero), y.copied().unwrap_or(zero));
+        g.select(c, x, y)
+    };
+    let states = a.coefficients.keys().chain(b.coefficients.keys());
+    let coefficients = states.map(|s| (*s, either(a.coefficients.get(s), b.coefficients.get(s)))).collect();
+    let any = a.constant.is_some() || b.constant.is_some();
+    let constant = any.then(|| either(a.constant.as_ref(), b.constant.as_ref()));
+    Row { coefficients, constant }
+}
+
+impl Row {
+    fn reads(&self) -> bool {
+        !self.coefficients.is_empty()
+    }
+
+    fn map(self, g: &mut Graph, mut f: impl FnMut(&mut Graph, NodeId) -> NodeId) -> Row {
+        let coefficients = self.coefficients.into_iter().map(|(state, x)| (state, f(g, x))).collect();
+        Row { coefficients, constant: self.constant.map(|x| f(g, x)) }
+    }
+
+    /// The sum or difference.
+    fn plus(mut self, g: &mut Graph, op: BinaryOp, other: &Row) -> Row {
+        let mut join = |a: Option<NodeId>, b: NodeId| match a {
+            Some(a) => g.binary(op, a, b),
+            None if op == BinaryOp::Sub => g.unary(UnaryOp::Neg, b),
+            None => b,
+        };
+        for (&state, &b) in &other.coefficients {
+            let joined = join(self.coefficients.get(&state).copied(), b);
+            self.coefficients.insert(state, joined);
+        }
+        self.constant = other.constant.map_or(self.constant, |b| Some(join(self.constant, b)));
+        self
+    }
+}
