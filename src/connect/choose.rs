@@ -57,6 +57,13 @@ fn below(draw: Draw, index: u32, step: u64, n: u32) -> u32 {
     ((u128::from(draw.words(index, step)[0]) * u128::from(n)) >> 64) as u32
 }
 
+/// Two numbers below `n` and `m`, from both words of one draw.
+pub(super) fn pair_below(draw: Draw, index: u32, n: u32, m: u32) -> (u32, u32) {
+    let of = |word: u64, n: u32| ((u128::from(word) * u128::from(n)) >> 64) as u32;
+    let [first, second] = draw.words(index, 0);
+    (of(first, n), of(second, m))
+}
+
 /// Gives each member of `0..n` to `each` with the chance `p`, ascending. The gaps between members are geometric, so this takes
 /// time in proportion to what it gives.
 pub(super) fn by_chance(draw: Draw, index: u32, p: f64, n: u64, mut each: impl FnMut(u64)) {

@@ -3,7 +3,7 @@
 //! In come a rule with its numbers, the grids of the populations, a seed and a stream; out go entries `(target, source)`, or
 //! junctions as such pairs that count in both directions, and compressed lists of them ([`Csr`]).
 //! Never true here: that a list depends on threads, on the platform or on anything but rule, grids, seed and stream; that a
-//! random rule joins a cell with itself; or that a mistake in an edge list is skipped.
+//! random rule other than `fixed_total_number` joins a cell with itself; or that a mistake in an edge list is skipped.
 //!
 //! Every draw belongs to a counter (a cell or an offset, and the number of the draw), so no list is an accident of the order
 //! in which it is built. Integers below `n` are made of 64 random bits and are uniform to one part in `2^64 / n`.
@@ -17,6 +17,7 @@ mod error;
 mod file;
 mod fixed_in_degree;
 mod fixed_out_degree;
+mod fixed_total_number;
 mod one_to_one;
 mod probability;
 mod shape;
@@ -71,6 +72,11 @@ pub enum Rule {
         /// How many.
         n: u64,
     },
+    /// `n` connections, each from any source to any target; pairs may come several times.
+    FixedTotalNumber {
+        /// How many.
+        n: u64,
+    },
     /// Every pair by a chance that falls with the distance on the torus.
     Distance {
         /// The chance at distance 0.
@@ -97,14 +103,15 @@ pub fn undirected(rule: &Rule, shape: &Shape, seed: u64, stream: u32) -> Result<
         Rule::Probability { p } => probability::undirected(*p, shape, draw),
         Rule::FixedInDegree { n } => Ok(edges::once(&fixed_in_degree::directed(*n, Ends::Within(shape), draw)?)),
         Rule::FixedOutDegree { n } => Ok(edges::once(&fixed_out_degree::directed(*n, Ends::Within(shape), draw)?)),
+        Rule::FixedTotalNumber { n } => fixed_total_number::undirected(*n, shape, draw),
         Rule::Distance { p_max, sigma } => distance::undirected(*p_max, *sigma, shape, draw),
         Rule::Edges(entries) => edges::undirected(entries, shape),
     }
 }
 
 /// The directed connections within one population or from one to another, each entry at most once (a list of edges stays as
-/// it is). Random rules and `all_to_all` never give a cell itself as its source; `one_to_one` within one population does
-/// nothing else.
+/// it is, and `fixed_total_number` draws anew each time). Other random rules and `all_to_all` never give a cell itself as its source;
+/// `one_to_one` within one population does nothing else.
 pub fn directed(rule: &Rule, ends: Ends<'_>, seed: u64, stream: u32) -> Result<Vec<Entry>, ConnectError> {
     rule.check()?;
     ends.source().check()?;
@@ -117,6 +124,7 @@ pub fn directed(rule: &Rule, ends: Ends<'_>, seed: u64, stream: u32) -> Result<V
         Rule::Probability { p } => probability::directed(*p, ends, draw),
         Rule::FixedInDegree { n } => fixed_in_degree::directed(*n, ends, draw),
         Rule::FixedOutDegree { n } => fixed_out_degree::directed(*n, ends, draw),
+        Rule::FixedTotalNumber { n } => fixed_total_number::directed(*n, ends, draw),
         Rule::Distance { p_max, sigma } => distance::directed(*p_max, *sigma, ends, draw),
         Rule::Edges(entries) => edges::directed(entries, ends),
     }
@@ -130,6 +138,7 @@ pub fn expected_entries(rule: &Rule, cells: f64) -> f64 {
         Rule::OneToOne => 0.0,
         Rule::Probability { p } => p * cells * (cells - 1.0),
         Rule::FixedInDegree { n } | Rule::FixedOutDegree { n } => 2.0 * *n as f64 * cells,
+        Rule::FixedTotalNumber { n } => 2.0 * *n as f64,
         // The sum over the plane or the space is at most the integral over each dimension, and no more than all cells.
         Rule::Distance { p_max, sigma } => {
             let near = (std::f64::consts::PI.sqrt() * sigma + 1.0).powi(3);
@@ -148,6 +157,7 @@ pub fn expected_directed(rule: &Rule, sources: f64, targets: f64) -> f64 {
         Rule::Probability { p } => p * sources * targets,
         Rule::FixedInDegree { n } => *n as f64 * targets,
         Rule::FixedOutDegree { n } => *n as f64 * sources,
+        Rule::FixedTotalNumber { n } => *n as f64,
         Rule::Distance { p_max, .. } => p_max * sources * targets,
         Rule::Edges(entries) => entries.len() as f64,
     }
@@ -178,6 +188,7 @@ impl Rule {
             | Rule::OneToOne
             | Rule::FixedInDegree { .. }
             | Rule::FixedOutDegree { .. }
+            | Rule::FixedTotalNumber { .. }
             | Rule::Edges(_) => Ok(()),
         }
     }

@@ -71,6 +71,12 @@ pub const RULES: &[RuleInfo] = &[
         make: |a| Ok(Rule::FixedOutDegree { n: whole("n", a[0])? }),
     },
     RuleInfo {
+        name: "fixed_total_number",
+        doc: "so many connections, each from any source to any target; pairs may come several times, and cells meet themselves",
+        arguments: &[argument("n", "connections in all")],
+        make: |a| Ok(Rule::FixedTotalNumber { n: whole("n", a[0])? }),
+    },
+    RuleInfo {
         name: "distance",
         doc: "every pair independently, with the chance p_max * exp(-(d/sigma)^2) at the distance d on the wrapped grid",
         arguments: &[

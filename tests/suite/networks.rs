@@ -20,6 +20,7 @@ const RULES: &[&str] = &[
     "probability(p = 0.05)",
     "fixed_in_degree(n = 4)",
     "fixed_out_degree(n = 4)",
+    "fixed_total_number(n = 500)",
     "distance(p_max = 0.5, sigma = 1.5)",
     "edges(\"pairs.csv\")",
 ];

@@ -168,7 +168,16 @@ fn every_rule_has_a_name() {
     let names: Vec<&str> = RULES.iter().map(|r| r.name).collect();
     assert_eq!(
         names,
-        ["torus_radial", "all_to_all", "one_to_one", "probability", "fixed_in_degree", "fixed_out_degree", "distance"]
+        [
+            "torus_radial",
+            "all_to_all",
+            "one_to_one",
+            "probability",
+            "fixed_in_degree",
+            "fixed_out_degree",
+            "fixed_total_number",
+            "distance"
+        ]
     );
     for info in RULES {
         let arguments: Vec<(&str, f64)> = info.arguments.iter().rev().map(|a| (a.name, 1.0)).collect();
@@ -178,4 +187,25 @@ fn every_rule_has_a_name() {
     let arguments = [("width", 3.0), ("degree", 10.0), ("r_max", 4.0)];
     let rule = Rule::TorusRadial { degree: 10.0, r_max: 4.0, width: 3.0 };
     assert_eq!(Rule::named("torus_radial", &arguments), Ok(rule));
+}
+
+#[test]
+fn fixed_total_number_has_no_favourites() {
+    let (source, target) = (Shape::line(50), Shape::line(80));
+    let n = 400_000;
+    let csr = between(&source, &target, &Rule::FixedTotalNumber { n }, 4);
+    assert_eq!(csr.sources.len() as u64, n);
+    let mut pairs = vec![0u32; 50 * 80];
+    csr.entries().for_each(|(t, s)| pairs[t as usize * 50 + s as usize] += 1);
+    // Every pair comes a Poisson number of times, about; sources and targets are drawn independently.
+    let squares: f64 = pairs.iter().map(|&x| (f64::from(x) - 100.0).powi(2)).sum();
+    let variance = squares / 4000.0;
+    assert!((variance - 100.0).abs() < 5.0 * 100.0 * (2.0f64 / 4000.0).sqrt(), "{variance}");
+    let other = between(&source, &target, &Rule::FixedTotalNumber { n }, 5);
+    assert_ne!(csr, other);
+    let entries = directed(&Rule::FixedTotalNumber { n: 1000 }, Ends::Within(&source), 3, 1).expect("entries");
+    assert!(entries.iter().any(|(t, s)| t == s), "cells meet themselves");
+    let pairs = undirected(&Rule::FixedTotalNumber { n: 1000 }, &source, 3, 1).expect("pairs");
+    assert_junctions(&pairs, 50);
+    assert_eq!(directed(&Rule::FixedTotalNumber { n: 0 }, Ends::Within(&source), 3, 1), Ok(vec![]));
 }
