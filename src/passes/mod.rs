@@ -13,7 +13,7 @@
 //!   In single precision the same holds of the kernel's own roundings: what an exact operation reads is rounded before it, never after.
 //! - Of all others **the roundings**: a result may be off by some ulps of the largest number that it was computed from. Sums are
 //!   multiplied out, quotients become products, products and sums are fused.
-//! - **Not what is finite**: where the program computes a finite number, so does the rewritten one. It may be finite where the program
+//! - **Not what is finite**: where the program computes a finite number of finite ones, so does the rewritten one. It may be finite where the program
 //!   overflows (`exp(a) / exp(b)`), multiplies by a 0 that is written down what is not finite, or takes from itself what is not finite.
 //! - Not the order in which effects happen, nor what is drawn.
 //! - With a tolerance ([`Options::tolerance`]) functions and rates that are not exact may be off by that much.
