@@ -1,120 +1,116 @@
 //! What edges carry, and how long events take along them.
 //!
 //! In come a planned delivery and a set-up; out go the values of every edge.
-//! Never true here: a value of an edge depends on the others, or on how they are stored.
+//! Never true here: a value of an edge depends on the others, on the number of threads, or on how they are stored.
 
 use super::{EngineError, Setup};
 use crate::codegen::plan::Delivery;
+use crate::operators::rows::{Column, Step, Steps};
 use crate::runtime::events::PerEdge;
 use crate::runtime::rng::Draw;
-use crate::step::{FieldId, OpKind, Value, ValueId, eval};
+use crate::step::{OpKind, Value, ValueId};
+use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Delays in steps, and what is carried.
 pub type EdgeValues = (PerEdge<u32>, PerEdge<f64>);
 
-/// Computes the values of all edges of a delivery.
-pub fn values(delivery: &Delivery, setup: &Setup, edges: usize) -> Result<EdgeValues, EngineError> {
-    let mut row = Row { delivery, setup, values: vec![None; delivery.ops.len()], varies: Vec::new() };
-    row.begin()?;
-    let Row { varies, .. } = &row;
-    let [delay_varies, carried_varies] = [delivery.delay, delivery.carried].map(|value| varies[value.0 as usize]);
-    let count = |varies: bool| if varies { edges } else { 0 };
-    let mut delays = Vec::with_capacity(count(delay_varies));
-    let mut carried = Vec::with_capacity(count(carried_varies));
-    if delay_varies || carried_varies {
-        for edge in 0..edges {
-            row.edge(edge)?;
-            if delay_varies {
-                delays.push(row.delay(Some(edge))?);
-            }
-            if carried_varies {
-                carried.push(row.real(delivery.carried)?);
-            }
+/// Fewer edges are not worth a thread.
+const MIN_EDGES: usize = 1 << 16;
+
+/// Computes the values of all edges of a delivery, with so many threads at most.
+pub fn values(delivery: &Delivery, setup: &Setup, edges: usize, threads: usize) -> Result<EdgeValues, EngineError> {
+    let program = Program::new(delivery, setup)?;
+    let parts = threads.min(edges / MIN_EDGES).max(1);
+    let part = |i: usize| edges * i / parts..edges * (i + 1) / parts;
+    let program = &program;
+    let computed: Vec<Result<Part, EngineError>> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..parts).map(|i| scope.spawn(move || program.part(part(i)))).collect();
+        let first = program.part(part(0));
+        let died = || Err(EngineError("a thread that computes edges has died".into()));
+        std::iter::once(first).chain(others.into_iter().map(|t| t.join().unwrap_or_else(|_| died()))).collect()
+    });
+    let (mut delays, mut carried) = (Vec::new(), Vec::new());
+    for part in computed {
+        let part = part?;
+        // Of one thread there is nothing to join.
+        if delays.is_empty() && carried.is_empty() {
+            (delays, carried) = (part.delays, part.carried);
+        } else {
+            delays.extend(part.delays);
+            carried.extend(part.carried);
         }
     }
-    let delays = if delay_varies { PerEdge::Each(delays.into()) } else { PerEdge::Same(row.delay(None)?) };
-    let carried = match carried_varies {
+    let delays = match program.varies(delivery.delay) {
+        true => PerEdge::Each(delays.into()),
+        false => PerEdge::Same(program.delay(&mut program.column(delivery.delay), None)?),
+    };
+    let carried = match program.varies(delivery.carried) {
         true => PerEdge::Each(Arc::from(carried)),
-        false => PerEdge::Same(row.real(delivery.carried)?),
+        false => PerEdge::Same(program.real(&mut program.column(delivery.carried), 0)?),
     };
     Ok((delays, carried))
 }
 
-/// The values of an edge.
-struct Row<'a> {
-    delivery: &'a Delivery,
-    setup: &'a Setup,
-    values: Vec<Option<Value>>,
-    /// Which of them differ from edge to edge.
-    varies: Vec<bool>,
+/// The values of some edges, where they differ from edge to edge.
+#[derive(Default)]
+struct Part {
+    delays: Vec<u32>,
+    carried: Vec<f64>,
 }
 
-impl Row<'_> {
-    /// Computes what is the same for all edges.
-    fn begin(&mut self) -> Result<(), EngineError> {
-        for (at, op) in self.delivery.ops.iter().enumerate() {
-            let own = match op.kind {
-                OpKind::Index | OpKind::Draw(..) => true,
-                OpKind::Field(field) => self.data(field).is_some(),
-                _ => false,
-            };
-            let varies = own || op.kind.operands().iter().any(|value| self.varies[value.0 as usize]);
-            self.varies.push(varies);
-            if !varies {
-                self.values[at] = Some(self.op(&op.kind, 0)?);
+/// What is computed for an edge.
+struct Program<'a> {
+    delivery: &'a Delivery,
+    steps: Steps<'a>,
+}
+
+impl<'a> Program<'a> {
+    fn new(delivery: &'a Delivery, setup: &'a Setup) -> Result<Program<'a>, EngineError> {
+        let mut program = Program { delivery, steps: Steps::default() };
+        for op in &delivery.ops {
+            let step = step(&op.kind, setup).ok_or_else(|| program.broken())?;
+            program.steps.push(step);
+        }
+        Ok(program)
+    }
+
+    fn varies(&self, value: ValueId) -> bool {
+        self.steps.varies(value.0 as usize)
+    }
+
+    fn part(&self, edges: Range<usize>) -> Result<Part, EngineError> {
+        let [delay_varies, carried_varies] = [self.delivery.delay, self.delivery.carried].map(|v| self.varies(v));
+        let mut part = Part::default();
+        if !delay_varies && !carried_varies {
+            return Ok(part);
+        }
+        part.delays.reserve_exact(if delay_varies { edges.len() } else { 0 });
+        part.carried.reserve_exact(if carried_varies { edges.len() } else { 0 });
+        let [mut delay, mut carried] = [self.delivery.delay, self.delivery.carried].map(|v| self.column(v));
+        for edge in edges {
+            if delay_varies {
+                part.delays.push(self.delay(&mut delay, Some(edge))?);
+            }
+            if carried_varies {
+                part.carried.push(self.real(&mut carried, edge)?);
             }
         }
-        Ok(())
+        Ok(part)
     }
 
-    /// Computes the rest for an edge.
-    fn edge(&mut self, edge: usize) -> Result<(), EngineError> {
-        for at in 0..self.values.len() {
-            if self.varies[at] {
-                self.values[at] = Some(self.op(&self.delivery.ops[at].kind, edge)?);
-            }
-        }
-        Ok(())
+    fn column(&self, value: ValueId) -> Column<'_, 'a> {
+        Column::new(&self.steps, value.0 as usize)
     }
 
-    fn op(&self, kind: &OpKind, edge: usize) -> Result<Value, EngineError> {
-        let broken = || EngineError(format!("what edges of `{}` carry is ill-typed", self.delivery.name));
-        match *kind {
-            OpKind::Index => Ok(Value::Real(edge as f64)),
-            OpKind::Field(field) => {
-                if let Some(values) = self.data(field) {
-                    return values.get(edge).map(|value| Value::Real(*value)).ok_or_else(broken);
-                }
-                let value = self.setup.uniforms.iter().rfind(|(id, _)| *id == field);
-                value.map(|(_, value)| Value::Real(*value)).ok_or_else(broken)
-            }
-            OpKind::Draw(distribution, stream, counter) => {
-                let stream = u32::try_from(stream).map_err(|_| broken())?;
-                let from = Draw { seed: self.setup.seed, stream };
-                Ok(Value::Real(distribution.draw(from, edge as u32, self.real(counter)? as u64)))
-            }
-            _ => {
-                let operands: Option<Vec<Value>> =
-                    kind.operands().iter().map(|value| self.values[value.0 as usize]).collect();
-                eval(kind, &operands.ok_or_else(broken)?).ok_or_else(broken)
-            }
-        }
-    }
-
-    /// The values of a data field.
-    fn data(&self, field: FieldId) -> Option<&[f64]> {
-        self.setup.data.iter().rfind(|(id, _)| *id == field).map(|(_, values)| &values[..])
-    }
-
-    fn real(&self, value: ValueId) -> Result<f64, EngineError> {
-        let real = self.values[value.0 as usize].and_then(Value::real);
-        real.ok_or_else(|| EngineError(format!("what edges of `{}` carry is no number", self.delivery.name)))
+    fn real(&self, column: &mut Column<'_, '_>, edge: usize) -> Result<f64, EngineError> {
+        column.at(edge).and_then(Value::real).ok_or_else(|| self.broken())
     }
 
     /// How many steps an event takes.
-    fn delay(&self, edge: Option<usize>) -> Result<u32, EngineError> {
-        let steps = self.real(self.delivery.delay)?;
+    fn delay(&self, column: &mut Column<'_, '_>, edge: Option<usize>) -> Result<u32, EngineError> {
+        let steps = self.real(column, edge.unwrap_or(0))?;
         if (1.0..=f64::from(LONGEST)).contains(&steps) && steps.fract() == 0.0 {
             return Ok(steps as u32);
         }
@@ -124,6 +120,45 @@ impl Row<'_> {
             self.delivery.name
         )))
     }
+
+    fn broken(&self) -> EngineError {
+        EngineError(format!("what edges of `{}` carry is ill-typed", self.delivery.name))
+    }
+}
+
+/// An operation for edges, if its value is known before a run.
+fn step<'a>(kind: &OpKind, setup: &'a Setup) -> Option<Step<'a>> {
+    let at = |value: ValueId| value.0 as usize;
+    Some(match *kind {
+        OpKind::Const(x) => Step::Same(Value::Real(x)),
+        OpKind::Bool(b) => Step::Same(Value::Mask(b)),
+        OpKind::Index => Step::Index,
+        OpKind::Field(field) => {
+            let data = setup.data.iter().rfind(|(id, _)| *id == field);
+            let uniform = setup.uniforms.iter().rfind(|(id, _)| *id == field);
+            match data {
+                Some((_, values)) => Step::Data(Cow::Borrowed(values)),
+                None => Step::Same(Value::Real(uniform?.1)),
+            }
+        }
+        OpKind::Draw(distribution, stream, step) => {
+            Step::Draw(distribution, Draw { seed: setup.seed, stream: u32::try_from(stream).ok()? }, at(step))
+        }
+        OpKind::Unary(op, a) => Step::Unary(op, at(a)),
+        OpKind::Binary(op, a, b) => Step::Binary(op, at(a), at(b)),
+        OpKind::Fma(a, b, c) => Step::Fma(at(a), at(b), at(c)),
+        OpKind::Select(c, a, b) => Step::Select(at(c), at(a), at(b)),
+        OpKind::Approximate(function, tolerance, a) => Step::Approximate(function, tolerance, at(a)),
+        OpKind::Spike(_, a) => Step::Positive(at(a)),
+        OpKind::Gather(..)
+        | OpKind::Back(..)
+        | OpKind::Time
+        | OpKind::StepIndex
+        | OpKind::Sample(..)
+        | OpKind::Store(..)
+        | OpKind::Accumulate(..)
+        | OpKind::Emit(..) => return None,
+    })
 }
 
 /// The longest delay in steps: what is on its way is kept for every step to come.

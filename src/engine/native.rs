@@ -159,7 +159,7 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
             let edges = setup.edges_of(delivery.space).ok_or_else(|| wrong("it has no edges"))?;
             let [from, to] = [delivery.from, delivery.to].map(|space| space.0 as usize);
             edges.check(setup.sizes[to], setup.sizes[from]).map_err(|why| wrong(&why))?;
-            let (delays, carried) = deliveries::values(delivery, setup, edges.sources.len())?;
+            let (delays, carried) = deliveries::values(delivery, setup, edges.sources.len(), options.threads)?;
             let (longest, block) = (delays.longest(), plan.spaces[to].block as usize);
             // Delay and place of an edge are one number of 32 bits.
             if (longest as usize + 1).saturating_mul(setup.sizes[to] + block) > u32::MAX as usize {

@@ -4,55 +4,27 @@
 //! Never true here: a state or the time is read, or memory grows with more than the cells and the expression apart.
 
 use super::{Model, Node, NodeId};
-use crate::operators::{BinaryOp, Distribution, UnaryOp, Value, eval_binary, eval_unary};
+use crate::operators::rows::{Column, Step, Steps};
+use crate::operators::{BinaryOp, Distribution, UnaryOp, Value};
 use crate::runtime::rng::Draw;
+use std::borrow::Cow;
 use std::collections::HashMap;
-
-/// A node, its operands by their places among those before it.
-enum Step {
-    Value(Value),
-    Index,
-    Same(usize),
-    Unary(UnaryOp, usize),
-    Binary(BinaryOp, usize, usize),
-    Select(usize, usize, usize),
-    Draw(Distribution, Draw),
-    Data(Vec<f64>),
-}
 
 /// The values of an expression for so many cells; `data` gives the numbers of a file. `None` if it reads a state or the time, or data
 /// that are not there.
 pub fn values(model: &Model, root: NodeId, cells: usize, data: &dyn Fn(u32) -> Option<Vec<f64>>) -> Option<Vec<f64>> {
-    let mut program = Program { model, data, steps: Vec::new(), places: HashMap::new() };
+    let mut program = Program { model, data, steps: Steps::default(), places: HashMap::new() };
     program.add(root, 0)?;
     let asked = program.places[&root];
-    let mut now: Vec<Value> = Vec::with_capacity(program.steps.len());
-    let mut out = Vec::with_capacity(cells);
-    for cell in 0..cells {
-        now.clear();
-        for step in &program.steps {
-            let value = match step {
-                Step::Value(value) => *value,
-                Step::Index => Value::Real(cell as f64),
-                Step::Same(a) => now[*a],
-                Step::Unary(op, a) => eval_unary(*op, now[*a])?,
-                Step::Binary(op, a, b) => eval_binary(*op, now[*a], now[*b])?,
-                Step::Select(c, a, b) => now[if now[*c].mask()? { *a } else { *b }],
-                Step::Draw(distribution, draw) => Value::Real(distribution.draw(*draw, u32::try_from(cell).ok()?, 0)),
-                Step::Data(values) => Value::Real(*values.get(cell)?),
-            };
-            now.push(value);
-        }
-        out.push(now[asked].real()?);
-    }
-    Some(out)
+    let mut column = Column::new(&program.steps, asked);
+    (0..cells).map(|cell| column.at(cell)?.real()).collect()
 }
 
 /// What is computed for each cell, operands first, parameters before what reads them.
 struct Program<'a> {
     model: &'a Model,
     data: &'a dyn Fn(u32) -> Option<Vec<f64>>,
-    steps: Vec<Step>,
+    steps: Steps<'a>,
     places: HashMap<NodeId, usize>,
 }
 
@@ -69,21 +41,25 @@ impl Program<'_> {
             }
             if let Node::Param(p) = model.graph.node(id) {
                 self.add(model.param(p).value, depth + 1)?;
+                self.places.insert(id, self.places[&model.param(p).value]);
+                continue;
             }
             let at = |n: NodeId| self.places[&n];
             let step = match model.graph.node(id) {
-                Node::Const(bits, _) => Step::Value(Value::Real(f64::from_bits(bits))),
-                Node::Bool(b) => Step::Value(Value::Mask(b)),
+                Node::Const(bits, _) => Step::Same(Value::Real(f64::from_bits(bits))),
+                Node::Bool(b) => Step::Same(Value::Mask(b)),
                 Node::Index => Step::Index,
-                Node::Param(p) => Step::Same(at(model.param(p).value)),
                 Node::Unary(op, a) => Step::Unary(op, at(a)),
                 Node::Binary(op, a, b) => Step::Binary(op, at(a), at(b)),
                 Node::Select(c, a, b) => Step::Select(at(c), at(a), at(b)),
                 Node::Draw(distribution, stream) => {
-                    Step::Draw(distribution, Draw { seed: model.seed, stream: u32::try_from(stream).ok()? })
+                    let draw = Draw { seed: model.seed, stream: u32::try_from(stream).ok()? };
+                    let first = self.steps.push(Step::Same(Value::Real(0.0)));
+                    Step::Draw(distribution, draw, first)
                 }
-                Node::Data(file) => Step::Data((self.data)(file)?),
-                Node::State(_)
+                Node::Data(file) => Step::Data(Cow::Owned((self.data)(file)?)),
+                Node::Param(_)
+                | Node::State(_)
                 | Node::Next(_)
                 | Node::Time
                 | Node::StepTime
@@ -97,9 +73,77 @@ impl Program<'_> {
                 | Node::Noise(..)
                 | Node::Events(..) => return None,
             };
-            self.places.insert(id, self.steps.len());
-            self.steps.push(step);
+            let place = self.steps.push(step);
+            self.places.insert(id, place);
         }
         Some(())
     }
+}
+
+/// No cell has a smaller value, whatever is drawn or read from files; negative infinity where nothing is known.
+pub fn least(model: &Model, root: NodeId) -> f64 {
+    bounds(model, root, 0).0
+}
+
+/// The least and the largest value of a number.
+fn bounds(model: &Model, root: NodeId, depth: usize) -> (f64, f64) {
+    const ALL: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
+    let mut known: HashMap<NodeId, (f64, f64)> = HashMap::new();
+    for id in model.graph.reachable([root]) {
+        let of = |n: NodeId| known.get(&n).copied().unwrap_or(ALL);
+        let around = |values: [f64; 4]| {
+            let ends = values.into_iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
+            if values.iter().any(|x| x.is_nan()) { ALL } else { ends }
+        };
+        let found = match model.graph.node(id) {
+            Node::Const(bits, _) => (f64::from_bits(bits), f64::from_bits(bits)),
+            Node::Param(p) if depth <= model.params.len() => bounds(model, model.param(p).value, depth + 1),
+            Node::Draw(Distribution::Uniform, _) => (0.0, 1.0),
+            Node::Draw(Distribution::Exponential, _) => (0.0, f64::INFINITY),
+            Node::Unary(UnaryOp::Neg, a) => (-of(a).1, -of(a).0),
+            Node::Binary(op, a, b) => {
+                let ((a, b), (c, d)) = (of(a), of(b));
+                match op {
+                    BinaryOp::Add => around([a + c, a + c, b + d, b + d]),
+                    BinaryOp::Sub => around([a - d, a - d, b - c, b - c]),
+                    BinaryOp::Mul => around([a * c, a * d, b * c, b * d]),
+                    BinaryOp::Min => (a.min(c), b.min(d)),
+                    BinaryOp::Max => (a.max(c), b.max(d)),
+                    BinaryOp::Div
+                    | BinaryOp::Pow
+                    | BinaryOp::Lt
+                    | BinaryOp::Le
+                    | BinaryOp::Gt
+                    | BinaryOp::Ge
+                    | BinaryOp::Eq
+                    | BinaryOp::Ne
+                    | BinaryOp::And
+                    | BinaryOp::Or
+                    | BinaryOp::Poisson => ALL,
+                }
+            }
+            Node::Select(_, a, b) => (of(a).0.min(of(b).0), of(a).1.max(of(b).1)),
+            Node::Bool(_)
+            | Node::Param(_)
+            | Node::State(_)
+            | Node::Next(_)
+            | Node::Slope(..)
+            | Node::Point(..)
+            | Node::Time
+            | Node::StepTime
+            | Node::StepLength
+            | Node::Index
+            | Node::Dv
+            | Node::Junction(..)
+            | Node::Arrived(_)
+            | Node::Unary(..)
+            | Node::Draw(Distribution::Normal, _)
+            | Node::Data(_)
+            | Node::Series(..)
+            | Node::Noise(..)
+            | Node::Events(..) => ALL,
+        };
+        known.insert(id, found);
+    }
+    known.get(&root).copied().unwrap_or(ALL)
 }

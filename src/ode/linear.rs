@@ -109,8 +109,27 @@ fn row(g: &mut Graph, root: NodeId) -> Result<Row, StateId> {
                 memo[&a].clone().map(g, |g, x| g.binary(BinaryOp::Div, x, b))
             }
             Node::Select(c, a, b) if !memo[&c].reads() => select(g, c, &memo[&a], &memo[&b]),
-            // Whatever else it is: it is a constant if it reads no state.
-            _ => match g.operands(id).iter().find_map(|a| memo[a].coefficients.keys().next()) {
+            Node::Const(..)
+            | Node::Bool(_)
+            | Node::Param(_)
+            | Node::Next(_)
+            | Node::Slope(..)
+            | Node::Point(..)
+            | Node::Time
+            | Node::StepTime
+            | Node::StepLength
+            | Node::Index
+            | Node::Dv
+            | Node::Junction(..)
+            | Node::Arrived(_)
+            | Node::Draw(..)
+            | Node::Data(_)
+            | Node::Series(..)
+            | Node::Noise(..)
+            | Node::Events(..)
+            | Node::Unary(..)
+            | Node::Binary(..)
+            | Node::Select(..) => match g.operands(id).iter().find_map(|a| memo[a].coefficients.keys().next()) {
                 Some(&state) => return Err(state),
                 None => Row { coefficients: BTreeMap::new(), constant: Some(id) },
             },

@@ -4,6 +4,7 @@
 //! Never true here: a field, a cell, a time or a unit is known, or an ill-typed operand is guessed at (the result is `None`).
 
 mod eval;
+pub mod rows;
 
 use crate::runtime::rng::Draw;
 

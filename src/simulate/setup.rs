@@ -91,13 +91,14 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
 /// The first of the delays that differ from edge to edge that is less than a step.
 fn short_delay(model: &Model, extent: &Extent, edges: &Projected<'_>) -> Option<Diagnostic> {
     let p = edges.projection;
-    // What is the same for all edges has been looked at with other values.
-    if ode::evaluate(model, p.delay).is_ok() {
+    // What is the same for all edges has been looked at with other values, and draws within limits need no look.
+    let steps = |delay: f64| (delay / extent.grid.dt + 0.5).floor();
+    if ode::evaluate(model, p.delay).is_ok() || steps(ode::cells::least(model, p.delay)) >= 1.0 {
         return None;
     }
     let data = |file: u32| edges.data(&model.data[file as usize]).ok();
     let delays = ode::cells::values(model, p.delay, edges.count, &data)?;
-    let edge = delays.iter().position(|delay| (delay / extent.grid.dt + 0.5).floor() < 1.0)?;
+    let edge = delays.iter().position(|delay| steps(*delay) < 1.0)?;
     let unit = Dim::TIME.display_unit();
     let delay = shown(delays[edge], &unit);
     let message = format!("the delay of edge {edge} of `{}` is {delay}, less than the time step", p.name);
