@@ -206,7 +206,7 @@
 //! - **A diagnostic**: a variant of the enum of its idea in `src/hir/error/`, which holds the names and places that the message needs,
 //!   and its words there; if no code fits, a row in `src/diag/codes.rs` (ids never change meaning) with the long story for `neuroc
 //!   explain`; a wrong model in `tests/errors` whose snapshot is the message. Say what is true at the place, and an edit that helps.
-//! - **An example**: a file in `examples/`, at most 80 lines, whose first lines say what it shows and name the paper. Tests check, format and
+//! - **An example**: a file in `examples/`, at most 80 lines unless its source is a long table, whose first lines say what it shows and name the paper. Tests check, format and
 //!   run it. If it has a known answer, give it a case in `tests/models`.
 //! - **A model of the library**: a file in `stdlib/`, every item described, its source named; something in `examples` or `tests/models` uses it.
 

@@ -9,7 +9,7 @@ use super::items::{ItemKind, ItemRef, Kind};
 use super::lower::Lowerer;
 use super::scope::{Scope, ScopeKind};
 use super::{Expr, ExprKind, Ty};
-use crate::diag::{Diagnostic, Label};
+use crate::diag::{Code, Diagnostic, Label};
 use crate::source::Span;
 use crate::syntax::ast::{self, BinaryOp};
 use crate::units::Dim;
@@ -285,9 +285,9 @@ impl<'a> Lowerer<'a> {
         self.expr_in(&mut scope, "", e, Some(env))
     }
 
-    /// Checks a function's body for given parameters.
+    /// Checks a function's body for given parameters. Whether it may draw depends on who calls it.
     pub(super) fn check_body(&mut self, function: &'a ast::Function, env: Env) {
-        let mut scope = Scope::new(ScopeKind::Function, 0);
+        let mut scope = Scope::new(ScopeKind::Drawing, 0);
         self.function_stack.push(function);
         let body = self.expr_in(&mut scope, "", &function.body, Some(&env));
         self.function_stack.pop();
@@ -322,11 +322,10 @@ impl<'a> Lowerer<'a> {
             }),
             (_, body) => body,
         };
-        // A mistake that depends on the arguments is a mistake of this call.
-        if inner.kind == ScopeKind::Constant || function.params.iter().any(|p| p.1.is_none()) {
-            for d in self.diagnostics.since(before) {
-                point_at_call(d, function.body.span, span);
-            }
+        // A mistake that depends on the arguments, and a draw where there are none, is a mistake of this call.
+        let of_call = inner.kind == ScopeKind::Constant || function.params.iter().any(|p| p.1.is_none());
+        for d in self.diagnostics.since(before).iter_mut().filter(|d| of_call || d.code == Code::BadRandom) {
+            point_at_call(d, function.body.span, span);
         }
         self.not_too_high(Expr { span, ..body? }, span)
     }
@@ -427,9 +426,8 @@ where
 /// Can a function stand in an expression of a kind of places?
 fn stands_in(function: FunctionKind, place: ScopeKind) -> bool {
     match function {
-        FunctionKind::Draw(_) | FunctionKind::File => {
-            matches!(place, ScopeKind::PerCell | ScopeKind::Input)
-        }
+        FunctionKind::Draw(_) => matches!(place, ScopeKind::PerCell | ScopeKind::Input | ScopeKind::Drawing),
+        FunctionKind::File => matches!(place, ScopeKind::PerCell | ScopeKind::Input),
         FunctionKind::Noise | FunctionKind::WhiteNoise | FunctionKind::Series | FunctionKind::Stimulus(_) => {
             place == ScopeKind::Input
         }
@@ -447,12 +445,8 @@ fn stands_in(function: FunctionKind, place: ScopeKind) -> bool {
 fn body_kind(caller: ScopeKind) -> ScopeKind {
     match caller {
         ScopeKind::Constant => ScopeKind::Constant,
-        ScopeKind::Function
-        | ScopeKind::Channel
-        | ScopeKind::Cell
-        | ScopeKind::Network
-        | ScopeKind::PerCell
-        | ScopeKind::Input => ScopeKind::Function,
+        ScopeKind::Function | ScopeKind::Channel | ScopeKind::Cell | ScopeKind::Network => ScopeKind::Function,
+        ScopeKind::Drawing | ScopeKind::PerCell | ScopeKind::Input => ScopeKind::Drawing,
     }
 }
 

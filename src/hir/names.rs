@@ -68,7 +68,9 @@ impl<'a> Lowerer<'a> {
         let ty = self.resolve(scope, id, Some(span))?;
         let kind = match scope.kind {
             ScopeKind::Network | ScopeKind::PerCell | ScopeKind::Input => ExprKind::NetworkParam(id),
-            ScopeKind::Constant | ScopeKind::Function | ScopeKind::Channel | ScopeKind::Cell => ExprKind::Symbol(id),
+            ScopeKind::Constant | ScopeKind::Function | ScopeKind::Drawing | ScopeKind::Channel | ScopeKind::Cell => {
+                ExprKind::Symbol(id)
+            }
         };
         Some(Expr { kind, ty, span })
     }
@@ -168,9 +170,12 @@ impl<'a> Lowerer<'a> {
             ScopeKind::Channel | ScopeKind::Cell => {
                 "a quantity that feeds back on itself in time is a `state` with an equation"
             }
-            ScopeKind::Constant | ScopeKind::Function | ScopeKind::Network | ScopeKind::PerCell | ScopeKind::Input => {
-                "give one of them a value of its own"
-            }
+            ScopeKind::Constant
+            | ScopeKind::Function
+            | ScopeKind::Drawing
+            | ScopeKind::Network
+            | ScopeKind::PerCell
+            | ScopeKind::Input => "give one of them a value of its own",
         };
         self.cycle("", &chain, user.unwrap_or(entry.span), help);
     }
@@ -316,7 +321,7 @@ fn where_it_stands(kind: ScopeKind, name: &str, in_function: bool) -> Option<Str
         return Some(sees.into());
     }
     let block = match kind {
-        ScopeKind::Constant | ScopeKind::Function => {
+        ScopeKind::Constant | ScopeKind::Function | ScopeKind::Drawing => {
             return Some("only numbers, functions and constants can stand here".into());
         }
         ScopeKind::Channel => "channel",

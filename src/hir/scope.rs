@@ -13,6 +13,8 @@ pub(super) enum ScopeKind {
     Constant,
     /// Other function bodies: no symbols, but the temperature.
     Function,
+    /// The same where draws may stand: what is called for a value per cell or edge.
+    Drawing,
     /// A channel.
     Channel,
     /// A cell.

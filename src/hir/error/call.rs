@@ -146,7 +146,7 @@ fn arguments(signature: &Signature<'_>, wrong: &Wrong<'_>, span: Span) -> Diagno
 fn where_it_stands(kind: FunctionKind) -> &'static str {
     match kind {
         FunctionKind::Draw(_) => {
-            "random draws stand in `param` and `init` lines of a network and in the arguments of inputs"
+            "random draws stand behind `~` in a network, in the arguments of inputs, and in functions called there"
         }
         FunctionKind::File => {
             "values from files stand in `param` and `init` lines of a network and in the arguments of inputs"
