@@ -4,7 +4,7 @@
 //! Never true here: a value of an edge depends on the others, or on how they are stored.
 
 use super::{EngineError, Setup};
-use crate::codegen::plan::Delivery;
+use crate::codegen::plan::{Delivery, Plan};
 use crate::runtime::events::PerEdge;
 use crate::runtime::rng::Draw;
 use crate::step::{FieldId, OpKind, Value, ValueId, eval};
@@ -12,6 +12,13 @@ use std::sync::Arc;
 
 /// Delays in steps, and what is carried.
 pub type EdgeValues = (PerEdge<u32>, PerEdge<f64>);
+
+/// The values of the edges of all deliveries of a plan.
+pub fn all(plan: &Plan, setup: &Setup) -> Result<Vec<EdgeValues>, EngineError> {
+    let of =
+        |delivery: &Delivery| values(delivery, setup, setup.edges_of(delivery.space).map_or(0, |e| e.sources.len()));
+    plan.deliveries.iter().map(of).collect()
+}
 
 /// Computes the values of all edges of a delivery.
 pub fn values(delivery: &Delivery, setup: &Setup, edges: usize) -> Result<EdgeValues, EngineError> {

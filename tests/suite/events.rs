@@ -4,8 +4,12 @@
 use crate::models::{Way, run};
 use neuroc::codegen::plan::Precision;
 use neuroc::driver::{Checked, CompileOptions, EngineChoice, Experiment, check_text, compile};
+#[cfg(feature = "xla")]
+use neuroc::engine::Engine;
 use neuroc::engine::native::NativeOptions;
 use neuroc::engine::rustc;
+#[cfg(feature = "xla")]
+use neuroc::engine::xla::XlaEngine;
 use neuroc::hir::Sources;
 use neuroc::results::{RunResult, Series};
 use neuroc::simulate::{RunOptions, Unwatched};
@@ -13,8 +17,22 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Every engine that runs events, in double precision.
-const WAYS: [Way; 4] = [Way::Plain, Way::Optimized, Way::Reread, Way::Native];
+/// Every engine that is here, in double precision.
+fn ways() -> Vec<Way> {
+    let ways = [Way::Plain, Way::Optimized, Way::Reread];
+    ways.into_iter().chain(compiled_ways()).collect()
+}
+
+/// Those of them that are fast.
+fn compiled_ways() -> Vec<Way> {
+    #[allow(unused_mut)]
+    let mut ways = vec![Way::Native];
+    #[cfg(feature = "xla")]
+    if crate::pjrt::cpu().is_some() {
+        ways.push(Way::Xla);
+    }
+    ways
+}
 
 fn checked_in(folder: &Path, text: &str) -> Checked {
     let checked = check_text("m.neuro", folder, text.to_string(), &Sources);
@@ -84,7 +102,7 @@ run {{ duration = 12 ms; dt = 0.1 ms; method = exp_euler; record b.{{v, Exp.g, s
         let of = |&(at, weight): &(f64, f64)| if t > at - 1e-9 { weight * (-(t - at) / tau).exp() } else { 0.0 };
         arrivals.iter().map(of).sum()
     };
-    for way in WAYS {
+    for way in ways() {
         let result = run(&checked, &plain(), way);
         let [fast, slow] = ["b.Exp.g", "b.slow.g"].map(|name| column(&result, name, 0));
         for (row, &t) in series(&result, "b.Exp.g").t.iter().enumerate() {
@@ -187,7 +205,7 @@ fn compare(net: &Value, first: f64, folder: &Path, model: &str) {
     }
     let expected = spikes_of(net, first);
     let checked = checked_in(folder, model);
-    for way in [Way::Native, Way::Optimized] {
+    for way in compiled_ways().into_iter().chain([Way::Optimized]) {
         let found = found_spikes(&run(&checked, &plain(), way));
         let differs = expected.iter().zip(&found).position(|(a, b)| a != b);
         assert_eq!(differs.map(|at| (expected[at], found[at])), None, "{way:?}: the first that differs");
@@ -350,6 +368,60 @@ fn every_engine_and_every_number_of_threads_has_the_same_bits() {
     }
     let single = native_run(&checked, Precision::F32, 1);
     same(&single, &native_run(&checked, Precision::F32, 3), "single precision");
+    // XLA has elementary functions of its own.
+    #[cfg(feature = "xla")]
+    if crate::pjrt::cpu().is_some() {
+        close(&optimized, &run(&checked, &plain(), Way::Xla), 1e-9, "XLA");
+    }
+}
+
+/// The same spikes, and samples that differ by so much at most, relative to their size and 1.
+#[cfg(feature = "xla")]
+fn close(a: &RunResult, b: &RunResult, within: f64, what: &str) {
+    assert_eq!(a.series.len(), b.series.len());
+    for (a, b) in a.series.iter().zip(&b.series) {
+        for row in 0..a.t.len() {
+            for cell in 0..a.cells.len() {
+                let [x, y] = [a, b].map(|series| series.values.get(row, cell));
+                assert!((x - y).abs() <= within * x.abs().max(1.0), "{what}: {} in row {row}: {x} and {y}", a.name);
+            }
+        }
+    }
+    for (a, b) in a.spikes.iter().zip(&b.spikes) {
+        assert_eq!((&a.t, &a.i), (&b.t, &b.i), "{what}: spikes of {}", a.population);
+    }
+}
+
+/// Events that are on their way when the host is visited arrive as if it were not.
+#[cfg(feature = "xla")]
+#[test]
+fn many_short_visits_have_the_bits_of_one_long_one() {
+    let Some(client) = crate::pjrt::cpu() else { return };
+    let options = CompileOptions { backend: neuroc::passes::Backend::Xla, ..plain() };
+    let compiled = compile(&checked(MIXED), &options, &mut |_, _, _| {}).unwrap_or_else(|d| panic!("{d:?}"));
+    let experiment = Experiment::new(compiled).unwrap_or_else(|d| panic!("{d:?}"));
+    let plan = experiment.plan(Precision::F64).unwrap_or_else(|d| panic!("{d:?}"));
+    let mut long: Option<RunResult> = None;
+    // So many steps from visit to visit; 0: steps that are asked for, not recorded by the device.
+    for steps in [400, 20, 4, 1, 0] {
+        let mut inputs = XlaEngine::inputs(&plan, &experiment.setup, &client).unwrap_or_else(|e| panic!("{e}"));
+        inputs.device.visit = steps * inputs.device.sizes.iter().sum::<usize>();
+        let engine = XlaEngine::with_forms(&experiment.setup, inputs, client.clone());
+        let mut engine = engine.unwrap_or_else(|e| panic!("{e}"));
+        if steps > 0 {
+            let total = experiment.extent.grid.steps;
+            let stride = engine.prepare(&experiment.recording, total).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(stride.steps(), steps as u64);
+        }
+        let outcome = experiment.run(&mut engine, &RunOptions { window: 7, ..RunOptions::default() }, &mut Unwatched);
+        let (result, _) = outcome.unwrap_or_else(|e| panic!("{e:?}"));
+        match &long {
+            // Where XLA has loops of the same shape to compile, it rounds in the same way.
+            Some(long) if steps > 1 => same(long, &result, &format!("visits every {steps} steps")),
+            Some(long) => close(long, &result, 1e-9, &format!("visits every {steps} steps")),
+            None => long = Some(result),
+        }
+    }
 }
 
 /// The numbers of events in a step are those of a Poisson distribution, in each cell its own, and no two drives are alike.

@@ -51,10 +51,6 @@ fn every_example_compiles_for_a_chip() {
             files.map(move |entry| format!("{folder}{}", entry.unwrap().file_name().into_string().unwrap()))
         })
         .filter(|name| name.ends_with(".neuro"))
-        .filter(|name| {
-            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name);
-            !crate::sends_events(&check_file(&path))
-        })
         .collect();
     names.sort();
     assert!(names.len() > 10, "{names:?}");
