@@ -392,6 +392,44 @@ fn close(a: &RunResult, b: &RunResult, within: f64, what: &str) {
     }
 }
 
+/// Long rows, many edges from one cell to another with one delay, and cells that emit together: sums that are not exact have the same bits,
+/// so they are added up in the same order.
+#[cfg(feature = "xla")]
+#[test]
+fn sums_are_added_up_in_the_same_order_on_xla() {
+    if crate::pjrt::cpu().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    let mut edges = "source,target,weight\n".to_string();
+    for at in 0..3000 {
+        let _ = writeln!(edges, "{},{},{}", at % 7, at % 11, 1.0 / f64::from(at + 3));
+    }
+    std::fs::write(folder.path().join("edges.csv"), edges).unwrap_or_else(|e| panic!("{e}"));
+    let text = "
+synapse Count { state n: 1 = 0; n' = 0 / 1 ms; on event(weight) { n += weight } current i = n * 0 nA }
+synapse Kick { on event(weight: mV) { v += weight } }
+cell Relay { state v: mV = 0 mV; v' = -v / 1 ms; spike when v >= 10 mV { v = 0 mV } }
+cell Lif { state v: mV = 0 mV; v' = -v / 1 ms + i_syn / 1 nF }
+network main {
+    population a: Relay[7]
+    population many: Lif[30000]
+    population few: Lif[11]
+    drive a via Kick from poisson(rate = 3 kHz) { weight = 20 mV }
+    connect a -> many via Count { rule = all_to_all(); weight ~ uniform(0, 1); delay = 0.3 ms }
+    connect a -> few via Count {
+        rule = edges(\"edges.csv\")
+        weight = file(\"edges.csv\", column = \"weight\")
+        delay = 0.5 ms
+    }
+}
+run { duration = 8 ms; dt = 0.1 ms; method = exp_euler; record many.Count.n every 2 ms; record few.Count.n; record spikes of a }";
+    let checked = checked_in(folder.path(), text);
+    let native = run(&checked, &plain(), Way::Native);
+    assert!(native.spikes[0].i.len() > 50);
+    same(&native, &run(&checked, &plain(), Way::Xla), "XLA");
+}
+
 /// Events that are on their way when the host is visited arrive as if it were not.
 #[cfg(feature = "xla")]
 #[test]
