@@ -129,8 +129,9 @@
 //!   lead to its cells, and the threads tell each other who has emitted, so that no sum depends on their number. What an edge carries and how long it
 //!   takes is computed before the run; where it changes in a run (plasticity), only the interpreter has it so far.
 //! - **On devices the events' ring stays there**, too (`src/codegen/stablehlo/deliveries.rs`): a loop over those who emit adds a row of edges to it in each
-//!   round, so that work is proportional to what happens, shapes are static and none is lost. Compilers for processors scatter in order, so that
-//!   sums are those of the other engines.
+//!   round, so that work is proportional to what happens, shapes are static and none is lost. XLA's compiler for processors scatters in order, so
+//!   that sums are those of the other engines. A chip that reads a large matrix in the time of a few rounds multiplies who has emitted with one for
+//!   each delay instead ([`codegen::plan::DeliveryForm`]).
 //! - **Receptors are part of the cell.** A population that has synapses gets a cell model of its own, with the symbols of its receptors: names, units,
 //!   settings and records then work as for channels. All who send to a receptor add to its states, so what an event adds is a multiple of its weight.
 //! - **A current that differs by direction makes two relations of one set of junctions**; if its form is odd in `dv`

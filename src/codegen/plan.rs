@@ -50,7 +50,7 @@ pub use lattice::Lattice;
 pub use passes::{Group, Passes};
 pub use refuse::Unplanned;
 pub use slabs::Slabs;
-pub use travel::{DeliveryForm, Events, Traffic};
+pub use travel::{DeliveryForm, Dense, Events, Traffic};
 
 use crate::runtime::machine::Bank;
 use crate::step::{

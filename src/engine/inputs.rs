@@ -134,25 +134,27 @@ impl Inputs {
             let bounds = edges.offsets[cell] as usize..edges.offsets[cell + 1] as usize;
             edges.sources[bounds].get(row).copied()
         };
-        let delivery = |at: u32| -> (&Events, &Edges, &EdgeValues) {
-            let DeliveryForm::Events(events) = &self.device.deliveries[at as usize] else {
-                panic!("the form has no rows")
-            };
+        let delivery = |at: u32| -> (&DeliveryForm, &Edges, &EdgeValues) {
             let edges = setup.edges_of(self.plan.deliveries[at as usize].space).expect("checked before");
-            (events, edges, &self.edge_values[at as usize])
+            (&self.device.deliveries[at as usize], edges, &self.edge_values[at as usize])
         };
         match fixed {
             Fixed::Begins(at) => {
-                let (events, edges, _) = delivery(at);
-                Table::I32(events.begins(edges))
+                let (form, edges, _) = delivery(at);
+                Table::I32(rows(form).begins(edges))
             }
             Fixed::Targets(at) => {
-                let (events, edges, (delays, _)) = delivery(at);
-                Table::I32(events.targets(edges, delays))
+                let (form, edges, (delays, _)) = delivery(at);
+                Table::I32(rows(form).targets(edges, delays))
             }
             Fixed::Carried(at) => {
-                let (events, edges, (_, carried)) = delivery(at);
-                self.stored(Slot::Fixed(fixed), &events.carried(edges, carried))
+                let (form, edges, (delays, carried)) = delivery(at);
+                let values = match form {
+                    DeliveryForm::Nothing => Vec::new(),
+                    DeliveryForm::Events(events) => events.carried(edges, carried),
+                    DeliveryForm::Dense(dense) => dense.matrices(edges, delays, carried),
+                };
+                self.stored(Slot::Fixed(fixed), &values)
             }
             Fixed::Seed => Table::U32(vec![self.seed as u32, (self.seed >> 32) as u32]),
             Fixed::SeriesTimes(at) => Table::F64(self.surroundings.series[at as usize].iter().map(|s| s.t).collect()),
@@ -257,5 +259,13 @@ impl Inputs {
                 }
             },
         }
+    }
+}
+
+/// The loop over those who emit of a form that has one.
+fn rows(form: &DeliveryForm) -> &Events {
+    match form {
+        DeliveryForm::Events(events) => events,
+        DeliveryForm::Nothing | DeliveryForm::Dense(_) => panic!("the form has no rows"),
     }
 }

@@ -74,7 +74,7 @@ impl Setup {
             let wrong = |why: &str| EngineError(format!("the space `{}`: {why}", delivery.name));
             let edges = self.edges_of(delivery.space).ok_or_else(|| wrong("it has no edges"))?;
             let [senders, cells] = [delivery.from, delivery.to].map(|space| self.sizes[space.0 as usize]);
-            DeliveryForm::new(&Traffic { edges, senders, cells, delays, carried }).map_err(|why| wrong(&why))
+            DeliveryForm::new(&Traffic { edges, senders, cells, delays, carried }, class).map_err(|why| wrong(&why))
         };
         let forms = plan.deliveries.iter().zip(values).map(form).collect::<Result<_, _>>()?;
         Ok(DevicePlan::new(plan, class, &self.sizes[..plan.spaces.len()], &self.grids, &self.edges, &samples, forms))

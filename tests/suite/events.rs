@@ -3,6 +3,8 @@
 
 use crate::models::{Way, run};
 use neuroc::codegen::plan::Precision;
+#[cfg(feature = "xla")]
+use neuroc::codegen::plan::{DeliveryForm, DeviceClass};
 use neuroc::driver::{Checked, CompileOptions, EngineChoice, Experiment, check_text, compile};
 #[cfg(feature = "xla")]
 use neuroc::engine::Engine;
@@ -428,6 +430,35 @@ run { duration = 8 ms; dt = 0.1 ms; method = exp_euler; record many.Count.n ever
     let native = run(&checked, &plain(), Way::Native);
     assert!(native.spikes[0].i.len() > 50);
     same(&native, &run(&checked, &plain(), Way::Xla), "XLA");
+}
+
+/// Whatever the form in which events travel, they arrive when they should.
+#[cfg(feature = "xla")]
+#[test]
+fn forms_of_deliveries_agree() {
+    let Some(client) = crate::pjrt::cpu() else { return };
+    let options = CompileOptions { backend: neuroc::passes::Backend::Xla, ..plain() };
+    let compiled = compile(&checked(MIXED), &options, &mut |_, _, _| {}).unwrap_or_else(|d| panic!("{d:?}"));
+    let experiment = Experiment::new(compiled).unwrap_or_else(|d| panic!("{d:?}"));
+    let plan = experiment.plan(Precision::F64).unwrap_or_else(|d| panic!("{d:?}"));
+    let outcome = |class: DeviceClass, precision: Precision| {
+        let plan = experiment.plan(precision).unwrap_or_else(|d| panic!("{d:?}"));
+        let mut inputs = XlaEngine::inputs(&plan, &experiment.setup, &client).unwrap_or_else(|e| panic!("{e}"));
+        let device = experiment.setup.device_plan(&plan, class).unwrap_or_else(|e| panic!("{e}"));
+        inputs.device.deliveries = device.deliveries;
+        let engine = XlaEngine::with_forms(&experiment.setup, inputs, client.clone());
+        let mut engine = engine.unwrap_or_else(|e| panic!("{e}"));
+        let outcome = experiment.run(&mut engine, &RunOptions::default(), &mut Unwatched);
+        outcome.unwrap_or_else(|e| panic!("{e:?}")).0
+    };
+    let forms = |class: DeviceClass| {
+        let device = experiment.setup.device_plan(&plan, class).unwrap_or_else(|e| panic!("{e}"));
+        device.deliveries.iter().map(DeliveryForm::name).collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!(forms(DeviceClass::Cpu).into_iter().collect::<Vec<_>>(), ["a loop over those who emit"]);
+    assert_eq!(forms(DeviceClass::Accelerator).into_iter().collect::<Vec<_>>(), ["matrix products"]);
+    let [cpu, accelerator] = [DeviceClass::Cpu, DeviceClass::Accelerator];
+    close(&outcome(cpu, Precision::F64), &outcome(accelerator, Precision::F64), 1e-9, "matrix products");
 }
 
 /// Events that are on their way when the host is visited arrive as if it were not.

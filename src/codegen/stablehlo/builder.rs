@@ -703,6 +703,18 @@ impl Builder {
         self.operation("reduce", &[a, start], attributes, vec![region], vec![TensorType::new(ty.element, &dims)])[0]
     }
 
+    /// The product of a row and a matrix, as exact as the device has it.
+    pub fn product(&mut self, row: Value, matrix: Value) -> Value {
+        let (ty, of) = (self.of(row).clone(), self.of(matrix).clone());
+        let fits = ty.element == of.element && ty.element.is_real() && ty.dims.len() == 1 && of.dims.len() == 2;
+        assert!(fits && ty.dims[0] == of.dims[0], "product of {ty} and {of}");
+        let dimensions = "#stablehlo.dot<lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [0]>";
+        let highest = "#stablehlo<precision HIGHEST>";
+        let attributes =
+            vec![("dot_dimension_numbers", dimensions.into()), ("precision_config", format!("[{highest}, {highest}]"))];
+        self.one("dot_general", &[row, matrix], attributes, TensorType::new(ty.element, &of.dims[1..]))
+    }
+
     /// Repeats `body` as long as `condition` holds; both see what is carried and nothing else.
     pub fn repeat(
         &mut self,

@@ -1,14 +1,14 @@
 //! Events on their way between cells.
 //!
 //! In come the forms of deliveries and what cells emit in a step; out go the sums that arrive in a step, and rings of those that arrive later.
-//! Never true here: an event is lost, or what arrives at a cell is added up in another order than that of sending, of senders and of edges,
-//! where the device scatters in order, as XLA's compiler for processors has it.
+//! Never true here: an event is lost, or a form is chosen. Of a loop over those who emit, what arrives at a cell is added up in the order of
+//! sending, of senders and of edges, where the device scatters in order, as XLA's compiler for processors has it.
 
 use super::builder::{Binary, Builder, Compare, Element, Literal, TensorType, Value};
 use super::entry::{Slots, whole};
 use super::lanes::real;
 use super::slot::{Fixed, Slot};
-use crate::codegen::plan::{DeliveryForm, DevicePlan, Events, Home, Plan};
+use crate::codegen::plan::{DeliveryForm, Dense, DevicePlan, Events, Home, Plan};
 use crate::runtime::machine::Bank;
 use std::collections::BTreeMap;
 
@@ -20,41 +20,47 @@ pub(super) struct Deliveries<'a> {
 }
 
 impl<'a> Deliveries<'a> {
-    /// Deliveries along which something travels, by their number.
-    fn events(self) -> impl Iterator<Item = (u32, &'a Events)> {
-        let forms = (0..).zip(&self.device.deliveries);
-        forms.filter_map(|(at, form)| match form {
-            DeliveryForm::Events(events) => Some((at, events)),
-            DeliveryForm::Nothing => None,
-        })
+    fn forms(self) -> impl Iterator<Item = (u32, &'a DeliveryForm)> {
+        (0..).zip(&self.device.deliveries)
     }
 
     /// What a run carries from step to step.
     pub fn carried(self) -> Vec<(Slot, TensorType)> {
         let real = real(self.plan.precision);
-        let of = |(at, events): (u32, &Events)| {
-            [
-                (Slot::Arriving(at), TensorType::new(real, &[events.cells])),
-                (Slot::Ring(at), TensorType::new(real, &[events.ring()])),
+        let of = |(at, form): (u32, &DeliveryForm)| {
+            let (cells, ring) = match form {
+                DeliveryForm::Nothing => return Vec::new(),
+                DeliveryForm::Events(events) => (events.cells, events.ring()),
+                DeliveryForm::Dense(dense) => (dense.cells, dense.steps() * dense.senders),
+            };
+            vec![
+                (Slot::Arriving(at), TensorType::new(real, &[cells])),
+                (Slot::Ring(at), TensorType::new(real, &[ring])),
                 (Slot::Turn(at), TensorType::new(Element::I32, &[])),
             ]
         };
-        self.events().flat_map(of).collect()
+        self.forms().flat_map(of).collect()
     }
 
     /// What does not change during a run.
     pub fn fixed(self) -> Vec<(Slot, TensorType)> {
         let real = real(self.plan.precision);
-        let of = |(at, events): (u32, &Events)| {
-            let places = [events.edges + events.width];
-            let carried: &[usize] = if events.each { &places } else { &[] };
-            [
-                (Slot::Fixed(Fixed::Begins(at)), TensorType::new(Element::I32, &[events.senders + 1])),
-                (Slot::Fixed(Fixed::Targets(at)), TensorType::new(Element::I32, &places)),
-                (Slot::Fixed(Fixed::Carried(at)), TensorType::new(real, carried)),
-            ]
+        let of = |(at, form): (u32, &DeliveryForm)| match form {
+            DeliveryForm::Nothing => Vec::new(),
+            DeliveryForm::Events(events) => {
+                let places = [events.edges + events.width];
+                let carried: &[usize] = if events.each { &places } else { &[] };
+                vec![
+                    (Slot::Fixed(Fixed::Begins(at)), TensorType::new(Element::I32, &[events.senders + 1])),
+                    (Slot::Fixed(Fixed::Targets(at)), TensorType::new(Element::I32, &places)),
+                    (Slot::Fixed(Fixed::Carried(at)), TensorType::new(real, carried)),
+                ]
+            }
+            DeliveryForm::Dense(dense) => {
+                vec![(Slot::Fixed(Fixed::Carried(at)), TensorType::new(real, &[dense.rows(), dense.cells]))]
+            }
         };
-        self.events().flat_map(of).collect()
+        self.forms().flat_map(of).collect()
     }
 
     /// A run begins: nothing is on its way.
@@ -82,6 +88,7 @@ impl<'a> Deliveries<'a> {
             let nothing = b.constant(Literal::Real(0.0), real, &[self.device.sizes[space.0 as usize]]);
             let arriving = match form {
                 DeliveryForm::Nothing => nothing,
+                DeliveryForm::Dense(_) => slots[&Slot::Arriving(at)],
                 DeliveryForm::Events(_) => {
                     let free = b.set_part(slots[&Slot::Ring(at)], slots[&Slot::Turn(at)], nothing);
                     slots.insert(Slot::Ring(at), free);
@@ -100,25 +107,55 @@ impl<'a> Deliveries<'a> {
     /// A step ends: what was emitted, told by space and event, is sent, and the rings move on.
     pub fn send(self, b: &mut Builder, slots: &mut Slots, emitted: &[(u32, u32, Value)]) {
         let mut lists: BTreeMap<(u32, u32), Emitters> = BTreeMap::new();
-        for (at, events) in self.events() {
+        for (at, form) in self.forms() {
             let delivery = &self.plan.deliveries[at as usize];
             let Home::Event(space, event) = self.plan.homes[delivery.event.0 as usize] else {
                 panic!("the plan gives events a number")
             };
-            let of_space = |(s, e, _): &&(u32, u32, Value)| (*s, *e) == (space.0, event);
-            for (_, _, mask) in emitted.iter().filter(of_space) {
-                let list = *lists.entry((space.0, event)).or_insert_with(|| Emitters::new(b, *mask, events));
-                let ring = send(b, slots, at, events, list);
-                slots.insert(Slot::Ring(at), ring);
+            let masks = emitted.iter().filter(|(s, e, _)| (*s, *e) == (space.0, event)).map(|(_, _, mask)| *mask);
+            let Some(mask) = masks.reduce(|a, c| b.binary(Binary::Or, a, c)) else { continue };
+            match form {
+                DeliveryForm::Nothing => {}
+                DeliveryForm::Events(events) => {
+                    let list = *lists.entry((space.0, event)).or_insert_with(|| Emitters::new(b, mask, events));
+                    let ring = send(b, slots, at, events, list);
+                    slots.insert(Slot::Ring(at), ring);
+                    let turn = self.turn(b, slots, at, events.cells, events.ring());
+                    let arriving = b.part(ring, turn, events.cells);
+                    slots.insert(Slot::Arriving(at), arriving);
+                }
+                DeliveryForm::Dense(dense) => self.multiply(b, slots, at, dense, mask),
             }
-            let turn = slots[&Slot::Turn(at)];
-            let cells = whole(b, events.cells as u32);
-            let next = b.binary(Binary::Add, turn, cells);
-            let turn = within(b, next, events);
-            slots.insert(Slot::Turn(at), turn);
-            let arriving = b.part(slots[&Slot::Ring(at)], turn, events.cells);
-            slots.insert(Slot::Arriving(at), arriving);
         }
+    }
+
+    /// Moves the turn of a delivery on by a row of its ring.
+    fn turn(self, b: &mut Builder, slots: &mut Slots, at: u32, row: usize, ring: usize) -> Value {
+        let by = whole(b, row as u32);
+        let next = b.binary(Binary::Add, slots[&Slot::Turn(at)], by);
+        let turn = within(b, next, ring);
+        slots.insert(Slot::Turn(at), turn);
+        turn
+    }
+
+    /// Remembers who has emitted, and computes what arrives in the next step.
+    fn multiply(self, b: &mut Builder, slots: &mut Slots, at: u32, dense: &Dense, mask: Value) {
+        let now = b.convert(mask, real(self.plan.precision));
+        let ring = b.set_part(slots[&Slot::Ring(at)], slots[&Slot::Turn(at)], now);
+        slots.insert(Slot::Ring(at), ring);
+        let size = dense.steps() * dense.senders;
+        let turn = self.turn(b, slots, at, dense.senders, size);
+        let rows: Vec<Value> = (dense.delays.iter())
+            .map(|&delay| {
+                let back = whole(b, ((dense.steps() - delay as usize) * dense.senders) as u32);
+                let row = b.binary(Binary::Add, turn, back);
+                let row = within(b, row, size);
+                b.part(ring, row, dense.senders)
+            })
+            .collect();
+        let emitted = b.concatenate(&rows, 0);
+        let arriving = b.product(emitted, slots[&Slot::Fixed(Fixed::Carried(at))]);
+        slots.insert(Slot::Arriving(at), arriving);
     }
 }
 
@@ -175,7 +212,7 @@ fn round(b: &mut Builder, given: &[Value], events: &Events) -> Vec<Value> {
     let target = b.part(targets, edge, events.width);
     let turns = b.broadcast(turn, &width, &[]);
     let place = b.binary(Binary::Add, turns, target);
-    let place = within(b, place, events);
+    let place = within(b, place, events.ring());
     let index = b.iota(Element::I32, &width);
     let edges = b.broadcast(edge, &width, &[]);
     let index = b.binary(Binary::Add, edges, index);
@@ -227,9 +264,9 @@ fn bounds(b: &mut Builder, begins: Value, sender: Value) -> (Value, Value) {
 }
 
 /// A place of the ring, where it was counted on beyond its end.
-fn within(b: &mut Builder, place: Value, events: &Events) -> Value {
+fn within(b: &mut Builder, place: Value, ring: usize) -> Value {
     let dims = b.dims(place);
-    let size = b.constant(Literal::Whole(events.ring() as u64), Element::I32, &dims);
+    let size = b.constant(Literal::Whole(ring as u64), Element::I32, &dims);
     let beyond = b.compare(Compare::Ge, place, size);
     let again = b.binary(Binary::Subtract, place, size);
     b.select(beyond, again, place)

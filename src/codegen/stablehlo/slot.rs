@@ -37,7 +37,8 @@ pub enum Slot {
     State(u32, u32),
     /// What arrives along a delivery in the present step: `[cell]`.
     Arriving(u32),
-    /// What is on its way along a delivery, a sum for every step to come and every cell: `[(step, cell)]`.
+    /// What is on its way along a delivery: a sum for every step to come and every cell, `[(step, cell)]`; or, where matrices are multiplied with it,
+    /// 1 for who has emitted and 0 for others in every step that is remembered, `[(step, sender)]`.
     Ring(u32),
     /// Where in the ring of a delivery the present step stands.
     Turn(u32),
@@ -91,7 +92,7 @@ pub enum Fixed {
     Begins(u32),
     /// By sender, how far behind the present step of the ring an edge leads; as many places more as are looked at at once: delivery.
     Targets(u32),
-    /// What each of them carries, or what all of them carry: delivery.
+    /// What each of them carries, or what all of them carry; or matrices, `[(delay, sender), cell]`: delivery.
     Carried(u32),
     /// The times of the samples of a series, in ms.
     SeriesTimes(u32),
