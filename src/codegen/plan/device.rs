@@ -170,6 +170,7 @@ impl DevicePlan {
         let of_space = |space: &super::SpacePlan| -> Vec<GatherForm> {
             space.edges.iter().map(|&edge| form((space.space.0 as usize, plan.relation(edge)))).collect()
         };
+        let travels = deliveries.iter().any(|form| *form != DeliveryForm::Nothing);
         DevicePlan {
             sizes: sizes.to_vec(),
             gathers: plan.spaces.iter().map(of_space).collect(),
@@ -177,6 +178,8 @@ impl DevicePlan {
             samples: samples.to_vec(),
             unroll: match class {
                 DeviceClass::Cpu => ROLLED,
+                // Cells wait for each other after every step, so that nothing is gained from several of them in a line.
+                DeviceClass::Accelerator if travels => 1,
                 DeviceClass::Accelerator => UNROLL,
             },
             rolled: class == DeviceClass::Cpu,
