@@ -82,7 +82,7 @@
 //! - **Fields are bound by id.** What a field of a program stands for is its [`step::Source`]; names are for people. Hidden ones have a `'`,
 //!   which no name in a model can have.
 //! - **Only the interpreter runs all of the step IR.** What no plan is made of so far is refused with the reason where it is planned
-//!   (`src/codegen/plan/refuse.rs`, `deliveries.rs` beside it); plans with events are refused by XLA (`src/engine/inputs.rs`) and by crates.
+//!   (`src/codegen/plan/refuse.rs`, `deliveries.rs` beside it); plans with events are refused by crates.
 //! - **Validity is a value.** Only [`step::verify`] makes a [`step::Verified`], and only that reaches interpreter and plan. In debug
 //!   builds the verifier runs after every pass.
 //! - **The IR is text**: `step::parse(step::print(p)) == p`, so that passes are tested on text.
@@ -128,6 +128,10 @@
 //!   by delay and place, into a ring with a sum for every step to come; a kernel finds what arrives in a temp field. Each thread has the rows that
 //!   lead to its cells, and the threads tell each other who has emitted, so that no sum depends on their number. What an edge carries and how long it
 //!   takes is computed before the run; where it changes in a run (plasticity), only the interpreter has it so far.
+//! - **On devices the events' ring stays there**, too (`src/codegen/stablehlo/deliveries.rs`): a loop over those who emit adds a row of edges to it in each
+//!   round, so that work is proportional to what happens, shapes are static and none is lost. XLA's compiler for processors scatters in order, so
+//!   that sums are those of the other engines. A chip that reads a large matrix in the time of a few rounds multiplies who has emitted with one for
+//!   each delay instead ([`codegen::plan::DeliveryForm`]).
 //! - **Receptors are part of the cell.** A population that has synapses gets a cell model of its own, with the symbols of its receptors: names, units,
 //!   settings and records then work as for channels. All who send to a receptor add to its states, so what an event adds is a multiple of its weight.
 //! - **A current that differs by direction makes two relations of one set of junctions**; if its form is odd in `dv`
@@ -158,6 +162,7 @@
 //! | what a synapse is, which receptor a line means | `src/hir/synapse.rs`, `src/hir/projection.rs` | `tests/errors/synapse_*`, `tests/suite/events.rs` |
 //! | what arriving events add, and when | `src/ode/build/events.rs`, `arrivals` and `jump` in `src/discretize/mod.rs` | `tests/suite/events.rs` |
 //! | how events travel in native runs | `src/codegen/plan/deliveries.rs`, `src/engine/deliveries.rs`, `src/runtime/events.rs` | the same |
+//! | how events travel on devices | `src/codegen/plan/travel.rs`; `deliveries.rs` of `src/codegen/stablehlo/` | the same, `tests/stablehlo/deliveries*.snap` |
 //! | what a method does in a step | its file in `src/discretize/`, `stages.rs` beside it | `tests/suite/junctions.rs`, `tests/suite/accuracy.rs` |
 //! | which equations `exact` takes, its propagators | `src/ode/linear.rs`, `src/discretize/exact.rs` | `tests/suite/exact.rs` |
 //! | which edges a connection has | `src/connect/`, `src/simulate/edges.rs` | `src/connect/tests`, `tests/suite/networks.rs` |

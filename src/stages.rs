@@ -15,6 +15,8 @@ use crate::diag::{self, Code, Diagnostic, Diagnostics};
 #[cfg(feature = "xla")]
 use crate::driver::Experiment;
 use crate::driver::{self, Checked, CompileOptions, Passes};
+#[cfg(feature = "xla")]
+use crate::engine::EngineError;
 use crate::hir::{self, Sources};
 use crate::passes::{Backend, Pass};
 use crate::step::{self, Program, Verified};
@@ -128,7 +130,8 @@ pub fn emit(
 #[cfg(feature = "xla")]
 fn entry_points(experiment: &Experiment, precision: Precision) -> Result<String, Vec<Diagnostic>> {
     let plan = experiment.plan(precision)?;
-    let device = experiment.setup.device_plan(&plan, DeviceClass::Cpu);
+    let refused = |why: EngineError| vec![Diagnostic::without_place(Code::Unsupported, why.to_string())];
+    let device = experiment.setup.device_plan(&plan, DeviceClass::Cpu).map_err(refused)?;
     let recording = &experiment.recording;
     let stretch = Stretch::new(&plan, &device, recording.every, &recording.fields, experiment.extent.grid.steps);
     let kinds = [Some(Kind::Init), Some(Kind::Step), stretch.map(Kind::Stretch), Some(Kind::Observe)];

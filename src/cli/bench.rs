@@ -271,6 +271,7 @@ fn on_device(p: &Prepared) -> Option<Value> {
         "device": device.kind(),
         "memory": memory,
         "gathers": gathers(p, plan).map(|(edges, form)| (edges, json!(form))).collect::<serde_json::Map<_, _>>(),
+        "deliveries": deliveries(p, plan).map(|(edges, form)| (edges, json!(form))).collect::<serde_json::Map<_, _>>(),
         "steps_in_line": plan.unroll,
     }))
 }
@@ -286,6 +287,13 @@ fn gathers<'a>(p: &'a Prepared, plan: &'a DevicePlan) -> impl Iterator<Item = (S
     let spaces = p.plan.spaces.iter().zip(&plan.gathers);
     let forms = spaces.flat_map(|(space, forms)| space.edges.iter().zip(forms));
     forms.map(|(&number, form)| (p.plan.relation(number).name.clone(), form.name()))
+}
+
+/// The form of each delivery.
+#[cfg(feature = "xla")]
+fn deliveries<'a>(p: &'a Prepared, plan: &'a DevicePlan) -> impl Iterator<Item = (String, &'static str)> + 'a {
+    let forms = p.plan.deliveries.iter().zip(&plan.deliveries);
+    forms.map(|(delivery, form)| (delivery.name.clone(), form.name()))
 }
 
 fn name(bound: Bound) -> &'static str {
@@ -327,6 +335,9 @@ fn table(out: &mut String, args: &Args, p: &Prepared, m: &Measured) -> std::fmt:
         writeln!(out, "steps              {} a visit of the host, at most {} in a line", m.visit, plan.unroll)?;
         for (edges, form) in gathers(p, plan) {
             writeln!(out, "gathers            {edges}: {form}")?;
+        }
+        for (edges, form) in deliveries(p, plan) {
+            writeln!(out, "events             {edges}: {form}")?;
         }
     }
     for population in &m.populations {

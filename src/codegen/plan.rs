@@ -41,6 +41,7 @@ mod passes;
 mod print;
 mod refuse;
 mod slabs;
+mod travel;
 
 pub use connected::{Connected, Load, Prologue};
 pub use deliveries::{Delivery, is_delivery};
@@ -49,6 +50,7 @@ pub use lattice::Lattice;
 pub use passes::{Group, Passes};
 pub use refuse::Unplanned;
 pub use slabs::Slabs;
+pub use travel::{DeliveryForm, Dense, Events, Traffic};
 
 use crate::runtime::machine::Bank;
 use crate::step::{

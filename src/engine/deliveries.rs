@@ -4,7 +4,7 @@
 //! Never true here: a value of an edge depends on the others, on the number of threads, or on how they are stored.
 
 use super::{EngineError, Setup};
-use crate::codegen::plan::Delivery;
+use crate::codegen::plan::{Delivery, Plan};
 use crate::operators::rows::{Column, Step, Steps};
 use crate::runtime::events::PerEdge;
 use crate::runtime::rng::Draw;
@@ -18,6 +18,13 @@ pub type EdgeValues = (PerEdge<u32>, PerEdge<f64>);
 
 /// Fewer edges are not worth a thread.
 const MIN_EDGES: usize = 1 << 16;
+
+/// The values of the edges of all deliveries of a plan, computed with as many threads as there are cores.
+pub fn all(plan: &Plan, setup: &Setup) -> Result<Vec<EdgeValues>, EngineError> {
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let edges = |delivery: &Delivery| setup.edges_of(delivery.space).map_or(0, |edges| edges.sources.len());
+    plan.deliveries.iter().map(|delivery| values(delivery, setup, edges(delivery), threads)).collect()
+}
 
 /// Computes the values of all edges of a delivery, with so many threads at most.
 pub fn values(delivery: &Delivery, setup: &Setup, edges: usize, threads: usize) -> Result<EdgeValues, EngineError> {

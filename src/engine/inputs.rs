@@ -3,9 +3,12 @@
 //! In come a plan and a [`Setup`]; out go [`Table`]s for the arguments of [`crate::codegen::stablehlo::Entry`].
 //! Never true here: a table depends on the device that will read it, or on what ran before.
 
+use super::deliveries::{self, EdgeValues};
 use super::numbers::{Numbers, Surroundings};
 use super::{Edges, EngineError, Setup};
-use crate::codegen::plan::{self, DeviceClass, DevicePlan, GatherForm, KernelId, KernelPlan, Plan, Precision};
+use crate::codegen::plan::{
+    self, DeliveryForm, DeviceClass, DevicePlan, Events, GatherForm, KernelId, KernelPlan, Plan, Precision,
+};
 use crate::codegen::stablehlo::builder::Element;
 use crate::codegen::stablehlo::{Column, Entry, Fixed, Kind, Part, Slot, stored};
 use crate::pjrt::Bf16;
@@ -49,20 +52,15 @@ pub struct Inputs {
     /// What a device needs besides.
     pub device: DevicePlan,
     surroundings: Surroundings,
+    /// For every delivery.
+    edge_values: Vec<EdgeValues>,
     seed: u64,
 }
 
 impl Inputs {
     /// Checks that a set-up has all that a plan needs, and plans for a device.
     pub fn new(plan: &Plan, setup: &Setup, class: DeviceClass) -> Result<Inputs, EngineError> {
-        if let Some(delivery) = plan.deliveries.first() {
-            let why = format!(
-                "events go along `{}`, which so far `--engine native` and `--engine interp` run",
-                delivery.name
-            );
-            return Err(EngineError(why));
-        }
-        let all = plan.spaces.len() + plan.relations.len();
+        let all = plan.spaces.len() + plan.relations.len() + plan.deliveries.len();
         if setup.sizes.len() != all {
             return Err(EngineError(format!("{} sizes for {all} spaces", setup.sizes.len())));
         }
@@ -86,10 +84,12 @@ impl Inputs {
             uniforms: plan.uniforms.iter().map(uniform).collect::<Result<_, _>>()?,
             series: plan.series.iter().map(series).collect::<Result<_, EngineError>>()?,
         };
-        for relation in &plan.relations {
-            let wrong = |why: &str| EngineError(format!("the space `{}`: {why}", relation.name));
-            let edges = setup.edges_of(relation.space).ok_or_else(|| wrong("it has no edges"))?;
-            let [targets, sources] = [relation.to, relation.from].map(|space| setup.sizes[space.0 as usize]);
+        let relations = plan.relations.iter().map(|r| (&r.name, r.space, r.from, r.to));
+        let deliveries = plan.deliveries.iter().map(|d| (&d.name, d.space, d.from, d.to));
+        for (name, space, from, to) in relations.chain(deliveries) {
+            let wrong = |why: &str| EngineError(format!("the space `{name}`: {why}"));
+            let edges = setup.edges_of(space).ok_or_else(|| wrong("it has no edges"))?;
+            let [targets, sources] = [to, from].map(|space| setup.sizes[space.0 as usize]);
             edges.check(targets, sources).map_err(|why| wrong(&why))?;
         }
         for (space, &size) in plan.spaces.iter().zip(&setup.sizes) {
@@ -104,8 +104,9 @@ impl Inputs {
                 }
             }
         }
-        let device = setup.device_plan(plan, class);
-        Ok(Inputs { plan: plan.clone(), device, surroundings, seed: setup.seed })
+        let edge_values = deliveries::all(plan, setup)?;
+        let device = setup.device_plan_for(plan, class, &edge_values)?;
+        Ok(Inputs { plan: plan.clone(), device, surroundings, edge_values, seed: setup.seed })
     }
 
     /// What does not change during a run; `setup` is the one that was checked.
@@ -133,7 +134,28 @@ impl Inputs {
             let bounds = edges.offsets[cell] as usize..edges.offsets[cell + 1] as usize;
             edges.sources[bounds].get(row).copied()
         };
+        let delivery = |at: u32| -> (&DeliveryForm, &Edges, &EdgeValues) {
+            let edges = setup.edges_of(self.plan.deliveries[at as usize].space).expect("checked before");
+            (&self.device.deliveries[at as usize], edges, &self.edge_values[at as usize])
+        };
         match fixed {
+            Fixed::Begins(at) => {
+                let (form, edges, _) = delivery(at);
+                Table::I32(rows(form).begins(edges))
+            }
+            Fixed::Targets(at) => {
+                let (form, edges, (delays, _)) = delivery(at);
+                Table::I32(rows(form).targets(edges, delays))
+            }
+            Fixed::Carried(at) => {
+                let (form, edges, (delays, carried)) = delivery(at);
+                let values = match form {
+                    DeliveryForm::Nothing => Vec::new(),
+                    DeliveryForm::Events(events) => events.carried(edges, carried),
+                    DeliveryForm::Dense(dense) => dense.matrices(edges, delays, carried),
+                };
+                self.stored(Slot::Fixed(fixed), &values)
+            }
             Fixed::Seed => Table::U32(vec![self.seed as u32, (self.seed >> 32) as u32]),
             Fixed::SeriesTimes(at) => Table::F64(self.surroundings.series[at as usize].iter().map(|s| s.t).collect()),
             Fixed::SeriesValues(at) => {
@@ -237,5 +259,13 @@ impl Inputs {
                 }
             },
         }
+    }
+}
+
+/// The loop over those who emit of a form that has one.
+fn rows(form: &DeliveryForm) -> &Events {
+    match form {
+        DeliveryForm::Events(events) => events,
+        DeliveryForm::Nothing | DeliveryForm::Dense(_) => panic!("the form has no rows"),
     }
 }

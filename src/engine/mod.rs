@@ -19,8 +19,9 @@ pub mod xla;
 
 pub use crate::runtime::edges::Edges;
 
-use crate::codegen::plan::{DeviceClass, DevicePlan, Plan, Unplanned};
+use crate::codegen::plan::{Delivery, DeliveryForm, DeviceClass, DevicePlan, Plan, Traffic, Unplanned};
 use crate::step::{FieldId, SpaceId};
+use deliveries::EdgeValues;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -56,10 +57,27 @@ impl Setup {
     }
 
     /// What a device needs besides the plan.
-    pub fn device_plan(&self, plan: &Plan, class: DeviceClass) -> DevicePlan {
+    pub fn device_plan(&self, plan: &Plan, class: DeviceClass) -> Result<DevicePlan, EngineError> {
+        self.device_plan_for(plan, class, &deliveries::all(plan, self)?)
+    }
+
+    /// The same where the values of the edges of all deliveries are known.
+    pub(crate) fn device_plan_for(
+        &self,
+        plan: &Plan,
+        class: DeviceClass,
+        values: &[EdgeValues],
+    ) -> Result<DevicePlan, EngineError> {
         let samples = |field: &FieldId| self.series.iter().rfind(|(id, _)| id == field).map_or(0, |(_, s)| s.len());
         let samples: Vec<usize> = plan.series.iter().map(samples).collect();
-        DevicePlan::new(plan, class, &self.sizes[..plan.spaces.len()], &self.grids, &self.edges, &samples)
+        let form = |(delivery, (delays, carried)): (&Delivery, &EdgeValues)| {
+            let wrong = |why: &str| EngineError(format!("the space `{}`: {why}", delivery.name));
+            let edges = self.edges_of(delivery.space).ok_or_else(|| wrong("it has no edges"))?;
+            let [senders, cells] = [delivery.from, delivery.to].map(|space| self.sizes[space.0 as usize]);
+            DeliveryForm::new(&Traffic { edges, senders, cells, delays, carried }, class).map_err(|why| wrong(&why))
+        };
+        let forms = plan.deliveries.iter().zip(values).map(form).collect::<Result<_, _>>()?;
+        Ok(DevicePlan::new(plan, class, &self.sizes[..plan.spaces.len()], &self.grids, &self.edges, &samples, forms))
     }
 }
 

@@ -28,6 +28,7 @@ pub struct XlaEngine {
     stretch: Option<(Stretch, Ready)>,
     /// What does not change after `init`: data, edges, series, the seed and cell values.
     fixed: BTreeMap<Slot, Buffer>,
+    /// The states, and what is on its way.
     states: BTreeMap<Slot, Rc<Buffer>>,
     outputs: BTreeMap<Slot, Buffer>,
     /// Whether all states are finite; none if nobody has looked.
@@ -197,7 +198,7 @@ impl XlaEngine {
 
     /// Takes the states and the flag out of results.
     fn take_states(&mut self, results: &mut BTreeMap<Slot, Buffer>) -> Result<(), EngineError> {
-        let states: Vec<Slot> = results.keys().copied().filter(|slot| matches!(slot, Slot::State(..))).collect();
+        let states: Vec<Slot> = results.keys().copied().filter(|slot| slot.is_carried()).collect();
         for slot in states {
             if let Some(buffer) = results.remove(&slot) {
                 self.states.insert(slot, Rc::new(buffer));
@@ -388,7 +389,8 @@ impl Engine for XlaEngine {
     fn all_finite(&self) -> bool {
         let finite =
             |buffer: &Rc<Buffer>| self.numbers(buffer).is_ok_and(|values| values.iter().all(|x| x.is_finite()));
-        self.finite.unwrap_or_else(|| self.states.values().all(finite))
+        let states = || self.states.iter().filter(|(slot, _)| matches!(slot, Slot::State(..)));
+        self.finite.unwrap_or_else(|| states().all(|(_, buffer)| finite(buffer)))
     }
 
     fn prepare(&mut self, recording: &Recording, steps: u64) -> Result<Stride, EngineError> {

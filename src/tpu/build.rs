@@ -83,6 +83,7 @@ impl Job<'_> {
             step,
             single,
             gathers,
+            deliveries: &device.deliveries,
         });
         Ok((inputs, report, files))
     }

@@ -7,7 +7,7 @@
 use super::chip::Chip;
 use super::cost::{Gathers, StepCost};
 use super::target::Target;
-use crate::codegen::plan::{Plan, Precision};
+use crate::codegen::plan::{Delivery, DeliveryForm, Plan, Precision};
 use crate::pjrt::CompiledMemory;
 use serde::Serialize;
 use std::fmt;
@@ -71,6 +71,15 @@ impl Padding {
     }
 }
 
+/// How events travel along some edges.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Travel {
+    /// The edges.
+    pub edges: String,
+    /// The form's name.
+    pub form: &'static str,
+}
+
 /// All of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
@@ -110,6 +119,8 @@ pub struct Report {
     pub padding: Vec<Padding>,
     /// Forms of gathers.
     pub gathers: Vec<Gathers>,
+    /// How events travel.
+    pub deliveries: Vec<Travel>,
     /// In plain words.
     pub advice: Vec<String>,
 }
@@ -138,6 +149,8 @@ pub struct Findings<'a> {
     pub single: StepCost,
     /// Forms of gathers.
     pub gathers: Vec<Gathers>,
+    /// The form of every delivery of the plan.
+    pub deliveries: &'a [DeliveryForm],
 }
 
 impl Report {
@@ -150,6 +163,8 @@ impl Report {
         let cells = |space: &crate::codegen::plan::SpacePlan| findings.sizes[space.space.0 as usize];
         let padding: Vec<Padding> =
             plan.spaces.iter().map(|space| Padding::new(&space.name, cells(space), plan.precision)).collect();
+        let travel =
+            |(delivery, form): (&Delivery, &DeliveryForm)| Travel { edges: delivery.name.clone(), form: form.name() };
         let mut report = Report {
             model: plan.name.clone(),
             target: target.to_string(),
@@ -169,6 +184,7 @@ impl Report {
             intensity: if step.bytes > 0.0 { (step.flops + step.transcendentals) / step.bytes } else { 0.0 },
             padding,
             gathers: findings.gathers,
+            deliveries: plan.deliveries.iter().zip(findings.deliveries).map(travel).collect(),
             advice: Vec::new(),
         };
         report.advice = super::advice::advice(&report, &findings.single, plan.precision);
@@ -303,6 +319,12 @@ impl fmt::Display for Report {
                 }
             }
             writeln!(f, "  They add up a cell's edges in different orders, so results differ by rounding.")?;
+        }
+        if !self.deliveries.is_empty() {
+            writeln!(f, "\nevents (of a loop, what is above counts one round: one cell that emits)")?;
+        }
+        for travel in &self.deliveries {
+            writeln!(f, "  along {}: {}", travel.edges, travel.form)?;
         }
         writeln!(f, "\nadvice")?;
         for line in &self.advice {

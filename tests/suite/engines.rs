@@ -54,6 +54,7 @@ const CASES: &[Case] = &[
     Case { name: "relaxed", uniforms: &[&[("a", 0.75)], &[("a", 0.0)]], f32_within: Some(1e-2), xla_within: 1e-6 },
     Case { name: "two_edges", uniforms: &[&[("g", 0.25)]], f32_within: Some(1e-3), xla_within: 1e-11 },
     Case { name: "two_passes", uniforms: &[&[("g", 0.25)]], f32_within: None, xla_within: 1e-11 },
+    Case { name: "deliveries", uniforms: &[&[("kick", 0.125)]], f32_within: None, xla_within: 1e-11 },
     Case { name: "junctions", uniforms: &[&[("g", 0.05)]], f32_within: Some(1e-3), xla_within: 1e-11 },
     Case {
         name: "all_ops_numbers",
@@ -141,7 +142,8 @@ struct Seen {
 fn look(engine: &mut dyn Engine, program: &Verified, setup: &Setup, step: u64, when: &str, seen: &mut Seen) {
     engine.observe(step).unwrap();
     let program = program.program();
-    let readable = |f: &Field| matches!(f.kind, FieldKind::State | FieldKind::Const | FieldKind::Output);
+    let of_cells = |f: &Field| f.over.is_some_and(|space| program.space(space).kind == SpaceKind::Plain);
+    let readable = |f: &Field| matches!(f.kind, FieldKind::State | FieldKind::Const | FieldKind::Output) && of_cells(f);
     for field in program.fields_where(readable) {
         let size = setup.sizes[program.field(field).over.unwrap().0 as usize];
         let mut values = Vec::new();
@@ -542,7 +544,7 @@ mod xla {
     #[test]
     fn stretches_record_what_steps_show() {
         let Some(client) = crate::pjrt::cpu() else { return };
-        for name in ["lif", "driven", "two_populations", "junctions", "spread"] {
+        for name in ["lif", "driven", "two_populations", "junctions", "spread", "deliveries"] {
             let case = CASES.iter().find(|case| case.name == name).unwrap();
             let program = program(name);
             let setup = setup(&program, case.uniforms[0], 9);

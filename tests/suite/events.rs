@@ -3,9 +3,15 @@
 
 use crate::models::{Way, run};
 use neuroc::codegen::plan::Precision;
+#[cfg(feature = "xla")]
+use neuroc::codegen::plan::{DeliveryForm, DeviceClass};
 use neuroc::driver::{Checked, CompileOptions, EngineChoice, Experiment, check_text, compile};
+#[cfg(feature = "xla")]
+use neuroc::engine::Engine;
 use neuroc::engine::native::NativeOptions;
 use neuroc::engine::rustc;
+#[cfg(feature = "xla")]
+use neuroc::engine::xla::XlaEngine;
 use neuroc::hir::Sources;
 use neuroc::results::{RunResult, Series};
 use neuroc::simulate::{RunOptions, Unwatched};
@@ -13,8 +19,22 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Every engine that runs events, in double precision.
-const WAYS: [Way; 4] = [Way::Plain, Way::Optimized, Way::Reread, Way::Native];
+/// Every engine that is here, in double precision.
+fn ways() -> Vec<Way> {
+    let ways = [Way::Plain, Way::Optimized, Way::Reread];
+    ways.into_iter().chain(compiled_ways()).collect()
+}
+
+/// Those of them that are fast.
+fn compiled_ways() -> Vec<Way> {
+    #[allow(unused_mut)]
+    let mut ways = vec![Way::Native];
+    #[cfg(feature = "xla")]
+    if crate::pjrt::cpu().is_some() {
+        ways.push(Way::Xla);
+    }
+    ways
+}
 
 fn checked_in(folder: &Path, text: &str) -> Checked {
     let checked = check_text("m.neuro", folder, text.to_string(), &Sources);
@@ -84,7 +104,7 @@ run {{ duration = 12 ms; dt = 0.1 ms; method = exp_euler; record b.{{v, Exp.g, s
         let of = |&(at, weight): &(f64, f64)| if t > at - 1e-9 { weight * (-(t - at) / tau).exp() } else { 0.0 };
         arrivals.iter().map(of).sum()
     };
-    for way in WAYS {
+    for way in ways() {
         let result = run(&checked, &plain(), way);
         let [fast, slow] = ["b.Exp.g", "b.slow.g"].map(|name| column(&result, name, 0));
         for (row, &t) in series(&result, "b.Exp.g").t.iter().enumerate() {
@@ -187,7 +207,7 @@ fn compare(net: &Value, first: f64, folder: &Path, model: &str) {
     }
     let expected = spikes_of(net, first);
     let checked = checked_in(folder, model);
-    for way in [Way::Native, Way::Optimized] {
+    for way in compiled_ways().into_iter().chain([Way::Optimized]) {
         let found = found_spikes(&run(&checked, &plain(), way));
         let differs = expected.iter().zip(&found).position(|(a, b)| a != b);
         assert_eq!(differs.map(|at| (expected[at], found[at])), None, "{way:?}: the first that differs");
@@ -379,6 +399,127 @@ fn every_engine_and_every_number_of_threads_has_the_same_bits() {
     }
     let single = native_run(&checked, Precision::F32, 1);
     same(&single, &native_run(&checked, Precision::F32, 3), "single precision");
+    // XLA has elementary functions of its own.
+    #[cfg(feature = "xla")]
+    if crate::pjrt::cpu().is_some() {
+        close(&optimized, &run(&checked, &plain(), Way::Xla), 1e-9, "XLA");
+    }
+}
+
+/// The same spikes, and samples that differ by so much at most, relative to their size and 1.
+#[cfg(feature = "xla")]
+fn close(a: &RunResult, b: &RunResult, within: f64, what: &str) {
+    assert_eq!(a.series.len(), b.series.len());
+    for (a, b) in a.series.iter().zip(&b.series) {
+        for row in 0..a.t.len() {
+            for cell in 0..a.cells.len() {
+                let [x, y] = [a, b].map(|series| series.values.get(row, cell));
+                assert!((x - y).abs() <= within * x.abs().max(1.0), "{what}: {} in row {row}: {x} and {y}", a.name);
+            }
+        }
+    }
+    for (a, b) in a.spikes.iter().zip(&b.spikes) {
+        assert_eq!((&a.t, &a.i), (&b.t, &b.i), "{what}: spikes of {}", a.population);
+    }
+}
+
+/// Long rows, many edges from one cell to another with one delay, and cells that emit together: sums that are not exact have the same bits,
+/// so they are added up in the same order.
+#[cfg(feature = "xla")]
+#[test]
+fn sums_are_added_up_in_the_same_order_on_xla() {
+    if crate::pjrt::cpu().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    let mut edges = "source,target,weight\n".to_string();
+    for at in 0..3000 {
+        let _ = writeln!(edges, "{},{},{}", at % 7, at % 11, 1.0 / f64::from(at + 3));
+    }
+    std::fs::write(folder.path().join("edges.csv"), edges).unwrap_or_else(|e| panic!("{e}"));
+    let text = "
+synapse Count { state n: 1 = 0; n' = 0 / 1 ms; on event(weight) { n += weight } current i = n * 0 nA }
+synapse Kick { on event(weight: mV) { v += weight } }
+cell Relay { state v: mV = 0 mV; v' = -v / 1 ms; spike when v >= 10 mV { v = 0 mV } }
+cell Lif { state v: mV = 0 mV; v' = -v / 1 ms + i_syn / 1 nF }
+network main {
+    population a: Relay[7]
+    population many: Lif[30000]
+    population few: Lif[11]
+    drive a via Kick from poisson(rate = 3 kHz) { weight = 20 mV }
+    connect a -> many via Count { rule = all_to_all(); weight ~ uniform(0, 1); delay = 0.3 ms }
+    connect a -> few via Count {
+        rule = edges(\"edges.csv\")
+        weight = file(\"edges.csv\", column = \"weight\")
+        delay = 0.5 ms
+    }
+}
+run { duration = 8 ms; dt = 0.1 ms; method = exp_euler; record many.Count.n every 2 ms; record few.Count.n; record spikes of a }";
+    let checked = checked_in(folder.path(), text);
+    let native = run(&checked, &plain(), Way::Native);
+    assert!(native.spikes[0].i.len() > 50);
+    same(&native, &run(&checked, &plain(), Way::Xla), "XLA");
+}
+
+/// Whatever the form in which events travel, they arrive when they should.
+#[cfg(feature = "xla")]
+#[test]
+fn forms_of_deliveries_agree() {
+    let Some(client) = crate::pjrt::cpu() else { return };
+    let options = CompileOptions { backend: neuroc::passes::Backend::Xla, ..plain() };
+    let compiled = compile(&checked(MIXED), &options, &mut |_, _, _| {}).unwrap_or_else(|d| panic!("{d:?}"));
+    let experiment = Experiment::new(compiled).unwrap_or_else(|d| panic!("{d:?}"));
+    let plan = experiment.plan(Precision::F64).unwrap_or_else(|d| panic!("{d:?}"));
+    let outcome = |class: DeviceClass, precision: Precision| {
+        let plan = experiment.plan(precision).unwrap_or_else(|d| panic!("{d:?}"));
+        let mut inputs = XlaEngine::inputs(&plan, &experiment.setup, &client).unwrap_or_else(|e| panic!("{e}"));
+        let device = experiment.setup.device_plan(&plan, class).unwrap_or_else(|e| panic!("{e}"));
+        inputs.device.deliveries = device.deliveries;
+        let engine = XlaEngine::with_forms(&experiment.setup, inputs, client.clone());
+        let mut engine = engine.unwrap_or_else(|e| panic!("{e}"));
+        let outcome = experiment.run(&mut engine, &RunOptions::default(), &mut Unwatched);
+        outcome.unwrap_or_else(|e| panic!("{e:?}")).0
+    };
+    let forms = |class: DeviceClass| {
+        let device = experiment.setup.device_plan(&plan, class).unwrap_or_else(|e| panic!("{e}"));
+        device.deliveries.iter().map(DeliveryForm::name).collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!(forms(DeviceClass::Cpu).into_iter().collect::<Vec<_>>(), ["a loop over those who emit"]);
+    assert_eq!(forms(DeviceClass::Accelerator).into_iter().collect::<Vec<_>>(), ["matrix products"]);
+    let [cpu, accelerator] = [DeviceClass::Cpu, DeviceClass::Accelerator];
+    close(&outcome(cpu, Precision::F64), &outcome(accelerator, Precision::F64), 1e-9, "matrix products");
+}
+
+/// Events that are on their way when the host is visited arrive as if it were not.
+#[cfg(feature = "xla")]
+#[test]
+fn many_short_visits_have_the_bits_of_one_long_one() {
+    let Some(client) = crate::pjrt::cpu() else { return };
+    let options = CompileOptions { backend: neuroc::passes::Backend::Xla, ..plain() };
+    let compiled = compile(&checked(MIXED), &options, &mut |_, _, _| {}).unwrap_or_else(|d| panic!("{d:?}"));
+    let experiment = Experiment::new(compiled).unwrap_or_else(|d| panic!("{d:?}"));
+    let plan = experiment.plan(Precision::F64).unwrap_or_else(|d| panic!("{d:?}"));
+    let mut long: Option<RunResult> = None;
+    // So many steps from visit to visit; 0: steps that are asked for, not recorded by the device.
+    for steps in [400, 20, 4, 1, 0] {
+        let mut inputs = XlaEngine::inputs(&plan, &experiment.setup, &client).unwrap_or_else(|e| panic!("{e}"));
+        inputs.device.visit = steps * inputs.device.sizes.iter().sum::<usize>();
+        let engine = XlaEngine::with_forms(&experiment.setup, inputs, client.clone());
+        let mut engine = engine.unwrap_or_else(|e| panic!("{e}"));
+        if steps > 0 {
+            let total = experiment.extent.grid.steps;
+            let stride = engine.prepare(&experiment.recording, total).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(stride.steps(), steps as u64);
+        }
+        let outcome = experiment.run(&mut engine, &RunOptions { window: 7, ..RunOptions::default() }, &mut Unwatched);
+        let (result, _) = outcome.unwrap_or_else(|e| panic!("{e:?}"));
+        match &long {
+            // Where XLA has loops of the same shape to compile, it rounds in the same way.
+            Some(long) if steps > 1 => same(long, &result, &format!("visits every {steps} steps")),
+            Some(long) => close(long, &result, 1e-9, &format!("visits every {steps} steps")),
+            None => long = Some(result),
+        }
+    }
 }
 
 /// The numbers of events in a step are those of a Poisson distribution, in each cell its own, and no two drives are alike.

@@ -37,13 +37,6 @@ fn lacks(message: &str) {
     println!("{message}");
 }
 
-/// Do spikes of a model go from cell to cell? XLA does not run such models so far, and says so.
-#[cfg(feature = "xla")]
-fn sends_events(checked: &neuroc::driver::Checked) -> bool {
-    let network = checked.model.as_ref().and_then(|model| model.network.as_ref());
-    network.is_some_and(|network| !network.projections.is_empty())
-}
-
 /// Whether cargo has a component.
 fn has_component(name: &str) -> bool {
     let found = std::process::Command::new(env!("CARGO")).args([name, "--version"]).output();

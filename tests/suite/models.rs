@@ -257,10 +257,7 @@ fn case(name: &str) {
     let mut failures = String::new();
     let ways = [Way::Plain, Way::Optimized, Way::Reread, Way::Native, Way::Single];
     #[cfg(feature = "xla")]
-    let ways: Vec<Way> = ways
-        .into_iter()
-        .chain(crate::pjrt::cpu().filter(|_| !crate::sends_events(&checked)).map(|_| Way::Xla))
-        .collect();
+    let ways: Vec<Way> = ways.into_iter().chain(crate::pjrt::cpu().map(|_| Way::Xla)).collect();
     for way in ways {
         let due = |c: &&Value| way != Way::Single || c.get("f32").is_some();
         if !checks.iter().any(|c| due(&c)) {

@@ -1,12 +1,12 @@
 //! StableHLO: what modules look like (snapshots, reviewed), that XLA accepts each of them, that the memory of states is reused, and the
 //! files of `build --emit stablehlo`.
 
-use neuroc::codegen::plan::{DeviceClass, DevicePlan, PlanOptions, Precision, Stretch, plan};
+use neuroc::codegen::plan::{DeviceClass, PlanOptions, Precision, Stretch, plan};
 use neuroc::codegen::stablehlo::{Entry, Kind, Slot, mlir};
 use neuroc::driver::{self, CompileOptions, EngineChoice, Experiment};
 use neuroc::engine::executables::{Compiler, Spent};
 use neuroc::engine::xla::XlaEngine;
-use neuroc::engine::{Edges, Engine};
+use neuroc::engine::{Edges, Engine, Setup};
 use neuroc::hir::Sources;
 use neuroc::passes::Backend;
 use neuroc::pjrt;
@@ -31,23 +31,18 @@ fn models() -> Vec<PathBuf> {
 
 /// Init, a stretch of four steps with two samples, and observe, as text. For devices other than processors with one step in a
 /// line of the loop.
-fn modules(
-    program: &Verified,
-    precision: Precision,
-    class: DeviceClass,
-    sizes: &[usize],
-    edges: &[(SpaceId, Arc<Edges>)],
-) -> String {
+fn modules(program: &Verified, precision: Precision, class: DeviceClass, setup: &Setup) -> String {
     let plan = plan(program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
-    let samples: Vec<usize> = plan.series.iter().map(|_| 5).collect();
-    let mut device = DevicePlan::new(&plan, class, sizes, &[], edges, &samples);
+    let series = plan.series.iter().map(|&field| (field, vec![(0.0, 0.0); 5])).collect();
+    let setup = Setup { series, grids: Vec::new(), ..setup.clone() };
+    let mut device = setup.device_plan(&plan, class).unwrap();
     match class {
         DeviceClass::Cpu => {}
         DeviceClass::Accelerator => device.unroll = 1,
     }
     let program = program.program();
     let sampled = program.fields_where(|field| matches!(field.kind, FieldKind::State | FieldKind::Output));
-    let cells = |field: &FieldId| sizes[program.field(*field).over.unwrap().0 as usize];
+    let cells = |field: &FieldId| setup.sizes[program.field(*field).over.unwrap().0 as usize];
     let fields = sampled.into_iter().filter(|f| cells(f) > 0).map(|f| (f, 0..cells(&f))).collect();
     let kinds = [Kind::Init, Kind::Stretch(Stretch { every: 2, samples: 2, fields }), Kind::Observe];
     let functions = kinds.map(|kind| Entry::new(&plan, &device, kind.clone(), kind.name()).function);
@@ -79,20 +74,27 @@ fn modules_are_as_reviewed() {
         let spaces = &program.program().spaces;
         let sizes: Vec<usize> = (0..spaces.len()).map(|space| 3 + space).collect();
         let ring = |(number, space): (usize, &Space)| {
-            let SpaceKind::Relation { to, .. } = space.kind else { return None };
-            let cells = sizes[to.0 as usize] as u32;
-            let sources = (0..cells).flat_map(|cell| [(cell + cells - 1) % cells, (cell + 1) % cells]).collect();
+            let SpaceKind::Relation { from, to } = space.kind else { return None };
+            let [senders, cells] = [from, to].map(|space| sizes[space.0 as usize] as u32);
+            let beside = |cell: u32| [(cell + cells - 1) % cells % senders, (cell + 1) % cells % senders];
+            let sources = (0..cells).flat_map(beside).collect();
             let edges = Edges { offsets: (0..=cells).map(|cell| 2 * cell).collect(), sources };
             Some((SpaceId(number as u32), Arc::new(edges)))
         };
         let edges: Vec<(SpaceId, Arc<Edges>)> = spaces.iter().enumerate().filter_map(ring).collect();
         let name = path.file_stem().unwrap().to_str().unwrap();
-        keep(name, &modules(&program, Precision::F64, DeviceClass::Accelerator, &sizes, &edges));
+        let uniforms = program.program().fields_where(|field| field.kind == FieldKind::Uniform);
+        let uniforms = uniforms.into_iter().map(|field| (field, 0.5)).collect();
+        let setup = Setup { sizes, edges, uniforms, ..Setup::default() };
+        keep(name, &modules(&program, Precision::F64, DeviceClass::Accelerator, &setup));
+        if name == "deliveries" {
+            keep("deliveries_cpu", &modules(&program, Precision::F64, DeviceClass::Cpu, &setup));
+        }
         if name == "two_edges" {
             for (name, class) in
                 [("two_edges_bf16", DeviceClass::Accelerator), ("two_edges_bf16_cpu", DeviceClass::Cpu)]
             {
-                keep(name, &modules(&program, Precision::Bf16, class, &sizes, &edges));
+                keep(name, &modules(&program, Precision::Bf16, class, &setup));
             }
         }
     }
@@ -100,8 +102,8 @@ fn modules_are_as_reviewed() {
         let checked = driver::check_file(&root().join(format!("examples/{name}.neuro")));
         let name = name.rsplit('/').next().unwrap();
         let Experiment { compiled, setup, .. } = compiled(&checked, None);
-        keep(name, &modules(&compiled.program, Precision::F64, DeviceClass::Accelerator, &setup.sizes, &setup.edges));
-        let on_cpu = modules(&compiled.program, Precision::F64, DeviceClass::Cpu, &setup.sizes, &setup.edges);
+        keep(name, &modules(&compiled.program, Precision::F64, DeviceClass::Accelerator, &setup));
+        let on_cpu = modules(&compiled.program, Precision::F64, DeviceClass::Cpu, &setup);
         keep(&format!("{name}_cpu"), &on_cpu);
     }
 }
@@ -130,13 +132,6 @@ fn xla_compiles_and_runs_every_example() {
     for path in models() {
         let checked = driver::check_file(&path);
         let experiment = compiled(&checked, Some(20.0));
-        if crate::sends_events(&checked) {
-            let plan = experiment.plan(Precision::F64).unwrap();
-            let choice = EngineChoice::Xla(client.clone().into(), Default::default());
-            let refused = experiment.engine(&plan, choice).err().map(|e| e.to_string());
-            assert!(refused.is_some_and(|why| why.contains("`--engine native`")), "{}", path.display());
-            continue;
-        }
         for precision in [Precision::F64, Precision::F32, Precision::Bf16] {
             let plan = experiment.plan(precision).unwrap();
             let choice = EngineChoice::Xla(client.clone().into(), Default::default());
@@ -154,7 +149,7 @@ fn the_memory_of_states_is_reused() {
     let Experiment { compiled, setup, recording, .. } =
         compiled(&driver::check_file(&root().join("examples/inferior_olive/inferior_olive.neuro")), None);
     let plan = plan(&compiled.program, &PlanOptions::default()).unwrap();
-    let device = setup.device_plan(&plan, DeviceClass::Cpu);
+    let device = setup.device_plan(&plan, DeviceClass::Cpu).unwrap();
     let stretch = Stretch::new(&plan, &device, recording.every, &recording.fields, 40).unwrap();
     for kind in [Kind::Step, Kind::Stretch(stretch)] {
         let entry = Entry::new(&plan, &device, kind, "main");
@@ -204,7 +199,7 @@ fn executables_are_kept() {
     std::fs::write(&file, "").unwrap();
     assert_eq!(run(Compiler::new(client.clone(), file.join("cache"))), (values, 3, 0));
 
-    let entry = Entry::new(&plan, &setup.device_plan(&plan, DeviceClass::Cpu), Kind::Step, "main");
+    let entry = Entry::new(&plan, &setup.device_plan(&plan, DeviceClass::Cpu).unwrap(), Kind::Step, "main");
     let module = mlir::write("m", std::slice::from_ref(&entry.function), &plan.origins, mlir::Format::Bytecode);
     let compile = || kept().compile(&module, &pjrt::CompileOptions::default()).unwrap();
     let (made, found) = (compile(), compile());

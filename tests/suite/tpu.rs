@@ -50,11 +50,8 @@ fn every_example_compiles_for_a_chip() {
             let files = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(folder)).unwrap();
             files.map(move |entry| format!("{folder}{}", entry.unwrap().file_name().into_string().unwrap()))
         })
-        .filter(|name| name.ends_with(".neuro"))
-        .filter(|name| {
-            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name);
-            !crate::sends_events(&check_file(&path))
-        })
+        // Libtpu takes minutes to compile truncated draws, which are the initial values of this one.
+        .filter(|name| name.ends_with(".neuro") && name != "coba_hh.neuro")
         .collect();
     names.sort();
     assert!(names.len() > 10, "{names:?}");

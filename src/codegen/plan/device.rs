@@ -6,6 +6,7 @@
 
 use super::lattice::Lattice;
 use super::slabs::Slabs;
+use super::travel::DeliveryForm;
 use super::{Plan, Precision, Relation};
 use crate::runtime::edges::Edges;
 use crate::step::{FieldId, SpaceId};
@@ -19,6 +20,8 @@ pub struct DevicePlan {
     pub sizes: Vec<usize>,
     /// For every space the form of each entry of its edge table.
     pub gathers: Vec<Vec<GatherForm>>,
+    /// The form of every delivery.
+    pub deliveries: Vec<DeliveryForm>,
     /// The number of samples of every series.
     pub samples: Vec<usize>,
     /// The most steps in a line: from 1 to 32.
@@ -138,7 +141,7 @@ const UNROLL: u32 = 4;
 const ROLLED: u32 = 32;
 
 impl DevicePlan {
-    /// Decides for a plan and its surroundings, which fit each other.
+    /// Decides for a plan and its surroundings, which fit each other; the form of each delivery is decided.
     ///
     /// On a processor a line is a loop over its steps: of steps written one after the other, XLA computes parts of the first again
     /// in the second (unconnected olive as JAX writes it, f32: 101, 46 and 40 million cell-steps/s with 1, 2 and 4 steps in a
@@ -150,6 +153,7 @@ impl DevicePlan {
         grids: &[Vec<usize>],
         edges: &[(SpaceId, Arc<Edges>)],
         samples: &[usize],
+        deliveries: Vec<DeliveryForm>,
     ) -> DevicePlan {
         let form = |(space, relation): (usize, &Relation)| {
             let edges = edges.iter().rfind(|(id, _)| *id == relation.space).map(|(_, edges)| edges);
@@ -166,12 +170,16 @@ impl DevicePlan {
         let of_space = |space: &super::SpacePlan| -> Vec<GatherForm> {
             space.edges.iter().map(|&edge| form((space.space.0 as usize, plan.relation(edge)))).collect()
         };
+        let travels = deliveries.iter().any(|form| *form != DeliveryForm::Nothing);
         DevicePlan {
             sizes: sizes.to_vec(),
             gathers: plan.spaces.iter().map(of_space).collect(),
+            deliveries,
             samples: samples.to_vec(),
             unroll: match class {
                 DeviceClass::Cpu => ROLLED,
+                // Cells wait for each other after every step, so that nothing is gained from several of them in a line.
+                DeviceClass::Accelerator if travels => 1,
                 DeviceClass::Accelerator => UNROLL,
             },
             rolled: class == DeviceClass::Cpu,

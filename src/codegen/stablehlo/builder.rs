@@ -200,6 +200,7 @@ pub enum Binary {
     Add,
     And,
     Divide,
+    Minimum,
     Multiply,
     Or,
     Power,
@@ -215,6 +216,7 @@ impl Binary {
             Binary::Add => "add",
             Binary::And => "and",
             Binary::Divide => "divide",
+            Binary::Minimum => "minimum",
             Binary::Multiply => "multiply",
             Binary::Or => "or",
             Binary::Power => "power",
@@ -230,7 +232,7 @@ impl Binary {
             Binary::Add | Binary::Multiply | Binary::Subtract => element.is_real() || element.is_whole(),
             Binary::Divide | Binary::Power => element.is_real(),
             Binary::And | Binary::Or | Binary::Xor => element == Element::Bool || element.is_whole(),
-            Binary::ShiftLeft | Binary::ShiftRightLogical => element.is_whole(),
+            Binary::Minimum | Binary::ShiftLeft | Binary::ShiftRightLogical => element.is_whole(),
         }
     }
 }
@@ -626,6 +628,43 @@ impl Builder {
         std::iter::once(row).chain(vec![zero; ty.dims.len() - 1]).collect()
     }
 
+    /// So many elements of a tensor of one dimension, from `at` on; if it has fewer from there on, its last ones.
+    pub fn part(&mut self, a: Value, at: Value, size: usize) -> Value {
+        let ty = self.of(a).clone();
+        assert!(ty.dims.len() == 1 && size <= ty.len(), "{size} elements of {ty}");
+        let at = self.place(&ty, at);
+        let operands: Vec<Value> = std::iter::once(a).chain(at).collect();
+        let attributes = vec![("slice_sizes", array(&[size]))];
+        self.one("dynamic_slice", &operands, attributes, TensorType::new(ty.element, &[size]))
+    }
+
+    /// A tensor of one dimension with other elements from `at` on.
+    pub fn set_part(&mut self, a: Value, at: Value, b: Value) -> Value {
+        let (ty, part) = (self.of(a).clone(), self.of(b).clone());
+        let fits = ty.dims.len() == 1 && part.dims.len() == 1 && part.len() <= ty.len() && part.element == ty.element;
+        assert!(fits, "{part} in {ty}");
+        let at = self.place(&ty, at);
+        let operands: Vec<Value> = [a, b].into_iter().chain(at).collect();
+        self.one("dynamic_update_slice", &operands, Vec::new(), ty)
+    }
+
+    /// `a[index] += b` for every element of `index` and `b`; all have one dimension. An index past the end adds nothing.
+    pub fn scatter_add(&mut self, a: Value, index: Value, b: Value) -> Value {
+        let (ty, at, part) = (self.of(a).clone(), self.of(index).clone(), self.of(b).clone());
+        let fits = ty.dims.len() == 1 && at.dims.len() == 1 && at.dims == part.dims && part.element == ty.element;
+        assert!(fits && at.element == Element::I32 && ty.element.is_real(), "{part} added to {ty} at {at}");
+        let single = TensorType::new(ty.element, &[]);
+        let region = self.region(&[single.clone(), single], |b, given| vec![b.binary(Binary::Add, given[0], given[1])]);
+        let dimensions = "#stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], \
+                          index_vector_dim = 1>";
+        let attributes = vec![
+            ("scatter_dimension_numbers", dimensions.into()),
+            ("indices_are_sorted", "false".into()),
+            ("unique_indices", "false".into()),
+        ];
+        self.operation("scatter", &[a, index, b], attributes, vec![region], vec![ty])[0]
+    }
+
     /// `from[index]` for every element of `index`, where `from` has one dimension. An index past the end means the last element.
     pub fn gather(&mut self, from: Value, index: Value) -> Value {
         let (ty, at) = (self.of(from).clone(), self.of(index).clone());
@@ -643,13 +682,14 @@ impl Builder {
         self.one("gather", &[from, index], attributes, TensorType::new(ty.element, &at.dims))
     }
 
-    /// The sum (or, of truth values and bits, the conjunction or disjunction) along one dimension.
+    /// The sum (or the least, or, of truth values and bits, the conjunction or disjunction) along one dimension.
     pub fn reduce(&mut self, op: Binary, a: Value, along: usize) -> Value {
         let ty = self.of(a).clone();
         assert!(along < ty.dims.len() && op.takes(ty.element), "{} of {ty} along {along}", op.name());
         let start = match (op, ty.element) {
             (Binary::Add, Element::F32 | Element::F64) => Literal::Real(0.0),
             (Binary::Add | Binary::Or, Element::I32 | Element::U32 | Element::U64) => Literal::Whole(0),
+            (Binary::Minimum, Element::I32) => Literal::Whole(i32::MAX as u64),
             (Binary::And, Element::Bool) => Literal::Bool(true),
             (Binary::Or, Element::Bool) => Literal::Bool(false),
             (op, element) => panic!("nothing is neutral to {} of {element:?}", op.name()),
@@ -661,6 +701,18 @@ impl Builder {
         let region = self.region(&[single.clone(), single], |b, given| vec![b.binary(op, given[0], given[1])]);
         let attributes = vec![("dimensions", array(&[along]))];
         self.operation("reduce", &[a, start], attributes, vec![region], vec![TensorType::new(ty.element, &dims)])[0]
+    }
+
+    /// The product of a row and a matrix, as exact as the device has it.
+    pub fn product(&mut self, row: Value, matrix: Value) -> Value {
+        let (ty, of) = (self.of(row).clone(), self.of(matrix).clone());
+        let fits = ty.element == of.element && ty.element.is_real() && ty.dims.len() == 1 && of.dims.len() == 2;
+        assert!(fits && ty.dims[0] == of.dims[0], "product of {ty} and {of}");
+        let dimensions = "#stablehlo.dot<lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [0]>";
+        let highest = "#stablehlo<precision HIGHEST>";
+        let attributes =
+            vec![("dot_dimension_numbers", dimensions.into()), ("precision_config", format!("[{highest}, {highest}]"))];
+        self.one("dot_general", &[row, matrix], attributes, TensorType::new(ty.element, &of.dims[1..]))
     }
 
     /// Repeats `body` as long as `condition` holds; both see what is carried and nothing else.

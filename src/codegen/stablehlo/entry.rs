@@ -6,6 +6,7 @@
 //! needs no new compilation.
 
 use super::builder::{Binary, Builder, Compare, Element, Function, Literal, TensorType, Value};
+use super::deliveries::Deliveries;
 use super::lanes::{Columns, Effects, Lanes, part, real, stored};
 use super::slot::{Fixed, Inside, Part, Slot};
 use crate::codegen::plan::{
@@ -156,6 +157,10 @@ impl<'a> Emitter<'a> {
         self.device.sizes[space.space.0 as usize]
     }
 
+    fn deliveries(&self) -> Deliveries<'a> {
+        Deliveries { plan: self.plan, device: self.device }
+    }
+
     fn spaces(&self) -> impl Iterator<Item = &'a SpacePlan> + '_ {
         self.plan.spaces.iter().filter(|space| self.cells(space) > 0)
     }
@@ -253,6 +258,9 @@ impl<'a> Emitter<'a> {
                 }
             }
         }
+        if self.roles.contains(&Role::Step) {
+            slots.extend(self.deliveries().fixed());
+        }
         for (&part, columns) in &tables.numbers {
             slots.insert(Slot::Numbers(part), TensorType::new(self.element(part), &[columns.len()]));
         }
@@ -275,10 +283,17 @@ impl<'a> Emitter<'a> {
     fn entry(self, name: &str) -> Entry {
         let tables = self.tables();
         let states = self.bank(|space| space.state.len(), Slot::State);
+        let on_its_way = self.deliveries().carried().into_iter().map(|(slot, ty)| Port { slot, ty });
+        let carried: Vec<Port> = match self.kind {
+            Kind::Observe => states,
+            Kind::Init | Kind::Step | Kind::Stretch(_) | Kind::Line(_) => {
+                states.into_iter().chain(on_its_way).collect()
+            }
+        };
         let outside = self.surroundings(&tables);
         let mut arguments = match self.kind {
             Kind::Init => Vec::new(),
-            Kind::Step | Kind::Stretch(_) | Kind::Line(_) | Kind::Observe => states.clone(),
+            Kind::Step | Kind::Stretch(_) | Kind::Line(_) | Kind::Observe => carried.clone(),
         };
         arguments.extend(outside);
         if let Kind::Line(_) = self.kind {
@@ -291,16 +306,16 @@ impl<'a> Emitter<'a> {
         let results: Vec<Slot> = match &self.kind {
             Kind::Init => {
                 let cells = self.bank(|space| space.cell.len(), Slot::Cell);
-                states.iter().chain(&cells).map(|port| port.slot).collect()
+                carried.iter().chain(&cells).map(|port| port.slot).collect()
             }
             Kind::Observe => self.bank(|space| space.output.len(), Slot::Output).iter().map(|port| port.slot).collect(),
             Kind::Line(_) => {
                 let events = self.bank(|space| space.events.len(), Slot::Events);
-                states.iter().chain(&events).map(|port| port.slot).collect()
+                carried.iter().chain(&events).map(|port| port.slot).collect()
             }
             Kind::Step | Kind::Stretch(_) => {
                 let events = self.bank(|space| space.events.len(), Slot::Events);
-                let mut slots: Vec<Slot> = states.iter().chain(&events).map(|port| port.slot).collect();
+                let mut slots: Vec<Slot> = carried.iter().chain(&events).map(|port| port.slot).collect();
                 if let Kind::Stretch(stretch) = &self.kind {
                     slots.extend((0..stretch.fields.len() as u32).map(Slot::Record));
                 }
@@ -311,8 +326,7 @@ impl<'a> Emitter<'a> {
         let mut b = Builder::new(name);
         let mut slots = Slots::new();
         for port in &arguments {
-            let changes = matches!(self.kind, Kind::Step | Kind::Stretch(_) | Kind::Line(_))
-                && matches!(port.slot, Slot::State(..));
+            let changes = matches!(self.kind, Kind::Step | Kind::Stretch(_) | Kind::Line(_)) && port.slot.is_carried();
             let heir = results.iter().position(|slot| changes && *slot == port.slot);
             slots.insert(port.slot, b.argument(port.ty.clone(), heir));
         }
@@ -357,6 +371,11 @@ impl<'a> Emitter<'a> {
         row: Value,
     ) -> Vec<(u32, u32, Value)> {
         let rows = self.rows(b, tables, slots, role, row);
+        match role {
+            Role::Step => self.deliveries().arrive(b, slots),
+            Role::Init => self.deliveries().begin(b, slots),
+            Role::Observe => {}
+        }
         let mut events = Vec::new();
         let of_role = || self.kernels().filter(|(_, kernel)| kernel.role == role);
         let passes = of_role().map(|(_, kernel)| kernel.pass + 1).max().unwrap_or(0);
@@ -384,6 +403,10 @@ impl<'a> Emitter<'a> {
             }
         }
         slots.retain(|slot, _| !matches!(slot, Slot::Temp(..)));
+        match role {
+            Role::Step => self.deliveries().send(b, slots, &events),
+            Role::Init | Role::Observe => {}
+        }
         events
     }
 
@@ -687,7 +710,7 @@ fn lane_statements(kernel: &KernelPlan) -> impl Iterator<Item = &Stmt> {
     kernel.cell.iter().chain(kernel.edges.iter().flat_map(|edges| &edges.body)).chain(&kernel.body)
 }
 
-fn whole(b: &mut Builder, n: u32) -> Value {
+pub(super) fn whole(b: &mut Builder, n: u32) -> Value {
     b.constant(Literal::Whole(u64::from(n)), Element::I32, &[])
 }
 

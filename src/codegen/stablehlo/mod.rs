@@ -5,6 +5,7 @@
 //! Never true here: an operation is built whose types were not checked, or MLIR is known outside of `mlir`.
 
 pub mod builder;
+mod deliveries;
 mod entry;
 mod lanes;
 #[cfg(feature = "xla")]

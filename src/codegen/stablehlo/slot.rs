@@ -35,6 +35,13 @@ impl Part {
 pub enum Slot {
     /// A state of every cell: space, slot.
     State(u32, u32),
+    /// What arrives along a delivery in the present step: `[cell]`.
+    Arriving(u32),
+    /// What is on its way along a delivery: a sum for every step to come and every cell, `[(step, cell)]`; or, where matrices are multiplied with it,
+    /// 1 for who has emitted and 0 for others in every step that is remembered, `[(step, sender)]`.
+    Ring(u32),
+    /// Where in the ring of a delivery the present step stands.
+    Turn(u32),
     /// A number of every cell that only `init` writes: space, slot.
     Cell(u32, u32),
     /// An output of every cell: space, slot.
@@ -81,6 +88,12 @@ pub enum Fixed {
     Slabs(u32, u32),
     /// Which pairs are edges, `[source, target]`: space, entry of the edge table.
     Pairs(u32, u32),
+    /// Where the edges of each sender begin, and the end of the last: delivery.
+    Begins(u32),
+    /// By sender, how far behind the present step of the ring an edge leads; as many places more as are looked at at once: delivery.
+    Targets(u32),
+    /// What each of them carries, or what all of them carry; or matrices, `[(delay, sender), cell]`: delivery.
+    Carried(u32),
     /// The times of the samples of a series, in ms.
     SeriesTimes(u32),
     /// Their values.
@@ -117,7 +130,7 @@ pub enum Inside {
 /// Where an argument of an entry point that runs gets its numbers from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feed {
-    /// From earlier calls: states, and what `init` has computed for every cell.
+    /// From earlier calls: states, what is on its way, and what `init` has computed for every cell.
     Earlier,
     /// From the set-up, once for a run.
     Fixed(Fixed),
@@ -130,10 +143,29 @@ pub enum Feed {
 }
 
 impl Slot {
+    /// Does a run carry it from each of its calls to the next?
+    pub fn is_carried(self) -> bool {
+        match self {
+            Slot::State(..) | Slot::Arriving(_) | Slot::Ring(_) | Slot::Turn(_) => true,
+            Slot::Cell(..)
+            | Slot::Output(..)
+            | Slot::Temp(..)
+            | Slot::Local(..)
+            | Slot::Fixed(_)
+            | Slot::Numbers(_)
+            | Slot::Rows(..)
+            | Slot::Steps
+            | Slot::Inside(_)
+            | Slot::Record(_)
+            | Slot::Events(..)
+            | Slot::Finite => false,
+        }
+    }
+
     /// Where it comes from as an argument, if it can be one.
     pub fn feed(self) -> Option<Feed> {
         match self {
-            Slot::State(..) | Slot::Cell(..) => Some(Feed::Earlier),
+            Slot::State(..) | Slot::Arriving(_) | Slot::Ring(_) | Slot::Turn(_) | Slot::Cell(..) => Some(Feed::Earlier),
             Slot::Fixed(fixed) => Some(Feed::Fixed(fixed)),
             Slot::Numbers(part) => Some(Feed::Numbers(part)),
             Slot::Rows(role, part) => Some(Feed::Rows(role, part)),
@@ -158,6 +190,9 @@ impl Slot {
             Slot::Temp(s, at) => Some(space(s).temp[at as usize]),
             Slot::Fixed(fixed) => fixed.field(plan),
             Slot::Local(..)
+            | Slot::Arriving(_)
+            | Slot::Ring(_)
+            | Slot::Turn(_)
             | Slot::Numbers(_)
             | Slot::Rows(..)
             | Slot::Steps
@@ -180,6 +215,9 @@ impl Fixed {
             | Fixed::Places(..)
             | Fixed::Slabs(..)
             | Fixed::Pairs(..)
+            | Fixed::Begins(_)
+            | Fixed::Targets(_)
+            | Fixed::Carried(_)
             | Fixed::SeriesTimes(_)
             | Fixed::SeriesValues(_)
             | Fixed::Seed => None,
@@ -192,6 +230,9 @@ pub fn slot_name(plan: &Plan, slot: Slot) -> String {
     let space = |space: u32| &plan.spaces[space as usize];
     match slot {
         Slot::State(s, at) => field_name(plan, &space(s).state, at),
+        Slot::Arriving(at) => format!("{}.arriving", delivery_name(plan, at)),
+        Slot::Ring(at) => format!("{}.ring", delivery_name(plan, at)),
+        Slot::Turn(at) => format!("{}.turn", delivery_name(plan, at)),
         Slot::Cell(s, at) => field_name(plan, &space(s).cell, at),
         Slot::Output(s, at) => field_name(plan, &space(s).output, at),
         Slot::Temp(s, at) => field_name(plan, &space(s).temp, at),
@@ -212,6 +253,10 @@ fn field_name(plan: &Plan, fields: &[FieldId], at: u32) -> String {
     plan.fields[fields[at as usize].0 as usize].clone()
 }
 
+fn delivery_name(plan: &Plan, at: u32) -> &str {
+    &plan.deliveries[at as usize].name
+}
+
 fn fixed_name(plan: &Plan, fixed: Fixed) -> String {
     let edges = |s: u32, at: u32| &plan.relation(plan.spaces[s as usize].edges[at as usize]).name;
     match fixed {
@@ -223,6 +268,9 @@ fn fixed_name(plan: &Plan, fixed: Fixed) -> String {
         Fixed::Places(s, at) => format!("{}.places", edges(s, at)),
         Fixed::Slabs(s, at) => format!("{}.slabs", edges(s, at)),
         Fixed::Pairs(s, at) => format!("{}.pairs", edges(s, at)),
+        Fixed::Begins(at) => format!("{}.begins", delivery_name(plan, at)),
+        Fixed::Targets(at) => format!("{}.targets", delivery_name(plan, at)),
+        Fixed::Carried(at) => format!("{}.carried", delivery_name(plan, at)),
         Fixed::SeriesTimes(at) => format!("{}.t", field_name(plan, &plan.series, at)),
         Fixed::SeriesValues(at) => format!("{}.values", field_name(plan, &plan.series, at)),
         Fixed::Seed => "seed".into(),
