@@ -281,13 +281,6 @@ unsafe fn gather_f32(from: &[f32], index: &[u32; 16]) -> __m512 {
     ))
 }
 
-/// Asks for the line of a number in memory.
-#[inline(always)]
-pub fn prefetch<T>(number: &T) {
-    // SAFETY: an address is all that it takes, and this one is valid.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(number).cast()) }
-}
-
 impl Narrow for F64x8 {
     type Single = F32x8;
 
