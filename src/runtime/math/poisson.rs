@@ -33,38 +33,40 @@ pub fn poisson<V: Lanes>(u: V, mean: V) -> V {
     }
 }
 
-/// More sums than a distribution has before they are complete: of the largest mean there are fewer than a thousand.
-const MOST: usize = 1024;
+/// How many sums of a distribution are kept: all, of a mean up to about 50.
+const MOST: usize = 128;
 
 /// The sums of one distribution, for many uniform numbers: those up to a number are counted.
 #[derive(Clone, Debug)]
 pub struct Poisson<S> {
+    mean: S,
     /// What a number counts from: 0, or NaN where the mean is none that [`poisson`] takes.
     origin: S,
     /// Those that another one exceeds: `P(N <= 0)`, `P(N <= 1)`, ...
     sums: [S; MOST],
-    count: usize,
+    /// How many they are; none if they are too many.
+    count: Option<usize>,
 }
 
 impl<S: Scalar> Poisson<S> {
     /// Adds up the probabilities for a mean.
     pub fn new(mean: S) -> Poisson<S> {
-        let zero = S::from_f64(0.0);
+        let (zero, one) = (S::from_f64(0.0), S::from_f64(1.0));
         let known = mean >= zero && mean <= S::POISSON_HIGH;
         let origin = if known { zero } else { S::from_f64(f64::NAN) };
-        let mut all = Poisson { origin, sums: [zero; MOST], count: 0 };
-        let (mut term, mut next) = (exp(-mean), S::from_f64(1.0));
+        let mut all = Poisson { mean, origin, sums: [zero; MOST], count: None };
+        let (mut term, mut next) = (exp(-mean), one);
         let mut sum = term;
-        for place in &mut all.sums {
+        for (count, place) in all.sums.iter_mut().enumerate() {
             term = term * (mean / next);
             let more = sum + term;
             if !(known && more > sum) {
+                all.count = Some(count);
                 break;
             }
             *place = sum;
-            all.count += 1;
             sum = more;
-            next = next + S::from_f64(1.0);
+            next = next + one;
         }
         all
     }
@@ -72,8 +74,11 @@ impl<S: Scalar> Poisson<S> {
     /// What [`poisson`] gives for this mean, bit for bit.
     #[inline(always)]
     pub fn number<V: Lanes<Scalar = S>>(&self, u: V) -> V {
+        let Some(sums) = self.count.and_then(|count| self.sums.get(..count)) else {
+            return poisson(u, V::splat(self.mean));
+        };
         let mut count = V::splat(self.origin);
-        for &sum in &self.sums[..self.count] {
+        for &sum in sums {
             let reached = u.ge(V::splat(sum));
             if !reached.any() {
                 break;
