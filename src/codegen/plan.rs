@@ -15,6 +15,9 @@
 //! use it: `max(v, vt) / k - vt / k` is 0 below the threshold only if both quotients are rounded alike. Numbers still use the number,
 //! and so does what has to do with time, whose numbers lanes cannot compute as well. `init` has numbers only: it runs once.
 //!
+//! The mean of a Poisson distribution stays a number, rounded once: then all cells share the sums of its probabilities, and a cell only
+//! finds its own among them.
+//!
 //! # Edges
 //!
 //! The regions of edges are part of the update of a block: its targets take their edges one row after the other, one
@@ -307,6 +310,8 @@ pub struct KernelPlan {
     pub connected: Option<Connected>,
     /// Draws of the body whose counter stays the same over several steps: a block makes them anew only where it changes.
     pub held: Vec<u32>,
+    /// Means of Poisson numbers that all cells share: the sums of these distributions are added up once for all of them.
+    pub means: Vec<Mean>,
     /// Locals that the edges add to; they begin every step at 0.
     pub sums: Vec<u32>,
     /// Lanes, every block and step.
@@ -327,11 +332,21 @@ impl Plan {
 }
 
 impl KernelPlan {
+    /// All operations on lanes.
+    fn lanes(&self) -> impl Iterator<Item = &Stmt> {
+        let of_edges = self.edges.iter().flat_map(|edges| &edges.body);
+        self.cell.iter().chain(of_edges).chain(&self.body)
+    }
+
+    /// The distribution that all cells share, if they share this mean.
+    pub fn distribution(&self, mean: Operand) -> Option<&Mean> {
+        let (Operand::Call(number) | Operand::Time(number)) = mean else { return None };
+        self.means.iter().find(|mean| mean.local == number)
+    }
+
     /// Does it compute lanes in single precision between others in double precision?
     pub fn has_singles(&self) -> bool {
-        let of_edges = self.edges.iter().flat_map(|edges| &edges.body);
-        let lanes = self.cell.iter().chain(of_edges).chain(&self.body);
-        lanes.filter_map(|stmt| stmt.local).any(|local| self.locals[local as usize].ty == Type::Single)
+        self.lanes().filter_map(|stmt| stmt.local).any(|local| self.locals[local as usize].ty == Type::Single)
     }
 }
 
@@ -367,6 +382,17 @@ pub struct Column {
     pub local: u32,
     /// As what.
     pub usage: Usage,
+}
+
+/// A number that is the mean of Poisson numbers of all cells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mean {
+    /// What the kernel calls the distribution.
+    pub name: String,
+    /// The number: of `call`, or of `time` where a call makes one step.
+    pub local: u32,
+    /// Is it nothing else? Then it need not be spread for native lanes.
+    pub only: bool,
 }
 
 /// How lanes use a number. Of one number, the counter comes first in a list of columns: spreading it may take its name.
@@ -769,6 +795,7 @@ impl<'a> Builder<'a> {
             edges: Vec::new(),
             connected: None,
             held: Vec::new(),
+            means: Vec::new(),
             sums: Vec::new(),
             body: Vec::new(),
             stores: Vec::new(),
@@ -823,6 +850,7 @@ impl<'a> Builder<'a> {
         }
         self.columns();
         self.plan.held = held(&self.plan);
+        self.means();
         if !self.plan.edges.is_empty() {
             let shared = &self.all.shared[self.part.space.0 as usize];
             self.plan.connected = Some(Connected::new(&self.plan, shared, self.homes));
@@ -1053,7 +1081,12 @@ impl<'a> Builder<'a> {
         if of_cells {
             // A counter is exact, whatever the precision.
             let as_numbers = matches!(expr, Expr::Draw(..)) || reads_time();
-            let expr = if as_numbers { expr } else { expr.map_operands(|operand| self.alike(operand)) };
+            let expr = match expr {
+                // So is the mean of a distribution, which then is the same for all cells.
+                Expr::Binary(BinaryOp::Poisson, u, mean) => Expr::Binary(BinaryOp::Poisson, self.alike(u), mean),
+                expr if as_numbers => expr,
+                expr => expr.map_operands(|operand| self.alike(operand)),
+            };
             let stmt = Stmt { expr, ..stmt };
             match phase {
                 Phase::Cell => self.plan.cell.push(stmt),
@@ -1129,6 +1162,47 @@ impl<'a> Builder<'a> {
             };
             let column = Column { name, local, usage };
             if of_time { self.plan.row.push(column) } else { self.plan.spread.push(column) }
+        }
+    }
+
+    /// Lists the distributions that all cells share. One that changes in time is added up for every step, which pays where all cells
+    /// make the step before the next one.
+    fn means(&mut self) {
+        let every_step = self.plan.nest == Nest::Pass;
+        let mut found: BTreeMap<u32, bool> = BTreeMap::new();
+        for stmt in self.plan.lanes() {
+            if let Expr::Binary(BinaryOp::Poisson, _, mean) = stmt.expr {
+                match mean {
+                    Operand::Call(local) => found.insert(local, true),
+                    Operand::Time(local) if every_step => found.insert(local, true),
+                    Operand::Time(_)
+                    | Operand::Real(_)
+                    | Operand::Single(_)
+                    | Operand::Bool(_)
+                    | Operand::Lanes(_)
+                    | Operand::Register(_) => None,
+                };
+            }
+        }
+        let stored = self.plan.stores.iter().map(|(_, value)| *value);
+        let results = stored.chain(self.plan.updates.iter().map(|(_, value)| *value));
+        let added = self.plan.edges.iter().flat_map(|edges| &edges.adds).map(|(_, value)| *value);
+        let of_lanes = self.plan.lanes().flat_map(|stmt| match stmt.expr {
+            Expr::Binary(BinaryOp::Poisson, u, _) => vec![u],
+            // Counters are columns of their own.
+            Expr::Draw(..) => vec![],
+            expr => expr.operands(),
+        });
+        for operand in of_lanes.chain(results).chain(added) {
+            if let Operand::Call(local) | Operand::Time(local) = operand
+                && let Some(only) = found.get_mut(&local)
+            {
+                *only = false;
+            }
+        }
+        for (local, only) in found {
+            let name = self.fresh(&format!("{}_distribution", self.plan.locals[local as usize].name));
+            self.plan.means.push(Mean { name, local, only });
         }
     }
 

@@ -9,6 +9,7 @@ use super::elementwise::map;
 use super::lanes::{F64x8, Lanes, Mask, Scalar};
 use super::rng::Draw;
 use super::series::Series;
+use std::array::from_fn;
 
 /// Everything that one run of a kernel reads and writes.
 ///
@@ -96,19 +97,19 @@ pub trait Numbering: Copy {
     /// The uniform draws of a block's cells.
     #[inline(always)]
     fn uniform<V: Lanes>(self, block: usize, draw: Draw, counter: u64) -> V {
-        self.draws(|first| draw.uniform_lanes(|i| self.number(block, V::LANES, first + i) as u32, counter))
+        self.draws(block, |numbers| draw.uniform_lanes(numbers, counter))
     }
 
     /// The normal draws of a block's cells.
     #[inline(always)]
     fn normal<V: Lanes>(self, block: usize, draw: Draw, counter: u64) -> V {
-        self.draws(|first| draw.normal_lanes(|i| self.number(block, V::LANES, first + i) as u32, counter))
+        self.draws(block, |numbers| draw.normal_lanes(numbers, counter))
     }
 
     /// The exponential draws of a block's cells.
     #[inline(always)]
     fn exponential<V: Lanes>(self, block: usize, draw: Draw, counter: u64) -> V {
-        self.draws(|first| draw.exponential_lanes(|i| self.number(block, V::LANES, first + i) as u32, counter))
+        self.draws(block, |numbers| draw.exponential_lanes(numbers, counter))
     }
 
     /// [`uniform`](Numbering::uniform) with a counter per cell.
@@ -131,10 +132,10 @@ pub trait Numbering: Copy {
 
     /// Draws in `f64` for eight lanes at a time, rounded once: the same numbers in both precisions.
     #[inline(always)]
-    fn draws<V: Lanes>(self, of: impl Fn(usize) -> F64x8) -> V {
+    fn draws<V: Lanes>(self, block: usize, of: impl Fn([u32; 8]) -> F64x8) -> V {
         let mut exact = [0.0; 64];
         for (eight, first) in exact[..V::LANES].chunks_exact_mut(8).zip((0..).step_by(8)) {
-            of(first).store(eight);
+            of(from_fn(|lane| self.number(block, V::LANES, first + lane) as u32)).store(eight);
         }
         map::<V>(V::splat(V::Scalar::default()), |lane, _| V::Scalar::from_f64(exact[lane]))
     }

@@ -8,10 +8,13 @@
 //! each step to come and each cell.
 
 use super::edges::Edges;
-use super::lanes::Scalar;
+use super::lanes::{Scalar, ask_for};
 use super::order::Order;
 use std::ops::Range;
 use std::sync::Arc;
+
+#[cfg(test)]
+mod tests;
 
 /// Edges that events go along.
 #[derive(Clone, Debug)]
@@ -159,8 +162,9 @@ impl<T: Scalar> Rows<T> {
         let at = (step % self.steps as u64) as usize * self.width;
         let arrived = &mut self.ring[at..at + self.width];
         for (block, sums) in temp.chunks_mut(slots * lanes).zip(arrived.chunks_mut(lanes)) {
-            block[self.slot * lanes..][..lanes].copy_from_slice(sums);
-            sums.fill(T::default());
+            for (place, sum) in block[self.slot * lanes..][..lanes].iter_mut().zip(sums) {
+                *place = std::mem::take(sum);
+            }
         }
     }
 
@@ -170,27 +174,66 @@ impl<T: Scalar> Rows<T> {
         let begin = sent.partition_point(|event| own(event).is_lt());
         let end = sent.partition_point(|event| own(event).is_le());
         let base = (step % self.steps as u64) as usize * self.width;
-        let size = self.ring.len();
-        let place = |target: u32| {
-            let at = base + target as usize;
-            if at < size { at } else { at - size }
-        };
-        for event in &sent[begin..end] {
-            let row = self.first[event.cell as usize]..self.first[event.cell as usize + 1];
+        let left = self.ring.len() - base;
+        // Targets count from the step: those below `left` stand behind `base`, the others from the beginning of the ring on.
+        let (again, behind) = self.ring.split_at_mut(base);
+        let row = |event: &Sent| self.first[event.cell as usize]..self.first[event.cell as usize + 1];
+        let sent = &sent[begin..end];
+        for (at, event) in sent.iter().enumerate() {
+            // While a row is gone through, the next one is asked for, and where the one after that is.
+            if let Some(soon) = sent.get(at + 2) {
+                ask_for(&self.first, soon.cell as usize, 2);
+            }
+            let next = sent.get(at + 1).map_or(0..0, row);
+            let range = row(event);
+            let targets = &self.targets[range.clone()];
+            let (first, last) = targets.split_at(cut(targets, left));
+            let ask = |at: usize| ask_for(&self.targets[next.clone()], at, 1);
             match &self.carried {
                 PerEdge::Same(value) => {
-                    for &target in &self.targets[row] {
-                        let sum = &mut self.ring[place(target)];
-                        *sum = *sum + *value;
-                    }
+                    add(behind, first, 0, std::iter::repeat(*value), ask);
+                    add(again, last, left, std::iter::repeat(*value), |at| ask(first.len() + at));
                 }
                 PerEdge::Each(values) => {
-                    for (&target, &value) in self.targets[row.clone()].iter().zip(&values[row]) {
-                        let sum = &mut self.ring[place(target)];
-                        *sum = *sum + value;
-                    }
+                    let ask = |at: usize| {
+                        ask(at);
+                        ask_for(&values[next.clone()], at, LINE);
+                    };
+                    let (of_first, of_last) = values[range].split_at(first.len());
+                    add(behind, first, 0, of_first.iter().copied(), ask);
+                    add(again, last, left, of_last.iter().copied(), |at| ask(first.len() + at));
                 }
             }
+        }
+    }
+}
+
+/// How many targets are in a line of the cache.
+const LINE: usize = 16;
+
+/// How many targets of a row are below a bound. Most rows are on one side of it, where delays are alike.
+fn cut(targets: &[u32], bound: usize) -> usize {
+    match targets {
+        [.., last] if (*last as usize) < bound => targets.len(),
+        [first, ..] if *first as usize >= bound => 0,
+        _ => targets.partition_point(|&target| (target as usize) < bound),
+    }
+}
+
+/// Adds what is carried to sums, which begin with that of the target `begin`. Tells `ask` at every line how far it is.
+#[inline(always)]
+fn add<T: Scalar>(
+    sums: &mut [T],
+    targets: &[u32],
+    begin: usize,
+    mut carried: impl Iterator<Item = T>,
+    ask: impl Fn(usize),
+) {
+    for (line, targets) in targets.chunks(LINE).enumerate() {
+        ask(line * LINE);
+        for (&target, value) in targets.iter().zip(carried.by_ref()) {
+            let sum = &mut sums[target as usize - begin];
+            *sum = *sum + value;
         }
     }
 }

@@ -35,7 +35,7 @@ mod poisson;
 #[cfg(test)]
 mod tests;
 
-pub use poisson::poisson;
+pub use poisson::{Poisson, poisson};
 
 /// Polynomials and constants per number type. Polynomials are minimax, lowest power first; constants with a tail come as the
 /// nearest number and the rest.

@@ -5,11 +5,16 @@
 //! The vector draws equal the scalar ones bit for bit.
 //! Never true here: that a draw depends on what was drawn before, the order, the threads or the machine.
 
-use super::lanes::Lanes;
+use super::lanes::{F64x8, Lanes};
 use super::math;
 
 #[cfg(test)]
 mod tests;
+
+/// What a round multiplies two of the words with.
+const FACTORS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
+/// By how much the key grows after a round.
+const STEPS: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 
 /// Four random words from a counter and a key: Philox4x32 with 10 rounds.
 #[inline(always)]
@@ -17,11 +22,11 @@ pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     let [mut a, mut b, mut c, mut d] = counter;
     let [mut k0, mut k1] = key;
     for _ in 0..10 {
-        let left = u64::from(a) * 0xD251_1F53;
-        let right = u64::from(c) * 0xCD9E_8D57;
+        let left = u64::from(a) * u64::from(FACTORS[0]);
+        let right = u64::from(c) * u64::from(FACTORS[1]);
         (a, b, c, d) = ((right >> 32) as u32 ^ b ^ k0, right as u32, (left >> 32) as u32 ^ d ^ k1, left as u32);
-        k0 = k0.wrapping_add(0x9E37_79B9);
-        k1 = k1.wrapping_add(0xBB67_AE85);
+        k0 = k0.wrapping_add(STEPS[0]);
+        k1 = k1.wrapping_add(STEPS[1]);
     }
     [a, b, c, d]
 }
@@ -92,35 +97,54 @@ impl Draw {
         -math::ln(1.0 - self.uniform(index, step))
     }
 
-    /// [`uniform`](Draw::uniform) for the index of every lane.
+    /// [`uniform`](Draw::uniform) of eight indices.
     #[inline(always)]
-    pub fn uniform_lanes<V: Lanes<Scalar = f64>>(self, index: impl Fn(usize) -> u32, step: u64) -> V {
-        self.unit_lanes(index, step)[0]
+    pub fn uniform_lanes(self, index: [u32; 8], step: u64) -> F64x8 {
+        self.units(index, step)[0]
     }
 
-    /// [`normal`](Draw::normal) for the index of every lane.
+    /// [`normal`](Draw::normal) of eight indices.
     #[inline(always)]
-    pub fn normal_lanes<V: Lanes<Scalar = f64>>(self, index: impl Fn(usize) -> u32, step: u64) -> V {
-        let [radius, angle] = self.unit_lanes(index, step);
+    pub fn normal_lanes(self, index: [u32; 8], step: u64) -> F64x8 {
+        let [radius, angle] = self.units(index, step);
         normal_of(radius, angle)
     }
 
-    /// [`exponential`](Draw::exponential) for the index of every lane.
+    /// [`exponential`](Draw::exponential) of eight indices.
     #[inline(always)]
-    pub fn exponential_lanes<V: Lanes<Scalar = f64>>(self, index: impl Fn(usize) -> u32, step: u64) -> V {
-        -math::ln(V::splat(1.0) - self.uniform_lanes(index, step))
+    pub fn exponential_lanes(self, index: [u32; 8], step: u64) -> F64x8 {
+        -math::ln(F64x8::splat(1.0) - self.uniform_lanes(index, step))
     }
 
-    /// Both words of every lane's draw as numbers in `[0, 1)`.
+    /// Both words of eight indices as numbers in `[0, 1)`: [`philox`] in eight lanes.
+    #[cfg(all(target_arch = "x86_64", target_feature = "avx512f", target_feature = "avx512dq"))]
     #[inline(always)]
-    fn unit_lanes<V: Lanes<Scalar = f64>>(self, index: impl Fn(usize) -> u32, step: u64) -> [V; 2] {
-        let (mut left, mut right) = ([0.0; 64], [0.0; 64]);
-        for (i, (left, right)) in left.iter_mut().zip(&mut right).enumerate().take(V::LANES) {
-            let words = self.words(index(i), step);
+    fn units(self, index: [u32; 8], step: u64) -> [F64x8; 2] {
+        use super::lanes::avx512::U32x8;
+        let (mut a, mut b) = (U32x8::splat(self.stream), U32x8::load(index));
+        let (mut c, mut d) = (U32x8::splat(step as u32), U32x8::splat((step >> 32) as u32));
+        let [mut k0, mut k1] = [self.seed as u32, (self.seed >> 32) as u32];
+        for _ in 0..10 {
+            let (left, right) = (a.times(FACTORS[0]), c.times(FACTORS[1]));
+            (a, c) = (right.upper().xor(b, U32x8::splat(k0)), left.upper().xor(d, U32x8::splat(k1)));
+            (b, d) = (right, left);
+            k0 = k0.wrapping_add(STEPS[0]);
+            k1 = k1.wrapping_add(STEPS[1]);
+        }
+        [U32x8::unit(b, a), U32x8::unit(d, c)]
+    }
+
+    /// Both words of eight indices as numbers in `[0, 1)`. LLVM makes vectors of it, where they pay.
+    #[cfg(not(all(target_arch = "x86_64", target_feature = "avx512f", target_feature = "avx512dq")))]
+    #[inline(always)]
+    fn units(self, index: [u32; 8], step: u64) -> [F64x8; 2] {
+        let (mut left, mut right) = ([0.0; 8], [0.0; 8]);
+        for ((left, right), index) in left.iter_mut().zip(&mut right).zip(index) {
+            let words = self.words(index, step);
             *left = unit(words[0]);
             *right = unit(words[1]);
         }
-        [V::load(&left), V::load(&right)]
+        [F64x8::load(&left), F64x8::load(&right)]
     }
 }
 

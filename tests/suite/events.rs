@@ -15,6 +15,7 @@ use neuroc::engine::xla::XlaEngine;
 use neuroc::hir::Sources;
 use neuroc::results::{RunResult, Series};
 use neuroc::simulate::{RunOptions, Unwatched};
+use neuroc::{Model, Stage};
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
@@ -519,6 +520,29 @@ fn many_short_visits_have_the_bits_of_one_long_one() {
             Some(long) => close(long, &result, 1e-9, &format!("visits every {steps} steps")),
             None => long = Some(result),
         }
+    }
+}
+
+/// Where all cells of a drive expect the same, its distribution is added up once: for the run, or for a step that all make together.
+#[test]
+fn cells_of_a_drive_share_its_distribution() {
+    let text = "
+synapse Count { state n: 1 = 0; n' = 0 / 1 ms; on event(weight) { n += weight } current i = n * 1 nA }
+cell Lif { state v: mV = 0 mV; v' = -v / 1 ms + i_syn / 1 nF; spike when v >= 20 mV { v = 10 mV } }
+network main {
+    population alone: Lif[20]
+    population joined: Lif[20]
+    connect joined -> joined via Count { rule = all_to_all; weight = 1; delay = 1 ms }
+    drive {alone, joined} via Count as steady from poisson(rate = 3 kHz) { weight = 2 }
+    drive {alone, joined} via Count as waves from poisson(rate = 1 kHz * (1 + sin(t / 5 ms))) { weight = 1 }
+}
+run { duration = 10 ms; dt = 0.5 ms; method = exp_euler; record spikes of joined }";
+    for precision in [Precision::F64, Precision::F32] {
+        let model = Model::from_source(text).unwrap().precision(precision);
+        let rust = model.stage(Stage::Rust).unwrap();
+        let counts = ["= math::Poisson::new(", ": math::Poisson::new(", ".number(", "= math::poisson("];
+        assert_eq!(counts.map(|code| rust.matches(code).count()), [2, 1, 3, 1], "{rust}");
+        assert_eq!(model.stage(Stage::Plan).unwrap().matches(": Poisson, of mean ").count(), 3);
     }
 }
 

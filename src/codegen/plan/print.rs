@@ -4,8 +4,8 @@
 //! Never true here: a decision is made or hidden.
 
 use super::{
-    BATCH, BLOCKS_AHEAD, Connected, Delivery, Expr, Home, KernelPlan, Nest, Operand, Plan, Prologue, SpacePlan, Stmt,
-    Usage,
+    BATCH, BLOCKS_AHEAD, Connected, Delivery, Expr, Home, KernelPlan, Mean, Nest, Operand, Plan, Prologue, SpacePlan,
+    Stmt, Usage,
 };
 use crate::step::{Distribution, FieldId, Role};
 use std::fmt::{self, Display, Formatter};
@@ -101,6 +101,9 @@ fn print_kernel(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan) -> fmt:
     columns(f, "    spread: ", &kernel.spread)?;
     stmts(f, plan, kernel, "once per step, f64", "    ", &kernel.time)?;
     columns(f, "    row: ", &kernel.row)?;
+    for Mean { name, local, .. } in &kernel.means {
+        writeln!(f, "    {name}: Poisson, of mean {}", kernel.locals[*local as usize].name)?;
+    }
     if let Some(connected) = &kernel.connected {
         return print_connected(f, plan, kernel, connected);
     }

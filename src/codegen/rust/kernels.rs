@@ -5,8 +5,8 @@
 
 use super::layout::Text;
 use crate::codegen::plan::{
-    BATCH, BLOCKS_AHEAD, Column, Connected, EdgePlan, Expr, Home, KernelPlan, Local, Nest, Operand, Plan, Precision,
-    Prologue, Shared, SpacePlan, Stmt, Usage, identifier,
+    BATCH, BLOCKS_AHEAD, Column, Connected, EdgePlan, Expr, Home, KernelPlan, Local, Mean, Nest, Operand, Plan,
+    Precision, Prologue, Shared, SpacePlan, Stmt, Usage, identifier,
 };
 use crate::runtime::machine::Bank;
 use crate::step::{BinaryOp, Distribution, Elementary, FieldId, OriginId, Role, Tolerance, Type, UnaryOp};
@@ -158,6 +158,10 @@ impl Emitter<'_> {
         if !self.kernel.row.is_empty() {
             self.rows(&mut numbers);
         }
+        for mean in self.of_run() {
+            let local = &self.kernel.locals[mean.local as usize];
+            numbers.line(format!("let {} = math::Poisson::new(Real::from_f64({}));", mean.name, local.name));
+        }
         self.spread(&mut numbers, &self.kernel.spread);
 
         let space = &self.space.name;
@@ -204,11 +208,29 @@ impl Emitter<'_> {
         out.close("}");
     }
 
+    /// The distributions that are the same in all steps.
+    fn of_run(&self) -> impl Iterator<Item = &Mean> {
+        self.kernel.means.iter().filter(|mean| !self.kernel.is_of_time(mean.local))
+    }
+
+    /// Those that every step has its own of.
+    fn of_step(&self) -> impl Iterator<Item = &Mean> {
+        self.kernel.means.iter().filter(|mean| self.kernel.is_of_time(mean.local))
+    }
+
+    /// Do lanes use a column?
+    fn spreads(&self, column: &Column) -> bool {
+        column.usage != Usage::Spread || !self.kernel.means.iter().any(|mean| mean.only && mean.local == column.local)
+    }
+
     /// The rows of the table of numbers per step.
     fn rows(&self, out: &mut Text) {
         out.line("/// The numbers of one time step.");
         out.open("struct Row {");
-        for column in &self.kernel.row {
+        for mean in self.of_step() {
+            out.line(format!("{}: math::Poisson<Real>,", mean.name));
+        }
+        for column in self.kernel.row.iter().filter(|column| self.spreads(column)) {
             let ty = match (column.usage, self.kernel.locals[column.local as usize].ty) {
                 (Usage::Counter, _) => "u64",
                 (Usage::Spread, Type::Real) => "Real",
@@ -228,14 +250,19 @@ impl Emitter<'_> {
                 (Usage::Spread, Type::Single | Type::Mask) => local.name.clone(),
             }
         };
-        out.record("Row ", &self.kernel.row.iter().map(field).collect::<Vec<_>>(), "");
+        let distribution = |mean: &Mean| {
+            let local = &self.kernel.locals[mean.local as usize];
+            format!("{}: math::Poisson::new(Real::from_f64({}))", mean.name, local.name)
+        };
+        let columns = self.kernel.row.iter().filter(|column| self.spreads(column));
+        out.record("Row ", &self.of_step().map(distribution).chain(columns.map(field)).collect::<Vec<_>>(), "");
         out.close("};");
         out.line("let rows: Vec<Row> = (window.first_step..window.first_step + window.steps).map(row).collect();");
     }
 
     /// Numbers on their way into lanes.
     fn spread(&self, out: &mut Text, columns: &[Column]) {
-        for column in columns {
+        for column in columns.iter().filter(|column| self.spreads(column)) {
             let local = &self.kernel.locals[column.local as usize];
             out.line(match (column.usage, local.ty) {
                 (Usage::Counter, _) => format!("let {} = {} as u64;", column.name, local.name),
@@ -468,7 +495,7 @@ impl Emitter<'_> {
 
     /// The numbers of a step on their way into lanes.
     fn spread_row(&self, out: &mut Text) {
-        for column in &self.kernel.row {
+        for column in self.kernel.row.iter().filter(|column| self.spreads(column)) {
             match (column.usage, self.kernel.locals[column.local as usize].ty) {
                 (Usage::Counter, _) => {}
                 (Usage::Spread, Type::Real) => out.line(format!("let {0} = V::splat(row.{0});", column.name)),
@@ -609,6 +636,13 @@ impl Emitter<'_> {
                     Form::Method(method) => out.line(format!("{head}{}.{method}();", at(a))),
                     Form::Function(function) => out.call(&format!("{head}{function}"), &[at(a)], ";"),
                 },
+                Expr::Binary(BinaryOp::Poisson, u, mean) => match self.kernel.distribution(mean) {
+                    Some(Mean { name, local, .. }) => {
+                        let row = if self.kernel.is_of_time(*local) { "row." } else { "" };
+                        out.call(&format!("{head}{row}{name}.number"), &[at(u)], ";");
+                    }
+                    None => out.call(&format!("{head}math::poisson"), &[at(u), at(mean)], ";"),
+                },
                 Expr::Binary(op, a, b) => match binary(op) {
                     Form::Prefix(operator) => out.line(format!("{head}{} {operator} {};", at(a), at(b))),
                     Form::Method(method) => out.line(format!("{head}{}.{method}({});", at(a), at(b))),
@@ -707,6 +741,11 @@ fn own_entry(entry: usize) -> String {
 }
 
 impl KernelPlan {
+    /// Is a number another one in every step?
+    fn is_of_time(&self, number: u32) -> bool {
+        self.time.iter().any(|stmt| stmt.local == Some(number))
+    }
+
     /// Does it store into a buffer?
     fn changes(&self, bank: &str, plan: &Plan) -> bool {
         let changed = self.registers.iter().filter(|register| register.changes).map(|register| register.field);

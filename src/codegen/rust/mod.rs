@@ -49,6 +49,7 @@ const RUNTIME: &[(&str, &str)] = &[
     ("lanes/indices.rs", include_str!("../../runtime/lanes/indices.rs")),
     ("lanes/pair.rs", include_str!("../../runtime/lanes/pair.rs")),
     ("lanes/portable.rs", include_str!("../../runtime/lanes/portable.rs")),
+    ("lanes/prefetch.rs", include_str!("../../runtime/lanes/prefetch.rs")),
     ("machine.rs", include_str!("../../runtime/machine.rs")),
     ("math.rs", include_str!("../../runtime/math.rs")),
     ("math/approximate.rs", include_str!("../../runtime/math/approximate.rs")),

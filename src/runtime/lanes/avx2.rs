@@ -289,13 +289,6 @@ unsafe fn gather_f32(from: &[f32], index: &[u32; 8]) -> __m256 {
     register!(_mm256_set_ps(at(7), at(6), at(5), at(4), at(3), at(2), at(1), at(0)))
 }
 
-/// Asks for the line of a number in memory.
-#[inline(always)]
-pub fn prefetch<T>(number: &T) {
-    // SAFETY: an address is all that it takes, and this one is valid.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(number).cast()) }
-}
-
 impl Narrow for F64x8 {
     type Single = F32x8;
 

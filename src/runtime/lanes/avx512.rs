@@ -242,6 +242,48 @@ vector! {
     cmp _mm512_cmp_ps_mask, blend _mm512_mask_blend_ps
 }
 
+/// Eight whole numbers of 32 bits for random numbers, each in the lower half of 64 bits. What is in the upper halves is of no account.
+#[derive(Clone, Copy, Debug)]
+pub struct U32x8(__m512i);
+
+impl U32x8 {
+    /// The same number eight times.
+    #[inline(always)]
+    pub fn splat(x: u32) -> Self {
+        Self(register!(_mm512_set1_epi64(i64::from(x))))
+    }
+    /// Eight numbers.
+    #[inline(always)]
+    pub fn load(from: [u32; 8]) -> Self {
+        // SAFETY: `from` holds all that is read; unaligned addresses are allowed.
+        let narrow = unsafe { _mm256_loadu_si256(from.as_ptr().cast()) };
+        Self(register!(_mm512_cvtepu32_epi64(narrow)))
+    }
+    /// Every number times a factor, in 64 bits: the lower half counts as the number, [`upper`](U32x8::upper) gives the other.
+    #[inline(always)]
+    pub fn times(self, factor: u32) -> Self {
+        Self(register!(_mm512_mul_epu32(self.0, Self::splat(factor).0)))
+    }
+    /// The upper halves. A shuffle, because shifts wait for the port of the products.
+    #[inline(always)]
+    pub fn upper(self) -> Self {
+        Self(register!(_mm512_shuffle_epi32::<0b11_11_01_01>(self.0)))
+    }
+    /// The exclusive or of three.
+    #[inline(always)]
+    pub fn xor(self, second: Self, third: Self) -> Self {
+        Self(register!(_mm512_ternarylogic_epi64::<0b1001_0110>(self.0, second.0, third.0)))
+    }
+    /// The upper 53 bits of two words as a number in `[0, 1)`.
+    #[inline(always)]
+    pub fn unit(upper: Self, lower: Self) -> F64x8 {
+        let upper = register!(_mm512_slli_epi64::<32>(upper.0));
+        let word = register!(_mm512_mask_blend_epi32(0b0101_0101_0101_0101, upper, lower.0));
+        let number = register!(_mm512_cvtepu64_pd(_mm512_srli_epi64::<11>(word)));
+        F64x8(number) * F64x8::splat(1.0 / (1u64 << 53) as f64)
+    }
+}
+
 /// Loads one by one, which is faster than the gather instruction.
 ///
 /// # Safety
@@ -279,13 +321,6 @@ unsafe fn gather_f32(from: &[f32], index: &[u32; 16]) -> __m512 {
         at(1),
         at(0)
     ))
-}
-
-/// Asks for the line of a number in memory.
-#[inline(always)]
-pub fn prefetch<T>(number: &T) {
-    // SAFETY: an address is all that it takes, and this one is valid.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(number).cast()) }
 }
 
 impl Narrow for F64x8 {

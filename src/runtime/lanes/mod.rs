@@ -16,6 +16,7 @@ pub mod avx512;
 mod indices;
 mod pair;
 pub mod portable;
+mod prefetch;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -42,6 +43,7 @@ pub use portable as body;
 pub use body::{F32x16, F64x8};
 pub use indices::{IndexTable, Indices};
 pub use pair::Pair;
+pub use prefetch::ask_for;
 
 /// The number type of a lane: `f64` or `f32`, itself a group of one lane.
 pub trait Scalar: Lanes<Scalar = Self, Mask = bool> + PartialOrd + Default + super::math::Coefficients {
@@ -166,12 +168,4 @@ pub trait Lanes:
     /// `(m, e)` with `self = m * 2^e`, `m` in `[0.75, 1.5)` and `e` an integer, for positive finite numbers, subnormal ones
     /// included; unspecified numbers for the rest.
     fn frexp(self) -> (Self, Self);
-}
-
-/// Asks for the memory of `len` numbers from `start` on, if they are there: reading them soon will not have to wait.
-#[inline(always)]
-pub fn ask_for<T>(numbers: &[T], start: usize, len: usize) {
-    if let Some(numbers) = numbers.get(start..start + len) {
-        numbers.chunks(64 / size_of::<T>()).for_each(|line| body::prefetch(&line[0]));
-    }
 }

@@ -313,10 +313,6 @@ impl<T: Scalar, const N: usize> Lanes for Array<T, N> {
     }
 }
 
-/// What asks for memory is different on every machine: here nobody asks.
-#[inline(always)]
-pub fn prefetch<T>(_number: &T) {}
-
 impl Narrow for f64 {
     type Single = f32;
 

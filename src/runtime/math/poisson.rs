@@ -1,9 +1,9 @@
 //! Numbers of a Poisson distribution by inversion: adding up probabilities until the sum exceeds a uniform number.
 //!
-//! What comes in is a uniform number and a mean per lane; what goes out is a whole number per lane, or NaN.
+//! What comes in is a uniform number and a mean per lane, or a mean for all lanes; what goes out is a whole number per lane, or NaN.
 //! Never true here: a lane's number depends on its neighbours, or a term of the sum is 0 before the sum is complete.
 
-use super::super::lanes::{Lanes, Mask};
+use super::super::lanes::{Lanes, Mask, Scalar};
 use super::{Coefficients, exp, number};
 
 /// The smallest whole number `k` with `u < P(N <= k)`, where `N` is Poisson with this mean, all in the lane's precision:
@@ -30,5 +30,61 @@ pub fn poisson<V: Lanes>(u: V, mean: V) -> V {
         count = V::select(active, next, count);
         sum = more;
         next = next + number(1.0);
+    }
+}
+
+/// How many sums of a distribution are kept: all, of a mean up to about 50.
+const MOST: usize = 128;
+
+/// The sums of one distribution, for many uniform numbers: those up to a number are counted.
+#[derive(Clone, Debug)]
+pub struct Poisson<S> {
+    mean: S,
+    /// What a number counts from: 0, or NaN where the mean is none that [`poisson`] takes.
+    origin: S,
+    /// Those that another one exceeds: `P(N <= 0)`, `P(N <= 1)`, ...
+    sums: [S; MOST],
+    /// How many they are; none if they are too many.
+    count: Option<usize>,
+}
+
+impl<S: Scalar> Poisson<S> {
+    /// Adds up the probabilities for a mean.
+    pub fn new(mean: S) -> Poisson<S> {
+        let (zero, one) = (S::from_f64(0.0), S::from_f64(1.0));
+        let known = mean >= zero && mean <= S::POISSON_HIGH;
+        let origin = if known { zero } else { S::from_f64(f64::NAN) };
+        let mut all = Poisson { mean, origin, sums: [zero; MOST], count: None };
+        let (mut term, mut next) = (exp(-mean), one);
+        let mut sum = term;
+        for (count, place) in all.sums.iter_mut().enumerate() {
+            term = term * (mean / next);
+            let more = sum + term;
+            if !(known && more > sum) {
+                all.count = Some(count);
+                break;
+            }
+            *place = sum;
+            sum = more;
+            next = next + one;
+        }
+        all
+    }
+
+    /// What [`poisson`] gives for this mean, bit for bit.
+    #[inline(always)]
+    pub fn number<V: Lanes<Scalar = S>>(&self, u: V) -> V {
+        let Some(sums) = self.count.and_then(|count| self.sums.get(..count)) else {
+            return poisson(u, V::splat(self.mean));
+        };
+        let mut count = V::splat(self.origin);
+        for &sum in sums {
+            let reached = u.ge(V::splat(sum));
+            if !reached.any() {
+                break;
+            }
+            count = V::select(reached, count + number(1.0), count);
+        }
+        V::select(u.eq(u), count, number(f64::NAN))
     }
 }

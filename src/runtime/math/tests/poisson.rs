@@ -89,3 +89,46 @@ fn limits_are_right() {
     limits::<f32>(f64::from(f32::POISSON_HIGH));
     assert!(exp(-f64::POISSON_HIGH).is_normal() && exp(-f32::POISSON_HIGH).is_normal());
 }
+
+/// Numbers of one distribution are those of its mean, bit for bit, in every lane.
+fn one_mean_for_all_lanes<V: Lanes>() {
+    let highest = V::Scalar::POISSON_HIGH.to_f64();
+    let numbers = samples::<V::Scalar>();
+    let of_rates = [1e-6, 0.03, 0.5, 2.0, 20.0, 80.0, 0.9 * highest, highest, 1.001 * highest].map(V::Scalar::from_f64);
+    for mean in of_rates.into_iter().chain(numbers.iter().copied().step_by(11)) {
+        let distribution = Poisson::new(mean);
+        let sums = (0..300).map(|k| V::Scalar::from_f64(f64::from(k) / 299.0));
+        let all: Vec<V::Scalar> = numbers.iter().copied().chain(sums).collect();
+        for u in all.chunks_exact(V::LANES) {
+            let (mut found, mut wanted) = (u.to_vec(), u.to_vec());
+            distribution.number(V::load(u)).store(&mut found);
+            poisson(V::load(u), V::splat(mean)).store(&mut wanted);
+            for ((&u, &found), &wanted) in u.iter().zip(&found).zip(&wanted) {
+                assert!(same(found, wanted), "{} of mean {}: {}", u.to_f64(), mean.to_f64(), found.to_f64());
+            }
+        }
+    }
+}
+
+#[test]
+fn distributions_are_those_of_their_means() {
+    one_mean_for_all_lanes::<f64>();
+    one_mean_for_all_lanes::<f32>();
+    for_every_body!(one_mean_for_all_lanes);
+}
+
+/// The sums themselves, where two of them are as near to each other as numbers are.
+#[test]
+fn uniform_numbers_that_are_sums_count_alike() {
+    for mean in [0.5_f64, 2.0, 50.0, 708.0] {
+        let distribution = Poisson::new(mean);
+        let (mut term, mut sum) = (exp(-mean), exp(-mean));
+        for k in 1..1100 {
+            for u in [sum.next_down(), sum, sum.next_up()] {
+                assert_eq!(distribution.number(u), poisson(u, mean), "{u} of mean {mean}");
+            }
+            term *= mean / f64::from(k);
+            sum += term;
+        }
+    }
+}
