@@ -53,7 +53,7 @@
 //! | [`simulate`] | one idea a file: how large a run is, its values, its memory, its calls of the engine, what it records, the search for NaN |
 //! | [`compare`] | what differences between runs mean: engines, steps, methods, moved states |
 //! | [`data`], [`results`], [`plot`] | numbers that come in from files, results that go out, pictures of them |
-//! | [`operators`] | operators on single values, of equations and of the step IR: types and meaning |
+//! | [`operators`] | operators on single values, of equations and of the step IR: types and meaning; values of many rows |
 //! | [`cache`] | the folder of what can be made again |
 //! | [`stdlib`] | the `.neuro` files of the library, embedded |
 //!
@@ -165,6 +165,7 @@
 //! | how events travel on devices | `src/codegen/plan/travel.rs`; `deliveries.rs` of `src/codegen/stablehlo/` | the same, `tests/stablehlo/deliveries*.snap` |
 //! | what a method does in a step | its file in `src/discretize/`, `stages.rs` beside it | `tests/suite/junctions.rs`, `tests/suite/accuracy.rs` |
 //! | which equations `exact` takes, its propagators | `src/ode/linear.rs`, `src/discretize/exact.rs` | `tests/suite/exact.rs` |
+//! | values of cells and edges before the first step | `src/operators/rows.rs` | its tests, `tests/suite/domains.rs` |
 //! | which edges a connection has | `src/connect/`, `src/simulate/edges.rs` | `src/connect/tests`, `tests/suite/networks.rs` |
 //! | where cells of connected populations stand in memory | `src/runtime/order.rs` | its tests, `tests/suite/engines.rs` |
 //! | what generated Rust looks like | `src/codegen/rust/kernels.rs` | `tests/ir/*.rust.snap` |
