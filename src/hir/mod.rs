@@ -578,6 +578,11 @@ impl Method {
         }
     }
 
+    /// Does it take every model? Another wants equations of a kind.
+    pub fn takes_every_model(self) -> bool {
+        self != Method::Exact
+    }
+
     /// Its order of convergence where nothing jumps.
     pub fn order(self) -> u32 {
         match self {
