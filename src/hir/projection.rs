@@ -95,8 +95,9 @@ impl<'a> Lowerer<'a> {
                 let name = free_name(format!("{}.{}.{own}", names[0], names[1]), |name| {
                     draft.projections.iter().any(|p| p.name == name)
                 });
-                let weight = self.weight(draft, &name, (&synapse.item, via), keys, Some(&rule), span)?;
-                let delay = self.delay(draft, &name, keys, &rule, span)?;
+                let weight = self.weight(draft, &name, (&synapse.item, via), keys, Some(&rule), span);
+                let delay = self.delay(draft, &name, keys, &rule, span);
+                let (weight, delay) = (weight?, delay?);
                 let (to, rule) = (place.population, rule.clone());
                 draft.projections.push(Projection { name, from, to, receptor, weight, delay, rule, span });
             }
@@ -129,8 +130,9 @@ impl<'a> Lowerer<'a> {
             let name = free_name(format!("{}.{receptor_name}.drive", draft.populations[population].name), |name| {
                 draft.drives.iter().any(|d| d.name == name)
             });
-            let weight = self.weight(draft, &name, (&synapse.item, via), keys, None, span)?;
-            let source = self.drive_source(draft, &name, from, population)?;
+            let weight = self.weight(draft, &name, (&synapse.item, via), keys, None, span);
+            let source = self.drive_source(draft, &name, from, population);
+            let (weight, source) = (weight?, source?);
             draft.drives.push(Drive { name, population, cells: place.cells, receptor, weight, source, span });
         }
         Some(())

@@ -20,6 +20,7 @@ const SEVERAL: &[(&str, usize)] = &[
     ("many_mistakes", 15),
     ("rate_function_midpoint_without_unit", 2),
     ("rates_without_units", 7),
+    ("synapse_two_draws_without_tilde", 2),
     ("two_typos", 2),
 ];
 
