@@ -33,8 +33,7 @@ def speed(binary, root, case, precision, threads, a):
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(command)}\n{done.stderr}")
-    facts = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
-    return facts["cell_steps_per_s"], facts["kernel_s"] if not facts.get("kernel_cached") else None
+    return json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))["cell_steps_per_s"]
 
 
 def main():
@@ -58,7 +57,7 @@ def main():
     for round_ in range(a.rounds):
         order = ["old", "new"] if round_ % 2 == 0 else ["new", "old"]
         for key, (case, precision, n) in enumerate(cases):
-            pair = {name: speed(*builds[name], case, precision, n, a)[0] for name in order}
+            pair = {name: speed(*builds[name], case, precision, n, a) for name in order}
             found[key].append((pair["new"] / pair["old"], pair["new"]))
     print(f"| case | precision | {'threads' if a.engine == 'native' else 'engine'} | new: M cell-steps/s | new / old: median | range |\n|---|---|---|---|---|---|")
     for key, (case, precision, n) in enumerate(cases):

@@ -3,7 +3,7 @@
 //! In comes an expression of parameters, the index, draws and data files; out goes its value for every cell of a population.
 //! Never true here: a state or the time is read, or memory grows with more than the cells and the expression apart.
 
-use super::{Model, Node, NodeId};
+use super::{Model, Node, NodeId, evaluate};
 use crate::operators::rows::{Column, Step, Steps};
 use crate::operators::{BinaryOp, Distribution, UnaryOp, Value};
 use crate::runtime::rng::Draw;
@@ -82,11 +82,11 @@ impl Program<'_> {
 
 /// No cell has a smaller value, whatever is drawn or read from files; negative infinity where nothing is known.
 pub fn least(model: &Model, root: NodeId) -> f64 {
-    bounds(model, root, 0).0
+    bounds(model, root).0
 }
 
 /// The least and the largest value of a number.
-fn bounds(model: &Model, root: NodeId, depth: usize) -> (f64, f64) {
+fn bounds(model: &Model, root: NodeId) -> (f64, f64) {
     const ALL: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
     let mut known: HashMap<NodeId, (f64, f64)> = HashMap::new();
     for id in model.graph.reachable([root]) {
@@ -97,7 +97,10 @@ fn bounds(model: &Model, root: NodeId, depth: usize) -> (f64, f64) {
         };
         let found = match model.graph.node(id) {
             Node::Const(bits, _) => (f64::from_bits(bits), f64::from_bits(bits)),
-            Node::Param(p) if depth <= model.params.len() => bounds(model, model.param(p).value, depth + 1),
+            Node::Param(p) => match evaluate(model, model.param(p).value) {
+                Ok(Value::Real(x)) => (x, x),
+                Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => ALL,
+            },
             Node::Draw(Distribution::Uniform, _) => (0.0, 1.0),
             Node::Draw(Distribution::Exponential, _) => (0.0, f64::INFINITY),
             Node::Unary(UnaryOp::Neg, a) => (-of(a).1, -of(a).0),
@@ -124,7 +127,6 @@ fn bounds(model: &Model, root: NodeId, depth: usize) -> (f64, f64) {
             }
             Node::Select(_, a, b) => (of(a).0.min(of(b).0), of(a).1.max(of(b).1)),
             Node::Bool(_)
-            | Node::Param(_)
             | Node::State(_)
             | Node::Next(_)
             | Node::Slope(..)

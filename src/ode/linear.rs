@@ -76,6 +76,9 @@ fn message(model: &Model, why: NotLinear) -> Diagnostic {
 fn follow(rows: &BTreeMap<StateId, Row>, path: &mut Vec<StateId>) -> Result<(), NotLinear> {
     let (first, last) = (path[0], path[path.len() - 1]);
     let row = &rows[&last];
+    if path.len() + usize::from(row.constant.is_some()) > LONGEST {
+        return Err(NotLinear::Long(first));
+    }
     for &next in row.coefficients.keys().filter(|next| **next != last) {
         if path.contains(&next) {
             return Err(NotLinear::Loop(next, last));
@@ -84,8 +87,7 @@ fn follow(rows: &BTreeMap<StateId, Row>, path: &mut Vec<StateId>) -> Result<(), 
         follow(rows, path)?;
         path.pop();
     }
-    let deep = path.len() + usize::from(row.constant.is_some());
-    if deep > LONGEST { Err(NotLinear::Long(first)) } else { Ok(()) }
+    Ok(())
 }
 
 /// A sum in the making, or the state that is read in another way.

@@ -605,3 +605,26 @@ run {{ duration = 1 ms; dt = 0.1 ms; record a.v }}"
     assert!(error.message.starts_with("the delay of edge "), "{error:?}");
     assert!(error.message.ends_with(" ms, less than the time step"), "{error:?}");
 }
+
+/// More edges than one thread computes at once.
+#[test]
+fn values_of_many_edges_do_not_depend_on_threads() {
+    let text = format!(
+        "{RELAY}
+function strength(w: nS): nS = truncated(normal(w, w), 0 nS, 2 * w)
+network main {{
+    population a: Relay[400]
+    population b: Passive[800]
+    drive a via Kick from poisson(rate = 200 Hz) {{ weight = 20 mV }}
+    connect a -> b via Exp {{ rule = all_to_all(); weight ~ strength(0.1 nS); delay ~ uniform(0.1 ms, 3 ms) }}
+}}
+run {{ duration = 6 ms; dt = 0.1 ms; method = exp_euler; seed = 3; record b.{{v, Exp.g}} }}"
+    );
+    let drawn = native_run(&checked(&text), Precision::F64, 1);
+    assert!(column(&drawn, "b.Exp.g", 7).iter().any(|g| *g > 0.0));
+    assert_eq!(native_run(&checked(&text), Precision::F64, 3).series, drawn.series);
+    // A function that draws is what it says.
+    let written = text.replace("strength(0.1 nS);", "truncated(normal(0.1 nS, 0.1 nS), 0 nS, 2 * 0.1 nS);");
+    assert_ne!(written, text);
+    assert_eq!(native_run(&checked(&written), Precision::F64, 1).series, drawn.series);
+}

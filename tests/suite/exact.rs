@@ -98,3 +98,20 @@ fn what_is_not_linear_is_refused_from_outside_too() {
     let said: Vec<&str> = found.iter().map(|d| d.message.as_str()).collect();
     assert_eq!(said, ["`exact` cannot solve the equation of `c.total`"]);
 }
+
+/// Paths among many states that all drive each other are not counted.
+#[test]
+fn many_states_that_drive_each_other_are_refused_at_once() {
+    let states: String = (0..60).map(|i| format!("    state s{i}: 1 = 0\n")).collect();
+    let sum = |i: usize| (0..i).map(|j| format!(" + s{j}")).collect::<String>();
+    let equations: String = (0..60).map(|i| format!("    s{i}' = (0 - s{i}{}) / 5 ms\n", sum(i))).collect();
+    let text = format!(
+        "cell C {{\n{states}{equations}}}\nnetwork main {{ population c: C }}\n\
+         run {{ duration = 1 ms; dt = 0.1 ms; method = exact; record c.s0 }}"
+    );
+    let checked = check_text("m.neuro", Path::new(""), text, &Sources);
+    let Err(found) = neuroc::driver::compile(&checked, &CompileOptions::default(), &mut |_, _, _| {}) else {
+        panic!("it compiles")
+    };
+    assert!(found[0].message.starts_with("`exact` cannot solve the equation of `c.s"), "{found:?}");
+}

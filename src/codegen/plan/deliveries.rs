@@ -46,7 +46,16 @@ pub fn is_delivery(program: &Program, space: SpaceId) -> bool {
 pub fn deliveries(program: &Program) -> Result<Vec<Delivery>, Unplanned> {
     let step = program.function(Role::Step).into_iter().flat_map(|step| &step.stages);
     let guarded = step.filter_map(Stage::region).filter_map(|region| Some((region, region.guard?)));
-    guarded.map(|(region, guard)| delivery(program, region, guard)).collect()
+    let mut found: Vec<Delivery> = Vec::new();
+    for (region, guard) in guarded {
+        let delivery = delivery(program, region, guard)?;
+        // The sums of each wait in a ring of their own, and there is one place that they arrive at.
+        if found.iter().any(|other| other.sum == delivery.sum) {
+            return refuse(format!("events along several relations add to `{}`", program.field(delivery.sum).name));
+        }
+        found.push(delivery);
+    }
+    Ok(found)
 }
 
 fn delivery(program: &Program, region: &Region, guard: Guard) -> Result<Delivery, Unplanned> {
