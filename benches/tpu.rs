@@ -132,7 +132,10 @@ fn examples() -> Result<Vec<String>, String> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(folder);
         for entry in std::fs::read_dir(&path).map_err(|error| format!("{}: {error}", path.display()))? {
             let name = entry.map_err(|error| error.to_string())?.file_name().to_string_lossy().into_owned();
-            if name.ends_with(".neuro") && name != "coba_hh.neuro" {
+            // No device runs edges that remember so far.
+            let remembers =
+                || std::fs::read_to_string(path.join(&name)).is_ok_and(|t| t.contains("use std.plasticity"));
+            if name.ends_with(".neuro") && name != "coba_hh.neuro" && !remembers() {
                 names.push(format!("{folder}{name}"));
             }
         }

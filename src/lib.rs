@@ -127,13 +127,19 @@
 //! - **Events are the machine's work, not a kernel's** (`src/runtime/events.rs`): an event goes once through the row of its sender, whose edges stand
 //!   by delay and place, into a ring with a sum for every step to come; a kernel finds what arrives in a temp field. Each thread has the rows that
 //!   lead to its cells, and the threads tell each other who has emitted, so that no sum depends on their number. What an edge carries and how long it
-//!   takes is computed before the run; where it changes in a run (plasticity), only the interpreter has it so far.
+//!   takes is computed before the run.
+//! - **Edges that remember have kernels of their own** (`src/codegen/plan/remember.rs`), planned as if edges were cells: what they read of the cells that
+//!   they lead to comes as data, what they send goes out as outputs. Where an event goes is noted when it is sent; when it arrives the machine
+//!   (`src/runtime/remember.rs`) puts the edges that it reaches into blocks, runs the kernel and takes them back, a batch at a time.
+//! - **Nothing happens to an edge without an event.** Its equations are linear and solved when the next event comes, from the step in which it has
+//!   seen the last one; this is in the program (`src/discretize/plasticity.rs`), so that all engines do the same.
 //! - **On devices the events' ring stays there**, too (`src/codegen/stablehlo/deliveries.rs`): a loop over those who emit adds a row of edges to it in each
 //!   round, so that work is proportional to what happens, shapes are static and none is lost. XLA's compiler for processors scatters in order, so
 //!   that sums are those of the other engines. A chip that reads a large matrix in the time of a few rounds multiplies who has emitted with one for
 //!   each delay instead ([`codegen::plan::DeliveryForm`]).
 //! - **Receptors are part of the cell.** A population that has synapses gets a cell model of its own, with the symbols of its receptors: names, units,
-//!   settings and records then work as for channels. All who send to a receptor add to its states, so what an event adds is a multiple of its weight.
+//!   settings and records then work as for channels. All who send to a receptor add to its states; what only one
+//!   synapse has is the projection's (`src/hir/plasticity.rs` tells them apart).
 //! - **A current that differs by direction makes two relations of one set of junctions**; if its form is odd in `dv`
 //!   (`src/ode/parity.rs`) and both sides are one, it is one, whose edges lead both ways.
 //! - **Methods give stages** (`src/discretize/stages.rs`). Where cells are not joined, a step is one expression for each state, whatever the method.

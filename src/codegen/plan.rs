@@ -43,15 +43,17 @@ mod lattice;
 mod passes;
 mod print;
 mod refuse;
+mod remember;
 mod slabs;
 mod travel;
 
 pub use connected::{Connected, Load, Prologue};
-pub use deliveries::{Delivery, is_delivery};
+pub use deliveries::{Delivery, Effect, is_delivery};
 pub use device::{DeviceClass, DevicePlan, GatherForm, Grouping, Stretch, pairs};
 pub use lattice::Lattice;
 pub use passes::{Group, Passes};
 pub use refuse::Unplanned;
+pub use remember::{POST, PRE, Remembers};
 pub use slabs::Slabs;
 pub use travel::{DeliveryForm, Dense, Events, Traffic};
 
@@ -60,6 +62,7 @@ use crate::step::{
     BinaryOp, Distribution, Elementary, FieldId, FieldKind, Map, Op, OpKind, Origin, OriginId, Phase, Program, Region,
     Role, SpaceId, SpaceKind, Tolerance, Type, UnaryOp, ValueId, Verified,
 };
+use remember::OfEdges;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The number type of a kernel's lanes.
@@ -325,6 +328,17 @@ pub struct KernelPlan {
 }
 
 impl Plan {
+    /// All that has kernels: the plain spaces, then the edges that remember.
+    pub fn all_kernels(&self) -> impl Iterator<Item = &SpacePlan> {
+        self.spaces.iter().chain(self.deliveries.iter().filter_map(Delivery::kernels))
+    }
+
+    /// The most passes of a step.
+    pub fn passes(&self) -> u32 {
+        let of_edges = self.deliveries.iter().filter_map(Delivery::remembers).map(|_| POST + 1);
+        self.groups.iter().map(|group| group.passes).chain(of_edges).max().unwrap_or(1)
+    }
+
     /// The relation of a number.
     pub fn relation(&self, number: u32) -> &Relation {
         &self.relations[number as usize]
@@ -544,7 +558,8 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
     let program = program.program();
     let passes = refuse::check(program)?;
     let kept = passes.kept(program);
-    let deliveries = deliveries::deliveries(program)?;
+    let drafts = deliveries::drafts(program)?;
+    let of_edges = OfEdges::new(program, &drafts)?;
     let uniforms = program.fields_where(|field| field.kind == FieldKind::Uniform);
     let series = program.fields_where(|field| field.kind == FieldKind::Series);
     let mut counts: HashMap<(SpaceId, u8), u32> = HashMap::new();
@@ -554,10 +569,11 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
         *count - 1
     };
     let (mut uniform, mut one_series) = (0..uniforms.len() as u32, 0..series.len() as u32);
+    let given = program.fields.len() as u32;
     let home = |(id, field): (u32, &crate::step::Field)| match (field.kind, field.over) {
         (FieldKind::Uniform, _) => Home::Uniform(uniform.next().expect("as many as fields")),
         (FieldKind::Series, _) => Home::Series(one_series.next().expect("as many as fields")),
-        (FieldKind::Const | FieldKind::Data, Some(s)) if is_delivery(program, s) => Home::Edges,
+        (FieldKind::Const | FieldKind::Data, Some(s)) if id < given && is_delivery(program, s) => Home::Edges,
         (FieldKind::Data, Some(s)) => Home::Slot(s, Bank::Data, next(s, 0)),
         (FieldKind::Const, Some(s)) => Home::Slot(s, Bank::Cell, next(s, 1)),
         (FieldKind::State, Some(s)) => Home::Slot(s, Bank::State, next(s, 2)),
@@ -569,7 +585,7 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
             panic!("`refuse` refuses values over nothing")
         }
     };
-    let homes: Vec<Home> = (0..).zip(&program.fields).map(home).collect();
+    let homes: Vec<Home> = (0..).zip(&of_edges.program.fields).map(home).collect();
     let spaces = || (0..program.spaces.len() as u32).map(SpaceId);
     let relations: Vec<Relation> = spaces()
         .filter_map(|space| match program.space(space).kind {
@@ -585,6 +601,17 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
     let shared: Vec<Vec<Shared>> = plain.iter().map(|&space| shared(program, &passes, space)).collect();
     let surroundings = Surroundings { program, homes: &homes, relations: &relations, passes: &passes, shared: &shared };
     let spaces: Vec<SpacePlan> = plain.iter().map(|&space| surroundings.space_plan(space, options)).collect();
+    let none: Vec<Vec<Shared>> = vec![Vec::new(); program.spaces.len()];
+    let edges = Surroundings {
+        program: &of_edges.program,
+        homes: &homes,
+        relations: &[],
+        passes: &of_edges.passes,
+        shared: &none,
+    };
+    let by_themselves = PlanOptions { sizes: None, ..options.clone() };
+    let deliveries =
+        deliveries::deliveries(program, drafts, &of_edges, |space| edges.space_plan(space, &by_themselves))?;
     let narrow = match options.precision {
         Precision::Bf16 => narrow(&homes, &spaces),
         Precision::F64 | Precision::F32 => Vec::new(),
@@ -593,7 +620,7 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
         name: program.name.clone(),
         precision: options.precision,
         origins: program.origins.clone(),
-        fields: program.fields.iter().map(|field| field.name.clone()).collect(),
+        fields: of_edges.program.fields.iter().map(|field| field.name.clone()).collect(),
         uniforms,
         series,
         spaces,

@@ -297,14 +297,18 @@ of inputs, `init`, `param` and `record` lines lie inside the population.
 
 BadEvent "NU0323" Error "an event cannot do this"
 "In a synapse, `on event(weight: nS) { g += weight }` says what is added to a state when a spike arrives.
-Spikes that arrive together are added up before they act, so what is added is a multiple of the
-weight, the factor made of parameters; nothing is set, and nothing that changes is read.
+All synapses of a cell share the states that its current adds up, and spikes that arrive together
+are added up before they act: such a state is added to, never set or read. What an event sets or
+reads, and what `on post` changes, every synapse has for itself: traces of spikes, the weight.
 
   wrong   on event(weight: nS) { g = weight }
-  right   on event(weight: nS) { g += weight }";
+  right   on event(weight: nS) { g += weight }
+  right   on event(weight: nS) { g += weight * left; left -= 0.3 * left }";
 
-NotLinear "NU0324" Error "equations that `exact` cannot solve"
-"`method = exact` solves equations that are linear in the states of a cell, with coefficients made of
+NotLinear "NU0324" Error "equations that cannot be solved as a whole"
+"What every synapse has for itself is brought up to date when an event comes, by the solution of its
+equations: they are linear, as `x' = -x / tau`, and nothing but parameters drives them.
+`method = exact` solves equations that are linear in the states of a cell, with coefficients made of
 parameters: integrate-and-fire neurons with current-based synapses. States may drive others, which
 drive others, but not in a circle, and three deep at most, constant inputs counted.
 

@@ -17,9 +17,14 @@ pub(super) fn step(stages: &mut Stages<'_>) {
     let (dt, population) = (stages.dt, stages.population);
     // Models that are not linear have had an error.
     let Ok(rows) = rows(stages.model, population) else { return exp_euler::step(stages) };
-    let mut propagation = Propagation { g: &mut stages.model.graph, rows: &rows, dt, sum: None };
-    let updates = rows.keys().map(|&state| (state, propagation.of(state))).collect();
+    let updates = after(&mut stages.model.graph, &rows, dt);
     stages.update(updates);
+}
+
+/// The values of states after some time.
+pub(super) fn after(g: &mut Graph, rows: &BTreeMap<StateId, Row>, time: NodeId) -> Vec<(StateId, NodeId)> {
+    let mut propagation = Propagation { g, rows, dt: time, sum: None };
+    rows.keys().map(|&state| (state, propagation.of(state))).collect()
 }
 
 struct Propagation<'m> {

@@ -9,6 +9,7 @@ mod euler;
 mod exact;
 mod exp_euler;
 mod heun;
+mod plasticity;
 mod rk4;
 mod stages;
 
@@ -20,6 +21,7 @@ use crate::step::{
     Role, Source, Space, SpaceId, SpaceKind, ValueId,
 };
 use crate::units::Dim;
+use plasticity::Remembered;
 use stages::{Stage, Stages, Target, Update};
 use std::collections::HashMap;
 
@@ -51,6 +53,8 @@ pub fn discretize(model: &Model, sources: &SourceMap) -> Program {
         stages.finish()
     };
     let stages: Vec<Vec<Stage>> = populations.clone().map(of_population).collect();
+    let remembered: Vec<Option<Remembered>> =
+        (0..model.projections.len()).map(|projection| Remembered::new(&mut model, projection)).collect();
     let program = Program { name: model.name.clone(), spaces: spaces(&model), ..Program::default() };
     let mut lowering = Lowering { program, model: &model, dt, sources, fields: HashMap::new() };
     let together = matches!(model.method, Method::Heun | Method::Rk4);
@@ -61,7 +65,12 @@ pub fn discretize(model: &Model, sources: &SourceMap) -> Program {
     lowering.function(Role::Init, init);
 
     let mut step = Draft::default();
-    (0..model.projections.len()).for_each(|projection| lowering.arrivals(&mut step, projection));
+    for (projection, remembered) in remembered.iter().enumerate() {
+        match remembered {
+            Some(remembered) => lowering.pre(&mut step, projection, remembered),
+            None => lowering.arrivals(&mut step, projection),
+        }
+    }
     for stage in 0..stages.iter().map(Vec::len).max().unwrap_or(0) {
         lowering.edges(&mut step, stage as u32);
         for (population, stages) in stages.iter().enumerate() {
@@ -70,6 +79,9 @@ pub fn discretize(model: &Model, sources: &SourceMap) -> Program {
         }
     }
     populations.clone().for_each(|population| lowering.commit(&mut step, population));
+    for (projection, remembered) in remembered.iter().enumerate() {
+        remembered.iter().for_each(|remembered| lowering.post(&mut step, projection, remembered));
+    }
     lowering.function(Role::Step, step);
 
     let mut observe = Draft::default();
@@ -202,9 +214,15 @@ impl<'s> Lowering<'s> {
         Some(self.program.add_origin(&self.sources.file(span.file).name, line))
     }
 
+    /// The space that a state lives in.
+    fn space_of(&self, id: StateId) -> SpaceId {
+        let state = self.model.state(id);
+        state.edges.map_or(population_space(state.population), |p| projection_space(self.model, p))
+    }
+
     fn state(&mut self, id: StateId) -> FieldId {
         let state = self.model.state(id);
-        let space = population_space(state.population);
+        let space = self.space_of(id);
         self.field(Source::State(id.0), &state.name, FieldKind::State, Some(space), state.span)
     }
 
@@ -247,10 +265,11 @@ impl<'s> Lowering<'s> {
     }
 
     /// Where what arrives through a projection is added up.
-    fn arrived(&mut self, projection: u32) -> FieldId {
+    fn arrived(&mut self, projection: u32, number: u32) -> FieldId {
         let p = &self.model.projections[projection as usize];
-        let (name, space) = (format!("{}'arrived", p.name), population_space(p.to));
-        self.field(Source::Arrived(projection), name, FieldKind::Temp, Some(space), p.span)
+        let which = if number == 0 { String::new() } else { number.to_string() };
+        let (name, space) = (format!("{}'arrived{which}", p.name), population_space(p.to));
+        self.field(Source::Arrived(projection, number), name, FieldKind::Temp, Some(space), p.span)
     }
 
     /// A value of every edge of a projection.
@@ -274,6 +293,19 @@ impl<'s> Lowering<'s> {
         self.field(Source::Refractory(population as u32), name, FieldKind::State, Some(space), span)
     }
 
+    /// Is a parameter one of the cells of a space?
+    fn is_own(&self, space: SpaceId, param: ParamId) -> bool {
+        self.model.param(param).population.is_some_and(|p| population_space(p) == space)
+    }
+
+    /// Reads a field of the elements of a space, or at edges one of the cells that they lead to.
+    fn read(&self, b: &mut RegionBuilder, space: SpaceId, field: FieldId) -> ValueId {
+        match self.program.field(field).over {
+            Some(over) if over != space => b.gather(field, Map::Target),
+            Some(_) | None => b.field(field),
+        }
+    }
+
     /// Appends what `root` needs to the region.
     fn lower(&mut self, b: &mut RegionBuilder, values: &mut Values, root: NodeId) -> ValueId {
         let model = self.model;
@@ -283,17 +315,17 @@ impl<'s> Lowering<'s> {
             }
             let node = model.graph.node(id);
             let value = match node {
-                Node::Param(p) if values.role == Role::Init && model.param(p).population.is_some() => {
+                Node::Param(p) if values.role == Role::Init && self.is_own(values.space, p) => {
                     // Cell parameters are being computed: take the value itself.
                     self.lower(b, values, model.param(p).value)
                 }
                 Node::Param(p) => {
                     let field = self.param(p);
-                    b.field(field)
+                    self.read(b, values.space, field)
                 }
                 Node::State(s) => {
                     let field = self.state(s);
-                    b.field(field)
+                    self.read(b, values.space, field)
                 }
                 Node::Next(s) => {
                     let field = self.next(s);
@@ -344,10 +376,12 @@ impl<'s> Lowering<'s> {
                     let zero = b.constant(0.0);
                     b.value(OpKind::Draw(distribution, stream, zero))
                 }
-                Node::Arrived(projection) => {
-                    let sum = self.arrived(projection);
+                Node::Arrived(projection, number) => {
+                    let sum = self.arrived(projection, number);
                     b.field(sum)
                 }
+                // Seeded where edges are; elsewhere the verifier of the continuous model forbids it.
+                Node::Since => b.constant(f64::NAN),
                 Node::Events(stream, expected) => {
                     let step = b.value(OpKind::StepIndex);
                     let uniform = b.value(OpKind::Draw(Distribution::Uniform, stream, step));
@@ -544,7 +578,9 @@ impl<'s> Lowering<'s> {
         let origin = self.origin(p.span);
         b.set_origin(origin);
         let mut values = Values::new(space, Role::Init);
-        if self.differs(p.weight) {
+        if p.plasticity.is_some() {
+            self.remember(&mut b, &mut values, projection);
+        } else if self.differs(p.weight) {
             let weight = self.lower(&mut b, &mut values, p.weight);
             let field = self.of_edges(number, Source::Weight(number), "weight");
             b.store(field, weight);
@@ -584,7 +620,7 @@ impl<'s> Lowering<'s> {
             }
             false => self.lower(&mut b, &mut Values::new(space, Role::Step), p.weight),
         };
-        let sum = self.arrived(number);
+        let sum = self.arrived(number, 0);
         b.accumulate(sum, Some(Map::Target), weight);
         draft.push(b);
     }

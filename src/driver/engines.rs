@@ -75,6 +75,7 @@ impl Experiment {
     /// Makes the engine, with its kernels compiled for the plan and for what is recorded.
     pub fn engine(&self, plan: &Plan, choice: EngineChoice) -> Result<Ready, EngineError> {
         let begin = Instant::now();
+        self.countable(plan)?;
         let mut ready = match choice {
             EngineChoice::Interp => Ready::new(Interp::new(self.compiled.program.clone(), &self.setup)?),
             EngineChoice::Native(options) => {
@@ -89,6 +90,22 @@ impl Experiment {
         ready.engine.prepare(&self.recording, self.extent.grid.steps)?;
         ready.compile_s = begin.elapsed().as_secs_f64();
         Ok(ready)
+    }
+
+    /// Edges that remember know when they have seen their last event, in steps: in single precision whole numbers end early.
+    fn countable(&self, plan: &Plan) -> Result<(), EngineError> {
+        let most = match plan.precision {
+            Precision::F64 => 1 << f64::MANTISSA_DIGITS,
+            Precision::F32 | Precision::Bf16 => 1 << f32::MANTISSA_DIGITS,
+        };
+        match plan.deliveries.iter().find(|delivery| delivery.remembers().is_some()) {
+            Some(delivery) if self.extent.grid.steps > most => Err(EngineError(format!(
+                "the edges `{}` remember, and count steps: in {} no more than {most} of them",
+                delivery.name,
+                plan.precision.name()
+            ))),
+            Some(_) | None => Ok(()),
+        }
     }
 
     #[cfg(feature = "xla")]

@@ -42,9 +42,10 @@ impl Draft {
 
     /// Reads files, draws edges and computes parameters.
     pub fn experiment(self) -> Result<Experiment, Vec<Diagnostic>> {
-        let Draft { compiled, extent } = self;
+        let Draft { compiled, mut extent } = self;
         let program = compiled.program.program();
         let setup = simulate::setup(&compiled.ode, program, &extent)?;
+        extent.edges = setup.edges.clone();
         let recording = simulate::recording(&compiled.ode, program, &extent)?;
         let data = |population: usize, file: u32| {
             let field = program.bound(Source::Data(population as u32, file))?;
@@ -87,10 +88,11 @@ impl Experiment {
     /// The states that the program keeps, in the order of the model, with their numbers of cells.
     pub fn states(&self) -> Vec<(FieldId, usize)> {
         let (model, program) = (&self.compiled.ode, self.program());
-        let field = |(state, number): (&ode::State, u32)| {
-            Some((program.bound(Source::State(number))?, self.extent.cells[state.population]))
+        let field = |number: u32| {
+            let field = program.bound(Source::State(number))?;
+            Some((field, program.field(field).over.map_or(0, |space| self.extent.size(space))))
         };
-        model.states.iter().zip(0..).filter_map(field).collect()
+        (0..model.states.len() as u32).filter_map(field).collect()
     }
 
     /// A plan that knows no sizes, as what runs elsewhere or on another device wants it.

@@ -13,8 +13,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Delays in steps, and what is carried.
-pub type EdgeValues = (PerEdge<u32>, PerEdge<f64>);
+/// Delays in steps, and the values of a delivery.
+pub type EdgeValues = (PerEdge<u32>, Vec<PerEdge<f64>>);
 
 /// Fewer edges are not worth a thread.
 const MIN_EDGES: usize = 1 << 16;
@@ -38,33 +38,35 @@ pub fn values(delivery: &Delivery, setup: &Setup, edges: usize, threads: usize) 
         let died = || Err(EngineError("a thread that computes edges has died".into()));
         std::iter::once(first).chain(others.into_iter().map(|t| t.join().unwrap_or_else(|_| died()))).collect()
     });
-    let (mut delays, mut carried) = (Vec::new(), Vec::new());
+    let mut all = Part::default();
     for part in computed {
         let part = part?;
         // Of one thread there is nothing to join.
-        if delays.is_empty() && carried.is_empty() {
-            (delays, carried) = (part.delays, part.carried);
+        if all.values.is_empty() {
+            all = part;
         } else {
-            delays.extend(part.delays);
-            carried.extend(part.carried);
+            all.delays.extend(part.delays);
+            all.values.iter_mut().zip(part.values).for_each(|(all, values)| all.extend(values));
         }
     }
     let delays = match program.varies(delivery.delay) {
-        true => PerEdge::Each(delays.into()),
+        true => PerEdge::Each(all.delays.into()),
         false => PerEdge::Same(program.delay(&mut program.column(delivery.delay), None)?),
     };
-    let carried = match program.varies(delivery.carried) {
-        true => PerEdge::Each(Arc::from(carried)),
-        false => PerEdge::Same(program.real(&mut program.column(delivery.carried), 0)?),
+    let value = |(value, each): (ValueId, Vec<f64>)| match program.varies(value) {
+        true => Ok(PerEdge::Each(Arc::from(each))),
+        false => Ok(PerEdge::Same(program.real(&mut program.column(value), 0)?)),
     };
-    Ok((delays, carried))
+    let values = delivery.values().into_iter().zip(all.values).map(value).collect::<Result<_, EngineError>>()?;
+    Ok((delays, values))
 }
 
 /// The values of some edges, where they differ from edge to edge.
 #[derive(Default)]
 struct Part {
     delays: Vec<u32>,
-    carried: Vec<f64>,
+    /// In the order of the delivery's values.
+    values: Vec<Vec<f64>>,
 }
 
 /// What is computed for an edge.
@@ -88,20 +90,27 @@ impl<'a> Program<'a> {
     }
 
     fn part(&self, edges: Range<usize>) -> Result<Part, EngineError> {
-        let [delay_varies, carried_varies] = [self.delivery.delay, self.delivery.carried].map(|v| self.varies(v));
-        let mut part = Part::default();
-        if !delay_varies && !carried_varies {
+        let values = self.delivery.values();
+        let delay_varies = self.varies(self.delivery.delay);
+        let mut part = Part { delays: Vec::new(), values: vec![Vec::new(); values.len()] };
+        let mut varying: Vec<(&mut Vec<f64>, Column<'_, 'a>)> = Vec::new();
+        for (each, &value) in part.values.iter_mut().zip(&values) {
+            if self.varies(value) {
+                each.reserve_exact(edges.len());
+                varying.push((each, self.column(value)));
+            }
+        }
+        if !delay_varies && varying.is_empty() {
             return Ok(part);
         }
         part.delays.reserve_exact(if delay_varies { edges.len() } else { 0 });
-        part.carried.reserve_exact(if carried_varies { edges.len() } else { 0 });
-        let [mut delay, mut carried] = [self.delivery.delay, self.delivery.carried].map(|v| self.column(v));
+        let mut delay = self.column(self.delivery.delay);
         for edge in edges {
             if delay_varies {
                 part.delays.push(self.delay(&mut delay, Some(edge))?);
             }
-            if carried_varies {
-                part.carried.push(self.real(&mut carried, edge)?);
+            for (each, column) in &mut varying {
+                each.push(self.real(column, edge)?);
             }
         }
         Ok(part)

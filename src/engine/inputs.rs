@@ -149,6 +149,8 @@ impl Inputs {
             }
             Fixed::Carried(at) => {
                 let (form, edges, (delays, carried)) = delivery(at);
+                // Those that remember have been refused.
+                let carried = &carried[0];
                 let values = match form {
                     DeliveryForm::Nothing => Vec::new(),
                     DeliveryForm::Events(events) => events.carried(edges, carried),

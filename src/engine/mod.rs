@@ -19,7 +19,7 @@ pub mod xla;
 
 pub use crate::runtime::edges::Edges;
 
-use crate::codegen::plan::{Delivery, DeliveryForm, DeviceClass, DevicePlan, Plan, Traffic, Unplanned};
+use crate::codegen::plan::{Delivery, DeliveryForm, DeviceClass, DevicePlan, Effect, Plan, Traffic, Unplanned};
 use crate::step::{FieldId, SpaceId};
 use deliveries::EdgeValues;
 use std::fmt;
@@ -70,8 +70,14 @@ impl Setup {
     ) -> Result<DevicePlan, EngineError> {
         let samples = |field: &FieldId| self.series.iter().rfind(|(id, _)| id == field).map_or(0, |(_, s)| s.len());
         let samples: Vec<usize> = plan.series.iter().map(samples).collect();
-        let form = |(delivery, (delays, carried)): (&Delivery, &EdgeValues)| {
+        let form = |(delivery, (delays, values)): (&Delivery, &EdgeValues)| {
             let wrong = |why: &str| EngineError(format!("the space `{}`: {why}", delivery.name));
+            let (Effect::Adds { .. }, [carried]) = (&delivery.effect, &values[..]) else {
+                return Err(EngineError(format!(
+                    "the edges `{}` remember what events do; so far only the native engine and the interpreter run this",
+                    delivery.name
+                )));
+            };
             let edges = self.edges_of(delivery.space).ok_or_else(|| wrong("it has no edges"))?;
             let [senders, cells] = [delivery.from, delivery.to].map(|space| self.sizes[space.0 as usize]);
             DeliveryForm::new(&Traffic { edges, senders, cells, delays, carried }, class).map_err(|why| wrong(&why))

@@ -6,13 +6,14 @@
 use super::load::Library;
 use super::rustc::{CompileOptions, Compiled, compile};
 use super::{Engine, EngineError, Setup, Spike, deliveries};
-use crate::codegen::plan::{Delivery, Home, Plan, Precision, Relation, SpacePlan};
+use crate::codegen::plan::{Delivery, Effect, Home, POST, PRE, Plan, Precision, Relation, SpacePlan};
 use crate::codegen::rust::{groups, kernel_files, shape, shared};
 use crate::runtime::edges;
-use crate::runtime::events::{self, PerEdge};
+use crate::runtime::events::{self, PerEdge, Traffic};
 use crate::runtime::lanes::Scalar;
-use crate::runtime::machine::{Bank, Fault, Machine, Model, Place, Space};
+use crate::runtime::machine::{self, Bank, Fault, Machine, Model, Numbering, Place, Space};
 use crate::runtime::order::Arrangement;
+use crate::runtime::remember::Remembering;
 use crate::runtime::series::{Sample, check};
 use crate::step::{FieldId, SpaceId};
 use std::fs;
@@ -114,6 +115,8 @@ struct Native<T> {
     names: Vec<String>,
     /// Per space the event fields.
     events: Vec<Vec<FieldId>>,
+    /// The spaces of edges that remember, with their numbers of edges.
+    remembering: Vec<(SpaceId, usize)>,
     initialized: bool,
 }
 
@@ -154,29 +157,65 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
             Ok(edges::Relation { from, to, edges: Arc::clone(edges) })
         };
         let relations = plan.relations.iter().map(relation).collect::<Result<Vec<_>, EngineError>>()?;
-        let delivery = |delivery: &Delivery| {
+        let groups = groups(plan);
+        let numbering = Numbering::new(&groups, plan.deliveries.iter().any(|d| d.remembers().is_some()));
+        let mut traffic = Traffic::default();
+        let mut remembering: Vec<(SpaceId, usize)> = Vec::new();
+        let mut delivery = |delivery: &Delivery| {
             let wrong = |why: &str| EngineError(format!("the space `{}`: {why}", delivery.name));
             let edges = setup.edges_of(delivery.space).ok_or_else(|| wrong("it has no edges"))?;
             let [from, to] = [delivery.from, delivery.to].map(|space| space.0 as usize);
             edges.check(setup.sizes[to], setup.sizes[from]).map_err(|why| wrong(&why))?;
-            let (delays, carried) = deliveries::values(delivery, setup, edges.sources.len(), options.threads)?;
+            let (delays, values) = deliveries::values(delivery, setup, edges.sources.len(), options.threads)?;
             let (longest, block) = (delays.longest(), plan.spaces[to].block as usize);
             // Delay and place of an edge are one number of 32 bits.
             if (longest as usize + 1).saturating_mul(setup.sizes[to] + block) > u32::MAX as usize {
                 return Err(wrong(&format!("delays of {longest} steps are too long for {} cells", setup.sizes[to])));
             }
-            let carried = match carried {
+            let rounded = |values: PerEdge<f64>| match values {
                 PerEdge::Same(value) => PerEdge::Same(T::from_f64(value)),
                 PerEdge::Each(values) => PerEdge::Each(values.iter().map(|&value| T::from_f64(value)).collect()),
             };
-            let homes = [delivery.event, delivery.sum].map(|field| plan.homes[field.0 as usize]);
-            let [Home::Event(_, event), Home::Slot(_, Bank::Temp, slot)] = homes else {
-                return Err(wrong("its events have no place"));
+            let mut values: Vec<PerEdge<T>> = values.into_iter().map(rounded).collect();
+            let home = |field: FieldId| plan.homes[field.0 as usize];
+            let number = |field: FieldId| match home(field) {
+                Home::Event(_, event) => Ok(u64::from(event)),
+                _ => Err(wrong("its events have no place")),
             };
-            let (edges, event, slot) = (Arc::clone(edges), u64::from(event), slot as usize);
-            Ok(events::Delivery { from, event, to, slot, edges, delays, carried })
+            let slot = |field: FieldId| match home(field) {
+                Home::Slot(_, bank, slot) => Ok((bank, slot as usize)),
+                _ => Err(wrong("what its events bring has no place")),
+            };
+            let (event, edges) = (number(delivery.event)?, Arc::clone(edges));
+            let remembers = match &delivery.effect {
+                Effect::Adds { sum, .. } => {
+                    let (Some(carried), (_, slot)) = (values.pop(), slot(*sum)?) else {
+                        return Err(wrong("its events carry nothing"));
+                    };
+                    traffic.deliveries.push(events::Delivery { from, event, to, slot, edges, delays, carried });
+                    return Ok(());
+                }
+                Effect::Remembers(remembers) => remembers,
+            };
+            let at = plan.spaces.len() + remembering.len();
+            remembering.push((delivery.space, edges.sources.len()));
+            let sums = remembers.sums.iter().map(|&sum| Ok(slot(sum)?.1)).collect::<Result<_, EngineError>>()?;
+            traffic.remembering.push(Arc::new(Remembering {
+                from,
+                event,
+                to,
+                post: remembers.post.map(number).transpose()?,
+                edges,
+                delays,
+                begin: values,
+                shape: shape(&remembers.space),
+                read: remembers.read.iter().map(|&field| slot(field)).collect::<Result<_, _>>()?,
+                sums,
+                kernels: [PRE, POST].map(|pass| numbering.kernel(at, machine::Role::Step, pass as usize)),
+            }));
+            Ok(())
         };
-        let deliveries = plan.deliveries.iter().map(delivery).collect::<Result<Vec<_>, EngineError>>()?;
+        plan.deliveries.iter().try_for_each(&mut delivery)?;
         let cells = |(space, &size): (&SpacePlan, &usize)| {
             let grid = setup.grids.get(space.space.0 as usize).map_or(&[][..], |grid| grid);
             (size, grid, space.block as usize)
@@ -191,8 +230,8 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
         };
         let spaces = plan.spaces.iter().zip(&setup.sizes).zip(orders).map(space).collect();
         let mut machine = Machine::new(
-            Model { spaces, relations, groups: groups(plan) },
-            deliveries.into(),
+            Model { spaces, relations, groups },
+            Arc::new(traffic),
             plan.uniforms.iter().map(uniform).collect::<Result<_, _>>()?,
             plan.series.iter().map(series).collect::<Result<_, EngineError>>()?,
             Arc::new(library),
@@ -212,6 +251,7 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
             homes: plan.homes.clone(),
             names: plan.fields.clone(),
             events: plan.spaces.iter().map(|space| space.events.clone()).collect(),
+            remembering,
             initialized: false,
         })
     }
@@ -231,6 +271,13 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
             ) => Err(EngineError(format!("`{}` holds no values that outlive a step", self.names[field.0 as usize]))),
             None => Err(EngineError(format!("field {} does not exist", field.0))),
         }
+    }
+
+    /// Where the edges of a field are that remember it: the number of their kind, the field's slot, and how many they are.
+    fn of_edges(&self, field: FieldId) -> Option<(usize, usize, usize)> {
+        let Home::Slot(space, Bank::State, slot) = *self.homes.get(field.0 as usize)? else { return None };
+        let kind = self.remembering.iter().position(|(other, _)| *other == space)?;
+        Some((kind, slot as usize, self.remembering[kind].1))
     }
 
     fn initialized(&self, what: &str) -> Result<(), EngineError> {
@@ -273,10 +320,20 @@ impl<T: Scalar + Send + Sync + 'static> Engine for Native<T> {
     }
 
     fn read(&self, field: FieldId, cells: Range<usize>, out: &mut Vec<f64>) -> Result<(), EngineError> {
+        if let Some((kind, slot, edges)) = self.of_edges(field) {
+            let known = if cells.end <= edges { Ok(()) } else { Err(Fault::Range) };
+            let read = known.and_then(|()| self.machine.read_edges(kind, slot, cells, out));
+            return read.map_err(self.named(field));
+        }
         self.machine.read(self.place(field)?, cells, out).map_err(self.named(field))
     }
 
     fn write(&mut self, field: FieldId, values: &[f64]) -> Result<(), EngineError> {
+        if let Some((kind, slot, edges)) = self.of_edges(field) {
+            let known = if values.len() == edges { Ok(()) } else { Err(Fault::Length(edges, values.len())) };
+            let named = self.named(field);
+            return known.and_then(|()| self.machine.write_edges(kind, slot, values)).map_err(named);
+        }
         let place = self.place(field)?;
         if place.bank == Bank::Output {
             let name = &self.names[field.0 as usize];

@@ -281,6 +281,7 @@ fn fold(symbols: &[Symbol], e: &Expr, depth: usize) -> Option<f64> {
         | ExprKind::Index
         | ExprKind::Dv
         | ExprKind::Weight
+        | ExprKind::OfEdge(_)
         | ExprKind::Unary(UnaryOp::Not, _)
         | ExprKind::If(..)
         | ExprKind::Call(..)

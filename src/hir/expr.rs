@@ -59,6 +59,7 @@ impl Expr {
             | ExprKind::Index
             | ExprKind::Dv
             | ExprKind::Weight
+            | ExprKind::OfEdge(_)
             | ExprKind::Draw(..)
             | ExprKind::File(_)
             | ExprKind::Series(_) => {}
@@ -78,9 +79,14 @@ impl Expr {
 
     /// Replaces symbols.
     pub(super) fn map_symbols(&self, f: &impl Fn(SymbolId) -> SymbolId) -> Expr {
-        let sub = |e: &Expr| Box::new(e.map_symbols(f));
+        self.map_leaves(&|id| ExprKind::Symbol(f(id)))
+    }
+
+    /// Puts something else in the place of symbols.
+    pub(super) fn map_leaves(&self, f: &impl Fn(SymbolId) -> ExprKind) -> Expr {
+        let sub = |e: &Expr| Box::new(e.map_leaves(f));
         let kind = match &self.kind {
-            ExprKind::Symbol(id) => ExprKind::Symbol(f(*id)),
+            ExprKind::Symbol(id) => f(*id),
             ExprKind::Number(_)
             | ExprKind::Bool(_)
             | ExprKind::NetworkParam(_)
@@ -91,6 +97,7 @@ impl Expr {
             | ExprKind::Index
             | ExprKind::Dv
             | ExprKind::Weight
+            | ExprKind::OfEdge(_)
             | ExprKind::Draw(..)
             | ExprKind::File(_)
             | ExprKind::Series(_) => self.kind.clone(),
@@ -98,7 +105,7 @@ impl Expr {
             ExprKind::Noise(s, a) => ExprKind::Noise(*s, sub(a)),
             ExprKind::Binary(op, a, b) => ExprKind::Binary(*op, sub(a), sub(b)),
             ExprKind::If(c, a, b) => ExprKind::If(sub(c), sub(a), sub(b)),
-            ExprKind::Call(b, args) => ExprKind::Call(*b, args.iter().map(|a| a.map_symbols(f)).collect()),
+            ExprKind::Call(b, args) => ExprKind::Call(*b, args.iter().map(|a| a.map_leaves(f)).collect()),
         };
         Expr { kind, ty: self.ty, span: self.span }
     }
@@ -123,6 +130,7 @@ impl Expr {
             | ExprKind::Celsius
             | ExprKind::Dv
             | ExprKind::Weight
+            | ExprKind::OfEdge(_)
             | ExprKind::Index
             | ExprKind::Draw(..)
             | ExprKind::File(_)

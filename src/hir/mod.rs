@@ -27,6 +27,7 @@ mod members;
 mod names;
 mod network;
 mod place;
+mod plasticity;
 mod print;
 mod projection;
 mod run;
@@ -102,8 +103,10 @@ pub enum ExprKind {
     SteadyState,
     /// The number of the cell in its population.
     Index,
-    /// In an event of a synapse: what the events carry that arrive, added up.
+    /// In an event of a synapse: what the events carry that arrive, added up; of a synapse that remembers, its weight.
     Weight,
+    /// What every synapse has for itself: an index into [`Plastic::own`].
+    OfEdge(u32),
     /// In a junction: the voltage here minus the voltage there, in mV.
     Dv,
     /// `-x`, `not x`.
@@ -328,6 +331,71 @@ pub struct Synapse {
     pub jumps: Vec<(SymbolId, Expr)>,
     /// Its current, if it has one: outward positive.
     pub current: Option<SymbolId>,
+    /// What every synapse has for itself, if it remembers; there are no `jumps` then.
+    pub plastic: Option<Plastic>,
+}
+
+/// What every synapse has for itself, and what events do with it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plastic {
+    /// States, and what is computed of them.
+    pub own: Vec<Symbol>,
+    /// What happens, in this order, when a spike arrives.
+    pub pre: Vec<Action>,
+    /// What happens when the cell behind the synapse spikes.
+    pub post: Vec<Action>,
+}
+
+/// An assignment of an event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Action {
+    /// What changes.
+    pub on: ActionOn,
+    /// How.
+    pub op: crate::syntax::ast::AssignOp,
+    /// The value, a function of what there is then.
+    pub value: Expr,
+}
+
+/// What an event changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ActionOn {
+    /// The weight.
+    Weight,
+    /// A state that every synapse has for itself: an index into [`Plastic::own`].
+    Own(u32),
+    /// A state that all share: it is added to.
+    Shared(SymbolId),
+}
+
+impl Plastic {
+    /// Do events change the weight?
+    pub fn changes_weight(&self) -> bool {
+        self.pre.iter().chain(&self.post).any(|action| action.on == ActionOn::Weight)
+    }
+
+    /// With what all share under other numbers.
+    fn map_symbols(&self, f: &impl Fn(SymbolId) -> SymbolId) -> Plastic {
+        let kind = |kind: &SymbolKind| match kind {
+            SymbolKind::Let(x) => SymbolKind::Let(x.map_symbols(f)),
+            SymbolKind::State { init, rate, gate } => {
+                SymbolKind::State { init: init.map_symbols(f), rate: rate.map_symbols(f), gate: *gate }
+            }
+            SymbolKind::Param(_) | SymbolKind::Port(_) | SymbolKind::Voltage | SymbolKind::Pool => kind.clone(),
+        };
+        let action = |a: &Action| {
+            let on = match a.on {
+                ActionOn::Shared(id) => ActionOn::Shared(f(id)),
+                ActionOn::Weight | ActionOn::Own(_) => a.on,
+            };
+            Action { on, op: a.op, value: a.value.map_symbols(f) }
+        };
+        Plastic {
+            own: self.own.iter().map(|s| Symbol { kind: kind(&s.kind), ..s.clone() }).collect(),
+            pre: self.pre.iter().map(action).collect(),
+            post: self.post.iter().map(action).collect(),
+        }
+    }
 }
 
 /// A synapse model where it sits on the cells of a population: all who send it events act on one sum.
@@ -343,6 +411,8 @@ pub struct Receptor {
     pub port: Option<SymbolId>,
     /// The area of the membrane, where the port is a current density.
     pub area: Option<SymbolId>,
+    /// What every synapse has for itself, if they remember.
+    pub plastic: Option<Plastic>,
 }
 
 /// Events from the spikes of a population.
@@ -515,15 +585,26 @@ pub struct Clamp {
     pub span: Span,
 }
 
+/// What is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantity {
+    /// A symbol of the cells.
+    OfCells(SymbolId),
+    /// The weight of the edges of a projection (its index).
+    Weight(usize),
+    /// What these have for themselves otherwise: an index into [`Plastic::own`].
+    Own(usize, u32),
+}
+
 /// A recorded quantity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// Index into [`Network::populations`].
+    /// Index into [`Network::populations`]; of edges the one that they lead to.
     pub population: usize,
     /// The cells; all if absent.
     pub cells: Option<(Expr, Expr)>,
     /// The quantity.
-    pub symbol: SymbolId,
+    pub quantity: Quantity,
     /// In ms; every step if absent.
     pub every: Option<f64>,
     /// The first and the last time (ms) at which it is recorded.

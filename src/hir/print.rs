@@ -1,6 +1,6 @@
 //! The resolved model as text (`neuroc emit --stage hir`).
 
-use super::{Cell, Channel, Expr, ExprKind, Model, Spike, SpikeCondition, Symbol, SymbolKind, Ty};
+use super::{Cell, Channel, Expr, ExprKind, Model, Quantity, Spike, SpikeCondition, Symbol, SymbolKind, Ty};
 use crate::syntax::ast::{BinaryOp, UnaryOp};
 use std::fmt::Write;
 
@@ -39,7 +39,11 @@ pub fn print(model: &Model) -> String {
         if let (Some(n), false) = (&model.network, r.records.is_empty()) {
             for record in &r.records {
                 let population = &n.populations[record.population];
-                let name = &model.cells[population.cell].symbol(record.symbol).name;
+                let name = match record.quantity {
+                    Quantity::OfCells(symbol) => model.cells[population.cell].symbol(symbol).name.clone(),
+                    Quantity::Weight(p) => format!("<{}>.weight", n.projections[p].name),
+                    Quantity::Own(p, number) => format!("<{}>.{number}", n.projections[p].name),
+                };
                 let every = record.every.map_or("every step".to_string(), |e| format!("every {e} ms"));
                 let _ = writeln!(out, "    record {}.{name} {every}", population.name);
             }
@@ -116,6 +120,7 @@ fn show(e: &Expr, symbols: &[Symbol], network: &[Symbol]) -> String {
         ExprKind::Index => "index".into(),
         ExprKind::Dv => "dv".into(),
         ExprKind::Weight => "weight".into(),
+        ExprKind::OfEdge(number) => format!("own {number}"),
         ExprKind::Unary(UnaryOp::Neg, a) => format!("-{}", sub(a)),
         ExprKind::Unary(UnaryOp::Not, a) => format!("not {}", sub(a)),
         ExprKind::Binary(op, a, b) => format!("{} {} {}", sub(a), symbol(*op), sub(b)),

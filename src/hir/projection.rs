@@ -124,6 +124,10 @@ impl<'a> Lowerer<'a> {
         };
         for flat in flatten(target) {
             let place = self.place(&mut draft.scope, &draft.populations, &flat)?;
+            if synapse.item.plastic.is_some() {
+                self.error(SynapseError::DriveRemembers { synapse: &via.model, span });
+                return None;
+            }
             let receptor = self.receptor(draft, &place, via, &synapse)?;
             let population = place.population;
             let receptor_name = &draft.populations[population].receptors[receptor].name;
@@ -554,6 +558,7 @@ fn instantiate(synapse: &Synapse, path: &str, seat: &Seat, values: &[Expr], base
         current: synapse.current.map(f),
         port: seat.port,
         area: seat.area,
+        plastic: synapse.plastic.as_ref().map(|plastic| plastic.map_symbols(&f)),
     };
     (copied, receptor)
 }

@@ -11,7 +11,10 @@ use super::lower::Lowerer;
 use super::network::Lowered;
 use super::place::{FlatPath, Wanted, flatten};
 use super::scope::{Entry, Role, Scope, ScopeKind};
-use super::{Cell, Clamp, Expr, Method, Population, PortKind, Record, Run, SymbolId, SymbolKind};
+use super::{
+    Cell, Clamp, Expr, Method, Plastic, Population, PortKind, Projection, Quantity, Record, Run, Symbol, SymbolId,
+    SymbolKind,
+};
 use crate::diag::Diagnostic;
 use crate::source::Span;
 use crate::syntax::ast::{self, RunMember};
@@ -37,6 +40,7 @@ struct Recorder<'a, 'n> {
     scope: Scope<'a>,
     populations: &'n [Population],
     clamps: &'n [Clamp],
+    projections: &'n [Projection],
     records: Vec<Record>,
     spikes: Vec<usize>,
 }
@@ -169,7 +173,9 @@ impl<'a> Lowerer<'a> {
         }
         scope.poisoned.extend(lowered.unknown.iter().cloned());
         let (populations, clamps) = (&lowered.network.populations[..], &lowered.network.clamps[..]);
-        let mut recorder = Recorder { scope, populations, clamps, records: Vec::new(), spikes: Vec::new() };
+        let projections = &lowered.network.projections[..];
+        let mut recorder =
+            Recorder { scope, populations, clamps, projections, records: Vec::new(), spikes: Vec::new() };
         for member in &run.members {
             match member {
                 RunMember::Key(_) => {}
@@ -234,6 +240,9 @@ impl<'a> Lowerer<'a> {
     }
 
     fn record(&mut self, recorder: &mut Recorder<'a, '_>, flat: &FlatPath<'a>, every: Option<f64>, window: (f64, f64)) {
+        if let Some(quantity) = of_edges(recorder, flat) {
+            return self.record_edges(recorder, flat, quantity, every, window);
+        }
         let Some(place) = self.place(&mut recorder.scope, recorder.populations, flat) else { return };
         let definition = self.lowered_cell(recorder.populations[place.population].cell);
         let cell = &definition.item;
@@ -252,12 +261,46 @@ impl<'a> Lowerer<'a> {
             self.error(RunError::NoClamp { quantity: &place.rest, compartment: &compartment, span });
             return;
         }
-        let same = |r: &&Record| r.population == population && r.symbol == symbol && r.cells == cells;
+        let quantity = Quantity::OfCells(symbol);
+        let same = |r: &&Record| r.population == population && r.quantity == quantity && r.cells == cells;
         if let Some(first) = recorder.records.iter().find(same) {
             self.error(RunError::RecordedTwice { quantity: &place.rest, again: span, first: first.span });
             return;
         }
-        recorder.records.push(Record { population, cells, symbol, every, window, span });
+        recorder.records.push(Record { population, cells, quantity, every, window, span });
+    }
+
+    /// What edges have for themselves.
+    fn record_edges(
+        &mut self,
+        recorder: &mut Recorder<'a, '_>,
+        flat: &FlatPath<'a>,
+        (projection, name): (usize, String),
+        every: Option<f64>,
+        window: (f64, f64),
+    ) {
+        let span = flat.span;
+        let p = &recorder.projections[projection];
+        let plastic = recorder.populations[p.to].receptors[p.receptor].plastic.as_ref();
+        let own = plastic.map_or(&[][..], |plastic| &plastic.own);
+        let is_state = |s: &Symbol| matches!(s.kind, SymbolKind::State { .. });
+        let quantity = match own.iter().position(|s| s.name == name && is_state(s)) {
+            Some(number) => Quantity::Own(projection, number as u32),
+            None if name == "weight" && plastic.is_some_and(Plastic::changes_weight) => Quantity::Weight(projection),
+            None => {
+                let weight = plastic.filter(|plastic| plastic.changes_weight()).map(|_| "weight");
+                let known: Vec<&str> =
+                    own.iter().filter(|s| is_state(s)).map(|s| s.name.as_str()).chain(weight).collect();
+                self.error(RunError::NotOfEdges { edges: &p.name, name: &name, known: &known, span });
+                return;
+            }
+        };
+        if let Some(first) = recorder.records.iter().find(|r| r.quantity == quantity) {
+            self.error(RunError::RecordedTwice { quantity: &name, again: span, first: first.span });
+            return;
+        }
+        let population = p.to;
+        recorder.records.push(Record { population, cells: None, quantity, every, window, span });
     }
 
     /// Warns of a run that records nothing.
@@ -317,4 +360,12 @@ fn word(run: &ast::Run) -> Span {
 
 fn records_anything(run: &ast::Run) -> bool {
     run.members.iter().any(|m| !matches!(m, RunMember::Key(_)))
+}
+
+/// The projection that a path names, and what of its edges it means, if it names one.
+fn of_edges(recorder: &Recorder<'_, '_>, flat: &FlatPath<'_>) -> Option<(usize, String)> {
+    let (last, names) = flat.names.split_last()?;
+    let name = names.iter().map(|name| name.text.as_str()).collect::<Vec<_>>().join(".");
+    let projection = recorder.projections.iter().position(|p| p.name == name)?;
+    flat.selection.is_none().then(|| (projection, last.text.clone()))
 }

@@ -8,10 +8,11 @@ use super::error::SynapseError;
 use super::items::ItemRef;
 use super::lower::{Definition, Lowerer, finish};
 use super::members::changing;
+use super::plasticity::Resolved;
 use super::scope::{Entry, Role, Scope, ScopeKind};
-use super::{Expr, ExprKind, SymbolId, SymbolKind, Synapse, Ty};
+use super::{ActionOn, Expr, ExprKind, Symbol, SymbolId, SymbolKind, Synapse, Ty};
 use crate::source::Span;
-use crate::syntax::ast::{self, AssignOp, BinaryOp, SynapseMember, UnaryOp};
+use crate::syntax::ast::{self, AssignOp, BinaryOp, EventOf, SynapseMember, UnaryOp};
 use crate::units::Dim;
 use std::rc::Rc;
 
@@ -20,6 +21,7 @@ struct Draft<'a> {
     scope: Scope<'a>,
     equations: Vec<&'a ast::Equation>,
     event: Option<&'a ast::OnEvent>,
+    post: Option<&'a ast::OnEvent>,
     current: Option<&'a ast::Let>,
     /// Is all of it there?
     whole: bool,
@@ -37,17 +39,22 @@ impl<'a> Lowerer<'a> {
 
     fn synapse_uncached(&mut self, item: ItemRef<'a>, s: &'a ast::Synapse) -> Definition<Synapse> {
         let before = self.diagnostics.count();
-        let Draft { mut scope, equations, event, current, whole } = self.synapse_draft(item.file, s);
+        let Draft { mut scope, equations, event, post, current, whole } = self.synapse_draft(item.file, s);
         let equations = self.find_states(&mut scope, equations, "");
         self.resolve_all(&mut scope);
         self.add_equations(&mut scope, equations, "");
         self.check_equations(&scope);
-        let weight = event.and_then(|e| e.weight.as_ref()).map(|(_, unit)| match unit {
-            Some(unit) => self.unit(unit).map(|u| u.dim),
-            None => Some(Dim::ONE),
-        });
-        let jumps = match event {
-            Some(event) => self.jumps(&mut scope, event, weight),
+        let mut weights = [event, post].map(|e| self.weight_of(e));
+        if let ([Some(Some(of_pre)), Some(Some(of_post))], Some((name, _))) =
+            (weights, post.and_then(|e| e.weight.as_ref()))
+            && of_pre != of_post
+        {
+            self.error(SynapseError::TwoWeights { name });
+            weights[1] = Some(None);
+        }
+        let weight = weights[0].or(weights[1]);
+        let actions = match event {
+            Some(event) => self.actions(&mut scope, [Some(event), post.filter(|_| weights[1] != Some(None))], weight),
             None => {
                 self.error(SynapseError::NoEvent { synapse: &s.name });
                 None
@@ -65,32 +72,40 @@ impl<'a> Lowerer<'a> {
         if self.is_main(item.file) {
             self.warn_unused(&scope, "synapse", before);
         }
-        let whole = whole && jumps.is_some() && i.is_none_or(|i| i.is_some()) && weight != Some(None);
-        let (symbols, sound, unknown) = finish(scope);
+        let whole = whole && actions.is_some() && i.is_none_or(|i| i.is_some()) && !weights.contains(&Some(None));
+        let (mut symbols, sound, unknown) = finish(scope);
         self.warn_magnitudes(&symbols);
         self.check_params(&symbols);
         self.check_domains(&symbols);
-        let jumps = jumps.unwrap_or_default();
-        let read = jumps.iter().find_map(|(_, x)| changing(&symbols, x, 0));
-        if let Some((what, span)) = &read {
-            self.error(SynapseError::EventReads { what, span: *span });
+        let actions = actions.unwrap_or_default();
+        let is_voltage = |id: SymbolId| symbols[id.0 as usize].kind == SymbolKind::Voltage;
+        let on_voltage = actions.iter().any(|action| action.state.is_some_and(is_voltage));
+        let mut fine = sound && whole;
+        let (mut jumps, mut plastic) = (Vec::new(), None);
+        let split = if fine { self.plastic(&symbols, &actions, &mut fine) } else { None };
+        match split {
+            Some(split) => (symbols, plastic) = (split.symbols, Some(split.plastic)),
+            None if fine => match self.jumps(&symbols, &actions, weight.is_some()) {
+                Some(found) => jumps = found,
+                None => fine = false,
+            },
+            None => {}
         }
-        let on_voltage = jumps.iter().any(|(state, _)| symbols[state.0 as usize].kind == SymbolKind::Voltage);
-        let mut fine = sound && whole && read.is_none();
         if fine && !has_current && !on_voltage {
             self.error(SynapseError::NoEffect { synapse: &s.name });
             fine = false;
         }
         let current = has_current.then(|| SymbolId(symbols.len() as u32 - 1));
         let weight = weight.flatten();
-        let synapse = Synapse { name: s.name.text.clone(), span: s.name.span, symbols, weight, jumps, current };
+        let (name, span) = (s.name.text.clone(), s.name.span);
+        let synapse = Synapse { name, span, symbols, weight, jumps, current, plastic };
         Definition { item: synapse, sound: fine, unknown }
     }
 
     /// What stands in a synapse.
     fn synapse_draft(&mut self, file: usize, s: &'a ast::Synapse) -> Draft<'a> {
         let scope = Scope::new(ScopeKind::Channel, file);
-        let mut draft = Draft { scope, equations: Vec::new(), event: None, current: None, whole: true };
+        let mut draft = Draft { scope, equations: Vec::new(), event: None, post: None, current: None, whole: true };
         let scope = &mut draft.scope;
         let v = Entry::ready("v".into(), s.name.span, Role::Voltage, Some(Ty::Real(Dim::VOLTAGE)), None);
         scope.add(v).ok();
@@ -108,10 +123,16 @@ impl<'a> Lowerer<'a> {
                     Some(first) => self.duplicate_key(&l.name, first.name.span),
                     None => draft.current = Some(l),
                 },
-                SynapseMember::Event(e) => match draft.event {
-                    Some(first) => self.error(SynapseError::TwoEvents { second: e.span, first: first.span }),
-                    None => draft.event = Some(e),
-                },
+                SynapseMember::Event(e) => {
+                    let place = match e.of {
+                        EventOf::Pre => &mut draft.event,
+                        EventOf::Post => &mut draft.post,
+                    };
+                    match place {
+                        Some(first) => self.error(SynapseError::TwoEvents { second: e.span, first: first.span }),
+                        None => *place = Some(e),
+                    }
+                }
             }
         }
         draft
@@ -126,80 +147,118 @@ impl<'a> Lowerer<'a> {
         self.expect(scope, x, Dim::CURRENT, "a synapse's current")
     }
 
-    /// What an event adds to which state, a function of [`ExprKind::Weight`] that is proportional to it.
-    fn jumps(
+    /// The dimension of what an event carries: nothing if it carries nothing, `Some(None)` if something is wrong with it.
+    fn weight_of(&mut self, event: Option<&'a ast::OnEvent>) -> Option<Option<Dim>> {
+        event.and_then(|e| e.weight.as_ref()).map(|(_, unit)| match unit {
+            Some(unit) => self.unit(unit).map(|u| u.dim),
+            None => Some(Dim::ONE),
+        })
+    }
+
+    /// What events assign, with names resolved.
+    fn actions(
+        &mut self,
+        scope: &mut Scope<'a>,
+        events: [Option<&'a ast::OnEvent>; 2],
+        weight: Option<Option<Dim>>,
+    ) -> Option<Vec<Resolved<'a>>> {
+        let mut actions = Vec::new();
+        for event in events.into_iter().flatten() {
+            // All that the synapse has, and the weight.
+            let symbol = |id: SymbolId| {
+                let entry = scope.entry(id);
+                (entry.name.clone(), entry.ty.map(|ty| Expr::symbol(id, ty, entry.span)))
+            };
+            let mut env: Env = scope.ids().map(symbol).collect();
+            if let Some((name, _)) = &event.weight {
+                if let Some(taken) = scope.get(&name.text) {
+                    self.duplicate(name, scope.entry(taken).span);
+                    return None;
+                }
+                let dim = weight.flatten();
+                let weight = dim.map(|dim| Expr { kind: ExprKind::Weight, ty: Ty::Real(dim), span: name.span });
+                env.insert(name.text.clone(), weight);
+            }
+            actions.extend(event.actions.iter().map(|action| self.action(scope, event, action, &env)));
+            if event.actions.is_empty() {
+                self.error(SynapseError::EventDoesNothing { span: event.span });
+                return None;
+            }
+        }
+        actions.into_iter().collect()
+    }
+
+    fn action(
         &mut self,
         scope: &mut Scope<'a>,
         event: &'a ast::OnEvent,
-        weight: Option<Option<Dim>>,
-    ) -> Option<Vec<(SymbolId, Expr)>> {
-        // All that the synapse has, and the weight.
-        let symbol = |id: SymbolId| {
-            let entry = scope.entry(id);
-            (entry.name.clone(), entry.ty.map(|ty| Expr::symbol(id, ty, entry.span)))
-        };
-        let mut env: Env = scope.ids().map(symbol).collect();
-        if let Some((name, _)) = &event.weight {
-            if let Some(taken) = scope.get(&name.text) {
-                self.duplicate(name, scope.entry(taken).span);
-                return None;
-            }
-            let dim = weight.flatten();
-            let weight = dim.map(|dim| Expr { kind: ExprKind::Weight, ty: Ty::Real(dim), span: name.span });
-            env.insert(name.text.clone(), weight);
-        }
-        let jumps: Vec<Option<(SymbolId, Expr)>> =
-            event.actions.iter().map(|action| self.jump(scope, action, &env, event.weight.is_some())).collect();
-        if jumps.is_empty() {
-            self.error(SynapseError::EventDoesNothing { span: event.span });
-            return None;
-        }
-        jumps.into_iter().collect()
-    }
-
-    fn jump(
-        &mut self,
-        scope: &mut Scope<'a>,
         action: &'a ast::Assign,
         env: &Env,
-        has_weight: bool,
-    ) -> Option<(SymbolId, Expr)> {
+    ) -> Option<Resolved<'a>> {
         let name = &action.name;
+        let is_weight = event.weight.as_ref().is_some_and(|(weight, _)| weight.text == name.text);
         let is_state = |id: &SymbolId| matches!(scope.entry(*id).role, Role::State { .. } | Role::Voltage);
-        let Some(id) = scope.get(&name.text).filter(is_state) else {
-            if !scope.is_poisoned("", &name.text) {
-                self.error(SynapseError::NotAState { name, synapse: scope });
+        let state = scope.get(&name.text).filter(is_state);
+        let ty = match state {
+            Some(id) => {
+                scope.entry_mut(id).used = true;
+                self.resolve(scope, id, None)?
             }
-            return None;
+            None if is_weight => env.get(&name.text)?.as_ref()?.ty,
+            None => {
+                if !scope.is_poisoned("", &name.text) {
+                    self.error(SynapseError::NotAState { name, synapse: scope });
+                }
+                return None;
+            }
         };
-        let ty = self.resolve(scope, id, None)?;
-        scope.entry_mut(id).used = true;
-        let x = self.expr_in(scope, "", &action.value, Some(env))?;
-        x.visit(&mut |e| {
+        let value = self.expr_in(scope, "", &action.value, Some(env))?;
+        value.visit(&mut |e| {
             if let ExprKind::Symbol(id) = e.kind {
                 scope.entry_mut(id).used = true;
             }
         });
-        let x = self.expect(scope, x, ty.dim(), &format!("what is added to `{}`", name.text))?;
-        let x = match action.op {
-            AssignOp::Set => {
-                self.error(SynapseError::Sets { name });
+        let what = match action.op {
+            AssignOp::Set => format!("the new value of `{}`", name.text),
+            AssignOp::Add | AssignOp::Sub => format!("what is added to `{}`", name.text),
+        };
+        let value = self.expect(scope, value, ty.dim(), &what)?;
+        Some(Resolved { of: event.of, name, state, op: action.op, value })
+    }
+
+    /// What events add to which state where no synapse remembers anything, a function of [`ExprKind::Weight`] that is proportional to it: events that
+    /// arrive together are added up before they act.
+    fn jumps(
+        &mut self,
+        symbols: &[Symbol],
+        actions: &[Resolved<'a>],
+        has_weight: bool,
+    ) -> Option<Vec<(SymbolId, Expr)>> {
+        let jump = |action: &Resolved<'a>| {
+            if let Some((what, span)) = changing(symbols, &action.value, 0) {
+                self.error(SynapseError::EventReads { what: &what, span });
                 return None;
             }
-            AssignOp::Add => x,
-            AssignOp::Sub => Expr { kind: ExprKind::Unary(UnaryOp::Neg, Box::new(x.clone())), ..x },
+            let (state, x) = (action.state?, action.value.clone());
+            let ty = x.ty;
+            let x = match action.op {
+                AssignOp::Sub => Expr { kind: ExprKind::Unary(UnaryOp::Neg, Box::new(x.clone())), ..x },
+                AssignOp::Add | AssignOp::Set => x,
+            };
+            match (degree(&x), has_weight) {
+                (Some(1), true) => Some((state, x)),
+                (Some(0), false) => {
+                    let one = Expr { kind: ExprKind::Weight, ty: Ty::Real(Dim::ONE), span: x.span };
+                    Some((state, Expr { ty, ..Expr::binary(BinaryOp::Mul, x, one) }))
+                }
+                (Some(_) | None, _) => {
+                    self.error(SynapseError::NotProportional { span: action.value.span });
+                    None
+                }
+            }
         };
-        match (degree(&x), has_weight) {
-            (Some(1), true) => Some((id, x)),
-            (Some(0), false) => {
-                let one = Expr { kind: ExprKind::Weight, ty: Ty::Real(Dim::ONE), span: x.span };
-                Some((id, Expr { ty, ..Expr::binary(BinaryOp::Mul, x, one) }))
-            }
-            (Some(_) | None, _) => {
-                self.error(SynapseError::NotProportional { span: action.value.span });
-                None
-            }
-        }
+        let jumps: Vec<_> = actions.iter().map(jump).collect();
+        jumps.into_iter().collect()
     }
 
     /// Where a synapse's placeholder for the voltage is read, if it is.
@@ -223,7 +282,14 @@ impl<'a> Lowerer<'a> {
                 SymbolKind::Port(_) | SymbolKind::Voltage | SymbolKind::Pool => {}
             }
         }
-        let added = synapse.jumps.iter().find(|(state, _)| state.0 as usize == v).map(|(_, x)| x.span);
+        let actions = synapse.plastic.iter().flat_map(|p| p.pre.iter().chain(&p.post));
+        actions.clone().for_each(|action| look(&action.value));
+        let jumps = synapse.jumps.iter().map(|(state, x)| (*state, x.span));
+        let shared = actions.filter_map(|action| match action.on {
+            ActionOn::Shared(state) => Some((state, action.value.span)),
+            ActionOn::Weight | ActionOn::Own(_) => None,
+        });
+        let added = jumps.chain(shared).find(|(state, _)| state.0 as usize == v).map(|(_, span)| span);
         read.or(added)
     }
 }
@@ -242,6 +308,7 @@ fn degree(e: &Expr) -> Option<u32> {
         | ExprKind::Celsius
         | ExprKind::Index
         | ExprKind::Dv
+        | ExprKind::OfEdge(_)
         | ExprKind::Draw(..)
         | ExprKind::File(_)
         | ExprKind::Series(_) => Some(0),

@@ -6,18 +6,20 @@
 mod calls;
 mod clamps;
 mod events;
+mod plasticity;
 
 use super::parity::Parity;
 use super::{
-    CellRange, Condition, Connection, Graph, Model, Node, NodeId, Param, ParamId, Population, Record, Side, Spike,
-    State, StateId, removable,
+    CellRange, Condition, Connection, Graph, Model, Node, NodeId, Param, ParamId, Population, Projection, Record, Side,
+    Spike, State, StateId, removable,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::hir::{self, Demand, Domain, End, Expr, ExprKind, PortKind, SymbolId, SymbolKind, Ty};
+use crate::hir::{self, Demand, Domain, End, Expr, ExprKind, PortKind, Quantity, SymbolId, SymbolKind, Ty};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
 use crate::syntax::ast;
 use crate::units::{Dim, DisplayUnit};
+use plasticity::Own;
 use std::collections::HashMap;
 
 /// Flattens a checked model; its initial values may read states. `None` if it cannot run (and that has been said).
@@ -42,6 +44,8 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         symbols: Vec::new(),
         directions: Vec::new(),
         weight: None,
+        own: None,
+        sent: Vec::new(),
         celsius: None,
         failed: false,
         hidden: HashMap::new(),
@@ -60,7 +64,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
     let connections = (0..b.directions.len()).filter_map(|at| b.connection(at)).collect();
     let projections = b.projections();
     let jumps = b.jumps();
-    let records = run.records.iter().map(|r| b.record(r)).collect();
+    let records = run.records.iter().map(|r| b.record(&projections, r)).collect();
     let demands = b.demands();
     let ranges = b.ranges();
     if b.failed {
@@ -116,6 +120,10 @@ struct Builder<'m> {
     directions: Vec<Direction>,
     /// What the events carry whose effect is being built.
     weight: Option<NodeId>,
+    /// What the synapse has for itself whose events are being built.
+    own: Option<Own<'m>>,
+    /// For each projection, which of what its synapses send is added to which state.
+    sent: Vec<Vec<(StateId, u32)>>,
     celsius: Option<NodeId>,
     failed: bool,
     /// Draws and files of inputs, which become parameters of the cells.
@@ -181,6 +189,7 @@ impl<'m> Builder<'m> {
                     self.states.push(State {
                         name: full,
                         population,
+                        edges: None,
                         init: placeholder,
                         rate: placeholder,
                         dim: s.ty.dim(),
@@ -425,9 +434,19 @@ impl<'m> Builder<'m> {
         named.into_iter().filter_map(range).collect()
     }
 
-    fn record(&mut self, r: &hir::Record) -> Record {
-        let symbol = self.cell(r.population).symbol(r.symbol);
-        let value = self.symbol(r.population, r.symbol);
+    fn record(&mut self, projections: &[Projection], r: &hir::Record) -> Record {
+        let symbol = match r.quantity {
+            Quantity::OfCells(symbol) => symbol,
+            Quantity::Weight(p) => return self.record_edges(projections, r, p, "weight"),
+            Quantity::Own(p, number) => {
+                let projection = &self.network.projections[p];
+                let receptor = &self.network.populations[projection.to].receptors[projection.receptor];
+                let own = receptor.plastic.as_ref().map_or("", |plastic| &plastic.own[number as usize].name);
+                return self.record_edges(projections, r, p, own);
+            }
+        };
+        let value = self.symbol(r.population, symbol);
+        let symbol = self.cell(r.population).symbol(symbol);
         let cells = r.cells.as_ref().map(|(a, b)| (self.expr(None, a), self.expr(None, b)));
         Record {
             name: format!(
@@ -437,6 +456,7 @@ impl<'m> Builder<'m> {
                 symbol.name.replace(['<', '>'], "")
             ),
             population: r.population,
+            edges: None,
             cells,
             value,
             every: r.every,
@@ -599,6 +619,7 @@ impl<'m> Builder<'m> {
             ExprKind::Dv => self.graph.add(Node::Dv),
             // Outside of events nothing reads it.
             ExprKind::Weight => self.weight.unwrap_or_else(|| self.graph.number(f64::NAN, dim)),
+            ExprKind::OfEdge(number) => self.own_value(population, *number, dim),
             ExprKind::Unary(op, a) => {
                 let a = self.expr(population, a);
                 let op = match op {

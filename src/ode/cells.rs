@@ -68,7 +68,8 @@ impl Program<'_> {
                 | Node::Slope(..)
                 | Node::Point(..)
                 | Node::Junction(..)
-                | Node::Arrived(_)
+                | Node::Arrived(..)
+                | Node::Since
                 | Node::Series(..)
                 | Node::Noise(..)
                 | Node::Events(..) => return None,
@@ -137,7 +138,8 @@ fn bounds(model: &Model, root: NodeId) -> (f64, f64) {
             | Node::Index
             | Node::Dv
             | Node::Junction(..)
-            | Node::Arrived(_)
+            | Node::Arrived(..)
+            | Node::Since
             | Node::Unary(..)
             | Node::Draw(Distribution::Normal, _)
             | Node::Data(_)

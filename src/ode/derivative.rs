@@ -43,7 +43,8 @@ pub fn derivative(g: &mut Graph, root: NodeId, state: StateId) -> Option<NodeId>
             | Node::Index
             | Node::Dv
             | Node::Junction(..)
-            | Node::Arrived(_)
+            | Node::Arrived(..)
+            | Node::Since
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)

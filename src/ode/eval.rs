@@ -40,7 +40,8 @@ pub fn noise_intervals(model: &Model) -> Vec<Result<Value, EvalError>> {
         | Node::Index
         | Node::Dv
         | Node::Junction(..)
-        | Node::Arrived(_)
+        | Node::Arrived(..)
+        | Node::Since
         | Node::Unary(..)
         | Node::Binary(..)
         | Node::Select(..)
@@ -90,7 +91,8 @@ fn value(model: &Model, id: NodeId, memo: &mut HashMap<NodeId, Value>, depth: us
             | Node::Index
             | Node::Dv
             | Node::Junction(..)
-            | Node::Arrived(_)
+            | Node::Arrived(..)
+            | Node::Since
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)

@@ -52,7 +52,8 @@ pub fn fault(model: &Model, roots: &[NodeId], leaf: impl Fn(Node) -> Option<Valu
             | Node::Index
             | Node::Dv
             | Node::Junction(..)
-            | Node::Arrived(_)
+            | Node::Arrived(..)
+            | Node::Since
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)

@@ -34,8 +34,10 @@ pub enum Node {
     Dv,
     /// The sum of a connection's currents out of this cell, at the voltages that a stage looks at.
     Junction(u32, u32),
-    /// What the events of a projection carry that arrive in this step, added up.
-    Arrived(u32),
+    /// What the events of a projection bring that arrive in this step, added up: the number among what its synapses send.
+    Arrived(u32, u32),
+    /// At an edge: how long ago (ms) an event came to it last. No equation of a user reads it.
+    Since,
     /// One operand.
     Unary(UnaryOp, NodeId),
     /// Two operands.
@@ -132,7 +134,8 @@ impl Graph {
             | Node::Index
             | Node::Dv
             | Node::Junction(..)
-            | Node::Arrived(_)
+            | Node::Arrived(..)
+            | Node::Since
             | Node::Draw(..)
             | Node::Data(_) => vec![],
             Node::Unary(_, a) | Node::Noise(_, a) | Node::Events(_, a) | Node::Series(_, a) => vec![a],
@@ -188,7 +191,8 @@ impl Graph {
                 | Node::Index
                 | Node::Dv
                 | Node::Junction(..)
-                | Node::Arrived(_)
+                | Node::Arrived(..)
+                | Node::Since
                 | Node::Draw(..)
                 | Node::Data(_) => leaf(node).unwrap_or(id),
             };

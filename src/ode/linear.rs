@@ -8,6 +8,7 @@ use super::{Graph, Model, Node, NodeId, StateId};
 use crate::diag::{Code, Diagnostic};
 use crate::hir::Method;
 use crate::operators::{BinaryOp, UnaryOp};
+use crate::source::Span;
 use crate::units::Dim;
 use std::collections::BTreeMap;
 
@@ -29,6 +30,8 @@ pub enum NotLinear {
     Loop(StateId, StateId),
     /// More states in a row drive a state than are followed.
     Long(StateId),
+    /// What drives a state of an edge moves by itself.
+    Driven(StateId),
 }
 
 /// How many states in a row are followed, counting a constant as one.
@@ -37,8 +40,55 @@ pub const LONGEST: usize = 3;
 /// A row for each state of a population, in the order of the model.
 pub fn rows(model: &mut Model, population: usize) -> Result<BTreeMap<StateId, Row>, NotLinear> {
     let states: Vec<StateId> = model.states_of(population).collect();
+    rows_of(model, &states)
+}
+
+/// A row for each state of the edges of a projection. Between events nothing moves them but themselves.
+pub fn rows_of_edges(model: &mut Model, projection: usize) -> Result<BTreeMap<StateId, Row>, NotLinear> {
+    let states = model.projections[projection].plasticity.as_ref().map_or(Vec::new(), |p| p.states.clone());
+    let mut rows = rows_of(model, &states)?;
+    for row in rows.values_mut() {
+        row.constant = row.constant.filter(|&constant| model.graph.constant(constant) != Some(0.0));
+    }
+    for (&state, row) in &rows {
+        let parts = row.coefficients.values().copied().chain(row.constant);
+        let still = |id: NodeId| match model.graph.node(id) {
+            Node::Const(..)
+            | Node::Bool(_)
+            | Node::Param(_)
+            | Node::Unary(..)
+            | Node::Binary(..)
+            | Node::Select(..) => true,
+            Node::State(_)
+            | Node::Next(_)
+            | Node::Slope(..)
+            | Node::Point(..)
+            | Node::Time
+            | Node::StepTime
+            | Node::StepLength
+            | Node::Index
+            | Node::Dv
+            | Node::Junction(..)
+            | Node::Arrived(..)
+            | Node::Since
+            | Node::Draw(..)
+            | Node::Data(_)
+            | Node::Series(..)
+            | Node::Noise(..)
+            | Node::Events(..) => false,
+        };
+        if !row.coefficients.keys().all(|read| states.contains(read))
+            || !model.graph.reachable(parts).into_iter().all(still)
+        {
+            return Err(NotLinear::Driven(state));
+        }
+    }
+    Ok(rows)
+}
+
+fn rows_of(model: &mut Model, states: &[StateId]) -> Result<BTreeMap<StateId, Row>, NotLinear> {
     let mut rows = BTreeMap::new();
-    for state in states {
+    for &state in states {
         let rate = model.state(state).rate;
         let row = row(&mut model.graph, rate).map_err(|read| NotLinear::Bends(state, read))?;
         rows.insert(state, row);
@@ -49,33 +99,54 @@ pub fn rows(model: &mut Model, population: usize) -> Result<BTreeMap<StateId, Ro
     Ok(rows)
 }
 
-/// Errors where the model's method is [`Method::Exact`] and its equations are of another kind.
+/// Errors where equations are solved as a whole that are of another kind: those of cells where the model's method is [`Method::Exact`], and always
+/// those of edges.
 pub fn not_linear(model: &Model) -> Vec<Diagnostic> {
-    if model.method != Method::Exact {
-        return Vec::new();
-    }
     let mut scratch = model.clone();
-    (0..model.populations.len()).filter_map(|p| Some(message(model, rows(&mut scratch, p).err()?))).collect()
+    let cells = if model.method == Method::Exact { model.populations.len() } else { 0 };
+    let of_cells: Vec<NotLinear> = (0..cells).filter_map(|p| rows(&mut scratch, p).err()).collect();
+    let of_edges: Vec<NotLinear> =
+        (0..model.projections.len()).filter_map(|p| rows_of_edges(&mut scratch, p).err()).collect();
+    let mut said: Vec<(Span, Diagnostic)> = Vec::new();
+    for why in of_cells.into_iter().chain(of_edges) {
+        let (span, message) = message(model, why);
+        // Several projections through one synapse have its equations.
+        if said.iter().all(|(other, _)| *other != span) {
+            said.push((span, message));
+        }
+    }
+    said.into_iter().map(|(_, message)| message).collect()
 }
 
-fn message(model: &Model, why: NotLinear) -> Diagnostic {
+/// What to say, and where.
+fn message(model: &Model, why: NotLinear) -> (Span, Diagnostic) {
     let name = |state: StateId| &model.state(state).name;
-    let (NotLinear::Bends(at, _) | NotLinear::Loop(at, _) | NotLinear::Long(at)) = why;
+    let (NotLinear::Bends(at, _) | NotLinear::Loop(at, _) | NotLinear::Long(at) | NotLinear::Driven(at)) = why;
     let label = match why {
         NotLinear::Bends(at, read) if at == read => "its derivative is not linear in it".to_string(),
         NotLinear::Bends(_, read) => format!("its derivative is not linear in `{}`", name(read)),
         NotLinear::Loop(_, other) => format!("it and `{}` drive each other", name(other)),
         NotLinear::Long(_) => format!("what drives it is driven itself, more than {LONGEST} deep"),
+        NotLinear::Driven(_) => "what drives it moves between events".to_string(),
     };
+    let span = model.state(at).span;
+    if model.state(at).edges.is_some() {
+        let message = format!("the equation of `{}` cannot be solved from one event to the next", name(at));
+        let d = Diagnostic::new(Code::NotLinear, span, message, label).note(
+            "what every synapse has for itself moves by linear equations with constant coefficients, such as `x' = -x / tau`",
+        );
+        return (span, d);
+    }
     let message = format!("`exact` cannot solve the equation of `{}`", name(at));
-    Diagnostic::new(Code::NotLinear, model.state(at).span, message, label)
-        .help("`method = exp_euler` takes every equation, `rk4` follows smooth ones closely")
+    let d = Diagnostic::new(Code::NotLinear, span, message, label);
+    (span, d.help("`method = exp_euler` takes every equation, `rk4` follows smooth ones closely"))
 }
 
 /// Goes along what drives the last state of a path.
 fn follow(rows: &BTreeMap<StateId, Row>, path: &mut Vec<StateId>) -> Result<(), NotLinear> {
     let (first, last) = (path[0], path[path.len() - 1]);
-    let row = &rows[&last];
+    // A state of the cell, which drives one of an edge, has none; that is refused.
+    let Some(row) = rows.get(&last) else { return Ok(()) };
     if path.len() + usize::from(row.constant.is_some()) > LONGEST {
         return Err(NotLinear::Long(first));
     }
@@ -123,7 +194,8 @@ fn row(g: &mut Graph, root: NodeId) -> Result<Row, StateId> {
             | Node::Index
             | Node::Dv
             | Node::Junction(..)
-            | Node::Arrived(_)
+            | Node::Arrived(..)
+            | Node::Since
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)

@@ -116,8 +116,10 @@ pub struct Param {
 pub struct State {
     /// Its full name, such as `squid.soma.Na.m`.
     pub name: String,
-    /// The population, by index.
+    /// The population, by index; of a state of edges the one that they lead to.
     pub population: usize,
+    /// The projection whose edges have it, by index; none if cells have it.
+    pub edges: Option<usize>,
     /// The value at the start: a function of parameters, index, draws and files; until [`resolve`] also of other states.
     pub init: NodeId,
     /// The time derivative.
@@ -229,10 +231,25 @@ pub struct Projection {
     pub dim: Dim,
     /// How long a spike takes (ms), for every edge: a function of parameters and draws.
     pub delay: NodeId,
+    /// What its synapses remember, if they do.
+    pub plasticity: Option<Plasticity>,
     /// Which cells are connected.
     pub rule: ConnectionRule,
     /// Where it stands.
     pub span: Span,
+}
+
+/// What spikes do at synapses that remember.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plasticity {
+    /// What every edge has for itself. Between events its equations are solved as a whole.
+    pub states: Vec<StateId>,
+    /// What a spike that arrives brings the target, with the dimension: functions of the states of the edge and of the target before it arrives.
+    pub sent: Vec<(NodeId, Dim)>,
+    /// What becomes of states of the edge when a spike arrives.
+    pub pre: Vec<(StateId, NodeId)>,
+    /// And when the target spikes.
+    pub post: Vec<(StateId, NodeId)>,
 }
 
 /// What is added to a state at the end of every step, for the events that arrive in it.
@@ -258,8 +275,10 @@ pub enum ConnectionRule {
 pub struct Record {
     /// Its name in the results, such as `squid.soma.v`.
     pub name: String,
-    /// The population, by index.
+    /// The population, by index; of what edges have the one that they lead to.
     pub population: usize,
+    /// The projection whose edges have it, by index; none if cells have it.
+    pub edges: Option<usize>,
     /// The cells (first, one past the last), functions of uniform parameters; all if absent.
     pub cells: Option<(NodeId, NodeId)>,
     /// Its value.
@@ -285,8 +304,9 @@ impl Model {
         &self.states[id.0 as usize]
     }
 
-    /// The states of a population, in order.
+    /// The states of the cells of a population, in order.
     pub fn states_of(&self, population: usize) -> impl Iterator<Item = StateId> {
-        (0..self.states.len() as u32).map(StateId).filter(move |s| self.state(*s).population == population)
+        let of_cells = move |s: &State| s.population == population && s.edges.is_none();
+        (0..self.states.len() as u32).map(StateId).filter(move |s| of_cells(self.state(*s)))
     }
 }

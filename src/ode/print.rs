@@ -140,7 +140,12 @@ fn shown(model: &Model, root: NodeId, text: &mut Texts, long: &mut dyn FnMut(Str
             Node::Data(d) => (format!("file {d}"), false),
             Node::Series(d, t) => (format!("series {d}({})", text[&t].0), false),
             Node::Noise(stream, every) => (format!("noise(#{stream:x}, every {})", at(every)), false),
-            Node::Arrived(p) => (format!("arrived through {}", model.projections[p as usize].name), true),
+            Node::Arrived(p, number) => {
+                let p = &model.projections[p as usize];
+                let which = if number == 0 { String::new() } else { format!(", {number}") };
+                (format!("arrived through {}{which}", p.name), true)
+            }
+            Node::Since => ("since the last event".into(), true),
             Node::Events(stream, expected) => (format!("poisson(#{stream:x}, {})", text[&expected].0), false),
             Node::Unary(op, a) => match op {
                 UnaryOp::Neg => (format!("-{}", at(a)), true),

@@ -27,7 +27,8 @@ pub fn verify(model: &Model) -> Result<(), String> {
                 | Node::Point(..)
                 | Node::Dv
                 | Node::Junction(..)
-                | Node::Arrived(_) = model.graph.node(n)
+                | Node::Arrived(..)
+                | Node::Since = model.graph.node(n)
                 {
                     return Err(format!("what holds {} reads {:?}", s.name, model.graph.node(n)));
                 }
@@ -46,7 +47,8 @@ pub fn verify(model: &Model) -> Result<(), String> {
             | Node::Series(..)
             | Node::Dv
             | Node::Junction(..)
-            | Node::Arrived(_) = model.graph.node(n)
+            | Node::Arrived(..)
+            | Node::Since = model.graph.node(n)
             {
                 return Err(format!("the initial value of {} reads {:?}", s.name, model.graph.node(n)));
             }
@@ -91,6 +93,17 @@ pub fn verify(model: &Model) -> Result<(), String> {
                 | Node::StepLength => {}
                 Node::Param(p) if model.param(p).population.is_none() => {}
                 other => return Err(format!("the edges of {} read {other:?}", p.name)),
+            }
+        }
+    }
+    for p in &model.projections {
+        if let Some(plasticity) = &p.plasticity {
+            for (at, &(sent, dim)) in plasticity.sent.iter().enumerate() {
+                real(&format!("what {} sends ({at})", p.name), sent, dim)?;
+            }
+            for &(state, value) in plasticity.pre.iter().chain(&plasticity.post) {
+                let state = model.state(state);
+                real(&format!("what events make of {}", state.name), value, state.dim)?;
             }
         }
     }
@@ -148,7 +161,11 @@ pub(super) fn type_of(model: &Model, id: NodeId, at: impl Fn(NodeId) -> Ty) -> R
         Node::Slope(s, _) => Ty::Real(model.state(s).dim.over(Dim::TIME)),
         Node::Time | Node::StepTime | Node::StepLength => Ty::Real(Dim::TIME),
         Node::Dv => Ty::Real(Dim::VOLTAGE),
-        Node::Arrived(p) => Ty::Real(model.projections[p as usize].dim),
+        Node::Arrived(p, number) => {
+            let p = &model.projections[p as usize];
+            Ty::Real(p.plasticity.as_ref().map_or(p.dim, |plasticity| plasticity.sent[number as usize].1))
+        }
+        Node::Since => Ty::Real(Dim::TIME),
         Node::Events(_, expected) => {
             if at(expected) != Ty::Real(Dim::ONE) {
                 return wrong("the expected number has a dimension");

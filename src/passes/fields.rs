@@ -32,6 +32,7 @@ pub fn bound(program: &Program, source: Source) -> Option<FieldId> {
         | Source::Arrived(..)
         | Source::Weight(..)
         | Source::Delay(..)
+        | Source::Seen(..)
         | Source::Refractory(..)
         | Source::Spikes(..)
         | Source::Data(..)

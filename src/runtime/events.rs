@@ -10,6 +10,7 @@
 use super::edges::Edges;
 use super::lanes::{Scalar, ask_for};
 use super::order::Order;
+use super::remember::Remembering;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -33,6 +34,28 @@ pub struct Delivery<T> {
     pub delays: PerEdge<u32>,
     /// What it carries.
     pub carried: PerEdge<T>,
+}
+
+/// All that events do.
+#[derive(Clone, Debug)]
+pub struct Traffic<T> {
+    /// Edges along which they bring what is known before the run.
+    pub deliveries: Vec<Delivery<T>>,
+    /// Edges that remember.
+    pub remembering: Vec<Arc<Remembering<T>>>,
+}
+
+impl<T> Default for Traffic<T> {
+    fn default() -> Traffic<T> {
+        Traffic { deliveries: Vec::new(), remembering: Vec::new() }
+    }
+}
+
+impl<T> Traffic<T> {
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.deliveries.is_empty() && self.remembering.is_empty()
+    }
 }
 
 /// A value of every edge.

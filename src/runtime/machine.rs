@@ -10,9 +10,10 @@
 use super::aligned::Aligned;
 use super::call::{Call, Cells, Order, Spike, Window};
 use super::edges::{CACHED, Links, Meeting, Relation, Rows, Shared as SharedField, Table, Targets, View};
-use super::events::{Delivery, Rows as EventRows, Sent};
+use super::events::{Delivery, Rows as EventRows, Sent, Traffic};
 use super::lanes::Scalar;
 use super::order::Order as CellOrder;
+use super::remember::{Cell as EdgesCell, Remembered, Remembering, Step as EdgesStep};
 use super::series::{Sample, Series};
 use super::threads::Pool;
 use std::fmt;
@@ -100,6 +101,12 @@ pub struct Numbering {
 }
 
 impl Numbering {
+    /// The places of the kernels of these groups; edges that remember have two of a step.
+    pub fn new(groups: &[Group], remembers: bool) -> Numbering {
+        let passes = groups.iter().map(|group| group.passes).max().unwrap_or(1);
+        Numbering { passes: if remembers { passes.max(2) } else { passes } }
+    }
+
     /// The kernel of a space for a role and, of a step, a pass.
     pub fn kernel(self, space: usize, role: Role, pass: usize) -> usize {
         let place = match role {
@@ -225,6 +232,8 @@ struct Part<T> {
     tables: Vec<Table<T>>,
     /// The edges that events go along to its cells.
     rows: Vec<EventRows<T>>,
+    /// And those that remember.
+    remembered: Vec<Remembered<T>>,
     fault: Option<Fault>,
 }
 
@@ -282,7 +291,7 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
     /// A machine with all numbers zero. It uses at most `threads` threads, and only so many that each has `min_cells` cells.
     pub fn new(
         model: Model,
-        deliveries: Arc<[Delivery<T>]>,
+        traffic: Arc<Traffic<T>>,
         uniforms: Vec<f64>,
         series: Vec<Vec<Sample>>,
         kernels: Arc<dyn Kernels<T>>,
@@ -297,7 +306,7 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
             targets.cuts(space.size.div_ceil(lanes), lanes, parts)
         };
         let cuts: Vec<Vec<usize>> = spaces.iter().enumerate().map(cut).collect();
-        let made: Vec<Part<T>> = (0..parts).map(|part| Part::new(&model, &deliveries, &cuts, part)).collect();
+        let made: Vec<Part<T>> = (0..parts).map(|part| Part::new(&model, &traffic, &cuts, part)).collect();
         let meeting = |group: &Group| {
             let parts = made.iter().map(|part| group.spaces.iter().map(|&space| &part.views[space]).collect());
             Meeting::new(&parts.collect::<Vec<Vec<&View<T>>>>())
@@ -310,7 +319,7 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         };
         let shared = Arc::new(Shared {
             kernels: Arc::clone(&kernels),
-            numbering: Numbering { passes: groups.iter().map(|group| group.passes).max().unwrap_or(1) },
+            numbering: Numbering::new(groups, !traffic.remembering.is_empty()),
             inputs: RwLock::new(Inputs {
                 uniforms: uniforms.clone(),
                 series: series.clone(),
@@ -327,9 +336,9 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         });
         let job = Arc::clone(&shared);
         let pool = Pool::new(parts, move |worker| job.run(worker));
-        if pool.threads() < parts && !(relations.is_empty() && deliveries.is_empty()) {
+        if pool.threads() < parts && !(relations.is_empty() && traffic.is_empty()) {
             // The system gave fewer threads, and parts that wait for each other cannot run one after the other.
-            return Machine::new(model, deliveries, uniforms, series, kernels, pool.threads(), min_cells);
+            return Machine::new(model, traffic, uniforms, series, kernels, pool.threads(), min_cells);
         }
         let sizes = spaces.iter().map(|space| space.size).collect();
         Machine { shapes, cuts, sizes, shared, pool }
@@ -469,6 +478,30 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         self.visit(place, cells, |_, number| out.push(number.to_f64()))
     }
 
+    /// Appends the numbers of a state field of some edges that remember, told by the number of their kind and of the field.
+    pub fn read_edges(&self, kind: usize, slot: usize, edges: Range<usize>, out: &mut Vec<f64>) -> Result<(), Fault> {
+        let begin = out.len();
+        out.resize(begin + edges.len(), 0.0);
+        let numbers = &mut out[begin..];
+        self.visit_edges(kind, slot, |edge, number| {
+            if edges.contains(&edge) {
+                numbers[edge - edges.start] = number.to_f64();
+            }
+        })
+    }
+
+    /// Overwrites a state field of all edges of a kind that remember.
+    pub fn write_edges(&mut self, kind: usize, slot: usize, values: &[f64]) -> Result<(), Fault> {
+        self.visit_edges(kind, slot, |edge, number| *number = T::from_f64(values[edge]))
+    }
+
+    fn visit_edges(&self, kind: usize, slot: usize, mut visit: impl FnMut(usize, &mut T)) -> Result<(), Fault> {
+        self.shared.parts.iter().try_for_each(|part| {
+            let mut part = lock(part);
+            part.remembered.get_mut(kind).ok_or(Fault::Range)?.visit(slot, &mut visit)
+        })
+    }
+
     /// Overwrites a field of all cells, and the lanes past the last cell with the last number.
     pub fn write(&mut self, place: Place, values: &[f64]) -> Result<(), Fault> {
         self.inputs(|inputs| inputs.stale = true);
@@ -491,13 +524,16 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
             states[..whole].iter().all(is_finite)
                 && states[whole..].chunks(lanes).all(|slot| slot.iter().take(rest).all(is_finite))
         };
-        self.shared.parts.iter().all(|part| self.shapes.iter().zip(&lock(part).spaces).all(finite))
+        self.shared.parts.iter().all(|part| {
+            let part = lock(part);
+            self.shapes.iter().zip(&part.spaces).all(finite) && part.remembered.iter().all(Remembered::all_finite)
+        })
     }
 }
 
 impl<T: Scalar> Part<T> {
     /// A part, given with the first blocks of every part of every space.
-    fn new(model: &Model, deliveries: &[Delivery<T>], cuts: &[Vec<usize>], part: usize) -> Part<T> {
+    fn new(model: &Model, traffic: &Traffic<T>, cuts: &[Vec<usize>], part: usize) -> Part<T> {
         let Model { spaces, relations, groups } = model;
         let slice = |(Space { shape, size, .. }, cuts): (&Space, &Vec<usize>)| {
             let blocks = cuts[part + 1] - cuts[part];
@@ -529,13 +565,17 @@ impl<T: Scalar> Part<T> {
             View::new(&space.shared, part, (&all, lanes), from.map(|(table, _)| table), alone)
         };
         let views = spaces.iter().enumerate().map(view).collect();
-        let rows = |delivery: &Delivery<T>| {
-            let lanes = spaces[delivery.to].shape.lanes;
-            let places = cuts[delivery.to][part] * lanes..cuts[delivery.to][part + 1] * lanes;
-            EventRows::new(delivery, spaces[delivery.from].size, places, order(delivery.to))
+        let places = |space: usize| {
+            let lanes = spaces[space].shape.lanes;
+            cuts[space][part] * lanes..cuts[space][part + 1] * lanes
         };
-        let rows = deliveries.iter().map(rows).collect();
-        Part { spaces: spaces.iter().zip(cuts).map(slice).collect(), views, tables, rows, fault: None }
+        let rows = |delivery: &Delivery<T>| {
+            EventRows::new(delivery, spaces[delivery.from].size, places(delivery.to), order(delivery.to))
+        };
+        let remembered = |r: &Arc<Remembering<T>>| Remembered::new(r, spaces[r.from].size, places(r.to), order(r.to));
+        let rows = traffic.deliveries.iter().map(rows).collect();
+        let remembered = traffic.remembering.iter().map(remembered).collect();
+        Part { spaces: spaces.iter().zip(cuts).map(slice).collect(), views, tables, rows, remembered, fault: None }
     }
 
     /// The bytes that a step of a group goes through, about.
@@ -571,6 +611,7 @@ impl<T: Scalar> Shared<T> {
         let own = &mut *lock(&self.parts[part]);
         if inputs.role == Role::Init {
             own.rows.iter_mut().for_each(EventRows::forget);
+            own.remembered.iter_mut().for_each(Remembered::forget);
         }
         for (group, meeting) in self.groups.iter().zip(&self.meetings) {
             let ran = match inputs.role {
@@ -630,6 +671,10 @@ impl<T: Scalar> Shared<T> {
                 before.clear();
                 before.extend(group.spaces.iter().map(|&space| own.spaces[space].spikes.len()));
                 self.arrive(group, step, own);
+                let one = Window { first_step: step, steps: 1, ..window };
+                self.remember(group, surroundings, one, own, |edges, step, cells, _| {
+                    edges.arrive(step, cells, &*self.kernels)
+                })?;
             }
             for pass in 0..group.passes {
                 for &space in &group.spaces {
@@ -659,6 +704,11 @@ impl<T: Scalar> Shared<T> {
                 sent.sort_unstable();
                 let rows = own.rows.iter_mut().filter(|rows| group.spaces.contains(&rows.to));
                 rows.for_each(|rows| rows.send(step, &sent));
+                let one = Window { first_step: step, steps: 1, ..window };
+                self.remember(group, surroundings, one, own, |edges, step, cells, order| {
+                    let place = |cell: usize| CellOrder::place(order, cell as u32) as usize;
+                    edges.send(step, &sent, cells, place, &*self.kernels)
+                })?;
             }
         }
         Ok(())
@@ -670,6 +720,25 @@ impl<T: Scalar> Shared<T> {
             let shape = &self.shapes[rows.to];
             rows.arrive(step, own.spaces[rows.to].temp.get_mut(), (shape.temp, shape.lanes));
         }
+    }
+
+    /// Lets events reach edges that remember.
+    fn remember(
+        &self,
+        group: &Group,
+        surroundings: &Surroundings<'_>,
+        window: Window,
+        own: &mut Part<T>,
+        events: impl Fn(&mut Remembered<T>, EdgesStep<'_>, EdgesCell<'_, T>, Option<&CellOrder>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let step = EdgesStep { uniforms: &surroundings.inputs.uniforms, series: surroundings.series, window };
+        for edges in own.remembered.iter_mut().filter(|edges| group.spaces.contains(&edges.to())) {
+            let (to, slice) = (edges.to(), &mut own.spaces[edges.to()]);
+            let Slice { state, cell, temp, .. } = slice;
+            let (state, cell, temp, shape) = (state.get(), cell.get(), temp.get_mut(), self.shapes[to]);
+            events(edges, step, EdgesCell { state, cell, temp, shape }, self.orders[to].as_ref())?;
+        }
+        Ok(())
     }
 
     /// What the cells of a part have emitted since there were so many spikes of each space.
@@ -791,7 +860,7 @@ mod tests {
         let shared = vec![SharedField { bank: Bank::State, slot: 0, pass: 0 }];
         let groups = vec![Group { spaces: vec![0], passes: 1, events: false }];
         let model = Model { spaces: vec![Space { shape, size: 16, order, shared }], relations, groups };
-        let mut machine = Machine::new(model, Arc::new([]), vec![], vec![], kernels, 2, 1);
+        let mut machine = Machine::new(model, Arc::default(), vec![], vec![], kernels, 2, 1);
         assert_eq!(machine.threads(), 2);
         machine.init().unwrap();
         let result = machine.step(0, steps, &mut Vec::new());

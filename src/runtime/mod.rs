@@ -18,6 +18,7 @@ pub mod machine;
 pub mod math;
 pub mod named;
 pub mod order;
+pub mod remember;
 pub mod rng;
 pub mod series;
 pub mod threads;

@@ -426,5 +426,13 @@ fn machine<T: Scalar + Send + Sync + 'static>(
     let spaces = spec.spaces.iter().zip(sizes).zip(orders).map(space).collect();
     let group = |&(spaces, passes): &(&[usize], usize)| Group { spaces: spaces.to_vec(), passes, events: false };
     let model = Model { spaces, relations, groups: spec.groups.iter().map(group).collect() };
-    Machine::new(model, Arc::new([]), uniforms.to_vec(), series.to_vec(), Arc::clone(kernels), threads, spec.min_cells)
+    Machine::new(
+        model,
+        Arc::default(),
+        uniforms.to_vec(),
+        series.to_vec(),
+        Arc::clone(kernels),
+        threads,
+        spec.min_cells,
+    )
 }

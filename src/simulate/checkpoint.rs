@@ -40,7 +40,7 @@ impl Start {
             let at = fields.iter().position(|&field| program.field(field).name == *name);
             let at = at.ok_or_else(|| format!("it is of another model: this one has no state `{name}`"))?;
             let field = fields.remove(at);
-            let cells = program.field(field).over.map_or(1, |space| extent.cells[space.0 as usize]);
+            let cells = program.field(field).over.map_or(1, |space| extent.size(space));
             if values.len() != cells {
                 return Err(format!("`{name}` has {} values in it, but {cells} cells in this run", values.len()));
             }

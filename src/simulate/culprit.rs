@@ -39,11 +39,13 @@ impl Scene<'_> {
         let culprit = self.culprit()?;
         let name = &self.program.field(culprit.field).name;
         let what = if culprit.value.is_nan() { "NaN (not a number)" } else { "infinite" };
+        let of_cells = self.program.field(culprit.field).over.is_none_or(|s| (s.0 as usize) < self.extent.cells.len());
+        let whose = if of_cells { "cell" } else { "edge" };
         let message = match step {
-            0 => format!("the initial value of `{name}` of cell {} is {what}", culprit.cell),
+            0 => format!("the initial value of `{name}` of {whose} {} is {what}", culprit.cell),
             _ => {
                 let t = moment(step, self.extent.grid.dt);
-                format!("`{name}` of cell {} became {what} at t = {t} ms", culprit.cell)
+                format!("`{name}` of {whose} {} became {what} at t = {t} ms", culprit.cell)
             }
         };
         let state = self.state(self.program.field(culprit.field));
@@ -183,7 +185,8 @@ impl Scene<'_> {
             | Node::Point(..)
             | Node::Dv
             | Node::Junction(..)
-            | Node::Arrived(_)
+            | Node::Arrived(..)
+            | Node::Since
             | Node::Unary(..)
             | Node::Binary(..)
             | Node::Select(..)

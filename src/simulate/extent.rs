@@ -6,8 +6,10 @@
 use super::records::{recorded, wrong_intervals};
 use super::time::{Grid, MOST_STEPS, nearest_multiple, shown, whole_steps};
 use crate::diag::{Code, Diagnostic};
+use crate::engine::Edges;
 use crate::ode::{self, Model, NodeId, Population};
-use crate::step::Value;
+use crate::step::{SpaceId, Value};
+use std::sync::Arc;
 
 /// The cells of every population, and the grid, checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +20,16 @@ pub struct Extent {
     pub cells: Vec<usize>,
     /// The time grid.
     pub grid: Grid,
+    /// The edges of every relation; none before they are drawn.
+    pub edges: Vec<(SpaceId, Arc<Edges>)>,
+}
+
+impl Extent {
+    /// How many elements a space has, as far as that is known.
+    pub fn size(&self, space: SpaceId) -> usize {
+        let edges = || self.edges.iter().find(|(other, _)| *other == space).map_or(0, |(_, edges)| edges.sources.len());
+        self.cells.get(space.0 as usize).copied().unwrap_or_else(edges)
+    }
 }
 
 /// Checks sizes, time step, duration and recording intervals of a model (after overrides).
@@ -43,9 +55,13 @@ pub fn extent(model: &Model) -> Result<Extent, Vec<Diagnostic>> {
         grids.push(if sides.is_empty() { vec![1] } else { sides });
     }
     if errors.is_empty() {
-        errors.extend(recorded(model, &cells).err().unwrap_or_default());
+        errors.extend(recorded(model, &cells, &|_| 0).err().unwrap_or_default());
     }
-    if errors.is_empty() { Ok(Extent { cells, grids, grid: Grid { dt: model.dt, steps } }) } else { Err(errors) }
+    if errors.is_empty() {
+        Ok(Extent { cells, grids, grid: Grid { dt: model.dt, steps }, edges: Vec::new() })
+    } else {
+        Err(errors)
+    }
 }
 
 fn without_place(message: String) -> Diagnostic {

@@ -31,8 +31,12 @@ pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize) ->
             Ok(Value::Real(delay)) => delay / extent.grid.dt + 1.0,
             Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => 32.0,
         };
-        // The list, the rows that events take, a weight.
-        let edges = edges::expected_events(model, extent, p) * (8.0 + real as f64);
+        // The list, the rows that events take, a weight; or what is remembered, now and at the beginning, and where the edge leads.
+        let each = match &p.plasticity {
+            None => 8.0 + real as f64,
+            Some(plasticity) => 32.0 + 2.0 * real as f64 * (plasticity.states.len() + 1) as f64,
+        };
+        let edges = edges::expected_events(model, extent, p) * each;
         edges + extent.cells[p.to] as f64 * steps * real as f64
     });
     let connected: f64 = connections.chain(projections).sum();
@@ -42,6 +46,7 @@ pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize) ->
 /// How many numbers are recorded. What is wrong with a record is said when the run begins.
 fn samples(model: &Model, extent: &Extent) -> f64 {
     let Grid { dt, steps } = extent.grid;
-    let records = model.records.iter().zip(recorded(model, &extent.cells).unwrap_or_default());
+    let edges = |projection: usize| edges::expected_events(model, extent, &model.projections[projection]) as usize;
+    let records = model.records.iter().zip(recorded(model, &extent.cells, &edges).unwrap_or_default());
     records.map(|(r, (_, cells))| cells.len() as f64 * (steps / interval(r, dt) + 1) as f64).sum()
 }

@@ -6,9 +6,11 @@
 use super::extent::Extent;
 use super::records::Records;
 use crate::data;
+use crate::discretize::projection_space;
 use crate::ode::{self, Model};
 use crate::operators::Value;
 use crate::results::{Contents, Parameter, ParameterValues, Population, SeriesHead, TrainHead};
+use std::collections::BTreeSet;
 
 /// What a file of results of a run holds that begins after `start` steps; `single`: its samples are in single precision.
 pub fn contents(model: &Model, extent: &Extent, records: &Records, start: u64, single: bool) -> Contents {
@@ -29,9 +31,28 @@ pub fn contents(model: &Model, extent: &Extent, records: &Records, start: u64, s
         series: records.series.iter().map(head).collect(),
         trains: records.trains.iter().map(|t| TrainHead { population: t.population.clone(), cells: t.cells }).collect(),
         populations: model.populations.iter().zip(0..).map(population).collect(),
-        parameters: parameters(model, extent),
+        parameters: parameters(model, extent).into_iter().chain(ends(model, extent)).collect(),
         single,
     }
+}
+
+/// Where the edges lead of which something is recorded.
+fn ends(model: &Model, extent: &Extent) -> Vec<Parameter> {
+    let recorded: BTreeSet<usize> = model.records.iter().filter_map(|r| r.edges).collect();
+    let mut ends = Vec::new();
+    for projection in recorded {
+        let space = projection_space(model, projection);
+        let Some((_, edges)) = extent.edges.iter().find(|(other, _)| *other == space) else { continue };
+        let population = &model.projections[projection].name;
+        let mut push = |what: &str, values: Vec<f64>| {
+            let values = ParameterValues::PerCell { population: population.clone(), values };
+            ends.push(Parameter { name: format!("{population}.{what}"), unit: "1".into(), values });
+        };
+        let targets = edges.offsets.windows(2).enumerate();
+        push("source", edges.sources.iter().map(|&source| f64::from(source)).collect());
+        push("target", targets.flat_map(|(cell, b)| (b[0]..b[1]).map(move |_| cell as f64)).collect());
+    }
+    ends
 }
 
 /// The parameters of a model. Hidden ones have a `'` in their names, which no name of a user has.

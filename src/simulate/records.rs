@@ -6,7 +6,7 @@
 use super::extent::Extent;
 use super::time::{nearest_multiple, shown, whole_steps};
 use crate::diag::{Code, Diagnostic};
-use crate::discretize::output;
+use crate::discretize::{output, projection_space};
 use crate::engine::Recording;
 use crate::ode::{self, Model, Node, NodeId};
 use crate::step::{FieldId, Program, Source, Value};
@@ -57,7 +57,8 @@ pub struct Train {
 /// What a run of a model records.
 pub fn records(model: &Model, program: &Program, extent: &Extent) -> Result<Records, Vec<Diagnostic>> {
     let mut series = Vec::new();
-    for (i, (r, (name, cells))) in model.records.iter().zip(recorded(model, &extent.cells)?).enumerate() {
+    let edges = |projection: usize| extent.size(projection_space(model, projection));
+    for (i, (r, (name, cells))) in model.records.iter().zip(recorded(model, &extent.cells, &edges)?).enumerate() {
         let (source, output) = match model.graph.node(r.value) {
             Node::State(s) => (Source::State(s.0), false),
             _ => (output(model, i), true),
@@ -68,7 +69,10 @@ pub fn records(model: &Model, program: &Program, extent: &Extent) -> Result<Reco
         };
         let every = interval(r, extent.grid.dt);
         let window = window(r, extent);
-        let population = model.populations[r.population].name.clone();
+        let population = match r.edges {
+            Some(projection) => model.projections[projection].name.clone(),
+            None => model.populations[r.population].name.clone(),
+        };
         series.push(Record { name, population, unit: r.unit.clone(), field, output, cells, every, window });
     }
     let train = |&population: &usize| {
@@ -139,12 +143,16 @@ pub(super) fn wrong_intervals(model: &Model) -> Vec<Diagnostic> {
     errors.into_iter().map(|e| e.1).collect()
 }
 
-/// The array name and the cells of every record of a model.
-pub(super) fn recorded(model: &Model, cells: &[usize]) -> Result<Vec<(String, Range<usize>)>, Vec<Diagnostic>> {
+/// The array name and the cells of every record of a model; `edges` knows how many edges a projection has.
+pub(super) fn recorded(
+    model: &Model,
+    cells: &[usize],
+    edges: &dyn Fn(usize) -> usize,
+) -> Result<Vec<(String, Range<usize>)>, Vec<Diagnostic>> {
     let mut out: Vec<(String, Range<usize>)> = Vec::new();
     let mut errors = Vec::new();
     for r in &model.records {
-        let all = cells[r.population];
+        let all = r.edges.map_or(cells[r.population], edges);
         let chosen = match r.cells {
             None => 0..all,
             Some((first, end)) => match selection(model, r, first, end, all) {

@@ -76,9 +76,10 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
             | Source::Slope(..)
             | Source::Point(..)
             | Source::Sum(..)
-            | Source::Arrived(_)
+            | Source::Arrived(..)
             | Source::Weight(_)
             | Source::Delay(_)
+            | Source::Seen(_)
             | Source::Refractory(_)
             | Source::Spikes(_)
             | Source::Output(_) => Ok(()),

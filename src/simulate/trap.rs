@@ -32,7 +32,7 @@ pub(super) fn states(program: &Program, extent: &Extent, engine: &dyn Engine) ->
         .fields_where(|field| field.kind == FieldKind::State)
         .into_iter()
         .map(|field| {
-            let cells = program.field(field).over.map_or(0, |s| extent.cells[s.0 as usize]);
+            let cells = program.field(field).over.map_or(0, |space| extent.size(space));
             let mut values = Vec::new();
             engine.read(field, 0..cells, &mut values)?;
             Ok((field, values))

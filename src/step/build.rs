@@ -36,6 +36,15 @@ impl RegionBuilder {
         id
     }
 
+    /// Appends an operation that keeps every bit of its value.
+    pub fn exact(&mut self, kind: OpKind) -> ValueId {
+        let id = self.value(kind);
+        if let Some(op) = self.region.ops.last_mut() {
+            op.exact = true;
+        }
+        id
+    }
+
     /// Appends a store, an accumulation or an emit.
     pub fn effect(&mut self, kind: OpKind) {
         debug_assert!(kind.has_effect());

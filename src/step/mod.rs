@@ -243,12 +243,14 @@ pub enum Source {
     Point(u32, u32),
     /// The currents that a connection brings to a cell, at what a stage of a method looks at.
     Sum(u32, u32),
-    /// What the events of a projection carry that arrive at a cell, added up.
-    Arrived(u32),
+    /// What the events of a projection bring that arrive at a cell, added up: the number among what its synapses send.
+    Arrived(u32, u32),
     /// What an event carries along an edge of a projection.
     Weight(u32),
     /// How many steps an event takes along an edge of a projection.
     Delay(u32),
+    /// After how many steps an edge of a projection has seen its last event.
+    Seen(u32),
     /// How long the cells of a population stay refractory.
     Refractory(u32),
     /// The spikes of a population.

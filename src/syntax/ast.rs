@@ -393,15 +393,26 @@ pub enum SynapseMember {
     Event(OnEvent),
 }
 
-/// What an arriving event does.
+/// What an event does.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OnEvent {
+    /// Whose.
+    pub of: EventOf,
     /// What the event carries, with its unit (none: a pure number).
     pub weight: Option<(Name, Option<UnitExpr>)>,
     /// Its assignments.
     pub actions: Vec<Assign>,
     /// The whole block.
     pub span: Span,
+}
+
+/// Whose events a synapse answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventOf {
+    /// `on event`, `on pre`: those that arrive from the cell before it.
+    Pre,
+    /// `on post`: the spikes of the cell behind it.
+    Post,
 }
 
 /// `v = e`, `v += e`, `v -= e`.

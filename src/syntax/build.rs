@@ -315,13 +315,14 @@ impl Builder<'_> {
             Rule::equation => SynapseMember::Equation(self.equation(pair)),
             Rule::on_event => {
                 let span = self.span(&pair);
+                let of = if has(&pair, Rule::kw_post) { EventOf::Post } else { EventOf::Pre };
                 let mut parts = Parts::of(pair);
                 let weight = parts.only(Rule::function_param).map(|weight| {
                     let mut weight = Parts::of(weight);
                     (self.name(weight.part()), weight.maybe().map(|u| self.unit_note(u)))
                 });
                 let actions = parts.map(|action| self.assign(inner(action))).collect();
-                SynapseMember::Event(OnEvent { weight, actions, span })
+                SynapseMember::Event(OnEvent { of, weight, actions, span })
             }
             other => unreachable!("{other:?} is not a member of a synapse"),
         }

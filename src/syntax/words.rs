@@ -44,6 +44,8 @@ pub fn of(rule: Rule) -> Words {
         Rule::kw_synapse => Words::Token("synapse"),
         Rule::kw_on => Words::Token("on"),
         Rule::kw_event => Words::Token("event"),
+        Rule::kw_pre => Words::Token("pre"),
+        Rule::kw_post => Words::Token("post"),
         Rule::kw_drive => Words::Token("drive"),
         Rule::kw_network => Words::Token("network"),
         Rule::kw_run => Words::Token("run"),

@@ -27,7 +27,7 @@ fn ways() -> Vec<Way> {
 }
 
 /// Those of them that are fast.
-fn compiled_ways() -> Vec<Way> {
+pub(super) fn compiled_ways() -> Vec<Way> {
     #[allow(unused_mut)]
     let mut ways = vec![Way::Native];
     #[cfg(feature = "xla")]
@@ -37,28 +37,28 @@ fn compiled_ways() -> Vec<Way> {
     ways
 }
 
-fn checked_in(folder: &Path, text: &str) -> Checked {
+pub(super) fn checked_in(folder: &Path, text: &str) -> Checked {
     let checked = check_text("m.neuro", folder, text.to_string(), &Sources);
     let said = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
     assert!(checked.model.is_some(), "{said}");
     checked
 }
 
-fn checked(text: &str) -> Checked {
+pub(super) fn checked(text: &str) -> Checked {
     checked_in(Path::new(""), text)
 }
 
-fn series<'r>(result: &'r RunResult, name: &str) -> &'r Series {
+pub(super) fn series<'r>(result: &'r RunResult, name: &str) -> &'r Series {
     result.series.iter().find(|series| series.name == name).unwrap_or_else(|| panic!("no {name}"))
 }
 
 /// The samples of one column.
-fn column(result: &RunResult, name: &str, at: usize) -> Vec<f64> {
+pub(super) fn column(result: &RunResult, name: &str, at: usize) -> Vec<f64> {
     let series = series(result, name);
     (0..series.t.len()).map(|row| series.values.get(row, at)).collect()
 }
 
-fn plain() -> CompileOptions {
+pub(super) fn plain() -> CompileOptions {
     CompileOptions::default()
 }
 
@@ -155,18 +155,18 @@ run {{ duration = 21 ms; dt = {dt} ms; method = rk4; record b.{{v, Alpha.i_s}} e
     assert!(errors[0] < 1e-6 && errors[0] / errors[1] > 12.0, "{errors:?}");
 }
 
-fn reference(name: &str) -> Value {
+pub(super) fn reference(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference").join(name);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     serde_json::from_str(&text).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
-fn numbers(value: &Value) -> Vec<f64> {
+pub(super) fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().expect("a list").iter().map(|x| x.as_f64().expect("a number")).collect()
 }
 
 /// The edges of a stored network whose senders `choose` picks, as a file.
-fn edge_file(net: &Value, choose: impl Fn(usize) -> bool) -> String {
+pub(super) fn edge_file(net: &Value, choose: impl Fn(usize) -> bool) -> String {
     let edges = &net["edges"];
     let [pre, post, weight, delay] = ["pre", "post", "weight", "delay_steps"].map(|key| numbers(&edges[key]));
     let mut out = "source,target,weight,delay\n".to_string();
@@ -177,7 +177,7 @@ fn edge_file(net: &Value, choose: impl Fn(usize) -> bool) -> String {
 }
 
 /// What a network of a hundred cells does: the steps (counted from 1) and cells of its spikes, as NEST and Brian2 are told apart by `first`.
-fn spikes_of(net: &Value, first: f64) -> Vec<(u64, u64)> {
+pub(super) fn spikes_of(net: &Value, first: f64) -> Vec<(u64, u64)> {
     let (steps, cells) = (numbers(&net["spike_steps"]), numbers(&net["spike_neurons"]));
     let mut spikes: Vec<(u64, u64)> =
         steps.into_iter().zip(cells).map(|(step, cell)| ((step + first) as u64, cell as u64)).collect();
@@ -185,7 +185,7 @@ fn spikes_of(net: &Value, first: f64) -> Vec<(u64, u64)> {
     spikes
 }
 
-fn found_spikes(result: &RunResult) -> Vec<(u64, u64)> {
+pub(super) fn found_spikes(result: &RunResult) -> Vec<(u64, u64)> {
     let spikes = &result.spikes[0];
     let mut found: Vec<(u64, u64)> =
         spikes.t.iter().zip(&spikes.i).map(|(t, &cell)| ((t / 0.1).round() as u64, cell)).collect();
@@ -193,7 +193,7 @@ fn found_spikes(result: &RunResult) -> Vec<(u64, u64)> {
     found
 }
 
-fn per_cell(folder: &Path, name: &str, values: &[f64]) {
+pub(super) fn per_cell(folder: &Path, name: &str, values: &[f64]) {
     let text: String = values.iter().map(|x| format!("{x:e}\n")).collect();
     std::fs::write(folder.join(name), text).unwrap_or_else(|e| panic!("{e}"));
 }
@@ -364,7 +364,7 @@ run { duration = 40 ms; dt = 0.1 ms; method = exp_euler; seed = 5; celsius = 6.3
     record e.{v, Exp.g, inh.g}; record h.{soma.v, dend.Exp.g}; record spikes of e; record spikes of i; record spikes of h }
 ";
 
-fn native_run(checked: &Checked, precision: Precision, threads: usize) -> RunResult {
+pub(super) fn native_run(checked: &Checked, precision: Precision, threads: usize) -> RunResult {
     let compiled = compile(checked, &plain(), &mut |_, _, _| {}).unwrap_or_else(|d| panic!("{d:?}"));
     let experiment = Experiment::new(compiled).unwrap_or_else(|d| panic!("{d:?}"));
     let cache = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels"));
@@ -378,7 +378,7 @@ fn native_run(checked: &Checked, precision: Precision, threads: usize) -> RunRes
     outcome.unwrap_or_else(|e| panic!("{e:?}")).0
 }
 
-fn same(a: &RunResult, b: &RunResult, what: &str) {
+pub(super) fn same(a: &RunResult, b: &RunResult, what: &str) {
     assert_eq!(a.series.len(), b.series.len());
     for (a, b) in a.series.iter().zip(&b.series) {
         assert!(a.values == b.values, "{what}: {} differs", a.name);

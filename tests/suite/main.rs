@@ -21,6 +21,7 @@ mod olive;
 mod passes;
 #[cfg(feature = "xla")]
 mod pjrt;
+mod plasticity;
 mod protocols;
 mod random_models;
 mod singular;

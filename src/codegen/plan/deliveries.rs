@@ -1,10 +1,12 @@
 //! Relations that events go along.
 //!
-//! In comes a program; out go its [`Delivery`]s: for each stage that an event reaches along edges, after a delay, where it adds what.
-//! Never true here: what an edge carries, or how long an event takes, changes in a run.
+//! In comes a program; out go its [`Delivery`]s: for each relation that events reach cells along, after a delay, where they add what, or what they
+//! make of what edges remember.
+//! Never true here: how long an event takes changes in a run.
 
-use super::Unplanned;
 use super::refuse::refuse;
+use super::remember::{OfEdges, Remembers};
+use super::{SpacePlan, Unplanned};
 use crate::step::{
     Field, FieldId, FieldKind, Guard, Map, Op, OpClass, OpKind, Program, Rate, Region, Role, SpaceId, SpaceKind, Stage,
     ValueId,
@@ -24,14 +26,57 @@ pub struct Delivery {
     pub to: SpaceId,
     /// What they emit.
     pub event: FieldId,
-    /// What is added up at those that receive, a temp field.
-    pub sum: FieldId,
     /// What is computed for every edge before a run: of constants, uniform and data fields, the number of the edge and draws.
     pub ops: Vec<Op>,
     /// The value among these that says how many steps an event takes.
     pub delay: ValueId,
-    /// The value that it carries.
-    pub carried: ValueId,
+    /// What it does.
+    pub effect: Effect,
+}
+
+/// What an event does along an edge.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// It adds a value that is known before the run to a temp field of those that receive.
+    Adds {
+        /// The sums.
+        sum: FieldId,
+        /// The value among the `ops`.
+        carried: ValueId,
+    },
+    /// Kernels work on what the edge remembers.
+    Remembers(Box<Remembers>),
+}
+
+impl Delivery {
+    /// The values among its `ops` that edges begin a run with, but for the delay.
+    pub fn values(&self) -> Vec<ValueId> {
+        match &self.effect {
+            Effect::Adds { carried, .. } => vec![*carried],
+            Effect::Remembers(remembers) => remembers.begin.clone(),
+        }
+    }
+
+    /// The fields of those that receive that it adds to.
+    pub fn sums(&self) -> Vec<FieldId> {
+        match &self.effect {
+            Effect::Adds { sum, .. } => vec![*sum],
+            Effect::Remembers(remembers) => remembers.sums.clone(),
+        }
+    }
+
+    /// What its edges remember, and the kernels of that.
+    pub fn remembers(&self) -> Option<&Remembers> {
+        match &self.effect {
+            Effect::Adds { .. } => None,
+            Effect::Remembers(remembers) => Some(remembers),
+        }
+    }
+
+    /// The kernels of edges that remember.
+    pub fn kernels(&self) -> Option<&SpacePlan> {
+        Some(&self.remembers()?.space)
+    }
 }
 
 /// Is a space a relation that events go along?
@@ -42,45 +87,133 @@ pub fn is_delivery(program: &Program, space: SpaceId) -> bool {
         && step.is_some_and(|step| step.regions().any(guarded))
 }
 
-/// All deliveries of a program, in the order of their stages.
-pub fn deliveries(program: &Program) -> Result<Vec<Delivery>, Unplanned> {
+/// A relation with the stages that events reach its edges in.
+pub(super) struct Guarded<'p> {
+    pub space: SpaceId,
+    /// Events that come along the edges, after a delay.
+    pub pre: (&'p Region, Guard),
+    /// Events of those that the edges lead to.
+    pub post: Option<(&'p Region, Guard)>,
+}
+
+/// The relations of a program that events go along, in the order of their stages.
+pub(super) fn guarded(program: &Program) -> Result<Vec<Guarded<'_>>, Unplanned> {
+    let name = |field: FieldId| &program.field(field).name;
     let step = program.function(Role::Step).into_iter().flat_map(|step| &step.stages);
-    let guarded = step.filter_map(Stage::region).filter_map(|region| Some((region, region.guard?)));
+    let mut found: Vec<Guarded<'_>> = Vec::new();
+    for (region, guard) in step.filter_map(Stage::region).filter_map(|region| Some((region, region.guard?))) {
+        let Some(space) = region.over else { continue };
+        let is_relation = matches!(program.space(space).kind, SpaceKind::Relation { .. });
+        let known = found.iter_mut().find(|other| other.space == space);
+        match (guard.along, guard.delay, known) {
+            (Some(Map::Source), Some(_), _) if !is_relation => {
+                return refuse(format!("`{}` decides where a stage of cells runs", name(guard.event)));
+            }
+            (Some(Map::Source), Some(_), None) => found.push(Guarded { space, pre: (region, guard), post: None }),
+            (Some(Map::Target), None, Some(known)) if known.post.is_none() => known.post = Some((region, guard)),
+            (Some(Map::Source), Some(_), Some(_)) | (Some(Map::Target), None, Some(_)) => {
+                return refuse(format!("the edges `{}` do several things", program.space(space).name));
+            }
+            _ => {
+                return refuse(format!(
+                    "`{}` decides where a stage runs, without a delay along edges",
+                    name(guard.event)
+                ));
+            }
+        }
+    }
+    for Guarded { space, post, .. } in &found {
+        let step = program.function(Role::Step).into_iter().flat_map(|step| step.regions());
+        if step.filter(|other| other.over == Some(*space)).count() > 1 + usize::from(post.is_some()) {
+            return refuse(format!("the edges `{}` do several things", program.space(*space).name));
+        }
+    }
+    Ok(found)
+}
+
+/// What is known of a relation before its effect is.
+pub(super) struct Draft<'p> {
+    pub guarded: Guarded<'p>,
+    from: SpaceId,
+    to: SpaceId,
+    ops: Vec<Op>,
+    delay: ValueId,
+    /// What `init` stores for every edge.
+    stored: HashMap<FieldId, ValueId>,
+    /// What events add, where that is known before the run; or why not.
+    added: Result<(FieldId, ValueId), Unplanned>,
+}
+
+impl Draft<'_> {
+    /// Do its edges change in a run?
+    pub fn remembers(&self, program: &Program) -> bool {
+        let fields = program.fields_where(|field| field.over == Some(self.guarded.space));
+        self.guarded.post.is_some() || fields.iter().any(|field| program.field(*field).kind == FieldKind::State)
+    }
+
+    /// The value that a field of an edge begins with.
+    pub fn begins(&self, field: FieldId) -> Option<ValueId> {
+        self.stored.get(&field).copied()
+    }
+}
+
+/// All relations that events go along.
+pub(super) fn drafts(program: &Program) -> Result<Vec<Draft<'_>>, Unplanned> {
+    guarded(program)?.into_iter().map(|guarded| draft(program, guarded)).collect()
+}
+
+/// All deliveries of a program, in the order of their stages; those that remember are given with their kernels.
+pub(super) fn deliveries(
+    program: &Program,
+    drafts: Vec<Draft<'_>>,
+    of_edges: &OfEdges,
+    kernels: impl Fn(SpaceId) -> SpacePlan,
+) -> Result<Vec<Delivery>, Unplanned> {
     let mut found: Vec<Delivery> = Vec::new();
-    for (region, guard) in guarded {
-        let delivery = delivery(program, region, guard)?;
+    for draft in drafts {
+        let space = draft.guarded.space;
+        let effect = match draft.remembers(program) {
+            true => Effect::Remembers(Box::new(of_edges.remembers(&draft, kernels(space))?)),
+            false => {
+                let (sum, carried) = draft.added?;
+                Effect::Adds { sum, carried }
+            }
+        };
+        let (name, event) = (program.space(space).name.clone(), draft.guarded.pre.1.event);
+        let Draft { from, to, ops, delay, .. } = draft;
+        let delivery = Delivery { space, name, from, to, event, ops, delay, effect };
         // The sums of each wait in a ring of their own, and there is one place that they arrive at.
-        if found.iter().any(|other| other.sum == delivery.sum) {
-            return refuse(format!("events along several relations add to `{}`", program.field(delivery.sum).name));
+        let sums = delivery.sums();
+        if let Some(sum) = found.iter().flat_map(|other| other.sums()).find(|sum| sums.contains(sum)) {
+            return refuse(format!("events along several relations add to `{}`", program.field(sum).name));
         }
         found.push(delivery);
     }
     Ok(found)
 }
 
-fn delivery(program: &Program, region: &Region, guard: Guard) -> Result<Delivery, Unplanned> {
+fn draft<'p>(program: &'p Program, guarded: Guarded<'p>) -> Result<Draft<'p>, Unplanned> {
     let name = |field: FieldId| &program.field(field).name;
-    let (Some(space), Some(Map::Source), Some(delay)) = (region.over, guard.along, guard.delay) else {
-        return refuse(format!("`{}` decides where a stage runs, without a delay along edges", name(guard.event)));
-    };
+    let space = guarded.space;
     let SpaceKind::Relation { from, to } = program.space(space).kind else {
-        return refuse(format!("`{}` decides where a stage of cells runs", name(guard.event)));
+        return refuse(format!("`{}` decides where a stage of cells runs", name(guarded.pre.1.event)));
     };
-    let step = program.function(Role::Step).into_iter().flat_map(|step| step.regions());
-    if step.filter(|other| other.over == Some(space)).count() > 1 {
-        return refuse(format!("the edges `{}` do several things", program.space(space).name));
-    }
     let mut edge = Edge { program, space, ops: Vec::new(), stored: HashMap::new() };
     edge.function(Role::Init, None)?;
-    let added = edge.function(Role::Step, Some(region))?;
-    let [(sum, carried)] = added[..] else {
-        return refuse(format!("events along `{}` do other things than add to one sum", program.space(space).name));
+    // What the stage of an event stores is not what edges begin with.
+    let (before, stored) = (edge.ops.len(), edge.stored.clone());
+    let added = edge.function(Role::Step, Some(guarded.pre.0)).and_then(|added| match added[..] {
+        [(sum, carried)] => Ok((sum, carried)),
+        _ => refuse(format!("events along `{}` do other things than add to one sum", program.space(space).name)),
+    });
+    if added.is_err() {
+        edge.ops.truncate(before);
+    }
+    let Some(&delay) = guarded.pre.1.delay.and_then(|delay| stored.get(&delay)) else {
+        return refuse(format!("`{}` is not set before the run", guarded.pre.1.delay.map_or("", |delay| name(delay))));
     };
-    let Some(&delay) = edge.stored.get(&delay) else {
-        return refuse(format!("`{}` is not set before the run", name(delay)));
-    };
-    let (name, ops) = (program.space(space).name.clone(), edge.ops);
-    Ok(Delivery { space, name, from, to, event: guard.event, sum, ops, delay, carried })
+    let ops = edge.ops;
+    Ok(Draft { guarded, from, to, ops, delay, stored, added })
 }
 
 /// What is computed for an edge.

@@ -51,6 +51,12 @@ impl Passes {
         passes
     }
 
+    /// Those of edges that remember: each stage in the pass that is given, and each of these spaces by itself.
+    pub fn of_events(of_stage: Vec<u32>, spaces: Vec<u32>) -> Passes {
+        let groups = spaces.into_iter().map(|space| Group { spaces: vec![space], passes: 2, events: true }).collect();
+        Passes { of_stage, groups }
+    }
+
     /// The pass of a stage of a function, by its number; only steps have several.
     pub fn of(&self, role: Role, stage: usize) -> u32 {
         match role {

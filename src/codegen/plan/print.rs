@@ -23,14 +23,16 @@ impl Display for Plan {
         }
         for delivery in &self.deliveries {
             let [from, to] = [delivery.from, delivery.to].map(|space| &self.spaces[space.0 as usize].name);
-            let Delivery { name: of, event, sum, .. } = delivery;
-            let (event, sum) = (name(self, *event), name(self, *sum));
+            let Delivery { name: of, event, .. } = delivery;
+            let (event, sums) = (name(self, *event), delivery.sums());
+            let sums: Vec<&str> = sums.iter().map(|sum| name(self, *sum)).collect();
+            let (sums, how) = (sums.join(" and "), if delivery.remembers().is_some() { "due" } else { "step" });
             writeln!(
                 f,
-                "events along {of}: {event} of {from} to {to}, by row of the sender, [step][cell], into {sum}"
+                "events along {of}: {event} of {from} to {to}, by row of the sender, [{how}][cell], into {sums}"
             )?;
         }
-        for space in &self.spaces {
+        for space in self.all_kernels() {
             writeln!(f)?;
             print_space(f, self, space)?;
         }

@@ -49,7 +49,9 @@ pub fn check(program: &Program) -> Result<Passes, Unplanned> {
         }
         match field.over {
             None if array => return refuse(format!("`{}` is one value that a function stores", field.name)),
-            Some(space) if is_delivery(program, space) && matches!(field.kind, FieldKind::Const | FieldKind::Data) => {}
+            Some(space)
+                if is_delivery(program, space)
+                    && matches!(field.kind, FieldKind::Const | FieldKind::Data | FieldKind::State) => {}
             Some(space) if !is_plain(space) => return refuse(format!("`{}` has a value for every edge", field.name)),
             None | Some(_) => {}
         }

@@ -5,7 +5,7 @@
 
 use super::layout::Text;
 use crate::codegen::plan::{
-    BATCH, BLOCKS_AHEAD, Column, Connected, EdgePlan, Expr, Home, KernelPlan, Local, Mean, Nest, Operand, Plan,
+    BATCH, BLOCKS_AHEAD, Column, Connected, EdgePlan, Expr, Home, KernelPlan, Local, Mean, Nest, Operand, PRE, Plan,
     Precision, Prologue, Shared, SpacePlan, Stmt, Usage, identifier,
 };
 use crate::runtime::machine::Bank;
@@ -15,11 +15,11 @@ use crate::step::{BinaryOp, Distribution, Elementary, FieldId, OriginId, Role, T
 pub fn file(plan: &Plan) -> String {
     let mut functions = Text::default();
     let mut table = Vec::new();
-    let passes = plan.groups.iter().map(|group| group.passes).max().unwrap_or(1);
+    let passes = plan.passes();
     let steps = (0..passes).map(|pass| (Role::Step, pass));
     let places: Vec<(Role, u32)> =
         std::iter::once((Role::Init, 0)).chain(steps).chain(std::iter::once((Role::Observe, 0))).collect();
-    for space in &plan.spaces {
+    for space in plan.all_kernels() {
         let mut row = Vec::new();
         for &(role, pass) in &places {
             row.push(match space.kernel(role, pass) {
@@ -95,7 +95,7 @@ pub fn file(plan: &Plan) -> String {
 }
 
 /// What the spaces of a plan are called in Rust: lower-case letters, no word of the language, no name twice.
-pub fn names(spaces: &[SpacePlan]) -> Vec<String> {
+pub fn names<'p>(spaces: impl IntoIterator<Item = &'p SpacePlan>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for space in spaces {
         let name = identifier(&space.name);
@@ -117,11 +117,14 @@ pub const KEYWORDS: &[&str] = &[
 
 /// `squid_step`; where a step is done in several passes, `squid_step_0`.
 fn function_name(plan: &Plan, space: &SpacePlan, kernel: &KernelPlan) -> String {
-    let at = plan.spaces.iter().position(|s| s.space == space.space);
-    let name = at.and_then(|at| names(&plan.spaces).into_iter().nth(at));
+    let at = plan.all_kernels().position(|s| s.space == space.space);
+    let name = at.and_then(|at| names(plan.all_kernels()).into_iter().nth(at));
     let name = name.unwrap_or_else(|| identifier(&space.name));
     let passes = plan.groups.iter().find(|group| group.spaces.contains(&space.space.0)).map_or(1, |group| group.passes);
+    let of_edges = at.is_some_and(|at| at >= plan.spaces.len());
     match kernel.role {
+        Role::Step if of_edges && kernel.pass == PRE => format!("{name}_pre"),
+        Role::Step if of_edges => format!("{name}_post"),
         Role::Init => format!("{name}_init"),
         Role::Step if passes > 1 => format!("{name}_step_{}", kernel.pass),
         Role::Step => format!("{name}_step"),
@@ -673,7 +676,8 @@ impl Emitter<'_> {
 
     /// What knows the numbers of cells: where there are edges, cells stand in an order of their own.
     fn numbering(&self) -> &'static str {
-        if self.space.edges.is_empty() { "cells" } else { "order" }
+        let of_edges = self.plan.spaces.iter().all(|space| space.space != self.space.space);
+        if self.space.edges.is_empty() && !of_edges { "cells" } else { "order" }
     }
 
     /// A draw; `held` numbers one that steps share.

@@ -8,7 +8,7 @@ use super::builder::{Binary, Builder, Compare, Element, Literal, TensorType, Val
 use super::entry::{Slots, whole};
 use super::lanes::real;
 use super::slot::{Fixed, Slot};
-use crate::codegen::plan::{DeliveryForm, Dense, DevicePlan, Events, Home, Plan};
+use crate::codegen::plan::{DeliveryForm, Dense, DevicePlan, Effect, Events, Home, Plan};
 use crate::runtime::machine::Bank;
 use std::collections::BTreeMap;
 
@@ -82,7 +82,9 @@ impl<'a> Deliveries<'a> {
     pub fn arrive(self, b: &mut Builder, slots: &mut Slots) {
         let real = real(self.plan.precision);
         for (at, (delivery, form)) in (0..).zip(self.plan.deliveries.iter().zip(&self.device.deliveries)) {
-            let Home::Slot(space, Bank::Temp, slot) = self.plan.homes[delivery.sum.0 as usize] else {
+            // Edges that remember have no plan for devices.
+            let Effect::Adds { sum, .. } = delivery.effect else { continue };
+            let Home::Slot(space, Bank::Temp, slot) = self.plan.homes[sum.0 as usize] else {
                 panic!("the plan keeps sums in temps")
             };
             let nothing = b.constant(Literal::Real(0.0), real, &[self.device.sizes[space.0 as usize]]);

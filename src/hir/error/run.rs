@@ -1,5 +1,6 @@
 //! What can be wrong with a run.
 
+use super::instead;
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::hir::{Cell, Method};
 use crate::source::Span;
@@ -42,6 +43,8 @@ pub(in crate::hir) enum RunError<'e> {
     NoClamp { quantity: &'e str, compartment: &'e str, span: Span },
     /// A quantity is recorded twice.
     RecordedTwice { quantity: &'e str, again: Span, first: Span },
+    /// The edges of a projection have nothing of this name.
+    NotOfEdges { edges: &'e str, name: &'e str, known: &'e [&'e str], span: Span },
     /// Spikes are to be recorded of a part of a population.
     SpikesOfPart { population: &'e str, span: Span },
     /// Spikes are to be recorded of cells that have none.
@@ -125,6 +128,16 @@ impl From<RunError<'_>> for Diagnostic {
             E::RecordedTwice { quantity, again, first } => {
                 Diagnostic::new(Code::DuplicateKey, again, format!("`{quantity}` is recorded twice"), "again")
                     .see(first, "first here")
+            }
+            E::NotOfEdges { edges, name, known, span } => {
+                let message = format!("the synapses `{edges}` have no `{name}` for themselves");
+                let d = Diagnostic::new(Code::UnknownName, span, message, "nothing that they remember");
+                match known {
+                    [] => d.note(
+                        "events change nothing of them; what all synapses of a cell share is recorded with the cell",
+                    ),
+                    known => instead(d, name, known),
+                }
             }
             E::SpikesOfPart { population, span } => {
                 let message = "spikes are recorded of whole populations";

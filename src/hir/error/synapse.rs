@@ -14,8 +14,18 @@ pub(in crate::hir) enum SynapseError<'e> {
     TwoEvents { second: Span, first: Span },
     /// An `on event` block is empty.
     EventDoesNothing { span: Span },
-    /// An event sets what it could only add to.
-    Sets { name: &'e Name },
+    /// An event sets what all synapses share.
+    SetsShared { name: &'e str, span: Span, read: Span },
+    /// An event reads what all synapses share.
+    ReadsShared { name: &'e str, span: Span, read: Span },
+    /// A spike of the cell behind changes what all synapses share.
+    PostChangesShared { name: &'e str, span: Span, read: Span },
+    /// A spike of the cell behind moves its voltage.
+    PostMovesVoltage { name: &'e Name },
+    /// The weight has two units.
+    TwoWeights { name: &'e Name },
+    /// Events from outside come to a synapse that remembers.
+    DriveRemembers { synapse: &'e Name, span: Span },
     /// An event adds to what is no state.
     NotAState { name: &'e Name, synapse: &'e Scope<'e> },
     /// What an event adds depends on what changes.
@@ -71,18 +81,51 @@ impl From<SynapseError<'_>> for Diagnostic {
                 Diagnostic::new(Code::MissingKey, synapse.span, message, "no `on event` block")
                     .help("add `on event(weight: nS) { g += weight }`")
             }
-            E::TwoEvents { second, first } => {
-                Diagnostic::new(Code::DuplicateKey, second, "a synapse has one `on event` block", "a second one")
-                    .see(first, "the first")
-            }
+            E::TwoEvents { second, first } => Diagnostic::new(
+                Code::DuplicateKey,
+                second,
+                "a synapse has one block for each kind of event",
+                "a second one",
+            )
+            .see(first, "the first"),
             E::EventDoesNothing { span } => {
                 Diagnostic::new(Code::BadEvent, span, "this event does nothing", "it is empty")
                     .help("write what is added to a state: `on event(weight: nS) { g += weight }`")
             }
-            E::Sets { name } => {
-                let message = format!("an event cannot set `{}`", name.text);
-                Diagnostic::new(Code::BadEvent, name.span, message, "several events may arrive at once")
-                    .help(format!("add to it: `{} += ...`", name.text))
+            E::SetsShared { name, span, read } => {
+                let message = format!("an event cannot set `{name}`");
+                Diagnostic::new(Code::BadEvent, span, message, "several events may arrive at once")
+                    .see(read, "all synapses of a cell share it, since this adds up what they do")
+                    .help(format!("add to it: `{name} += ...`"))
+            }
+            E::ReadsShared { name, span, read } => {
+                let message = format!("what an event does cannot depend on `{name}`");
+                Diagnostic::new(Code::BadEvent, span, message, "several events may arrive at once")
+                    .see(read, "all synapses of a cell share it, since this adds up what they do")
+                    .note("an event reads its weight, parameters, and states that every synapse has for itself: what only events read")
+            }
+            E::PostChangesShared { name, span, read } => {
+                let message = format!("a spike of the cell behind cannot change `{name}`");
+                Diagnostic::new(Code::BadEvent, span, message, "once for every synapse")
+                    .see(read, "all synapses of a cell share it, since this adds up what they do")
+                    .note("`on post` changes the weight and states that every synapse has for itself")
+            }
+            E::PostMovesVoltage { name } => {
+                let message = "a spike of the cell behind cannot move its own voltage";
+                Diagnostic::new(Code::BadEvent, name.span, message, "once for every synapse")
+                    .help("what a spike does to its own cell stands in the cell: `spike when ... { v = -65 mV }`")
+            }
+            E::TwoWeights { name } => Diagnostic::new(
+                Code::BadEvent,
+                name.span,
+                "a synapse has one weight",
+                "another unit than in `on event`",
+            ),
+            E::DriveRemembers { synapse, span } => {
+                let message =
+                    format!("synapse `{}` changes with the spikes of the two cells that it joins", synapse.text);
+                Diagnostic::new(Code::BadTarget, span, message, "events from outside come from no cell")
+                    .help("drive through a synapse that keeps its weight, or connect a population")
             }
             E::NotAState { name, synapse } => {
                 let message = format!("`{}` is not a state of this synapse", name.text);

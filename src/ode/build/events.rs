@@ -9,20 +9,24 @@ use crate::ode::{ConnectionRule, Jump, Node, NodeId, Projection};
 use crate::operators::BinaryOp;
 use crate::units::Dim;
 
-impl Builder<'_> {
+impl<'m> Builder<'m> {
     pub(super) fn projections(&mut self) -> Vec<Projection> {
         let network = self.network;
-        let projection = |p: &hir::Projection| Projection {
-            name: p.name.clone(),
-            from: p.from,
-            to: p.to,
-            weight: self.expr(None, &p.weight),
-            dim: p.weight.ty.dim(),
-            delay: self.expr(None, &p.delay),
-            rule: self.rule(&p.rule),
-            span: p.span,
+        let projection = |(at, p): (usize, &'m hir::Projection)| {
+            let weight = self.expr(None, &p.weight);
+            Projection {
+                name: p.name.clone(),
+                from: p.from,
+                to: p.to,
+                weight,
+                dim: p.weight.ty.dim(),
+                delay: self.expr(None, &p.delay),
+                plasticity: self.plasticity(at, p, weight),
+                rule: self.rule(&p.rule),
+                span: p.span,
+            }
         };
-        network.projections.iter().map(projection).collect()
+        network.projections.iter().enumerate().map(projection).collect()
     }
 
     pub(super) fn rule(&mut self, rule: &hir::ConnectionRule) -> ConnectionRule {
@@ -39,8 +43,11 @@ impl Builder<'_> {
         let network = self.network;
         let mut jumps = Vec::new();
         for (at, p) in network.projections.iter().enumerate() {
-            let arrived = self.graph.add(Node::Arrived(at as u32));
+            let arrived = self.graph.add(Node::Arrived(at as u32, 0));
             self.jumps_of(p.to, p.receptor, arrived, &None, &mut jumps);
+            for &(state, number) in &self.sent[at] {
+                jumps.push(Jump { state, amount: self.graph.add(Node::Arrived(at as u32, number)) });
+            }
         }
         for d in &network.drives {
             let weight = self.expr(Some(d.population), &d.weight);

@@ -71,7 +71,8 @@ fn rebuild(nodes: &mut Nodes<'_>, id: NodeId, new: &HashMap<NodeId, NodeId>) -> 
         | Node::Index
         | Node::Dv
         | Node::Junction(..)
-        | Node::Arrived(_)
+        | Node::Arrived(..)
+        | Node::Since
         | Node::Draw(..)
         | Node::Data(_)) => leaf,
     };

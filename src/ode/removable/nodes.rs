@@ -55,7 +55,8 @@ impl<'m> Nodes<'m> {
                 | Node::Index
                 | Node::Dv
                 | Node::Junction(..)
-                | Node::Arrived(_)
+                | Node::Arrived(..)
+                | Node::Since
                 | Node::Draw(..)
                 | Node::Data(_)
                 | Node::Series(..)
@@ -101,7 +102,8 @@ impl<'m> Nodes<'m> {
             | Node::Index
             | Node::Dv
             | Node::Junction(..)
-            | Node::Arrived(_)
+            | Node::Arrived(..)
+            | Node::Since
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)

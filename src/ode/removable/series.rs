@@ -235,7 +235,8 @@ fn of_node(node: Node, known: &HashMap<NodeId, Option<Series>>) -> Option<Series
         | Node::Index
         | Node::Dv
         | Node::Junction(..)
-        | Node::Arrived(_)
+        | Node::Arrived(..)
+        | Node::Since
         | Node::Draw(..)
         | Node::Data(_)
         | Node::Series(..)

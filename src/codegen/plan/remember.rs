@@ -1,0 +1,174 @@
+//! Relations whose edges remember: what events make of their states, as kernels.
+//!
+//! In comes a program with stages of events over edges; out goes a program in which these edges are cells of their own, so that kernels are planned
+//! for them as for cells: what they read of the cells that they lead to comes in data fields, what they add there goes out in output fields.
+//! Never true here: an edge reads what a cell of the other side has.
+
+use super::deliveries::{Draft, Guarded};
+use super::refuse::refuse;
+use super::{Passes, SpacePlan, Unplanned};
+use crate::step::{
+    Field, FieldId, FieldKind, Function, Map, OpKind, Program, Rate, Region, Role, Source, SpaceId, SpaceKind, Stage,
+    ValueId,
+};
+
+/// What the edges of a relation remember, and what events do with it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Remembers {
+    /// Its kernels: of a step, pass [`PRE`] and pass [`POST`].
+    pub space: SpacePlan,
+    /// For each of its state slots the value that an edge begins with, among the `ops` of the delivery.
+    pub begin: Vec<ValueId>,
+    /// For each of its data slots the state or constant of the cell that the edge leads to.
+    pub read: Vec<FieldId>,
+    /// For each of its output slots the temp field of that cell to which it is added.
+    pub sums: Vec<FieldId>,
+    /// What is emitted by the cells that the edges lead to, if that changes the edges.
+    pub post: Option<FieldId>,
+}
+
+/// The pass of events that arrive.
+pub const PRE: u32 = 0;
+/// The pass of events of the cells that the edges lead to.
+pub const POST: u32 = 1;
+
+/// The program of the edges that remember.
+pub(super) struct OfEdges {
+    pub program: Program,
+    pub passes: Passes,
+    stand_ins: Vec<StandIn>,
+}
+
+/// A field of an edge that stands for one of the cell that it leads to.
+struct StandIn {
+    /// The space of the edge.
+    edges: SpaceId,
+    /// Its own field: data that it reads, or an output that is added.
+    own: FieldId,
+    /// The field of the cell.
+    of_cell: FieldId,
+}
+
+impl OfEdges {
+    /// Makes cells of the edges that remember. All fields of the program keep their numbers, and new ones come after.
+    pub fn new(program: &Program, drafts: &[Draft<'_>]) -> Result<OfEdges, Unplanned> {
+        let own = Program { functions: Vec::new(), ..program.clone() };
+        let mut of_edges =
+            OfEdges { program: own, passes: Passes::of_events(Vec::new(), Vec::new()), stand_ins: Vec::new() };
+        let (mut of_stage, mut stages) = (Vec::new(), Vec::new());
+        // What is the same for all, in a run or in a step, is computed wherever it is used.
+        for region in program.function(Role::Step).into_iter().flat_map(|step| step.regions()) {
+            if region.guard.is_none() && region.over.is_none() {
+                stages.push(Stage::Region(region.clone()));
+                of_stage.push(PRE);
+            }
+        }
+        let remembering: Vec<&Draft<'_>> = drafts.iter().filter(|draft| draft.remembers(program)).collect();
+        for draft in &remembering {
+            let Guarded { space, pre, post } = &draft.guarded;
+            check_order(program, &draft.guarded)?;
+            of_edges.program.spaces[space.0 as usize].kind = SpaceKind::Plain;
+            // What has been hoisted out of their stages.
+            let hoisted = program.function(Role::Step).into_iter().flat_map(|step| step.regions());
+            for region in hoisted.filter(|region| region.guard.is_none() && region.over == Some(*space)) {
+                stages.push(Stage::Region(of_edges.cells(*space, region)?));
+                of_stage.push(PRE);
+            }
+            stages.push(Stage::Region(of_edges.cells(*space, pre.0)?));
+            of_stage.push(PRE);
+            if let Some((region, _)) = post {
+                stages.push(Stage::Region(of_edges.cells(*space, region)?));
+                of_stage.push(POST);
+            }
+        }
+        of_edges.program.functions.push(Function { role: Role::Step, steps: 1, stages });
+        let spaces = remembering.iter().map(|draft| draft.guarded.space.0).collect();
+        of_edges.passes = Passes::of_events(of_stage, spaces);
+        Ok(of_edges)
+    }
+
+    /// A region of edges as one of cells.
+    fn cells(&mut self, space: SpaceId, region: &Region) -> Result<Region, Unplanned> {
+        let mut region = Region { guard: None, ..region.clone() };
+        let mut added: Vec<FieldId> = Vec::new();
+        for op in &mut region.ops {
+            let name = |of: &OfEdges, field: FieldId| of.program.field(field).name.clone();
+            op.kind = match op.kind {
+                OpKind::Gather(field, Map::Target)
+                    if matches!(self.program.field(field).kind, FieldKind::State | FieldKind::Const) =>
+                {
+                    OpKind::Field(self.stand_in(space, field, FieldKind::Data))
+                }
+                OpKind::Gather(field, _) => {
+                    return refuse(format!("edges that remember read `{}` of other cells", name(self, field)));
+                }
+                OpKind::Accumulate(field, Some(Map::Target), _) if added.contains(&field) => {
+                    return refuse(format!("edges that remember add to `{}` twice", name(self, field)));
+                }
+                OpKind::Accumulate(field, Some(Map::Target), value) => {
+                    added.push(field);
+                    OpKind::Store(self.stand_in(space, field, FieldKind::Output), value)
+                }
+                OpKind::Accumulate(field, ..) => {
+                    return refuse(format!("what is added to `{}` comes from no edges", name(self, field)));
+                }
+                kind => kind,
+            };
+        }
+        Ok(region)
+    }
+
+    fn stand_in(&mut self, edges: SpaceId, of_cell: FieldId, kind: FieldKind) -> FieldId {
+        let known = self.stand_ins.iter().find(|known| known.edges == edges && known.of_cell == of_cell);
+        if let Some(known) = known {
+            return known.own;
+        }
+        let Field { name, origin, .. } = self.program.field(of_cell);
+        let (name, origin) = (format!("{}'{name}", self.program.space(edges).name), *origin);
+        let own =
+            self.program.add_field(Field { name, kind, over: Some(edges), history: 0, source: Source::None, origin });
+        self.stand_ins.push(StandIn { edges, own, of_cell });
+        own
+    }
+
+    /// What a relation remembers, with its kernels.
+    pub fn remembers(&self, draft: &Draft<'_>, space: SpacePlan) -> Result<Remembers, Unplanned> {
+        let begin = |&field: &FieldId| {
+            let name = &self.program.field(field).name;
+            draft.begins(field).ok_or_else(|| Unplanned(format!("`{name}` is not set before the run")))
+        };
+        let of_cells = |own: &[FieldId]| {
+            let of_cell = |own: &FieldId| Some(self.stand_ins.iter().find(|known| known.own == *own)?.of_cell);
+            own.iter().filter_map(of_cell).collect()
+        };
+        Ok(Remembers {
+            begin: space.state.iter().map(begin).collect::<Result<_, _>>()?,
+            read: of_cells(&space.data),
+            sums: of_cells(&space.output),
+            post: draft.guarded.post.map(|(_, guard)| guard.event),
+            space,
+        })
+    }
+}
+
+/// What edges read of cells is what it is at the beginning of a step if events arrive, and at its end if cells emit.
+fn check_order(program: &Program, guarded: &Guarded<'_>) -> Result<(), Unplanned> {
+    let regions: Vec<&Region> = program
+        .function(Role::Step)
+        .into_iter()
+        .flat_map(|step| step.regions())
+        .filter(|r| r.rate == Rate::Every)
+        .collect();
+    let place = |region: &Region| regions.iter().position(|other| std::ptr::eq(*other, region));
+    let of_cells = |at: usize| regions[at].guard.is_none() && regions[at].over.is_some();
+    let (first, last) = (place(guarded.pre.0), guarded.post.and_then(|(region, _)| place(region)));
+    let early = first.is_some_and(|first| (0..first).any(of_cells));
+    let late = last.is_some_and(|last| (last..regions.len()).any(of_cells));
+    if early || late {
+        return refuse(format!(
+            "events reach the edges `{}` in the middle of a step",
+            program.space(guarded.space).name
+        ));
+    }
+    Ok(())
+}

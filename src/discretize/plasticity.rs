@@ -1,0 +1,145 @@
+//! Synapses that remember.
+//!
+//! In come the states of a projection's edges, and what events make of them; out go a stage for the spikes that arrive, and one for those of the
+//! cells behind.
+//! Never true here: an edge does anything in a step in which no event comes to it. Between events its states move by linear equations, which are
+//! solved as a whole when the next one comes; so every edge knows when it has seen its last one.
+
+use super::exact::after;
+use super::{Draft, Lowering, Values, projection_space};
+use crate::ode::linear::rows_of_edges;
+use crate::ode::{Model, Node, NodeId, StateId};
+use crate::step::{BinaryOp, FieldId, FieldKind, Guard, Map, OpKind, RegionBuilder, Role, Source, ValueId};
+use std::collections::HashMap;
+
+/// What events make of the states of edges, as functions of the states after the last event and of [`Node::Since`].
+pub(super) struct Remembered {
+    /// The states when the next event comes.
+    now: Vec<(StateId, NodeId)>,
+    sent: Vec<NodeId>,
+    pre: Vec<(StateId, NodeId)>,
+    post: Vec<(StateId, NodeId)>,
+}
+
+impl Remembered {
+    /// None where synapses remember nothing.
+    pub fn new(model: &mut Model, projection: usize) -> Option<Remembered> {
+        let plasticity = model.projections[projection].plasticity.clone()?;
+        let since = model.graph.add(Node::Since);
+        // What is not linear has had an error.
+        let rows = rows_of_edges(model, projection).unwrap_or_default();
+        let now = after(&mut model.graph, &rows, since);
+        let values: HashMap<StateId, NodeId> = now.iter().copied().collect();
+        let leaf = |node: Node| match node {
+            Node::State(state) => values.get(&state).copied(),
+            _ => None,
+        };
+        let mut memo = HashMap::new();
+        let mut at_event = |value: NodeId| model.graph.replace(value, &leaf, &mut memo);
+        let sent = plasticity.sent.iter().map(|&(value, _)| at_event(value)).collect();
+        let mut changes = |changes: &[(StateId, NodeId)]| changes.iter().map(|&(s, x)| (s, at_event(x))).collect();
+        let (pre, post) = (changes(&plasticity.pre), changes(&plasticity.post));
+        Some(Remembered { now, sent, pre, post })
+    }
+
+    /// The states of an edge after an event.
+    fn after<'r>(&'r self, changes: &'r [(StateId, NodeId)]) -> impl Iterator<Item = (StateId, NodeId)> + 'r {
+        let changed = move |state: StateId| changes.iter().find(|change| change.0 == state).map(|change| change.1);
+        self.now.iter().map(move |&(state, now)| (state, changed(state).unwrap_or(now)))
+    }
+}
+
+impl Lowering<'_> {
+    /// When the edges of a projection have seen their last event, in steps.
+    fn seen(&mut self, projection: usize) -> FieldId {
+        let p = &self.model.projections[projection];
+        let space = projection_space(self.model, projection);
+        let name = format!("{}'seen", p.name);
+        self.field(Source::Seen(projection as u32), name, FieldKind::State, Some(space), p.span)
+    }
+
+    /// What edges begin with.
+    pub(super) fn remember(&mut self, b: &mut RegionBuilder, values: &mut Values, projection: usize) {
+        let model = self.model;
+        if let Some(plasticity) = &model.projections[projection].plasticity {
+            for &state in &plasticity.states {
+                let value = self.lower(b, values, model.state(state).init);
+                let field = self.state(state);
+                b.store(field, value);
+            }
+        }
+        let seen = self.seen(projection);
+        let zero = b.constant(0.0);
+        b.store(seen, zero);
+    }
+
+    /// The spikes that arrive.
+    pub(super) fn pre(&mut self, draft: &mut Draft, projection: usize, remembered: &Remembered) {
+        let number = projection as u32;
+        let p = &self.model.projections[projection];
+        let Some(spike) = &self.model.populations[p.from].spike else { return };
+        let event = self.spikes(p.from, spike.span);
+        let delay = self.of_edges(number, Source::Delay(number), "delay");
+        let guard = Guard { event, along: Some(Map::Source), delay: Some(delay) };
+        self.at_event(draft, projection, guard, remembered);
+    }
+
+    /// The spikes of the cells that the edges lead to.
+    pub(super) fn post(&mut self, draft: &mut Draft, projection: usize, remembered: &Remembered) {
+        let p = &self.model.projections[projection];
+        let Some(spike) = self.model.populations[p.to].spike.as_ref().filter(|_| !remembered.post.is_empty()) else {
+            return;
+        };
+        let event = self.spikes(p.to, spike.span);
+        let guard = Guard { event, along: Some(Map::Target), delay: None };
+        self.at_event(draft, projection, guard, remembered);
+    }
+
+    fn at_event(&mut self, draft: &mut Draft, projection: usize, guard: Guard, remembered: &Remembered) {
+        // Only a spike that arrives brings something.
+        let (changes, sent) = match guard.delay {
+            Some(_) => (&remembered.pre, &remembered.sent[..]),
+            None => (&remembered.post, &[][..]),
+        };
+        let (model, space) = (self.model, projection_space(self.model, projection));
+        let mut b = draft.over(space);
+        b.set_guard(guard);
+        let origin = self.origin(model.projections[projection].span);
+        b.set_origin(origin);
+        let mut values = Values::new(space, Role::Step);
+        // Events are of the end of a step.
+        let step = b.value(OpKind::StepIndex);
+        let one = b.constant(1.0);
+        let now = b.binary(BinaryOp::Add, step, one);
+        let seen = self.seen(projection);
+        let last = b.field(seen);
+        self.since(&mut b, &mut values, now, last);
+        let after: Vec<(StateId, NodeId)> = remembered.after(changes).collect();
+        let sum = |(at, &value)| (self.arrived(projection as u32, at), value);
+        let sent: Vec<(FieldId, NodeId)> = (0..).zip(sent).map(sum).collect();
+        let sent: Vec<(FieldId, ValueId)> =
+            sent.into_iter().map(|(sum, value)| (sum, self.lower(&mut b, &mut values, value))).collect();
+        let after: Vec<(FieldId, ValueId)> = after
+            .into_iter()
+            .filter(|&(state, value)| model.graph.node(value) != Node::State(state))
+            .map(|(state, value)| (self.state(state), self.lower(&mut b, &mut values, value)))
+            .collect();
+        after.into_iter().for_each(|(field, value)| b.store(field, value));
+        b.store(seen, now);
+        sent.into_iter().for_each(|(sum, value)| b.accumulate(sum, Some(Map::Target), value));
+        draft.push(b);
+    }
+
+    /// Makes known how long ago an edge has seen its last event.
+    fn since(&mut self, b: &mut RegionBuilder, values: &mut Values, now: ValueId, last: ValueId) {
+        // Late in a long run both are large; their difference need not be.
+        let steps = b.exact(OpKind::Binary(BinaryOp::Sub, now, last));
+        let dt = self.lower(b, values, self.dt);
+        let since = b.binary(BinaryOp::Mul, steps, dt);
+        for id in (0..self.model.graph.len() as u32).map(NodeId) {
+            if self.model.graph.node(id) == Node::Since {
+                values.memo.insert(id, since);
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Synapses that remember: the states of their edges, and what events make of them.
+//!
+//! In come projections onto receptors with states of their own for every synapse; out go these states, what a spike brings the target, and what
+//! becomes of the states when a cell on either side spikes.
+//! Never true here: an assignment reads what a later one makes.
+
+use super::Builder;
+use crate::diag::{Code, Diagnostic};
+use crate::hir::{self, Action, ActionOn, ExprKind, Symbol, SymbolKind};
+use crate::ode::{Node, NodeId, Plasticity, Projection, Record, State, StateId};
+use crate::operators::{BinaryOp, UnaryOp};
+use crate::syntax::ast::AssignOp;
+use crate::units::Dim;
+
+/// What a synapse has for itself.
+pub(super) struct Own<'m> {
+    symbols: &'m [Symbol],
+    /// The values of states, and of what has been computed of them since one of them changed.
+    values: Vec<Option<NodeId>>,
+}
+
+impl<'m> Builder<'m> {
+    /// The value of something that a synapse has for itself.
+    pub(super) fn own_value(&mut self, population: Option<usize>, number: u32, dim: Dim) -> NodeId {
+        let at = number as usize;
+        let known = self.own.as_ref().map(|own| (own.symbols, own.values[at]));
+        let value = match known {
+            Some((_, Some(value))) => return value,
+            Some((symbols, None)) => match &symbols[at].kind {
+                SymbolKind::Let(value) => self.expr(population, value),
+                // States have values; nothing else belongs to an edge.
+                SymbolKind::State { .. }
+                | SymbolKind::Param(_)
+                | SymbolKind::Port(_)
+                | SymbolKind::Voltage
+                | SymbolKind::Pool => self.graph.number(f64::NAN, dim),
+            },
+            // Outside of events nothing reads it.
+            None => self.graph.number(f64::NAN, dim),
+        };
+        if let Some(own) = &mut self.own {
+            own.values[at] = Some(value);
+        }
+        value
+    }
+
+    /// What the synapses of a projection remember.
+    pub(super) fn plasticity(&mut self, at: usize, p: &hir::Projection, weight: NodeId) -> Option<Plasticity> {
+        let network = self.network;
+        self.sent.push(Vec::new());
+        let receptor = &network.populations[p.to].receptors[p.receptor];
+        let plastic = receptor.plastic.as_ref()?;
+        let population = Some(p.to);
+        let first = self.states.len();
+        let placeholder = self.graph.add(Node::Bool(false));
+        // Where nothing changes it, and it is the same for all, it needs no place.
+        let keeps_weight = plastic.changes_weight() || self.differs(weight);
+        let mut declare = |name: &str, dim: Dim, unit, span| {
+            let name = format!("{}.{name}", p.name);
+            let (edges, gate, clamp) = (Some(at), false, None);
+            self.states.push(State {
+                name,
+                population: p.to,
+                edges,
+                init: placeholder,
+                rate: placeholder,
+                dim,
+                unit,
+                span,
+                gate,
+                clamp,
+            });
+            let state = StateId(self.states.len() as u32 - 1);
+            (state, self.graph.add(Node::State(state)))
+        };
+        let own_states = |s: &Symbol| {
+            matches!(s.kind, SymbolKind::State { .. }).then(|| declare(&s.name, s.ty.dim(), s.display_unit(), s.span).1)
+        };
+        let values: Vec<Option<NodeId>> = plastic.own.iter().map(own_states).collect();
+        let start = values.clone();
+        let unit = p.weight.ty.dim().display_unit();
+        let of_weight = keeps_weight.then(|| declare("weight", p.weight.ty.dim(), unit, p.weight.span));
+        let states: Vec<StateId> = (first..self.states.len()).map(|s| StateId(s as u32)).collect();
+
+        self.own = Some(Own { symbols: &plastic.own, values });
+        self.weight = Some(of_weight.map_or(weight, |(_, node)| node));
+        for (symbol, node) in plastic.own.iter().zip(&start) {
+            let (SymbolKind::State { init, rate, .. }, Some(Node::State(state))) =
+                (&symbol.kind, node.map(|n| self.graph.node(n)))
+            else {
+                continue;
+            };
+            if init.kind == ExprKind::SteadyState {
+                let message = format!("the steady state of `{}` is not known before the run", symbol.name);
+                let d = Diagnostic::new(Code::BadValue, init.span, message, "every synapse has its own");
+                self.diagnostics.push(d.help("give it a number"));
+                self.failed = true;
+            }
+            let (init, rate) = (self.expr(population, init), self.expr(population, rate));
+            let state = &mut self.states[state.0 as usize];
+            (state.init, state.rate) = (init, rate);
+        }
+        if let Some((state, _)) = of_weight {
+            let still = self.graph.number(0.0, p.weight.ty.dim().over(Dim::TIME));
+            let state = &mut self.states[state.0 as usize];
+            (state.init, state.rate) = (weight, still);
+        }
+
+        let mut sent = Vec::new();
+        let mut after = |b: &mut Builder<'m>, actions: &[Action]| {
+            let begin = of_weight.map_or(weight, |(_, node)| node);
+            b.own = Some(Own { symbols: &plastic.own, values: start.clone() });
+            b.weight = Some(begin);
+            for action in actions {
+                b.act(at, p.to, action, &mut sent);
+            }
+            let values = b.own.take().map_or(Vec::new(), |own| own.values);
+            let ends = values.iter().zip(&start).map(|(end, start)| (*start, *end));
+            let ends = ends.chain([(of_weight.map(|(_, node)| node), b.weight)]);
+            let changed = |(start, end): (Option<NodeId>, Option<NodeId>)| match (b.graph.node(start?), end?) {
+                (Node::State(state), end) if Some(end) != start => Some((state, end)),
+                _ => None,
+            };
+            ends.filter_map(changed).collect::<Vec<_>>()
+        };
+        let (pre, post) = (after(self, &plastic.pre), after(self, &plastic.post));
+        (self.own, self.weight) = (None, None);
+        Some(Plasticity { states, sent, pre, post })
+    }
+
+    /// Does one assignment.
+    fn act(&mut self, at: usize, population: usize, action: &Action, sent: &mut Vec<(NodeId, Dim)>) {
+        let value = self.expr(Some(population), &action.value);
+        let dim = action.value.ty.dim();
+        let joined = |b: &mut Builder<'_>, before: Option<NodeId>| match (action.op, before) {
+            (AssignOp::Add, Some(before)) => b.graph.binary(BinaryOp::Add, before, value),
+            (AssignOp::Sub, Some(before)) => b.graph.binary(BinaryOp::Sub, before, value),
+            (AssignOp::Set, _) | (AssignOp::Add | AssignOp::Sub, None) => value,
+        };
+        match action.on {
+            ActionOn::Weight => self.weight = Some(joined(self, self.weight)),
+            ActionOn::Own(number) => {
+                let before = self.own.as_ref().and_then(|own| own.values[number as usize]);
+                let value = joined(self, before);
+                let Some(own) = &mut self.own else { return };
+                // What was computed of states is computed anew.
+                for (value, symbol) in own.values.iter_mut().zip(own.symbols) {
+                    if matches!(symbol.kind, SymbolKind::Let(_)) {
+                        *value = None;
+                    }
+                }
+                own.values[number as usize] = Some(value);
+            }
+            ActionOn::Shared(symbol) => {
+                let Some(Node::State(state)) = self.symbols[population][symbol.0 as usize].map(|n| self.graph.node(n))
+                else {
+                    return;
+                };
+                let value = match action.op {
+                    AssignOp::Sub => self.graph.unary(UnaryOp::Neg, value),
+                    AssignOp::Add | AssignOp::Set => value,
+                };
+                let known = sent.iter().position(|other| *other == (value, dim));
+                let number = known.unwrap_or_else(|| {
+                    sent.push((value, dim));
+                    sent.len() - 1
+                });
+                self.sent[at].push((state, number as u32));
+            }
+        }
+    }
+
+    /// What edges have for themselves.
+    pub(super) fn record_edges(
+        &mut self,
+        projections: &[Projection],
+        r: &hir::Record,
+        projection: usize,
+        own: &str,
+    ) -> Record {
+        let name = format!("{}.{own}", projections[projection].name);
+        let states = projections[projection].plasticity.iter().flat_map(|plasticity| &plasticity.states);
+        let state = states.copied().find(|state| self.states[state.0 as usize].name == name);
+        let (value, unit) = match state {
+            Some(state) => (self.graph.add(Node::State(state)), self.states[state.0 as usize].unit.clone()),
+            None => (self.graph.number(f64::NAN, Dim::ONE), Dim::ONE.display_unit()),
+        };
+        let rate = state.and_then(|state| self.graph.constant(self.states[state.0 as usize].rate));
+        if rate != Some(0.0) {
+            let message = format!("`{name}` moves between events");
+            let d = Diagnostic::new(Code::BadTarget, r.span, message, "known only when an event comes");
+            self.diagnostics.push(d.note("what stands still between events is recorded, such as the weight"));
+            self.failed = true;
+        }
+        let (every, window, span) = (r.every, r.window, r.span);
+        Record {
+            name,
+            population: r.population,
+            edges: Some(projection),
+            cells: None,
+            value,
+            every,
+            window,
+            unit,
+            span,
+        }
+    }
+
+    /// Does a value of edges differ from edge to edge?
+    fn differs(&self, value: NodeId) -> bool {
+        let nodes = self.graph.reachable([value]);
+        nodes.into_iter().any(|id| matches!(self.graph.node(id), Node::Draw(..) | Node::Data(_)))
+    }
+}

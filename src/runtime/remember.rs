@@ -1,0 +1,345 @@
+//! Edges that remember: events change what they have for themselves.
+//!
+//! In come a [`Remembering`] and, step by step, who has emitted an event on either side; kernels work on the edges that events reach, and what
+//! they answer arrives at the cells.
+//! Never true here: an edge does anything in a step in which no event reaches it, or a sum depends on the number of threads.
+//!
+//! An edge has its place in the row of its sender. Where an event goes is noted when it is sent, and the row is gone through when it arrives: what has
+//! happened to an edge on the way counts. Kernels see blocks of edges as they see cells; what they need is put there, and taken back, for every event.
+
+use super::aligned::Aligned;
+use super::call::{Call, Cells, Order as Numbers, Window};
+use super::edges::{Edges, Links};
+use super::events::{PerEdge, Sent};
+use super::lanes::Scalar;
+use super::machine::{Bank, Fault, Kernels, Shape};
+use super::order::Order;
+use super::series::Series;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Edges that remember.
+#[derive(Clone, Debug)]
+pub struct Remembering<T> {
+    /// The number of the space whose cells emit.
+    pub from: usize,
+    /// The event field: its number among those of the space.
+    pub event: u64,
+    /// The number of the space whose cells receive.
+    pub to: usize,
+    /// The event field of that space whose events change edges, if they do.
+    pub post: Option<u64>,
+    /// The edges, which fit these spaces.
+    pub edges: Arc<Edges>,
+    /// How many steps an event takes along each edge, from 1 on.
+    pub delays: PerEdge<u32>,
+    /// What the state fields of an edge begin with.
+    pub begin: Vec<PerEdge<T>>,
+    /// How the numbers of its edges are laid out for kernels.
+    pub shape: Shape,
+    /// For each data field the place in the space that receives that it is a copy of.
+    pub read: Vec<(Bank, usize)>,
+    /// For each output field the temp slot of the space that receives that it is added to.
+    pub sums: Vec<usize>,
+    /// The number of the kernels of events that arrive, and of events of cells that receive.
+    pub kernels: [usize; 2],
+}
+
+/// How many edges a kernel sees at once.
+const BATCH: usize = 512;
+
+/// The edges that lead to the cells of one part.
+pub struct Remembered<T> {
+    what: Arc<Remembering<T>>,
+    /// The first place of the part.
+    begin: usize,
+    /// Where the row of each sender begins, and the end of the last.
+    first: Vec<usize>,
+    /// Of each edge its place in the part.
+    places: Vec<u32>,
+    /// Of each edge its number.
+    numbers: Vec<u32>,
+    /// Stretches of a row that take the same time: the delay and the end.
+    runs: Vec<(u32, usize)>,
+    /// Where the stretches of each sender begin, and the end of the last.
+    first_run: Vec<usize>,
+    /// The edges that lead to each place, in the order of their numbers: where they begin, and which they are.
+    first_back: Vec<usize>,
+    back: Vec<u32>,
+    /// `[field][edge]`
+    state: Vec<Vec<T>>,
+    /// `[step % steps]`: stretches of rows that events reach in a step.
+    due: Vec<Vec<Range<usize>>>,
+    blocks: Blocks<T>,
+}
+
+/// What a kernel sees.
+struct Blocks<T> {
+    /// Which edges.
+    which: Vec<u32>,
+    numbers: Vec<u32>,
+    state: Aligned<T>,
+    data: Aligned<T>,
+    output: Aligned<T>,
+}
+
+/// The cells of a part that edges lead to.
+pub struct Cell<'a, T> {
+    /// Their states.
+    pub state: &'a [T],
+    /// The numbers per cell that only `init` writes.
+    pub cell: &'a [T],
+    /// Where sums are.
+    pub temp: &'a mut [T],
+    /// How all of this is laid out.
+    pub shape: Shape,
+}
+
+/// What is the same for all kernels of a step.
+#[derive(Clone, Copy)]
+pub struct Step<'a> {
+    /// The numbers that all cells share.
+    pub uniforms: &'a [f64],
+    /// The functions of time.
+    pub series: &'a [Series<'a>],
+    /// One step.
+    pub window: Window,
+}
+
+impl<T: Scalar> Remembered<T> {
+    /// The edges that lead to the places of a part.
+    pub fn new(
+        what: &Arc<Remembering<T>>,
+        senders: usize,
+        places: Range<usize>,
+        order: Option<&Order>,
+    ) -> Remembered<T> {
+        let Remembering { edges, delays, shape, .. } = &**what;
+        let edges_of = |place: usize| {
+            let cell = Order::cell(order, place);
+            // Past the last cell there are none.
+            let bounds = edges.offsets.get(cell..cell + 2).unwrap_or(&[0, 0]);
+            bounds[0] as usize..bounds[1] as usize
+        };
+        // By sender, then by delay, then by place; edges of one pair keep their order.
+        let mut all: Vec<(u32, u32, u32, u32)> = Vec::new();
+        for place in places.clone() {
+            let own = (place - places.start) as u32;
+            all.extend(edges_of(place).map(|edge| (edges.sources[edge], delays.of(edge), own, edge as u32)));
+        }
+        all.sort_unstable();
+        let (mut first, mut first_run, mut runs) = (vec![0; senders + 1], vec![0; senders + 1], Vec::new());
+        let mut last = None;
+        for (at, &(sender, delay, ..)) in all.iter().enumerate() {
+            first[sender as usize + 1] = at + 1;
+            if last != Some((sender, delay)) {
+                runs.push((delay, at));
+                last = Some((sender, delay));
+            }
+            if let Some(run) = runs.last_mut() {
+                run.1 = at + 1;
+            }
+            first_run[sender as usize + 1] = runs.len();
+        }
+        for sender in 0..senders {
+            first[sender + 1] = first[sender + 1].max(first[sender]);
+            first_run[sender + 1] = first_run[sender + 1].max(first_run[sender]);
+        }
+        let mut first_back = vec![0; places.len() + 1];
+        let mut back: Vec<(u32, u32, u32)> =
+            (0..).zip(&all).map(|(at, &(_, _, place, edge))| (place, edge, at)).collect();
+        back.sort_unstable();
+        for &(place, ..) in &back {
+            first_back[place as usize + 1] += 1;
+        }
+        for place in 0..places.len() {
+            first_back[place + 1] += first_back[place];
+        }
+        let buffer = |slots: usize| Aligned::new(BATCH.next_multiple_of(shape.lanes) * slots);
+        let mut remembered = Remembered {
+            what: Arc::clone(what),
+            begin: places.start,
+            first,
+            places: all.iter().map(|edge| edge.2).collect(),
+            numbers: all.iter().map(|edge| edge.3).collect(),
+            runs,
+            first_run,
+            first_back,
+            back: back.into_iter().map(|(_, _, at)| at).collect(),
+            state: Vec::new(),
+            due: vec![Vec::new(); delays.longest() as usize + 1],
+            blocks: Blocks {
+                which: Vec::with_capacity(BATCH),
+                numbers: vec![0; BATCH.next_multiple_of(shape.lanes)],
+                state: buffer(shape.state),
+                data: buffer(shape.data),
+                output: buffer(shape.output),
+            },
+        };
+        remembered.forget();
+        remembered
+    }
+
+    /// The number of the receiving space.
+    pub fn to(&self) -> usize {
+        self.what.to
+    }
+
+    /// A run begins: nothing is on its way, and edges are what they begin with.
+    pub fn forget(&mut self) {
+        self.due.iter_mut().for_each(Vec::clear);
+        let numbers = &self.numbers;
+        let begin = |values: &PerEdge<T>| numbers.iter().map(|&edge| values.of(edge as usize)).collect();
+        self.state = self.what.begin.iter().map(begin).collect();
+    }
+
+    /// Calls `visit` with the number of each edge and its value of a state field.
+    pub fn visit(&mut self, slot: usize, mut visit: impl FnMut(usize, &mut T)) -> Result<(), Fault> {
+        let values = self.state.get_mut(slot).ok_or(Fault::Range)?;
+        self.numbers.iter().zip(values).for_each(|(&edge, value)| visit(edge as usize, value));
+        Ok(())
+    }
+
+    /// Are all states finite?
+    pub fn all_finite(&self) -> bool {
+        self.state.iter().flatten().all(|x| x.to_f64().is_finite())
+    }
+
+    /// Events arrive in a step.
+    pub fn arrive(&mut self, step: Step<'_>, mut cell: Cell<'_, T>, with: &dyn Kernels<T>) -> Result<(), Fault> {
+        for &sum in &self.what.sums {
+            for block in cell.temp.chunks_mut(cell.shape.temp * cell.shape.lanes) {
+                block[sum * cell.shape.lanes..][..cell.shape.lanes].fill(T::default());
+            }
+        }
+        let at = (step.window.first_step % self.due.len() as u64) as usize;
+        let mut due = std::mem::take(&mut self.due[at]);
+        for mut stretch in due.drain(..) {
+            while !stretch.is_empty() {
+                let free = BATCH - self.blocks.which.len();
+                let end = stretch.end.min(stretch.start + free);
+                self.blocks.which.extend(stretch.start as u32..end as u32);
+                stretch.start = end;
+                if self.blocks.which.len() == BATCH {
+                    self.work(0, step, &mut cell, with)?;
+                }
+            }
+        }
+        self.due[at] = due;
+        self.work(0, step, &mut cell, with)
+    }
+
+    /// Sends what was emitted in a step, in the order of spaces, events and cells; and cells that have emitted tell the edges that lead to them.
+    /// `place` knows where in the space a cell stands.
+    pub fn send(
+        &mut self,
+        step: Step<'_>,
+        sent: &[Sent],
+        mut cell: Cell<'_, T>,
+        place: impl Fn(usize) -> usize,
+        with: &dyn Kernels<T>,
+    ) -> Result<(), Fault> {
+        for event in of(sent, self.what.from, self.what.event) {
+            let sender = event.cell as usize;
+            let mut begin = self.first[sender];
+            for &(delay, end) in &self.runs[self.first_run[sender]..self.first_run[sender + 1]] {
+                let due = (step.window.first_step + u64::from(delay)) % self.due.len() as u64;
+                self.due[due as usize].push(begin..end);
+                begin = end;
+            }
+        }
+        let Some(post) = self.what.post else { return Ok(()) };
+        for event in of(sent, self.what.to, post) {
+            let Some(own) = place(event.cell as usize).checked_sub(self.begin) else { continue };
+            let Some(&[begin, end]) = self.first_back.get(own..own + 2) else { continue };
+            for at in begin..end {
+                self.blocks.which.push(self.back[at]);
+                if self.blocks.which.len() == BATCH {
+                    self.work(1, step, &mut cell, with)?;
+                }
+            }
+        }
+        self.work(1, step, &mut cell, with)
+    }
+
+    /// Runs a kernel over the edges of the batch, of which no two are the same.
+    fn work(
+        &mut self,
+        which: usize,
+        step: Step<'_>,
+        cell: &mut Cell<'_, T>,
+        with: &dyn Kernels<T>,
+    ) -> Result<(), Fault> {
+        let Blocks { which: edges, numbers, state, data, output } = &mut self.blocks;
+        if edges.is_empty() {
+            return Ok(());
+        }
+        let (Remembering { shape, read, sums, kernels, .. }, lanes) = (&*self.what, self.what.shape.lanes);
+        let blocks = edges.len().div_ceil(lanes);
+        let at = |slot: usize, slots: usize, number: usize| (number / lanes * slots + slot) * lanes + number % lanes;
+        let of_cell = |place: u32, slot: usize, slots: usize| {
+            let (lanes, place) = (cell.shape.lanes, place as usize);
+            (place / lanes * slots + slot) * lanes + place % lanes
+        };
+        for (number, &edge) in numbers.iter_mut().zip(edges.iter()) {
+            *number = self.numbers[edge as usize];
+        }
+        for (slot, values) in self.state.iter().enumerate() {
+            let state = state.get_mut();
+            for (number, &edge) in edges.iter().enumerate() {
+                state[at(slot, shape.state, number)] = values[edge as usize];
+            }
+        }
+        for (slot, &(bank, from)) in read.iter().enumerate() {
+            let (values, slots) = match bank {
+                Bank::Cell => (cell.cell, cell.shape.cell),
+                Bank::State | Bank::Output | Bank::Data | Bank::Temp => (cell.state, cell.shape.state),
+            };
+            let data = data.get_mut();
+            for (number, &edge) in edges.iter().enumerate() {
+                let place = self.places[edge as usize];
+                data[at(slot, shape.data, number)] = values[of_cell(place, from, slots)];
+            }
+        }
+        let call = Call {
+            state: &mut state.get_mut()[..blocks * shape.state * lanes],
+            cell: &mut [],
+            output: &mut output.get_mut()[..blocks * shape.output * lanes],
+            data: &data.get()[..blocks * shape.data * lanes],
+            temp: &mut [],
+            uniforms: step.uniforms,
+            series: step.series,
+            window: step.window,
+            cells: Cells { first: 0, count: edges.len() as u64 },
+            spikes: &mut Vec::new(),
+            order: Numbers { numbers: &numbers[..blocks * lanes] },
+            links: Links { now: &mut [], next: &mut [], edges: &[], far: false, share: &mut |_| true },
+        };
+        with.run(kernels[which], call)?;
+        for (slot, values) in self.state.iter_mut().enumerate() {
+            let state = state.get();
+            for (number, &edge) in edges.iter().enumerate() {
+                values[edge as usize] = state[at(slot, shape.state, number)];
+            }
+        }
+        // Only what arrives is added.
+        let added = if which == 0 { &sums[..] } else { &[] };
+        for (slot, &sum) in added.iter().enumerate() {
+            let output = output.get();
+            for (number, &edge) in edges.iter().enumerate() {
+                let place = &mut cell.temp[of_cell(self.places[edge as usize], sum, cell.shape.temp)];
+                *place = *place + output[at(slot, shape.output, number)];
+            }
+        }
+        edges.clear();
+        Ok(())
+    }
+}
+
+/// The events of a field of a space.
+fn of(sent: &[Sent], space: usize, event: u64) -> &[Sent] {
+    let own = |sent: &Sent| (sent.space, sent.event).cmp(&(space, event));
+    let begin = sent.partition_point(|sent| own(sent).is_lt());
+    let end = sent.partition_point(|sent| own(sent).is_le());
+    &sent[begin..end]
+}

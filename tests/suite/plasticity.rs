@@ -1,0 +1,296 @@
+//! Tests of: synapses that remember. Closed forms, the spikes and the weights of Brian2, the same bits on every engine that runs them and with every
+//! number of threads.
+
+use crate::events::{
+    checked, checked_in, column, edge_file, found_spikes, native_run, numbers, per_cell, plain, reference, same,
+    series, spikes_of,
+};
+use crate::models::{Way, run};
+use neuroc::codegen::plan::Precision;
+use neuroc::driver::CompileOptions;
+use serde_json::Value;
+
+const CELLS: &str = "
+cell Relay { state v: mV = 0 mV; v' = -v / 1 ms; spike when v >= 10 mV { v = 0 mV } }
+synapse Kick { on event(weight: mV) { v += weight } }
+";
+
+/// A connection from cells that spike at `pre` to one that spikes at `post`, with the weight after the run.
+fn after(synapse: &str, pre: &[f64], post: &[f64]) -> f64 {
+    let times = |all: &[f64]| all.iter().map(|t| format!("{t} ms")).collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "use std.plasticity.{{{name}}}
+        {CELLS}
+        network main {{
+            population a: Relay[1]
+            population b: Relay[1]
+            drive a via Kick from times({}) {{ weight = 20 mV }}
+            drive b via Kick from times({}) {{ weight = 20 mV }}
+            connect a -> b via {synapse} {{ rule = one_to_one(); weight = 0.4 nS; delay = 1 ms }}
+        }}
+        run {{ duration = 300 ms; dt = 0.1 ms; record a.b.{name}.weight every 300 ms }}",
+        times(pre),
+        times(post),
+        name = synapse.split('(').next().unwrap_or_default(),
+    );
+    // What arrives at a relay does not move it: it reads no current.
+    let text = text.replace("v' = -v / 1 ms;", "v' = -(v + 0 Mohm * i_syn) / 1 ms;");
+    let result = run(&checked(&text), &plain(), Way::Native);
+    let name = result.series[0].name.clone();
+    column(&result, &name, 0)[1]
+}
+
+fn close(a: f64, b: f64) {
+    assert!((a - b).abs() < 1e-12 * b.abs().max(1.0), "{a} is not {b}");
+}
+
+/// The weight moves by the window of the pair, on either side of a coincidence, and pairs add up.
+#[test]
+fn pairs_of_spikes_move_the_weight_as_their_window_says() {
+    // A spike of the first cell arrives after 1 ms.
+    for (pre, post) in [(10.0, 15.0), (10.0, 30.0), (20.0, 12.0)] {
+        let apart: f64 = post - (pre + 1.0);
+        let moved = if apart > 0.0 { 0.005 * (-apart / 20.0).exp() } else { -0.00525 * (apart / 20.0).exp() };
+        close(after("Stdp", &[pre], &[post]), 0.4 + moved);
+    }
+    // In one step what arrives comes first: the pair counts as one after the arrival.
+    close(after("Stdp", &[10.0], &[11.0]), 0.4 + 0.005);
+    let all = 0.005 * ((-4.0f64 / 20.0).exp() + (-14.0f64 / 20.0).exp());
+    close(after("Stdp", &[10.0, 20.0], &[25.0]), 0.4 + all - 0.0);
+    let last = 0.005 * (-4.0f64 / 20.0).exp();
+    close(after("StdpNearest", &[10.0, 20.0], &[25.0]), 0.4 + last);
+    close(after("StdpMultiplicative", &[10.0], &[15.0]), 0.4 + 0.01 * 0.6 * (-4.0f64 / 20.0).exp());
+    close(after("StdpMultiplicative", &[20.0], &[12.0]), 0.4 - 0.01 * 0.4 * (-9.0f64 / 20.0).exp());
+    close(after("Stdp(a_plus = 2)", &[10.0], &[15.0]), 1.0);
+}
+
+#[test]
+fn a_triplet_needs_an_earlier_spike_of_the_cell_behind() {
+    let pair = after("StdpTriplet", &[20.0], &[25.0]);
+    close(pair, 0.4);
+    let triplet = after("StdpTriplet", &[20.0], &[10.0, 25.0]);
+    let depressed = 0.0071 * (-11.0f64 / 33.7).exp();
+    let grown = 0.0065 * (-4.0f64 / 16.8).exp() * (-15.0f64 / 114.0).exp();
+    close(triplet, 0.4 - depressed + grown);
+}
+
+/// What the spikes of a cell that fires every 20 ms open, one after the other, against the recursion of Tsodyks, Pawelzik and Markram.
+#[test]
+fn short_term_plasticity_comes_to_its_steady_state() {
+    let times = (0..40).map(|k| format!("{} ms", 10 + 20 * k)).collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "use std.plasticity.{{TsodyksMarkram, NMDASaturating}}
+        {CELLS}
+        cell Listener {{ state v: mV = 0 mV; v' = -(v + 0 Mohm * i_syn) / 1 ms }}
+        network main {{
+            population a: Relay[1]
+            population b: Listener[1]
+            drive a via Kick from times({times}) {{ weight = 20 mV }}
+            connect a -> b via TsodyksMarkram(U = 0.15, tau_rec = 130 ms, tau_facil = 530 ms) {{
+                rule = one_to_one(); weight = 2 nS; delay = 1.5 ms
+            }}
+            connect a -> b via NMDASaturating {{ rule = one_to_one(); weight = 2 nS; delay = 1.5 ms }}
+        }}
+        run {{ duration = 900 ms; dt = 0.1 ms; record b.{{TsodyksMarkram.g, NMDASaturating.g}} }}"
+    );
+    let checked = checked(&text);
+    for way in [Way::Plain, Way::Native] {
+        let result = run(&checked, &plain(), way);
+        let [g, nmda] = ["b.TsodyksMarkram.g", "b.NMDASaturating.g"].map(|name| column(&result, name, 0));
+        let (mut u, mut x, mut s) = (0.0f64, 1.0f64, 0.0f64);
+        for spike in 0..40 {
+            let rest = if spike == 0 { 0.0f64 } else { 20.0 };
+            u *= (-rest / 530.0).exp();
+            x = 1.0 + (x - 1.0) * (-rest / 130.0).exp();
+            s *= (-rest / 100.0).exp();
+            u += 0.15 * (1.0 - u);
+            let sent = 2.0 * u * x;
+            x -= u * x;
+            // It arrives 1.5 ms after the spike, at the end of a step.
+            let at = 100 + 200 * spike + 15;
+            let jump = g[at] - g[at - 1] * (-0.1f64 / 5.0).exp();
+            assert!((jump - sent).abs() < 1e-10, "{way:?}: spike {spike}: {jump}, not {sent}");
+            let opened = nmda[at] - nmda[at - 1] * (-0.1f64 / 100.0).exp();
+            assert!((opened - 2.0 * 0.5 * (1.0 - s)).abs() < 1e-9, "{way:?}: spike {spike}: {opened}");
+            s += 0.5 * (1.0 - s);
+        }
+    }
+}
+
+/// The net of conductances of the tests of events, with other synapses between excitatory cells.
+fn as_in_brian2(net: &Value, synapse: &str, record: &str) {
+    let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    per_cell(folder.path(), "i.csv", &numbers(&net["I_pA"]));
+    per_cell(folder.path(), "v.csv", &numbers(&net["v_init_mV"]));
+    for (name, of) in [("exc.csv", true), ("inh.csv", false)] {
+        let text = edge_file(net, |pre| (pre < 80) == of);
+        std::fs::write(folder.path().join(name), text).unwrap_or_else(|e| panic!("{e}"));
+    }
+    let model = format!(
+        "use std.synapses.{{ExpCond}}
+        {synapse}
+        cell Lif {{
+            param i_e = 0 pA
+            state v: mV = -60 mV
+            v' = (10 nS * (-60 mV - v) + i_e - i_syn) / 200 pF
+            spike when v > -50 mV {{ v = -60 mV; refractory 4.9 ms }}
+        }}
+        network main {{
+            population n: Lif[100]
+            param n.i_e = file(\"i.csv\") * 1 pA
+            init n.v = file(\"v.csv\") * 1 mV
+            connect n -> n via Remembers {{
+                rule = edges(\"exc.csv\")
+                weight = file(\"exc.csv\", column = \"weight\") * 1 nS
+                delay = file(\"exc.csv\", column = \"delay\") * 0.1 ms
+            }}
+            connect n -> n via ExpCond as inh(tau = 10 ms, erev = -80 mV) {{
+                rule = edges(\"inh.csv\")
+                weight = file(\"inh.csv\", column = \"weight\") * 1 nS
+                delay = file(\"inh.csv\", column = \"delay\") * 0.1 ms
+            }}
+        }}
+        run {{ duration = 500 ms; dt = 0.1 ms; method = exp_euler; record spikes of n; {record} }}"
+    );
+    let expected = spikes_of(net, 1.0);
+    let checked = checked_in(folder.path(), &model);
+    for way in [Way::Optimized, Way::Native] {
+        let result = run(&checked, &plain(), way);
+        let found = found_spikes(&result);
+        let differs = expected.iter().zip(&found).position(|(a, b)| a != b);
+        assert_eq!(differs.map(|at| (expected[at], found[at])), None, "{way:?}: the first that differs");
+        assert_eq!(found.len(), expected.len(), "{way:?}");
+        if let Some(weights) = net.get("final_weights_nS").map(numbers) {
+            let last = series(&result, "n.n.Remembers.weight");
+            let ends = |name: &str| -> Vec<f64> { parameter(&result, name) };
+            // Brian2 has them in the order of the file, neuroc by target and source.
+            let (sources, targets) = (ends("n.n.Remembers.source"), ends("n.n.Remembers.target"));
+            let [pre, post] = ["pre", "post"].map(|key| numbers(&net["edges"][key]));
+            let mut of_brian: Vec<(f64, f64, f64)> =
+                (0..pre.len()).filter(|&i| pre[i] < 80.0).zip(&weights).map(|(i, &w)| (post[i], pre[i], w)).collect();
+            of_brian.sort_by(|a, b| a.partial_cmp(b).expect("numbers"));
+            let mut own: Vec<(f64, f64, f64)> =
+                (0..sources.len()).map(|i| (targets[i], sources[i], last.values.get(1, i))).collect();
+            own.sort_by(|a, b| a.partial_cmp(b).expect("numbers"));
+            assert_eq!(own.len(), of_brian.len());
+            let moved = of_brian.iter().filter(|w| ![0.5, 0.75, 1.0, 1.5].contains(&w.2)).count();
+            assert!(moved * 2 > own.len(), "{moved} weights of {} have moved", own.len());
+            for (own, brian) in own.iter().zip(&of_brian) {
+                assert_eq!((own.0, own.1), (brian.0, brian.1));
+                assert!((own.2 - brian.2).abs() < 1e-10, "{way:?}: {own:?}, {brian:?}");
+            }
+        }
+    }
+}
+
+fn parameter(result: &neuroc::results::RunResult, name: &str) -> Vec<f64> {
+    let found = result.parameters.iter().find(|p| p.name == name).unwrap_or_else(|| panic!("no {name}"));
+    match &found.values {
+        neuroc::results::ParameterValues::PerCell { values, .. } => values.clone(),
+        neuroc::results::ParameterValues::One(_) => panic!("{name} is one number"),
+    }
+}
+
+#[test]
+fn a_net_with_stdp_spikes_and_learns_as_in_brian2() {
+    let brian = reference("plasticity_brian2.json");
+    let synapse = "
+synapse Remembers {
+    param tau = 5 ms; param erev = 0 mV
+    param tau_pre = 20 ms; param tau_post = 15 ms
+    param w_max = 3 nS
+    state g: nS = 0 nS
+    g' = -g / tau
+    state apre = 0
+    apre' = -apre / tau_pre
+    state apost = 0
+    apost' = -apost / tau_post
+    on pre(weight: nS) { g += weight; apre += 0.02; weight = clamp(weight + apost * w_max, 0 nS, w_max) }
+    on post(weight: nS) { apost -= 0.025; weight = clamp(weight + apre * w_max, 0 nS, w_max) }
+    current i = g * (v - erev)
+}";
+    as_in_brian2(&brian["net_stdp"], synapse, "record n.n.Remembers.weight every 500 ms");
+}
+
+#[test]
+fn a_net_with_short_term_plasticity_spikes_as_in_brian2() {
+    let brian = reference("plasticity_brian2.json");
+    let synapse = "
+synapse Remembers {
+    param tau = 5 ms; param erev = 0 mV; param U = 0.2
+    state g: nS = 0 nS
+    g' = -g / tau
+    state x = 1
+    x' = (1 - x) / 120 ms
+    state u = U
+    u' = (U - u) / 250 ms
+    let used = u * x
+    on event(weight: nS) { u += U * (1 - u); g += weight * used; x -= used }
+    current i = g * (v - erev)
+}";
+    as_in_brian2(&brian["net_tsodyks_markram"], synapse, "");
+}
+
+/// Synapses of every kind that remember: several sums, parameters and states of the cell behind, chains of equations, no weight, no change by spikes of
+/// the cell behind, delays that differ.
+const MIXED: &str = "
+use std.plasticity.{Stdp, TsodyksMarkram}
+synapse Alpha {
+    param tau = 2 ms
+    param eta = 0.001
+    state x: nS = 0 nS
+    state g: nS = 0 nS
+    x' = -x / tau
+    g' = (x - g) / tau
+    state a = 0
+    state b = 0
+    a' = -a / 10 ms
+    b' = (a - b) / 30 ms
+    on event(weight: nS) { x += exp(1) * weight; g += 0.1 * weight * b; a += 1 }
+    on post(weight: nS) { weight = clamp(weight + eta * b * 1 nS + 1e-4 nS/mV * (v + 60 mV), 0 nS, 9 nS) }
+    current i = g * (v - 0 mV)
+}
+synapse Tired {
+    state left = 1
+    left' = (1 - left) / 50 ms
+    on event { v += 0.5 mV * left; left -= 0.3 * left }
+}
+cell Lif {
+    param drive = 0 mV
+    state v: mV = -60 mV
+    v' = (10 nS * (-60 mV - v + drive) - i_syn) / 200 pF
+    spike when v > -50 mV { v = -60 mV; refractory 2 ms }
+}
+network main {
+    population e: Lif[70]
+    population i: Lif[33]
+    init e.v ~ uniform(-60 mV, -50 mV)
+    param e.drive ~ uniform(8 mV, 16 mV)
+    param i.drive ~ uniform(8 mV, 12 mV)
+    param i.Alpha.eta ~ uniform(0.001, 0.002)
+    connect e -> {e, i} via Stdp { rule = probability(p = 0.1); weight ~ uniform(0.2 nS, 0.9 nS); delay ~ uniform(0.1 ms, 2 ms) }
+    connect e -> i via Alpha { rule = fixed_total_number(n = 400); weight ~ uniform(0.1 nS, 0.5 nS); delay = 0.7 ms }
+    connect i -> e via TsodyksMarkram(erev = -80 mV) { rule = fixed_in_degree(n = 7); weight = 3 nS; delay ~ uniform(0.1 ms, 0.4 ms) }
+    connect i -> i via Tired { rule = all_to_all(); delay = 0.3 ms }
+}
+run { duration = 80 ms; dt = 0.1 ms; method = exp_euler; seed = 5
+    record e.{v, Stdp.g, TsodyksMarkram.g}; record i.{v, Alpha.g}; record e.i.Alpha.weight every 8 ms
+    record e.e.Stdp.weight every 8 ms; record spikes of e; record spikes of i }
+";
+
+#[test]
+fn every_number_of_threads_has_the_same_bits() {
+    let checked = checked(MIXED);
+    let unoptimized = run(&checked, &CompileOptions::default(), Way::Plain);
+    let counts: Vec<usize> = unoptimized.spikes.iter().map(|spikes| spikes.i.len()).collect();
+    assert!(counts.iter().all(|&count| count > 50), "{counts:?}");
+    let weights = series(&unoptimized, "e.i.Alpha.weight");
+    let moved = (0..400).filter(|&edge| weights.values.get(0, edge) != weights.values.get(10, edge)).count();
+    assert!(moved > 100, "only {moved} weights have moved");
+    let optimized = run(&checked, &plain(), Way::Optimized);
+    for threads in [1, 2, 3] {
+        same(&optimized, &native_run(&checked, Precision::F64, threads), &format!("{threads} threads"));
+    }
+    let single = native_run(&checked, Precision::F32, 1);
+    same(&single, &native_run(&checked, Precision::F32, 3), "single precision");
+}
