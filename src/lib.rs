@@ -190,6 +190,8 @@
 //! | which values a quantity can have | `src/hir/domain.rs`, `src/ode/domains.rs` | `tests/suite/domains.rs` |
 //! | what is recorded, where rows and spikes go | `src/simulate/records.rs`, `src/simulate/sink.rs` | `src/simulate/tests.rs` |
 //! | where a run begins, what it leaves for another | `src/simulate/checkpoint.rs`, `src/results/checkpoint.rs` | `tests/suite/checkpoints.rs` |
+//! | what can be read and changed between two steps | `src/simulate/stepping.rs` | `tests/suite/stepping.rs` |
+//! | what can be set from outside, number by number or cell by cell | `src/ode/overrides.rs` | `tests/suite/cli.rs`, `tests/suite/stepping.rs` |
 //! | what results say of parameters and grids | `src/simulate/parameters.rs`, `src/results/contents.rs` | `src/results/tests.rs` |
 //! | how a value that is NaN is found, what is said of it | `src/simulate/trap.rs`, `src/simulate/culprit.rs` | the same |
 //! | the files of results | `src/results/` | `src/results/tests.rs` |
