@@ -346,15 +346,20 @@ impl Stepping {
         self.put(param, values);
         if let Some(wrong) = effects.demands.iter().find_map(|&demand| self.broken(demand)) {
             let (given, value, data) = before;
-            self.model.params[param].value = value;
-            match (self.set.get(&param), data) {
-                (Some(&Given::PerCell(at)), Some(data)) => self.model.data[at].values = Some(data),
-                _ => {}
+            if let (Some(&Given::PerCell(at)), Some(data)) = (self.set.get(&param), data) {
+                self.model.data[at].values = Some(data);
             }
             match given {
-                Some(given) => self.set.insert(param, given),
-                None => self.set.remove(&param),
-            };
+                // Expressions may have been built again.
+                Some(given) => {
+                    self.model.params[param].value = self.node(param, &given);
+                    self.set.insert(param, given);
+                }
+                None => {
+                    self.model.params[param].value = value;
+                    self.set.remove(&param);
+                }
+            }
             return Err(RunError::Model(vec![wrong]));
         }
         for &(at, field) in &effects.params {

@@ -213,6 +213,9 @@ fn a_parameter_may_be_set_very_often() {
     let begin = run.model().graph.len();
     for i in 0..25_000 {
         write(&mut run, "drive", &[f64::from(i) * 1e-3]).unwrap();
+        write(&mut run, "a.tau", &[f64::from(i) + 1.0]).unwrap();
+        write(&mut run, "a.tau", &[-f64::from(i) - 1.0]).unwrap_err();
+        assert_eq!(read(&mut run, "a.tau"), [f64::from(i) + 1.0]);
     }
     assert_eq!(read(&mut run, "drive"), [24.999]);
     assert!(run.model().graph.len() < begin + 11_000, "{} expressions", run.model().graph.len());
