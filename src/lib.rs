@@ -57,6 +57,8 @@
 //! | [`cache`] | the folder of what can be made again |
 //! | [`stdlib`] | the `.neuro` files of the library, embedded |
 //!
+//! Above all of them stands the Python package, a crate of its own in `python/`: a thin layer over [`driver`], [`simulate`] and [`results`].
+//!
 //! # Floors
 //!
 //! A module uses only modules on floors below its own, and none beside it. `tests/suite/floors.rs` reads this table.
@@ -197,6 +199,7 @@
 //! | the files of results | `src/results/` | `src/results/tests.rs` |
 //! | what `neuroc verify` calls a fault | `src/compare/judge.rs` | `src/compare/tests.rs`, `tests/suite/verify.rs` |
 //! | how a plot looks | `src/plot/style.rs` | `src/plot/tests.rs` |
+//! | what Python's users see | `python/` | `python/tests` |
 //! | an option of the command line | `src/cli/settings.rs` or the file of the verb | `tests/suite/cli.rs` |
 //!
 //! # How to add
