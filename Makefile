@@ -2,7 +2,7 @@
 # installed with apt where they are missing; the tests of XLA need its plugin, which comes through Python's pip.
 # `make demo FEATURES=--no-default-features` builds the native compiler, which needs no LLVM.
 .DEFAULT_GOAL := help
-.PHONY: help demo test pip plugins numpy tpu leaks lanes lint bench rust llvm
+.PHONY: help demo test python pip plugins numpy tpu leaks lanes lint bench rust llvm
 SHELL := /bin/bash
 CARGO ?= cargo
 DEMO ?= target/demo
@@ -18,6 +18,7 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 help:
 	@echo "make demo    build, run the squid axon and draw it"
 	@echo "make test    all tests"
+	@echo "make python  the Python package: build its wheel, test it in a fresh virtual environment"
 	@echo "make plugins XLA's plugin for this processor (PLUGINS='cpu tpu': libtpu, too)"
 	@echo "make tpu     compile squid, olive and every example for every TPU; writes benches/tpu.md"
 	@echo "make leaks   does using XLA's plugins leave memory behind? LeakSanitizer tells"
@@ -72,6 +73,23 @@ test: llvm
 		echo "cargo-nextest is not installed: plain cargo test"; $(CARGO) test --locked $(FEATURES) --no-fail-fast; \
 	fi
 
+# The wheel has what FEATURES says, XLA if it says nothing, and shares its build with that of `make test`.
+PYTHON_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))/python
+WHEEL_FEATURES = $(if $(findstring --no-default-features,$(FEATURES)),,--features xla)
+MATURIN_FLAGS ?=
+python: llvm
+	@python3 -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "Python's venv is missing: installing it"; \
+		$(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends python3 python3-venv; } || { \
+		echo "venv could not be installed; install Python 3.10 or newer with venv by hand, then try again"; exit 1; }
+	@rm -rf $(PYTHON_DIR)/wheels
+	python3 -m venv --clear $(PYTHON_DIR)/venv
+	$(PYTHON_DIR)/venv/bin/pip install --quiet --no-input --only-binary :all: "maturin>=1.9.4,<2" -r python/tests/requirements.txt
+	$(PYTHON_DIR)/venv/bin/maturin build --profile dev --locked --strip --compatibility linux $(WHEEL_FEATURES) $(MATURIN_FLAGS) --out $(PYTHON_DIR)/wheels
+	$(PYTHON_DIR)/venv/bin/pip install --quiet --no-input --no-deps $(PYTHON_DIR)/wheels/*.whl
+	$(PYTHON_DIR)/venv/bin/python -m pytest -q -p no:cacheprovider python/tests
+	$(PYTHON_DIR)/venv/bin/python -m mypy --strict --python-version 3.10 --cache-dir $(PYTHON_DIR)/mypy -p neuroc
+
 # Minutes: several forms of every connected network are compiled for each chip. Nothing runs on a TPU.
 tpu: llvm
 	$(CARGO) bench --profile dev --locked --bench tpu > target/tpu.md
@@ -100,8 +118,9 @@ lanes: rust
 lint: llvm
 	@$(CARGO) fmt --version >/dev/null 2>&1 || { echo "rustfmt is missing: rustup component add rustfmt"; exit 1; }
 	@$(CARGO) clippy --version >/dev/null 2>&1 || { echo "clippy is missing: rustup component add clippy"; exit 1; }
-	$(CARGO) fmt --check
+	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) clippy --locked -p neuroc-python --features xla -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --locked --no-deps
 
 bench: llvm

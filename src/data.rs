@@ -11,6 +11,7 @@ use ndarray::ArrayD;
 use ndarray_npy::{ReadNpyError, ReadNpyExt};
 use std::io::Read;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A data file that the model reads.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +24,8 @@ pub struct DataFile {
     pub column: Option<String>,
     /// Where it is mentioned.
     pub span: Span,
+    /// Its numbers, if no file has them but the memory of the caller.
+    pub values: Option<Arc<[f64]>>,
 }
 
 /// The diagnostic of a file that was read, but does not fit.
@@ -66,8 +69,11 @@ pub(crate) fn bytes(file: &DataFile) -> Result<Vec<u8>, Diagnostic> {
 
 /// One finite number per cell.
 pub fn per_cell(file: &DataFile, cells: usize) -> Result<Vec<f64>, Diagnostic> {
-    let values =
-        if is_npy(file) { npy(file, &bytes(file)?)?.into_iter().collect() } else { column(file, &text(file)?)? };
+    let values = match &file.values {
+        Some(values) => values.to_vec(),
+        None if is_npy(file) => npy(file, &bytes(file)?)?.into_iter().collect(),
+        None => column(file, &text(file)?)?,
+    };
     if values.len() != cells {
         let why = format!("it has {} numbers, but the population has {cells} cells", values.len());
         return Err(wrong(file, why));

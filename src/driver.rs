@@ -9,7 +9,7 @@ mod experiment;
 mod whole;
 
 pub use engines::{EngineChoice, Ready};
-pub use experiment::{Draft, Experiment, planned};
+pub use experiment::{Draft, Experiment, Made, planned};
 pub use whole::check_whole;
 
 use crate::codegen::rust::{
@@ -91,6 +91,8 @@ pub fn check_text(name: &str, directory: &Path, text: impl Into<String>, loader:
 pub struct CompileOptions {
     /// `name=value` settings of parameters and initial values.
     pub set: Vec<String>,
+    /// Parameters and initial values that are set cell by cell.
+    pub per_cell: Vec<ode::PerCell>,
     /// Replaces the run's time step (ms).
     pub dt: Option<f64>,
     /// Replaces the run's duration (ms).
@@ -120,6 +122,7 @@ impl Default for CompileOptions {
     fn default() -> CompileOptions {
         CompileOptions {
             set: Vec::new(),
+            per_cell: Vec::new(),
             dt: None,
             duration: None,
             every: None,
@@ -168,7 +171,7 @@ pub fn flatten(model: &Model, options: &CompileOptions) -> Result<(ode::Model, V
             Err(d) => errors.push(d),
         }
     }
-    errors.extend(ode::apply(&mut flat, &overrides));
+    errors.extend(ode::apply(&mut flat, &overrides, &options.per_cell));
     if !ode::resolve(&mut flat, &mut diagnostics) {
         return Err(diagnostics.sorted());
     }

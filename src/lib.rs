@@ -57,6 +57,8 @@
 //! | [`cache`] | the folder of what can be made again |
 //! | [`stdlib`] | the `.neuro` files of the library, embedded |
 //!
+//! Above all of them stands the Python package, a crate of its own in `python/`: a thin layer over [`driver`], [`simulate`] and [`results`].
+//!
 //! # Floors
 //!
 //! A module uses only modules on floors below its own, and none beside it. `tests/suite/floors.rs` reads this table.
@@ -196,11 +198,14 @@
 //! | which values a quantity can have | `src/hir/domain.rs`, `src/ode/domains.rs` | `tests/suite/domains.rs` |
 //! | what is recorded, where rows and spikes go | `src/simulate/records.rs`, `src/simulate/sink.rs` | `src/simulate/tests.rs` |
 //! | where a run begins, what it leaves for another | `src/simulate/checkpoint.rs`, `src/results/checkpoint.rs` | `tests/suite/checkpoints.rs` |
+//! | what can be read and changed between two steps | `src/simulate/stepping.rs` | `tests/suite/stepping.rs` |
+//! | what can be set from outside, number by number or cell by cell | `src/ode/overrides.rs` | `tests/suite/cli.rs`, `tests/suite/stepping.rs` |
 //! | what results say of parameters and grids | `src/simulate/parameters.rs`, `src/results/contents.rs` | `src/results/tests.rs` |
 //! | how a value that is NaN is found, what is said of it | `src/simulate/trap.rs`, `src/simulate/culprit.rs` | the same |
 //! | the files of results | `src/results/` | `src/results/tests.rs` |
 //! | what `neuroc verify` calls a fault | `src/compare/judge.rs` | `src/compare/tests.rs`, `tests/suite/verify.rs` |
 //! | how a plot looks | `src/plot/style.rs` | `src/plot/tests.rs` |
+//! | what Python's users see | `python/` | `python/tests` |
 //! | an option of the command line | `src/cli/settings.rs` or the file of the verb | `tests/suite/cli.rs` |
 //!
 //! # How to add

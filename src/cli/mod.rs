@@ -14,7 +14,7 @@ mod emit;
 mod explain;
 mod fmt;
 mod lib_browser;
-mod memory;
+pub mod memory;
 mod opt;
 mod passes;
 mod plot;
@@ -27,6 +27,7 @@ use crate::diag::{self, Diagnostic};
 use crate::driver::{self, Checked};
 use crate::source::SourceMap;
 use clap::{Parser, Subcommand};
+use std::ffi::OsString;
 use std::io::{IsTerminal, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -62,14 +63,15 @@ impl Exit {
     }
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
-        match exit {
-            Exit::Fine => ExitCode::from(0),
-            Exit::Model => ExitCode::from(1),
-            Exit::Usage => ExitCode::from(2),
-            Exit::Bug => ExitCode::from(101),
-            Exit::Stopped => ExitCode::from(130),
+impl Exit {
+    /// The exit code.
+    pub fn code(self) -> u8 {
+        match self {
+            Exit::Fine => 0,
+            Exit::Model => 1,
+            Exit::Usage => 2,
+            Exit::Bug => 101,
+            Exit::Stopped => 130,
         }
     }
 }
@@ -118,13 +120,17 @@ enum Verb {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    ExitCode::from(run_line(std::env::args_os()).code())
+}
+
+/// Runs a command line, whose first word is the name of the program.
+pub fn run_line(line: impl IntoIterator<Item = OsString>) -> Exit {
+    let cli = match Cli::try_parse_from(line) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are not errors.
-            let code = if error.use_stderr() { 2 } else { 0 };
             let _ = error.print();
-            return ExitCode::from(code);
+            // Help and version are not errors.
+            return if error.use_stderr() { Exit::Usage } else { Exit::Fine };
         }
     };
     std::panic::set_hook(Box::new(|info| {
@@ -148,10 +154,7 @@ pub fn main() -> ExitCode {
         Verb::Fmt(args) => fmt::run(&args),
         Verb::Bench(args) => bench::run(&args),
     });
-    match outcome {
-        Ok(exit) => exit.into(),
-        Err(_) => ExitCode::from(101),
-    }
+    outcome.unwrap_or(Exit::Bug)
 }
 
 /// Checks a file, or standard input for `-`.

@@ -5,7 +5,7 @@ use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings, P
 use super::{Exit, accuracy, complain, deliver, memory, report, say};
 use crate::codegen::plan::Plan;
 use crate::diag::Diagnostic;
-use crate::driver::{self, Checked, CompileOptions, Draft, Experiment, Ready};
+use crate::driver::{self, Checked, CompileOptions, Draft, Experiment, Made, Ready};
 use crate::engine::EngineError;
 use crate::ode;
 use crate::plot::{self, ImageFormat, PlotOptions};
@@ -390,31 +390,15 @@ fn draw(file: &Path, picture: &Path) -> Result<(), String> {
 }
 
 fn meta(args: &Args, p: &Prepared) -> serde_json::Map<String, serde_json::Value> {
-    let mut hasher = blake3::Hasher::new();
-    for (_, file) in p.checked.sources.files() {
-        hasher.update(file.text.as_bytes());
-        hasher.update(&[0]);
-    }
-    let ode = &p.experiment.compiled.ode;
-    let value = json!({
-        "model": ode.name,
-        "source_hash": hasher.finalize().to_hex().as_str(),
-        "compiler": concat!("neuroc ", env!("CARGO_PKG_VERSION")),
-        "options": {
-            "engine": args.engine.engine.name(),
-            "precision": args.engine.precision().name(),
-            "accuracy": args.opt.accuracy.name(),
-            "method": ode.method.name(),
-            "dt_ms": ode.dt,
-            "duration_ms": ode.duration,
-            "set": args.settings.set,
+    p.experiment.facts(
+        &p.checked.sources,
+        &Made {
+            engine: args.engine.engine.name(),
+            precision: args.engine.precision().into(),
+            accuracy: args.opt.accuracy.name(),
+            set: &args.settings.set,
         },
-        "seed": ode.seed,
-    });
-    match value {
-        serde_json::Value::Object(map) => map,
-        _ => serde_json::Map::new(),
-    }
+    )
 }
 
 fn summary(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Value {

@@ -287,6 +287,7 @@ impl ModelSettings {
         }
         Ok(CompileOptions {
             set: self.set.clone(),
+            per_cell: Vec::new(),
             dt: self.dt,
             duration: self.duration,
             every: self.every,

@@ -10,9 +10,10 @@ use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, EngineError, Recording, Setup};
 use crate::ode;
 use crate::results::{Checkpoint, Contents, RunResult};
-use crate::simulate::{self, Extent, Outcome, Records, Run, RunError, RunOptions, Sink, Start, Watcher};
+use crate::simulate::{self, Extent, Outcome, Records, Run, RunError, RunOptions, Sink, Start, Stepping, Watcher};
+use crate::source::SourceMap;
 use crate::step::{FieldId, Program, Source};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// A compiled model whose cells and steps are counted. It has got no values yet, which may take long and much memory.
 #[derive(Debug, Clone)]
@@ -57,6 +58,19 @@ impl Draft {
         }
         Ok(Experiment { compiled, extent, setup, recording, warnings: found })
     }
+}
+
+/// How a run was made, as its results tell.
+#[derive(Debug, Clone, Copy)]
+pub struct Made<'a> {
+    /// The name of the engine.
+    pub engine: &'a str,
+    /// The numbers of the run.
+    pub precision: Precision,
+    /// How accurate functions are, as it is written.
+    pub accuracy: &'a str,
+    /// The settings of parameters and initial values.
+    pub set: &'a [String],
 }
 
 /// A compiled model with everything that belongs to a run of it, but for the engine.
@@ -147,6 +161,41 @@ impl Experiment {
     ) -> Result<Outcome, RunError> {
         let (model, program, extent) = (&self.compiled.ode, self.program(), &self.extent);
         Run { model, program, extent, records, engine, options, watcher, start, sink }.to_end()
+    }
+
+    /// Begins a run that its caller advances, on an engine that was made for it; a call of the engine takes at most `window` steps.
+    pub fn stepping(self, engine: Box<dyn Engine>, window: u32) -> Result<Stepping, RunError> {
+        let Compiled { ode, program, .. } = self.compiled;
+        Stepping::new(ode, program.into_inner(), self.extent, engine, window)
+    }
+
+    /// The facts that its results keep about it: the model, the compiler, the options and the seed.
+    pub fn facts(&self, sources: &SourceMap, made: &Made<'_>) -> Map<String, Value> {
+        let mut hasher = blake3::Hasher::new();
+        for (_, file) in sources.files() {
+            hasher.update(file.text.as_bytes());
+            hasher.update(&[0]);
+        }
+        let ode = &self.compiled.ode;
+        let value = json!({
+            "model": ode.name,
+            "source_hash": hasher.finalize().to_hex().as_str(),
+            "compiler": concat!("neuroc ", env!("CARGO_PKG_VERSION")),
+            "options": {
+                "engine": made.engine,
+                "precision": made.precision.name(),
+                "accuracy": made.accuracy,
+                "method": ode.method.name(),
+                "dt_ms": ode.dt,
+                "duration_ms": ode.duration,
+                "set": made.set,
+            },
+            "seed": ode.seed,
+        });
+        match value {
+            Value::Object(map) => map,
+            _ => Map::new(),
+        }
     }
 
     /// Runs it from the initial values to the end, on an engine that was made for it, and keeps what it records in memory.

@@ -8,11 +8,10 @@ use super::EngineError;
 use super::rustc::{processor, stamp};
 use crate::pjrt::{Client, CompileOptions, Executable};
 use crate::results::replace_file;
-use std::cell::Cell;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// A client, and where the executables that it compiles are kept. Clones count together.
@@ -20,7 +19,7 @@ use std::time::Instant;
 pub struct Compiler {
     client: Client,
     cache: Option<PathBuf>,
-    spent: Rc<Cell<Spent>>,
+    spent: Arc<Mutex<Spent>>,
 }
 
 /// What it took to compile or find all executables so far.
@@ -37,14 +36,14 @@ pub struct Spent {
 /// Nothing is kept.
 impl From<Client> for Compiler {
     fn from(client: Client) -> Compiler {
-        Compiler { client, cache: None, spent: Rc::default() }
+        Compiler { client, cache: None, spent: Arc::default() }
     }
 }
 
 impl Compiler {
     /// Keeps executables in a folder, which is made when there is one to keep.
     pub fn new(client: Client, cache: PathBuf) -> Compiler {
-        Compiler { client, cache: Some(cache), spent: Rc::default() }
+        Compiler { client, cache: Some(cache), spent: Arc::default() }
     }
 
     /// The devices that executables are for.
@@ -54,7 +53,12 @@ impl Compiler {
 
     /// What it took so far.
     pub fn spent(&self) -> Spent {
-        self.spent.get()
+        *self.count()
+    }
+
+    /// What has been counted; a number that another thread left half-way there is none.
+    fn count(&self) -> MutexGuard<'_, Spent> {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Finds or makes the executable of a module.
@@ -67,10 +71,10 @@ impl Compiler {
             Some(executable) => executable,
             None => self.make(module, options, entry.as_deref())?,
         };
-        let mut spent = self.spent.get();
+        let mut spent = self.count();
         spent.seconds += begin.elapsed().as_secs_f64();
         *(if was_found { &mut spent.found } else { &mut spent.made }) += 1;
-        self.spent.set(spent);
+        drop(spent);
         Ok(executable)
     }
 

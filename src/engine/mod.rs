@@ -142,7 +142,7 @@ impl Stride {
 }
 
 /// A program that is ready to run. State, cell parameters and outputs live inside.
-pub trait Engine {
+pub trait Engine: Send {
     /// Runs the function `init`. A run that begins so again is the same run: nothing is left of the one before.
     fn init(&mut self) -> Result<(), EngineError>;
 
@@ -158,6 +158,11 @@ pub trait Engine {
 
     /// Overwrites a state or cell field; `values` has one number per cell.
     fn write(&mut self, field: FieldId, values: &[f64]) -> Result<(), EngineError>;
+
+    /// Gives a uniform field another value, from the next call on. What [`init`](Engine::init) has computed of it stays until that runs again.
+    fn set_uniform(&mut self, _field: FieldId, _value: f64) -> Result<(), EngineError> {
+        Err(EngineError("this engine takes the values of parameters before a run only".into()))
+    }
 
     /// Is every state of every cell finite?
     fn all_finite(&self) -> bool;

@@ -33,7 +33,7 @@ pub struct NativeOptions {
 
 /// An engine whose numbers have whatever precision the plan says.
 pub struct NativeEngine {
-    engine: Box<dyn Engine + Send>,
+    engine: Box<dyn Engine>,
     compiled: Compiled,
     threads: usize,
 }
@@ -101,6 +101,10 @@ impl Engine for NativeEngine {
 
     fn write(&mut self, field: FieldId, values: &[f64]) -> Result<(), EngineError> {
         self.engine.write(field, values)
+    }
+
+    fn set_uniform(&mut self, field: FieldId, value: f64) -> Result<(), EngineError> {
+        self.engine.set_uniform(field, value)
     }
 
     fn all_finite(&self) -> bool {
@@ -341,6 +345,14 @@ impl<T: Scalar + Send + Sync + 'static> Engine for Native<T> {
         }
         let named = self.named(field);
         self.machine.write(place, values).map_err(named)
+    }
+
+    fn set_uniform(&mut self, field: FieldId, value: f64) -> Result<(), EngineError> {
+        match self.homes.get(field.0 as usize) {
+            Some(&Home::Uniform(index)) => self.machine.set_uniform(index as usize, value).map_err(self.named(field)),
+            Some(_) => Err(EngineError(format!("`{}` is not the same for all cells", self.names[field.0 as usize]))),
+            None => Err(EngineError(format!("field {} does not exist", field.0))),
+        }
     }
 
     fn all_finite(&self) -> bool {

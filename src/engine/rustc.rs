@@ -213,6 +213,11 @@ fn find_rustc(options: &CompileOptions) -> Result<PathBuf, EngineError> {
     }
 }
 
+/// Is there a Rust compiler that these options would find? Whether it works shows when it is asked to.
+pub fn is_there(options: &CompileOptions) -> bool {
+    find_rustc(options).is_ok()
+}
+
 /// Would the shell run it?
 fn is_program(file: &Path) -> bool {
     #[cfg(unix)]

@@ -16,7 +16,7 @@ use crate::runtime::machine::Bank;
 use crate::step::{FieldId, SpaceId};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// An engine on a device.
 pub struct XlaEngine {
@@ -29,7 +29,7 @@ pub struct XlaEngine {
     /// What does not change after `init`: data, edges, series, the seed and cell values.
     fixed: BTreeMap<Slot, Buffer>,
     /// The states, and what is on its way.
-    states: BTreeMap<Slot, Rc<Buffer>>,
+    states: BTreeMap<Slot, Arc<Buffer>>,
     outputs: BTreeMap<Slot, Buffer>,
     /// Whether all states are finite; none if nobody has looked.
     finite: Option<bool>,
@@ -166,12 +166,12 @@ impl XlaEngine {
         let changes = matches!(which, Which::Step | Which::Stretch);
         let mut old = if changes { std::mem::take(&mut self.states) } else { self.states.clone() };
         // A state that is kept, or that the entry point does not change, stays as it is; the others give up their memory.
-        let mut kept: Vec<Rc<Buffer>> = Vec::new();
+        let mut kept: Vec<Arc<Buffer>> = Vec::new();
         let mut given: BTreeMap<Slot, Result<Buffer, usize>> = BTreeMap::new();
         for (slot, state) in std::mem::take(&mut old) {
             given.insert(
                 slot,
-                Rc::try_unwrap(state).map_err(|state| {
+                Arc::try_unwrap(state).map_err(|state| {
                     kept.push(state);
                     kept.len() - 1
                 }),
@@ -201,7 +201,7 @@ impl XlaEngine {
         let states: Vec<Slot> = results.keys().copied().filter(|slot| slot.is_carried()).collect();
         for slot in states {
             if let Some(buffer) = results.remove(&slot) {
-                self.states.insert(slot, Rc::new(buffer));
+                self.states.insert(slot, Arc::new(buffer));
             }
         }
         self.finite = match results.remove(&Slot::Finite) {
@@ -356,7 +356,7 @@ impl Engine for XlaEngine {
         if cells.is_empty() {
             return Ok(());
         }
-        let of_state = self.states.get(&slot).map(Rc::as_ref);
+        let of_state = self.states.get(&slot).map(Arc::as_ref);
         let buffer = of_state.or_else(|| self.fixed.get(&slot)).or_else(|| self.outputs.get(&slot));
         let buffer = buffer.ok_or_else(|| EngineError(format!("`{}` has no values yet", name())))?;
         out.extend_from_slice(&self.numbers(buffer)?[cells]);
@@ -378,7 +378,7 @@ impl Engine for XlaEngine {
         let table = self.inputs.stored(slot, values);
         let buffer = upload(self.compiler.client(), &TensorType::new(table.element(), &[cells]), table)?;
         if let Slot::State(..) = slot {
-            self.states.insert(slot, Rc::new(buffer));
+            self.states.insert(slot, Arc::new(buffer));
             self.finite = None;
         } else {
             self.fixed.insert(slot, buffer);
@@ -388,7 +388,7 @@ impl Engine for XlaEngine {
 
     fn all_finite(&self) -> bool {
         let finite =
-            |buffer: &Rc<Buffer>| self.numbers(buffer).is_ok_and(|values| values.iter().all(|x| x.is_finite()));
+            |buffer: &Arc<Buffer>| self.numbers(buffer).is_ok_and(|values| values.iter().all(|x| x.is_finite()));
         let states = || self.states.iter().filter(|(slot, _)| matches!(slot, Slot::State(..)));
         self.finite.unwrap_or_else(|| states().all(|(_, buffer)| finite(buffer)))
     }

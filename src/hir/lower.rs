@@ -237,7 +237,7 @@ impl<'a> Lowerer<'a> {
 
     pub fn data_file(&mut self, name: String, column: Option<String>, span: Span) -> DataId {
         let directory = self.sources.file(span.file).directory.clone();
-        self.data.push(DataFile { name, directory, column, span });
+        self.data.push(DataFile { name, directory, column, span, values: None });
         DataId(self.data.len() as u32 - 1)
     }
 

@@ -389,6 +389,13 @@ impl Engine for Interp {
         Ok(())
     }
 
+    fn set_uniform(&mut self, field: FieldId, value: f64) -> Result<(), EngineError> {
+        let uniform = self.memory.uniforms.get_mut(&field);
+        let uniform = uniform.ok_or_else(|| EngineError(format!("field {} is not the same for all cells", field.0)))?;
+        *uniform = value;
+        Ok(())
+    }
+
     fn all_finite(&self) -> bool {
         self.states().iter().all(|f| self.memory.arrays[f].iter().all(|x| x.is_finite()))
     }

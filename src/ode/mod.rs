@@ -27,7 +27,7 @@ pub use eval::{EvalError, evaluate, noise_intervals};
 pub use fault::{Fault, fault};
 pub use graph::{Graph, Node};
 pub use initial::resolve;
-pub use overrides::{Override, apply, parse_override, sets_initial_value};
+pub use overrides::{Override, PerCell, apply, full_name, parse_override, sets_initial_value};
 pub use print::{print, show};
 pub use timescale::step_too_long;
 pub use verify::verify;

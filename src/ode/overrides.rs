@@ -1,10 +1,15 @@
-//! Parameters and initial values set from outside: `--set Na.gbar=100mS/cm2`, `--set soma.v=-70mV`.
+//! Parameters and initial values set from outside: `--set Na.gbar=100mS/cm2`, `--set soma.v=-70mV`; in programs also with a number for
+//! each cell.
 
 use super::build::classify;
-use super::{Model, Node};
+use super::{Model, Node, NodeId};
+use crate::data::DataFile;
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::hir::{Demand, Domain};
+use crate::operators::BinaryOp;
 use crate::units::Unit;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A parsed `name=value`.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,6 +22,15 @@ pub struct Override {
     pub unit: Unit,
     /// The unit as written.
     pub unit_text: String,
+}
+
+/// Numbers for the cells of a population, in canonical units.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PerCell {
+    /// The name of a parameter of cells or of a state, or the end of it.
+    pub name: String,
+    /// One for each cell.
+    pub values: Arc<[f64]>,
 }
 
 /// Reads `name=number unit` (the space may be missing).
@@ -55,11 +69,17 @@ pub fn parse_override(text: &str) -> Result<Override, Diagnostic> {
     Ok(Override { name: name.trim().into(), number: number.into(), unit, unit_text: unit_text.into() })
 }
 
-/// Sets parameters and initial values. A name that fits none or several of them, or a value of another dimension, is an error.
-pub fn apply(model: &mut Model, overrides: &[Override]) -> Vec<Diagnostic> {
+/// Sets parameters and initial values, first to single numbers, then cell by cell. A name that fits none or several of them, or a value of
+/// another dimension, is an error. How many cells there are is not looked at.
+pub fn apply(model: &mut Model, overrides: &[Override], per_cell: &[PerCell]) -> Vec<Diagnostic> {
     let mut errors = Vec::new();
     for o in overrides {
         if let Err(error) = set(model, o) {
+            errors.push(error);
+        }
+    }
+    for given in per_cell {
+        if let Err(error) = set_cells(model, given) {
             errors.push(error);
         }
     }
@@ -117,10 +137,38 @@ fn set(model: &mut Model, o: &Override) -> Result<(), Diagnostic> {
         return Err(Diagnostic::without_place(Code::BadValue, message));
     };
     let value = model.graph.add(Node::Const(value.to_bits(), dim));
+    put(model, place, value, format!("--set {}={}{}", o.name, o.number, o.unit_text));
+    Ok(())
+}
+
+/// Sets a parameter of cells or an initial value, cell by cell.
+fn set_cells(model: &mut Model, given: &PerCell) -> Result<(), Diagnostic> {
+    let place = find(model, &given.name)?;
+    let (name, dim, span) = match place {
+        Place::Param(at) => (model.params[at].name.clone(), model.params[at].dim, model.params[at].span),
+        Place::Init(at) => (model.states[at].name.clone(), model.states[at].dim, model.states[at].span),
+    };
+    if !model.populations.iter().any(|p| name.starts_with(&format!("{}.", p.name))) {
+        let message = format!("`{name}` is one number for the whole model, and cannot differ from cell to cell");
+        let help = "give it one number, or let cells have a parameter of their own";
+        return Err(Diagnostic::without_place(Code::BadValue, message).help(help));
+    }
+    let text = format!("{name} for each cell");
+    let (directory, values) = (PathBuf::new(), Some(Arc::clone(&given.values)));
+    let data = Node::Data(model.data.len() as u32);
+    model.data.push(DataFile { name: text.clone(), directory, column: None, span, values });
+    let (data, one) = (model.graph.add(data), model.graph.number(1.0, dim));
+    let value = model.graph.add(Node::Binary(BinaryOp::Mul, data, one));
+    put(model, place, value, text);
+    Ok(())
+}
+
+/// Puts a value to its place; `how` tells how it was set.
+fn put(model: &mut Model, place: Place, value: NodeId, how: String) {
     match place {
         Place::Param(at) => {
             model.params[at].value = value;
-            model.params[at].set = Some(format!("--set {}={}{}", o.name, o.number, o.unit_text));
+            model.params[at].set = Some(how);
         }
         Place::Init(at) => {
             let state = &mut model.states[at];
@@ -140,7 +188,14 @@ fn set(model: &mut Model, o: &Override) -> Result<(), Diagnostic> {
             }
         }
     }
-    Ok(())
+}
+
+/// The full name of what a name, or the end of one, stands for.
+pub fn full_name<'m>(model: &'m Model, name: &str) -> Result<&'m str, Diagnostic> {
+    Ok(match find(model, name)? {
+        Place::Param(at) => &model.params[at].name,
+        Place::Init(at) => &model.states[at].name,
+    })
 }
 
 fn find(model: &Model, name: &str) -> Result<Place, Diagnostic> {

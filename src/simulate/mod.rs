@@ -15,6 +15,7 @@ mod records;
 mod run;
 mod setup;
 mod sink;
+mod stepping;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -30,5 +31,6 @@ pub use records::{Record, Records, Train, recording, records};
 pub use run::{Ending, Outcome, Run, RunError, RunOptions, Spiking, Unwatched, Watcher, run};
 pub use setup::setup;
 pub use sink::{Memory, Nowhere, Sink, SinkError, Stream};
+pub use stepping::{Quantity, Stepping};
 pub use time::Grid;
 pub(crate) use time::moment;

@@ -27,6 +27,7 @@ mod random_models;
 mod singular;
 #[cfg(feature = "xla")]
 mod stablehlo;
+mod stepping;
 mod torture;
 #[cfg(feature = "xla")]
 mod tpu;

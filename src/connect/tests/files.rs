@@ -14,6 +14,7 @@ fn read(directory: &Path, name: &str, column: Option<&str>) -> Result<Vec<Entry>
         directory: directory.to_owned(),
         column: column.map(str::to_owned),
         span: Span::new(FileId(0), 0, 0),
+        values: None,
     };
     read_edges(&file).map(|list| list.entries).map_err(|d| d.labels[0].message.clone())
 }

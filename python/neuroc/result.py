@@ -1,0 +1,265 @@
+"""Results: arrays with times and units, and what others make of them."""
+
+from __future__ import annotations
+
+import html
+import importlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+from .errors import MissingError
+
+
+def _needed(module: str, extra: str, what: str) -> Any:
+    """A package that is not always there."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.split(".")[0]
+        raise MissingError(f"{what} needs {package}: pip install {package} (or pip install neuroc[{extra}])") from error
+
+
+class Trace(np.ndarray):
+    """Samples of one record, shape `[time, cell]`, in `unit`: an array that also knows when and where they were taken.
+
+    What is computed from it, and its slices, are plain numbers again: `t` and `cells` belong to the whole.
+    """
+
+    #: The name of the record, such as "squid.soma.v".
+    name: str
+    #: The population.
+    population: str
+    #: The unit of the samples; "1" for pure numbers.
+    unit: str
+    #: Times of the samples in ms, shape `[time]`.
+    t: NDArray[np.float64]
+    #: The cells of the population that the columns belong to, from 0, shape `[cell]`.
+    cells: NDArray[np.int64]
+
+    @classmethod
+    def _of(cls, name: str, population: str, unit: str, cells: Any, t: Any, values: Any) -> Trace:
+        trace: Trace = values.view(cls)
+        trace.name, trace.population, trace.unit, trace.t, trace.cells = name, population, unit, t, cells
+        return trace
+
+    def __array_finalize__(self, other: Any) -> None:
+        # Only whole records have names; see _of.
+        pass
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        array = np.asarray(array)
+        return array[()] if return_scalar else array
+
+    def __getitem__(self, index: Any) -> Any:
+        return np.asarray(self)[index]
+
+    def __reduce__(self) -> Any:
+        return _trace, (self.name, self.population, self.unit, self.cells, self.t, np.asarray(self))
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "name"):
+            return repr(np.asarray(self))
+        rows, cells = self.shape
+        span = f"{self.t[0]:g} to {self.t[-1]:g} ms" if rows else "no samples"
+        return f"<neuroc.Trace {self.name} ({self.unit}): {rows} samples of {cells} cell{'s' * (cells != 1)}, {span}>"
+
+
+def _trace(*parts: Any) -> Trace:
+    return Trace._of(*parts)
+
+
+@dataclass(frozen=True)
+class Spikes:
+    """The spikes of a population, in the order of their times."""
+
+    population: str
+    #: How many cells the population has, spiking or not.
+    cells: int
+    #: Times in ms, shape `[spike]`.
+    t: NDArray[np.float64]
+    #: The cells that fired, from 0, shape `[spike]`.
+    i: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def of(self, cell: int) -> NDArray[np.float64]:
+        """The times (ms) of the spikes of one cell, shape `[spike]`."""
+        times: NDArray[np.float64] = self.t[self.i == cell]
+        return times
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many spikes each cell had, shape `[cell]`."""
+        return np.bincount(self.i, minlength=self.cells).astype(np.int64)
+
+    def __repr__(self) -> str:
+        return f"<neuroc.Spikes of {self.population}: {len(self)} of {self.cells} cell{'s' * (self.cells != 1)}>"
+
+
+class Result(Mapping[str, Trace]):
+    """What a run recorded: `result["squid.soma.v"]` is a `Trace`, `result.spikes["squid"]` are `Spikes`.
+
+    The arrays are the run's own, not copies; `save` writes what they hold then.
+    """
+
+    def __init__(self, raw: dict[str, Any]) -> None:
+        self._recorded: _core.Recorded = raw["recorded"]
+        self._traces = {parts[0]: Trace._of(*parts) for parts in raw["series"]}
+        #: The spikes by population.
+        self.spikes: dict[str, Spikes] = {parts[0]: Spikes(*parts) for parts in raw["spikes"]}
+        #: The shape of each population, in NumPy's order.
+        self.shapes: dict[str, tuple[int, ...]] = {name: shape for name, _, shape in raw["populations"]}
+        #: The parameters of the run: value (a number, or an array `[cell]`) and unit.
+        self.params: dict[str, tuple[Any, str]] = {name: (value, unit) for name, unit, value in raw["parameters"]}
+        #: Facts about the run: model, compiler, hash of the sources, options, seed, steps, whether it is complete.
+        self.meta: dict[str, Any] = json.loads(raw["meta"])
+        #: How long it took to be ready for the first step, and from then on, in s.
+        self.compile_s: float = raw["compile_s"]
+        self.run_s: float = raw["run_s"]
+        #: How many threads ran it.
+        self.threads: int = raw["threads"]
+
+    def __getitem__(self, name: str) -> Trace:
+        if name in self._traces:
+            return self._traces[name]
+        hits = [full for full in self._traces if full.endswith(f".{name}")]
+        if len(hits) == 1:
+            return self._traces[hits[0]]
+        if hits:
+            raise KeyError(f"`{name}` fits several records: {', '.join(hits)}; write more of the name")
+        raise KeyError(f"`{name}` was not recorded; recorded are {', '.join(self._traces) or 'spikes only'}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._traces)
+
+    def __len__(self) -> int:
+        return len(self._traces)
+
+    @property
+    def t(self) -> NDArray[np.float64]:
+        """The sample times (ms) of what is sampled most often, shape `[time]`."""
+        return max((trace.t for trace in self._traces.values()), key=len, default=np.empty(0))
+
+    def save(self, path: str | os.PathLike[str], compress: bool = False) -> list[Path]:
+        """Writes the result as `neuroc run -o` does: .npz, .csv, or a directory (a name that ends in "/"). Answers the files."""
+        series = [(trace.t, np.asarray(trace)) for trace in self._traces.values()]
+        spikes = [(train.t, train.i) for train in self.spikes.values()]
+        return self._recorded.save(os.fspath(path), compress, series, spikes)
+
+    def to_pandas(self) -> Any:
+        """A table with a row for each sample time ("t", in ms) and a column for each cell of each record, named (record, cell).
+
+        Where records have different times, NaN means that there is no sample.
+        """
+        pandas = _needed("pandas", "pandas", "to_pandas")
+        if not self._traces:
+            return pandas.DataFrame()
+        frames = []
+        for name, trace in self._traces.items():
+            columns = pandas.MultiIndex.from_product([[name], trace.cells], names=["record", "cell"])
+            index = pandas.Index(trace.t, name="t")
+            frames.append(pandas.DataFrame(np.asarray(trace), index=index, columns=columns, copy=False))
+        frame = pandas.concat(frames, axis=1).sort_index()
+        frame.attrs["units"] = {name: trace.unit for name, trace in self._traces.items()}
+        return frame
+
+    def spikes_to_pandas(self) -> Any:
+        """A table with a row for each spike: "population", "cell" and "t" in ms."""
+        pandas = _needed("pandas", "pandas", "spikes_to_pandas")
+        tables = [
+            pandas.DataFrame({"population": train.population, "cell": train.i, "t": train.t})
+            for train in self.spikes.values()
+        ]
+        columns = ["population", "cell", "t"]
+        return pandas.concat(tables, ignore_index=True) if tables else pandas.DataFrame(columns=columns)
+
+    def to_xarray(self) -> Any:
+        """A dataset with a variable for each record, of the dimensions "time" (in ms) and the population's cells.
+
+        Records with other times or chosen cells have dimensions of their own: "RECORD.t", "RECORD.cell". Spikes are in
+        "POPULATION.spikes.t" and "POPULATION.spikes.i".
+        """
+        xarray = _needed("xarray", "xarray", "to_xarray")
+        variables: dict[str, Any] = {}
+        coordinates: dict[str, Any] = {}
+
+        def dimension(usual: str, own: str, values: Any, attributes: dict[str, str]) -> str:
+            if usual not in coordinates or np.array_equal(coordinates[usual][1], values):
+                coordinates.setdefault(usual, (usual, values, attributes))
+                return usual
+            coordinates[own] = (own, values, attributes)
+            return own
+
+        for name, trace in self._traces.items():
+            time = dimension("time", f"{name}.t", trace.t, {"units": "ms"})
+            cell = dimension(trace.population, f"{name}.cell", trace.cells, {})
+            variables[name] = ((time, cell), np.asarray(trace), {"units": trace.unit})
+        for name, train in self.spikes.items():
+            variables[f"{name}.spikes.t"] = ((f"{name}.spike",), train.t, {"units": "ms"})
+            variables[f"{name}.spikes.i"] = ((f"{name}.spike",), train.i)
+        attributes = {"model": self.meta["model"], "meta": json.dumps(self.meta)}
+        return xarray.Dataset(variables, coords=coordinates, attrs=attributes)
+
+    def plot(self, *names: str, cells: int = 10) -> Any:
+        """Draws records (these, or all) and, if none are named, spikes, one above the other. Answers the figure (matplotlib).
+
+        Of a record with more cells, `cells` are drawn, evenly chosen.
+        """
+        pyplot = _needed("matplotlib.pyplot", "plot", "plot")
+        traces = [self[name] for name in names] if names else list(self._traces.values())
+        trains = [] if names else list(self.spikes.values())
+        panels = len(traces) + len(trains)
+        if panels == 0:
+            raise KeyError("nothing was recorded, so there is nothing to draw")
+        figure, axes = pyplot.subplots(
+            panels, 1, sharex=True, squeeze=False, figsize=(8, 1 + 1.6 * panels), layout="constrained"
+        )
+        for axis, trace in zip(axes[:, 0], traces):
+            count = trace.shape[1]
+            chosen = np.unique(np.linspace(0, count - 1, min(cells, count)).round().astype(int))
+            for column in chosen:
+                axis.plot(trace.t, trace[:, column], linewidth=1)
+            unit = "" if trace.unit == "1" else f" ({trace.unit})"
+            axis.set_ylabel(f"{trace.name}{unit}", rotation=0, ha="right", va="center")
+        for axis, train in zip(axes[len(traces) :, 0], trains):
+            axis.plot(train.t, train.i, "|", color="black", markersize=4)
+            axis.set_ylim(-0.5, train.cells - 0.5)
+            axis.set_ylabel(f"{train.population} spikes", rotation=0, ha="right", va="center")
+        axes[-1, 0].set_xlabel("t (ms)")
+        figure.suptitle(str(self.meta["model"]))
+        return figure
+
+    def __repr__(self) -> str:
+        return "\n".join([self._title(), *(f"  {name}: {text}" for name, text in self._rows())])
+
+    def _title(self) -> str:
+        steps, dt = self.meta["steps"], self.meta["options"]["dt_ms"]
+        how = "" if self.meta["complete"] else ", not complete"
+        return f"{self.meta['model']}: {steps * dt:.12g} ms in {steps} steps, computed in {self.run_s:.3g} s{how}"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        def span(trace: Trace) -> str:
+            return f", {np.min(np.asarray(trace)):.4g} to {np.max(np.asarray(trace)):.4g} {trace.unit}" if trace.size else ""
+
+        records = [
+            (name, f"{trace.shape[0]} samples of {trace.shape[1]} cell{'s' * (trace.shape[1] != 1)}{span(trace)}")
+            for name, trace in self._traces.items()
+        ]
+        trains = [(f"spikes of {name}", f"{len(train)} of {train.cells} cell{'s' * (train.cells != 1)}")
+                  for name, train in self.spikes.items()]  # fmt: skip
+        return records + trains
+
+    def _repr_html_(self) -> str:
+        body = "".join(
+            f"<tr><td><code>{html.escape(name)}</code></td><td>{html.escape(text)}</td></tr>" for name, text in self._rows()
+        )
+        return f"<p>{html.escape(self._title())}</p><table><tbody>{body}</tbody></table>"

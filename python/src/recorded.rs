@@ -1,0 +1,154 @@
+//! What a run recorded.
+//!
+//! In comes a result; out go arrays that NumPy owns, and, when Python hands them back, a file.
+//! Never true here: a sample is copied to get to Python.
+
+use crate::error::{self, guarded};
+use crate::value::vector;
+use neuroc::results::{Contents, ParameterValues, ResultsError, RunResult, Samples, Writer, check_destination};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// All of a result but its samples and spikes, for the files that it is saved to.
+#[pyclass(frozen, module = "neuroc._core")]
+pub struct Recorded {
+    contents: Contents,
+    meta: Map<String, Value>,
+}
+
+/// The samples of a record.
+enum Rows<'py> {
+    Single(PyReadonlyArray2<'py, f32>),
+    Double(PyReadonlyArray2<'py, f64>),
+}
+
+impl Recorded {
+    /// The arrays and everything else, by name.
+    pub fn hand_over<'py>(py: Python<'py>, result: RunResult) -> PyResult<Bound<'py, PyDict>> {
+        let (contents, meta) = (result.contents(), result.meta);
+        let all = PyDict::new(py);
+        // Series that are sampled at the same times share them.
+        let mut times: Vec<Arc<Vec<f64>>> = Vec::new();
+        let mut rest = Vec::new();
+        for s in result.series {
+            let at = times.iter().position(|t| Arc::ptr_eq(t, &s.t));
+            let at = at.unwrap_or_else(|| {
+                times.push(Arc::clone(&s.t));
+                times.len() - 1
+            });
+            rest.push((s.name, s.population, s.unit, s.cells, at, s.values));
+        }
+        let own = |t: Arc<Vec<f64>>| Arc::try_unwrap(t).unwrap_or_else(|shared| shared.to_vec()).into_pyarray(py);
+        let times: Vec<Bound<'py, PyArray1<f64>>> = times.into_iter().map(own).collect();
+        let series = PyList::empty(py);
+        for (name, population, unit, cells, at, values) in rest {
+            let values = match values {
+                Samples::F32(x) => x.into_pyarray(py).into_any(),
+                Samples::F64(x) => x.into_pyarray(py).into_any(),
+            };
+            series.append((name, population, unit, numbers(py, cells), times[at].clone(), values))?;
+        }
+        all.set_item("series", series)?;
+        let spikes = PyList::empty(py);
+        for train in result.spikes {
+            spikes.append((train.population, train.cells, train.t.into_pyarray(py), numbers(py, train.i)))?;
+        }
+        all.set_item("spikes", spikes)?;
+        let populations = PyList::empty(py);
+        for p in result.populations {
+            populations.append((p.name, p.cells, pyo3::types::PyTuple::new(py, p.shape)?))?;
+        }
+        all.set_item("populations", populations)?;
+        let parameters = PyList::empty(py);
+        for p in result.parameters {
+            match p.values {
+                ParameterValues::One(x) => parameters.append((p.name, p.unit, x))?,
+                ParameterValues::PerCell { values, .. } => {
+                    parameters.append((p.name, p.unit, values.into_pyarray(py)))?
+                }
+            }
+        }
+        all.set_item("parameters", parameters)?;
+        all.set_item("meta", Value::Object(meta.clone()).to_string())?;
+        all.set_item("recorded", Recorded { contents, meta })?;
+        Ok(all)
+    }
+}
+
+/// Numbers of cells as NumPy counts.
+fn numbers(py: Python<'_>, cells: Vec<u64>) -> Bound<'_, PyArray1<i64>> {
+    cells.into_iter().map(|cell| cell as i64).collect::<Vec<i64>>().into_pyarray(py)
+}
+
+#[pymethods]
+impl Recorded {
+    /// Writes a file. `series` are the times and samples, `spikes` the times and cells, in the order in which they were handed over.
+    fn save(
+        &self,
+        path: PathBuf,
+        compress: bool,
+        series: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
+        spikes: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
+    ) -> PyResult<Vec<PathBuf>> {
+        guarded(|| {
+            let wrong = |e: ResultsError| error::exception("SaveError", (e.to_string(),));
+            check_destination(&path).map_err(wrong)?;
+            let mut rows: Vec<(PyReadonlyArray1<'_, f64>, Rows<'_>)> = Vec::new();
+            for (head, (t, values)) in self.contents.series.iter().zip(&series) {
+                let t = vector::<f64>(t)?;
+                let changed = |_| error::usage(format!("the array of `{}` has another shape or kind now", head.name));
+                let values = match values.extract::<PyReadonlyArray2<'_, f32>>() {
+                    Ok(single) => Rows::Single(single),
+                    Err(_) => Rows::Double(values.extract().map_err(changed)?),
+                };
+                let (times, shape) = (t.as_array().len() as u64, values.shape());
+                if (times, shape) != (head.samples, (head.samples as usize, head.cells.len())) {
+                    return Err(error::usage(format!("the arrays of `{}` have another shape now", head.name)));
+                }
+                rows.push((t, values));
+            }
+            let mut writer = Writer::new(&path, self.contents.clone(), compress).map_err(wrong)?;
+            let mut next = vec![0; rows.len()];
+            let mut row = Vec::new();
+            loop {
+                let waiting = rows.iter().zip(&next).filter_map(|((t, _), &at)| t.as_array().get(at).copied());
+                let Some(t) = waiting.min_by(f64::total_cmp) else { break };
+                for (at, ((times, values), next)) in rows.iter().zip(&mut next).enumerate() {
+                    if times.as_array().get(*next) == Some(&t) {
+                        values.row(*next, &mut row);
+                        writer.row(at, t, &row).map_err(wrong)?;
+                        *next += 1;
+                    }
+                }
+            }
+            for (at, (t, cells)) in spikes.iter().enumerate() {
+                let (t, cells) = (vector::<f64>(t)?, vector::<i64>(cells)?);
+                for (&t, &cell) in t.as_array().iter().zip(cells.as_array()) {
+                    writer.spike(at, t, cell as u64).map_err(wrong)?;
+                }
+            }
+            writer.finish(&self.meta).map_err(wrong)
+        })
+    }
+}
+
+impl Rows<'_> {
+    fn shape(&self) -> (usize, usize) {
+        match self {
+            Rows::Single(x) => x.as_array().dim(),
+            Rows::Double(x) => x.as_array().dim(),
+        }
+    }
+
+    fn row(&self, at: usize, out: &mut Vec<f64>) {
+        out.clear();
+        match self {
+            Rows::Single(x) => out.extend(x.as_array().row(at).iter().map(|&x| f64::from(x))),
+            Rows::Double(x) => out.extend(x.as_array().row(at).iter()),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+"""Models: what they have, what they are set to, their stages."""
+
+import numpy as np
+import pytest
+
+import neuroc
+
+TWO = """
+//! Two populations.
+cell P {
+    /// How fast it decays.
+    param tau = 10 ms
+    param area = 3 um2
+    state x: mV = 1 mV
+    x' = -x / tau
+}
+network main {
+    param n = 2
+    population grid: P[2, 3]
+    population row: P[n]
+    param row.tau = 5 ms + index * 1 ms
+}
+run { duration = 1 ms; dt = 0.1 ms; record grid.x; record row.x }
+"""
+
+
+def test_what_a_model_has():
+    model = neuroc.parse(TWO, name="two.neuro")
+    assert (model.doc, model.file) == ("Two populations.", "two.neuro")
+    tau = model.params["grid.tau"]
+    assert (tau.name, tau.value, tau.unit, tau.doc) == ("grid.tau", 10.0, "ms", "How fast it decays.")
+    assert model.params["row.tau"].value.tolist() == [5.0, 6.0]
+    assert model.params["row.tau"].population == "row"
+    assert model.states["grid.x"].unit == "mV"
+    assert model.populations["grid"].shape == (3, 2)
+    assert model.populations["row"] == neuroc.Population("row", 2, (2,), False)
+    assert list(model.populations) == ["grid", "row"]
+    with pytest.raises(KeyError, match="fits several"):
+        model.params["tau"]
+    with pytest.raises(KeyError, match="there is no population `col`"):
+        model.populations["col"]
+    assert "row.tau" in repr(model.params) and "<td>grid.tau</td>" in model.params._repr_html_()
+    assert "grid (6), row (2)" in repr(model)
+
+
+def test_numbers_are_in_the_unit_that_is_shown_and_texts_in_their_own(squid):
+    model = neuroc.load(squid)
+    for value, expected in [(100, 100.0), ("0.1 S/cm2", 100.0), (np.float32(2), 2.0), (np.array(7), 7.0), ("3mS/cm2", 3.0)]:
+        assert model.set("Na.gbar", value) is model
+        assert model.params["Na.gbar"].value == expected
+    # An area has another canonical unit than um2; what is read can be set.
+    model.set("area", 0.7)
+    assert model.params["area"].value == 0.7
+    text = neuroc.load(squid).set("area", "0.7 um2")
+    assert model.ir("ir") == text.set("Na.gbar", "3mS/cm2").ir("ir")
+    before = model.run(duration=1)["v"]
+    model.set("area", model.params["area"].value)
+    assert (model.run(duration=1)["v"] == before).all()
+    model.set({"Na.gbar": 3}, n=2)
+    assert model.settings == ["area=0.7um2", "Na.gbar=3mS/cm2", "n=2"]
+    copy = model.copy().unset("n")
+    assert model.populations["squid"].cells == 2 and copy.populations["squid"].cells == 1
+    assert copy.unset().settings == []
+
+
+def test_arrays_are_for_cells():
+    model = neuroc.parse(TWO)
+    tau = np.arange(1, 7)
+    model.set({"grid.tau": tau, "grid.x": np.linspace(-1, 1, 6).reshape(3, 2)})
+    assert model.params["grid.tau"].value.tolist() == tau.tolist()
+    result = model.run()
+    assert result["grid.x"][0].tolist() == np.linspace(-1, 1, 6).tolist()
+    assert result.params["grid.tau"][0].tolist() == tau.tolist()
+    # Each cell is as if all had its number.
+    for cell in range(6):
+        one = neuroc.parse(TWO).set({"grid.tau": int(tau[cell]), "grid.x": float(np.linspace(-1, 1, 6)[cell])}).run()
+        # But for rounding: what all cells share is computed before the steps.
+        assert np.allclose(one["grid.x"][:, cell], result["grid.x"][:, cell], rtol=1e-13, atol=0)
+    # A unit that is not canonical: as the text says it.
+    areas = neuroc.parse(TWO).set("grid.area", [0.1, 0.7, 3, 4, 5, 6])
+    assert areas.params["grid.area"].value.tolist() == [0.1, 0.7, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("grid.tu", 1, "no parameter `grid.tu`"),
+        ("tau", 1, "fits several parameters"),
+        ("grid.tau", "3 mV", "is a time, but `3 mV` is a voltage"),
+        ("grid.tau", "fast", "not a parameter setting"),
+        ("grid.tau", float("nan"), "cannot be NaN"),
+        ("grid.tau", float("inf"), "finite number"),
+        ("grid.tau", [1, 2, float("nan"), 4, 5, 6], "number 2 of the array for `grid.tau` is NaN"),
+        ("grid.tau", [1, 2, 3], r"shape \(3,\), but the population `grid` needs \(6,\) or \(3, 2\)"),
+        ("grid.tau", np.ones((2, 3)), r"shape \(2, 3\)"),
+        ("grid.tau", -1, "a time constant is above zero"),
+        ("n", [1, 2], "one number for the whole model"),
+        ("n", 2.5, None),
+    ],
+)
+def test_wrong_settings_are_refused_and_change_nothing(name, value, said):
+    model = neuroc.parse(TWO).set(n=3)
+    if said is None:
+        # What a size must be shows when there are cells.
+        with pytest.raises(neuroc.ModelError, match="cannot have 2.5 cells"):
+            model.set(name, value).run()
+        return
+    with pytest.raises(neuroc.SettingError, match=said):
+        model.set({"row.x": 4, name: value})
+    assert model.settings == ["n=3"]
+
+
+@pytest.mark.parametrize("value", [True, None, object(), 1 + 2j, ["a"], b"1"])
+def test_what_is_no_number_is_refused(value):
+    with pytest.raises(neuroc.UsageError, match="grid.tau"):
+        neuroc.parse(TWO).set({"grid.tau": value})
+
+
+def test_an_array_belongs_to_a_number_of_cells():
+    model = neuroc.parse(TWO).set({"row.x": [1, 2]})
+    with pytest.raises(neuroc.SettingError, match="in the same call"):
+        model.set(n=3)
+    model.set({"row.x": [1, 2, 3], "n": 3})
+    assert model.run()["row.x"][0].tolist() == [1, 2, 3]
+
+
+def test_stages_are_text(squid):
+    model = neuroc.load(squid)
+    assert "exp2" in model.ir() and "exp2" not in model.ir("ir")
+    assert "fn " in model.rust()
+    assert model.stage("ode").endswith("\n")
+    assert model.rust(precision="f32") != model.rust()
+    for wrong in [lambda: model.ir("rust"), lambda: model.stage("rst"), lambda: model.stage("rust", engine="interp")]:
+        with pytest.raises(neuroc.UsageError):
+            wrong()
+    if neuroc.XLA:
+        assert "stablehlo." in model.stablehlo()
+    else:
+        with pytest.raises(neuroc.UsageError, match="no XLA"):
+            model.stablehlo()

@@ -1,0 +1,307 @@
+"""Runs and their results."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import neuroc
+
+NAN = """
+cell C { state x: mV = 1 mV; x' = x * x / (1 mV * 1 ms) }
+network main { population c: C[2] }
+run { duration = 5 ms; dt = 0.01 ms; method = rk4; record c.x every 0.1 ms }
+"""
+
+
+def command(*arguments, **options):
+    line = [sys.executable, "-m", "neuroc", *map(str, arguments)]
+    return subprocess.run(line, capture_output=True, text=True, timeout=300, **options)
+
+
+def test_results_are_the_commands_bit_for_bit(squid, tmp_path):
+    cases = [
+        ([], {}, {}),
+        (["--set", "Na.gbar=110mS/cm2", "--set", "n=3", "--duration", "20ms"], {"Na.gbar": 110, "n": 3}, {"duration": 20}),
+        (["--engine", "interp", "--dt", "0.025ms", "--duration", "5ms"], {}, dict(engine="interp", dt="25 us", duration=5)),
+        (["--precision", "f32", "--duration", "20ms", "--seed", "7"], {}, dict(precision="f32", duration=20, seed=7)),
+    ]
+    for at, (line, settings, options) in enumerate(cases):
+        done = command("run", squid, *line, "--quiet", "-o", tmp_path / f"command{at}.npz")
+        assert done.returncode == 0, done.stderr
+        result = neuroc.load(squid).set(settings).run(**options)
+        assert result.save(tmp_path / f"python{at}.npz") == [tmp_path / f"python{at}.npz"]
+        files = [(tmp_path / f"{who}{at}.npz").read_bytes() for who in ("command", "python")]
+        assert files[0] == files[1], line
+        with np.load(tmp_path / f"command{at}.npz") as archive:
+            assert (archive["squid.soma.v"] == result["squid.soma.v"]).all()
+            assert archive["squid.soma.v"].dtype == result["squid.soma.v"].dtype
+            assert (archive["squid.spikes.t"] == result.spikes["squid"].t).all()
+            assert json.loads(str(archive["meta"]))["steps"] == result.meta["steps"]
+
+
+def test_a_trace_knows_its_time_and_unit(squid):
+    result = neuroc.load(squid).set(n=2).run(duration=20)
+    v = result["squid.soma.v"]
+    assert (v.unit, v.name, v.population, v.shape) == ("mV", "squid.soma.v", "squid", (201, 2))
+    assert v.t[[0, -1]].tolist() == [0.0, 20.0] and v.cells.tolist() == [0, 1]
+    assert result["v"] is v and result.t is v.t
+    # Records that are sampled together share their times, and nothing is a copy.
+    assert result["K.n"].t is v.t
+    assert v.base is not None and v.base.base is not None
+    assert type(v[0]) is np.ndarray and type(v * 2) is np.ndarray and isinstance(v.max(), float)
+    assert "201 samples of 2 cells" in repr(v)
+    again = pickle.loads(pickle.dumps(v))
+    assert (again == v).all() and again.unit == "mV"
+    with pytest.raises(KeyError, match="recorded are squid.soma.v"):
+        result["w"]
+    with pytest.raises(KeyError, match="was not recorded"):
+        result["squid.soma"]
+    spikes = result.spikes["squid"]
+    assert len(spikes) == 2 and spikes.counts.tolist() == [1, 1] and spikes.of(1).tolist() == [spikes.t[1]]
+    assert "4 records" not in repr(result) and "squid.soma.v: 201 samples" in repr(result)
+    assert "<code>squid.soma.v</code>" in result._repr_html_()
+
+
+def test_large_results_are_not_copied():
+    model = neuroc.parse("cell C { state x = 1; x' = -x / 10 ms } network main { population c: C[100000] }"
+                         " run { duration = 20 ms; dt = 0.1 ms; record c.x }")  # fmt: skip
+    before = peak()
+    result = model.run()
+    samples = result["c.x"].nbytes
+    assert samples == 201 * 100_000 * 8
+    # The samples, and what the cells take; another copy would be 160 MB more.
+    assert peak() - before < 1.6 * samples
+
+
+def peak():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+
+
+def memory():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmRSS"))
+
+
+def test_many_runs_keep_memory_flat(squid):
+    model = neuroc.load(squid)
+
+    def runs(count):
+        for at in range(count):
+            result = model.set("Na.gbar", 100 + at % 7).run(duration=1)
+            assert len(result) == 4
+
+    runs(100)
+    before = memory()
+    runs(1000)
+    # A kilobyte a run would be a leak.
+    assert memory() - before < 1_000_000
+
+
+def test_two_threads_run_two_models(squid):
+    models = [neuroc.load(squid).set("n", 50), neuroc.parse(NAN.replace("duration = 5", "duration = 0.5"))]
+    alone = [model.run()[name] for model, name in zip(models, ["v", "x"])]
+    found = [[], []]
+
+    def work(at, name):
+        for _ in range(3):
+            found[at].append(models[at].run()[name])
+
+    threads = [threading.Thread(target=work, args=arguments) for arguments in [(0, "v"), (1, "x")]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for at in range(2):
+        assert len(found[at]) == 3
+        assert all((values == alone[at]).all() for values in found[at])
+
+
+def test_the_interpreter_goes_on_while_a_model_runs(squid):
+    model = neuroc.load(squid)
+    model.run(duration=1)
+    counted = [0]
+    over = threading.Event()
+
+    def count():
+        while not over.is_set():
+            counted[0] += 1
+            time.sleep(0.001)
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    before = counted[0]
+    result = model.run(duration="20 s", every="1 s")
+    after = counted[0]
+    over.set()
+    counter.join()
+    assert result.meta["complete"]
+    # Two million steps take longer than a hundred naps.
+    assert after - before > 20
+
+
+INTERRUPTED = """
+import neuroc, sys, threading, os, signal
+model = neuroc.load(sys.argv[1])
+model.run(duration=1)
+threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    model.run(duration="1e6 s", every="1 s")
+except KeyboardInterrupt as stopped:
+    result = stopped.result
+    assert isinstance(stopped, neuroc.Interrupted) and not result.meta["complete"]
+    assert result.meta["steps"] > 1000 and len(result["v"]) == result.meta["steps"] // 100_000 + 1
+    print(model.run(duration=1).meta["complete"])
+"""
+
+
+def test_ctrl_c_stops_a_run_and_keeps_what_it_recorded(squid):
+    line = [sys.executable, "-c", INTERRUPTED, str(squid)]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60)
+    assert (done.stdout.strip(), done.returncode) == ("True", 0), done.stderr
+
+
+def test_ctrl_c_stops_the_command(squid, tmp_path):
+    line = [sys.executable, "-m", "neuroc", "run", str(squid), "--duration", "1000000s", "--every", "1s", "-o"]
+    running = subprocess.Popen([*line, str(tmp_path / "r.csv")], stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    while not (tmp_path / "r.csv").exists() and running.poll() is None:
+        time.sleep(0.1)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130 and "stopped at t" in said
+
+
+def test_what_is_not_finite_is_told_with_what_was_before():
+    with pytest.raises(neuroc.NotFiniteError, match="became infinite at t = 1") as caught:
+        neuroc.parse(NAN).run()
+    assert caught.value.code == "NU0601" or caught.value.code.startswith("NU0")
+    assert caught.value.line == 2
+    result = caught.value.result
+    assert not result.meta["complete"] and np.isfinite(result["x"]).all() and len(result["x"]) > 5
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (dict(engine="fast"), "there is no engine"),
+        (dict(precision="f16"), "there is no precision"),
+        (dict(engine="interp", precision="f32"), "f64 only"),
+        (dict(engine="native", precision="bf16"), "bf16"),
+        (dict(method="euler2"), "the methods are"),
+        (dict(duration=-1), "above zero"),
+        (dict(duration=float("nan")), "above zero"),
+        (dict(duration=[1, 2]), "one time"),
+        (dict(threads=0), "needs a thread"),
+        (dict(seed=-1), "whole number"),
+        (dict(accuracy="1e-3"), "there is no accuracy"),
+        (dict(accuracy="1e-9", precision="f32"), "seven digits"),
+        (dict(engine="native", device="cuda"), "XLA"),
+    ],
+)
+def test_wrong_options_say_what_to_do(squid, options, said):
+    with pytest.raises(neuroc.UsageError, match=said):
+        neuroc.load(squid).run(**options)
+
+
+def test_a_wrong_unit_and_a_wrong_step(squid):
+    model = neuroc.load(squid)
+    with pytest.raises(neuroc.SettingError, match="is a time, but `3 mV` is a voltage"):
+        model.run(duration="3 mV")
+    with pytest.raises(neuroc.SettingError, match="not a multiple of dt"):
+        model.run(duration=1, dt=0.3)
+    with pytest.raises(neuroc.EngineError, match="of memory, but the machine has"):
+        model.set(n=4_000_000_000).run()
+
+
+WITHOUT = """
+import neuroc, sys, warnings
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    results = [neuroc.load(sys.argv[1]).run(duration=20, every=1) for _ in range(2)]
+print([w.category.__name__ for w in said], [r.meta["options"]["engine"] for r in results])
+print(said[0].message, said[0].filename)
+"""
+
+
+def test_without_rustc_another_engine_runs_and_says_so_once(squid, tmp_path):
+    environment = {"HOME": str(tmp_path), "PATH": "/nowhere"}
+    for name in ("LD_LIBRARY_PATH", "PYTHONPATH"):
+        if name in os.environ:
+            environment[name] = os.environ[name]
+    line = [sys.executable, "-c", WITHOUT, str(squid)]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=300, env=environment)
+    first, second = done.stdout.splitlines()
+    assert first == "['EngineWarning'] ['interp', 'interp']", done.stderr
+    assert "rustup.rs" in second and "hundreds of times" in second and second.endswith("<string>")
+    done = subprocess.run([sys.executable, "-c", WITHOUT.replace("run(", "run(engine='native', "), str(squid)],
+                          capture_output=True, text=True, timeout=300, env=environment)  # fmt: skip
+    assert "EngineError: there is no `rustc` in PATH" in done.stderr
+    plugins = os.path.expanduser("~/.cache/neuroc/plugins/cpu")
+    if neuroc.XLA and os.path.isdir(plugins):
+        (tmp_path / ".cache/neuroc/plugins").mkdir(parents=True)
+        os.symlink(plugins, tmp_path / ".cache/neuroc/plugins/cpu")
+        done = subprocess.run(line, capture_output=True, text=True, timeout=300, env=environment)
+        assert done.stdout.startswith("['EngineWarning'] ['xla', 'xla']"), done.stderr
+
+
+def test_others_take_results(squid, tmp_path):
+    pandas, xarray = pytest.importorskip("pandas"), pytest.importorskip("xarray")
+    result = neuroc.load(squid).set(n=2).run(duration=20)
+    frame = result.to_pandas()
+    assert frame.shape == (201, 8) and frame.index.name == "t" and frame.attrs["units"]["squid.soma.v"] == "mV"
+    assert (frame["squid.soma.v"][1].to_numpy() == result["v"][:, 1]).all()
+    assert isinstance(frame, pandas.DataFrame)
+    assert result.spikes_to_pandas()["cell"].tolist() == [0, 1]
+    data = result.to_xarray()
+    assert isinstance(data, xarray.Dataset)
+    assert data["squid.soma.v"].sel(time=10.0, squid=1) == result["v"][100, 1]
+    assert data["squid.soma.v"].attrs["units"] == "mV" and data["squid.spikes.i"].values.tolist() == [0, 1]
+
+
+def test_records_of_other_times_have_their_own():
+    pytest.importorskip("pandas")
+    model = neuroc.parse(NAN.replace("duration = 5", "duration = 0.5").replace(
+        "record c.x every 0.1 ms", "record c.x every 0.1 ms; record c[1].x every 0.25 ms"))  # fmt: skip
+    result = model.run()
+    frame = result.to_pandas()
+    assert frame.index.tolist() == pytest.approx([0, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5]) and frame["c[1].x"][1].count() == 3
+    data = result.to_xarray()
+    assert data["c.x"].dims == ("time", "c") and data["c[1].x"].dims == ("c[1].x.t", "c[1].x.cell")
+
+
+def test_a_plot_has_a_panel_for_each_record(squid, tmp_path):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    result = neuroc.load(squid).run()
+    figure = result.plot()
+    assert len(figure.axes) == 5 and figure.axes[0].get_ylabel() == "squid.soma.v (mV)"
+    assert (figure.axes[0].lines[0].get_ydata() == result["v"][:, 0]).all()
+    assert len(result.plot("v").axes) == 1
+    figure.savefig(tmp_path / "plot.png")
+
+
+def test_a_missing_package_is_named(squid, monkeypatch):
+    result = neuroc.load(squid).run(duration=1)
+    for package, call in [("pandas", result.to_pandas), ("xarray", result.to_xarray), ("matplotlib.pyplot", result.plot)]:
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(neuroc.MissingError, match="pip install"):
+            call()
+
+
+def test_a_result_that_was_changed_is_saved_as_it_is(squid, tmp_path):
+    result = neuroc.load(squid).run(duration=1)
+    np.asarray(result["v"])[0] = 1.5
+    result.save(tmp_path / "r.npz")
+    assert np.load(tmp_path / "r.npz")["squid.soma.v"][0, 0] == 1.5
+    with pytest.raises(neuroc.SaveError, match="must end in .npz"):
+        result.save(tmp_path / "r.txt")
+    with pytest.raises(neuroc.SaveError, match="cannot write"):
+        result.save(tmp_path / "no" / "r.npz")
