@@ -242,6 +242,8 @@ fn degree(e: &Expr) -> Option<u32> {
         | ExprKind::Celsius
         | ExprKind::Index
         | ExprKind::Dv
+        | ExprKind::Measure(_)
+        | ExprKind::Outward
         | ExprKind::Draw(..)
         | ExprKind::File(_)
         | ExprKind::Series(_) => Some(0),

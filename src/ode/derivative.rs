@@ -44,6 +44,8 @@ pub fn derivative(g: &mut Graph, root: NodeId, state: StateId) -> Option<NodeId>
             | Node::Dv
             | Node::Junction(..)
             | Node::Arrived(_)
+            | Node::Measure(_)
+            | Node::Outward(_)
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)

@@ -53,6 +53,8 @@ pub fn fault(model: &Model, roots: &[NodeId], leaf: impl Fn(Node) -> Option<Valu
             | Node::Dv
             | Node::Junction(..)
             | Node::Arrived(_)
+            | Node::Measure(_)
+            | Node::Outward(_)
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)

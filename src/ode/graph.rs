@@ -1,6 +1,7 @@
 //! The expression graph: every expression once.
 
 use super::{NodeId, ParamId, StateId};
+use crate::morphology::Measure;
 use crate::operators::{BinaryOp, Distribution, UnaryOp};
 use crate::units::Dim;
 use std::collections::{HashMap, HashSet};
@@ -36,6 +37,10 @@ pub enum Node {
     Junction(u32, u32),
     /// What the events of a projection carry that arrive in this step, added up.
     Arrived(u32),
+    /// A number of the compartment.
+    Measure(Measure),
+    /// The current density that flows out through the membrane of a compartment of a cable.
+    Outward(u32),
     /// One operand.
     Unary(UnaryOp, NodeId),
     /// Two operands.
@@ -133,6 +138,8 @@ impl Graph {
             | Node::Dv
             | Node::Junction(..)
             | Node::Arrived(_)
+            | Node::Measure(_)
+            | Node::Outward(_)
             | Node::Draw(..)
             | Node::Data(_) => vec![],
             Node::Unary(_, a) | Node::Noise(_, a) | Node::Events(_, a) | Node::Series(_, a) => vec![a],
@@ -189,6 +196,8 @@ impl Graph {
                 | Node::Dv
                 | Node::Junction(..)
                 | Node::Arrived(_)
+                | Node::Measure(_)
+                | Node::Outward(_)
                 | Node::Draw(..)
                 | Node::Data(_) => leaf(node).unwrap_or(id),
             };

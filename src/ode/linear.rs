@@ -124,6 +124,8 @@ fn row(g: &mut Graph, root: NodeId) -> Result<Row, StateId> {
             | Node::Dv
             | Node::Junction(..)
             | Node::Arrived(_)
+            | Node::Measure(_)
+            | Node::Outward(_)
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)

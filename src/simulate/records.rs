@@ -8,7 +8,7 @@ use super::time::{nearest_multiple, shown, whole_steps};
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::output;
 use crate::engine::Recording;
-use crate::ode::{self, Model, Node, NodeId};
+use crate::ode::{self, Model, NodeId};
 use crate::step::{FieldId, Program, Source, Value};
 use crate::units::DisplayUnit;
 use std::ops::Range;
@@ -58,9 +58,9 @@ pub struct Train {
 pub fn records(model: &Model, program: &Program, extent: &Extent) -> Result<Records, Vec<Diagnostic>> {
     let mut series = Vec::new();
     for (i, (r, (name, cells))) in model.records.iter().zip(recorded(model, &extent.cells)?).enumerate() {
-        let (source, output) = match model.graph.node(r.value) {
-            Node::State(s) => (Source::State(s.0), false),
-            _ => (output(model, i), true),
+        let (source, output) = match model.recorded_state(r) {
+            Some(s) => (Source::State(s.0), false),
+            None => (output(model, i), true),
         };
         let Some(field) = program.bound(source) else {
             let lost = format!("the program lost the recorded `{name}`");
@@ -68,11 +68,11 @@ pub fn records(model: &Model, program: &Program, extent: &Extent) -> Result<Reco
         };
         let every = interval(r, extent.grid.dt);
         let window = window(r, extent);
-        let population = model.populations[r.population].name.clone();
+        let population = model.populations[model.cells_of(r.population)].name.clone();
         series.push(Record { name, population, unit: r.unit.clone(), field, output, cells, every, window });
     }
     let train = |&population: &usize| {
-        let name = &model.populations[population].name;
+        let name = &model.populations[model.cells_of(population)].name;
         let field = program.bound(Source::Spikes(population as u32))?;
         Some(Train { population: name.clone(), cells: extent.cells[population], field })
     };
@@ -187,7 +187,7 @@ fn selection(
     match (number(first), number(end)) {
         (Some(a), Some(b)) if a < b && b <= all => Ok(a..b),
         _ => {
-            let message = format!("`{}` has no such cells", model.populations[r.population].name);
+            let message = format!("`{}` has no such cells", model.populations[model.cells_of(r.population)].name);
             let label = match all {
                 1 => "it has one cell, number 0".to_string(),
                 _ => format!("cells are counted from 0 to {}", all - 1),

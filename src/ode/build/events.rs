@@ -14,7 +14,8 @@ impl Builder<'_> {
         let network = self.network;
         let projection = |p: &hir::Projection| Projection {
             name: p.name.clone(),
-            from: p.from,
+            // Of a cell with sections, the place that spikes.
+            from: self.spiking(p.from),
             to: p.to,
             weight: self.expr(None, &p.weight),
             dim: p.weight.ty.dim(),

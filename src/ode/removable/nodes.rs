@@ -56,6 +56,8 @@ impl<'m> Nodes<'m> {
                 | Node::Dv
                 | Node::Junction(..)
                 | Node::Arrived(_)
+                | Node::Measure(_)
+                | Node::Outward(_)
                 | Node::Draw(..)
                 | Node::Data(_)
                 | Node::Series(..)
@@ -102,6 +104,8 @@ impl<'m> Nodes<'m> {
             | Node::Dv
             | Node::Junction(..)
             | Node::Arrived(_)
+            | Node::Measure(_)
+            | Node::Outward(_)
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)

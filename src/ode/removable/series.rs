@@ -236,6 +236,8 @@ fn of_node(node: Node, known: &HashMap<NodeId, Option<Series>>) -> Option<Series
         | Node::Dv
         | Node::Junction(..)
         | Node::Arrived(_)
+        | Node::Measure(_)
+        | Node::Outward(_)
         | Node::Draw(..)
         | Node::Data(_)
         | Node::Series(..)
