@@ -187,7 +187,7 @@ pub fn flatten(model: &Model, options: &CompileOptions) -> Result<(ode::Model, V
     }
     if errors.is_empty() {
         let found = ode::domains::uniform(&flat).into_iter().chain(ode::step_too_long(&flat));
-        let found = found.chain(ode::linear::not_linear(&flat));
+        let found = found.chain(ode::linear::not_linear(&flat)).chain(ode::not_solved(&flat));
         found.for_each(|d| diagnostics.push(d));
         errors.extend(diagnostics.sorted().into_iter().filter(Diagnostic::is_error));
     }
@@ -253,10 +253,7 @@ pub fn compile_flat(
 }
 
 fn recorded_states(model: &ode::Model) -> Vec<Source> {
-    let state = |r: &ode::Record| match model.graph.node(r.value) {
-        ode::Node::State(s) => Some(Source::State(s.0)),
-        _ => None,
-    };
+    let state = |r: &ode::Record| Some(Source::State(model.recorded_state(r)?.0));
     let mut states: Vec<Source> = model.records.iter().filter_map(state).collect();
     states.sort();
     states.dedup();
@@ -293,7 +290,15 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
             | Source::Refractory(_)
             | Source::Spikes(_)
             | Source::Data(..)
-            | Source::Series(_) => DisplayUnit { name: "1".into(), exponent: 0 },
+            | Source::Series(_)
+            | Source::Observed(..)
+            | Source::Measure(..)
+            | Source::Axial(..)
+            | Source::Beside(..)
+            | Source::Membrane(..)
+            | Source::Conductance(..)
+            | Source::Diagonal(..)
+            | Source::Rhs(..) => DisplayUnit { name: "1".into(), exponent: 0 },
         };
         let default = match field.kind {
             FieldKind::Uniform => setup.uniforms.iter().find(|u| u.0 == id).map(|u| FieldDefault::Number(u.1)),

@@ -50,6 +50,7 @@
 //! | [`runtime`] | what the interpreter and generated code compute with: elementary functions, random numbers, lanes, threads |
 //! | `plugins`, `pjrt` (feature `xla`) | where XLA's plugins are and how they get here; compiling and running StableHLO with them |
 //! | [`connect`] | connection rules and edge lists: which cells are joined |
+//! | [`morphology`] | sections of a cell, cut into the compartments of a tree |
 //! | [`simulate`] | one idea a file: how large a run is, its values, its memory, its calls of the engine, what it records, the search for NaN |
 //! | [`compare`] | what differences between runs mean: engines, steps, methods, moved states |
 //! | [`data`], [`results`], [`plot`] | numbers that come in from files, results that go out, pictures of them |
@@ -74,7 +75,7 @@
 //! | 6 | `codegen`, `discretize`, `passes` |
 //! | 5 | `ode`, `step` |
 //! | 4 | `hir` |
-//! | 3 | `connect` |
+//! | 3 | `connect`, `morphology` |
 //! | 2 | `data`, `syntax` |
 //! | 1 | `diag`, `operators`, `plot`, `plugins` |
 //! | 0 | `cache`, `pjrt`, `results`, `runtime`, `source`, `stdlib`, `units` |
@@ -114,7 +115,12 @@
 //! - **Delays are data.** How long events are remembered follows from the values of a run, so no program says it; what events bring to an element
 //!   is added up in the order in which they were sent, then in the order of the edges: what a ring of sums gives that every event is put into once.
 //! - **A stage stores nothing that it gathers or goes back to.** Then no order of elements can be told, and no copy is needed.
-//! - Fields that are the same for all cells of a product (the geometry of a cell) have no form of their own yet; they wait for what needs them.
+//! - Fields that are the same for all cells of a product (the geometry of a cell) have no form of their own yet: they are repeated for every cell.
+//! - **What of a cell has states is a population** of the continuous model: its compartments (a tree of the cells), the compartments that have a channel
+//!   (a part of the tree), a place (a part with one element for each cell, whose number is the cell's). States, parameters, records and spikes
+//!   belong to a population, whatever it is, and a population is a space: so all that counts cells counts compartments ([`ode::Kind`]).
+//! - **The method has what couples compartments**, not the equation: the derivative of a cable's voltage names its membrane alone
+//!   ([`ode::Node::Outward`]), and rows and solve are made of the cable ([`ode::Cable`], `src/discretize/cable.rs`).
 //!
 //! # Why plans are as they are
 //!
@@ -174,6 +180,9 @@
 //! | what a method does in a step | its file in `src/discretize/`, `stages.rs` beside it | `tests/suite/junctions.rs`, `tests/suite/accuracy.rs` |
 //! | which equations `exact` takes, its propagators | `src/ode/linear.rs`, `src/discretize/exact.rs` | `tests/suite/exact.rs` |
 //! | values of cells and edges before the first step | `src/operators/rows.rs` | its tests, `tests/suite/domains.rs` |
+//! | what sections, regions and places mean | `src/hir/morphology.rs`, `src/ode/build/cables.rs` | `tests/errors/section_*`, `tests/suite/cables.rs` |
+//! | how a section is cut, where sections meet | `src/morphology/mod.rs` | its tests |
+//! | how cables are solved | `src/discretize/cable.rs`; `solve` in `src/interp/memory.rs` | `tests/suite/cables.rs` |
 //! | which edges a connection has | `src/connect/`, `src/simulate/edges.rs` | `src/connect/tests`, `tests/suite/networks.rs` |
 //! | where cells of connected populations stand in memory | `src/runtime/order.rs` | its tests, `tests/suite/engines.rs` |
 //! | what generated Rust looks like | `src/codegen/rust/kernels.rs` | `tests/ir/*.rust.snap` |
@@ -241,6 +250,7 @@ pub mod driver;
 pub mod engine;
 pub mod hir;
 pub mod interp;
+pub mod morphology;
 pub mod ode;
 pub mod operators;
 pub mod passes;

@@ -55,6 +55,10 @@ fn bench(args: &Args) -> Result<String, Exit> {
         Exit::Model
     };
     let mut p = prepare(&args.file, &args.settings, &args.engine, &args.opt, args.json, More::default())?;
+    if p.plan.is_none() {
+        complain("there is no plan of this model, so that nothing says what its steps should cost");
+        return Err(Exit::Model);
+    }
     let steps = args.steps.unwrap_or(p.experiment.extent.grid.steps);
     let (seconds, visit) = measure(args, &mut p, steps).map_err(model)?;
     if !p.ready.engine.all_finite() {
@@ -62,7 +66,7 @@ fn bench(args: &Args) -> Result<String, Exit> {
         return Err(Exit::Model);
     }
     let best = seconds.iter().copied().fold(f64::INFINITY, f64::min);
-    let cells: usize = p.experiment.extent.cells.iter().sum();
+    let cells: usize = p.experiment.cells();
     let rate = cells as f64 * steps as f64 / best;
     let factor = steps as f64 * p.experiment.extent.grid.dt / 1e3 / best;
     let populations = populations(&p, steps.min(u64::from(args.opt.fuse)));
@@ -130,17 +134,18 @@ struct Population<'a> {
 /// What a step of each population does, where so many steps are asked for at once.
 fn populations(p: &Prepared, steps: u64) -> Vec<Population<'_>> {
     // All populations go together.
-    let kernels = p.plan.spaces.iter().flat_map(|space| &space.kernels).filter(|kernel| kernel.role == Role::Step);
+    let kernels = p.plan().spaces.iter().flat_map(|space| &space.kernels).filter(|kernel| kernel.role == Role::Step);
     let window = kernels.map(|kernel| u64::from(kernel.window)).fold(steps, u64::min) as u32;
     let mut networks_before = 0;
     let population = |(space, cost): (usize, Cost)| {
-        let plan = &p.plan.spaces[space];
+        let plan = &p.plan().spaces[space];
         let (cells, block) = (p.experiment.extent.cells[space], plan.block as usize);
-        let edges = plan.edges.iter().filter_map(|&number| p.experiment.setup.edges_of(p.plan.relation(number).space));
+        let edges =
+            plan.edges.iter().filter_map(|&number| p.experiment.setup.edges_of(p.plan().relation(number).space));
         let edges: Vec<&Arc<Edges>> = edges.collect();
         let grid = p.experiment.setup.grids.get(space).map_or(&[][..], |grid| grid);
         let relation = |(&number, edges): (&u32, &&Arc<Edges>)| {
-            let within = p.plan.relation(number).is_within();
+            let within = p.plan().relation(number).is_within();
             Relation { from: usize::from(!within), to: 0, edges: Arc::clone(edges) }
         };
         let relations: Vec<Relation> = plan.edges.iter().zip(&edges).map(relation).collect();
@@ -159,7 +164,7 @@ fn populations(p: &Prepared, steps: u64) -> Vec<Population<'_>> {
         networks_before += networks.len();
         Population { memory: cost.memory(&degrees), cost, window, load, networks }
     };
-    costs(&p.plan).into_iter().map(population).collect()
+    costs(p.plan()).into_iter().map(population).collect()
 }
 
 /// The size of the table that a kernel walks through.
@@ -172,7 +177,7 @@ fn degree(targets: &Targets, edges: &Edges, cells: usize, block: usize) -> Degre
 fn machine(args: &Args, p: &Prepared, populations: &[Population]) -> Result<Limits, EngineError> {
     let draws = |population: &Population| population.load.step.done.draws() > 0.0;
     limits::measure(&Wanted {
-        precision: p.plan.precision,
+        precision: p.plan().precision,
         native: args.engine.native(p.ready.threads),
         bytes: populations.iter().map(|population| population.memory * population.load.cells as f64).sum(),
         draws: populations.iter().any(draws),
@@ -236,7 +241,7 @@ fn line(args: &Args, p: &Prepared, m: &Measured) -> Value {
         "model": p.experiment.compiled.ode.name,
         "engine": args.engine.engine.name(),
         "device": args.engine.device(),
-        "precision": p.plan.precision.name(),
+        "precision": p.plan().precision.name(),
         "threads": p.ready.threads,
         "dt": p.experiment.extent.grid.dt,
         "steps": m.steps,
@@ -284,15 +289,15 @@ fn on_device(_: &Prepared) -> Option<Value> {
 /// The form of the gathers along each relation.
 #[cfg(feature = "xla")]
 fn gathers<'a>(p: &'a Prepared, plan: &'a DevicePlan) -> impl Iterator<Item = (String, &'static str)> + 'a {
-    let spaces = p.plan.spaces.iter().zip(&plan.gathers);
+    let spaces = p.plan().spaces.iter().zip(&plan.gathers);
     let forms = spaces.flat_map(|(space, forms)| space.edges.iter().zip(forms));
-    forms.map(|(&number, form)| (p.plan.relation(number).name.clone(), form.name()))
+    forms.map(|(&number, form)| (p.plan().relation(number).name.clone(), form.name()))
 }
 
 /// The form of each delivery.
 #[cfg(feature = "xla")]
 fn deliveries<'a>(p: &'a Prepared, plan: &'a DevicePlan) -> impl Iterator<Item = (String, &'static str)> + 'a {
-    let forms = p.plan.deliveries.iter().zip(&plan.deliveries);
+    let forms = p.plan().deliveries.iter().zip(&plan.deliveries);
     forms.map(|(delivery, form)| (delivery.name.clone(), form.name()))
 }
 

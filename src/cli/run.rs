@@ -66,9 +66,17 @@ pub struct Args {
 pub(super) struct Prepared {
     pub checked: Checked,
     pub experiment: Experiment,
-    pub plan: Plan,
+    /// None where only the interpreter runs the program.
+    pub plan: Option<Plan>,
     /// The engine; `compile_s` is counted from the file on.
     pub ready: Ready,
+}
+
+impl Prepared {
+    /// The plan, where it is known that there is one.
+    pub fn plan(&self) -> &Plan {
+        self.plan.as_ref().expect("what has no plan has been refused")
+    }
 }
 
 /// What some runs want besides.
@@ -131,8 +139,14 @@ pub(super) fn prepare(
         Exit::Model
     };
     let choice = engine.choice().map_err(cannot)?;
-    let plan = experiment.plan_for(&choice, precision).map_err(fail)?;
-    let ready = experiment.engine(&plan, choice).map_err(cannot)?;
+    let (plan, ready) = match experiment.plan_for(&choice, precision) {
+        Ok(plan) => {
+            let ready = experiment.engine(&plan, choice).map_err(cannot)?;
+            (Some(plan), ready)
+        }
+        Err(_) if choice.is_interpreter() => (None, experiment.interpreter().map_err(cannot)?),
+        Err(errors) => return Err(fail(errors)),
+    };
     let ready = Ready { compile_s: begin.elapsed().as_secs_f64(), ..ready };
     Ok(Prepared { checked, experiment, plan, ready })
 }
@@ -402,7 +416,7 @@ fn meta(args: &Args, p: &Prepared) -> serde_json::Map<String, serde_json::Value>
 }
 
 fn summary(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Value {
-    let cells: usize = p.experiment.extent.cells.iter().sum();
+    let cells: usize = p.experiment.cells();
     let seconds = outcome.run_s.max(1e-9);
     let steps = outcome.steps - outcome.start;
     json!({
@@ -423,7 +437,7 @@ fn summary(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Value {
 }
 
 fn summarize(engine: EngineName, p: &Prepared, records: &Records, outcome: &Outcome) {
-    let cells: usize = p.experiment.extent.cells.iter().sum();
+    let cells: usize = p.experiment.cells();
     let steps = outcome.steps - outcome.start;
     let model_ms = steps as f64 * p.experiment.extent.grid.dt;
     let how = match engine {

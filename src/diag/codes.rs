@@ -273,8 +273,9 @@ Unsupported "NU0320" Error "understood, but not compiled"
 "The language has this feature, but this version of the compiler cannot compile it. The README's
 table says what works.
 
-Every model of the language runs on every engine; what remains are programs of the intermediate
-representation that are written by hand.";
+Cells with sections run on the interpreter alone (`--engine interp`), and have no synapses, junctions,
+clamps and values that differ from cell to cell yet. Every other model of the language runs on every
+engine; what remains are programs of the intermediate representation that are written by hand.";
 NotConstant "NU0319" Error "a constant is needed"
 "The value is used before the run starts (a size, a constant, a duration), so it cannot depend on
 states, `v`, the temperature or the time.";
@@ -314,6 +315,27 @@ drive others, but not in a circle, and three deep at most, constant inputs count
 
   wrong   v' = (-g * (v - erev)) / c          with    method = exact, where g is a state
   right   method = exp_euler";
+
+BadMorphology "NU0330" Error "sections and regions that make no cell"
+"A cell with sections is a tree: one section, the root, has no `from` line, and all others begin at a
+section that is reached from it. Sections have a `length` and a `diam`, and are cut into compartments
+by `compartments { max_length = 20 um }` or by a number of their own. What the membrane has stands in
+regions, which name sections or are `all`; of two regions that give a section `cm`, `ra` or `v_init`
+the later one counts, and a channel is in a compartment once. A place is `dend(0.3)`: 0 is the start
+of the section, 1 its end.
+
+  right   cell Ball {
+              section soma { length = 20 um; diam = 20 um }
+              section dend { from soma(1); length = 200 um; diam = 2 um }
+              compartments { max_length = 20 um }
+              region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak(...) }
+              spike when soma(0.5).v crosses -10 mV
+          }";
+CableMethod "NU0331" Error "a method that does not solve cables"
+"The voltages of a cell with sections are solved for together, implicitly, by `method = cnexp`: backward
+Euler along the cable, exponentials for gates. Explicit methods would need steps that are far too short.
+
+  right   run { method = cnexp; ... }";
 
 // 04xx: what is probably wrong
 Unused "NU0401" Warning "something is never used"

@@ -8,7 +8,7 @@
 //! the new potentials, as if they were known at the middle of the next step (Hines 1984).
 
 use super::stages::Stages;
-use crate::ode::{Graph, Node, NodeId, StateId, depends, derivative};
+use crate::ode::{Graph, Kind, Node, NodeId, StateId, depends, derivative};
 use crate::step::{BinaryOp, UnaryOp};
 use crate::units::Dim;
 use std::collections::HashMap;
@@ -23,8 +23,28 @@ pub(super) fn gates_last(stages: &mut Stages<'_>, other: impl Fn(&mut Graph, Sta
     let (model, dt) = (&mut *stages.model, stages.dt);
     let (gates, others): (Vec<StateId>, Vec<StateId>) =
         model.states_of(stages.population).partition(|&s| model.state(s).gate);
-    let first = others.iter().map(|&s| (s, other(&mut model.graph, s, model.states[s.0 as usize].rate))).collect();
-    let next: HashMap<StateId, NodeId> = others.iter().map(|&s| (s, model.graph.add(Node::Next(s)))).collect();
+    let first: Vec<(StateId, NodeId)> =
+        others.iter().map(|&s| (s, other(&mut model.graph, s, model.states[s.0 as usize].rate))).collect();
+    // What a channel of a cable follows has its new voltage already.
+    let population = stages.population;
+    let whole: HashMap<StateId, NodeId> = match model.populations[population].kind {
+        Kind::Part { of, .. } => {
+            let states: Vec<StateId> = model.states_of(of).collect();
+            states.into_iter().map(|s| (s, model.graph.add(Node::Next(s)))).collect()
+        }
+        Kind::Cells | Kind::Tree { .. } => HashMap::new(),
+    };
+    let of_whole = |node: Node| match node {
+        Node::State(s) => whole.get(&s).copied(),
+        _ => None,
+    };
+    let mut memo = HashMap::new();
+    let first: Vec<(StateId, NodeId)> = match whole.is_empty() {
+        true => first,
+        false => first.into_iter().map(|(s, x)| (s, model.graph.replace(x, &of_whole, &mut memo))).collect(),
+    };
+    let mut next: HashMap<StateId, NodeId> = others.iter().map(|&s| (s, model.graph.add(Node::Next(s)))).collect();
+    next.extend(whole);
     let leaf = |node: Node| match node {
         Node::State(s) => next.get(&s).copied(),
         _ => None,

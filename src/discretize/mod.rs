@@ -4,6 +4,7 @@
 //! than states is recorded) `observe`. Populations are its spaces, connections its relations. Each integration method is one file.
 //! Never true here: an optimization (each state is updated in a region of its own; passes merge them).
 
+mod cable;
 mod cnexp;
 mod euler;
 mod exact;
@@ -14,7 +15,7 @@ mod rk4;
 mod stages;
 
 use crate::hir::Method;
-use crate::ode::{Clamp, Condition, Model, Node, NodeId, Param, ParamId, Record, StateId};
+use crate::ode::{Clamp, Condition, Kind, Model, Node, NodeId, Param, ParamId, Record, StateId};
 use crate::source::{SourceMap, Span};
 use crate::step::{
     BinaryOp, Distribution, Field, FieldId, FieldKind, Function, Guard, Map, OpKind, OriginId, Program, RegionBuilder,
@@ -49,18 +50,24 @@ pub fn discretize(model: &Model, sources: &SourceMap) -> Program {
     let populations = 0..model.populations.len();
     let of_population = |population: usize| {
         let mut stages = Stages::new(&mut model, population, dt);
-        scheme(stages.model.method)(&mut stages);
+        match stages.model.populations[population].kind {
+            Kind::Cells | Kind::Part { .. } => scheme(stages.model.method)(&mut stages),
+            // The rows of its cable.
+            Kind::Tree { .. } => {}
+        }
         stages.finish()
     };
     let stages: Vec<Vec<Stage>> = populations.clone().map(of_population).collect();
     let remembered: Vec<Option<Remembered>> =
         (0..model.projections.len()).map(|projection| Remembered::new(&mut model, projection)).collect();
+    let rows = cable::rows(&mut model);
     let program = Program { name: model.name.clone(), spaces: spaces(&model), ..Program::default() };
     let mut lowering = Lowering { program, model: &model, dt, sources, fields: HashMap::new() };
     let together = matches!(model.method, Method::Heun | Method::Rk4);
 
     let mut init = Draft::default();
     populations.clone().for_each(|population| lowering.init(&mut init, population));
+    (0..model.cables.len()).for_each(|cable| lowering.axial(&mut init, cable));
     (0..model.projections.len()).for_each(|projection| lowering.edge_values(&mut init, projection));
     lowering.function(Role::Init, init);
 
@@ -71,6 +78,7 @@ pub fn discretize(model: &Model, sources: &SourceMap) -> Program {
             None => lowering.arrivals(&mut step, projection),
         }
     }
+    rows.iter().for_each(|row| lowering.solve(&mut step, row));
     for stage in 0..stages.iter().map(Vec::len).max().unwrap_or(0) {
         lowering.edges(&mut step, stage as u32);
         for (population, stages) in stages.iter().enumerate() {
@@ -78,7 +86,10 @@ pub fn discretize(model: &Model, sources: &SourceMap) -> Program {
             lowering.updates(&mut step, population, updates, together);
         }
     }
-    populations.clone().for_each(|population| lowering.commit(&mut step, population));
+    // Places and parts look at the voltages before and after the step: they go first.
+    let is_cells = |population: &usize| model.populations[*population].kind == Kind::Cells;
+    let of_cells = populations.clone().filter(|p| !is_cells(p)).rev().chain(populations.clone().filter(is_cells));
+    of_cells.for_each(|population| lowering.commit(&mut step, population));
     for (projection, remembered) in remembered.iter().enumerate() {
         remembered.iter().for_each(|remembered| lowering.post(&mut step, projection, remembered));
     }
@@ -94,7 +105,14 @@ pub fn discretize(model: &Model, sources: &SourceMap) -> Program {
 
 /// Populations, then connections, then projections.
 fn spaces(model: &Model) -> Vec<Space> {
-    let plain = model.populations.iter().map(|p| Space { name: p.name.clone(), kind: SpaceKind::Plain });
+    let plain = model.populations.iter().map(|p| {
+        let kind = match &p.kind {
+            Kind::Cells => SpaceKind::Plain,
+            Kind::Tree { of, .. } => SpaceKind::Product { of: population_space(*of), tree: true },
+            Kind::Part { of, .. } => SpaceKind::Subset { of: population_space(*of) },
+        };
+        Space { name: p.name.clone(), kind }
+    });
     let relation = model.connections.iter().map(|c| {
         let [from, to] = [c.there, c.here].map(|v| population_space(model.state(v).population));
         // No population has a name with a dot.
@@ -133,6 +151,7 @@ fn add_dt(model: &mut Model) -> NodeId {
         name: "dt".into(),
         value,
         population: None,
+        home: None,
         dim: Dim::TIME,
         unit: Dim::TIME.display_unit(),
         span: Span::default(),
@@ -298,14 +317,6 @@ impl<'s> Lowering<'s> {
         self.model.param(param).population.is_some_and(|p| population_space(p) == space)
     }
 
-    /// Reads a field of the elements of a space, or at edges one of the cells that they lead to.
-    fn read(&self, b: &mut RegionBuilder, space: SpaceId, field: FieldId) -> ValueId {
-        match self.program.field(field).over {
-            Some(over) if over != space => b.gather(field, Map::Target),
-            Some(_) | None => b.field(field),
-        }
-    }
-
     /// Appends what `root` needs to the region.
     fn lower(&mut self, b: &mut RegionBuilder, values: &mut Values, root: NodeId) -> ValueId {
         let model = self.model;
@@ -329,6 +340,13 @@ impl<'s> Lowering<'s> {
                 }
                 Node::Next(s) => {
                     let field = self.next(s);
+                    self.read(b, values.space, field)
+                }
+                Node::Measure(measure) => {
+                    let (space, number) = (values.space, measure.number());
+                    let name = format!("{}'{}", self.program.space(space).name, measure.name());
+                    let source = Source::Measure(space.0, number);
+                    let field = self.field(source, name, FieldKind::Data, Some(space), Span::default());
                     b.field(field)
                 }
                 Node::Slope(s, stage) => {
@@ -361,6 +379,8 @@ impl<'s> Lowering<'s> {
                 Node::Index => b.value(OpKind::Index),
                 // Seeded by `edges`; elsewhere the verifier of the continuous model forbids it.
                 Node::Dv => b.constant(f64::NAN),
+                // The rows of the cable have it; nothing that is computed in a step reads it.
+                Node::Outward(_) => b.constant(f64::NAN),
                 Node::Junction(c, stage) => {
                     let sum = self.sum(c, stage);
                     b.field(sum)
@@ -401,6 +421,18 @@ impl<'s> Lowering<'s> {
         values.memo[&root]
     }
 
+    /// Reads a field of the element itself, of the whole that it is a part of, or of the cell that an edge leads to.
+    fn read(&self, b: &mut RegionBuilder, space: SpaceId, field: FieldId) -> ValueId {
+        let map = match self.program.space(space).kind {
+            SpaceKind::Relation { .. } => Map::Target,
+            SpaceKind::Plain | SpaceKind::Product { .. } | SpaceKind::Subset { .. } => Map::In,
+        };
+        match self.program.field(field).over {
+            Some(over) if over != space => b.gather(field, map),
+            Some(_) | None => b.field(field),
+        }
+    }
+
     fn function(&mut self, role: Role, draft: Draft) {
         self.program.functions.push(Function { role, steps: 1, stages: draft.stages });
     }
@@ -409,6 +441,11 @@ impl<'s> Lowering<'s> {
         let (model, space) = (self.model, population_space(population));
         let mut b = draft.over(space);
         let mut values = Values::new(space, Role::Init);
+        let has_values = model.params.iter().any(|p| p.population == Some(population))
+            || model.states_of(population).next().is_some();
+        if !has_values && (model.populations[population].kind != Kind::Cells || model.elements_inside(population)) {
+            return;
+        }
         for (i, param) in model.params.iter().enumerate() {
             if param.population == Some(population) {
                 let origin = self.origin(param.span);
@@ -482,6 +519,9 @@ impl<'s> Lowering<'s> {
     /// Stores the new states; detects spikes, resets and holds what is refractory.
     fn commit(&mut self, draft: &mut Draft, population: usize) {
         let (model, space) = (self.model, population_space(population));
+        if model.states_of(population).next().is_none() && model.populations[population].spike.is_none() {
+            return;
+        }
         let mut b = draft.over(space);
         let mut after: Vec<(StateId, ValueId)> =
             model.states_of(population).map(|s| (s, b.field(self.next(s)))).collect();
@@ -521,10 +561,12 @@ impl<'s> Lowering<'s> {
         let mut new = self.at_the_end(&mut b, space, dt);
         let graph = &model.graph;
         for id in (0..graph.len() as u32).map(NodeId) {
-            if let Node::State(s) = graph.node(id)
-                && let Some(&(_, value)) = after.iter().find(|a| a.0 == s)
-            {
+            let Node::State(s) = graph.node(id) else { continue };
+            if let Some(&(_, value)) = after.iter().find(|a| a.0 == s) {
                 new.memo.insert(id, value);
+            } else if model.state(s).population != population && model.sees(population, model.state(s).population) {
+                let field = self.next(s);
+                new.memo.insert(id, self.read(&mut b, space, field));
             }
         }
         let mut spiking = match spike.condition {
@@ -674,12 +716,15 @@ impl<'s> Lowering<'s> {
 
     fn observe(&mut self, draft: &mut Draft, population: usize) {
         let (model, space) = (self.model, population_space(population));
+        if let Kind::Part { of, .. } = model.populations[population].kind {
+            return self.observe_place(draft, population, of);
+        }
         let mut b = draft.over(space);
         let mut values = Values::new(space, Role::Observe);
         let mut any = false;
         for (i, r) in model.records.iter().enumerate().filter(|(_, r)| r.population == population) {
             let source = output(model, i);
-            if matches!(model.graph.node(r.value), Node::State(_)) || self.fields.contains_key(&source) {
+            if model.recorded_state(r).is_some() || self.fields.contains_key(&source) {
                 continue;
             }
             any = true;
@@ -690,6 +735,41 @@ impl<'s> Lowering<'s> {
             b.store(field, value);
         }
         if any {
+            draft.push(b);
+        }
+    }
+}
+
+impl Lowering<'_> {
+    /// What is recorded at a place: states of the whole are taken from there, all else is computed there first.
+    fn observe_place(&mut self, draft: &mut Draft, place: usize, whole: usize) {
+        let model = self.model;
+        for (i, r) in model.records.iter().enumerate().filter(|(_, r)| r.population == place) {
+            let source = output(model, i);
+            if self.fields.contains_key(&source) {
+                continue;
+            }
+            let origin = self.origin(r.span);
+            let space = population_space(whole);
+            let field = match model.graph.node(r.value) {
+                Node::State(s) if model.state(s).population == whole => self.state(s),
+                _ => {
+                    let mut b = draft.over(space);
+                    b.set_origin(origin);
+                    let value = self.lower(&mut b, &mut Values::new(space, Role::Observe), r.value);
+                    let name = format!("{}'there", r.name);
+                    let temp = self.field(Source::Observed(i as u32), name, FieldKind::Temp, Some(space), r.span);
+                    b.store(temp, value);
+                    draft.push(b);
+                    temp
+                }
+            };
+            let space = population_space(place);
+            let mut b = draft.over(space);
+            b.set_origin(origin);
+            let value = b.gather(field, Map::In);
+            let out = self.field(source, format!("{}'out", r.name), FieldKind::Output, Some(space), r.span);
+            b.store(out, value);
             draft.push(b);
         }
     }

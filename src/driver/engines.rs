@@ -62,6 +62,18 @@ impl Ready {
     }
 }
 
+impl EngineChoice {
+    /// Is it the interpreter?
+    pub fn is_interpreter(&self) -> bool {
+        match self {
+            EngineChoice::Interp => true,
+            EngineChoice::Native(_) => false,
+            #[cfg(feature = "xla")]
+            EngineChoice::Xla(..) => false,
+        }
+    }
+}
+
 impl Experiment {
     /// The plan for an engine.
     pub fn plan_for(&self, choice: &EngineChoice, precision: Precision) -> Result<Plan, Vec<Diagnostic>> {
@@ -70,6 +82,13 @@ impl Experiment {
             #[cfg(feature = "xla")]
             EngineChoice::Xla(..) => self.plan(precision),
         }
+    }
+
+    /// The interpreter, which needs no plan.
+    pub fn interpreter(&self) -> Result<Ready, EngineError> {
+        let mut ready = Ready::new(Interp::new(self.compiled.program.clone(), &self.setup)?);
+        ready.engine.prepare(&self.recording, self.extent.grid.steps)?;
+        Ok(ready)
     }
 
     /// Makes the engine, with its kernels compiled for the plan and for what is recorded.

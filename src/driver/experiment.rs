@@ -94,6 +94,12 @@ impl Experiment {
         Draft::new(compiled)?.experiment()
     }
 
+    /// How many cells there are; their compartments do not count.
+    pub fn cells(&self) -> usize {
+        let populations = self.compiled.ode.populations.iter().zip(&self.extent.cells);
+        populations.filter(|(p, _)| p.kind == ode::Kind::Cells).map(|(_, cells)| cells).sum()
+    }
+
     /// The program that runs.
     pub fn program(&self) -> &Program {
         self.compiled.program.program()

@@ -53,7 +53,10 @@ fn before_a_run(model: &Model, checked: &Checked) -> Vec<Diagnostic> {
             return found;
         }
     };
-    found.extend(planned(&compiled, &PlanOptions::default()).err().unwrap_or_default());
+    // Of cables the interpreter alone knows so far, which needs no plan.
+    if model.cables.is_empty() {
+        found.extend(planned(&compiled, &PlanOptions::default()).err().unwrap_or_default());
+    }
     // Edges take time and memory: the rules have been checked.
     let apart = Model { connections: Vec::new(), projections: Vec::new(), ..compiled.ode.clone() };
     let program = compiled.program.program();

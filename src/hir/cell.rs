@@ -7,6 +7,7 @@ use super::compartment::{CompartmentDraft, PoolEquations};
 use super::error::{CellError, SpikeError};
 use super::items::ItemRef;
 use super::lower::{Definition, Lowerer, finish};
+use super::morphology::has_sections;
 use super::scope::{Entry, Role, Scope, ScopeKind};
 use super::{Cell, Compartment, Expr, PortKind, Spike, Ty};
 use crate::diag::Diagnostic;
@@ -40,7 +41,10 @@ impl<'a> Lowerer<'a> {
         if let Some(known) = self.cell_index(item) {
             return known;
         }
-        let cell = self.cell_uncached(item, c);
+        let cell = match has_sections(c) {
+            true => self.morphology(item, c),
+            false => self.cell_uncached(item, c),
+        };
         self.keep_cell(item, cell)
     }
 
@@ -74,6 +78,7 @@ impl<'a> Lowerer<'a> {
             symbols,
             compartments: compartments.unwrap_or_default(),
             spike,
+            morphology: None,
         };
         Definition { item: cell, sound, unknown }
     }
@@ -110,6 +115,8 @@ impl<'a> Lowerer<'a> {
                     draft.couplings.push(Coupling { into, from, conductance, span: *span });
                 }
                 CellMember::Spike(s) => draft.spikes.push(s),
+                // They make another form of cell.
+                CellMember::Section(_) | CellMember::Compartments { .. } | CellMember::Region(_) => {}
             }
         }
         draft

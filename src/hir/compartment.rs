@@ -29,7 +29,7 @@ pub(super) struct CompartmentDraft {
 }
 
 impl CompartmentDraft {
-    fn new(name: &ast::Name) -> CompartmentDraft {
+    pub(super) fn new(name: &ast::Name) -> CompartmentDraft {
         CompartmentDraft {
             name: name.text.clone(),
             v: None,

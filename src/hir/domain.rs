@@ -280,6 +280,8 @@ fn fold(symbols: &[Symbol], e: &Expr, depth: usize) -> Option<f64> {
         | ExprKind::Celsius
         | ExprKind::Index
         | ExprKind::Dv
+        | ExprKind::Measure(_)
+        | ExprKind::Outward
         | ExprKind::Weight
         | ExprKind::OfEdge(_)
         | ExprKind::Unary(UnaryOp::Not, _)

@@ -4,7 +4,7 @@
 //! Never true here: a mistake that was not reported, or one that was reported twice.
 
 use super::calls::Env;
-use super::error::{ExprError, LimitError};
+use super::error::{ExprError, LimitError, MorphologyError};
 use super::lower::Lowerer;
 use super::scope::Scope;
 use super::{Expr, ExprKind, SymbolId, Ty};
@@ -58,6 +58,8 @@ impl Expr {
             | ExprKind::Celsius
             | ExprKind::Index
             | ExprKind::Dv
+            | ExprKind::Measure(_)
+            | ExprKind::Outward
             | ExprKind::Weight
             | ExprKind::OfEdge(_)
             | ExprKind::Draw(..)
@@ -96,6 +98,8 @@ impl Expr {
             | ExprKind::Celsius
             | ExprKind::Index
             | ExprKind::Dv
+            | ExprKind::Measure(_)
+            | ExprKind::Outward
             | ExprKind::Weight
             | ExprKind::OfEdge(_)
             | ExprKind::Draw(..)
@@ -129,6 +133,8 @@ impl Expr {
             | ExprKind::SteadyState
             | ExprKind::Celsius
             | ExprKind::Dv
+            | ExprKind::Measure(_)
+            | ExprKind::Outward
             | ExprKind::Weight
             | ExprKind::OfEdge(_)
             | ExprKind::Index
@@ -211,6 +217,10 @@ impl<'a> Lowerer<'a> {
                 self.conditional(scope, c?, a?, b?, span)
             }
             ast::ExprKind::Call(name, args) => self.call(scope, prefix, name, args, env, span),
+            ast::ExprKind::At(..) => {
+                self.error(MorphologyError::NoPlaceHere { span });
+                None
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 //! Never true here: an input changes a state by itself.
 
 use super::builtins::{self, FunctionKind};
-use super::error::NetworkError;
+use super::error::{MorphologyError, NetworkError};
 use super::lower::{Definition, Lowerer};
 use super::network::NetworkDraft;
 use super::place::flatten;
@@ -22,6 +22,8 @@ struct Led {
     cells: Option<(Expr, Expr)>,
     /// The port, or the state.
     symbol: SymbolId,
+    /// In a cell with sections, the element of the tree.
+    at: Option<usize>,
     value: Expr,
 }
 
@@ -61,8 +63,8 @@ impl<'a> Lowerer<'a> {
     ) {
         for to in self.led_to(draft, name, value, target, false) {
             let Some(area) = self.input_area(&draft.scope, &to.definition, to.symbol, name, &to.value) else { return };
-            let Led { population, cells, symbol: port, value, .. } = to;
-            draft.inputs.push(Input { name: name.text.clone(), population, cells, port, value, area, span });
+            let Led { population, cells, symbol: port, at, value, .. } = to;
+            draft.inputs.push(Input { name: name.text.clone(), population, cells, port, at, value, area, span });
         }
     }
 
@@ -111,10 +113,27 @@ impl<'a> Lowerer<'a> {
         }
         draft.input_names.push(name);
         for flat in flatten(target) {
-            let Some(place) = self.place(&mut draft.scope, &draft.populations, &flat) else { break };
+            let Some(place) = self.place_within(&mut draft.scope, &draft.populations, &flat) else { break };
             let population = &draft.populations[place.population];
             let definition = self.lowered_cell(population.cell);
             let cell = &definition.item;
+            // Of what is no cell nothing is known.
+            if definition.is_unknown(&cell.name) {
+                continue;
+            }
+            if let Some(morphology) = &cell.morphology {
+                let Some(at) = self.driven_place(&definition, morphology, &place, clamp, &flat) else { continue };
+                self.start_streams(&format!("{}.{}", population.name, name.text));
+                let Some(value) = self.input_value(&mut draft.scope, name, value) else { break };
+                draft.demand_of(std::mem::take(&mut self.demands), place.population);
+                let (population, cells, symbol) = (place.population, place.cells, morphology.port);
+                found.push(Led { definition: definition.clone(), population, cells, symbol, at: Some(at), value });
+                continue;
+            }
+            if let Some(located) = flat.at {
+                self.error(MorphologyError::NoSections { cell, span: located.span });
+                continue;
+            }
             let symbol = if clamp { held(cell, &place.rest) } else { port(cell, &place.rest) };
             let Some(symbol) = symbol else {
                 if !definition.is_unknown(&place.rest) {
@@ -131,7 +150,7 @@ impl<'a> Lowerer<'a> {
             self.start_streams(&format!("{}.{}", population.name, name.text));
             let Some(value) = self.input_value(&mut draft.scope, name, value) else { break };
             draft.demand_of(std::mem::take(&mut self.demands), place.population);
-            found.push(Led { definition, population: place.population, cells: place.cells, symbol, value });
+            found.push(Led { definition, population: place.population, cells: place.cells, symbol, at: None, value });
         }
         found
     }
@@ -181,6 +200,11 @@ impl<'a> Lowerer<'a> {
             }
             return compartment.area.map(Some);
         }
+        if let Some(morphology) = &definition.item.morphology
+            && value.ty == Ty::Real(Dim::CURRENT)
+        {
+            return Some(Some(morphology.area));
+        }
         let dim = definition.item.symbol(port).ty.dim();
         self.expect(scope, value.clone(), dim, &format!("input `{}`", name.text)).map(|_| None)
     }
@@ -214,7 +238,7 @@ fn held(cell: &Cell, rest: &str) -> Option<SymbolId> {
 /// Does an expression differ from cell to cell?
 fn per_cell(e: &ast::Expr) -> bool {
     match &e.kind {
-        ast::ExprKind::Number { .. } | ast::ExprKind::Bool(_) | ast::ExprKind::Str(_) => false,
+        ast::ExprKind::Number { .. } | ast::ExprKind::Bool(_) | ast::ExprKind::Str(_) | ast::ExprKind::At(..) => false,
         ast::ExprKind::Path(path) => matches!(&path[..], [n] if n.text == "index"),
         ast::ExprKind::Unary(_, a) => per_cell(a),
         ast::ExprKind::Binary(_, a, b) => per_cell(a) || per_cell(b),

@@ -4,7 +4,7 @@
 //! Never true here: it is known which cells a rule joins.
 
 use super::calls::Env;
-use super::error::{JunctionError, NetworkError, Signature, SynapseError};
+use super::error::{JunctionError, MorphologyError, NetworkError, Signature, SynapseError};
 use super::items::{ItemKind, Kind};
 use super::keys::Block;
 use super::lower::Lowerer;
@@ -205,6 +205,10 @@ impl<'a> Lowerer<'a> {
         }
         let definition = self.lowered_cell(draft.populations[place.population].cell);
         let cell = &definition.item;
+        if cell.morphology.is_some() {
+            self.error(MorphologyError::NotYet { what: "a junction", span: place.rest_span });
+            return None;
+        }
         let compartment = match (&place.rest[..], &cell.compartments[..]) {
             ("", [only]) => Some(only),
             (name, all) => all.iter().find(|c| c.name == name),
@@ -298,7 +302,7 @@ impl<'a> Lowerer<'a> {
 /// The single names that an expression mentions.
 fn names_in<'e>(e: &'e ast::Expr, out: &mut HashSet<&'e str>) {
     match &e.kind {
-        ast::ExprKind::Number { .. } | ast::ExprKind::Bool(_) | ast::ExprKind::Str(_) => {}
+        ast::ExprKind::Number { .. } | ast::ExprKind::Bool(_) | ast::ExprKind::Str(_) | ast::ExprKind::At(..) => {}
         ast::ExprKind::Path(path) => {
             if let [one] = &path[..] {
                 out.insert(&one.text);

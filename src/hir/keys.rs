@@ -13,6 +13,9 @@ use crate::syntax::ast::Name;
 pub(super) enum Block {
     Gate,
     Compartment,
+    Section,
+    Compartments,
+    Region,
     Pool,
     Junction,
     Projection,
@@ -26,6 +29,9 @@ impl Block {
         match self {
             Block::Gate => "a gate",
             Block::Compartment => "a compartment",
+            Block::Section => "a section",
+            Block::Compartments => "a `compartments` block",
+            Block::Region => "a region",
             Block::Pool => "a pool",
             Block::Junction => "a junction",
             Block::Projection => "a connection through a synapse",
@@ -39,6 +45,9 @@ impl Block {
         match self {
             Block::Gate => &["alpha", "beta", "inf", "tau", "init", "q10", "fraction"],
             Block::Compartment => &["area", "cm", "v_init", "insert", "pool", "param", "let"],
+            Block::Section => &["from", "length", "diam", "compartments"],
+            Block::Compartments => &["max_length", "count"],
+            Block::Region => &["ra", "cm", "v_init", "insert"],
             Block::Pool => &["init"],
             Block::Junction => &["rule"],
             Block::Projection => &["rule", "weight", "delay"],

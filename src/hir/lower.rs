@@ -180,6 +180,7 @@ impl<'a> Lowerer<'a> {
         fn last_is(path: &ast::Path, name: &str) -> bool {
             match path.segments.last() {
                 Some(ast::Segment::Name(last, _)) => last.text == name,
+                Some(ast::Segment::Located(_)) => false,
                 Some(ast::Segment::Group(paths, _)) => paths.iter().any(|path| last_is(path, name)),
                 None => false,
             }

@@ -24,6 +24,7 @@ mod junction;
 mod keys;
 mod lower;
 mod members;
+mod morphology;
 mod names;
 mod network;
 mod place;
@@ -44,9 +45,11 @@ pub use lower::lower;
 pub use print::print;
 
 use crate::data::DataFile;
+use crate::morphology::{Measure, Tree};
 use crate::operators::Distribution;
 use crate::source::Span;
 use crate::units::{Dim, DisplayUnit};
+use std::sync::Arc;
 
 /// A symbol of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -107,6 +110,10 @@ pub enum ExprKind {
     Weight,
     /// What every synapse has for itself: an index into [`Plastic::own`].
     OfEdge(u32),
+    /// In a cell with sections: a number of the compartment.
+    Measure(Measure),
+    /// In a cell with sections: the current density that flows out through the membrane of the compartment.
+    Outward,
     /// In a junction: the voltage here minus the voltage there, in mV.
     Dv,
     /// `-x`, `not x`.
@@ -225,6 +232,73 @@ pub struct Cell {
     pub compartments: Vec<Compartment>,
     /// Its spike rule.
     pub spike: Option<Spike>,
+    /// Its sections, if it has some.
+    pub morphology: Option<Morphology>,
+}
+
+/// A cell of sections: a cable whose compartments have the same equations wherever the same channels are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Morphology {
+    /// Its compartments.
+    pub tree: Arc<Tree>,
+    /// The voltage.
+    pub v: SymbolId,
+    /// The capacitance.
+    pub cm: SymbolId,
+    /// The resistivity.
+    pub ra: SymbolId,
+    /// The area.
+    pub area: SymbolId,
+    /// What inputs drive: an injected current density.
+    pub port: SymbolId,
+    /// Where channels are.
+    pub parts: Vec<Part>,
+    /// Of each symbol of the cell, where it has values.
+    pub homes: Vec<Home>,
+}
+
+/// A channel in some compartments of a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// The name of the region, such as `soma`, which its symbols have in front.
+    pub region: String,
+    /// The name of the instance, such as `Na`.
+    pub name: String,
+    /// The compartments that it is in, among the elements of the tree.
+    pub elements: Arc<[u32]>,
+    /// Its current, outward positive.
+    pub current: SymbolId,
+    /// Where it is inserted.
+    pub span: Span,
+}
+
+/// Where a symbol of a cell with sections has values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Home {
+    /// One for the cell.
+    Cell,
+    /// One for each element of the tree.
+    Tree,
+    /// One for each compartment of a [`Part`].
+    Part(usize),
+}
+
+impl Morphology {
+    /// Is a symbol of the compartments computed from the shape or from what regions say?
+    pub fn is_derived(&self, cell: &Cell, symbol: SymbolId) -> bool {
+        self.homes[symbol.0 as usize] == Home::Tree && !cell.symbol(symbol).name.contains('.')
+    }
+
+    /// The symbol that a name means at an element, such as `v` or `Na.m`.
+    pub fn find_at(&self, cell: &Cell, name: &str, element: usize) -> Option<SymbolId> {
+        let own = |id: &SymbolId| self.homes[id.0 as usize] == Home::Tree;
+        let here = |p: &&Part| p.elements.contains(&(element as u32));
+        let of_part = |p: &Part| {
+            let rest = name.strip_prefix(&p.name).filter(|rest| rest.starts_with('.'))?;
+            cell.find(&format!("{}.{}{rest}", p.region, p.name))
+        };
+        cell.find(name).filter(own).or_else(|| self.parts.iter().filter(here).find_map(of_part))
+    }
 }
 
 impl Cell {
@@ -257,6 +331,8 @@ pub struct Compartment {
 pub struct Spike {
     /// What makes a spike.
     pub condition: SpikeCondition,
+    /// In a cell with sections, the element of the tree that is looked at.
+    pub at: Option<usize>,
     /// The states it sets, with the new values (functions of the states after the step).
     pub resets: Vec<(SymbolId, Expr)>,
     /// How long the states that the condition reads are held.
@@ -497,6 +573,8 @@ pub struct Input {
     pub cells: Option<(Expr, Expr)>,
     /// The port it drives.
     pub port: SymbolId,
+    /// In a cell with sections, the element of the tree that it drives.
+    pub at: Option<usize>,
     /// Its value in the port's dimension, or a current where the port is a current density (then divided by `area`).
     pub value: Expr,
     /// The area to divide by, if the input is an absolute current and the port a density.
@@ -605,6 +683,8 @@ pub struct Record {
     pub cells: Option<(Expr, Expr)>,
     /// The quantity.
     pub quantity: Quantity,
+    /// In a cell with sections, the element of the tree, and what it was called, such as `soma(0.5)`.
+    pub at: Option<(usize, String)>,
     /// In ms; every step if absent.
     pub every: Option<f64>,
     /// The first and the last time (ms) at which it is recorded.

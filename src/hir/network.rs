@@ -3,7 +3,7 @@
 //! In come networks; out go their parameters (those of inputs and junctions among them), populations and settings.
 //! Never true here: a size depends on what happens in a run.
 
-use super::error::{Meant, NetworkError, UnknownPopulation};
+use super::error::{Meant, MorphologyError, NetworkError, UnknownPopulation};
 use super::expr::constant_of;
 use super::items::{ItemKind, Kind};
 use super::junction::Joined;
@@ -11,7 +11,9 @@ use super::lower::{Lowerer, finish};
 use super::place::{Wanted, flatten};
 use super::projection::Instance;
 use super::scope::{Scope, ScopeKind};
-use super::{Clamp, Connection, Demand, Drive, Expr, ExprKind, Input, Network, Population, Projection, Setting};
+use super::{
+    Clamp, Connection, Demand, Drive, Expr, ExprKind, Input, Network, Population, Projection, Setting, SymbolId,
+};
 use crate::source::Span;
 use crate::syntax::ast::{self, Name, NetworkMember};
 use crate::units::Dim;
@@ -260,11 +262,14 @@ impl<'a> Lowerer<'a> {
             let Some(place) = self.place(&mut draft.scope, &draft.populations, &flat) else { return };
             let definition = self.lowered_cell(draft.populations[place.population].cell);
             let cell = &definition.item;
-            let Some(symbol) = cell.find(&place.rest).filter(|id| wanted.fits(cell.symbol(*id))) else {
+            let symbol = cell.find(&place.rest).filter(|id| wanted.fits(cell.symbol(*id)));
+            // What follows from the shape and from the regions is not set.
+            let derived = |id: &SymbolId| !init && cell.morphology.as_ref().is_some_and(|m| m.is_derived(cell, *id));
+            let Some(symbol) = symbol.filter(|id| !derived(id)) else {
                 self.bad_target(&definition, &place, wanted);
                 continue;
             };
-            if definition.is_unknown(&place.rest) {
+            if definition.is_unknown(&place.rest) || definition.is_unknown(&cell.name) {
                 continue;
             }
             let name = format!("{}.{}", draft.populations[place.population].name, place.rest);
@@ -273,6 +278,10 @@ impl<'a> Lowerer<'a> {
             let Some(x) = self.per_cell(&mut draft.scope, &name, value, dim, &why) else { return };
             draft.demand_of(std::mem::take(&mut self.demands), place.population);
             if !self.draws_as_written(&x, random, value.span) {
+                return;
+            }
+            if cell.morphology.is_some() && (place.cells.is_some() || differs_from_cell_to_cell(&x)) {
+                self.error(MorphologyError::NotYet { what: "a value that differs from cell to cell", span });
                 return;
             }
             let (population, cells) = (place.population, place.cells);
@@ -318,6 +327,13 @@ impl<'a> Lowerer<'a> {
 fn is_same_whole(a: &Setting, b: &Setting) -> bool {
     let same = a.population == b.population && a.symbol == b.symbol && a.init == b.init;
     same && a.cells.is_none() && b.cells.is_none()
+}
+
+/// Does a value differ from cell to cell?
+fn differs_from_cell_to_cell(x: &Expr) -> bool {
+    let mut differs = false;
+    x.visit(&mut |e| differs |= matches!(e.kind, ExprKind::Index | ExprKind::Draw(..) | ExprKind::File(_)));
+    differs
 }
 
 /// What the size of a population depends on that is known only while the model runs: sizes are needed before.

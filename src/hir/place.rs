@@ -3,7 +3,7 @@
 //! In come paths; out go a population, its cells, and what of them is meant.
 //! Never true here: a path with groups is one place.
 
-use super::error::{BadTarget, Meant, UnknownPopulation};
+use super::error::{BadTarget, Meant, MorphologyError, UnknownPopulation};
 use super::lower::{Definition, Lowerer};
 use super::scope::Scope;
 use super::{Cell, Expr, Population, Symbol, SymbolKind};
@@ -15,6 +15,8 @@ use crate::units::Dim;
 pub(super) struct FlatPath<'a> {
     pub names: Vec<&'a Name>,
     pub selection: Option<&'a ast::Selection>,
+    /// The place in the cell, if one is named.
+    pub at: Option<&'a ast::Located>,
     pub span: Span,
 }
 
@@ -61,7 +63,7 @@ impl Wanted {
 
 /// All ways through a path with groups.
 pub(super) fn flatten(path: &ast::Path) -> Vec<FlatPath<'_>> {
-    let mut out = vec![FlatPath { names: Vec::new(), selection: None, span: path.span }];
+    let mut out = vec![FlatPath { names: Vec::new(), selection: None, at: None, span: path.span }];
     for segment in &path.segments {
         match segment {
             Segment::Name(name, selection) => {
@@ -70,6 +72,7 @@ pub(super) fn flatten(path: &ast::Path) -> Vec<FlatPath<'_>> {
                     flat.selection = flat.selection.or(selection.as_ref());
                 }
             }
+            Segment::Located(located) => out.iter_mut().for_each(|flat| flat.at = flat.at.or(Some(located))),
             Segment::Group(paths, _) => {
                 let tails: Vec<_> = paths.iter().flat_map(flatten).collect();
                 out = out
@@ -78,6 +81,7 @@ pub(super) fn flatten(path: &ast::Path) -> Vec<FlatPath<'_>> {
                         tails.iter().map(|tail| FlatPath {
                             names: head.names.iter().chain(&tail.names).copied().collect(),
                             selection: head.selection.or(tail.selection),
+                            at: head.at.or(tail.at),
                             span: tail.names.first().map_or(path.span, |n| n.span.to(tail.span)),
                         })
                     })
@@ -89,8 +93,22 @@ pub(super) fn flatten(path: &ast::Path) -> Vec<FlatPath<'_>> {
 }
 
 impl<'a> Lowerer<'a> {
-    /// Population and cells of a path.
+    /// Population and cells of a path that leads to cells as a whole, or to quantities of them.
     pub(super) fn place(
+        &mut self,
+        scope: &mut Scope<'a>,
+        populations: &[Population],
+        flat: &FlatPath<'a>,
+    ) -> Option<Place<'a>> {
+        if let Some(located) = flat.at {
+            self.error(MorphologyError::NoPlaceHere { span: located.span });
+            return None;
+        }
+        self.place_within(scope, populations, flat)
+    }
+
+    /// Population and cells of a path that may lead to a place in cells.
+    pub(super) fn place_within(
         &mut self,
         scope: &mut Scope<'a>,
         populations: &[Population],

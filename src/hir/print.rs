@@ -119,6 +119,8 @@ fn show(e: &Expr, symbols: &[Symbol], network: &[Symbol]) -> String {
         ExprKind::SteadyState => "steady_state".into(),
         ExprKind::Index => "index".into(),
         ExprKind::Dv => "dv".into(),
+        ExprKind::Measure(measure) => format!("{} of the compartment", measure.name()),
+        ExprKind::Outward => "outward".into(),
         ExprKind::Weight => "weight".into(),
         ExprKind::OfEdge(number) => format!("own {number}"),
         ExprKind::Unary(UnaryOp::Neg, a) => format!("-{}", sub(a)),

@@ -6,7 +6,7 @@
 //! Lines that name the same synapse with the same values act on one receptor. A population whose cells have receptors has a cell model of its
 //! own, that of the file with the symbols of the receptors added.
 
-use super::error::SynapseError;
+use super::error::{MorphologyError, SynapseError};
 use super::expr::constant_of;
 use super::items::{ItemKind, Kind};
 use super::keys::Block;
@@ -188,6 +188,7 @@ impl<'a> Lowerer<'a> {
             | ast::ExprKind::Unary(..)
             | ast::ExprKind::Binary(..)
             | ast::ExprKind::If(..)
+            | ast::ExprKind::At(..)
             | ast::ExprKind::Call(..) => {
                 self.error(SynapseError::NotASource { span: from.span });
                 None
@@ -307,6 +308,10 @@ impl<'a> Lowerer<'a> {
     /// Where a receptor sits, if the synapse fits there.
     fn seat(&mut self, cell: &Cell, place: &Place<'a>, synapse: &Synapse) -> Option<Seat> {
         let span = place.rest_span;
+        if cell.morphology.is_some() {
+            self.error(MorphologyError::NotYet { what: "a synapse", span });
+            return None;
+        }
         let voltage = |name: &str| {
             let found = cell.find(name);
             found.filter(|id| {

@@ -7,9 +7,9 @@ use super::error::RunError;
 use super::expr::constant_of;
 use super::items::Kind;
 use super::keys::Block;
-use super::lower::Lowerer;
+use super::lower::{Definition, Lowerer};
 use super::network::Lowered;
-use super::place::{FlatPath, Wanted, flatten};
+use super::place::{FlatPath, Place, Wanted, flatten};
 use super::scope::{Entry, Role, Scope, ScopeKind};
 use super::{
     Cell, Clamp, Expr, Method, Plastic, Population, PortKind, Projection, Quantity, Record, Run, Symbol, SymbolId,
@@ -243,9 +243,16 @@ impl<'a> Lowerer<'a> {
         if let Some(quantity) = of_edges(recorder, flat) {
             return self.record_edges(recorder, flat, quantity, every, window);
         }
-        let Some(place) = self.place(&mut recorder.scope, recorder.populations, flat) else { return };
+        let Some(place) = self.place_within(&mut recorder.scope, recorder.populations, flat) else { return };
         let definition = self.lowered_cell(recorder.populations[place.population].cell);
         let cell = &definition.item;
+        // Of what is no cell nothing is known.
+        if definition.is_unknown(&cell.name) {
+            return;
+        }
+        if cell.morphology.is_some() || flat.at.is_some() {
+            return self.record_at(recorder, &definition, place, flat, every, window);
+        }
         let symbol = cell.find(&place.rest).filter(|id| Wanted::Quantity.fits(cell.symbol(*id)));
         let symbol = symbol.or_else(|| current_of_clamp(cell, &place.rest));
         let Some(symbol) = symbol else {
@@ -267,7 +274,7 @@ impl<'a> Lowerer<'a> {
             self.error(RunError::RecordedTwice { quantity: &place.rest, again: span, first: first.span });
             return;
         }
-        recorder.records.push(Record { population, cells, quantity, every, window, span });
+        recorder.records.push(Record { population, cells, quantity, at: None, every, window, span });
     }
 
     /// What edges have for themselves.
@@ -300,7 +307,33 @@ impl<'a> Lowerer<'a> {
             return;
         }
         let population = p.to;
-        recorder.records.push(Record { population, cells: None, quantity, every, window, span });
+        recorder.records.push(Record { population, cells: None, quantity, at: None, every, window, span });
+    }
+
+    /// Records a quantity at a place in cells with sections.
+    fn record_at(
+        &mut self,
+        recorder: &mut Recorder<'a, '_>,
+        definition: &Definition<Cell>,
+        place: Place<'a>,
+        flat: &FlatPath<'a>,
+        every: Option<f64>,
+        window: (f64, f64),
+    ) {
+        let cell = &definition.item;
+        let Some((symbol, at)) = self.quantity_at(definition, &place, flat) else { return };
+        let (population, cells, span) = (place.population, place.cells, flat.span);
+        let recorded = Quantity::OfCells(symbol);
+        let same = |r: &&Record| {
+            let element = |at: &Option<(usize, String)>| at.as_ref().map(|at| at.0);
+            r.population == population && r.quantity == recorded && r.cells == cells && element(&r.at) == element(&at)
+        };
+        if let Some(first) = recorder.records.iter().find(same) {
+            let quantity = &cell.symbol(symbol).name;
+            self.error(RunError::RecordedTwice { quantity, again: span, first: first.span });
+            return;
+        }
+        recorder.records.push(Record { population, cells, quantity: recorded, at, every, window, span });
     }
 
     /// Warns of a run that records nothing.

@@ -37,7 +37,7 @@ impl<'a> Lowerer<'a> {
             self.error(SpikeError::NothingResets { span: s.span });
             return None;
         }
-        fine.then_some(Spike { condition, resets, refractory, span: s.span })
+        fine.then_some(Spike { condition, at: None, resets, refractory, span: s.span })
     }
 
     /// `v = c`, `u += d`, `u -= d`.

@@ -309,6 +309,8 @@ fn degree(e: &Expr) -> Option<u32> {
         | ExprKind::Index
         | ExprKind::Dv
         | ExprKind::OfEdge(_)
+        | ExprKind::Measure(_)
+        | ExprKind::Outward
         | ExprKind::Draw(..)
         | ExprKind::File(_)
         | ExprKind::Series(_) => Some(0),

@@ -51,6 +51,8 @@ impl<T> Past<T> {
 #[derive(Debug, Clone)]
 struct Elements {
     size: usize,
+    /// How many of them follow each other in every element of the space that the whole is `of`; all, if there is none.
+    each: usize,
     kind: Kind,
 }
 
@@ -292,7 +294,12 @@ fn elements(program: &Program, setup: &Setup) -> Result<Vec<Elements>, EngineErr
         let (id, size) = (SpaceId(i as u32), setup.sizes[i]);
         let kind = kind(space.kind, id, size, setup, &spaces);
         let kind = kind.map_err(|why| EngineError(format!("the space `{}`: {why}", space.name)))?;
-        spaces.push(Elements { size, kind });
+        let each = match &kind {
+            Kind::Product { each, .. } => *each,
+            Kind::Subset { chosen, .. } => chosen.len(),
+            Kind::Plain | Kind::Relation { .. } => size,
+        };
+        spaces.push(Elements { size, each, kind });
     }
     Ok(spaces)
 }
@@ -321,9 +328,10 @@ fn kind(kind: SpaceKind, id: SpaceId, size: usize, setup: &Setup, spaces: &[Elem
             let whole = other(of);
             let chosen = setup.subsets.iter().rfind(|(space, _)| *space == id).map(|(_, list)| Arc::clone(list));
             let chosen = chosen.ok_or("it has no list of elements")?;
-            let (of, parts) = match &whole.kind {
-                Kind::Product { each, .. } => (*each, whole.size.checked_div(*each).unwrap_or(0)),
-                Kind::Plain | Kind::Subset { .. } | Kind::Relation { .. } => (whole.size, 1),
+            let of = whole.each;
+            let parts = match &whole.kind {
+                Kind::Product { .. } | Kind::Subset { .. } => whole.size.checked_div(of).unwrap_or(0),
+                Kind::Plain | Kind::Relation { .. } => 1,
             };
             if chosen.len() * parts != size || chosen.iter().any(|&e| e as usize >= of) {
                 return Err(format!("its list is not one of {size} elements of {}", whole.size));

@@ -3,6 +3,7 @@
 //! In come checked cells, networks and a run; out go parameters, states with their derivatives, and what is recorded, over one graph.
 //! Never true here: a setting from outside, or an initial value in place of a state.
 
+mod cables;
 mod calls;
 mod clamps;
 mod events;
@@ -10,8 +11,8 @@ mod plasticity;
 
 use super::parity::Parity;
 use super::{
-    CellRange, Condition, Connection, Graph, Model, Node, NodeId, Param, ParamId, Population, Projection, Record, Side,
-    Spike, State, StateId, removable,
+    Cable, CellRange, Condition, Connection, Graph, Kind, Model, Node, NodeId, Param, ParamId, Population, Projection,
+    Record, Side, Spike, State, StateId, removable,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::hir::{self, Demand, Domain, End, Expr, ExprKind, PortKind, Quantity, SymbolId, SymbolKind, Ty};
@@ -19,6 +20,7 @@ use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
 use crate::syntax::ast;
 use crate::units::{Dim, DisplayUnit};
+use cables::Homes;
 use plasticity::Own;
 use std::collections::HashMap;
 
@@ -50,8 +52,12 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         failed: false,
         hidden: HashMap::new(),
         free: HashMap::new(),
+        homes: Vec::new(),
+        extra: Vec::new(),
+        places: HashMap::new(),
     };
     b.network_params();
+    b.find_homes();
     b.directions = network.connections.iter().enumerate().flat_map(|(at, c)| b.directions(at, c)).collect();
     for population in 0..network.populations.len() {
         b.declare(population);
@@ -60,7 +66,9 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         b.define(population);
         b.clamps(population);
     }
-    let populations = (0..network.populations.len()).map(|p| b.population(p)).collect();
+    let mut populations: Vec<Population> = (0..network.populations.len()).map(|p| b.population(p)).collect();
+    let cables: Vec<Cable> = b.cables();
+    let spikes = run.spikes.iter().map(|&p| b.spiking(p)).collect();
     let connections = (0..b.directions.len()).filter_map(|at| b.connection(at)).collect();
     let projections = b.projections();
     let jumps = b.jumps();
@@ -70,17 +78,19 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
     if b.failed {
         return None;
     }
+    populations.append(&mut b.extra);
     let mut flat = Model {
         name: model.name.clone(),
         graph: b.graph,
         params: b.params,
         states: b.states,
         populations,
+        cables,
         connections,
         projections,
         jumps,
         records,
-        spikes: run.spikes.clone(),
+        spikes,
         demands,
         ranges,
         data: model.data.clone(),
@@ -130,6 +140,12 @@ struct Builder<'m> {
     hidden: HashMap<(usize, Node), NodeId>,
     /// How clamped states would move if they were not.
     free: HashMap<StateId, NodeId>,
+    /// Of each population of the network with sections, where its symbols have values.
+    homes: Vec<Option<Homes>>,
+    /// The populations behind those of the network: compartments, parts, places.
+    extra: Vec<Population>,
+    /// The places among them, by the whole and the element that a cell has in it.
+    places: HashMap<(usize, usize), usize>,
 }
 
 impl<'m> Builder<'m> {
@@ -150,6 +166,7 @@ impl<'m> Builder<'m> {
                 name: p.name.clone(),
                 value: placeholder,
                 population: None,
+                home: None,
                 dim: p.ty.dim(),
                 unit: p.display_unit(),
                 span: p.span,
@@ -171,24 +188,26 @@ impl<'m> Builder<'m> {
         let name = self.network.populations[population].name.clone();
         let placeholder = self.graph.add(Node::Bool(false));
         let mut nodes = Vec::new();
-        for s in &self.cell(population).symbols {
+        for (i, s) in self.cell(population).symbols.iter().enumerate() {
             let full = format!("{name}.{}", s.name);
+            let home = self.home(population, SymbolId(i as u32));
             nodes.push(match &s.kind {
                 SymbolKind::Param(value) => Some(self.add_param(Param {
                     name: full,
                     value: placeholder,
                     population: None,
+                    home: Some(home),
                     dim: s.ty.dim(),
                     unit: s.display_unit(),
                     span: value.span,
                     docs: s.docs.clone(),
-                    settable: true,
+                    settable: !self.is_derived(population, SymbolId(i as u32)),
                     set: None,
                 })),
                 SymbolKind::State { gate, .. } => {
                     self.states.push(State {
                         name: full,
-                        population,
+                        population: home,
                         edges: None,
                         init: placeholder,
                         rate: placeholder,
@@ -273,16 +292,23 @@ impl<'m> Builder<'m> {
     }
 
     fn classify(&mut self) {
-        let names: Vec<&str> = self.network.populations.iter().map(|p| p.name.as_str()).collect();
-        classify(&self.graph, &mut self.params, &names);
+        classify(&self.graph, &mut self.params);
     }
 
     fn population(&mut self, population: usize) -> Population {
         let network = self.network;
         let p = &network.populations[population];
         let sizes = p.sizes.iter().map(|s| self.expr(None, s)).collect();
-        let spike = self.cell(population).spike.as_ref().map(|s| self.spike(population, s));
-        Population { name: p.name.clone(), sizes, spike, span: p.span }
+        let rule = self.cell(population).spike.as_ref();
+        let spike = rule.map(|s| self.spike(population, s));
+        let spike = match (rule.and_then(|s| s.at), spike) {
+            (Some(element), Some(spike)) => {
+                self.spikes_at(population, element, spike);
+                None
+            }
+            (_, spike) => spike,
+        };
+        Population { name: p.name.clone(), kind: Kind::Cells, sizes, spike, span: p.span }
     }
 
     fn spike(&mut self, population: usize, s: &hir::Spike) -> Spike {
@@ -371,6 +397,9 @@ impl<'m> Builder<'m> {
         for (population, p) in network.populations.iter().enumerate() {
             let cell = self.cell(population);
             for (i, symbol) in cell.symbols.iter().enumerate() {
+                if self.is_partial(population, SymbolId(i as u32)) {
+                    continue;
+                }
                 if let Some(d) = hir::demand(&cell.symbols, symbol) {
                     let set = self.setting_of(population, i);
                     if set.is_none() && d.code == Code::GateRange && matches!(d.value.kind, ExprKind::Symbol(_)) {
@@ -380,7 +409,8 @@ impl<'m> Builder<'m> {
                     let span = set.map_or(d.span, |s| s.value.span);
                     let value = self.symbol(population, SymbolId(i as u32));
                     let d = d.with(format!("{}.{}", p.name, symbol.name), value);
-                    demands.push(Demand { population: Some(population), span, ..d });
+                    let home = self.home(population, SymbolId(i as u32));
+                    demands.push(Demand { population: Some(home), span, ..d });
                 }
             }
             if let Some(refractory) = cell.spike.as_ref().and_then(|s| s.refractory.as_ref()) {
@@ -445,17 +475,22 @@ impl<'m> Builder<'m> {
                 return self.record_edges(projections, r, p, own);
             }
         };
-        let value = self.symbol(r.population, symbol);
+        let (value, id) = (self.symbol(r.population, symbol), symbol);
         let symbol = self.cell(r.population).symbol(symbol);
         let cells = r.cells.as_ref().map(|(a, b)| (self.expr(None, a), self.expr(None, b)));
+        // That of a clamp is hidden behind brackets.
+        let quantity = symbol.name.replace(['<', '>'], "");
+        let cells_name = &self.network.populations[r.population].name;
+        let (name, population) = match &r.at {
+            None => (format!("{cells_name}.{quantity}"), r.population),
+            Some((element, place)) => {
+                let quantity = self.quantity_name(r.population, id);
+                (format!("{cells_name}.{place}.{quantity}"), self.place_of(r.population, id, *element))
+            }
+        };
         Record {
-            name: format!(
-                "{}.{}",
-                self.network.populations[r.population].name,
-                // That of a clamp is hidden behind brackets.
-                symbol.name.replace(['<', '>'], "")
-            ),
-            population: r.population,
+            name,
+            population,
             edges: None,
             cells,
             value,
@@ -542,12 +577,13 @@ impl<'m> Builder<'m> {
             if let Node::Draw(..) | Node::Data(_) = node {
                 let known = self.hidden.get(&(population, node)).copied();
                 let param = known.unwrap_or_else(|| {
-                    let name = &self.network.populations[population].name;
+                    let name = self.population_name(population).to_string();
                     let count = self.hidden.len() + 1;
                     let param = self.add_param(Param {
                         name: format!("{name}.{input}.draw{count}"),
                         value: id,
                         population: Some(population),
+                        home: Some(population),
                         dim: Dim::ONE,
                         unit: Dim::ONE.display_unit(),
                         span,
@@ -589,6 +625,7 @@ impl<'m> Builder<'m> {
             name: "celsius".into(),
             value,
             population: None,
+            home: None,
             dim: Dim::TEMPERATURE,
             unit: DisplayUnit { name: "K".into(), exponent: 0 },
             span,
@@ -617,6 +654,14 @@ impl<'m> Builder<'m> {
             ExprKind::Celsius => self.celsius(e.span),
             ExprKind::Index => self.graph.add(Node::Index),
             ExprKind::Dv => self.graph.add(Node::Dv),
+            ExprKind::Measure(measure) => self.graph.add(Node::Measure(*measure)),
+            ExprKind::Outward => {
+                let cable = population.and_then(|p| Some(self.homes[p].as_ref()?.cable));
+                match cable {
+                    Some(cable) => self.graph.add(Node::Outward(cable)),
+                    None => self.graph.number(f64::NAN, dim),
+                }
+            }
             // Outside of events nothing reads it.
             ExprKind::Weight => self.weight.unwrap_or_else(|| self.graph.number(f64::NAN, dim)),
             ExprKind::OfEdge(number) => self.own_value(population, *number, dim),
@@ -675,8 +720,7 @@ fn binary_op(op: ast::BinaryOp) -> BinaryOp {
 
 /// Decides which parameters differ from cell to cell: those whose value reads the cell's index, draws, files, or another
 /// parameter that differs.
-pub(super) fn classify(graph: &Graph, params: &mut [Param], populations: &[&str]) {
-    let owner = |name: &str| populations.iter().position(|p| name.starts_with(&format!("{p}.")));
+pub(super) fn classify(graph: &Graph, params: &mut [Param]) {
     loop {
         let mut changed = false;
         for i in 0..params.len() {
@@ -684,13 +728,14 @@ pub(super) fn classify(graph: &Graph, params: &mut [Param], populations: &[&str]
                 continue;
             }
             let varies = graph.reachable([params[i].value]).into_iter().any(|n| match graph.node(n) {
-                Node::Index | Node::Draw(..) | Node::Data(_) => true,
+                Node::Index | Node::Draw(..) | Node::Data(_) | Node::Measure(_) => true,
                 Node::Param(p) => params[p.0 as usize].population.is_some(),
                 _ => false,
             });
             if varies {
-                params[i].population = owner(&params[i].name);
-                changed = true;
+                // What is of no population, such as a parameter of the network, does not vary.
+                params[i].population = params[i].home;
+                changed |= params[i].population.is_some();
             }
         }
         if !changed {

@@ -10,10 +10,16 @@ use crate::runtime::rng::Draw;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// The values of an expression for so many cells; `data` gives the numbers of a file. `None` if it reads a state or the time, or data
+/// The values of an expression for so many cells, which are those of a population if one is given; `data` gives the numbers of a file. `None` if it reads a state or the time, or data
 /// that are not there.
-pub fn values(model: &Model, root: NodeId, cells: usize, data: &dyn Fn(u32) -> Option<Vec<f64>>) -> Option<Vec<f64>> {
-    let mut program = Program { model, data, steps: Steps::default(), places: HashMap::new() };
+pub fn values(
+    model: &Model,
+    root: NodeId,
+    population: Option<usize>,
+    cells: usize,
+    data: &dyn Fn(u32) -> Option<Vec<f64>>,
+) -> Option<Vec<f64>> {
+    let mut program = Program { model, population, cells, data, steps: Steps::default(), places: HashMap::new() };
     program.add(root, 0)?;
     let asked = program.places[&root];
     let mut column = Column::new(&program.steps, asked);
@@ -23,6 +29,8 @@ pub fn values(model: &Model, root: NodeId, cells: usize, data: &dyn Fn(u32) -> O
 /// What is computed for each cell, operands first, parameters before what reads them.
 struct Program<'a> {
     model: &'a Model,
+    population: Option<usize>,
+    cells: usize,
     data: &'a dyn Fn(u32) -> Option<Vec<f64>>,
     steps: Steps<'a>,
     places: HashMap<NodeId, usize>,
@@ -57,6 +65,9 @@ impl Program<'_> {
                     let first = self.steps.push(Step::Same(Value::Real(0.0)));
                     Step::Draw(distribution, draw, first)
                 }
+                Node::Measure(measure) => {
+                    Step::Data(Cow::Owned(model.measures(self.population?, measure, self.cells)?))
+                }
                 Node::Data(file) => Step::Data(Cow::Owned((self.data)(file)?)),
                 Node::Param(_)
                 | Node::State(_)
@@ -70,6 +81,7 @@ impl Program<'_> {
                 | Node::Junction(..)
                 | Node::Arrived(..)
                 | Node::Since
+                | Node::Outward(_)
                 | Node::Series(..)
                 | Node::Noise(..)
                 | Node::Events(..) => return None,
@@ -140,6 +152,8 @@ fn bounds(model: &Model, root: NodeId) -> (f64, f64) {
             | Node::Junction(..)
             | Node::Arrived(..)
             | Node::Since
+            | Node::Measure(_)
+            | Node::Outward(_)
             | Node::Unary(..)
             | Node::Draw(Distribution::Normal, _)
             | Node::Data(_)

@@ -45,6 +45,8 @@ pub fn derivative(g: &mut Graph, root: NodeId, state: StateId) -> Option<NodeId>
             | Node::Junction(..)
             | Node::Arrived(..)
             | Node::Since
+            | Node::Measure(_)
+            | Node::Outward(_)
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)

@@ -4,7 +4,7 @@
 //! outside of its domain (`src/hir/domain.rs` declares them), and for every range of cells that a population does not have.
 //! Never true here: a state or the time is read; what depends on them is what it is at the start.
 
-use super::{Condition, EvalError, Model, Node, NodeId, Spike, StateId, cells, evaluate};
+use super::{Condition, EvalError, Kind, Model, Node, NodeId, Spike, StateId, cells, evaluate};
 use crate::diag::{Code, Diagnostic, Diagnostics, Severity};
 use crate::hir::{Demand, shown};
 use crate::operators::Value;
@@ -143,19 +143,23 @@ pub fn per_cell(model: &Model, sizes: &[usize], data: &dyn Fn(usize, u32) -> Opt
             continue;
         }
         let of_population = |file: u32| data(population, file);
-        let values = cells::values(model, demand.value, sizes[population], &of_population);
+        let values = cells::values(model, demand.value, Some(population), sizes[population], &of_population);
         let Some(values) = values else { continue };
         let run = Some((model.dt, model.duration));
         let outside: Vec<usize> = (0..values.len()).filter(|&cell| !demand.domain.has(values[cell], run)).collect();
         if let Some(&first) = outside.first() {
-            found.push(of_cells(demand, &model.populations[population].name, first, values[first], outside.len()));
+            let name = match model.populations[population].kind {
+                Kind::Cells => format!("cell {first} of `{}`", model.populations[population].name),
+                Kind::Tree { .. } | Kind::Part { .. } => model.element_name(population, first),
+            };
+            found.push(of_cells(demand, &name, values[first], outside.len()));
         }
     }
     found.sorted()
 }
 
-fn of_cells(demand: &Demand<NodeId>, population: &str, cell: usize, x: f64, count: usize) -> Diagnostic {
-    let d = demand.outside(x, Some(&format!("cell {cell} of `{population}`")), None);
+fn of_cells(demand: &Demand<NodeId>, cell: &str, x: f64, count: usize) -> Diagnostic {
+    let d = demand.outside(x, Some(cell), None);
     let d = match count - 1 {
         0 => d,
         1 => d.note("another cell has such a value, too"),

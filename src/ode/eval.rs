@@ -22,6 +22,7 @@ pub fn evaluate(model: &Model, root: NodeId) -> Result<Value, EvalError> {
 /// The intervals (in ms) at which the noise that a model reads is drawn anew.
 pub fn noise_intervals(model: &Model) -> Vec<Result<Value, EvalError>> {
     let read = model.states.iter().map(|s| s.rate).chain(model.records.iter().map(|r| r.value));
+    let read = read.chain(model.cables.iter().flat_map(|c| &c.currents).map(|current| current.outward));
     let read = read.chain(model.jumps.iter().map(|j| j.amount));
     let interval = |node: NodeId| match model.graph.node(node) {
         // What is drawn in every step is drawn more often where steps are shorter.
@@ -42,6 +43,8 @@ pub fn noise_intervals(model: &Model) -> Vec<Result<Value, EvalError>> {
         | Node::Junction(..)
         | Node::Arrived(..)
         | Node::Since
+        | Node::Measure(_)
+        | Node::Outward(_)
         | Node::Unary(..)
         | Node::Binary(..)
         | Node::Select(..)
@@ -93,6 +96,8 @@ fn value(model: &Model, id: NodeId, memo: &mut HashMap<NodeId, Value>, depth: us
             | Node::Junction(..)
             | Node::Arrived(..)
             | Node::Since
+            | Node::Measure(_)
+            | Node::Outward(_)
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)

@@ -54,6 +54,8 @@ pub fn fault(model: &Model, roots: &[NodeId], leaf: impl Fn(Node) -> Option<Valu
             | Node::Junction(..)
             | Node::Arrived(..)
             | Node::Since
+            | Node::Measure(_)
+            | Node::Outward(_)
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)

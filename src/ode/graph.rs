@@ -1,6 +1,7 @@
 //! The expression graph: every expression once.
 
 use super::{NodeId, ParamId, StateId};
+use crate::morphology::Measure;
 use crate::operators::{BinaryOp, Distribution, UnaryOp};
 use crate::units::Dim;
 use std::collections::{HashMap, HashSet};
@@ -38,6 +39,10 @@ pub enum Node {
     Arrived(u32, u32),
     /// At an edge: how long ago (ms) an event came to it last. No equation of a user reads it.
     Since,
+    /// A number of the compartment.
+    Measure(Measure),
+    /// The current density that flows out through the membrane of a compartment of a cable.
+    Outward(u32),
     /// One operand.
     Unary(UnaryOp, NodeId),
     /// Two operands.
@@ -136,6 +141,8 @@ impl Graph {
             | Node::Junction(..)
             | Node::Arrived(..)
             | Node::Since
+            | Node::Measure(_)
+            | Node::Outward(_)
             | Node::Draw(..)
             | Node::Data(_) => vec![],
             Node::Unary(_, a) | Node::Noise(_, a) | Node::Events(_, a) | Node::Series(_, a) => vec![a],
@@ -193,6 +200,8 @@ impl Graph {
                 | Node::Junction(..)
                 | Node::Arrived(..)
                 | Node::Since
+                | Node::Measure(_)
+                | Node::Outward(_)
                 | Node::Draw(..)
                 | Node::Data(_) => leaf(node).unwrap_or(id),
             };

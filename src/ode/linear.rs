@@ -56,6 +56,7 @@ pub fn rows_of_edges(model: &mut Model, projection: usize) -> Result<BTreeMap<St
             Node::Const(..)
             | Node::Bool(_)
             | Node::Param(_)
+            | Node::Measure(_)
             | Node::Unary(..)
             | Node::Binary(..)
             | Node::Select(..) => true,
@@ -71,6 +72,7 @@ pub fn rows_of_edges(model: &mut Model, projection: usize) -> Result<BTreeMap<St
             | Node::Junction(..)
             | Node::Arrived(..)
             | Node::Since
+            | Node::Outward(_)
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)
@@ -196,6 +198,8 @@ fn row(g: &mut Graph, root: NodeId) -> Result<Row, StateId> {
             | Node::Junction(..)
             | Node::Arrived(..)
             | Node::Since
+            | Node::Measure(_)
+            | Node::Outward(_)
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)

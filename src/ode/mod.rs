@@ -5,6 +5,7 @@
 //! Never true here: an equation of a user depends on the time step (only switches and white noise know it).
 
 mod build;
+mod cable;
 pub mod cells;
 mod derivative;
 pub mod domains;
@@ -21,6 +22,7 @@ mod timescale;
 mod verify;
 
 pub use build::build;
+pub use cable::not_solved;
 pub use derivative::{depends, derivative};
 pub use domains::CellRange;
 pub use eval::{EvalError, evaluate, noise_intervals};
@@ -34,8 +36,10 @@ pub use verify::verify;
 
 use crate::data::DataFile;
 use crate::hir::{Demand, Method};
+use crate::morphology::{Measure, Tree};
 use crate::source::Span;
 use crate::units::{Dim, DisplayUnit};
+use std::sync::Arc;
 
 /// A node of a [`Graph`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,6 +66,8 @@ pub struct Model {
     pub states: Vec<State>,
     /// The populations.
     pub populations: Vec<Population>,
+    /// The cables of cells with sections.
+    pub cables: Vec<Cable>,
     /// Gap junctions.
     pub connections: Vec<Connection>,
     /// Who sends events to whom.
@@ -97,6 +103,8 @@ pub struct Param {
     pub value: NodeId,
     /// The population for whose cells it may differ; `None` if it is one number.
     pub population: Option<usize>,
+    /// The population for whose cells it may be made to differ, if it is of one.
+    pub home: Option<usize>,
     /// Its dimension.
     pub dim: Dim,
     /// The unit it is shown in.
@@ -145,17 +153,68 @@ pub struct Clamp {
     pub value: NodeId,
 }
 
-/// Cells of one kind.
+/// Cells of one kind, or what of them has states: the compartments of cells with sections, and those that have a channel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Population {
     /// Its name.
     pub name: String,
-    /// Its sizes; the number of cells is their product.
+    /// What its elements are.
+    pub kind: Kind,
+    /// Its sizes; the number of cells is their product. Only of [`Kind::Cells`].
     pub sizes: Vec<NodeId>,
     /// Its spike rule.
     pub spike: Option<Spike>,
     /// Where it is defined.
     pub span: Span,
+}
+
+/// What the elements of a population are. Those of a cell follow each other.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    /// Cells.
+    Cells,
+    /// The compartments (and nodes) of the cells of another.
+    Tree {
+        /// The cells.
+        of: usize,
+        /// What each of them consists of.
+        tree: Arc<Tree>,
+    },
+    /// Some of those of another, the same in every cell. Where there is one for each cell, it is a place, which stands for the cell.
+    Part {
+        /// The whole.
+        of: usize,
+        /// Which of the elements that a cell has in the whole.
+        elements: Arc<[u32]>,
+    },
+}
+
+/// The voltages of the compartments of cells, which are solved for together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cable {
+    /// The compartments, a population of [`Kind::Tree`].
+    pub population: usize,
+    /// The voltage.
+    pub v: StateId,
+    /// The capacitance.
+    pub cm: NodeId,
+    /// The resistivity.
+    pub ra: NodeId,
+    /// The area.
+    pub area: NodeId,
+    /// What flows out through the membrane.
+    pub currents: Vec<MembraneCurrent>,
+    /// Where it is defined.
+    pub span: Span,
+}
+
+/// A current density through the membrane of some compartments.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MembraneCurrent {
+    /// The compartments, a population of [`Kind::Part`].
+    pub population: usize,
+    /// What flows out: a function of the voltage and of states of the population.
+    pub outward: NodeId,
 }
 
 /// A spike rule.
@@ -302,6 +361,79 @@ impl Model {
     /// The state behind an id.
     pub fn state(&self, id: StateId) -> &State {
         &self.states[id.0 as usize]
+    }
+
+    /// Are there compartments of a population's cells?
+    pub fn elements_inside(&self, population: usize) -> bool {
+        self.populations.iter().any(|p| matches!(p.kind, Kind::Tree { of, .. } if of == population))
+    }
+
+    /// The cells that the elements of a population belong to.
+    pub fn cells_of(&self, population: usize) -> usize {
+        match self.populations[population].kind {
+            Kind::Cells => population,
+            Kind::Tree { of, .. } | Kind::Part { of, .. } => self.cells_of(of),
+        }
+    }
+
+    /// The tree that the elements of a population are of, and which of its elements a cell has in it.
+    pub fn elements(&self, population: usize) -> Option<(&Tree, Vec<u32>)> {
+        match &self.populations[population].kind {
+            Kind::Cells => None,
+            Kind::Tree { tree, .. } => Some((tree, (0..tree.len() as u32).collect())),
+            Kind::Part { of, elements } => {
+                let (tree, whole) = self.elements(*of)?;
+                Some((tree, elements.iter().map(|&e| whole[e as usize]).collect()))
+            }
+        }
+    }
+
+    /// How many elements of a population belong to each cell.
+    pub fn elements_per_cell(&self, population: usize) -> usize {
+        self.elements(population).map_or(1, |(_, elements)| elements.len())
+    }
+
+    /// The element of `other` that is one of a population: itself, or itself in the whole.
+    pub fn element_in(&self, other: usize, population: usize, element: usize) -> Option<usize> {
+        match &self.populations[population].kind {
+            _ if population == other => Some(element),
+            Kind::Part { of, elements } if *of == other => {
+                let (cell, own) = (element / elements.len(), element % elements.len());
+                Some(cell * self.elements_per_cell(other) + elements[own] as usize)
+            }
+            Kind::Cells | Kind::Tree { .. } | Kind::Part { .. } => None,
+        }
+    }
+
+    /// What an element of a population is called in messages, such as `cell 3` or `dend(0.25) of cell 3`.
+    pub fn element_name(&self, population: usize, element: usize) -> String {
+        match self.elements(population) {
+            None => format!("cell {element}"),
+            Some((tree, own)) => {
+                let (cell, at) = (element / own.len(), own[element % own.len()]);
+                format!("{} of cell {cell}", tree.name(at as usize))
+            }
+        }
+    }
+
+    /// A number of the compartments that the elements of a population are, for so many elements; none if they are no compartments.
+    pub fn measures(&self, population: usize, measure: Measure, elements: usize) -> Option<Vec<f64>> {
+        let (tree, own) = self.elements(population)?;
+        let of_cell: Vec<f64> = own.iter().map(|&e| tree.measure(measure, e as usize)).collect();
+        Some(of_cell.iter().copied().cycle().take(elements).collect())
+    }
+
+    /// Can what happens to the elements of a population read what another has: itself, or the whole that it is a part of?
+    pub fn sees(&self, population: usize, other: usize) -> bool {
+        population == other || matches!(self.populations[population].kind, Kind::Part { of, .. } if of == other)
+    }
+
+    /// The state that a record is, if it is one of the population that it is taken from.
+    pub fn recorded_state(&self, record: &Record) -> Option<StateId> {
+        match self.graph.node(record.value) {
+            Node::State(s) if self.state(s).population == record.population => Some(s),
+            _ => None,
+        }
     }
 
     /// The states of the cells of a population, in order.

@@ -86,8 +86,7 @@ pub fn apply(model: &mut Model, overrides: &[Override], per_cell: &[PerCell]) ->
     for p in &mut model.params {
         p.population = None;
     }
-    let names: Vec<&str> = model.populations.iter().map(|p| p.name.as_str()).collect();
-    classify(&model.graph, &mut model.params, &names);
+    classify(&model.graph, &mut model.params);
     errors
 }
 
@@ -199,6 +198,9 @@ pub fn full_name<'m>(model: &'m Model, name: &str) -> Result<&'m str, Diagnostic
 }
 
 fn find(model: &Model, name: &str) -> Result<Place, Diagnostic> {
+    if let Some((place, _)) = Place::all(model).find(|(_, full)| *full == name) {
+        return Ok(place);
+    }
     // What a file calls `v_init` is the voltage at the start.
     let name = match name.strip_suffix("v_init") {
         Some(compartment) if compartment.is_empty() || compartment.ends_with('.') => &format!("{compartment}v"),

@@ -1,6 +1,6 @@
 //! The continuous model as text (`neuroc emit --stage ode`).
 
-use super::{Condition, Model, Node, NodeId};
+use super::{Condition, Kind, Model, Node, NodeId};
 use crate::operators::{BinaryOp, UnaryOp};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -23,7 +23,20 @@ pub fn print(model: &Model) -> String {
     }
     for (i, population) in model.populations.iter().enumerate() {
         let sizes: Vec<_> = population.sizes.iter().map(|&s| printer.show(s)).collect();
-        let _ = writeln!(out, "\npopulation {}[{}]", population.name, sizes.join(", "));
+        let _ = match &population.kind {
+            Kind::Cells => writeln!(out, "\npopulation {}[{}]", population.name, sizes.join(", ")),
+            Kind::Tree { tree, .. } => writeln!(out, "\ntree {} of {} elements", population.name, tree.len()),
+            Kind::Part { of, elements } => {
+                let whole = &model.populations[*of].name;
+                writeln!(out, "\npart {} of {whole}, {} elements", population.name, elements.len())
+            }
+        };
+        for cable in model.cables.iter().filter(|cable| cable.population == i) {
+            for current in &cable.currents {
+                let part = &model.populations[current.population].name;
+                let _ = writeln!(out, "  current through {part}: {}", printer.show(current.outward));
+            }
+        }
         for p in model.params.iter().filter(|p| p.population == Some(i)) {
             let _ = writeln!(out, "  cell param {} = {}", p.name, printer.show(p.value));
         }
@@ -146,6 +159,8 @@ fn shown(model: &Model, root: NodeId, text: &mut Texts, long: &mut dyn FnMut(Str
                 (format!("arrived through {}{which}", p.name), true)
             }
             Node::Since => ("since the last event".into(), true),
+            Node::Measure(measure) => (format!("{} of the compartment", measure.name()), true),
+            Node::Outward(_) => ("current through the membrane".into(), true),
             Node::Events(stream, expected) => (format!("poisson(#{stream:x}, {})", text[&expected].0), false),
             Node::Unary(op, a) => match op {
                 UnaryOp::Neg => (format!("-{}", at(a)), true),

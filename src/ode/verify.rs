@@ -2,6 +2,7 @@
 
 use super::{Condition, Model, Node, NodeId};
 use crate::hir::Ty;
+use crate::morphology::Measure;
 use crate::operators::{BinaryOp, Type, UnaryOp};
 use crate::units::Dim;
 
@@ -28,7 +29,8 @@ pub fn verify(model: &Model) -> Result<(), String> {
                 | Node::Dv
                 | Node::Junction(..)
                 | Node::Arrived(..)
-                | Node::Since = model.graph.node(n)
+                | Node::Since
+                | Node::Outward(_) = model.graph.node(n)
                 {
                     return Err(format!("what holds {} reads {:?}", s.name, model.graph.node(n)));
                 }
@@ -48,23 +50,51 @@ pub fn verify(model: &Model) -> Result<(), String> {
             | Node::Dv
             | Node::Junction(..)
             | Node::Arrived(..)
-            | Node::Since = model.graph.node(n)
+            | Node::Since
+            | Node::Outward(_) = model.graph.node(n)
             {
                 return Err(format!("the initial value of {} reads {:?}", s.name, model.graph.node(n)));
             }
         }
         for n in model.graph.reachable([s.rate]) {
             match model.graph.node(n) {
-                Node::State(other) if model.state(other).population != s.population => {
+                Node::State(other) if !model.sees(s.population, model.state(other).population) => {
                     return Err(format!("the derivative of {} reads a state of another population", s.name));
                 }
-                Node::Param(p) if model.param(p).population.is_some_and(|q| q != s.population) => {
+                Node::Param(p) if model.param(p).population.is_some_and(|q| !model.sees(s.population, q)) => {
                     return Err(format!("the derivative of {} reads a parameter of another population", s.name));
                 }
-                Node::Draw(..) | Node::Data(_) | Node::Dv | Node::Next(_) | Node::Slope(..) | Node::Point(..) => {
+                Node::Draw(..)
+                | Node::Data(_)
+                | Node::Measure(_)
+                | Node::Dv
+                | Node::Next(_)
+                | Node::Slope(..)
+                | Node::Point(..) => {
                     return Err(format!("the derivative of {} draws, reads a file or what a step computes", s.name));
                 }
                 _ => {}
+            }
+        }
+    }
+    for cable in &model.cables {
+        real("the capacitance of a cable", cable.cm, Dim::SPECIFIC_CAPACITANCE)?;
+        real("the resistivity of a cable", cable.ra, Dim::RESISTIVITY)?;
+        real("the area of a cable", cable.area, Dim::AREA)?;
+        for current in &cable.currents {
+            real("a current of a cable", current.outward, Dim::CURRENT_DENSITY)?;
+            for n in model.graph.reachable([current.outward]) {
+                let reads = match model.graph.node(n) {
+                    Node::State(s) => Some(model.state(s).population),
+                    Node::Param(p) => model.param(p).population,
+                    Node::Draw(..) | Node::Data(_) | Node::Measure(_) => {
+                        return Err("a current of a cable draws or reads what is known before the run".into());
+                    }
+                    _ => None,
+                };
+                if reads.is_some_and(|population| !model.sees(current.population, population)) {
+                    return Err("a current of a cable reads what is not where it flows".into());
+                }
             }
         }
     }
@@ -166,6 +196,13 @@ pub(super) fn type_of(model: &Model, id: NodeId, at: impl Fn(NodeId) -> Ty) -> R
             Ty::Real(p.plasticity.as_ref().map_or(p.dim, |plasticity| plasticity.sent[number as usize].1))
         }
         Node::Since => Ty::Real(Dim::TIME),
+        Node::Measure(measure) => Ty::Real(match measure {
+            Measure::Area => Dim::AREA,
+            Measure::Distance => Dim::LENGTH,
+            Measure::Near | Measure::Far => Dim::ONE.over(Dim::LENGTH),
+            Measure::Joined | Measure::Group(_) => Dim::ONE,
+        }),
+        Node::Outward(_) => Ty::Real(Dim::CURRENT_DENSITY),
         Node::Events(_, expected) => {
             if at(expected) != Ty::Real(Dim::ONE) {
                 return wrong("the expected number has a dimension");

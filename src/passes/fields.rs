@@ -37,7 +37,15 @@ pub fn bound(program: &Program, source: Source) -> Option<FieldId> {
         | Source::Spikes(..)
         | Source::Data(..)
         | Source::Series(..)
-        | Source::Output(..) => program.bound(source),
+        | Source::Output(..)
+        | Source::Observed(..)
+        | Source::Measure(..)
+        | Source::Axial(..)
+        | Source::Beside(..)
+        | Source::Membrane(..)
+        | Source::Conductance(..)
+        | Source::Diagonal(..)
+        | Source::Rhs(..) => program.bound(source),
     }
 }
 

@@ -11,7 +11,7 @@ use super::trap::{History, States, states};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, EngineError};
 use crate::hir::Method;
-use crate::ode::{self, Model, Node, NodeId, State};
+use crate::ode::{self, Kind, Model, Node, NodeId, State};
 use crate::step::{Field, FieldId, Program, Source, Value};
 
 /// So many characters of an expression are shown.
@@ -39,13 +39,11 @@ impl Scene<'_> {
         let culprit = self.culprit()?;
         let name = &self.program.field(culprit.field).name;
         let what = if culprit.value.is_nan() { "NaN (not a number)" } else { "infinite" };
-        let of_cells = self.program.field(culprit.field).over.is_none_or(|s| (s.0 as usize) < self.extent.cells.len());
-        let whose = if of_cells { "cell" } else { "edge" };
         let message = match step {
-            0 => format!("the initial value of `{name}` of {whose} {} is {what}", culprit.cell),
+            0 => format!("the initial value of `{name}` of {} is {what}", self.element(&culprit)),
             _ => {
                 let t = moment(step, self.extent.grid.dt);
-                format!("`{name}` of {whose} {} became {what} at t = {t} ms", culprit.cell)
+                format!("`{name}` of {} became {what} at t = {t} ms", self.element(&culprit))
             }
         };
         let state = self.state(self.program.field(culprit.field));
@@ -58,6 +56,8 @@ impl Scene<'_> {
         }
         let before = history.back().map(|(at, states)| (*at, states));
         let roots: Vec<NodeId> = match (state, before) {
+            // What an edge has changes with events.
+            (Some(s), _) if s.edges.is_some() => vec![],
             (Some(s), None) => vec![s.init],
             (Some(s), Some(_)) => [vec![s.rate], self.resets(culprit.field)].concat(),
             (None, _) => vec![],
@@ -67,7 +67,8 @@ impl Scene<'_> {
             Some((at, old)) => Some((at + 1, self.finite(old, culprit.cell)?)),
             None => None,
         };
-        let fault = |states| ode::fault(self.model, &roots, |node| self.value(node, culprit.cell, states));
+        let at = (self.population(&culprit), culprit.cell);
+        let fault = |states| ode::fault(self.model, &roots, |node| self.value(node, at, states));
         let fault = fault(before).or_else(|| after.as_ref().and_then(|(at, states)| fault(Some((*at, states)))));
         if let Some(fault) = fault {
             d = d.note(said(&fault));
@@ -100,12 +101,29 @@ impl Scene<'_> {
         let message = format!("the recorded `{}` of cell {cell} is {what} at t = {t} ms", record.name);
         let mut d = Diagnostic::new(Code::NotFinite, record.span, message, "recorded here");
         let now = states(self.program, self.extent, self.engine)?;
-        if let Some(fault) = ode::fault(self.model, &[record.value], |node| self.value(node, cell, Some((step, &now))))
-        {
+        // What is recorded at a place is computed in the whole that it is a part of.
+        let at = match self.model.populations[record.population].kind {
+            Kind::Part { of, .. } => (of, self.model.element_in(of, record.population, cell).unwrap_or(cell)),
+            Kind::Cells | Kind::Tree { .. } => (record.population, cell),
+        };
+        if let Some(fault) = ode::fault(self.model, &[record.value], |node| self.value(node, at, Some((step, &now)))) {
             d = d.note(said(&fault));
             d = fault.help.into_iter().fold(d, |d, help| d.help(help));
         }
         Ok(Ending::NotFinite(Box::new(d)))
+    }
+
+    /// The population of a culprit.
+    fn population(self, culprit: &Culprit) -> usize {
+        self.program.field(culprit.field).over.map_or(0, |space| space.0 as usize)
+    }
+
+    /// What the cell, compartment or edge of a culprit is called.
+    fn element(self, culprit: &Culprit) -> String {
+        if self.population(culprit) >= self.model.populations.len() {
+            return format!("edge {}", culprit.cell);
+        }
+        self.model.element_name(self.population(culprit), culprit.cell)
     }
 
     fn culprit(self) -> Result<Culprit, EngineError> {
@@ -153,16 +171,22 @@ impl Scene<'_> {
         let other = match self.model.method {
             Method::Euler | Method::Heun | Method::Rk4 => Method::ExpEuler,
             // What integrates junctions is as stable as these.
-            Method::ExpEuler | Method::Cnexp | Method::Exact if !self.model.connections.is_empty() => return smaller,
+            Method::ExpEuler | Method::Cnexp | Method::Exact
+                if !(self.model.connections.is_empty() && self.model.cables.is_empty()) =>
+            {
+                return smaller;
+            }
             Method::ExpEuler | Method::Cnexp | Method::Exact => Method::Rk4,
         };
         format!("{smaller} or another method (`--method {}`)", other.name())
     }
 
     /// What an expression of a cell reads: at the start of a step, or before the first.
-    fn value(self, node: Node, cell: usize, before: Option<(u64, &States)>) -> Option<Value> {
-        let of_cell = |source: Source| {
+    fn value(self, node: Node, at: (usize, usize), before: Option<(u64, &States)>) -> Option<Value> {
+        let (population, cell) = at;
+        let of_cell = |source: Source, of: usize| {
             let field = self.program.bound(source)?;
+            let cell = self.model.element_in(of, population, cell)?;
             let mut value = Vec::new();
             self.engine.read(field, cell..cell + 1, &mut value).ok()?;
             value.first().copied()
@@ -170,9 +194,10 @@ impl Scene<'_> {
         let model = self.model;
         match node {
             Node::Param(p) if model.param(p).population.is_none() => ode::evaluate(model, model.param(p).value).ok(),
-            Node::Param(p) => of_cell(Source::Param(p.0)).map(Value::Real),
+            Node::Param(p) => of_cell(Source::Param(p.0), model.param(p).population?).map(Value::Real),
             Node::State(s) => {
                 let field = self.program.bound(Source::State(s.0))?;
+                let cell = model.element_in(model.state(s).population, population, cell)?;
                 before?.1.get(&field)?.get(cell).copied().map(Value::Real)
             }
             Node::Time | Node::StepTime => Some(Value::Real(before?.0 as f64 * self.extent.grid.dt)),
@@ -187,6 +212,8 @@ impl Scene<'_> {
             | Node::Junction(..)
             | Node::Arrived(..)
             | Node::Since
+            | Node::Measure(_)
+            | Node::Outward(_)
             | Node::Unary(..)
             | Node::Binary(..)
             | Node::Select(..)

@@ -7,7 +7,7 @@ use super::records::{recorded, wrong_intervals};
 use super::time::{Grid, MOST_STEPS, nearest_multiple, shown, whole_steps};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::Edges;
-use crate::ode::{self, Model, NodeId, Population};
+use crate::ode::{self, Kind, Model, NodeId, Population};
 use crate::step::{SpaceId, Value};
 use std::sync::Arc;
 
@@ -48,8 +48,24 @@ pub fn extent(model: &Model) -> Result<Extent, Vec<Diagnostic>> {
             0
         }
     };
-    let (mut cells, mut grids) = (Vec::new(), Vec::new());
-    for population in &model.populations {
+    let (mut cells, mut grids): (Vec<usize>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
+    for (i, population) in model.populations.iter().enumerate() {
+        match population.kind {
+            Kind::Cells => {}
+            Kind::Tree { .. } | Kind::Part { .. } => {
+                let count = cells[model.cells_of(i)] as f64 * model.elements_per_cell(i) as f64;
+                if count > 4e9 {
+                    let message = format!("`{}` has {} elements", population.name, shown(count));
+                    let d = Diagnostic::new(Code::BadValue, population.span, message, "at most 4e9 are possible");
+                    errors.push(d);
+                }
+                cells.push(count as usize);
+                // A place stands for its cell.
+                let is_place = model.elements_per_cell(i) == 1;
+                grids.push(if is_place { grids[model.cells_of(i)].clone() } else { vec![count as usize] });
+                continue;
+            }
+        }
         let (count, sides) = sides(model, population, &mut errors);
         cells.push(count);
         grids.push(if sides.is_empty() { vec![1] } else { sides });

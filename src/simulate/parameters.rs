@@ -68,7 +68,7 @@ fn parameters(model: &Model, extent: &Extent) -> Vec<Parameter> {
             Some(population) => {
                 let cells = extent.cells[population];
                 let read = |file: u32| data::per_cell(&model.data[file as usize], cells).ok();
-                let Some(values) = ode::cells::values(model, p.value, cells, &read) else { continue };
+                let Some(values) = ode::cells::values(model, p.value, Some(population), cells, &read) else { continue };
                 let values = values.into_iter().map(show).collect();
                 ParameterValues::PerCell { population: model.populations[population].name.clone(), values }
             }

@@ -8,7 +8,7 @@ use super::time::{nearest_multiple, shown, whole_steps};
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::{output, projection_space};
 use crate::engine::Recording;
-use crate::ode::{self, Model, Node, NodeId};
+use crate::ode::{self, Model, NodeId};
 use crate::step::{FieldId, Program, Source, Value};
 use crate::units::DisplayUnit;
 use std::ops::Range;
@@ -59,9 +59,9 @@ pub fn records(model: &Model, program: &Program, extent: &Extent) -> Result<Reco
     let mut series = Vec::new();
     let edges = |projection: usize| extent.size(projection_space(model, projection));
     for (i, (r, (name, cells))) in model.records.iter().zip(recorded(model, &extent.cells, &edges)?).enumerate() {
-        let (source, output) = match model.graph.node(r.value) {
-            Node::State(s) => (Source::State(s.0), false),
-            _ => (output(model, i), true),
+        let (source, output) = match model.recorded_state(r) {
+            Some(s) => (Source::State(s.0), false),
+            None => (output(model, i), true),
         };
         let Some(field) = program.bound(source) else {
             let lost = format!("the program lost the recorded `{name}`");
@@ -71,12 +71,12 @@ pub fn records(model: &Model, program: &Program, extent: &Extent) -> Result<Reco
         let window = window(r, extent);
         let population = match r.edges {
             Some(projection) => model.projections[projection].name.clone(),
-            None => model.populations[r.population].name.clone(),
+            None => model.populations[model.cells_of(r.population)].name.clone(),
         };
         series.push(Record { name, population, unit: r.unit.clone(), field, output, cells, every, window });
     }
     let train = |&population: &usize| {
-        let name = &model.populations[population].name;
+        let name = &model.populations[model.cells_of(population)].name;
         let field = program.bound(Source::Spikes(population as u32))?;
         Some(Train { population: name.clone(), cells: extent.cells[population], field })
     };
@@ -195,7 +195,7 @@ fn selection(
     match (number(first), number(end)) {
         (Some(a), Some(b)) if a < b && b <= all => Ok(a..b),
         _ => {
-            let message = format!("`{}` has no such cells", model.populations[r.population].name);
+            let message = format!("`{}` has no such cells", model.populations[model.cells_of(r.population)].name);
             let label = match all {
                 1 => "it has one cell, number 0".to_string(),
                 _ => format!("cells are counted from 0 to {}", all - 1),

@@ -11,8 +11,9 @@ use crate::diag::{Code, Diagnostic};
 use crate::discretize::{connection_space, projection_space};
 use crate::engine::Setup;
 use crate::hir::shown;
-use crate::ode::{self, Model, Node, NodeId, Param, Projection};
-use crate::step::{FieldId, FieldKind, Program, Source, Value};
+use crate::morphology::Measure;
+use crate::ode::{self, Kind, Model, Node, NodeId, Param, Projection};
+use crate::step::{FieldId, FieldKind, Program, Source, SpaceId, Value};
 use crate::units::Dim;
 use std::sync::Arc;
 
@@ -21,6 +22,13 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
     let mut setup =
         Setup { sizes: extent.cells.clone(), grids: extent.grids.clone(), seed: model.seed, ..Setup::default() };
     let mut errors = Vec::new();
+    for (population, space) in model.populations.iter().zip(0..).map(|(p, i)| (p, SpaceId(i))) {
+        match &population.kind {
+            Kind::Cells => {}
+            Kind::Tree { tree, .. } => setup.trees.push((space, Arc::clone(&tree.parents))),
+            Kind::Part { elements, .. } => setup.subsets.push((space, Arc::clone(elements))),
+        }
+    }
     for (i, connection) in model.connections.iter().enumerate() {
         match edges(model, extent, connection) {
             Ok(edges) => {
@@ -69,6 +77,18 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
                 };
                 values.map(|values| setup.data.push((id, values)))
             }
+            Source::Measure(space, measure) => {
+                let population = space as usize;
+                let count = extent.cells.get(population).copied().unwrap_or(0);
+                match model.measures(population, Measure::of_number(measure), count) {
+                    Some(values) => setup.data.push((id, values)),
+                    None => errors.push(Diagnostic::without_place(
+                        Code::Internal,
+                        format!("`{}` is asked for where there are no compartments", field.name),
+                    )),
+                }
+                Ok(())
+            }
             Source::None
             | Source::Param(_)
             | Source::State(_)
@@ -82,7 +102,14 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
             | Source::Seen(_)
             | Source::Refractory(_)
             | Source::Spikes(_)
-            | Source::Output(_) => Ok(()),
+            | Source::Output(_)
+            | Source::Observed(..)
+            | Source::Axial(..)
+            | Source::Beside(..)
+            | Source::Membrane(..)
+            | Source::Conductance(..)
+            | Source::Diagonal(..)
+            | Source::Rhs(..) => Ok(()),
         };
         errors.extend(added.err());
     }
@@ -98,7 +125,7 @@ fn short_delay(model: &Model, extent: &Extent, edges: &Projected<'_>) -> Option<
         return None;
     }
     let data = |file: u32| edges.data(&model.data[file as usize]).ok();
-    let delays = ode::cells::values(model, p.delay, edges.count, &data)?;
+    let delays = ode::cells::values(model, p.delay, None, edges.count, &data)?;
     let edge = delays.iter().position(|delay| steps(*delay) < 1.0)?;
     let unit = Dim::TIME.display_unit();
     let delay = shown(delays[edge], &unit);

@@ -283,7 +283,7 @@ impl Stepping {
     fn of_cells(&self, value: NodeId, population: usize) -> Option<Vec<f64>> {
         let cells = self.extent.cells[population];
         let read = |file: u32| data::per_cell(&self.model.data[file as usize], cells).ok();
-        ode::cells::values(&self.model, value, cells, &read)
+        ode::cells::values(&self.model, value, Some(population), cells, &read)
     }
 
     /// Writes a state or a parameter, in canonical units: a number for all cells, or one for each. What does not fit is said, and nothing is

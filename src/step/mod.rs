@@ -261,6 +261,22 @@ pub enum Source {
     Series(u32),
     /// Something recorded.
     Output(u32),
+    /// The same where it is computed, before a place takes it from there.
+    Observed(u32),
+    /// A number of the compartments that are the elements of a space.
+    Measure(u32, u32),
+    /// Of a cable: the conductance between each compartment and its parent.
+    Axial(u32),
+    /// Of a cable: what the solve has beside the diagonal.
+    Beside(u32),
+    /// Of a cable: the current density through the membrane.
+    Membrane(u32),
+    /// Of a cable: the slope of that in the voltage.
+    Conductance(u32),
+    /// Of a cable: the diagonal of the solve.
+    Diagonal(u32),
+    /// Of a cable: the right-hand side of the solve.
+    Rhs(u32),
 }
 
 /// What a function is for.

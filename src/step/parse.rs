@@ -548,6 +548,14 @@ fn source(rest: &mut Rest) -> Result<Source, String> {
         "data" => return two(rest, Source::Data),
         "series" => Source::Series,
         "output" => Source::Output,
+        "observed" => Source::Observed,
+        "measure" => return two(rest, Source::Measure),
+        "axial" => Source::Axial,
+        "beside" => Source::Beside,
+        "membrane" => Source::Membrane,
+        "conductance" => Source::Conductance,
+        "diagonal" => Source::Diagonal,
+        "rhs" => Source::Rhs,
         other => return Err(format!("a field cannot stand for `{other}`")),
     };
     Ok(numbered(rest.whole("a number")?))

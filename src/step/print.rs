@@ -251,6 +251,14 @@ fn source_suffix(source: Source) -> String {
         Source::Data(i, j) => format!(" = data {i} {j}"),
         Source::Series(i) => format!(" = series {i}"),
         Source::Output(i) => format!(" = output {i}"),
+        Source::Observed(i) => format!(" = observed {i}"),
+        Source::Measure(i, j) => format!(" = measure {i} {j}"),
+        Source::Axial(i) => format!(" = axial {i}"),
+        Source::Beside(i) => format!(" = beside {i}"),
+        Source::Membrane(i) => format!(" = membrane {i}"),
+        Source::Conductance(i) => format!(" = conductance {i}"),
+        Source::Diagonal(i) => format!(" = diagonal {i}"),
+        Source::Rhs(i) => format!(" = rhs {i}"),
     }
 }
 

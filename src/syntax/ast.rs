@@ -256,8 +256,68 @@ pub enum CellMember {
         /// The whole member.
         span: Span,
     },
+    /// A section of a cell with a morphology.
+    Section(Section),
+    /// `compartments { max_length = 20 um }`: how sections are cut.
+    Compartments {
+        /// Its keys.
+        keys: Vec<Let>,
+        /// The whole member.
+        span: Span,
+    },
+    /// `region soma, axon { ... }`: what the membrane of some sections has.
+    Region(Region),
     /// `spike when ...`.
     Spike(Spike),
+}
+
+/// `section dend { from soma(1); length = 200 um; diam = 2 um .. 1 um }`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Section {
+    /// Its name.
+    pub name: Name,
+    /// Its members in file order.
+    pub members: Vec<SectionMember>,
+    /// The whole member.
+    pub span: Span,
+}
+
+/// A member of a section.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SectionMember {
+    /// `from soma(1)`: where it begins.
+    From(Located),
+    /// `length = ...`, `diam = ... .. ...`, `compartments = ...`; also any misspelt key.
+    Key {
+        /// Its name.
+        name: Name,
+        /// The value, or where it begins.
+        value: Expr,
+        /// What it goes to.
+        end: Option<Expr>,
+    },
+}
+
+/// `soma(0.5)`: a place in a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Located {
+    /// The section.
+    pub section: Name,
+    /// How far along it, from 0 to 1.
+    pub at: Box<Expr>,
+    /// All of it.
+    pub span: Span,
+}
+
+/// A region of a cell with a morphology.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Region {
+    /// Which sections: their names, or `all`.
+    pub sections: Vec<Name>,
+    /// `cm`, `ra`, `v_init`, and what is inserted.
+    pub members: Vec<CompartmentMember>,
+    /// The whole member.
+    pub span: Span,
 }
 
 /// A compartment of a cell.
@@ -583,6 +643,8 @@ pub struct Path {
 pub enum Segment {
     /// A name, with an optional selection of cells behind it.
     Name(Name, Option<Selection>),
+    /// `soma(0.5)`: a place in a cell.
+    Located(Located),
     /// `{a, b.c}`.
     Group(Vec<Path>, Span),
 }
@@ -631,6 +693,8 @@ pub enum ExprKind {
     If(Box<Expr>, Box<Expr>, Box<Expr>),
     /// `f(x, name = y)`.
     Call(Name, Vec<Arg>),
+    /// `soma(0.5).v`.
+    At(Box<Located>, Vec<Name>),
 }
 
 /// An argument of a call.

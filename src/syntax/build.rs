@@ -352,6 +352,28 @@ impl Builder<'_> {
                 }
                 CellMember::Compartment(Compartment { name, members, span })
             }
+            Rule::section => {
+                let mut parts = Parts::of(pair);
+                let name = self.name(parts.part());
+                let members = parts.map(|member| self.section_member(member)).collect();
+                CellMember::Section(Section { name, members, span })
+            }
+            Rule::compartments => {
+                let keys = Parts::of(pair).map(|member| self.named_value(inner(member))).collect();
+                CellMember::Compartments { keys, span }
+            }
+            Rule::region => {
+                let mut parts = Parts::of(pair);
+                let mut sections = Vec::new();
+                while let Some(name) = parts.only(Rule::name) {
+                    sections.push(self.name(name));
+                }
+                let mut members = Vec::new();
+                for member in parts {
+                    self.compartment_member(member, &mut members);
+                }
+                CellMember::Region(Region { sections, members, span })
+            }
             Rule::couple => {
                 let mut parts = Parts::of(pair);
                 let (into, from) = (self.name(parts.part()), self.name(parts.part()));
@@ -370,6 +392,25 @@ impl Builder<'_> {
             }
             other => unreachable!("{other:?} is not a member of a cell"),
         }
+    }
+
+    fn section_member(&mut self, pair: Pair<'_, Rule>) -> SectionMember {
+        let pair = inner(pair);
+        let rule = pair.as_rule();
+        let span = self.span(&pair);
+        let mut parts = Parts::of(pair);
+        let name = self.name(parts.part());
+        if rule == Rule::attach {
+            return SectionMember::From(self.located(name, parts.part(), span));
+        }
+        let value = self.expr(parts.part());
+        SectionMember::Key { name, value, end: parts.maybe().map(|end| self.expr(end)) }
+    }
+
+    /// A name with the `(x)` behind it.
+    fn located(&mut self, section: Name, location: Pair<'_, Rule>, span: Span) -> Located {
+        let at = self.expr(Parts::of(location).part());
+        Located { span: section.span.to(span), section, at: Box::new(at) }
     }
 
     fn compartment_member(&mut self, pair: Pair<'_, Rule>, members: &mut Vec<CompartmentMember>) {
@@ -550,6 +591,9 @@ impl Builder<'_> {
             return Segment::Group(parts.map(|p| self.path(p)).collect(), span);
         }
         let name = self.name(parts.part());
+        if let Some(location) = parts.only(Rule::location) {
+            return Segment::Located(self.located(name, location, span));
+        }
         let selection = parts.maybe().map(|selection| {
             let span = self.span(&selection);
             let mut parts = Parts::of(selection);
@@ -563,6 +607,22 @@ impl Builder<'_> {
     /// An `expr`.
     pub fn expr(&mut self, pair: Pair<'_, Rule>) -> Expr {
         self.tall_expr(pair).0
+    }
+
+    /// `soma(0.5).v`.
+    fn quantity_at(&mut self, section: Name, mut args: Vec<Arg>, behind: Vec<Name>, span: Span) -> Expr {
+        let at = match args.pop() {
+            Some(Arg { name: None, value }) if args.is_empty() => value,
+            _ => {
+                let message = format!("a place in `{}` is one number from 0 to 1", section.text);
+                let d = Diagnostic::new(Code::Syntax, span, message, "a place in a section");
+                self.mistakes.push(d.help(format!("its middle is `{}(0.5)`", section.text)));
+                let unit = None;
+                Expr { kind: ExprKind::Number { text: "0".into(), unit }, span }
+            }
+        };
+        let place = Located { span: section.span.to(at.span), section, at: Box::new(at) };
+        Expr { kind: ExprKind::At(Box::new(place), behind), span }
     }
 
     fn too_tall(&mut self, span: Span) -> Tall {
@@ -689,6 +749,11 @@ impl Builder<'_> {
                             let (value, argument_height) = self.tall_expr(argument.part());
                             height = height.max(argument_height);
                             args.push(Arg { name, value });
+                        }
+                        let behind: Vec<Name> = parts.map(|p| self.name(p)).collect();
+                        if !behind.is_empty() {
+                            let quantity = self.quantity_at(name, args, behind, span);
+                            return self.limited(quantity, height + 1);
                         }
                         return self.limited(Expr { kind: ExprKind::Call(name, args), span }, height + 1);
                     }

@@ -23,6 +23,9 @@ pub enum Block {
     Fraction,
     Cell,
     Compartment,
+    Section,
+    Compartments,
+    Region,
     Pool,
     Spike,
     Junction,
@@ -47,6 +50,9 @@ impl Block {
             (Block::Channel, "gate") => Block::Gate,
             (Block::Gate | Block::Fraction, "fraction") => Block::Fraction,
             (Block::Cell, "compartment") => Block::Compartment,
+            (Block::Cell, "section") => Block::Section,
+            (Block::Cell, "compartments") => Block::Compartments,
+            (Block::Cell, "region") => Block::Region,
             (Block::Cell, "spike") => Block::Spike,
             (Block::Compartment, "pool") => Block::Pool,
             (Block::Synapse, "on") => Block::Event,
@@ -64,6 +70,9 @@ impl Block {
             Block::Gate | Block::Fraction => Rule::lone_gate,
             Block::Cell => Rule::lone_cell,
             Block::Compartment => Rule::lone_compartment,
+            Block::Section => Rule::lone_section,
+            Block::Compartments => Rule::lone_compartments,
+            Block::Region => Rule::lone_region,
             Block::Pool => Rule::lone_pool,
             Block::Spike => Rule::lone_spike,
             Block::Junction => Rule::lone_junction,
@@ -84,6 +93,9 @@ impl Block {
             Block::Fraction => Rule::fraction_head,
             Block::Cell => Rule::cell_head,
             Block::Compartment => Rule::compartment_head,
+            Block::Section => Rule::section_head,
+            Block::Compartments => Rule::compartments_head,
+            Block::Region => Rule::region_head,
             Block::Pool => Rule::pool_head,
             Block::Spike => Rule::spike_head,
             Block::Junction => Rule::junction_head,
@@ -105,6 +117,9 @@ impl Block {
             Block::Fraction => "fraction of a gate",
             Block::Cell => "cell",
             Block::Compartment => "compartment",
+            Block::Section => "section",
+            Block::Compartments => "`compartments` block",
+            Block::Region => "region",
             Block::Pool => "pool",
             Block::Spike => "spike rule",
             Block::Junction => "junction",
@@ -123,8 +138,22 @@ impl Block {
             Block::File => &["use", "const", "function", "channel", "cell", "junction", "synapse", "network", "run"],
             Block::Channel => &["param", "let", "reads", "gate", "state", "current"],
             Block::Gate | Block::Fraction => &["q10", "fraction"],
-            Block::Cell => &["param", "let", "state", "input", "compartment", "couple", "spike"],
+            Block::Cell => &[
+                "param",
+                "let",
+                "state",
+                "input",
+                "compartment",
+                "couple",
+                "section",
+                "compartments",
+                "region",
+                "spike",
+            ],
             Block::Compartment => &["param", "let", "insert", "pool"],
+            Block::Section => &["from"],
+            Block::Compartments => &[],
+            Block::Region => &["insert"],
             Block::Pool => &["let"],
             Block::Spike => &["refractory"],
             Block::Junction => &["param", "let", "current"],
@@ -142,6 +171,9 @@ impl Block {
             Block::Gate
             | Block::Fraction
             | Block::Compartment
+            | Block::Section
+            | Block::Compartments
+            | Block::Region
             | Block::Pool
             | Block::Connect
             | Block::Drive
@@ -156,7 +188,7 @@ impl Block {
 fn begins_member(word: &str) -> bool {
     begins_item(word)
         || [Block::Channel, Block::Cell, Block::Compartment, Block::Run].iter().any(|b| b.keywords().contains(&word))
-            && word != "pool"
+            && !matches!(word, "pool" | "section" | "compartments" | "region")
         || matches!(word, "population" | "connect")
 }
 

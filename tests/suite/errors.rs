@@ -29,7 +29,6 @@ const NOT_HERE: &[(Code, &str)] = &[
     (Code::More, "a file with more than a hundred mistakes"),
     (Code::MoreWarnings, "a file with more than a hundred of them"),
     (Code::AmbiguousParameter, "an override on the command line"),
-    (Code::Unsupported, "no model asks for it: a program written by hand may"),
     (Code::Internal, "a bug of the compiler"),
 ];
 

@@ -1,6 +1,7 @@
 //! The one test harness; `tests/README.md` says how to add a case of each kind.
 
 mod accuracy;
+mod cables;
 mod checkpoints;
 mod cli;
 mod crates;

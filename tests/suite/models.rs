@@ -76,8 +76,12 @@ pub fn outcome(checked: &driver::Checked, options: &CompileOptions, way: Way) ->
         Way::XlaSingle => (xla(), Precision::F32),
     };
     // As crates and devices have it, whatever the size.
-    let plan = experiment.plan(precision).unwrap_or_else(|d| panic!("{d:?}"));
-    let mut engine = experiment.engine(&plan, choice).unwrap_or_else(|e| panic!("{e}")).engine;
+    let ready = match experiment.plan(precision) {
+        Ok(plan) => experiment.engine(&plan, choice),
+        Err(_) if choice.is_interpreter() => experiment.interpreter(),
+        Err(d) => panic!("{d:?}"),
+    };
+    let mut engine = ready.unwrap_or_else(|e| panic!("{e}")).engine;
     let outcome = experiment.run(engine.as_mut(), &RunOptions::default(), &mut Unwatched);
     outcome.unwrap_or_else(|e| panic!("{e:?}"))
 }

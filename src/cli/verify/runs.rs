@@ -139,8 +139,11 @@ impl<'a> Runner<'a> {
         fits(draft.memory(precision), None).map_err(Problem::Said)?;
         let experiment = draft.experiment().map_err(fail)?;
         let choice = self.engine_settings(job).choice()?;
-        let plan = experiment.plan_for(&choice, precision).map_err(fail)?;
-        let mut engine = experiment.engine(&plan, choice)?.engine;
+        let mut engine = match experiment.plan_for(&choice, precision) {
+            Ok(plan) => experiment.engine(&plan, choice)?.engine,
+            Err(_) if choice.is_interpreter() => experiment.interpreter()?.engine,
+            Err(errors) => return Err(fail(errors)),
+        };
         match job.change {
             Change::None | Change::Method(..) => self.simulate(job, &experiment, engine.as_mut()),
             Change::Moved => {

@@ -16,7 +16,8 @@ impl<'m> Builder<'m> {
             let weight = self.expr(None, &p.weight);
             Projection {
                 name: p.name.clone(),
-                from: p.from,
+                // Of a cell with sections, the place that spikes.
+                from: self.spiking(p.from),
                 to: p.to,
                 weight,
                 dim: p.weight.ty.dim(),

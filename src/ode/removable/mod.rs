@@ -73,6 +73,8 @@ fn rebuild(nodes: &mut Nodes<'_>, id: NodeId, new: &HashMap<NodeId, NodeId>) -> 
         | Node::Junction(..)
         | Node::Arrived(..)
         | Node::Since
+        | Node::Measure(_)
+        | Node::Outward(_)
         | Node::Draw(..)
         | Node::Data(_)) => leaf,
     };
@@ -103,6 +105,12 @@ fn replace(model: &mut Model, new: &HashMap<NodeId, NodeId>) {
         }
         spike.resets.iter_mut().for_each(|(_, value)| put(value));
         spike.refractory.iter_mut().for_each(put);
+    }
+    for cable in &mut model.cables {
+        put(&mut cable.cm);
+        put(&mut cable.ra);
+        put(&mut cable.area);
+        cable.currents.iter_mut().for_each(|current| put(&mut current.outward));
     }
     for c in &mut model.connections {
         put(&mut c.current);

@@ -57,6 +57,8 @@ impl<'m> Nodes<'m> {
                 | Node::Junction(..)
                 | Node::Arrived(..)
                 | Node::Since
+                | Node::Measure(_)
+                | Node::Outward(_)
                 | Node::Draw(..)
                 | Node::Data(_)
                 | Node::Series(..)
@@ -104,6 +106,8 @@ impl<'m> Nodes<'m> {
             | Node::Junction(..)
             | Node::Arrived(..)
             | Node::Since
+            | Node::Measure(_)
+            | Node::Outward(_)
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)

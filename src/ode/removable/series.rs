@@ -237,6 +237,8 @@ fn of_node(node: Node, known: &HashMap<NodeId, Option<Series>>) -> Option<Series
         | Node::Junction(..)
         | Node::Arrived(..)
         | Node::Since
+        | Node::Measure(_)
+        | Node::Outward(_)
         | Node::Draw(..)
         | Node::Data(_)
         | Node::Series(..)

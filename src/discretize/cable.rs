@@ -1,0 +1,146 @@
+//! The voltages of cables: one system of linear equations for each cell and step.
+//!
+//! In come the cables of the model; out go, in `init`, the conductances between compartments, and in `step` the rows of the system and its solution.
+//! Never true here: a row knows of more than one parent.
+//!
+//! Backward Euler with the currents of the membrane linearized at the old voltage, gates held (Hines 1984): in a compartment of area `A`
+//!
+//! ```text
+//! A (cm / dt + g) v' + sum of G (v' - v'_neighbour) = A (cm / dt v + g v - i)
+//! ```
+//!
+//! where `i` is what flows out through the membrane and `g` its slope in `v`. A slope that lets the voltage run away counts as half of
+//! `-cm / dt` at most, so that the system has a solution, as in `cnexp` of other cells. A node has no area: what flows in flows out.
+
+use super::{Draft, Lowering, Values, population_space};
+use crate::ode::{Model, Node, NodeId, derivative};
+use crate::step::{BinaryOp, FieldId, FieldKind, Map, Role, Solve, Source, Stage};
+
+/// The currents of a cable, each with its slope in the voltage.
+pub(super) struct Row {
+    cable: usize,
+    currents: Vec<(usize, NodeId, Option<NodeId>)>,
+}
+
+/// What the rows of each cable are made of.
+pub(super) fn rows(model: &mut Model) -> Vec<Row> {
+    let cables = model.cables.clone();
+    let row = |(cable, c): (usize, &crate::ode::Cable)| {
+        let current =
+            |m: &crate::ode::MembraneCurrent| (m.population, m.outward, derivative(&mut model.graph, m.outward, c.v));
+        Row { cable, currents: c.currents.iter().map(current).collect() }
+    };
+    cables.iter().enumerate().map(row).collect()
+}
+
+impl Lowering<'_> {
+    /// A field over the compartments of a cable.
+    fn of_cable(&mut self, cable: usize, source: Source, name: &str, kind: FieldKind) -> FieldId {
+        let c = &self.model.cables[cable];
+        let name = format!("{}'{name}", self.model.populations[c.population].name);
+        self.field(source, name, kind, Some(population_space(c.population)), c.span)
+    }
+
+    /// The conductances between compartments: half of each resists.
+    pub(super) fn axial(&mut self, draft: &mut Draft, cable: usize) {
+        let c = &self.model.cables[cable];
+        let (number, space) = (cable as u32, population_space(c.population));
+        let mut b = draft.over(space);
+        let origin = self.origin(c.span);
+        b.set_origin(origin);
+        let measure = |of: &mut Self, b: &mut crate::step::RegionBuilder, measure: crate::morphology::Measure| {
+            let name = format!("{}'{}", of.model.populations[c.population].name, measure.name());
+            let source = Source::Measure(space.0, measure.number());
+            let field = of.field(source, name, FieldKind::Data, Some(space), crate::source::Span::default());
+            b.field(field)
+        };
+        use crate::morphology::Measure;
+        let near = measure(self, &mut b, Measure::Near);
+        let far = measure(self, &mut b, Measure::Far);
+        let joined = measure(self, &mut b, Measure::Joined);
+        let ra = match self.model.graph.node(c.ra) {
+            Node::Param(p) if self.model.param(p).population.is_some() => {
+                let field = self.param(p);
+                (b.field(field), b.gather(field, Map::Parent))
+            }
+            // The same everywhere.
+            _ => {
+                let ra = self.lower(&mut b, &mut Values::new(space, Role::Step), c.ra);
+                (ra, ra)
+            }
+        };
+        let near = b.binary(BinaryOp::Mul, ra.0, near);
+        let far = b.binary(BinaryOp::Mul, ra.1, far);
+        let resistance = b.binary(BinaryOp::Add, near, far);
+        let conductance = b.binary(BinaryOp::Div, joined, resistance);
+        let axial = self.of_cable(cable, Source::Axial(number), "axial", FieldKind::Const);
+        b.store(axial, conductance);
+        let beside = b.unary(crate::step::UnaryOp::Neg, conductance);
+        let off = self.of_cable(cable, Source::Beside(number), "beside", FieldKind::Const);
+        b.store(off, beside);
+        draft.push(b);
+    }
+
+    /// The new voltages of a cable.
+    pub(super) fn solve(&mut self, draft: &mut Draft, row: &Row) {
+        let (model, number) = (self.model, row.cable as u32);
+        let c = &model.cables[row.cable];
+        let space = population_space(c.population);
+        let origin = self.origin(c.span);
+        let sum = (!row.currents.is_empty())
+            .then(|| self.of_cable(row.cable, Source::Membrane(number), "membrane", FieldKind::Temp));
+        let slopes = (row.currents.iter().any(|(.., slope)| slope.is_some()))
+            .then(|| self.of_cable(row.cable, Source::Conductance(number), "conductance", FieldKind::Temp));
+        for &(population, current, slope) in &row.currents {
+            let space = population_space(population);
+            let mut b = draft.over(space);
+            b.set_origin(origin);
+            let mut values = Values::new(space, Role::Step);
+            let current = self.lower(&mut b, &mut values, current);
+            let slope = slope.map(|slope| self.lower(&mut b, &mut values, slope));
+            for (field, value) in [(sum, Some(current)), (slopes, slope)] {
+                if let (Some(field), Some(value)) = (field, value) {
+                    b.accumulate(field, Some(Map::In), value);
+                }
+            }
+            draft.push(b);
+        }
+        let axial = self.of_cable(row.cable, Source::Axial(number), "axial", FieldKind::Const);
+        let [diag, rhs] = [(Source::Diagonal(number), "diagonal"), (Source::Rhs(number), "rhs")]
+            .map(|(source, name)| self.of_cable(row.cable, source, name, FieldKind::Temp));
+        let mut b = draft.over(space);
+        b.set_origin(origin);
+        let mut values = Values::new(space, Role::Step);
+        let [cm, area, dt] = [c.cm, c.area, self.dt].map(|x| self.lower(&mut b, &mut values, x));
+        let v = self.state(c.v);
+        let v = b.field(v);
+        let mut held = b.binary(BinaryOp::Div, cm, dt);
+        if let Some(slopes) = slopes {
+            let half = b.constant(-0.5);
+            let least = b.binary(BinaryOp::Mul, held, half);
+            let slope = b.field(slopes);
+            let slope = b.binary(BinaryOp::Max, slope, least);
+            held = b.binary(BinaryOp::Add, held, slope);
+        }
+        let mut right = b.binary(BinaryOp::Mul, held, v);
+        if let Some(sum) = sum {
+            let current = b.field(sum);
+            right = b.binary(BinaryOp::Sub, right, current);
+        }
+        let right = b.binary(BinaryOp::Mul, area, right);
+        let own = b.binary(BinaryOp::Mul, area, held);
+        let to_parent = b.field(axial);
+        let own = b.binary(BinaryOp::Add, own, to_parent);
+        b.store(diag, own);
+        b.store(rhs, right);
+        draft.push(b);
+        let mut b = draft.over(space);
+        b.set_origin(origin);
+        let to_parent = b.field(axial);
+        b.accumulate(diag, Some(Map::Parent), to_parent);
+        draft.push(b);
+        let off = self.of_cable(row.cable, Source::Beside(number), "beside", FieldKind::Const);
+        let x = self.next(c.v);
+        draft.stages.push(Stage::Solve(Solve { x, diag, off, rhs, origin }));
+    }
+}

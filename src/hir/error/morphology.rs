@@ -1,0 +1,173 @@
+//! What can be wrong with the sections and regions of a cell, and with places in it.
+
+use super::instead;
+use crate::diag::{Code, Diagnostic};
+use crate::hir::Cell;
+use crate::source::Span;
+use crate::syntax::ast::Name;
+
+/// What is wrong with the morphology of a cell, or with a place in it.
+pub(in crate::hir) enum MorphologyError<'e> {
+    /// A member that only cells without sections have.
+    OtherForm { what: &'static str, span: Span, section: Span },
+    /// A region or a `compartments` block without sections.
+    NothingToCut { what: &'static str, span: Span },
+    /// A section lacks a key.
+    SectionLacks { section: &'e Name, key: &'static str, example: &'static str },
+    /// Nothing says how many compartments a section has.
+    NotCut { section: &'e Name },
+    /// A length, a diameter, or a number of compartments is not above zero.
+    NotPositive { what: &'e str, span: Span },
+    /// A number of compartments is not whole, or too large.
+    Count { span: Span, most: usize },
+    /// A number of the shape is known in a run only.
+    NotConstant { what: &'e str, span: Span },
+    /// Something has a second value.
+    Twice { what: &'e str, again: Span, first: Span },
+    /// Only the diameter changes along a section.
+    NoTaper { key: &'e Name, span: Span },
+    /// There is no such section.
+    UnknownSection { name: &'e Name, known: &'e [&'e str] },
+    /// Two sections begin nowhere.
+    TwoRoots { second: &'e Name, first: &'e Name },
+    /// Sections begin at each other.
+    Loop { section: &'e Name },
+    /// A place is not along its section.
+    Outside { span: Span },
+    /// No region gives a section a value.
+    NotCovered { section: &'e Name, key: &'static str, example: &'static str },
+    /// A channel is in a compartment twice.
+    InsertedTwice { channel: &'e str, section: &'e str, again: Span, first: Span },
+    /// A value of the whole cell differs from compartment to compartment.
+    NotOfTheCell { symbol: &'e str, span: Span, read: &'e str },
+    /// A place is named where none can be.
+    NoPlaceHere { span: Span },
+    /// A place is named in a cell without sections.
+    NoSections { cell: &'e Cell, span: Span },
+    /// No place is named in a cell with sections.
+    PlaceMissing { what: &'static str, section: &'e str, span: Span },
+    /// There is nothing of this name at a place.
+    NotThere { quantity: &'e str, place: &'e str, span: Span, known: &'e [&'e str] },
+    /// Something that cells with sections do not have yet.
+    NotYet { what: &'static str, span: Span },
+    /// A spike rule does not look at the voltage of a place.
+    SpikePlace { span: Span, section: &'e str },
+}
+
+impl From<MorphologyError<'_>> for Diagnostic {
+    fn from(error: MorphologyError<'_>) -> Diagnostic {
+        use MorphologyError as E;
+        match error {
+            E::OtherForm { what, span, section } => {
+                let message = format!("a cell with sections has no {what}");
+                Diagnostic::new(Code::BadMorphology, span, message, "not in a cell with sections")
+                    .see(section, "this makes it one")
+                    .help("what its membrane has stands in regions: `region all { ... }`")
+            }
+            E::NothingToCut { what, span } => {
+                let message = format!("the cell has {what}, but no section");
+                Diagnostic::new(Code::BadMorphology, span, message, "of no section")
+                    .help("add `section soma { length = 20 um; diam = 20 um }`")
+            }
+            E::SectionLacks { section, key, example } => {
+                let message = format!("section `{}` lacks `{key}`", section.text);
+                Diagnostic::new(Code::MissingKey, section.span, message, "its shape is not known")
+                    .help(format!("add `{example}`"))
+            }
+            E::NotCut { section } => {
+                let message = format!("nothing says how many compartments section `{}` has", section.text);
+                Diagnostic::new(Code::MissingKey, section.span, message, "not cut")
+                    .help("add `compartments { max_length = 20 um }` to the cell, or `compartments = 5` to the section")
+            }
+            E::NotPositive { what, span } => {
+                let message = format!("{what} is above zero");
+                Diagnostic::new(Code::BadMorphology, span, message, "not above zero")
+            }
+            E::Count { span, most } => {
+                let message = format!("a section has a whole number of compartments, from 1 to {most}");
+                Diagnostic::new(Code::BadMorphology, span, message, "no such number")
+            }
+            E::NotConstant { what, span } => {
+                let message = format!("{what} is not known before the run");
+                Diagnostic::new(Code::NotConstant, span, message, "a number is needed, or a `const`")
+                    .note("the shape of a cell is settled when the model is read; no parameter changes it")
+            }
+            E::Twice { what, again, first } => {
+                let message = format!("{what} is there twice");
+                Diagnostic::new(Code::DuplicateKey, again, message, "again").see(first, "first")
+            }
+            E::NoTaper { key, span } => {
+                let message = format!("`{}` is one number", key.text);
+                Diagnostic::new(Code::BadMorphology, span, message, "only the diameter changes along a section")
+            }
+            E::UnknownSection { name, known } => {
+                let message = format!("the cell has no section `{}`", name.text);
+                let d = Diagnostic::new(Code::BadMorphology, name.span, message, "no such section");
+                instead(d, &name.text, known)
+            }
+            E::TwoRoots { second, first } => {
+                let message = format!("section `{}` does not begin at another", second.text);
+                Diagnostic::new(Code::BadMorphology, second.span, message, "apart from the rest of the cell")
+                    .see(first.span, "the root is this one")
+                    .help(format!("add `from {}(1)` to it", first.text))
+            }
+            E::Loop { section } => {
+                let message = format!("section `{}` begins at itself, through others perhaps", section.text);
+                Diagnostic::new(Code::BadMorphology, section.span, message, "on a loop")
+                    .help("one section, the root, has no `from` line; from it all others are reached")
+            }
+            E::Outside { span } => {
+                let message = "a place in a section is a number from 0 (its start) to 1 (its end)";
+                Diagnostic::new(Code::BadMorphology, span, message, "not from 0 to 1")
+            }
+            E::NotCovered { section, key, example } => {
+                let message = format!("no region gives `{key}` to section `{}`", section.text);
+                Diagnostic::new(Code::MissingKey, section.span, message, format!("its `{key}` is not known"))
+                    .help(format!("add `{example}` to a region of it, such as `region all {{ ... }}`"))
+            }
+            E::InsertedTwice { channel, section, again, first } => {
+                let message = format!("section `{section}` has two channels `{channel}`");
+                Diagnostic::new(Code::BadMorphology, again, message, "again").see(first, "first").help(format!(
+                    "insert it in regions that share no section, or name one of them: `insert {channel} as {channel}2`"
+                ))
+            }
+            E::NotOfTheCell { symbol, span, read } => {
+                let message = format!("`{symbol}` is one value of the cell, and `{read}` differs from place to place");
+                Diagnostic::new(Code::BadMorphology, span, message, "differs from place to place")
+                    .help("say so where it is used: in the values of a region, and in what it inserts")
+            }
+            E::NoPlaceHere { span } => {
+                let message = "no place in a cell can be named here";
+                Diagnostic::new(Code::BadMorphology, span, message, "a place in a cell")
+                    .note("places are named in `spike when`, in `record` and in the targets of `input` lines")
+            }
+            E::NoSections { cell, span } => {
+                let message = format!("cell `{}` has no sections", cell.name);
+                let d = Diagnostic::new(Code::BadTarget, span, message, "a place in a section");
+                match cell.compartments.first() {
+                    Some(first) => d.help(format!("its compartments have names: `{}`", first.name)),
+                    None => d,
+                }
+            }
+            E::PlaceMissing { what, section, span } => {
+                let message = format!("{what} of a cell with sections needs a place");
+                Diagnostic::new(Code::BadTarget, span, message, "where in the cell?")
+                    .help(format!("the middle of a section is `{section}(0.5)`"))
+            }
+            E::NotThere { quantity, place, span, known } => {
+                let message = format!("there is no `{quantity}` at `{place}`");
+                let d = Diagnostic::new(Code::BadTarget, span, message, "not there");
+                instead(d, quantity, known)
+            }
+            E::NotYet { what, span } => {
+                let message = format!("{what} of a cell with sections cannot be compiled yet");
+                Diagnostic::new(Code::Unsupported, span, message, "not yet")
+            }
+            E::SpikePlace { span, section } => {
+                let message = "a cell with sections spikes when the voltage of a place crosses a level";
+                Diagnostic::new(Code::BadSpike, span, message, "not the voltage of a place")
+                    .help(format!("write `spike when {section}(0.5).v crosses -10 mV`"))
+            }
+        }
+    }
+}

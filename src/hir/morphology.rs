@@ -1,0 +1,763 @@
+//! Cells with sections: their shape, what their membrane has where, and places in them.
+//!
+//! In come `section`, `compartments` and `region` members; out go a tree of compartments and the symbols of the cell, each with the compartments in which
+//! it has values. A channel is there once for each region that inserts it, however many compartments that has.
+//! Never true here: the shape depends on a run.
+
+use super::compartment::CompartmentDraft;
+use super::error::{MorphologyError, SpikeError};
+use super::expr::constant_of;
+use super::items::ItemRef;
+use super::keys::Block;
+use super::lower::{Definition, Lowerer, finish};
+use super::place::{FlatPath, Place, Wanted};
+use super::scope::{Entry, Role, Scope, ScopeKind};
+use super::{Cell, Expr, ExprKind, Home, Morphology, Part, PortKind, Spike, SpikeCondition, SymbolId, SymbolKind, Ty};
+use crate::morphology::{Frustum, Measure, Section, Tree, TreeError};
+use crate::source::Span;
+use crate::syntax::ast::{self, BinaryOp, CellMember, CompartmentMember, Located, Name, SectionMember};
+use crate::units::Dim;
+use std::sync::Arc;
+
+/// The most compartments of a section.
+const MOST: usize = 1_000_000;
+
+/// How sections are cut that do not say so themselves.
+#[derive(Clone, Copy)]
+enum Cut {
+    /// No compartment is longer (in cm).
+    MaxLength(f64),
+    /// So many.
+    Count(usize),
+}
+
+/// A section in the making.
+struct Draft<'a> {
+    name: &'a Name,
+    from: Option<&'a Located>,
+    length: Option<f64>,
+    diam: Option<[f64; 2]>,
+    count: Option<usize>,
+}
+
+/// What some sections have.
+struct RegionDraft<'a> {
+    ast: &'a ast::Region,
+    /// Its name: those of its sections, joined.
+    name: String,
+    /// Is each section in it?
+    sections: Vec<bool>,
+}
+
+/// The scope of a cell with sections in the making.
+struct Body<'a> {
+    scope: Scope<'a>,
+    homes: Vec<Home>,
+    tree: Tree,
+    names: Vec<&'a Name>,
+    v: SymbolId,
+    parts: Vec<Part>,
+}
+
+/// Is a cell one with sections?
+pub(super) fn has_sections(c: &ast::Cell) -> bool {
+    let of_sections =
+        |m: &CellMember| matches!(m, CellMember::Section(_) | CellMember::Compartments { .. } | CellMember::Region(_));
+    c.members.iter().any(of_sections)
+}
+
+impl<'a> Lowerer<'a> {
+    /// Lowers a cell with sections.
+    pub(super) fn morphology(&mut self, item: ItemRef<'a>, c: &'a ast::Cell) -> Definition<Cell> {
+        let before = self.diagnostics.count();
+        let mut whole = self.only_sections(c);
+        let shape = self.shape(c);
+        let mut cell = Cell {
+            name: c.name.text.clone(),
+            span: c.name.span,
+            docs: c.docs.clone(),
+            symbols: Vec::new(),
+            compartments: Vec::new(),
+            spike: None,
+            morphology: None,
+        };
+        let Some((mut tree, names)) = shape else {
+            return Definition { item: cell, sound: false, unknown: [c.name.text.clone()].into() };
+        };
+        let Some(regions) = self.regions(c, &names) else {
+            return Definition { item: cell, sound: false, unknown: [c.name.text.clone()].into() };
+        };
+        tree.groups = regions.iter().map(|r| r.sections.clone()).collect();
+        let mut scope = Scope::new(ScopeKind::Cell, item.file);
+        for member in &c.members {
+            match member {
+                CellMember::Param(p) => self.add_param(&mut scope, p, ""),
+                CellMember::Let(l) => self.add_let(&mut scope, l, ""),
+                CellMember::State(_)
+                | CellMember::Equation(_)
+                | CellMember::Port { .. }
+                | CellMember::Compartment(_)
+                | CellMember::Couple { .. }
+                | CellMember::Section(_)
+                | CellMember::Compartments { .. }
+                | CellMember::Region(_)
+                | CellMember::Spike(_) => {}
+            }
+        }
+        let homes = vec![Home::Cell; scope.entries.len()];
+        let v = SymbolId(0);
+        let mut body = Body { scope, homes, tree, names, v, parts: Vec::new() };
+        let Some([v, cm, ra, area, port]) = self.of_the_tree(&mut body, c, &regions) else {
+            return Definition { item: cell, sound: false, unknown: [c.name.text.clone()].into() };
+        };
+        body.v = v;
+        for region in &regions {
+            whole &= self.insertions(&mut body, region).is_some();
+        }
+        self.resolve_all(&mut body.scope);
+        whole &= self.one_of_each(&body);
+        whole &= self.whole_cell_values(&body);
+        cell.spike = self.spike_at(&mut body, c);
+        whole &= cell.spike.is_some() || !c.members.iter().any(|m| matches!(m, CellMember::Spike(_)));
+        if self.is_main(item.file) {
+            self.warn_unused(&body.scope, "cell", before);
+        }
+        let Body { scope, homes, tree, parts, .. } = body;
+        let (symbols, sound, unknown) = finish(scope);
+        self.warn_magnitudes(&symbols);
+        self.check_params(&symbols);
+        self.check_domains(&symbols);
+        cell.symbols = symbols;
+        cell.morphology = Some(Morphology { tree: Arc::new(tree), v, cm, ra, area, port, parts, homes });
+        Definition { item: cell, sound: sound && whole, unknown }
+    }
+
+    /// Says which members only cells without sections have.
+    fn only_sections(&mut self, c: &'a ast::Cell) -> bool {
+        let first = c.members.iter().find_map(|m| match m {
+            CellMember::Section(s) => Some(s.name.span),
+            CellMember::Compartments { span, .. } => Some(*span),
+            CellMember::Region(r) => Some(r.sections[0].span),
+            _ => None,
+        });
+        let mut fine = true;
+        for member in &c.members {
+            let (what, span) = match member {
+                CellMember::State(s) => ("state of its own", s.name.span),
+                CellMember::Equation(e) => ("equation of its own", e.name.span),
+                CellMember::Port { name, .. } => ("`input` of its own", name.span),
+                CellMember::Compartment(k) => ("`compartment` with a name", k.name.span),
+                CellMember::Couple { span, .. } => ("`couple` line", *span),
+                CellMember::Param(_)
+                | CellMember::Let(_)
+                | CellMember::Section(_)
+                | CellMember::Compartments { .. }
+                | CellMember::Region(_)
+                | CellMember::Spike(_) => continue,
+            };
+            fine = false;
+            self.error(MorphologyError::OtherForm { what, span, section: first.unwrap_or(c.name.span) });
+        }
+        fine
+    }
+
+    /// A number above zero that is known when the model is read.
+    fn measure(&mut self, e: &'a ast::Expr, dim: Dim, what: &str) -> Option<f64> {
+        let mut scope = Scope::new(ScopeKind::Constant, e.span.file.0 as usize);
+        scope.file = self.files.iter().position(|f| f.id == e.span.file).unwrap_or(0);
+        let x = self.expr_of(&mut scope, "", e, dim, what)?;
+        match constant_of(&x) {
+            Some(x) if x.is_finite() && x > 0.0 => return Some(x),
+            Some(_) => self.error(MorphologyError::NotPositive { what, span: e.span }),
+            None => self.error(MorphologyError::NotConstant { what, span: e.span }),
+        }
+        None
+    }
+
+    fn count(&mut self, e: &'a ast::Expr) -> Option<usize> {
+        let x = self.measure(e, Dim::ONE, "a number of compartments")?;
+        if x.fract() != 0.0 || x > MOST as f64 {
+            self.error(MorphologyError::Count { span: e.span, most: MOST });
+            return None;
+        }
+        Some(x as usize)
+    }
+
+    /// Where along its section a place is.
+    fn along(&mut self, located: &'a Located) -> Option<f64> {
+        let e = &*located.at;
+        let mut scope = Scope::new(ScopeKind::Constant, 0);
+        scope.file = self.files.iter().position(|f| f.id == e.span.file).unwrap_or(0);
+        let x = self.expr_of(&mut scope, "", e, Dim::ONE, "a place along a section")?;
+        match constant_of(&x) {
+            Some(x) if (0.0..=1.0).contains(&x) => return Some(x),
+            Some(_) => self.error(MorphologyError::Outside { span: e.span }),
+            None => self.error(MorphologyError::NotConstant { what: "a place along a section", span: e.span }),
+        }
+        None
+    }
+
+    /// The tree of a cell's sections, and their names.
+    fn shape(&mut self, c: &'a ast::Cell) -> Option<(Tree, Vec<&'a Name>)> {
+        let mut cut: Option<(Cut, Span)> = None;
+        let mut drafts: Vec<Draft<'a>> = Vec::new();
+        let mut fine = true;
+        for member in &c.members {
+            match member {
+                CellMember::Compartments { keys, .. } => {
+                    for key in keys {
+                        fine &= self.cut(key, &mut cut).is_some();
+                    }
+                }
+                CellMember::Section(s) => match drafts.iter().find(|d| d.name.text == s.name.text) {
+                    Some(first) => {
+                        self.duplicate(&s.name, first.name.span);
+                        fine = false;
+                    }
+                    None => {
+                        fine &= self.check_reserved(&s.name);
+                        let draft = self.section(s);
+                        fine &= draft.is_some();
+                        drafts.extend(draft);
+                    }
+                },
+                CellMember::Param(_)
+                | CellMember::Let(_)
+                | CellMember::State(_)
+                | CellMember::Equation(_)
+                | CellMember::Port { .. }
+                | CellMember::Compartment(_)
+                | CellMember::Couple { .. }
+                | CellMember::Region(_)
+                | CellMember::Spike(_) => {}
+            }
+        }
+        if drafts.is_empty() && fine {
+            let (what, span) = c
+                .members
+                .iter()
+                .find_map(|m| match m {
+                    CellMember::Region(r) => Some(("a region", r.sections[0].span)),
+                    CellMember::Compartments { span, .. } => Some(("a `compartments` block", *span)),
+                    _ => None,
+                })
+                .unwrap_or(("nothing", c.name.span));
+            self.error(MorphologyError::NothingToCut { what, span });
+            return None;
+        }
+        let names: Vec<&'a Name> = drafts.iter().map(|d| d.name).collect();
+        let sections: Vec<Option<Section>> =
+            drafts.iter().map(|d| self.finished(d, cut.map(|c| c.0), &names)).collect();
+        let sections: Vec<Section> = sections.into_iter().collect::<Option<_>>()?;
+        if !fine {
+            return None;
+        }
+        match Tree::new(&sections) {
+            Ok(tree) => return Some((tree, names)),
+            Err(TreeError::Nothing) => self.error(MorphologyError::NothingToCut { what: "nothing", span: c.name.span }),
+            Err(TreeError::TwoRoots(first, second)) => {
+                self.error(MorphologyError::TwoRoots { second: names[second], first: names[first] });
+            }
+            Err(TreeError::Loop(s)) => self.error(MorphologyError::Loop { section: names[s] }),
+        }
+        None
+    }
+
+    /// A key of a `compartments` block.
+    fn cut(&mut self, key: &'a ast::Let, cut: &mut Option<(Cut, Span)>) -> Option<()> {
+        let new = match key.name.text.as_str() {
+            "max_length" => Cut::MaxLength(self.measure(&key.value, Dim::LENGTH, "the length of a compartment")?),
+            "count" => Cut::Count(self.count(&key.value)?),
+            _ => {
+                self.unknown_key(&key.name, Block::Compartments);
+                return None;
+            }
+        };
+        if let Some((_, first)) = cut {
+            self.error(MorphologyError::Twice {
+                what: "the number of compartments",
+                again: key.name.span,
+                first: *first,
+            });
+            return None;
+        }
+        *cut = Some((new, key.name.span));
+        Some(())
+    }
+
+    fn section(&mut self, s: &'a ast::Section) -> Option<Draft<'a>> {
+        let mut draft = Draft { name: &s.name, from: None, length: None, diam: None, count: None };
+        let mut fine = true;
+        let mut seen: Vec<&'a Name> = Vec::new();
+        for member in &s.members {
+            match member {
+                SectionMember::From(located) => match draft.from {
+                    Some(first) => {
+                        self.error(MorphologyError::Twice { what: "`from`", again: located.span, first: first.span });
+                        fine = false;
+                    }
+                    None => draft.from = Some(located),
+                },
+                SectionMember::Key { name, value, end } => {
+                    if let Some(first) = seen.iter().find(|n| n.text == name.text) {
+                        self.duplicate_key(name, first.span);
+                        fine = false;
+                        continue;
+                    }
+                    seen.push(name);
+                    fine &= self.section_key(&mut draft, name, value, end.as_ref()).is_some();
+                }
+            }
+        }
+        fine.then_some(draft)
+    }
+
+    fn section_key(
+        &mut self,
+        draft: &mut Draft<'a>,
+        name: &'a Name,
+        value: &'a ast::Expr,
+        end: Option<&'a ast::Expr>,
+    ) -> Option<()> {
+        if let (Some(end), "length" | "compartments") = (end, name.text.as_str()) {
+            self.error(MorphologyError::NoTaper { key: name, span: end.span });
+            return None;
+        }
+        match name.text.as_str() {
+            "length" => draft.length = Some(self.measure(value, Dim::LENGTH, "the length of a section")?),
+            "diam" => {
+                let first = self.measure(value, Dim::LENGTH, "the diameter of a section");
+                let last = end.map(|end| self.measure(end, Dim::LENGTH, "the diameter of a section"));
+                let first = first?;
+                draft.diam = Some([first, last.unwrap_or(Some(first))?]);
+            }
+            "compartments" => draft.count = Some(self.count(value)?),
+            _ => {
+                self.unknown_key(name, Block::Section);
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    fn finished(&mut self, draft: &Draft<'a>, cut: Option<Cut>, names: &[&'a Name]) -> Option<Section> {
+        let from = match draft.from {
+            None => None,
+            Some(located) => {
+                let parent = self.named_section(&located.section, names);
+                let x = self.along(located);
+                Some((parent?, x?))
+            }
+        };
+        let Some(length) = draft.length else {
+            self.error(MorphologyError::SectionLacks { section: draft.name, key: "length", example: "length = 20 um" });
+            return None;
+        };
+        let Some(diam) = draft.diam else {
+            self.error(MorphologyError::SectionLacks { section: draft.name, key: "diam", example: "diam = 2 um" });
+            return None;
+        };
+        let compartments = match (draft.count, cut) {
+            (Some(count), _) | (None, Some(Cut::Count(count))) => count,
+            // What is as long but for a rounding is as long.
+            (None, Some(Cut::MaxLength(most))) => ((length / most - 1e-9).ceil().max(1.0)) as usize,
+            (None, None) => {
+                self.error(MorphologyError::NotCut { section: draft.name });
+                return None;
+            }
+        };
+        if compartments > MOST {
+            self.error(MorphologyError::Count { span: draft.name.span, most: MOST });
+            return None;
+        }
+        let frusta = vec![Frustum { length, diam }];
+        Some(Section { name: draft.name.text.clone(), from, frusta, compartments })
+    }
+
+    fn named_section(&mut self, name: &Name, names: &[&'a Name]) -> Option<usize> {
+        let at = names.iter().position(|n| n.text == name.text);
+        if at.is_none() {
+            let known: Vec<&str> = names.iter().map(|n| n.text.as_str()).collect();
+            self.error(MorphologyError::UnknownSection { name, known: &known });
+        }
+        at
+    }
+
+    /// The regions of a cell.
+    fn regions(&mut self, c: &'a ast::Cell, names: &[&'a Name]) -> Option<Vec<RegionDraft<'a>>> {
+        let mut regions: Vec<RegionDraft<'a>> = Vec::new();
+        let mut fine = true;
+        for member in &c.members {
+            let CellMember::Region(ast) = member else { continue };
+            let mut sections = vec![false; names.len()];
+            for name in &ast.sections {
+                match name.text.as_str() {
+                    "all" => sections.fill(true),
+                    _ => match self.named_section(name, names) {
+                        Some(at) => sections[at] = true,
+                        None => fine = false,
+                    },
+                }
+            }
+            let name = ast.sections.iter().map(|n| n.text.as_str()).collect::<Vec<_>>().join("_");
+            if let Some(first) = regions.iter().find(|r| r.name == name) {
+                let what = format!("region `{name}`");
+                let (again, first) = (ast.sections[0].span, first.ast.sections[0].span);
+                self.error(MorphologyError::Twice { what: &what, again, first });
+                fine = false;
+                continue;
+            }
+            regions.push(RegionDraft { ast, name, sections });
+        }
+        fine.then_some(regions)
+    }
+
+    /// Adds what has a value in every compartment: `v`, `cm`, `ra`, `area` and what inputs drive.
+    fn of_the_tree(
+        &mut self,
+        body: &mut Body<'a>,
+        c: &'a ast::Cell,
+        regions: &[RegionDraft<'a>],
+    ) -> Option<[SymbolId; 5]> {
+        let span = c.name.span;
+        for (name, measure, dim) in [("area", Measure::Area, Dim::AREA), ("distance", Measure::Distance, Dim::LENGTH)] {
+            let ty = Ty::Real(dim);
+            let value = Expr { kind: ExprKind::Measure(measure), ty, span };
+            let entry = Entry { used: true, ..Entry::ready(name.into(), span, Role::Param, Some(ty), Some(value)) };
+            self.of_every_compartment(body, entry)?;
+        }
+        let mut fine = true;
+        for region in regions {
+            for member in &region.ast.members {
+                if let CompartmentMember::Key(l) = member {
+                    fine &= self.region_key(body, region, l).is_some();
+                }
+            }
+        }
+        if !fine {
+            return None;
+        }
+        let voltage = self.piecewise(body, regions, "v_init", Dim::VOLTAGE, "v_init = -65 mV");
+        let cm = self.piecewise(body, regions, "cm", Dim::SPECIFIC_CAPACITANCE, "cm = 1 uF/cm2");
+        let ra = self.piecewise(body, regions, "ra", Dim::RESISTIVITY, "ra = 100 ohm*cm");
+        let (voltage, cm, ra) = (voltage?, cm?, ra?);
+        let ready = |name: &str, role, dim, value| {
+            let entry = Entry::ready(name.into(), span, role, Some(Ty::Real(dim)), Some(value));
+            Entry { used: true, ..entry }
+        };
+        let cm = self.of_every_compartment(body, ready("cm", Role::Param, Dim::SPECIFIC_CAPACITANCE, cm))?;
+        let ra = self.of_every_compartment(body, ready("ra", Role::Param, Dim::RESISTIVITY, ra))?;
+        let v = ready("v", Role::State { gate: false }, Dim::VOLTAGE, voltage);
+        // What flows along the cable is not part of it: the method has that.
+        let outward = Expr { kind: ExprKind::Outward, ty: Ty::Real(Dim::CURRENT_DENSITY), span };
+        let cm_now = Expr::symbol(cm, Ty::Real(Dim::SPECIFIC_CAPACITANCE), span);
+        let out = Expr::binary(BinaryOp::Div, outward, cm_now);
+        let rate = Expr { ty: out.ty, kind: ExprKind::Unary(ast::UnaryOp::Neg, Box::new(out)), span };
+        let v = self.of_every_compartment(body, Entry { rate: Some(rate), ..v })?;
+        let ty = Some(Ty::Real(Dim::CURRENT_DENSITY));
+        let port = Entry::ready("<input>".into(), span, Role::Port(PortKind::Injected), ty, None);
+        let port = self.of_every_compartment(body, port)?;
+        let area = body.scope.get("area")?;
+        Some([v, cm, ra, area, port])
+    }
+
+    fn of_every_compartment(&mut self, body: &mut Body<'a>, entry: Entry<'a>) -> Option<SymbolId> {
+        let name = Name { text: entry.name.clone(), span: entry.span };
+        match body.scope.add(entry) {
+            Ok(id) => {
+                body.homes.push(Home::Tree);
+                Some(id)
+            }
+            Err(first) => {
+                self.duplicate(&Name { span: first, ..name.clone() }, name.span);
+                None
+            }
+        }
+    }
+
+    /// `cm = ...` in a region is its parameter `REGION.cm`.
+    fn region_key(&mut self, body: &mut Body<'a>, region: &RegionDraft<'a>, l: &'a ast::Let) -> Option<()> {
+        let (dim, why) = match l.name.text.as_str() {
+            "v_init" => (Dim::VOLTAGE, "`v_init`"),
+            "cm" => (Dim::SPECIFIC_CAPACITANCE, "`cm`"),
+            "ra" => (Dim::RESISTIVITY, "`ra`"),
+            _ => {
+                self.unknown_key(&l.name, Block::Region);
+                return None;
+            }
+        };
+        let name = format!("{}.{}", region.name, l.name.text);
+        let entry = Entry::pending(name, l.name.span, Role::Param, &l.value, &format!("{}.", region.name));
+        match body.scope.add(Entry { used: true, written: false, ..entry.want(dim, why) }) {
+            Ok(_) => {
+                body.homes.push(Home::Tree);
+                Some(())
+            }
+            Err(first) => {
+                self.duplicate_key(&l.name, first);
+                None
+            }
+        }
+    }
+
+    /// The value of a key in each compartment: that of the last region with it.
+    fn piecewise(
+        &mut self,
+        body: &mut Body<'a>,
+        regions: &[RegionDraft<'a>],
+        key: &'static str,
+        dim: Dim,
+        example: &'static str,
+    ) -> Option<Expr> {
+        let given: Vec<(usize, SymbolId)> = (regions.iter().enumerate())
+            .filter_map(|(at, r)| Some((at, body.scope.get(&format!("{}.{key}", r.name))?)))
+            .collect();
+        let lacks = |s: &usize| !given.iter().any(|(region, _)| regions[*region].sections[*s]);
+        if let Some(section) = (0..body.names.len()).find(lacks) {
+            self.error(MorphologyError::NotCovered { section: body.names[section], key, example });
+            return None;
+        }
+        let ty = Ty::Real(dim);
+        let mut value: Option<Expr> = None;
+        for (region, id) in given {
+            // That of the value: what is wrong with it is said once.
+            let entry = body.scope.entry(id);
+            let span = entry.source.as_ref().map_or(entry.span, |(value, _)| value.span);
+            let own = Expr::symbol(id, ty, span);
+            value = Some(match value {
+                _ if regions[region].sections.iter().all(|inside| *inside) => own,
+                // It is not read where no region before has a value.
+                None => own,
+                Some(before) => {
+                    let kind = ExprKind::Measure(Measure::Group(region as u32));
+                    let inside = Expr { kind, ty: Ty::Real(Dim::ONE), span };
+                    let half = Expr::number(0.5, Dim::ONE, span);
+                    let inside = Expr::binary(BinaryOp::Gt, inside, half);
+                    Expr { kind: ExprKind::If(Box::new(inside), Box::new(own), Box::new(before)), ty, span }
+                }
+            });
+        }
+        value
+    }
+
+    /// Adds the channels that a region inserts.
+    fn insertions(&mut self, body: &mut Body<'a>, region: &RegionDraft<'a>) -> Option<()> {
+        let tree = &body.tree;
+        let inside = |e: &u32| {
+            let e = *e as usize;
+            tree.is_compartment(e) && region.sections[tree.section[e] as usize]
+        };
+        let elements: Arc<[u32]> = (0..tree.len() as u32).filter(inside).collect();
+        let name = Name { text: region.name.clone(), span: region.ast.sections[0].span };
+        let mut fine = true;
+        for member in &region.ast.members {
+            let CompartmentMember::Insert { channel, alias, args, span } = member else { continue };
+            let mut draft = CompartmentDraft::new(&name);
+            draft.v = Some(body.v);
+            let home = Home::Part(body.parts.len());
+            let inserted = self.insert(&mut body.scope, &mut draft, channel, alias.as_ref(), args, *span);
+            body.homes.resize(body.scope.entries.len(), home);
+            let (Some(()), Some(&current)) = (inserted, draft.currents.first()) else {
+                fine = false;
+                continue;
+            };
+            body.parts.push(Part {
+                region: region.name.clone(),
+                name: alias.as_ref().unwrap_or(channel).text.clone(),
+                elements: elements.clone(),
+                current,
+                span: *span,
+            });
+        }
+        fine.then_some(())
+    }
+
+    /// Says which channels are in a compartment twice.
+    fn one_of_each(&mut self, body: &Body<'a>) -> bool {
+        let mut fine = true;
+        for (i, part) in body.parts.iter().enumerate() {
+            for first in body.parts[..i].iter().filter(|p| p.name == part.name) {
+                let Some(both) = part.elements.iter().find(|e| first.elements.contains(e)) else { continue };
+                let section = &body.names[body.tree.section[*both as usize] as usize].text;
+                let (channel, again, first) = (&part.name, part.span, first.span);
+                self.error(MorphologyError::InsertedTwice { channel, section, again, first });
+                fine = false;
+            }
+        }
+        fine
+    }
+
+    /// Says which values of the whole cell differ from compartment to compartment.
+    fn whole_cell_values(&mut self, body: &Body<'a>) -> bool {
+        let mut fine = true;
+        for (entry, _) in body.scope.entries.iter().zip(&body.homes).filter(|(_, home)| **home == Home::Cell) {
+            let Some(value) = &entry.value else { continue };
+            let mut read = None;
+            value.visit(&mut |e| {
+                if let ExprKind::Symbol(id) = e.kind
+                    && body.homes[id.0 as usize] != Home::Cell
+                {
+                    read = read.or(Some((id, e.span)));
+                }
+            });
+            if let Some((id, span)) = read {
+                let read = &body.scope.entry(id).name;
+                self.error(MorphologyError::NotOfTheCell { symbol: &entry.name, span, read });
+                fine = false;
+            }
+        }
+        fine
+    }
+
+    /// `spike when soma(0.5).v crosses -10 mV`.
+    fn spike_at(&mut self, body: &mut Body<'a>, c: &'a ast::Cell) -> Option<Spike> {
+        let rules: Vec<&'a ast::Spike> =
+            c.members.iter().filter_map(|m| if let CellMember::Spike(s) = m { Some(s) } else { None }).collect();
+        if let [first, second, ..] = rules[..] {
+            self.error(SpikeError::TwoRules { second: second.span, first: first.span });
+            return None;
+        }
+        let s = *rules.first()?;
+        let section = &body.names[0].text;
+        let ast::SpikeCondition::Crosses(a, level) = &s.condition else {
+            self.error(MorphologyError::SpikePlace { span: s.span, section });
+            return None;
+        };
+        let ast::ExprKind::At(located, quantity) = &a.kind else {
+            self.error(MorphologyError::SpikePlace { span: a.span, section });
+            return None;
+        };
+        if quantity.len() != 1 || quantity[0].text != "v" {
+            self.error(MorphologyError::SpikePlace { span: a.span, section });
+            return None;
+        }
+        if !s.actions.is_empty() {
+            self.error(MorphologyError::NotYet { what: "what a spike does to the states", span: s.span });
+            return None;
+        }
+        let names = body.names.clone();
+        let at = self.element(&body.tree, located, &names);
+        let level = self.expr_of(&mut body.scope, "", level, Dim::VOLTAGE, "the level that is crossed");
+        let (at, level) = (at?, level?);
+        let mut differs = None;
+        level.visit(&mut |e| {
+            if let ExprKind::Symbol(id) = e.kind
+                && body.homes[id.0 as usize] != Home::Cell
+            {
+                differs = Some((id, e.span));
+            }
+        });
+        if let Some((id, span)) = differs {
+            let read = &body.scope.entry(id).name;
+            self.error(MorphologyError::NotOfTheCell { symbol: "the level", span, read });
+            return None;
+        }
+        let v = Expr::symbol(body.v, Ty::Real(Dim::VOLTAGE), a.span);
+        let condition = SpikeCondition::Crosses(v, level);
+        Some(Spike { condition, at: Some(at), resets: Vec::new(), refractory: None, span: s.span })
+    }
+
+    /// The element of a place.
+    fn element(&mut self, tree: &Tree, located: &'a Located, names: &[&'a Name]) -> Option<usize> {
+        let section = self.named_section(&located.section, names);
+        let x = self.along(located);
+        Some(tree.sections[section?].at(x?))
+    }
+
+    /// The element of a place in a cell of a population.
+    fn element_of(&mut self, morphology: &Morphology, located: &'a Located) -> Option<usize> {
+        let tree = &morphology.tree;
+        let at = tree.sections.iter().position(|s| s.name == located.section.text);
+        if at.is_none() {
+            let known: Vec<&str> = tree.sections.iter().map(|s| s.name.as_str()).collect();
+            self.error(MorphologyError::UnknownSection { name: &located.section, known: &known });
+        }
+        let x = self.along(located);
+        Some(tree.sections[at?].at(x?))
+    }
+
+    /// The element of the tree that an input drives.
+    pub(super) fn driven_place(
+        &mut self,
+        definition: &Definition<Cell>,
+        morphology: &Morphology,
+        place: &Place<'a>,
+        clamp: bool,
+        flat: &FlatPath<'a>,
+    ) -> Option<usize> {
+        let section = &morphology.tree.sections[0].name;
+        if !definition.sound && flat.at.is_none() {
+            return None;
+        }
+        let Some(located) = flat.at else {
+            self.error(MorphologyError::PlaceMissing { what: "an input", section, span: flat.span });
+            return None;
+        };
+        if clamp {
+            self.error(MorphologyError::NotYet { what: "a clamp", span: flat.span });
+            return None;
+        }
+        let element = self.element_of(morphology, located)?;
+        if !place.rest.is_empty() {
+            let whole = self.text(located.span);
+            let (quantity, span) = (&place.rest, place.rest_span);
+            self.error(MorphologyError::NotThere { quantity, place: whole, span, known: &[] });
+            return None;
+        }
+        Some(element)
+    }
+
+    /// The quantity that is recorded at a place, with the element of the tree and what the place is called.
+    pub(super) fn quantity_at(
+        &mut self,
+        definition: &Definition<Cell>,
+        place: &Place<'a>,
+        flat: &FlatPath<'a>,
+    ) -> Option<(SymbolId, Option<(usize, String)>)> {
+        let cell = &definition.item;
+        let Some(morphology) = &cell.morphology else {
+            let span = flat.at.map_or(flat.span, |at| at.span);
+            self.error(MorphologyError::NoSections { cell, span });
+            return None;
+        };
+        let Some(located) = flat.at else {
+            // What is one value of the cell needs no place.
+            let of_the_cell = cell.find(&place.rest).filter(|id| morphology.homes[id.0 as usize] == Home::Cell);
+            if let Some(symbol) = of_the_cell.filter(|id| Wanted::Quantity.fits(cell.symbol(*id))) {
+                return Some((symbol, None));
+            }
+            let section = &morphology.tree.sections[0].name;
+            self.error(MorphologyError::PlaceMissing { what: "a quantity", section, span: flat.span });
+            return None;
+        };
+        let element = self.element_of(morphology, located)?;
+        let fits = |id: &SymbolId| Wanted::Quantity.fits(cell.symbol(*id));
+        let Some(symbol) = morphology.find_at(cell, &place.rest, element).filter(fits) else {
+            if !definition.is_unknown(&place.rest) {
+                let whole = self.text(located.span);
+                let known = known_at(cell, morphology, element);
+                let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                let (quantity, span) = (&place.rest, place.rest_span);
+                self.error(MorphologyError::NotThere { quantity, place: whole, span, known: &known });
+            }
+            return None;
+        };
+        let text: String = self.text(located.span).split_whitespace().collect();
+        Some((symbol, Some((element, text))))
+    }
+}
+
+/// What can be recorded at an element.
+fn known_at(cell: &Cell, morphology: &Morphology, element: usize) -> Vec<String> {
+    let here = |(symbol, home): (&super::Symbol, &Home)| match home {
+        _ if !Wanted::Quantity.fits(symbol) || matches!(symbol.kind, SymbolKind::Param(_)) => None,
+        Home::Cell => None,
+        Home::Tree => Some(symbol.name.clone()),
+        Home::Part(part) => {
+            let part = &morphology.parts[*part];
+            let there = part.elements.contains(&(element as u32));
+            there.then(|| symbol.name[part.region.len() + 1..].to_string())
+        }
+    };
+    cell.symbols.iter().zip(&morphology.homes).filter_map(here).collect()
+}

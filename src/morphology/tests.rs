@@ -1,0 +1,93 @@
+use super::*;
+
+fn cylinder(name: &str, from: Option<(usize, f64)>, length: f64, diam: f64, compartments: usize) -> Section {
+    Section { name: name.into(), from, frusta: vec![Frustum { length, diam: [diam, diam] }], compartments }
+}
+
+fn close(a: f64, b: f64) {
+    assert!((a - b).abs() <= 1e-13 * b.abs(), "{a} is not {b}");
+}
+
+#[test]
+fn a_cable_in_pieces_has_the_area_and_the_resistance_of_the_whole() {
+    let tree = Tree::new(&[cylinder("a", None, 2.0, 0.5, 7)]).unwrap();
+    assert_eq!(&*tree.parents, [0, 0, 1, 2, 3, 4, 5]);
+    close(tree.area.iter().sum(), PI * 0.5 * 2.0);
+    for i in 1..7 {
+        close(tree.near[i] + tree.far[i], 2.0 / 7.0 / (PI * 0.0625));
+    }
+    close(tree.distance[6], 1.0 - 1.0 / 7.0);
+    close(tree.distance[0], 1.0 - 1.0 / 7.0);
+    assert_eq!(tree.sections[0].at(0.5), 3);
+    assert_eq!(tree.sections[0].at(1.0), 6);
+    assert_eq!(tree.sections[0].at(0.0), 0);
+}
+
+#[test]
+fn the_middle_of_an_even_count_is_the_compartment_behind_it() {
+    let tree = Tree::new(&[cylinder("a", None, 1.0, 1.0, 4)]).unwrap();
+    assert_eq!(tree.sections[0].at(0.5), 2);
+}
+
+#[test]
+fn a_taper_is_a_frustum() {
+    let cone = Section {
+        name: "a".into(),
+        from: None,
+        frusta: vec![Frustum { length: 3.0, diam: [2.0, 1.0] }],
+        compartments: 5,
+    };
+    let tree = Tree::new(&[cone]).unwrap();
+    close(tree.area.iter().sum(), PI * 1.5 * (9.0f64 + 0.25).sqrt());
+    // From the first middle to the last: frusta in a row resist as one.
+    let resistance: f64 = (1..5).map(|i| tree.near[i] + tree.far[i]).sum();
+    close(resistance, 2.4 / (PI * 0.95 * 0.55));
+}
+
+#[test]
+fn one_section_joins_another_directly_and_two_through_a_node() {
+    let soma = cylinder("soma", None, 1.0, 1.0, 1);
+    let half = 0.5 / (PI * 0.25);
+    let one = Tree::new(&[soma.clone(), cylinder("a", Some((0, 1.0)), 1.0, 1.0, 2)]).unwrap();
+    assert_eq!(&*one.parents, [0, 0, 1]);
+    close(one.far[1], half);
+    close(one.near[1], half / 2.0);
+    close(one.distance[1], 0.75);
+
+    let two = [soma, cylinder("a", Some((0, 1.0)), 1.0, 1.0, 2), cylinder("b", Some((1, 0.0)), 1.0, 1.0, 1)];
+    let two = Tree::new(&two).unwrap();
+    // `b` begins where `a` does, at the node.
+    assert_eq!(&*two.parents, [0, 0, 1, 2, 1]);
+    assert_eq!((two.area[1], two.near[1], two.far[2], two.far[4]), (0.0, 0.0, 0.0, 0.0));
+    close(two.far[1], half);
+    assert!(!two.is_compartment(1) && two.is_compartment(4));
+    assert_eq!(two.name(3), "a(0.75)");
+}
+
+#[test]
+fn what_begins_at_the_start_and_in_the_middle() {
+    let sections = [
+        cylinder("b", Some((1, 0.0)), 1.0, 1.0, 1),
+        cylinder("soma", None, 2.0, 1.0, 1),
+        cylinder("c", Some((1, 0.5)), 1.0, 1.0, 1),
+    ];
+    let tree = Tree::new(&sections).unwrap();
+    assert_eq!(tree.sections.iter().map(|s| s.first).collect::<Vec<_>>(), [1, 0, 2]);
+    assert_eq!(&*tree.parents, [0, 0, 0]);
+    close(tree.far[1], 1.0 / (PI * 0.25));
+    assert_eq!(tree.far[2], 0.0);
+    close(tree.distance[1], 1.5);
+    close(tree.distance[2], 0.5);
+}
+
+#[test]
+fn what_is_no_tree_is_told() {
+    let a = |from| cylinder("a", from, 1.0, 1.0, 1);
+    assert_eq!(Tree::new(&[]), Err(TreeError::Nothing));
+    assert_eq!(Tree::new(&[a(None), a(None)]), Err(TreeError::TwoRoots(0, 1)));
+    assert_eq!(Tree::new(&[a(Some((0, 1.0)))]), Err(TreeError::Loop(0)));
+    let Err(TreeError::Loop(s)) = Tree::new(&[a(None), a(Some((2, 1.0))), a(Some((1, 1.0)))]) else {
+        panic!("that is a loop")
+    };
+    assert!(s == 1 || s == 2);
+}

@@ -1,0 +1,181 @@
+//! Cells with sections: the populations that their compartments are, and what flows through their membranes.
+//!
+//! In come the morphologies of a checked network's cells; out go populations of compartments, parts and places, and cables.
+//! Never true here: the equations of a channel are there more often than it is inserted.
+
+use super::Builder;
+use crate::hir::{self, Home, Morphology, SymbolId, Ty};
+use crate::ode::{Cable, Kind, MembraneCurrent, Node, NodeId, Population, Spike};
+use crate::operators::{BinaryOp, UnaryOp};
+use crate::source::Span;
+use crate::units::Dim;
+use std::sync::Arc;
+
+/// Where the symbols of a population's cells have values.
+pub(super) struct Homes {
+    /// The population of its compartments.
+    tree: usize,
+    /// The populations of its parts.
+    parts: Vec<usize>,
+    /// The number of its cable.
+    pub cable: u32,
+}
+
+impl<'m> Builder<'m> {
+    fn morphology(&self, population: usize) -> Option<&'m Morphology> {
+        self.cell(population).morphology.as_ref()
+    }
+
+    /// Adds the populations of compartments and of parts.
+    pub(super) fn find_homes(&mut self) {
+        let network = self.network;
+        let mut cable = 0;
+        for (population, p) in network.populations.iter().enumerate() {
+            let Some(morphology) = self.morphology(population) else {
+                self.homes.push(None);
+                continue;
+            };
+            let kind = Kind::Tree { of: population, tree: morphology.tree.clone() };
+            let tree = self.add_population(format!("{}.compartments", p.name), kind, p.span);
+            let part = |part: &hir::Part| {
+                let kind = Kind::Part { of: tree, elements: part.elements.clone() };
+                self.add_population(format!("{}.{}.{}", p.name, part.region, part.name), kind, part.span)
+            };
+            let parts = morphology.parts.iter().map(part).collect();
+            self.homes.push(Some(Homes { tree, parts, cable }));
+            cable += 1;
+        }
+    }
+
+    fn add_population(&mut self, name: String, kind: Kind, span: Span) -> usize {
+        self.extra.push(Population { name, kind, sizes: Vec::new(), spike: None, span });
+        self.network.populations.len() + self.extra.len() - 1
+    }
+
+    /// The name of a population, one of the network or one behind those.
+    pub(super) fn population_name(&self, population: usize) -> &str {
+        let own = self.network.populations.get(population).map(|p| p.name.as_str());
+        own.unwrap_or_else(|| &self.extra[population - self.network.populations.len()].name)
+    }
+
+    /// The population for whose elements a symbol of a cell has values.
+    pub(super) fn home(&self, population: usize, symbol: SymbolId) -> usize {
+        let (Some(morphology), Some(homes)) = (self.morphology(population), &self.homes[population]) else {
+            return population;
+        };
+        match morphology.homes[symbol.0 as usize] {
+            Home::Cell => population,
+            Home::Tree => homes.tree,
+            Home::Part(part) => homes.parts[part],
+        }
+    }
+
+    /// Is a symbol computed from the shape and from other parameters, so that nobody sets it?
+    pub(super) fn is_derived(&self, population: usize, symbol: SymbolId) -> bool {
+        self.morphology(population).is_some_and(|m| m.is_derived(self.cell(population), symbol))
+    }
+
+    /// Is nothing demanded of a symbol: what a region says, which counts where the region is alone and is looked at there; and the area, which nodes
+    /// do not have.
+    pub(super) fn is_partial(&self, population: usize, symbol: SymbolId) -> bool {
+        let partial = |m: &Morphology| {
+            symbol == m.area || m.homes[symbol.0 as usize] == Home::Tree && !m.is_derived(self.cell(population), symbol)
+        };
+        self.morphology(population).is_some_and(partial)
+    }
+
+    /// The place of a symbol at an element of the tree, as a population with one element for each cell; that of the cells for
+    /// what is one value of the cell.
+    pub(super) fn place_of(&mut self, population: usize, symbol: SymbolId, element: usize) -> usize {
+        let home = self.home(population, symbol);
+        if home == population { population } else { self.place(population, home, element) }
+    }
+
+    /// The place of an element of the tree in one of the populations of its compartments.
+    fn place(&mut self, population: usize, home: usize, element: usize) -> usize {
+        let first = self.network.populations.len();
+        let at = match &self.extra[home - first].kind {
+            Kind::Part { elements, .. } => {
+                elements.iter().position(|&e| e as usize == element).expect("what is recorded is there")
+            }
+            Kind::Cells | Kind::Tree { .. } => element,
+        };
+        if let Some(&known) = self.places.get(&(home, at)) {
+            return known;
+        }
+        let kind = Kind::Part { of: home, elements: Arc::from([at as u32]) };
+        let tree = self.morphology(population).map(|m| m.tree.name(element)).unwrap_or_default();
+        let whole = self.population_name(home);
+        let span = self.network.populations[population].span;
+        let name = format!("{}.{tree}", whole.strip_suffix(".compartments").unwrap_or(whole));
+        let place = self.add_population(name, kind, span);
+        self.places.insert((home, at), place);
+        place
+    }
+
+    /// What a symbol is called at a place: without its region.
+    pub(super) fn quantity_name(&self, population: usize, symbol: SymbolId) -> String {
+        let name = &self.cell(population).symbol(symbol).name;
+        match self.morphology(population).map(|m| (m, m.homes[symbol.0 as usize])) {
+            Some((morphology, Home::Part(part))) => name[morphology.parts[part].region.len() + 1..].to_string(),
+            Some((_, Home::Cell | Home::Tree)) | None => name.clone(),
+        }
+    }
+
+    /// A spike rule that looks at a place stands there.
+    pub(super) fn spikes_at(&mut self, population: usize, element: usize, spike: Spike) {
+        let Some(tree) = self.homes[population].as_ref().map(|h| h.tree) else { return };
+        let place = self.place(population, tree, element);
+        let first = self.network.populations.len();
+        self.extra[place - first].spike = Some(spike);
+    }
+
+    /// The population whose spikes are those of a population's cells.
+    pub(super) fn spiking(&mut self, population: usize) -> usize {
+        let at = self.cell(population).spike.as_ref().and_then(|s| s.at);
+        match (at, self.homes[population].as_ref().map(|h| h.tree)) {
+            (Some(element), Some(tree)) => self.place(population, tree, element),
+            _ => population,
+        }
+    }
+
+    /// The cables of all cells with sections.
+    pub(super) fn cables(&mut self) -> Vec<Cable> {
+        let mut cables = Vec::new();
+        for population in 0..self.network.populations.len() {
+            let Some(morphology) = self.morphology(population) else { continue };
+            let Some(tree) = self.homes[population].as_ref().map(|h| h.tree) else { continue };
+            let known = self.symbols[population][morphology.v.0 as usize].map(|n| self.graph.node(n));
+            let Some(Node::State(v)) = known else { continue };
+            let [cm, ra, area] = [morphology.cm, morphology.ra, morphology.area].map(|s| self.symbol(population, s));
+            let mut currents: Vec<MembraneCurrent> = (0..morphology.parts.len())
+                .map(|part| self.channel_current(population, morphology, part, area))
+                .collect();
+            let network = self.network;
+            for input in network.inputs.iter().filter(|i| i.population == population) {
+                let Some(element) = input.at else { continue };
+                let place = self.place(population, tree, element);
+                let value = self.expr(Some(population), &input.value);
+                let mut value = self.hide_draws(place, value, &input.name, input.span);
+                if input.area.is_some() {
+                    value = self.graph.binary(BinaryOp::Div, value, area);
+                }
+                let none = self.graph.number(0.0, Dim::CURRENT_DENSITY);
+                let value = self.for_cells(&input.cells, value, none);
+                currents.push(MembraneCurrent { population: place, outward: self.graph.unary(UnaryOp::Neg, value) });
+            }
+            cables.push(Cable { population: tree, v, cm, ra, area, currents, span: self.cell(population).span });
+        }
+        cables
+    }
+
+    fn channel_current(&mut self, population: usize, m: &Morphology, part: usize, area: NodeId) -> MembraneCurrent {
+        let symbol = m.parts[part].current;
+        let mut outward = self.symbol(population, symbol);
+        if self.cell(population).symbol(symbol).ty == Ty::Real(Dim::CURRENT) {
+            outward = self.graph.binary(BinaryOp::Div, outward, area);
+        }
+        let home = self.home(population, symbol);
+        MembraneCurrent { population: home, outward }
+    }
+}

@@ -1,0 +1,90 @@
+"""Cells with sections in NEURON, by its default implicit fixed step: the example `ball_and_stick`, and a branched one."""
+from common import store
+
+DT = 0.025
+
+
+def section(h, name, length, diam, nseg, ra=100.0):
+    s = h.Section(name=name)
+    s.L, s.diam, s.nseg, s.Ra, s.cm = length, diam, nseg, ra, 1.0
+    return s
+
+
+def leak(s, g, e):
+    s.insert("pas")
+    for seg in s:
+        seg.pas.g, seg.pas.e = g, e
+
+
+def axon(s):
+    s.insert("hh")
+    for seg in s:
+        seg.hh.gl, seg.hh.el = 0.0003, -54.4
+    s.ena, s.ek = 50.0, -77.0
+
+
+def run(h, segments, tstop, every, spiking):
+    h.celsius, h.usetable_hh, h.secondorder, h.dt = 6.3, 0, 0, DT
+    recorded = [h.Vector().record(seg._ref_v) for seg in segments]
+    events = h.Vector()
+    netcon = h.NetCon(spiking._ref_v, None, sec=spiking.sec)
+    netcon.threshold = -10.0
+    netcon.record(events)
+    h.finitialize(-65.0)
+    steps = round(tstop / DT)
+    for _ in range(steps):
+        h.fadvance()
+    for v in recorded:
+        assert len(v) == steps + 1
+    return [list(v)[::every] for v in recorded], list(events)
+
+
+def ball_and_stick():
+    from neuron import h
+    h.load_file("stdrun.hoc")
+    soma, dend = section(h, "soma", 20, 20, 1), section(h, "dend", 400, 2, 20)
+    dend.connect(soma(1))
+    axon(soma)
+    leak(dend, 0.00005, -65.0)
+    clamp = h.IClamp(soma(0.5))
+    clamp.delay, clamp.dur, clamp.amp = 5.0, 20.0, 0.3
+    (v, end), spikes = run(h, [soma(0.5), dend(0.975)], 30.0, 4, soma(0.5))
+    return {"soma_mV": v, "dend_end_mV": end, "spikes_ms": spikes}
+
+
+def branched():
+    from neuron import h
+    h.load_file("stdrun.hoc")
+    soma = section(h, "soma", 25, 18, 3)
+    trunk = section(h, "trunk", 150, 3, 7, ra=150.0)
+    left, right = section(h, "left", 120, 1.5, 5), section(h, "right", 200, 1.0, 8)
+    basal, spine = section(h, "basal", 90, 2, 4), section(h, "spine", 10, 0.5, 1)
+    trunk.connect(soma(1))
+    left.connect(trunk(1))
+    right.connect(trunk(1))
+    basal.connect(soma(0))
+    spine.connect(right(0.5))
+    for s in (soma, left):
+        axon(s)
+    for s in (trunk, right, basal, spine):
+        leak(s, 0.0001, -67.0)
+    clamp = h.IClamp(trunk(0.5))
+    clamp.delay, clamp.dur, clamp.amp = 2.0, 15.0, 0.8
+    places = [soma(0.5), trunk(0.5), left(0.9), right(0.9375), basal(0.875), spine(0.5)]
+    rows, spikes = run(h, places, 20.0, 4, soma(0.5))
+    return {"mV": rows, "places": ["soma(0.5)", "trunk(0.5)", "left(0.9)", "right(0.9375)", "basal(0.875)", "spine(0.5)"],
+            "spikes_ms": spikes}
+
+
+def main():
+    import neuron
+    store("ball_and_stick_neuron", {
+        "what": "cells with sections, hh at 6.3 degC without tables, fixed step of 0.025 ms, secondorder 0; every fourth sample",
+        "neuron_version": neuron.__version__,
+        "ball_and_stick": ball_and_stick(),
+        "branched": branched(),
+    })
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,357 @@
+//! Tests of: cables. Cells with sections against NEURON, closed forms and a dense system; charge; orders in time and space.
+
+use crate::models::{Way, root, run};
+use neuroc::driver::{self, Checked, CompileOptions};
+use neuroc::hir::Sources;
+use neuroc::results::RunResult;
+use serde_json::Value;
+use std::f64::consts::PI;
+use std::path::Path;
+
+fn checked(text: &str) -> Checked {
+    let checked = driver::check_text("cable.neuro", Path::new(""), text, &Sources);
+    let said = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
+    assert!(checked.diagnostics.is_empty(), "{said}");
+    checked
+}
+
+fn ran(text: &str, way: Way) -> RunResult {
+    run(&checked(text), &CompileOptions::default(), way)
+}
+
+/// The samples of a record of one cell.
+fn samples(result: &RunResult, name: &str) -> Vec<f64> {
+    let s = result.series_named(name).unwrap_or_else(|| panic!("`{name}` is not recorded"));
+    (0..s.t.len()).map(|row| s.values.get(row, 0)).collect()
+}
+
+fn reference(at: &str) -> Value {
+    let text = std::fs::read_to_string(root().join("tests/reference/ball_and_stick_neuron.json")).unwrap();
+    let all: Value = serde_json::from_str(&text).unwrap();
+    all.pointer(at).unwrap_or_else(|| panic!("there is nothing at {at}")).clone()
+}
+
+fn numbers(value: &Value) -> Vec<f64> {
+    value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
+}
+
+/// The largest difference, of rows of the same length.
+fn apart(a: &[f64], b: &[f64]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+}
+
+const PASSIVE: &str = "channel Leak {\n param gbar = 0.1 mS/cm2\n param erev = -65 mV\n}\n";
+
+// ---------------------------------------------------------------------------------------------- NEURON
+
+#[test]
+fn the_ball_and_stick_is_that_of_neuron() {
+    let file = root().join("examples/ball_and_stick.neuro");
+    let checked = driver::check_file(&file);
+    assert!(checked.diagnostics.is_empty(), "{:?}", checked.diagnostics);
+    for way in [Way::Plain, Way::Optimized, Way::Reread] {
+        let result = run(&checked, &CompileOptions::default(), way);
+        for (name, at) in [("pyr.soma(0.5).v", "soma_mV"), ("pyr.dend(1).v", "dend_end_mV")] {
+            let expected = numbers(&reference(&format!("/ball_and_stick/{at}")));
+            let error = apart(&samples(&result, name), &expected);
+            // Spikes amplify what is rounded.
+            assert!(error < 1e-9, "{name}: {error:e} mV, {way:?}");
+        }
+        let spikes = numbers(&reference("/ball_and_stick/spikes_ms"));
+        assert_eq!(result.spikes[0].t.len(), spikes.len());
+        assert!(apart(&result.spikes[0].t, &spikes) < 1e-6);
+    }
+}
+
+const BRANCHED: &str = "
+use std.channels.hh.{K, Leak, Na}
+cell Branched {
+    section spine { from right(0.5); length = 10 um; diam = 0.5 um; compartments = 1 }
+    section soma { length = 25 um; diam = 18 um; compartments = 3 }
+    section trunk { from soma(1); length = 150 um; diam = 3 um; compartments = 7 }
+    section left { from trunk(1); length = 120 um; diam = 1.5 um; compartments = 5 }
+    section right { from trunk(1); length = 200 um; diam = 1 um; compartments = 8 }
+    section basal { from soma(0); length = 90 um; diam = 2 um; compartments = 4 }
+    region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV }
+    region trunk { ra = 150 ohm*cm }
+    region soma, left { insert Na, K, Leak(gbar = 0.3 mS/cm2, erev = -54.4 mV) }
+    region trunk, right, basal, spine { insert Leak(gbar = 0.1 mS/cm2, erev = -67 mV) }
+    spike when soma(0.5).v crosses -10 mV
+}
+network main {
+    population pyr: Branched[2]
+    input step: pulse(delay = 2 ms, duration = 15 ms, amplitude = 0.8 nA) -> pyr[1].trunk(0.5)
+}
+run {
+    duration = 20 ms; dt = 0.025 ms; method = cnexp; celsius = 6.3 degC
+    record pyr.{soma(0.5), trunk(0.5), left(0.9), right(0.9375), basal(0.875), spine(0.5)}.v every 0.1 ms
+    record spikes of pyr
+}";
+
+#[test]
+fn a_branched_cell_is_that_of_neuron() {
+    let result = ran(BRANCHED, Way::Optimized);
+    let (places, rows) = (reference("/branched/places"), reference("/branched/mV"));
+    for (place, row) in places.as_array().unwrap().iter().zip(rows.as_array().unwrap()) {
+        let name = format!("pyr.{}.v", place.as_str().unwrap());
+        let s = result.series_named(&name).unwrap_or_else(|| panic!("`{name}` is not recorded"));
+        let v: Vec<f64> = (0..s.t.len()).map(|i| s.values.get(i, 1)).collect();
+        let error = apart(&v, &numbers(row));
+        assert!(error < 1e-9, "{name}: {error:e} mV");
+        // The first cell gets no current: it stays where it is, but for the leak.
+        assert!((0..s.t.len()).all(|i| s.values.get(i, 0) < -60.0), "{name}");
+    }
+    let spikes = numbers(&reference("/branched/spikes_ms"));
+    assert!(!spikes.is_empty() && result.spikes[0].i.iter().all(|cell| *cell == 1));
+    assert!(apart(&result.spikes[0].t, &spikes) < 1e-6);
+    let plain = ran(BRANCHED, Way::Plain);
+    for (a, b) in plain.series.iter().zip(&result.series) {
+        let rows = 0..a.t.len();
+        let error = rows.map(|i| (a.values.get(i, 1) - b.values.get(i, 1)).abs()).fold(0.0, f64::max);
+        assert!(error < 1e-9, "{}: {error:e} mV", a.name);
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- closed forms
+
+/// A cable of `n` compartments, `length` long and 1 um thick, with a current of 0.1 nA at its start.
+fn rallpack(n: usize, dt: f64, duration: f64) -> String {
+    format!(
+        "{PASSIVE}
+        cell Cable {{
+            section a {{ length = 1 mm; diam = 1 um; compartments = {n} }}
+            region all {{ ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak(gbar = 0.025 mS/cm2) }}
+        }}
+        network main {{ population c: Cable\n input step: 0.1 nA -> c.a(0) }}
+        run {{ duration = {duration} ms; dt = {dt} ms; method = cnexp\n record c.{{a(0), a(1)}}.v every 5 ms }}"
+    )
+}
+
+/// The voltage above rest (mV) of a sealed cable of one length constant, at `x` of its length, after a current of 0.1 nA into its start for
+/// `t` ms: the sum over the modes `cos(k pi x)`, with the steady state of each (Rall 1969, Biophys J 9:1483).
+fn sealed_cable(x: f64, t: f64) -> f64 {
+    let (length, diam) = (0.1, 1e-4); // cm
+    let (area, ra, g): (f64, f64, f64) = (PI * diam * length, 0.1, 0.025); // cm2, kohm cm, mS/cm2
+    let axial = PI * diam * diam / 4.0 / (ra * length); // mS
+    (0..2000)
+        .map(|k| {
+            let weight = if k == 0 { 1.0 } else { 2.0 };
+            let conductance = g * area + axial * (f64::from(k) * PI).powi(2); // mS
+            let rate = conductance / area; // 1/ms, at 1 uF/cm2
+            1e-4 / conductance * weight * (f64::from(k) * PI * x).cos() * (1.0 - (-rate * t).exp())
+        })
+        .sum()
+}
+
+#[test]
+fn rallpack_1_follows_the_closed_form() {
+    let n = 60;
+    let result = ran(&rallpack(n, 0.1, 100.0), Way::Optimized);
+    let half = 0.5 / n as f64;
+    for (name, x) in [("c.a(0).v", half), ("c.a(1).v", 1.0 - half)] {
+        let s = result.series_named(name).unwrap();
+        let (mut square, mut norm) = (0.0, 0.0f64);
+        for (i, &t) in s.t.iter().enumerate().skip(1) {
+            let exact = sealed_cable(x, t);
+            square += (s.values.get(i, 0) + 65.0 - exact).powi(2);
+            norm = norm.max(exact);
+        }
+        let rms = (square / (s.t.len() - 1) as f64).sqrt() / norm;
+        assert!(rms < 1e-3, "{name}: {rms:e} of the largest voltage");
+    }
+}
+
+/// The exponent of the order, from runs whose steps or compartments differ by a factor.
+fn order(coarse: f64, middle: f64, fine: f64, factor: f64) -> f64 {
+    ((coarse - middle) / (middle - fine)).abs().ln() / factor.ln()
+}
+
+#[test]
+fn the_order_is_one_in_time_and_two_in_space() {
+    let end = |n: usize, dt: f64| *samples(&ran(&rallpack(n, dt, 10.0), Way::Optimized), "c.a(1).v").last().unwrap();
+    let [a, b, c] = [0.5, 0.25, 0.125].map(|dt| end(9, dt));
+    assert!((order(a, b, c, 2.0) - 1.0).abs() < 0.05, "{}", order(a, b, c, 2.0));
+    // The middle of the cable is that of a compartment where their number is odd.
+    let middle = |n: usize| {
+        let text = rallpack(n, 0.5, 10.0).replace("a(1)", "a(0.5)");
+        *samples(&ran(&text, Way::Optimized), "c.a(0.5).v").last().unwrap()
+    };
+    let [a, b, c] = [3, 9, 27].map(middle);
+    assert!((order(a, b, c, 3.0) - 2.0).abs() < 0.1, "{}", order(a, b, c, 3.0));
+}
+
+// ---------------------------------------------------------------------------------------------- a dense system
+
+/// Solves `a x = b` by Gauss's elimination with pivots.
+fn dense(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
+    let n = b.len();
+    for i in 0..n {
+        let pivot = (i..n).max_by(|&p, &q| a[p][i].abs().total_cmp(&a[q][i].abs())).unwrap();
+        a.swap(i, pivot);
+        b.swap(i, pivot);
+        for r in i + 1..n {
+            let factor = a[r][i] / a[i][i];
+            let (above, below) = a.split_at_mut(r);
+            below[0].iter_mut().zip(&above[i]).for_each(|(x, y)| *x -= factor * y);
+            b[r] -= factor * b[i];
+        }
+    }
+    for i in (0..n).rev() {
+        let known: f64 = (i + 1..n).map(|j| a[i][j] * b[j]).sum();
+        b[i] = (b[i] - known) / a[i][i];
+    }
+    b
+}
+
+/// A fork: a root of two compartments, a taper of two at its end, a cylinder of one beside it, one at its start; every property differs.
+const FORK: &str = "
+cell Fork {
+    section a { length = 40 um; diam = 4 um; compartments = 2 }
+    section b { from a(1); length = 60 um; diam = 3 um .. 1 um; compartments = 2 }
+    section c { from a(1); length = 30 um; diam = 2 um; compartments = 1 }
+    section d { from a(0); length = 20 um; diam = 1 um; compartments = 1 }
+    region all { ra = 120 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak }
+    region b { ra = 80 ohm*cm; cm = 2 uF/cm2; v_init = -50 mV }
+    region c { ra = 200 ohm*cm }
+}
+network main { population p: Fork\n input step: 0.05 nA -> p.c(0.5) }
+run { duration = 2 ms; dt = 0.5 ms; method = cnexp\n record p.{a(0.2), a(0.8), b(0.2), b(0.8), c(0.5), d(0.5)}.v }";
+
+#[test]
+fn a_fork_is_what_a_dense_system_gives() {
+    // Elements: a0 a1 b0 b1 c d and the node at the end of a. Lengths in cm, areas in cm2, conductances in mS.
+    let mantle = |l: f64, d: [f64; 2]| PI * 0.5 * (d[0] + d[1]) * 1e-8 * l.hypot(0.5 * (d[1] - d[0]));
+    let area = [
+        mantle(20.0, [4.0, 4.0]),
+        mantle(20.0, [4.0, 4.0]),
+        mantle(30.0, [3.0, 2.0]),
+        mantle(30.0, [2.0, 1.0]),
+        mantle(30.0, [2.0, 2.0]),
+        mantle(20.0, [1.0, 1.0]),
+        0.0,
+    ];
+    let cm = [1.0, 1.0, 2.0, 2.0, 1.0, 1.0, 1.0];
+    // In kohm.
+    let r = |ra: f64, l: f64, d: [f64; 2]| ra * 1e-3 * l * 1e4 * 4.0 / (PI * d[0] * d[1]);
+    let joined = [
+        (0, 1, r(120.0, 20.0, [4.0, 4.0])),
+        (1, 6, r(120.0, 10.0, [4.0, 4.0])),
+        (6, 2, r(80.0, 15.0, [3.0, 2.5])),
+        (2, 3, r(80.0, 15.0, [2.5, 2.0]) + r(80.0, 15.0, [2.0, 1.5])),
+        (6, 4, r(200.0, 15.0, [2.0, 2.0])),
+        (0, 5, r(120.0, 10.0, [4.0, 4.0]) + r(120.0, 10.0, [1.0, 1.0])),
+    ];
+    let (dt, g, e) = (0.5, 0.1, -65.0);
+    let mut matrix = vec![vec![0.0; 7]; 7];
+    for i in 0..7 {
+        matrix[i][i] = area[i] * (cm[i] / dt + g);
+    }
+    for (i, j, resistance) in joined {
+        let conductance = 1.0 / resistance;
+        matrix[i][i] += conductance;
+        matrix[j][j] += conductance;
+        matrix[i][j] -= conductance;
+        matrix[j][i] -= conductance;
+    }
+    let text = format!("{PASSIVE}{FORK}");
+    let result = ran(&text, Way::Plain);
+    let names = ["a(0.2)", "a(0.8)", "b(0.2)", "b(0.8)", "c(0.5)", "d(0.5)"];
+    let got: Vec<Vec<f64>> = names.iter().map(|n| samples(&result, &format!("p.{n}.v"))).collect();
+    let mut v = [-65.0, -65.0, -50.0, -50.0, -65.0, -65.0, -65.0].to_vec();
+    for step in 1..=4 {
+        let mut right: Vec<f64> = (0..7).map(|i| area[i] * (cm[i] / dt * v[i] + g * e)).collect();
+        right[4] += 0.05e-3; // uA
+        v = dense(matrix.clone(), right);
+        for ((name, row), expected) in names.iter().zip(&got).zip(&v) {
+            assert!((row[step] - expected).abs() < 1e-10, "{name}: {} is not {expected} in step {step}", row[step]);
+        }
+    }
+    assert!(v[4] > -60.0, "the current does something");
+}
+
+#[test]
+fn what_flows_in_stays_there() {
+    let text = FORK.replace("; insert Leak", "").replace(
+        "record p.{a(0.2)",
+        "record p.{a(0.2), a(0.8), b(0.2), b(0.8), c(0.5), d(0.5)}.{area, cm}\n record p.{a(0.2)",
+    );
+    let result = ran(&text, Way::Optimized);
+    let mut charge = 0.0;
+    for place in ["a(0.2)", "a(0.8)", "b(0.2)", "b(0.8)", "c(0.5)", "d(0.5)"] {
+        let [v, area, cm] = ["v", "area", "cm"].map(|of| samples(&result, &format!("p.{place}.{of}")));
+        // um2 uF/cm2 mV = 1e-8 nC
+        charge += area[0] * cm[0] * (v[4] - v[0]) * 1e-8;
+    }
+    // 0.05 nA for 2 ms.
+    assert!((charge - 0.05 * 2e-3).abs() < 1e-15, "{charge} nC");
+}
+
+// ---------------------------------------------------------------------------------------------- properties of places
+
+#[test]
+fn values_may_depend_on_the_distance() {
+    let text = format!(
+        "{PASSIVE}
+        cell C {{
+            section soma {{ length = 20 um; diam = 20 um; compartments = 1 }}
+            section dend {{ from soma(1); length = 100 um; diam = 2 um; compartments = 5 }}
+            param g0 = 0.1 mS/cm2
+            region all {{ ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV }}
+            region dend {{ cm = 1 uF/cm2 + 0.01 uF/cm2 * (distance / 1 um); insert Leak(gbar = g0 * exp(-distance / 50 um)) }}
+        }}
+        network main {{ population p: C[3] }}
+        run {{ duration = 1 ms; dt = 0.5 ms; method = cnexp\n record p.dend(0.5).{{distance, cm, Leak.gbar}}\n record p.soma(0.5).cm }}"
+    );
+    let checked = checked(&text);
+    let got = |options: &CompileOptions, name: &str| samples(&run(&checked, options, Way::Optimized), name)[0];
+    let options = CompileOptions::default();
+    let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12 * b.abs(), "{a} is not {b}");
+    close(got(&options, "p.dend(0.5).distance"), 60.0);
+    close(got(&options, "p.dend(0.5).cm"), 1.6);
+    close(got(&options, "p.soma(0.5).cm"), 1.0);
+    close(got(&options, "p.dend(0.5).Leak.gbar"), 0.1 * (-1.2f64).exp());
+    let set = CompileOptions { set: vec!["g0=0.3 mS/cm2".into(), "all.cm=2 uF/cm2".into()], ..options };
+    close(got(&set, "p.dend(0.5).Leak.gbar"), 0.3 * (-1.2f64).exp());
+    close(got(&set, "p.soma(0.5).cm"), 2.0);
+    close(got(&set, "p.dend(0.5).cm"), 1.6);
+}
+
+#[test]
+fn the_program_does_not_grow_with_compartments() {
+    let text = |n: usize| {
+        let checked = checked(&rallpack(n, 0.1, 1.0).replace("every 5 ms", ""));
+        let compiled = driver::compile(&checked, &CompileOptions::default(), &mut |_, _, _| {}).unwrap();
+        neuroc::step::print(compiled.program.program())
+    };
+    // The last compartment has another name.
+    let lines = |n: usize| text(n).lines().map(|l| l.split('"').next().unwrap().to_string()).collect::<Vec<_>>();
+    assert_eq!(lines(10), lines(1000));
+}
+
+#[test]
+fn spikes_of_a_place_are_sent_to_others() {
+    let text = BRANCHED
+        .replace(
+            "network main {",
+            "cell P { state v: mV = -65 mV\n v' = (-65 mV - v) / 10 ms }
+            synapse Kick { on event(weight: mV) { v += weight } }
+            network main {\n population p: P[2]
+            connect pyr -> p via Kick { rule = one_to_one; weight = 1 mV; delay = 1 ms }",
+        )
+        .replace("record spikes of pyr", "record spikes of pyr\n record p.v");
+    let result = ran(&text, Way::Optimized);
+    let sent = result.spikes[0].t[0];
+    let v = result.series_named("p.v").unwrap();
+    let first = (0..v.t.len()).find(|&i| v.values.get(i, 1) > -65.0).unwrap();
+    assert!((v.t[first] - sent - 1.0).abs() < 0.026, "{} after {sent}", v.t[first]);
+    assert!((0..v.t.len()).all(|i| v.values.get(i, 0) == -65.0));
+}
+
+#[test]
+fn a_value_that_cannot_be_is_told_with_its_place() {
+    let text = rallpack(4, 0.5, 5.0).replace("1 uF/cm2", "1 uF/cm2 * (3 - distance / 100 um)");
+    let said = driver::check_whole(driver::check_text("c.neuro", Path::new(""), text, &Sources));
+    let messages: Vec<&str> = said.diagnostics.iter().map(|d| d.message.as_str()).collect();
+    assert_eq!(messages, ["`c.cm` of a(0.125) of cell 0 is -0.75 uF/cm2"]);
+}
