@@ -11,7 +11,7 @@ import neuroc
 
 WANTED = 75.0  # spikes per second
 TAU = 50.0  # ms, of the estimate
-SECONDS = 1.0  # of the axon's time
+SECONDS = 3.0  # of the axon's time
 
 
 def main() -> None:
