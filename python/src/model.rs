@@ -317,7 +317,7 @@ impl Model {
             let all = PyList::empty(py);
             for p in flat.params.iter().filter(|p| p.settable && !p.name.contains('\'')) {
                 let value = number(py, &flat, p.value, p.population, &p.unit)?;
-                let population = p.population.map(|at| flat.populations[at].name.clone());
+                let population = p.population.map(|at| flat.populations[flat.cells_of(at)].name.clone());
                 all.append((&p.name, value, &p.unit.name, p.docs.join("\n"), population))?;
             }
             Ok(all)
@@ -330,8 +330,15 @@ impl Model {
             let flat = self.flat(&self.settings())?;
             let all = PyList::empty(py);
             for s in &flat.states {
-                let value = number(py, &flat, s.init, Some(s.population), &s.unit)?;
-                all.append((&s.name, value, &s.unit.name, &flat.populations[s.population].name, s.gate))?;
+                // How many edges there are is not known before they are drawn.
+                let (value, population) = match s.edges {
+                    Some(projection) => (number(py, &flat, s.init, None, &s.unit)?, &flat.projections[projection].name),
+                    None => {
+                        let population = &flat.populations[flat.cells_of(s.population)].name;
+                        (number(py, &flat, s.init, Some(s.population), &s.unit)?, population)
+                    }
+                };
+                all.append((&s.name, value, &s.unit.name, population, s.gate))?;
             }
             Ok(all)
         })
@@ -343,7 +350,8 @@ impl Model {
             let flat = self.flat(&self.settings())?;
             let extent = simulate::extent(&flat).map_err(|d| self.wrong(&d))?;
             let all = PyList::empty(py);
-            for ((p, cells), sides) in flat.populations.iter().zip(&extent.cells).zip(&extent.grids) {
+            let of_cells = flat.populations.iter().zip(&extent.cells).zip(&extent.grids);
+            for ((p, cells), sides) in of_cells.filter(|((p, _), _)| p.kind == ode::Kind::Cells) {
                 let shape: Vec<usize> = sides.iter().rev().copied().collect();
                 all.append((&p.name, *cells, pyo3::types::PyTuple::new(py, shape)?, p.spike.is_some()))?;
             }
@@ -490,13 +498,14 @@ fn number<'py>(
         return Ok(Some(value::shown(x, unit).into_pyobject(py)?.into_any()));
     }
     let Some(population) = population else { return Ok(None) };
-    let sides = flat.populations[population].sizes.iter().map(|&size| match ode::evaluate(flat, size) {
+    let sides = flat.populations[flat.cells_of(population)].sizes.iter().map(|&size| match ode::evaluate(flat, size) {
         Ok(Value::Real(n)) => Some(n as usize),
         Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => None,
     });
     let Some(cells) = sides.product::<Option<usize>>() else { return Ok(None) };
-    let read = |file: u32| data::per_cell(&flat.data[file as usize], cells).ok();
-    let Some(values) = ode::cells::values(flat, value, cells, &read) else { return Ok(None) };
+    let elements = cells * flat.elements_per_cell(population);
+    let read = |file: u32| data::per_cell(&flat.data[file as usize], elements).ok();
+    let Some(values) = ode::cells::values(flat, value, Some(population), elements, &read) else { return Ok(None) };
     let values: Vec<f64> = values.into_iter().map(|x| value::shown(x, unit)).collect();
     let array: Bound<'py, PyArray1<f64>> = values.into_pyarray(py);
     Ok(Some(array.into_any()))

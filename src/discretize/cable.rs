@@ -13,8 +13,10 @@
 //! `-cm / dt` at most, so that the system has a solution, as in `cnexp` of other cells. A node has no area: what flows in flows out.
 
 use super::{Draft, Lowering, Values, population_space};
-use crate::ode::{Model, Node, NodeId, derivative};
-use crate::step::{BinaryOp, FieldId, FieldKind, Map, Role, Solve, Source, Stage};
+use crate::morphology::Measure;
+use crate::ode::{Cable, MembraneCurrent, Model, Node, NodeId, derivative};
+use crate::source::Span;
+use crate::step::{BinaryOp, FieldId, FieldKind, Map, RegionBuilder, Role, Solve, Source, Stage, UnaryOp};
 
 /// The currents of a cable, each with its slope in the voltage.
 pub(super) struct Row {
@@ -25,9 +27,8 @@ pub(super) struct Row {
 /// What the rows of each cable are made of.
 pub(super) fn rows(model: &mut Model) -> Vec<Row> {
     let cables = model.cables.clone();
-    let row = |(cable, c): (usize, &crate::ode::Cable)| {
-        let current =
-            |m: &crate::ode::MembraneCurrent| (m.population, m.outward, derivative(&mut model.graph, m.outward, c.v));
+    let row = |(cable, c): (usize, &Cable)| {
+        let current = |m: &MembraneCurrent| (m.population, m.outward, derivative(&mut model.graph, m.outward, c.v));
         Row { cable, currents: c.currents.iter().map(current).collect() }
     };
     cables.iter().enumerate().map(row).collect()
@@ -48,13 +49,12 @@ impl Lowering<'_> {
         let mut b = draft.over(space);
         let origin = self.origin(c.span);
         b.set_origin(origin);
-        let measure = |of: &mut Self, b: &mut crate::step::RegionBuilder, measure: crate::morphology::Measure| {
+        let measure = |of: &mut Self, b: &mut RegionBuilder, measure: Measure| {
             let name = format!("{}'{}", of.model.populations[c.population].name, measure.name());
             let source = Source::Measure(space.0, measure.number());
-            let field = of.field(source, name, FieldKind::Data, Some(space), crate::source::Span::default());
+            let field = of.field(source, name, FieldKind::Data, Some(space), Span::default());
             b.field(field)
         };
-        use crate::morphology::Measure;
         let near = measure(self, &mut b, Measure::Near);
         let far = measure(self, &mut b, Measure::Far);
         let joined = measure(self, &mut b, Measure::Joined);
@@ -75,7 +75,7 @@ impl Lowering<'_> {
         let conductance = b.binary(BinaryOp::Div, joined, resistance);
         let axial = self.of_cable(cable, Source::Axial(number), "axial", FieldKind::Const);
         b.store(axial, conductance);
-        let beside = b.unary(crate::step::UnaryOp::Neg, conductance);
+        let beside = b.unary(UnaryOp::Neg, conductance);
         let off = self.of_cable(cable, Source::Beside(number), "beside", FieldKind::Const);
         b.store(off, beside);
         draft.push(b);

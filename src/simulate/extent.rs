@@ -6,8 +6,9 @@
 use super::records::{recorded, wrong_intervals};
 use super::time::{Grid, MOST_STEPS, nearest_multiple, shown, whole_steps};
 use crate::diag::{Code, Diagnostic};
+use crate::discretize::projection_space;
 use crate::engine::Edges;
-use crate::ode::{self, Kind, Model, NodeId, Population};
+use crate::ode::{self, Kind, Model, NodeId, Population, State};
 use crate::step::{SpaceId, Value};
 use std::sync::Arc;
 
@@ -25,6 +26,14 @@ pub struct Extent {
 }
 
 impl Extent {
+    /// How many cells, compartments or edges have a state.
+    pub fn elements(&self, model: &Model, state: &State) -> usize {
+        match state.edges {
+            Some(projection) => self.size(projection_space(model, projection)),
+            None => self.cells[state.population],
+        }
+    }
+
     /// How many elements a space has, as far as that is known.
     pub fn size(&self, space: SpaceId) -> usize {
         let edges = || self.edges.iter().find(|(other, _)| *other == space).map_or(0, |(_, edges)| edges.sources.len());

@@ -231,8 +231,9 @@ impl Stepping {
     /// The cells whose values [`Stepping::read`] gives; none of what is one number for the whole model.
     pub fn cells(&self, what: Quantity) -> Option<Range<usize>> {
         let all = |population: usize| 0..self.extent.cells[population];
+        let of_state = |at: usize| 0..self.extent.elements(&self.model, &self.model.states[at]);
         match what {
-            Quantity::State(at) => Some(all(self.model.states[at].population)),
+            Quantity::State(at) => Some(of_state(at)),
             Quantity::Param(at) => self.model.params[at].population.map(all),
             Quantity::Record(at) => Some(self.records.series[at].cells.clone()),
         }
@@ -243,7 +244,7 @@ impl Stepping {
         match what {
             Quantity::State(at) => {
                 let field = self.field_of(at)?;
-                self.engine.read(field, 0..self.extent.cells[self.model.states[at].population], out)
+                self.engine.read(field, 0..self.extent.elements(&self.model, &self.model.states[at]), out)
             }
             Quantity::Record(at) => {
                 if self.observed != Some(self.now) {
@@ -326,7 +327,7 @@ impl Stepping {
                     return Err(refused(d.help("a gate is the fraction of open gates, from 0 to 1")));
                 }
                 let field = self.field_of(at)?;
-                let all = self.extent.cells[state.population];
+                let all = self.extent.elements(&self.model, state);
                 let same = if values.len() == all { None } else { Some(vec![values[0]; all]) };
                 self.engine.write(field, same.as_deref().unwrap_or(values))?;
                 self.observed = None;
