@@ -3,7 +3,9 @@
 //! In come the words that Python says for engines; out go engines, and the news that somebody pressed Ctrl-C.
 //! Never true here: another engine runs than was asked for; where nothing was asked for and rustc is missing, that is said.
 
-use crate::error::{self, usage};
+#[cfg(feature = "xla")]
+use crate::error;
+use crate::error::usage;
 use neuroc::codegen::plan::Precision;
 use neuroc::driver::EngineChoice;
 use neuroc::engine::native::NativeOptions;
