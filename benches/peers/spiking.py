@@ -1,9 +1,9 @@
-"""Run two spiking networks in neuroc, Brian2 and NEST alternately, on one core, and print a markdown table for each.
+"""Run three spiking networks in neuroc, Brian2 and NEST alternately, on one core, and print a markdown table for each.
 
     python spiking.py [--neuroc PATH/TO/neuroc] [--python brian2=PATH] [--python nest=PATH] [--rounds 5]
-                      [--model coba,brunel] [--only neuroc,brian2,nest] [--size 1] [--seconds 1]
+                      [--model coba,brunel,stdp] [--only neuroc,brian2,nest] [--size 1] [--seconds 1]
 
-coba is benchmark 1 of Brette et al. 2007, brunel the network of Brunel 2000; `--size 2` has twice the cells and as many
+coba is benchmark 1 of Brette et al. 2007, brunel the network of Brunel 2000, stdp is coba with synapses that learn; `--size 2` has twice the cells and as many
 synapses on each. Every run prints one line of JSON. Round k has the seed k in every contestant, and each draws its own
 network and noise from it: the spikes differ, and what is compared is whether the activity is the same (rate, and
 coefficient of variation of the intervals between spikes). Ratios are neuroc / tool of the speeds in a round, in the same
@@ -25,17 +25,18 @@ ROOT = HERE.parents[1]
 DT = 0.1                                            # ms
 CLOSE, FEW = 0.1, 0.2                               # how far a contestant's rate may be from that of all; of one or two rounds
 # cells at size 1 and synapses on each, four fifths of both excitatory; mS, mV, ms
-MODELS = {"coba": (4_000, 80), "brunel": (10_000, 1_000)}
+MODELS = {"coba": (4_000, 80), "brunel": (10_000, 1_000), "stdp": (4_000, 80)}
 COBA = {"C_pF": 200.0, "gL_nS": 10.0, "El_mV": -60.0, "Ee_mV": 0.0, "Ei_mV": -80.0, "Vt_mV": -50.0, "Vr_mV": -60.0,
         "tau_e_ms": 5.0, "tau_i_ms": 10.0, "refractory_ms": 5.0, "we_nS": 6.0, "wi_nS": 67.0, "delay_ms": 0.1,
         "v_init_mV": (-65.0, 5.0), "ge_init_nS": (40.0, 15.0), "gi_init_nS": (200.0, 120.0)}
+STDP = {"tau_ms": 20.0, "step": 1e-4, "w_max_nS": 12.0}
 BRUNEL = {"tau_ms": 20.0, "Vt_mV": 20.0, "Vr_mV": 10.0, "refractory_ms": 2.0, "j_mV": 0.1, "g": 5.0, "delay_ms": 1.5,
           "drive_kHz": 2 * 20.0 / (0.1 * 20.0)}     # eta theta / (j tau)
 CONTESTANTS = [                                     # label, name, precision, arguments, models
     ("neuroc", "neuroc", "f64", [], MODELS), ("neuroc", "neuroc", "f32", [], MODELS),
     ("Brian2 C++", "brian2", "f64", [], MODELS), ("Brian2 C++", "brian2", "f32", [], MODELS),
     ("Brian2 C++, its own draw", "brian2", "f64", ["--sample"], ("brunel",)),
-    ("NEST", "nest", "f64", [], MODELS),
+    ("NEST", "nest", "f64", [], ("coba", "brunel")),
 ]
 
 
@@ -103,7 +104,7 @@ def neuroc(a, precision, folder):
     """One run, in this process's core: its own times, the spikes from its result."""
     import numpy as np
     cells, excitatory, degree = scaled(a)
-    sizes = {"coba": [f"n={cells}", f"p={degree / cells!r}"], "brunel": [f"n={cells}", f"degree={degree}"]}[a.model]
+    sizes = [f"n={cells}", f"degree={degree}" if a.model == "brunel" else f"p={degree / cells!r}"]
     out, compile_s = folder / "neuroc.npz", 0.0
 
     def once(duration):
@@ -187,7 +188,7 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--neuroc", default=str(ROOT / "target" / "release" / "neuroc"))
     ap.add_argument("--python", action="append", default=[], metavar="[NAME=]PATH")
-    ap.add_argument("--model", default="coba,brunel")
+    ap.add_argument("--model", default="coba,brunel,stdp")
     ap.add_argument("--only", help="comma-separated: neuroc, brian2, nest")
     ap.add_argument("--rounds", type=int, default=5)
     ap.add_argument("--size", type=float, default=1.0)

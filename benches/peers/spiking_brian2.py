@@ -42,11 +42,12 @@ def normal(mean_sd, unit):
     return f"{mean_sd[0]}*{unit} + {mean_sd[1]}*{unit}*randn()"
 
 
-def coba(cells, excitatory, degree):
-    p = spiking.COBA
+def coba(cells, excitatory, degree, learns=False):
+    p, s = spiking.COBA, spiking.STDP
     ns = {"C": p["C_pF"] * pF, "gL": p["gL_nS"] * nS, "El": p["El_mV"] * mV, "Ee": p["Ee_mV"] * mV, "Ei": p["Ei_mV"] * mV,
           "Vt": p["Vt_mV"] * mV, "Vr": p["Vr_mV"] * mV, "tau_e": p["tau_e_ms"] * ms, "tau_i": p["tau_i_ms"] * ms,
-          "we": p["we_nS"] * nS, "wi": p["wi_nS"] * nS}
+          "we": p["we_nS"] * nS, "wi": p["wi_nS"] * nS, "tau_s": s["tau_ms"] * ms, "step": s["step"],
+          "w_max": s["w_max_nS"] * nS}
     group = b.NeuronGroup(cells, """dv/dt = (ge*(Ee - v) + gi*(Ei - v) - gL*(v - El))/C : volt (unless refractory)
         dge/dt = -ge/tau_e : siemens
         dgi/dt = -gi/tau_i : siemens""", threshold="v > Vt", reset="v = Vr", refractory=p["refractory_ms"] * ms,
@@ -54,9 +55,30 @@ def coba(cells, excitatory, degree):
     group.v, group.ge, group.gi = normal(p["v_init_mV"], "mV"), normal(p["ge_init_nS"], "nS"), normal(p["gi_init_nS"], "nS")
     parts = [group]
     for source, action in ((group[:excitatory], "ge_post += we"), (group[excitatory:], "gi_post += wi")):
+        if learns and action.startswith("ge"):
+            parts.append(b.Synapses(source, group, STDP, on_pre=STDP_PRE, on_post=STDP_POST, namespace=ns))
+            parts[-1].connect(p=degree / cells)
+            parts[-1].w, parts[-1].pre.delay = p["we_nS"] * nS, p["delay_ms"] * ms
+            # What arrives comes before what leaves, as in neuroc.
+            parts[-1].pre.order, parts[-1].post.order = 0, 1
+            continue
         parts.append(b.Synapses(source, group, on_pre=action, delay=p["delay_ms"] * ms, namespace=ns))
         parts[-1].connect(p=degree / cells)
     return parts
+
+
+STDP = """w : siemens
+dpre_trace/dt = -pre_trace/tau_s : 1 (event-driven)
+dpost_trace/dt = -post_trace/tau_s : 1 (event-driven)"""
+STDP_PRE = """ge_post += w
+pre_trace += step
+w = clip(w - w_max*post_trace, 0*nS, w_max)"""
+STDP_POST = """post_trace += step
+w = clip(w + w_max*pre_trace, 0*nS, w_max)"""
+
+
+def stdp(cells, excitatory, degree):
+    return coba(cells, excitatory, degree, learns=True)
 
 
 def drawn(rng, sources, targets, degree):
@@ -91,7 +113,7 @@ drawing_s = [0.0]                               # what the building of the netwo
 t = time.perf_counter()
 b.seed(a.seed)
 b.defaultclock.dt = spiking.DT * ms
-parts = {"coba": coba, "brunel": brunel}[a.model](*spiking.scaled(a))
+parts = {"coba": coba, "brunel": brunel, "stdp": stdp}[a.model](*spiking.scaled(a))
 spikes = b.SpikeMonitor(parts[0])
 b.Network(parts, spikes).run(a.seconds * b.second)
 b.device.build(directory=directory, compile=True, run=False, debug=False)

@@ -97,6 +97,9 @@ pub fn discretize(model: &Model, sources: &SourceMap) -> Program {
 
     let mut observe = Draft::default();
     populations.for_each(|population| lowering.observe(&mut observe, population));
+    for (projection, remembered) in remembered.iter().enumerate() {
+        remembered.iter().for_each(|remembered| lowering.observe_edges(&mut observe, projection, remembered));
+    }
     if !observe.stages.is_empty() {
         lowering.function(Role::Observe, observe);
     }
@@ -722,7 +725,8 @@ impl<'s> Lowering<'s> {
         let mut b = draft.over(space);
         let mut values = Values::new(space, Role::Observe);
         let mut any = false;
-        for (i, r) in model.records.iter().enumerate().filter(|(_, r)| r.population == population) {
+        for (i, r) in model.records.iter().enumerate().filter(|(_, r)| r.population == population && r.edges.is_none())
+        {
             let source = output(model, i);
             if model.recorded_state(r).is_some() || self.fields.contains_key(&source) {
                 continue;

@@ -6,7 +6,7 @@
 //! solved as a whole when the next one comes; so every edge knows when it has seen its last one.
 
 use super::exact::after;
-use super::{Draft, Lowering, Values, projection_space};
+use super::{Draft, Lowering, Values, output, projection_space};
 use crate::ode::linear::rows_of_edges;
 use crate::ode::{Model, Node, NodeId, StateId};
 use crate::step::{BinaryOp, FieldId, FieldKind, Guard, Map, OpKind, RegionBuilder, Role, Source, ValueId};
@@ -128,6 +128,36 @@ impl Lowering<'_> {
         b.store(seen, now);
         sent.into_iter().for_each(|(sum, value)| b.accumulate(sum, Some(Map::Target), value));
         draft.push(b);
+    }
+
+    /// What is recorded of edges and moves between events, as it is at the beginning of a step.
+    pub(super) fn observe_edges(&mut self, draft: &mut Draft, projection: usize, remembered: &Remembered) {
+        let (model, space) = (self.model, projection_space(self.model, projection));
+        let mut b = draft.over(space);
+        let mut values = Values::new(space, Role::Observe);
+        let mut any = false;
+        for (at, record) in model.records.iter().enumerate().filter(|(_, r)| r.edges == Some(projection)) {
+            let (Node::State(state), None) = (model.graph.node(record.value), model.recorded_state(record)) else {
+                continue;
+            };
+            let Some(&(_, now)) = remembered.now.iter().find(|(other, _)| *other == state) else { continue };
+            let origin = self.origin(record.span);
+            b.set_origin(origin);
+            if !any {
+                let now = b.value(OpKind::StepIndex);
+                let seen = self.seen(projection);
+                let last = b.field(seen);
+                self.since(&mut b, &mut values, now, last);
+                any = true;
+            }
+            let value = self.lower(&mut b, &mut values, now);
+            let name = format!("{}'out", record.name);
+            let field = self.field(output(model, at), name, FieldKind::Output, Some(space), record.span);
+            b.store(field, value);
+        }
+        if any {
+            draft.push(b);
+        }
     }
 
     /// Makes known how long ago an edge has seen its last event.

@@ -11,7 +11,7 @@ use crate::codegen::rust::{groups, kernel_files, shape, shared};
 use crate::runtime::edges;
 use crate::runtime::events::{self, PerEdge, Traffic};
 use crate::runtime::lanes::Scalar;
-use crate::runtime::machine::{self, Bank, Fault, Machine, Model, Numbering, Place, Space};
+use crate::runtime::machine::{Bank, Fault, Machine, Model, Numbering, Place, Role, Space};
 use crate::runtime::order::Arrangement;
 use crate::runtime::remember::Remembering;
 use crate::runtime::series::{Sample, check};
@@ -203,7 +203,7 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
             };
             let at = plan.spaces.len() + remembering.len();
             remembering.push((delivery.space, edges.sources.len()));
-            let sums = remembers.sums.iter().map(|&sum| Ok(slot(sum)?.1)).collect::<Result<_, EngineError>>()?;
+            let sums = remembers.sums.iter().map(|&(own, sum)| Ok((own as usize, slot(sum)?.1)));
             traffic.remembering.push(Arc::new(Remembering {
                 from,
                 event,
@@ -214,8 +214,9 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
                 begin: values,
                 shape: shape(&remembers.space),
                 read: remembers.read.iter().map(|&field| slot(field)).collect::<Result<_, _>>()?,
-                sums,
-                kernels: [PRE, POST].map(|pass| numbering.kernel(at, machine::Role::Step, pass as usize)),
+                sums: sums.collect::<Result<_, EngineError>>()?,
+                kernels: [(Role::Step, PRE), (Role::Step, POST), (Role::Observe, 0)]
+                    .map(|(role, pass)| numbering.kernel(at, role, pass as usize)),
             }));
             Ok(())
         };
@@ -277,11 +278,11 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
         }
     }
 
-    /// Where the edges of a field are that remember it: the number of their kind, the field's slot, and how many they are.
-    fn of_edges(&self, field: FieldId) -> Option<(usize, usize, usize)> {
-        let Home::Slot(space, Bank::State, slot) = *self.homes.get(field.0 as usize)? else { return None };
+    /// Where the edges of a field are that remember it (the number of their kind as the space), and how many they are.
+    fn of_edges(&self, field: FieldId) -> Option<(Place, usize)> {
+        let Home::Slot(space, bank, slot) = *self.homes.get(field.0 as usize)? else { return None };
         let kind = self.remembering.iter().position(|(other, _)| *other == space)?;
-        Some((kind, slot as usize, self.remembering[kind].1))
+        Some((Place { space: kind, bank, slot: slot as usize }, self.remembering[kind].1))
     }
 
     fn initialized(&self, what: &str) -> Result<(), EngineError> {
@@ -324,19 +325,19 @@ impl<T: Scalar + Send + Sync + 'static> Engine for Native<T> {
     }
 
     fn read(&self, field: FieldId, cells: Range<usize>, out: &mut Vec<f64>) -> Result<(), EngineError> {
-        if let Some((kind, slot, edges)) = self.of_edges(field) {
+        if let Some((place, edges)) = self.of_edges(field) {
             let known = if cells.end <= edges { Ok(()) } else { Err(Fault::Range) };
-            let read = known.and_then(|()| self.machine.read_edges(kind, slot, cells, out));
+            let read = known.and_then(|()| self.machine.read_edges(place, cells, out));
             return read.map_err(self.named(field));
         }
         self.machine.read(self.place(field)?, cells, out).map_err(self.named(field))
     }
 
     fn write(&mut self, field: FieldId, values: &[f64]) -> Result<(), EngineError> {
-        if let Some((kind, slot, edges)) = self.of_edges(field) {
+        if let Some((place, edges)) = self.of_edges(field).filter(|(place, _)| place.bank == Bank::State) {
             let known = if values.len() == edges { Ok(()) } else { Err(Fault::Length(edges, values.len())) };
             let named = self.named(field);
-            return known.and_then(|()| self.machine.write_edges(kind, slot, values)).map_err(named);
+            return known.and_then(|()| self.machine.write_edges(place, values)).map_err(named);
         }
         let place = self.place(field)?;
         if place.bank == Bank::Output {

@@ -428,10 +428,16 @@ impl Model {
         population == other || matches!(self.populations[population].kind, Kind::Part { of, .. } if of == other)
     }
 
+    /// Has a state between steps the value that an engine keeps? What edges have is brought up to date by events.
+    fn stands_still(&self, state: StateId) -> bool {
+        let state = self.state(state);
+        state.edges.is_none() || self.graph.constant(state.rate) == Some(0.0)
+    }
+
     /// The state that a record is, if it is one of the population that it is taken from.
     pub fn recorded_state(&self, record: &Record) -> Option<StateId> {
         match self.graph.node(record.value) {
-            Node::State(s) if self.state(s).population == record.population => Some(s),
+            Node::State(s) if self.state(s).population == record.population && self.stands_still(s) => Some(s),
             _ => None,
         }
     }

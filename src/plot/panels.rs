@@ -333,7 +333,7 @@ fn traces<'a>(
             let cell = series.cells.get(column).copied().unwrap_or(column as u64);
             let label = match (width, names.len()) {
                 (1, _) => own.clone(),
-                (_, 1) => format!("cell {cell}"),
+                (_, 1) => format!("{} {cell}", series.element()),
                 (_, _) => format!("{own} [{cell}]"),
             };
             // A cell has one colour, unless it has several lines here.
@@ -352,7 +352,7 @@ fn traces<'a>(
     let is_voltage = quantity == "v" || quantity == "V" || matches!(first.unit.as_str(), "mV" | "V");
     let spikes = if is_voltage { ticks.take() } else { None };
     let drawn = lines.len() / names.len().max(1);
-    let note = (widest > drawn).then(|| format!("{drawn} of {widest} cells"));
+    let note = (widest > drawn).then(|| format!("{drawn} of {widest} {}s", first.element()));
     let traces = Traces {
         quantity: if same_quantity { quantity.to_owned() } else { "gates".to_owned() },
         unit: first.unit.clone(),

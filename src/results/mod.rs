@@ -11,8 +11,9 @@
 //! | `t` | `<f8`, `[time]` | sample times in ms of the records that are sampled most often |
 //! | `NAME` | `<f4` or `<f8`, `[time, index]` | one record, named as the model names it: `squid.soma.v`, or with the cells that the model chooses: `squid[20].soma.v`, `squid[0..10].soma.v`. The name of a record does not depend on the others |
 //! | `NAME.t` | `<f8`, `[time]` | its sample times in ms |
-//! | `NAME.cell` | `<i8`, `[index]` | the cell of the population that each column belongs to, from 0 |
+//! | `NAME.cell` | `<i8`, `[index]` | the cell of the population, or the synapse of the connection, that each column belongs to, from 0 |
 //! | `param.PARAMETER` | `<f8`, `[cell]` | a parameter that may differ from cell to cell: set by index, drawn, or from a file |
+//! | `param.CONNECTION.source`, `.target` | `<f8`, `[synapse]` | the cells that each synapse joins of which something is recorded |
 //! | `POP.spikes.t` | `<f8`, `[spike]` | spike times in ms |
 //! | `POP.spikes.i` | `<i8`, `[spike]` | the cell that fired, from 0 |
 //! | `meta` | `<U…`, `[]` | JSON text: `json.loads(str(np.load(f)["meta"]))` |
@@ -105,9 +106,9 @@ pub struct RunResult {
 pub struct Series {
     /// What the model says is recorded, such as `squid.soma.v` or `squid[0..10].soma.v`.
     pub name: String,
-    /// The population, such as `squid`.
+    /// The population, such as `squid`; of synapses the connection, such as `e.i.Stdp`, which has dots.
     pub population: String,
-    /// The cells of the population that the columns belong to, shape `[index]`.
+    /// The cells of the population, or the synapses of the connection, that the columns belong to, shape `[index]`.
     pub cells: Vec<u64>,
     /// The unit of the values, such as `mV`; `1` for dimensionless.
     pub unit: String,
@@ -115,6 +116,13 @@ pub struct Series {
     pub t: Arc<Vec<f64>>,
     /// The samples, shape `[time, index]`.
     pub values: Samples,
+}
+
+impl Series {
+    /// What a column belongs to: a cell, or a synapse.
+    pub fn element(&self) -> &'static str {
+        if self.population.contains('.') { "synapse" } else { "cell" }
+    }
 }
 
 /// Samples in the precision they were recorded in, shape `[time, index]`.

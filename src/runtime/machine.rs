@@ -478,12 +478,12 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         self.visit(place, cells, |_, number| out.push(number.to_f64()))
     }
 
-    /// Appends the numbers of a state field of some edges that remember, told by the number of their kind and of the field.
-    pub fn read_edges(&self, kind: usize, slot: usize, edges: Range<usize>, out: &mut Vec<f64>) -> Result<(), Fault> {
+    /// Appends the numbers of a field of some edges that remember: states, or what is recorded. `place` has the number of their kind as its space.
+    pub fn read_edges(&self, place: Place, edges: Range<usize>, out: &mut Vec<f64>) -> Result<(), Fault> {
         let begin = out.len();
         out.resize(begin + edges.len(), 0.0);
         let numbers = &mut out[begin..];
-        self.visit_edges(kind, slot, |edge, number| {
+        self.visit_edges(place, |edge, number| {
             if edges.contains(&edge) {
                 numbers[edge - edges.start] = number.to_f64();
             }
@@ -491,14 +491,14 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
     }
 
     /// Overwrites a state field of all edges of a kind that remember.
-    pub fn write_edges(&mut self, kind: usize, slot: usize, values: &[f64]) -> Result<(), Fault> {
-        self.visit_edges(kind, slot, |edge, number| *number = T::from_f64(values[edge]))
+    pub fn write_edges(&mut self, place: Place, values: &[f64]) -> Result<(), Fault> {
+        self.visit_edges(place, |edge, number| *number = T::from_f64(values[edge]))
     }
 
-    fn visit_edges(&self, kind: usize, slot: usize, mut visit: impl FnMut(usize, &mut T)) -> Result<(), Fault> {
+    fn visit_edges(&self, place: Place, mut visit: impl FnMut(usize, &mut T)) -> Result<(), Fault> {
         self.shared.parts.iter().try_for_each(|part| {
             let mut part = lock(part);
-            part.remembered.get_mut(kind).ok_or(Fault::Range)?.visit(slot, &mut visit)
+            part.remembered.get_mut(place.space).ok_or(Fault::Range)?.visit(place.bank, place.slot, &mut visit)
         })
     }
 
@@ -625,6 +625,17 @@ impl<T: Scalar> Shared<T> {
             if let Err(why) = ran {
                 own.fault = Some(why);
                 return;
+            }
+        }
+        if inputs.role == Role::Observe {
+            for group in &self.groups {
+                let observed = self.remember(group, &surroundings, inputs.window, own, |edges, step, cells, _| {
+                    edges.observe(step, cells, &*self.kernels)
+                });
+                if let Err(why) = observed {
+                    own.fault = Some(why);
+                    return;
+                }
             }
         }
         leaving.early = false;

@@ -39,10 +39,18 @@ pub struct Remembering<T> {
     pub shape: Shape,
     /// For each data field the place in the space that receives that it is a copy of.
     pub read: Vec<(Bank, usize)>,
-    /// For each output field the temp slot of the space that receives that it is added to.
-    pub sums: Vec<usize>,
-    /// The number of the kernels of events that arrive, and of events of cells that receive.
-    pub kernels: [usize; 2],
+    /// The output fields that are added to a temp slot of the space that receives. The others are recorded.
+    pub sums: Vec<(usize, usize)>,
+    /// The number of the kernels of events that arrive, of events of cells that receive, and of what is recorded.
+    pub kernels: [usize; 3],
+}
+
+/// Which of the kernels.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Pre,
+    Post,
+    Observe,
 }
 
 /// How many edges a kernel sees at once.
@@ -68,6 +76,8 @@ pub struct Remembered<T> {
     back: Vec<u32>,
     /// `[field][edge]`
     state: Vec<Vec<T>>,
+    /// `[output field][edge]`: what is recorded.
+    output: Vec<Vec<T>>,
     /// `[step % steps]`: stretches of rows that events reach in a step.
     due: Vec<Vec<Range<usize>>>,
     blocks: Blocks<T>,
@@ -167,6 +177,7 @@ impl<T: Scalar> Remembered<T> {
             first_back,
             back: back.into_iter().map(|(_, _, at)| at).collect(),
             state: Vec::new(),
+            output: Vec::new(),
             due: vec![Vec::new(); delays.longest() as usize + 1],
             blocks: Blocks {
                 which: Vec::with_capacity(BATCH),
@@ -191,11 +202,17 @@ impl<T: Scalar> Remembered<T> {
         let numbers = &self.numbers;
         let begin = |values: &PerEdge<T>| numbers.iter().map(|&edge| values.of(edge as usize)).collect();
         self.state = self.what.begin.iter().map(begin).collect();
+        self.output = vec![Vec::new(); self.what.shape.output];
     }
 
-    /// Calls `visit` with the number of each edge and its value of a state field.
-    pub fn visit(&mut self, slot: usize, mut visit: impl FnMut(usize, &mut T)) -> Result<(), Fault> {
-        let values = self.state.get_mut(slot).ok_or(Fault::Range)?;
+    /// Calls `visit` with the number of each edge and its value of a state, or of what is recorded.
+    pub fn visit(&mut self, bank: Bank, slot: usize, mut visit: impl FnMut(usize, &mut T)) -> Result<(), Fault> {
+        let values = match bank {
+            Bank::State => self.state.get_mut(slot),
+            Bank::Output => self.output.get_mut(slot),
+            Bank::Cell | Bank::Data | Bank::Temp => None,
+        };
+        let values = values.ok_or(Fault::Range)?;
         self.numbers.iter().zip(values).for_each(|(&edge, value)| visit(edge as usize, value));
         Ok(())
     }
@@ -207,7 +224,7 @@ impl<T: Scalar> Remembered<T> {
 
     /// Events arrive in a step.
     pub fn arrive(&mut self, step: Step<'_>, mut cell: Cell<'_, T>, with: &dyn Kernels<T>) -> Result<(), Fault> {
-        for &sum in &self.what.sums {
+        for &(_, sum) in &self.what.sums {
             for block in cell.temp.chunks_mut(cell.shape.temp * cell.shape.lanes) {
                 block[sum * cell.shape.lanes..][..cell.shape.lanes].fill(T::default());
             }
@@ -221,12 +238,23 @@ impl<T: Scalar> Remembered<T> {
                 self.blocks.which.extend(stretch.start as u32..end as u32);
                 stretch.start = end;
                 if self.blocks.which.len() == BATCH {
-                    self.work(0, step, &mut cell, with)?;
+                    self.work(Of::Pre, step, &mut cell, with)?;
                 }
             }
         }
         self.due[at] = due;
-        self.work(0, step, &mut cell, with)
+        self.work(Of::Pre, step, &mut cell, with)
+    }
+
+    /// Computes what is recorded at the start of a step.
+    pub fn observe(&mut self, step: Step<'_>, mut cell: Cell<'_, T>, with: &dyn Kernels<T>) -> Result<(), Fault> {
+        let edges = self.numbers.len();
+        self.output.iter_mut().for_each(|values| values.resize(edges, T::default()));
+        for begin in (0..edges).step_by(BATCH) {
+            self.blocks.which.extend(begin as u32..edges.min(begin + BATCH) as u32);
+            self.work(Of::Observe, step, &mut cell, with)?;
+        }
+        Ok(())
     }
 
     /// Sends what was emitted in a step, in the order of spaces, events and cells; and cells that have emitted tell the edges that lead to them.
@@ -239,7 +267,7 @@ impl<T: Scalar> Remembered<T> {
         place: impl Fn(usize) -> usize,
         with: &dyn Kernels<T>,
     ) -> Result<(), Fault> {
-        for event in of(sent, self.what.from, self.what.event) {
+        for event in emitted(sent, self.what.from, self.what.event) {
             let sender = event.cell as usize;
             let mut begin = self.first[sender];
             for &(delay, end) in &self.runs[self.first_run[sender]..self.first_run[sender + 1]] {
@@ -249,27 +277,21 @@ impl<T: Scalar> Remembered<T> {
             }
         }
         let Some(post) = self.what.post else { return Ok(()) };
-        for event in of(sent, self.what.to, post) {
+        for event in emitted(sent, self.what.to, post) {
             let Some(own) = place(event.cell as usize).checked_sub(self.begin) else { continue };
             let Some(&[begin, end]) = self.first_back.get(own..own + 2) else { continue };
             for at in begin..end {
                 self.blocks.which.push(self.back[at]);
                 if self.blocks.which.len() == BATCH {
-                    self.work(1, step, &mut cell, with)?;
+                    self.work(Of::Post, step, &mut cell, with)?;
                 }
             }
         }
-        self.work(1, step, &mut cell, with)
+        self.work(Of::Post, step, &mut cell, with)
     }
 
     /// Runs a kernel over the edges of the batch, of which no two are the same.
-    fn work(
-        &mut self,
-        which: usize,
-        step: Step<'_>,
-        cell: &mut Cell<'_, T>,
-        with: &dyn Kernels<T>,
-    ) -> Result<(), Fault> {
+    fn work(&mut self, of: Of, step: Step<'_>, cell: &mut Cell<'_, T>, with: &dyn Kernels<T>) -> Result<(), Fault> {
         let Blocks { which: edges, numbers, state, data, output } = &mut self.blocks;
         if edges.is_empty() {
             return Ok(());
@@ -315,7 +337,22 @@ impl<T: Scalar> Remembered<T> {
             order: Numbers { numbers: &numbers[..blocks * lanes] },
             links: Links { now: &mut [], next: &mut [], edges: &[], far: false, share: &mut |_| true },
         };
-        with.run(kernels[which], call)?;
+        let kernel = match of {
+            Of::Pre => kernels[0],
+            Of::Post => kernels[1],
+            Of::Observe => kernels[2],
+        };
+        with.run(kernel, call)?;
+        if of == Of::Observe {
+            let output = output.get();
+            for (slot, values) in self.output.iter_mut().enumerate() {
+                for (number, &edge) in edges.iter().enumerate() {
+                    values[edge as usize] = output[at(slot, shape.output, number)];
+                }
+            }
+            edges.clear();
+            return Ok(());
+        }
         for (slot, values) in self.state.iter_mut().enumerate() {
             let state = state.get();
             for (number, &edge) in edges.iter().enumerate() {
@@ -323,8 +360,8 @@ impl<T: Scalar> Remembered<T> {
             }
         }
         // Only what arrives is added.
-        let added = if which == 0 { &sums[..] } else { &[] };
-        for (slot, &sum) in added.iter().enumerate() {
+        let added = if of == Of::Pre { &sums[..] } else { &[] };
+        for &(slot, sum) in added {
             let output = output.get();
             for (number, &edge) in edges.iter().enumerate() {
                 let place = &mut cell.temp[of_cell(self.places[edge as usize], sum, cell.shape.temp)];
@@ -337,7 +374,7 @@ impl<T: Scalar> Remembered<T> {
 }
 
 /// The events of a field of a space.
-fn of(sent: &[Sent], space: usize, event: u64) -> &[Sent] {
+fn emitted(sent: &[Sent], space: usize, event: u64) -> &[Sent] {
     let own = |sent: &Sent| (sent.space, sent.event).cmp(&(space, event));
     let begin = sent.partition_point(|sent| own(sent).is_lt());
     let end = sent.partition_point(|sent| own(sent).is_le());

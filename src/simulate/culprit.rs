@@ -98,8 +98,12 @@ impl Scene<'_> {
         let record = &self.model.records[record];
         let what = if value.is_nan() { "NaN (not a number)" } else { "infinite" };
         let t = moment(step, self.extent.grid.dt);
-        let message = format!("the recorded `{}` of cell {cell} is {what} at t = {t} ms", record.name);
+        let whose = if record.edges.is_some() { "synapse" } else { "cell" };
+        let message = format!("the recorded `{}` of {whose} {cell} is {what} at t = {t} ms", record.name);
         let mut d = Diagnostic::new(Code::NotFinite, record.span, message, "recorded here");
+        if record.edges.is_some() {
+            return Ok(Ending::NotFinite(Box::new(d)));
+        }
         let now = states(self.program, self.extent, self.engine)?;
         // What is recorded at a place is computed in the whole that it is a part of.
         let at = match self.model.populations[record.population].kind {
@@ -121,7 +125,7 @@ impl Scene<'_> {
     /// What the cell, compartment or edge of a culprit is called.
     fn element(self, culprit: &Culprit) -> String {
         if self.population(culprit) >= self.model.populations.len() {
-            return format!("edge {}", culprit.cell);
+            return format!("synapse {}", culprit.cell);
         }
         self.model.element_name(self.population(culprit), culprit.cell)
     }

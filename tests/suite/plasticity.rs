@@ -275,7 +275,8 @@ network main {
 }
 run { duration = 80 ms; dt = 0.1 ms; method = exp_euler; seed = 5
     record e.{v, Stdp.g, TsodyksMarkram.g}; record i.{v, Alpha.g}; record e.i.Alpha.weight every 8 ms
-    record e.e.Stdp.weight every 8 ms; record spikes of e; record spikes of i }
+    record e.e.Stdp.{weight, pre, post} every 8 ms; record e.i.Alpha.b; record i.e.TsodyksMarkram.x every 1 ms
+    record spikes of e; record spikes of i }
 ";
 
 #[test]

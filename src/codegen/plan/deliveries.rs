@@ -61,7 +61,7 @@ impl Delivery {
     pub fn sums(&self) -> Vec<FieldId> {
         match &self.effect {
             Effect::Adds { sum, .. } => vec![*sum],
-            Effect::Remembers(remembers) => remembers.sums.clone(),
+            Effect::Remembers(remembers) => remembers.sums.iter().map(|(_, sum)| *sum).collect(),
         }
     }
 

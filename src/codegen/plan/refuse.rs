@@ -51,7 +51,10 @@ pub fn check(program: &Program) -> Result<Passes, Unplanned> {
             None if array => return refuse(format!("`{}` is one value that a function stores", field.name)),
             Some(space)
                 if is_delivery(program, space)
-                    && matches!(field.kind, FieldKind::Const | FieldKind::Data | FieldKind::State) => {}
+                    && matches!(
+                        field.kind,
+                        FieldKind::Const | FieldKind::Data | FieldKind::State | FieldKind::Output
+                    ) => {}
             Some(space) if !is_plain(space) => return refuse(format!("`{}` has a value for every edge", field.name)),
             None | Some(_) => {}
         }
@@ -71,7 +74,7 @@ fn stages(program: &Program, function: &Function) -> Result<(), Unplanned> {
     function.stages.iter().try_for_each(|stage| match stage {
         // Planned by itself, or refused there.
         Stage::Region(region) if region.guard.is_some() => Ok(()),
-        Stage::Region(region) if function.role == Role::Init && of_delivery(region) => Ok(()),
+        Stage::Region(region) if function.role != Role::Step && of_delivery(region) => Ok(()),
         Stage::Solve(solve) => refuse(format!("`{}` is solved for", program.field(solve.x).name)),
         Stage::Region(region) => {
             check_region(program, region)?;

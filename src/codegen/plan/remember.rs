@@ -21,8 +21,8 @@ pub struct Remembers {
     pub begin: Vec<ValueId>,
     /// For each of its data slots the state or constant of the cell that the edge leads to.
     pub read: Vec<FieldId>,
-    /// For each of its output slots the temp field of that cell to which it is added.
-    pub sums: Vec<FieldId>,
+    /// Its output slots that are added to a temp field of that cell when events arrive. The others are recorded.
+    pub sums: Vec<(u32, FieldId)>,
     /// What is emitted by the cells that the edges lead to, if that changes the edges.
     pub post: Option<FieldId>,
 }
@@ -82,9 +82,26 @@ impl OfEdges {
             }
         }
         of_edges.program.functions.push(Function { role: Role::Step, steps: 1, stages });
+        of_edges.observe(program, &remembering)?;
         let spaces = remembering.iter().map(|draft| draft.guarded.space.0).collect();
         of_edges.passes = Passes::of_events(of_stage, spaces);
         Ok(of_edges)
+    }
+
+    /// What of the edges is recorded.
+    fn observe(&mut self, program: &Program, remembering: &[&Draft<'_>]) -> Result<(), Unplanned> {
+        let Some(observe) = program.function(Role::Observe) else { return Ok(()) };
+        let mut stages = Vec::new();
+        for region in observe.regions() {
+            let own = |space: SpaceId| remembering.iter().any(|draft| draft.guarded.space == space);
+            match region.over {
+                None => stages.push(Stage::Region(region.clone())),
+                Some(space) if own(space) => stages.push(Stage::Region(self.cells(space, region)?)),
+                Some(_) => {}
+            }
+        }
+        self.program.functions.push(Function { role: Role::Observe, steps: 1, stages });
+        Ok(())
     }
 
     /// A region of edges as one of cells.
@@ -137,14 +154,12 @@ impl OfEdges {
             let name = &self.program.field(field).name;
             draft.begins(field).ok_or_else(|| Unplanned(format!("`{name}` is not set before the run")))
         };
-        let of_cells = |own: &[FieldId]| {
-            let of_cell = |own: &FieldId| Some(self.stand_ins.iter().find(|known| known.own == *own)?.of_cell);
-            own.iter().filter_map(of_cell).collect()
-        };
+        let of_cell = |own: &FieldId| Some(self.stand_ins.iter().find(|known| known.own == *own)?.of_cell);
+        let sums = (0..).zip(&space.output).filter_map(|(slot, own)| Some((slot, of_cell(own)?))).collect();
         Ok(Remembers {
             begin: space.state.iter().map(begin).collect::<Result<_, _>>()?,
-            read: of_cells(&space.data),
-            sums: of_cells(&space.output),
+            read: space.data.iter().filter_map(of_cell).collect(),
+            sums,
             post: draft.guarded.post.map(|(_, guard)| guard.event),
             space,
         })

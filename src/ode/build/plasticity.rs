@@ -185,13 +185,6 @@ impl<'m> Builder<'m> {
             Some(state) => (self.graph.add(Node::State(state)), self.states[state.0 as usize].unit.clone()),
             None => (self.graph.number(f64::NAN, Dim::ONE), Dim::ONE.display_unit()),
         };
-        let rate = state.and_then(|state| self.graph.constant(self.states[state.0 as usize].rate));
-        if rate != Some(0.0) {
-            let message = format!("`{name}` moves between events");
-            let d = Diagnostic::new(Code::BadTarget, r.span, message, "known only when an event comes");
-            self.diagnostics.push(d.note("what stands still between events is recorded, such as the weight"));
-            self.failed = true;
-        }
         let (every, window, span) = (r.every, r.window, r.span);
         Record {
             name,
