@@ -298,10 +298,15 @@ impl<T: Scalar> Remembered<T> {
         }
         let (Remembering { shape, read, sums, kernels, .. }, lanes) = (&*self.what, self.what.shape.lanes);
         let blocks = edges.len().div_ceil(lanes);
-        let at = |slot: usize, slots: usize, number: usize| (number / lanes * slots + slot) * lanes + number % lanes;
+        // Lanes are a power of two, and a division would cost more than the rest.
+        let (shift, cell_shift) = (lanes.trailing_zeros(), cell.shape.lanes.trailing_zeros());
+        let at = |slot: usize, slots: usize, number: usize| {
+            ((((number >> shift) * slots) + slot) << shift) + (number & (lanes - 1))
+        };
+        let cell_lanes = cell.shape.lanes;
         let of_cell = |place: u32, slot: usize, slots: usize| {
-            let (lanes, place) = (cell.shape.lanes, place as usize);
-            (place / lanes * slots + slot) * lanes + place % lanes
+            let place = place as usize;
+            ((((place >> cell_shift) * slots) + slot) << cell_shift) + (place & (cell_lanes - 1))
         };
         for (number, &edge) in numbers.iter_mut().zip(edges.iter()) {
             *number = self.numbers[edge as usize];
