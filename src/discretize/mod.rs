@@ -625,7 +625,7 @@ impl<'s> Lowering<'s> {
         let mut values = Values::new(space, Role::Init);
         if p.plasticity.is_some() {
             self.remember(&mut b, &mut values, projection);
-        } else if self.differs(p.weight) {
+        } else if self.model.graph.differs(p.weight) {
             let weight = self.lower(&mut b, &mut values, p.weight);
             let field = self.of_edges(number, Source::Weight(number), "weight");
             b.store(field, weight);
@@ -641,12 +641,6 @@ impl<'s> Lowering<'s> {
         draft.push(b);
     }
 
-    /// Does a value of edges differ from edge to edge?
-    fn differs(&self, value: NodeId) -> bool {
-        let graph = &self.model.graph;
-        graph.reachable([value]).into_iter().any(|id| matches!(graph.node(id), Node::Draw(..) | Node::Data(_)))
-    }
-
     /// One region for each projection: adds up what arrives at each cell.
     fn arrivals(&mut self, draft: &mut Draft, projection: usize) {
         let (p, space) = (&self.model.projections[projection], projection_space(self.model, projection));
@@ -658,7 +652,7 @@ impl<'s> Lowering<'s> {
         b.set_guard(Guard { event, along: Some(Map::Source), delay: Some(delay) });
         let origin = self.origin(p.span);
         b.set_origin(origin);
-        let weight = match self.differs(p.weight) {
+        let weight = match self.model.graph.differs(p.weight) {
             true => {
                 let weight = self.of_edges(number, Source::Weight(number), "weight");
                 b.field(weight)

@@ -123,6 +123,11 @@ impl Graph {
         }
     }
 
+    /// Does a value of edges differ from edge to edge?
+    pub fn differs(&self, value: NodeId) -> bool {
+        self.reachable([value]).into_iter().any(|id| matches!(self.node(id), Node::Draw(..) | Node::Data(_)))
+    }
+
     /// The operands of a node.
     pub fn operands(&self, id: NodeId) -> Vec<NodeId> {
         match self.node(id) {

@@ -58,6 +58,20 @@ pub fn print(model: &Model) -> String {
             let from = &model.populations[p.from].name;
             let (weight, delay) = (printer.show(p.weight), printer.show(p.delay));
             let _ = writeln!(out, "  events {} from {from}: weight {weight}, delay {delay} ms", p.name);
+            let Some(plasticity) = &p.plasticity else { continue };
+            for &id in &plasticity.states {
+                let s = model.state(id);
+                let _ = writeln!(out, "    state {} = {}", s.name, printer.show(s.init));
+                let _ = writeln!(out, "    {}' = {}", s.name, printer.show(s.rate));
+            }
+            for (at, &(sent, _)) in plasticity.sent.iter().enumerate() {
+                let _ = writeln!(out, "    on event send {at}: {}", printer.show(sent));
+            }
+            for (word, changes) in [("event", &plasticity.pre), ("post", &plasticity.post)] {
+                for &(id, value) in changes {
+                    let _ = writeln!(out, "    on {word} {} = {}", model.state(id).name, printer.show(value));
+                }
+            }
         }
         for jump in model.jumps.iter().filter(|j| model.state(j.state).population == i) {
             let _ = writeln!(out, "  on event {} += {}", model.state(jump.state).name, printer.show(jump.amount));

@@ -61,8 +61,6 @@ pub struct Remembered<T> {
     what: Arc<Remembering<T>>,
     /// The first place of the part.
     begin: usize,
-    /// Where the row of each sender begins, and the end of the last.
-    first: Vec<usize>,
     /// Of each edge its place in the part.
     places: Vec<u32>,
     /// Of each edge its number.
@@ -138,10 +136,9 @@ impl<T: Scalar> Remembered<T> {
             all.extend(edges_of(place).map(|edge| (edges.sources[edge], delays.of(edge), own, edge as u32)));
         }
         all.sort_unstable();
-        let (mut first, mut first_run, mut runs) = (vec![0; senders + 1], vec![0; senders + 1], Vec::new());
+        let (mut first_run, mut runs): (Vec<usize>, Vec<(u32, usize)>) = (vec![0; senders + 1], Vec::new());
         let mut last = None;
         for (at, &(sender, delay, ..)) in all.iter().enumerate() {
-            first[sender as usize + 1] = at + 1;
             if last != Some((sender, delay)) {
                 runs.push((delay, at));
                 last = Some((sender, delay));
@@ -152,7 +149,6 @@ impl<T: Scalar> Remembered<T> {
             first_run[sender as usize + 1] = runs.len();
         }
         for sender in 0..senders {
-            first[sender + 1] = first[sender + 1].max(first[sender]);
             first_run[sender + 1] = first_run[sender + 1].max(first_run[sender]);
         }
         let mut first_back = vec![0; places.len() + 1];
@@ -169,7 +165,6 @@ impl<T: Scalar> Remembered<T> {
         let mut remembered = Remembered {
             what: Arc::clone(what),
             begin: places.start,
-            first,
             places: all.iter().map(|edge| edge.2).collect(),
             numbers: all.iter().map(|edge| edge.3).collect(),
             runs,
@@ -269,8 +264,9 @@ impl<T: Scalar> Remembered<T> {
     ) -> Result<(), Fault> {
         for event in emitted(sent, self.what.from, self.what.event) {
             let sender = event.cell as usize;
-            let mut begin = self.first[sender];
-            for &(delay, end) in &self.runs[self.first_run[sender]..self.first_run[sender + 1]] {
+            let first = self.first_run[sender];
+            let mut begin = if first == 0 { 0 } else { self.runs[first - 1].1 };
+            for &(delay, end) in &self.runs[first..self.first_run[sender + 1]] {
                 let due = (step.window.first_step + u64::from(delay)) % self.due.len() as u64;
                 self.due[due as usize].push(begin..end);
                 begin = end;

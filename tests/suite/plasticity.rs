@@ -117,6 +117,35 @@ fn short_term_plasticity_comes_to_its_steady_state() {
     }
 }
 
+/// A quotient that is 0/0 at the first event has its limit there, as in equations.
+#[test]
+fn what_an_event_does_has_limits() {
+    let text = format!(
+        "{CELLS}
+        synapse Limit {{
+            state g: nS = 0 nS
+            g' = -g / 5 ms
+            state x = 0
+            x' = -x / 20 ms
+            on event(weight: nS) {{ g += weight * x / (exp(x) - 1); x += 1 }}
+            current i = g * v
+        }}
+        cell Listener {{ state v: mV = 0 mV; v' = -(v + 0 Mohm * i_syn) / 1 ms }}
+        network main {{
+            population a: Relay[1]
+            population b: Listener[1]
+            drive a via Kick from times(1 ms) {{ weight = 20 mV }}
+            connect a -> b via Limit {{ rule = one_to_one(); weight = 2 nS; delay = 1 ms }}
+        }}
+        run {{ duration = 3 ms; dt = 0.1 ms; record b.Limit.g }}"
+    );
+    let checked = checked(&text);
+    for way in [Way::Plain, Way::Native] {
+        let g = column(&run(&checked, &plain(), way), "b.Limit.g", 0);
+        assert!(g[19] == 0.0 && (g[20] - 2.0).abs() < 1e-12, "{way:?}: {g:?}");
+    }
+}
+
 /// The net of conductances of the tests of events, with other synapses between excitatory cells.
 fn as_in_brian2(net: &Value, synapse: &str, record: &str) {
     let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));

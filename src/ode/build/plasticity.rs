@@ -54,7 +54,7 @@ impl<'m> Builder<'m> {
         let first = self.states.len();
         let placeholder = self.graph.add(Node::Bool(false));
         // Where nothing changes it, and it is the same for all, it needs no place.
-        let keeps_weight = plastic.changes_weight() || self.differs(weight);
+        let keeps_weight = plastic.changes_weight() || self.graph.differs(weight);
         let mut declare = |name: &str, dim: Dim, unit, span| {
             let name = format!("{}.{name}", p.name);
             let (edges, gate, clamp) = (Some(at), false, None);
@@ -197,11 +197,5 @@ impl<'m> Builder<'m> {
             unit,
             span,
         }
-    }
-
-    /// Does a value of edges differ from edge to edge?
-    fn differs(&self, value: NodeId) -> bool {
-        let nodes = self.graph.reachable([value]);
-        nodes.into_iter().any(|id| matches!(self.graph.node(id), Node::Draw(..) | Node::Data(_)))
     }
 }

@@ -122,6 +122,10 @@ fn replace(model: &mut Model, new: &HashMap<NodeId, NodeId>) {
     for p in &mut model.projections {
         put(&mut p.weight);
         put(&mut p.delay);
+        if let Some(plasticity) = &mut p.plasticity {
+            plasticity.sent.iter_mut().for_each(|(value, _)| put(value));
+            plasticity.pre.iter_mut().chain(&mut plasticity.post).for_each(|(_, value)| put(value));
+        }
         match &mut p.rule {
             ConnectionRule::Named(_, arguments) => arguments.iter_mut().for_each(put),
             ConnectionRule::File(_) => {}
