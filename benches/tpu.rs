@@ -136,7 +136,7 @@ fn examples() -> Result<Vec<String>, String> {
             let remembers =
                 || std::fs::read_to_string(path.join(&name)).is_ok_and(|t| t.contains("use std.plasticity"));
             if name.ends_with(".neuro")
-                && !["coba_hh.neuro", "ball_and_stick.neuro"].contains(&name.as_str())
+                && !["coba_hh.neuro", "ball_and_stick.neuro", "pyramidal.neuro"].contains(&name.as_str())
                 && !remembers()
             {
                 names.push(format!("{folder}{name}"));

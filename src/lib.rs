@@ -50,7 +50,7 @@
 //! | [`runtime`] | what the interpreter and generated code compute with: elementary functions, random numbers, lanes, threads |
 //! | `plugins`, `pjrt` (feature `xla`) | where XLA's plugins are and how they get here; compiling and running StableHLO with them |
 //! | [`connect`] | connection rules and edge lists: which cells are joined |
-//! | [`morphology`] | sections of a cell, cut into the compartments of a tree |
+//! | [`morphology`] | sections of a cell, from files too, cut into the compartments of a tree |
 //! | [`simulate`] | one idea a file: how large a run is, its values, its memory, its calls of the engine, what it records, the search for NaN |
 //! | [`compare`] | what differences between runs mean: engines, steps, methods, moved states |
 //! | [`data`], [`results`], [`plot`] | numbers that come in from files, results that go out, pictures of them |
@@ -182,6 +182,8 @@
 //! | values of cells and edges before the first step | `src/operators/rows.rs` | its tests, `tests/suite/domains.rs` |
 //! | what sections, regions and places mean | `src/hir/morphology.rs`, `src/ode/build/cables.rs` | `tests/errors/section_*`, `tests/suite/cables.rs` |
 //! | how a section is cut, where sections meet | `src/morphology/mod.rs` | its tests |
+//! | what an SWC file means: soma, stubs, names of sections | `src/morphology/swc.rs` | its tests, `tests/suite/cables.rs`, `tests/reference/swc_neuron.py` |
+//! | what `neuroc info` says of a cell's shape and membrane | `src/cli/info.rs`, `src/ode/passive.rs` | `tests/suite/cables.rs`, `tests/suite/cli.rs` |
 //! | how cables are solved | `src/discretize/cable.rs`; `solve` in `src/interp/memory.rs` | `tests/suite/cables.rs` |
 //! | which edges a connection has | `src/connect/`, `src/simulate/edges.rs` | `src/connect/tests`, `tests/suite/networks.rs` |
 //! | where cells of connected populations stand in memory | `src/runtime/order.rs` | its tests, `tests/suite/engines.rs` |

@@ -13,6 +13,7 @@ mod devices;
 mod emit;
 mod explain;
 mod fmt;
+mod info;
 mod lib_browser;
 pub mod memory;
 mod opt;
@@ -104,6 +105,8 @@ enum Verb {
     Opt(opt::Args),
     /// List the passes
     Passes(passes::Args),
+    /// Tell how large a model is: cells, their geometry, what they resist
+    Info(info::Args),
     /// Explain a diagnostic code
     Explain(explain::Args),
     /// List engines, plugins and devices; install plugins
@@ -147,6 +150,7 @@ pub fn run_line(line: impl IntoIterator<Item = OsString>) -> Exit {
         Verb::Emit(args) => emit::run(&args),
         Verb::Opt(args) => opt::run(&args),
         Verb::Passes(args) => passes::run(&args),
+        Verb::Info(args) => info::run(&args),
         Verb::Explain(args) => explain::run(&args),
         Verb::Devices(args) => devices::run(&args),
         Verb::Lib(args) => lib_browser::run(&args),

@@ -116,7 +116,10 @@ impl<'a> Lowerer<'a> {
                 }
                 CellMember::Spike(s) => draft.spikes.push(s),
                 // They make another form of cell.
-                CellMember::Section(_) | CellMember::Compartments { .. } | CellMember::Region(_) => {}
+                CellMember::Morphology { .. }
+                | CellMember::Section(_)
+                | CellMember::Compartments { .. }
+                | CellMember::Region(_) => {}
             }
         }
         draft

@@ -3,7 +3,7 @@
 //! In comes the main file; out go all files that it uses, directly or not, each parsed once, and what their names mean.
 //! Never true here: a name is looked up in a file that does not bring it in.
 
-use super::error::{NameError, UseError};
+use super::error::{MorphologyError, NameError, UseError};
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::source::{FileId, SourceMap, Span};
 use crate::stdlib;
@@ -24,7 +24,11 @@ pub struct Sources;
 
 impl Loader for Sources {
     fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
-        std::fs::read(path)
+        // A device or a pipe has no end, or none that is known.
+        match std::fs::metadata(path)?.is_file() {
+            true => std::fs::read(path),
+            false => Err(std::io::Error::other("it is no regular file")),
+        }
     }
 }
 
@@ -49,6 +53,19 @@ pub struct LoadedFile {
     pub(super) names: HashMap<String, (usize, usize, Span)>,
     /// Names that a `use` should have brought in, but could not (which has been said).
     pub(super) unknown: HashSet<String>,
+    /// The texts of shapes by the names of their files; nothing for those that cannot be read (which has been said).
+    pub(super) shapes: HashMap<String, Option<FileId>>,
+}
+
+/// The file that `swc("cell.swc")` names.
+pub(super) fn shape_file(value: &ast::Expr) -> Option<(&str, Span)> {
+    match &value.kind {
+        ast::ExprKind::Call(function, args) if function.text == "swc" => match &args[..] {
+            [ast::Arg { name: None, value: ast::Expr { kind: ast::ExprKind::Str(file), span } }] => Some((file, *span)),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// The name of an item, if it has one.
@@ -105,13 +122,42 @@ impl Load<'_> {
                 self.define(&mut names, name, (at, i));
             }
         }
-        self.files.push(LoadedFile { id, ast: ast.clone(), names, unknown: HashSet::new() });
+        self.files.push(LoadedFile { id, ast: ast.clone(), names, unknown: HashSet::new(), shapes: HashMap::new() });
         for item in &ast.items {
             if let ast::Item::Use(u) = item {
                 self.bring_in(at, u);
             }
+            if let ast::Item::Cell(cell) = item {
+                self.shapes(at, cell);
+            }
         }
         at
+    }
+
+    /// Reads the files that a cell's shape is in.
+    fn shapes(&mut self, at: usize, cell: &ast::Cell) {
+        for member in &cell.members {
+            let ast::CellMember::Morphology { value, .. } = member else { continue };
+            let Some((name, span)) = shape_file(value).filter(|(name, _)| !self.files[at].shapes.contains_key(*name))
+            else {
+                continue;
+            };
+            let path = self.sources.file(self.files[at].id).directory.join(name);
+            let read =
+                self.loader.read(&path).map_err(|error| MorphologyError::CannotRead { file: &path, error, span });
+            let text = match read {
+                Ok(bytes) => syntax::read_text(&path.display().to_string(), bytes),
+                Err(error) => Err(error.into()),
+            };
+            let id = match text {
+                Ok(text) => Some(self.sources.add(path.display().to_string(), PathBuf::new(), text)),
+                Err(diagnostic) => {
+                    self.diagnostics.push(diagnostic);
+                    None
+                }
+            };
+            self.files[at].shapes.insert(name.to_string(), id);
+        }
     }
 
     fn define(&mut self, names: &mut HashMap<String, (usize, usize, Span)>, name: &Name, target: (usize, usize)) {

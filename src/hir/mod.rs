@@ -45,6 +45,7 @@ pub use lower::lower;
 pub use print::print;
 
 use crate::data::DataFile;
+use crate::morphology::swc::Soma;
 use crate::morphology::{Measure, Tree};
 use crate::operators::Distribution;
 use crate::source::Span;
@@ -236,9 +237,22 @@ pub struct Cell {
     pub morphology: Option<Morphology>,
 }
 
+/// A file with the shape of cells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShapeFile {
+    /// Its name, as written.
+    pub name: String,
+    /// How its soma was understood.
+    pub soma: Soma,
+    /// The lines of points that are at the place of their parent.
+    pub doubled: Vec<usize>,
+}
+
 /// A cell of sections: a cable whose compartments have the same equations wherever the same channels are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Morphology {
+    /// The file that its shape is from, if it is from one.
+    pub file: Option<ShapeFile>,
     /// Its compartments.
     pub tree: Arc<Tree>,
     /// The voltage.

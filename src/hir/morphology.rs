@@ -1,26 +1,37 @@
 //! Cells with sections: their shape, what their membrane has where, and places in them.
 //!
-//! In come `section`, `compartments` and `region` members; out go a tree of compartments and the symbols of the cell, each with the compartments in which
+//! In come `morphology`, `section`, `compartments` and `region` members; out go a tree of compartments and the symbols of the cell, each with the compartments in which
 //! it has values. A channel is there once for each region that inserts it, however many compartments that has.
 //! Never true here: the shape depends on a run.
 
 use super::compartment::CompartmentDraft;
 use super::error::{MorphologyError, SpikeError};
 use super::expr::constant_of;
+use super::imports::shape_file;
 use super::items::ItemRef;
 use super::keys::Block;
 use super::lower::{Definition, Lowerer, finish};
 use super::place::{FlatPath, Place, Wanted};
 use super::scope::{Entry, Role, Scope, ScopeKind};
-use super::{Cell, Expr, ExprKind, Home, Morphology, Part, PortKind, Spike, SpikeCondition, SymbolId, SymbolKind, Ty};
-use crate::morphology::{Frustum, Measure, Section, Tree, TreeError};
-use crate::source::Span;
+use super::{
+    Builtin, Cell, Expr, ExprKind, Home, Morphology, Part, PortKind, ShapeFile, Spike, SpikeCondition, SymbolId,
+    SymbolKind, Ty,
+};
+use crate::morphology::{Frustum, Measure, Section, Tree, TreeError, swc};
+use crate::source::{FileId, Span};
 use crate::syntax::ast::{self, BinaryOp, CellMember, CompartmentMember, Located, Name, SectionMember};
 use crate::units::Dim;
+use std::f64::consts::PI;
 use std::sync::Arc;
 
-/// The most compartments of a section.
+/// The most compartments of a section, and of a cell.
 const MOST: usize = 1_000_000;
+
+/// Where nothing is said, no compartment is longer than this part of a length constant.
+const D_LAMBDA: f64 = 0.1;
+
+/// At which frequency (per ms).
+const FREQUENCY: f64 = 0.1;
 
 /// How sections are cut that do not say so themselves.
 #[derive(Clone, Copy)]
@@ -29,6 +40,22 @@ enum Cut {
     MaxLength(f64),
     /// So many.
     Count(usize),
+    /// No compartment is longer than this part of the length constant at 100 Hz, and their number is odd (Hines and Carnevale, Neuroscientist
+    /// 7:123, 2001).
+    Lambda(f64),
+}
+
+/// The sections of a cell before they are cut.
+struct Shape {
+    /// One compartment each, but for those that say how many they have.
+    sections: Vec<Section>,
+    /// Do they say so?
+    cut: Vec<bool>,
+    /// Their names, where they stand in the model.
+    names: Vec<Name>,
+    /// How the others are cut.
+    rule: Option<Cut>,
+    file: Option<ShapeFile>,
 }
 
 /// A section in the making.
@@ -47,6 +74,8 @@ struct RegionDraft<'a> {
     name: String,
     /// Is each section in it?
     sections: Vec<bool>,
+    /// How they are cut.
+    cut: Option<Cut>,
 }
 
 /// The scope of a cell with sections in the making.
@@ -54,15 +83,22 @@ struct Body<'a> {
     scope: Scope<'a>,
     homes: Vec<Home>,
     tree: Tree,
-    names: Vec<&'a Name>,
+    names: Vec<Name>,
     v: SymbolId,
     parts: Vec<Part>,
 }
 
 /// Is a cell one with sections?
 pub(super) fn has_sections(c: &ast::Cell) -> bool {
-    let of_sections =
-        |m: &CellMember| matches!(m, CellMember::Section(_) | CellMember::Compartments { .. } | CellMember::Region(_));
+    let of_sections = |m: &CellMember| {
+        matches!(
+            m,
+            CellMember::Morphology { .. }
+                | CellMember::Section(_)
+                | CellMember::Compartments { .. }
+                | CellMember::Region(_)
+        )
+    };
     c.members.iter().any(of_sections)
 }
 
@@ -81,11 +117,14 @@ impl<'a> Lowerer<'a> {
             spike: None,
             morphology: None,
         };
-        let Some((mut tree, names)) = shape else {
-            return Definition { item: cell, sound: false, unknown: [c.name.text.clone()].into() };
+        let unknown = [c.name.text.clone()];
+        let Some((mut shape, mut tree)) =
+            shape.and_then(|shape| Some((self.tree(c, &shape)?, shape))).map(|(t, s)| (s, t))
+        else {
+            return Definition { item: cell, sound: false, unknown: unknown.into() };
         };
-        let Some(regions) = self.regions(c, &names) else {
-            return Definition { item: cell, sound: false, unknown: [c.name.text.clone()].into() };
+        let Some(regions) = self.regions(c, &shape.names) else {
+            return Definition { item: cell, sound: false, unknown: unknown.into() };
         };
         tree.groups = regions.iter().map(|r| r.sections.clone()).collect();
         let mut scope = Scope::new(ScopeKind::Cell, item.file);
@@ -98,6 +137,7 @@ impl<'a> Lowerer<'a> {
                 | CellMember::Port { .. }
                 | CellMember::Compartment(_)
                 | CellMember::Couple { .. }
+                | CellMember::Morphology { .. }
                 | CellMember::Section(_)
                 | CellMember::Compartments { .. }
                 | CellMember::Region(_)
@@ -106,15 +146,18 @@ impl<'a> Lowerer<'a> {
         }
         let homes = vec![Home::Cell; scope.entries.len()];
         let v = SymbolId(0);
-        let mut body = Body { scope, homes, tree, names, v, parts: Vec::new() };
+        let mut body = Body { scope, homes, tree, names: shape.names.clone(), v, parts: Vec::new() };
         let Some([v, cm, ra, area, port]) = self.of_the_tree(&mut body, c, &regions) else {
-            return Definition { item: cell, sound: false, unknown: [c.name.text.clone()].into() };
+            return Definition { item: cell, sound: false, unknown: unknown.into() };
         };
         body.v = v;
         for region in &regions {
             whole &= self.insertions(&mut body, region).is_some();
         }
         self.resolve_all(&mut body.scope);
+        if whole {
+            whole &= self.cut_all(&mut body, c, &mut shape, &regions, [cm, ra]).is_some();
+        }
         whole &= self.one_of_each(&body);
         whole &= self.whole_cell_values(&body);
         cell.spike = self.spike_at(&mut body, c);
@@ -128,7 +171,8 @@ impl<'a> Lowerer<'a> {
         self.check_params(&symbols);
         self.check_domains(&symbols);
         cell.symbols = symbols;
-        cell.morphology = Some(Morphology { tree: Arc::new(tree), v, cm, ra, area, port, parts, homes });
+        let file = shape.file;
+        cell.morphology = Some(Morphology { file, tree: Arc::new(tree), v, cm, ra, area, port, parts, homes });
         Definition { item: cell, sound: sound && whole, unknown }
     }
 
@@ -136,7 +180,7 @@ impl<'a> Lowerer<'a> {
     fn only_sections(&mut self, c: &'a ast::Cell) -> bool {
         let first = c.members.iter().find_map(|m| match m {
             CellMember::Section(s) => Some(s.name.span),
-            CellMember::Compartments { span, .. } => Some(*span),
+            CellMember::Morphology { span, .. } | CellMember::Compartments { span, .. } => Some(*span),
             CellMember::Region(r) => Some(r.sections[0].span),
             _ => None,
         });
@@ -150,6 +194,7 @@ impl<'a> Lowerer<'a> {
                 CellMember::Couple { span, .. } => ("`couple` line", *span),
                 CellMember::Param(_)
                 | CellMember::Let(_)
+                | CellMember::Morphology { .. }
                 | CellMember::Section(_)
                 | CellMember::Compartments { .. }
                 | CellMember::Region(_)
@@ -197,17 +242,26 @@ impl<'a> Lowerer<'a> {
         None
     }
 
-    /// The tree of a cell's sections, and their names.
-    fn shape(&mut self, c: &'a ast::Cell) -> Option<(Tree, Vec<&'a Name>)> {
-        let mut cut: Option<(Cut, Span)> = None;
+    /// The sections of a cell.
+    fn shape(&mut self, c: &'a ast::Cell) -> Option<Shape> {
+        let mut rule: Option<(Cut, Span)> = None;
         let mut drafts: Vec<Draft<'a>> = Vec::new();
+        let mut read: Option<(swc::Reconstruction, ShapeFile, Span)> = None;
         let mut fine = true;
         for member in &c.members {
             match member {
                 CellMember::Compartments { keys, .. } => {
                     for key in keys {
-                        fine &= self.cut(key, &mut cut).is_some();
+                        fine &= self.cut(key, Block::Compartments, &mut rule).is_some();
                     }
+                }
+                CellMember::Morphology { span, .. } if let Some((_, _, first)) = read => {
+                    self.error(MorphologyError::Twice { what: "`morphology`", again: *span, first });
+                    fine = false;
+                }
+                CellMember::Morphology { value, span } => {
+                    read = self.read_shape(value).map(|(cell, file)| (cell, file, *span));
+                    fine &= read.is_some();
                 }
                 CellMember::Section(s) => match drafts.iter().find(|d| d.name.text == s.name.text) {
                     Some(first) => {
@@ -232,7 +286,7 @@ impl<'a> Lowerer<'a> {
                 | CellMember::Spike(_) => {}
             }
         }
-        if drafts.is_empty() && fine {
+        if drafts.is_empty() && read.is_none() && fine {
             let (what, span) = c
                 .members
                 .iter()
@@ -245,31 +299,141 @@ impl<'a> Lowerer<'a> {
             self.error(MorphologyError::NothingToCut { what, span });
             return None;
         }
-        let names: Vec<&'a Name> = drafts.iter().map(|d| d.name).collect();
-        let sections: Vec<Option<Section>> =
-            drafts.iter().map(|d| self.finished(d, cut.map(|c| c.0), &names)).collect();
-        let sections: Vec<Section> = sections.into_iter().collect::<Option<_>>()?;
         if !fine {
             return None;
         }
-        match Tree::new(&sections) {
-            Ok(tree) => return Some((tree, names)),
-            Err(TreeError::Nothing) => self.error(MorphologyError::NothingToCut { what: "nothing", span: c.name.span }),
-            Err(TreeError::TwoRoots(first, second)) => {
-                self.error(MorphologyError::TwoRoots { second: names[second], first: names[first] });
+        let rule = rule.map(|(cut, _)| cut);
+        let mut shape = Shape { sections: Vec::new(), cut: Vec::new(), names: Vec::new(), rule, file: None };
+        if let Some((cell, file, span)) = read {
+            shape.file = Some(file);
+            for branch in cell.branches {
+                let swc::Branch { name, from, frusta, .. } = branch;
+                shape.names.push(Name { text: name.clone(), span });
+                shape.sections.push(Section { name, from, frusta, compartments: 1 });
+                shape.cut.push(false);
             }
-            Err(TreeError::Loop(s)) => self.error(MorphologyError::Loop { section: names[s] }),
+        }
+        for draft in &drafts {
+            if let Some(first) = shape.names.iter().find(|n| n.text == draft.name.text) {
+                self.duplicate(draft.name, first.span);
+                return None;
+            }
+            shape.names.push(draft.name.clone());
+        }
+        let finished: Vec<Option<Section>> = drafts.iter().map(|d| self.finished(d, &shape.names)).collect();
+        shape.sections.extend(finished.into_iter().collect::<Option<Vec<_>>>()?);
+        shape.cut.extend(drafts.iter().map(|d| d.count.is_some()));
+        Some(shape)
+    }
+
+    /// The sections in the file that `morphology = ` names.
+    fn read_shape(&mut self, value: &ast::Expr) -> Option<(swc::Reconstruction, ShapeFile)> {
+        let Some((name, span)) = shape_file(value) else {
+            self.error(MorphologyError::NoShape { span: value.span });
+            return None;
+        };
+        let files = self.files.iter().find(|f| f.id == span.file);
+        let id: FileId = files.and_then(|f| f.shapes.get(name).copied())??;
+        let file = self.sources.file(id);
+        let errors = match swc::read(&file.text) {
+            Ok(cell) => {
+                let (soma, doubled) = (cell.soma, cell.doubled.clone());
+                return Some((cell, ShapeFile { name: name.to_string(), soma, doubled }));
+            }
+            Err(errors) => errors,
+        };
+        for error in &errors {
+            let place = |line: Option<usize>| {
+                let range = file.line_range(line? - 1);
+                let text = file.text.get(range.clone())?;
+                let start = range.start + text.len() - text.trim_start().len();
+                Some(Span::new(id, start, range.start + text.trim_end().len()))
+            };
+            let (line, other) = (place(error.line), place(error.other));
+            self.error(MorphologyError::Swc { error, line, other, file: name, span });
         }
         None
     }
 
-    /// A key of a `compartments` block.
-    fn cut(&mut self, key: &'a ast::Let, cut: &mut Option<(Cut, Span)>) -> Option<()> {
+    /// The tree of a cell's sections.
+    fn tree(&mut self, c: &'a ast::Cell, shape: &Shape) -> Option<Tree> {
+        let names = &shape.names;
+        match Tree::new(&shape.sections) {
+            Ok(tree) => return Some(tree),
+            Err(TreeError::Nothing) => self.error(MorphologyError::NothingToCut { what: "nothing", span: c.name.span }),
+            Err(TreeError::TwoRoots(first, second)) => {
+                self.error(MorphologyError::TwoRoots { second: &names[second], first: &names[first] });
+            }
+            Err(TreeError::Loop(s)) => self.error(MorphologyError::Loop { section: &names[s] }),
+        }
+        None
+    }
+
+    /// Cuts the sections, now that all values are known.
+    fn cut_all(
+        &mut self,
+        body: &mut Body<'a>,
+        c: &'a ast::Cell,
+        shape: &mut Shape,
+        regions: &[RegionDraft<'a>],
+        [cm, ra]: [SymbolId; 2],
+    ) -> Option<()> {
+        for s in 0..shape.sections.len() {
+            if shape.cut[s] {
+                continue;
+            }
+            let of_region = regions.iter().rev().filter(|r| r.sections[s]).find_map(|r| r.cut);
+            let length = shape.sections[s].length();
+            let count = match of_region.or(shape.rule).unwrap_or(Cut::Lambda(D_LAMBDA)) {
+                Cut::Count(count) => count as f64,
+                // What is as long but for a rounding is as long.
+                Cut::MaxLength(most) => (length / most - 1e-9).ceil().max(1.0),
+                Cut::Lambda(part) => {
+                    let [cm, ra] = [(cm, "cm"), (ra, "ra")].map(|(id, key)| {
+                        let value = value_at(&body.scope, &body.tree, body.tree.sections[s].first, id, 0);
+                        value.filter(|x| x.is_finite() && *x > 0.0).ok_or((id, key))
+                    });
+                    let (cm, ra) = match (cm, ra) {
+                        (Ok(cm), Ok(ra)) => (cm, ra),
+                        (Err((id, key)), _) | (_, Err((id, key))) => {
+                            let span = body.scope.entry(id).value.as_ref().map_or(c.name.span, |value| value.span);
+                            self.error(MorphologyError::NotCut { section: &shape.names[s].text, key, span });
+                            return None;
+                        }
+                    };
+                    let lambdas =
+                        shape.sections[s].lengths_over_root_of_diam() * (4.0 * PI * FREQUENCY * ra * cm).sqrt();
+                    // What NEURON's users write; at least so many, and odd.
+                    ((lambdas / part + 0.9) / 2.0).floor() * 2.0 + 1.0
+                }
+            };
+            if count > MOST as f64 {
+                self.error(MorphologyError::TooMany { cell: &c.name, most: MOST });
+                return None;
+            }
+            shape.sections[s].compartments = count as usize;
+        }
+        if shape.sections.iter().map(|s| s.compartments).sum::<usize>() > MOST {
+            self.error(MorphologyError::TooMany { cell: &c.name, most: MOST });
+            return None;
+        }
+        let groups = std::mem::take(&mut body.tree.groups);
+        body.tree = Tree { groups, ..self.tree(c, shape)? };
+        for part in &mut body.parts {
+            let region = regions.iter().find(|r| r.name == part.region)?;
+            part.elements = elements(&body.tree, region);
+        }
+        Some(())
+    }
+
+    /// A key that says how sections are cut.
+    fn cut(&mut self, key: &'a ast::Let, block: Block, cut: &mut Option<(Cut, Span)>) -> Option<()> {
         let new = match key.name.text.as_str() {
             "max_length" => Cut::MaxLength(self.measure(&key.value, Dim::LENGTH, "the length of a compartment")?),
             "count" => Cut::Count(self.count(&key.value)?),
+            "d_lambda" => Cut::Lambda(self.measure(&key.value, Dim::ONE, "a part of a length constant")?),
             _ => {
-                self.unknown_key(&key.name, Block::Compartments);
+                self.unknown_key(&key.name, block);
                 return None;
             }
         };
@@ -340,7 +504,7 @@ impl<'a> Lowerer<'a> {
         Some(())
     }
 
-    fn finished(&mut self, draft: &Draft<'a>, cut: Option<Cut>, names: &[&'a Name]) -> Option<Section> {
+    fn finished(&mut self, draft: &Draft<'a>, names: &[Name]) -> Option<Section> {
         let from = match draft.from {
             None => None,
             Some(located) => {
@@ -357,46 +521,48 @@ impl<'a> Lowerer<'a> {
             self.error(MorphologyError::SectionLacks { section: draft.name, key: "diam", example: "diam = 2 um" });
             return None;
         };
-        let compartments = match (draft.count, cut) {
-            (Some(count), _) | (None, Some(Cut::Count(count))) => count,
-            // What is as long but for a rounding is as long.
-            (None, Some(Cut::MaxLength(most))) => ((length / most - 1e-9).ceil().max(1.0)) as usize,
-            (None, None) => {
-                self.error(MorphologyError::NotCut { section: draft.name });
-                return None;
-            }
-        };
-        if compartments > MOST {
-            self.error(MorphologyError::Count { span: draft.name.span, most: MOST });
-            return None;
-        }
         let frusta = vec![Frustum { length, diam }];
-        Some(Section { name: draft.name.text.clone(), from, frusta, compartments })
+        Some(Section { name: draft.name.text.clone(), from, frusta, compartments: draft.count.unwrap_or(1) })
     }
 
-    fn named_section(&mut self, name: &Name, names: &[&'a Name]) -> Option<usize> {
+    fn named_section(&mut self, name: &Name, names: &[Name]) -> Option<usize> {
         let at = names.iter().position(|n| n.text == name.text);
         if at.is_none() {
-            let known: Vec<&str> = names.iter().map(|n| n.text.as_str()).collect();
-            self.error(MorphologyError::UnknownSection { name, known: &known });
+            self.unknown_section(name, &names.iter().map(|n| n.text.as_str()).collect::<Vec<_>>());
         }
         at
     }
 
+    fn unknown_section(&mut self, name: &Name, names: &[&str]) {
+        let word = name.text.split('[').next().unwrap_or(&name.text);
+        let counted = names.iter().filter(|n| n.strip_prefix(word).is_some_and(|rest| rest.starts_with('['))).count();
+        let mut known: Vec<&str> = Vec::new();
+        for name in names.iter().map(|n| n.split('[').next().unwrap_or(n)) {
+            if !known.contains(&name) {
+                known.push(name);
+            }
+        }
+        self.error(MorphologyError::UnknownSection { name, known: &known, counted });
+    }
+
     /// The regions of a cell.
-    fn regions(&mut self, c: &'a ast::Cell, names: &[&'a Name]) -> Option<Vec<RegionDraft<'a>>> {
+    fn regions(&mut self, c: &'a ast::Cell, names: &[Name]) -> Option<Vec<RegionDraft<'a>>> {
         let mut regions: Vec<RegionDraft<'a>> = Vec::new();
         let mut fine = true;
         for member in &c.members {
             let CellMember::Region(ast) = member else { continue };
             let mut sections = vec![false; names.len()];
             for name in &ast.sections {
-                match name.text.as_str() {
-                    "all" => sections.fill(true),
-                    _ => match self.named_section(name, names) {
-                        Some(at) => sections[at] = true,
-                        None => fine = false,
-                    },
+                let mut found = false;
+                for (inside, section) in sections.iter_mut().zip(names) {
+                    if is_meant(&name.text, &section.text) {
+                        *inside = true;
+                        found = true;
+                    }
+                }
+                if !found {
+                    self.unknown_section(name, &names.iter().map(|n| n.text.as_str()).collect::<Vec<_>>());
+                    fine = false;
                 }
             }
             let name = ast.sections.iter().map(|n| n.text.as_str()).collect::<Vec<_>>().join("_");
@@ -407,7 +573,15 @@ impl<'a> Lowerer<'a> {
                 fine = false;
                 continue;
             }
-            regions.push(RegionDraft { ast, name, sections });
+            let mut cut = None;
+            for member in &ast.members {
+                if let CompartmentMember::Key(key) = member
+                    && is_cut(&key.name.text)
+                {
+                    fine &= self.cut(key, Block::Region, &mut cut).is_some();
+                }
+            }
+            regions.push(RegionDraft { ast, name, sections, cut: cut.map(|(cut, _)| cut) });
         }
         fine.then_some(regions)
     }
@@ -481,6 +655,7 @@ impl<'a> Lowerer<'a> {
             "v_init" => (Dim::VOLTAGE, "`v_init`"),
             "cm" => (Dim::SPECIFIC_CAPACITANCE, "`cm`"),
             "ra" => (Dim::RESISTIVITY, "`ra`"),
+            key if is_cut(key) => return Some(()),
             _ => {
                 self.unknown_key(&l.name, Block::Region);
                 return None;
@@ -514,7 +689,10 @@ impl<'a> Lowerer<'a> {
             .collect();
         let lacks = |s: &usize| !given.iter().any(|(region, _)| regions[*region].sections[*s]);
         if let Some(section) = (0..body.names.len()).find(lacks) {
-            self.error(MorphologyError::NotCovered { section: body.names[section], key, example });
+            // Sections of a file share their place.
+            let section = &body.names[section];
+            let regions = section.text.split('[').next().unwrap_or(&section.text);
+            self.error(MorphologyError::NotCovered { section, regions, key, example });
             return None;
         }
         let ty = Ty::Real(dim);
@@ -542,12 +720,7 @@ impl<'a> Lowerer<'a> {
 
     /// Adds the channels that a region inserts.
     fn insertions(&mut self, body: &mut Body<'a>, region: &RegionDraft<'a>) -> Option<()> {
-        let tree = &body.tree;
-        let inside = |e: &u32| {
-            let e = *e as usize;
-            tree.is_compartment(e) && region.sections[tree.section[e] as usize]
-        };
-        let elements: Arc<[u32]> = (0..tree.len() as u32).filter(inside).collect();
+        let elements = elements(&body.tree, region);
         let name = Name { text: region.name.clone(), span: region.ast.sections[0].span };
         let mut fine = true;
         for member in &region.ast.members {
@@ -577,7 +750,8 @@ impl<'a> Lowerer<'a> {
         let mut fine = true;
         for (i, part) in body.parts.iter().enumerate() {
             for first in body.parts[..i].iter().filter(|p| p.name == part.name) {
-                let Some(both) = part.elements.iter().find(|e| first.elements.contains(e)) else { continue };
+                let twice = |e: &&u32| first.elements.binary_search(e).is_ok();
+                let Some(both) = part.elements.iter().find(twice) else { continue };
                 let section = &body.names[body.tree.section[*both as usize] as usize].text;
                 let (channel, again, first) = (&part.name, part.span, first.span);
                 self.error(MorphologyError::InsertedTwice { channel, section, again, first });
@@ -658,7 +832,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The element of a place.
-    fn element(&mut self, tree: &Tree, located: &'a Located, names: &[&'a Name]) -> Option<usize> {
+    fn element(&mut self, tree: &Tree, located: &'a Located, names: &[Name]) -> Option<usize> {
         let section = self.named_section(&located.section, names);
         let x = self.along(located);
         Some(tree.sections[section?].at(x?))
@@ -669,8 +843,7 @@ impl<'a> Lowerer<'a> {
         let tree = &morphology.tree;
         let at = tree.sections.iter().position(|s| s.name == located.section.text);
         if at.is_none() {
-            let known: Vec<&str> = tree.sections.iter().map(|s| s.name.as_str()).collect();
-            self.error(MorphologyError::UnknownSection { name: &located.section, known: &known });
+            self.unknown_section(&located.section, &tree.sections.iter().map(|s| s.name.as_str()).collect::<Vec<_>>());
         }
         let x = self.along(located);
         Some(tree.sections[at?].at(x?))
@@ -744,6 +917,67 @@ impl<'a> Lowerer<'a> {
         };
         let text: String = self.text(located.span).split_whitespace().collect();
         Some((symbol, Some((element, text))))
+    }
+}
+
+/// Does a word of a region mean a section: all of them, its name, or its name without index?
+fn is_meant(word: &str, section: &str) -> bool {
+    word == "all" || section.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
+}
+
+/// Does a key say how sections are cut?
+fn is_cut(key: &str) -> bool {
+    matches!(key, "max_length" | "count" | "d_lambda")
+}
+
+/// The compartments of a region.
+fn elements(tree: &Tree, region: &RegionDraft) -> Arc<[u32]> {
+    let inside = |e: &u32| {
+        let e = *e as usize;
+        tree.is_compartment(e) && region.sections[tree.section[e] as usize]
+    };
+    (0..tree.len() as u32).filter(inside).collect()
+}
+
+/// How many symbols may stand for each other.
+const DEPTH: usize = 100;
+
+/// The value of a symbol at an element, as far as it is known before the run.
+fn value_at(scope: &Scope, tree: &Tree, element: usize, id: SymbolId, depth: usize) -> Option<f64> {
+    let value = scope.entry(id).value.as_ref().filter(|_| depth < DEPTH)?;
+    number_at(scope, tree, element, value, depth + 1)
+}
+
+fn number_at(scope: &Scope, tree: &Tree, element: usize, e: &Expr, depth: usize) -> Option<f64> {
+    let of = |e: &Expr| number_at(scope, tree, element, e, depth);
+    match &e.kind {
+        ExprKind::Symbol(id) => value_at(scope, tree, element, *id, depth),
+        ExprKind::Measure(measure) => Some(tree.measure(*measure, element)),
+        ExprKind::Binary(
+            op @ (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div | BinaryOp::Pow),
+            a,
+            b,
+        ) => {
+            let [a, b] = [of(a)?, of(b)?].map(|x| Box::new(Expr::number(x, Dim::ONE, e.span)));
+            constant_of(&Expr { kind: ExprKind::Binary(*op, a, b), ..e.clone() })
+        }
+        ExprKind::Unary(ast::UnaryOp::Neg, a) => Some(-of(a)?),
+        ExprKind::Call(function, args) => match (function, &args[..]) {
+            (Builtin::Exp, [x]) => Some(of(x)?.exp()),
+            (Builtin::Ln, [x]) => Some(of(x)?.ln()),
+            (Builtin::Sqrt, [x]) => Some(of(x)?.sqrt()),
+            (Builtin::Abs, [x]) => Some(of(x)?.abs()),
+            (Builtin::Tanh, [x]) => Some(of(x)?.tanh()),
+            (Builtin::Min, [a, b]) => Some(of(a)?.min(of(b)?)),
+            (Builtin::Max, [a, b]) => Some(of(a)?.max(of(b)?)),
+            _ => None,
+        },
+        ExprKind::If(condition, yes, no) => match &condition.kind {
+            ExprKind::Binary(BinaryOp::Lt, a, b) => of(if of(a)? < of(b)? { yes } else { no }),
+            ExprKind::Binary(BinaryOp::Gt, a, b) => of(if of(a)? > of(b)? { yes } else { no }),
+            _ => None,
+        },
+        _ => constant_of(e),
     }
 }
 

@@ -18,13 +18,15 @@
 //!   NEURON, places 0 and 1 are nodes at the ends.)
 //! - Distance is counted along the sections from the middle of the root section.
 
+pub mod swc;
+
 use std::f64::consts::PI;
 use std::sync::Arc;
 
 /// A piece of a cone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Frustum {
-    /// Its length, in cm.
+    /// Its length, in cm; 0 is a ring.
     pub length: f64,
     /// The diameters at its start and its end, in cm.
     pub diam: [f64; 2],
@@ -63,6 +65,8 @@ pub struct Tree {
     pub parents: Arc<[u32]>,
     /// The section of each element.
     pub section: Vec<u32>,
+    /// The length of each element, in cm; that of a node is 0.
+    pub length: Vec<f64>,
     /// The area of each element, in cm2; that of a node is 0.
     pub area: Vec<f64>,
     /// What resists from the element to the border of its parent, over its resistivity, in 1/cm.
@@ -158,13 +162,25 @@ impl Section {
         self.frusta.iter().map(|f| f.length).sum()
     }
 
+    /// Its length over the root of its diameter, in roots of cm: times the root of `4 pi f ra cm`, how many length constants it is long at
+    /// a frequency `f`.
+    pub fn lengths_over_root_of_diam(&self) -> f64 {
+        self.frusta.iter().map(|f| f.length / (0.5 * (f.diam[0] + f.diam[1])).sqrt()).sum()
+    }
+
     /// Area and resistance (over the resistivity) between two places along it, in cm from its start.
     fn between(&self, from: f64, to: f64) -> (f64, f64) {
         let (mut area, mut resistance, mut start) = (0.0, 0.0, 0.0);
+        let whole = self.length();
         for f in &self.frusta {
             let end = start + f.length;
             let (a, b) = (from.max(start), to.min(end));
-            if b > a {
+            if f.length == 0.0 {
+                // A ring belongs to what it begins, at the end of the section to what it ends.
+                if from <= start && (start < to || to >= whole) {
+                    area += PI * 0.25 * (f.diam[1].powi(2) - f.diam[0].powi(2)).abs();
+                }
+            } else if b > a {
                 let radius = |x: f64| 0.5 * (f.diam[0] + (f.diam[1] - f.diam[0]) * ((x - start) / f.length));
                 let (h, r, s) = (b - a, radius(a), radius(b));
                 area += PI * (r + s) * h.hypot(s - r);
@@ -187,6 +203,7 @@ impl Tree {
                 .collect(),
             parents: Arc::from([]),
             section: Vec::new(),
+            length: Vec::new(),
             area: Vec::new(),
             near: Vec::new(),
             far: Vec::new(),
@@ -197,7 +214,8 @@ impl Tree {
         let places: Vec<Option<(usize, f64)>> = sections.iter().map(|s| begins(sections, s.from)).collect();
         // How many sections begin at the start of the root, and at the end of each.
         let at_start = places.iter().flatten().filter(|(_, x)| *x == 0.0).count();
-        let at_end = |s: usize| places.iter().flatten().filter(|p| **p == (s, 1.0)).count();
+        let mut at_end = vec![0; sections.len()];
+        places.iter().flatten().filter(|p| p.1 == 1.0).for_each(|p| at_end[p.0] += 1);
         // The element, the resistance to it and the distance of what begins there.
         let mut start = (0, 0.0);
         let mut ends = vec![(0, 0.0); sections.len()];
@@ -230,6 +248,7 @@ impl Tree {
                     (_, _) => ((first + i - 1) as u32, section.between(cut(i as f64 - 0.5), from).1),
                 };
                 parents.push(parent);
+                tree.length.push(length / n as f64);
                 tree.push(s, before.0 + after.0, before.1, far, (starts[s] + middle).abs());
             }
             let last = tree.area.len() - 1;
@@ -238,12 +257,14 @@ impl Tree {
                 start = (first as u32, section.between(0.0, 0.5 * length / n as f64).1);
                 if at_start > 1 {
                     parents.push(start.0);
+                    tree.length.push(0.0);
                     tree.push(s, 0.0, 0.0, start.1, 0.5 * length);
                     start = (tree.area.len() as u32 - 1, 0.0);
                 }
             }
-            if at_end(s) > 1 {
+            if at_end[s] > 1 {
                 parents.push(ends[s].0);
+                tree.length.push(0.0);
                 tree.push(s, 0.0, 0.0, ends[s].1, (starts[s] + length).abs());
                 ends[s] = (tree.area.len() as u32 - 1, 0.0);
             }

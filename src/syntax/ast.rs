@@ -256,6 +256,13 @@ pub enum CellMember {
         /// The whole member.
         span: Span,
     },
+    /// `morphology = swc("cell.swc")`: a shape from a file.
+    Morphology {
+        /// Which, as a call.
+        value: Expr,
+        /// The whole member.
+        span: Span,
+    },
     /// A section of a cell with a morphology.
     Section(Section),
     /// `compartments { max_length = 20 um }`: how sections are cut.
@@ -301,7 +308,7 @@ pub enum SectionMember {
 /// `soma(0.5)`: a place in a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Located {
-    /// The section.
+    /// The section, with its index if it has one: `dend[3]`.
     pub section: Name,
     /// How far along it, from 0 to 1.
     pub at: Box<Expr>,
@@ -312,7 +319,7 @@ pub struct Located {
 /// A region of a cell with a morphology.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Region {
-    /// Which sections: their names, or `all`.
+    /// Which sections: their names, with or without index, or `all`.
     pub sections: Vec<Name>,
     /// `cm`, `ra`, `v_init`, and what is inserted.
     pub members: Vec<CompartmentMember>,

@@ -352,6 +352,7 @@ impl Builder<'_> {
                 }
                 CellMember::Compartment(Compartment { name, members, span })
             }
+            Rule::morphology => CellMember::Morphology { value: self.expr(Parts::of(pair).part()), span },
             Rule::section => {
                 let mut parts = Parts::of(pair);
                 let name = self.name(parts.part());
@@ -365,8 +366,8 @@ impl Builder<'_> {
             Rule::region => {
                 let mut parts = Parts::of(pair);
                 let mut sections = Vec::new();
-                while let Some(name) = parts.only(Rule::name) {
-                    sections.push(self.name(name));
+                while let Some(name) = parts.only(Rule::section_name) {
+                    sections.push(self.section_name(name));
                 }
                 let mut members = Vec::new();
                 for member in parts {
@@ -399,12 +400,29 @@ impl Builder<'_> {
         let rule = pair.as_rule();
         let span = self.span(&pair);
         let mut parts = Parts::of(pair);
-        let name = self.name(parts.part());
         if rule == Rule::attach {
+            let name = self.section_name(parts.part());
             return SectionMember::From(self.located(name, parts.part(), span));
         }
+        let name = self.name(parts.part());
         let value = self.expr(parts.part());
         SectionMember::Key { name, value, end: parts.maybe().map(|end| self.expr(end)) }
+    }
+
+    /// `dend` or `dend[3]`.
+    fn section_name(&mut self, pair: Pair<'_, Rule>) -> Name {
+        let mut parts = Parts::of(pair);
+        let name = self.name(parts.part());
+        match parts.maybe() {
+            Some(index) => self.indexed(name, index),
+            None => name,
+        }
+    }
+
+    /// A name with the `[3]` behind it.
+    fn indexed(&mut self, name: Name, index: Pair<'_, Rule>) -> Name {
+        let span = name.span.to(self.span(&index));
+        Name { text: format!("{}[{}]", name.text, Parts::of(index).part().as_str()), span }
     }
 
     /// A name with the `(x)` behind it.
@@ -594,12 +612,30 @@ impl Builder<'_> {
         if let Some(location) = parts.only(Rule::location) {
             return Segment::Located(self.located(name, location, span));
         }
-        let selection = parts.maybe().map(|selection| {
+        let selection = parts.only(Rule::selection).map(|selection| {
             let span = self.span(&selection);
             let mut parts = Parts::of(selection);
             Selection { first: self.expr(parts.part()), end: parts.maybe().map(|e| self.expr(e)), span }
         });
+        if let (Some(selection), Some(location)) = (&selection, parts.maybe()) {
+            let section = self.selected_section(&name, selection);
+            return Segment::Located(self.located(section, location, span));
+        }
         Segment::Name(name, selection)
+    }
+
+    /// The section `dend[3]` before a place.
+    fn selected_section(&mut self, name: &Name, selection: &Selection) -> Name {
+        let span = name.span.to(selection.span);
+        let index = match (&selection.first.kind, &selection.end) {
+            (ExprKind::Number { text, unit: None }, None) if text.bytes().all(|b| b.is_ascii_digit()) => text.as_str(),
+            _ => {
+                let message = format!("a place is in one section, such as `{}[0](0.5)`", name.text);
+                self.mistakes.push(Diagnostic::new(Code::Syntax, selection.span, message, "no number of a section"));
+                "0"
+            }
+        };
+        Name { text: format!("{}[{index}]", name.text), span }
     }
 
     // ------------------------------------------------------------------------------------------ expressions
@@ -739,6 +775,12 @@ impl Builder<'_> {
             Rule::reference => {
                 let mut parts = Parts::of(pair);
                 let name = self.name(parts.part());
+                let index = parts.only(Rule::section_index);
+                let is_place = index.is_some();
+                let name = match index {
+                    Some(index) => self.indexed(name, index),
+                    None => name,
+                };
                 match parts.only(Rule::arguments) {
                     Some(arguments) => {
                         let mut args = Vec::new();
@@ -751,7 +793,7 @@ impl Builder<'_> {
                             args.push(Arg { name, value });
                         }
                         let behind: Vec<Name> = parts.map(|p| self.name(p)).collect();
-                        if !behind.is_empty() {
+                        if is_place || !behind.is_empty() {
                             let quantity = self.quantity_at(name, args, behind, span);
                             return self.limited(quantity, height + 1);
                         }

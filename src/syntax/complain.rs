@@ -71,6 +71,7 @@ fn continues(rule: Rule) -> bool {
             | arguments
             | overrides
             | selection
+            | section_index
             | sizes
             | semi
             | prime

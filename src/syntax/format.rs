@@ -116,6 +116,9 @@ fn begins_statement(rule: Rule) -> bool {
             | Rule::gate_member
             | Rule::cell_member
             | Rule::compartment_member
+            | Rule::section_member
+            | Rule::compartments_member
+            | Rule::region_member
             | Rule::pool_member
             | Rule::spike_action
             | Rule::junction_member

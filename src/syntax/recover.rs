@@ -145,6 +145,7 @@ impl Block {
                 "input",
                 "compartment",
                 "couple",
+                "morphology",
                 "section",
                 "compartments",
                 "region",
@@ -188,7 +189,7 @@ impl Block {
 fn begins_member(word: &str) -> bool {
     begins_item(word)
         || [Block::Channel, Block::Cell, Block::Compartment, Block::Run].iter().any(|b| b.keywords().contains(&word))
-            && !matches!(word, "pool" | "section" | "compartments" | "region")
+            && !matches!(word, "pool" | "morphology" | "section" | "compartments" | "region")
         || matches!(word, "population" | "connect")
 }
 

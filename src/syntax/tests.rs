@@ -618,3 +618,10 @@ fn fuzz_mutated_examples() {
     }
     println!("{inputs} inputs: {sound} parsed, {not_text} were not UTF-8");
 }
+
+#[test]
+fn members_behind_comments_begin_lines_of_their_own() {
+    let text = "cell C {\n    section soma {\n        // round\n        length = 20 um\n    }\n    compartments {\n        // fine\n        \
+                d_lambda = 0.05\n    }\n    region all {\n        // stiff\n        ra = 100 ohm*cm\n    }\n}\n";
+    assert_eq!(formatted(text).unwrap(), text);
+}

@@ -2,7 +2,8 @@
 
 use crate::models::{Way, root, run};
 use neuroc::driver::{self, Checked, CompileOptions};
-use neuroc::hir::Sources;
+use neuroc::hir::{Loader, Sources};
+use neuroc::morphology::Tree;
 use neuroc::results::RunResult;
 use serde_json::Value;
 use std::f64::consts::PI;
@@ -354,4 +355,229 @@ fn a_value_that_cannot_be_is_told_with_its_place() {
     let said = driver::check_whole(driver::check_text("c.neuro", Path::new(""), text, &Sources));
     let messages: Vec<&str> = said.diagnostics.iter().map(|d| d.message.as_str()).collect();
     assert_eq!(messages, ["`c.cm` of a(0.125) of cell 0 is -0.75 uF/cm2"]);
+}
+
+// ---------------------------------------------------------------------------------------------- shapes from files
+
+/// A file that is not there.
+struct Shape(String);
+
+impl Loader for Shape {
+    fn read(&self, _path: &Path) -> std::io::Result<Vec<u8>> {
+        Ok(self.0.clone().into_bytes())
+    }
+}
+
+const RECONSTRUCTED: &str = "
+cell C {
+    morphology = swc(\"cell.swc\")
+    param c = 1 uF/cm2
+    region all { ra = 150 ohm*cm; cm = c; v_init = -65 mV; insert Leak }
+}
+network main { population p: C\n input step: 0.1 nA -> p.soma(0.5) }
+run { duration = 1 ms; dt = 0.1 ms; method = cnexp\n record p.soma(0.5).v }";
+
+/// The tree of a shape.
+fn tree(swc: &str, text: &str) -> std::sync::Arc<Tree> {
+    let text = format!("{PASSIVE}{text}");
+    let checked = driver::check_text("c.neuro", Path::new(""), text, &Shape(swc.into()));
+    let said = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
+    let model = checked.model.unwrap_or_else(|| panic!("{said}"));
+    model.cells[0].morphology.as_ref().unwrap().tree.clone()
+}
+
+#[test]
+fn compartments_of_files_are_those_of_neuron() {
+    let text = std::fs::read_to_string(root().join("tests/reference/swc_neuron.json")).unwrap();
+    let reference: Value = serde_json::from_str(&text).unwrap();
+    let mut compared = 0;
+    for (shape, file) in reference["shapes"].as_object().unwrap() {
+        let text = RECONSTRUCTED.replace("p.soma(", if shape.ends_with("branches") { "p.soma[0](" } else { "p.soma(" });
+        let tree = tree(file["scrambled"].as_str().unwrap(), &text);
+        let somas = tree.sections.iter().filter(|s| s.name.starts_with("soma")).count();
+        let sections = file["sections"].as_array().unwrap();
+        let here = |name: &str| {
+            somas == 1 && sections.iter().filter(|s| s["name"].as_str().unwrap().starts_with("soma")).count() == 1
+                || !name.starts_with("soma")
+        };
+        for section in sections.iter().filter(|s| here(s["name"].as_str().unwrap())) {
+            let name = section["name"].as_str().unwrap().replace("dend_", "type");
+            let name = if name == "soma[0]" { "soma".into() } else { name };
+            let piece = tree.sections.iter().find(|s| s.name == name).unwrap_or_else(|| panic!("{shape}: no {name}"));
+            assert_eq!(piece.count as u64, section["cut"].as_u64().unwrap(), "{shape}, {name}");
+            let (areas, to_parent) = (numbers(&section["areas_um2"]), numbers(&section["to_parent_Mohm"]));
+            for i in 0..piece.count {
+                let e = piece.first + i;
+                let area = tree.area[e] * 1e8;
+                assert!(
+                    (area - areas[i]).abs() < 1e-6 * areas[i],
+                    "{shape}, {name} {i}: {area} is not {} um2",
+                    areas[i]
+                );
+                // NEURON's resistance of the first is that to the border.
+                let way = tree.near[e] + if i == 0 { 0.0 } else { tree.far[e] };
+                let resistance = way * 150e-6;
+                let expected = to_parent[i];
+                assert!(
+                    (resistance - expected).abs() < 1e-6 * expected,
+                    "{shape}, {name} {i}: {resistance} is not {expected} Mohm"
+                );
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 200, "{compared}");
+}
+
+#[test]
+fn a_cell_of_a_file_spikes_as_in_neuron() {
+    let text = std::fs::read_to_string(root().join("tests/reference/swc_neuron.json")).unwrap();
+    let reference: Value = serde_json::from_str(&text).unwrap();
+    let text = "
+        use std.channels.hh.{K, Leak, Na}
+        cell C {
+            morphology = swc(\"cell.swc\")
+            region all { ra = 150 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV }
+            region soma, axon { insert Na, K, Leak(gbar = 0.3 mS/cm2, erev = -54.4 mV) }
+            region dend, apic, type5 { insert Leak(gbar = 0.1 mS/cm2, erev = -65 mV) }
+            spike when soma(0.5).v crosses -10 mV
+        }
+        network main {
+            population p: C
+            input step: pulse(delay = 1 ms, duration = 10 ms, amplitude = 0.5 nA) -> p.dend[0](0.5)
+        }
+        run {
+            duration = 15 ms; dt = 0.025 ms; method = cnexp; celsius = 6.3 degC
+            record p.{soma(0.5), axon[1](0.5), dend[0](0.5), apic[1](0.5), type5[0](0.5)}.v every 0.1 ms
+            record spikes of p
+        }";
+    let swc = reference["shapes"]["types_change"]["scrambled"].as_str().unwrap();
+    let checked = driver::check_text("c.neuro", Path::new(""), text, &Shape(swc.into()));
+    let result = run(&checked, &CompileOptions::default(), Way::Optimized);
+    let expected = &reference["voltages"];
+    for (place, row) in expected["places"].as_array().unwrap().iter().zip(expected["mV"].as_array().unwrap()) {
+        let place = place.as_str().unwrap().replace("soma[0]", "soma").replace("dend_", "type");
+        // NEURON keeps points in single precision.
+        let error = apart(&samples(&result, &format!("p.{place}.v")), &numbers(row));
+        assert!(error < 1e-4, "{place}: {error:e} mV");
+    }
+    let spikes = numbers(&expected["spikes_ms"]);
+    assert!(!spikes.is_empty() && apart(&result.spikes[0].t, &spikes) < 1e-6);
+}
+
+#[test]
+fn a_spike_begins_in_the_axon_and_runs_back() {
+    let checked = driver::check_file(&root().join("examples/pyramidal.neuro"));
+    assert!(checked.diagnostics.is_empty(), "{:?}", checked.diagnostics);
+    let result = run(&checked, &CompileOptions::default(), Way::Optimized);
+    // The time and the height of the first spike.
+    let peak = |name: &str| {
+        let v = samples(&result, name);
+        let until = v.len() * 3 / 4;
+        (0..until).fold((0, f64::MIN), |best, i| if v[i] > best.1 { (i, v[i]) } else { best })
+    };
+    let places = ["axon[0](0.5)", "soma(0.5)", "apic[0](0.5)", "apic[12](1)"].map(|p| peak(&format!("pyr.{p}.v")));
+    assert!(places.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 > w[1].1), "{places:?}");
+    assert!(places[3].1 > -20.0 && result.spikes[0].t.len() == 2);
+}
+
+const STICK: &str = "1 1 0 0 0 10 -1\n2 3 10 0 0 1 1\n3 3 210 0 0 1 2\n4 3 310 0 0 0.5 3\n5 3 210 100 0 0.5 3\n6 4 -10 0 0 2 1\n7 4 -410 0 0 2 6\n";
+
+#[test]
+fn regions_say_how_their_sections_are_cut() {
+    let counts = |text: &str| tree(STICK, text).sections.iter().map(|s| s.count).collect::<Vec<_>>();
+    assert_eq!(counts(RECONSTRUCTED), [1, 7, 5, 5, 9]);
+    let with = |lines: &str| RECONSTRUCTED.replace("    region all", &format!("    {lines}\n    region all"));
+    assert_eq!(counts(&with("compartments { d_lambda = 0.05 }")), [1, 13, 7, 7, 19]);
+    assert_eq!(counts(&with("compartments { count = 2 }")), [2, 2, 2, 2, 2]);
+    let text = with(
+        "compartments { max_length = 30 um }\n region dend { count = 4 }\n region dend[1], apic { d_lambda = 0.1 }",
+    );
+    assert_eq!(counts(&text), [1, 4, 5, 4, 9]);
+    // Four times the capacitance halves the length constants.
+    assert_eq!(counts(&with("").replace("cm = c", "cm = 4 * c")), [1, 13, 7, 7, 19]);
+    let far = "cm = if distance > 150 um then 4 * c else c";
+    assert_eq!(counts(&with("").replace("cm = c", far)), [1, 7, 7, 7, 19]);
+    let far = "cm = if distance > 210 um then 4 * c else c";
+    assert_eq!(counts(&with("").replace("cm = c", far)), [1, 7, 7, 7, 9]);
+    // A section of one's own at a shape from a file.
+    assert_eq!(
+        counts(&with("section stub { from dend[2](1); length = 5 um; diam = 1 um; compartments = 2 }")),
+        [1, 7, 5, 5, 9, 2]
+    );
+}
+
+#[test]
+fn the_order_of_the_lines_of_a_file_changes_nothing() {
+    let text = std::fs::read_to_string(root().join("tests/reference/swc_neuron.json")).unwrap();
+    let reference: Value = serde_json::from_str(&text).unwrap();
+    for (shape, file) in reference["shapes"].as_object().unwrap() {
+        let text = RECONSTRUCTED.replace("p.soma(", if shape.ends_with("branches") { "p.soma[0](" } else { "p.soma(" });
+        let [a, b] = ["swc", "scrambled"].map(|key| tree(file[key].as_str().unwrap(), &text));
+        assert_eq!(a, b, "{shape}");
+    }
+}
+
+#[test]
+fn a_cell_of_a_file_is_one_written_by_hand() {
+    let from_file = RECONSTRUCTED
+        .replace("record p.soma(0.5).v", "record p.{soma(0.5), dend[0](0.5), dend[1](1), apic[0](0.9)}.{v, distance}");
+    let by_hand = from_file
+        .replace(
+            "morphology = swc(\"cell.swc\")",
+            "section soma { length = 20 um; diam = 20 um; compartments = 1 }
+            section trunk { from soma(0.5); length = 200 um; diam = 2 um; compartments = 7 }
+            section left { from trunk(1); length = 100 um; diam = 2 um .. 1 um; compartments = 5 }
+            section right { from trunk(1); length = 100 um; diam = 2 um .. 1 um; compartments = 5 }
+            section apical { from soma(0.5); length = 400 um; diam = 4 um; compartments = 9 }",
+        )
+        .replace("dend[0](", "trunk(")
+        .replace("dend[1](", "left(")
+        .replace("apic[0](", "apical(");
+    let checked = driver::check_text("c.neuro", Path::new(""), format!("{PASSIVE}{from_file}"), &Shape(STICK.into()));
+    let a = run(&checked, &CompileOptions::default(), Way::Optimized);
+    let b = ran(&format!("{PASSIVE}{by_hand}"), Way::Optimized);
+    assert_eq!(a.series.len(), 8);
+    for (a, b) in a.series.iter().zip(&b.series) {
+        let apart = (0..a.t.len()).map(|i| (a.values.get(i, 0) - b.values.get(i, 0)).abs()).fold(0.0, f64::max);
+        assert!(apart < 1e-10, "{}: {apart:e}", a.name);
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- the membrane at rest
+
+#[test]
+fn a_cable_resists_as_in_closed_form() {
+    let checked = checked(&rallpack(2001, 0.1, 1.0));
+    let (flat, _) = driver::flatten(checked.model.as_ref().unwrap(), &CompileOptions::default()).unwrap();
+    let cable = &flat.cables[0];
+    let passive = neuroc::ode::Passive::of(&flat, cable).unwrap();
+    let tree = flat.elements(cable.population).unwrap().0;
+    // One length constant, sealed: r coth(1), with r of a cable without end (Rall 1959), in kohm.
+    let (diam, rm, ra) = (1e-4, 40.0, 0.1);
+    let endless: f64 = 2.0 / PI * f64::sqrt(rm * ra) * f64::powf(diam, -1.5);
+    let expected = endless / 1f64.tanh();
+    // The middle of the first compartment is a four-thousandth inside.
+    let inside = ra * 0.1 / 4002.0 / (PI * diam * diam / 4.0);
+    let got = passive.input_resistance(tree).unwrap() + inside;
+    assert!((got - expected).abs() < 1e-5 * expected, "{got} is not {expected} kohm");
+    let lengths: f64 = passive.electrotonic(tree).unwrap().iter().sum();
+    assert!((lengths - 1.0).abs() < 1e-12, "{lengths}");
+    assert!(passive.conductance.iter().all(|g| (g - 0.025).abs() < 1e-15));
+}
+
+#[test]
+fn gates_are_held_where_they_begin() {
+    let file = root().join("examples/ball_and_stick.neuro");
+    let checked = driver::check_file(&file);
+    let (flat, _) = driver::flatten(checked.model.as_ref().unwrap(), &CompileOptions::default()).unwrap();
+    let passive = neuroc::ode::Passive::of(&flat, &flat.cables[0]).unwrap();
+    // Hodgkin and Huxley's gates at -65 mV.
+    let gate = |alpha: f64, beta: f64| alpha / (alpha + beta);
+    let rate = |x: f64| x / (1.0 - (-x).exp());
+    let (m, h) = (gate(rate(-2.5), 4.0), gate(0.07, 1.0 / (1.0 + 3f64.exp())));
+    let n = gate(0.1 * rate(-1.0), 0.125);
+    let expected = 120.0 * m.powi(3) * h + 36.0 * n.powi(4) + 0.3;
+    assert!((passive.conductance[0] - expected).abs() < 1e-12, "{} is not {expected}", passive.conductance[0]);
+    assert!(passive.conductance[1..].iter().all(|g| (g - 0.05).abs() < 1e-15));
 }

@@ -42,7 +42,7 @@ fn examples() -> Vec<String> {
 }
 
 /// Examples that only the interpreter runs so far.
-const INTERPRETED: &[&str] = &["ball_and_stick"];
+const INTERPRETED: &[&str] = &["ball_and_stick", "pyramidal"];
 
 /// A folder with files in it.
 fn folder(files: &[(&str, &str)]) -> TempDir {
@@ -153,7 +153,8 @@ fn with<'a>(arguments: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
 
 // ------------------------------------------------------------------------------------------------------- the contract
 
-const VERBS: &[&str] = &["check", "run", "build", "emit", "opt", "passes", "explain", "lib", "plot", "fmt", "bench"];
+const VERBS: &[&str] =
+    &["check", "run", "build", "emit", "opt", "passes", "info", "explain", "lib", "plot", "fmt", "bench"];
 
 #[test]
 fn every_verb_has_help_with_an_example() {
@@ -384,6 +385,31 @@ fn every_code_is_explained_and_the_library_can_be_read() {
     let modules = fine(&here, &["lib"]);
     assert!(modules.out.contains("std.channels.hh: ") && modules.out.contains("    channel Na\n"), "{}", modules.out);
     assert_eq!(fine(&here, &["lib", "std.channels.hh"]).out, fine(&here, &["lib", "channels.hh"]).out);
+}
+
+#[test]
+fn info_tells_shapes() {
+    let swc =
+        "1 1 0 0 0 10 -1\n2 3 10 0 0 1 1\n3 3 110 0 0 1 2\n4 2 -10 0 0 0.5 1\n5 2 -60 0 0 0.5 4\n6 2 -60 0 0 0.5 5\n";
+    let model = "channel Leak { param gbar = 0.1 mS/cm2\n param erev = -65 mV }
+        cell C { morphology = swc(\"cell.swc\")\n region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak } }
+        network main { population pyr: C[3] }
+        run { duration = 1 ms; dt = 0.1 ms; method = cnexp\n record pyr.soma(0.5).v }";
+    let here = folder(&[("cell.swc", swc), ("m.neuro", model)]);
+    let told = fine(&here, &["info", "m.neuro"]).out;
+    for line in [
+        "pyr: 3 cells C",
+        "    shape: cell.swc",
+        "    soma: one point: a cylinder with the area of the sphere",
+        "    points at the place of their parent: lines 6",
+        "    soma           1             1         20.0      1256.6",
+        "    dend           1             3        100.0       628.3",
+        "    axon           1             3         50.0       157.1",
+        "    membrane time constant at soma(0.5): 10.00 ms",
+    ] {
+        assert!(told.lines().any(|l| l == line), "no line\n{line}\nin\n{told}");
+    }
+    assert!(told.contains("input resistance at soma(0.5): ") && told.contains("electrotonic length: "), "{told}");
 }
 
 #[test]

@@ -14,6 +14,8 @@ const CORPUS: &str = "tests/errors";
 
 /// Cases with more than one mistake, each independent of the others.
 const SEVERAL: &[(&str, usize)] = &[
+    ("swc_of_wrong_lines", 5),
+    ("swc_of_wrong_parents", 2),
     ("celsius_minus_number", 2),
     ("gate_product_outside_channel", 2),
     ("input_delay_without_unit", 2),

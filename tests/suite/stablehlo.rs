@@ -25,7 +25,7 @@ fn models() -> Vec<PathBuf> {
     let files = folders.iter().flat_map(|folder| std::fs::read_dir(root().join(folder)).unwrap());
     let paths = files.map(|file| file.unwrap().path());
     // Cells with sections have no plan so far.
-    let planned = |path: &PathBuf| path.file_stem().is_some_and(|name| name != "ball_and_stick");
+    let planned = |path: &PathBuf| path.file_stem().is_some_and(|name| name != "ball_and_stick" && name != "pyramidal");
     let mut models: Vec<PathBuf> =
         paths.filter(|path| path.extension().is_some_and(|e| e == "neuro")).filter(planned).collect();
     models.sort();

@@ -3,19 +3,29 @@
 use super::instead;
 use crate::diag::{Code, Diagnostic};
 use crate::hir::Cell;
+use crate::morphology::swc::{Fault, SwcError};
 use crate::source::Span;
 use crate::syntax::ast::Name;
+use std::path::Path;
 
 /// What is wrong with the morphology of a cell, or with a place in it.
 pub(in crate::hir) enum MorphologyError<'e> {
     /// A member that only cells without sections have.
     OtherForm { what: &'static str, span: Span, section: Span },
+    /// `morphology = ` is followed by something that is no file of a shape.
+    NoShape { span: Span },
+    /// The file of a shape cannot be read.
+    CannotRead { file: &'e Path, error: std::io::Error, span: Span },
+    /// Something is wrong with a file.
+    Swc { error: &'e SwcError, line: Option<Span>, other: Option<Span>, file: &'e str, span: Span },
     /// A region or a `compartments` block without sections.
     NothingToCut { what: &'static str, span: Span },
     /// A section lacks a key.
     SectionLacks { section: &'e Name, key: &'static str, example: &'static str },
-    /// Nothing says how many compartments a section has.
-    NotCut { section: &'e Name },
+    /// How many compartments a section has depends on what is not known before the run.
+    NotCut { section: &'e str, key: &'static str, span: Span },
+    /// A cell has too many compartments.
+    TooMany { cell: &'e Name, most: usize },
     /// A length, a diameter, or a number of compartments is not above zero.
     NotPositive { what: &'e str, span: Span },
     /// A number of compartments is not whole, or too large.
@@ -27,7 +37,7 @@ pub(in crate::hir) enum MorphologyError<'e> {
     /// Only the diameter changes along a section.
     NoTaper { key: &'e Name, span: Span },
     /// There is no such section.
-    UnknownSection { name: &'e Name, known: &'e [&'e str] },
+    UnknownSection { name: &'e Name, known: &'e [&'e str], counted: usize },
     /// Two sections begin nowhere.
     TwoRoots { second: &'e Name, first: &'e Name },
     /// Sections begin at each other.
@@ -35,7 +45,7 @@ pub(in crate::hir) enum MorphologyError<'e> {
     /// A place is not along its section.
     Outside { span: Span },
     /// No region gives a section a value.
-    NotCovered { section: &'e Name, key: &'static str, example: &'static str },
+    NotCovered { section: &'e Name, regions: &'e str, key: &'static str, example: &'static str },
     /// A channel is in a compartment twice.
     InsertedTwice { channel: &'e str, section: &'e str, again: Span, first: Span },
     /// A value of the whole cell differs from compartment to compartment.
@@ -64,6 +74,20 @@ impl From<MorphologyError<'_>> for Diagnostic {
                     .see(section, "this makes it one")
                     .help("what its membrane has stands in regions: `region all { ... }`")
             }
+            E::NoShape { span } => {
+                Diagnostic::new(Code::BadMorphology, span, "this is no file of a shape", "a file is needed")
+                    .help("write `morphology = swc(\"cell.swc\")`; the name is relative to the model file")
+            }
+            E::CannotRead { file, error, span } => {
+                let message = format!("cannot read `{}`", file.display());
+                let why = match error.kind() {
+                    std::io::ErrorKind::NotFound => "there is no such file".to_string(),
+                    std::io::ErrorKind::PermissionDenied => "it may not be read".to_string(),
+                    _ => error.to_string().to_lowercase(),
+                };
+                Diagnostic::new(Code::CannotRead, span, message, why).note("file names are relative to the model file")
+            }
+            E::Swc { error, line, other, file, span } => swc(error, line, other, file, span),
             E::NothingToCut { what, span } => {
                 let message = format!("the cell has {what}, but no section");
                 Diagnostic::new(Code::BadMorphology, span, message, "of no section")
@@ -74,10 +98,16 @@ impl From<MorphologyError<'_>> for Diagnostic {
                 Diagnostic::new(Code::MissingKey, section.span, message, "its shape is not known")
                     .help(format!("add `{example}`"))
             }
-            E::NotCut { section } => {
-                let message = format!("nothing says how many compartments section `{}` has", section.text);
-                Diagnostic::new(Code::MissingKey, section.span, message, "not cut")
-                    .help("add `compartments { max_length = 20 um }` to the cell, or `compartments = 5` to the section")
+            E::NotCut { section, key, span } => {
+                let message =
+                    format!("how many compartments section `{section}` has depends on a `{key}` that is not known");
+                Diagnostic::new(Code::NotConstant, span, message, "known in a run only")
+                    .note("without another rule, compartments are a tenth of a length constant at 100 Hz long (`d_lambda = 0.1`)")
+                    .help("say it without `ra` and `cm`: `compartments { max_length = 20 um }`, or `{ count = 5 }`")
+            }
+            E::TooMany { cell, most } => {
+                let message = format!("cell `{}` has more than {most} compartments", cell.text);
+                Diagnostic::new(Code::BadMorphology, cell.span, message, "cut too finely")
             }
             E::NotPositive { what, span } => {
                 let message = format!("{what} is above zero");
@@ -100,10 +130,15 @@ impl From<MorphologyError<'_>> for Diagnostic {
                 let message = format!("`{}` is one number", key.text);
                 Diagnostic::new(Code::BadMorphology, span, message, "only the diameter changes along a section")
             }
-            E::UnknownSection { name, known } => {
+            E::UnknownSection { name, known, counted } => {
                 let message = format!("the cell has no section `{}`", name.text);
                 let d = Diagnostic::new(Code::BadMorphology, name.span, message, "no such section");
-                instead(d, &name.text, known)
+                let word = name.text.split('[').next().unwrap_or(&name.text);
+                match counted {
+                    0 => instead(d, &name.text, known),
+                    1 => d.help(format!("it has one: `{word}[0]`")),
+                    n => d.help(format!("it has {n}: `{word}[0]` to `{word}[{}]`", n - 1)),
+                }
             }
             E::TwoRoots { second, first } => {
                 let message = format!("section `{}` does not begin at another", second.text);
@@ -120,8 +155,8 @@ impl From<MorphologyError<'_>> for Diagnostic {
                 let message = "a place in a section is a number from 0 (its start) to 1 (its end)";
                 Diagnostic::new(Code::BadMorphology, span, message, "not from 0 to 1")
             }
-            E::NotCovered { section, key, example } => {
-                let message = format!("no region gives `{key}` to section `{}`", section.text);
+            E::NotCovered { section, regions, key, example } => {
+                let message = format!("no region gives `{key}` to section `{regions}`");
                 Diagnostic::new(Code::MissingKey, section.span, message, format!("its `{key}` is not known"))
                     .help(format!("add `{example}` to a region of it, such as `region all {{ ... }}`"))
             }
@@ -168,6 +203,50 @@ impl From<MorphologyError<'_>> for Diagnostic {
                 Diagnostic::new(Code::BadSpike, span, message, "not the voltage of a place")
                     .help(format!("write `spike when {section}(0.5).v crosses -10 mV`"))
             }
+        }
+    }
+}
+
+/// What is wrong with an SWC file, shown in the file where it has a place there.
+fn swc(error: &SwcError, line: Option<Span>, other: Option<Span>, file: &str, span: Span) -> Diagnostic {
+    let say = |message: String, label: &str| match line {
+        Some(line) => Diagnostic::new(Code::BadMorphology, line, message, label).see(span, "the cell's shape"),
+        None => Diagnostic::new(Code::BadMorphology, span, message, label),
+    };
+    let with = |d: Diagnostic, label: &str| match other {
+        Some(other) => d.see(other, label),
+        None => d,
+    };
+    match &error.fault {
+        Fault::Empty => say(format!("`{file}` has no points"), "nothing to make a cell of"),
+        Fault::Columns(found) => say(format!("a point has seven columns, and this line has {found}"), "not a point")
+            .note("they are: id, type, x, y, z, radius, parent; places and radius in um; `#` begins a comment"),
+        Fault::Number(column, text) => {
+            let what = match *column {
+                "id" | "type" => "a whole number from 0",
+                "parent" => "the id of a point, or -1",
+                _ => "a number of um, at most 1e9",
+            };
+            say(format!("`{text}` is no {column}"), &format!("the {column} is {what}"))
+        }
+        Fault::Radius => say("the radius of a point is above zero".into(), "not above zero")
+            .note("a compartment without thickness has no area, and lets no current through"),
+        Fault::Twice(id) => with(say(format!("two points have the id {id}"), "again"), "first"),
+        Fault::NoParent(parent) => {
+            let d = say(format!("there is no point {parent}"), "its parent is not there");
+            if *parent == 0 { d.help("the root's parent is -1") } else { d }
+        }
+        Fault::Loop(id) => say(format!("point {id} descends from itself"), "on a loop")
+            .help("one point, the root, has the parent -1; all others lead to it"),
+        Fault::TwoRoots => with(say("the file has a second tree".into(), "a second root"), "the first root")
+            .note("a cell is one tree; what lies apart from it would get no current")
+            .help("give it the parent that it is joined to, or delete its points"),
+        Fault::NoSoma => say(format!("no point of `{file}` is of the soma"), "none has the type 1")
+            .help("give type 1 to the points of the soma; where there is none, to the point that shall be the root"),
+        Fault::TwoSomas => with(say("the soma is in pieces".into(), "points of type 1 that are apart"), "the others"),
+        Fault::NoLength => {
+            with(say("this section has no length".into(), "where it ends"), "where it begins, at the same place")
+                .help("delete the point, and join its children to its parent")
         }
     }
 }
