@@ -7,7 +7,7 @@
 //! # Conventions
 //!
 //! - A section of `n` compartments is cut into `n` pieces of equal length; the area of each is that of its frusta, mantles without ends. Its voltage is that in
-//!   its middle.
+//!   its middle. Where the diameter jumps within a section, the ring belongs to the compartment behind it.
 //! - Between two middles the current passes half of the one compartment and half of the other: a frustum of length `h` and radii `a` and
 //!   `b` resists with `ra h / (pi a b)`.
 //! - A section `from soma(1)` begins at the end of its parent, `from soma(0)` at its start, and `from soma(x)` with an x between in the middle of the
