@@ -459,7 +459,7 @@ fn a_cell_of_a_file_spikes_as_in_neuron() {
         let place = place.as_str().unwrap().replace("soma[0]", "soma").replace("dend_", "type");
         // NEURON keeps points in single precision.
         let error = apart(&samples(&result, &format!("p.{place}.v")), &numbers(row));
-        assert!(error < 1e-4, "{place}: {error:e} mV");
+        assert!(error < 1e-5, "{place}: {error:e} mV");
     }
     let spikes = numbers(&expected["spikes_ms"]);
     assert!(!spikes.is_empty() && apart(&result.spikes[0].t, &spikes) < 1e-6);
