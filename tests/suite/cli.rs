@@ -41,9 +41,6 @@ fn examples() -> Vec<String> {
     names
 }
 
-/// Examples that only the interpreter runs so far.
-const INTERPRETED: &[&str] = &["ball_and_stick"];
-
 /// A folder with files in it.
 fn folder(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -605,11 +602,6 @@ fn examples_are_the_same_interpreted_and_compiled() {
     for file in examples() {
         let run = ["run", &file, "--quiet", "--cache", &cache, "--duration", "10ms"];
         fine(&here, &with(&run, &["-o", "interp.npz", "--engine", "interp"]));
-        if INTERPRETED.iter().any(|name| file.ends_with(&format!("{name}.neuro"))) {
-            let refused = neuroc(&here, &with(&run, &["-o", "native.npz"]));
-            assert!(refused.code == 1 && refused.err.contains("--engine interp"), "{file}: {}", refused.err);
-            continue;
-        }
         fine(&here, &with(&run, &["-o", "native.npz", "--threads", "1"]));
         let (native, interp) = (result(&here, "native.npz"), result(&here, "interp.npz"));
         assert!(!native.series.is_empty() && native.series == interp.series, "{file}: recorded values");

@@ -38,6 +38,7 @@ const RUNTIME: &[(&str, &str)] = &[
     ("mod.rs", include_str!("../../runtime/mod.rs")),
     ("abi.rs", include_str!("../../runtime/abi.rs")),
     ("aligned.rs", include_str!("../../runtime/aligned.rs")),
+    ("branches.rs", include_str!("../../runtime/branches.rs")),
     ("call.rs", include_str!("../../runtime/call.rs")),
     ("edge_text.rs", include_str!("../../runtime/edge_text.rs")),
     ("edges.rs", include_str!("../../runtime/edges.rs")),
