@@ -410,6 +410,66 @@ fn native_cables_give_the_bits_of_the_interpreter() {
 }
 
 #[test]
+fn a_ring_of_synapses_on_dendrites_is_that_of_neuron() {
+    let checked = driver::check_file(&root().join("examples/dendritic_ring.neuro"));
+    assert!(checked.diagnostics.is_empty(), "{:?}", checked.diagnostics);
+    let result = native_run(&checked, Precision::F64, 2);
+    for (name, at) in [("ring.soma(0.5).v", "soma_mV"), ("ring.dend(0.5).v", "dend_mV")] {
+        let s = result.series_named(name).unwrap();
+        for (cell, row) in reference(&format!("/ring/{at}")).as_array().unwrap().iter().enumerate() {
+            let v: Vec<f64> = (0..row.as_array().unwrap().len()).map(|at| s.values.get(at, cell)).collect();
+            let error = apart(&v, &numbers(row));
+            assert!(error < 1e-9, "{name} of {cell}: {error:e} mV");
+        }
+    }
+    let of_4: Vec<f64> = result.spikes[0]
+        .t
+        .iter()
+        .zip(&result.spikes[0].i)
+        .filter(|(t, i)| **i == 4 && **t < 40.0)
+        .map(|x| *x.0)
+        .collect();
+    assert!(apart(&of_4, &numbers(&reference("/ring/spikes_of_4_ms"))) < 1e-6);
+}
+
+#[test]
+fn synapses_on_branches_give_the_same_bits() {
+    let text = MIXED
+        .replace(
+            "    connect pyr -> p",
+            "    connect pyr -> ball.dend(0.5) via E(tau = 3 ms) { rule = all_to_all(); weight ~ uniform(0.1 nS, 0.4 nS); delay ~ uniform(0.1 ms, 3 ms) }
+    connect ball -> pyr.{left(0.5), right(1), soma(0.5)} via E(tau = 2 ms) { rule = probability(p = 0.5); weight = 2 nS; delay = 1 ms }
+    connect pyr -> pyr.basal(0.4) via E(tau = 2 ms) { rule = probability(p = 0.1); weight = 1 nS; delay = 0.5 ms }
+    connect p -> ball.soma(0.5) via E(tau = 2 ms) { rule = all_to_all(); weight = 1 nS; delay = 0.5 ms }
+    drive pyr[3..30].spine(0.5) via E(tau = 2 ms) from poisson(rate = 200 Hz) { weight = 0.5 nS }
+    connect pyr -> p",
+        )
+        .replace(
+            "synapse Kick",
+            "synapse E {
+    param tau = 1 ms
+    param top = 0 mV
+    state x: nS = 0 nS
+    state g: nS = 0 nS
+    x' = -x / tau
+    g' = (x - g) / tau
+    on event(weight: nS) { x += exp(1) * weight }
+    current i = g * (v - top)
+}
+synapse Kick",
+        )
+        .replace("duration = 20 ms", "duration = 12 ms")
+        .replace("record p.v", "record pyr.{left(0.5), basal(0.4), spine(0.5)}.E.g every 0.1 ms\n    record p.v");
+    let checked = checked(&text);
+    let expected = run(&checked, &CompileOptions::default(), Way::Optimized);
+    let most = |name: &str| samples(&expected, name).into_iter().fold(0.0, f64::max);
+    assert!(most("pyr.left(0.5).E.g") > 0.1, "events arrive");
+    for threads in [1, 2, 3] {
+        same_bits(&expected, &native_run(&checked, Precision::F64, threads));
+    }
+}
+
+#[test]
 fn a_long_cable_of_one_cell_is_the_same_natively() {
     let text = rallpack(1000, 0.05, 5.0);
     let checked = checked(&text);

@@ -281,7 +281,7 @@ mod tests {
         let text = format!(
             "program \"p\"\nspace @a\nspace @c of @a tree\nspace @na in @c\n\
              state @c.v over @c\nstate @na.m over @na\nconst @c.g over @c\n\
-             temp @c.i over @c\ntemp @c.d over @c\ntemp @c.b over @c\ntemp @c.x over @c\nfn step {{\n{step}\n}}\n"
+             temp @c.i over @c\ntemp @c.d over @c\ntemp @c.b over @c\ntemp @c.x over @c\n{INIT}fn step {{\n{step}\n}}\n"
         );
         let program = verify(parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"))).unwrap_or_else(|e| panic!("{e}"));
         let plan = plan(&program, &PlanOptions::default()).unwrap_or_else(|e| panic!("{e}"));
@@ -293,6 +293,9 @@ mod tests {
         trees.tasks[1].iter().map(task).collect()
     }
 
+    const INIT: &str = "fn init {
+        over @c {\n %0 = const 1.0\n store @c.v, %0\n store @c.g, %0\n }
+        over @na {\n %1 = const 0.5\n store @na.m, %1\n }\n}\n";
     const CURRENT: &str = "over @na {\n %0 = gather @c.v along in\n %1 = field @na.m\n %2 = mul %0, %1
         accumulate @c.i along in, %2\n }";
     const ROWS: &str = "over @c {\n %3 = field @c.i\n %4 = field @c.g\n %5 = field @c.v\n %6 = sub %5, %3
