@@ -81,7 +81,7 @@ pub fn kernel_files(plan: &Plan) -> Vec<SourceFile> {
 /// A whole crate that people use from Rust or C; `Cargo.toml` first.
 pub fn crate_files(plan: &Plan, interface: &Interface) -> Result<Vec<SourceFile>, InterfaceError> {
     if plan.precision == Precision::Bf16 {
-        return Err(InterfaceError("native code stores f64 or f32, not bf16".into()));
+        return Err(InterfaceError::NotYet("native code stores f64 or f32, not bf16".into()));
     }
     let model = model::Model::new(plan, interface)?;
     let mut files = vec![

@@ -23,7 +23,8 @@ pub struct Model<'a> {
 impl<'a> Model<'a> {
     /// Checks that the interface fits.
     pub fn new(plan: &'a Plan, interface: &'a Interface) -> Result<Model<'a>, InterfaceError> {
-        let fail = |message: String| Err(InterfaceError(message));
+        let fail = |message: String| Err(InterfaceError::Misfit(message));
+        let not_yet = |message: String| Err(InterfaceError::NotYet(message));
         let model = Model { plan, interface };
         if interface.spaces.len() != plan.spaces.len() {
             return fail(format!("{} populations for {} spaces", interface.spaces.len(), plan.spaces.len()));
@@ -32,14 +33,14 @@ impl<'a> Model<'a> {
             return fail(format!("`{}` is no name for a crate", interface.crate_name));
         }
         if let Some(delivery) = plan.deliveries.first() {
-            return fail(format!(
+            return not_yet(format!(
                 "events go along `{}`, which so far runs in neuroc alone, not in a crate",
                 delivery.name
             ));
         }
         if let Some(trees) = plan.trees.first() {
             let cells = &plan.spaces[trees.cells.0 as usize].name;
-            return fail(format!(
+            return not_yet(format!(
                 "the cells `{cells}` have branches, which so far run in neuroc alone, not in a crate"
             ));
         }
