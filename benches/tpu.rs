@@ -133,11 +133,11 @@ fn examples() -> Result<Vec<String>, String> {
         for entry in std::fs::read_dir(&path).map_err(|error| format!("{}: {error}", path.display()))? {
             let name = entry.map_err(|error| error.to_string())?.file_name().to_string_lossy().into_owned();
             // Cells with sections, and edges that remember, have no plan for devices so far.
-            let remembers =
-                || std::fs::read_to_string(path.join(&name)).is_ok_and(|t| t.contains("use std.plasticity"));
+            let words = ["use std.plasticity", "\n    section ", "\n    morphology "];
+            let is_plan_less = |text: String| words.iter().any(|words| text.contains(words));
             if name.ends_with(".neuro")
-                && !["coba_hh.neuro", "ball_and_stick.neuro", "pyramidal.neuro"].contains(&name.as_str())
-                && !remembers()
+                && name != "coba_hh.neuro"
+                && !std::fs::read_to_string(path.join(&name)).is_ok_and(is_plan_less)
             {
                 names.push(format!("{folder}{name}"));
             }

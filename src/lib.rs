@@ -85,7 +85,7 @@
 //! - **Fields are bound by id.** What a field of a program stands for is its [`step::Source`]; names are for people. Hidden ones have a `'`,
 //!   which no name in a model can have.
 //! - **Only the interpreter runs all of the step IR.** What no plan is made of so far is refused with the reason where it is planned
-//!   (`src/codegen/plan/refuse.rs`, `deliveries.rs` beside it); plans with events are refused by crates.
+//!   (`src/codegen/plan/refuse.rs`, `deliveries.rs` beside it); plans with events or branched cells are refused by crates, the latter by devices, too.
 //! - **Validity is a value.** Only [`step::verify`] makes a [`step::Verified`], and only that reaches interpreter and plan. In debug
 //!   builds the verifier runs after every pass.
 //! - **The IR is text**: `step::parse(step::print(p)) == p`, so that passes are tested on text.
@@ -139,6 +139,9 @@
 //! - **Edges that remember have kernels of their own** (`src/codegen/plan/remember.rs`), planned as if edges were cells: what they read of the cells that
 //!   they lead to comes as data, what they send goes out as outputs. Where an event goes is noted when it is sent; when it arrives the machine
 //!   (`src/runtime/remember.rs`) puts the edges that it reaches into blocks, runs the kernel and takes them back, a batch at a time.
+//! - **No element of a branched cell reaches another cell**, so the kernels of its spaces run one after the other over as many cells as a cache holds, for many
+//!   steps, and nobody waits (`src/codegen/plan/trees.rs`). Cells stand side by side, as many as the vectors of the solve have lanes, so that every map leads from
+//!   a vector to a vector; the elements of a single cell follow each other (`src/runtime/branches.rs`). What maps or solves reach lies flat, field by field.
 //! - **Nothing happens to an edge without an event.** Its equations are linear and solved when the next event comes, from the step in which it has
 //!   seen the last one; this is in the program (`src/discretize/plasticity.rs`), so that all engines do the same.
 //! - **On devices the events' ring stays there**, too (`src/codegen/stablehlo/deliveries.rs`): a loop over those who emit adds a row of edges to it in each
@@ -184,7 +187,9 @@
 //! | how a section is cut, where sections meet | `src/morphology/mod.rs` | its tests |
 //! | what an SWC file means: soma, stubs, names of sections | `src/morphology/swc.rs` | its tests, `tests/suite/cables.rs`, `tests/reference/swc_neuron.py` |
 //! | what `neuroc info` says of a cell's shape and membrane | `src/cli/info.rs`, `src/ode/passive.rs` | `tests/suite/cables.rs`, `tests/suite/cli.rs` |
-//! | how cables are solved | `src/discretize/cable.rs`; `solve` in `src/interp/memory.rs` | `tests/suite/cables.rs` |
+//! | how cables are solved | `src/discretize/cable.rs`; `solve` in `src/interp/memory.rs` and `src/runtime/branches.rs` | `tests/suite/cables.rs` |
+//! | in which order the kernels of branched cells run | `src/codegen/plan/trees.rs` | there |
+//! | where compartments stand in memory | `src/runtime/branches.rs`, `src/engine/branches.rs` | there, `tests/suite/cables.rs` |
 //! | which edges a connection has | `src/connect/`, `src/simulate/edges.rs` | `src/connect/tests`, `tests/suite/networks.rs` |
 //! | where cells of connected populations stand in memory | `src/runtime/order.rs` | its tests, `tests/suite/engines.rs` |
 //! | what generated Rust looks like | `src/codegen/rust/kernels.rs` | `tests/ir/*.rust.snap` |

@@ -8,7 +8,8 @@ use super::{Exit, accuracy, complain, report, say};
 use crate::artefact::File;
 #[cfg(feature = "xla")]
 use crate::codegen::plan::Plan;
-use crate::codegen::rust::{self, SourceFile};
+use crate::codegen::rust::{self, InterfaceError, SourceFile};
+use crate::diag::{Code, Diagnostic};
 use crate::driver::{self, Experiment};
 #[cfg(feature = "xla")]
 use crate::engine::EngineError;
@@ -92,7 +93,7 @@ pub fn run(args: &Args) -> Exit {
     if checked.model.is_none() {
         return Exit::Model;
     }
-    let fail = |errors: &[crate::diag::Diagnostic]| {
+    let fail = |errors: &[Diagnostic]| {
         report(&checked.sources, errors);
         Exit::of(errors)
     };
@@ -130,7 +131,8 @@ pub fn run(args: &Args) -> Exit {
     let name = interface.crate_name.clone();
     let files = match rust::crate_files(&plan, &interface) {
         Ok(files) => files,
-        Err(error) => {
+        Err(InterfaceError::NotYet(what)) => return fail(&[Diagnostic::without_place(Code::Unsupported, what)]),
+        Err(error @ InterfaceError::Misfit(_)) => {
             complain(format!("internal error: {error}"));
             return Exit::Bug;
         }

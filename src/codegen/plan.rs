@@ -46,6 +46,7 @@ mod refuse;
 mod remember;
 mod slabs;
 mod travel;
+mod trees;
 
 pub use connected::{Connected, Load, Prologue};
 pub use deliveries::{Delivery, Effect, is_delivery};
@@ -56,6 +57,7 @@ pub use refuse::Unplanned;
 pub use remember::{POST, PRE, Remembers};
 pub use slabs::Slabs;
 pub use travel::{DeliveryForm, Dense, Events, Traffic};
+pub use trees::Trees;
 
 use crate::runtime::machine::Bank;
 use crate::step::{
@@ -135,13 +137,15 @@ pub struct Plan {
     pub uniforms: Vec<FieldId>,
     /// The series table.
     pub series: Vec<FieldId>,
-    /// The plain spaces, which are the first of the program.
+    /// The spaces of cells and their parts, which are the first of the program.
     pub spaces: Vec<SpacePlan>,
     /// The relations.
     pub relations: Vec<Relation>,
     /// Relations that events go along.
     pub deliveries: Vec<Delivery>,
-    /// Which of the plain spaces take their steps together; each is in one of them.
+    /// Branched cells.
+    pub trees: Vec<Trees>,
+    /// Which of the spaces take their steps together; each is in one of them.
     pub groups: Vec<Group>,
     /// Values per cell that are kept in 16 bits, in their order.
     pub narrow: Vec<FieldId>,
@@ -170,6 +174,8 @@ pub enum Home {
     Slot(SpaceId, Bank, u32),
     /// An event number of a space.
     Event(SpaceId, u32),
+    /// Of a space of branched cells, what their maps reach: a number of the group's [`Trees::fields`].
+    Flat(SpaceId, u32),
     /// With the edges of a delivery, computed before the run.
     Edges,
     /// Nowhere but in a kernel's registers.
@@ -323,6 +329,10 @@ pub struct KernelPlan {
     pub stores: Vec<(FieldId, Operand)>,
     /// New values of registers, at the end of a step; no operand is a register that changes.
     pub updates: Vec<(u32, Operand)>,
+    /// Added along maps of branched cells, at the end of a step.
+    pub adds: Vec<Add>,
+    /// The equations that it solves, if it does nothing else.
+    pub solves: Option<Equations>,
     /// How many lane values of the body are live at once.
     pub pressure: u32,
 }
@@ -336,7 +346,8 @@ impl Plan {
     /// The most passes of a step.
     pub fn passes(&self) -> u32 {
         let of_edges = self.deliveries.iter().filter_map(Delivery::remembers).map(|_| POST + 1);
-        self.groups.iter().map(|group| group.passes).chain(of_edges).max().unwrap_or(1)
+        let of_trees = self.trees.iter().map(Trees::passes);
+        self.groups.iter().map(|group| group.passes).chain(of_trees).chain(of_edges).max().unwrap_or(1)
     }
 
     /// The relation of a number.
@@ -362,6 +373,32 @@ impl KernelPlan {
     pub fn has_singles(&self) -> bool {
         self.lanes().filter_map(|stmt| stmt.local).any(|local| self.locals[local as usize].ty == Type::Single)
     }
+}
+
+/// What each element of a branched cell adds where a map leads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Add {
+    /// The map: a number of [`Trees::ties`].
+    pub tie: u32,
+    /// The sum: a number of [`Trees::fields`].
+    pub sum: u32,
+    /// What is added.
+    pub value: Operand,
+}
+
+/// Linear equations along a tree: numbers of [`Trees::fields`], and of the map to the parent in [`Trees::ties`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Equations {
+    /// What becomes the solution.
+    pub x: u32,
+    /// The diagonal.
+    pub diag: u32,
+    /// Between each element and its parent.
+    pub off: u32,
+    /// The right-hand side.
+    pub rhs: u32,
+    /// The map.
+    pub parent: u32,
 }
 
 /// A loop over the edges of the targets in a block.
@@ -484,6 +521,8 @@ pub enum Expr {
     Index,
     /// Of the edge's source: an entry of the `shared` of its space.
     There(u32),
+    /// Where a map of branched cells leads: a number of [`Trees::ties`], and of [`Trees::fields`].
+    Along(u32, u32),
     /// The operand itself.
     Copy(Operand),
     /// One operand.
@@ -508,7 +547,9 @@ impl Expr {
     /// What it reads, in order.
     pub fn operands(&self) -> Vec<Operand> {
         match *self {
-            Expr::Uniform(_) | Expr::Time(_) | Expr::StepIndex | Expr::Index | Expr::There(_) => vec![],
+            Expr::Uniform(_) | Expr::Time(_) | Expr::StepIndex | Expr::Index | Expr::There(_) | Expr::Along(..) => {
+                vec![]
+            }
             Expr::Copy(a)
             | Expr::Unary(_, a)
             | Expr::Approximate(_, _, a)
@@ -523,7 +564,7 @@ impl Expr {
     /// The same with other operands.
     pub fn map_operands(self, map: impl Fn(Operand) -> Operand) -> Expr {
         match self {
-            Expr::Uniform(_) | Expr::Time(_) | Expr::StepIndex | Expr::Index | Expr::There(_) => self,
+            Expr::Uniform(_) | Expr::Time(_) | Expr::StepIndex | Expr::Index | Expr::There(_) | Expr::Along(..) => self,
             Expr::Copy(a) => Expr::Copy(map(a)),
             Expr::Unary(op, a) => Expr::Unary(op, map(a)),
             Expr::Approximate(function, tolerance, a) => Expr::Approximate(function, tolerance, map(a)),
@@ -570,7 +611,9 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
     };
     let (mut uniform, mut one_series) = (0..uniforms.len() as u32, 0..series.len() as u32);
     let given = program.fields.len() as u32;
+    let flat = |id: u32| passes.trees.iter().find_map(|trees| trees.flat(FieldId(id)));
     let home = |(id, field): (u32, &crate::step::Field)| match (field.kind, field.over) {
+        (_, Some(s)) if id < given && flat(id).is_some() => Home::Flat(s, flat(id).unwrap_or_default()),
         (FieldKind::Uniform, _) => Home::Uniform(uniform.next().expect("as many as fields")),
         (FieldKind::Series, _) => Home::Series(one_series.next().expect("as many as fields")),
         (FieldKind::Const | FieldKind::Data, Some(s)) if id < given && is_delivery(program, s) => Home::Edges,
@@ -597,7 +640,8 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
             SpaceKind::Plain | SpaceKind::Product { .. } | SpaceKind::Subset { .. } => None,
         })
         .collect();
-    let plain: Vec<SpaceId> = spaces().filter(|&space| program.space(space).kind == SpaceKind::Plain).collect();
+    let are_edges = |space: SpaceId| matches!(program.space(space).kind, SpaceKind::Relation { .. });
+    let plain: Vec<SpaceId> = spaces().filter(|&space| !are_edges(space)).collect();
     let shared: Vec<Vec<Shared>> = plain.iter().map(|&space| shared(program, &passes, space)).collect();
     let surroundings = Surroundings { program, homes: &homes, relations: &relations, passes: &passes, shared: &shared };
     let spaces: Vec<SpacePlan> = plain.iter().map(|&space| surroundings.space_plan(space, options)).collect();
@@ -626,6 +670,7 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
         spaces,
         relations,
         deliveries,
+        trees: passes.trees,
         groups: passes.groups,
         narrow,
         homes,
@@ -654,6 +699,8 @@ struct Part<'a> {
     regions: Vec<&'a Region>,
     /// Regions of edges, with the entry of the space's edge table.
     edges: Vec<(u32, &'a Region)>,
+    /// The equations that it solves, if it does nothing else.
+    solves: Option<Equations>,
 }
 
 impl<'a> Part<'a> {
@@ -675,14 +722,18 @@ impl<'a> Part<'a> {
             .filter(|(at, region)| of_space(region) && (everywhere(region) || in_pass(*at)))
             .map(|(_, region)| region)
             .collect();
+        let trees = all.passes.trees(space);
+        let solves = trees.filter(|_| role == Role::Step).and_then(|trees| trees.equations(space, pass));
         let works = !edges.is_empty()
+            || solves.is_some()
             || regions.iter().any(|region| region.over.is_some() && (pass == 0 || !everywhere(region)));
         let nest = match role {
             Role::Step if !all.passes.group(space).is_alone() => Nest::Pass,
             Role::Step if !edges.is_empty() => Nest::Steps,
             Role::Init | Role::Step | Role::Observe => Nest::Blocks,
         };
-        works.then_some(Part { role, pass, nest, space, steps: function.steps, regions, edges })
+        let regions = if solves.is_some() { Vec::new() } else { regions };
+        works.then_some(Part { role, pass, nest, space, steps: function.steps, regions, edges, solves })
     }
 
     /// All operations, in the order of the function.
@@ -695,10 +746,15 @@ impl<'a> Part<'a> {
 
 impl Surroundings<'_> {
     fn space_plan(self, space: SpaceId, options: &PlanOptions) -> SpacePlan {
-        let of = |kind: FieldKind| self.program.fields_where(|field| field.kind == kind && field.over == Some(space));
+        let is_flat = |field: &FieldId| matches!(self.homes[field.0 as usize], Home::Flat(..));
+        let of = |kind: FieldKind| {
+            let mut fields = self.program.fields_where(|field| field.kind == kind && field.over == Some(space));
+            fields.retain(|field| !is_flat(field));
+            fields
+        };
         let edges: Vec<u32> =
             (0..).zip(self.relations).filter(|(_, relation)| relation.to == space).map(|(number, _)| number).collect();
-        let roles = [(Role::Init, 1), (Role::Step, self.passes.group(space).passes), (Role::Observe, 1)];
+        let roles = [Role::Init, Role::Step, Role::Observe].map(|role| (role, self.passes.count(role, space)));
         let kernels: Vec<KernelPlan> = roles
             .into_iter()
             .flat_map(|(role, passes)| (0..passes).map(move |pass| (role, pass)))
@@ -715,7 +771,14 @@ impl Surroundings<'_> {
         // Two vectors of doubles are one of singles.
         let narrow = options.precision == Precision::F64 && step().any(KernelPlan::has_singles);
         let least = if narrow { 2 } else { 1 };
-        let most = if connected { least } else { vectors(pressure).max(least) };
+        // Equations along a tree are a long chain, which several vectors of cells side by side hide the latency of.
+        let trees = self.passes.trees(space).filter(|trees| trees.solves.iter().any(|s| s.0 == space));
+        let cells = trees.and_then(|trees| options.sizes.as_ref()?.get(trees.cells.0 as usize));
+        let most = match cells {
+            Some(&cells) => [4, 2].into_iter().find(|n| (lanes * n) as usize <= cells).unwrap_or(1).max(least),
+            None if connected => least,
+            None => vectors(pressure).max(least),
+        };
         let chosen = [4, 2, 1].into_iter().find(|&n| n <= most && (n == 1 || !too_large(n)));
         let vectors = options.vectors.or(chosen).unwrap_or(1);
         let in_slot = |field: &FieldId| matches!(self.homes[field.0 as usize], Home::Slot(..));
@@ -752,6 +815,7 @@ fn narrow(homes: &[Home], spaces: &[SpacePlan]) -> Vec<FieldId> {
         | Home::Uniform(_)
         | Home::Series(_)
         | Home::Event(..)
+        | Home::Flat(..)
         | Home::Edges
         | Home::Register => false,
     };
@@ -827,6 +891,8 @@ impl<'a> Builder<'a> {
             body: Vec::new(),
             stores: Vec::new(),
             updates: Vec::new(),
+            adds: Vec::new(),
+            solves: part.solves,
             pressure: 0,
         };
         Builder {
@@ -895,6 +961,7 @@ impl<'a> Builder<'a> {
                 written.insert(field);
             }
             let loads = match op.kind {
+                OpKind::Gather(_, Map::In | Map::Of | Map::Parent) => None,
                 OpKind::Field(field) | OpKind::Gather(field, Map::Target) => Some(field),
                 // Of each other cells read what they have in registers.
                 OpKind::Gather(field, _) if self.plan.nest == Nest::Steps => Some(field),
@@ -1001,6 +1068,11 @@ impl<'a> Builder<'a> {
                 self.plan.body.push(stmt);
                 return None;
             }
+            OpKind::Accumulate(f, Some(map @ (Map::In | Map::Of | Map::Parent)), value) => {
+                let (tie, sum) = self.along(f, map);
+                self.plan.adds.push(Add { tie, sum, value: at(value) });
+                return None;
+            }
             OpKind::Accumulate(f, _, value) => {
                 let value = at(value);
                 let Some(Operand::Lanes(sum)) = self.touched[&f].now else { panic!("a sum has a local") };
@@ -1008,6 +1080,10 @@ impl<'a> Builder<'a> {
                 return None;
             }
             OpKind::Gather(f, Map::Target) => return Some(self.read(f, origin)),
+            OpKind::Gather(f, map @ (Map::In | Map::Of | Map::Parent)) => {
+                let (tie, field) = self.along(f, map);
+                Expr::Along(tie, field)
+            }
             OpKind::Gather(f, _) => {
                 let from = self.from.expect("`refuse` lets only edges read what others have");
                 let entry = self.all.shared[from.0 as usize].iter().position(|shared| shared.field == f);
@@ -1039,6 +1115,13 @@ impl<'a> Builder<'a> {
             self.also_as_lanes(number, expr, &hint, origin);
         }
         Some(operand)
+    }
+
+    /// The numbers of a map of the space, and of a field that it reaches.
+    fn along(&self, field: FieldId, map: Map) -> (u32, u32) {
+        let space = self.part.space;
+        let trees = self.all.passes.trees(space).expect("`refuse` lets only branched cells have such maps");
+        (trees.tie(space, map), trees.flat(field).expect("all fields that maps reach are listed"))
     }
 
     /// Computes a number of `call` once more, in the precision of lanes.
@@ -1091,7 +1174,7 @@ impl<'a> Builder<'a> {
         let local = self.local(&expr, hint);
         let stmt = Stmt { local: Some(local), expr, origin };
         let of_cells = match expr {
-            Expr::Index | Expr::There(_) | Expr::Draw(..) => true,
+            Expr::Index | Expr::There(_) | Expr::Along(..) | Expr::Draw(..) => true,
             Expr::Uniform(_)
             | Expr::Time(_)
             | Expr::StepIndex
@@ -1179,6 +1262,7 @@ impl<'a> Builder<'a> {
             stmt.expr.operands().into_iter().for_each(|operand| note(operand, usage));
         }
         let adds = plan.edges.iter().flat_map(|edges| &edges.adds).map(|(_, value)| *value);
+        let adds = adds.chain(plan.adds.iter().map(|add| add.value));
         let stores = adds.chain(plan.stores.iter().map(|(_, value)| *value));
         stores.chain(plan.updates.iter().map(|(_, value)| *value)).for_each(|value| note(value, Usage::Spread));
         for (of_time, local, usage) in used {
@@ -1214,6 +1298,7 @@ impl<'a> Builder<'a> {
         let stored = self.plan.stores.iter().map(|(_, value)| *value);
         let results = stored.chain(self.plan.updates.iter().map(|(_, value)| *value));
         let added = self.plan.edges.iter().flat_map(|edges| &edges.adds).map(|(_, value)| *value);
+        let added = added.chain(self.plan.adds.iter().map(|add| add.value));
         let of_lanes = self.plan.lanes().flat_map(|stmt| match stmt.expr {
             Expr::Binary(BinaryOp::Poisson, u, _) => vec![u],
             // Counters are columns of their own.
@@ -1249,6 +1334,7 @@ impl<'a> Builder<'a> {
             | Expr::StepIndex
             | Expr::Index
             | Expr::There(_)
+            | Expr::Along(..)
             | Expr::Approximate(..)
             | Expr::Select(..)
             | Expr::Draw(..)
@@ -1294,15 +1380,15 @@ pub fn identifier(name: &str) -> String {
 
 /// Words that name no value: those of the target languages, and those that the surroundings of an emitted loop use.
 const RESERVED: &[&str] = &[
-    "abstract", "all", "arrived", "as", "async", "await", "auto", "become", "block", "blocks", "bool", "box", "break",
-    "call", "case", "cell", "cells", "char", "const", "continue", "crate", "data", "default", "do", "double", "dyn",
-    "edge", "edges", "else", "enum", "extern", "f32", "f64", "false", "final", "first", "float", "fn", "for", "gen",
-    "goto", "if", "impl", "in", "init", "int", "let", "links", "long", "loop", "macro", "map", "match", "math", "mod",
-    "move", "mut", "next", "now", "observe", "order", "output", "override", "own", "priv", "pub", "ref", "return",
-    "row", "rows", "self", "series", "share", "short", "signed", "sizeof", "some", "spikes", "state", "static", "step",
-    "steps", "struct", "super", "sums", "switch", "temp", "trait", "true", "try", "type", "typeof", "uniforms",
-    "union", "unsafe", "unsigned", "unsized", "use", "virtual", "void", "volatile", "where", "while", "width",
-    "window", "yield",
+    "abstract", "all", "arrived", "as", "async", "at", "await", "auto", "become", "block", "blocks", "bool", "box",
+    "break", "call", "case", "cell", "cells", "char", "const", "continue", "crate", "data", "default", "do", "double",
+    "dyn", "edge", "edges", "else", "enum", "extern", "f32", "f64", "false", "final", "first", "flat", "float", "fn",
+    "for", "gen", "goto", "if", "impl", "in", "init", "int", "let", "links", "long", "loop", "macro", "map", "match",
+    "math", "mod", "move", "mut", "next", "now", "observe", "order", "output", "override", "own", "priv", "pub", "ref",
+    "return", "row", "rows", "self", "series", "share", "short", "signed", "sizeof", "some", "spikes", "state",
+    "static", "step", "steps", "struct", "super", "sums", "switch", "temp", "ties", "trait", "true", "try", "type",
+    "typeof", "uniforms", "union", "unsafe", "unsigned", "unsized", "use", "virtual", "void", "volatile", "where",
+    "while", "width", "window", "yield",
 ];
 
 /// Words that generated code uses with a number behind, one at most for each operation.
@@ -1330,6 +1416,7 @@ fn prune(plan: &mut KernelPlan) {
     plan.stores.iter().for_each(|(_, value)| note(*value, &mut used));
     plan.updates.iter().for_each(|(_, value)| note(*value, &mut used));
     plan.edges.iter().flat_map(|edges| &edges.adds).for_each(|(_, value)| note(*value, &mut used));
+    plan.adds.iter().for_each(|add| note(add.value, &mut used));
     let of_edges = plan.edges.iter_mut().map(|edges| &mut edges.body);
     for stmts in [&mut plan.body].into_iter().chain(of_edges).chain([&mut plan.cell, &mut plan.time, &mut plan.call]) {
         let mut kept = Vec::new();
@@ -1346,6 +1433,7 @@ fn prune(plan: &mut KernelPlan) {
     let of_edges = plan.edges.iter().flat_map(|edges| &edges.body);
     let stmts = plan.cell.iter().chain(of_edges).chain(&plan.body).flat_map(|stmt| stmt.expr.operands());
     let adds = plan.edges.iter().flat_map(|edges| &edges.adds).map(|(_, value)| *value);
+    let adds = adds.chain(plan.adds.iter().map(|add| add.value));
     let stores = adds.chain(plan.stores.iter().map(|(_, value)| *value));
     for operand in stmts.chain(stores).chain(plan.updates.iter().map(|(_, value)| *value)) {
         if let Operand::Register(register) = operand {
@@ -1389,7 +1477,8 @@ fn pressure(plan: &KernelPlan) -> u32 {
             locals.insert(local, (at, at));
         }
     }
-    for (_, value) in &plan.updates {
+    let updates = plan.updates.iter().map(|(_, value)| value);
+    for value in updates.chain(plan.adds.iter().map(|add| &add.value)) {
         if let Operand::Lanes(local) = value
             && let Some((_, last)) = locals.get_mut(local)
         {

@@ -273,8 +273,8 @@ Unsupported "NU0320" Error "understood, but not compiled"
 "The language has this feature, but this version of the compiler cannot compile it. The README's
 table says what works.
 
-Cells with sections run on the interpreter alone (`--engine interp`), and have no synapses, junctions,
-clamps and values that differ from cell to cell yet. Every other model of the language runs on every
+Cells with sections run natively and on the interpreter (`--engine native`, `interp`), and have no synapses
+that remember, junctions, clamps and values that differ from cell to cell yet. Every other model of the language runs on every
 engine; what remains are programs of the intermediate representation that are written by hand.";
 NotConstant "NU0319" Error "a constant is needed"
 "The value is used before the run starts (a size, a constant, a duration), so it cannot depend on

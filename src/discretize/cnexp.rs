@@ -1,19 +1,20 @@
-//! NEURON's default: backward Euler for potentials, then exact exponentials for gates. Order 1, stable for stiff membranes.
+//! NEURON's default: backward Euler for potentials, then exact exponentials for all else. Order 1, stable for stiff membranes.
 //!
-//! A state that is not a gate, with x' = n s and b the derivative of n in x, moves by n s dt / (1 - b s dt); gates follow with the
-//! new potentials (Hines 1984; NEURON calls the gates' part cnexp). Where n bends, that is the linearly implicit step (NEURON
+//! A potential, a state in mV, with x' = n s and b the derivative of n in x, moves by n s dt / (1 - b s dt); gates, conductances of synapses,
+//! concentrations and other states follow with the new potentials (Hines 1984; NEURON calls their part cnexp). Where n bends, that is the linearly implicit step (NEURON
 //! takes the same derivative, from a difference of 0.001 mV). A b s dt that is positive, growth, counts as 1/2 at most: at 1 the
 //! quotient has a pole and beyond it the wrong sign. Couplings between compartments enter explicitly.
 
 use super::exp_euler::{gates_last, peel, tangent};
 use super::stages::Stages;
-use crate::ode::{Graph, Node, NodeId, StateId, depends, derivative};
+use crate::ode::{Graph, Node, NodeId, State, StateId, depends, derivative};
 use crate::step::BinaryOp;
 use crate::units::Dim;
 
 pub(super) fn step(stages: &mut Stages<'_>) {
     let dt = stages.dt;
-    gates_last(stages, |g, state, rate| implicit(g, state, dt, rate));
+    let late = |state: &State| state.gate || state.dim != Dim::VOLTAGE;
+    gates_last(stages, late, |g, state, rate| implicit(g, state, dt, rate));
 }
 
 fn implicit(g: &mut Graph, state: StateId, dt: NodeId, rate: NodeId) -> NodeId {

@@ -8,21 +8,25 @@
 //! the new potentials, as if they were known at the middle of the next step (Hines 1984).
 
 use super::stages::Stages;
-use crate::ode::{Graph, Kind, Node, NodeId, StateId, depends, derivative};
+use crate::ode::{Graph, Kind, Node, NodeId, State, StateId, depends, derivative};
 use crate::step::{BinaryOp, UnaryOp};
 use crate::units::Dim;
 use std::collections::HashMap;
 
 pub(super) fn step(stages: &mut Stages<'_>) {
     let dt = stages.dt;
-    gates_last(stages, |g, state, rate| advance(g, state, dt, rate));
+    gates_last(stages, |state| state.gate, |g, state, rate| advance(g, state, dt, rate));
 }
 
-/// Updates the states that are not gates from the old values, then the gates with the new values of the others.
-pub(super) fn gates_last(stages: &mut Stages<'_>, other: impl Fn(&mut Graph, StateId, NodeId) -> NodeId) {
+/// Updates the states that are not `late` from the old values, then those that are, such as gates, with the new values of the others.
+pub(super) fn gates_last(
+    stages: &mut Stages<'_>,
+    late: impl Fn(&State) -> bool,
+    other: impl Fn(&mut Graph, StateId, NodeId) -> NodeId,
+) {
     let (model, dt) = (&mut *stages.model, stages.dt);
     let (gates, others): (Vec<StateId>, Vec<StateId>) =
-        model.states_of(stages.population).partition(|&s| model.state(s).gate);
+        model.states_of(stages.population).partition(|&s| late(model.state(s)));
     let first: Vec<(StateId, NodeId)> =
         others.iter().map(|&s| (s, other(&mut model.graph, s, model.states[s.0 as usize].rate))).collect();
     // What a channel of a cable follows has its new voltage already.

@@ -4,7 +4,10 @@
 //! Never true here: that a library of another interface version, or for another number type, is called.
 #![allow(unsafe_code)]
 
-use crate::runtime::abi::{Buffer, DONE, Entry, NO_KERNEL, PANICKED, RawCall, RawRows, VERSION, Version};
+use crate::runtime::abi::{
+    Buffer, DONE, Entry, NO_KERNEL, PANICKED, RawBranches, RawCall, RawRows, RawTie, VERSION, Version,
+};
+use crate::runtime::branches::Tie;
 use crate::runtime::call::{Call, Spike};
 use crate::runtime::edges::Rows;
 use crate::runtime::machine::{Fault, Kernels};
@@ -110,6 +113,9 @@ impl<T: Send + Sync + 'static> Kernels<T> for Library<T> {
         let edges: Vec<RawRows<T>> = call.links.edges.iter().map(rows).collect();
         let mut links = call.links;
         let share_with: *mut Share<'_, T> = &mut links.share;
+        let branches = call.branches;
+        let tie = |tie: &Tie<'_>| RawTie { starts: shared(tie.starts), places: shared(tie.places) };
+        let ties: Vec<RawTie> = branches.ties.iter().map(tie).collect();
         let raw = RawCall {
             state: exclusive(call.state),
             cell: exclusive(call.cell),
@@ -129,6 +135,14 @@ impl<T: Send + Sync + 'static> Kernels<T> for Library<T> {
             far: links.far,
             share_with: share_with.cast(),
             share: share::<T>,
+            branches: RawBranches {
+                flat: exclusive(branches.flat),
+                at: shared(branches.at),
+                ties: shared(&ties),
+                blocks: [branches.blocks.start, branches.blocks.end],
+                cells: [branches.cells.start, branches.cells.end],
+                side: [branches.side.cells, branches.side.width],
+            },
         };
         // SAFETY: every buffer is a live slice (never null, aligned, initialised), the mutable ones exclusive, all borrowed
         // until this returns; `collect` takes `sink`, `share` takes `share_with`.

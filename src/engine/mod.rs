@@ -3,7 +3,8 @@
 //! In come a verified [`crate::step::Program`] and a [`Setup`]; out come field values and spikes.
 //! Never true here: an engine decides about time, recording or files; `crate::simulate` does.
 
-pub mod deliveries;
+pub mod branches;
+mod deliveries;
 #[cfg(feature = "xla")]
 pub mod executables;
 #[cfg(feature = "xla")]
@@ -68,6 +69,12 @@ impl Setup {
         class: DeviceClass,
         values: &[EdgeValues],
     ) -> Result<DevicePlan, EngineError> {
+        if let Some(trees) = plan.trees.first() {
+            return Err(EngineError(format!(
+                "the cells `{}` have branches; so far only the native engine and the interpreter run this",
+                plan.spaces[trees.cells.0 as usize].name
+            )));
+        }
         let samples = |field: &FieldId| self.series.iter().rfind(|(id, _)| id == field).map_or(0, |(_, s)| s.len());
         let samples: Vec<usize> = plan.series.iter().map(samples).collect();
         let form = |(delivery, (delays, values)): (&Delivery, &EdgeValues)| {

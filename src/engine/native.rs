@@ -5,7 +5,7 @@
 
 use super::load::Library;
 use super::rustc::{CompileOptions, Compiled, compile};
-use super::{Engine, EngineError, Setup, Spike, deliveries};
+use super::{Engine, EngineError, Setup, Spike, branches, deliveries};
 use crate::codegen::plan::{Delivery, Effect, Home, POST, PRE, Plan, Precision, Relation, SpacePlan};
 use crate::codegen::rust::{groups, kernel_files, shape, shared};
 use crate::runtime::edges;
@@ -162,7 +162,9 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
         };
         let relations = plan.relations.iter().map(relation).collect::<Result<Vec<_>, EngineError>>()?;
         let groups = groups(plan);
-        let numbering = Numbering::new(&groups, plan.deliveries.iter().any(|d| d.remembers().is_some()));
+        let branched = plan.trees.iter().map(|trees| Ok(Arc::new(branches::branched(plan, trees, setup)?)));
+        let branched = branched.collect::<Result<Vec<_>, EngineError>>()?;
+        let numbering = Numbering::new(&groups, &branched, plan.deliveries.iter().any(|d| d.remembers().is_some()));
         let mut traffic = Traffic::default();
         let mut remembering: Vec<(SpaceId, usize)> = Vec::new();
         let mut delivery = |delivery: &Delivery| {
@@ -226,7 +228,12 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
             (size, grid, space.block as usize)
         };
         let cells: Vec<(usize, &[usize], usize)> = plan.spaces.iter().zip(&setup.sizes).map(cells).collect();
-        let orders = edges::orders(options.arrangement, &relations, &cells);
+        let mut orders = edges::orders(options.arrangement, &relations, &cells);
+        for branched in &branched {
+            for &(space, each) in &branched.each {
+                orders[space] = Some(branched.side.order(each, plan.spaces[space].block as usize));
+            }
+        }
         let space = |((space, &size), order): ((&SpacePlan, &usize), _)| Space {
             shape: shape(space),
             size,
@@ -235,7 +242,7 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
         };
         let spaces = plan.spaces.iter().zip(&setup.sizes).zip(orders).map(space).collect();
         let mut machine = Machine::new(
-            Model { spaces, relations, groups },
+            Model { spaces, relations, groups, branched },
             Arc::new(traffic),
             plan.uniforms.iter().map(uniform).collect::<Result<_, _>>()?,
             plan.series.iter().map(series).collect::<Result<_, EngineError>>()?,
@@ -248,7 +255,11 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
             for (slot, &field) in space.data.iter().enumerate() {
                 let values = setup.data.iter().rfind(|(id, _)| *id == field).ok_or_else(|| given(field, "values"))?;
                 let place = Place { space: space.space.0 as usize, bank: Bank::Data, slot };
-                machine.write(place, &values.1).map_err(|e| EngineError(format!("`{}`: {e}", name(field))))?;
+                let written = match plan.homes[field.0 as usize] {
+                    Home::Flat(_, number) => machine.write_branches((place.space, number as usize), &values.1),
+                    _ => machine.write(place, &values.1),
+                };
+                written.map_err(|e| EngineError(format!("`{}`: {e}", name(field))))?;
             }
         }
         Ok(Native {
@@ -271,6 +282,7 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
                 | Home::Uniform(_)
                 | Home::Series(_)
                 | Home::Event(..)
+                | Home::Flat(..)
                 | Home::Edges
                 | Home::Register,
             ) => Err(EngineError(format!("`{}` holds no values that outlive a step", self.names[field.0 as usize]))),
@@ -283,6 +295,14 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
         let Home::Slot(space, bank, slot) = *self.homes.get(field.0 as usize)? else { return None };
         let kind = self.remembering.iter().position(|(other, _)| *other == space)?;
         Some((Place { space: kind, bank, slot: slot as usize }, self.remembering[kind].1))
+    }
+
+    /// The space and the number of a field that maps of branched cells reach.
+    fn of_branches(&self, field: FieldId) -> Option<(usize, usize)> {
+        match *self.homes.get(field.0 as usize)? {
+            Home::Flat(space, number) => Some((space.0 as usize, number as usize)),
+            _ => None,
+        }
     }
 
     fn initialized(&self, what: &str) -> Result<(), EngineError> {
@@ -330,6 +350,9 @@ impl<T: Scalar + Send + Sync + 'static> Engine for Native<T> {
             let read = known.and_then(|()| self.machine.read_edges(place, cells, out));
             return read.map_err(self.named(field));
         }
+        if let Some(at) = self.of_branches(field) {
+            return self.machine.read_branches(at, cells, out).map_err(self.named(field));
+        }
         self.machine.read(self.place(field)?, cells, out).map_err(self.named(field))
     }
 
@@ -338,6 +361,10 @@ impl<T: Scalar + Send + Sync + 'static> Engine for Native<T> {
             let known = if values.len() == edges { Ok(()) } else { Err(Fault::Length(edges, values.len())) };
             let named = self.named(field);
             return known.and_then(|()| self.machine.write_edges(place, values)).map_err(named);
+        }
+        if let Some(at) = self.of_branches(field) {
+            let named = self.named(field);
+            return self.machine.write_branches(at, values).map_err(named);
         }
         let place = self.place(field)?;
         if place.bank == Bank::Output {

@@ -243,6 +243,7 @@ impl XlaEngine {
                 | Home::Uniform(_)
                 | Home::Series(_)
                 | Home::Event(..)
+                | Home::Flat(..)
                 | Home::Edges
                 | Home::Register,
             ) => Err(EngineError(format!(

@@ -122,7 +122,11 @@ impl<'a> Lowerer<'a> {
                 continue;
             }
             if let Some(morphology) = &cell.morphology {
-                let Some(at) = self.driven_place(&definition, morphology, &place, clamp, &flat) else { continue };
+                if let (true, Some(at)) = (clamp, flat.at) {
+                    self.error(MorphologyError::NotYet { what: "a clamp", span: at.span });
+                    continue;
+                }
+                let Some(at) = self.driven_place(&definition, morphology, &place, "an input", &flat) else { continue };
                 self.start_streams(&format!("{}.{}", population.name, name.text));
                 let Some(value) = self.input_value(&mut draft.scope, name, value) else { break };
                 draft.demand_of(std::mem::take(&mut self.demands), place.population);

@@ -303,6 +303,13 @@ impl Morphology {
         self.homes[symbol.0 as usize] == Home::Tree && !cell.symbol(symbol).name.contains('.')
     }
 
+    /// With another part, whose symbols follow those that are there.
+    pub fn with_part(mut self, part: Part, symbols: usize) -> Morphology {
+        self.parts.push(part);
+        self.homes.extend(std::iter::repeat_n(Home::Part(self.parts.len() - 1), symbols));
+        self
+    }
+
     /// The symbol that a name means at an element, such as `v` or `Na.m`.
     pub fn find_at(&self, cell: &Cell, name: &str, element: usize) -> Option<SymbolId> {
         let own = |id: &SymbolId| self.homes[id.0 as usize] == Home::Tree;

@@ -849,13 +849,13 @@ impl<'a> Lowerer<'a> {
         Some(tree.sections[at?].at(x?))
     }
 
-    /// The element of the tree that an input drives.
+    /// The element of the tree that an input or a synapse acts on.
     pub(super) fn driven_place(
         &mut self,
         definition: &Definition<Cell>,
         morphology: &Morphology,
         place: &Place<'a>,
-        clamp: bool,
+        what: &'static str,
         flat: &FlatPath<'a>,
     ) -> Option<usize> {
         let section = &morphology.tree.sections[0].name;
@@ -863,13 +863,9 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         let Some(located) = flat.at else {
-            self.error(MorphologyError::PlaceMissing { what: "an input", section, span: flat.span });
+            self.error(MorphologyError::PlaceMissing { what, section, span: flat.span });
             return None;
         };
-        if clamp {
-            self.error(MorphologyError::NotYet { what: "a clamp", span: flat.span });
-            return None;
-        }
         let element = self.element_of(morphology, located)?;
         if !place.rest.is_empty() {
             let whole = self.text(located.span);

@@ -12,11 +12,11 @@ use super::items::{ItemKind, Kind};
 use super::keys::Block;
 use super::lower::{Definition, Lowerer};
 use super::network::NetworkDraft;
-use super::place::{Place, flatten};
+use super::place::{FlatPath, Place, flatten};
 use super::scope::ScopeKind;
 use super::{
-    Cell, ConnectionRule, Domain, Drive, DriveSource, Expr, ExprKind, Projection, Receptor, Symbol, SymbolId,
-    SymbolKind, Synapse, Ty,
+    Cell, ConnectionRule, Domain, Drive, DriveSource, Expr, ExprKind, Morphology, Part, Projection, Receptor, Symbol,
+    SymbolId, SymbolKind, Synapse, Ty,
 };
 use crate::source::Span;
 use crate::syntax::ast::{self, ConnectKey, NetworkMember, Through};
@@ -42,6 +42,8 @@ struct Seat {
     v: Option<SymbolId>,
     port: Option<SymbolId>,
     area: Option<SymbolId>,
+    /// The element of the tree, in a cell with sections.
+    element: Option<usize>,
 }
 
 impl<'a> Lowerer<'a> {
@@ -84,12 +86,12 @@ impl<'a> Lowerer<'a> {
         let (sources, rule) = (sources?, rule?);
         for from in sources {
             for flat in flatten(to) {
-                let place = self.place(&mut draft.scope, &draft.populations, &flat)?;
+                let place = self.place_within(&mut draft.scope, &draft.populations, &flat)?;
                 if place.cells.is_some() {
                     self.error(SynapseError::Selection { span: flat.span });
                     return None;
                 }
-                let receptor = self.receptor(draft, &place, via, &synapse)?;
+                let receptor = self.receptor(draft, (&place, &flat), via, &synapse)?;
                 let names = [from, place.population].map(|p| draft.populations[p].name.clone());
                 let own = &draft.populations[place.population].receptors[receptor].name;
                 let name = free_name(format!("{}.{}.{own}", names[0], names[1]), |name| {
@@ -123,12 +125,12 @@ impl<'a> Lowerer<'a> {
             return None;
         };
         for flat in flatten(target) {
-            let place = self.place(&mut draft.scope, &draft.populations, &flat)?;
+            let place = self.place_within(&mut draft.scope, &draft.populations, &flat)?;
             if synapse.item.plastic.is_some() {
                 self.error(SynapseError::DriveRemembers { synapse: &via.model, span });
                 return None;
             }
-            let receptor = self.receptor(draft, &place, via, &synapse)?;
+            let receptor = self.receptor(draft, (&place, &flat), via, &synapse)?;
             let population = place.population;
             let receptor_name = &draft.populations[population].receptors[receptor].name;
             let name = free_name(format!("{}.{receptor_name}.drive", draft.populations[population].name), |name| {
@@ -255,13 +257,16 @@ impl<'a> Lowerer<'a> {
     fn receptor(
         &mut self,
         draft: &mut NetworkDraft<'a>,
-        place: &Place<'a>,
+        (place, flat): (&Place<'a>, &FlatPath<'a>),
         via: &'a Through,
         synapse: &Rc<Definition<Synapse>>,
     ) -> Option<usize> {
         let definition = self.lowered_cell(draft.populations[place.population].cell);
         let cell = &definition.item;
-        let seat = self.seat(cell, place, &synapse.item)?;
+        let seat = match &cell.morphology {
+            Some(morphology) => self.seat_at(&definition, morphology, (place, flat), &synapse.item)?,
+            None => self.seat(cell, (place, flat), &synapse.item)?,
+        };
         let values = self.values(draft, via, &synapse.item)?;
         let wanted = via.alias.as_ref().unwrap_or(&via.model);
         let under = seat.compartment.as_ref().map_or(String::new(), |name| format!("{name}."));
@@ -291,7 +296,18 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         let (symbols, receptor) = instantiate(&synapse.item, &path, &seat, &values, cell.symbols.len());
-        let cell = Cell { symbols: [cell.symbols.clone(), symbols].concat(), ..cell.clone() };
+        let morphology = cell.morphology.clone().map(|known| match (seat.element, receptor.current) {
+            (Some(element), Some(current)) => {
+                let name = path.strip_prefix(&under).unwrap_or(&path).to_string();
+                let region = under.trim_end_matches('.').to_string();
+                known.with_part(
+                    Part { region, name, elements: [element as u32].into(), current, span: via.model.span },
+                    symbols.len(),
+                )
+            }
+            (None, _) | (_, None) => known,
+        });
+        let cell = Cell { symbols: [cell.symbols.clone(), symbols].concat(), morphology, ..cell.clone() };
         let changed = Definition { item: cell, sound: definition.sound, unknown: definition.unknown.clone() };
         let population = &mut draft.populations[place.population];
         if population.receptors.is_empty() {
@@ -306,10 +322,10 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Where a receptor sits, if the synapse fits there.
-    fn seat(&mut self, cell: &Cell, place: &Place<'a>, synapse: &Synapse) -> Option<Seat> {
+    fn seat(&mut self, cell: &Cell, (place, flat): (&Place<'a>, &FlatPath<'a>), synapse: &Synapse) -> Option<Seat> {
         let span = place.rest_span;
-        if cell.morphology.is_some() {
-            self.error(MorphologyError::NotYet { what: "a synapse", span });
+        if let Some(located) = flat.at {
+            self.error(MorphologyError::NoSections { cell, span: located.span });
             return None;
         }
         let voltage = |name: &str| {
@@ -320,7 +336,9 @@ impl<'a> Lowerer<'a> {
             })
         };
         let seat = match (&place.rest[..], &cell.compartments[..]) {
-            ("", []) => Seat { compartment: None, v: voltage("v"), port: cell.find("i_syn"), area: None },
+            ("", []) => {
+                Seat { compartment: None, v: voltage("v"), port: cell.find("i_syn"), area: None, element: None }
+            }
             ("", [only]) => seat_on(only),
             (name, all) => match all.iter().find(|c| c.name == name) {
                 Some(compartment) => seat_on(compartment),
@@ -350,6 +368,27 @@ impl<'a> Lowerer<'a> {
             }
             None => Some(seat),
         }
+    }
+
+    /// Where a receptor sits on a cell with sections, if the synapse fits there.
+    fn seat_at(
+        &mut self,
+        definition: &Definition<Cell>,
+        morphology: &Morphology,
+        (place, flat): (&Place<'a>, &FlatPath<'a>),
+        synapse: &Synapse,
+    ) -> Option<Seat> {
+        if synapse.plastic.is_some() {
+            self.error(MorphologyError::NotYet { what: "a synapse that remembers", span: flat.span });
+            return None;
+        }
+        let element = self.driven_place(definition, morphology, place, "a synapse", flat)?;
+        let name = morphology.tree.name(element);
+        if synapse.current.is_none() {
+            self.error(MorphologyError::NoCurrent { span: flat.span });
+            return None;
+        }
+        Some(Seat { compartment: Some(name), v: Some(morphology.v), port: None, area: None, element: Some(element) })
     }
 
     /// The values of a synapse's parameters: those of a line, or the model's own.
@@ -479,6 +518,7 @@ fn seat_on(compartment: &super::Compartment) -> Seat {
         v: Some(compartment.v),
         port: Some(compartment.port),
         area: compartment.area,
+        element: None,
     }
 }
 

@@ -254,14 +254,15 @@ impl Memory {
         for first in (0..diag.len()).step_by((*each).max(1)) {
             let at = |i: usize| first + i;
             for i in (0..*each).rev() {
+                diag[at(i)] = 1.0 / diag[at(i)];
                 let Some(p) = parent(i) else { continue };
-                let factor = off[at(i)] / diag[at(i)];
+                let factor = off[at(i)] * diag[at(i)];
                 diag[at(p)] -= factor * off[at(i)];
                 rhs[at(p)] -= factor * rhs[at(i)];
             }
             for i in 0..*each {
                 let above = parent(i).map_or(0.0, |p| off[at(i)] * rhs[at(p)]);
-                rhs[at(i)] = (rhs[at(i)] - above) / diag[at(i)];
+                rhs[at(i)] = (rhs[at(i)] - above) * diag[at(i)];
             }
         }
         let solution = rhs.clone();

@@ -9,7 +9,7 @@ use super::series::Sample;
 use std::ffi::c_void;
 
 /// Changes with every change of a structure or of the meaning of an entry point.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// The library ran the kernel.
 pub const DONE: i32 = 0;
@@ -57,6 +57,33 @@ pub struct RawRows<T> {
     pub fresh: Buffer<u32>,
 }
 
+/// A [`super::branches::Tie`] in C; only read.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct RawTie {
+    /// For each block the first of the consecutive places that it leads to.
+    pub starts: Buffer<u32>,
+    /// For each place the place that it leads to.
+    pub places: Buffer<u32>,
+}
+
+/// A [`super::branches::Branches`] in C.
+#[repr(C)]
+pub struct RawBranches<T> {
+    /// The fields that maps or solutions reach.
+    pub flat: Buffer<T>,
+    /// Where each of them begins; only read.
+    pub at: Buffer<usize>,
+    /// The maps; only read.
+    pub ties: Buffer<RawTie>,
+    /// The first block, and the one behind the last.
+    pub blocks: [usize; 2],
+    /// The first cell, and the one behind the last.
+    pub cells: [usize; 2],
+    /// How many cells there are, and how many of them stand side by side.
+    pub side: [usize; 2],
+}
+
 /// A [`super::call::Call`] in C.
 #[repr(C)]
 pub struct RawCall<T> {
@@ -96,6 +123,8 @@ pub struct RawCall<T> {
     pub share_with: *mut c_void,
     /// Called with `now` or `next`, as a whole, at the end of every step of a kernel with edges that takes all steps by itself.
     pub share: Share<T>,
+    /// What maps reach, where the cells have branches.
+    pub branches: RawBranches<T>,
 }
 
 /// The type of the entry point `neuroc_abi_version`.

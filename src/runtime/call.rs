@@ -4,6 +4,7 @@
 //! states or outputs in the same blocks, and spikes.
 //! Never true here: that a kernel sees cells outside its range but through its links, or that the lanes past the last cell mean anything.
 
+use super::branches::Branches;
 use super::edges::Links;
 use super::elementwise::map;
 use super::lanes::{F64x8, Lanes, Mask, Scalar};
@@ -39,6 +40,8 @@ pub struct Call<'a, T> {
     pub order: Order<'a>,
     /// What edges connect the cells to; nothing where there are none.
     pub links: Links<'a, T>,
+    /// What maps reach, where the cells have branches.
+    pub branches: Branches<'a, T>,
 }
 
 /// Consecutive time steps of a run.

@@ -8,6 +8,7 @@
 //! the parts meet and see what was stored. The kernel of a space that stands alone takes many steps by itself.
 
 use super::aligned::Aligned;
+use super::branches::{Branched, Branches, Own, unit};
 use super::call::{Call, Cells, Order, Spike, Window};
 use super::edges::{CACHED, Links, Meeting, Relation, Rows, Shared as SharedField, Table, Targets, View};
 use super::events::{Delivery, Rows as EventRows, Sent, Traffic};
@@ -72,12 +73,14 @@ pub struct Group {
     pub passes: usize,
     /// Do events go from cell to cell?
     pub events: bool,
+    /// Branched cells among them: numbers in [`Model::branched`].
+    pub branched: Vec<usize>,
 }
 
 impl Group {
     /// Does the kernel of its only space take many steps by itself?
     fn is_alone(&self) -> bool {
-        self.spaces.len() == 1 && self.passes == 1 && !self.events
+        self.spaces.len() == 1 && self.passes == 1 && !self.events && self.branched.is_empty()
     }
 }
 
@@ -90,31 +93,37 @@ pub struct Model {
     pub relations: Vec<Relation>,
     /// Which of them take their steps together: each is in one group, and both ends of a relation are in the same.
     pub groups: Vec<Group>,
+    /// Which of their cells have branches.
+    pub branched: Vec<Arc<Branched>>,
 }
 
 /// The number of a kernel: those of a space stand together, `init`, the passes of a step, `observe`; every space has as many places as
 /// the group with the most passes needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbering {
-    /// The most passes of a group.
+    /// The most passes of a step; those of `init` and `observe` are no more.
     pub passes: usize,
+    /// Do `init` and `observe` have several passes, too?
+    pub branched: bool,
 }
 
 impl Numbering {
     /// The places of the kernels of these groups; edges that remember have two of a step.
-    pub fn new(groups: &[Group], remembers: bool) -> Numbering {
-        let passes = groups.iter().map(|group| group.passes).max().unwrap_or(1);
-        Numbering { passes: if remembers { passes.max(2) } else { passes } }
+    pub fn new(groups: &[Group], branched: &[Arc<Branched>], remembers: bool) -> Numbering {
+        let of_branches = branched.iter().map(|branched| branched.passes());
+        let passes = groups.iter().map(|group| group.passes).chain(of_branches).max().unwrap_or(1);
+        Numbering { passes: if remembers { passes.max(2) } else { passes }, branched: !branched.is_empty() }
     }
 
-    /// The kernel of a space for a role and, of a step, a pass.
+    /// The kernel of a space for a role and a pass.
     pub fn kernel(self, space: usize, role: Role, pass: usize) -> usize {
+        let others = if self.branched { self.passes } else { 1 };
         let place = match role {
-            Role::Init => 0,
-            Role::Step => 1 + pass,
-            Role::Observe => 1 + self.passes,
+            Role::Init => pass,
+            Role::Step => others + pass,
+            Role::Observe => others + self.passes + pass,
         };
-        (2 + self.passes) * space + place
+        (2 * others + self.passes) * space + place
     }
 }
 
@@ -206,6 +215,7 @@ struct Shared<T> {
     parts: Vec<Mutex<Part<T>>>,
     shapes: Vec<Shape>,
     groups: Vec<Group>,
+    branched: Vec<Arc<Branched>>,
     /// Where the parts meet: one for each group.
     meetings: Vec<Meeting<T>>,
     /// For each space the relations that lead to it, and where each comes from.
@@ -234,6 +244,8 @@ struct Part<T> {
     rows: Vec<EventRows<T>>,
     /// And those that remember.
     remembered: Vec<Remembered<T>>,
+    /// The branched cells of each kind.
+    branches: Vec<Own<T>>,
     fault: Option<Fault>,
 }
 
@@ -248,7 +260,17 @@ struct Slice<T> {
     spikes: Vec<Spike>,
 }
 
+/// How many branched cells fill whole blocks.
+fn unit_of(branched: &Branched, lanes: impl Fn(usize) -> usize) -> usize {
+    unit(branched.side.width, branched.each.iter().map(|&(space, _)| lanes(space)))
+}
+
 impl<T: Scalar> Slice<T> {
+    /// What its states and the numbers that steps read take.
+    fn bytes(&self) -> usize {
+        [&self.state, &self.cell, &self.data, &self.temp].map(|bank| size_of_val(bank.get())).iter().sum()
+    }
+
     fn bank(&self, bank: Bank) -> &[T] {
         match bank {
             Bank::State => self.state.get(),
@@ -298,14 +320,23 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         threads: usize,
         min_cells: usize,
     ) -> Machine<T> {
-        let Model { spaces, relations, groups } = &model;
+        let Model { spaces, relations, groups, branched } = &model;
         let cells: usize = spaces.iter().map(|space| space.size).sum();
         let parts = threads.min(cells / min_cells.max(1)).max(1);
         let cut = |(at, space): (usize, &Space)| {
             let (lanes, targets) = (space.shape.lanes, Targets::new(relations, at, space.order.as_ref()));
             targets.cuts(space.size.div_ceil(lanes), lanes, parts)
         };
-        let cuts: Vec<Vec<usize>> = spaces.iter().enumerate().map(cut).collect();
+        let mut cuts: Vec<Vec<usize>> = spaces.iter().enumerate().map(cut).collect();
+        for branched in branched {
+            // Whole cells, and whole blocks.
+            let lanes = |space: usize| spaces[space].shape.lanes;
+            let (cells, unit) = (branched.side.cells, unit_of(branched, lanes));
+            let part = |part: usize| (cells.div_ceil(unit) * part / parts * unit).min(cells);
+            for &(space, each) in &branched.each {
+                cuts[space] = (0..=parts).map(|at| (part(at) * each).div_ceil(lanes(space))).collect();
+            }
+        }
         let made: Vec<Part<T>> = (0..parts).map(|part| Part::new(&model, &traffic, &cuts, part)).collect();
         let meeting = |group: &Group| {
             let parts = made.iter().map(|part| group.spaces.iter().map(|&space| &part.views[space]).collect());
@@ -319,7 +350,7 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         };
         let shared = Arc::new(Shared {
             kernels: Arc::clone(&kernels),
-            numbering: Numbering::new(groups, !traffic.remembering.is_empty()),
+            numbering: Numbering::new(groups, branched, !traffic.remembering.is_empty()),
             inputs: RwLock::new(Inputs {
                 uniforms: uniforms.clone(),
                 series: series.clone(),
@@ -330,6 +361,7 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
             parts: made.into_iter().map(Mutex::new).collect(),
             shapes: shapes.clone(),
             groups: groups.clone(),
+            branched: branched.clone(),
             meetings,
             edges: (0..spaces.len()).map(leads_to).collect(),
             orders: spaces.iter().map(|space| space.order.clone()).collect(),
@@ -478,6 +510,44 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         self.visit(place, cells, |_, number| out.push(number.to_f64()))
     }
 
+    /// Calls `visit` with the number of a field that the maps of branched cells reach, of each element of a range.
+    fn visit_branches(
+        &self,
+        (space, field): (usize, usize),
+        elements: Range<usize>,
+        mut visit: impl FnMut(usize, &mut T),
+    ) -> Result<(), Fault> {
+        let of = |branched: &Arc<Branched>| branched.each.iter().any(|(other, _)| *other == space);
+        let kind = self.shared.branched.iter().position(of).ok_or(Fault::Range)?;
+        let order = self.shared.orders[space].as_ref();
+        let (lanes, cuts) = (self.shapes[space].lanes, &self.cuts[space]);
+        let mut parts: Vec<MutexGuard<'_, Part<T>>> = self.shared.parts.iter().map(lock).collect();
+        for element in elements {
+            let place = CellOrder::place(order, element as u32) as usize;
+            let part = cuts.partition_point(|&cut| cut * lanes <= place) - 1;
+            let own = parts.get_mut(part).and_then(|part| part.branches.get_mut(kind)).ok_or(Fault::Range)?;
+            visit(element, own.value(field, place - cuts[part] * lanes));
+        }
+        Ok(())
+    }
+
+    /// Appends the numbers of such a field, given with its space, for a range of elements.
+    pub fn read_branches(&self, at: (usize, usize), elements: Range<usize>, out: &mut Vec<f64>) -> Result<(), Fault> {
+        if elements.end > self.size(at.0).ok_or(Fault::Range)? {
+            return Err(Fault::Range);
+        }
+        self.visit_branches(at, elements, |_, number| out.push(number.to_f64()))
+    }
+
+    /// Overwrites such a field of all elements.
+    pub fn write_branches(&mut self, at: (usize, usize), values: &[f64]) -> Result<(), Fault> {
+        let size = self.size(at.0).ok_or(Fault::Range)?;
+        if values.len() != size {
+            return Err(Fault::Length(size, values.len()));
+        }
+        self.visit_branches(at, 0..size, |element, number| *number = T::from_f64(values[element]))
+    }
+
     /// Appends the numbers of a field of some edges that remember: states, or what is recorded. `place` has the number of their kind as its space.
     pub fn read_edges(&self, place: Place, edges: Range<usize>, out: &mut Vec<f64>) -> Result<(), Fault> {
         let begin = out.len();
@@ -526,7 +596,9 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         };
         self.shared.parts.iter().all(|part| {
             let part = lock(part);
-            self.shapes.iter().zip(&part.spaces).all(finite) && part.remembered.iter().all(Remembered::all_finite)
+            self.shapes.iter().zip(&part.spaces).all(finite)
+                && part.remembered.iter().all(Remembered::all_finite)
+                && part.branches.iter().all(Own::all_finite)
         })
     }
 }
@@ -534,7 +606,7 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
 impl<T: Scalar> Part<T> {
     /// A part, given with the first blocks of every part of every space.
     fn new(model: &Model, traffic: &Traffic<T>, cuts: &[Vec<usize>], part: usize) -> Part<T> {
-        let Model { spaces, relations, groups } = model;
+        let Model { spaces, relations, groups, branched } = model;
         let slice = |(Space { shape, size, .. }, cuts): (&Space, &Vec<usize>)| {
             let blocks = cuts[part + 1] - cuts[part];
             let first = cuts[part] * shape.lanes;
@@ -575,7 +647,18 @@ impl<T: Scalar> Part<T> {
         let remembered = |r: &Arc<Remembering<T>>| Remembered::new(r, spaces[r.from].size, places(r.to), order(r.to));
         let rows = traffic.deliveries.iter().map(rows).collect();
         let remembered = traffic.remembering.iter().map(remembered).collect();
-        Part { spaces: spaces.iter().zip(cuts).map(slice).collect(), views, tables, rows, remembered, fault: None }
+        let spaces_of_part: Vec<Slice<T>> = spaces.iter().zip(cuts).map(slice).collect();
+        let branches = |of: &Arc<Branched>| {
+            let lanes = |space: usize| spaces[space].shape.lanes;
+            // Every space is cut at the same cells.
+            let (space, each) = of.each.first().copied().unwrap_or_default();
+            let cell = |cut: usize| (cut * lanes(space) / each.max(1)).min(of.side.cells);
+            let cells = cell(cuts[space][part])..cell(cuts[space][part + 1]);
+            let bytes = of.each.iter().map(|&(space, _)| spaces_of_part[space].bytes()).sum();
+            Own::new(of, cells, lanes, bytes)
+        };
+        let branches = branched.iter().map(branches).collect();
+        Part { spaces: spaces_of_part, views, tables, rows, remembered, branches, fault: None }
     }
 
     /// The bytes that a step of a group goes through, about.
@@ -615,10 +698,14 @@ impl<T: Scalar> Shared<T> {
         }
         for (group, meeting) in self.groups.iter().zip(&self.meetings) {
             let ran = match inputs.role {
-                Role::Init | Role::Observe => group.spaces.iter().try_for_each(|&space| {
-                    let number = self.numbering.kernel(space, inputs.role, 0);
-                    let slice = (space, &mut own.spaces[space]);
-                    Links::apart(&[], false, |links| self.kernel(number, &surroundings, inputs.window, slice, links))
+                Role::Init | Role::Observe => self.branches(group, &surroundings, inputs.window, own).and_then(|()| {
+                    self.without_branches(group).try_for_each(|space| {
+                        let number = self.numbering.kernel(space, inputs.role, 0);
+                        let slice = (space, &mut own.spaces[space]);
+                        Links::apart(&[], false, |links| {
+                            self.kernel(number, &surroundings, inputs.window, slice, links)
+                        })
+                    })
                 }),
                 Role::Step => self.steps(group, meeting, &surroundings, (part, own)),
             };
@@ -676,6 +763,9 @@ impl<T: Scalar> Shared<T> {
             views[space].advance(window.steps);
             return Ok(());
         }
+        if !group.events && !group.branched.is_empty() {
+            return self.branches(group, surroundings, window, own);
+        }
         let (mut before, mut sent) = (Vec::new(), Vec::new());
         for step in window.first_step..window.first_step + window.steps {
             if group.events {
@@ -687,8 +777,9 @@ impl<T: Scalar> Shared<T> {
                     edges.arrive(step, cells, &*self.kernels)
                 })?;
             }
+            self.branches(group, surroundings, Window { first_step: step, steps: 1, ..window }, own)?;
             for pass in 0..group.passes {
-                for &space in &group.spaces {
+                for space in self.without_branches(group) {
                     let Part { spaces, views, tables, .. } = &mut *own;
                     let rows = |&(number, from): &(usize, usize)| tables[number].view(views[from].values());
                     let edges: Vec<Rows<'_, T>> = self.edges[space].iter().map(rows).collect();
@@ -723,6 +814,45 @@ impl<T: Scalar> Shared<T> {
             }
         }
         Ok(())
+    }
+
+    /// The spaces of a group that are not of branched cells.
+    fn without_branches<'g>(&'g self, group: &'g Group) -> impl Iterator<Item = usize> + 'g {
+        let of_branches = |space: usize| {
+            group.branched.iter().any(|&kind| self.branched[kind].each.iter().any(|(other, _)| *other == space))
+        };
+        group.spaces.iter().copied().filter(move |&space| !of_branches(space))
+    }
+
+    /// Lets the branched cells of a group do what a run asks for, in some steps.
+    fn branches(
+        &self,
+        group: &Group,
+        surroundings: &Surroundings<'_>,
+        window: Window,
+        part: &mut Part<T>,
+    ) -> Result<(), Fault> {
+        group.branched.iter().try_for_each(|&kind| self.branches_of(kind, surroundings, window, part))
+    }
+
+    /// Lets branched cells of a kind do what a run asks for, in some steps.
+    fn branches_of(
+        &self,
+        kind: usize,
+        surroundings: &Surroundings<'_>,
+        window: Window,
+        part: &mut Part<T>,
+    ) -> Result<(), Fault> {
+        let Part { spaces, branches, .. } = part;
+        let (of, own) = (&self.branched[kind], &mut branches[kind]);
+        let role = surroundings.inputs.role;
+        let steps = window.first_step..window.first_step + window.steps;
+        own.run(&of.tasks[role as usize], steps, |step, (space, pass), branches| {
+            let number = self.numbering.kernel(space, role, pass);
+            let one = Window { first_step: step, steps: 1, ..window };
+            let slice = (space, &mut spaces[space]);
+            Links::apart(&[], false, |links| self.kernel_of(number, surroundings, one, slice, (links, branches)))
+        })
     }
 
     /// Puts what arrives in a step where kernels read it.
@@ -777,8 +907,20 @@ impl<T: Scalar> Shared<T> {
         number: usize,
         surroundings: &Surroundings<'_>,
         window: Window,
-        (space, slice): (usize, &mut Slice<T>),
+        slice: (usize, &mut Slice<T>),
         links: Links<'_, T>,
+    ) -> Result<(), Fault> {
+        self.kernel_of(number, surroundings, window, slice, (links, Branches::none()))
+    }
+
+    /// Runs a kernel over the cells of a part, or over some branched ones.
+    fn kernel_of(
+        &self,
+        number: usize,
+        surroundings: &Surroundings<'_>,
+        window: Window,
+        (space, slice): (usize, &mut Slice<T>),
+        (links, branches): (Links<'_, T>, Branches<'_, T>),
     ) -> Result<(), Fault> {
         let Slice { cells, state, cell, output, data, temp, spikes } = slice;
         if cells.count == 0 {
@@ -805,6 +947,7 @@ impl<T: Scalar> Shared<T> {
             order: Order { numbers },
             // A place where the lifetime of `share` may become shorter.
             links: Links { share: links.share, ..links },
+            branches,
         };
         self.kernels.run(number, call)
     }
@@ -839,7 +982,7 @@ mod tests {
     impl Kernels<f64> for Ring {
         fn run(&self, kernel: usize, call: Call<'_, f64>) -> Result<(), Fault> {
             let Call { state, cells, window, order, links, .. } = call;
-            if kernel == (Numbering { passes: 1 }).kernel(0, Role::Init, 0) {
+            if kernel == (Numbering { passes: 1, branched: false }).kernel(0, Role::Init, 0) {
                 (0..).zip(state).for_each(|(i, x)| *x = f64::from(order.numbers[i]));
                 return Ok(());
             }
@@ -869,8 +1012,9 @@ mod tests {
         let shape = Shape { lanes: 8, state: 1, cell: 0, output: 0, data: 0, temp: 0, window: 40 };
         let kernels = Arc::new(Ring { fails_before: AtomicU64::new(fails_before) });
         let shared = vec![SharedField { bank: Bank::State, slot: 0, pass: 0 }];
-        let groups = vec![Group { spaces: vec![0], passes: 1, events: false }];
-        let model = Model { spaces: vec![Space { shape, size: 16, order, shared }], relations, groups };
+        let groups = vec![Group { spaces: vec![0], passes: 1, events: false, branched: vec![] }];
+        let model =
+            Model { spaces: vec![Space { shape, size: 16, order, shared }], relations, groups, branched: vec![] };
         let mut machine = Machine::new(model, Arc::default(), vec![], vec![], kernels, 2, 1);
         assert_eq!(machine.threads(), 2);
         machine.init().unwrap();

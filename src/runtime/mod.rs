@@ -8,6 +8,7 @@
 
 pub mod abi;
 pub mod aligned;
+pub mod branches;
 pub mod call;
 pub mod edge_text;
 pub mod edges;

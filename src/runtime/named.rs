@@ -424,8 +424,14 @@ fn machine<T: Scalar + Send + Sync + 'static>(
         shared: space.shared.to_vec(),
     };
     let spaces = spec.spaces.iter().zip(sizes).zip(orders).map(space).collect();
-    let group = |&(spaces, passes): &(&[usize], usize)| Group { spaces: spaces.to_vec(), passes, events: false };
-    let model = Model { spaces, relations, groups: spec.groups.iter().map(group).collect() };
+    let group = |&(spaces, passes): &(&[usize], usize)| Group {
+        spaces: spaces.to_vec(),
+        passes,
+        events: false,
+        branched: Vec::new(),
+    };
+    let groups = spec.groups.iter().map(group).collect();
+    let model = Model { spaces, relations, groups, branched: Vec::new() };
     Machine::new(
         model,
         Arc::default(),

@@ -64,6 +64,12 @@ impl Order {
                 }
             }
         }
+        Order::given(cells, lanes)
+    }
+
+    /// An order that is known: the cell at every place.
+    pub fn given(mut cells: Vec<u32>, lanes: usize) -> Order {
+        let size = cells.len();
         let mut places = vec![0; size];
         cells.iter().enumerate().for_each(|(place, &cell)| places[cell as usize] = place as u32);
         cells.extend(size as u32..size.next_multiple_of(lanes) as u32);

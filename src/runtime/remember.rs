@@ -8,6 +8,7 @@
 //! happened to an edge on the way counts. Kernels see blocks of edges as they see cells; what they need is put there, and taken back, for every event.
 
 use super::aligned::Aligned;
+use super::branches::Branches;
 use super::call::{Call, Cells, Order as Numbers, Window};
 use super::edges::{Edges, Links};
 use super::events::{PerEdge, Sent};
@@ -337,6 +338,7 @@ impl<T: Scalar> Remembered<T> {
             spikes: &mut Vec::new(),
             order: Numbers { numbers: &numbers[..blocks * lanes] },
             links: Links { now: &mut [], next: &mut [], edges: &[], far: false, share: &mut |_| true },
+            branches: Branches::none(),
         };
         let kernel = match of {
             Of::Pre => kernels[0],

@@ -31,7 +31,7 @@ pub(super) fn projected(
 ) -> Result<(Edges, Option<Vec<u32>>), Diagnostic> {
     let fail = |e: ConnectError| refused(&p.name, p.span, e.to_string());
     let [source, target] = shapes(extent, p);
-    let ends = Ends::new(&source, &target, p.from == p.to);
+    let ends = Ends::new(&source, &target, model.cells_of(p.from) == model.cells_of(p.to));
     let (entries, rows) = match &p.rule {
         ConnectionRule::Named(name, arguments) => {
             let rule = rule(model, name, arguments).map_err(|why| refused(&p.name, p.span, why))?;

@@ -26,7 +26,9 @@
 //!    event so many steps ago (without `delay`, or where it is 0, in an earlier stage of this step). Those whose event is the oldest come first, then
 //!    the elements in their order. Events are remembered as long as the longest delay asks: delays are data.
 //! 5. **`solve tree @x: diag @d, off @a, rhs @b`** solves, for each tree, `d[i] x[i] + a[i] x[parent(i)] + sum of a[c] x[c] over the children c
-//!    of i = b[i]`: a symmetric matrix whose entry between an element and its parent is `off` of the element.
+//!    of i = b[i]`: a symmetric matrix whose entry between an element and its parent is `off` of the element. From the last element to the first
+//!    one `d[i]` becomes `1 / d[i]` and, with `f = a[i] d[i]`, `d[p] -= f a[i]` and `b[p] -= f b[i]` of its parent; then, from the first one on,
+//!    `x[i] = (b[i] - a[i] x[p]) d[i]`.
 //! 6. **`history n` on a field, `back` on a read**: `back @f, %k` is what a state was at the start of the step k steps ago (k from 0 to n;
 //!    before the run it was what `init` set). And `spike %x` is `x > 0`, of which differentiation sees a surrogate ([`Surrogate`]).
 //!

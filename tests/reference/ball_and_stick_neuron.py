@@ -76,13 +76,41 @@ def branched():
             "spikes_ms": spikes}
 
 
+def ring(n=10):
+    """Balls and sticks in a ring, each with a synapse in the middle of its dendrite; an event at 1 ms into the first begins it."""
+    from neuron import h
+    h.load_file("stdrun.hoc")
+    cells, kept = [], []
+    for i in range(n):
+        soma, dend = section(h, f"soma{i}", 20, 20, 1), section(h, f"dend{i}", 400, 2, 21)
+        dend.connect(soma(1))
+        axon(soma)
+        leak(dend, 0.00005, -65.0)
+        synapse = h.ExpSyn(dend(0.5))
+        synapse.tau, synapse.e = 2.0, 0.0
+        cells.append((soma, dend, synapse))
+    for i, (soma, _, _) in enumerate(cells):
+        source = h.NetCon(soma(0.5)._ref_v, cells[(i + 1) % n][2], sec=soma)
+        source.threshold, source.delay, source.weight[0] = -10.0, 5.0, 0.01
+        kept.append(source)
+    begin = h.NetStim()
+    begin.number, begin.start = 1, 1.0
+    first = h.NetCon(begin, cells[0][2])
+    first.delay, first.weight[0] = 0.0, 0.01
+    kept += [begin, first]
+    places = [cell[part](0.5) for cell in cells[:3] for part in (0, 1)]
+    rows, spikes = run(h, places, 40.0, 20, cells[-6][0](0.5))
+    return {"soma_mV": rows[::2], "dend_mV": rows[1::2], "spikes_of_4_ms": spikes}
+
+
 def main():
     import neuron
     store("ball_and_stick_neuron", {
-        "what": "cells with sections, hh at 6.3 degC without tables, fixed step of 0.025 ms, secondorder 0; every fourth sample",
+        "what": "cells with sections, hh at 6.3 degC without tables, fixed step of 0.025 ms, secondorder 0; every fourth sample, of the ring every twentieth",
         "neuron_version": neuron.__version__,
         "ball_and_stick": ball_and_stick(),
         "branched": branched(),
+        "ring": ring(),
     })
 
 

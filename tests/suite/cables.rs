@@ -1,6 +1,8 @@
 //! Tests of: cables. Cells with sections against NEURON, closed forms and a dense system; charge; orders in time and space.
 
+use crate::events::native_run;
 use crate::models::{Way, root, run};
+use neuroc::codegen::plan::Precision;
 use neuroc::driver::{self, Checked, CompileOptions};
 use neuroc::hir::{Loader, Sources};
 use neuroc::morphology::Tree;
@@ -330,6 +332,152 @@ fn the_program_does_not_grow_with_compartments() {
     assert_eq!(lines(10), lines(1000));
 }
 
+/// Every number and every spike.
+fn same_bits(a: &RunResult, b: &RunResult) {
+    let bits = |r: &RunResult| -> Vec<Vec<u64>> {
+        let values = r.series.iter().map(|s| {
+            (0..s.t.len())
+                .flat_map(|row| (0..s.cells.len()).map(move |cell| s.values.get(row, cell).to_bits()))
+                .collect()
+        });
+        let spikes = r.spikes.iter().map(|s| s.t.iter().map(|x| x.to_bits()).chain(s.i.iter().copied()).collect());
+        values.chain(spikes).collect()
+    };
+    assert!(bits(a) == bits(b), "numbers differ");
+}
+
+/// Cells of two kinds, more than fill vectors and fewer, with branches, tapers, places, values of regions and cells, and others that they
+/// send to.
+const MIXED: &str = "
+use std.channels.hh.{K, Leak, Na}
+cell Branched {
+    section spine { from right(0.5); length = 10 um; diam = 0.5 um; compartments = 1 }
+    section soma { length = 25 um; diam = 18 um; compartments = 3 }
+    section trunk { from soma(1); length = 150 um; diam = 3 um .. 2 um; compartments = 7 }
+    section left { from trunk(1); length = 120 um; diam = 1.5 um; compartments = 5 }
+    section right { from trunk(1); length = 200 um; diam = 1 um; compartments = 8 }
+    section basal { from soma(0); length = 90 um; diam = 2 um; compartments = 4 }
+    region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV - 1 mV * distance / 100 um }
+    region trunk { ra = 150 ohm*cm; cm = 2 uF/cm2 }
+    region soma, left { insert Na(gbar = 120 mS/cm2 * exp(-distance / 200 um)), K, Leak(gbar = 0.3 mS/cm2, erev = -54.4 mV) }
+    region trunk, right, basal, spine { insert Leak(gbar = 0.1 mS/cm2, erev = -67 mV) }
+    spike when soma(0.5).v crosses -10 mV
+}
+cell Ball {
+    section soma { length = 20 um; diam = 20 um; compartments = 1 }
+    section dend { from soma(1); length = 400 um; diam = 2 um; compartments = 20 }
+    region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Na, K, Leak(gbar = 0.3 mS/cm2, erev = -54.4 mV) }
+    spike when soma(0.5).v crosses -10 mV
+}
+cell P {
+    state v: mV = -65 mV
+    v' = (-65 mV - v) / 10 ms
+    spike when v > -60 mV { v = -65 mV }
+}
+synapse Kick { on event(weight: mV) { v += weight } }
+network main {
+    population pyr: Branched[43]
+    population p: P[11]
+    population ball: Ball[3]
+    input step: pulse(delay = 2 ms, duration = 15 ms, amplitude = 0.8 nA) -> pyr[1..40].trunk(0.5)
+    input other: pulse(delay = 1 ms, duration = 15 ms, amplitude = 0.3 nA) -> ball.soma(0.5)
+    connect pyr -> p via Kick { rule = all_to_all(); weight = 0.25 mV; delay = 1 ms }
+}
+run {
+    duration = 20 ms; dt = 0.025 ms; method = cnexp; celsius = 6.3 degC
+    record pyr.{soma(0.5), trunk(0.5), left(0.9), right(0.9375), basal(0.875), spine(0.5)}.v every 0.1 ms
+    record pyr.soma(0.5).{Na.m, Na.i} every 0.1 ms
+    record ball.dend(1).v every 0.1 ms
+    record p.v every 0.1 ms
+    record spikes of pyr
+    record spikes of p
+    record spikes of ball
+}";
+
+#[test]
+fn native_cables_give_the_bits_of_the_interpreter() {
+    let checked = checked(MIXED);
+    let expected = run(&checked, &CompileOptions::default(), Way::Optimized);
+    assert!(expected.spikes.iter().all(|s| !s.t.is_empty()), "all kinds of cells spike");
+    for threads in [1, 2, 3] {
+        same_bits(&expected, &native_run(&checked, Precision::F64, threads));
+    }
+    let single = native_run(&checked, Precision::F32, 1);
+    same_bits(&single, &native_run(&checked, Precision::F32, 3));
+    for (a, b) in expected.spikes.iter().zip(&single.spikes) {
+        assert_eq!(a.t.len(), b.t.len(), "{}", a.population);
+        assert!(apart(&a.t, &b.t) < 0.026, "{}", a.population);
+    }
+}
+
+#[test]
+fn a_ring_of_synapses_on_dendrites_is_that_of_neuron() {
+    let checked = driver::check_file(&root().join("examples/dendritic_ring.neuro"));
+    assert!(checked.diagnostics.is_empty(), "{:?}", checked.diagnostics);
+    let result = native_run(&checked, Precision::F64, 2);
+    for (name, at) in [("ring.soma(0.5).v", "soma_mV"), ("ring.dend(0.5).v", "dend_mV")] {
+        let s = result.series_named(name).unwrap();
+        for (cell, row) in reference(&format!("/ring/{at}")).as_array().unwrap().iter().enumerate() {
+            let v: Vec<f64> = (0..row.as_array().unwrap().len()).map(|at| s.values.get(at, cell)).collect();
+            let error = apart(&v, &numbers(row));
+            assert!(error < 1e-9, "{name} of {cell}: {error:e} mV");
+        }
+    }
+    let of_4: Vec<f64> = result.spikes[0]
+        .t
+        .iter()
+        .zip(&result.spikes[0].i)
+        .filter(|(t, i)| **i == 4 && **t < 40.0)
+        .map(|x| *x.0)
+        .collect();
+    assert!(apart(&of_4, &numbers(&reference("/ring/spikes_of_4_ms"))) < 1e-6);
+}
+
+#[test]
+fn synapses_on_branches_give_the_same_bits() {
+    let text = MIXED
+        .replace(
+            "    connect pyr -> p",
+            "    connect pyr -> ball.dend(0.5) via E(tau = 3 ms) { rule = all_to_all(); weight ~ uniform(0.1 nS, 0.4 nS); delay ~ uniform(0.1 ms, 3 ms) }
+    connect ball -> pyr.{left(0.5), right(1), soma(0.5)} via E(tau = 2 ms) { rule = probability(p = 0.5); weight = 2 nS; delay = 1 ms }
+    connect pyr -> pyr.basal(0.4) via E(tau = 2 ms) { rule = probability(p = 0.1); weight = 1 nS; delay = 0.5 ms }
+    connect p -> ball.soma(0.5) via E(tau = 2 ms) { rule = all_to_all(); weight = 1 nS; delay = 0.5 ms }
+    drive pyr[3..30].spine(0.5) via E(tau = 2 ms) from poisson(rate = 200 Hz) { weight = 0.5 nS }
+    connect pyr -> p",
+        )
+        .replace(
+            "synapse Kick",
+            "synapse E {
+    param tau = 1 ms
+    param top = 0 mV
+    state x: nS = 0 nS
+    state g: nS = 0 nS
+    x' = -x / tau
+    g' = (x - g) / tau
+    on event(weight: nS) { x += exp(1) * weight }
+    current i = g * (v - top)
+}
+synapse Kick",
+        )
+        .replace("duration = 20 ms", "duration = 12 ms")
+        .replace("record p.v", "record pyr.{left(0.5), basal(0.4), spine(0.5)}.E.g every 0.1 ms\n    record p.v");
+    let checked = checked(&text);
+    let expected = run(&checked, &CompileOptions::default(), Way::Optimized);
+    let most = |name: &str| samples(&expected, name).into_iter().fold(0.0, f64::max);
+    assert!(most("pyr.left(0.5).E.g") > 0.1, "events arrive");
+    for threads in [1, 2, 3] {
+        same_bits(&expected, &native_run(&checked, Precision::F64, threads));
+    }
+}
+
+#[test]
+fn a_long_cable_of_one_cell_is_the_same_natively() {
+    let text = rallpack(1000, 0.05, 5.0);
+    let checked = checked(&text);
+    let expected = run(&checked, &CompileOptions::default(), Way::Optimized);
+    same_bits(&expected, &native_run(&checked, Precision::F64, 2));
+}
+
 #[test]
 fn spikes_of_a_place_are_sent_to_others() {
     let text = BRANCHED
@@ -341,7 +489,11 @@ fn spikes_of_a_place_are_sent_to_others() {
             connect pyr -> p via Kick { rule = one_to_one; weight = 1 mV; delay = 1 ms }",
         )
         .replace("record spikes of pyr", "record spikes of pyr\n record p.v");
-    let result = ran(&text, Way::Optimized);
+    let checked = checked(&text);
+    let result = run(&checked, &CompileOptions::default(), Way::Optimized);
+    for threads in [1, 2] {
+        same_bits(&result, &native_run(&checked, Precision::F64, threads));
+    }
     let sent = result.spikes[0].t[0];
     let v = result.series_named("p.v").unwrap();
     let first = (0..v.t.len()).find(|&i| v.values.get(i, 1) > -65.0).unwrap();

@@ -41,9 +41,6 @@ fn examples() -> Vec<String> {
     names
 }
 
-/// Examples that only the interpreter runs so far.
-const INTERPRETED: &[&str] = &["ball_and_stick", "pyramidal"];
-
 /// A folder with files in it.
 fn folder(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -283,6 +280,16 @@ fn a_build_without_xla_does_not_know_it() {
     fails(&here, &["run", "m.neuro", "--engine", "xla"], 2, &["'xla'", "native, interp"]);
     fails(&here, &["build", "m.neuro", "-o", "d", "--emit", "stablehlo"], 2, &["'stablehlo'", "crate, cdylib"]);
     fails(&here, &["emit", "m.neuro", "--stage", "stablehlo"], 2, &["'stablehlo'"]);
+}
+
+/// What crates cannot do is no bug.
+#[test]
+fn cells_with_branches_are_in_no_crate() {
+    let folder = folder(&[]);
+    let ball = example("ball_and_stick");
+    let done = neuroc(&folder, &["build", &ball, "-o", "crate"]);
+    assert!(done.code == 1 && done.err.contains("error[NU0320]: the cells `pyr` have branches"), "{}", done.err);
+    assert!(!folder.path().join("crate").exists());
 }
 
 #[test]
@@ -631,11 +638,6 @@ fn examples_are_the_same_interpreted_and_compiled() {
     for file in examples() {
         let run = ["run", &file, "--quiet", "--cache", &cache, "--duration", "10ms"];
         fine(&here, &with(&run, &["-o", "interp.npz", "--engine", "interp"]));
-        if INTERPRETED.iter().any(|name| file.ends_with(&format!("{name}.neuro"))) {
-            let refused = neuroc(&here, &with(&run, &["-o", "native.npz"]));
-            assert!(refused.code == 1 && refused.err.contains("--engine interp"), "{file}: {}", refused.err);
-            continue;
-        }
         fine(&here, &with(&run, &["-o", "native.npz", "--threads", "1"]));
         let (native, interp) = (result(&here, "native.npz"), result(&here, "interp.npz"));
         assert!(!native.series.is_empty() && native.series == interp.series, "{file}: recorded values");

@@ -403,10 +403,7 @@ fn every_example_runs() {
     for path in files("examples", "neuro") {
         let checked = driver::check_file(&path);
         let begin = std::time::Instant::now();
-        // Cells with sections have no plan so far.
-        let planned = !path.ends_with("ball_and_stick.neuro") && !path.ends_with("pyramidal.neuro");
-        let way = if planned { Way::Native } else { Way::Optimized };
-        let result = run(&checked, &CompileOptions::default(), way);
+        let result = run(&checked, &CompileOptions::default(), Way::Native);
         result.check().unwrap_or_else(|e| panic!("{e}"));
         let spikes: Vec<usize> = result.spikes.iter().map(|s| s.t.len()).collect();
         println!("{}: {:.2} s with compiling, spikes {spikes:?}", path.display(), begin.elapsed().as_secs_f64());

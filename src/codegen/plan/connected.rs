@@ -57,7 +57,9 @@ impl Connected {
         let before_body = Prologue::new(kernel, body, &[]);
         let bank = |field: FieldId| match homes[field.0 as usize] {
             Home::Slot(_, bank, _) => Some(bank),
-            Home::Uniform(_) | Home::Series(_) | Home::Event(..) | Home::Edges | Home::Register => None,
+            Home::Uniform(_) | Home::Series(_) | Home::Event(..) | Home::Flat(..) | Home::Edges | Home::Register => {
+                None
+            }
         };
         let of_register = |register: u32| kernel.registers[register as usize].field;
         let touched = before_body.loads.iter().map(|load| of_register(load.register));

@@ -4,6 +4,7 @@
 //! through its blocks, edges first; after it everybody sees what was stored.
 //! Never true here: a stage runs before one whose stores it sees, or sees what a later one stores.
 
+use super::trees::{Trees, is_branched, trees};
 use crate::step::{FieldId, FieldKind, Function, Map, OpKind, Program, Rate, Region, Role, SpaceId, SpaceKind, Stage};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -16,12 +17,14 @@ pub struct Group {
     pub passes: u32,
     /// Do events go from cell to cell?
     pub events: bool,
+    /// The branched cells among them, by their numbers in [`Passes::trees`].
+    pub trees: Vec<u32>,
 }
 
 impl Group {
     /// Can the kernel of its only space take many steps by itself?
     pub fn is_alone(&self) -> bool {
-        self.spaces.len() == 1 && self.passes == 1 && !self.events
+        self.spaces.len() == 1 && self.passes == 1 && !self.events && self.trees.is_empty()
     }
 }
 
@@ -30,7 +33,11 @@ impl Group {
 pub struct Passes {
     /// For each stage of `step` its pass.
     of_stage: Vec<u32>,
-    /// Every plain space is in one of them.
+    /// For each stage of branched cells, of any function, its pass.
+    of_branches: BTreeMap<(Role, usize), u32>,
+    /// Branched cells, and what their kernels do one after the other.
+    pub trees: Vec<Trees>,
+    /// Every space of cells and their parts is in one of them.
     pub groups: Vec<Group>,
 }
 
@@ -45,24 +52,43 @@ fn home(program: &Program, space: SpaceId) -> SpaceId {
 impl Passes {
     /// The earliest pass for each stage.
     pub fn new(program: &Program) -> Passes {
-        let of_stage = program.function(Role::Step).map_or_else(Vec::new, |step| earliest(program, step));
-        let mut passes = Passes { of_stage, groups: Vec::new() };
+        let mut of_stage = program.function(Role::Step).map_or_else(Vec::new, |step| earliest(program, step));
+        let (of_branches, trees) = trees(program);
+        for (at, pass) in of_stage.iter_mut().enumerate() {
+            *pass = of_branches.get(&(Role::Step, at)).copied().unwrap_or(*pass);
+        }
+        let mut passes = Passes { of_stage, of_branches, trees, groups: Vec::new() };
         passes.groups = passes.groups(program);
         passes
     }
 
     /// Those of edges that remember: each stage in the pass that is given, and each of these spaces by itself.
     pub fn of_events(of_stage: Vec<u32>, spaces: Vec<u32>) -> Passes {
-        let groups = spaces.into_iter().map(|space| Group { spaces: vec![space], passes: 2, events: true }).collect();
-        Passes { of_stage, groups }
+        let group = |space: u32| Group { spaces: vec![space], passes: 2, events: true, trees: Vec::new() };
+        let groups = spaces.into_iter().map(group).collect();
+        Passes { of_stage, of_branches: BTreeMap::new(), trees: Vec::new(), groups }
     }
 
-    /// The pass of a stage of a function, by its number; only steps have several.
+    /// The pass of a stage of a function, by its number; only steps have several, but for branched cells.
     pub fn of(&self, role: Role, stage: usize) -> u32 {
         match role {
             Role::Step => self.of_stage[stage],
-            Role::Init | Role::Observe => 0,
+            Role::Init | Role::Observe => self.of_branches.get(&(role, stage)).copied().unwrap_or(0),
         }
+    }
+
+    /// In how many passes a space does what a function asks for, at most.
+    pub fn count(&self, role: Role, space: SpaceId) -> u32 {
+        match (self.trees(space), role) {
+            (Some(trees), Role::Init | Role::Step | Role::Observe) => trees.passes(),
+            (None, Role::Init | Role::Observe) => 1,
+            (None, Role::Step) => self.group(space).passes,
+        }
+    }
+
+    /// The branched cells that a space is of.
+    pub fn trees(&self, space: SpaceId) -> Option<&Trees> {
+        self.trees.iter().find(|trees| trees.spaces.contains(&space))
     }
 
     /// The group of a space.
@@ -109,12 +135,17 @@ impl Passes {
     fn groups(&self, program: &Program) -> Vec<Group> {
         let plain = (0..program.spaces.len() as u32).filter(|&space| {
             let space = SpaceId(space);
-            program.space(space).kind == SpaceKind::Plain
+            program.space(space).kind == SpaceKind::Plain && !is_branched(program, space)
         });
         let mut groups: Vec<Group> =
-            plain.map(|space| Group { spaces: vec![space], passes: 1, events: false }).collect();
+            plain.map(|space| Group { spaces: vec![space], passes: 1, events: false, trees: Vec::new() }).collect();
+        groups.extend((0..).zip(&self.trees).map(|(at, trees)| {
+            let spaces = trees.spaces.iter().map(|space| space.0).collect();
+            Group { spaces, passes: 1, events: false, trees: vec![at] }
+        }));
+        groups.sort_by_key(|group| group.spaces[0]);
         for (at, region) in regions(program) {
-            let Some(over) = region.over else { continue };
+            let Some(over) = region.over.filter(|&over| self.trees(over).is_none()) else { continue };
             let to = home(program, over);
             let from = match program.space(over).kind {
                 SpaceKind::Relation { from, .. } => from,
@@ -128,6 +159,7 @@ impl Passes {
                 groups[first].spaces.extend(other.spaces);
                 groups[first].passes = groups[first].passes.max(other.passes);
                 groups[first].events |= other.events;
+                groups[first].trees.extend(other.trees);
             }
             groups[first].events |= region.guard.is_some();
             groups[first].passes = groups[first].passes.max(self.of_stage[at] + 1);
@@ -164,7 +196,7 @@ fn earliest(program: &Program, step: &Function) -> Vec<u32> {
                 continue;
             }
         };
-        let Some(over) = region.over else {
+        let Some(over) = region.over.filter(|&over| !is_branched(program, over)) else {
             of_stage.push(0);
             continue;
         };
@@ -218,7 +250,7 @@ mod tests {
     fn spaces_that_read_old_values_of_each_other_need_one_pass() {
         let passes = passes("", &format!("{EDGES}\n{UPDATES}"));
         assert_eq!(passes.of_stage, [0, 0, 0, 0]);
-        let group = |spaces: &[u32]| Group { spaces: spaces.to_vec(), passes: 1, events: false };
+        let group = |spaces: &[u32]| Group { spaces: spaces.to_vec(), passes: 1, events: false, trees: Vec::new() };
         assert_eq!(passes.groups, [group(&[0, 1]), group(&[2])]);
         assert!(passes.group(SpaceId(2)).is_alone() && !passes.group(SpaceId(1)).is_alone());
     }

@@ -4,10 +4,11 @@
 //! Never true here: a decision is made or hidden.
 
 use super::{
-    BATCH, BLOCKS_AHEAD, Connected, Delivery, Expr, Home, KernelPlan, Mean, Nest, Operand, Plan, Prologue, SpacePlan,
-    Stmt, Usage,
+    Add, BATCH, BLOCKS_AHEAD, Connected, Delivery, Equations, Expr, Home, KernelPlan, Mean, Nest, Operand, Plan,
+    Prologue, SpacePlan, Stmt, Trees, Usage,
 };
-use crate::step::{Distribution, FieldId, Role};
+use crate::runtime::branches::Task;
+use crate::step::{Distribution, FieldId, Map, Role, SpaceId};
 use std::fmt::{self, Display, Formatter};
 
 impl Display for Plan {
@@ -20,6 +21,9 @@ impl Display for Plan {
         for group in self.groups.iter().filter(|group| !group.is_alone()) {
             let names: Vec<&str> = group.spaces.iter().map(|&at| self.spaces[at as usize].name.as_str()).collect();
             writeln!(f, "together: {} (passes of a step: {})", names.join(", "), group.passes)?;
+        }
+        for trees in &self.trees {
+            print_trees(f, self, trees)?;
         }
         for delivery in &self.deliveries {
             let [from, to] = [delivery.from, delivery.to].map(|space| &self.spaces[space.0 as usize].name);
@@ -38,6 +42,23 @@ impl Display for Plan {
         }
         Ok(())
     }
+}
+
+/// What the spaces of branched cells do by turns.
+fn print_trees(f: &mut Formatter<'_>, plan: &Plan, trees: &Trees) -> fmt::Result {
+    let space = |space: u32| &plan.spaces[space as usize].name;
+    table(f, plan, "  flat [field][place]", &trees.fields)?;
+    let tie = |(from, map, to): &(SpaceId, Map, SpaceId)| format!("{} {} {}", space(from.0), map.name(), space(to.0));
+    let ties: Vec<String> = (0..).zip(&trees.ties).map(|(at, map): (u32, _)| format!("{at} {}", tie(map))).collect();
+    writeln!(f, "  along: {}", ties.join(", "))?;
+    for (role, tasks) in ["init", "step", "observe"].into_iter().zip(&trees.tasks).filter(|(_, t)| !t.is_empty()) {
+        let task = |task: &Task| match *task {
+            Task::Clear { field } => format!("clear flat[{field}]"),
+            Task::Kernel { space: at, pass } => format!("{} pass {pass}", space(at)),
+        };
+        writeln!(f, "  {role}: {}", tasks.iter().map(task).collect::<Vec<_>>().join("; "))?;
+    }
+    Ok(())
 }
 
 fn table(f: &mut Formatter<'_>, plan: &Plan, title: &str, fields: &[FieldId]) -> fmt::Result {
@@ -94,10 +115,17 @@ fn print_kernel(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan) -> fmt:
     };
     let (window, pressure) = (kernel.window, kernel.pressure);
     match kernel.nest {
+        Nest::Blocks | Nest::Steps if kernel.pass > 0 => {
+            writeln!(f, "  kernel {role}, pass {}, {pressure} live lane values {{", kernel.pass)?;
+        }
         Nest::Blocks | Nest::Steps => {
             writeln!(f, "  kernel {role}, up to {window} steps per run, {pressure} live lane values {{")?;
         }
         Nest::Pass => writeln!(f, "  kernel {role}, pass {}, {pressure} live lane values {{", kernel.pass)?,
+    }
+    if let Some(Equations { x, diag, off, rhs, parent }) = kernel.solves {
+        writeln!(f, "    solve flat[{x}]: diag flat[{diag}], off flat[{off}], rhs flat[{rhs}], up along {parent}")?;
+        return writeln!(f, "  }}");
     }
     stmts(f, plan, kernel, "once per run, f64", "    ", &kernel.call)?;
     columns(f, "    spread: ", &kernel.spread)?;
@@ -125,6 +153,9 @@ fn print_kernel(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan) -> fmt:
     }
     for &(register, value) in &kernel.updates {
         writeln!(f, "        {} := {}", kernel.registers[register as usize].name, operand(kernel, value))?;
+    }
+    for Add { tie, sum, value } in &kernel.adds {
+        writeln!(f, "        add {} to flat[{sum}] along {tie}", operand(kernel, *value))?;
     }
     writeln!(f, "      }}")?;
     for register in kernel.registers.iter().filter(|register| register.changes) {
@@ -231,6 +262,7 @@ fn expr(kernel: &KernelPlan, expr: &Expr) -> String {
         Expr::StepIndex => "step".into(),
         Expr::Index => "index".into(),
         Expr::There(field) => format!("shared[{field}] of the source"),
+        Expr::Along(tie, field) => format!("flat[{field}] along {tie}"),
         Expr::Copy(_) => "copy".into(),
         Expr::Unary(op, _) => op.name().into(),
         Expr::Approximate(function, tolerance, _) => format!("{} within {} of", function.name(), tolerance.name()),
@@ -270,6 +302,7 @@ fn place(plan: &Plan, field: FieldId) -> String {
         Home::Series(index) => format!("series[{index}]"),
         Home::Slot(_, bank, slot) => format!("{}[{slot}]", format!("{bank:?}").to_lowercase()),
         Home::Event(_, event) => format!("event {event}"),
+        Home::Flat(_, field) => format!("flat[{field}]"),
         Home::Edges => "the edges".into(),
         Home::Register => "no memory".into(),
     }

@@ -3,8 +3,11 @@
 //! In comes any verified program; out goes nothing, or what in it only the interpreter runs.
 //! Never true here: a plan is made of what is refused.
 
+use super::trees::{self, is_branched};
 use super::{Passes, is_delivery};
-use crate::step::{FieldKind, Function, Map, Op, OpKind, Program, Region, Role, Space, SpaceId, SpaceKind, Stage};
+use crate::step::{
+    FieldKind, Function, Map, Op, OpKind, Program, Region, Role, Solve, Space, SpaceId, SpaceKind, Stage,
+};
 use std::fmt;
 
 /// Why there is no plan.
@@ -21,17 +24,23 @@ impl std::error::Error for Unplanned {}
 
 /// Refuses what no plan is made of; the answer are the passes of a step.
 pub fn check(program: &Program) -> Result<Passes, Unplanned> {
-    // A plan numbers plain spaces as the program does.
-    let plain = program.spaces.iter().take_while(|space| space.kind == SpaceKind::Plain).count();
-    if let Some(late) = program.spaces[plain..].iter().find(|space| space.kind == SpaceKind::Plain) {
+    // A plan numbers cells and their parts as the program does.
+    let are_edges = |space: &Space| matches!(space.kind, SpaceKind::Relation { .. });
+    let cells = program.spaces.iter().take_while(|space| !are_edges(space)).count();
+    if let Some(late) = program.spaces[cells..].iter().find(|space| !are_edges(space)) {
         return refuse(format!("the space `{}` is declared behind edges", late.name));
     }
-    let is_plain = |space: SpaceId| program.space(space).kind == SpaceKind::Plain;
-    program.spaces.iter().try_for_each(|space| match space.kind {
+    let is_plain = |space: SpaceId| program.space(space).kind == SpaceKind::Plain && !is_branched(program, space);
+    let is_tree = |space: SpaceId| matches!(program.space(space).kind, SpaceKind::Product { tree: true, of } if program.space(of).kind == SpaceKind::Plain);
+    let is_part = |space: SpaceId| matches!(program.space(space).kind, SpaceKind::Subset { .. });
+    program.spaces.iter().zip((0..).map(SpaceId)).try_for_each(|(space, id)| match space.kind {
         SpaceKind::Plain => Ok(()),
         SpaceKind::Relation { from, to } if is_plain(from) && is_plain(to) => Ok(()),
+        SpaceKind::Relation { .. } if is_delivery(program, id) => Ok(()),
         SpaceKind::Relation { .. } => refuse(format!("`{}` joins other spaces than cells", space.name)),
+        SpaceKind::Product { .. } if is_tree(id) => Ok(()),
         SpaceKind::Product { .. } => refuse(format!("every element of another space has its own `{}`", space.name)),
+        SpaceKind::Subset { of } if is_tree(of) || is_part(of) => Ok(()),
         SpaceKind::Subset { .. } => refuse(format!("`{}` is part of another space", space.name)),
     })?;
     for field in &program.fields {
@@ -55,7 +64,9 @@ pub fn check(program: &Program) -> Result<Passes, Unplanned> {
                         field.kind,
                         FieldKind::Const | FieldKind::Data | FieldKind::State | FieldKind::Output
                     ) => {}
-            Some(space) if !is_plain(space) => return refuse(format!("`{}` has a value for every edge", field.name)),
+            Some(space) if are_edges(program.space(space)) => {
+                return refuse(format!("`{}` has a value for every edge", field.name));
+            }
             None | Some(_) => {}
         }
     }
@@ -75,7 +86,13 @@ fn stages(program: &Program, function: &Function) -> Result<(), Unplanned> {
         // Planned by itself, or refused there.
         Stage::Region(region) if region.guard.is_some() => Ok(()),
         Stage::Region(region) if function.role != Role::Step && of_delivery(region) => Ok(()),
+        Stage::Solve(solve) if program.field(solve.x).over.is_some_and(|space| is_branched(program, space)) => {
+            used_up(program, function, solve)
+        }
         Stage::Solve(solve) => refuse(format!("`{}` is solved for", program.field(solve.x).name)),
+        Stage::Region(region) if region.over.is_some_and(|space| is_branched(program, space)) => {
+            region.over.map_or(Ok(()), |over| trees::check(program, region, over))
+        }
         Stage::Region(region) => {
             check_region(program, region)?;
             match region.over.map(|space| program.space(space)) {
@@ -86,6 +103,22 @@ fn stages(program: &Program, function: &Function) -> Result<(), Unplanned> {
             }
         }
     })
+}
+
+/// A solution overwrites the diagonal and the right-hand side.
+fn used_up(program: &Program, function: &Function, solve: &Solve) -> Result<(), Unplanned> {
+    let later = function.stages.iter().skip_while(|stage| **stage != Stage::Solve(*solve)).filter_map(Stage::region);
+    let read = later.flat_map(|region| &region.ops).find_map(|op| match op.kind {
+        OpKind::Field(field) | OpKind::Gather(field, _) if [solve.diag, solve.rhs].contains(&field) => Some(field),
+        _ => None,
+    });
+    match read {
+        Some(field) => refuse(format!("`{}` is read after the equations are solved", program.field(field).name)),
+        None if [solve.diag, solve.rhs].iter().any(|&field| program.field(field).kind != FieldKind::Temp) => {
+            refuse(format!("the equations for `{}` outlive a step", program.field(solve.x).name))
+        }
+        None => Ok(()),
+    }
 }
 
 /// What is added up, and what others read, is written in one pass, and no sum is read before it.
@@ -101,7 +134,7 @@ fn check_passes(program: &Program, passes: &Passes) -> Result<(), Unplanned> {
         }
     }
     ops.into_iter().try_for_each(|op| match op.kind {
-        OpKind::Gather(field, Map::Source) | OpKind::Accumulate(field, ..)
+        OpKind::Gather(field, Map::Source) | OpKind::Accumulate(field, Some(Map::Source | Map::Target), _)
             if passes.stores(program, field).len() > 1 =>
         {
             refuse(format!("`{}` is written again after others have seen it", program.field(field).name))
@@ -162,7 +195,7 @@ mod tests {
     fn what_only_the_interpreter_runs_is_named() {
         let only = "; so far only the interpreter (`--engine interp`) runs this";
         let cable = include_str!("../../interp/cable.ir");
-        assert_eq!(refused(cable), format!("every element of another space has its own `comp`{only}"));
+        assert_eq!(refused(cable), format!("`all` is one value that a function stores{only}"));
         let delays = include_str!("../../interp/delays.ir");
         assert_eq!(refused(delays), format!("`e.ramp` has a history{only}"));
     }

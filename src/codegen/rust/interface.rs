@@ -73,13 +73,20 @@ pub enum Default {
     Data(Vec<f64>),
 }
 
-/// An interface does not fit its plan.
+/// There is no crate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InterfaceError(pub String);
+pub enum InterfaceError {
+    /// Crates cannot do so far what the plan asks for.
+    NotYet(String),
+    /// An interface does not fit its plan.
+    Misfit(String),
+}
 
 impl std::fmt::Display for InterfaceError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        match self {
+            InterfaceError::NotYet(what) | InterfaceError::Misfit(what) => f.write_str(what),
+        }
     }
 }
 

@@ -5,8 +5,8 @@
 
 use super::layout::Text;
 use crate::codegen::plan::{
-    BATCH, BLOCKS_AHEAD, Column, Connected, EdgePlan, Expr, Home, KernelPlan, Local, Mean, Nest, Operand, PRE, Plan,
-    Precision, Prologue, Shared, SpacePlan, Stmt, Usage, identifier,
+    BATCH, BLOCKS_AHEAD, Column, Connected, EdgePlan, Equations, Expr, Home, KernelPlan, Local, Mean, Nest, Operand,
+    PRE, Plan, Precision, Prologue, Shared, SpacePlan, Stmt, Trees, Usage, identifier,
 };
 use crate::runtime::machine::Bank;
 use crate::step::{BinaryOp, Distribution, Elementary, FieldId, OriginId, Role, Tolerance, Type, UnaryOp};
@@ -16,9 +16,11 @@ pub fn file(plan: &Plan) -> String {
     let mut functions = Text::default();
     let mut table = Vec::new();
     let passes = plan.passes();
-    let steps = (0..passes).map(|pass| (Role::Step, pass));
-    let places: Vec<(Role, u32)> =
-        std::iter::once((Role::Init, 0)).chain(steps).chain(std::iter::once((Role::Observe, 0))).collect();
+    let others = if !plan.trees.is_empty() { passes } else { 1 };
+    let places: Vec<(Role, u32)> = [(Role::Init, others), (Role::Step, passes), (Role::Observe, others)]
+        .into_iter()
+        .flat_map(|(role, passes)| (0..passes).map(move |pass| (role, pass)))
+        .collect();
     for space in plan.all_kernels() {
         let mut row = Vec::new();
         for &(role, pass) in &places {
@@ -52,6 +54,7 @@ pub fn file(plan: &Plan) -> String {
         }
     };
     let numbered = functions.out_has(&[".index::<", ".uniform", ".normal", ".exponential"]);
+    import(&mut text, "branches", &["Branches", "System", "solve"]);
     import(&mut text, "call", if numbered { &["Call", "Numbering"] } else { &["Call"] });
     import(&mut text, "elementwise", &["all_lanes", "map"]);
     let mut lanes = vec!["F32x16", "F64x8", "Lanes", "Narrow", "Pair", "Scalar"];
@@ -84,6 +87,7 @@ pub fn file(plan: &Plan) -> String {
     text.line("");
     text.line(match passes {
         1 => "/// The init, step and observe kernel of every space.",
+        _ if others > 1 => "/// The kernels of every space: those of the passes of init, of a step, and of observe.",
         _ => "/// The init kernel of every space, those of the passes of a step, and the observe kernel.",
     });
     text.line("#[rustfmt::skip]");
@@ -120,11 +124,16 @@ fn function_name(plan: &Plan, space: &SpacePlan, kernel: &KernelPlan) -> String 
     let at = plan.all_kernels().position(|s| s.space == space.space);
     let name = at.and_then(|at| names(plan.all_kernels()).into_iter().nth(at));
     let name = name.unwrap_or_else(|| identifier(&space.name));
-    let passes = plan.groups.iter().find(|group| group.spaces.contains(&space.space.0)).map_or(1, |group| group.passes);
+    let of_group =
+        plan.groups.iter().find(|group| group.spaces.contains(&space.space.0)).map_or(1, |group| group.passes);
+    let of_trees = plan.trees.iter().find(|trees| trees.spaces.contains(&space.space)).map_or(1, Trees::passes);
+    let passes = of_group.max(of_trees);
     let of_edges = at.is_some_and(|at| at >= plan.spaces.len());
     match kernel.role {
         Role::Step if of_edges && kernel.pass == PRE => format!("{name}_pre"),
         Role::Step if of_edges => format!("{name}_post"),
+        Role::Init if kernel.pass > 0 => format!("{name}_init_{}", kernel.pass),
+        Role::Observe if kernel.pass > 0 => format!("{name}_observe_{}", kernel.pass),
         Role::Init => format!("{name}_init"),
         Role::Step if passes > 1 => format!("{name}_step_{}", kernel.pass),
         Role::Step => format!("{name}_step"),
@@ -152,9 +161,10 @@ struct Emitter<'a> {
 
 impl Emitter<'_> {
     fn function(&self, out: &mut Text) {
-        let body = match &self.kernel.connected {
-            None => self.blocks(),
-            Some(connected) => self.connected_blocks(connected),
+        let body = match (&self.kernel.connected, self.kernel.solves) {
+            (_, Some(equations)) => self.solution(equations),
+            (None, None) => self.blocks(),
+            (Some(connected), None) => self.connected_blocks(connected),
         };
         let mut numbers = Text::at(1);
         self.numbers(&mut numbers, &self.kernel.call);
@@ -198,14 +208,22 @@ impl Emitter<'_> {
         }
         let parts = [
             "state", "cell", "output", "data", "temp", "uniforms", "series", "window", "cells", "spikes", "order",
-            "links",
+            "links", "branches",
         ];
-        let mut parts: Vec<&str> =
-            parts.into_iter().filter(|part| numbers.mentions(part) || body.mentions(part)).collect();
-        if parts.len() < 12 {
+        let branched = self.is_branched();
+        let mut parts: Vec<&str> = parts
+            .into_iter()
+            .filter(|part| numbers.mentions(part) || body.mentions(part) || (branched && *part == "branches"))
+            .collect();
+        if parts.len() < 13 {
             parts.push("..");
         }
         out.line(format!("let Call {{ {} }} = call;", parts.join(", ")));
+        if branched {
+            let parts = ["flat", "at", "ties", "blocks"].into_iter().filter(|part| body.mentions(part));
+            let parts = parts.chain(self.kernel.solves.iter().flat_map(|_| ["cells", "side"]));
+            out.line(format!("let Branches {{ {}, .. }} = branches;", parts.collect::<Vec<_>>().join(", ")));
+        }
         out.append(&numbers);
         out.append(&body);
         out.close("}");
@@ -288,6 +306,10 @@ impl Emitter<'_> {
         for &(register, value) in &kernel.updates {
             body.line(format!("{} = {};", kernel.registers[register as usize].name, self.operand(value)));
         }
+        for add in &kernel.adds {
+            let (value, sum) = (self.operand(add.value), flat_field(add.sum));
+            body.line(format!("ties[{}].add(&mut flat[{sum}..], block, {value});", add.tie));
+        }
 
         let mut inside = Text::at(2);
         for register in kernel.registers.iter().filter(|register| register.used) {
@@ -314,11 +336,27 @@ impl Emitter<'_> {
         }
 
         let mut out = Text::at(1);
-        out.open("for block in 0..cells.blocks(V::LANES) {");
+        out.open(if self.is_branched() { "for block in blocks {" } else { "for block in 0..cells.blocks(V::LANES) {" });
         self.banks(&mut out, &inside, true);
         out.append(&inside);
         out.close("}");
         out
+    }
+
+    /// Equations along the branches of cells.
+    fn solution(&self, Equations { x, diag, off, rhs, parent }: Equations) -> Text {
+        let mut out = Text::at(1);
+        let field = |(name, field): (&str, u32)| format!("{name}: {}", flat_field(field));
+        let fields = [("diag", diag), ("off", off), ("rhs", rhs), ("x", x)].map(field);
+        out.record("let system = System ", &fields, ";");
+        let one = if self.plan.precision == Precision::F64 { "F64x8" } else { "F32x16" };
+        out.line(format!("solve::<V, {one}>(flat, system, ties[{parent}], side, cells);"));
+        out
+    }
+
+    /// Are its cells branched?
+    fn is_branched(&self) -> bool {
+        self.plan.trees.iter().any(|trees| trees.spaces.contains(&self.space.space))
     }
 
     /// The loop over steps of a kernel with edges, and in it two loops over blocks by turns: what edges bring to some blocks,
@@ -536,8 +574,12 @@ impl Emitter<'_> {
     }
 
     fn slot(&self, field: FieldId) -> (&'static str, String) {
-        let Home::Slot(_, bank, slot) = self.plan.homes[field.0 as usize] else {
-            panic!("the plan loads and stores fields that have a slot")
+        let (bank, slot) = match self.plan.homes[field.0 as usize] {
+            Home::Slot(_, bank, slot) => (bank, slot),
+            Home::Flat(_, field) => return ("flat", format!("{} + block * V::LANES..", flat_field(field))),
+            Home::Uniform(_) | Home::Series(_) | Home::Event(..) | Home::Edges | Home::Register => {
+                panic!("the plan loads and stores fields that have a place")
+            }
         };
         let at = match slot {
             0 => String::new(),
@@ -597,7 +639,7 @@ impl Emitter<'_> {
                 Expr::Fma(a, b, c) => out.call(&format!("{head}{float}::mul_add"), &[at(a), at(b), at(c)], ";"),
                 Expr::Select(c, a, b) => out.call(&format!("{head}f64::select"), &[at(c), at(a), at(b)], ";"),
                 Expr::Sample(series, t) => out.line(format!("{head}series[{series}].at({});", at(t))),
-                Expr::Index | Expr::There(_) | Expr::Draw(..) | Expr::Emit(..) => {
+                Expr::Index | Expr::There(_) | Expr::Along(..) | Expr::Draw(..) | Expr::Emit(..) => {
                     panic!("the plan computes it in lanes")
                 }
             }
@@ -626,6 +668,10 @@ impl Emitter<'_> {
             let at = |operand: Operand| self.operand(operand);
             match stmt.expr {
                 Expr::Index => out.line(format!("{head}{}.index::<V>(block);", self.numbering())),
+                Expr::Along(tie, field) => {
+                    let field = flat_field(field);
+                    out.line(format!("{head}ties[{tie}].load::<V>(&flat[{field}..], block);"));
+                }
                 Expr::There(_) => {} // the loop over edges has it already
                 Expr::Copy(a) => out.line(format!("{head}{};", at(a))),
                 Expr::Unary(UnaryOp::Narrow | UnaryOp::Widen, a) if self.plan.precision == Precision::F32 => {
@@ -677,7 +723,7 @@ impl Emitter<'_> {
     /// What knows the numbers of cells: where there are edges, cells stand in an order of their own.
     fn numbering(&self) -> &'static str {
         let of_edges = self.plan.spaces.iter().all(|space| space.space != self.space.space);
-        if self.space.edges.is_empty() && !of_edges { "cells" } else { "order" }
+        if self.space.edges.is_empty() && !of_edges && !self.is_branched() { "cells" } else { "order" }
     }
 
     /// A draw; `held` numbers one that steps share.
@@ -733,6 +779,11 @@ fn arriving(edges: &EdgePlan) -> impl Iterator<Item = (u32, u32)> {
         let Expr::There(field) = stmt.expr else { return None };
         Some((stmt.local.expect("a value has a name"), field))
     })
+}
+
+/// Where a field begins that maps of branched cells reach.
+fn flat_field(field: u32) -> String {
+    format!("at[{field}]")
 }
 
 /// Where in what all cells share the block's own values of a shared field are.

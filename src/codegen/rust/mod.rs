@@ -38,6 +38,7 @@ const RUNTIME: &[(&str, &str)] = &[
     ("mod.rs", include_str!("../../runtime/mod.rs")),
     ("abi.rs", include_str!("../../runtime/abi.rs")),
     ("aligned.rs", include_str!("../../runtime/aligned.rs")),
+    ("branches.rs", include_str!("../../runtime/branches.rs")),
     ("call.rs", include_str!("../../runtime/call.rs")),
     ("edge_text.rs", include_str!("../../runtime/edge_text.rs")),
     ("edges.rs", include_str!("../../runtime/edges.rs")),
@@ -80,7 +81,7 @@ pub fn kernel_files(plan: &Plan) -> Vec<SourceFile> {
 /// A whole crate that people use from Rust or C; `Cargo.toml` first.
 pub fn crate_files(plan: &Plan, interface: &Interface) -> Result<Vec<SourceFile>, InterfaceError> {
     if plan.precision == Precision::Bf16 {
-        return Err(InterfaceError("native code stores f64 or f32, not bf16".into()));
+        return Err(InterfaceError::NotYet("native code stores f64 or f32, not bf16".into()));
     }
     let model = model::Model::new(plan, interface)?;
     let mut files = vec![

@@ -23,7 +23,8 @@ pub struct Model<'a> {
 impl<'a> Model<'a> {
     /// Checks that the interface fits.
     pub fn new(plan: &'a Plan, interface: &'a Interface) -> Result<Model<'a>, InterfaceError> {
-        let fail = |message: String| Err(InterfaceError(message));
+        let fail = |message: String| Err(InterfaceError::Misfit(message));
+        let not_yet = |message: String| Err(InterfaceError::NotYet(message));
         let model = Model { plan, interface };
         if interface.spaces.len() != plan.spaces.len() {
             return fail(format!("{} populations for {} spaces", interface.spaces.len(), plan.spaces.len()));
@@ -32,9 +33,15 @@ impl<'a> Model<'a> {
             return fail(format!("`{}` is no name for a crate", interface.crate_name));
         }
         if let Some(delivery) = plan.deliveries.first() {
-            return fail(format!(
+            return not_yet(format!(
                 "events go along `{}`, which so far runs in neuroc alone, not in a crate",
                 delivery.name
+            ));
+        }
+        if let Some(trees) = plan.trees.first() {
+            let cells = &plan.spaces[trees.cells.0 as usize].name;
+            return not_yet(format!(
+                "the cells `{cells}` have branches, which so far run in neuroc alone, not in a crate"
             ));
         }
         for field in &interface.fields {
@@ -45,12 +52,12 @@ impl<'a> Model<'a> {
                 (Home::Uniform(_), Default::Number(_)) => true,
                 (Home::Series(_), Default::Series(samples)) => !samples.is_empty(),
                 (Home::Slot(..), Default::None | Default::Data(_)) => true,
-                (Home::Event(..) | Home::Edges | Home::Register, Default::None) => true,
+                (Home::Event(..) | Home::Flat(..) | Home::Edges | Home::Register, Default::None) => true,
                 (Home::Uniform(_), Default::None | Default::Series(_) | Default::Data(_))
                 | (Home::Series(_), Default::None | Default::Number(_) | Default::Data(_))
                 | (Home::Slot(..), Default::Number(_) | Default::Series(_))
                 | (
-                    Home::Event(..) | Home::Edges | Home::Register,
+                    Home::Event(..) | Home::Flat(..) | Home::Edges | Home::Register,
                     Default::Number(_) | Default::Series(_) | Default::Data(_),
                 ) => false,
             };
@@ -102,7 +109,7 @@ impl<'a> Model<'a> {
                     crate::runtime::machine::Bank::Temp => "value within a step",
                 },
                 Home::Event(..) => "event",
-                Home::Edges | Home::Register => continue,
+                Home::Flat(..) | Home::Edges | Home::Register => continue,
             };
             let one_line = |text: &str| plain(&text.replace('|', "\\|").replace('\n', " ")).into_owned();
             let doc = one_line(&field.doc);
@@ -184,7 +191,7 @@ impl<'a> Model<'a> {
                 Home::Series(index) => format!("FieldHome::Series({index})"),
                 Home::Slot(space, bank, slot) => format!("FieldHome::Cells({})", place(space.0, bank, slot)),
                 Home::Event(space, event) => format!("FieldHome::Event {{ space: {}, event: {event} }}", space.0),
-                Home::Edges | Home::Register => continue,
+                Home::Flat(..) | Home::Edges | Home::Register => continue,
             };
             out.line(format!(
                 "FieldInfo {{ name: {:?}, unit: {:?}, scale: {}, doc: {:?}, home: {home} }},",
@@ -357,7 +364,8 @@ impl<'a> Model<'a> {
                     let count = format!("model.spikes({:?})?.len()", self.name(field));
                     out.call("println!", &[format!("{format:?}"), count], ";");
                 }
-                Home::Slot(..) | Home::Uniform(_) | Home::Series(_) | Home::Edges | Home::Register => {}
+                Home::Slot(..) | Home::Uniform(_) | Home::Series(_) | Home::Flat(..) | Home::Edges | Home::Register => {
+                }
             }
         }
         out.line("Ok(())");

@@ -37,6 +37,7 @@ pub fn groups(plan: &Plan) -> Vec<machine::Group> {
         spaces: group.spaces.iter().map(|&space| space as usize).collect(),
         passes: group.passes as usize,
         events: group.events,
+        branched: group.trees.iter().map(|&at| at as usize).collect(),
     };
     plan.groups.iter().map(group).collect()
 }

@@ -436,6 +436,7 @@ impl<'a> Lanes<'a> {
                 | Expr::StepIndex
                 | Expr::Index
                 | Expr::There(_)
+                | Expr::Along(..)
                 | Expr::Copy(_)
                 | Expr::Unary(..)
                 | Expr::Approximate(..)
@@ -537,6 +538,7 @@ impl<'a> Lanes<'a> {
                 | Expr::Time(_)
                 | Expr::StepIndex
                 | Expr::Index
+                | Expr::Along(..)
                 | Expr::Copy(_)
                 | Expr::Unary(..)
                 | Expr::Approximate(..)
@@ -675,6 +677,7 @@ impl<'a> Lanes<'a> {
         let values = |lanes: &mut Self| -> Vec<Value> { operands.iter().map(|&o| lanes.operand(o, &dims)).collect() };
         match expr {
             Expr::Uniform(_) | Expr::Time(_) | Expr::StepIndex => panic!("the plan computes it as a number"),
+            Expr::Along(..) => panic!("branched cells have no plan for devices"),
             Expr::There(_) | Expr::Emit(..) => panic!("it stands where its region allows it"),
             Expr::Index => {
                 let (real, cells) = (self.real, self.cells());

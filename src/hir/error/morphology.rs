@@ -60,6 +60,8 @@ pub(in crate::hir) enum MorphologyError<'e> {
     NotThere { quantity: &'e str, place: &'e str, span: Span, known: &'e [&'e str] },
     /// Something that cells with sections do not have yet.
     NotYet { what: &'static str, span: Span },
+    /// A synapse without a current sits on a cell with sections.
+    NoCurrent { span: Span },
     /// A spike rule does not look at the voltage of a place.
     SpikePlace { span: Span, section: &'e str },
 }
@@ -197,6 +199,11 @@ impl From<MorphologyError<'_>> for Diagnostic {
             E::NotYet { what, span } => {
                 let message = format!("{what} of a cell with sections cannot be compiled yet");
                 Diagnostic::new(Code::Unsupported, span, message, "not yet")
+            }
+            E::NoCurrent { span } => {
+                let message = "a synapse on a cell with sections acts by its current";
+                Diagnostic::new(Code::BadTarget, span, message, "the synapse has none")
+                    .help("events that add to a potential have no compartment to charge; give the synapse a `current`")
             }
             E::SpikePlace { span, section } => {
                 let message = "a cell with sections spikes when the voltage of a place crosses a level";

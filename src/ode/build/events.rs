@@ -18,7 +18,7 @@ impl<'m> Builder<'m> {
                 name: p.name.clone(),
                 // Of a cell with sections, the place that spikes.
                 from: self.spiking(p.from),
-                to: p.to,
+                to: self.receiving(p.to, p.receptor),
                 weight,
                 dim: p.weight.ty.dim(),
                 delay: self.expr(None, &p.delay),
@@ -52,12 +52,20 @@ impl<'m> Builder<'m> {
         }
         for d in &network.drives {
             let weight = self.expr(Some(d.population), &d.weight);
-            let weight = self.hide_draws(d.population, weight, &d.name, d.span);
+            let at = self.receiving(d.population, d.receptor);
+            let weight = self.hide_draws(at, weight, &d.name, d.span);
             let count = self.count(d);
             let carried = self.graph.binary(BinaryOp::Mul, weight, count);
             self.jumps_of(d.population, d.receptor, carried, &d.cells, &mut jumps);
         }
         jumps
+    }
+
+    /// The population whose elements have a receptor: that of the cells, or of a place in them.
+    fn receiving(&self, population: usize, receptor: usize) -> usize {
+        let receptor = &self.network.populations[population].receptors[receptor];
+        // Without a current it is on a cell without sections.
+        receptor.current.map_or(population, |current| self.home(population, current))
     }
 
     /// What the events of a receptor add, that carry so much together.
@@ -89,7 +97,8 @@ impl<'m> Builder<'m> {
         match &drive.source {
             DriveSource::Poisson { rate, stream } => {
                 let rate = self.expr(Some(drive.population), rate);
-                let rate = self.hide_draws(drive.population, rate, &drive.name, drive.span);
+                let at = self.receiving(drive.population, drive.receptor);
+                let rate = self.hide_draws(at, rate, &drive.name, drive.span);
                 let expected = self.graph.binary(BinaryOp::Mul, rate, dt);
                 self.graph.add(Node::Events(*stream, expected))
             }

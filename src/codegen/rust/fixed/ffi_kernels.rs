@@ -5,7 +5,8 @@
 #![allow(unsafe_code)]
 
 use crate::kernels::{KERNELS, Real};
-use crate::runtime::abi::{Buffer, DONE, NO_KERNEL, PANICKED, RawCall, RawRows, VERSION};
+use crate::runtime::abi::{Buffer, DONE, NO_KERNEL, PANICKED, RawCall, RawRows, RawTie, VERSION};
+use crate::runtime::branches::{Branches, Side, Tie};
 use crate::runtime::call::{Call, Order};
 use crate::runtime::edges::{Links, Rows};
 use crate::runtime::lanes::Indices;
@@ -64,6 +65,12 @@ pub unsafe extern "C" fn neuroc_kernel(kernel: usize, call: *const RawCall<Real>
         let edges: Vec<Rows<'_, Real>> = edges.iter().map(rows).collect();
         // SAFETY: the caller allows this call; the kernel passes `now` or `next` as a whole.
         let mut share = |next: &mut [Real]| unsafe { (raw.share)(raw.share_with, next.as_mut_ptr(), next.len()) != 0 };
+        let branches = &raw.branches;
+        // SAFETY: see above.
+        let ties = unsafe { slice(branches.ties) };
+        // SAFETY: see above.
+        let tie = |tie: &RawTie| unsafe { Tie { starts: slice(tie.starts), places: slice(tie.places) } };
+        let ties: Vec<Tie<'_>> = ties.iter().map(tie).collect();
         run(Call {
             // SAFETY: see above.
             state: unsafe { slice_mut(raw.state) },
@@ -91,6 +98,16 @@ pub unsafe extern "C" fn neuroc_kernel(kernel: usize, call: *const RawCall<Real>
                 edges: &edges,
                 far: raw.far,
                 share: &mut share,
+            },
+            branches: Branches {
+                // SAFETY: see above.
+                flat: unsafe { slice_mut(branches.flat) },
+                // SAFETY: see above.
+                at: unsafe { slice(branches.at) },
+                ties: &ties,
+                blocks: branches.blocks[0]..branches.blocks[1],
+                cells: branches.cells[0]..branches.cells[1],
+                side: Side { cells: branches.side[0], width: branches.side[1] },
             },
         });
         if !spikes.is_empty() {

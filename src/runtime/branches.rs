@@ -1,0 +1,489 @@
+//! Branched cells in memory: compartments, parts of them and what leads from one to the other.
+//!
+//! In come, for one cell, how many elements it has in each space and where maps lead; out go places, fields that all spaces of the cells
+//! reach, and solutions along the tree.
+//! Never true here: an element of one cell reaches another cell, or a number depends on how cells stand in memory.
+//!
+//! # Places
+//!
+//! As many cells as a vector has lanes stand side by side: of all of them the first element, then of all of them the second one. So a
+//! vector has one element of each of them, and what leads from there leads to a vector again. The cells that are left over, fewer
+//! than lanes, stand side by side as well; of a single cell the elements follow each other.
+
+use super::lanes::{Lanes, Scalar};
+use super::order::Order;
+use std::ops::Range;
+
+/// Nowhere.
+pub const NONE: u32 = u32::MAX;
+
+/// Where the elements of cells stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Side {
+    /// How many cells.
+    pub cells: usize,
+    /// How many of them stand side by side.
+    pub width: usize,
+}
+
+impl Side {
+    /// The first place of the group of a cell, and how many cells stand in it, of a space with `each` elements.
+    fn group(self, cell: usize, each: usize) -> (usize, usize) {
+        let first = cell / self.width * self.width;
+        (first * each, self.width.min(self.cells - first))
+    }
+
+    /// The place of an element of a cell.
+    pub fn place(self, cell: usize, element: usize, each: usize) -> usize {
+        let (first, width) = self.group(cell, each);
+        first + element * width + cell % self.width
+    }
+
+    /// The order of all elements, which are numbered cell by cell, in blocks of `lanes`.
+    pub fn order(self, each: usize, lanes: usize) -> Order {
+        let mut cells = vec![0; self.cells * each];
+        for cell in 0..self.cells {
+            for element in 0..each {
+                cells[self.place(cell, element, each)] = (cell * each + element) as u32;
+            }
+        }
+        Order::given(cells, lanes)
+    }
+}
+
+/// Where a map leads from the elements of one cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The space that it leads from.
+    pub from: usize,
+    /// The space that it leads to.
+    pub to: usize,
+    /// For each element of a cell the element of the same cell, or [`NONE`].
+    pub elements: Vec<u32>,
+}
+
+/// A field that maps or solutions reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its space.
+    pub space: usize,
+    /// Is it a state?
+    pub state: bool,
+}
+
+/// What happens in a step, or before it, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// A sum begins at 0.
+    Clear {
+        /// The field.
+        field: u32,
+    },
+    /// A kernel of a space.
+    Kernel {
+        /// The space.
+        space: u32,
+        /// Its pass.
+        pass: u32,
+    },
+}
+
+/// Cells of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Branched {
+    /// How many, and how they stand.
+    pub side: Side,
+    /// How many elements a cell has, for each space of the group.
+    pub each: Vec<(usize, usize)>,
+    /// What maps and solutions reach.
+    pub fields: Vec<Field>,
+    /// The maps.
+    pub links: Vec<Link>,
+    /// What `init`, a step and `observe` do.
+    pub tasks: [Vec<Task>; 3],
+}
+
+impl Branched {
+    /// In how many passes a space does its tasks, at most.
+    pub fn passes(&self) -> usize {
+        let passes = self.tasks.iter().flatten().map(|task| match task {
+            Task::Kernel { pass, .. } => *pass as usize + 1,
+            Task::Clear { .. } => 1,
+        });
+        passes.max().unwrap_or(1)
+    }
+
+    /// How many elements a cell has in a space.
+    pub fn each(&self, space: usize) -> usize {
+        self.each.iter().find(|(other, _)| *other == space).map_or(0, |(_, each)| *each)
+    }
+}
+
+/// Where a map leads from the places of a part.
+#[derive(Clone, Copy, Debug)]
+pub struct Tie<'a> {
+    /// For each block the first of the consecutive places that it leads to, if they are that and all are there; else [`NONE`].
+    pub starts: &'a [u32],
+    /// For each place the place it leads to, or [`NONE`]; only for places that are elements.
+    pub places: &'a [u32],
+}
+
+impl Tie<'_> {
+    /// What the elements of a block have where the map leads; 0 where it leads nowhere.
+    #[inline(always)]
+    pub fn load<V: Lanes>(self, field: &[V::Scalar], block: usize) -> V {
+        match self.starts[block] {
+            NONE => self.load_each(field, block),
+            start => V::load(&field[start as usize..]),
+        }
+    }
+
+    #[inline(never)]
+    fn load_each<V: Lanes>(self, field: &[V::Scalar], block: usize) -> V {
+        let mut values = [V::Scalar::default(); 64];
+        let places = &self.places[block * V::LANES..];
+        for (value, &place) in values.iter_mut().zip(places).take(V::LANES) {
+            if place != NONE {
+                *value = field[place as usize];
+            }
+        }
+        V::load(&values)
+    }
+
+    /// Adds what the elements of a block give where the map leads, one after the other.
+    #[inline(always)]
+    pub fn add<V: Lanes>(self, field: &mut [V::Scalar], block: usize, value: V) {
+        match self.starts[block] {
+            NONE => self.add_each(field, block, value),
+            start => {
+                let to = &mut field[start as usize..];
+                (V::load(to) + value).store(to);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn add_each<V: Lanes>(self, field: &mut [V::Scalar], block: usize, value: V) {
+        let mut values = [V::Scalar::default(); 64];
+        value.store(&mut values);
+        let places = &self.places[block * V::LANES..];
+        for (&value, &place) in values.iter().zip(places).take(V::LANES) {
+            if place != NONE {
+                let sum = &mut field[place as usize];
+                *sum = *sum + value;
+            }
+        }
+    }
+}
+
+/// What a kernel sees of the spaces of its cells.
+pub struct Branches<'a, T> {
+    /// The fields that maps or solutions reach, one behind the other.
+    pub flat: &'a mut [T],
+    /// Where each of them begins.
+    pub at: &'a [usize],
+    /// The maps.
+    pub ties: &'a [Tie<'a>],
+    /// Which blocks of the kernel's space it works on.
+    pub blocks: Range<usize>,
+    /// Which cells that are, of those of the part.
+    pub cells: Range<usize>,
+    /// How the cells of the part stand.
+    pub side: Side,
+}
+
+impl<T> Branches<'_, T> {
+    /// Where there are none.
+    pub fn none() -> Branches<'static, T> {
+        let side = Side { cells: 0, width: 1 };
+        Branches { flat: &mut [], at: &[], ties: &[], blocks: 0..0, cells: 0..0, side }
+    }
+}
+
+/// The fields of a system of equations along a tree: where they begin.
+#[derive(Clone, Copy, Debug)]
+pub struct System {
+    /// The diagonal; used up.
+    pub diag: usize,
+    /// Between each element and its parent.
+    pub off: usize,
+    /// The right-hand side; used up.
+    pub rhs: usize,
+    /// What becomes the solution.
+    pub x: usize,
+}
+
+/// Solves the systems of some cells (Hines 1984): from the leaves to the root, and back. Of cells that are left over `W` of them are taken together
+/// as long as there are enough.
+#[inline(always)]
+pub fn solve<V: Lanes, W: Lanes<Scalar = V::Scalar>>(
+    flat: &mut [V::Scalar],
+    system: System,
+    parent: Tie<'_>,
+    side: Side,
+    cells: Range<usize>,
+) {
+    let each = parent.places.len() / side.cells.max(1);
+    for cell in cells.step_by(side.width) {
+        let (first, width) = side.group(cell, each);
+        let places = first..first + each * width;
+        if width == V::LANES {
+            solve_along::<V>(flat, system, parent.places, places, width);
+            continue;
+        }
+        let whole = width / W::LANES * W::LANES;
+        for lane in (0..whole).step_by(W::LANES) {
+            solve_along::<W>(flat, system, parent.places, places.start + lane..places.end, width);
+        }
+        for lane in whole..width {
+            solve_along::<V::Scalar>(flat, system, parent.places, places.start + lane..places.end, width);
+        }
+    }
+}
+
+/// Solves the system of one vector of cells, whose elements stand `width` apart.
+#[inline(always)]
+fn solve_along<V: Lanes>(
+    flat: &mut [V::Scalar],
+    System { diag, off, rhs, x }: System,
+    parents: &[u32],
+    places: Range<usize>,
+    width: usize,
+) {
+    let one = V::splat(V::Scalar::from_f64(1.0));
+    for at in places.clone().step_by(width).rev() {
+        let inverse = one / V::load(&flat[diag + at..]);
+        inverse.store(&mut flat[diag + at..]);
+        let parent = parents[at];
+        if parent != NONE {
+            let above = parent as usize;
+            let beside = V::load(&flat[off + at..]);
+            let factor = beside * inverse;
+            let own = V::load(&flat[diag + above..]) - factor * beside;
+            own.store(&mut flat[diag + above..]);
+            let right = V::load(&flat[rhs + above..]) - factor * V::load(&flat[rhs + at..]);
+            right.store(&mut flat[rhs + above..]);
+        }
+    }
+    for at in places.step_by(width) {
+        let mut right = V::load(&flat[rhs + at..]);
+        let parent = parents[at];
+        if parent != NONE {
+            right = right - V::load(&flat[off + at..]) * V::load(&flat[x + parent as usize..]);
+        }
+        (right * V::load(&flat[diag + at..])).store(&mut flat[x + at..]);
+    }
+}
+
+/// Bytes of cells that take many steps before the next ones do: what the second cache holds beside the rest.
+const NEAR: usize = 512 << 10;
+
+/// The cells of one part of a machine.
+pub struct Own<T> {
+    side: Side,
+    /// Elements of each cell, and lanes of a block, for each space of the group.
+    spaces: Vec<(usize, usize, usize)>,
+    flat: super::aligned::Aligned<T>,
+    at: Vec<usize>,
+    /// For each field its space and the number of its elements, and whether it is a state.
+    fields: Vec<(Field, usize)>,
+    /// For each map, by blocks and by places.
+    ties: Vec<(Vec<u32>, Vec<u32>)>,
+    /// How many cells take their steps together.
+    together: usize,
+}
+
+impl<T: Scalar> Own<T> {
+    /// Those of some of the cells. `lanes` are those of a block of each space, `bytes` what they all take beside the fields that maps reach.
+    pub fn new(of: &Branched, cells: Range<usize>, lanes: impl Fn(usize) -> usize, bytes: usize) -> Own<T> {
+        let side = Side { cells: cells.len(), width: of.side.width };
+        let spaces: Vec<(usize, usize, usize)> =
+            of.each.iter().map(|&(space, each)| (space, each, lanes(space))).collect();
+        let mut size = 0;
+        let (mut at, mut fields) = (Vec::new(), Vec::new());
+        for &field in &of.fields {
+            let elements = side.cells * of.each(field.space);
+            at.push(size);
+            fields.push((field, elements));
+            // A vector may be loaded past the last element.
+            size += elements.next_multiple_of(lanes(field.space)) + lanes(field.space);
+        }
+        let tie = |link: &Link| {
+            let ([from, to], lanes) = ([link.from, link.to].map(|space| of.each(space)), lanes(link.from));
+            let mut places = vec![NONE; side.cells * from];
+            for cell in 0..side.cells {
+                for (element, &leads) in link.elements.iter().enumerate().filter(|(_, leads)| **leads != NONE) {
+                    places[side.place(cell, element, from)] = side.place(cell, leads as usize, to) as u32;
+                }
+            }
+            let start = |block: &[u32]| {
+                let follow = block.windows(2).all(|two| two[0] != NONE && two[0].checked_add(1) == Some(two[1]));
+                if follow && block.len() == lanes { block[0] } else { NONE }
+            };
+            (places.chunks(lanes).map(start).collect(), places)
+        };
+        let ties = of.links.iter().map(tie).collect();
+        // Whole blocks of every space.
+        let unit = unit(side.width, spaces.iter().map(|(.., lanes)| *lanes));
+        let of_cell = (size * size_of::<T>() + bytes) / side.cells.max(1);
+        let together = (NEAR / of_cell.max(1) / unit * unit).max(unit);
+        Own { side, spaces, flat: super::aligned::Aligned::new(size), at, fields, ties, together }
+    }
+
+    /// The number of a field at a place.
+    pub fn value(&mut self, field: usize, place: usize) -> &mut T {
+        &mut self.flat.get_mut()[self.at[field] + place]
+    }
+
+    /// Are all states finite?
+    pub fn all_finite(&self) -> bool {
+        let states = self.at.iter().zip(&self.fields).filter(|(_, (field, _))| field.state);
+        let mut all = states.flat_map(|(&at, &(_, elements))| &self.flat.get()[at..at + elements]);
+        all.all(|x| x.to_f64().is_finite())
+    }
+
+    /// Does some tasks, step by step, for some cells after the others. `kernel` is given the step, the space and the pass.
+    ///
+    /// # Errors
+    /// The first one of `kernel`.
+    pub fn run<E>(
+        &mut self,
+        tasks: &[Task],
+        steps: Range<u64>,
+        mut kernel: impl FnMut(u64, (usize, usize), Branches<'_, T>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Own { side, spaces, flat, at, fields, ties, together } = self;
+        let ties: Vec<Tie<'_>> = ties.iter().map(|(starts, places)| Tie { starts, places }).collect();
+        let of_space = |space: usize| spaces.iter().find(|(other, ..)| *other == space).unwrap_or(&(0, 0, 1));
+        for first in (0..side.cells).step_by(*together) {
+            let cells = first..side.cells.min(first + *together);
+            for step in steps.clone() {
+                for &task in tasks {
+                    match task {
+                        Task::Clear { field } => {
+                            let (field, at) = (fields[field as usize].0, at[field as usize]);
+                            let each = of_space(field.space).1;
+                            flat.get_mut()[at + cells.start * each..at + cells.end * each].fill(T::default());
+                        }
+                        Task::Kernel { space, pass } => {
+                            let (space, pass) = (space as usize, pass as usize);
+                            let &(_, each, lanes) = of_space(space);
+                            let blocks = cells.start * each / lanes..(cells.end * each).div_ceil(lanes);
+                            let (flat, cells, side) = (flat.get_mut(), cells.clone(), *side);
+                            kernel(step, (space, pass), Branches { flat, at, ties: &ties, blocks, cells, side })?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// As many cells as fill whole blocks of every space, whatever the number of elements: blocks have a whole number of vectors.
+pub fn unit(width: usize, lanes: impl Iterator<Item = usize>) -> usize {
+    lanes.max().unwrap_or(width).next_multiple_of(width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lanes::F64x8;
+    use super::*;
+
+    /// A root with two children, the second of which has a child.
+    const PARENTS: [u32; 4] = [NONE, 0, 0, 2];
+
+    /// A kernel of the space 2, which has the other maps and fields at hand, too.
+    const TASK: [Task; 1] = [Task::Kernel { space: 2, pass: 0 }];
+
+    fn branched(cells: usize) -> Branched {
+        Branched {
+            side: Side { cells, width: 8 },
+            each: vec![(0, 1), (1, 4), (2, 2)],
+            fields: vec![Field { space: 1, state: true }; 4],
+            links: vec![
+                Link { from: 1, to: 1, elements: PARENTS.to_vec() },
+                Link { from: 2, to: 1, elements: vec![1, 3] },
+            ],
+            tasks: Default::default(),
+        }
+    }
+
+    #[test]
+    fn every_element_has_a_place_of_its_own() {
+        for cells in [1, 3, 8, 21] {
+            let side = Side { cells, width: 8 };
+            let mut places: Vec<usize> =
+                (0..cells).flat_map(|cell| (0..4).map(move |element| side.place(cell, element, 4))).collect();
+            places.sort_unstable();
+            assert_eq!(places, (0..4 * cells).collect::<Vec<_>>());
+            let order = side.order(4, 8);
+            assert_eq!(order.cells()[side.place(cells - 1, 2, 4)] as usize, 4 * (cells - 1) + 2);
+        }
+    }
+
+    #[test]
+    fn what_maps_lead_to_is_read_and_added_to() {
+        for cells in [1, 3, 8, 21] {
+            let of = branched(cells);
+            let mut own: Own<f64> = Own::new(&of, 0..cells, |_| 8, 0);
+            for cell in 0..cells {
+                for element in 0..4 {
+                    *own.value(0, of.side.place(cell, element, 4)) = (10 * cell + element) as f64;
+                }
+            }
+            let ran = own.run(&TASK, 0..1, |_, _, Branches { flat, at, ties, blocks, .. }| {
+                for block in blocks {
+                    let there: F64x8 = ties[1].load(&flat[at[0]..], block);
+                    ties[1].add(&mut flat[at[1]..], block, there);
+                    ties[1].add(&mut flat[at[1]..], block, there);
+                }
+                Ok::<(), ()>(())
+            });
+            assert_eq!(ran, Ok(()));
+            for cell in 0..cells {
+                let sums: Vec<f64> = (0..4).map(|e| *own.value(1, of.side.place(cell, e, 4))).collect();
+                let of_cell = |element: usize| 2.0 * (10 * cell + element) as f64;
+                assert_eq!(sums, [0.0, of_cell(1), 0.0, of_cell(3)]);
+            }
+        }
+    }
+
+    /// `(4 -1 -1 0; -1 3 0 0; -1 0 5 -2; 0 0 -2 6) x = b` with `x = (1, 2, 3, 4) + cell`.
+    #[test]
+    fn systems_are_solved_along_the_tree() {
+        for cells in [1, 3, 8, 21] {
+            let of = branched(cells);
+            let mut own: Own<f64> = Own::new(&of, 0..cells, |_| 8, 0);
+            let (diag, off) = ([4.0, 3.0, 5.0, 6.0], [0.0, -1.0, -1.0, -2.0]);
+            for cell in 0..cells {
+                let x = |element: usize| (element + 1 + cell) as f64;
+                for element in 0..4 {
+                    let place = of.side.place(cell, element, 4);
+                    let mut right = diag[element] * x(element);
+                    if PARENTS[element] != NONE {
+                        right += off[element] * x(PARENTS[element] as usize);
+                    }
+                    for child in (0..4).filter(|&child| PARENTS[child] == element as u32) {
+                        right += off[child] * x(child);
+                    }
+                    *own.value(0, place) = diag[element];
+                    *own.value(1, place) = off[element];
+                    *own.value(2, place) = right;
+                }
+            }
+            let ran = own.run(&TASK, 0..1, |_, _, Branches { flat, at, ties, cells, side, .. }| {
+                let system = System { diag: at[0], off: at[1], rhs: at[2], x: at[3] };
+                solve::<F64x8, F64x8>(flat, system, ties[0], side, cells);
+                Ok::<(), ()>(())
+            });
+            assert_eq!(ran, Ok(()));
+            for cell in 0..cells {
+                for element in 0..4 {
+                    let x = *own.value(3, of.side.place(cell, element, 4));
+                    assert!((x - (element + 1 + cell) as f64).abs() < 1e-12, "{x}");
+                }
+            }
+        }
+    }
+}
