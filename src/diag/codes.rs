@@ -319,10 +319,10 @@ drive others, but not in a circle, and three deep at most, constant inputs count
 BadMorphology "NU0330" Error "sections and regions that make no cell"
 "A cell with sections is a tree: one section, the root, has no `from` line, and all others begin at a
 section that is reached from it. Sections have a `length` and a `diam`, and are cut into compartments
-by `compartments { max_length = 20 um }`, by a number of their own, or by `d_lambda = 0.1`. An SWC file is one
-tree, too: each line has seven columns, ids are there once, parents are there, radii are above zero, and
-the points of type 1, the soma, are joined to each other. What the membrane has stands in
-regions, which name sections or are `all`; of two regions that give a section `cm`, `ra` or `v_init`
+by `compartments { max_length = 20 um }`, by a number of their own, or by `d_lambda = 0.1`.
+An SWC file is one tree, too: each line has seven columns, ids are there once, parents are there,
+radii are above zero, and the points of type 1, the soma, are joined to each other.
+What the membrane has stands in regions, which name sections or are `all`; of two regions that give a section `cm`, `ra` or `v_init`
 the later one counts, and a channel is in a compartment once. A place is `dend(0.3)`: 0 is the start
 of the section, 1 its end.
 
