@@ -274,7 +274,8 @@ Unsupported "NU0320" Error "understood, but not compiled"
 table says what works.
 
 Cells with sections run natively and on the interpreter (`--engine native`, `interp`), and have no synapses
-that remember, junctions, clamps and values that differ from cell to cell yet. Every other model of the language runs on every
+that remember, junctions, clamps and values that differ from cell to cell yet.
+Every other model of the language runs on every
 engine; what remains are programs of the intermediate representation that are written by hand.";
 NotConstant "NU0319" Error "a constant is needed"
 "The value is used before the run starts (a size, a constant, a duration), so it cannot depend on
@@ -322,9 +323,9 @@ section that is reached from it. Sections have a `length` and a `diam`, and are 
 by `compartments { max_length = 20 um }`, by a number of their own, or by `d_lambda = 0.1`.
 An SWC file is one tree, too: each line has seven columns, ids are there once, parents are there,
 radii are above zero, and the points of type 1, the soma, are joined to each other.
-What the membrane has stands in regions, which name sections or are `all`; of two regions that give a section `cm`, `ra` or `v_init`
-the later one counts, and a channel is in a compartment once. A place is `dend(0.3)`: 0 is the start
-of the section, 1 its end.
+What the membrane has stands in regions, which name sections or are `all`; of two regions that give a
+section `cm`, `ra` or `v_init` the later one counts, and a channel is in a compartment once. A place is
+`dend(0.3)`: 0 is the start of the section, 1 its end.
 
   right   cell Ball {
               section soma { length = 20 um; diam = 20 um }
