@@ -298,7 +298,10 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
             | Source::Membrane(..)
             | Source::Conductance(..)
             | Source::Diagonal(..)
-            | Source::Rhs(..) => DisplayUnit { name: "1".into(), exponent: 0 },
+            | Source::Rhs(..)
+            | Source::Adjoint(_)
+            | Source::Seed(_)
+            | Source::Gradient(..) => DisplayUnit { name: "1".into(), exponent: 0 },
         };
         let default = match field.kind {
             FieldKind::Uniform => setup.uniforms.iter().find(|u| u.0 == id).map(|u| FieldDefault::Number(u.1)),

@@ -42,6 +42,7 @@
 //! | [`discretize`] | one integration method per file |
 //! | [`step`] | the discrete IR: spaces, maps, stages and operations; what each means is on its page; verifier, printer, parser |
 //! | [`passes`] | one rewrite per file; the table of passes and the pipelines |
+//! | [`differentiate`] | reverse mode: a program that goes back step by step; the adjoint of every operation |
 //! | [`interp`] | the oracle: slow, obvious, double precision |
 //! | [`codegen`] | the plan, and from it Rust: kernels, and the crate around them for Rust and C; or StableHLO: entry points over whole arrays |
 //! | [`engine`] | what runs programs: calling rustc, keeping kernels, loading them; or XLA |
@@ -72,7 +73,7 @@
 //! | 9 | `driver` |
 //! | 8 | `compare`, `interp`, `simulate` |
 //! | 7 | `engine` |
-//! | 6 | `codegen`, `discretize`, `passes` |
+//! | 6 | `codegen`, `differentiate`, `discretize`, `passes` |
 //! | 5 | `ode`, `step` |
 //! | 4 | `hir` |
 //! | 3 | `connect`, `morphology` |
@@ -245,6 +246,7 @@ pub mod compare;
 pub mod connect;
 pub mod data;
 pub mod diag;
+pub mod differentiate;
 pub mod discretize;
 pub mod driver;
 pub mod engine;
