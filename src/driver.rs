@@ -6,10 +6,12 @@
 
 mod engines;
 mod experiment;
+mod gradient;
 mod whole;
 
 pub use engines::{EngineChoice, Ready};
 pub use experiment::{Draft, Experiment, Made, planned};
+pub use gradient::{Differentiable, Fitted};
 pub use whole::check_whole;
 
 use crate::codegen::rust::{

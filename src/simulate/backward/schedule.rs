@@ -4,7 +4,8 @@
 //! kept before the next one is.
 //! Never true here: more states are kept than there is room for.
 
-/// How many states can be visited backward from a kept one, with room for `slots` more, if none is computed more than `times` times.
+/// How many states can be visited backward with room for `slots` of them, the first one of which is kept, if no step between them is taken more than `times`
+/// times.
 fn reach(slots: u64, times: u64) -> u64 {
     // The number of ways to choose, which is a whole number after each factor.
     let mut ways: u128 = 1;
@@ -21,11 +22,11 @@ fn reach(slots: u64, times: u64) -> u64 {
 /// `slots` more, at least one.
 pub(super) fn ahead(count: u64, slots: u64) -> u64 {
     let mut times = 1;
-    while reach(slots, times) < count {
+    while reach(slots + 1, times) < count {
         times += 1;
     }
     // What lies behind the next one is visited with a slot less.
-    let behind = reach(slots - 1, times).min(count - 1);
+    let behind = reach(slots, times).min(count - 1);
     (count - behind).max(1)
 }
 
@@ -35,7 +36,7 @@ mod tests {
 
     #[test]
     fn how_far_checkpoints_reach() {
-        for (slots, times, states) in [(3, 3, 20), (5, 3, 56), (10, 3, 286), (8, 4, 495), (10, 5, 3003), (0, 7, 1)] {
+        for (slots, times, states) in [(3, 3, 20), (5, 3, 56), (10, 3, 286), (8, 4, 495), (10, 5, 3003), (1, 7, 8)] {
             assert_eq!(reach(slots, times), states, "{slots} {times}");
         }
         assert_eq!(reach(1_000, 1_000), u64::MAX);
