@@ -115,7 +115,8 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     let fitted = Differentiable::parameters(&checked, &options, &names).map_err(fail)?;
     let bounds = free.iter().zip(&fitted).map(|(free, one)| bounds(free, one)).collect::<Result<Vec<_>, _>>()?;
     // What the model demands of its parameters it demands of both bounds.
-    for end in [Bounds::low_end, Bounds::high_end] {
+    let ends: [fn(&Bounds) -> f64; 2] = [|bounds| bounds.low, |bounds| bounds.high];
+    for end in ends {
         let values: Vec<f64> = bounds.iter().map(end).collect();
         Differentiable::checked(&checked, &options, &fitted, &values).map_err(fail)?;
     }
@@ -127,15 +128,10 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     let targets = targets(&run, &named).map_err(fail)?;
     let compile_s = begin.elapsed().as_secs_f64();
     matters(&mut run, &first, &targets)?;
-    let search = Search {
-        method: args.search.method(),
-        starts: args.starts,
-        iterations: args.iterations,
-        seed: run.seed(),
-    };
+    let search =
+        Search { method: args.search.method(), starts: args.starts, iterations: args.iterations, seed: run.seed() };
     if !args.quiet {
-        let bytes = memory::gigabytes(run.memory() as f64);
-        say(format!("going back keeps states in at most {bytes} of memory"));
+        say(format!("going back keeps states in {} bytes at most", run.memory()));
     }
     let mut progress = Progress::new(&search, args.quiet);
     let begin = Instant::now();
@@ -158,7 +154,12 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
         deliver(&found.table(), None)
     };
     if let (Some(path), false) = (&output, args.quiet) {
-        say(format!("wrote {}; `neuroc run {} --params {}` takes it", path.display(), args.file.display(), path.display()));
+        say(format!(
+            "wrote {}; `neuroc run {} --params {}` takes it",
+            path.display(),
+            args.file.display(),
+            path.display()
+        ));
     }
     Ok(if written == Exit::Fine && outcome.stopped { Exit::Stopped } else { written })
 }
@@ -232,7 +233,10 @@ fn bounds(free: &Free, one: &Fitted) -> Result<Bounds, Exit> {
         return Ok(bounds);
     }
     let [low, high] = [bounds.low, bounds.high].map(|x| one.shown(x));
-    complain(format!("`{}` cannot lie between {low} and {high}: the first bound must be less than the second", one.name));
+    complain(format!(
+        "`{}` cannot lie between {low} and {high}: the first bound must be less than the second",
+        one.name
+    ));
     Err(Exit::Usage)
 }
 
@@ -295,7 +299,8 @@ impl Watcher for Progress {
             && before != start
             && !self.quiet
         {
-            self.bar.suspend(|| say(format!("start {} of {}: loss {loss:.4e} after {runs} runs", before + 1, self.starts)));
+            self.bar
+                .suspend(|| say(format!("start {} of {}: loss {loss:.4e} after {runs} runs", before + 1, self.starts)));
         }
         self.last = Some((start, runs, loss));
         self.bar.set_message(format!("start {} of {}, run {runs}: loss {loss:.4e}", start + 1, self.starts));
@@ -345,11 +350,17 @@ impl Found<'_> {
         }
         for (target, off) in self.targets.iter().zip(&self.outcome.off) {
             let (name, unit, off) = self.off(target, *off);
-            let _ = writeln!(out, "{name} is off by {} {unit} (root of the mean square)", short(off));
+            let unit = if unit == "1" { String::new() } else { format!(" {unit}") };
+            let _ = writeln!(out, "{name} is off by {}{unit} (root of the mean square)", short(off));
         }
         let runs: u64 = self.outcome.starts.iter().map(|start| start.runs).sum();
         let starts = self.outcome.starts.len();
-        let _ = writeln!(out, "loss {:.4e} after {runs} runs from {starts} start{}", self.outcome.loss, if starts == 1 { "" } else { "s" });
+        let _ = writeln!(
+            out,
+            "loss {:.4e} after {runs} runs from {starts} start{}",
+            self.outcome.loss,
+            if starts == 1 { "" } else { "s" }
+        );
         out
     }
 

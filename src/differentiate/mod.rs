@@ -10,6 +10,9 @@
 //! derivative of the loss in it ([`Source::Adjoint`]), and for everything that the loss reads a *seed*, the derivative of the loss in what was
 //! read after this step ([`Source::Seed`]); both begin at 0.
 //!
+//! Behind its spaces stands for every relation of the program, in their order, another one, `'turned`: the same edges from their targets to their sources. So
+//! what goes back along edges is added up at the ends that they lead to, as everywhere.
+//!
 //! - `fn init` is that of the program.
 //! - `fn step` expects in the states what they were after `k` steps, in the adjoints what it left there when it went back to step `k + 1`, and in the
 //!   seeds those of what was read after `k` steps. It computes the step forward once more, with each store in a field of its own; goes through
@@ -38,8 +41,8 @@ mod tests;
 mod walk;
 
 use crate::step::{
-    Field, FieldId, FieldKind, Function, Op, OpKind, Origin, Program, RegionBuilder, Role, Source, SpaceId, Stage,
-    ValueId, Verified, verify,
+    Field, FieldId, FieldKind, Function, Op, OpKind, Origin, Program, RegionBuilder, Role, Source, Space, SpaceId,
+    SpaceKind, Stage, ValueId, Verified, verify,
 };
 use active::Active;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -132,6 +135,7 @@ pub fn backward(program: &Verified, wanted: &Wanted) -> Result<Verified, Refused
         let what = format!("`{}` is stored twice at the start", program.field(*op.1).name);
         return Err(Refused { what, origin: None });
     }
+    let (spaces, turned) = turned(program);
     let mut fields = kept(program);
     let mut draft = Draft { program, active: &active, kept_data: BTreeMap::new(), zeros: Vec::new() };
 
@@ -158,7 +162,7 @@ pub fn backward(program: &Verified, wanted: &Wanted) -> Result<Verified, Refused
     let mut of_states: BTreeMap<FieldId, Vec<FieldId>> = BTreeMap::new();
     let mut of_shared: BTreeMap<(FieldId, Option<SpaceId>), Vec<FieldId>> = BTreeMap::new();
     for (walk, from) in [(&of_step, &adjoints), (&of_observe, &seeds)] {
-        let mut sweep = Sweep::new(program, walk, &active, &mut fields, next);
+        let mut sweep = Sweep::new(program, walk, &active, &mut fields, &turned, next);
         for (&field, &first) in &walk.first {
             sweep.home.insert(first, sweep.fields.same(field));
         }
@@ -225,10 +229,10 @@ pub fn backward(program: &Verified, wanted: &Wanted) -> Result<Verified, Refused
         stages.push(Stage::Region(b.finish()));
     }
     let step = Function { role: Role::Step, steps: 1, stages };
-    let observe = draft.gradients(&mut fields, wanted, &of_init, &adjoints, &gained)?;
+    let observe = draft.gradients(&mut fields, wanted, &of_init, &turned, &adjoints, &gained)?;
     let init = draft.init(&mut fields, &of_init);
     let name = program.name.clone();
-    let (origins, spaces) = (program.origins.clone(), program.spaces.clone());
+    let origins = program.origins.clone();
     let functions = [init, step, observe].into_iter().filter(|f| !f.stages.is_empty()).collect();
     let back = Program { name, origins, spaces, fields: fields.list, functions };
     verify(back).map_err(|e| Refused { what: format!("internal error: backward, {e}"), origin: None })
@@ -252,6 +256,20 @@ fn check(program: &Program, wanted: &Wanted) -> Result<(), Refused> {
         }
     }
     Ok(())
+}
+
+/// The spaces of the new program: behind those of the program a relation for each relation, whose edges are turned round.
+fn turned(program: &Program) -> (Vec<Space>, BTreeMap<SpaceId, SpaceId>) {
+    let mut spaces = program.spaces.clone();
+    let mut turned = BTreeMap::new();
+    for (space, id) in program.spaces.iter().zip(0..) {
+        if let SpaceKind::Relation { from, to } = space.kind {
+            let name = format!("{}'turned", space.name);
+            turned.insert(SpaceId(id), SpaceId(spaces.len() as u32));
+            spaces.push(Space { name, kind: SpaceKind::Relation { from: to, to: from } });
+        }
+    }
+    (spaces, turned)
 }
 
 /// The fields that the new program shares with the program.
@@ -317,6 +335,7 @@ impl Draft<'_> {
         fields: &mut Fields,
         wanted: &Wanted,
         walk: &Walk<'_>,
+        turned: &BTreeMap<SpaceId, SpaceId>,
         adjoints: &BTreeMap<FieldId, FieldId>,
         gained: &BTreeMap<(FieldId, Option<SpaceId>), FieldId>,
     ) -> Result<Function, Refused> {
@@ -334,7 +353,7 @@ impl Draft<'_> {
             self.kept_data.insert(f, copy);
             fields.same.insert(f, copy);
         }
-        let mut sweep = Sweep::new(program, walk, self.active, fields, ValueId(0));
+        let mut sweep = Sweep::new(program, walk, self.active, fields, turned, ValueId(0));
         for (number, &field) in walk.fields.iter().enumerate() {
             let home = sweep.fields.same(field);
             sweep.home.insert(walk::Version(number), home);

@@ -21,6 +21,24 @@ enum Place {
     Uniform(FieldId),
 }
 
+/// Are edges turned round?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    No,
+    Yes,
+}
+
+impl Turn {
+    /// The map that leads to the same cells.
+    fn map(self, map: Map) -> Map {
+        match (self, map) {
+            (Turn::Yes, Map::Source) => Map::Target,
+            (Turn::Yes, Map::Target) => Map::Source,
+            (Turn::No | Turn::Yes, Map::Source | Map::Target | Map::Of | Map::Parent | Map::In) => map,
+        }
+    }
+}
+
 /// A function on the way back.
 pub(super) struct Sweep<'a> {
     /// The program that is differentiated.
@@ -37,6 +55,8 @@ pub(super) struct Sweep<'a> {
     pub adjoints: BTreeMap<Version, Vec<FieldId>>,
     /// The same for uniform fields, by the space whose elements contribute.
     pub shared: BTreeMap<(FieldId, Option<SpaceId>), Vec<FieldId>>,
+    /// Relations whose edges are turned round.
+    turned: &'a BTreeMap<SpaceId, SpaceId>,
     needed: BTreeSet<Version>,
     /// Versions whose adjoints selections have made 0 for some elements.
     masked: BTreeSet<Version>,
@@ -48,11 +68,12 @@ impl<'a> Sweep<'a> {
         walk: &'a Walk<'a>,
         active: &'a Active,
         fields: &'a mut Fields,
+        turned: &'a BTreeMap<SpaceId, SpaceId>,
         next: ValueId,
     ) -> Sweep<'a> {
         let (home, adjoints, shared) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (needed, masked) = (BTreeSet::new(), BTreeSet::new());
-        Sweep { program, walk, active, fields, next, home, adjoints, shared, needed, masked }
+        Sweep { program, walk, active, fields, next, home, adjoints, shared, turned, needed, masked }
     }
 
     /// All stages, in the order in which the walk went.
@@ -60,7 +81,11 @@ impl<'a> Sweep<'a> {
         let mut out = Vec::new();
         for (at, stage) in self.walk.function.stages.iter().enumerate().rev() {
             match stage {
-                Stage::Region(region) => out.extend(self.region(at, region)?.map(Stage::Region)),
+                Stage::Region(region) => {
+                    for turn in [Turn::No, Turn::Yes] {
+                        out.extend(self.region(at, region, turn)?.map(Stage::Region));
+                    }
+                }
                 Stage::Solve(solve) => self.solve(at, solve, &mut out),
             }
         }
@@ -91,7 +116,7 @@ impl<'a> Sweep<'a> {
                         continue;
                     }
                     let mut b = RegionBuilder::new(region.over, self.next);
-                    let values = self.copy(&mut b, at, region);
+                    let values = self.copy(&mut b, at, region, Turn::No);
                     for (number, version) in wanted {
                         let home = self.home(version);
                         b.effect(region.ops[number].kind.map_field(|_| home).map_operands(|v| values[&v]));
@@ -121,7 +146,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Appends what a region computes; the answer are the new names of values.
-    fn copy(&mut self, b: &mut RegionBuilder, at: usize, region: &'a Region) -> HashMap<ValueId, ValueId> {
+    fn copy(&mut self, b: &mut RegionBuilder, at: usize, region: &'a Region, turn: Turn) -> HashMap<ValueId, ValueId> {
         let mut values: HashMap<ValueId, ValueId> = HashMap::new();
         for (_, op) in self.walk.ops(at, region) {
             let Some(result) = op.result else { continue };
@@ -142,7 +167,10 @@ impl<'a> Sweep<'a> {
                 }
                 (None, None) => op.kind,
             };
-            let kind = kind.map_operands(|v| values[&v]);
+            let kind = match kind.map_operands(|v| values[&v]) {
+                OpKind::Gather(field, map) => OpKind::Gather(field, turn.map(map)),
+                kind => kind,
+            };
             let value = if op.exact { b.exact(kind) } else { b.value(kind) };
             values.insert(result, value);
         }
@@ -155,7 +183,25 @@ impl<'a> Sweep<'a> {
         sum_of(b, fields, map)
     }
 
-    fn region(&mut self, at: usize, region: &'a Region) -> Result<Option<Region>, Refused> {
+    /// The relation that the region can be over as well, with the edges turned round: where it knows of edges what they join alone.
+    fn turned(&self, region: &Region) -> Option<SpaceId> {
+        let space = region.over.filter(|space| self.turned.contains_key(space))?;
+        let of_edge = |op: &Op| match op.kind {
+            OpKind::Index | OpKind::Draw(..) => true,
+            OpKind::Field(field) | OpKind::Store(field, _) => self.program.field(field).over == Some(space),
+            _ => false,
+        };
+        if region.ops.iter().any(of_edge) { None } else { self.turned.get(&space).copied() }
+    }
+
+    /// A region backward. Of one over edges that can be turned round, what goes to sources is another region, over the turned ones.
+    fn region(&mut self, at: usize, region: &'a Region, turn: Turn) -> Result<Option<Region>, Refused> {
+        let turned = self.turned(region);
+        let over = match (turn, turned) {
+            (Turn::No, _) => region.over,
+            (Turn::Yes, Some(space)) => Some(space),
+            (Turn::Yes, None) => return Ok(None),
+        };
         let moves = self.active.values(self.walk.function.role);
         let written = |number: usize, op: &Op| match op.kind {
             OpKind::Store(_, value) | OpKind::Accumulate(_, _, value) if moves(value) => {
@@ -169,8 +215,8 @@ impl<'a> Sweep<'a> {
         }
         let written: HashMap<usize, Version> =
             region.ops.iter().enumerate().filter_map(|(number, op)| Some((number, written(number, op)?))).collect();
-        let mut b = RegionBuilder::new(region.over, self.next);
-        let values = self.copy(&mut b, at, region);
+        let mut b = RegionBuilder::new(over, self.next);
+        let values = self.copy(&mut b, at, region, turn);
         let ops = self.walk.ops(at, region);
         let definition: HashMap<ValueId, &OpKind> =
             ops.iter().filter_map(|(_, op)| Some((op.result?, &op.kind))).collect();
@@ -181,7 +227,7 @@ impl<'a> Sweep<'a> {
             if let (OpKind::Store(_, value) | OpKind::Accumulate(_, _, value), Some(number)) = (op.kind, number) {
                 let map = if let OpKind::Accumulate(_, map, _) = op.kind { map } else { None };
                 if let Some(&version) = written.get(number)
-                    && let Some(adjoint) = self.adjoint(&mut b, version, map)
+                    && let Some(adjoint) = self.adjoint(&mut b, version, map.map(|map| turn.map(map)))
                 {
                     join(
                         &mut b,
@@ -245,9 +291,18 @@ impl<'a> Sweep<'a> {
             }
         }
         b.set_origin(None);
+        let mut contributes = false;
         for (place, parts) in places {
+            let to_source = matches!(place, Place::Version(_, Some(Map::Source)));
+            if turned.is_some() && to_source != (turn == Turn::Yes) {
+                continue;
+            }
+            contributes = true;
             let Some(sum) = sum(&mut b, &parts) else { continue };
-            self.contribute(&mut b, region.over, place, sum);
+            self.contribute(&mut b, region.over, place, sum, turn);
+        }
+        if !contributes {
+            return Ok(None);
         }
         self.next = b.next();
         Ok(Some(b.finish()))
@@ -262,7 +317,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Adds a part to the adjoint of what a region over a space reads.
-    fn contribute(&mut self, b: &mut RegionBuilder, over: Option<SpaceId>, place: Place, part: ValueId) {
+    fn contribute(&mut self, b: &mut RegionBuilder, over: Option<SpaceId>, place: Place, part: ValueId, turn: Turn) {
         match place {
             Place::Version(version, map) => {
                 let field = self.walk.fields[version.0];
@@ -274,7 +329,7 @@ impl<'a> Sweep<'a> {
                 let temp = self.fields.temp(name, "adjoint", to);
                 match (map, to == over) {
                     (None, true) => b.store(temp, part),
-                    (map, _) => b.accumulate(temp, map, part),
+                    (map, _) => b.accumulate(temp, map.map(|map| turn.map(map)), part),
                 }
                 self.adjoints.entry(version).or_default().push(temp);
             }
@@ -329,7 +384,7 @@ impl<'a> Sweep<'a> {
         if of_diag {
             let product = b.binary(BinaryOp::Mul, own, of_x);
             let part = b.unary(UnaryOp::Neg, product);
-            self.contribute(&mut b, over, Place::Version(solved.diag, None), part);
+            self.contribute(&mut b, over, Place::Version(solved.diag, None), part, Turn::No);
         }
         if of_off {
             let [above, x_above] = [x, solution].map(|f| b.gather(f, Map::Parent));
@@ -337,7 +392,7 @@ impl<'a> Sweep<'a> {
             let down = b.binary(BinaryOp::Mul, above, of_x);
             let both = b.binary(BinaryOp::Add, up, down);
             let part = b.unary(UnaryOp::Neg, both);
-            self.contribute(&mut b, over, Place::Version(solved.off, None), part);
+            self.contribute(&mut b, over, Place::Version(solved.off, None), part, Turn::No);
         }
         self.next = b.next();
         out.push(Stage::Region(b.finish()));

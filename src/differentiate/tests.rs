@@ -3,7 +3,7 @@
 use super::{Wanted, backward};
 use crate::engine::{Edges, Engine, Setup};
 use crate::interp::Interp;
-use crate::simulate::{Backward, Gradient, Loss, Sampled};
+use crate::simulate::{Backward, Gradient, Loss, Sampled, turn_edges};
 use crate::step::{BinaryOp, FieldId, FieldKind, Program, Source, SpaceId, UnaryOp, Verified, parse, verify};
 use std::sync::Arc;
 
@@ -56,7 +56,9 @@ fn moved(setup: &Setup, from: &Program, to: &Program) -> Setup {
     let uniforms = setup.uniforms.iter().filter_map(|&(f, x)| Some((there(f)?, x))).collect();
     let data = setup.data.iter().filter_map(|(f, x)| Some((there(*f)?, x.clone()))).collect();
     let series = setup.series.iter().filter_map(|(f, x)| Some((there(*f)?, x.clone()))).collect();
-    Setup { uniforms, data, series, ..setup.clone() }
+    let mut moved = Setup { uniforms, data, series, ..setup.clone() };
+    turn_edges(from, &mut moved).unwrap();
+    moved
 }
 
 fn gradient(forward: &Verified, setup: &Setup, budget: u64) -> Gradient {

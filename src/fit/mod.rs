@@ -31,16 +31,6 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The least.
-    pub fn low_end(&self) -> f64 {
-        self.low
-    }
-
-    /// The greatest.
-    pub fn high_end(&self) -> f64 {
-        self.high
-    }
-
     /// The value that belongs to an unbounded number, and the derivative in it.
     fn inside(self, u: f64) -> (f64, f64) {
         let width = self.high - self.low;

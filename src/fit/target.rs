@@ -45,7 +45,8 @@ pub fn find_record(records: &Records, name: &str) -> Result<usize, Diagnostic> {
         _ => {
             let names: Vec<&str> = found.iter().map(|(_, name)| *name).collect();
             let message = format!("`{name}` fits several records");
-            Err(Diagnostic::without_place(Code::AmbiguousParameter, message).note(format!("they are {}", names.join(", "))))
+            Err(Diagnostic::without_place(Code::AmbiguousParameter, message)
+                .note(format!("they are {}", names.join(", "))))
         }
     }
 }
@@ -81,8 +82,7 @@ impl Target {
     pub(super) fn error(&self, samples: &[f64]) -> (f64, Vec<f64>) {
         let cells = samples.len() / self.trace.len().max(1);
         let count = samples.len().max(1) as f64;
-        let off: Vec<f64> =
-            samples.iter().enumerate().map(|(at, x)| x - self.trace[at / cells.max(1)]).collect();
+        let off: Vec<f64> = samples.iter().enumerate().map(|(at, x)| x - self.trace[at / cells.max(1)]).collect();
         let square = off.iter().map(|d| d * d).sum::<f64>() / count;
         (square, off.into_iter().map(|d| 2.0 * d / count).collect())
     }

@@ -22,7 +22,7 @@ mod tests;
 mod time;
 mod trap;
 
-pub use backward::{Backward, Gradient, Loss, Sampled};
+pub use backward::{Backward, Gradient, Loss, Sampled, turn_edges};
 pub use checkpoint::{Start, checkpoint, past};
 pub(crate) use culprit::said;
 pub(crate) use edges::{wrong_connection, wrong_projection};

@@ -126,13 +126,11 @@ fn every_smooth_model_has_the_gradients_of_central_differences() {
             continue;
         }
         let made = few_steps(&checked, 40.0).and_then(|options| {
-            // Large nets have been told small ones.
-            let small = ["n=3", "side=3"].map(String::from).into_iter();
+            // Large populations do with three cells.
             let model = checked.model.as_ref().ok_or_else(Vec::new)?;
-            let takes = |set: &String| {
-                driver::flatten(model, &CompileOptions { set: vec![set.clone()], ..options.clone() }).is_ok()
-            };
-            let options = CompileOptions { set: small.filter(takes).collect(), ..options.clone() };
+            let (flat, _) = driver::flatten(model, &options)?;
+            let sized = flat.params.iter().any(|p| p.name == "n");
+            let options = CompileOptions { set: sized.then(|| "n=3".into()).into_iter().collect(), ..options };
             let names = some_parameters(&checked, &options, 5);
             differentiable(&checked, &options, names, &interp)
         });
@@ -201,6 +199,23 @@ fn a_tape_with_less_memory_has_the_same_bits() {
     );
 }
 
+#[test]
+fn states_that_no_derivative_reads_are_kept_as_well() {
+    // The derivative of `v'` does not depend on `x`, but where a run goes on from a kept state `v` does.
+    let text = LEAKY
+        .replace("    v' = g * (e - v)", "    state x: mV/ms = 2 mV/ms\n    x' = -x / 3 ms\n    v' = g * (e - v) + x");
+    let checked = check_text("driven.neuro", Path::new(""), text, &Sources);
+    let options = CompileOptions::default();
+    let fitted = Differentiable::parameters(&checked, &options, &["c.g".to_string()]).unwrap();
+    let gradient = |budget: u64| {
+        let mut run = Differentiable::new(&checked, &options, &fitted, &[0.1], &interp, budget).unwrap();
+        run.gradient(&[0.1], &mut loss).unwrap().1[0].to_bits()
+    };
+    for slots in 1..5 {
+        assert_eq!(gradient(ALL), gradient(slots * 8 * 2 * 2), "{slots}");
+    }
+}
+
 /// A membrane with a leak, whose potential is known: `e + (v0 - e) exp(-t g / c)`.
 const LEAKY: &str = "cell Leaky {
     param g = 0.1 /ms; param e = -60 mV; param v0 = -70 mV
@@ -246,26 +261,37 @@ fn parameters_of_parameters_count() {
     check("leaky", run);
 }
 
-#[test]
-fn junctions_have_gradients() {
-    let text = "cell Leaky {
+/// Cells that differ, joined by junctions whose current is not linear.
+const JOINED: &str = "channel Leak { param gbar = 0.3 mS/cm2; param erev = -54 mV }
+cell Leaky {
     compartment soma { area = 1000 um2; cm = 1 uF/cm2; v_init = -65 mV; insert Leak }
 }
-channel Leak { param gbar = 0.3 mS/cm2; param erev = -54 mV }
 junction Gap { param g = 0.05 mS/cm2; current i = g * dv * (0.2 + 0.8 * exp(-(dv / 10 mV)^2)) }
 network main {
     population io: Leaky[5]
     init io.soma.v ~ uniform(-80 mV, -50 mV)
-    connect io.soma -- io.soma via Gap { rule = ring(1) }
+    connect io.soma -- io.soma via Gap { rule = fixed_in_degree(n = 2) }
 }
 run { duration = 2 ms; dt = 0.1 ms; record io.soma.v }";
-    let checked = check_text("gap.neuro", Path::new(""), text, &Sources);
+
+#[test]
+fn junctions_have_gradients() {
+    let checked = check_text("gap.neuro", Path::new(""), JOINED, &Sources);
     let said = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
     assert!(checked.model.is_some(), "{said}");
     let options = CompileOptions::default();
     let names = some_parameters(&checked, &options, 9);
-    assert!(names.iter().any(|name| name.ends_with("Gap.g") || name.ends_with(".g")), "{names:?}");
-    check("gap", differentiable(&checked, &options, names, &interp).unwrap_or_else(|d| panic!("{d:?}")));
+    assert!(names.iter().any(|name| name.ends_with(".g")), "{names:?}");
+    check("gap", differentiable(&checked, &options, names.clone(), &interp).unwrap_or_else(|d| panic!("{d:?}")));
+    // Natively, too: what goes back to sources goes along edges that are turned round.
+    let gradient = |choice: &dyn Fn() -> Result<EngineChoice, EngineError>| {
+        let made = differentiable(&checked, &options, names.clone(), choice);
+        let (mut run, _, values) = made.unwrap_or_else(|d| panic!("{d:?}"));
+        run.gradient(&values, &mut loss).unwrap_or_else(|e| panic!("{e}")).1
+    };
+    for (a, b) in gradient(&interp).into_iter().zip(gradient(&native)) {
+        assert!((a - b).abs() <= 1e-10 * a.abs().max(1e-6), "{a} and {b}");
+    }
 }
 
 #[test]
@@ -291,4 +317,86 @@ fn what_cannot_be_fitted_is_named() {
     let said = refused(&reset, "c.g");
     assert!(said.starts_with("`c` changes by a jump when it spikes (m.neuro:"), "{said}");
     assert!(said.ends_with("which has no gradient so far"), "{said}");
+}
+
+/// Runs the program; the answer are its exit code, what it prints, and what it says.
+fn neuroc(args: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_neuroc"));
+    let output = command.args(args).current_dir(root()).output().expect("it runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn conductances_are_recovered_from_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels").display().to_string();
+    let file = folder.path().join("squid.set").display().to_string();
+    let args = ["fit", "examples/squid_fit.neuro", "--free", "Na.gbar=50..300mS/cm2", "--free", "K.gbar=10..80 mS/cm2"];
+    let target =
+        ["--target", "axon.v=examples/data/squid_fit.csv", "--set", "Na.gbar=90mS/cm2", "--set", "K.gbar=25mS/cm2"];
+    let rest = ["--cache", &cache, "--threads", "1", "-o", &file, "--json"];
+    let (code, out, err) = neuroc(&[&args[..], &target, &rest].concat());
+    assert_eq!(code, Some(0), "{err}");
+    let said: serde_json::Value = serde_json::from_str(&out).unwrap();
+    for (name, value) in [("squid.axon.Na.gbar", 120.0), ("squid.axon.K.gbar", 36.0)] {
+        let found = said["values"][name].as_f64().unwrap();
+        assert!((found - value).abs() < 1e-5 * value, "{name}: {found}");
+        assert_eq!(said["units"][name], "mS/cm2");
+    }
+    // `run` takes what was found, and makes the trace again.
+    let again = folder.path().join("again.csv").display().to_string();
+    let run = ["run", "examples/squid_fit.neuro", "--params", &file, "-o", &again, "--cache", &cache, "--quiet"];
+    let (code, _, err) = neuroc(&run);
+    assert_eq!(code, Some(0), "{err}");
+    let read = |path: &Path| -> Vec<f64> {
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines().skip(1).map(|line| line.split(',').nth(1).unwrap().parse().unwrap()).collect()
+    };
+    let (found, trace) = (read(Path::new(&again)), read(&root().join("examples/data/squid_fit.csv")));
+    assert_eq!(found.len(), trace.len());
+    assert!(found.iter().zip(&trace).all(|(a, b)| (a - b).abs() < 1e-4));
+}
+
+#[test]
+fn the_simplex_recovers_a_conductance_without_gradients() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("squid.set").display().to_string();
+    let args = ["fit", "examples/squid_fit.neuro", "--free", "Na.gbar=50..300mS/cm2", "--search", "nelder-mead"];
+    let rest = ["--target", "axon.v=examples/data/squid_fit.csv", "--set", "Na.gbar=100mS/cm2", "--engine", "interp"];
+    let (code, out, err) = neuroc(&[&args[..], &rest, &["-o", &file, "--duration", "6ms"]].concat());
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.lines().nth(1).is_some_and(|line| line.starts_with("squid.axon.Na.gbar    120 ")), "{out}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 2);
+}
+
+#[test]
+fn what_is_wrong_with_a_fit_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("squid.set").display().to_string();
+    let base = ["fit", "examples/squid_fit.neuro", "--engine", "interp", "-o", &file];
+    let said = |args: &[&str]| {
+        let (code, _, err) = neuroc(&[&base[..], args].concat());
+        (code, err)
+    };
+    let free = ["--free", "Na.gbar=50..300mS/cm2"];
+    let target = ["--target", "squid.axon.v=examples/data/squid_fit.csv"];
+    let with_free = |free: &[&str]| said(&[free, &target[..]].concat());
+    let cases = [
+        (with_free(&["--free", "Na.gbar"]), 2, "there is no `=`"),
+        (with_free(&["--free", "Na.gbar=5mS/cm2"]), 2, "there is no `..` between two numbers"),
+        (with_free(&["--free", "Na.gbar=300..50mS/cm2"]), 2, "the first bound must be less than the second"),
+        (with_free(&["--free", "Na.gbar=50..300mV"]), 2, "is a conductance density, but"),
+        (with_free(&["--free", "Na.gbr=50..300mS/cm2"]), 2, "did you mean `Na.gbar`?"),
+        (with_free(&["--free", "axon.v=-70..-60mV"]), 1, "is an initial value"),
+        (with_free(&["--free", "low.delay=0.5..1.2ms"]), 2, "no target depends on `low.delay`"),
+        (said(&[&free[..], &["--target", "squid.axon.w=x.csv"]].concat()), 2, "the run does not record `squid.axon.w`"),
+        (said(&[&free[..], &["--target", "squid.axon.v=none.csv"]].concat()), 1, "cannot read `none.csv`"),
+        (said(&[&free[..], &target, &["--memory", "8B"]].concat()), 2, "may be used"),
+        (said(&[&free[..], &target, &["--precision", "f32"]].concat()), 2, "the interpreter computes in f64 only"),
+    ];
+    for ((code, err), expected, what) in cases {
+        assert_eq!(code, Some(expected), "{what}: {err}");
+        assert!(err.contains(what), "{what}: {err}");
+    }
 }

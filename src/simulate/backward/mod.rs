@@ -9,9 +9,10 @@
 
 mod schedule;
 
-use crate::engine::{Engine, EngineError};
-use crate::step::{FieldId, FieldKind, Program, Source};
+use crate::engine::{Edges, Engine, EngineError, Setup};
+use crate::step::{FieldId, FieldKind, Program, Source, SpaceId, SpaceKind};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// What a loss reads of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,10 +55,45 @@ impl Gradient {
     }
 }
 
-/// A state in both programs.
+/// Adds what the program that goes back has besides: the edges of every relation of the program that goes forward, turned round.
+pub fn turn_edges(forward: &Program, setup: &mut Setup) -> Result<(), String> {
+    let mut next = forward.spaces.len();
+    for (space, id) in forward.spaces.iter().zip(0..) {
+        let SpaceKind::Relation { from, .. } = space.kind else { continue };
+        let (Some(edges), Some(&sources)) = (setup.edges_of(SpaceId(id)), setup.sizes.get(from.0 as usize)) else {
+            return Err(format!("the space `{}` has no edges", space.name));
+        };
+        let edges = turned(edges, sources);
+        setup.sizes.push(edges.sources.len());
+        setup.edges.push((SpaceId(next as u32), Arc::new(edges)));
+        next += 1;
+    }
+    Ok(())
+}
+
+/// The same edges from their targets to their sources, of which there are so many.
+fn turned(edges: &Edges, sources: usize) -> Edges {
+    let mut rows: Vec<Vec<u32>> = vec![Vec::new(); sources];
+    for (target, bounds) in edges.offsets.windows(2).enumerate() {
+        for &source in &edges.sources[bounds[0] as usize..bounds[1] as usize] {
+            if let Some(row) = rows.get_mut(source as usize) {
+                row.push(target as u32);
+            }
+        }
+    }
+    let mut offsets = vec![0];
+    let mut end = 0;
+    for row in &rows {
+        end += row.len() as u32;
+        offsets.push(end);
+    }
+    Edges { offsets, sources: rows.concat() }
+}
+
+/// A state of the program that goes forward, and of the one that goes back if that reads it.
 struct State {
     forward: FieldId,
-    back: FieldId,
+    back: Option<FieldId>,
     elements: usize,
 }
 
@@ -90,13 +126,12 @@ impl Backward {
         let elements = |field: FieldId, program: &Program| {
             program.field(field).over.map_or(1, |space| sizes.get(space.0 as usize).copied().unwrap_or(0))
         };
+        // All of them decide how a run goes on from what is kept.
         let state = |field: FieldId| {
-            let name = &back.field(field).name;
-            let forward = forward.find_field(name).filter(|&f| forward.field(f).kind == FieldKind::State)?;
-            Some(State { forward, back: field, elements: elements(field, back) })
+            let there = back.find_field(&forward.field(field).name).filter(|&f| back.field(f).kind == FieldKind::State);
+            State { forward: field, back: there, elements: elements(field, forward) }
         };
-        let states: Vec<State> =
-            back.fields_where(|f| f.kind == FieldKind::State).into_iter().filter_map(state).collect();
+        let states: Vec<State> = forward.fields_where(|f| f.kind == FieldKind::State).into_iter().map(state).collect();
         let seed = |i: usize| back.bound(Source::Seed(i as u32)).map(|f| (f, elements(f, back)));
         let outputs = sampled.iter().map(|s| forward.field(s.field).kind == FieldKind::Output).collect();
         let gradients = (0..parameters as u32)
@@ -159,7 +194,9 @@ impl Backward {
             tape.descend(forward, step, None)?;
             let now = tape.state(forward, step)?;
             for (state, values) in self.states.iter().zip(&now) {
-                back.write(state.back, values)?;
+                if let Some(field) = state.back {
+                    back.write(field, values)?;
+                }
             }
             self.seed(back, step, &loss, &mut seeded)?;
             back.step(step, 1, &mut spikes)?;
