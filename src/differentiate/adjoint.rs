@@ -8,6 +8,7 @@
 //! 0, not NaN. Such an adjoint is [`masked`](Adjoint::masked).
 
 use crate::step::{BinaryOp, Elementary, OpKind, RegionBuilder, Surrogate, UnaryOp, ValueId};
+use std::collections::HashMap;
 use std::f64::consts::{LN_2, LN_10};
 
 /// The derivative of the loss in a value.
@@ -85,12 +86,7 @@ impl Differentiated<'_> {
 
     /// An adjoint that was made of the value's by multiplying it: 0 where that is.
     fn kept(&mut self, value: ValueId) -> Adjoint {
-        if !self.g.masked {
-            return Adjoint { value, masked: false };
-        }
-        let zero = self.b.constant(0.0);
-        let there = self.b.binary(BinaryOp::Ne, self.g.value, zero);
-        Adjoint { value: self.b.select(there, value, zero), masked: true }
+        kept(self.b, self.g, value)
     }
 
     fn times(&mut self, factor: f64) -> ValueId {
@@ -276,6 +272,85 @@ impl Differentiated<'_> {
         }
         out
     }
+}
+
+/// `(e^z - 1) / b` with `z = b s`, or with `z = b`: what methods go by that follow linear equations. Part by part its derivative would be the small
+/// difference of large numbers where `z` is small.
+pub(super) struct Relative {
+    z: ValueId,
+    b: ValueId,
+    s: Option<ValueId>,
+}
+
+impl Relative {
+    /// Is an operation one?
+    pub(super) fn of(kind: &OpKind, definition: &HashMap<ValueId, &OpKind>) -> Option<Relative> {
+        let OpKind::Binary(BinaryOp::Div, e, b) = *kind else { return None };
+        let Some(OpKind::Unary(UnaryOp::Expm1, z)) = definition.get(&e) else { return None };
+        let s = match definition.get(z) {
+            _ if *z == b => None,
+            Some(OpKind::Binary(BinaryOp::Mul, x, y)) if *x == b => Some(*y),
+            Some(OpKind::Binary(BinaryOp::Mul, x, y)) if *y == b => Some(*x),
+            Some(_) | None => return None,
+        };
+        Some(Relative { z: *z, b, s })
+    }
+
+    /// The adjoints of `b` and `s`; `values` has them in the reverse region.
+    pub(super) fn adjoints(
+        &self,
+        b: &mut RegionBuilder,
+        values: &HashMap<ValueId, ValueId>,
+        g: Adjoint,
+    ) -> Vec<(ValueId, Adjoint)> {
+        let z = values[&self.z];
+        let slope = relative_slope(b, z);
+        let by = b.binary(BinaryOp::Mul, g.value, slope);
+        let Some(s) = self.s else { return vec![(self.b, kept(b, g, by))] };
+        let by = b.binary(BinaryOp::Mul, by, values[&s]);
+        let of_b = b.binary(BinaryOp::Mul, by, values[&s]);
+        let e = b.unary(UnaryOp::Exp, z);
+        let of_s = b.binary(BinaryOp::Mul, g.value, e);
+        vec![(self.b, kept(b, g, of_b)), (s, kept(b, g, of_s))]
+    }
+}
+
+/// The derivative of `(e^z - 1) / z`: `(e^z - (e^z - 1) / z) / z`, near 0 its series, the sum of `(k + 1) z^k / (k + 2)!`.
+fn relative_slope(b: &mut RegionBuilder, z: ValueId) -> ValueId {
+    let (power, less) = (b.unary(UnaryOp::Exp, z), b.unary(UnaryOp::Expm1, z));
+    let ratio = b.binary(BinaryOp::Div, less, z);
+    let rest = b.binary(BinaryOp::Sub, power, ratio);
+    let far = b.binary(BinaryOp::Div, rest, z);
+    // 1/2, 2/3!, 3/4!, ...
+    let series: Vec<f64> = (0..12)
+        .scan(1.0, |factorial, k| {
+            Some(
+                (f64::from(k) + 1.0) / {
+                    *factorial *= f64::from(k) + 2.0;
+                    *factorial
+                },
+            )
+        })
+        .collect();
+    let mut near = b.constant(series[11]);
+    for coefficient in series[..11].iter().rev() {
+        let coefficient = b.constant(*coefficient);
+        near = b.value(OpKind::Fma(near, z, coefficient));
+    }
+    let size = b.unary(UnaryOp::Abs, z);
+    let limit = b.constant(0.5);
+    let is_near = b.binary(BinaryOp::Lt, size, limit);
+    b.select(is_near, near, far)
+}
+
+/// An adjoint that was made of another one by multiplying it: 0 where that is.
+fn kept(b: &mut RegionBuilder, g: Adjoint, value: ValueId) -> Adjoint {
+    if !g.masked {
+        return Adjoint { value, masked: false };
+    }
+    let zero = b.constant(0.0);
+    let there = b.binary(BinaryOp::Ne, g.value, zero);
+    Adjoint { value: b.select(there, value, zero), masked: true }
 }
 
 /// What stands for the derivative of a spike at `x`, as [`Surrogate`] says; none if it is 0. Written so that it does not overflow.

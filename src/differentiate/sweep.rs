@@ -5,7 +5,7 @@
 //! Never true here: a field is written in two stages, so that every contribution to an adjoint has a field of its own.
 
 use super::active::Active;
-use super::adjoint::{Adjoint, Differentiated};
+use super::adjoint::{Adjoint, Differentiated, Relative};
 use super::walk::{Version, Walk};
 use super::{Fields, Refused};
 use crate::step::{
@@ -257,6 +257,14 @@ impl<'a> Sweep<'a> {
                     self.masked.insert(version);
                 }
                 places.entry(place).or_default().push(g.value);
+                continue;
+            }
+            if let Some(relative) = Relative::of(&op.kind, &definition) {
+                for (operand, adjoint) in relative.adjoints(&mut b, &values, g) {
+                    if moves(operand) {
+                        join(&mut b, &mut adjoints, operand, adjoint);
+                    }
+                }
                 continue;
             }
             let operands = op.kind.operands();

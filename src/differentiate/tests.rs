@@ -232,6 +232,9 @@ fn other_operations() {
         three,
     );
     check(&with("%50 = step_index\n%51 = draw normal 3, %50\n%100 = mul %51, %6"), three);
+    check(&with("%50 = expm1 %6\n%100 = div %50, %6"), three);
+    check(&with("%50 = mul %6, %8\n%51 = expm1 %50\n%100 = div %51, %6"), three);
+    check(&with("%50 = mul %6, %2\n%51 = neg %50\n%52 = mul %8, %51\n%53 = expm1 %52\n%100 = div %53, %51"), three);
     for (function, of) in [("exp", 6), ("exp2", 8), ("expm1", 6), ("exp2m1", 8), ("ln", 6), ("log2", 8), ("log10", 6)] {
         check(&with(&format!("%100 = approximate {function} 1e-9, %{of}")), three);
     }

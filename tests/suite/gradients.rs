@@ -46,7 +46,9 @@ fn some_parameters(checked: &Checked, options: &CompileOptions, most: usize) -> 
     let Ok((flat, _)) = driver::flatten(model, options) else { return Vec::new() };
     let is_number = |p: &&ode::Param| {
         let value = ode::evaluate(&flat, p.value).ok().and_then(|x| x.real());
-        p.settable && p.population.is_none() && value.is_some_and(|x| x != 0.0)
+        // When an input begins and ends changes a run by jumps, from one step to the next.
+        let is_moment = p.name.ends_with(".delay") || p.name.ends_with(".duration");
+        p.settable && !is_moment && p.population.is_none() && value.is_some_and(|x| x != 0.0)
     };
     let names: Vec<String> = flat.params.iter().filter(is_number).map(|p| p.name.clone()).collect();
     let stride = names.len().div_ceil(most).max(1);
@@ -89,7 +91,7 @@ fn difference(run: &mut Differentiable, values: &[f64], at: usize) -> f64 {
         loss(&run.samples(&values).unwrap_or_else(|e| panic!("{e}"))).value
     };
     let mut central = |h: f64| (value(h) - value(-h)) / (2.0 * h * values[at]);
-    let found = [2e-3, 5e-4, 1e-4, 2e-5, 4e-6].map(|h| (4.0 * central(h / 2.0) - central(h)) / 3.0);
+    let found = [5e-4, 1e-4, 2e-5].map(|h| (4.0 * central(h / 2.0) - central(h)) / 3.0);
     let pairs = found.windows(2).map(|w| ((w[1] - w[0]).abs(), w[1]));
     pairs.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(f64::NAN, |best| best.1)
 }
@@ -138,13 +140,13 @@ fn every_smooth_model_has_the_gradients_of_central_differences() {
         if !checked.model.as_ref().is_some_and(|m| m.network.is_some() && m.run.is_some()) {
             continue;
         }
-        let made = few_steps(&checked, 40.0).and_then(|options| {
+        let made = few_steps(&checked, 20.0).and_then(|options| {
             // Large populations do with three cells.
             let model = checked.model.as_ref().ok_or_else(Vec::new)?;
             let (flat, _) = driver::flatten(model, &options)?;
             let sized = flat.params.iter().any(|p| p.name == "n");
             let options = CompileOptions { set: sized.then(|| "n=3".into()).into_iter().collect(), ..options };
-            let names = some_parameters(&checked, &options, 5);
+            let names = some_parameters(&checked, &options, 4);
             differentiable(&checked, &options, names, &interp)
         });
         match made {
