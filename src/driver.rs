@@ -6,10 +6,12 @@
 
 mod engines;
 mod experiment;
+mod gradient;
 mod whole;
 
 pub use engines::{EngineChoice, Ready};
 pub use experiment::{Draft, Experiment, Made, planned};
+pub use gradient::{Differentiable, Fitted};
 pub use whole::check_whole;
 
 use crate::codegen::rust::{
@@ -298,7 +300,10 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
             | Source::Membrane(..)
             | Source::Conductance(..)
             | Source::Diagonal(..)
-            | Source::Rhs(..) => DisplayUnit { name: "1".into(), exponent: 0 },
+            | Source::Rhs(..)
+            | Source::Adjoint(_)
+            | Source::Seed(_)
+            | Source::Gradient(..) => DisplayUnit { name: "1".into(), exponent: 0 },
         };
         let default = match field.kind {
             FieldKind::Uniform => setup.uniforms.iter().find(|u| u.0 == id).map(|u| FieldDefault::Number(u.1)),

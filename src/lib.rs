@@ -11,7 +11,7 @@
 //!  text ──syntax::parse──▶ ast ──hir::lower──▶ hir::Model ──ode::build──▶ ode::Model
 //!                                                                            │ discretize::discretize
 //!                                                                            ▼
-//!            numbers ◀──interp── step::Verified ◀──passes::run──────── step::Verified
+//!            numbers ◀──interp── step::Verified ◀──passes::run──────── step::Verified ──differentiate::backward──▶ another
 //!                                      │ codegen::plan::plan
 //!                                      ▼
 //!                                 plan::Plan ──codegen::rust──▶ crate ──engine::rustc──▶ kernel ──engine::native──▶ numbers
@@ -42,6 +42,7 @@
 //! | [`discretize`] | one integration method per file |
 //! | [`step`] | the discrete IR: spaces, maps, stages and operations; what each means is on its page; verifier, printer, parser |
 //! | [`passes`] | one rewrite per file; the table of passes and the pipelines |
+//! | [`differentiate`] | reverse mode: a program that goes back step by step; the adjoint of every operation |
 //! | [`interp`] | the oracle: slow, obvious, double precision |
 //! | [`codegen`] | the plan, and from it Rust: kernels, and the crate around them for Rust and C; or StableHLO: entry points over whole arrays |
 //! | [`engine`] | what runs programs: calling rustc, keeping kernels, loading them; or XLA |
@@ -52,6 +53,7 @@
 //! | [`connect`] | connection rules and edge lists: which cells are joined |
 //! | [`morphology`] | sections of a cell, from files too, cut into the compartments of a tree |
 //! | [`simulate`] | one idea a file: how large a run is, its values, its memory, its calls of the engine, what it records, the search for NaN |
+//! | [`fit`] | which values of parameters bring a run near to traces: bounds, targets, the search |
 //! | [`compare`] | what differences between runs mean: engines, steps, methods, moved states |
 //! | [`data`], [`results`], [`plot`] | numbers that come in from files, results that go out, pictures of them |
 //! | [`operators`] | operators on single values, of equations and of the step IR: types and meaning; values of many rows |
@@ -68,11 +70,11 @@
 //! |---|---|
 //! | 12 | `cli` |
 //! | 11 | `tpu` |
-//! | 10 | `artefact`, `stages` |
+//! | 10 | `artefact`, `fit`, `stages` |
 //! | 9 | `driver` |
 //! | 8 | `compare`, `interp`, `simulate` |
 //! | 7 | `engine` |
-//! | 6 | `codegen`, `discretize`, `passes` |
+//! | 6 | `codegen`, `differentiate`, `discretize`, `passes` |
 //! | 5 | `ode`, `step` |
 //! | 4 | `hir` |
 //! | 3 | `connect`, `morphology` |
@@ -121,6 +123,18 @@
 //!   belong to a population, whatever it is, and a population is a space: so all that counts cells counts compartments ([`ode::Kind`]).
 //! - **The method has what couples compartments**, not the equation: the derivative of a cable's voltage names its membrane alone
 //!   ([`ode::Node::Outward`]), and rows and solve are made of the cable ([`ode::Cable`], `src/discretize/cable.rs`).
+//!
+//! # Why gradients are as they are
+//!
+//! - **A program that goes back is a program** ([`differentiate`]): `init`, `step` and `observe` of it mean what they mean elsewhere, so that passes, plans and
+//!   engines know nothing of gradients, and the host writes states and seeds into it as it writes any states.
+//! - **It is made before the passes run**, which then see both directions as one body. So no adjoint of a rewritten operation is ever needed, though those of
+//!   all operations are there.
+//! - **Fields have versions, and adjoints are sums of fields that one stage writes each**: then reversed stages are ordinary stages, and fusing them puts
+//!   all of it into registers.
+//! - **What is shared is added up by the host**, element by element in their order, and the derivatives of parameters in other parameters are expressions of
+//!   the continuous model, so that a sum depends on no engine and no threads.
+//! - **The tape is the host's** (`src/simulate/backward/`): states are read and written through the engine, and which are kept changes no bit.
 //!
 //! # Why plans are as they are
 //!
@@ -172,6 +186,11 @@
 //! | what `check` says that only a run would | `src/driver/whole.rs` | `tests/errors` |
 //! | which quotients are seen to have a limit at 0/0 | `src/ode/removable/` | `tests/reference/singularities.py`, `tests/suite/singular.rs` |
 //! | a derivative | `src/ode/derivative.rs` | the same |
+//! | the adjoint of an operation | `src/differentiate/adjoint.rs` | `src/differentiate/tests.rs` |
+//! | how stages are gone through backward, what has no gradient | `src/differentiate/sweep.rs`, `walk.rs` beside it | the same, `tests/suite/gradients.rs` |
+//! | which states are kept for going back | `src/simulate/backward/` | the same |
+//! | in which parameters runs are differentiated | `src/driver/gradient.rs` | the same |
+//! | how parameters are fitted, what a loss is | `src/fit/` | the same |
 //! | what passes may change, what they must keep | `src/passes/mod.rs`, `src/passes/exact.rs` | `tests/suite/random_models.rs` |
 //! | the order of passes | `O2` in `src/passes/mod.rs` | `tests/passes/pipeline` |
 //! | lanes, block sizes, memory layout | `src/codegen/plan.rs` | `tests/ir/*.plan.snap` |
@@ -233,7 +252,7 @@
 //! - **A pass**: a file in `src/passes/` with `run(&mut Program, &Options)`, legal on every verified program and doing nothing when it
 //!   runs again; a row in [`passes::PASSES`]; its place in `O2`; two cases in `tests/passes/NAME/` (a test demands them).
 //! - **An operation**: a variant of [`step::OpKind`], [`operators::UnaryOp`] or [`operators::BinaryOp`]; then follow the compiler's errors through
-//!   verifier, printer, parser, evaluation, passes, plan and emitter; add it to the programs `tests/ir/all_ops_*.ir`.
+//!   verifier, printer, parser, evaluation, adjoint, passes, plan and emitter; add it to the programs `tests/ir/all_ops_*.ir`.
 //! - **An integration method**: a file in `src/discretize/` that gives each state's new value as an expression, in stages that see what
 //!   earlier ones computed; a variant and a name in [`hir::Method`]; its order of convergence in `tests/suite/models.rs`.
 //! - **A diagnostic**: a variant of the enum of its idea in `src/hir/error/`, which holds the names and places that the message needs,
@@ -252,9 +271,11 @@ pub mod compare;
 pub mod connect;
 pub mod data;
 pub mod diag;
+pub mod differentiate;
 pub mod discretize;
 pub mod driver;
 pub mod engine;
+pub mod fit;
 pub mod hir;
 pub mod interp;
 pub mod morphology;

@@ -12,6 +12,7 @@ mod check;
 mod devices;
 mod emit;
 mod explain;
+mod fit;
 mod fmt;
 mod info;
 mod lib_browser;
@@ -95,6 +96,8 @@ enum Verb {
     Check(check::Args),
     /// Compile and run a model
     Run(Box<run::Args>),
+    /// Find values of parameters with which a run comes nearest to traces
+    Fit(Box<fit::Args>),
     /// Run a model on every engine and with other methods and steps; compare
     Verify(Box<verify::Args>),
     /// Write a Rust crate, a shared library or StableHLO
@@ -145,6 +148,7 @@ pub fn run_line(line: impl IntoIterator<Item = OsString>) -> Exit {
     let outcome = std::panic::catch_unwind(|| match cli.verb {
         Verb::Check(args) => check::run(&args),
         Verb::Run(args) => run::run(&args),
+        Verb::Fit(args) => fit::run(&args),
         Verb::Verify(args) => verify::run(&args),
         Verb::Build(args) => build::run(&args),
         Verb::Emit(args) => emit::run(&args),

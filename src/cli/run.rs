@@ -225,7 +225,7 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     let start = match (&args.load, &loaded) {
         (Some(path), Some(state)) => {
             let initial = |text: &&String| ode::sets_initial_value(&p.experiment.compiled.ode, text);
-            if let Some(text) = args.settings.set.iter().find(initial) {
+            if let Some(text) = args.settings.all()?.iter().find(initial) {
                 complain(format!(
                     "`--set {text}` sets an initial value, but the run goes on from `{}`",
                     path.display()
@@ -404,13 +404,15 @@ fn draw(file: &Path, picture: &Path) -> Result<(), String> {
 }
 
 fn meta(args: &Args, p: &Prepared) -> serde_json::Map<String, serde_json::Value> {
+    // It has been read before.
+    let set = args.settings.all().unwrap_or_default();
     p.experiment.facts(
         &p.checked.sources,
         &Made {
             engine: args.engine.engine.name(),
             precision: args.engine.precision().into(),
             accuracy: args.opt.accuracy.name(),
-            set: &args.settings.set,
+            set: &set,
         },
     )
 }

@@ -42,6 +42,9 @@ pub struct ModelSettings {
     /// Key of all random numbers
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// A file of settings, one a line, as `neuroc fit` writes them; --set comes after them
+    #[arg(long, value_name = "FILE")]
+    pub params: Option<PathBuf>,
     /// Set a parameter or an initial value, such as Na.gbar=100mS/cm2, n=50 or soma.v=-70mV (repeatable)
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
@@ -273,6 +276,17 @@ pub struct EngineSettings {
 }
 
 impl ModelSettings {
+    /// All settings: those of the file, then those of the command line. What is wrong with the file has been said.
+    pub fn all(&self) -> Result<Vec<String>, Exit> {
+        let Some(path) = &self.params else { return Ok(self.set.clone()) };
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            complain(format!("cannot read `{}`: {error}", path.display()));
+            Exit::Usage
+        })?;
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        Ok(lines.map(String::from).chain(self.set.iter().cloned()).collect())
+    }
+
     /// As the driver takes them, for a back end and a precision. What does not go together has been said.
     pub fn options(
         &self,
@@ -286,7 +300,7 @@ impl ModelSettings {
             return Err(Exit::Usage);
         }
         Ok(CompileOptions {
-            set: self.set.clone(),
+            set: self.all()?,
             per_cell: Vec::new(),
             dt: self.dt,
             duration: self.duration,

@@ -1,11 +1,11 @@
-//! Derivatives of expressions in a state.
+//! Derivatives of expressions in a state or in a parameter.
 //!
-//! In come an expression and a state; out goes the derivative while everything else (other states, parameters, the time) is held.
+//! In come an expression and a state or a parameter; out goes the derivative while everything else (other states, parameters, the time) is held.
 //! Never true here: something is dropped or approximated, or the derivative is 0/0 where the expression is smooth.
 //!
 //! Where an expression has a corner or jumps (`abs`, `min`, `floor`, a condition), the derivative is that of the side it is on.
 
-use super::{Graph, Node, NodeId, StateId};
+use super::{Graph, Model, Node, NodeId, ParamId, StateId};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::units::Dim;
 use std::collections::HashMap;
@@ -17,10 +17,55 @@ pub fn depends(g: &Graph, root: NodeId, state: StateId) -> bool {
 
 /// The derivative of `root` in the state; `None` if it does not read the state. (Numbers in it have no dimensions of their own.)
 pub fn derivative(g: &mut Graph, root: NodeId, state: StateId) -> Option<NodeId> {
+    let leaf = |g: &mut Graph, node| match node {
+        Node::State(s) => (s == state).then(|| g.number(1.0, Dim::ONE)),
+        _ => None,
+    };
+    differentiated(g, root, &leaf)
+}
+
+/// The derivative of `root` in a parameter, through all parameters that depend on it; `None` if none does that `root` reads.
+pub fn derivative_in_param(model: &mut Model, root: NodeId, param: ParamId) -> Option<NodeId> {
+    let mut slopes: HashMap<ParamId, Option<NodeId>> = HashMap::new();
+    let one = model.graph.number(1.0, Dim::ONE);
+    slopes.insert(param, Some(one));
+    let mut open = params_of(&model.graph, root);
+    while let Some(&next) = open.last() {
+        let value = model.param(next).value;
+        let before: Vec<ParamId> = match slopes.contains_key(&next) {
+            true => Vec::new(),
+            false => params_of(&model.graph, value).into_iter().filter(|p| !slopes.contains_key(p)).collect(),
+        };
+        // What depends on itself has been refused; it must not keep this from ending.
+        if !before.is_empty() && open.len() <= model.params.len() {
+            open.extend(before);
+            continue;
+        }
+        open.pop();
+        if !slopes.contains_key(&next) {
+            let slope = differentiated(&mut model.graph, value, &|_, node| of_params(&slopes, node));
+            slopes.insert(next, slope);
+        }
+    }
+    differentiated(&mut model.graph, root, &|_, node| of_params(&slopes, node))
+}
+
+fn of_params(slopes: &HashMap<ParamId, Option<NodeId>>, node: Node) -> Option<NodeId> {
+    if let Node::Param(p) = node { slopes.get(&p).copied().flatten() } else { None }
+}
+
+/// The parameters that an expression reads.
+fn params_of(g: &Graph, root: NodeId) -> Vec<ParamId> {
+    let param = |n| if let Node::Param(p) = g.node(n) { Some(p) } else { None };
+    g.reachable([root]).into_iter().filter_map(param).collect()
+}
+
+/// The derivative of `root`, where `leaf` has those of states and parameters.
+fn differentiated(g: &mut Graph, root: NodeId, leaf: &dyn Fn(&mut Graph, Node) -> Option<NodeId>) -> Option<NodeId> {
     let mut slopes: HashMap<NodeId, NodeId> = HashMap::new();
     for id in g.reachable([root]) {
         let slope = match g.node(id) {
-            Node::State(s) => (s == state).then(|| g.number(1.0, Dim::ONE)),
+            node @ (Node::State(_) | Node::Param(_)) => leaf(g, node),
             Node::Unary(op, a) => slopes.get(&a).copied().and_then(|slope| unary(g, id, op, a, slope)),
             Node::Binary(op, a, b) => {
                 let both = [slopes.get(&a).copied(), slopes.get(&b).copied()];
@@ -33,7 +78,6 @@ pub fn derivative(g: &mut Graph, root: NodeId, state: StateId) -> Option<NodeId>
             // Files and noise are functions of the time.
             Node::Const(..)
             | Node::Bool(_)
-            | Node::Param(_)
             | Node::Next(_)
             | Node::Slope(..)
             | Node::Point(..)

@@ -24,7 +24,7 @@ mod verify;
 
 pub use build::build;
 pub use cable::not_solved;
-pub use derivative::{depends, derivative};
+pub use derivative::{depends, derivative, derivative_in_param};
 pub use domains::CellRange;
 pub use eval::{EvalError, evaluate, noise_intervals};
 pub use fault::{Fault, fault};

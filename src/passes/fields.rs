@@ -45,7 +45,10 @@ pub fn bound(program: &Program, source: Source) -> Option<FieldId> {
         | Source::Membrane(..)
         | Source::Conductance(..)
         | Source::Diagonal(..)
-        | Source::Rhs(..) => program.bound(source),
+        | Source::Rhs(..)
+        | Source::Adjoint(..)
+        | Source::Seed(..)
+        | Source::Gradient(..) => program.bound(source),
     }
 }
 

@@ -4,6 +4,7 @@
 //! [`RunResult`](crate::results::RunResult) or what went wrong comes out.
 //! Never true here: a number is computed that belongs into a kernel.
 
+mod backward;
 mod checkpoint;
 mod culprit;
 mod cuts;
@@ -21,6 +22,7 @@ mod tests;
 mod time;
 mod trap;
 
+pub use backward::{Backward, Gradient, Loss, Sampled, turn_edges};
 pub use checkpoint::{Start, checkpoint, past};
 pub(crate) use culprit::said;
 pub(crate) use edges::{wrong_connection, wrong_projection};

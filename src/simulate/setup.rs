@@ -109,7 +109,10 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
             | Source::Membrane(..)
             | Source::Conductance(..)
             | Source::Diagonal(..)
-            | Source::Rhs(..) => Ok(()),
+            | Source::Rhs(..)
+            | Source::Adjoint(_)
+            | Source::Seed(_)
+            | Source::Gradient(..) => Ok(()),
         };
         errors.extend(added.err());
     }

@@ -279,6 +279,12 @@ pub enum Source {
     Diagonal(u32),
     /// Of a cable: the right-hand side of the solve.
     Rhs(u32),
+    /// The derivative of a loss in a state: the number of its field in the program that is differentiated ([`crate::differentiate`]).
+    Adjoint(u32),
+    /// The derivative of a loss in what it reads: its number among them.
+    Seed(u32),
+    /// The derivative of a loss in a parameter: its number among them, and the space whose elements contribute.
+    Gradient(u32, u32),
 }
 
 /// What a function is for.

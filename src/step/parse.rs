@@ -556,6 +556,9 @@ fn source(rest: &mut Rest) -> Result<Source, String> {
         "conductance" => Source::Conductance,
         "diagonal" => Source::Diagonal,
         "rhs" => Source::Rhs,
+        "adjoint" => Source::Adjoint,
+        "seed" => Source::Seed,
+        "gradient" => return two(rest, Source::Gradient),
         other => return Err(format!("a field cannot stand for `{other}`")),
     };
     Ok(numbered(rest.whole("a number")?))

@@ -259,6 +259,9 @@ fn source_suffix(source: Source) -> String {
         Source::Conductance(i) => format!(" = conductance {i}"),
         Source::Diagonal(i) => format!(" = diagonal {i}"),
         Source::Rhs(i) => format!(" = rhs {i}"),
+        Source::Adjoint(i) => format!(" = adjoint {i}"),
+        Source::Seed(i) => format!(" = seed {i}"),
+        Source::Gradient(i, space) => format!(" = gradient {i} {space}"),
     }
 }
 

@@ -14,6 +14,7 @@ mod exact;
 mod experiments;
 mod floors;
 mod fuzz;
+mod gradients;
 mod junctions;
 mod models;
 mod names;

@@ -1,0 +1,86 @@
+//! What depends on what derivatives are taken in.
+//!
+//! In come a program and fields of it; out go all fields and values that move with them, a step or many steps later.
+//! Never true here: a derivative that is not 0 goes unseen.
+
+use crate::step::{BinaryOp, FieldId, Function, Op, OpKind, Program, Role, Stage, UnaryOp, ValueId};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// The fields and values that move.
+pub(super) struct Active {
+    pub fields: BTreeSet<FieldId>,
+    values: HashMap<Role, HashSet<ValueId>>,
+}
+
+impl Active {
+    pub(super) fn new(program: &Program, wrt: &[FieldId]) -> Active {
+        let mut active = Active { fields: wrt.iter().copied().collect(), values: HashMap::new() };
+        // Each round adds fields; there are finitely many.
+        loop {
+            let before = active.fields.len();
+            program.functions.iter().for_each(|function| active.function(function));
+            if active.fields.len() == before {
+                return active;
+            }
+        }
+    }
+
+    /// The values of a function that move.
+    pub(super) fn values(&self, role: Role) -> impl Fn(ValueId) -> bool + use<'_> {
+        let values = self.values.get(&role);
+        move |value| values.is_some_and(|values| values.contains(&value))
+    }
+
+    fn function(&mut self, function: &Function) {
+        let mut values = HashSet::new();
+        for stage in &function.stages {
+            match stage {
+                Stage::Solve(solve) => {
+                    if solve.reads().iter().any(|f| self.fields.contains(f)) {
+                        self.fields.insert(solve.x);
+                    }
+                }
+                Stage::Region(region) => region.ops.iter().for_each(|op| self.op(op, &mut values)),
+            }
+        }
+        self.values.insert(function.role, values);
+    }
+
+    fn op(&mut self, op: &Op, values: &mut HashSet<ValueId>) {
+        let of_operands = op.kind.operands().iter().any(|v| values.contains(v));
+        let of_field = |fields: &BTreeSet<FieldId>, field| fields.contains(&field);
+        let moves = match op.kind {
+            OpKind::Const(_) | OpKind::Bool(_) | OpKind::Time | OpKind::StepIndex | OpKind::Index => false,
+            OpKind::Field(field) | OpKind::Gather(field, _) => of_field(&self.fields, field),
+            OpKind::Back(field, ..) => of_field(&self.fields, field),
+            // They jump, and stand still in between.
+            OpKind::Unary(UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Not, _) | OpKind::Draw(..) => false,
+            OpKind::Binary(
+                BinaryOp::Lt
+                | BinaryOp::Le
+                | BinaryOp::Gt
+                | BinaryOp::Ge
+                | BinaryOp::Eq
+                | BinaryOp::Ne
+                | BinaryOp::And
+                | BinaryOp::Or,
+                ..,
+            ) => false,
+            OpKind::Unary(..)
+            | OpKind::Approximate(..)
+            | OpKind::Binary(..)
+            | OpKind::Fma(..)
+            | OpKind::Select(..)
+            | OpKind::Sample(..)
+            | OpKind::Spike(..) => of_operands,
+            OpKind::Store(field, value) | OpKind::Accumulate(field, _, value) => {
+                if values.contains(&value) {
+                    self.fields.insert(field);
+                }
+                false
+            }
+            OpKind::Emit(..) => false,
+        };
+        values.extend(op.result.filter(|_| moves));
+    }
+}

@@ -1,0 +1,317 @@
+//! Runs whose losses are differentiated in parameters.
+//!
+//! In come a checked model and the names of parameters; out goes a [`Differentiable`] run: what it samples, and the gradient of a loss of that.
+//! Never true here: a loss is chosen, or a parameter moves that decides how many cells there are or who is connected.
+
+use super::{Checked, CompileOptions, Compiled, EngineChoice, Experiment, Passes, compile_flat, flatten};
+use crate::codegen::plan::Precision;
+use crate::diag::{Code, Diagnostic};
+use crate::differentiate::{self, Wanted};
+use crate::engine::{Engine, EngineError, Recording};
+use crate::ode::{self, ConnectionRule, Model, Node, NodeId, ParamId};
+use crate::passes::{self, Keep};
+use crate::simulate::{self, Backward, Gradient, Loss, Records, Sampled};
+use crate::step::{FieldId, FieldKind, Source, Value};
+use crate::units::{Dim, DisplayUnit};
+
+/// A parameter that is free.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fitted {
+    /// Its full name, such as `squid.soma.Na.gbar`.
+    pub name: String,
+    /// Its dimension.
+    pub dim: Dim,
+    /// The unit it is shown in.
+    pub unit: DisplayUnit,
+    /// The value that the model or the settings give it, in canonical units, if it is one number.
+    pub value: Option<f64>,
+    param: ParamId,
+}
+
+/// A uniform field of the programs that free parameters move.
+struct Moved {
+    param: ParamId,
+    forward: Option<FieldId>,
+    back: Option<FieldId>,
+    /// The derivatives in the free parameters, expressions of parameters; none where there is none.
+    slopes: Vec<Option<NodeId>>,
+}
+
+/// A run and what goes back through it.
+pub struct Differentiable {
+    model: Model,
+    fitted: Vec<Fitted>,
+    moved: Vec<Moved>,
+    records: Records,
+    /// When each record is sampled (ms).
+    times: Vec<Vec<f64>>,
+    run: Backward,
+    forward: Box<dyn Engine>,
+    back: Box<dyn Engine>,
+}
+
+impl Differentiable {
+    /// What parameters are called and what they are worth, before anything is compiled. A name may be the end of one.
+    pub fn parameters(
+        checked: &Checked,
+        options: &CompileOptions,
+        names: &[String],
+    ) -> Result<Vec<Fitted>, Vec<Diagnostic>> {
+        let Some(model) = &checked.model else { return Err(checked.diagnostics.clone()) };
+        let (flat, _) = flatten(model, options)?;
+        let mut errors = Vec::new();
+        let mut found: Vec<Fitted> = Vec::new();
+        for name in names {
+            match fitted(&flat, name) {
+                Ok(one) if found.iter().any(|other| other.param == one.param) => {
+                    let message = format!("`{}` is free twice", one.name);
+                    errors.push(Diagnostic::without_place(Code::BadValue, message));
+                }
+                Ok(one) => found.push(one),
+                Err(error) => errors.push(error),
+            }
+        }
+        if errors.is_empty() { Ok(found) } else { Err(errors) }
+    }
+
+    /// Compiles a run and what goes back through it, with free parameters that begin with these values (in canonical units). Of what the run
+    /// records the samples can be read; of states at most `budget` bytes are kept.
+    pub fn new(
+        checked: &Checked,
+        options: &CompileOptions,
+        fitted: &[Fitted],
+        values: &[f64],
+        choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
+        budget: u64,
+    ) -> Result<Differentiable, Vec<Diagnostic>> {
+        let model = Differentiable::checked(checked, options, fitted, values)?;
+        let refused = |what: String| vec![Diagnostic::without_place(Code::Unsupported, what)];
+        if let Some(one) = fitted.iter().find(|one| decides_sizes(&model, one.param)) {
+            let name = &one.name;
+            return Err(refused(format!(
+                "`{name}` says how many cells there are, who is connected or when events arrive, and cannot be fitted"
+            )));
+        }
+        let options = CompileOptions { keep_all: true, ..options.clone() };
+        let compiled = compile_flat(model, &checked.sources, &options, &mut |_, _, _| {})?;
+        let forward = Experiment::new(compiled)?;
+        let mut model = forward.compiled.ode.clone();
+        let plain = forward.compiled.plain.clone();
+        let mut moved = Vec::new();
+        let mut wrt = Vec::new();
+        for param in (0..model.params.len() as u32).map(ParamId) {
+            let Some(field) = plain.program().bound(Source::Param(param.0)) else { continue };
+            if plain.program().field(field).kind != FieldKind::Uniform {
+                continue;
+            }
+            let read = model.graph.add(Node::Param(param));
+            let slopes: Vec<Option<NodeId>> =
+                fitted.iter().map(|one| ode::derivative_in_param(&mut model, read, one.param)).collect();
+            if slopes.iter().any(Option::is_some) {
+                wrt.push(field);
+                moved.push(Moved { param, forward: None, back: None, slopes });
+            }
+        }
+        // The same records in both programs, which number fields differently.
+        let extent = &forward.extent;
+        let in_plain = simulate::records(&model, plain.program(), extent)?;
+        let records = forward.records()?;
+        let wanted = Wanted { of: in_plain.series.iter().map(|r| r.field).collect(), wrt };
+        let back = differentiate::backward(&plain, &wanted).map_err(|why| refused(why.to_string()))?;
+        let names: Vec<&str> = match &options.passes {
+            Passes::Level(level) => passes::pipeline(*level, options.backend).to_vec(),
+            Passes::Named(names) => names.iter().map(String::as_str).collect(),
+        };
+        let pass_options = passes::Options { keep: Keep::Only(Vec::new()), ..passes::Options::default() };
+        let internal = |what: String| vec![Diagnostic::without_place(Code::Internal, what)];
+        let optimized =
+            passes::run(back.clone(), &names, &pass_options, &mut |_, _, _| {}).map_err(|e| internal(e.to_string()))?;
+        let compiled = Compiled { ode: model.clone(), plain: back, program: optimized, warnings: Vec::new() };
+        let mut setup = simulate::setup(&model, compiled.program.program(), extent)?;
+        simulate::turn_edges(plain.program(), &mut setup).map_err(internal)?;
+        let steps = extent.grid.steps;
+        let recording = Recording { every: steps, fields: Vec::new() };
+        let backward = Experiment { compiled, extent: extent.clone(), setup, recording, warnings: Vec::new() };
+        let sampled: Vec<Sampled> = records
+            .series
+            .iter()
+            .map(|r| Sampled {
+                field: r.field,
+                cells: r.cells.clone(),
+                steps: (0..=steps).filter(|&s| r.has(s)).collect(),
+            })
+            .collect();
+        let dt = extent.grid.dt;
+        let times = sampled.iter().map(|s| s.steps.iter().map(|&step| step as f64 * dt).collect()).collect();
+        let run = Backward::new(
+            forward.program(),
+            backward.program(),
+            &forward.setup.sizes,
+            sampled,
+            moved.len(),
+            steps,
+            budget,
+        )
+        .map_err(|what| vec![Diagnostic::without_place(Code::BadValue, what)])?;
+        for one in &mut moved {
+            one.forward = forward.program().bound(Source::Param(one.param.0));
+            one.back = backward.program().bound(Source::Param(one.param.0));
+        }
+        let [forward, back] = [engine(&forward, choice)?, engine(&backward, choice)?];
+        Ok(Differentiable { model, fitted: fitted.to_vec(), moved, records, times, run, forward, back })
+    }
+
+    /// The model with free parameters of these values, if it takes them.
+    pub fn checked(
+        checked: &Checked,
+        options: &CompileOptions,
+        fitted: &[Fitted],
+        values: &[f64],
+    ) -> Result<Model, Vec<Diagnostic>> {
+        let Some(model) = &checked.model else { return Err(checked.diagnostics.clone()) };
+        let mut options = options.clone();
+        let set = fitted.iter().zip(values).map(|(one, &x)| format!("{}={}", one.name, one.shown(x)));
+        options.set.extend(set);
+        Ok(flatten(model, &options)?.0)
+    }
+
+    /// The key of the model's random numbers.
+    pub fn seed(&self) -> u64 {
+        self.model.seed
+    }
+
+    /// The free parameters.
+    pub fn fitted(&self) -> &[Fitted] {
+        &self.fitted
+    }
+
+    /// What is sampled.
+    pub fn records(&self) -> &Records {
+        &self.records
+    }
+
+    /// When each record is sampled, in ms.
+    pub fn times(&self) -> &[Vec<f64>] {
+        &self.times
+    }
+
+    /// How many bytes of states are kept at the same time, at most.
+    pub fn memory(&self) -> u64 {
+        self.run.memory()
+    }
+
+    /// What the run samples of each record, `[sample][cell]`, with these values of the free parameters (in canonical units).
+    pub fn samples(&mut self, values: &[f64]) -> Result<Vec<Vec<f64>>, EngineError> {
+        self.set(values)?;
+        self.run.samples(self.forward.as_mut())
+    }
+
+    /// The loss and its derivative in each free parameter, in canonical units; `loss` gets the samples of each record, `[sample][cell]`.
+    pub fn gradient(
+        &mut self,
+        values: &[f64],
+        loss: &mut dyn FnMut(&[Vec<f64>]) -> Loss,
+    ) -> Result<(Gradient, Vec<f64>), EngineError> {
+        self.set(values)?;
+        let found = self.run.run(self.forward.as_mut(), self.back.as_mut(), loss)?;
+        let mut gradient = vec![0.0; self.fitted.len()];
+        for (number, moved) in self.moved.iter().enumerate() {
+            let total = found.total(number);
+            for (slope, sum) in moved.slopes.iter().zip(&mut gradient) {
+                if let Some(slope) = slope {
+                    *sum += total * real(&self.model, *slope)?;
+                }
+            }
+        }
+        Ok((found, gradient))
+    }
+
+    /// Does anything that is sampled depend on a free parameter?
+    pub fn matters(&self, found: &Gradient, fitted: usize) -> bool {
+        let parts = self.moved.iter().zip(&found.parts);
+        parts.into_iter().any(|(moved, parts)| moved.slopes[fitted].is_some() && !parts.is_empty())
+    }
+
+    /// Gives the free parameters values, from the start of the next run on.
+    fn set(&mut self, values: &[f64]) -> Result<(), EngineError> {
+        for (one, &x) in self.fitted.iter().zip(values) {
+            let dim = self.model.param(one.param).dim;
+            self.model.params[one.param.0 as usize].value = self.model.graph.number(x, dim);
+        }
+        for moved in &self.moved {
+            let x = real(&self.model, self.model.param(moved.param).value)?;
+            if let Some(field) = moved.forward {
+                self.forward.set_uniform(field, x)?;
+            }
+            if let Some(field) = moved.back {
+                self.back.set_uniform(field, x)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Fitted {
+    /// A value in canonical units with its unit, as `--set` takes it.
+    pub fn shown(&self, x: f64) -> String {
+        let number = crate::units::scale(x, -self.unit.exponent);
+        if self.unit.name == "1" { number.to_string() } else { format!("{number} {}", self.unit.name) }
+    }
+}
+
+/// The parameter that a name, or the end of one, stands for.
+fn fitted(model: &Model, name: &str) -> Result<Fitted, Diagnostic> {
+    let full = ode::full_name(model, name)?;
+    let Some(at) = model.params.iter().position(|p| p.name == full) else {
+        let message = format!("`{full}` is an initial value; so far parameters alone are fitted");
+        let help = "give the cell a parameter, and begin with it: `state x = x0`";
+        return Err(Diagnostic::without_place(Code::Unsupported, message).help(help));
+    };
+    let p = &model.params[at];
+    let value = match ode::evaluate(model, p.value) {
+        Ok(Value::Real(x)) => Some(x),
+        Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => None,
+    };
+    Ok(Fitted { name: p.name.clone(), dim: p.dim, unit: p.unit.clone(), value, param: ParamId(at as u32) })
+}
+
+/// Does a parameter decide about cells, edges or delays?
+fn decides_sizes(model: &Model, param: ParamId) -> bool {
+    let mut model = model.clone();
+    let arguments = |rule: &ConnectionRule| match rule {
+        ConnectionRule::Named(_, arguments) => arguments.clone(),
+        ConnectionRule::File(_) => Vec::new(),
+    };
+    let mut roots: Vec<NodeId> = model.populations.iter().flat_map(|p| p.sizes.clone()).collect();
+    roots.extend(model.connections.iter().flat_map(|c| arguments(&c.rule)));
+    roots.extend(model.projections.iter().flat_map(|p| arguments(&p.rule)));
+    roots.extend(model.projections.iter().flat_map(|p| [p.weight, p.delay]));
+    roots.extend(model.records.iter().filter_map(|r| r.cells).flat_map(|(first, end)| [first, end]));
+    roots.extend(model.ranges.iter().flat_map(|range| [range.first, range.end]));
+    let moves = |&root: &NodeId| ode::derivative_in_param(&mut model, root, param).is_some();
+    roots.iter().any(moves)
+}
+
+fn real(model: &Model, node: NodeId) -> Result<f64, EngineError> {
+    match ode::evaluate(model, node) {
+        Ok(Value::Real(x)) => Ok(x),
+        Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => {
+            Err(EngineError("internal error: a parameter that is the same for all cells has no value".into()))
+        }
+    }
+}
+
+/// An engine, in double precision.
+fn engine(
+    experiment: &Experiment,
+    choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
+) -> Result<Box<dyn Engine>, Vec<Diagnostic>> {
+    let cannot = |e: EngineError| vec![Diagnostic::without_place(Code::Unsupported, e.0)];
+    let choice = choice().map_err(cannot)?;
+    let ready = match experiment.plan_for(&choice, Precision::F64) {
+        Ok(plan) => experiment.engine(&plan, choice),
+        Err(_) if choice.is_interpreter() => experiment.interpreter(),
+        Err(errors) => return Err(errors),
+    };
+    Ok(ready.map_err(cannot)?.engine)
+}

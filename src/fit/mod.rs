@@ -1,0 +1,66 @@
+//! Fitting: for which values of free parameters a run comes nearest to given traces.
+//!
+//! In come a [`Differentiable`] run, bounds of its free parameters and [`Target`]s; out go the best values that were found, with how near they come.
+//! Never true here: a value leaves its bounds, or a run that is not finite counts as near.
+//!
+//! The loss is the mean over the targets of their mean squared error, each divided by the variance of its trace: 1 if a run is no nearer than the
+//! trace's mean. Bounds are kept by a transform: `x = low + (high - low) / (1 + e^-u)` with `u` unbounded.
+
+mod search;
+mod target;
+
+pub use search::{Outcome, Search, Start, Unwatched, Watcher, fit, idle};
+pub use target::{Target, find_record};
+
+/// How the best values are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// With gradients: L-BFGS with a line search of Moré and Thuente.
+    Lbfgs,
+    /// Without gradients: the simplex of Nelder and Mead.
+    NelderMead,
+}
+
+/// The values that a free parameter can have, in canonical units.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    /// The least.
+    pub low: f64,
+    /// The greatest.
+    pub high: f64,
+}
+
+impl Bounds {
+    /// The value that belongs to an unbounded number, and the derivative in it.
+    fn inside(self, u: f64) -> (f64, f64) {
+        let width = self.high - self.low;
+        let s = 1.0 / (1.0 + (-u).exp());
+        (self.low + width * s, width * s * (1.0 - s))
+    }
+
+    /// The unbounded number that belongs to a value; of the bounds themselves one that lies near.
+    fn outside(self, x: f64) -> f64 {
+        let part = ((x - self.low) / (self.high - self.low)).clamp(0.01, 0.99);
+        (part / (1.0 - part)).ln()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_stay_inside() {
+        let bounds = Bounds { low: -3.0, high: 7.0 };
+        for u in [-1e9, -800.0, -3.0, 0.0, 0.2, 5.0, 800.0, 1e9] {
+            let (x, slope) = bounds.inside(u);
+            assert!((-3.0..=7.0).contains(&x) && slope.is_finite(), "{u} {x} {slope}");
+            let near = (bounds.inside(u + 1e-6).0 - bounds.inside(u - 1e-6).0) / 2e-6;
+            assert!((slope - near).abs() < 1e-6, "{u}: {slope}, not {near}");
+        }
+        for x in [-2.8, 0.0, 6.5] {
+            assert!((bounds.inside(bounds.outside(x)).0 - x).abs() < 1e-12, "{x}");
+        }
+        assert!(bounds.inside(bounds.outside(-3.0)).0 < -2.8);
+    }
+}

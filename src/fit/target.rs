@@ -1,0 +1,102 @@
+//! Traces that a run is to come near to.
+//!
+//! In come a data file and the times of samples; out goes a [`Target`], and what a run is off by.
+//! Never true here: a trace is extended beyond its samples.
+
+use crate::data::{self, DataFile};
+use crate::diag::{Code, Diagnostic, nearest};
+use crate::operators::eval_series;
+use crate::simulate::Records;
+use crate::source::Span;
+use crate::units;
+use std::path::Path;
+
+/// A trace that a record is to come near to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Target {
+    /// Which record, by its place in the [`Records`].
+    pub record: usize,
+    /// A number for each sample, in canonical units.
+    pub trace: Vec<f64>,
+    /// The variance of the trace; 1 where it does not vary.
+    pub variance: f64,
+}
+
+/// Which record has a name, or the end of one.
+pub fn find_record(records: &Records, name: &str) -> Result<usize, Diagnostic> {
+    let suffix = format!(".{name}");
+    let series = || records.series.iter().enumerate();
+    if let Some((at, _)) = series().find(|(_, r)| r.name == name) {
+        return Ok(at);
+    }
+    let found: Vec<(usize, &str)> =
+        series().filter(|(_, r)| r.name.ends_with(&suffix)).map(|(at, r)| (at, r.name.as_str())).collect();
+    match found[..] {
+        [(at, _)] => Ok(at),
+        [] => {
+            let d = Diagnostic::without_place(Code::UnknownParameter, format!("the run does not record `{name}`"));
+            let known: Vec<&str> = records.series.iter().map(|r| r.name.as_str()).collect();
+            let d = match nearest(name, known.iter().copied()) {
+                Some(near) => d.help(format!("did you mean `{near}`?")),
+                None => d,
+            };
+            Err(d.note(format!("it records {}", known.join(", "))))
+        }
+        _ => {
+            let names: Vec<&str> = found.iter().map(|(_, name)| *name).collect();
+            let message = format!("`{name}` fits several records");
+            Err(Diagnostic::without_place(Code::AmbiguousParameter, message)
+                .note(format!("they are {}", names.join(", "))))
+        }
+    }
+}
+
+impl Target {
+    /// Reads a file of two columns, times in ms and values in the unit that the record is shown in; between its samples it is linear. `times`
+    /// (ms) are those of the record's samples.
+    pub fn read(records: &Records, record: usize, path: &Path, times: &[f64]) -> Result<Target, Diagnostic> {
+        let name = path.display().to_string();
+        // Names are relative to where the program runs: there is no model file that names it.
+        let file = DataFile { name, directory: "".into(), column: None, span: Span::default(), values: None };
+        let without_place = |d: Diagnostic| {
+            let why = d.labels.first().map(|label| label.message.clone()).filter(|why| !why.is_empty());
+            let message = why.map_or(d.message.clone(), |why| format!("{}: {why}", d.message));
+            Diagnostic::without_place(d.code, message)
+        };
+        let head = &records.series[record];
+        let Some(&last) = times.last() else {
+            let message = format!("`{}` has no samples to compare with a trace", head.name);
+            return Err(Diagnostic::without_place(Code::BadValue, message));
+        };
+        let samples = data::series(&file, last).map_err(without_place)?;
+        // A sum of steps is a little more or less than the time that is written.
+        let at = |t: &f64| eval_series(&samples, *t).unwrap_or(f64::NAN);
+        let trace: Vec<f64> = times.iter().map(|t| units::scale(at(t), head.unit.exponent)).collect();
+        let mean = trace.iter().sum::<f64>() / trace.len() as f64;
+        let variance = trace.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / trace.len() as f64;
+        let variance = if variance > 0.0 { variance } else { 1.0 };
+        Ok(Target { record, trace, variance })
+    }
+
+    /// The mean squared error of samples (`[sample][cell]`), and what adds up to its derivative in each of them.
+    pub(super) fn error(&self, samples: &[f64]) -> (f64, Vec<f64>) {
+        let cells = samples.len() / self.trace.len().max(1);
+        let count = samples.len().max(1) as f64;
+        let off: Vec<f64> = samples.iter().enumerate().map(|(at, x)| x - self.trace[at / cells.max(1)]).collect();
+        let square = off.iter().map(|d| d * d).sum::<f64>() / count;
+        (square, off.into_iter().map(|d| 2.0 * d / count).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_means_over_samples_and_cells() {
+        let target = Target { record: 0, trace: vec![1.0, 3.0], variance: 1.0 };
+        let (square, slopes) = target.error(&[1.0, 2.0, 3.0, 1.0]);
+        assert_eq!(square, (0.0 + 1.0 + 0.0 + 4.0) / 4.0);
+        assert_eq!(slopes, [0.0, 0.5, 0.0, -1.0]);
+    }
+}
