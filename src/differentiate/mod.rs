@@ -149,7 +149,8 @@ pub fn backward(program: &Verified, wanted: &Wanted) -> Result<Verified, Refused
             (f, draft.zero(&mut fields, &field.name, "adjoint", field.over, Source::Adjoint(f.0)))
         })
         .collect();
-    let seeds: BTreeMap<FieldId, FieldId> = (wanted.of.iter().zip(0..))
+    // The loss may read one thing several times.
+    let seeds: Vec<(FieldId, FieldId)> = (wanted.of.iter().zip(0..))
         .map(|(&f, i)| {
             let field = program.field(f);
             (f, draft.zero(&mut fields, &field.name, "seed", field.over, Source::Seed(i)))
@@ -161,12 +162,13 @@ pub fn backward(program: &Verified, wanted: &Wanted) -> Result<Verified, Refused
     let mut next = ValueId(0);
     let mut of_states: BTreeMap<FieldId, Vec<FieldId>> = BTreeMap::new();
     let mut of_shared: BTreeMap<(FieldId, Option<SpaceId>), Vec<FieldId>> = BTreeMap::new();
-    for (walk, from) in [(&of_step, &adjoints), (&of_observe, &seeds)] {
+    let of_next: Vec<(FieldId, FieldId)> = adjoints.iter().map(|(&field, &adjoint)| (field, adjoint)).collect();
+    for (walk, from) in [(&of_step, &of_next), (&of_observe, &seeds)] {
         let mut sweep = Sweep::new(program, walk, &active, &mut fields, &turned, next);
         for (&field, &first) in &walk.first {
             sweep.home.insert(first, sweep.fields.same(field));
         }
-        for (&field, &adjoint) in from {
+        for &(field, adjoint) in from {
             match walk.last.get(&field) {
                 // What the loss reads of a state is added below.
                 Some(&last) if walk.function.role == Role::Step || program.field(field).kind == FieldKind::Output => {
