@@ -1,6 +1,6 @@
 //! Fitting: for which values of free parameters a run comes nearest to given traces.
 //!
-//! In come a [`Differentiable`] run, bounds of its free parameters and [`Target`]s; out go the best values that were found, with how near they come.
+//! In come a [`Differentiable`](crate::driver::Differentiable) run, bounds of its free parameters and [`Target`]s; out go the best values that were found, with how near they come.
 //! Never true here: a value leaves its bounds, or a run that is not finite counts as near.
 //!
 //! The loss is the mean over the targets of their mean squared error, each divided by the variance of its trace: 1 if a run is no nearer than the
