@@ -263,6 +263,10 @@ impl<'a> Lowerer<'a> {
     ) -> Option<usize> {
         let definition = self.lowered_cell(draft.populations[place.population].cell);
         let cell = &definition.item;
+        // Of what is no cell nothing is known.
+        if flat.at.is_some() && definition.is_unknown(&cell.name) {
+            return None;
+        }
         let seat = match &cell.morphology {
             Some(morphology) => self.seat_at(&definition, morphology, (place, flat), &synapse.item)?,
             None => self.seat(cell, (place, flat), &synapse.item)?,
