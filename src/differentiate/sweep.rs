@@ -103,7 +103,15 @@ impl<'a> Sweep<'a> {
                         self.needed.extend([solved.diag, solved.off, solved.rhs]);
                         let [x, diag, off, rhs] =
                             [solved.x, solved.diag, solved.off, solved.rhs].map(|version| self.home(version));
-                        kept.push(Stage::Solve(Solve { x, diag, off, rhs, origin: solve.origin }));
+                        // Engines may use up what they solve with, and the adjoint is solved for with the same.
+                        let copy =
+                            self.fields.temp(&self.program.field(solve.diag).name, "used", self.over(solved.diag));
+                        let mut b = RegionBuilder::new(self.over(solved.diag), self.next);
+                        let value = b.field(diag);
+                        b.store(copy, value);
+                        self.next = b.next();
+                        kept.push(Stage::Solve(Solve { x, diag: copy, off, rhs, origin: solve.origin }));
+                        kept.push(Stage::Region(b.finish()));
                     }
                 }
                 Stage::Region(region) => {

@@ -255,10 +255,7 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
             for (slot, &field) in space.data.iter().enumerate() {
                 let values = setup.data.iter().rfind(|(id, _)| *id == field).ok_or_else(|| given(field, "values"))?;
                 let place = Place { space: space.space.0 as usize, bank: Bank::Data, slot };
-                let written = match plan.homes[field.0 as usize] {
-                    Home::Flat(_, number) => machine.write_branches((place.space, number as usize), &values.1),
-                    _ => machine.write(place, &values.1),
-                };
+                let written = machine.write(place, &values.1);
                 written.map_err(|e| EngineError(format!("`{}`: {e}", name(field))))?;
             }
         }
@@ -299,10 +296,8 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
 
     /// The space and the number of a field that maps of branched cells reach.
     fn of_branches(&self, field: FieldId) -> Option<(usize, usize)> {
-        match *self.homes.get(field.0 as usize)? {
-            Home::Flat(space, number) => Some((space.0 as usize, number as usize)),
-            _ => None,
-        }
+        let Home::Flat(space, number) = *self.homes.get(field.0 as usize)? else { return None };
+        Some((space.0 as usize, number as usize))
     }
 
     fn initialized(&self, what: &str) -> Result<(), EngineError> {

@@ -88,6 +88,15 @@ pub enum Task {
     },
 }
 
+/// In how many passes a space does its tasks, at most.
+pub fn passes(tasks: &[Vec<Task>; 3]) -> u32 {
+    let passes = tasks.iter().flatten().map(|task| match task {
+        Task::Kernel { pass, .. } => pass + 1,
+        Task::Clear { .. } => 1,
+    });
+    passes.max().unwrap_or(1)
+}
+
 /// Cells of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branched {
@@ -104,15 +113,6 @@ pub struct Branched {
 }
 
 impl Branched {
-    /// In how many passes a space does its tasks, at most.
-    pub fn passes(&self) -> usize {
-        let passes = self.tasks.iter().flatten().map(|task| match task {
-            Task::Kernel { pass, .. } => *pass as usize + 1,
-            Task::Clear { .. } => 1,
-        });
-        passes.max().unwrap_or(1)
-    }
-
     /// How many elements a cell has in a space.
     pub fn each(&self, space: usize) -> usize {
         self.each.iter().find(|(other, _)| *other == space).map_or(0, |(_, each)| *each)

@@ -8,7 +8,7 @@
 //! the parts meet and see what was stored. The kernel of a space that stands alone takes many steps by itself.
 
 use super::aligned::Aligned;
-use super::branches::{Branched, Branches, Own, unit};
+use super::branches::{Branched, Branches, Own, passes, unit};
 use super::call::{Call, Cells, Order, Spike, Window};
 use super::edges::{CACHED, Links, Meeting, Relation, Rows, Shared as SharedField, Table, Targets, View};
 use super::events::{Delivery, Rows as EventRows, Sent, Traffic};
@@ -110,7 +110,7 @@ pub struct Numbering {
 impl Numbering {
     /// The places of the kernels of these groups; edges that remember have two of a step.
     pub fn new(groups: &[Group], branched: &[Arc<Branched>], remembers: bool) -> Numbering {
-        let of_branches = branched.iter().map(|branched| branched.passes());
+        let of_branches = branched.iter().map(|branched| passes(&branched.tasks) as usize);
         let passes = groups.iter().map(|group| group.passes).chain(of_branches).max().unwrap_or(1);
         Numbering { passes: if remembers { passes.max(2) } else { passes }, branched: !branched.is_empty() }
     }

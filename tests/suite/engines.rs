@@ -142,7 +142,8 @@ struct Seen {
 fn look(engine: &mut dyn Engine, program: &Verified, setup: &Setup, step: u64, when: &str, seen: &mut Seen) {
     engine.observe(step).unwrap();
     let program = program.program();
-    let of_cells = |f: &Field| f.over.is_some_and(|space| program.space(space).kind == SpaceKind::Plain);
+    let are_edges = |space: SpaceId| matches!(program.space(space).kind, SpaceKind::Relation { .. });
+    let of_cells = |f: &Field| f.over.is_some_and(|space| !are_edges(space));
     let readable = |f: &Field| matches!(f.kind, FieldKind::State | FieldKind::Const | FieldKind::Output) && of_cells(f);
     for field in program.fields_where(readable) {
         let size = setup.sizes[program.field(field).over.unwrap().0 as usize];
@@ -220,6 +221,42 @@ fn for_each(mut check: impl FnMut(&Case, &Verified, &Setup, &Seen, &str)) {
                 let expected = run(&mut Interp::new(program.clone(), &setup).unwrap(), &program, &setup);
                 let what = format!("{} with {cells} cells and {uniforms:?}", case.name);
                 check(case, &program, &setup, &expected, &what);
+            }
+        }
+    }
+}
+
+/// Cells whose 5 compartments are joined to a tree with a fork, 3 of them parts of another space.
+fn branched(program: &Verified, cells: usize) -> Setup {
+    let sizes = vec![cells, 5 * cells, 3 * cells, cells];
+    let given = |id: FieldId| {
+        let over = program.program().field(id).over.unwrap();
+        (id, (0..sizes[over.0 as usize]).map(|at| 0.1 + 0.01 * (at % 23) as f64).collect())
+    };
+    Setup {
+        uniforms: vec![(program.program().find_field("dt").unwrap(), 0.05)],
+        data: program.program().fields_where(|f| f.kind == FieldKind::Data).into_iter().map(given).collect(),
+        trees: vec![(SpaceId(1), [0, 0, 1, 1, 3].into())],
+        subsets: vec![(SpaceId(2), [1, 2, 4].into()), (SpaceId(3), [1].into())],
+        seed: 0x1234_5678_9abc_def0,
+        sizes,
+        ..Setup::default()
+    }
+}
+
+#[test]
+fn native_branches_give_the_bits_of_the_interpreter() {
+    let text = include_str!("../../src/interp/branches.ir");
+    let program = verify(parse(text).unwrap_or_else(|e| panic!("{e}"))).unwrap_or_else(|e| panic!("{e}"));
+    for &cells in SIZES {
+        let setup = branched(&program, cells);
+        let expected = run(&mut Interp::new(program.clone(), &setup).unwrap(), &program, &setup);
+        assert!(!expected.spikes.is_empty());
+        for threads in [1, 2, 3] {
+            for sizes in [None, Some(setup.sizes.clone())] {
+                let options = PlanOptions { sizes, ..PlanOptions::default() };
+                let found = run(&mut native(&program, &setup, &options, threads), &program, &setup);
+                assert_same_bits(&expected, &found, &format!("{cells} cells, {threads} threads"));
             }
         }
     }

@@ -164,8 +164,9 @@ fn every_smooth_model_has_the_gradients_of_central_differences() {
 
 #[test]
 fn native_code_has_the_gradients_of_the_interpreter() {
-    for file in ["examples/squid.neuro", "tests/models/passive.neuro", "tests/models/fitzhugh_nagumo.neuro"] {
-        let checked = driver::check_file(&root().join(file));
+    let files = ["examples/squid", "examples/ball_and_stick", "tests/models/passive", "tests/models/fitzhugh_nagumo"];
+    for file in files.map(|file| format!("{file}.neuro")) {
+        let checked = driver::check_file(&root().join(&file));
         let options = few_steps(&checked, 400.0).unwrap_or_else(|d| panic!("{file}: {d:?}"));
         let names = some_parameters(&checked, &options, 12);
         let mut gradients = Vec::new();

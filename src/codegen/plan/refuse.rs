@@ -6,7 +6,7 @@
 use super::trees::{self, is_branched};
 use super::{Passes, is_delivery};
 use crate::step::{
-    FieldKind, Function, Map, Op, OpKind, Program, Region, Role, Solve, Space, SpaceId, SpaceKind, Stage,
+    FieldId, FieldKind, Function, Map, Op, OpKind, Program, Region, Role, Solve, Space, SpaceId, SpaceKind, Stage,
 };
 use std::fmt;
 
@@ -107,12 +107,20 @@ fn stages(program: &Program, function: &Function) -> Result<(), Unplanned> {
 
 /// A solution overwrites the diagonal and the right-hand side.
 fn used_up(program: &Program, function: &Function, solve: &Solve) -> Result<(), Unplanned> {
-    let later = function.stages.iter().skip_while(|stage| **stage != Stage::Solve(*solve)).filter_map(Stage::region);
-    let read = later.flat_map(|region| &region.ops).find_map(|op| match op.kind {
-        OpKind::Field(field) | OpKind::Gather(field, _) if [solve.diag, solve.rhs].contains(&field) => Some(field),
-        _ => None,
-    });
-    match read {
+    let later = function.stages.iter().skip_while(|stage| **stage != Stage::Solve(*solve)).skip(1);
+    let reads = |stage: &Stage| -> Vec<FieldId> {
+        match stage {
+            Stage::Solve(solve) => solve.reads().to_vec(),
+            Stage::Region(region) => {
+                let read = |op: &Op| match op.kind {
+                    OpKind::Field(field) | OpKind::Gather(field, _) => Some(field),
+                    _ => None,
+                };
+                region.ops.iter().filter_map(read).collect()
+            }
+        }
+    };
+    match later.flat_map(reads).find(|field| [solve.diag, solve.rhs].contains(field)) {
         Some(field) => refuse(format!("`{}` is read after the equations are solved", program.field(field).name)),
         None if [solve.diag, solve.rhs].iter().any(|&field| program.field(field).kind != FieldKind::Temp) => {
             refuse(format!("the equations for `{}` outlive a step", program.field(solve.x).name))
@@ -273,6 +281,15 @@ mod tests {
                 "over @a {\n %1 = bool true\n emit @a.e, %1\n }
                 over @a when @a.e {\n %2 = const 0.0\n store @a.v, %2\n }",
                 "`a.e` decides where a stage runs, without a delay along edges",
+            ),
+            (
+                "space @c of @a tree\n",
+                "\nconst @c.o over @c\ntemp @c.d over @c\ntemp @c.b over @c\ntemp @c.p over @c\ntemp @c.x over @c\ntemp @c.y over @c",
+                "over @c {\n %1 = const -1.0\n store @c.o, %1\n }",
+                "over @c {\n %2 = const 4.0\n store @c.d, %2\n store @c.b, %2\n store @c.p, %2\n }
+                solve tree @c.x: diag @c.d, off @c.o, rhs @c.b
+                solve tree @c.y: diag @c.d, off @c.o, rhs @c.p",
+                "`c.d` is read after the equations are solved",
             ),
         ];
         for (spaces, fields, init, step, why) in cases {

@@ -9,7 +9,7 @@
 
 use super::Equations;
 use super::refuse::{Unplanned, refuse};
-use crate::runtime::branches::Task;
+use crate::runtime::branches::{Task, passes};
 use crate::step::{
     FieldId, FieldKind, Function, Map, Op, OpKind, Program, Rate, Region, Role, Solve, SpaceId, SpaceKind, Stage,
 };
@@ -45,11 +45,7 @@ impl Trees {
 
     /// In how many passes a space does what a function asks for, at most.
     pub fn passes(&self) -> u32 {
-        let passes = self.tasks.iter().flatten().filter_map(|task| match task {
-            Task::Kernel { pass, .. } => Some(pass + 1),
-            Task::Clear { .. } => None,
-        });
-        passes.max().unwrap_or(1)
+        passes(&self.tasks)
     }
 
     /// The number of a map.
@@ -137,6 +133,7 @@ fn order(program: &Program, function: &Function, is_here: impl Fn(SpaceId) -> bo
                         behind(&seen.stored, field),
                         behind(&seen.read, field),
                         behind(&seen.gathered, field),
+                        // The first stage adds for all elements before the second one does, where one kernel would take turns.
                         behind(&seen.added, field).filter(|&at| last == Some(at - 1)).or(at(&seen.added, field)),
                     ],
                     _ => [None; 4],
@@ -196,7 +193,7 @@ pub(super) type Planned = (BTreeMap<(Role, usize), u32>, Vec<Trees>);
 /// Plans all branched cells of a program that [`check`] has let through.
 pub(super) fn trees(program: &Program) -> Planned {
     let spaces = || (0..program.spaces.len() as u32).map(SpaceId);
-    let mut passes = BTreeMap::new();
+    let mut of_stages = BTreeMap::new();
     let roots = spaces().filter(|&space| root(program, space) == space && is_branched(program, space));
     let of_cells = |cells: SpaceId| {
         let is_here = |space: SpaceId| root(program, space) == cells;
@@ -213,7 +210,7 @@ pub(super) fn trees(program: &Program) -> Planned {
         for (role, tasks) in [Role::Init, Role::Step, Role::Observe].into_iter().zip(&mut tasks) {
             let Some(function) = program.function(role) else { continue };
             let order = order(program, function, is_here);
-            passes.extend(order.passes.into_iter().map(|(stage, pass)| ((role, stage), pass)));
+            of_stages.extend(order.passes.into_iter().map(|(stage, pass)| ((role, stage), pass)));
             for (space, _, solve) in &order.solves {
                 fields.extend([solve.diag, solve.off, solve.rhs, solve.x]);
                 ties.insert((*space, Map::Parent, *space));
@@ -247,7 +244,7 @@ pub(super) fn trees(program: &Program) -> Planned {
         }
     };
     let trees = roots.map(of_cells).collect();
-    (passes, trees)
+    (of_stages, trees)
 }
 
 /// Refuses what no plan of branched cells is made of.
@@ -266,7 +263,24 @@ pub(super) fn check(program: &Program, region: &Region, over: SpaceId) -> Result
         OpKind::Gather(_, map) | OpKind::Accumulate(_, Some(map), _) if program.map(over, map).is_none() => {
             refuse(format!("`{}` has no map `{}`", program.space(over).name, map.name()))
         }
-        _ => Ok(()),
+        OpKind::Const(_)
+        | OpKind::Bool(_)
+        | OpKind::Field(_)
+        | OpKind::Time
+        | OpKind::StepIndex
+        | OpKind::Index
+        | OpKind::Unary(..)
+        | OpKind::Approximate(..)
+        | OpKind::Binary(..)
+        | OpKind::Fma(..)
+        | OpKind::Select(..)
+        | OpKind::Spike(..)
+        | OpKind::Draw(..)
+        | OpKind::Sample(..)
+        | OpKind::Gather(..)
+        | OpKind::Accumulate(..)
+        | OpKind::Store(..)
+        | OpKind::Emit(..) => Ok(()),
     })
 }
 
