@@ -174,7 +174,7 @@
 //! | what | where | and its test |
 //! |---|---|---|
 //! | a word or bracket of the language | `grammar/neuro.pest`, `src/syntax/build.rs`, `src/syntax/ast.rs` | `grammar/README.md`, `src/syntax/tests.rs` |
-//! | a message after a syntax error | `src/syntax/complain.rs` | the slips in `src/syntax/tests.rs` |
+//! | a message after a syntax error, habits of other languages | `src/syntax/complain.rs`, `complain/habits.rs` | the slips in `src/syntax/tests.rs` |
 //! | what a block means | the file of the block in `src/hir/` | `tests/errors`, `tests/models` |
 //! | which keys a block has | `src/hir/keys.rs`, and the file of the block | the same |
 //! | what is said about a mistake in a model | `src/hir/error/` | `tests/errors` |

@@ -228,7 +228,10 @@ impl<'a> Lowerer<'a> {
         span: Span,
     ) -> Option<ConnectionRule> {
         let Some(l) = self.rule_key(keys, block) else {
-            self.error(JunctionError::NoRule { span });
+            // A key that does not exist, which has been said, may be what is missing.
+            if keys.iter().all(|key| block.keys().contains(&key.name.text.as_str())) {
+                self.error(JunctionError::NoRule { span });
+            }
             return None;
         };
         let span = l.value.span;
