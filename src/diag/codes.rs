@@ -380,6 +380,13 @@ hundredth of it. Take a step that divides the delays, or delays that are multipl
   wrong   run { dt = 0.1 ms }          with    delay = 1.25 ms
   right   delay = 1.2 ms, or dt = 0.05 ms";
 
+CutOff "NU0411" Warning "draws that miss their limits"
+"`truncated(draw, low, high)` draws again while a number is outside, 16 times at most, and puts what is still
+outside on the nearer limit. Where that happens often, the limits lie in the tail of what is drawn, and the numbers
+are no longer distributed as meant: there is a heap of them on one limit. If no cell at all is within, it is an error.
+
+  wrong   param cells.g ~ truncated(normal(1 nS, 0.2 nS), 1.5 nS, 2 nS)
+  right   param cells.g ~ truncated(normal(1 nS, 0.2 nS), 0.5 nS, 2 nS)";
 KeepsSpiking "NU0409" Warning "a spike that makes the next one"
 "After the reset the condition of the spike rule is true again, so the cell spikes in every step, or
 after every refractory time, for ever. The values are those at the start of the run.

@@ -38,7 +38,7 @@ mod synapse;
 mod warnings;
 
 pub use builtins::{Builtin, FUNCTIONS, FunctionInfo, RESERVED};
-pub use domain::{Demand, Domain, demand, of_param as demand_of_param};
+pub use domain::{Demand, Domain, Whose, demand, of_param as demand_of_param};
 pub use error::shown;
 pub use imports::{Loader, NoFiles, Sources, load};
 pub use lower::lower;

@@ -15,7 +15,7 @@ use super::{
     Record, Side, Spike, State, StateId, removable,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::hir::{self, Demand, Domain, End, Expr, ExprKind, PortKind, Quantity, SymbolId, SymbolKind, Ty};
+use crate::hir::{self, Demand, Domain, End, Expr, ExprKind, PortKind, Quantity, SymbolId, SymbolKind, Ty, Whose};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
 use crate::syntax::ast;
@@ -410,7 +410,7 @@ impl<'m> Builder<'m> {
                     let value = self.symbol(population, SymbolId(i as u32));
                     let d = d.with(format!("{}.{}", p.name, symbol.name), value);
                     let home = self.home(population, SymbolId(i as u32));
-                    demands.push(Demand { population: Some(home), span, ..d });
+                    demands.push(Demand { whose: Whose::Cells(home), span, ..d });
                 }
             }
             if let Some(refractory) = cell.spike.as_ref().and_then(|s| s.refractory.as_ref()) {
@@ -422,7 +422,7 @@ impl<'m> Builder<'m> {
                     why: "a refractory time is not negative",
                     code: Code::OutOfDomain,
                     unit: Dim::TIME.display_unit(),
-                    population: Some(population),
+                    whose: Whose::Cells(population),
                     span: refractory.span,
                 });
             }
@@ -437,7 +437,7 @@ impl<'m> Builder<'m> {
         {
             let (what, unit, span) =
                 ("celsius".into(), Dim::TEMPERATURE.display_unit(), self.params[p.0 as usize].span);
-            demands.push(Demand { what, value: celsius, domain, why, code, unit, population: None, span });
+            demands.push(Demand { what, value: celsius, domain, why, code, unit, whose: Whose::Network, span });
         }
         demands
     }

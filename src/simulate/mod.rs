@@ -25,7 +25,7 @@ mod trap;
 pub use backward::{Backward, Gradient, Loss, Sampled, turn_edges};
 pub use checkpoint::{Start, checkpoint, past};
 pub(crate) use culprit::said;
-pub(crate) use edges::{wrong_connection, wrong_projection};
+pub(crate) use edges::{expected_edges, wrong_connection, wrong_projection};
 pub use extent::{Extent, extent};
 pub use memory::memory;
 pub use parameters::contents;
