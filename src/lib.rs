@@ -182,7 +182,7 @@
 //! | which unit results are shown in | [`units::Dim::display_unit`] | `src/units/tests.rs` |
 //! | when a spike happens, what refractory means | `commit` in `src/discretize/mod.rs` | `tests/models/refractory.neuro` |
 //! | which values a quantity can have, what arguments must be | `src/hir/domain.rs` | `tests/errors/domain_*`, `tests/suite/domains.rs` |
-//! | when a time step is too long | `src/ode/timescale.rs` | the same |
+//! | when a time step is too long, at the start and in a run | `src/ode/timescale.rs`, `src/simulate/pace.rs` | the same, `tests/suite/found.rs` |
 //! | what `check` says that only a run would | `src/driver/whole.rs` | `tests/errors` |
 //! | which quotients are seen to have a limit at 0/0 | `src/ode/removable/` | `tests/reference/singularities.py`, `tests/suite/singular.rs` |
 //! | a derivative | `src/ode/derivative.rs` | the same |

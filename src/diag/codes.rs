@@ -360,7 +360,8 @@ StepTooLong "NU0406" Warning "the time step is too long for the model"
 "A state is faster than the method can follow with this step. Explicit methods (euler, heun, rk4)
 become unstable a little above two time constants; exp_euler and cnexp stay stable, but spikes and
 other fast events are lost where the step is longer than the time constants that make them. The
-message tells the fastest state, its time constant at the start, and a step that would do.
+message tells the fastest state, its time constant at the start, or the shortest that a run has
+met, and a step that would do.
 
   wrong   run { duration = 100 ms; dt = 5 ms }
   right   run { duration = 100 ms; dt = 0.025 ms }";

@@ -303,7 +303,7 @@ impl<'a> Lowerer<'a> {
 }
 
 /// The single names that an expression mentions.
-fn names_in<'e>(e: &'e ast::Expr, out: &mut HashSet<&'e str>) {
+pub(super) fn names_in<'e>(e: &'e ast::Expr, out: &mut HashSet<&'e str>) {
     match &e.kind {
         ast::ExprKind::Number { .. } | ast::ExprKind::Bool(_) | ast::ExprKind::Str(_) | ast::ExprKind::At(..) => {}
         ast::ExprKind::Path(path) => {

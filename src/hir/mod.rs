@@ -37,7 +37,7 @@ mod spike;
 mod synapse;
 mod warnings;
 
-pub use builtins::{Builtin, FUNCTIONS, FunctionInfo, RESERVED};
+pub use builtins::{Builtin, FUNCTIONS, FunctionInfo, RESERVED, stimulus_params};
 pub use domain::{Demand, Domain, Whose, demand, of_param as demand_of_param};
 pub use error::shown;
 pub use imports::{Loader, NoFiles, Sources, load};

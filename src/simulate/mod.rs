@@ -11,6 +11,7 @@ mod cuts;
 mod edges;
 mod extent;
 mod memory;
+mod pace;
 mod parameters;
 mod records;
 mod run;

@@ -179,7 +179,7 @@ fn codes(text: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn long_chains_of_definitions_are_an_error_and_no_overflow() {
+fn long_chains_of_definitions_do_not_overflow() {
     let chain = |define: &dyn Fn(usize, usize) -> String, n: usize| -> String {
         (0..n).map(|i| define(i, i + 1)).collect::<Vec<_>>().join("\n")
     };
@@ -187,7 +187,8 @@ fn long_chains_of_definitions_are_an_error_and_no_overflow() {
     assert!(codes(&constants).contains(&"NU0003"));
     let lets = chain(&|i, next| format!("let x{i} = x{next} + 1"), 5000);
     let cell = format!("cell A {{\n{lets}\nlet x5000 = 1\nstate s = 0\ns' = x0 / 1 ms\n}}");
-    assert!(codes(&cell).contains(&"NU0003"));
+    // Those of a cell may be as long as one likes.
+    assert_eq!(codes(&cell), ["NU0310"; 0]);
     let functions = chain(&|i, next| format!("function f{i}(x) = f{next}(x) + f{next}(x)"), 60);
     let functions = format!("{functions}\nfunction f60(x) = x\nconst y = f0(1)");
     assert!(codes(&functions).contains(&"NU0003"));

@@ -3,6 +3,7 @@
 //! Rows are f (an internal error, or wrong numbers), r (results), c (commands), m (messages that misled) and p (what papers needed).
 
 use crate::cli::{folder, neuroc};
+use neuroc::results::{ParameterValues, RunResult};
 use std::fs;
 use std::path::Path;
 
@@ -86,6 +87,60 @@ fn says(arguments: &[&str], code: i32) -> String {
 fn f6_a_step_that_is_far_too_long_is_told_by_a_run() {
     let said = says(&["run", "m.neuro", "--engine", "interp", "--dt", "0.5ms", "--every", "0.5ms", "-o", "o.npz"], 0);
     assert!(said.contains("NU0406") && said.contains("try `dt = "), "{said}");
+}
+
+#[test]
+fn f6_a_step_that_becomes_too_long_is_told_after_the_run() {
+    let run = |dt: &str, method: &str| {
+        let run = [
+            "run",
+            "m.neuro",
+            "--engine",
+            "interp",
+            "--duration",
+            "10ms",
+            "--dt",
+            dt,
+            "--method",
+            method,
+            "-o",
+            "o.npz",
+        ];
+        says(&[&run[..], &["--every", "0.2ms", "--set", "step.duration=5ms"]].concat(), 0)
+    };
+    let said = run("0.2ms", "exp_euler");
+    assert!(said.contains("NU0406") && said.contains("`hh.soma.v`") && said.contains("in cell 0 at t = "), "{said}");
+    // The step that it asks for has no warning, and neither has what spikes are computed with mostly.
+    assert!(said.contains("try `dt = 0.05 ms`"), "{said}");
+    for dt in ["0.05ms", "0.025ms"] {
+        assert!(!run(dt, "exp_euler").contains("NU0406"), "{dt}");
+    }
+}
+
+#[test]
+fn r3_arguments_of_stimuli_are_in_the_results() {
+    let text = AXON
+        .replace("population hh: Axon", "population hh: Axon[4]")
+        .replace("amplitude = 10 uA/cm2) -> hh.soma", "amplitude = uniform(8 uA/cm2, 12 uA/cm2)) -> hh[1..4].soma")
+        .replace("input step", "input late: pulse(delay = 0.1 ms * index, duration = 0.1 ms, amplitude = 1 uA/cm2) -> hh.soma\n    input step");
+    let here = folder(&[("m.neuro", &text)]);
+    let done = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let result = RunResult::read_npz(&here.path().join("o.npz")).unwrap();
+    let values = |name: &str| {
+        let found = result.parameters.iter().find(|p| p.name == name).map(|p| &p.values);
+        match found {
+            Some(ParameterValues::PerCell { values, .. }) => values.clone(),
+            Some(ParameterValues::One(_)) | None => panic!("{name} has no value for each cell"),
+        }
+    };
+    let drawn = values("hh.step.amplitude");
+    assert!(drawn[0].is_nan() && drawn[1..].iter().all(|x| (8.0..12.0).contains(x)), "{drawn:?}");
+    assert!(drawn[1] != drawn[2]);
+    let delays = values("hh.late.delay");
+    assert!(delays.iter().zip([0.0, 0.1, 0.2, 0.3]).all(|(x, y)| (x - y).abs() < 1e-12), "{delays:?}");
+    // Standard draws, which they are made of, are nobody's parameters.
+    assert!(result.parameters.iter().all(|p| !p.name.contains(".draw")));
 }
 
 #[test]
