@@ -21,6 +21,7 @@ pub(super) enum Block {
     Projection,
     Drive,
     Run,
+    Train,
 }
 
 impl Block {
@@ -37,6 +38,7 @@ impl Block {
             Block::Projection => "a connection through a synapse",
             Block::Drive => "a drive",
             Block::Run => "a run",
+            Block::Train => "a `train` block",
         }
     }
 
@@ -53,6 +55,7 @@ impl Block {
             Block::Projection => &["rule", "weight", "delay"],
             Block::Drive => &["weight"],
             Block::Run => &["duration", "dt", "method", "seed", "celsius", "network", "record"],
+            Block::Train => &["data", "input", "loss", "optimizer", "surrogate", "reset", "batch", "epochs", "test"],
         }
     }
 }

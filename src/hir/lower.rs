@@ -3,7 +3,7 @@
 //! In come the main file and the files that it uses; out goes the model, lowered item by item by the other files of this module.
 //! Never true here: a model that something was said to be wrong with.
 
-use super::error::{LimitError, RunError};
+use super::error::{LimitError, RunError, TrainError};
 use super::imports::LoadedFile;
 use super::items::{ItemKind, ItemRef};
 use super::scope::{Role, Scope};
@@ -69,7 +69,7 @@ pub(super) struct Lowerer<'a> {
 pub fn lower(sources: &SourceMap, files: &[LoadedFile], diagnostics: &mut Diagnostics) -> Option<Model> {
     let main = files.first()?;
     let mut l = Lowerer::new(sources, files, diagnostics);
-    let (networks, runs) = l.main_items(&main.ast);
+    let (networks, runs, trains) = l.main_items(&main.ast);
     let mut lowered: Vec<_> = networks.iter().map(|n| l.network(n)).collect();
     if let [first, second, ..] = runs[..] {
         l.error(RunError::TwoRuns { second: second.span, first: first.span });
@@ -80,6 +80,10 @@ pub fn lower(sources: &SourceMap, files: &[LoadedFile], diagnostics: &mut Diagno
         chosen = l.choose_network(block, &networks);
         run = l.run(block, chosen.map(|n| &lowered[n]));
     }
+    if let [first, second, ..] = trains[..] {
+        l.error(TrainError::TwoBlocks { second: second.span, first: first.span });
+    }
+    let train = trains.first().and_then(|block| l.train(block));
     let sound = lowered.iter().all(|n| n.sound) && runs.is_empty() == run.is_none();
     if !sound || !l.is_sound() {
         return None;
@@ -92,6 +96,7 @@ pub fn lower(sources: &SourceMap, files: &[LoadedFile], diagnostics: &mut Diagno
         cells: l.cells.iter().map(|c| c.1.item.clone()).collect(),
         network: chosen.map(|n| lowered.swap_remove(n).network),
         run,
+        train,
         data: l.data,
     })
 }
@@ -120,9 +125,9 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Lowers the items of the main file but for its networks and runs, which need the others and are given back.
-    fn main_items(&mut self, main: &'a ast::File) -> (Vec<&'a ast::Network>, Vec<&'a ast::Run>) {
+    fn main_items(&mut self, main: &'a ast::File) -> (Vec<&'a ast::Network>, Vec<&'a ast::Run>, Vec<&'a ast::Train>) {
         let mut networks = Vec::new();
-        let mut runs = Vec::new();
+        let (mut runs, mut trains) = (Vec::new(), Vec::new());
         for (index, item) in main.items.iter().enumerate() {
             if let Some(name) = super::imports::item_name(item) {
                 self.check_reserved(name);
@@ -146,9 +151,10 @@ impl<'a> Lowerer<'a> {
                 }
                 ast::Item::Network(n) => networks.push(n),
                 ast::Item::Run(r) => runs.push(r),
+                ast::Item::Train(t) => trains.push(t),
             }
         }
-        (networks, runs)
+        (networks, runs, trains)
     }
 
     /// Is nothing wrong with any channel or cell, and was nothing said to be wrong?
@@ -195,7 +201,8 @@ impl<'a> Lowerer<'a> {
             | ast::Item::Cell(_)
             | ast::Item::Junction(_)
             | ast::Item::Synapse(_)
-            | ast::Item::Network(_) => None,
+            | ast::Item::Network(_)
+            | ast::Item::Train(_) => None,
         });
         runs.flat_map(|run| &run.members).any(|member| match member {
             ast::RunMember::Record { target, .. } => last_is(target, name),

@@ -35,6 +35,7 @@ mod run;
 mod scope;
 mod spike;
 mod synapse;
+mod train;
 mod warnings;
 
 pub use builtins::{Builtin, FUNCTIONS, FunctionInfo, RESERVED, stimulus_params};
@@ -43,6 +44,7 @@ pub use error::shown;
 pub use imports::{Loader, NoFiles, Sources, load};
 pub use lower::lower;
 pub use print::print;
+pub use train::{Loss, Optimizer, Readout, Train};
 
 use crate::data::DataFile;
 use crate::morphology::swc::Soma;
@@ -790,6 +792,8 @@ pub struct Model {
     pub network: Option<Network>,
     /// The run block, if there is one.
     pub run: Option<Run>,
+    /// The train block, if there is one.
+    pub train: Option<Train>,
     /// Data files, in the order of [`DataId`].
     pub data: Vec<DataFile>,
 }

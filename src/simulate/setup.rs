@@ -42,7 +42,10 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
     for (i, projection) in model.projections.iter().enumerate() {
         match projected(model, extent, projection) {
             Ok((edges, rows)) => {
-                let edges_of = Projected { projection, count: edges.sources.len(), rows: rows.unwrap_or_default() };
+                // Numbers that are given one by one are in the order of the edges.
+                let count = edges.sources.len();
+                let rows = rows.unwrap_or_else(|| (0..count as u32).collect());
+                let edges_of = Projected { projection, count, rows };
                 let found = short_delay(model, extent, &edges_of).into_iter().chain(edges_of.outside(model, i));
                 let (wrong, odd): (Vec<_>, Vec<_>) = found.partition(Diagnostic::is_error);
                 errors.extend(wrong);

@@ -35,6 +35,7 @@ pub enum Block {
     Connect,
     Drive,
     Run,
+    Train,
 }
 
 impl Block {
@@ -47,6 +48,7 @@ impl Block {
             (Block::File, "synapse") => Block::Synapse,
             (Block::File, "network") => Block::Network,
             (Block::File, "run") => Block::Run,
+            (Block::File, "train") => Block::Train,
             (Block::Channel, "gate") => Block::Gate,
             (Block::Gate | Block::Fraction, "fraction") => Block::Fraction,
             (Block::Cell, "compartment") => Block::Compartment,
@@ -81,6 +83,7 @@ impl Block {
             Block::Network => Rule::lone_network,
             Block::Connect | Block::Drive => Rule::lone_connect,
             Block::Run => Rule::lone_run,
+            Block::Train => Rule::lone_train,
         }
     }
 
@@ -105,6 +108,7 @@ impl Block {
             Block::Network => Rule::network_head,
             Block::Connect => Rule::connect_head,
             Block::Run => Rule::run_head,
+            Block::Train => Rule::train_head,
         }
     }
 
@@ -129,13 +133,16 @@ impl Block {
             Block::Network => "network",
             Block::Connect => "connection",
             Block::Run => "`run` block",
+            Block::Train => "`train` block",
         }
     }
 
     /// The keywords that its members begin with.
     pub fn keywords(self) -> &'static [&'static str] {
         match self {
-            Block::File => &["use", "const", "function", "channel", "cell", "junction", "synapse", "network", "run"],
+            Block::File => {
+                &["use", "const", "function", "channel", "cell", "junction", "synapse", "network", "run", "train"]
+            }
             Block::Channel => &["param", "let", "reads", "gate", "state", "current"],
             Block::Gate | Block::Fraction => &["q10", "fraction"],
             Block::Cell => &[
@@ -163,6 +170,7 @@ impl Block {
             Block::Network => &["param", "init", "population", "input", "clamp", "connect", "drive"],
             Block::Connect | Block::Drive => &[],
             Block::Run => &["record"],
+            Block::Train => &["learn"],
         }
     }
 
@@ -178,7 +186,8 @@ impl Block {
             | Block::Pool
             | Block::Connect
             | Block::Drive
-            | Block::Run => true,
+            | Block::Run
+            | Block::Train => true,
             Block::Spike | Block::Event => true,
             Block::File | Block::Channel | Block::Cell | Block::Junction | Block::Synapse | Block::Network => false,
         }
