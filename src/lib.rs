@@ -135,6 +135,9 @@
 //!   all of it into registers.
 //! - **What is shared is added up by the host**, element by element in their order, and the derivatives of parameters in other parameters are expressions of
 //!   the continuous model, so that a sum depends on no engine and no threads.
+//! - **Events are carried by the host where networks learn** (`src/simulate/trials/`): the program of a step knows what arrives and who has spiked, as states, and
+//!   edges are products outside it, forward and back. So each event costs its edges alone, trials share weights without a form of their own in the IR, and
+//!   the adjoint of a delivery is needed nowhere in it.
 //! - **The tape is the host's** (`src/simulate/backward/`): states are read and written through the engine, and which are kept changes no bit.
 //!
 //! # Why plans are as they are
@@ -192,6 +195,8 @@
 //! | which states are kept for going back | `src/simulate/backward/` | the same |
 //! | in which parameters runs are differentiated | `src/driver/gradient.rs` | the same |
 //! | how parameters are fitted, what a loss is | `src/fit/` | the same |
+//! | how spikes count backward, and what trials exchange | `Carried` in `src/discretize/mod.rs`, `src/simulate/trials/` | `tests/suite/training.rs` |
+//! | losses, optimizers, samples | `src/train/`, `src/hir/train.rs` | there, `tests/suite/training.rs` |
 //! | what passes may change, what they must keep | `src/passes/mod.rs`, `src/passes/exact.rs` | `tests/suite/random_models.rs` |
 //! | the order of passes | `O2` in `src/passes/mod.rs` | `tests/passes/pipeline` |
 //! | lanes, block sizes, memory layout | `src/codegen/plan.rs` | `tests/ir/*.plan.snap` |

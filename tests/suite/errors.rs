@@ -25,6 +25,7 @@ const SEVERAL: &[(&str, usize)] = &[
     ("rates_without_units", 7),
     ("synapse_two_draws_without_tilde", 2),
     ("two_typos", 2),
+    ("train", 10),
 ];
 
 /// Codes that no model file alone can produce, with the reason.
