@@ -5,6 +5,7 @@
 
 use crate::engine::Edges;
 use ndarray::{ArrayView2, ArrayViewMut2, linalg::general_mat_mul};
+use std::ops::Range;
 
 /// Who has sent in a step: for each trial the cells, in order.
 pub type Sent = Vec<Vec<u32>>;
@@ -96,7 +97,7 @@ impl Tract {
     }
 
     /// The edges of a sender with a delay.
-    fn row(&self, sender: usize, delay: u32) -> std::ops::Range<usize> {
+    fn row(&self, sender: usize, delay: u32) -> Range<usize> {
         let (first, end) = (self.offsets[sender], self.offsets[sender + 1]);
         let row = &self.delay[first..end];
         first + row.partition_point(|&d| d < delay)..first + row.partition_point(|&d| d <= delay)
@@ -106,16 +107,19 @@ impl Tract {
     pub fn arrive(&self, sent: &[Sent], step: usize, out: &mut [f64], threads: usize) {
         let trials = out.len().checked_div(self.targets).unwrap_or(0);
         split(out, trials, self.targets, threads, |first, out| {
-            for (trial, out) in (first..).zip(out.chunks_mut(self.targets)) {
-                for &delay in &self.delays {
-                    let Some(sent) = step.checked_sub(delay as usize).and_then(|then| sent.get(then)) else { continue };
-                    for &sender in sent.get(trial).into_iter().flatten() {
-                        let row = self.row(sender as usize, delay);
+            let count = out.len().checked_div(self.targets).unwrap_or(0);
+            for &delay in &self.delays {
+                let Some(sent) = step.checked_sub(delay as usize).and_then(|then| sent.get(then)) else { continue };
+                // A sender's row is used by all trials while it is near.
+                for (sender, trials) in by_sender(sent, first..first + count, 0..self.senders) {
+                    let row = self.row(sender, delay);
+                    let (targets, weights) = (&self.target[row.clone()], &self.weights[row]);
+                    for trial in trials {
+                        let out = &mut out[(trial - first) * self.targets..][..self.targets];
                         if self.is_dense {
-                            out.iter_mut().zip(&self.weights[row]).for_each(|(sum, w)| *sum += w);
+                            add(out, weights);
                         } else {
-                            let edges = self.target[row.clone()].iter().zip(&self.weights[row]);
-                            edges.for_each(|(&target, w)| out[target as usize] += w);
+                            targets.iter().zip(weights).for_each(|(&target, w)| out[target as usize] += w);
                         }
                     }
                 }
@@ -161,21 +165,20 @@ impl Tract {
             parts.push((part[0]..part[1], own));
             rest = behind;
         }
-        let work = |senders: std::ops::Range<usize>, out: &mut [f64]| {
+        let work = |senders: Range<usize>, out: &mut [f64]| {
             let begin = self.offsets[senders.start];
-            for (trial, sent) in sent.iter().enumerate() {
-                let first = sent.partition_point(|&sender| (sender as usize) < senders.start);
-                for &sender in sent[first..].iter().take_while(|&&sender| (sender as usize) < senders.end) {
-                    for &delay in &self.delays {
-                        let Some(later) = later.get(delay as usize - 1) else { continue };
+            for (sender, trials) in by_sender(sent, 0..sent.len(), senders) {
+                for &delay in &self.delays {
+                    let Some(later) = later.get(delay as usize - 1) else { continue };
+                    let row = self.row(sender, delay);
+                    let targets = &self.target[row.clone()];
+                    let sums = &mut out[row.start - begin..row.end - begin];
+                    for &trial in &trials {
                         let later = &later[trial * self.targets..(trial + 1) * self.targets];
-                        let row = self.row(sender as usize, delay);
-                        let sums = &mut out[row.start - begin..row.end - begin];
                         if self.is_dense {
-                            sums.iter_mut().zip(later).for_each(|(sum, x)| *sum += x);
+                            add(sums, later);
                         } else {
-                            let edges = sums.iter_mut().zip(&self.target[row]);
-                            edges.for_each(|(sum, &target)| *sum += later[target as usize]);
+                            sums.iter_mut().zip(targets).for_each(|(sum, &target)| *sum += later[target as usize]);
                         }
                     }
                 }
@@ -190,6 +193,28 @@ impl Tract {
             own.into_iter().for_each(|(senders, out)| work(senders, out));
         });
     }
+}
+
+/// The trials, in order, in which each of these senders has sent; those that have in none are left out.
+fn by_sender(sent: &Sent, trials: Range<usize>, senders: Range<usize>) -> Vec<(usize, Vec<usize>)> {
+    let mut of = vec![Vec::new(); senders.len()];
+    for trial in trials {
+        let sent = &sent[trial];
+        let first = sent.partition_point(|&sender| (sender as usize) < senders.start);
+        for &sender in sent[first..].iter().take_while(|&&sender| (sender as usize) < senders.end) {
+            of[sender as usize - senders.start].push(trial);
+        }
+    }
+    senders.zip(of).filter(|(_, trials)| !trials.is_empty()).collect()
+}
+
+/// Adds numbers one by one, with the widest vectors that the machine has.
+fn add(sums: &mut [f64], values: &[f64]) {
+    pulp::Arch::new().dispatch(|| {
+        for (sum, x) in sums.iter_mut().zip(values) {
+            *sum += x;
+        }
+    });
 }
 
 /// Gives each thread as many trials of an array, with the number of the first of them.
