@@ -35,14 +35,17 @@ mod run;
 mod scope;
 mod spike;
 mod synapse;
+mod uses;
 mod warnings;
 
 pub use builtins::{Builtin, FUNCTIONS, FunctionInfo, RESERVED};
 pub use domain::{Demand, Domain, demand, of_param as demand_of_param};
 pub use error::shown;
-pub use imports::{Loader, NoFiles, Sources, load};
-pub use lower::lower;
-pub use print::print;
+pub use imports::{LoadedFile, Loader, NoFiles, Sources, load};
+pub use keys::Block as KeyBlock;
+pub use lower::{lower, lower_with_uses};
+pub use print::{equation, print};
+pub use uses::{Block, Uses};
 
 use crate::data::DataFile;
 use crate::morphology::swc::Soma;

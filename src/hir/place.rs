@@ -121,6 +121,8 @@ impl<'a> Lowerer<'a> {
             }
             return None;
         };
+        let of = &populations[population];
+        self.note_place(flat, of.span, &self.lowered_cell(of.cell).item);
         let cells = match flat.selection {
             None => None,
             Some(selection) => Some(self.selected_cells(scope, selection)?),
