@@ -16,6 +16,7 @@ mod floors;
 mod fuzz;
 mod gradients;
 mod junctions;
+mod lsp;
 mod models;
 mod names;
 mod networks;
