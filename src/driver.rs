@@ -7,11 +7,13 @@
 mod engines;
 mod experiment;
 mod gradient;
+mod training;
 mod whole;
 
 pub use engines::{EngineChoice, Ready};
 pub use experiment::{Draft, Experiment, Made, planned};
 pub use gradient::{Differentiable, Fitted};
+pub use training::{Found, Learner, Lesson, Read};
 pub use whole::check_whole;
 
 use crate::codegen::rust::{
@@ -312,6 +314,7 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
             | Source::Delay(_)
             | Source::Seen(_)
             | Source::Refractory(_)
+            | Source::Spiked(_)
             | Source::Spikes(_)
             | Source::Data(..)
             | Source::Series(_)

@@ -3,7 +3,7 @@
 //! In come a program and fields of it; out go all fields and values that move with them, a step or many steps later.
 //! Never true here: a derivative that is not 0 goes unseen.
 
-use crate::step::{BinaryOp, FieldId, Function, Op, OpKind, Program, Role, Stage, UnaryOp, ValueId};
+use crate::step::{BinaryOp, FieldId, Function, Op, OpKind, Program, Role, Stage, Surrogate, UnaryOp, ValueId};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The fields and values that move.
@@ -54,18 +54,13 @@ impl Active {
             OpKind::Field(field) | OpKind::Gather(field, _) => of_field(&self.fields, field),
             OpKind::Back(field, ..) => of_field(&self.fields, field),
             // They jump, and stand still in between.
-            OpKind::Unary(UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Not, _) | OpKind::Draw(..) => false,
+            OpKind::Unary(UnaryOp::Floor | UnaryOp::Ceil, _) | OpKind::Draw(..) => false,
             OpKind::Binary(
-                BinaryOp::Lt
-                | BinaryOp::Le
-                | BinaryOp::Gt
-                | BinaryOp::Ge
-                | BinaryOp::Eq
-                | BinaryOp::Ne
-                | BinaryOp::And
-                | BinaryOp::Or,
+                BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge | BinaryOp::Eq | BinaryOp::Ne,
                 ..,
             ) => false,
+            // A spike without a surrogate is a comparison.
+            OpKind::Spike(Surrogate::None, _) => false,
             OpKind::Unary(..)
             | OpKind::Approximate(..)
             | OpKind::Binary(..)

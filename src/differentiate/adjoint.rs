@@ -31,12 +31,10 @@ pub(super) struct Differentiated<'a> {
     pub y: ValueId,
     /// The adjoint of that.
     pub g: Adjoint,
-    /// The argument of the spike that a selection goes by, if there is one.
-    pub spike: Option<(Surrogate, ValueId)>,
 }
 
 impl Differentiated<'_> {
-    /// The adjoints of operands, each with the number of the operand; of the spike's argument with the number 0.
+    /// The adjoints of operands, each with the number of the operand. A truth value counts as 1 or 0.
     pub(super) fn adjoints(mut self) -> Result<Vec<(usize, Adjoint)>, String> {
         match self.kind {
             OpKind::Unary(op, _) => self.unary(op),
@@ -67,13 +65,17 @@ impl Differentiated<'_> {
                 Ok(out)
             }
             OpKind::Select(..) => Ok(self.select()),
+            OpKind::Spike(surrogate, _) => {
+                let Some(slope) = surrogate_slope(self.b, surrogate, self.operands[0]) else { return Ok(Vec::new()) };
+                let by = self.b.binary(BinaryOp::Mul, self.g.value, slope);
+                Ok(vec![(0, self.kept(by))])
+            }
             OpKind::Sample(..) => Err("the time at which a series is read depends on what is fitted".into()),
             OpKind::Const(_)
             | OpKind::Bool(_)
             | OpKind::Time
             | OpKind::StepIndex
             | OpKind::Index
-            | OpKind::Spike(..)
             | OpKind::Draw(..)
             | OpKind::Field(_)
             | OpKind::Gather(..)
@@ -182,7 +184,8 @@ impl Differentiated<'_> {
             UnaryOp::Narrow | UnaryOp::Widen => {
                 return Err("numbers of single precision are not differentiated".into());
             }
-            UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Not => return Ok(Vec::new()),
+            UnaryOp::Not => b.unary(UnaryOp::Neg, g),
+            UnaryOp::Floor | UnaryOp::Ceil => return Ok(Vec::new()),
         };
         Ok(vec![(0, self.kept(by))])
     }
@@ -247,14 +250,15 @@ impl Differentiated<'_> {
             BinaryOp::Poisson => {
                 return Err("how many events there are is drawn, with a mean that depends on what is fitted".into());
             }
-            BinaryOp::Lt
-            | BinaryOp::Le
-            | BinaryOp::Gt
-            | BinaryOp::Ge
-            | BinaryOp::Eq
-            | BinaryOp::Ne
-            | BinaryOp::And
-            | BinaryOp::Or => {}
+            BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge | BinaryOp::Eq | BinaryOp::Ne => {}
+            // What the other one leaves open.
+            BinaryOp::And | BinaryOp::Or => {
+                for (moves, number, other) in [(of_x, 0, z), (of_z, 1, x)] {
+                    if moves {
+                        out.push((number, self.where_(other, op == BinaryOp::And)));
+                    }
+                }
+            }
         }
         Ok(out)
     }
@@ -262,12 +266,9 @@ impl Differentiated<'_> {
     fn select(&mut self) -> Vec<(usize, Adjoint)> {
         let [condition, yes, no] = [self.operands[0], self.operands[1], self.operands[2]];
         let mut out = vec![(1, self.where_(condition, true)), (2, self.where_(condition, false))];
-        if let Some((surrogate, x)) = self.spike
-            && let Some(slope) = surrogate_slope(self.b, surrogate, x)
-        {
+        if self.moves[0] {
             let jump = self.b.binary(BinaryOp::Sub, yes, no);
-            let by = self.b.binary(BinaryOp::Mul, jump, slope);
-            let by = self.b.binary(BinaryOp::Mul, self.g.value, by);
+            let by = self.b.binary(BinaryOp::Mul, self.g.value, jump);
             out.push((0, self.kept(by)));
         }
         out

@@ -31,7 +31,8 @@
 //! and who needs the adjoint adds them up.
 //!
 //! Comparisons, `floor` and draws stand still between jumps: their derivative is 0. A selection has the derivative of the side that it is on; if a
-//! `spike` with a surrogate decides, the surrogate's beside. What jumps when a cell spikes, events that arrive, and histories are refused.
+//! `spike` with a surrogate decides, alone or joined to other conditions, the surrogate's beside. What jumps when a cell spikes without a surrogate,
+//! events that arrive, and histories are refused.
 
 mod active;
 mod adjoint;
@@ -57,6 +58,9 @@ pub struct Wanted {
     pub of: Vec<FieldId>,
     /// Uniform and constant fields; the number of each is that of its gradient.
     pub wrt: Vec<FieldId>,
+    /// States that are written from outside before every step. After a call for `k` steps the adjoint of such a state is the derivative in what was written
+    /// before step `k + 1`.
+    pub given: Vec<FieldId>,
 }
 
 /// What has no gradient, and why.
@@ -125,7 +129,7 @@ impl Fields {
 pub fn backward(program: &Verified, wanted: &Wanted) -> Result<Verified, Refused> {
     let program = program.program();
     check(program, wanted)?;
-    let active = Active::new(program, &wanted.wrt);
+    let active = Active::new(program, &[&wanted.wrt[..], &wanted.given[..]].concat());
     let empty = |role| Function { role, steps: 1, stages: Vec::new() };
     let [init, step, observe] = [Role::Init, Role::Step, Role::Observe]
         .map(|role| program.function(role).cloned().unwrap_or_else(|| empty(role)));
@@ -168,7 +172,9 @@ pub fn backward(program: &Verified, wanted: &Wanted) -> Result<Verified, Refused
         for (&field, &first) in &walk.first {
             sweep.home.insert(first, sweep.fields.same(field));
         }
-        for &(field, adjoint) in from {
+        // What is written from outside does not last.
+        let last = |field: &FieldId| walk.function.role != Role::Step || !wanted.given.contains(field);
+        for &(field, adjoint) in from.iter().filter(|(field, _)| last(field)) {
             match walk.last.get(&field) {
                 // What the loss reads of a state is added below.
                 Some(&last) if walk.function.role == Role::Step || program.field(field).kind == FieldKind::Output => {

@@ -276,16 +276,12 @@ impl<'a> Sweep<'a> {
                 continue;
             }
             let operands = op.kind.operands();
-            let spike = match op.kind {
-                OpKind::Select(condition, ..) if self.walk.events.contains(&condition) => {
-                    return Err(Refused::new(self.program, Some(op), self.spiking(region)));
-                }
-                OpKind::Select(condition, ..) => match definition.get(&condition) {
-                    Some(OpKind::Spike(surrogate, x)) if moves(*x) => Some((*surrogate, *x)),
-                    Some(_) | None => None,
-                },
-                _ => None,
-            };
+            if let OpKind::Select(condition, ..) = op.kind
+                && self.walk.events.contains(&condition)
+                && !moves(condition)
+            {
+                return Err(Refused::new(self.program, Some(op), self.spiking(region)));
+            }
             let of_operands = Differentiated {
                 b: &mut b,
                 kind: op.kind,
@@ -293,16 +289,11 @@ impl<'a> Sweep<'a> {
                 moves: &operands.iter().map(|&v| moves(v)).collect::<Vec<_>>(),
                 y: values[&result],
                 g,
-                spike: spike.map(|(surrogate, x)| (surrogate, values[&x])),
             };
             let found = of_operands.adjoints().map_err(|why| Refused::new(self.program, Some(op), why))?;
             for (number, adjoint) in found {
-                let operand = match (number, op.kind, spike) {
-                    (0, OpKind::Select(..), Some((_, x))) => x,
-                    _ => operands[number],
-                };
-                if moves(operand) {
-                    join(&mut b, &mut adjoints, operand, adjoint);
+                if moves(operands[number]) {
+                    join(&mut b, &mut adjoints, operands[number], adjoint);
                 }
             }
         }

@@ -64,7 +64,7 @@ fn moved(setup: &Setup, from: &Program, to: &Program) -> Setup {
 fn gradient(forward: &Verified, setup: &Setup, budget: u64) -> Gradient {
     let program = forward.program();
     let sampled = sampled(program, setup);
-    let wanted = Wanted { of: sampled.iter().map(|s| s.field).collect(), wrt: parameters(program) };
+    let wanted = Wanted { of: sampled.iter().map(|s| s.field).collect(), wrt: parameters(program), given: Vec::new() };
     let back = backward(forward, &wanted).unwrap_or_else(|e| panic!("{e}"));
     let run = Backward::new(program, back.program(), &setup.sizes, sampled, wanted.wrt.len(), STEPS, budget);
     let run = run.unwrap_or_else(|e| panic!("{e}"));
@@ -430,7 +430,7 @@ fn step {{
         let forward = program(&text(surrogate));
         let setup = setup(forward.program(), &[1]);
         let states = forward.program().fields_where(|f| f.kind == FieldKind::State);
-        let wanted = Wanted { of: states.clone(), wrt: parameters(forward.program()) };
+        let wanted = Wanted { of: states.clone(), wrt: parameters(forward.program()), ..Wanted::default() };
         let back = backward(&forward, &wanted).unwrap_or_else(|e| panic!("{e}"));
         let sampled = vec![Sampled { field: states[0], cells: 0..1, steps: vec![1] }];
         let run = Backward::new(forward.program(), back.program(), &[1], sampled, 1, 1, u64::MAX);
@@ -450,7 +450,7 @@ fn constants_have_gradients_of_their_own() {
     let setup = three(forward.program());
     let c = forward.program().find_field("a.c").unwrap();
     let x = forward.program().find_field("a.x").unwrap();
-    let wanted = Wanted { of: vec![x], wrt: vec![c] };
+    let wanted = Wanted { of: vec![x], wrt: vec![c], ..Wanted::default() };
     let back = backward(&forward, &wanted).unwrap_or_else(|e| panic!("{e}"));
     assert!(back.program().bound(Source::Gradient(0, 0)).is_some());
     let sampled = vec![Sampled { field: x, cells: 0..3, steps: vec![1] }];
@@ -480,7 +480,7 @@ fn what_has_no_gradient_is_named() {
     let refused = |text: &str| {
         let forward = program(text);
         let of = forward.program().fields_where(|f| f.kind == FieldKind::State);
-        match backward(&forward, &Wanted { of, wrt: parameters(forward.program()) }) {
+        match backward(&forward, &Wanted { of, wrt: parameters(forward.program()), ..Wanted::default() }) {
             Ok(_) => panic!("it has a gradient\n{text}"),
             Err(why) => why.to_string(),
         }

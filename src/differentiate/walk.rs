@@ -5,7 +5,7 @@
 
 use super::Refused;
 use crate::step::{
-    BinaryOp, FieldId, FieldKind, Function, Op, OpKind, Program, Region, Solve, Stage, Surrogate, UnaryOp, ValueId,
+    BinaryOp, FieldId, FieldKind, Function, Op, OpKind, Program, Region, Solve, Stage, UnaryOp, ValueId,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -39,7 +39,7 @@ pub(super) struct Walk<'a> {
     pub writes: BTreeMap<(usize, usize), Version>,
     /// The versions of solves, by stage.
     pub solves: BTreeMap<usize, Solved>,
-    /// Truth values that say whether there is an event, and have no derivative.
+    /// Truth values that say whether there is an event. Without a surrogate they have no derivative.
     pub events: HashSet<ValueId>,
     /// Where each value is defined, by stage and operation.
     defined: HashMap<ValueId, (usize, usize)>,
@@ -175,23 +175,17 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Finds the truth values that are emitted, and those that are made of them or of spikes. A spike by itself has a surrogate.
+    /// Finds the truth values that are emitted, and those that are made of them.
     fn events(&mut self) {
         let emitted = |op: &Op| if let OpKind::Emit(_, mask) = op.kind { Some(mask) } else { None };
-        let spike = |op: &Op| match op.kind {
-            OpKind::Spike(surrogate, _) if surrogate != Surrogate::None => op.result,
-            _ => None,
-        };
-        let spikes: HashSet<ValueId> = self.function.ops().filter_map(spike).collect();
-        let mut events: HashSet<ValueId> =
-            self.function.ops().filter_map(emitted).chain(spikes.iter().copied()).collect();
+        let mut events: HashSet<ValueId> = self.function.ops().filter_map(emitted).collect();
         for op in self.function.ops() {
             let of_masks =
                 matches!(op.kind, OpKind::Unary(UnaryOp::Not, _) | OpKind::Binary(BinaryOp::And | BinaryOp::Or, ..));
             let of_event = of_masks && op.kind.operands().iter().any(|v| events.contains(v));
             events.extend(op.result.filter(|_| of_event));
         }
-        self.events = events.difference(&spikes).copied().collect();
+        self.events = events;
     }
 
     /// The operations that a region runs, in order, each with its number in the region; before them those of other regions whose values it uses.

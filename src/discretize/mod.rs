@@ -19,7 +19,7 @@ use crate::ode::{Clamp, Condition, Kind, Model, Node, NodeId, Param, ParamId, Re
 use crate::source::{SourceMap, Span};
 use crate::step::{
     BinaryOp, Distribution, Field, FieldId, FieldKind, Function, Guard, Map, OpKind, OriginId, Program, RegionBuilder,
-    Role, Source, Space, SpaceId, SpaceKind, ValueId,
+    Role, Source, Space, SpaceId, SpaceKind, Surrogate, UnaryOp, ValueId,
 };
 use crate::units::Dim;
 use plasticity::Remembered;
@@ -43,9 +43,29 @@ fn scheme(method: Method) -> Scheme {
     }
 }
 
+/// How spikes count where events are carried from outside the program, and gradients go back through them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Carried {
+    /// What stands for the derivative of a spike.
+    pub surrogate: Surrogate,
+    /// Has what a spike resets no part in the derivative?
+    pub detached: bool,
+}
+
 /// Discretizes a model with its method. The time step stays a uniform field, `dt`.
 pub fn discretize(model: &Model, sources: &SourceMap) -> Program {
+    lowered(model, sources, None)
+}
+
+/// Discretizes a model whose events somebody else carries: there are no projections; what arrives at a cell is a state that is written before a step
+/// ([`Source::Arrived`]), and whether it has spiked one that is read after it ([`Source::Spiked`]). No event is emitted.
+pub fn discretize_carried(model: &Model, sources: &SourceMap, carried: Carried) -> Program {
+    lowered(model, sources, Some(carried))
+}
+
+fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Program {
     let mut model = model.clone();
+    let projections = if carried.is_some() { 0 } else { model.projections.len() };
     let dt = add_dt(&mut model);
     let populations = 0..model.populations.len();
     let of_population = |population: usize| {
@@ -59,16 +79,18 @@ pub fn discretize(model: &Model, sources: &SourceMap) -> Program {
     };
     let stages: Vec<Vec<Stage>> = populations.clone().map(of_population).collect();
     let remembered: Vec<Option<Remembered>> =
-        (0..model.projections.len()).map(|projection| Remembered::new(&mut model, projection)).collect();
+        (0..projections).map(|projection| Remembered::new(&mut model, projection)).collect();
     let rows = cable::rows(&mut model);
-    let program = Program { name: model.name.clone(), spaces: spaces(&model), ..Program::default() };
-    let mut lowering = Lowering { program, model: &model, dt, sources, fields: HashMap::new() };
+    let mut spaces = spaces(&model);
+    spaces.truncate(model.populations.len() + model.connections.len() + projections);
+    let program = Program { name: model.name.clone(), spaces, ..Program::default() };
+    let mut lowering = Lowering { program, model: &model, dt, sources, fields: HashMap::new(), carried };
     let together = matches!(model.method, Method::Heun | Method::Rk4);
 
     let mut init = Draft::default();
     populations.clone().for_each(|population| lowering.init(&mut init, population));
     (0..model.cables.len()).for_each(|cable| lowering.axial(&mut init, cable));
-    (0..model.projections.len()).for_each(|projection| lowering.edge_values(&mut init, projection));
+    (0..projections).for_each(|projection| lowering.edge_values(&mut init, projection));
     lowering.function(Role::Init, init);
 
     let mut step = Draft::default();
@@ -192,6 +214,7 @@ struct Lowering<'s> {
     dt: NodeId,
     sources: &'s SourceMap,
     fields: HashMap<Source, FieldId>,
+    carried: Option<Carried>,
 }
 
 /// Node values inside one region.
@@ -291,7 +314,8 @@ impl<'s> Lowering<'s> {
         let p = &self.model.projections[projection as usize];
         let which = if number == 0 { String::new() } else { number.to_string() };
         let (name, space) = (format!("{}'arrived{which}", p.name), population_space(p.to));
-        self.field(Source::Arrived(projection, number), name, FieldKind::Temp, Some(space), p.span)
+        let kind = if self.carried.is_some() { FieldKind::State } else { FieldKind::Temp };
+        self.field(Source::Arrived(projection, number), name, kind, Some(space), p.span)
     }
 
     /// A value of every edge of a projection.
@@ -306,6 +330,13 @@ impl<'s> Lowering<'s> {
         let name = format!("{}'spikes", self.model.populations[population].name);
         let source = Source::Spikes(population as u32);
         self.field(source, name, FieldKind::Event, Some(population_space(population)), span)
+    }
+
+    /// Whether the cells of a population have spiked in the last step.
+    fn spiked(&mut self, population: usize, span: Span) -> FieldId {
+        let name = format!("{}'spiked", self.model.populations[population].name);
+        let space = population_space(population);
+        self.field(Source::Spiked(population as u32), name, FieldKind::State, Some(space), span)
     }
 
     /// The hidden state that counts down a population's refractory time.
@@ -415,7 +446,7 @@ impl<'s> Lowering<'s> {
                     let instant = b.constant(INSTANT);
                     let now = b.binary(BinaryOp::Add, time, instant);
                     let count = b.binary(BinaryOp::Div, now, values.memo[&every]);
-                    let count = b.unary(crate::step::UnaryOp::Floor, count);
+                    let count = b.unary(UnaryOp::Floor, count);
                     b.value(OpKind::Draw(Distribution::Normal, stream, count))
                 }
             };
@@ -470,6 +501,18 @@ impl<'s> Lowering<'s> {
             let field = self.refractory(population, spike.span);
             let zero = b.constant(0.0);
             b.store(field, zero);
+        }
+        if self.carried.is_some() {
+            let zero = b.constant(0.0);
+            for (projection, p) in (0..).zip(&model.projections).filter(|(_, p)| p.to == population) {
+                let field = self.arrived(projection, 0);
+                debug_assert!(p.plasticity.is_none());
+                b.store(field, zero);
+            }
+            if let Some(spike) = &model.populations[population].spike {
+                let field = self.spiked(population, spike.span);
+                b.store(field, zero);
+            }
         }
         draft.push(b);
     }
@@ -585,8 +628,31 @@ impl<'s> Lowering<'s> {
             Condition::When(condition) => self.lower(&mut b, &mut new, condition),
         };
         if let Some((_, _, held, _)) = refractory {
-            let free = b.unary(crate::step::UnaryOp::Not, held);
+            let free = b.unary(UnaryOp::Not, held);
             spiking = b.binary(BinaryOp::And, spiking, free);
+        }
+        let counted = spiking;
+        let mut sent = None;
+        if let Some(carried) = self.carried {
+            let mut soft = match spike.condition {
+                Condition::Crosses(quantity, level) => {
+                    let [before, level_before] = [quantity, level].map(|node| self.lower(&mut b, &mut old, node));
+                    let [now, level_now] = [quantity, level].map(|node| self.lower(&mut b, &mut new, node));
+                    let below = b.binary(BinaryOp::Lt, before, level_before);
+                    let above = compared(&mut b, carried.surrogate, BinaryOp::Ge, [now, level_now]);
+                    above.map(|above| b.binary(BinaryOp::And, below, above))
+                }
+                Condition::When(condition) => self.soft(&mut b, &mut new, carried.surrogate, condition),
+            };
+            if let (Some(soft), Some((_, _, held, _))) = (&mut soft, refractory) {
+                let free = b.unary(UnaryOp::Not, held);
+                *soft = b.binary(BinaryOp::And, *soft, free);
+            }
+            let soft = soft.unwrap_or(spiking);
+            if !carried.detached {
+                spiking = soft;
+            }
+            sent = Some(soft);
         }
         let resets: Vec<(StateId, ValueId)> =
             spike.resets.iter().map(|&(s, value)| (s, self.lower(&mut b, &mut new, value))).collect();
@@ -595,7 +661,7 @@ impl<'s> Lowering<'s> {
             let less = b.binary(BinaryOp::Sub, left, dt);
             let zero = b.constant(0.0);
             let less = b.binary(BinaryOp::Max, less, zero);
-            (field, b.select(spiking, duration, less))
+            (field, b.select(counted, duration, less))
         });
         for (state, value) in &mut after {
             if let Some(&(_, reset)) = resets.iter().find(|r| r.0 == *state) {
@@ -610,9 +676,43 @@ impl<'s> Lowering<'s> {
         if let Some((field, value)) = countdown {
             b.store(field, value);
         }
-        let event = self.spikes(population, spike.span);
-        b.effect(OpKind::Emit(event, spiking));
+        match sent {
+            Some(sent) => {
+                let [one, none] = [1.0, 0.0].map(|x| b.constant(x));
+                let value = b.select(sent, one, none);
+                let field = self.spiked(population, spike.span);
+                b.store(field, value);
+            }
+            None => {
+                let event = self.spikes(population, spike.span);
+                b.effect(OpKind::Emit(event, spiking));
+            }
+        }
         draft.push(b);
+    }
+
+    /// A condition whose comparisons are spikes with a surrogate: the same truth. None if it compares nothing.
+    fn soft(
+        &mut self,
+        b: &mut RegionBuilder,
+        values: &mut Values,
+        surrogate: Surrogate,
+        node: NodeId,
+    ) -> Option<ValueId> {
+        if let Node::Unary(UnaryOp::Not, x) = self.model.graph.node(node) {
+            let x = self.soft(b, values, surrogate, x)?;
+            return Some(b.unary(UnaryOp::Not, x));
+        }
+        let Node::Binary(op, x, y) = self.model.graph.node(node) else { return None };
+        if !matches!(op, BinaryOp::And | BinaryOp::Or) {
+            let sides = [x, y].map(|side| self.lower(b, values, side));
+            return compared(b, surrogate, op, sides);
+        }
+        let [soft_x, soft_y] = [x, y].map(|side| self.soft(b, values, surrogate, side));
+        soft_x.or(soft_y)?;
+        let x = soft_x.unwrap_or_else(|| self.lower(b, values, x));
+        let y = soft_y.unwrap_or_else(|| self.lower(b, values, y));
+        Some(b.binary(op, x, y))
     }
 
     /// What edges of a projection carry, and how many steps it takes.
@@ -635,7 +735,7 @@ impl<'s> Lowering<'s> {
         let steps = b.binary(BinaryOp::Div, delay, dt);
         let half = b.constant(0.5);
         let steps = b.binary(BinaryOp::Add, steps, half);
-        let steps = b.unary(crate::step::UnaryOp::Floor, steps);
+        let steps = b.unary(UnaryOp::Floor, steps);
         let field = self.of_edges(number, Source::Delay(number), "delay");
         b.store(field, steps);
         draft.push(b);
@@ -736,6 +836,30 @@ impl<'s> Lowering<'s> {
             draft.push(b);
         }
     }
+}
+
+/// A comparison as a spike with a surrogate, or as that there is none. None of what is no order.
+fn compared(b: &mut RegionBuilder, surrogate: Surrogate, op: BinaryOp, [x, y]: [ValueId; 2]) -> Option<ValueId> {
+    let (more, less) = if matches!(op, BinaryOp::Gt | BinaryOp::Le) { (x, y) } else { (y, x) };
+    let is_strict = match op {
+        BinaryOp::Gt | BinaryOp::Lt => true,
+        BinaryOp::Ge | BinaryOp::Le => false,
+        BinaryOp::Add
+        | BinaryOp::Sub
+        | BinaryOp::Mul
+        | BinaryOp::Div
+        | BinaryOp::Pow
+        | BinaryOp::Min
+        | BinaryOp::Max
+        | BinaryOp::Poisson
+        | BinaryOp::Eq
+        | BinaryOp::Ne
+        | BinaryOp::And
+        | BinaryOp::Or => return None,
+    };
+    let over = b.binary(BinaryOp::Sub, more, less);
+    let spike = b.value(OpKind::Spike(surrogate, over));
+    Some(if is_strict { spike } else { b.unary(UnaryOp::Not, spike) })
 }
 
 impl Lowering<'_> {

@@ -11,7 +11,7 @@ use crate::engine::{Engine, EngineError, Recording};
 use crate::ode::{self, ConnectionRule, Model, Node, NodeId, ParamId};
 use crate::passes::{self, Keep};
 use crate::simulate::{self, Backward, Gradient, Loss, Records, Sampled};
-use crate::step::{FieldId, FieldKind, Source, Value};
+use crate::step::{FieldId, FieldKind, Program, Source, Value};
 use crate::units::{Dim, DisplayUnit};
 
 /// A parameter that is free.
@@ -29,12 +29,12 @@ pub struct Fitted {
 }
 
 /// A uniform field of the programs that free parameters move.
-struct Moved {
-    param: ParamId,
-    forward: Option<FieldId>,
-    back: Option<FieldId>,
+pub(super) struct Moved {
+    pub param: ParamId,
+    pub forward: Option<FieldId>,
+    pub back: Option<FieldId>,
     /// The derivatives in the free parameters, expressions of parameters; none where there is none.
-    slopes: Vec<Option<NodeId>>,
+    pub slopes: Vec<Option<NodeId>>,
 }
 
 /// A run and what goes back through it.
@@ -86,7 +86,7 @@ impl Differentiable {
     ) -> Result<Differentiable, Vec<Diagnostic>> {
         let model = Differentiable::checked(checked, options, fitted, values)?;
         let refused = |what: String| vec![Diagnostic::without_place(Code::Unsupported, what)];
-        if let Some(one) = fitted.iter().find(|one| decides_sizes(&model, one.param)) {
+        if let Some(one) = fitted.iter().find(|one| decides_sizes(&model, one)) {
             let name = &one.name;
             return Err(refused(format!(
                 "`{name}` says how many cells there are, who is connected or when events arrive, and cannot be fitted"
@@ -97,26 +97,12 @@ impl Differentiable {
         let forward = Experiment::new(compiled)?;
         let mut model = forward.compiled.ode.clone();
         let plain = forward.compiled.plain.clone();
-        let mut moved = Vec::new();
-        let mut wrt = Vec::new();
-        for param in (0..model.params.len() as u32).map(ParamId) {
-            let Some(field) = plain.program().bound(Source::Param(param.0)) else { continue };
-            if plain.program().field(field).kind != FieldKind::Uniform {
-                continue;
-            }
-            let read = model.graph.add(Node::Param(param));
-            let slopes: Vec<Option<NodeId>> =
-                fitted.iter().map(|one| ode::derivative_in_param(&mut model, read, one.param)).collect();
-            if slopes.iter().any(Option::is_some) {
-                wrt.push(field);
-                moved.push(Moved { param, forward: None, back: None, slopes });
-            }
-        }
+        let (mut moved, wrt) = moved(&mut model, plain.program(), fitted);
         // The same records in both programs, which number fields differently.
         let extent = &forward.extent;
         let in_plain = simulate::records(&model, plain.program(), extent)?;
         let records = forward.records()?;
-        let wanted = Wanted { of: in_plain.series.iter().map(|r| r.field).collect(), wrt };
+        let wanted = Wanted { of: in_plain.series.iter().map(|r| r.field).collect(), wrt, given: Vec::new() };
         let back = differentiate::backward(&plain, &wanted).map_err(|why| refused(why.to_string()))?;
         let names: Vec<&str> = match &options.passes {
             Passes::Level(level) => passes::pipeline(*level, options.backend).to_vec(),
@@ -157,7 +143,7 @@ impl Differentiable {
             one.forward = forward.program().bound(Source::Param(one.param.0));
             one.back = backward.program().bound(Source::Param(one.param.0));
         }
-        let [forward, back] = [engine(&forward, choice)?, engine(&backward, choice)?];
+        let [forward, back] = [engine(&forward, choice, Precision::F64)?, engine(&backward, choice, Precision::F64)?];
         Ok(Differentiable { model, fitted: fitted.to_vec(), moved, records, times, run, forward, back })
     }
 
@@ -214,15 +200,8 @@ impl Differentiable {
     ) -> Result<(Gradient, Vec<f64>), EngineError> {
         self.set(values)?;
         let found = self.run.run(self.forward.as_mut(), self.back.as_mut(), loss)?;
-        let mut gradient = vec![0.0; self.fitted.len()];
-        for (number, moved) in self.moved.iter().enumerate() {
-            let total = found.total(number);
-            for (slope, sum) in moved.slopes.iter().zip(&mut gradient) {
-                if let Some(slope) = slope {
-                    *sum += total * real(&self.model, *slope)?;
-                }
-            }
-        }
+        let totals: Vec<f64> = (0..self.moved.len()).map(|number| found.total(number)).collect();
+        let gradient = chained(&self.model, &self.moved, &totals, self.fitted.len())?;
         Ok((found, gradient))
     }
 
@@ -234,21 +213,66 @@ impl Differentiable {
 
     /// Gives the free parameters values, from the start of the next run on.
     fn set(&mut self, values: &[f64]) -> Result<(), EngineError> {
-        for (one, &x) in self.fitted.iter().zip(values) {
-            let dim = self.model.param(one.param).dim;
-            self.model.params[one.param.0 as usize].value = self.model.graph.number(x, dim);
-        }
-        for moved in &self.moved {
-            let x = real(&self.model, self.model.param(moved.param).value)?;
-            if let Some(field) = moved.forward {
-                self.forward.set_uniform(field, x)?;
-            }
-            if let Some(field) = moved.back {
-                self.back.set_uniform(field, x)?;
-            }
-        }
-        Ok(())
+        let (forward, back) = (self.forward.as_mut(), self.back.as_mut());
+        set(&mut self.model, &self.fitted, &self.moved, values, forward, back)
     }
+}
+
+/// The uniform fields of a program that free parameters move. They are what its gradients are taken in, in their order.
+pub(super) fn moved(model: &mut Model, program: &Program, fitted: &[Fitted]) -> (Vec<Moved>, Vec<FieldId>) {
+    let (mut moved, mut wrt) = (Vec::new(), Vec::new());
+    for param in (0..model.params.len() as u32).map(ParamId) {
+        let Some(field) = program.bound(Source::Param(param.0)) else { continue };
+        if program.field(field).kind != FieldKind::Uniform {
+            continue;
+        }
+        let read = model.graph.add(Node::Param(param));
+        let slopes: Vec<Option<NodeId>> =
+            fitted.iter().map(|one| ode::derivative_in_param(model, read, one.param)).collect();
+        if slopes.iter().any(Option::is_some) {
+            wrt.push(field);
+            moved.push(Moved { param, forward: None, back: None, slopes });
+        }
+    }
+    (moved, wrt)
+}
+
+/// From the derivatives in uniform fields to those in the free parameters.
+pub(super) fn chained(model: &Model, moved: &[Moved], totals: &[f64], free: usize) -> Result<Vec<f64>, EngineError> {
+    let mut gradient = vec![0.0; free];
+    for (moved, total) in moved.iter().zip(totals) {
+        for (slope, sum) in moved.slopes.iter().zip(&mut gradient) {
+            if let Some(slope) = slope {
+                *sum += total * real(model, *slope)?;
+            }
+        }
+    }
+    Ok(gradient)
+}
+
+/// Gives free parameters values, in the model and in both engines.
+pub(super) fn set(
+    model: &mut Model,
+    fitted: &[Fitted],
+    moved: &[Moved],
+    values: &[f64],
+    forward: &mut dyn Engine,
+    back: &mut dyn Engine,
+) -> Result<(), EngineError> {
+    for (one, &x) in fitted.iter().zip(values) {
+        let dim = model.param(one.param).dim;
+        model.params[one.param.0 as usize].value = model.graph.number(x, dim);
+    }
+    for moved in moved {
+        let x = real(model, model.param(moved.param).value)?;
+        if let Some(field) = moved.forward {
+            forward.set_uniform(field, x)?;
+        }
+        if let Some(field) = moved.back {
+            back.set_uniform(field, x)?;
+        }
+    }
+    Ok(())
 }
 
 impl Fitted {
@@ -260,7 +284,7 @@ impl Fitted {
 }
 
 /// The parameter that a name, or the end of one, stands for.
-fn fitted(model: &Model, name: &str) -> Result<Fitted, Diagnostic> {
+pub(super) fn fitted(model: &Model, name: &str) -> Result<Fitted, Diagnostic> {
     let full = ode::full_name(model, name)?;
     let Some(at) = model.params.iter().position(|p| p.name == full) else {
         let message = format!("`{full}` is an initial value; so far parameters alone are fitted");
@@ -276,8 +300,8 @@ fn fitted(model: &Model, name: &str) -> Result<Fitted, Diagnostic> {
 }
 
 /// Does a parameter decide about cells, edges or delays?
-fn decides_sizes(model: &Model, param: ParamId) -> bool {
-    let mut model = model.clone();
+pub(super) fn decides_sizes(model: &Model, one: &Fitted) -> bool {
+    let (param, mut model) = (one.param, model.clone());
     let arguments = |rule: &ConnectionRule| match rule {
         ConnectionRule::Named(_, arguments) => arguments.clone(),
         ConnectionRule::File(_) => Vec::new(),
@@ -301,14 +325,15 @@ fn real(model: &Model, node: NodeId) -> Result<f64, EngineError> {
     }
 }
 
-/// An engine, in double precision.
-fn engine(
+/// An engine.
+pub(super) fn engine(
     experiment: &Experiment,
     choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
+    precision: Precision,
 ) -> Result<Box<dyn Engine>, Vec<Diagnostic>> {
     let cannot = |e: EngineError| vec![Diagnostic::without_place(Code::Unsupported, e.0)];
     let choice = choice().map_err(cannot)?;
-    let ready = match experiment.plan_for(&choice, Precision::F64) {
+    let ready = match experiment.plan_for(&choice, precision) {
         Ok(plan) => experiment.engine(&plan, choice),
         Err(_) if choice.is_interpreter() => experiment.interpreter(),
         Err(errors) => return Err(errors),

@@ -34,6 +34,7 @@ pub fn bound(program: &Program, source: Source) -> Option<FieldId> {
         | Source::Delay(..)
         | Source::Seen(..)
         | Source::Refractory(..)
+        | Source::Spiked(..)
         | Source::Spikes(..)
         | Source::Data(..)
         | Source::Series(..)

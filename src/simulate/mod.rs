@@ -21,6 +21,7 @@ mod stepping;
 mod tests;
 mod time;
 mod trap;
+pub mod trials;
 
 pub use backward::{Backward, Gradient, Loss, Sampled, turn_edges};
 pub use checkpoint::{Start, checkpoint, past};

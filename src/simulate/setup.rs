@@ -101,6 +101,7 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
             | Source::Delay(_)
             | Source::Seen(_)
             | Source::Refractory(_)
+            | Source::Spiked(_)
             | Source::Spikes(_)
             | Source::Output(_)
             | Source::Observed(..)

@@ -255,6 +255,8 @@ pub enum Source {
     Seen(u32),
     /// How long the cells of a population stay refractory.
     Refractory(u32),
+    /// Whether a cell of a population has spiked in the last step, 1 or 0, where events are carried from outside the program.
+    Spiked(u32),
     /// The spikes of a population.
     Spikes(u32),
     /// Numbers from a file, for the elements of a space.

@@ -540,6 +540,7 @@ fn source(rest: &mut Rest) -> Result<Source, String> {
         "delay" => Source::Delay,
         "seen" => Source::Seen,
         "refractory" => Source::Refractory,
+        "spiked" => Source::Spiked,
         "spikes" => Source::Spikes,
         "slope" => return two(rest, Source::Slope),
         "point" => return two(rest, Source::Point),

@@ -247,6 +247,7 @@ fn source_suffix(source: Source) -> String {
         Source::Delay(i) => format!(" = delay {i}"),
         Source::Seen(i) => format!(" = seen {i}"),
         Source::Refractory(i) => format!(" = refractory {i}"),
+        Source::Spiked(i) => format!(" = spiked {i}"),
         Source::Spikes(i) => format!(" = spikes {i}"),
         Source::Data(i, j) => format!(" = data {i} {j}"),
         Source::Series(i) => format!(" = series {i}"),

@@ -23,6 +23,7 @@ fn sample() -> Program {
         Source::Next(u32::MAX),
         Source::Sum(2, 1),
         Source::Refractory(3),
+        Source::Spiked(4),
         Source::Spikes(4),
         Source::Data(5, 6),
         Source::Series(7),

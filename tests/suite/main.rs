@@ -34,6 +34,7 @@ mod stepping;
 mod torture;
 #[cfg(feature = "xla")]
 mod tpu;
+mod training;
 mod verify;
 
 /// Says what a test lacks, so that it checks less; where all tools are demanded (as `.ci/run` does) the test fails.

@@ -1,0 +1,289 @@
+//! The edges of a projection as events go along them, and as gradients come back.
+//!
+//! In come edges with their delays and weights, and who has sent when; out goes what arrives, and backward the derivatives in weights and in having sent.
+//! Never true here: the order of a sum depends on the number of threads.
+
+use crate::engine::Edges;
+use ndarray::{ArrayView2, ArrayViewMut2, linalg::general_mat_mul};
+
+/// Who has sent in a step: for each trial the cells, in order.
+pub type Sent = Vec<Vec<u32>>;
+
+/// The edges of a projection by their senders, each row by delay and target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tract {
+    senders: usize,
+    targets: usize,
+    offsets: Vec<usize>,
+    target: Vec<u32>,
+    delay: Vec<u32>,
+    /// The number of each edge in the order of the projection, which is by target.
+    number: Vec<u32>,
+    /// All delays that there are.
+    delays: Vec<u32>,
+    /// Does every sender reach every target once, after the same delay?
+    is_dense: bool,
+    weights: Vec<f64>,
+}
+
+impl Tract {
+    /// From edges by target, and for each of them its delay in steps and its weight.
+    pub fn new(edges: &Edges, senders: usize, delays: &[f64], weights: &[f64]) -> Tract {
+        let targets = edges.offsets.len() - 1;
+        let mut rows: Vec<Vec<(u32, u32, u32)>> = vec![Vec::new(); senders];
+        for (target, bounds) in edges.offsets.windows(2).enumerate() {
+            for at in bounds[0]..bounds[1] {
+                let sender = edges.sources[at as usize] as usize;
+                rows[sender].push((delays[at as usize].max(1.0) as u32, target as u32, at));
+            }
+        }
+        rows.iter_mut().for_each(|row| row.sort_unstable());
+        let mut offsets = vec![0];
+        offsets.extend(rows.iter().scan(0, |end, row| {
+            *end += row.len();
+            Some(*end)
+        }));
+        let all = rows.concat();
+        let mut known: Vec<u32> = all.iter().map(|edge| edge.0).collect();
+        known.sort_unstable();
+        known.dedup();
+        let is_full = |row: &Vec<(u32, u32, u32)>| {
+            row.len() == targets && row.iter().zip(0..).all(|(edge, target)| edge.1 == target)
+        };
+        Tract {
+            senders,
+            targets,
+            is_dense: known.len() == 1 && rows.iter().all(is_full),
+            offsets,
+            target: all.iter().map(|edge| edge.1).collect(),
+            delay: all.iter().map(|edge| edge.0).collect(),
+            weights: all.iter().map(|edge| weights[edge.2 as usize]).collect(),
+            number: all.iter().map(|edge| edge.2).collect(),
+            delays: known,
+        }
+    }
+
+    /// How many edges there are.
+    pub fn edges(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// The longest delay, in steps; 0 without edges.
+    pub fn longest(&self) -> usize {
+        self.delays.last().map_or(0, |&delay| delay as usize)
+    }
+
+    /// The weights in the order of the projection.
+    pub fn weights(&self) -> Vec<f64> {
+        self.in_order(&self.weights)
+    }
+
+    /// Values of the edges in the order of the projection.
+    pub fn in_order(&self, values: &[f64]) -> Vec<f64> {
+        let mut out = vec![0.0; values.len()];
+        self.number.iter().zip(values).for_each(|(&number, &x)| out[number as usize] = x);
+        out
+    }
+
+    /// The weights, in the order of gradients.
+    pub fn weights_mut(&mut self) -> &mut [f64] {
+        &mut self.weights
+    }
+
+    /// Gives the edges weights, in the order of the projection.
+    pub fn set_weights(&mut self, weights: &[f64]) {
+        self.number.iter().zip(&mut self.weights).for_each(|(&number, weight)| *weight = weights[number as usize]);
+    }
+
+    /// The edges of a sender with a delay.
+    fn row(&self, sender: usize, delay: u32) -> std::ops::Range<usize> {
+        let (first, end) = (self.offsets[sender], self.offsets[sender + 1]);
+        let row = &self.delay[first..end];
+        first + row.partition_point(|&d| d < delay)..first + row.partition_point(|&d| d <= delay)
+    }
+
+    /// Adds what arrives at the targets of each trial in step `step`. `sent` has for every step who has sent in it, from step 1 on at index 1.
+    pub fn arrive(&self, sent: &[Sent], step: usize, out: &mut [f64], threads: usize) {
+        let trials = out.len().checked_div(self.targets).unwrap_or(0);
+        split(out, trials, self.targets, threads, |first, out| {
+            for (trial, out) in (first..).zip(out.chunks_mut(self.targets)) {
+                for &delay in &self.delays {
+                    let Some(sent) = step.checked_sub(delay as usize).and_then(|then| sent.get(then)) else { continue };
+                    for &sender in sent.get(trial).into_iter().flatten() {
+                        let row = self.row(sender as usize, delay);
+                        if self.is_dense {
+                            out.iter_mut().zip(&self.weights[row]).for_each(|(sum, w)| *sum += w);
+                        } else {
+                            let edges = self.target[row.clone()].iter().zip(&self.weights[row]);
+                            edges.for_each(|(&target, w)| out[target as usize] += w);
+                        }
+                    }
+                }
+            }
+        });
+    }
+
+    /// Adds the derivatives in having sent in a step, for each trial and sender. `later[d - 1]` is the derivative in what arrives `d` steps later.
+    pub fn back_to_senders(&self, later: &[&[f64]], out: &mut [f64], threads: usize) {
+        let trials = out.len().checked_div(self.senders).unwrap_or(0);
+        split(out, trials, self.senders, threads, |first, out| {
+            let count = out.len().checked_div(self.senders).unwrap_or(0);
+            if self.is_dense {
+                let Some(later) = self.delays.first().and_then(|&delay| later.get(delay as usize - 1)) else { return };
+                let later = &later[first * self.targets..(first + count) * self.targets];
+                let later = ArrayView2::from_shape((count, self.targets), later);
+                let weights = ArrayView2::from_shape((self.senders, self.targets), &self.weights);
+                let out = ArrayViewMut2::from_shape((count, self.senders), out);
+                if let (Ok(later), Ok(weights), Ok(mut out)) = (later, weights, out) {
+                    general_mat_mul(1.0, &later, &weights.t(), 1.0, &mut out);
+                }
+                return;
+            }
+            for (trial, out) in (first..).zip(out.chunks_mut(self.senders)) {
+                for (sender, sum) in out.iter_mut().enumerate() {
+                    for edge in self.offsets[sender]..self.offsets[sender + 1] {
+                        let Some(later) = later.get(self.delay[edge] as usize - 1) else { continue };
+                        *sum += self.weights[edge] * later[trial * self.targets + self.target[edge] as usize];
+                    }
+                }
+            }
+        });
+    }
+
+    /// Adds the derivatives in the weights that have been sent along in a step.
+    pub fn back_to_weights(&self, sent: &Sent, later: &[&[f64]], out: &mut [f64], threads: usize) {
+        // Rows of as many senders for each thread; the trials in order for each edge.
+        let bounds: Vec<usize> = (0..=threads.max(1)).map(|part| part * self.senders / threads.max(1)).collect();
+        let mut parts = Vec::new();
+        let mut rest = out;
+        for part in bounds.windows(2) {
+            let (own, behind) = rest.split_at_mut(self.offsets[part[1]] - self.offsets[part[0]]);
+            parts.push((part[0]..part[1], own));
+            rest = behind;
+        }
+        let work = |senders: std::ops::Range<usize>, out: &mut [f64]| {
+            let begin = self.offsets[senders.start];
+            for (trial, sent) in sent.iter().enumerate() {
+                let first = sent.partition_point(|&sender| (sender as usize) < senders.start);
+                for &sender in sent[first..].iter().take_while(|&&sender| (sender as usize) < senders.end) {
+                    for &delay in &self.delays {
+                        let Some(later) = later.get(delay as usize - 1) else { continue };
+                        let later = &later[trial * self.targets..(trial + 1) * self.targets];
+                        let row = self.row(sender as usize, delay);
+                        let sums = &mut out[row.start - begin..row.end - begin];
+                        if self.is_dense {
+                            sums.iter_mut().zip(later).for_each(|(sum, x)| *sum += x);
+                        } else {
+                            let edges = sums.iter_mut().zip(&self.target[row]);
+                            edges.for_each(|(sum, &target)| *sum += later[target as usize]);
+                        }
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            let mut parts = parts.into_iter();
+            let own = parts.next();
+            for (senders, out) in parts {
+                scope.spawn(|| work(senders, out));
+            }
+            own.into_iter().for_each(|(senders, out)| work(senders, out));
+        });
+    }
+}
+
+/// Gives each thread as many trials of an array, with the number of the first of them.
+fn split(out: &mut [f64], trials: usize, each: usize, threads: usize, work: impl Fn(usize, &mut [f64]) + Sync) {
+    let share = trials.div_ceil(threads.max(1)).max(1);
+    if share >= trials || each == 0 {
+        return work(0, out);
+    }
+    std::thread::scope(|scope| {
+        for (part, out) in out.chunks_mut(share * each).enumerate() {
+            let work = &work;
+            scope.spawn(move || work(part * share, out));
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three senders, two targets; by target.
+    fn tract(dense: bool) -> Tract {
+        let edges = Edges { offsets: vec![0, 3, 6], sources: vec![0, 1, 2, 0, 1, 2] };
+        let delays = if dense { [2.0; 6] } else { [1.0, 2.0, 3.0, 2.0, 2.0, 1.0] };
+        Tract::new(&edges, 3, &delays, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    }
+
+    #[test]
+    fn events_arrive_after_their_delays() {
+        // In step 1 the first trial's cells 0 and 2 have sent, in step 2 the second one's cell 1.
+        let sent: Vec<Sent> = vec![vec![vec![], vec![]], vec![vec![0, 2], vec![]], vec![vec![], vec![1]]];
+        for threads in [1, 2, 3] {
+            let arrived = |tract: &Tract, step| {
+                let mut out = vec![0.0; 4];
+                tract.arrive(&sent, step, &mut out, threads);
+                out
+            };
+            let expected = [[0.0, 0.0, 0.0, 0.0], [1.0, 6.0, 0.0, 0.0], [0.0, 4.0, 0.0, 0.0], [3.0, 0.0, 2.0, 5.0]];
+            for (step, expected) in (1..).zip(expected) {
+                assert_eq!(arrived(&tract(false), step), expected, "step {step}");
+            }
+            assert_eq!(arrived(&tract(true), 3), [1.0 + 3.0, 4.0 + 6.0, 0.0, 0.0]);
+        }
+    }
+
+    /// What arrives is bilinear: its derivatives are what it is made of.
+    #[test]
+    fn derivatives_are_those_of_what_arrives() {
+        let mut state = 1u32;
+        let mut any = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            f64::from(state >> 16) / 65_536.0
+        };
+        for dense in [false, true] {
+            let tract = tract(dense);
+            let sent: Vec<Sent> =
+                (0..4).map(|_| (0..2).map(|_| (0..3).filter(|_| any() < 0.5).collect()).collect()).collect();
+            // The loss weighs what arrives in steps 1 to 6.
+            let by: Vec<Vec<f64>> = (0..7).map(|_| (0..4).map(|_| any()).collect()).collect();
+            let loss = |tract: &Tract, sent: &[Sent]| -> f64 {
+                let of_step = |step: usize| {
+                    let mut out = vec![0.0; 4];
+                    tract.arrive(sent, step, &mut out, 1);
+                    out.iter().zip(&by[step]).map(|(x, by)| x * by).sum::<f64>()
+                };
+                (1..7).map(of_step).sum()
+            };
+            for threads in [1, 2, 5] {
+                let mut of_weights = vec![0.0; 6];
+                for (step, sent_then) in sent.iter().enumerate() {
+                    let later: Vec<&[f64]> = by[step + 1..].iter().map(Vec::as_slice).collect();
+                    tract.back_to_weights(sent_then, &later, &mut of_weights, threads);
+                    let mut of_senders = vec![0.0; 6];
+                    tract.back_to_senders(&later, &mut of_senders, threads);
+                    for (at, found) in of_senders.iter().enumerate() {
+                        let with = |there: bool| {
+                            let mut sent = sent.clone();
+                            let cells = &mut sent[step][at / 3];
+                            cells.retain(|&cell| cell as usize != at % 3);
+                            if there {
+                                cells.push((at % 3) as u32);
+                                cells.sort_unstable();
+                            }
+                            loss(&tract, &sent)
+                        };
+                        assert!((with(true) - with(false) - found).abs() < 1e-12, "{dense} {step} {at}");
+                    }
+                }
+                for (at, slope) in of_weights.iter().enumerate() {
+                    let mut more = tract.clone();
+                    more.weights_mut()[at] += 1.0;
+                    assert!((loss(&more, &sent) - loss(&tract, &sent) - slope).abs() < 1e-12);
+                }
+            }
+        }
+    }
+}
