@@ -6,7 +6,7 @@ use lsp_server::Connection;
 
 /// Help editors with models.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: vim.lsp.config('neuroc', { cmd = { 'neuroc', 'lsp' }, filetypes = { 'neuro' } })")]
+#[command(after_help = "Example: neuroc lsp\n\nEditors start it; editors/README.md has their settings.")]
 pub struct Args {
     /// Stdin and stdout, as without it: some editors say so
     #[arg(long)]

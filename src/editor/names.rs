@@ -230,6 +230,10 @@ pub fn can_rename(editor: &Editor, analysis: &Analysis, byte: usize) -> Result<R
     if addresses::library_module(&file.name).is_some() {
         return Err(format!("`{}` is a name of the standard library", analysis.sources.text(at)));
     }
+    let fixed = |d: &Declared| matches!(d.what, What::Key | What::Current | What::Run);
+    if analysis.definition(definition).is_some_and(fixed) {
+        return Err(format!("`{}` has a fixed meaning here", analysis.sources.text(at)));
+    }
     if definition.end == 0 {
         return Err("a module is called as its file is".to_string());
     }

@@ -79,6 +79,13 @@ impl<'a> Lowerer<'a> {
         }
     }
 
+    /// Does a name stand where what it means is defined? What every block has, such as the voltage of a channel, is defined nowhere: it has the place of the
+    /// block.
+    fn is_called_so(&self, definition: Span, name: &str) -> bool {
+        let text = self.text(definition);
+        text == name || text == "v_init" && name == "v"
+    }
+
     /// Notes what a name of an expression means, and the names before it that lead to it.
     pub(super) fn note_path(&mut self, scope: &Scope<'a>, full: &str, path: &[Name], definition: Span) {
         if self.uses.is_none() {
@@ -88,7 +95,7 @@ impl<'a> Lowerer<'a> {
         for (i, name) in path.iter().enumerate().rev() {
             let means = if i + 1 == path.len() { Some(definition) } else { scope.places.get(rest).copied() };
             let means = means.or_else(|| scope.get(rest).map(|id| scope.entry(id).span));
-            if let Some(means) = means {
+            if let Some(means) = means.filter(|means| self.is_called_so(*means, &name.text)) {
                 self.note(name.span, means);
             }
             rest = rest.rsplit_once('.').map_or("", |(before, _)| before);
@@ -177,10 +184,11 @@ impl<'a> Lowerer<'a> {
         for name in behind {
             path.push_str(if path.is_empty() { "" } else { "." });
             path.push_str(&name.text);
-            let symbol = || cell.symbols.iter().find(|s| s.name == path).map(|s| s.span);
+            let own = |s: &Symbol| Some(s.span).filter(|span| self.is_called_so(*span, &name.text));
+            let symbol = || cell.symbols.iter().find(|s| s.name == path).and_then(own);
             // Channels of cells with sections are in regions, which no path names.
             let below = format!(".{path}");
-            let in_region = || cell.symbols.iter().find(|s| s.name.ends_with(&below)).map(|s| s.span);
+            let in_region = || cell.symbols.iter().find(|s| s.name.ends_with(&below)).and_then(own);
             let instance = || places.iter().filter(|p| p.0.ends_with(&below)).map(|p| *p.1).min();
             let inner = |found: Option<Span>| found.filter(|_| cell.morphology.is_some());
             let found = places.get(&path).copied().or_else(symbol);
