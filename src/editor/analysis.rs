@@ -4,7 +4,7 @@
 //! Never true here: something is said that `neuroc check` does not say of the same text.
 
 use super::declared::{Declared, declared};
-use crate::diag::Diagnostic;
+use crate::diag::{Code, Diagnostic};
 use crate::driver::{self, Studied};
 use crate::hir::{LoadedFile, Loader, Uses};
 use crate::source::{FileId, SourceMap, Span};
@@ -42,7 +42,13 @@ impl Analysis {
         let Studied { checked, files, uses } = driver::study(name, directory, text.as_str(), loader);
         let checked = driver::check_whole(checked);
         let (said_in, diagnostics) = (checked.sources, checked.diagnostics);
-        match syntax::mended(&text) {
+        // Texts that can be parsed are not parsed once more.
+        let main = files.first().map(|file| file.id);
+        let of_form = |d: &Diagnostic| {
+            matches!(d.code, Code::Syntax | Code::TooDeep) && d.labels.first().map(|label| label.span.file) == main
+        };
+        let mended = if diagnostics.iter().any(of_form) { syntax::mended(&text) } else { None };
+        match mended {
             None => Analysis::of(said_in.clone(), diagnostics, said_in, files, uses),
             Some(mended) => {
                 let Studied { checked, files, uses } = driver::study(name, directory, mended, loader);
