@@ -75,6 +75,22 @@ pub struct Told {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+/// So many files of a folder are looked at.
+const MOST_NEIGHBOURS: usize = 200;
+
+/// The models in the folders of files.
+fn neighbours(files: &[PathBuf]) -> Vec<PathBuf> {
+    let mut folders: Vec<&Path> = files.iter().filter_map(|path| path.parent()).collect();
+    folders.sort();
+    folders.dedup();
+    let inside = folders.into_iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
+    let mut models: Vec<PathBuf> = inside.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    models.retain(|path| path.extension().is_some_and(|e| e == "neuro") && path.is_file());
+    models.sort();
+    models.truncate(MOST_NEIGHBOURS);
+    models
+}
+
 impl Editor {
     /// An editor without documents.
     pub fn new(columns: Columns) -> Editor {
@@ -198,6 +214,32 @@ impl Editor {
         }
     }
 
+    /// Calls `f` when all documents have been looked at, and the files beside them that may use what this one knows.
+    fn with_neighbours<R>(&mut self, analysis: &Analysis, f: impl FnOnce(&Editor) -> R) -> R {
+        let open: Vec<PathBuf> = self.documents.values().filter_map(|document| document.path.clone()).collect();
+        let own = analysis.sources.files().map(|(_, file)| PathBuf::from(&file.name));
+        let own: Vec<PathBuf> = own.filter(|path| path.extension().is_some_and(|e| e == "neuro")).collect();
+        let mut met = Vec::new();
+        for path in neighbours(&own).into_iter().filter(|path| !open.contains(path)) {
+            let Some((uri, text)) = addresses::uri_of(&path).zip(std::fs::read_to_string(&path).ok()) else { continue };
+            let mut stems = own.iter().filter_map(|path| path.file_stem()?.to_str());
+            let uses = |stem: &str| text.lines().any(|l| l.starts_with("use ") && l.contains(&format!("{stem}.")));
+            let key = uri.as_str().to_string();
+            if stems.any(uses) && !self.documents.contains_key(&key) {
+                let path = Some(path);
+                let document = Document { uri, version: 0, text, path, analysis: None, untold: false };
+                self.documents.insert(key.clone(), document);
+                met.push(key);
+            }
+        }
+        self.look_at_all();
+        let result = f(self);
+        met.iter().for_each(|key| {
+            self.documents.remove(key);
+        });
+        result
+    }
+
     /// Looks at all documents that have not been looked at.
     fn look_at_all(&mut self) {
         let uris: Vec<Uri> = self.documents.values().map(|document| document.uri.clone()).collect();
@@ -221,8 +263,8 @@ impl Editor {
     /// Where the name at a position is used, and defined if that is wanted.
     pub fn references(&mut self, uri: &Uri, position: Position, definition: bool) -> Option<Vec<Location>> {
         let (analysis, _, byte) = self.at(uri, position)?;
-        self.look_at_all();
-        let (means, mut places) = names::references(self, uri, &analysis, byte)?;
+        let found = self.with_neighbours(&analysis, |editor| names::references(editor, uri, &analysis, byte));
+        let (means, mut places) = found?;
         let defined = names::location(self, uri, &analysis, means);
         places.retain(|place| definition || Some(place) != defined.as_ref());
         Some(places)
@@ -237,8 +279,7 @@ impl Editor {
     /// The edits that give the name at a position another spelling, or why that cannot be.
     pub fn rename(&mut self, uri: &Uri, position: Position, new: &str) -> Result<WorkspaceEdit, String> {
         let (analysis, _, byte) = self.at(uri, position).ok_or("this document is not open")?;
-        self.look_at_all();
-        names::rename(self, uri, &analysis, byte, new)
+        self.with_neighbours(&analysis, |editor| names::rename(editor, uri, &analysis, byte, new))
     }
 
     /// Looks whether all names mean after these edits what they mean now: each edit puts `new` in the place of `old`.

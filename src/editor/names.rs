@@ -171,6 +171,7 @@ fn word(text: &str, byte: usize) -> Option<(std::ops::Range<usize>, String)> {
         "celsius" => "the temperature of the run",
         "pi" => "the number 3.14159...",
         "index" => "the number of a cell in its population",
+        "i_syn" => "the current of all synapses and inputs of a point neuron, in nA",
         "dv" => "in a junction: the voltage here minus the voltage there",
         _ => return None,
     };
