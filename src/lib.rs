@@ -54,6 +54,7 @@
 //! | [`morphology`] | sections of a cell, from files too, cut into the compartments of a tree |
 //! | [`simulate`] | one idea a file: how large a run is, its values, its memory, its calls of the engine, what it records, the search for NaN |
 //! | [`fit`] | which values of parameters bring a run near to traces: bounds, targets, the search |
+//! | [`train`] | networks that learn classes of samples: data, losses, optimizers, what has been learnt |
 //! | [`compare`] | what differences between runs mean: engines, steps, methods, moved states |
 //! | [`data`], [`results`], [`plot`] | numbers that come in from files, results that go out, pictures of them |
 //! | [`operators`] | operators on single values, of equations and of the step IR: types and meaning; values of many rows |
@@ -71,7 +72,7 @@
 //! |---|---|
 //! | 12 | `cli` |
 //! | 11 | `tpu` |
-//! | 10 | `artefact`, `editor`, `fit`, `stages` |
+//! | 10 | `artefact`, `editor`, `fit`, `stages`, `train` |
 //! | 9 | `driver` |
 //! | 8 | `compare`, `interp`, `simulate` |
 //! | 7 | `engine` |
@@ -304,6 +305,7 @@ pub mod step;
 pub mod syntax;
 #[cfg(feature = "xla")]
 pub mod tpu;
+pub mod train;
 pub mod units;
 
 pub use stages::{Error, Model, Stage};

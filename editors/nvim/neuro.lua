@@ -21,10 +21,10 @@ vim.api.nvim_create_autocmd("FileType", {
     vim.bo[event.buf].omnifunc = "v:lua.vim.lsp.omnifunc"
     vim.cmd([[
       syntax clear
-      syntax keyword neuroItem use const function channel cell junction synapse network run
+      syntax keyword neuroItem use const function channel cell junction synapse network run train
       syntax keyword neuroMember param let state reads gate current insert pool compartment couple morphology section
       syntax keyword neuroMember compartments region spike refractory input population init clamp on event pre post
-      syntax keyword neuroMember drive connect record spikes instantaneous q10 fraction
+      syntax keyword neuroMember drive connect record learn spikes instantaneous q10 fraction
       syntax keyword neuroWord and or not if then else at every of from to via crosses when as true false
       syntax match neuroNumber "\v<\d+(\.\d+)?([eE][+-]?\d+)?"
       syntax region neuroString start=+"+ end=+"+ oneline

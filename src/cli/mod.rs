@@ -24,6 +24,7 @@ mod plot;
 mod progress;
 mod run;
 mod settings;
+mod train;
 mod verify;
 
 use crate::diag::{self, Diagnostic};
@@ -99,6 +100,8 @@ enum Verb {
     Run(Box<run::Args>),
     /// Find values of parameters with which a run comes nearest to traces
     Fit(Box<fit::Args>),
+    /// Let a network learn, as the `train` block of its model says
+    Train(Box<train::Args>),
     /// Run a model on every engine and with other methods and steps; compare
     Verify(Box<verify::Args>),
     /// Write a Rust crate, a shared library or StableHLO
@@ -152,6 +155,7 @@ pub fn run_line(line: impl IntoIterator<Item = OsString>) -> Exit {
         Verb::Check(args) => check::run(&args),
         Verb::Run(args) => run::run(&args),
         Verb::Fit(args) => fit::run(&args),
+        Verb::Train(args) => train::run(&args),
         Verb::Verify(args) => verify::run(&args),
         Verb::Build(args) => build::run(&args),
         Verb::Emit(args) => emit::run(&args),

@@ -20,6 +20,7 @@ use crate::pjrt::{Client, Plugin};
 use crate::plugins::{Kind, Search};
 use crate::runtime::order::Arrangement;
 use crate::step::Tolerance;
+use crate::train::Trained;
 use crate::units::{Dim, Unit};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -45,6 +46,9 @@ pub struct ModelSettings {
     /// A file of settings, one a line, as `neuroc fit` writes them; --set comes after them
     #[arg(long, value_name = "FILE")]
     pub params: Option<PathBuf>,
+    /// Weights and parameters that `neuroc train` has learnt; --params and --set come after them
+    #[arg(long, value_name = "FILE")]
+    pub trained: Option<PathBuf>,
     /// Set a parameter or an initial value, such as Na.gbar=100mS/cm2, n=50 or soma.v=-70mV (repeatable)
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
@@ -299,9 +303,18 @@ impl ModelSettings {
             complain("`--accuracy` is for native kernels; XLA's functions have their own accuracy");
             return Err(Exit::Usage);
         }
+        let trained = match &self.trained {
+            Some(path) => Trained::read(path).map_err(|why| {
+                complain(why);
+                Exit::Usage
+            })?,
+            None => Trained::default(),
+        };
+        let mut set = trained.parameters;
+        set.extend(self.all()?);
         Ok(CompileOptions {
-            set: self.all()?,
-            per_cell: Vec::new(),
+            set,
+            per_cell: trained.weights,
             dt: self.dt,
             duration: self.duration,
             every: self.every,

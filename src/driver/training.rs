@@ -257,6 +257,12 @@ impl Learner {
         Ok(())
     }
 
+    /// How many bytes of states are kept on the way forward.
+    pub fn memory(&self) -> f64 {
+        let values: usize = self.trials.states.iter().map(|(_, count)| count).sum();
+        8.0 * values as f64 * (self.trials.steps as f64 + 1.0)
+    }
+
     /// How many cells the readout has.
     pub fn outputs(&self) -> usize {
         self.outputs

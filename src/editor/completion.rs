@@ -101,13 +101,16 @@ fn propose(editor: &Editor, analysis: &Analysis, text: &str, byte: usize, place:
     }
     // Nothing is proposed where a name is made up.
     if let [_] = &words[..]
-        && !matches!(words[0], "record" | "drive" | "connect" | "init" | "region" | "from" | "couple" | "refractory")
+        && !matches!(
+            words[0],
+            "record" | "learn" | "drive" | "connect" | "init" | "region" | "from" | "couple" | "refractory"
+        )
         && !words[0].starts_with(|c: char| !c.is_alphabetic())
     {
         return;
     }
     match block {
-        Block::Network | Block::Connect | Block::Drive | Block::Run => {
+        Block::Network | Block::Connect | Block::Drive | Block::Run | Block::Train => {
             populations(analysis, out);
             if block == Block::Run {
                 out.words(&["every", "from", "to", "spikes", "of"], CompletionItemKind::KEYWORD);
@@ -153,6 +156,7 @@ fn members(analysis: &Analysis, block: Block, out: &mut Proposals) {
         Block::Connect => KeyBlock::Projection,
         Block::Drive => KeyBlock::Drive,
         Block::Run => KeyBlock::Run,
+        Block::Train => KeyBlock::Train,
         Block::Spike | Block::Event => return states(analysis, out),
         Block::File | Block::Channel | Block::Cell | Block::Junction | Block::Synapse | Block::Network => return,
     };
@@ -229,7 +233,8 @@ fn items(analysis: &Analysis, wanted: &[What], out: &mut Proposals) {
         | ast::Item::Junction(_)
         | ast::Item::Synapse(_)
         | ast::Item::Network(_)
-        | ast::Item::Run(_) => None,
+        | ast::Item::Run(_)
+        | ast::Item::Train(_) => None,
     });
     for name in brought.flatten() {
         let definition = analysis.definition(analysis.uses.definition(name.span));

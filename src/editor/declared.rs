@@ -23,6 +23,7 @@ pub enum What {
     Synapse,
     Network,
     Run,
+    Train,
     Parameter,
     Let,
     State,
@@ -54,6 +55,7 @@ impl What {
             What::Synapse => "synapse",
             What::Network => "network",
             What::Run => "run",
+            What::Train => "train",
             What::Parameter => "param",
             What::Let => "let",
             What::State => "state",
@@ -95,6 +97,7 @@ impl What {
             | What::Synapse
             | What::Network
             | What::Run
+            | What::Train
             | What::Compartment
             | What::Instance
             | What::Section
@@ -111,7 +114,7 @@ impl What {
             What::Function => SymbolKind::FUNCTION,
             What::Channel | What::Cell | What::Junction | What::Synapse => SymbolKind::CLASS,
             What::Network => SymbolKind::MODULE,
-            What::Run | What::Input | What::Clamp | What::Port => SymbolKind::EVENT,
+            What::Run | What::Train | What::Input | What::Clamp | What::Port => SymbolKind::EVENT,
             What::Argument | What::Parameter | What::Weight => SymbolKind::PROPERTY,
             What::Let | What::Current | What::Reads => SymbolKind::VARIABLE,
             What::State | What::Gate | What::Pool => SymbolKind::FIELD,
@@ -212,6 +215,10 @@ fn item(item: &Item) -> Option<Declared> {
         Item::Run(r) => {
             let word = Span { end: (r.span.start + 3).min(r.span.end), ..r.span };
             Declared::new(What::Run, &Name { text: "run".into(), span: word }, r.span)
+        }
+        Item::Train(t) => {
+            let word = Span { end: (t.span.start + 5).min(t.span.end), ..t.span };
+            Declared::new(What::Train, &Name { text: "train".into(), span: word }, t.span)
         }
     })
 }

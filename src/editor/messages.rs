@@ -145,7 +145,8 @@ pub fn brought_in(editor: &Editor, analysis: &Analysis, line: &str) -> TextEdit 
         | ast::Item::Junction(_)
         | ast::Item::Synapse(_)
         | ast::Item::Network(_)
-        | ast::Item::Run(_) => None,
+        | ast::Item::Run(_)
+        | ast::Item::Train(_) => None,
     });
     let (at, new_text) = match last {
         Some(end) => (text[end..].find('\n').map_or(text.len(), |n| end + n), format!("\n{line}")),

@@ -22,6 +22,7 @@ pub enum Block {
     Projection,
     Drive,
     Run,
+    Train,
 }
 
 impl Block {
@@ -38,6 +39,7 @@ impl Block {
             Block::Projection => "a connection through a synapse",
             Block::Drive => "a drive",
             Block::Run => "a run",
+            Block::Train => "a `train` block",
         }
     }
 
@@ -54,6 +56,7 @@ impl Block {
             Block::Projection => &["rule", "weight", "delay"],
             Block::Drive => &["weight"],
             Block::Run => &["duration", "dt", "method", "seed", "celsius", "network", "record"],
+            Block::Train => &["data", "input", "loss", "optimizer", "surrogate", "reset", "batch", "epochs", "test"],
         }
     }
 }

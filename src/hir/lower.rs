@@ -3,7 +3,7 @@
 //! In come the main file and the files that it uses; out goes the model, lowered item by item by the other files of this module.
 //! Never true here: a model that something was said to be wrong with.
 
-use super::error::{LimitError, RunError};
+use super::error::{LimitError, RunError, TrainError};
 use super::imports::LoadedFile;
 use super::items::{ItemKind, ItemRef};
 use super::scope::{Role, Scope};
@@ -92,7 +92,7 @@ pub fn lower_with_uses(
 
 fn lowered(l: &mut Lowerer<'_>) -> Option<Model> {
     let main = l.files.first()?;
-    let (networks, runs) = l.main_items(&main.ast);
+    let (networks, runs, trains) = l.main_items(&main.ast);
     let mut lowered: Vec<_> = networks.iter().map(|n| l.network(n)).collect();
     if let [first, second, ..] = runs[..] {
         l.error(RunError::TwoRuns { second: second.span, first: first.span });
@@ -102,6 +102,13 @@ fn lowered(l: &mut Lowerer<'_>) -> Option<Model> {
     if let Some(block) = runs.first() {
         chosen = l.choose_network(block, &networks);
         run = l.run(block, chosen.map(|n| &lowered[n]));
+    }
+    if let [first, second, ..] = trains[..] {
+        l.error(TrainError::TwoBlocks { second: second.span, first: first.span });
+    }
+    let train = trains.first().and_then(|block| l.train(block));
+    if let (Some(block), Some(network)) = (trains.first(), chosen) {
+        l.note_train(block, &lowered[network].network);
     }
     let sound = lowered.iter().all(|n| n.sound) && runs.is_empty() == run.is_none();
     if !sound || !l.is_sound() {
@@ -115,6 +122,7 @@ fn lowered(l: &mut Lowerer<'_>) -> Option<Model> {
         cells: l.cells.iter().map(|c| c.1.item.clone()).collect(),
         network: chosen.map(|n| lowered.swap_remove(n).network),
         run,
+        train,
         data: std::mem::take(&mut l.data),
     })
 }
@@ -146,9 +154,9 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Lowers the items of the main file but for its networks and runs, which need the others and are given back.
-    fn main_items(&mut self, main: &'a ast::File) -> (Vec<&'a ast::Network>, Vec<&'a ast::Run>) {
+    fn main_items(&mut self, main: &'a ast::File) -> (Vec<&'a ast::Network>, Vec<&'a ast::Run>, Vec<&'a ast::Train>) {
         let mut networks = Vec::new();
-        let mut runs = Vec::new();
+        let (mut runs, mut trains) = (Vec::new(), Vec::new());
         for (index, item) in main.items.iter().enumerate() {
             if let Some(name) = super::imports::item_name(item) {
                 self.check_reserved(name);
@@ -172,9 +180,10 @@ impl<'a> Lowerer<'a> {
                 }
                 ast::Item::Network(n) => networks.push(n),
                 ast::Item::Run(r) => runs.push(r),
+                ast::Item::Train(t) => trains.push(t),
             }
         }
-        (networks, runs)
+        (networks, runs, trains)
     }
 
     /// Is nothing wrong with any channel or cell, and was nothing said to be wrong?
@@ -221,7 +230,8 @@ impl<'a> Lowerer<'a> {
             | ast::Item::Cell(_)
             | ast::Item::Junction(_)
             | ast::Item::Synapse(_)
-            | ast::Item::Network(_) => None,
+            | ast::Item::Network(_)
+            | ast::Item::Train(_) => None,
         });
         runs.flat_map(|run| &run.members).any(|member| match member {
             ast::RunMember::Record { target, .. } => last_is(target, name),

@@ -35,6 +35,7 @@ mod run;
 mod scope;
 mod spike;
 mod synapse;
+mod train;
 mod uses;
 mod warnings;
 
@@ -45,6 +46,7 @@ pub use imports::{LoadedFile, Loader, NoFiles, Sources, load};
 pub use keys::Block as KeyBlock;
 pub use lower::{lower, lower_with_uses};
 pub use print::{equation, print};
+pub use train::{Loss, Optimizer, Readout, Train};
 pub use uses::{Block, Uses};
 
 use crate::data::DataFile;
@@ -793,6 +795,8 @@ pub struct Model {
     pub network: Option<Network>,
     /// The run block, if there is one.
     pub run: Option<Run>,
+    /// The train block, if there is one.
+    pub train: Option<Train>,
     /// Data files, in the order of [`DataId`].
     pub data: Vec<DataFile>,
 }

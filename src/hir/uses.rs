@@ -5,9 +5,9 @@
 //! Never true here: a name is looked up. That has happened where a use is noted.
 
 use super::lower::{Lowerer, finish};
-use super::place::FlatPath;
+use super::place::{FlatPath, flatten};
 use super::scope::Scope;
-use super::{Cell, Symbol, SymbolKind};
+use super::{Cell, Network, Symbol, SymbolKind};
 use crate::source::Span;
 use crate::syntax::ast::{self, Name};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -211,6 +211,41 @@ impl<'a> Lowerer<'a> {
         }
     }
 
+    /// Notes the names of what learns, of what gets samples and of what a loss reads.
+    pub(super) fn note_train(&mut self, train: &'a ast::Train, network: &Network) {
+        if self.uses.is_none() {
+            return;
+        }
+        for member in &train.members {
+            let flats = match member {
+                ast::TrainMember::Learn { target, .. } => flatten(target),
+                ast::TrainMember::Key(l) => paths_in(&l.value),
+            };
+            for flat in &flats {
+                self.note_learnt(flat, network);
+            }
+        }
+    }
+
+    fn note_learnt(&mut self, flat: &FlatPath<'a>, network: &Network) {
+        let population = |name: &Name| network.populations.iter().position(|p| p.name == name.text);
+        let Some((first, behind)) = flat.names.split_first() else { return };
+        let Some(from) = population(first) else { return };
+        let to = behind.first().and_then(|name| Some((name, population(name)?)));
+        match to.filter(|(_, to)| network.projections.iter().any(|p| (p.from, p.to) == (from, *to))) {
+            Some((name, to)) => {
+                let to = &network.populations[to];
+                self.note(first.span, network.populations[from].span);
+                self.note(name.span, to.span);
+                self.note_receptor(&behind[1..], &self.lowered_cell(to.cell).item);
+            }
+            None => {
+                let of = &network.populations[from];
+                self.note_place(flat, of.span, &self.lowered_cell(of.cell).item);
+            }
+        }
+    }
+
     /// Notes what `use` lines bring in.
     pub(super) fn note_imports(&mut self) {
         if self.uses.is_none() {
@@ -235,5 +270,22 @@ impl<'a> Lowerer<'a> {
                 }
             }
         }
+    }
+}
+
+/// The names with dots in an expression.
+fn paths_in(e: &ast::Expr) -> Vec<FlatPath<'_>> {
+    match &e.kind {
+        ast::ExprKind::Path(path) => {
+            vec![FlatPath { names: path.iter().collect(), selection: None, at: None, span: e.span }]
+        }
+        ast::ExprKind::Call(_, args) => args.iter().flat_map(|arg| paths_in(&arg.value)).collect(),
+        ast::ExprKind::Number { .. }
+        | ast::ExprKind::Bool(_)
+        | ast::ExprKind::Str(_)
+        | ast::ExprKind::Unary(..)
+        | ast::ExprKind::Binary(..)
+        | ast::ExprKind::If(..)
+        | ast::ExprKind::At(..) => Vec::new(),
     }
 }

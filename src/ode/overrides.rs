@@ -7,7 +7,8 @@ use crate::data::DataFile;
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::hir::{Demand, Domain};
 use crate::operators::BinaryOp;
-use crate::units::Unit;
+use crate::source::Span;
+use crate::units::{Dim, Unit};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,12 +25,12 @@ pub struct Override {
     pub unit_text: String,
 }
 
-/// Numbers for the cells of a population, in canonical units.
+/// Numbers for the cells of a population, or for the edges of a projection (by target, and of each target by source), in canonical units.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PerCell {
-    /// The name of a parameter of cells or of a state, or the end of it.
+    /// The name of a parameter of cells or of a state, or the end of it; of the weights of a projection the whole name, `a.b.Kick.weight`.
     pub name: String,
-    /// One for each cell.
+    /// One for each cell or edge.
     pub values: Arc<[f64]>,
 }
 
@@ -142,6 +143,19 @@ fn set(model: &mut Model, o: &Override) -> Result<(), Diagnostic> {
 
 /// Sets a parameter of cells or an initial value, cell by cell.
 fn set_cells(model: &mut Model, given: &PerCell) -> Result<(), Diagnostic> {
+    if let Some(at) =
+        given.name.strip_suffix(".weight").and_then(|of| model.projections.iter().position(|p| p.name == of))
+    {
+        let p = &model.projections[at];
+        if p.plasticity.is_some() {
+            let message =
+                format!("the weights of `{}` change in a run; they can be given by its `weight` alone", p.name);
+            return Err(Diagnostic::without_place(Code::Unsupported, message));
+        }
+        let (dim, span, text) = (p.dim, p.span, format!("{} for each edge", given.name));
+        model.projections[at].weight = values(model, given, text, dim, span);
+        return Ok(());
+    }
     let place = find(model, &given.name)?;
     let (name, dim, span) = match place {
         Place::Param(at) => (model.params[at].name.clone(), model.params[at].dim, model.params[at].span),
@@ -153,13 +167,18 @@ fn set_cells(model: &mut Model, given: &PerCell) -> Result<(), Diagnostic> {
         return Err(Diagnostic::without_place(Code::BadValue, message).help(help));
     }
     let text = format!("{name} for each cell");
-    let (directory, values) = (PathBuf::new(), Some(Arc::clone(&given.values)));
-    let data = Node::Data(model.data.len() as u32);
-    model.data.push(DataFile { name: text.clone(), directory, column: None, span, values });
-    let (data, one) = (model.graph.add(data), model.graph.number(1.0, dim));
-    let value = model.graph.add(Node::Binary(BinaryOp::Mul, data, one));
+    let value = values(model, given, text.clone(), dim, span);
     put(model, place, value, text);
     Ok(())
+}
+
+/// Numbers that are given one by one, as an expression.
+fn values(model: &mut Model, given: &PerCell, name: String, dim: Dim, span: Span) -> NodeId {
+    let (directory, values) = (PathBuf::new(), Some(Arc::clone(&given.values)));
+    let data = Node::Data(model.data.len() as u32);
+    model.data.push(DataFile { name, directory, column: None, span, values });
+    let (data, one) = (model.graph.add(data), model.graph.number(1.0, dim));
+    model.graph.add(Node::Binary(BinaryOp::Mul, data, one))
 }
 
 /// Puts a value to its place; `how` tells how it was set.

@@ -43,6 +43,23 @@ impl Distribution {
     }
 }
 
+/// What differentiation takes for the derivative of a spike at `x`, with a slope `k`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Surrogate {
+    /// None: the derivative is 0.
+    None,
+    /// `1 / (1 + k |x|)^2`
+    FastSigmoid(f64),
+    /// `1 / (1 + (k x)^2)`
+    Arctan(f64),
+    /// `4 s (1 - s)` with `s = 1 / (1 + exp(-k x))`
+    Sigmoid(f64),
+    /// `max(0, 1 - k |x|)`
+    Triangular(f64),
+    /// 1
+    StraightThrough,
+}
+
 /// Unary operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // the names are the functions' own

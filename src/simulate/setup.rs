@@ -42,7 +42,10 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
     for (i, projection) in model.projections.iter().enumerate() {
         match projected(model, extent, projection) {
             Ok((edges, rows)) => {
-                let edges_of = Projected { projection, count: edges.sources.len(), rows: rows.unwrap_or_default() };
+                // Numbers that are given one by one are in the order of the edges.
+                let count = edges.sources.len();
+                let rows = rows.unwrap_or_else(|| (0..count as u32).collect());
+                let edges_of = Projected { projection, count, rows };
                 errors.extend(short_delay(model, extent, &edges_of));
                 of_projections.push((projection_space(model, i), edges_of));
                 setup.sizes.push(edges.sources.len());

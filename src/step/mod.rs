@@ -66,7 +66,7 @@ mod text_tests;
 mod verify;
 
 pub use crate::operators::{
-    BinaryOp, Distribution, Type, UnaryOp, Value, eval_binary, eval_fma, eval_series, eval_unary,
+    BinaryOp, Distribution, Surrogate, Type, UnaryOp, Value, eval_binary, eval_fma, eval_series, eval_unary,
 };
 pub use crate::runtime::math::approximate::{Function as Elementary, Tolerance};
 pub use build::RegionBuilder;
@@ -513,23 +513,6 @@ pub enum OpClass {
     Draw,
     /// There is none: something is written to a field, in its turn.
     Write,
-}
-
-/// What differentiation takes for the derivative of a spike at `x`, with a slope `k`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Surrogate {
-    /// None: the derivative is 0.
-    None,
-    /// `1 / (1 + k |x|)^2`
-    FastSigmoid(f64),
-    /// `1 / (1 + (k x)^2)`
-    Arctan(f64),
-    /// `4 s (1 - s)` with `s = 1 / (1 + exp(-k x))`
-    Sigmoid(f64),
-    /// `max(0, 1 - k |x|)`
-    Triangular(f64),
-    /// 1
-    StraightThrough,
 }
 
 impl OpKind {

@@ -48,6 +48,8 @@ pub enum Item {
     Network(Network),
     /// `run { ... }`
     Run(Run),
+    /// `train { ... }`
+    Train(Train),
 }
 
 /// `use a.b.c`, `use a.b.{X, Y}`; the last segment or the braces name items of the file `a/b.neuro`.
@@ -630,6 +632,29 @@ pub enum RunMember {
     /// `record spikes of squid`.
     RecordSpikes {
         /// The population.
+        target: Path,
+        /// The whole member.
+        span: Span,
+    },
+}
+
+/// The `train` block.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Train {
+    /// Its members in file order.
+    pub members: Vec<TrainMember>,
+    /// The whole item.
+    pub span: Span,
+}
+
+/// A member of a `train` block.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TrainMember {
+    /// `data = "digits.npz"`, `loss = cross_entropy(spike_count(out))`, `batch = 32`, ...
+    Key(Let),
+    /// `learn a.b.Kick.weight`.
+    Learn {
+        /// What.
         target: Path,
         /// The whole member.
         span: Span,

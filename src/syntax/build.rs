@@ -204,6 +204,7 @@ impl Builder<'_> {
                 Item::Network(Network { docs, name, members: parts.map(|p| self.network_member(p)).collect(), span })
             }
             Rule::run => Item::Run(Run { members: parts.map(|p| self.run_member(p)).collect(), span }),
+            Rule::train => Item::Train(Train { members: parts.map(|p| self.train_member(p)).collect(), span }),
             other => unreachable!("{other:?} is not an item"),
         }
     }
@@ -593,6 +594,15 @@ impl Builder<'_> {
                 RunMember::Record { target, every, from, to, span }
             }
             _ => RunMember::RecordSpikes { target, span },
+        }
+    }
+
+    fn train_member(&mut self, pair: Pair<'_, Rule>) -> TrainMember {
+        let pair = inner(pair);
+        let span = self.span(&pair);
+        match pair.as_rule() {
+            Rule::learn => TrainMember::Learn { target: self.path(Parts::of(pair).part()), span },
+            _ => TrainMember::Key(self.named_value(pair)),
         }
     }
 

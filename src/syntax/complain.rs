@@ -303,7 +303,7 @@ impl<'t> Complaint<'_, 't> {
                 .help("delete it, or look for a block that was closed too early");
         }
         let message = match block {
-            Block::Run => format!("`{text}` does not begin a member of a `run` block"),
+            Block::Run | Block::Train => format!("`{text}` does not begin a member of a {}", block.noun()),
             _ => format!("`{text}` does not begin {what}"),
         };
         let mut keywords = list_of(block.keywords());

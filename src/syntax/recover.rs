@@ -36,6 +36,7 @@ pub enum Block {
     Connect,
     Drive,
     Run,
+    Train,
 }
 
 impl Block {
@@ -59,6 +60,7 @@ impl Block {
         Block::Connect,
         Block::Drive,
         Block::Run,
+        Block::Train,
     ];
 
     /// Is a word one that stands inside of a member?
@@ -76,6 +78,7 @@ impl Block {
             (Block::File, "synapse") => Block::Synapse,
             (Block::File, "network") => Block::Network,
             (Block::File, "run") => Block::Run,
+            (Block::File, "train") => Block::Train,
             (Block::Channel, "gate") => Block::Gate,
             (Block::Gate | Block::Fraction, "fraction") => Block::Fraction,
             (Block::Cell, "compartment") => Block::Compartment,
@@ -110,6 +113,7 @@ impl Block {
             Block::Network => Rule::lone_network,
             Block::Connect | Block::Drive => Rule::lone_connect,
             Block::Run => Rule::lone_run,
+            Block::Train => Rule::lone_train,
         }
     }
 
@@ -134,6 +138,7 @@ impl Block {
             Block::Network => Rule::network_head,
             Block::Connect => Rule::connect_head,
             Block::Run => Rule::run_head,
+            Block::Train => Rule::train_head,
         }
     }
 
@@ -158,13 +163,16 @@ impl Block {
             Block::Network => "network",
             Block::Connect => "connection",
             Block::Run => "`run` block",
+            Block::Train => "`train` block",
         }
     }
 
     /// The keywords that its members begin with.
     pub fn keywords(self) -> &'static [&'static str] {
         match self {
-            Block::File => &["use", "const", "function", "channel", "cell", "junction", "synapse", "network", "run"],
+            Block::File => {
+                &["use", "const", "function", "channel", "cell", "junction", "synapse", "network", "run", "train"]
+            }
             Block::Channel => &["param", "let", "reads", "gate", "state", "current"],
             Block::Gate | Block::Fraction => &["q10", "fraction"],
             Block::Cell => &[
@@ -192,6 +200,7 @@ impl Block {
             Block::Network => &["param", "init", "population", "input", "clamp", "connect", "drive"],
             Block::Connect | Block::Drive => &[],
             Block::Run => &["record"],
+            Block::Train => &["learn"],
         }
     }
 
@@ -207,7 +216,8 @@ impl Block {
             | Block::Pool
             | Block::Connect
             | Block::Drive
-            | Block::Run => true,
+            | Block::Run
+            | Block::Train => true,
             Block::Spike | Block::Event => true,
             Block::File | Block::Channel | Block::Cell | Block::Junction | Block::Synapse | Block::Network => false,
         }

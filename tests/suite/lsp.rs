@@ -411,6 +411,16 @@ fn a_name_is_changed_in_files_that_are_not_open() {
 }
 
 #[test]
+fn what_learns_is_renamed_with_the_rest() {
+    let path = root().join("examples/digits.neuro");
+    let text = fs::read_to_string(&path).unwrap();
+    let (mut editor, uri) = opened(&path, &text);
+    let all = renamed(&mut editor, &uri, &text, "hidden: Leaky", "inner").unwrap();
+    let head = text.find("network main").unwrap();
+    assert_eq!(all, format!("{}{}", &text[..head], text[head..].replace("hidden", "inner")));
+}
+
+#[test]
 fn every_name_of_the_examples_can_be_changed_or_says_why_not() {
     let mut done = 0;
     for path in examples().into_iter().step_by(3) {
@@ -530,7 +540,7 @@ fn the_form_of_a_text_is_told() {
 }
 
 /// Words of the models that have a fixed meaning there, or are keys: what they are is the grammar's business.
-const FIXED: &str = "all i i_syn area distance ra amplitude cells channels celsius cm column count delay degree duration dt dv edges index i_clamp \
+const FIXED: &str = "all i i_syn data input loss optimizer surrogate batch epochs test cross_entropy spike_count adam lr slope fast_sigmoid area distance ra amplitude cells channels celsius cm column count delay degree duration dt dv edges index i_clamp \
     mean method morphology n p per period phase pi poisson probability r_max rate rule sd seed start finish std swc times \
     v weight width torus_radial all_to_all fixed_in_degree fixed_out_degree fixed_total_number one_to_one euler exp_euler \
     cnexp exact heun rk4 inferior_olive edge_file max_length d_lambda";

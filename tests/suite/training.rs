@@ -1,15 +1,16 @@
-//! Tests of: training. Gradients that go back through spikes, synapses and delays, against PyTorch's.
+//! Tests of: training. Gradients that go back through spikes, synapses and delays, against PyTorch's; what learns, what is refused.
 
 use crate::models::root;
 use neuroc::codegen::plan::Precision;
 use neuroc::diag::Diagnostic;
 use neuroc::discretize::Carried;
-use neuroc::driver::{self, Checked, CompileOptions, EngineChoice, Learner, Lesson, Read};
+use neuroc::driver::{self, Checked, CompileOptions, EngineChoice, Experiment, Learner, Lesson, Read};
 use neuroc::engine::native::NativeOptions;
 use neuroc::engine::{EngineError, rustc};
-use neuroc::hir::Sources;
-use neuroc::simulate::Loss;
+use neuroc::hir::{self, Readout, Sources};
+use neuroc::simulate::{Loss, RunOptions, Unwatched};
 use neuroc::step::Surrogate;
+use neuroc::train::{self, Judge, Session, Trained};
 use serde_json::Value;
 use std::path::Path;
 
@@ -18,34 +19,47 @@ const HIDDEN: usize = 4;
 const OUT: usize = 3;
 const TRIALS: usize = 3;
 const STEPS: usize = 20;
+const CLASSES: [usize; TRIALS] = [0, 1, 2];
 
 fn interp() -> Result<EngineChoice, EngineError> {
     Ok(EngineChoice::Interp)
 }
 
-fn native(threads: usize) -> Result<EngineChoice, EngineError> {
+fn native() -> Result<EngineChoice, EngineError> {
     let cache = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels"));
     let compile = rustc::CompileOptions { cache, ..Default::default() };
-    Ok(EngineChoice::Native(NativeOptions { threads, arrangement: Default::default(), compile }))
+    Ok(EngineChoice::Native(NativeOptions { threads: 2, arrangement: Default::default(), compile }))
 }
 
-/// The net of `tests/reference/snntorch_nets.py`.
-fn net(reset: &str) -> Checked {
+fn checked(text: &str) -> Checked {
+    driver::check_text("net.neuro", &root().join("examples"), text, &Sources)
+}
+
+/// The net of `tests/reference/snntorch_nets.py`, with more in its `train` block or run.
+fn net(reset: &str, more: &str) -> Checked {
     let text = format!(
         "cell Pixel {{ param x = 0.5; state q = 0; q' = x / 1 ms; spike when q > 1 {{ q -= 1 }} }}
-        cell Leaky {{ param tau = 8 ms; state v: mV = 0 mV; v' = -v / tau; spike when v > 1 mV {{ {reset} }} }}
+        cell Leaky {{
+            param tau = 8 ms
+            state v: mV = 0 mV
+            v' = -v / tau
+            spike when v > 1 mV {{ {reset} }}
+        }}
         synapse Kick {{ on event(weight: mV) {{ v += weight }} }}
         network main {{
+            param tau = 8 ms
             population pixels: Pixel[{PIXELS}]
             population hidden: Leaky[{HIDDEN}]
             population out: Leaky[{OUT}]
+            param {{hidden, out}}.tau = tau
             connect pixels -> hidden via Kick {{ rule = all_to_all; weight ~ uniform(0 mV, 1 mV); delay = 1 ms }}
             connect hidden -> hidden via Kick {{ rule = all_to_all; weight ~ uniform(0 mV, 1 mV); delay = 2 ms }}
             connect hidden -> out via Kick {{ rule = all_to_all; weight ~ uniform(0 mV, 1 mV); delay = 1 ms }}
         }}
-        run {{ duration = {STEPS} ms; dt = 1 ms; record spikes of {{pixels, hidden, out}} }}"
+        run {{ duration = {STEPS} ms; dt = 1 ms; record spikes of {{pixels, hidden, out}} }}
+        {more}"
     );
-    let checked = driver::check_text("net.neuro", &root(), text, &Sources);
+    let checked = checked(&text);
     assert!(checked.model.is_some(), "{:?}", checked.diagnostics);
     checked
 }
@@ -61,10 +75,36 @@ fn surrogate(text: &str) -> Surrogate {
     }
 }
 
-/// Weights of the reference, by target and then by source, without those of a cell to itself.
+/// A loss of the reference, and what reads it out.
+fn judge(text: &str) -> (Judge, Read) {
+    let (loss, readout) = match text {
+        "cross_entropy(spike_count(out))" => (hir::Loss::CrossEntropy, Readout::SpikeCount),
+        "mse(spike_count(out), correct = 8, incorrect = 2)" => {
+            (hir::Loss::MeanSquare { correct: 8.0, incorrect: 2.0 }, Readout::SpikeCount)
+        }
+        "cross_entropy(mean(out.v))" => (hir::Loss::CrossEntropy, Readout::Mean),
+        "cross_entropy(max(out.v))" => (hir::Loss::CrossEntropy, Readout::Max),
+        _ => panic!("{text}"),
+    };
+    let read = match readout {
+        Readout::SpikeCount => Read::SpikeCount("out".into()),
+        Readout::Mean | Readout::Max | Readout::Last => Read::State("out.v".into()),
+    };
+    (Judge { loss, readout, cells: OUT }, read)
+}
+
+/// The edges of the reference by target and then by source, without those of a cell to itself.
+fn edges(sources: usize, targets: usize, itself: bool) -> impl Iterator<Item = (usize, usize)> {
+    (0..targets).flat_map(move |j| (0..sources).filter(move |&i| itself || i != j).map(move |i| (i, j)))
+}
+
 fn weights(sources: usize, targets: usize, phase: f64, itself: bool) -> Vec<f64> {
-    let of = |i: usize, j: usize| 0.45 * (1.7 * i as f64 + 2.3 * j as f64 + phase).sin() + 0.25;
-    (0..targets).flat_map(|j| (0..sources).filter(move |&i| itself || i != j).map(move |i| of(i, j))).collect()
+    let of = |(i, j): (usize, usize)| 0.45 * (1.7 * i as f64 + 2.3 * j as f64 + phase).sin() + 0.25;
+    edges(sources, targets, itself).map(of).collect()
+}
+
+fn all_weights() -> [Vec<f64>; 3] {
+    [weights(PIXELS, HIDDEN, 0.3, true), weights(HIDDEN, HIDDEN, 1.1, false), weights(HIDDEN, OUT, 2.0, true)]
 }
 
 fn input() -> Vec<f64> {
@@ -76,21 +116,24 @@ fn learner(
     checked: &Checked,
     read: Read,
     carried: Carried,
+    threads: usize,
     choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
 ) -> Result<Learner, Vec<Diagnostic>> {
+    let learn = ["pixels.hidden.Kick.weight", "hidden.hidden.Kick.weight", "hidden.out.Kick.weight", "main.tau"];
+    let learn = learn.map(|name| name.trim_start_matches("main.").to_string()).to_vec();
     let lesson = Lesson {
         input: "pixels.x".into(),
         example: input()[..PIXELS].into(),
-        learn: ["pixels.hidden.Kick.weight", "hidden.hidden.Kick.weight", "hidden.out.Kick.weight"]
-            .map(String::from)
-            .to_vec(),
+        learn,
         read,
         carried,
         trials: TRIALS,
-        threads: 2,
+        threads,
         precision: Precision::F64,
     };
-    Learner::new(checked, &CompileOptions::default(), &lesson, choice)
+    let mut learner = Learner::new(checked, &CompileOptions::default(), &lesson, choice)?;
+    learner.set_weights(&all_weights());
+    Ok(learner)
 }
 
 #[test]
@@ -99,54 +142,176 @@ fn gradients_through_spikes_are_those_of_pytorch() {
     let reference: Value = serde_json::from_str(&text).unwrap();
     let cases = reference["cases"].as_array().unwrap();
     assert_eq!(cases.len(), 64);
-    let case = cases.iter().find(|case| case["loss"] == "cross_entropy(spike_count(out))").unwrap();
-    let checked = net("v -= 1 mV");
-    let carried = Carried {
-        surrogate: surrogate(case["surrogate"].as_str().unwrap()),
-        detached: case["detached"].as_bool().unwrap(),
-    };
-    for choice in [&interp as &dyn Fn() -> _, &|| native(2)] {
-        let mut learner =
-            learner(&checked, Read::SpikeCount("out".into()), carried, choice).unwrap_or_else(|d| panic!("{d:?}"));
-        learner.set_weights(&[
-            weights(PIXELS, HIDDEN, 0.3, true),
-            weights(HIDDEN, HIDDEN, 1.1, false),
-            weights(HIDDEN, OUT, 2.0, true),
-        ]);
-        let mut loss = |counts: &[f64]| {
-            let mut value = 0.0;
-            let mut slopes = vec![0.0; counts.len()];
-            for b in 0..TRIALS {
-                let row = &counts[b * OUT..(b + 1) * OUT];
-                let sum: f64 = row.iter().map(|x| x.exp()).sum();
-                value += (sum.ln() - row[b % OUT]) / TRIALS as f64;
-                for (j, x) in row.iter().enumerate() {
-                    slopes[b * OUT + j] = (x.exp() / sum - f64::from(j == b % OUT)) / TRIALS as f64;
+    for (number, case) in cases.iter().enumerate() {
+        let said = |key: &str| case[key].as_str().unwrap();
+        let reset = if said("reset") == "subtract" { "v -= 1 mV" } else { "v = 0 mV" };
+        let checked = net(reset, "");
+        let carried =
+            Carried { surrogate: surrogate(said("surrogate")), detached: case["detached"].as_bool().unwrap() };
+        let (judge, read) = judge(said("loss"));
+        // All of them interpreted, some of them natively.
+        let both = [&interp as &dyn Fn() -> _, &native];
+        for choice in &both[..if number % 9 == 0 { 2 } else { 1 }] {
+            let mut learner = learner(&checked, read.clone(), carried, 2, choice).unwrap_or_else(|d| panic!("{d:?}"));
+            let mut loss = |samples: &[f64]| {
+                let judged = judge.judge(samples, TRIALS, &CLASSES);
+                Loss { value: judged.loss, slopes: vec![judged.slopes] }
+            };
+            let found = learner.gradient(&[8.0], &input(), &mut loss).unwrap();
+            assert_eq!(found.spikes, case["spikes"].as_u64().unwrap());
+            let close = |a: f64, b: f64| (a - b).abs() <= 1e-10 * b.abs().max(1e-3);
+            assert!(close(found.loss, case["value"].as_f64().unwrap()), "{case}");
+            let tau = case["tau"].as_f64().unwrap();
+            assert!(close(found.parameters[0], tau), "{:?} {tau}\n{case}", found.parameters);
+            let all =
+                [("pixels", PIXELS, HIDDEN, true), ("recurrent", HIDDEN, HIDDEN, false), ("out", HIDDEN, OUT, true)];
+            for (number, (name, sources, targets, itself)) in all.into_iter().enumerate() {
+                let all: Vec<f64> = case[name].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
+                let found = learner.in_order(number, &found.weights[number]);
+                for (a, (i, j)) in found.into_iter().zip(edges(sources, targets, itself)) {
+                    assert!(close(a, all[i * targets + j]), "{name} {i} {j}: {a}\n{case}");
                 }
-            }
-            Loss { value, slopes: vec![slopes] }
-        };
-        let found = learner.gradient(&[], &input(), &mut loss).unwrap();
-        assert_eq!(found.spikes, case["spikes"].as_u64().unwrap());
-        assert!((found.loss - case["value"].as_f64().unwrap()).abs() < 1e-12);
-        let expected = |name: &str, sources: usize, targets: usize, itself: bool| -> Vec<f64> {
-            let all: Vec<f64> = case[name].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
-            (0..targets)
-                .flat_map(|j| (0..sources).filter(move |&i| itself || i != j).map(move |i| (i, j)))
-                .map(|(i, j)| all[i * targets + j])
-                .collect()
-        };
-        let all = [
-            expected("pixels", PIXELS, HIDDEN, true),
-            expected("recurrent", HIDDEN, HIDDEN, false),
-            expected("out", HIDDEN, OUT, true),
-        ];
-        for (number, expected) in all.iter().enumerate() {}
-        for (number, expected) in all.iter().enumerate() {
-            let found = learner.in_order(number, &found.weights[number]);
-            for (a, b) in found.iter().zip(expected) {
-                assert!((a - b).abs() <= 1e-10 * b.abs().max(1e-3), "{number}: {found:?}\n{expected:?}");
             }
         }
     }
+}
+
+#[test]
+fn any_number_of_threads_has_the_same_bits() {
+    let checked = net("v -= 1 mV", "");
+    let carried = Carried { surrogate: Surrogate::FastSigmoid(4.0), detached: false };
+    let (judge, read) = judge("cross_entropy(spike_count(out))");
+    let found = [1, 2, 5].map(|threads| {
+        let mut learner = learner(&checked, read.clone(), carried, threads, &native).unwrap();
+        let mut loss = |samples: &[f64]| {
+            let judged = judge.judge(samples, TRIALS, &CLASSES);
+            Loss { value: judged.loss, slopes: vec![judged.slopes] }
+        };
+        learner.gradient(&[8.0], &input(), &mut loss).unwrap()
+    });
+    assert_eq!(found[0], found[1]);
+    assert_eq!(found[0], found[2]);
+}
+
+/// What a trial reads out is what a run of the same model does.
+#[test]
+fn trials_are_runs() {
+    let checked = net("v -= 1 mV", "");
+    let carried = Carried { surrogate: Surrogate::FastSigmoid(4.0), detached: true };
+    let mut learner = learner(&checked, Read::SpikeCount("out".into()), carried, 1, &interp).unwrap();
+    let (counts, _) = learner.samples(&[8.0], &input()).unwrap();
+    let weights = learner.weights().into_iter();
+    let weights: Vec<neuroc::ode::PerCell> = weights
+        .map(|(name, values)| neuroc::ode::PerCell { name: format!("{name}.weight"), values: values.into() })
+        .collect();
+    for trial in 0..TRIALS {
+        let mut per_cell = weights.clone();
+        let values = input()[trial * PIXELS..(trial + 1) * PIXELS].into();
+        per_cell.push(neuroc::ode::PerCell { name: "pixels.x".into(), values });
+        let options = CompileOptions { per_cell, ..CompileOptions::default() };
+        let compiled = driver::compile(&checked, &options, &mut |_, _, _| {}).unwrap();
+        let experiment = Experiment::new(compiled).unwrap();
+        let mut engine = experiment.interpreter().unwrap().engine;
+        let (result, _) = experiment.run(engine.as_mut(), &RunOptions::default(), &mut Unwatched).unwrap();
+        let out = result.spikes.iter().find(|train| train.population == "out").unwrap();
+        let mut found = [0.0; OUT];
+        out.i.iter().for_each(|&cell| found[cell as usize] += 1.0);
+        assert_eq!(found, counts[trial * OUT..(trial + 1) * OUT], "trial {trial}");
+    }
+}
+
+const TRAIN: &str = "train {
+    data = \"data/digits.npz\"
+    input = pixels.x
+    learn pixels.out.Kick.weight
+    loss = cross_entropy(mean(out.v))
+    optimizer = adam(lr = 0.05)
+    batch = 64
+    epochs = 2
+}";
+
+/// A network without hidden cells that learns digits, with some of its text replaced.
+fn digits(pixels: usize, train: &str) -> String {
+    format!(
+        "cell Pixel {{ param x = 8; state q = 0; q' = x / 32 ms; spike when q > 1 {{ q -= 1 }} }}
+        cell Readout {{ param tau = 10 ms; state v: mV = 0 mV; v' = -v / tau }}
+        synapse Kick {{ on event(weight: mV) {{ v += weight }} }}
+        network main {{
+            population pixels: Pixel[{pixels}]
+            population out: Readout[10]
+            connect pixels -> out via Kick {{ rule = all_to_all; weight = 0 mV; delay = 1 ms }}
+        }}
+        run {{ duration = 10 ms; dt = 1 ms; record out.v every 1 ms }}
+        {train}"
+    )
+}
+
+fn session(text: &str) -> Result<Session, Vec<Diagnostic>> {
+    let checked = checked(text);
+    Session::new(&checked, &CompileOptions::default(), &native, 2, Precision::F64, 1e9)
+}
+
+#[test]
+fn digits_are_learnt_and_kept() {
+    let mut session = session(&digits(64, TRAIN)).unwrap_or_else(|d| panic!("{d:?}"));
+    assert_eq!(session.count(), 640);
+    assert_eq!((session.data().train().len(), session.data().test().len()), (1438, 359));
+    let before = session.test().unwrap().unwrap();
+    let scores: Vec<_> = (0..3).map(|_| session.epoch(&mut train::Unwatched).unwrap().unwrap()).collect();
+    let after = session.test().unwrap().unwrap();
+    assert!(before.accuracy < 0.2 && after.accuracy > 0.85, "{before:?} {after:?}");
+    assert!(scores[2].loss < 0.6 * scores[0].loss, "{scores:?}");
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("digits_are_learnt.npz");
+    let trained = session.trained();
+    trained.write(&path).unwrap();
+    assert_eq!(Trained::read(&path).unwrap(), trained);
+}
+
+#[test]
+fn what_cannot_learn_is_refused() {
+    let said = |text: &str| {
+        let checked = checked(text);
+        match checked.model {
+            None => checked.diagnostics.iter().map(|d| format!("{}; ", d.message)).collect(),
+            Some(_) => match session(text) {
+                Ok(_) => String::from("fine"),
+                Err(errors) => errors
+                    .iter()
+                    .map(|d| format!("{} ({:?}); ", d.message, d.labels.first().map(|l| &l.message)))
+                    .collect(),
+            },
+        }
+    };
+    assert_eq!(said(&digits(64, TRAIN)), "fine");
+    let with = |from: &str, to: &str| said(&digits(64, &TRAIN.replace(from, to)));
+    let cases = [
+        (said(&digits(60, TRAIN)), "it has 64 numbers, but the population has 60 cells"),
+        (with("pixels.out.Kick", "pixels.ou.Kick"), "there is no projection `pixels.ou.Kick`"),
+        (with("pixels.out.Kick.weight", "pixels.q"), "`pixels.q` is an initial value"),
+        (with("pixels.x", "pixels.y"), "`pixels.y`"),
+        (with("mean(out.v)", "mean(out.w)"), "there is no state `out.w`"),
+        (with("mean(out.v)", "spike_count(out)"), "`out` does not spike"),
+        (with("digits.npz", "digit.npz"), "cannot read"),
+        (with("digits.npz", "ring.csv"), "cannot be used"),
+        (with("cross_entropy(mean(out.v))", "cross_entropi(mean(out.v))"), "there is no loss `cross_entropi`"),
+        (with("cross_entropy(mean(out.v))", "mse(mean(out.v))"), "`mse` needs what the readout shall be"),
+        (with("cross_entropy(mean(out.v))", "cross_entropy"), "`cross_entropy` reads nothing"),
+        (with("lr = 0.05", "lr = -1"), "`lr` cannot be -1"),
+        (with("lr = 0.05", "rate = 1"), "`adam` has no argument `rate`"),
+        (with("batch = 64", "batch = 0.5"), "`batch` cannot be 0.5"),
+        (with("batch = 64", "bach = 64"), "`bach`"),
+        (with("learn pixels.out.Kick.weight", ""), "nothing learns"),
+        (with("loss = cross_entropy(mean(out.v))", ""), "has no `loss`"),
+        (
+            said(&digits(64, TRAIN).replace("Readout[10]", "Readout[9]")),
+            "there are 10 classes, but 9 cells are read out",
+        ),
+        (said(&digits(64, "")), "this model has no `train` block"),
+    ];
+    for (found, expected) in cases {
+        assert!(found.contains(expected), "{found}, not {expected}");
+    }
+    let small = Session::new(&checked(&digits(64, TRAIN)), &CompileOptions::default(), &interp, 1, Precision::F64, 1e4);
+    let errors = small.err().unwrap();
+    assert!(errors[0].message.contains("going back keeps states in"), "{errors:?}");
 }

@@ -25,6 +25,7 @@ mod run;
 mod spike;
 mod synapse;
 mod target;
+mod train;
 
 pub(super) use call::{CallError, Signature, Wrong};
 pub(super) use cell::CellError;
@@ -47,6 +48,7 @@ pub(super) use run::RunError;
 pub(super) use spike::SpikeError;
 pub(super) use synapse::SynapseError;
 pub(super) use target::{BadTarget, Meant, UnknownPopulation};
+pub(super) use train::TrainError;
 
 use crate::diag::{Diagnostic, nearest};
 

@@ -1,0 +1,193 @@
+//! `neuroc train`.
+
+use super::progress::Interrupt;
+use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings};
+use super::{Exit, complain, deliver, memory, report, say};
+use crate::diag::Diagnostic;
+use crate::train::{Score, Session, Watcher};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Let a network learn, as the `train` block of its model says.
+#[derive(Debug, Clone, clap::Args)]
+#[command(
+    after_help = "Example: neuroc train examples/digits.neuro -o digits.npz\n         neuroc run examples/digits.neuro --trained digits.npz\n\nThe samples are the arrays `x` (samples by cells) and `y` (classes from 0 on) of an .npz archive. After each epoch what has been learnt is\nwritten. Ctrl-C ends the training behind the last whole epoch (exit code 130)."
+)]
+pub struct Args {
+    /// A model file; - is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// How often all samples are seen, instead of what the file says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    epochs: Option<u32>,
+    /// Memory for the states that going back needs
+    #[arg(long, value_name = "SIZE", default_value = "4GB", value_parser = memory::size)]
+    memory: f64,
+    /// What has been learnt, as `run --trained` takes it; without this and --json: MODEL.trained.npz
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print errors only
+    #[arg(long)]
+    quiet: bool,
+    /// Print a summary as one line of JSON on stdout
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    settings: ModelSettings,
+    #[command(flatten)]
+    engine: EngineSettings,
+    #[command(flatten)]
+    opt: PassSettings,
+}
+
+/// Trains a model.
+pub fn run(args: &Args) -> Exit {
+    run_or_say(args).unwrap_or_else(|exit| exit)
+}
+
+fn run_or_say(args: &Args) -> Result<Exit, Exit> {
+    args.engine.check()?;
+    suited(args)?;
+    let output = args.output.clone().or_else(|| (!args.json).then(|| args.file.with_extension("trained.npz")));
+    let output = output.map(|path| if path == Path::new("-.trained.npz") { "model.trained.npz".into() } else { path });
+    let begin = Instant::now();
+    let checked = super::check(&args.file);
+    if checked.model.is_none() || !args.quiet {
+        report(&checked.sources, &checked.diagnostics);
+    }
+    let Some(model) = &checked.model else { return Err(Exit::Model) };
+    let fail = |errors: Vec<Diagnostic>| {
+        report(&checked.sources, &errors);
+        Exit::of(&errors)
+    };
+    let options = args.settings.options(&args.opt, args.engine.precision(), args.engine.engine.backend())?;
+    let choice = || args.engine.choice();
+    let threads = args.engine.threads.map_or_else(processors, |threads| threads as usize);
+    let precision = args.engine.precision().into();
+    let mut session = Session::new(&checked, &options, &choice, threads, precision, args.memory).map_err(fail)?;
+    let compile_s = begin.elapsed().as_secs_f64();
+    let epochs = args.epochs.map_or_else(|| model.train.as_ref().map_or(1, |t| t.epochs as u64), u64::from);
+    if !args.quiet {
+        let (train, test) = (session.data().train().len(), session.data().test().len());
+        let mebibytes = session.memory() / f64::from(1 << 20);
+        say(format!(
+            "{} numbers learn from {train} samples, {test} are for testing; states take {mebibytes:.0} MiB",
+            session.count()
+        ));
+    }
+    let mut progress = Progress::new(args.quiet);
+    let mut history: Vec<(Score, Option<Score>)> = Vec::new();
+    let mut stopped = false;
+    for epoch in 1..=epochs {
+        progress.epoch = (epoch, epochs);
+        let broken = |error: crate::engine::EngineError| {
+            complain(error);
+            Exit::Model
+        };
+        let Some(score) = session.epoch(&mut progress).map_err(broken)? else {
+            stopped = true;
+            break;
+        };
+        let test = session.test().map_err(broken)?;
+        progress.bar.suspend(|| {
+            if !args.quiet && !args.json {
+                println!("{}", line(epoch, &score, test.as_ref()));
+            }
+        });
+        history.push((score, test));
+        if let Some(path) = &output
+            && let Err(why) = session.trained().write(path)
+        {
+            complain(why);
+            return Err(Exit::Model);
+        }
+    }
+    progress.bar.finish_and_clear();
+    if args.json {
+        let run_s = begin.elapsed().as_secs_f64() - compile_s;
+        let summary = json(args, &history, output.as_deref(), compile_s, run_s);
+        let written = deliver(&format!("{summary}\n"), None);
+        if written != Exit::Fine {
+            return Ok(written);
+        }
+    }
+    if let (Some(path), false, false) = (&output, args.quiet, history.is_empty()) {
+        let (file, path) = (args.file.display(), path.display());
+        say(format!("wrote {path}; `neuroc run {file} --trained {path}` takes it"));
+    }
+    Ok(if stopped { Exit::Stopped } else { Exit::Fine })
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Refuses engines that networks do not learn on.
+fn suited(args: &Args) -> Result<(), Exit> {
+    match args.engine.engine {
+        EngineName::Native | EngineName::Interp => {}
+        #[cfg(feature = "xla")]
+        EngineName::Xla => {
+            complain("so far networks learn on the native engine and the interpreter");
+            return Err(Exit::Usage);
+        }
+    }
+    if args.opt.accuracy.name() != "exact" {
+        complain("`train` computes exactly; leave `--accuracy` out");
+        return Err(Exit::Usage);
+    }
+    Ok(())
+}
+
+fn line(epoch: u64, score: &Score, test: Option<&Score>) -> String {
+    let percent = |share: f64| format!("{:.2} %", 100.0 * share);
+    let mut text = format!("epoch {epoch}: loss {:.4}, {} right", score.loss, percent(score.accuracy));
+    if let Some(test) = test {
+        text += &format!("; test: loss {:.4}, {} right", test.loss, percent(test.accuracy));
+    }
+    text + &format!("; {:.1} spikes a sample, {:.0} samples/s", score.spikes, score.samples as f64 / score.seconds)
+}
+
+fn json(args: &Args, history: &[(Score, Option<Score>)], output: Option<&Path>, compile_s: f64, run_s: f64) -> Value {
+    let of = |score: &Score| json!({"loss": score.loss, "accuracy": score.accuracy, "spikes_per_sample": score.spikes, "samples": score.samples, "seconds": score.seconds});
+    let epochs: Vec<Value> =
+        history.iter().map(|(train, test)| json!({"train": of(train), "test": test.as_ref().map(of)})).collect();
+    json!({
+        "model": args.file.display().to_string(),
+        "epochs": epochs,
+        "output": output.map(|path| path.display().to_string()),
+        "compile_s": compile_s,
+        "run_s": run_s,
+    })
+}
+
+/// A line on a terminal, nothing when piped; stops at Ctrl-C.
+struct Progress {
+    bar: ProgressBar,
+    interrupt: Interrupt,
+    epoch: (u64, u64),
+}
+
+impl Progress {
+    fn new(quiet: bool) -> Progress {
+        let hidden = quiet || !std::io::stderr().is_terminal();
+        let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Progress { bar, interrupt: Interrupt::catch(), epoch: (0, 0) }
+    }
+}
+
+impl Watcher for Progress {
+    fn batch(&mut self, seen: usize, of: usize, loss: f64) -> bool {
+        let (epoch, epochs) = self.epoch;
+        self.bar.set_message(format!("epoch {epoch} of {epochs}, {seen} of {of} samples, loss {loss:.4}"));
+        !self.interrupt.pressed()
+    }
+}

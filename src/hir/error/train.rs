@@ -1,0 +1,118 @@
+//! What can be wrong with a train block.
+
+use super::instead;
+use crate::diag::{Code, Diagnostic};
+use crate::source::Span;
+
+/// What is wrong with a train block.
+pub(in crate::hir) enum TrainError<'e> {
+    /// There are two.
+    TwoBlocks { second: Span, first: Span },
+    /// A key is missing.
+    NoKey { key: &'static str, example: &'static str, span: Span },
+    /// No `learn` line.
+    NothingLearns { span: Span },
+    /// Some cells of what learns are chosen.
+    PartOf { span: Span },
+    /// `data` is no text.
+    NotAFile { span: Span },
+    /// A name of the network is needed.
+    NotAName { span: Span },
+    /// There is no loss, readout, optimizer or surrogate of this name.
+    Unknown { what: &'static str, name: &'e str, known: &'e [&'static str], span: Span },
+    /// No argument has the name.
+    Argument { of: &'e str, name: &'e str, known: &'e [&'e str], span: Span },
+    /// There is a second argument without a name.
+    TooMany { name: &'e str, span: Span },
+    /// A loss without what it reads.
+    NoReadout { loss: &'e str, span: Span },
+    /// A mean square without what it compares with.
+    NoTargets { span: Span },
+    /// `reset` is neither of two words.
+    Reset { span: Span },
+    /// A number is out of its range.
+    Number { what: &'e str, value: f64, needed: &'static str, span: Span },
+    /// No number is known before the run.
+    NotConstant { what: &'e str, span: Span },
+}
+
+impl From<TrainError<'_>> for Diagnostic {
+    fn from(error: TrainError<'_>) -> Diagnostic {
+        use TrainError as E;
+        match error {
+            E::TwoBlocks { second, first } => {
+                Diagnostic::new(Code::DuplicateKey, second, "there are two `train` blocks", "the second")
+                    .see(first, "the first")
+            }
+            E::NoKey { key, example, span } => {
+                Diagnostic::new(Code::MissingKey, span, format!("the `train` block has no `{key}`"), "in this block")
+                    .help(format!("add `{example}`"))
+            }
+            E::NothingLearns { span } => {
+                Diagnostic::new(Code::MissingKey, span, "nothing learns", "no `learn` line in this block")
+                    .help("add `learn a.b.Synapse.weight`, with the names of a connection")
+            }
+            E::PartOf { span } => {
+                Diagnostic::new(Code::BadTarget, span, "all of a projection learns, or nothing", "a part is chosen")
+            }
+            E::NotAFile { span } => Diagnostic::new(
+                Code::BadValue,
+                span,
+                "`data` must be the name of a file",
+                "not a text in quotes",
+            )
+            .help("write `data = \"digits.npz\"`: an archive with the arrays `x` (samples by cells) and `y` (classes)"),
+            E::NotAName { span } => {
+                Diagnostic::new(Code::BadTarget, span, "a name of the network is needed here", "this is none")
+                    .help("write names with dots, such as `pixels.x` or `out`")
+            }
+            E::Unknown { what, name, known, span } => {
+                let message = match name {
+                    "" => format!("this is no {what}"),
+                    name => format!("there is no {what} `{name}`"),
+                };
+                let d = Diagnostic::new(Code::BadValue, span, message, "not known");
+                match crate::diag::nearest(name, known.iter().copied()) {
+                    Some(near) => d.help(format!("did you mean `{near}`?")),
+                    None => d.note(format!("there are {}", known.join(", "))),
+                }
+            }
+            E::Argument { of, name, known, span } => {
+                let d = Diagnostic::new(Code::BadValue, span, format!("`{of}` has no argument `{name}`"), "not known");
+                instead(d, name, known)
+            }
+            E::TooMany { name, span } => {
+                Diagnostic::new(Code::BadValue, span, format!("`{name}` takes fewer arguments"), "one too many")
+                    .help("all but the first have a name: `lr = 1e-3`")
+            }
+            E::NoReadout { loss, span } => Diagnostic::new(
+                Code::BadValue,
+                span,
+                format!("`{loss}` reads nothing"),
+                "what is compared with the classes?",
+            )
+            .help(format!("write `{loss}(spike_count(out))`")),
+            E::NoTargets { span } => {
+                let message = "`mse` needs what the readout shall be";
+                Diagnostic::new(Code::BadValue, span, message, "for the right class, and for the others")
+                    .help("write `mse(spike_count(out), correct = 20, incorrect = 5)`")
+            }
+            E::Reset { span } => {
+                Diagnostic::new(Code::BadValue, span, "`reset` is `detached` or `attached`", "neither of them")
+                    .note("detached: that a spike resets the cell has no part in the derivative")
+            }
+            E::Number { what, value, needed, span } => Diagnostic::new(
+                Code::BadValue,
+                span,
+                format!("`{what}` cannot be {value}"),
+                format!("{needed} is needed"),
+            ),
+            E::NotConstant { what, span } => Diagnostic::new(
+                Code::NotConstant,
+                span,
+                format!("`{what}` must be a number"),
+                "not known before the run",
+            ),
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! The train block: what learns from which data, by which loss and which optimizer.
+//!
+//! In comes the block; out goes a [`Train`], all of its numbers checked. Names of parameters and populations are kept as they are written: what they stand
+//! for is known when the settings of a run are.
+//! Never true here: a name of the network is resolved, or a file is opened.
+
+use super::Expr;
+use super::error::TrainError;
+use super::expr::constant_of;
+use super::keys::Block;
+use super::lower::Lowerer;
+use super::place::flatten;
+use super::scope::{Scope, ScopeKind};
+use crate::operators::Surrogate;
+use crate::source::Span;
+use crate::syntax::ast::{self, TrainMember};
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+/// What of a model learns, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Train {
+    /// The archive of samples, relative to `directory`, and where it is named.
+    pub data: (String, Span),
+    /// The directory of the model file.
+    pub directory: PathBuf,
+    /// The parameter of cells that gets the samples.
+    pub input: (String, Span),
+    /// The weights and parameters that learn.
+    pub learn: Vec<(String, Span)>,
+    /// The loss.
+    pub loss: Loss,
+    /// What it reads.
+    pub readout: Readout,
+    /// What the readout reads: a population, or a state of cells.
+    pub read: (String, Span),
+    /// What stands for the derivative of a spike.
+    pub surrogate: Surrogate,
+    /// Has what a spike resets no part in the derivative?
+    pub detached: bool,
+    /// How parameters move.
+    pub optimizer: Optimizer,
+    /// Samples of one step of the optimizer.
+    pub batch: usize,
+    /// How often all samples are seen.
+    pub epochs: usize,
+    /// The share of samples that are kept for testing.
+    pub test: f64,
+    /// The whole block.
+    pub span: Span,
+}
+
+/// A loss, a mean over samples; each sample has a class.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Loss {
+    /// The cross entropy of the softmax of the readout.
+    CrossEntropy,
+    /// The mean square of the difference to one value for the cell of the right class, and another one for all others.
+    MeanSquare {
+        /// For the right class.
+        correct: f64,
+        /// For the others.
+        incorrect: f64,
+    },
+}
+
+/// What of a trial is read out of each cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readout {
+    /// The number of spikes.
+    SpikeCount,
+    /// The mean of a state over all steps.
+    Mean,
+    /// Its largest value.
+    Max,
+    /// Its last value.
+    Last,
+}
+
+impl Readout {
+    const ALL: [(&'static str, Readout); 4] =
+        [("spike_count", Readout::SpikeCount), ("mean", Readout::Mean), ("max", Readout::Max), ("last", Readout::Last)];
+}
+
+/// How parameters move.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Optimizer {
+    /// Stochastic gradient descent.
+    Sgd {
+        /// The learning rate.
+        lr: f64,
+        /// The share of the last step that goes on.
+        momentum: f64,
+    },
+    /// Adam: Kingma and Ba, ICLR (2015); with decay of weights apart from gradients, AdamW: Loshchilov and Hutter, ICLR (2019).
+    Adam {
+        /// The learning rate.
+        lr: f64,
+        /// The decay of the mean of gradients.
+        beta1: f64,
+        /// The decay of the mean of their squares.
+        beta2: f64,
+        /// What is added to the root of the squares.
+        epsilon: f64,
+        /// The decay of weights in a step, as a multiple of the learning rate.
+        weight_decay: f64,
+    },
+}
+
+/// `f(x, name = 1)`: the name, what is between the brackets without a name, and numbers with one.
+struct Called<'a> {
+    name: &'a ast::Name,
+    first: Option<&'a ast::Expr>,
+    numbers: HashMap<&'static str, f64>,
+}
+
+const SURROGATES: [&str; 5] = ["fast_sigmoid", "arctan", "sigmoid", "triangular", "straight_through"];
+
+impl<'a> Lowerer<'a> {
+    /// Lowers the train block.
+    pub(super) fn train(&mut self, train: &'a ast::Train) -> Option<Train> {
+        let before = self.diagnostics.count();
+        let mut keys: HashMap<&str, &ast::Let> = HashMap::new();
+        let mut learn: Vec<(String, Span)> = Vec::new();
+        for member in &train.members {
+            match member {
+                TrainMember::Key(l) if !Block::Train.keys().contains(&l.name.text.as_str()) => {
+                    self.unknown_key(&l.name, Block::Train);
+                }
+                TrainMember::Key(l) => {
+                    if let Some(first) = keys.insert(&l.name.text, l) {
+                        self.duplicate_key(&l.name, first.name.span);
+                    }
+                }
+                TrainMember::Learn { target, .. } => {
+                    for flat in flatten(target) {
+                        if flat.selection.is_some() || flat.at.is_some() {
+                            self.error(TrainError::PartOf { span: flat.span });
+                        }
+                        let name: Vec<&str> = flat.names.iter().map(|name| name.text.as_str()).collect();
+                        learn.push((name.join("."), flat.span));
+                    }
+                }
+            }
+        }
+        if learn.is_empty() {
+            self.error(TrainError::NothingLearns { span: train.span });
+        }
+        let key = |l: &mut Self, key: &'static str, example: &'static str| {
+            let found = keys.get(key).map(|l| &l.value);
+            if found.is_none() {
+                l.error(TrainError::NoKey { key, example, span: train.span });
+            }
+            found
+        };
+        let data = key(self, "data", "data = \"digits.npz\"").and_then(|e| match &e.kind {
+            ast::ExprKind::Str(name) => Some((name.clone(), e.span)),
+            _ => {
+                self.error(TrainError::NotAFile { span: e.span });
+                None
+            }
+        });
+        let input = key(self, "input", "input = pixels.x").and_then(|e| self.train_path(e));
+        let loss = key(self, "loss", "loss = cross_entropy(spike_count(out))").and_then(|e| self.train_loss(e));
+        let optimizer = match keys.get("optimizer") {
+            Some(l) => self.train_optimizer(&l.value),
+            None => Some(Optimizer::Adam { lr: 1e-3, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.0 }),
+        };
+        let surrogate = match keys.get("surrogate") {
+            Some(l) => self.train_surrogate(&l.value),
+            None => Some(Surrogate::FastSigmoid(25.0)),
+        };
+        let detached = match keys.get("reset") {
+            Some(l) => match &l.value.kind {
+                ast::ExprKind::Path(path) if super::names::join(path) == "detached" => Some(true),
+                ast::ExprKind::Path(path) if super::names::join(path) == "attached" => Some(false),
+                _ => {
+                    self.error(TrainError::Reset { span: l.value.span });
+                    None
+                }
+            },
+            None => Some(true),
+        };
+        let mut count = |key: &'static str, absent: f64| match keys.get(key) {
+            Some(l) => self.train_number(
+                &l.value,
+                key,
+                &|x| x >= 1.0 && x.fract() == 0.0 && x <= 1e9,
+                "a whole number from 1 on",
+            ),
+            None => Some(absent),
+        };
+        let (batch, epochs) = (count("batch", 32.0), count("epochs", 10.0));
+        let test = match keys.get("test") {
+            Some(l) => {
+                self.train_number(&l.value, "test", &|x| (0.0..1.0).contains(&x), "a share from 0 to less than 1")
+            }
+            None => Some(0.2),
+        };
+        if self.diagnostics.since(before).iter().any(crate::diag::Diagnostic::is_error) {
+            return None;
+        }
+        let (loss, readout, read) = loss?;
+        Some(Train {
+            data: data?,
+            directory: self.sources.file(train.span.file).directory.clone(),
+            input: input?,
+            learn,
+            loss,
+            readout,
+            read,
+            surrogate: surrogate?,
+            detached: detached?,
+            optimizer: optimizer?,
+            batch: batch? as usize,
+            epochs: epochs? as usize,
+            test: test?,
+            span: train.span,
+        })
+    }
+
+    /// The name of something of the network.
+    fn train_path(&mut self, e: &ast::Expr) -> Option<(String, Span)> {
+        if let ast::ExprKind::Path(path) = &e.kind {
+            return Some((super::names::join(path), e.span));
+        }
+        self.error(TrainError::NotAName { span: e.span });
+        None
+    }
+
+    fn train_number(
+        &mut self,
+        e: &ast::Expr,
+        what: &str,
+        fits: &dyn Fn(f64) -> bool,
+        needed: &'static str,
+    ) -> Option<f64> {
+        let mut scope = Scope::new(ScopeKind::Constant, 0);
+        // The slope of a surrogate has the unit of one over the threshold's.
+        let value: Option<Expr> = self.expr(&mut scope, "", e);
+        let x = value.as_ref().and_then(constant_of);
+        match x {
+            Some(x) if x.is_finite() && fits(x) => Some(x),
+            Some(x) => {
+                self.error(TrainError::Number { what, value: x, needed, span: e.span });
+                None
+            }
+            None if value.is_none() => None,
+            None => {
+                self.error(TrainError::NotConstant { what, span: e.span });
+                None
+            }
+        }
+    }
+
+    /// Reads a call, with the numbers that it may have and what they are if they are absent.
+    fn called(
+        &mut self,
+        e: &'a ast::Expr,
+        what: &'static str,
+        known: &[&'static str],
+        numbers: &dyn Fn(&str) -> &'static [(&'static str, f64)],
+    ) -> Option<Called<'a>> {
+        let (name, args): (&ast::Name, &[ast::Arg]) = match &e.kind {
+            ast::ExprKind::Call(name, args) => (name, args),
+            ast::ExprKind::Path(path) if path.len() == 1 => (&path[0], &[]),
+            _ => {
+                self.error(TrainError::Unknown { what, name: "", known, span: e.span });
+                return None;
+            }
+        };
+        if !known.contains(&name.text.as_str()) {
+            self.error(TrainError::Unknown { what, name: &name.text, known, span: name.span });
+            return None;
+        }
+        let numbers = numbers(&name.text);
+        let mut called = Called { name, first: None, numbers: numbers.iter().copied().collect() };
+        let mut fine = true;
+        for arg in args {
+            let Some(key) = &arg.name else {
+                if called.first.replace(&arg.value).is_some() {
+                    self.error(TrainError::TooMany { name: &name.text, span: arg.value.span });
+                    fine = false;
+                }
+                continue;
+            };
+            let Some((known, _)) = numbers.iter().find(|(known, _)| *known == key.text) else {
+                let known: Vec<&str> = numbers.iter().map(|(known, _)| *known).collect();
+                self.error(TrainError::Argument { of: &name.text, name: &key.text, known: &known, span: key.span });
+                fine = false;
+                continue;
+            };
+            let (fits, needed): (&dyn Fn(f64) -> bool, _) = match *known {
+                "beta1" | "beta2" | "momentum" => (&|x| (0.0..1.0).contains(&x), "a number from 0 to less than 1"),
+                "correct" | "incorrect" => (&|_| true, ""),
+                "weight_decay" => (&|x| x >= 0.0, "a number from 0 on"),
+                _ => (&|x| x > 0.0, "a number above 0"),
+            };
+            match self.train_number(&arg.value, known, fits, needed) {
+                Some(x) => drop(called.numbers.insert(known, x)),
+                None => fine = false,
+            }
+        }
+        fine.then_some(called)
+    }
+
+    fn train_loss(&mut self, e: &'a ast::Expr) -> Option<(Loss, Readout, (String, Span))> {
+        let numbers = |name: &str| -> &'static [(&'static str, f64)] {
+            match name {
+                "mse" => &[("correct", f64::NAN), ("incorrect", f64::NAN)],
+                _ => &[],
+            }
+        };
+        let called = self.called(e, "loss", &["cross_entropy", "mse"], &numbers)?;
+        let loss = match called.name.text.as_str() {
+            "mse" => {
+                let [correct, incorrect] = ["correct", "incorrect"].map(|key| called.numbers[key]);
+                if correct.is_nan() || incorrect.is_nan() {
+                    self.error(TrainError::NoTargets { span: e.span });
+                    return None;
+                }
+                Loss::MeanSquare { correct, incorrect }
+            }
+            _ => Loss::CrossEntropy,
+        };
+        let Some(read) = called.first else {
+            self.error(TrainError::NoReadout { loss: &called.name.text, span: e.span });
+            return None;
+        };
+        let names = Readout::ALL.map(|(name, _)| name);
+        let inner = self.called(read, "readout", &names, &|_| &[])?;
+        let readout = Readout::ALL.iter().find(|(name, _)| *name == inner.name.text)?.1;
+        match inner.first {
+            Some(of) => Some((loss, readout, self.train_path(of)?)),
+            None => {
+                self.error(TrainError::NotAName { span: read.span });
+                None
+            }
+        }
+    }
+
+    fn train_optimizer(&mut self, e: &'a ast::Expr) -> Option<Optimizer> {
+        let numbers = |name: &str| -> &'static [(&'static str, f64)] {
+            match name {
+                "sgd" => &[("lr", 1e-2), ("momentum", 0.0)],
+                "adam" => &[("lr", 1e-3), ("beta1", 0.9), ("beta2", 0.999), ("epsilon", 1e-8)],
+                _ => &[("lr", 1e-3), ("beta1", 0.9), ("beta2", 0.999), ("epsilon", 1e-8), ("weight_decay", 1e-2)],
+            }
+        };
+        let called = self.called(e, "optimizer", &["sgd", "adam", "adamw"], &numbers)?;
+        let number = |key: &str| called.numbers.get(key).copied().unwrap_or(0.0);
+        Some(match called.name.text.as_str() {
+            "sgd" => Optimizer::Sgd { lr: number("lr"), momentum: number("momentum") },
+            _ => Optimizer::Adam {
+                lr: number("lr"),
+                beta1: number("beta1"),
+                beta2: number("beta2"),
+                epsilon: number("epsilon"),
+                weight_decay: number("weight_decay"),
+            },
+        })
+    }
+
+    fn train_surrogate(&mut self, e: &'a ast::Expr) -> Option<Surrogate> {
+        let numbers = |name: &str| -> &'static [(&'static str, f64)] {
+            match name {
+                "straight_through" => &[],
+                "fast_sigmoid" => &[("slope", 25.0)],
+                _ => &[("slope", 1.0)],
+            }
+        };
+        let called = self.called(e, "surrogate", &SURROGATES, &numbers)?;
+        let slope = called.numbers.get("slope").copied().unwrap_or(1.0);
+        Some(match called.name.text.as_str() {
+            "fast_sigmoid" => Surrogate::FastSigmoid(slope),
+            "arctan" => Surrogate::Arctan(slope),
+            "sigmoid" => Surrogate::Sigmoid(slope),
+            "triangular" => Surrogate::Triangular(slope),
+            _ => Surrogate::StraightThrough,
+        })
+    }
+}

@@ -1,0 +1,136 @@
+//! Samples and their classes.
+//!
+//! In comes an archive with the arrays `x` and `y`; out go samples in random order, cut into batches, or what is wrong with the arrays.
+//! Never true here: a sample is changed, or an order depends on more than the seed and the epoch.
+
+use crate::diag::{Code, Diagnostic};
+use crate::source::Span;
+use ndarray::{ArrayD, IxDyn};
+use ndarray_npy::{NpzReader, ReadNpzError};
+use std::fs::File;
+use std::path::Path;
+
+/// Samples with a class each, and which of them are for testing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dataset {
+    /// `[sample][value]`
+    x: Vec<f64>,
+    values: usize,
+    y: Vec<usize>,
+    train: Vec<usize>,
+    test: Vec<usize>,
+}
+
+impl Dataset {
+    /// Reads the arrays `x` (samples first) and `y` of an archive. `span` is where the file is named; a share `test` of the samples, drawn with the seed, is
+    /// kept for testing.
+    pub fn read(path: &Path, span: Span, test: f64, seed: u64) -> Result<Dataset, Diagnostic> {
+        let name = path.display();
+        let wrong = |why: String| Diagnostic::new(Code::BadData, span, format!("`{name}` cannot be used"), why);
+        let file = File::open(path).map_err(|e| {
+            let why = match e.kind() {
+                std::io::ErrorKind::NotFound => "there is no such file".to_string(),
+                _ => e.to_string(),
+            };
+            let d = Diagnostic::new(Code::CannotRead, span, format!("cannot read `{name}`"), why);
+            d.note("file names are relative to the model file")
+        })?;
+        let mut archive = NpzReader::new(file).map_err(|e| wrong(format!("it is no .npz archive: {e}")))?;
+        let x = array(&mut archive, "x").map_err(wrong)?;
+        let y = array(&mut archive, "y").map_err(wrong)?;
+        let samples = x.shape().first().copied().unwrap_or(0);
+        if samples == 0 || x.is_empty() {
+            return Err(wrong("`x` has no samples".into()));
+        }
+        if y.shape() != [samples] {
+            return Err(wrong(format!("`x` has {samples} samples, but the shape of `y` is {:?}", y.shape())));
+        }
+        if let Some(at) = x.iter().position(|x| !x.is_finite()) {
+            let values = x.len() / samples;
+            return Err(wrong(format!("value {} of sample {} is not a finite number", at % values, at / values)));
+        }
+        if let Some((at, class)) = y.iter().enumerate().find(|(_, y)| **y < 0.0 || y.fract() != 0.0 || **y > 1e9) {
+            return Err(wrong(format!("the class of sample {at} is {class}, not a whole number from 0 on")));
+        }
+        let order = shuffled(samples, seed, u64::MAX);
+        let kept = (samples as f64 * test).floor() as usize;
+        let (test, train) = order.split_at(kept.min(samples - 1));
+        let [mut test, mut train] = [test, train].map(<[usize]>::to_vec);
+        test.sort_unstable();
+        train.sort_unstable();
+        let values = x.len() / samples;
+        let y = y.iter().map(|&class| class as usize).collect();
+        Ok(Dataset { x: x.iter().copied().collect(), values, y, train, test })
+    }
+
+    /// How many values a sample has.
+    pub fn values(&self) -> usize {
+        self.values
+    }
+
+    /// One more than the largest class.
+    pub fn classes(&self) -> usize {
+        self.y.iter().max().map_or(0, |most| most + 1)
+    }
+
+    /// The samples that are learnt from, in order.
+    pub fn train(&self) -> &[usize] {
+        &self.train
+    }
+
+    /// The samples that are kept for testing, in order.
+    pub fn test(&self) -> &[usize] {
+        &self.test
+    }
+
+    /// The samples that are learnt from, in the order of an epoch.
+    pub fn epoch(&self, seed: u64, epoch: u64) -> Vec<usize> {
+        shuffled(self.train.len(), seed, epoch).into_iter().map(|at| self.train[at]).collect()
+    }
+
+    /// A sample.
+    pub fn sample(&self, at: usize) -> &[f64] {
+        &self.x[at * self.values..(at + 1) * self.values]
+    }
+
+    /// The class of a sample.
+    pub fn class(&self, at: usize) -> usize {
+        self.y[at]
+    }
+}
+
+/// The numbers below `count` in a random order: sorted by a hash of seed, epoch and number.
+fn shuffled(count: usize, seed: u64, epoch: u64) -> Vec<usize> {
+    let key = |at: usize| {
+        let mut hasher = blake3::Hasher::new();
+        for number in [seed, epoch, at as u64] {
+            hasher.update(&number.to_le_bytes());
+        }
+        *hasher.finalize().as_bytes()
+    };
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by_cached_key(|&at| key(at));
+    order
+}
+
+/// An array of numbers of any of the usual types.
+fn array(archive: &mut NpzReader<File>, name: &str) -> Result<ArrayD<f64>, String> {
+    fn of<T: ndarray_npy::ReadableElement + Copy>(
+        archive: &mut NpzReader<File>,
+        name: &str,
+        to: impl Fn(T) -> f64,
+    ) -> Result<ArrayD<f64>, ReadNpzError> {
+        archive.by_name::<ndarray::OwnedRepr<T>, IxDyn>(name).map(|array| array.mapv(to))
+    }
+    let names = archive.names().map_err(|e| e.to_string())?;
+    let found = [format!("{name}.npy"), name.to_string()].into_iter().find(|n| names.contains(n));
+    let Some(name) = found else {
+        return Err(format!("it has no array `{name}`; it has {}", names.join(", ")));
+    };
+    of::<f64>(archive, &name, |x| x)
+        .or_else(|_| of::<f32>(archive, &name, f64::from))
+        .or_else(|_| of::<i64>(archive, &name, |x| x as f64))
+        .or_else(|_| of::<i32>(archive, &name, f64::from))
+        .or_else(|_| of::<u8>(archive, &name, f64::from))
+        .map_err(|e| format!("`{name}` is no array of numbers ({e})"))
+}

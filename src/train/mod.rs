@@ -1,0 +1,250 @@
+//! Training: networks learn classes of samples.
+//!
+//! In come a checked model with a `train` block and settings; out goes a [`Session`], which learns an epoch at a time and can be tested and kept.
+//! Never true here: what is tested was learnt from, or a result depends on the number of threads.
+
+mod dataset;
+mod loss;
+mod optimizer;
+mod trained;
+
+pub use dataset::Dataset;
+pub use loss::{Judge, Judged};
+pub use optimizer::Moving;
+pub use trained::Trained;
+
+use crate::codegen::plan::Precision;
+use crate::diag::{Code, Diagnostic};
+use crate::discretize::Carried;
+use crate::driver::{Checked, CompileOptions, EngineChoice, Learner, Lesson, Read, flatten};
+use crate::engine::EngineError;
+use crate::hir::{Readout, Train};
+use crate::ode::{self, PerCell};
+use crate::simulate::Loss;
+use crate::units;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What an epoch, or a test, has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Score {
+    /// The mean loss of a sample.
+    pub loss: f64,
+    /// The share of samples that are taken for their class.
+    pub accuracy: f64,
+    /// Spikes for each sample.
+    pub spikes: f64,
+    /// How many samples were seen.
+    pub samples: usize,
+    /// Wall time, in s.
+    pub seconds: f64,
+}
+
+/// Sees what happens; the answer is whether to go on.
+pub trait Watcher {
+    /// After each batch: how many samples of the epoch have been seen, of how many, and the mean loss so far.
+    fn batch(&mut self, seen: usize, of: usize, loss: f64) -> bool;
+}
+
+/// Nobody looks.
+pub struct Unwatched;
+
+impl Watcher for Unwatched {
+    fn batch(&mut self, _: usize, _: usize, _: f64) -> bool {
+        true
+    }
+}
+
+/// A network that learns.
+pub struct Session {
+    learner: Learner,
+    data: Dataset,
+    judge: Judge,
+    batch: usize,
+    /// What a value of the samples is in canonical units.
+    scale: i32,
+    weights: Vec<Moving>,
+    parameters: Vec<f64>,
+    moving: Moving,
+    epochs: u64,
+}
+
+impl Session {
+    /// Reads the samples and compiles the network. States of at most `budget` bytes are kept.
+    pub fn new(
+        checked: &Checked,
+        options: &CompileOptions,
+        choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
+        threads: usize,
+        precision: Precision,
+        budget: f64,
+    ) -> Result<Session, Vec<Diagnostic>> {
+        let Some(model) = &checked.model else { return Err(checked.diagnostics.clone()) };
+        let Some(train) = &model.train else {
+            let d = Diagnostic::without_place(Code::MissingKey, "this model has no `train` block");
+            return Err(vec![d.help("`neuroc fit` fits parameters of a run to traces without one")]);
+        };
+        let (flat, _) = flatten(model, options)?;
+        let data = Dataset::read(&train.directory.join(&train.data.0), train.data.1, train.test, flat.seed);
+        let data = data.map_err(|d| vec![d])?;
+        let full = ode::full_name(&flat, &train.input.0).map_err(|d| vec![placed(d, train.input.1)])?;
+        let scale = flat.params.iter().find(|p| p.name == full).map_or(0, |p| p.unit.exponent);
+        let batch = train.batch.min(data.train().len());
+        let example: Arc<[f64]> = data.sample(0).iter().map(|&x| units::scale(x, scale)).collect();
+        let lesson = Lesson {
+            input: full.to_string(),
+            example,
+            learn: train.learn.iter().map(|(name, _)| name.clone()).collect(),
+            read: match train.readout {
+                Readout::SpikeCount => Read::SpikeCount(train.read.0.clone()),
+                Readout::Mean | Readout::Max | Readout::Last => Read::State(train.read.0.clone()),
+            },
+            carried: Carried { surrogate: train.surrogate, detached: train.detached },
+            trials: batch,
+            threads,
+            precision,
+        };
+        let learner = Learner::new(checked, options, &lesson, choice)
+            .map_err(|errors| errors.into_iter().map(|d| found_at(d, train)).collect::<Vec<_>>())?;
+        let wrong = |message: String, why: &str| Err(vec![Diagnostic::new(Code::BadData, train.data.1, message, why)]);
+        if learner.outputs() < data.classes() {
+            let (classes, outputs) = (data.classes(), learner.outputs());
+            return wrong(
+                format!("there are {classes} classes, but {outputs} cells are read out"),
+                "a cell for each class is needed",
+            );
+        }
+        if learner.memory() > budget {
+            let (needed, each) = (learner.memory(), learner.memory() / batch as f64);
+            return wrong(
+                format!("going back keeps states in {needed:.3e} bytes, and {budget:.3e} may be used"),
+                &format!(
+                    "a sample takes {each:.3e}; `batch = {}` would do, or a larger --memory",
+                    ((budget / each) as usize).max(1)
+                ),
+            );
+        }
+        let mut learner = learner;
+        let weights = learner.weights_mut().map(|(_, values)| Moving::new(train.optimizer, values.len())).collect();
+        let parameters: Vec<f64> = learner.fitted().iter().map(|one| one.value.unwrap_or(f64::NAN)).collect();
+        let judge = Judge { loss: train.loss, readout: train.readout, cells: learner.outputs() };
+        let moving = Moving::new(train.optimizer, parameters.len());
+        Ok(Session { learner, data, judge, batch, scale, weights, parameters, moving, epochs: 0 })
+    }
+
+    /// The samples.
+    pub fn data(&self) -> &Dataset {
+        &self.data
+    }
+
+    /// How many numbers learn.
+    pub fn count(&self) -> usize {
+        self.parameters.len() + self.learner.weights().iter().map(|(_, weights)| weights.len()).sum::<usize>()
+    }
+
+    /// How many bytes of states are kept.
+    pub fn memory(&self) -> f64 {
+        self.learner.memory()
+    }
+
+    /// Learns from all samples once, in the order of the next epoch; none if the watcher has stopped it.
+    pub fn epoch(&mut self, watcher: &mut dyn Watcher) -> Result<Option<Score>, EngineError> {
+        let order = self.data.epoch(self.learner.seed(), self.epochs);
+        self.epochs += 1;
+        let (begin, mut score, mut right, mut seen) = (Instant::now(), Score::default(), 0, 0);
+        for batch in order.chunks(self.batch) {
+            let (input, classes) = self.batch(batch);
+            let (judge, trials) = (self.judge, self.batch);
+            let mut judged = Judged::default();
+            let mut loss = |samples: &[f64]| {
+                judged = judge.judge(samples, trials, &classes);
+                Loss { value: judged.loss, slopes: vec![judged.slopes.clone()] }
+            };
+            let found = self.learner.gradient(&self.parameters, &input, &mut loss)?;
+            if !found.loss.is_finite() {
+                return Err(EngineError(format!("the loss is {} in epoch {}", found.loss, self.epochs)));
+            }
+            for (((_, values), slopes), moving) in self.learner.weights_mut().zip(&found.weights).zip(&mut self.weights)
+            {
+                moving.step(values, slopes);
+            }
+            self.moving.step(&mut self.parameters, &found.parameters);
+            score.loss += judged.loss * batch.len() as f64;
+            score.spikes += found.spikes as f64 * batch.len() as f64 / self.batch as f64;
+            right += judged.right;
+            seen += batch.len();
+            if !watcher.batch(seen, order.len(), score.loss / seen as f64) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(score.of(seen, right, begin)))
+    }
+
+    /// Tries the samples that are kept for testing; none if there are none.
+    pub fn test(&mut self) -> Result<Option<Score>, EngineError> {
+        let all = self.data.test().to_vec();
+        if all.is_empty() {
+            return Ok(None);
+        }
+        let (begin, mut score, mut right) = (Instant::now(), Score::default(), 0);
+        for batch in all.chunks(self.batch) {
+            let (input, classes) = self.batch(batch);
+            let (samples, spikes) = self.learner.samples(&self.parameters, &input)?;
+            let judged = self.judge.judge(&samples, self.batch, &classes);
+            score.loss += judged.loss * batch.len() as f64;
+            score.spikes += spikes as f64 * batch.len() as f64 / self.batch as f64;
+            right += judged.right;
+        }
+        Ok(Some(score.of(all.len(), right, begin)))
+    }
+
+    /// What has been learnt so far.
+    pub fn trained(&self) -> Trained {
+        let weights = self.learner.weights().into_iter();
+        let weights = weights.map(|(name, values)| PerCell { name: format!("{name}.weight"), values: values.into() });
+        let parameters = self.learner.fitted().iter().zip(&self.parameters);
+        let parameters = parameters.map(|(one, &x)| format!("{}={}", one.name, one.shown(x)));
+        Trained { weights: weights.collect(), parameters: parameters.collect() }
+    }
+
+    /// Samples, filled up to a whole batch with the first of them, and their classes.
+    fn batch(&self, samples: &[usize]) -> (Vec<f64>, Vec<usize>) {
+        let all = samples.iter().chain(samples.iter().cycle()).take(self.batch);
+        let input = all.flat_map(|&at| self.data.sample(at)).map(|&x| units::scale(x, self.scale)).collect();
+        (input, samples.iter().map(|&at| self.data.class(at)).collect())
+    }
+}
+
+impl Score {
+    fn of(self, samples: usize, right: usize, begin: Instant) -> Score {
+        let count = samples as f64;
+        Score {
+            loss: self.loss / count,
+            accuracy: right as f64 / count,
+            spikes: self.spikes / count,
+            samples,
+            seconds: begin.elapsed().as_secs_f64(),
+        }
+    }
+}
+
+/// A mistake that has no place is one of a name, which has.
+fn placed(mut d: Diagnostic, span: crate::source::Span) -> Diagnostic {
+    if d.labels.is_empty() {
+        d = Diagnostic { labels: Diagnostic::new(d.code, span, "", "named here").labels, ..d };
+    }
+    d
+}
+
+/// The place of the name in the `train` block that a mistake is about.
+fn found_at(d: Diagnostic, train: &Train) -> Diagnostic {
+    let names = train.learn.iter().chain([&train.read, &train.input]);
+    let mut places = names.filter(|(name, _)| {
+        let of = name.strip_suffix(".weight").unwrap_or(name);
+        d.message.contains(&format!("`{name}`")) || d.message.contains(&format!("{of}`"))
+    });
+    match places.next() {
+        Some((_, span)) => placed(d, *span),
+        None => d,
+    }
+}
