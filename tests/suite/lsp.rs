@@ -394,6 +394,8 @@ fn a_name_is_not_changed_to_one_that_hides_another() {
 }
 
 #[test]
+// The protocol's type: an address is compared by its text, which nobody changes.
+#[allow(clippy::mutable_key_type)]
 fn a_name_is_changed_in_files_that_are_not_open() {
     let folder = tempfile::tempdir().unwrap();
     let user = folder.path().join("user.neuro");
