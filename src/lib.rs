@@ -136,6 +136,9 @@
 //!   all of it into registers.
 //! - **What is shared is added up by the host**, element by element in their order, and the derivatives of parameters in other parameters are expressions of
 //!   the continuous model, so that a sum depends on no engine and no threads.
+//! - **Events are carried by the host where networks learn** (`src/simulate/trials/`): the program of a step knows what arrives and who has spiked, as states, and
+//!   edges are products outside it, forward and back. So each event costs its edges alone, trials share weights without a form of their own in the IR, and
+//!   the adjoint of a delivery is needed nowhere in it.
 //! - **The tape is the host's** (`src/simulate/backward/`): states are read and written through the engine, and which are kept changes no bit.
 //!
 //! # Why plans are as they are
@@ -176,7 +179,7 @@
 //! | what | where | and its test |
 //! |---|---|---|
 //! | a word or bracket of the language | `grammar/neuro.pest`, `src/syntax/build.rs`, `src/syntax/ast.rs` | `grammar/README.md`, `src/syntax/tests.rs` |
-//! | a message after a syntax error | `src/syntax/complain.rs` | the slips in `src/syntax/tests.rs` |
+//! | a message after a syntax error, habits of other languages | `src/syntax/complain.rs`, `complain/habits.rs` | the slips in `src/syntax/tests.rs` |
 //! | what a block means | the file of the block in `src/hir/` | `tests/errors`, `tests/models` |
 //! | which keys a block has | `src/hir/keys.rs`, and the file of the block | the same |
 //! | what is said about a mistake in a model | `src/hir/error/` | `tests/errors` |
@@ -184,7 +187,7 @@
 //! | which unit results are shown in | [`units::Dim::display_unit`] | `src/units/tests.rs` |
 //! | when a spike happens, what refractory means | `commit` in `src/discretize/mod.rs` | `tests/models/refractory.neuro` |
 //! | which values a quantity can have, what arguments must be | `src/hir/domain.rs` | `tests/errors/domain_*`, `tests/suite/domains.rs` |
-//! | when a time step is too long | `src/ode/timescale.rs` | the same |
+//! | when a time step is too long, at the start and in a run | `src/ode/timescale.rs`, `src/simulate/pace.rs` | the same, `tests/suite/found.rs` |
 //! | what `check` says that only a run would | `src/driver/whole.rs` | `tests/errors` |
 //! | which quotients are seen to have a limit at 0/0 | `src/ode/removable/` | `tests/reference/singularities.py`, `tests/suite/singular.rs` |
 //! | a derivative | `src/ode/derivative.rs` | the same |
@@ -193,6 +196,8 @@
 //! | which states are kept for going back | `src/simulate/backward/` | the same |
 //! | in which parameters runs are differentiated | `src/driver/gradient.rs` | the same |
 //! | how parameters are fitted, what a loss is | `src/fit/` | the same |
+//! | how spikes count backward, and what trials exchange | `Carried` in `src/discretize/mod.rs`, `src/simulate/trials/` | `tests/suite/training.rs` |
+//! | losses, optimizers, samples | `src/train/`, `src/hir/train.rs` | there, `tests/suite/training.rs` |
 //! | what passes may change, what they must keep | `src/passes/mod.rs`, `src/passes/exact.rs` | `tests/suite/random_models.rs` |
 //! | the order of passes | `O2` in `src/passes/mod.rs` | `tests/passes/pipeline` |
 //! | lanes, block sizes, memory layout | `src/codegen/plan.rs` | `tests/ir/*.plan.snap` |

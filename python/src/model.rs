@@ -436,7 +436,8 @@ impl Model {
             // A signal ends rustc, too; then that is what happened.
             py.check_signals()?;
             let (result, outcome, warnings, compile_s, threads) = done?;
-            self.warn(py, &warnings)?;
+            let odd = outcome.warning.iter().map(|odd| (**odd).clone());
+            self.warn(py, &warnings.into_iter().chain(odd).collect::<Vec<_>>())?;
             let all = Recorded::hand_over(py, result)?;
             all.set_item("compile_s", compile_s)?;
             all.set_item("run_s", outcome.run_s)?;

@@ -1,16 +1,17 @@
 //! `neuroc fmt`.
 
-use super::{Exit, complain, report, say};
+use super::{Exit, complain, deliver, report, say};
 use crate::diag::Diagnostics;
 use crate::source::SourceMap;
 use crate::syntax;
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 /// Format models.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: neuroc fmt model.neuro\n         neuroc fmt --check examples/*.neuro")]
 pub struct Args {
-    /// Model files
+    /// Model files; - is standard input, which is formatted to standard output
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Change nothing; exit 1 if a file is not formatted
@@ -18,12 +19,20 @@ pub struct Args {
     check: bool,
 }
 
+fn standard_input() -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::io::stdin().read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Formats every file in place.
 pub fn run(args: &Args) -> Exit {
     let mut exit = Exit::Fine;
     for path in &args.files {
-        let name = path.display().to_string();
-        let text = match std::fs::read(path) {
+        let standard = path == Path::new("-");
+        let name = if standard { "standard input".to_string() } else { path.display().to_string() };
+        let bytes = if standard { standard_input() } else { std::fs::read(path) };
+        let text = match bytes {
             Ok(bytes) => match syntax::read_text(&name, bytes) {
                 Ok(text) => text,
                 Err(diagnostic) => {
@@ -45,6 +54,11 @@ pub fn run(args: &Args) -> Exit {
             None => {
                 report(&sources, &diagnostics.sorted());
                 exit = Exit::Model;
+            }
+            Some(formatted) if standard && !args.check => {
+                if deliver(&formatted, None) != Exit::Fine {
+                    exit = Exit::Model;
+                }
             }
             Some(formatted) if formatted == text => {}
             Some(_) if args.check => {

@@ -274,6 +274,9 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
         }
     })?;
     let mut exit = Exit::Fine;
+    if let Some(odd) = outcome.warning.as_deref().filter(|_| !args.quiet) {
+        report(&p.checked.sources, std::slice::from_ref(odd));
+    }
     match &outcome.ending {
         Ending::Done => {}
         Ending::Stopped => {

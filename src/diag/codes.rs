@@ -360,7 +360,8 @@ StepTooLong "NU0406" Warning "the time step is too long for the model"
 "A state is faster than the method can follow with this step. Explicit methods (euler, heun, rk4)
 become unstable a little above two time constants; exp_euler and cnexp stay stable, but spikes and
 other fast events are lost where the step is longer than the time constants that make them. The
-message tells the fastest state, its time constant at the start, and a step that would do.
+message tells the fastest state, its time constant at the start, or the shortest that a run has
+met, and a step that would do.
 
   wrong   run { duration = 100 ms; dt = 5 ms }
   right   run { duration = 100 ms; dt = 0.025 ms }";
@@ -380,6 +381,13 @@ hundredth of it. Take a step that divides the delays, or delays that are multipl
   wrong   run { dt = 0.1 ms }          with    delay = 1.25 ms
   right   delay = 1.2 ms, or dt = 0.05 ms";
 
+CutOff "NU0411" Warning "draws that miss their limits"
+"`truncated(draw, low, high)` draws again while a number is outside, 16 times at most, and puts what is still
+outside on the nearer limit. Where that happens often, the limits lie in the tail of what is drawn, and the numbers
+are no longer distributed as meant: there is a heap of them on one limit. If no cell at all is within, it is an error.
+
+  wrong   param cells.g ~ truncated(normal(1 nS, 0.2 nS), 1.5 nS, 2 nS)
+  right   param cells.g ~ truncated(normal(1 nS, 0.2 nS), 0.5 nS, 2 nS)";
 KeepsSpiking "NU0409" Warning "a spike that makes the next one"
 "After the reset the condition of the spike rule is true again, so the cell spikes in every step, or
 after every refractory time, for ever. The values are those at the start of the run.

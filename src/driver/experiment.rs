@@ -45,14 +45,15 @@ impl Draft {
     pub fn experiment(self) -> Result<Experiment, Vec<Diagnostic>> {
         let Draft { compiled, mut extent } = self;
         let program = compiled.program.program();
-        let setup = simulate::setup(&compiled.ode, program, &extent)?;
+        let (setup, of_edges) = simulate::setup(&compiled.ode, program, &extent)?;
         extent.edges = setup.edges.clone();
         let recording = simulate::recording(&compiled.ode, program, &extent)?;
         let data = |population: usize, file: u32| {
             let field = program.bound(Source::Data(population as u32, file))?;
             setup.data.iter().find(|(id, _)| *id == field).map(|(_, values)| values.to_vec())
         };
-        let found = ode::domains::per_cell(&compiled.ode, &extent.cells, &data);
+        let mut found = of_edges;
+        found.extend(ode::domains::per_cell(&compiled.ode, &extent.cells, &data));
         if found.iter().any(Diagnostic::is_error) {
             return Err(found);
         }

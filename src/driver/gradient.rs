@@ -113,7 +113,7 @@ impl Differentiable {
         let optimized =
             passes::run(back.clone(), &names, &pass_options, &mut |_, _, _| {}).map_err(|e| internal(e.to_string()))?;
         let compiled = Compiled { ode: model.clone(), plain: back, program: optimized, warnings: Vec::new() };
-        let mut setup = simulate::setup(&model, compiled.program.program(), extent)?;
+        let (mut setup, _) = simulate::setup(&model, compiled.program.program(), extent)?;
         simulate::turn_edges(plain.program(), &mut setup).map_err(internal)?;
         let steps = extent.grid.steps;
         let recording = Recording { every: steps, fields: Vec::new() };

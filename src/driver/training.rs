@@ -123,12 +123,13 @@ impl Learner {
             };
             let pass_options = passes::Options { keep, ..passes::Options::default() };
             let program = passes::run(plain.clone(), &names, &pass_options, &mut |_, _, _| {}).map_err(internal)?;
-            let mut setup = simulate::setup(&without_projections(&model), program.program(), &whole.extent)?;
+            let (mut setup, warnings) =
+                simulate::setup(&without_projections(&model), program.program(), &whole.extent)?;
             repeat(&mut setup, program.program(), lesson.trials);
             let compiled = Compiled { ode: model.clone(), plain, program, warnings: Vec::new() };
             let recording = Recording { every: whole.extent.grid.steps, fields: Vec::new() };
             let extent = whole.extent.clone();
-            Ok(Experiment { compiled, extent, setup, recording, warnings: Vec::new() })
+            Ok(Experiment { compiled, extent, setup, recording, warnings })
         };
         let forward = made(program.clone(), Keep::AllStates)?;
         let mut backward = made(back, Keep::Only(adjoints))?;

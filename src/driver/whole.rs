@@ -2,7 +2,7 @@
 //!
 //! In comes a checked model; out goes the same with everything that a run would refuse: values, ranges and data files, methods, rules of
 //! connections, what no plan is made of, and what is not a number at the start.
-//! Never true here: a step is taken, or an edge is drawn.
+//! Never true here: a step is taken, or edges of a large network are drawn.
 
 use super::experiment::planned;
 use super::{Checked, CompileOptions, Passes, compile_flat, flatten};
@@ -14,6 +14,9 @@ use crate::passes::OptLevel;
 use crate::simulate;
 use crate::step::{Source, Value};
 use crate::units::Dim;
+
+/// So many edges are drawn to look at them.
+const MOST_EDGES: f64 = 100_000.0;
 
 /// Looks for all mistakes of a model that can run by itself, with the settings of its own file.
 pub fn check_whole(mut checked: Checked) -> Checked {
@@ -57,12 +60,15 @@ fn before_a_run(model: &Model, checked: &Checked) -> Vec<Diagnostic> {
     if model.cables.is_empty() {
         found.extend(planned(&compiled, &PlanOptions::default()).err().unwrap_or_default());
     }
-    // Edges take time and memory: the rules have been checked.
-    let apart = Model { connections: Vec::new(), projections: Vec::new(), ..compiled.ode.clone() };
+    // Many edges take time and memory: of those the rules have been checked.
+    let many = found.iter().any(Diagnostic::is_error) || simulate::expected_edges(model, &extent) > MOST_EDGES;
+    let alone = || Model { connections: Vec::new(), projections: Vec::new(), ..compiled.ode.clone() };
+    let apart = if many { alone() } else { compiled.ode.clone() };
     let program = compiled.program.program();
     match simulate::setup(&apart, program, &extent) {
         Err(errors) => found.extend(errors),
-        Ok(setup) => {
+        Ok((setup, odd)) => {
+            found.extend(odd);
             let data = |population: usize, file: u32| {
                 let field = program.bound(Source::Data(population as u32, file))?;
                 setup.data.iter().find(|(id, _)| *id == field).map(|(_, values)| values.to_vec())

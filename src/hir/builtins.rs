@@ -96,6 +96,11 @@ const fn f(name: &'static str, params: &'static [&'static str], kind: FunctionKi
     FunctionInfo { name, params, kind, doc }
 }
 
+/// The names of the arguments of a function of time; none of other functions.
+pub fn stimulus_params(builtin: Builtin) -> &'static [&'static str] {
+    FUNCTIONS.iter().find(|f| f.kind == FunctionKind::Stimulus(builtin)).map_or(&[], |f| f.params)
+}
+
 /// Every built-in function.
 pub const FUNCTIONS: &[FunctionInfo] = &[
     f("exp", &["x"], FunctionKind::Pure(Builtin::Exp), "e to the power x"),

@@ -27,6 +27,8 @@ pub enum Domain {
     StepAtLeast,
     /// 0, 1, 2, ... (or without an end)
     Count,
+    /// How far a draw is outside of its limits: 0 if one of those that were tried is within them.
+    WithinLimits,
 }
 
 impl Domain {
@@ -38,11 +40,23 @@ impl Domain {
                 (Domain::NotNegative, _) => x >= 0.0,
                 (Domain::Fraction, _) => (0.0..=1.0).contains(&x),
                 (Domain::Count, _) => x >= 0.0 && (x.fract() == 0.0 || x == f64::INFINITY),
+                (Domain::WithinLimits, _) => x == 0.0,
                 (Domain::BeforeTheEnd, Some((_, duration))) => x < duration,
                 (Domain::StepAtLeast, Some((dt, _))) => x > dt * (1.0 - 1e-6),
                 (Domain::BeforeTheEnd | Domain::StepAtLeast, None) => true,
             }
     }
+}
+
+/// What has a value that is demanded to be in a domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// The network: there is one value.
+    Network,
+    /// The cells of a population, by index.
+    Cells(usize),
+    /// The edges of a projection, by index.
+    Edges(usize),
 }
 
 /// That a value is in a domain.
@@ -60,8 +74,8 @@ pub struct Demand<T> {
     pub code: Code,
     /// The unit that values are shown in.
     pub unit: DisplayUnit,
-    /// The population for whose cells it may differ.
-    pub population: Option<usize>,
+    /// For what it may differ.
+    pub whose: Whose,
     /// Where the value stands.
     pub span: Span,
 }
@@ -69,8 +83,8 @@ pub struct Demand<T> {
 impl<T> Demand<T> {
     /// The same of another value.
     pub fn with<U>(&self, what: String, value: U) -> Demand<U> {
-        let Demand { domain, why, code, population, span, .. } = *self;
-        Demand { what, value, domain, why, code, unit: self.unit.clone(), population, span }
+        let Demand { domain, why, code, whose, span, .. } = *self;
+        Demand { what, value, domain, why, code, unit: self.unit.clone(), whose, span }
     }
 }
 
@@ -130,7 +144,7 @@ pub fn demand<'s>(symbols: &'s [Symbol], symbol: &'s Symbol) -> Option<Demand<&'
         why,
         code,
         unit: symbol.display_unit(),
-        population: None,
+        whose: Whose::Network,
         span: value.span,
     })
 }
@@ -212,6 +226,21 @@ impl Lowerer<'_> {
                 "a pulse ends before the next one begins",
             );
         }
+        // How often it comes, and from when on the last one is there.
+        let repeated = match (function, values) {
+            ("train", [delay, _, _, period, count]) => Some(("pulse", delay, period, count)),
+            ("staircase", [delay, duration, _, _, count]) => Some(("step", delay, duration, count)),
+            _ => None,
+        };
+        if let Some((one, delay, each, count)) = repeated
+            && fold(&[], count, 0).is_none_or(|count| count >= 1.0 && count.is_finite())
+        {
+            let before = Expr::binary(BinaryOp::Sub, count.clone(), Expr::number(1.0, Dim::ONE, count.span));
+            let last = Expr::binary(BinaryOp::Mul, before, each.clone());
+            let last = Expr { span: count.span, ..Expr::binary(BinaryOp::Add, delay.clone(), last) };
+            let what = format!("start of the last {one}` of `{function}");
+            self.demand(what, last, Domain::BeforeTheEnd, "so many do not fit into this run");
+        }
         if let ("uniform", [low, high]) | ("truncated", [_, low, high]) = (function, values) {
             let width = Expr::binary(BinaryOp::Sub, high.clone(), low.clone());
             let width = Expr { span: low.span.to(high.span), ..width };
@@ -228,7 +257,7 @@ impl Lowerer<'_> {
     pub(super) fn demand(&mut self, what: String, value: Expr, domain: Domain, why: &'static str) {
         let (unit, span) = (value.ty.dim().display_unit(), value.span);
         let code = if domain == Domain::BeforeTheEnd { Code::NoEffect } else { Code::OutOfDomain };
-        let demand = Demand { what, value, domain, why, code, unit, population: None, span };
+        let demand = Demand { what, value, domain, why, code, unit, whose: Whose::Network, span };
         match fold(&[], &demand.value, 0) {
             Some(x) if !domain.has(x, None) => self.outside(&demand, x),
             _ => self.demands.push(demand),

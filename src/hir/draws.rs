@@ -7,7 +7,7 @@ use super::builtins::{Builtin, Drawn};
 use super::calls::Env;
 use super::lower::Lowerer;
 use super::scope::Scope;
-use super::{Expr, ExprKind, Ty};
+use super::{Domain, Expr, ExprKind, Ty};
 use crate::operators::Distribution;
 use crate::source::Span;
 use crate::syntax::ast::{self, BinaryOp, UnaryOp};
@@ -136,8 +136,12 @@ impl<'a> Lowerer<'a> {
             Expr::binary(BinaryOp::And, above, Expr::binary(BinaryOp::Le, x.clone(), high.clone()))
         };
         let candidates = draws.into_iter().map(|x| (inside(&x), x)).collect();
-        let clamped = vec![first_taken(candidates), low, high];
-        Some(Expr { kind: ExprKind::Call(Builtin::Clamp, clamped), ty, span })
+        let taken = first_taken(candidates);
+        let clamped = vec![taken.clone(), low, high];
+        let clamped = Expr { kind: ExprKind::Call(Builtin::Clamp, clamped), ty, span };
+        let outside = Expr { span, ..Expr::binary(BinaryOp::Sub, taken, clamped.clone()) };
+        self.demand("truncated".into(), outside, Domain::WithinLimits, "drawn 16 times");
+        Some(clamped)
     }
 }
 

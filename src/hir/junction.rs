@@ -241,7 +241,10 @@ impl<'a> Lowerer<'a> {
         span: Span,
     ) -> Option<ConnectionRule> {
         let Some(l) = self.rule_key(keys, block) else {
-            self.error(JunctionError::NoRule { span });
+            // A key that does not exist, which has been said, may be what is missing.
+            if keys.iter().all(|key| block.keys().contains(&key.name.text.as_str())) {
+                self.error(JunctionError::NoRule { span });
+            }
             return None;
         };
         let span = l.value.span;
@@ -313,7 +316,7 @@ impl<'a> Lowerer<'a> {
 }
 
 /// The single names that an expression mentions.
-fn names_in<'e>(e: &'e ast::Expr, out: &mut HashSet<&'e str>) {
+pub(super) fn names_in<'e>(e: &'e ast::Expr, out: &mut HashSet<&'e str>) {
     match &e.kind {
         ast::ExprKind::Number { .. } | ast::ExprKind::Bool(_) | ast::ExprKind::Str(_) | ast::ExprKind::At(..) => {}
         ast::ExprKind::Path(path) => {

@@ -39,8 +39,8 @@ mod train;
 mod uses;
 mod warnings;
 
-pub use builtins::{Builtin, FUNCTIONS, FunctionInfo, RESERVED};
-pub use domain::{Demand, Domain, demand, of_param as demand_of_param};
+pub use builtins::{Builtin, FUNCTIONS, FunctionInfo, RESERVED, stimulus_params};
+pub use domain::{Demand, Domain, Whose, demand, of_param as demand_of_param};
 pub use error::shown;
 pub use imports::{LoadedFile, Loader, NoFiles, Sources, load};
 pub use keys::Block as KeyBlock;

@@ -6,6 +6,7 @@
 use super::calls::Env;
 use super::error::{NameError, NameHelp};
 use super::items::{ItemKind, Kind};
+use super::junction::names_in;
 use super::lower::Lowerer;
 use super::scope::{Role, Scope, ScopeKind, Status, outwards};
 use super::{Expr, ExprKind, SymbolId, Ty};
@@ -13,6 +14,7 @@ use crate::diag::nearest;
 use crate::source::Span;
 use crate::syntax::ast::{self};
 use crate::units::{Dim, Unit};
+use std::collections::HashSet;
 
 /// Joins a path's names with dots.
 pub(super) fn join(path: &[ast::Name]) -> String {
@@ -213,11 +215,54 @@ impl<'a> Lowerer<'a> {
     /// Lowers everything in a scope that has not been lowered yet.
     pub(super) fn resolve_all(&mut self, scope: &mut Scope<'a>) {
         for id in scope.ids() {
+            // What a long chain of definitions needs comes first: names are looked up inside each other.
+            let needed = needed(scope, id);
+            if needed.len() > LONG_CHAIN {
+                needed.into_iter().for_each(|id| {
+                    self.resolve(scope, id, None);
+                });
+            }
             self.resolve(scope, id, None);
             // Initial values of states whose unit was declared.
             self.lower_source(scope, id);
         }
     }
+}
+
+/// So many definitions may be looked up inside each other.
+const LONG_CHAIN: usize = 100;
+
+/// What the expression of an entry needs that has not been lowered, what is needed for it first.
+fn needed(scope: &Scope<'_>, id: SymbolId) -> Vec<SymbolId> {
+    let read = |id: SymbolId| -> Vec<SymbolId> {
+        let entry = scope.entry(id);
+        let Some((source, prefix)) = entry.source.as_ref().filter(|_| entry.status == Status::New) else {
+            return Vec::new();
+        };
+        let mut names = HashSet::new();
+        names_in(source, &mut names);
+        let mut found: Vec<SymbolId> = names
+            .into_iter()
+            .filter_map(|name| outwards(prefix).find_map(|p| scope.get(&format!("{p}{name}"))))
+            .filter(|id| scope.entry(*id).status == Status::New)
+            .collect();
+        found.sort_by_key(|id| id.0);
+        found
+    };
+    let mut order = Vec::new();
+    let mut seen = HashSet::from([id]);
+    let mut waiting = vec![(id, read(id))];
+    while let Some((top, needs)) = waiting.last_mut() {
+        match needs.pop() {
+            Some(next) if seen.insert(next) => waiting.push((next, read(next))),
+            Some(_) => {}
+            None => {
+                order.push(*top);
+                waiting.pop();
+            }
+        }
+    }
+    order
 }
 
 /// Is an initial value the word `steady_state`, and no name of the user's?

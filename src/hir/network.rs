@@ -12,7 +12,7 @@ use super::place::{Wanted, flatten};
 use super::projection::Instance;
 use super::scope::{Scope, ScopeKind};
 use super::{
-    Clamp, Connection, Demand, Drive, Expr, ExprKind, Input, Network, Population, Projection, Setting, SymbolId,
+    Clamp, Connection, Demand, Drive, Expr, ExprKind, Input, Network, Population, Projection, Setting, SymbolId, Whose,
 };
 use crate::source::Span;
 use crate::syntax::ast::{self, Name, NetworkMember};
@@ -45,14 +45,15 @@ pub(super) struct Lowered {
 }
 
 impl NetworkDraft<'_> {
-    /// Keeps what is demanded of values that are not of cells.
-    pub fn demand_of_all(&mut self, demands: Vec<Demand<Expr>>) {
-        self.demands.extend(demands);
+    /// Keeps what is demanded of values of the edges of the next projection.
+    pub fn demand_of_edges(&mut self, demands: Vec<Demand<Expr>>) {
+        let projection = self.projections.len();
+        self.demands.extend(demands.into_iter().map(|d| Demand { whose: Whose::Edges(projection), ..d }));
     }
 
     /// Keeps what is demanded of values of a population's cells.
     pub fn demand_of(&mut self, demands: Vec<Demand<Expr>>, population: usize) {
-        self.demands.extend(demands.into_iter().map(|d| Demand { population: Some(population), ..d }));
+        self.demands.extend(demands.into_iter().map(|d| Demand { whose: Whose::Cells(population), ..d }));
     }
 }
 

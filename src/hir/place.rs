@@ -3,7 +3,7 @@
 //! In come paths; out go a population, its cells, and what of them is meant.
 //! Never true here: a path with groups is one place.
 
-use super::error::{BadTarget, Meant, MorphologyError, UnknownPopulation};
+use super::error::{BadTarget, Meant, MorphologyError, NetworkError, UnknownPopulation};
 use super::lower::{Definition, Lowerer};
 use super::scope::Scope;
 use super::{Cell, Expr, Population, Symbol, SymbolKind};
@@ -11,10 +11,11 @@ use crate::source::Span;
 use crate::syntax::ast::{self, Name, Segment};
 use crate::units::Dim;
 
-/// One way through a path: names with the selection of cells behind the first.
+/// One way through a path: names with what is selected behind them.
 pub(super) struct FlatPath<'a> {
     pub names: Vec<&'a Name>,
-    pub selection: Option<&'a ast::Selection>,
+    /// Each with the index of its name: cells, or in a cell with sections one of them.
+    pub selections: Vec<(usize, &'a ast::Selection)>,
     /// The place in the cell, if one is named.
     pub at: Option<&'a ast::Located>,
     pub span: Span,
@@ -63,13 +64,13 @@ impl Wanted {
 
 /// All ways through a path with groups.
 pub(super) fn flatten(path: &ast::Path) -> Vec<FlatPath<'_>> {
-    let mut out = vec![FlatPath { names: Vec::new(), selection: None, at: None, span: path.span }];
+    let mut out = vec![FlatPath { names: Vec::new(), selections: Vec::new(), at: None, span: path.span }];
     for segment in &path.segments {
         match segment {
             Segment::Name(name, selection) => {
                 for flat in &mut out {
+                    flat.selections.extend(selection.iter().map(|selection| (flat.names.len(), selection)));
                     flat.names.push(name);
-                    flat.selection = flat.selection.or(selection.as_ref());
                 }
             }
             Segment::Located(located) => out.iter_mut().for_each(|flat| flat.at = flat.at.or(Some(located))),
@@ -80,7 +81,12 @@ pub(super) fn flatten(path: &ast::Path) -> Vec<FlatPath<'_>> {
                     .flat_map(|head| {
                         tails.iter().map(|tail| FlatPath {
                             names: head.names.iter().chain(&tail.names).copied().collect(),
-                            selection: head.selection.or(tail.selection),
+                            selections: head
+                                .selections
+                                .iter()
+                                .copied()
+                                .chain(tail.selections.iter().map(|(name, s)| (head.names.len() + name, *s)))
+                                .collect(),
                             at: head.at.or(tail.at),
                             span: tail.names.first().map_or(path.span, |n| n.span.to(tail.span)),
                         })
@@ -123,11 +129,26 @@ impl<'a> Lowerer<'a> {
         };
         let of = &populations[population];
         self.note_place(flat, of.span, &self.lowered_cell(of.cell).item);
-        let cells = match flat.selection {
-            None => None,
-            Some(selection) => Some(self.selected_cells(scope, selection)?),
+        // In a cell with sections, `dend[3]` is one of them.
+        let sections = self.lowered_cell(populations[population].cell).item.morphology.is_some();
+        let is_cells = |at: &usize| *at == 0 || !sections;
+        let mut chosen = flat.selections.iter().filter(|(at, _)| is_cells(at));
+        let cells = match (chosen.next(), chosen.next()) {
+            (None, _) => None,
+            (Some((_, selection)), None) => Some(self.selected_cells(scope, selection)?),
+            (Some((_, first)), Some((_, again))) => {
+                self.error(NetworkError::ChosenTwice { again: again.span, first: first.span });
+                return None;
+            }
         };
-        let rest = behind.iter().map(|n| n.text.as_str()).collect::<Vec<_>>().join(".");
+        let mut rest = String::new();
+        for (at, name) in (1..).zip(behind) {
+            let dot = if rest.is_empty() { "" } else { "." };
+            rest.push_str(&format!("{dot}{}", name.text));
+            if let Some((_, index)) = flat.selections.iter().find(|(of, _)| *of == at && !is_cells(of)) {
+                rest.extend(self.text(index.span).split_whitespace());
+            }
+        }
         let rest_span = match (behind.first(), behind.last()) {
             // The names of a group do not stand behind those before it.
             (Some(a), Some(b)) if !self.text(a.span.to(b.span)).contains('{') => a.span.to(b.span),

@@ -6,7 +6,7 @@
 //! Lines that name the same synapse with the same values act on one receptor. A population whose cells have receptors has a cell model of its
 //! own, that of the file with the symbols of the receptors added.
 
-use super::error::{MorphologyError, SynapseError};
+use super::error::{MorphologyError, Signature, SynapseError};
 use super::expr::constant_of;
 use super::items::{ItemKind, Kind};
 use super::keys::Block;
@@ -99,6 +99,7 @@ impl<'a> Lowerer<'a> {
                 });
                 let weight = self.weight(draft, &name, (&synapse.item, via), keys, Some(&rule), span);
                 let delay = self.delay(draft, &name, keys, &rule, span);
+                draft.demand_of_edges(std::mem::take(&mut self.demands));
                 let (weight, delay) = (weight?, delay?);
                 let (to, rule) = (place.population, rule.clone());
                 draft.projections.push(Projection { name, from, to, receptor, weight, delay, rule, span });
@@ -137,6 +138,7 @@ impl<'a> Lowerer<'a> {
                 draft.drives.iter().any(|d| d.name == name)
             });
             let weight = self.weight(draft, &name, (&synapse.item, via), keys, None, span);
+            draft.demand_of(std::mem::take(&mut self.demands), population);
             let source = self.drive_source(draft, &name, from, population);
             let (weight, source) = (weight?, source?);
             draft.drives.push(Drive { name, population, cells: place.cells, receptor, weight, source, span });
@@ -155,17 +157,11 @@ impl<'a> Lowerer<'a> {
         self.start_streams(name);
         match &from.kind {
             ast::ExprKind::Call(function, args) if function.text == "poisson" => {
-                let [arg] = &args[..] else {
-                    self.error(SynapseError::NotASource { span: from.span });
-                    return None;
-                };
-                if arg.name.as_ref().is_some_and(|name| name.text != "rate") {
-                    self.error(SynapseError::NotASource { span: from.span });
-                    return None;
-                }
+                let signature = Signature { function: "poisson", params: &["rate"], optional: None, variadic: false };
+                let rate = self.arguments(&signature, args, from.span)?.into_iter().next().flatten()?;
                 let stream = self.stream();
                 draft.scope.kind = ScopeKind::Input;
-                let rate = self.expr_of(&mut draft.scope, "", &arg.value, Dim::RATE, "the rate of events");
+                let rate = self.expr_of(&mut draft.scope, "", rate, Dim::RATE, "the rate of events");
                 draft.scope.kind = ScopeKind::Network;
                 let rate = rate?;
                 self.demand(format!("rate` of `{name}"), rate.clone(), Domain::NotNegative, "a rate is not negative");
@@ -175,13 +171,17 @@ impl<'a> Lowerer<'a> {
             ast::ExprKind::Call(function, args) if function.text == "times" && !args.is_empty() => {
                 let time = |arg: &'a ast::Arg| {
                     let time = self.expr_of(&mut draft.scope, "", &arg.value, Dim::TIME, "the time of an event")?;
-                    self.demand("time of an event".into(), time.clone(), Domain::AboveZero, "a run begins at 0 ms");
-                    self.demand("time of an event".into(), time.clone(), Domain::BeforeTheEnd, "nothing arrives");
+                    self.demand("t` of `times".into(), time.clone(), Domain::AboveZero, "a run begins at 0 ms");
+                    self.demand("t` of `times".into(), time.clone(), Domain::BeforeTheEnd, "nothing arrives");
                     Some(time)
                 };
                 let times: Vec<Option<Expr>> = args.iter().map(time).collect();
                 draft.demand_of(std::mem::take(&mut self.demands), population);
                 times.into_iter().collect::<Option<_>>().map(DriveSource::Times)
+            }
+            ast::ExprKind::Call(function, _) => {
+                self.error(SynapseError::NotASource { name: Some(&function.text), span: from.span });
+                None
             }
             ast::ExprKind::Number { .. }
             | ast::ExprKind::Bool(_)
@@ -190,9 +190,8 @@ impl<'a> Lowerer<'a> {
             | ast::ExprKind::Unary(..)
             | ast::ExprKind::Binary(..)
             | ast::ExprKind::If(..)
-            | ast::ExprKind::At(..)
-            | ast::ExprKind::Call(..) => {
-                self.error(SynapseError::NotASource { span: from.span });
+            | ast::ExprKind::At(..) => {
+                self.error(SynapseError::NotASource { name: None, span: from.span });
                 None
             }
         }
@@ -450,9 +449,8 @@ impl<'a> Lowerer<'a> {
             return None;
         };
         let x = self.of_edge(draft, &format!("{name}.weight"), key, dim, ("a weight", rule))?;
-        if dim == Dim::CONDUCTANCE && !differs(&x) {
+        if dim == Dim::CONDUCTANCE {
             self.demand(format!("weight` of `{name}"), x.clone(), Domain::NotNegative, "a conductance is not negative");
-            draft.demand_of_all(std::mem::take(&mut self.demands));
         }
         Some(x)
     }
@@ -481,8 +479,8 @@ impl<'a> Lowerer<'a> {
                 Domain::StepAtLeast,
                 "a spike arrives a step later at the earliest",
             );
-            draft.demand_of_all(std::mem::take(&mut self.demands));
         }
+        self.demand(format!("delay` of `{name}"), x.clone(), Domain::BeforeTheEnd, "no spike arrives in this run");
         Some(x)
     }
 

@@ -414,5 +414,5 @@ fn of_edges(recorder: &Recorder<'_, '_>, flat: &FlatPath<'_>) -> Option<(usize, 
     let (last, names) = flat.names.split_last()?;
     let name = names.iter().map(|name| name.text.as_str()).collect::<Vec<_>>().join(".");
     let projection = recorder.projections.iter().position(|p| p.name == name)?;
-    flat.selection.is_none().then(|| (projection, last.text.clone()))
+    flat.selections.is_empty().then(|| (projection, last.text.clone()))
 }

@@ -122,10 +122,14 @@ impl<'a> Lowerer<'a> {
         let before = self.diagnostics.count();
         let mut keys: HashMap<&str, &ast::Let> = HashMap::new();
         let mut learn: Vec<(String, Span)> = Vec::new();
+        let mut meant: Vec<&str> = Vec::new();
+        let word = Span { end: train.span.start + 5, ..train.span };
         for member in &train.members {
             match member {
                 TrainMember::Key(l) if !Block::Train.keys().contains(&l.name.text.as_str()) => {
                     self.unknown_key(&l.name, Block::Train);
+                    // What is meant by it is not missing.
+                    meant.extend(crate::diag::nearest(&l.name.text, Block::Train.keys().iter().copied()));
                 }
                 TrainMember::Key(l) => {
                     if let Some(first) = keys.insert(&l.name.text, l) {
@@ -134,7 +138,7 @@ impl<'a> Lowerer<'a> {
                 }
                 TrainMember::Learn { target, .. } => {
                     for flat in flatten(target) {
-                        if flat.selection.is_some() || flat.at.is_some() {
+                        if !flat.selections.is_empty() || flat.at.is_some() {
                             self.error(TrainError::PartOf { span: flat.span });
                         }
                         let name: Vec<&str> = flat.names.iter().map(|name| name.text.as_str()).collect();
@@ -144,12 +148,12 @@ impl<'a> Lowerer<'a> {
             }
         }
         if learn.is_empty() {
-            self.error(TrainError::NothingLearns { span: train.span });
+            self.error(TrainError::NothingLearns { span: word });
         }
         let key = |l: &mut Self, key: &'static str, example: &'static str| {
             let found = keys.get(key).map(|l| &l.value);
-            if found.is_none() {
-                l.error(TrainError::NoKey { key, example, span: train.span });
+            if found.is_none() && !meant.contains(&key) {
+                l.error(TrainError::NoKey { key, example, span: word });
             }
             found
         };

@@ -277,7 +277,7 @@ impl<'a> Lowerer<'a> {
 fn paths_in(e: &ast::Expr) -> Vec<FlatPath<'_>> {
     match &e.kind {
         ast::ExprKind::Path(path) => {
-            vec![FlatPath { names: path.iter().collect(), selection: None, at: None, span: e.span }]
+            vec![FlatPath { names: path.iter().collect(), selections: Vec::new(), at: None, span: e.span }]
         }
         ast::ExprKind::Call(_, args) => args.iter().flat_map(|arg| paths_in(&arg.value)).collect(),
         ast::ExprKind::Number { .. }

@@ -11,11 +11,11 @@ mod plasticity;
 
 use super::parity::Parity;
 use super::{
-    Cable, CellRange, Condition, Connection, Graph, Kind, Model, Node, NodeId, Param, ParamId, Population, Projection,
-    Record, Side, Spike, State, StateId, removable,
+    Argument, Cable, CellRange, Condition, Connection, Graph, Kind, Model, Node, NodeId, Param, ParamId, Population,
+    Projection, Record, Side, Spike, State, StateId, removable,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::hir::{self, Demand, Domain, End, Expr, ExprKind, PortKind, Quantity, SymbolId, SymbolKind, Ty};
+use crate::hir::{self, Demand, Domain, End, Expr, ExprKind, PortKind, Quantity, SymbolId, SymbolKind, Ty, Whose};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
 use crate::syntax::ast;
@@ -74,6 +74,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
     let jumps = b.jumps();
     let records = run.records.iter().map(|r| b.record(&projections, r)).collect();
     let demands = b.demands();
+    let arguments = b.arguments();
     let ranges = b.ranges();
     if b.failed {
         return None;
@@ -92,6 +93,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         records,
         spikes,
         demands,
+        arguments,
         ranges,
         data: model.data.clone(),
         duration: run.duration,
@@ -225,7 +227,47 @@ impl<'m> Builder<'m> {
         self.symbols.push(nodes);
     }
 
+    /// Builds named expressions, those first that others name: chains of them may be long.
+    fn name_all(&mut self, population: usize) {
+        let cell = self.cell(population);
+        let named = |at: usize| match &cell.symbols[at].kind {
+            SymbolKind::Let(value) => {
+                let mut read = Vec::new();
+                value.visit(&mut |e| {
+                    if let ExprKind::Symbol(id) = e.kind {
+                        read.push(id.0 as usize);
+                    }
+                });
+                read
+            }
+            SymbolKind::Param(_)
+            | SymbolKind::State { .. }
+            | SymbolKind::Port(_)
+            | SymbolKind::Voltage
+            | SymbolKind::Pool => Vec::new(),
+        };
+        let mut seen = vec![false; cell.symbols.len()];
+        for at in 0..cell.symbols.len() {
+            let mut waiting = vec![(at, if seen[at] { Vec::new() } else { named(at) })];
+            seen[at] = true;
+            while let Some((top, read)) = waiting.last_mut() {
+                let next = read.pop();
+                match next {
+                    Some(next) if !std::mem::replace(&mut seen[next], true) => waiting.push((next, named(next))),
+                    Some(_) => {}
+                    None => {
+                        if matches!(cell.symbols[*top].kind, SymbolKind::Let(_)) {
+                            self.symbol(population, SymbolId(*top as u32));
+                        }
+                        waiting.pop();
+                    }
+                }
+            }
+        }
+    }
+
     fn define(&mut self, population: usize) {
+        self.name_all(population);
         let cell = self.cell(population);
         for (i, s) in cell.symbols.iter().enumerate() {
             let id = SymbolId(i as u32);
@@ -410,7 +452,7 @@ impl<'m> Builder<'m> {
                     let value = self.symbol(population, SymbolId(i as u32));
                     let d = d.with(format!("{}.{}", p.name, symbol.name), value);
                     let home = self.home(population, SymbolId(i as u32));
-                    demands.push(Demand { population: Some(home), span, ..d });
+                    demands.push(Demand { whose: Whose::Cells(home), span, ..d });
                 }
             }
             if let Some(refractory) = cell.spike.as_ref().and_then(|s| s.refractory.as_ref()) {
@@ -422,7 +464,7 @@ impl<'m> Builder<'m> {
                     why: "a refractory time is not negative",
                     code: Code::OutOfDomain,
                     unit: Dim::TIME.display_unit(),
-                    population: Some(population),
+                    whose: Whose::Cells(population),
                     span: refractory.span,
                 });
             }
@@ -437,7 +479,7 @@ impl<'m> Builder<'m> {
         {
             let (what, unit, span) =
                 ("celsius".into(), Dim::TEMPERATURE.display_unit(), self.params[p.0 as usize].span);
-            demands.push(Demand { what, value: celsius, domain, why, code, unit, population: None, span });
+            demands.push(Demand { what, value: celsius, domain, why, code, unit, whose: Whose::Network, span });
         }
         demands
     }
@@ -446,6 +488,37 @@ impl<'m> Builder<'m> {
     fn setting_of(&self, population: usize, symbol: usize) -> Option<&'m hir::Setting> {
         let of_symbol = |s: &&hir::Setting| s.population == population && s.symbol.0 as usize == symbol;
         self.network.settings.iter().rfind(of_symbol)
+    }
+
+    /// The arguments of stimuli that differ from cell to cell. (What is one number is a parameter.)
+    fn arguments(&mut self) -> Vec<Argument> {
+        let network = self.network;
+        let inputs = network.inputs.iter().map(|i| (&i.name, i.population, &i.cells, &i.value));
+        let clamps = network.clamps.iter().map(|c| (&c.name, c.population, &c.cells, &c.value));
+        let mut arguments: Vec<Argument> = Vec::new();
+        for (stimulus, population, cells, value) in inputs.chain(clamps) {
+            // What reaches a place of a cell with sections is not told.
+            if self.cell(population).morphology.is_some() {
+                continue;
+            }
+            let ExprKind::Call(function, values) = &value.kind else { continue };
+            let named = hir::stimulus_params(*function).iter().zip(values);
+            for (param, value) in named.filter(|(_, value)| !matches!(value.kind, ExprKind::NetworkParam(_))) {
+                let name = format!("{}.{stimulus}.{param}", self.population_name(population));
+                let mut differs = false;
+                value.visit(&mut |e| {
+                    differs |= matches!(e.kind, ExprKind::Index | ExprKind::Draw(..) | ExprKind::File(_));
+                });
+                if !differs || arguments.iter().any(|a| a.name == name) {
+                    continue;
+                }
+                let dim = value.ty.dim();
+                let (value, none) = (self.expr(Some(population), value), self.graph.number(f64::NAN, dim));
+                let value = self.for_cells(cells, value, none);
+                arguments.push(Argument { name, population, value, unit: dim.display_unit() });
+            }
+        }
+        arguments
     }
 
     /// The cells that lines of the network and of the run name, but for those of records, which are checked where they are counted.

@@ -6,7 +6,7 @@
 
 use super::{Condition, EvalError, Kind, Model, Node, NodeId, Spike, StateId, cells, evaluate};
 use crate::diag::{Code, Diagnostic, Diagnostics, Severity};
-use crate::hir::{Demand, shown};
+use crate::hir::{Demand, Domain, Whose, shown};
 use crate::operators::Value;
 use crate::source::Span;
 use crate::units::Dim;
@@ -133,40 +133,101 @@ fn outside(model: &Model, range: &CellRange) -> Option<Diagnostic> {
     Some(Diagnostic::new(Code::BadCells, range.span, message, label))
 }
 
+/// So many edges of a projection are looked at: a draw that is outside now and then is outside among them.
+const EDGES: usize = 100_000;
+
 /// What is wrong with values that differ from cell to cell: `sizes` are the numbers of each population's cells, `data` gives the numbers of a file
 /// for the cells of a population.
 pub fn per_cell(model: &Model, sizes: &[usize], data: &dyn Fn(usize, u32) -> Option<Vec<f64>>) -> Vec<Diagnostic> {
     let mut found = Diagnostics::default();
     for demand in &model.demands {
-        let Some(population) = demand.population else { continue };
+        let Whose::Cells(population) = demand.whose else { continue };
         if evaluate(model, demand.value) != Err(EvalError::NotUniform) {
             continue;
         }
         let of_population = |file: u32| data(population, file);
         let values = cells::values(model, demand.value, Some(population), sizes[population], &of_population);
-        let Some(values) = values else { continue };
-        let run = Some((model.dt, model.duration));
-        let outside: Vec<usize> = (0..values.len()).filter(|&cell| !demand.domain.has(values[cell], run)).collect();
-        if let Some(&first) = outside.first() {
-            let name = match model.populations[population].kind {
-                Kind::Cells => format!("cell {first} of `{}`", model.populations[population].name),
-                Kind::Tree { .. } | Kind::Part { .. } => model.element_name(population, first),
-            };
-            found.push(of_cells(demand, &name, values[first], outside.len()));
+        let Some(mut values) = values else { continue };
+        if let (Domain::WithinLimits, Some((first, end))) = (demand.domain, chosen(model, population, demand.span)) {
+            // Other cells do not have this draw.
+            let others = (0..values.len()).filter(|cell| !(first..end).contains(cell));
+            others.for_each(|cell| values[cell] = f64::NAN);
+        }
+        let whose = |first: usize| match model.populations[population].kind {
+            Kind::Cells => format!("cell {first} of `{}`", model.populations[population].name),
+            Kind::Tree { .. } | Kind::Part { .. } => model.element_name(population, first),
+        };
+        if let Some(wrong) = of_many(model, demand, &values, "cell", whose) {
+            found.push(wrong);
         }
     }
     found.sorted()
 }
 
-fn of_cells(demand: &Demand<NodeId>, cell: &str, x: f64, count: usize) -> Diagnostic {
-    let d = demand.outside(x, Some(cell), None);
+/// What is wrong with values that differ from edge to edge of a projection, by index, which has so many; `data` gives the numbers of a file for them.
+pub fn per_edge(
+    model: &Model,
+    projection: usize,
+    edges: usize,
+    data: &dyn Fn(u32) -> Option<Vec<f64>>,
+) -> Vec<Diagnostic> {
+    let mut found = Diagnostics::default();
+    for demand in model.demands.iter().filter(|demand| demand.whose == Whose::Edges(projection)) {
+        // What draws within limits cannot be below them, and is not drawn to see that.
+        let never = demand.domain == Domain::NotNegative && cells::least(model, demand.value) >= 0.0;
+        if never || evaluate(model, demand.value) != Err(EvalError::NotUniform) {
+            continue;
+        }
+        let Some(values) = cells::values(model, demand.value, None, edges.min(EDGES), data) else { continue };
+        // The demand names the projection.
+        let whose = |first: usize| format!("edge {first}");
+        if let Some(wrong) = of_many(model, demand, &values, "edge", whose) {
+            found.push(wrong);
+        }
+    }
+    found.sorted()
+}
+
+/// The cells that the line at a place names, from the first to one past the last; `None` if it names all.
+fn chosen(model: &Model, population: usize, place: Span) -> Option<(usize, usize)> {
+    let within = |r: &&CellRange| {
+        (r.population, r.span.file) == (population, place.file)
+            && r.span.start <= place.start
+            && place.end <= r.span.end
+    };
+    let range = model.ranges.iter().find(within)?;
+    let number = |node: NodeId| match evaluate(model, node) {
+        Ok(Value::Real(x)) => Some(x as usize),
+        Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => None,
+    };
+    Some((number(range.first)?, number(range.end)?))
+}
+
+/// What is said of the first of many values that is outside of its domain.
+fn of_many(
+    model: &Model,
+    demand: &Demand<NodeId>,
+    values: &[f64],
+    one: &str,
+    whose: impl Fn(usize) -> String,
+) -> Option<Diagnostic> {
+    let run = Some((model.dt, model.duration));
+    let outside = || (0..values.len()).filter(|&at| !demand.domain.has(values[at], run));
+    let (first, count) = (outside().next()?, outside().count());
+    if demand.domain == Domain::WithinLimits {
+        let all = count == values.iter().filter(|x| !x.is_nan()).count();
+        return Some(demand.not_within(values[first], (!all).then(|| whose(first)).as_deref(), count, one));
+    }
+    let d = demand.outside(values[first], Some(&whose(first)), None);
     let d = match count - 1 {
         0 => d,
-        1 => d.note("another cell has such a value, too"),
-        more => d.note(format!("{more} other cells have such values, too")),
+        1 => d.note(format!("another {one} has such a value, too")),
+        more => d.note(format!("{more} other {one}s have such values, too")),
     };
-    match d.code.severity() {
-        Severity::Error => d,
-        Severity::Warning => d.help("a draw can be cut off: `truncated(..., low, high)`"),
-    }
+    Some(match (d.code.severity(), demand.domain) {
+        (_, Domain::BeforeTheEnd) => d,
+        (Severity::Error, _) if !matches!(demand.whose, Whose::Edges(_)) => d,
+        (Severity::Error, _) => d.help("cut the draw off: `truncated(..., low, high)`"),
+        (Severity::Warning, _) => d.help("a draw can be cut off: `truncated(..., low, high)`"),
+    })
 }

@@ -33,7 +33,7 @@ pub use initial::resolve;
 pub use overrides::{Override, PerCell, apply, full_name, parse_override, sets_initial_value};
 pub use passive::Passive;
 pub use print::{print, show};
-pub use timescale::step_too_long;
+pub use timescale::{slopes, step_became_too_long, step_too_long};
 pub use verify::verify;
 
 use crate::data::DataFile;
@@ -82,6 +82,8 @@ pub struct Model {
     pub spikes: Vec<usize>,
     /// What values must be; those that read states or the time are meant at the start.
     pub demands: Vec<Demand<NodeId>>,
+    /// Arguments of stimuli that differ from cell to cell, for results to tell.
+    pub arguments: Vec<Argument>,
     /// The cells that inputs, settings and records name.
     pub ranges: Vec<CellRange>,
     /// Data files; nodes refer to them by index.
@@ -119,6 +121,19 @@ pub struct Param {
     pub settable: bool,
     /// How it was set from outside, if it was.
     pub set: Option<String>,
+}
+
+/// An argument of a stimulus that differs from cell to cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Argument {
+    /// Its full name, such as `squid.step.amplitude`.
+    pub name: String,
+    /// The population.
+    pub population: usize,
+    /// Its value: a function of parameters, the cell's index, draws and files; NaN for cells that the stimulus does not reach.
+    pub value: NodeId,
+    /// The unit it is shown in.
+    pub unit: DisplayUnit,
 }
 
 /// A state.

@@ -5,7 +5,7 @@ use super::build::classify;
 use super::{Model, Node, NodeId};
 use crate::data::DataFile;
 use crate::diag::{Code, Diagnostic, nearest};
-use crate::hir::{Demand, Domain};
+use crate::hir::{Demand, Domain, Whose};
 use crate::operators::BinaryOp;
 use crate::source::Span;
 use crate::units::{Dim, Unit};
@@ -200,7 +200,7 @@ fn put(model: &mut Model, place: Place, value: NodeId, how: String) {
                     why: "a gate is the fraction of open gates",
                     code: Code::GateRange,
                     unit: state.unit.clone(),
-                    population: Some(state.population),
+                    whose: Whose::Cells(state.population),
                     span: state.span,
                 });
             }
@@ -230,6 +230,11 @@ fn find(model: &Model, name: &str) -> Result<Place, Diagnostic> {
     }
     let suffix = format!(".{name}");
     let mut hits: Vec<(Place, &str)> = Place::all(model).filter(|(_, full)| full.ends_with(&suffix)).collect();
+    if let (Some(option), Some((_, first))) = (option_of(name), hits.first()) {
+        let message = format!("`{name}` may be that of the run, or `{first}`");
+        let d = Diagnostic::without_place(Code::AmbiguousParameter, message);
+        return Err(d.help(format!("write `{option}` for the run, or the whole name")));
+    }
     // Parameters come first.
     if hits.iter().any(|(place, _)| matches!(place, Place::Param(_))) {
         hits.retain(|(place, _)| matches!(place, Place::Param(_)));
@@ -246,17 +251,26 @@ fn find(model: &Model, name: &str) -> Result<Place, Diagnostic> {
     }
 }
 
+/// The option of the command line that sets a key of the run.
+fn option_of(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "dt" => "--dt",
+        "duration" => "--duration",
+        "method" => "--method",
+        "seed" => "--seed",
+        "every" => "--every",
+        _ => return None,
+    })
+}
+
 /// No parameter has the name.
 fn unknown(model: &Model, name: &str) -> Diagnostic {
     let d = Diagnostic::without_place(Code::UnknownParameter, format!("the model has no parameter `{name}`"));
-    let option = match name {
-        "dt" | "duration" | "method" | "seed" => Some(format!("write `--{name}`")),
-        "every" => Some("write `--every`".into()),
-        "celsius" => Some("nothing in this model depends on the temperature".into()),
-        _ => None,
-    };
-    if let Some(help) = option {
-        return d.help(help);
+    if let Some(option) = option_of(name) {
+        return d.help(format!("write `{option}`"));
+    }
+    if name == "celsius" {
+        return d.help("nothing in this model depends on the temperature");
     }
     let params: Vec<&str> = model.params.iter().filter(|p| p.settable).map(|p| p.name.as_str()).collect();
     let tails = Place::all(model).flat_map(|(_, n)| n.match_indices('.').map(|(i, _)| &n[i + 1..]).chain([n]));

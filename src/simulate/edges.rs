@@ -127,6 +127,12 @@ fn stream(name: &str) -> u32 {
     u32::from_le_bytes(stream)
 }
 
+/// How many edges a model has, about.
+pub(crate) fn expected_edges(model: &Model, extent: &Extent) -> f64 {
+    let projections = model.projections.iter().map(|p| expected_events(model, extent, p));
+    projections.chain(model.connections.iter().map(|c| expected(model, extent, c))).sum()
+}
+
 /// How many edges a projection has, about.
 pub(super) fn expected_events(model: &Model, extent: &Extent, p: &Projection) -> f64 {
     let [from, to] = [p.from, p.to].map(|population| extent.cells[population] as f64);

@@ -7,7 +7,7 @@ use super::extent::Extent;
 use super::records::Records;
 use crate::data;
 use crate::discretize::projection_space;
-use crate::ode::{self, Model};
+use crate::ode::{self, Model, NodeId};
 use crate::operators::Value;
 use crate::results::{Contents, Parameter, ParameterValues, Population, SeriesHead, TrainHead};
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ pub fn contents(model: &Model, extent: &Extent, records: &Records, start: u64, s
         series: records.series.iter().map(head).collect(),
         trains: records.trains.iter().map(|t| TrainHead { population: t.population.clone(), cells: t.cells }).collect(),
         populations: model.populations.iter().zip(0..).map(population).collect(),
-        parameters: parameters(model, extent).into_iter().chain(ends(model, extent)).collect(),
+        parameters: [parameters(model, extent), arguments(model, extent), ends(model, extent)].concat(),
         single,
     }
 }
@@ -55,10 +55,33 @@ fn ends(model: &Model, extent: &Extent) -> Vec<Parameter> {
     ends
 }
 
+/// The arguments of stimuli that differ from cell to cell.
+fn arguments(model: &Model, extent: &Extent) -> Vec<Parameter> {
+    let told = |a: &ode::Argument| {
+        let values = per_cell(model, extent, a.value, a.population)?;
+        let values = values.into_iter().map(|x| if a.unit.exponent == 0 { x } else { a.unit.show(x) }).collect();
+        let values = ParameterValues::PerCell { population: model.populations[a.population].name.clone(), values };
+        Some(Parameter { name: a.name.clone(), unit: a.unit.name.clone(), values })
+    };
+    model.arguments.iter().filter_map(told).collect()
+}
+
+/// The values of an expression for the cells of a population.
+fn per_cell(model: &Model, extent: &Extent, value: NodeId, population: usize) -> Option<Vec<f64>> {
+    let cells = extent.cells[population];
+    let read = |file: u32| data::per_cell(&model.data[file as usize], cells).ok();
+    ode::cells::values(model, value, Some(population), cells, &read)
+}
+
 /// The parameters of a model. Hidden ones have a `'` in their names, which no name of a user has.
 fn parameters(model: &Model, extent: &Extent) -> Vec<Parameter> {
     let mut known = Vec::new();
-    for p in model.params.iter().filter(|p| !p.name.contains('\'')) {
+    // The draws of inputs are told as the arguments that they make.
+    let standard = |p: &&ode::Param| {
+        let last = p.name.rsplit('.').next().and_then(|last| last.strip_prefix("draw"));
+        !p.settable && last.is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    for p in model.params.iter().filter(|p| !p.name.contains('\'') && !standard(p)) {
         let show = |x: f64| if p.unit.exponent == 0 { x } else { p.unit.show(x) };
         let values = match p.population {
             None => match ode::evaluate(model, p.value) {
@@ -66,9 +89,7 @@ fn parameters(model: &Model, extent: &Extent) -> Vec<Parameter> {
                 Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => continue,
             },
             Some(population) => {
-                let cells = extent.cells[population];
-                let read = |file: u32| data::per_cell(&model.data[file as usize], cells).ok();
-                let Some(values) = ode::cells::values(model, p.value, Some(population), cells, &read) else { continue };
+                let Some(values) = per_cell(model, extent, p.value, population) else { continue };
                 let values = values.into_iter().map(show).collect();
                 ParameterValues::PerCell { population: model.populations[population].name.clone(), values }
             }

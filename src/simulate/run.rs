@@ -7,6 +7,7 @@ use super::checkpoint::Start;
 use super::culprit::Scene;
 use super::cuts::{Call, Cuts};
 use super::extent::Extent;
+use super::pace::Pace;
 use super::parameters::contents;
 use super::records::{Records, records};
 use super::sink::{Memory, Sink, SinkError};
@@ -59,6 +60,8 @@ pub struct Outcome {
     pub spikes: u64,
     /// The recorded spikes in short, one entry for each train.
     pub trains: Vec<Spiking>,
+    /// What is probably wrong, as the run has shown.
+    pub warning: Option<Box<Diagnostic>>,
     /// Wall time of set-up (initial values), in s.
     pub init_s: f64,
     /// Wall time of the steps with recording, in s.
@@ -172,6 +175,7 @@ impl Run<'_> {
             start: going.run.start.step,
             steps: going.now,
             spikes: going.count,
+            warning: going.pace.and_then(|pace| pace.warning(going.run.model)).map(Box::new),
             trains: going.trains,
             init_s,
             run_s: begin.elapsed().as_secs_f64(),
@@ -188,6 +192,7 @@ struct Going<'a> {
     /// Spikes until then.
     count: u64,
     trains: Vec<Spiking>,
+    pace: Option<Pace>,
     /// What the last call brought: samples of each record, and spikes.
     rows: Vec<Vec<f64>>,
     spikes: Vec<Spike>,
@@ -203,7 +208,8 @@ impl Going<'_> {
         let trains = run.records.trains.iter();
         let trains = trains.map(|train| Spiking { counts: vec![0; train.cells], first: Vec::new() }).collect();
         let now = run.start.step;
-        Ok(Going { run, cuts, now, count: 0, trains, rows, spikes: Vec::new() })
+        let pace = Pace::new(run.model);
+        Ok(Going { run, cuts, now, count: 0, trains, pace, rows, spikes: Vec::new() })
     }
 
     /// Samples the initial values.
@@ -230,6 +236,10 @@ impl Going<'_> {
             Call::Steps(_) => self.sample()?,
         };
         self.keep_spikes()?;
+        if let Some(pace) = &mut self.pace {
+            let Run { model, program, extent, engine, .. } = &self.run;
+            pace.look((model, program, extent), &**engine, self.now, &self.spikes);
+        }
         if ending.is_some() {
             return Ok(ending);
         }

@@ -17,11 +17,11 @@ use crate::step::{FieldId, FieldKind, Program, Source, SpaceId, Value};
 use crate::units::Dim;
 use std::sync::Arc;
 
-/// Values of everything a program reads from outside: sizes, uniform parameters, data files.
-pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup, Vec<Diagnostic>> {
+/// Values of everything a program reads from outside: sizes, uniform parameters, data files; and what is probably wrong with what is drawn for edges.
+pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup, Vec<Diagnostic>), Vec<Diagnostic>> {
     let mut setup =
         Setup { sizes: extent.cells.clone(), grids: extent.grids.clone(), seed: model.seed, ..Setup::default() };
-    let mut errors = Vec::new();
+    let (mut errors, mut warnings) = (Vec::new(), Vec::new());
     for (population, space) in model.populations.iter().zip(0..).map(|(p, i)| (p, SpaceId(i))) {
         match &population.kind {
             Kind::Cells => {}
@@ -46,7 +46,10 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
                 let count = edges.sources.len();
                 let rows = rows.unwrap_or_else(|| (0..count as u32).collect());
                 let edges_of = Projected { projection, count, rows };
-                errors.extend(short_delay(model, extent, &edges_of));
+                let found = short_delay(model, extent, &edges_of).into_iter().chain(edges_of.outside(model, i));
+                let (wrong, odd): (Vec<_>, Vec<_>) = found.partition(Diagnostic::is_error);
+                errors.extend(wrong);
+                warnings.extend(odd);
                 of_projections.push((projection_space(model, i), edges_of));
                 setup.sizes.push(edges.sources.len());
                 setup.edges.push((projection_space(model, i), Arc::new(edges)));
@@ -120,7 +123,7 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<Setup,
         };
         errors.extend(added.err());
     }
-    if errors.is_empty() { Ok(setup) } else { Err(errors) }
+    if errors.is_empty() { Ok((setup, warnings)) } else { Err(errors) }
 }
 
 /// The first of the delays that differ from edge to edge that is less than a step.
@@ -152,6 +155,12 @@ struct Projected<'m> {
 }
 
 impl Projected<'_> {
+    /// What is outside of its domain; `at` is the index of the projection.
+    fn outside(&self, model: &Model, at: usize) -> Vec<Diagnostic> {
+        let data = |file: u32| self.data(&model.data[file as usize]).ok();
+        ode::domains::per_edge(model, at, self.count, &data)
+    }
+
     /// The values of a file for the edges, in their order.
     fn data(&self, file: &DataFile) -> Result<Vec<f64>, Diagnostic> {
         let values = data::per_cell(file, self.rows.len())?;

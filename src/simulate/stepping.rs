@@ -16,7 +16,7 @@ use crate::data;
 use crate::data::DataFile;
 use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, EngineError, Spike};
-use crate::hir::shown;
+use crate::hir::{Whose, shown};
 use crate::ode::{self, ConnectionRule, Graph, Model, Node, NodeId};
 use crate::results::Checkpoint;
 use crate::step::{FieldId, Program, Source, Value};
@@ -436,18 +436,20 @@ impl Stepping {
         let demand = &self.model.demands[demand];
         let times = Some((self.model.dt, self.model.duration));
         let wrong = |x: f64, cell: Option<usize>| {
-            let population = demand.population.map_or("", |at| self.model.populations[at].name.as_str());
-            let whose = cell.map(|cell| format!("cell {cell} of `{population}`"));
+            let whose = match (demand.whose, cell) {
+                (Whose::Cells(at), Some(cell)) => Some(format!("cell {cell} of `{}`", self.model.populations[at].name)),
+                (Whose::Cells(_) | Whose::Edges(_) | Whose::Network, _) => None,
+            };
             let found = (!demand.domain.has(x, times)).then(|| demand.outside(x, whose.as_deref(), None));
             found.filter(Diagnostic::is_error)
         };
-        match (ode::evaluate(&self.model, demand.value), demand.population) {
+        match (ode::evaluate(&self.model, demand.value), demand.whose) {
             (Ok(Value::Real(x)), _) => wrong(x, None),
-            (Ok(Value::Single(_) | Value::Mask(_)) | Err(_), Some(population)) => {
+            (Ok(Value::Single(_) | Value::Mask(_)) | Err(_), Whose::Cells(population)) => {
                 let values = self.of_cells(demand.value, population)?;
                 values.iter().enumerate().find_map(|(cell, &x)| wrong(x, Some(cell)))
             }
-            (Ok(Value::Single(_) | Value::Mask(_)) | Err(_), None) => None,
+            (Ok(Value::Single(_) | Value::Mask(_)) | Err(_), Whose::Network | Whose::Edges(_)) => None,
         }
     }
 

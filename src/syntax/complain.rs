@@ -3,6 +3,8 @@
 //! In come a piece of text and where the grammar stopped in it; out goes one diagnostic.
 //! Never true here: a name of a rule appears in a message.
 
+mod habits;
+
 use super::grammar::{Grammar, Rule, Token, TokenKind};
 use super::recover::{Block, Scene};
 use super::words::{Words, of};
@@ -209,9 +211,18 @@ impl<'t> Complaint<'_, 't> {
             }
             _ => {
                 let found = self.token(index).map_or("the end of the file".to_owned(), |t| format!("`{}`", t.text));
-                if !end && words.len() <= 6 {
+                if !end && words.is_empty() {
+                    self.at(index, format!("unexpected {found}"), "")
+                } else if !end && words.len() <= 6 {
                     let label = if words.len() == 1 { format!("expected {}", words[0]) } else { String::new() };
-                    self.at(index, format!("expected {}, found {found}", one_of(&words)), label)
+                    let said = self.at(index, format!("expected {}, found {found}", one_of(&words)), label);
+                    // Two letters are near to any others.
+                    let letters = |word: &&str| word.len() > 2 && word.bytes().all(|b| b.is_ascii_alphabetic());
+                    let keywords = words.iter().map(|word| word.trim_matches('`')).filter(letters);
+                    match nearest(self.text(index), keywords).filter(|_| self.text(index).len() > 2) {
+                        Some(word) => said.help(format!("did you mean `{word}`?")),
+                        None => said,
+                    }
                 } else {
                     let mut diagnostic =
                         self.at(index, format!("unexpected {found}"), "the statement is complete before this");
@@ -392,6 +403,9 @@ impl<'t> Complaint<'_, 't> {
         }
         if let Some(help) = self.decimal_comma(index) {
             return Some(self.at(index, "a decimal point is a `.`, not a `,`", "").help(help));
+        }
+        if let Some(said) = self.habit(index, expected) {
+            return Some(said);
         }
         let words: Vec<&str> = self.pieces.clone().take(2).map(|at| self.text(at)).collect();
         let slip = match (text, before) {

@@ -550,6 +550,11 @@ pub fn recover(text: &str, tokens: &[Token<'_>], builder: &mut Builder<'_>, tree
             }
         }
         lost = !begins_item(first.text);
+        if matches!(first.text, "import" | "include" | "from" | "using" | "require") {
+            // What it should have brought in is not missing besides.
+            let words = scene.code[pieces.clone()].iter().filter(|t| t.kind == TokenKind::Word);
+            tree.broken.extend(words.map(|t| Name { text: t.text.to_owned(), span: scene.span(t) }));
+        }
         if let Some(name) = scene.code[pieces].get(1).filter(|t| begins_item(first.text) && t.kind == TokenKind::Word) {
             tree.broken.push(Name { text: name.text.to_owned(), span: scene.span(name) });
         }

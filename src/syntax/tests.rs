@@ -417,6 +417,7 @@ fn readme_parses() {
             "neuro" => vec![text],
             "neuro-fragment expressions" => text.lines().map(|line| format!("const x = {line}")).collect(),
             "neuro-fragment run" => vec![format!("run {{ {text} }}")],
+            "neuro-fragment train" => vec![format!("train {{ {text} }}")],
             _ => {
                 vec![format!("{} X {{ {text} }}", info.strip_prefix("neuro-fragment ").expect("a known kind of block"))]
             }

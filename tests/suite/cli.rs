@@ -42,7 +42,7 @@ fn examples() -> Vec<String> {
 }
 
 /// A folder with files in it.
-fn folder(files: &[(&str, &str)]) -> TempDir {
+pub fn folder(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         fs::write(folder.path().join(name), text).unwrap();
@@ -50,10 +50,10 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-struct Done {
-    code: i32,
-    out: String,
-    err: String,
+pub struct Done {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
 }
 
 fn done(output: Output) -> Done {
@@ -71,7 +71,7 @@ fn command(folder: &Path, arguments: &[&str]) -> Command {
 }
 
 /// Runs `neuroc` in a folder.
-fn neuroc(folder: &TempDir, arguments: &[&str]) -> Done {
+pub fn neuroc(folder: &TempDir, arguments: &[&str]) -> Done {
     done(command(folder.path(), arguments).output().unwrap())
 }
 

@@ -14,6 +14,7 @@ const CORPUS: &str = "tests/errors";
 
 /// Cases with more than one mistake, each independent of the others.
 const SEVERAL: &[(&str, usize)] = &[
+    ("section_with_keys_of_neuron", 2),
     ("swc_of_wrong_lines", 5),
     ("swc_of_wrong_parents", 2),
     ("celsius_minus_number", 2),
@@ -24,6 +25,7 @@ const SEVERAL: &[(&str, usize)] = &[
     ("rates_without_units", 7),
     ("synapse_two_draws_without_tilde", 2),
     ("two_typos", 2),
+    ("train", 10),
 ];
 
 /// Codes that no model file alone can produce, with the reason.
@@ -178,7 +180,7 @@ fn codes(text: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn long_chains_of_definitions_are_an_error_and_no_overflow() {
+fn long_chains_of_definitions_do_not_overflow() {
     let chain = |define: &dyn Fn(usize, usize) -> String, n: usize| -> String {
         (0..n).map(|i| define(i, i + 1)).collect::<Vec<_>>().join("\n")
     };
@@ -186,7 +188,8 @@ fn long_chains_of_definitions_are_an_error_and_no_overflow() {
     assert!(codes(&constants).contains(&"NU0003"));
     let lets = chain(&|i, next| format!("let x{i} = x{next} + 1"), 5000);
     let cell = format!("cell A {{\n{lets}\nlet x5000 = 1\nstate s = 0\ns' = x0 / 1 ms\n}}");
-    assert!(codes(&cell).contains(&"NU0003"));
+    // Those of a cell may be as long as one likes.
+    assert_eq!(codes(&cell), ["NU0310"; 0]);
     let functions = chain(&|i, next| format!("function f{i}(x) = f{next}(x) + f{next}(x)"), 60);
     let functions = format!("{functions}\nfunction f60(x) = x\nconst y = f0(1)");
     assert!(codes(&functions).contains(&"NU0003"));

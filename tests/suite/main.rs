@@ -13,6 +13,7 @@ mod events;
 mod exact;
 mod experiments;
 mod floors;
+mod found;
 mod fuzz;
 mod gradients;
 mod junctions;

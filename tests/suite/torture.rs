@@ -467,3 +467,54 @@ fn d17_control_characters_are_shown_and_not_obeyed() {
     let said = says(here.path(), &["check", "gone\u{1b}[2J.neuro"], 1);
     assert!(!said.contains('\u{1b}'), "{said:?}");
 }
+
+/// Long chains and crowds of mistakes come to an end, and so does what is said of them.
+#[test]
+fn d11_large_files_are_read_in_time_that_they_are_worth() {
+    let chain: String = (1..3000).map(|i| format!("let a{i} = a{} + 1\n", i - 1)).collect();
+    let chain = format!(
+        "cell C {{ state x = 0\n x' = a2999 / 1 ms\n let a0 = x\n {chain} }}\n network main {{ population p: C }}\n run {{ \
+         duration = 1 ms; dt = 0.1 ms; record p.x }}"
+    );
+    let unknown: Vec<String> = (0..4000).map(|i| format!("u{i}")).collect();
+    let unknown = format!("cell C {{ state x = 0\n x' = ({}) / 1 ms }}", unknown.join(" + "));
+    let nested = format!("cell C {{ state x = {} }}", "run {} ".repeat(4000));
+    let (head, links) = chain.split_once("let a0 = x\n").unwrap();
+    let (links, tail) = links.split_once(" }").unwrap();
+    let backwards = format!("{head} let a0 = x\n{} }}{tail}", links.lines().rev().collect::<Vec<_>>().join("\n"));
+    let here = folder(&[
+        ("backwards.neuro", &backwards),
+        ("chain.neuro", &chain),
+        ("unknown.neuro", &unknown),
+        ("nested.neuro", &nested),
+    ]);
+    for name in ["chain.neuro", "backwards.neuro"] {
+        says(here.path(), &["check", name], 0);
+    }
+    for name in ["unknown.neuro", "nested.neuro"] {
+        let said = says(here.path(), &["check", name], 1);
+        assert!(said.len() < 1_000_000, "{name}: {} bytes", said.len());
+    }
+}
+
+/// What documents a model is text in the crate that is made of it, and nothing that its tests run.
+#[test]
+fn d13_documentation_is_no_test_of_a_crate() {
+    let head = "//! A model.\n//!\n//! ```\n//! std::fs::write(\"PWNED\", \"x\").unwrap();\n//! ```\n//!\n//!     v' = -v\n//!\n//! TABLE, PRECISION and DOC.\n";
+    let here = folder(&[("m.neuro", &format!("{head}{DECAY}"))]);
+    says(here.path(), &["build", "m.neuro", "--emit", "crate", "-o", "out"], 0);
+    let manifest = fs::read_to_string(here.path().join("out/Cargo.toml")).unwrap();
+    assert!(manifest.contains("doctest = false"), "{manifest}");
+    let readme = fs::read_to_string(here.path().join("out/README.md")).unwrap();
+    assert!(readme.contains("TABLE, PRECISION and DOC."), "{readme}");
+}
+
+/// A carriage return ends a line as any other end of a line does.
+#[test]
+fn d18_lines_of_old_files_end() {
+    let text = format!("// A comment.\n{}\n", DECAY.replace("x' = -x / 1 ms", "x' = -y / 1 ms"));
+    let here = folder(&[("old.neuro", &text.replace('\n', "\r")), ("new.neuro", &text)]);
+    let said = |name: &str| says(here.path(), &["check", name], 1).replace(name, "").replace('\r', "\n");
+    assert!(said("old.neuro").contains(":2:"), "{}", said("old.neuro"));
+    assert_eq!(said("old.neuro"), said("new.neuro"));
+}

@@ -311,7 +311,8 @@ fn what_cannot_learn_is_refused() {
     for (found, expected) in cases {
         assert!(found.contains(expected), "{found}, not {expected}");
     }
-    let small = Session::new(&checked(&digits(64, TRAIN)), &CompileOptions::default(), &interp, 1, Precision::F64, 1e4);
+    let digits = std::fs::read_to_string(root().join("examples/digits.neuro")).unwrap();
+    let small = Session::new(&checked(&digits), &CompileOptions::default(), &interp, 1, Precision::F64, 1e4);
     let errors = small.err().unwrap();
     assert!(errors[0].message.contains("going back keeps states in"), "{errors:?}");
 }

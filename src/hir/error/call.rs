@@ -139,8 +139,35 @@ fn arguments(signature: &Signature<'_>, wrong: &Wrong<'_>, span: Span) -> Diagno
         }
     };
     let more = if *variadic { ", ..." } else { "" };
-    Diagnostic::new(Code::WrongArguments, span, message, label)
-        .note(format!("the function is `{function}({}{more})`", params.join(", ")))
+    let d = Diagnostic::new(Code::WrongArguments, span, message, label)
+        .note(format!("the function is `{function}({}{more})`", params.join(", ")));
+    let Wrong::Unknown(name) = wrong else { return d };
+    let meant = |param: &&str| params.contains(param);
+    match (argument(name).filter(meant), nearest(name, params.iter().copied())) {
+        (Some("duration"), _) if matches!(*name, "stop" | "end" | "t_end" | "t_stop") => {
+            d.help("`duration` says how long it lasts, not when it ends")
+        }
+        (Some(param), _) | (None, Some(param)) => d.help(format!("did you mean `{param}`?")),
+        (None, None) => d,
+    }
+}
+
+/// What an argument of other simulators is called here.
+fn argument(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "start" | "onset" | "del" | "t0" | "t_start" | "begin" => "delay",
+        "dur" | "width" | "length" | "stop" | "end" | "t_end" | "t_stop" => "duration",
+        "amp" | "i" | "current" | "strength" => "amplitude",
+        "freq" | "frequency" | "f" => "rate",
+        "std" | "sigma" | "stdev" | "scale" => "sd",
+        "mu" | "average" | "loc" => "mean",
+        "min" | "lower" => "low",
+        "max" | "upper" => "high",
+        "prob" | "probability" => "p",
+        "k" | "count" | "degree" | "indegree" | "outdegree" => "n",
+        "interval" | "every" => "period",
+        _ => return None,
+    })
 }
 
 /// Where a function stands that cannot stand everywhere.

@@ -68,6 +68,11 @@ fn unknown_unit(name: &Name) -> Diagnostic {
     if let "deg" | "degree" | "degrees" | "rad" = &name.text[..] {
         return d.help("angles are pure numbers, in radians: 90 degrees are `pi / 2`");
     }
+    match name.text.trim_end_matches('s') {
+        "min" | "minute" => return d.help("a minute is `60 s`"),
+        "h" | "hr" | "hour" => return d.help("an hour is `3600 s`"),
+        _ => {}
+    }
     let all: Vec<String> = units::BASE_UNITS
         .iter()
         .flat_map(|b| {
@@ -92,7 +97,6 @@ fn spelled_out(word: &str) -> Option<&'static str> {
         "msec" | "millisecond" => "ms",
         "sec" | "second" => "s",
         "usec" | "microsecond" => "us",
-        "min" | "minute" => "s",
         "mho" | "siemen" => "S",
         "mmho" | "millisiemen" => "mS",
         "umho" | "microsiemen" => "uS",

@@ -1,7 +1,7 @@
 //! What is outside of its domain.
 
 use crate::diag::{Code, Diagnostic};
-use crate::hir::domain::{Demand, Domain};
+use crate::hir::domain::{Demand, Domain, Whose};
 use crate::units::DisplayUnit;
 
 impl<T> Demand<T> {
@@ -15,7 +15,7 @@ impl<T> Demand<T> {
             (Code::GateRange, _) => format!("gate `{what}`{of} starts at {value}, outside [0, 1]"),
             (_, Domain::BeforeTheEnd) => format!("`{what}`{of} is {value}, after the end of the run"),
             (_, Domain::StepAtLeast) => format!("`{what}`{of} is {value}, less than the time step"),
-            (_, Domain::AboveZero | Domain::NotNegative | Domain::Fraction | Domain::Count) => {
+            (_, Domain::AboveZero | Domain::NotNegative | Domain::Fraction | Domain::Count | Domain::WithinLimits) => {
                 format!("`{what}`{of} is {value}")
             }
         };
@@ -28,6 +28,12 @@ impl<T> Demand<T> {
             (Code::GateRange, _) if what.ends_with(".inf") => d,
             (Code::GateRange, _) => d.help("leave `init` out to start at the steady state"),
             (Code::SuspiciousMagnitude, _) if x < 0.0 && whose.is_none() => d.help("remove the sign"),
+            (_, Domain::BeforeTheEnd) if matches!(self.whose, Whose::Edges(_)) => {
+                d.help("make it shorter, or run longer: `duration = ...`")
+            }
+            (_, Domain::BeforeTheEnd) if what.starts_with("start of the last") => {
+                d.help("make `count` less, or run longer: `duration = ...`")
+            }
             (_, Domain::BeforeTheEnd) => d.help("begin it earlier, or run longer: `duration = ...`"),
             (_, Domain::StepAtLeast) if what.starts_with("delay") => {
                 d.help("make the delay longer, or `dt` shorter: a spike is known at the end of the step that made it")
@@ -35,7 +41,32 @@ impl<T> Demand<T> {
             (_, Domain::StepAtLeast) => {
                 d.help("every value would be drawn once only: make `every` longer, or `dt` shorter")
             }
-            (_, Domain::AboveZero | Domain::NotNegative | Domain::Fraction | Domain::Count) => d,
+            (_, Domain::AboveZero | Domain::NotNegative | Domain::Fraction | Domain::Count | Domain::WithinLimits) => d,
+        }
+    }
+
+    /// What is said of draws that miss their limits by `x` at last: those of one cell or edge, or those of all if it has no name.
+    pub fn not_within(&self, x: f64, whose: Option<&str>, count: usize, one: &str) -> Diagnostic {
+        let by = shown(x.abs(), &self.unit);
+        let side = if x > 0.0 { "above the upper" } else { "below the lower" };
+        match whose {
+            None => {
+                let message = "no draw is within its limits";
+                Diagnostic::new(self.code, self.span, message, self.why)
+                    .note(format!("the last one is {by} {side} limit"))
+                    .help("what is drawn lies elsewhere: look at the limits, and at the mean")
+            }
+            Some(whose) => {
+                let message = format!("no draw of {whose} is within its limits");
+                let d = Diagnostic::new(Code::CutOff, self.span, message, self.why)
+                    .note(format!("the last one is {by} {side} limit, on which it is put"));
+                let d = match count - 1 {
+                    0 => d,
+                    1 => d.note(format!("so is that of another {one}")),
+                    more => d.note(format!("so are those of {more} other {one}s")),
+                };
+                d.help("limits that few draws meet make a heap on one of them: widen them, or draw nearer")
+            }
         }
     }
 }

@@ -38,6 +38,17 @@ fn unknown(block: Block, key: &Name) -> Diagnostic {
             (Block::Compartment, "ra" | "Ra") => {
                 d.help("the conductance between compartments is given by `couple a <- b: g`")
             }
+            (Block::Section, "cm" | "ra" | "Ra" | "v_init" | "g_pas" | "e_pas") => {
+                d.help("the membrane of sections stands in a region: `region dend { cm = 1 uF/cm2 }`")
+            }
+            (Block::Section, "radius" | "r") => d.help("its thickness is the diameter: `diam = 2 um`"),
+            (Block::Region, "g_pas" | "e_pas" | "gbar" | "erev") => {
+                d.help("a leak is a channel: `insert Leak(gbar = 0.05 mS/cm2, erev = -65 mV)`")
+            }
+            (Block::Projection, "p" | "probability") => d.help("it is an argument of a rule: `rule = probability(p = 0.1)`"),
+            (Block::Projection, "autapses" | "allow_autapses" | "multapses" | "allow_multapses") => d.help(
+                "only `edges`, `one_to_one` and `fixed_total_number` connect cells with themselves, and only `edges` and the last one twice",
+            ),
             _ => d.note(format!("it can have {}", block.keys().join(", "))),
         },
     }
@@ -52,6 +63,16 @@ fn elsewhere(block: Block, key: &str) -> Option<&'static str> {
         (Block::Gate, "b" | "betan" | "reverse" | "reverserate") => "beta",
         (Block::Compartment, "v0" | "v" | "e_m" | "vinit" | "v_rest") => "v_init",
         (Block::Compartment, "c" | "c_m" | "capacitance") => "cm",
+        (Block::Section, "l" | "len") => "length",
+        (Block::Section, "d" | "diameter") => "diam",
+        (Block::Section, "nseg" | "n_seg" | "segments" | "ncomp") => "compartments",
+        (Block::Section, "parent" | "connect" | "attach") => "from",
+        (Block::Region, "v0" | "e_m" | "vinit" | "v_rest") => "v_init",
+        (Block::Region, "c" | "c_m" | "capacitance") => "cm",
+        (Block::Region, "r_a" | "ri" | "resistivity" | "axial_resistance") => "ra",
+        (Block::Projection, "w" | "g" | "gbar" | "conductance" | "strength") | (Block::Drive, "w" | "g") => "weight",
+        (Block::Projection, "d" | "latency" | "syn_delay") => "delay",
+        (Block::Projection | Block::Junction, "pattern" | "conn_spec" | "connectivity") => "rule",
         (Block::Run, "tstop" | "t_stop" | "tend" | "t_end" | "length" | "time" | "stop") => "duration",
         (Block::Run, "step" | "timestep" | "time_step" | "delta_t") => "dt",
         (Block::Run, "temperature" | "temp" | "temperature_c") => "celsius",

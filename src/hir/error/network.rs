@@ -28,6 +28,8 @@ pub(in crate::hir) enum NetworkError<'e> {
     NotClamped { clamp: &'e Name, cell: &'e Cell, place: &'e Place<'e> },
     /// An initial value of a state that is held.
     HeldFromTheStart { clamp: &'e str, init: Span, held: Span },
+    /// Cells are chosen behind two names of a path.
+    ChosenTwice { again: Span, first: Span },
     /// Two clamps hold one state.
     ClampedTwice { target: &'e str, again: Span, first: Span },
     /// A current is injected where only its density is of use.
@@ -76,6 +78,10 @@ impl From<NetworkError<'_>> for Diagnostic {
                 let message = "this initial value has no effect";
                 Diagnostic::new(Code::NoEffect, init, message, format!("`{clamp}` holds the state from the start"))
                     .see(held, "held here")
+            }
+            E::ChosenTwice { again, first } => {
+                Diagnostic::new(Code::BadTarget, again, "the cells of a path are chosen once", "chosen again")
+                    .see(first, "first chosen here")
             }
             E::ClampedTwice { target, again, first } => {
                 Diagnostic::new(Code::DuplicateKey, again, format!("`{target}` is clamped twice"), "clamped again")

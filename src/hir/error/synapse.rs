@@ -1,7 +1,7 @@
 //! What can be wrong with synapse models, with directed connections and with drives.
 
 use super::instead;
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, nearest};
 use crate::hir::scope::{Role, Scope};
 use crate::source::Span;
 use crate::syntax::ast::Name;
@@ -69,7 +69,7 @@ pub(in crate::hir) enum SynapseError<'e> {
     /// An instance that is there already has other arguments.
     OtherArguments { name: &'e Name, span: Span },
     /// Events come from what is no source of events.
-    NotASource { span: Span },
+    NotASource { name: Option<&'e str>, span: Span },
 }
 
 impl From<SynapseError<'_>> for Diagnostic {
@@ -242,10 +242,13 @@ impl From<SynapseError<'_>> for Diagnostic {
                 Diagnostic::new(Code::DuplicateName, span, message, "these differ from the first ones")
                     .help("give the synapse another name: `via Model as other`")
             }
-            E::NotASource { span } => {
+            E::NotASource { name, span } => {
                 let message = "a drive needs a source of events";
-                Diagnostic::new(Code::BadValue, span, message, "not a source of events")
-                    .help("write `from poisson(rate = 300 Hz)` or `from times(10 ms, 20 ms)`")
+                let d = Diagnostic::new(Code::BadValue, span, message, "not a source of events");
+                match name.and_then(|name| nearest(name, ["poisson", "times"])) {
+                    Some(near) => d.help(format!("did you mean `{near}`?")),
+                    None => d.help("write `from poisson(rate = 300 Hz)` or `from times(10 ms, 20 ms)`"),
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::hir::place::{Place, Wanted};
-use crate::hir::{Cell, Symbol, SymbolKind};
+use crate::hir::{Cell, Symbol, SymbolId, SymbolKind};
 use crate::syntax::ast::Name;
 
 /// A path that does not begin with a population.
@@ -32,6 +32,9 @@ impl From<UnknownPopulation<'_>> for Diagnostic {
         let name_text = &name.text;
         let message = format!("there is no population `{name_text}`");
         let d = Diagnostic::new(Code::BadTarget, name.span, message, "not a population of this network");
+        if name_text == "spikes" && rest.is_empty() {
+            return d.help(format!("write `record spikes of {}`", known.first().unwrap_or(&"cells")));
+        }
         match (meant, nearest(name_text, known.iter().copied())) {
             (Meant::CellOf(population), _) => {
                 d.help(format!("`{name_text}` is a cell model; write its population: `{population}{rest}`"))
@@ -103,6 +106,14 @@ impl<'e> BadTarget<'e> {
         if let Some((kind, word)) = self.other_setter() {
             return d.help(format!("the {kind} is set with `{word} {population}.{rest} = ...`"));
         }
+        if let Some(help) = self.section() {
+            return d.help(help);
+        }
+        if let Some((_, key @ ("weight" | "delay"))) = rest.rsplit_once('.') {
+            return d.help(format!(
+                "it is a key of the line that connects: `connect a -> b via Synapse {{ {key} = ... }}`"
+            ));
+        }
         let compartments: Vec<&str> = self.cell.compartments.iter().map(|c| c.name.as_str()).collect();
         let head = rest.split('.').next().unwrap_or("");
         if rest.contains('.') && !compartments.is_empty() && !compartments.contains(&head) {
@@ -167,6 +178,25 @@ impl<'e> BadTarget<'e> {
         }
     }
 
+    /// How a quantity of a section is set, if the path names a section that is no region.
+    fn section(&self) -> Option<String> {
+        let tree = &self.cell.morphology.as_ref()?.tree;
+        let (population, (head, last)) = (&self.place.names[0].text, self.place.rest.split_once('.')?);
+        let of_head = |name: &str| name == head || name.split('[').next() == Some(head);
+        let is_region = self.cell.symbols.iter().any(|s| s.name.strip_prefix(head).is_some_and(|n| n.starts_with('.')));
+        if is_region && self.wanted == Wanted::Parameter || !tree.sections.iter().any(|s| of_head(&s.name)) {
+            return None;
+        }
+        let key = match (self.wanted, last) {
+            (Wanted::State, "v") => "v_init",
+            (Wanted::Parameter, _) => last,
+            (Wanted::State | Wanted::Quantity, _) => return None,
+        };
+        Some(format!(
+            "what sections have stands in regions: with `region {head} {{ {key} = ... }}` in the cell it is `param {population}.{head}.{key}`"
+        ))
+    }
+
     /// What the quantity is set with that the path does lead to.
     fn other_setter(&self) -> Option<(&'static str, &'static str)> {
         match (self.wanted, self.found()?) {
@@ -178,8 +208,12 @@ impl<'e> BadTarget<'e> {
 
     /// The names of all that could be meant, states first.
     fn fitting(&self) -> Vec<&'e str> {
-        let fits = |s: &&Symbol| self.wanted.fits(s) && !s.name.contains('<');
-        let mut fitting: Vec<&Symbol> = self.cell.symbols.iter().filter(fits).collect();
+        let derived = |at: usize| {
+            let tree = self.cell.morphology.as_ref().filter(|_| self.wanted == Wanted::Parameter);
+            tree.is_some_and(|m| m.is_derived(self.cell, SymbolId(at as u32)))
+        };
+        let fits = |(at, s): &(usize, &Symbol)| self.wanted.fits(s) && !s.name.contains('<') && !derived(*at);
+        let mut fitting: Vec<&Symbol> = self.cell.symbols.iter().enumerate().filter(fits).map(|(_, s)| s).collect();
         fitting.sort_by_key(|s| !matches!(s.kind, SymbolKind::State { .. }));
         fitting.iter().map(|s| s.name.as_str()).collect()
     }

@@ -133,6 +133,7 @@ fn replace(model: &mut Model, new: &HashMap<NodeId, NodeId>) {
     }
     model.jumps.iter_mut().for_each(|j| put(&mut j.amount));
     model.demands.iter_mut().for_each(|d| put(&mut d.value));
+    model.arguments.iter_mut().for_each(|a| put(&mut a.value));
     for range in &mut model.ranges {
         put(&mut range.first);
         put(&mut range.end);

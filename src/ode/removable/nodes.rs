@@ -203,9 +203,23 @@ impl<'m> Nodes<'m> {
         if let Some(known) = self.products.get(&id) {
             return known.clone();
         }
-        let found = product(self, id);
-        self.products.insert(id, found.clone());
-        found
+        // Operands first: chains of sums may be long.
+        let mut waiting = vec![(id, false)];
+        while let Some((node, ready)) = waiting.pop() {
+            if self.products.contains_key(&node) {
+                continue;
+            }
+            if ready {
+                let found = product(self, node);
+                self.products.insert(node, found);
+                continue;
+            }
+            waiting.push((node, true));
+            if self.constant(node).is_none() {
+                waiting.extend(factors_and_terms(self.graph().node(node)).into_iter().flatten().map(|n| (n, false)));
+            }
+        }
+        self.products[&id].clone()
     }
 
     /// A node for a polynomial of dimension 1; `None` if it is 0.
@@ -288,5 +302,14 @@ impl<'m> Nodes<'m> {
         }
         let power = self.number(f64::from(power));
         self.binary(BinaryOp::Pow, node, power)
+    }
+}
+
+/// What the product that a node is depends on.
+fn factors_and_terms(node: Node) -> [Option<NodeId>; 2] {
+    match node {
+        Node::Unary(UnaryOp::Neg, a) | Node::Binary(BinaryOp::Pow, a, _) => [Some(a), None],
+        Node::Binary(BinaryOp::Mul | BinaryOp::Div | BinaryOp::Add | BinaryOp::Sub, a, b) => [Some(a), Some(b)],
+        _ => [None, None],
     }
 }

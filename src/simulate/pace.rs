@@ -1,0 +1,168 @@
+//! The shortest time constant that a run meets.
+//!
+//! In come a model and an engine that goes on; out goes a warning if the time step was too long for what was seen: a cell now and then, and cells that have
+//! just spiked.
+//! Never true here: more than some looks are taken, however long the run, or a number of the run depends on them.
+
+use super::extent::Extent;
+use crate::diag::Diagnostic;
+use crate::engine::{Engine, Spike};
+use crate::ode::{self, Graph, Kind, Model, Node, NodeId, StateId};
+use crate::operators::{Value, eval_binary, eval_unary};
+use crate::step::{Program, Source};
+use std::collections::HashMap;
+
+/// So many looks are spread over a run, and as many are for cells that spike.
+const LOOKS: u64 = 48;
+
+/// In models with more nodes than this nothing is looked at.
+const MOST_NODES: usize = 100_000;
+
+/// What has been seen of the time constants of a run.
+pub(super) struct Pace {
+    graph: Graph,
+    /// Of each population: slopes, and all nodes that they need, operands first.
+    populations: Vec<Slopes>,
+    shortest: Option<Shortest>,
+    /// When the next look is due, and how many there were at spikes.
+    due: u64,
+    at_spikes: u64,
+    looked: u64,
+}
+
+struct Slopes {
+    population: usize,
+    slopes: Vec<(StateId, NodeId)>,
+    order: Vec<NodeId>,
+}
+
+struct Shortest {
+    state: StateId,
+    cell: usize,
+    step: u64,
+    tau: f64,
+}
+
+impl Pace {
+    /// Looks at a run of a model; `None` if its time step was too long from the start, which has been said, or cannot be.
+    pub fn new(model: &Model) -> Option<Pace> {
+        if model.graph.len() > MOST_NODES || ode::step_too_long(model).is_some() {
+            return None;
+        }
+        let (graph, slopes) = ode::slopes(model);
+        let cells = (0..model.populations.len()).filter(|&p| matches!(model.populations[p].kind, Kind::Cells));
+        let of_population = |population: usize| {
+            let own = |s: &&(StateId, NodeId)| {
+                let state = model.state(s.0);
+                state.population == population && state.edges.is_none()
+            };
+            let slopes: Vec<(StateId, NodeId)> = slopes.iter().filter(own).copied().collect();
+            let order = graph.reachable(slopes.iter().map(|s| s.1));
+            Slopes { population, slopes, order }
+        };
+        let populations: Vec<Slopes> = cells.map(of_population).filter(|s| !s.slopes.is_empty()).collect();
+        (!populations.is_empty()).then_some(Pace {
+            graph,
+            populations,
+            shortest: None,
+            due: 0,
+            at_spikes: 0,
+            looked: 0,
+        })
+    }
+
+    /// Looks after a call of the engine, if it is time for it.
+    pub fn look(&mut self, run: (&Model, &Program, &Extent), engine: &dyn Engine, now: u64, spikes: &[Spike]) {
+        let (model, program, extent) = run;
+        if let Some(spike) = spikes.last()
+            && self.at_spikes < LOOKS
+        {
+            self.at_spikes += 1;
+            let population = program.field(spike.field).over.map(|space| space.0 as usize);
+            if let Some(at) = self.populations.iter().position(|s| Some(s.population) == population) {
+                self.look_at(at, spike.cell as usize, model, program, engine, now);
+            }
+        }
+        if now < self.due {
+            return;
+        }
+        self.due = now + (extent.grid.steps / LOOKS).max(1);
+        self.looked += 1;
+        for at in 0..self.populations.len() {
+            let cells = extent.cells[self.populations[at].population] as u64;
+            // Cells that are far from each other, all of them in the end.
+            let cell = (self.looked * 7919) % cells.max(1);
+            if cells > 0 {
+                self.look_at(at, cell as usize, model, program, engine, now);
+            }
+        }
+    }
+
+    fn look_at(&mut self, at: usize, cell: usize, model: &Model, program: &Program, engine: &dyn Engine, now: u64) {
+        let Slopes { slopes, order, .. } = &self.populations[at];
+        let read = |source: Source| {
+            let mut value = Vec::new();
+            engine.read(program.bound(source)?, cell..cell + 1, &mut value).ok()?;
+            value.first().copied().map(Value::Real)
+        };
+        let leaf = |node: Node| match node {
+            Node::Param(p) if model.param(p).population.is_none() => ode::evaluate(model, model.param(p).value).ok(),
+            Node::Param(p) => read(Source::Param(p.0)),
+            Node::State(s) => read(Source::State(s.0)),
+            Node::Time | Node::StepTime => Some(Value::Real(now as f64 * model.dt)),
+            Node::StepLength => Some(Value::Real(model.dt)),
+            Node::Index => Some(Value::Real(cell as f64)),
+            Node::Const(bits, _) => Some(Value::Real(f64::from_bits(bits))),
+            Node::Bool(b) => Some(Value::Mask(b)),
+            Node::Next(_)
+            | Node::Slope(..)
+            | Node::Point(..)
+            | Node::Dv
+            | Node::Junction(..)
+            | Node::Arrived(..)
+            | Node::Since
+            | Node::Measure(_)
+            | Node::Outward(_)
+            | Node::Unary(..)
+            | Node::Binary(..)
+            | Node::Select(..)
+            | Node::Draw(..)
+            | Node::Data(_)
+            | Node::Series(..)
+            | Node::Noise(..)
+            | Node::Events(..) => None,
+        };
+        let mut known: HashMap<NodeId, Value> = HashMap::with_capacity(order.len());
+        for &id in order {
+            let value = |n: NodeId| known.get(&n).copied();
+            let found = match self.graph.node(id) {
+                Node::Unary(op, a) => value(a).and_then(|a| eval_unary(op, a)),
+                Node::Binary(op, a, b) => value(a).zip(value(b)).and_then(|(a, b)| eval_binary(op, a, b)),
+                Node::Select(condition, a, b) => {
+                    value(condition).and_then(Value::mask).and_then(|yes| value(if yes { a } else { b }))
+                }
+                node => leaf(node),
+            };
+            if let Some(found) = found {
+                known.insert(id, found);
+            }
+        }
+        for (state, slope) in slopes {
+            if let Some(Value::Real(x)) = known.get(slope)
+                && *x < 0.0
+                && x.is_finite()
+                && self.shortest.as_ref().is_none_or(|s| -1.0 / x < s.tau)
+            {
+                self.shortest = Some(Shortest { state: *state, cell, step: now, tau: -1.0 / x });
+            }
+        }
+    }
+
+    /// A warning if the step was too long for what was seen.
+    pub fn warning(&self, model: &Model) -> Option<Diagnostic> {
+        let Shortest { state, cell, step, tau } = *self.shortest.as_ref()?;
+        let cell = model.element_name(model.state(state).population, cell);
+        let when = format!("in {cell} at t = {} ms", super::time::moment(step, model.dt));
+        ode::step_became_too_long(model, state, tau, &when)
+    }
+}

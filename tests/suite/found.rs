@@ -1,0 +1,181 @@
+//! What users found: every row of what was found by use is a test here, or a case or a test elsewhere that this table names.
+//!
+//! Rows are f (an internal error, or wrong numbers), r (results), c (commands), m (messages that misled) and p (what papers needed).
+
+use crate::cli::{folder, neuroc};
+use neuroc::results::{ParameterValues, RunResult};
+use std::fs;
+use std::path::Path;
+
+/// Rows that cases in `tests/errors` (by name) and tests (`file::name`) show.
+#[rustfmt::skip]
+const ROWS: &[(&str, &[&str])] = &[
+    ("f1: what is called `i` replaced the current", &["names.rs::hidden_names_meet_no_name_of_a_model", "current_name_taken"]),
+    ("f2: `refractory`, `spikes`, `i_b` as names of one's own", &["names.rs::a_parameter_refractory_and_a_state_spikes_are_the_users_own", "names.rs::hidden_names_meet_no_name_of_a_model"]),
+    ("f3: a quotient by a temperature in degC", &["celsius_over_degc", "temperature_over_degc"]),
+    ("f4: values that a quantity cannot have", &[
+        "domain_cm_zero", "domain_tau_zero", "domain_tau_negative_at_v_init", "domain_rate_negative", "domain_normal_with_negative_sd", "domain_uniform_upside_down",
+        "domain_drawn_conductance", "domain_noise_every_zero", "domain_noise_every_below_dt", "domain_pulse_of_negative_duration", "domain_pulse_after_the_end",
+        "gate_not_in_the_current", "domains.rs::settings_from_outside_are_in_their_domains", "weight_drawn_negative", "truncated_never_met", "staircase_past_the_end",
+    ]),
+    ("f5: cells that a population does not have", &["cells_of_an_input", "cells_of_an_init", "cells_of_a_param", "cells_chosen_twice"]),
+    ("f6: a time step that is far too long", &["step_too_long", "step_too_long_for_euler", "domains.rs::a_step_that_is_too_long_has_one_that_would_do"]),
+    ("f7: mistakes that only a run told", &[
+        "constant_reads_voltage", "data_file_missing", "connect_probability_above_one", "in_degree_above_the_population", "cable_with_runge_kutta", "logarithm_of_minus_one",
+        "constant_divided_by_zero", "delay_drawn_below_dt",
+    ]),
+    ("f8: endless or enormous output", &["many_mistakes", "torture.rs::d11_large_files_are_read_in_time_that_they_are_worth"]),
+    ("r1: which cells a result holds", &["cli.rs::names_of_records_and_their_times_do_not_depend_on_the_order", "cli.rs::results_hold_grids_parameters_and_drawn_values"]),
+    ("r2: cells of plots", &["../../src/plot/tests.rs::cells_are_spread_chosen_and_have_one_colour", "../../src/plot/tests.rs::a_dense_raster_is_thinned_and_says_so", "../../src/plot/tests.rs::a_pdf_is_a_page_of_the_same_figure"]),
+    ("c1: sizes told before the run", &["cli.rs::what_the_machine_cannot_hold_is_refused_with_numbers", "cli.rs::d4_results_larger_than_memory_are_written"]),
+    ("c2: verify without a word", &["verify.rs::long_runs_are_announced_and_can_be_stopped", "verify.rs::chaos_is_told_from_faults"]),
+    ("c3: initial values and intervals from outside", &["protocols.rs::initial_values_and_intervals_come_from_outside"]),
+    ("c4: paths without a compartment", &["unknown_channel_recorded"]),
+    ("c5: the C library", &["crates.rs::a_c_program_gets_the_interpreters_numbers"]),
+    ("m1: decimal commas", &["decimal_comma", "decimal_comma_in_a_call"]),
+    ("m2: products of units", &["unit_product_with_a_space", "unit_product_with_a_space_in_a_declaration", "power_of_a_unit_without_sign"]),
+    ("m3: comments, invisible characters, ends of lines", &["comments_do_not_nest", "zero_width_space", "no_break_space", "torture.rs::d18_lines_of_old_files_end"]),
+    ("m4: false second messages", &["comparisons_in_a_row", "sum_of_too_many_terms", "import_for_use", "connect_rules"]),
+    ("m5: a pool of a channel's name", &["pool_of_the_name_of_a_channel"]),
+    ("m6: a draw for a parameter of the network", &["param_of_itself", "tilde_without_draw"]),
+    ("m7: a spike that nothing resets", &["reset_stays_above_threshold"]),
+    ("m8: a rate at its own 0/0", &["rate_without_limit_at_v_init"]),
+    ("m9: other languages", &["looks_like_nmodl", "looks_like_brian", "looks_like_neuroml", "looks_like_hoc"]),
+    ("p1: clamps, trains, staircases", &["protocols.rs::a_clamp_holds_what_it_says_and_tells_its_current", "protocols.rs::trains_and_staircases_are_on_when_they_say"]),
+    ("p2: nernst and ghk", &["protocols.rs::ions_follow_nernst_and_goldman"]),
+    ("p3: noise scaled with the step", &["protocols.rs::white_noise_is_the_same_at_every_time_step"]),
+    ("p4: other distributions", &["protocols.rs::draws_have_the_moments_of_their_distributions", "truncated_seldom_met"]),
+    ("p5: an f-I curve", &["../../src/plot/tests.rs::rates_of_cells_are_drawn_against_what_they_have"]),
+];
+
+#[test]
+fn every_row_has_its_case() {
+    for (row, shown) in ROWS {
+        for name in *shown {
+            let there = match name.split_once("::") {
+                Some((file, test)) => fs::read_to_string(Path::new("tests/suite").join(file))
+                    .is_ok_and(|text| text.contains(&format!("fn {test}("))),
+                None => Path::new("tests/errors").join(name).with_extension("neuro").exists(),
+            };
+            assert!(there, "{row}: there is no `{name}`");
+        }
+    }
+}
+
+/// A squid axon, as the first example of everyone.
+const AXON: &str = "use std.channels.hh.{Na, K, Leak}
+cell Axon {
+    compartment soma { area = 1000 um2; cm = 1 uF/cm2; v_init = -65 mV; insert Na, K, Leak }
+    spike when soma.v crosses 0 mV
+}
+network main {
+    population hh: Axon
+    input step: pulse(delay = 0.2 ms, duration = 0.5 ms, amplitude = 10 uA/cm2) -> hh.soma
+}
+run { duration = 1 ms; dt = 0.01 ms; celsius = 6.3 degC; record hh.soma.v every 0.1 ms }
+";
+
+/// What a command that should work says, and what one that should not.
+fn says(arguments: &[&str], code: i32) -> String {
+    let here = folder(&[("m.neuro", AXON)]);
+    let done = neuroc(&here, arguments);
+    assert_eq!(done.code, code, "{arguments:?}: {}", done.err);
+    format!("{}{}", done.out, done.err)
+}
+
+#[test]
+fn f6_a_step_that_is_far_too_long_is_told_by_a_run() {
+    let said = says(&["run", "m.neuro", "--engine", "interp", "--dt", "0.5ms", "--every", "0.5ms", "-o", "o.npz"], 0);
+    assert!(said.contains("NU0406") && said.contains("try `dt = "), "{said}");
+}
+
+#[test]
+fn f6_a_step_that_becomes_too_long_is_told_after_the_run() {
+    let run = |dt: &str, method: &str| {
+        let run = [
+            "run",
+            "m.neuro",
+            "--engine",
+            "interp",
+            "--duration",
+            "10ms",
+            "--dt",
+            dt,
+            "--method",
+            method,
+            "-o",
+            "o.npz",
+        ];
+        says(&[&run[..], &["--every", "0.2ms", "--set", "step.duration=5ms"]].concat(), 0)
+    };
+    let said = run("0.2ms", "exp_euler");
+    assert!(said.contains("NU0406") && said.contains("`hh.soma.v`") && said.contains("in cell 0 at t = "), "{said}");
+    // The step that it asks for has no warning, and neither has what spikes are computed with mostly.
+    assert!(said.contains("try `dt = 0.05 ms`"), "{said}");
+    for dt in ["0.05ms", "0.025ms"] {
+        assert!(!run(dt, "exp_euler").contains("NU0406"), "{dt}");
+    }
+}
+
+#[test]
+fn r3_arguments_of_stimuli_are_in_the_results() {
+    let text = AXON
+        .replace("population hh: Axon", "population hh: Axon[4]")
+        .replace("amplitude = 10 uA/cm2) -> hh.soma", "amplitude = uniform(8 uA/cm2, 12 uA/cm2)) -> hh[1..4].soma")
+        .replace("input step", "input late: pulse(delay = 0.1 ms * index, duration = 0.1 ms, amplitude = 1 uA/cm2) -> hh.soma\n    input step");
+    let here = folder(&[("m.neuro", &text)]);
+    let done = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let result = RunResult::read_npz(&here.path().join("o.npz")).unwrap();
+    let values = |name: &str| {
+        let found = result.parameters.iter().find(|p| p.name == name).map(|p| &p.values);
+        match found {
+            Some(ParameterValues::PerCell { values, .. }) => values.clone(),
+            Some(ParameterValues::One(_)) | None => panic!("{name} has no value for each cell"),
+        }
+    };
+    let drawn = values("hh.step.amplitude");
+    assert!(drawn[0].is_nan() && drawn[1..].iter().all(|x| (8.0..12.0).contains(x)), "{drawn:?}");
+    assert!(drawn[1] != drawn[2]);
+    let delays = values("hh.late.delay");
+    assert!(delays.iter().zip([0.0, 0.1, 0.2, 0.3]).all(|(x, y)| (x - y).abs() < 1e-12), "{delays:?}");
+    // Standard draws, which they are made of, are nobody's parameters.
+    assert!(result.parameters.iter().all(|p| !p.name.contains(".draw")));
+}
+
+#[test]
+fn c3_what_belongs_to_the_run_has_options() {
+    let set =
+        |what: &str, code: i32| says(&["run", "m.neuro", "--engine", "interp", "-o", "o.npz", "--set", what], code);
+    for (what, option) in [("dt=0.1ms", "`--dt`"), ("every=1ms", "`--every`"), ("seed=3", "`--seed`")] {
+        assert!(set(what, 2).contains(option), "{what}");
+    }
+    // The end of a name that fits is not taken for it.
+    let said = set("duration=5ms", 2);
+    assert!(said.contains("`--duration`") && said.contains("`step.duration`"), "{said}");
+    for what in ["celsius=20degC", "hh.soma.v=-70mV", "step.duration=0.3ms", "soma.v_init=-70mV"] {
+        set(what, 0);
+    }
+    assert!(set("Na.gbar=0,5mS/cm2", 2).contains("0.5mS/cm2"));
+    for dt in ["10us", "10\u{b5}s", "10\u{3bc}s"] {
+        says(&["run", "m.neuro", "--engine", "interp", "-o", "o.npz", "--dt", dt], 0);
+    }
+}
+
+#[test]
+fn c6_the_library_is_found_by_parts_of_its_names() {
+    let modules = says(&["lib", "std.channels"], 0);
+    assert!(modules.contains("std.channels.hh:") && !modules.contains("std.synapses:"), "{modules}");
+    let item = says(&["lib", "std.channels.hh.K"], 0);
+    assert!(item.contains("channel K {") && !item.contains("channel Na") && item.trim_end().ends_with('}'), "{item}");
+    assert!(says(&["lib", "std.channels.hh.Kx"], 2).contains("no module"));
+}
+
+#[test]
+fn c7_plots_take_times_with_units() {
+    let here = folder(&[("m.neuro", AXON)]);
+    assert_eq!(neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"]).code, 0);
+    assert_eq!(neuroc(&here, &["plot", "o.npz", "-o", "o.svg", "--from", "0.2ms"]).code, 0);
+    let late = neuroc(&here, &["plot", "o.npz", "-o", "o.svg", "--from", "5000"]);
+    assert!(late.err.contains("outside the run") && late.err.len() < 200, "{}", late.err);
+}
