@@ -22,7 +22,7 @@ use crate::codegen::rust::{
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::discretize::discretize;
 use crate::engine::{Edges, Setup};
-use crate::hir::{self, Loader, Method, Model, Sources};
+use crate::hir::{self, LoadedFile, Loader, Method, Model, Sources, Uses};
 use crate::ode;
 use crate::passes::{self, Backend, Keep, OptLevel, Pass, PassError};
 use crate::simulate::Extent;
@@ -88,6 +88,28 @@ pub fn check_text(name: &str, directory: &Path, text: impl Into<String>, loader:
     let model = hir::lower(&sources, &files, &mut diagnostics);
     let model = if diagnostics.has_errors() { None } else { model };
     Checked { sources, model, diagnostics: diagnostics.sorted() }
+}
+
+/// A checked source with what an editor asks of it.
+#[derive(Debug)]
+pub struct Studied {
+    /// What is said about it.
+    pub checked: Checked,
+    /// The trees of all files, the main one first.
+    pub files: Vec<LoadedFile>,
+    /// What every name means.
+    pub uses: Uses,
+}
+
+/// The same as [`check_text`], and what every name means.
+pub fn study(name: &str, directory: &Path, text: impl Into<String>, loader: &dyn Loader) -> Studied {
+    let mut sources = SourceMap::default();
+    let main = sources.add(name, directory, text);
+    let mut diagnostics = Diagnostics::default();
+    let files = hir::load(&mut sources, main, loader, &mut diagnostics);
+    let (model, uses) = hir::lower_with_uses(&sources, &files, &mut diagnostics);
+    let model = if diagnostics.has_errors() { None } else { model };
+    Studied { checked: Checked { sources, model, diagnostics: diagnostics.sorted() }, files, uses }
 }
 
 /// What turns a checked model into a program.

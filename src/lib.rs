@@ -60,6 +60,7 @@
 //! | [`operators`] | operators on single values, of equations and of the step IR: types and meaning; values of many rows |
 //! | [`cache`] | the folder of what can be made again |
 //! | [`stdlib`] | the `.neuro` files of the library, embedded |
+//! | [`editor`] | the language server: what is wrong with open texts, what their names mean, what may be written next |
 //!
 //! Above all of them stands the Python package, a crate of its own in `python/`: a thin layer over [`driver`], [`simulate`] and [`results`].
 //!
@@ -71,7 +72,7 @@
 //! |---|---|
 //! | 12 | `cli` |
 //! | 11 | `tpu` |
-//! | 10 | `artefact`, `fit`, `stages`, `train` |
+//! | 10 | `artefact`, `editor`, `fit`, `stages`, `train` |
 //! | 9 | `driver` |
 //! | 8 | `compare`, `interp`, `simulate` |
 //! | 7 | `engine` |
@@ -247,6 +248,9 @@
 //! | what `neuroc verify` calls a fault | `src/compare/judge.rs` | `src/compare/tests.rs`, `tests/suite/verify.rs` |
 //! | how a plot looks | `src/plot/style.rs` | `src/plot/tests.rs` |
 //! | what Python's users see | `python/` | `python/tests` |
+//! | what an editor is told: hover, completion, renaming | its file in `src/editor/` | `tests/suite/lsp.rs` |
+//! | which name is noted to mean what | `src/hir/uses.rs`, and where names are resolved | the same |
+//! | which edit mends a mistake | `did_you_mean`, `fix` where the message is made | the same |
 //! | an option of the command line | `src/cli/settings.rs` or the file of the verb | `tests/suite/cli.rs` |
 //!
 //! # How to add
@@ -280,6 +284,7 @@ pub mod diag;
 pub mod differentiate;
 pub mod discretize;
 pub mod driver;
+pub mod editor;
 pub mod engine;
 pub mod fit;
 pub mod hir;

@@ -16,6 +16,7 @@ mod fit;
 mod fmt;
 mod info;
 mod lib_browser;
+mod lsp;
 pub mod memory;
 mod opt;
 mod passes;
@@ -123,6 +124,8 @@ enum Verb {
     Plot(plot::Args),
     /// Format models
     Fmt(fmt::Args),
+    /// Help editors while models are written: a language server on stdin and stdout
+    Lsp(lsp::Args),
     /// Measure how fast a model runs
     Bench(Box<bench::Args>),
 }
@@ -164,6 +167,7 @@ pub fn run_line(line: impl IntoIterator<Item = OsString>) -> Exit {
         Verb::Lib(args) => lib_browser::run(&args),
         Verb::Plot(args) => plot::run(&args),
         Verb::Fmt(args) => fmt::run(&args),
+        Verb::Lsp(args) => lsp::run(&args),
         Verb::Bench(args) => bench::run(&args),
     });
     outcome.unwrap_or(Exit::Bug)

@@ -38,6 +38,24 @@ pub struct Diagnostic {
     pub notes: Vec<String>,
     /// An edit that helps.
     pub help: Vec<String>,
+    /// The same for editors, where it is known to the letter.
+    pub fixes: Box<[Fix]>,
+}
+
+/// An edit of a file that mends a mistake, or probably does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fix {
+    /// Another text in the place of one.
+    Replace {
+        /// The place.
+        span: Span,
+        /// What stands there; if it is something else, the edit is none.
+        old: String,
+        /// What shall.
+        new: String,
+    },
+    /// A line that brings in an item, such as `use std.channels.hh.{Na}`.
+    Use(String),
 }
 
 impl Diagnostic {
@@ -49,12 +67,14 @@ impl Diagnostic {
             labels: vec![Label { span, message: label.into(), primary: true }],
             notes: Vec::new(),
             help: Vec::new(),
+            fixes: Box::default(),
         }
     }
 
     /// A diagnostic that has no place in a file (a command-line override, a data file).
     pub fn without_place(code: Code, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { code, message: message.into(), labels: Vec::new(), notes: Vec::new(), help: Vec::new() }
+        let (labels, notes, help, fixes) = Default::default();
+        Diagnostic { code, message: message.into(), labels, notes, help, fixes }
     }
 
     /// Adds a secondary place.
@@ -72,6 +92,29 @@ impl Diagnostic {
     /// Adds an edit that helps.
     pub fn help(mut self, text: impl Into<String>) -> Diagnostic {
         self.help.push(text.into());
+        self
+    }
+
+    /// Adds an edit for editors: `new` in the place of `old`, which stands at `span`.
+    pub fn fix(mut self, span: Span, old: impl Into<String>, new: impl Into<String>) -> Diagnostic {
+        let fix = Fix::Replace { span, old: old.into(), new: new.into() };
+        self.fixes = self.fixes.into_iter().chain([fix]).collect();
+        self
+    }
+
+    /// Adds that `new` may be meant by `old`, which stands at the place of the mistake.
+    pub fn did_you_mean(self, old: &str, new: &str) -> Diagnostic {
+        let span = self.labels.first().map(|label| label.span);
+        let d = self.help(format!("did you mean `{new}`?"));
+        match span {
+            Some(span) => d.fix(span, old, new),
+            None => d,
+        }
+    }
+
+    /// Adds lines for editors that bring in an item.
+    pub fn fix_by_use(mut self, lines: impl IntoIterator<Item = String>) -> Diagnostic {
+        self.fixes = self.fixes.into_iter().chain(lines.into_iter().map(Fix::Use)).collect();
         self
     }
 

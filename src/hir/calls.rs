@@ -33,6 +33,11 @@ impl<'a> Lowerer<'a> {
         {
             let params: Vec<&str> = function.params.iter().map(|p| p.0.text.as_str()).collect();
             let signature = Signature { function: &name.text, params: &params, optional: None, variadic: false };
+            self.note(name.span, function.name.span);
+            self.note_arguments(
+                args.iter().filter_map(|a| a.name.as_ref()),
+                function.params.iter().map(|p| (p.0.text.as_str(), p.0.span)),
+            );
             let args = self.arguments(&signature, args, span)?;
             let values: Vec<Option<Expr>> = args.into_iter().map(|a| self.expr_in(scope, prefix, a?, env)).collect();
             let values: Vec<Expr> = values.into_iter().collect::<Option<_>>()?;

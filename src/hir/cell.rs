@@ -62,7 +62,9 @@ impl<'a> Lowerer<'a> {
         if self.is_main(item.file) {
             self.warn_unused(&scope, "cell", before);
         }
+        self.note_places(c.name.span, scope.places.clone());
         let (symbols, sound, unknown) = finish(scope);
+        self.note_block(c.name.span, &symbols, &unknown);
         self.warn_magnitudes(&symbols);
         self.check_params(&symbols);
         self.check_domains(&symbols);
@@ -203,6 +205,9 @@ impl<'a> Lowerer<'a> {
     fn coupled(&mut self, compartments: &[CompartmentDraft], name: &Name) -> Option<usize> {
         let known: Vec<&str> = compartments.iter().map(|k| k.name.as_str()).collect();
         let at = known.iter().position(|n| *n == name.text);
+        if let Some(at) = at {
+            self.note(name.span, compartments[at].span);
+        }
         if at.is_none() {
             self.error(CellError::UnknownCompartment { name, known: &known });
         }

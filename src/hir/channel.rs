@@ -63,6 +63,7 @@ impl<'a> Lowerer<'a> {
             self.warn_unused(&scope, "channel", before);
         }
         let (symbols, sound, unknown) = finish(scope);
+        self.note_block(c.name.span, &symbols, &unknown);
         self.warn_magnitudes(&symbols);
         self.check_params(&symbols);
         self.check_domains(&symbols);

@@ -23,7 +23,7 @@ pub(super) struct CompartmentDraft {
     cm: Option<SymbolId>,
     /// Outward currents.
     pub currents: Vec<SymbolId>,
-    span: Span,
+    pub span: Span,
     /// Is all of it there?
     pub whole: bool,
 }
@@ -62,6 +62,7 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         scope.not_values.insert(name.to_string(), "a compartment");
+        scope.places.insert(name.to_string(), k.name.span);
         let mut draft = CompartmentDraft::new(&k.name);
         // Keys and pools first: channels refer to them.
         for member in &k.members {

@@ -46,11 +46,14 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         scope.not_values.insert(path.clone(), "a channel");
+        scope.places.insert(path.clone(), own.span);
         let instance = Instance { channel, definition: &definition, compartment: &draft.name, path: &path, span };
         let Some(places) = self.places(scope, draft.v, &instance) else {
             scope.poisoned.insert(path);
             return None;
         };
+        let symbols = &definition.item.symbols;
+        self.note_arguments(args.iter().map(|a| &a.0), symbols.iter().map(|s| (s.name.as_str(), s.span)));
         let mut entries = instantiate(&instance, &places, scope.entries.len());
         scope.poisoned.extend(definition.unknown.iter().map(|u| format!("{path}.{u}")));
         for (i, (arg, value)) in args.iter().enumerate() {

@@ -42,6 +42,13 @@ pub(super) enum Kind {
     Network,
 }
 
+impl ItemRef<'_> {
+    /// Where its name stands.
+    fn name(&self, of: &Lowerer<'_>) -> Option<Span> {
+        super::imports::item_name(&of.files[self.file].ast.items[self.index]).map(|name| name.span)
+    }
+}
+
 impl ItemKind<'_> {
     pub fn kind(&self) -> Kind {
         match self {
@@ -120,6 +127,9 @@ impl<'a> Lowerer<'a> {
     pub(super) fn find_item(&mut self, file: usize, name: &Name, wanted: Kind) -> Option<ItemRef<'a>> {
         let item = self.item(file, &name.text);
         let is = item.map(|i| i.kind.kind());
+        if let Some(means) = item.and_then(|item| item.name(self)) {
+            self.note(name.span, means);
+        }
         if is == Some(wanted) {
             return item;
         }

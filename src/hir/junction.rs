@@ -34,6 +34,7 @@ impl<'a> Lowerer<'a> {
             self.add_param(&mut scope, p, "");
         }
         self.resolve_all(&mut scope);
+        self.note_junction(j.name.span, &scope);
         if self.junction_current(&mut scope, "", 0, j).is_none() {
             return;
         }
@@ -66,6 +67,10 @@ impl<'a> Lowerer<'a> {
         let count = joined.iter().filter(|n| **n == own.text).count();
         let name = if count == 1 { own.text.clone() } else { format!("{}_{count}", own.text) };
         self.check_junction_args(model, via, args);
+        self.note_arguments(
+            args.iter().map(|a| &a.0),
+            model.params.iter().map(|p| (p.name.text.as_str(), p.name.span)),
+        );
         // Defaults are lowered where the junction is defined, arguments where they stand.
         let mut own = Scope::new(ScopeKind::Network, item.file);
         for p in &model.params {
@@ -116,7 +121,24 @@ impl<'a> Lowerer<'a> {
             let read = Expr { kind: ExprKind::NetworkParam(id), ty, span: p.name.span };
             env.insert(p.name.text.clone(), Some(read));
         }
-        self.junction_lets(&j.lets, file, &mut env)?;
+        self.inner_names = j.lets.iter().map(|l| (l.name.text.clone(), l.name.span)).collect();
+        let current =
+            self.junction_lets(&j.lets, file, &mut env).and_then(|()| self.junction_own_current(file, j, &env));
+        self.inner_names.clear();
+        let x = current?;
+        x.visit(&mut |e| {
+            if let ExprKind::NetworkParam(id) = e.kind {
+                scope.entry_mut(id).used = true;
+            }
+        });
+        if x.ty == Ty::Real(Dim::CURRENT) {
+            return Some(x);
+        }
+        self.expect(scope, x, Dim::CURRENT_DENSITY, "a junction's current")
+    }
+
+    /// What the `current` line of a junction says.
+    fn junction_own_current(&mut self, file: usize, j: &'a ast::Junction, env: &Env) -> Option<Expr> {
         let current = match &j.currents[..] {
             [one] => one,
             [] => {
@@ -128,16 +150,7 @@ impl<'a> Lowerer<'a> {
                 return None;
             }
         };
-        let x = self.expr_with(file, &current.value, &env)?;
-        x.visit(&mut |e| {
-            if let ExprKind::NetworkParam(id) = e.kind {
-                scope.entry_mut(id).used = true;
-            }
-        });
-        if x.ty == Ty::Real(Dim::CURRENT) {
-            return Some(x);
-        }
-        self.expect(scope, x, Dim::CURRENT_DENSITY, "a junction's current")
+        self.expr_with(file, &current.value, env)
     }
 
     /// Named expressions in any order: one is lowered when those it names are.

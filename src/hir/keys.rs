@@ -10,7 +10,8 @@ use crate::syntax::ast::Name;
 
 /// A block that is made of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Block {
+#[allow(missing_docs)] // `describe` says what each is
+pub enum Block {
     Gate,
     Compartment,
     Section,

@@ -7,6 +7,7 @@ use super::error::{LimitError, RunError, TrainError};
 use super::imports::LoadedFile;
 use super::items::{ItemKind, ItemRef};
 use super::scope::{Role, Scope};
+use super::uses::{Places, Uses};
 use super::{Channel, DataId, Demand, Expr, Model, Symbol, SymbolKind, Synapse, Ty};
 use crate::data::DataFile;
 use crate::diag::{Diagnostic, Diagnostics};
@@ -63,12 +64,34 @@ pub(super) struct Lowerer<'a> {
     /// What is demanded of the network that is being lowered.
     pub demands: Vec<Demand<Expr>>,
     budget: usize,
+    /// What names mean, if somebody asks.
+    pub uses: Option<Uses>,
+    /// For these uses: names of cells that are no symbols, and names that only the body knows which is being lowered.
+    pub cell_places: HashMap<Span, Places>,
+    pub inner_names: Places,
 }
 
 /// Lowers the main file (the first) with all that it uses. Gives a model only if nothing is wrong.
 pub fn lower(sources: &SourceMap, files: &[LoadedFile], diagnostics: &mut Diagnostics) -> Option<Model> {
-    let main = files.first()?;
+    lowered(&mut Lowerer::new(sources, files, diagnostics))
+}
+
+/// The same, and what every name in it means.
+pub fn lower_with_uses(
+    sources: &SourceMap,
+    files: &[LoadedFile],
+    diagnostics: &mut Diagnostics,
+) -> (Option<Model>, Uses) {
     let mut l = Lowerer::new(sources, files, diagnostics);
+    l.uses = Some(Uses::default());
+    l.note_imports();
+    let model = lowered(&mut l);
+    l.note_constants();
+    (model, l.uses.unwrap_or_default())
+}
+
+fn lowered(l: &mut Lowerer<'_>) -> Option<Model> {
+    let main = l.files.first()?;
     let (networks, runs, trains) = l.main_items(&main.ast);
     let mut lowered: Vec<_> = networks.iter().map(|n| l.network(n)).collect();
     if let [first, second, ..] = runs[..] {
@@ -84,11 +107,14 @@ pub fn lower(sources: &SourceMap, files: &[LoadedFile], diagnostics: &mut Diagno
         l.error(TrainError::TwoBlocks { second: second.span, first: first.span });
     }
     let train = trains.first().and_then(|block| l.train(block));
+    if let (Some(block), Some(network)) = (trains.first(), chosen) {
+        l.note_train(block, &lowered[network].network);
+    }
     let sound = lowered.iter().all(|n| n.sound) && runs.is_empty() == run.is_none();
     if !sound || !l.is_sound() {
         return None;
     }
-    let file = std::path::Path::new(&sources.file(main.id).name);
+    let file = std::path::Path::new(&l.sources.file(main.id).name);
     Some(Model {
         name: file.file_stem().map_or_else(|| "model".to_string(), |s| s.to_string_lossy().into_owned()),
         docs: main.ast.docs.clone(),
@@ -97,7 +123,7 @@ pub fn lower(sources: &SourceMap, files: &[LoadedFile], diagnostics: &mut Diagno
         network: chosen.map(|n| lowered.swap_remove(n).network),
         run,
         train,
-        data: l.data,
+        data: std::mem::take(&mut l.data),
     })
 }
 
@@ -121,6 +147,9 @@ impl<'a> Lowerer<'a> {
             stream_base: 0,
             demands: Vec::new(),
             budget: BUDGET,
+            uses: None,
+            cell_places: HashMap::new(),
+            inner_names: Places::new(),
         }
     }
 

@@ -52,7 +52,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The unit that a literal default was written with, to show values in it again.
-    fn unit_of_literal(&self, e: &ast::Expr) -> Option<DisplayUnit> {
+    pub(super) fn unit_of_literal(&self, e: &ast::Expr) -> Option<DisplayUnit> {
         let e = match &e.kind {
             ast::ExprKind::Unary(ast::UnaryOp::Neg, a) => a,
             _ => e,
@@ -104,6 +104,9 @@ impl<'a> Lowerer<'a> {
         let mut lost = Vec::new();
         for e in equations {
             let id = scope.get(&format!("{prefix}{}", e.name.text));
+            if let Some(id) = id {
+                self.note(e.name.span, scope.entry(id).span);
+            }
             match id.filter(|id| scope.entry(*id).role == OWN_STATE) {
                 Some(id) => found.push((id, e)),
                 None => lost.push(e),

@@ -36,15 +36,18 @@ mod scope;
 mod spike;
 mod synapse;
 mod train;
+mod uses;
 mod warnings;
 
 pub use builtins::{Builtin, FUNCTIONS, FunctionInfo, RESERVED, stimulus_params};
 pub use domain::{Demand, Domain, Whose, demand, of_param as demand_of_param};
 pub use error::shown;
-pub use imports::{Loader, NoFiles, Sources, load};
-pub use lower::lower;
-pub use print::print;
+pub use imports::{LoadedFile, Loader, NoFiles, Sources, load};
+pub use keys::Block as KeyBlock;
+pub use lower::{lower, lower_with_uses};
+pub use print::{equation, print};
 pub use train::{Loss, Optimizer, Readout, Train};
+pub use uses::{Block, Uses};
 
 use crate::data::DataFile;
 use crate::morphology::swc::Soma;

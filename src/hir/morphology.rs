@@ -165,8 +165,12 @@ impl<'a> Lowerer<'a> {
         if self.is_main(item.file) {
             self.warn_unused(&body.scope, "cell", before);
         }
-        let Body { scope, homes, tree, parts, .. } = body;
+        let Body { scope, homes, tree, parts, names, .. } = body;
+        let mut places = scope.places.clone();
+        places.extend(names.iter().map(|n| (n.text.clone(), n.span)));
+        self.note_places(c.name.span, places);
         let (symbols, sound, unknown) = finish(scope);
+        self.note_block(c.name.span, &symbols, &unknown);
         self.warn_magnitudes(&symbols);
         self.check_params(&symbols);
         self.check_domains(&symbols);
@@ -527,6 +531,9 @@ impl<'a> Lowerer<'a> {
 
     fn named_section(&mut self, name: &Name, names: &[Name]) -> Option<usize> {
         let at = names.iter().position(|n| n.text == name.text);
+        if let Some(at) = at {
+            self.note(name.span, names[at].span);
+        }
         if at.is_none() {
             self.unknown_section(name, &names.iter().map(|n| n.text.as_str()).collect::<Vec<_>>());
         }
@@ -557,6 +564,9 @@ impl<'a> Lowerer<'a> {
                 for (inside, section) in sections.iter_mut().zip(names) {
                     if is_meant(&name.text, &section.text) {
                         *inside = true;
+                        if name.text != "all" {
+                            self.note(name.span, section.span);
+                        }
                         found = true;
                     }
                 }

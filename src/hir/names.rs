@@ -4,7 +4,7 @@
 //! Never true here: that the order of definitions matters.
 
 use super::calls::Env;
-use super::error::NameError;
+use super::error::{NameError, NameHelp};
 use super::items::{ItemKind, Kind};
 use super::junction::names_in;
 use super::lower::Lowerer;
@@ -38,9 +38,11 @@ impl<'a> Lowerer<'a> {
         let span = path_span(path);
         if let Some(env) = env {
             if let Some(value) = env.get(&name) {
+                self.note_inner(&name, span, value.as_ref().map(|x| x.span));
                 return self.put_in(value.as_ref()?, span);
             }
         } else if let Some(id) = scope.lookup(prefix, &name) {
+            self.note_path(scope, &scope.entry(id).name, path, scope.entry(id).span);
             return self.symbol(scope, id, span);
         }
         if let Some(special) = special(scope.kind, &name, env.is_some(), span) {
@@ -49,7 +51,8 @@ impl<'a> Lowerer<'a> {
         if let [single] = path
             && let Some(item) = self.item(scope.file, &single.text)
         {
-            if let ItemKind::Const(_) = item.kind {
+            if let ItemKind::Const(constant) = item.kind {
+                self.note(single.span, constant.name.span);
                 let value = self.constant(item, single)?;
                 return self.put_in(&value, span);
             }
@@ -80,6 +83,9 @@ impl<'a> Lowerer<'a> {
     /// Says that a name is not known, unless that follows from what has been said.
     fn unknown_name(&mut self, scope: &mut Scope<'a>, prefix: &str, name: &str, span: Span, env: Option<&Env>) {
         if let Some((full, what)) = not_a_value(scope, prefix, name) {
+            if let Some(means) = scope.places.get(&full) {
+                self.note(span, *means);
+            }
             let inside = quantities_of(scope, &full).take(6).collect();
             self.error(NameError::NotAValue { name, span, what, inside });
             return;
@@ -103,14 +109,12 @@ impl<'a> Lowerer<'a> {
     }
 
     /// What an unknown name may stand for.
-    fn name_help(&self, scope: &Scope<'a>, prefix: &str, name: &str, env: Option<&Env>) -> Option<String> {
+    fn name_help(&self, scope: &Scope<'a>, prefix: &str, name: &str, env: Option<&Env>) -> Option<NameHelp> {
         let elsewhere = || called_elsewhere(scope, name, env.is_some()).map(str::to_string);
-        deeper(scope, prefix, name)
-            .or_else(|| self.unread_pool(scope, name))
-            .or_else(elsewhere)
-            .or_else(|| self.near_name(scope, prefix, name, env))
-            .or_else(|| a_unit(name))
-            .or_else(|| where_it_stands(scope.kind, name, env.is_some()))
+        let known = deeper(scope, prefix, name).or_else(|| self.unread_pool(scope, name)).or_else(elsewhere);
+        let near = || self.near_name(scope, prefix, name, env).map(NameHelp::Meant);
+        let told = || a_unit(name).or_else(|| where_it_stands(scope.kind, name, env.is_some())).map(NameHelp::Said);
+        known.map(NameHelp::Said).or_else(near).or_else(told)
     }
 
     /// The pool of this name that a channel does not say it reads.
@@ -132,7 +136,7 @@ impl<'a> Lowerer<'a> {
         known.extend(self.names_of(scope.file, Kind::Const));
         known.extend(["celsius", "pi"].map(str::to_string));
         known.sort();
-        nearest(name, known.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"))
+        nearest(name, known.iter().map(String::as_str)).map(str::to_string)
     }
 
     /// The type of an entry, lowering it first if that has not happened yet.

@@ -85,6 +85,11 @@ impl<'a> Lowerer<'a> {
         let NetworkDraft { scope, populations, settings, inputs, clamps, connections, demands, whole, .. } = draft;
         let (projections, drives) = (draft.projections, draft.drives);
         let (params, sound, unknown) = finish(scope);
+        self.note_block(n.name.span, &params, &unknown);
+        for population in &populations {
+            let cell = self.lowered_cell(population.cell);
+            self.note_block(population.span, &cell.item.symbols, &cell.unknown);
+        }
         self.warn_magnitudes(&params);
         self.check_domains(&params);
         let (name, span) = (n.name.text.clone(), n.name.span);

@@ -127,6 +127,8 @@ impl<'a> Lowerer<'a> {
             }
             return None;
         };
+        let of = &populations[population];
+        self.note_place(flat, of.span, &self.lowered_cell(of.cell).item);
         // In a cell with sections, `dend[3]` is one of them.
         let sections = self.lowered_cell(populations[population].cell).item.morphology.is_some();
         let is_cells = |at: &usize| *at == 0 || !sections;

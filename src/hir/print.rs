@@ -102,6 +102,11 @@ fn symbols(out: &mut String, list: &[Symbol], network: &[Symbol]) {
     }
 }
 
+/// An expression of a block with these symbols, as it is after all functions and constants were put in.
+pub fn equation(e: &Expr, symbols: &[Symbol]) -> String {
+    show(e, symbols, symbols)
+}
+
 /// An expression, fully bracketed where operators nest.
 fn show(e: &Expr, symbols: &[Symbol], network: &[Symbol]) -> String {
     let sub = |e: &Expr| match e.kind {
@@ -111,8 +116,8 @@ fn show(e: &Expr, symbols: &[Symbol], network: &[Symbol]) -> String {
     match &e.kind {
         ExprKind::Number(x) => format!("{x}"),
         ExprKind::Bool(b) => format!("{b}"),
-        ExprKind::Symbol(id) => symbols[id.0 as usize].name.clone(),
-        ExprKind::NetworkParam(id) => network[id.0 as usize].name.clone(),
+        ExprKind::Symbol(id) => named(symbols, id.0),
+        ExprKind::NetworkParam(id) => named(network, id.0),
         ExprKind::Time => "t".into(),
         ExprKind::Celsius => "celsius".into(),
         ExprKind::StepLength => "dt".into(),
@@ -136,6 +141,11 @@ fn show(e: &Expr, symbols: &[Symbol], network: &[Symbol]) -> String {
         ExprKind::Series(d) => format!("series {}", d.0),
         ExprKind::Noise(stream, every) => format!("noise #{stream:x} every {}", sub(every)),
     }
+}
+
+/// The name of a symbol; of another block it has none.
+fn named(symbols: &[Symbol], id: u32) -> String {
+    symbols.get(id as usize).map_or_else(|| "?".to_string(), |s| s.name.clone())
 }
 
 fn symbol(op: BinaryOp) -> &'static str {

@@ -299,6 +299,7 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         let (symbols, receptor) = instantiate(&synapse.item, &path, &seat, &values, cell.symbols.len());
+        self.note_places(cell.span, [(path.clone(), wanted.span)].into());
         let morphology = cell.morphology.clone().map(|known| match (seat.element, receptor.current) {
             (Some(element), Some(current)) => {
                 let name = path.strip_prefix(&under).unwrap_or(&path).to_string();
@@ -397,6 +398,7 @@ impl<'a> Lowerer<'a> {
     /// The values of a synapse's parameters: those of a line, or the model's own.
     fn values(&mut self, draft: &mut NetworkDraft<'a>, via: &'a Through, synapse: &Synapse) -> Option<Vec<Expr>> {
         let params: Vec<&Symbol> = synapse.symbols.iter().filter(|s| matches!(s.kind, SymbolKind::Param(_))).collect();
+        self.note_arguments(via.args.iter().map(|a| &a.0), params.iter().map(|s| (s.name.as_str(), s.span)));
         let known: Vec<&str> = params.iter().map(|s| s.name.as_str()).collect();
         let mut fine = true;
         for (i, (argument, _)) in via.args.iter().enumerate() {

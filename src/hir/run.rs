@@ -288,11 +288,22 @@ impl<'a> Lowerer<'a> {
     ) {
         let span = flat.span;
         let p = &recorder.projections[projection];
+        let ends = [p.from, p.to].map(|end| recorder.populations[end].span);
+        for (name, means) in flat.names.iter().zip(ends) {
+            self.note(name.span, means);
+        }
+        let cell = self.lowered_cell(recorder.populations[p.to].cell);
+        self.note_receptor(&flat.names[2..], &cell.item);
         let plastic = recorder.populations[p.to].receptors[p.receptor].plastic.as_ref();
         let own = plastic.map_or(&[][..], |plastic| &plastic.own);
         let is_state = |s: &Symbol| matches!(s.kind, SymbolKind::State { .. });
         let quantity = match own.iter().position(|s| s.name == name && is_state(s)) {
-            Some(number) => Quantity::Own(projection, number as u32),
+            Some(number) => {
+                if let Some(last) = flat.names.last() {
+                    self.note(last.span, own[number].span);
+                }
+                Quantity::Own(projection, number as u32)
+            }
             None if name == "weight" && plastic.is_some_and(Plastic::changes_weight) => Quantity::Weight(projection),
             None => {
                 let weight = plastic.filter(|plastic| plastic.changes_weight()).map(|_| "weight");
@@ -351,7 +362,7 @@ impl<'a> Lowerer<'a> {
         });
         let known: Vec<&str> = networks.iter().map(|n| n.name.text.as_str()).collect();
         match (key, &known[..]) {
-            (Some(value), known) => self.named_network(value, known),
+            (Some(value), known) => self.named_network(value, known, networks),
             (None, [_]) => Some(0),
             (None, []) => {
                 if !self.has_broken_items() {
@@ -367,13 +378,16 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    fn named_network(&mut self, value: &ast::Expr, known: &[&str]) -> Option<usize> {
+    fn named_network(&mut self, value: &ast::Expr, known: &[&str], networks: &[&'a ast::Network]) -> Option<usize> {
         let ast::ExprKind::Path(path) = &value.kind else {
             self.error(RunError::NotANetwork { span: value.span });
             return None;
         };
         let name = super::names::join(path);
         let at = known.iter().position(|n| *n == name);
+        if let (Some(at), [single]) = (at, &path[..]) {
+            self.note(single.span, networks[at].name.span);
+        }
         if at.is_none() && !self.is_unknown_item(0, &name) {
             self.error(RunError::UnknownNetwork { name: &name, known, span: value.span });
         }

@@ -137,6 +137,8 @@ pub(super) struct Scope<'a> {
     names: HashMap<String, usize>,
     /// Names that exist but are not values (compartments, instances), with what they are.
     pub not_values: HashMap<String, &'static str>,
+    /// Where these are defined.
+    pub places: HashMap<String, Span>,
     /// Names that nothing is known about because of a mistake that has been said, and all names below them.
     pub poisoned: HashSet<String>,
 }
@@ -149,6 +151,7 @@ impl<'a> Scope<'a> {
             entries: Vec::new(),
             names: HashMap::new(),
             not_values: HashMap::new(),
+            places: HashMap::new(),
             poisoned: HashSet::new(),
         }
     }

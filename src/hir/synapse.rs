@@ -81,6 +81,7 @@ impl<'a> Lowerer<'a> {
         let is_voltage = |id: SymbolId| symbols[id.0 as usize].kind == SymbolKind::Voltage;
         let on_voltage = actions.iter().any(|action| action.state.is_some_and(is_voltage));
         let mut fine = sound && whole;
+        self.note_block(s.name.span, &symbols, &unknown);
         let (mut jumps, mut plastic) = (Vec::new(), None);
         let split = if fine { self.plastic(&symbols, &actions, &mut fine) } else { None };
         match split {
@@ -199,6 +200,11 @@ impl<'a> Lowerer<'a> {
         let is_weight = event.weight.as_ref().is_some_and(|(weight, _)| weight.text == name.text);
         let is_state = |id: &SymbolId| matches!(scope.entry(*id).role, Role::State { .. } | Role::Voltage);
         let state = scope.get(&name.text).filter(is_state);
+        if let Some(id) = state {
+            self.note(name.span, scope.entry(id).span);
+        } else if let (true, Some((weight, _))) = (is_weight, &event.weight) {
+            self.note(name.span, weight.span);
+        }
         let ty = match state {
             Some(id) => {
                 scope.entry_mut(id).used = true;

@@ -375,7 +375,7 @@ impl<'t> Complaint<'_, 't> {
             }
             Some(home) => diagnostic.help(format!("`{text}` belongs to a {}", home.noun())),
             None => match nearest(text, block.keywords().iter().copied()) {
-                Some(word) => diagnostic.help(format!("did you mean `{word}`?")),
+                Some(word) => diagnostic.did_you_mean(text, word),
                 None => diagnostic,
             },
         }
@@ -396,7 +396,10 @@ impl<'t> Complaint<'_, 't> {
             return Some(self.at(index, message, "").help(help));
         }
         if let Some(help) = odd_character(text) {
-            return Some(self.at(index, format!("the character `{text}` has no meaning here"), "").help(help));
+            let d = self.at(index, format!("the character `{text}` has no meaning here"), "");
+            let meant = help.strip_prefix("write `").and_then(|rest| rest.strip_suffix('`')).map(str::to_owned);
+            let d = d.help(help);
+            return Some(meant.into_iter().fold(d, |d, meant| d.fix(self.span(index), text, meant)));
         }
         if let Some(help) = self.decimal_comma(index) {
             return Some(self.at(index, "a decimal point is a `.`, not a `,`", "").help(help));
@@ -464,10 +467,12 @@ impl<'t> Complaint<'_, 't> {
             return Some(self.at(index, message, "").help(help));
         }
         let found = |message: &str, help: &str| Some(self.at(index, message, "").help(help));
+        let instead =
+            |message: &str, help: &str, new: &str| found(message, help).map(|d| d.fix(self.span(index), text, new));
         match text {
-            ":=" => return found("expected `=`, found `:=`", "a definition is written with `=`"),
+            ":=" => return instead("expected `=`, found `:=`", "a definition is written with `=`", "="),
             "==" if wants_eq => {
-                return found("expected `=`, found `==`", "`==` compares; a definition is written with one `=`");
+                return instead("expected `=`, found `==`", "`==` compares; a definition is written with one `=`", "=");
             }
             "=" if expected.has(Rule::infix) && !wants_eq => {
                 return found(
@@ -475,10 +480,10 @@ impl<'t> Complaint<'_, 't> {
                     "comparisons are written `==`; separate statements on one line with `;`",
                 );
             }
-            "**" => return found("there is no operator `**`", "a power is written `x^2`"),
-            "&&" | "&" => return found("there is no operator `&&`", "write `and`"),
-            "||" | "|" => return found("there is no operator `||`", "write `or`"),
-            "!" => return found("there is no operator `!`", "write `not`"),
+            "**" => return instead("there is no operator `**`", "a power is written `x^2`", "^"),
+            "&&" | "&" => return instead("there is no operator `&&`", "write `and`", "and"),
+            "||" | "|" => return instead("there is no operator `||`", "write `or`", "or"),
+            "!" => return instead("there is no operator `!`", "write `not`", "not "),
             "%" => return found("there is no operator `%`", "percentages are written as numbers: `0.5`"),
             "#" => return found("there is no `#` in the language", "comments begin with `//`"),
             "\"" => return found("this string is not closed", "a string ends with `\"` on the line where it began"),
@@ -520,7 +525,7 @@ impl<'t> Complaint<'_, 't> {
                 return Some(diagnostic.help(format!("write `record spikes of {text}`")));
             }
             if let Some(word) = nearest(text, ["every", "at", "as", "crosses", "and", "or", "via"]) {
-                return Some(diagnostic.help(format!("did you mean `{word}`?")));
+                return Some(diagnostic.did_you_mean(text, word));
             }
             if first.is_some_and(|f| matches!(f.text, "input" | "reads" | "state")) {
                 return Some(diagnostic.help(format!("a unit stands behind a colon: `{before}: {text}`")));

@@ -3,6 +3,7 @@
 //! In comes the text of a `.neuro` file; out go its [`ast::File`], or the same text laid out canonically.
 //! Never true here: a name is resolved, a unit is known to exist, or two mistakes are reported where one was made.
 
+mod around;
 pub mod ast;
 mod build;
 mod complain;
@@ -13,7 +14,10 @@ mod parse;
 mod recover;
 mod words;
 
+pub use around::{Around, Open, around};
 pub use format::format;
-pub use parse::{parse, read_text};
+pub use grammar::{Token, TokenKind, tokens};
+pub use parse::{mended, parse, read_text};
+pub use recover::Block;
 #[cfg(test)]
 mod tests;

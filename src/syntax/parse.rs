@@ -7,7 +7,7 @@ use super::ast;
 use super::build::Builder;
 use super::foreign::foreign;
 use super::grammar::{Grammar, Rule, Token, TokenKind, tokens};
-use super::recover::recover;
+use super::recover::{self, recover};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::source::FileId;
 use pest::Parser;
@@ -59,6 +59,13 @@ pub fn parse(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> ast::Fi
     }
     builder.mistakes.into_iter().for_each(|m| diagnostics.push(m));
     tree
+}
+
+/// A text with blanks in the place of what cannot be parsed, as long as before, so that the rest keeps its places. `None` if all of it can be.
+pub fn mended(text: &str) -> Option<String> {
+    let tokens = tokens(text);
+    let sound = too_deep(&tokens).is_none() && Grammar::parse(Rule::file, text).is_ok();
+    if sound { None } else { recover::mended(text, &tokens) }
 }
 
 /// The first token that nests deeper than the grammar, which recurses, may follow.

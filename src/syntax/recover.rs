@@ -16,6 +16,7 @@ use std::ops::Range;
 
 /// A kind of block, by what its members are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)] // `noun` says what each is
 pub enum Block {
     File,
     Channel,
@@ -39,8 +40,37 @@ pub enum Block {
 }
 
 impl Block {
+    /// Every kind.
+    pub const ALL: &'static [Block] = &[
+        Block::File,
+        Block::Channel,
+        Block::Gate,
+        Block::Fraction,
+        Block::Cell,
+        Block::Compartment,
+        Block::Section,
+        Block::Compartments,
+        Block::Region,
+        Block::Pool,
+        Block::Spike,
+        Block::Junction,
+        Block::Synapse,
+        Block::Event,
+        Block::Network,
+        Block::Connect,
+        Block::Drive,
+        Block::Run,
+        Block::Train,
+    ];
+
+    /// Is a word one that stands inside of a member?
+    pub fn is_inner(word: &str) -> bool {
+        is_operator_word(word)
+            || matches!(word, "true" | "false" | "instantaneous" | "spikes" | "event" | "pre" | "post")
+    }
+
     /// The block that a member of this block opens, if its first word is `word`.
-    fn opened_by(self, word: &str) -> Option<Block> {
+    pub fn opened_by(self, word: &str) -> Option<Block> {
         Some(match (self, word) {
             (Block::File, "channel") => Block::Channel,
             (Block::File, "cell") => Block::Cell,
@@ -386,6 +416,40 @@ impl Scene<'_> {
         list
     }
 
+    /// Puts blanks in the place of those members that the grammar of `outer` rejects, or of parts of them if they are blocks.
+    fn mend(&self, outer: Block, pieces: &Range<usize>, blank: &mut impl FnMut(usize, usize)) {
+        let (from, to) = (self.code[pieces.start].start, self.code[pieces.end - 1].end());
+        let deep = too_deep(&self.code[pieces.clone()]).is_some();
+        if !deep && Grammar::parse(outer.members(), self.slice(pieces)).is_ok() {
+            return;
+        }
+        let open = pieces.clone().find(|&i| self.is_symbol(i, "{"));
+        let block = outer.opened_by(self.code[pieces.start].text);
+        let inside = match (block, open) {
+            (Some(block), Some(open)) if !deep => self
+                .matching_brace(open, pieces.end)
+                .filter(|close| close + 1 == pieces.end)
+                .filter(|_| self.is_head(block, pieces.start..open + 1))
+                .map(|close| (block, open + 1..close)),
+            _ => None,
+        };
+        match inside {
+            Some((block, body)) if !body.is_empty() => {
+                self.members(body).iter().for_each(|member| self.mend(block, member, blank));
+            }
+            Some(_) | None => blank(from, to),
+        }
+    }
+
+    /// Are these the first words of a block?
+    fn is_head(&self, block: Block, pieces: Range<usize>) -> bool {
+        let end = self.code[pieces.end - 1].end() - self.code[pieces.start].start;
+        Grammar::parse(block.head(), self.slice(&pieces)).is_ok_and(|mut pairs| {
+            let last = pairs.next_back().map(|pair| pair.as_span().end());
+            last == Some(end)
+        })
+    }
+
     /// The place of the mistake if a block in `pieces` lacks its `}`: the index of its `{`, and of the first token
     /// that stands outside judging by the indentation.
     fn unclosed(&self, pieces: &Range<usize>) -> Option<(usize, usize)> {
@@ -415,22 +479,44 @@ impl Scene<'_> {
     }
 }
 
-/// Parses item by item.
-pub fn recover(text: &str, tokens: &[Token<'_>], builder: &mut Builder<'_>, tree: &mut File) {
+/// The text with blanks in the place of what no grammar fits, as long as before: what is left can be parsed. `None` if nothing is wrong with it.
+pub fn mended(text: &str, tokens: &[Token<'_>]) -> Option<String> {
+    let mut bytes = text.as_bytes().to_vec();
+    let mut changed = false;
+    let mut blank = |from: usize, to: usize| {
+        changed = true;
+        // Line ends stay, so that places keep their lines.
+        bytes[from..to].iter_mut().filter(|b| !matches!(b, b'\n' | b'\r')).for_each(|b| *b = b' ');
+    };
+    let endless = tokens.iter().find(|t| t.kind == TokenKind::Symbol && t.text == "/*");
+    let end = endless.map_or(text.len(), |t| t.start);
+    if end < text.len() {
+        blank(end, text.len());
+    }
+    let scene = Scene { text, code: code_of(text, tokens), file: crate::source::FileId(0) };
+    for pieces in scene.items() {
+        scene.mend(Block::File, &pieces, &mut blank);
+    }
+    changed.then(|| String::from_utf8(bytes).ok()).flatten()
+}
+
+/// The tokens up to a comment without an end, without comments.
+pub fn code_of<'t>(text: &str, tokens: &[Token<'t>]) -> Vec<Token<'t>> {
     let mut code: Vec<Token<'_>> = Vec::new();
-    let mut endless = None;
-    for token in tokens {
-        if token.kind == TokenKind::Symbol && token.text == "/*" {
-            endless = Some(*token);
-            break;
-        }
+    for token in tokens.iter().take_while(|t| !(t.kind == TokenKind::Symbol && t.text == "/*")) {
         if token.kind != TokenKind::Comment {
             let before = code.last().map_or(0, Token::end);
             let first_on_line = code.is_empty() || text[before..token.start].contains('\n');
             code.push(Token { first_on_line, ..*token });
         }
     }
-    let scene = Scene { text, code, file: builder.file };
+    code
+}
+
+/// Parses item by item.
+pub fn recover(text: &str, tokens: &[Token<'_>], builder: &mut Builder<'_>, tree: &mut File) {
+    let endless = tokens.iter().find(|t| t.kind == TokenKind::Symbol && t.text == "/*").copied();
+    let scene = Scene { text, code: code_of(text, tokens), file: builder.file };
     if let Some(token) = endless {
         let diagnostic =
             Diagnostic::new(Code::Syntax, scene.span(&token), "this comment is never closed", "opened here");

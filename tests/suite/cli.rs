@@ -151,7 +151,7 @@ fn with<'a>(arguments: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
 // ------------------------------------------------------------------------------------------------------- the contract
 
 const VERBS: &[&str] =
-    &["check", "run", "build", "emit", "opt", "passes", "info", "explain", "lib", "plot", "fmt", "bench"];
+    &["check", "run", "build", "emit", "opt", "passes", "info", "explain", "lib", "plot", "fmt", "lsp", "bench"];
 
 #[test]
 fn every_verb_has_help_with_an_example() {

@@ -17,6 +17,7 @@ mod found;
 mod fuzz;
 mod gradients;
 mod junctions;
+mod lsp;
 mod models;
 mod names;
 mod networks;

@@ -84,7 +84,8 @@ fn unknown(name: &Name, argument: Option<&str>, compartment: bool, known: &[Stri
     let message = format!("there is no function `{name_text}`");
     let d = Diagnostic::new(Code::UnknownFunction, name.span, message, "not a function");
     if let Some(module) = modules.first() {
-        return d.help(format!("the standard library has it: `use {module}.{{{name_text}}}`"));
+        let line = format!("use {module}.{{{name_text}}}");
+        return d.help(format!("the standard library has it: `{line}`")).fix_by_use([line]);
     }
     if let Some(help) = elsewhere(name_text, argument) {
         return d.help(help);
@@ -93,7 +94,7 @@ fn unknown(name: &Name, argument: Option<&str>, compartment: bool, known: &[Stri
         return d.help(format!("`{name_text}` is a compartment; its voltage is `{name_text}.v`"));
     }
     match nearest(name_text, known.iter().map(String::as_str)) {
-        Some(near) => d.help(format!("did you mean `{near}`?")),
+        Some(near) => d.did_you_mean(name_text, near),
         None => d,
     }
 }

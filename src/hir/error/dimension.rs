@@ -86,7 +86,7 @@ fn unknown_unit(name: &Name) -> Diagnostic {
     let cased = same_letters().find(first).or_else(|| same_letters().next()).map(String::as_str);
     let near = || nearest(&name.text, all.iter().map(String::as_str));
     match spelled_out(&name.text).or(cased).or_else(near) {
-        Some(near) => d.help(format!("did you mean `{near}`?")),
+        Some(near) => d.did_you_mean(&name.text, near),
         None => d.note("units are written `mV`, `nA`, `mS/cm2`, `uF/cm2`, `ohm*cm`, `/ms`, `mM`, `degC`"),
     }
 }
@@ -135,7 +135,7 @@ fn missing_unit(bare: &Bare, text: &str, want: Dim, why: Option<&str>, value: &s
         d = d.see(*used, format!("used as {} here", want.describe()));
     }
     let example = if matches!(text, "0" | "0.0") { "write" } else { "write the unit, for example" };
-    d.help(format!("{example} `{value}`"))
+    d.help(format!("{example} `{value}`")).fix(bare.value, text, value)
 }
 
 /// Two dimensions side by side, factor below factor.

@@ -42,9 +42,7 @@ impl From<UseError<'_>> for Diagnostic {
                 let message = format!("the standard library has no module `{module}`");
                 let d = Diagnostic::new(Code::UnknownModule, span, message, "no such module");
                 let known = stdlib::modules();
-                let d = near_module(module, &known)
-                    .into_iter()
-                    .fold(d, |d, near| d.help(format!("did you mean `{near}`?")));
+                let d = near_module(module, &known).into_iter().fold(d, |d, near| d.did_you_mean(module, near));
                 d.note(format!("it has {}", known.join(", ")))
             }
             E::Circle { file, span } => {

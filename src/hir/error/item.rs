@@ -38,15 +38,16 @@ fn unknown(name: &Name, wanted: Kind, known: &[String], modules: &[String]) -> D
         // The first of these is what everybody begins with; those of single cells come last.
         let mut modules: Vec<&String> = modules.iter().collect();
         modules.sort_by_key(|m| (*m != "std.channels.hh", m.starts_with("std.cells."), *m));
-        let uses: Vec<String> = modules.iter().take(3).map(|m| format!("`use {m}.{{{name_text}}}`")).collect();
+        let lines: Vec<String> = modules.iter().take(3).map(|m| format!("use {m}.{{{name_text}}}")).collect();
+        let uses: Vec<String> = lines.iter().map(|line| format!("`{line}`")).collect();
         let more = match modules.len().saturating_sub(3) {
             0 => String::new(),
             more => format!(" ({more} more: `neuroc lib`)"),
         };
-        return d.help(format!("the standard library has it: {}{more}", uses.join(" or ")));
+        return d.help(format!("the standard library has it: {}{more}", uses.join(" or "))).fix_by_use(lines);
     }
     match nearest(name_text, known.iter().map(String::as_str)) {
-        Some(near) => d.help(format!("did you mean `{near}`?")),
+        Some(near) => d.did_you_mean(name_text, near),
         None if known.is_empty() => {
             d.help(format!("define it, `{} {name_text} {{ ... }}`, or bring it in with `use`", wanted.keyword()))
         }

@@ -87,7 +87,7 @@ impl From<JunctionError<'_>> for Diagnostic {
                 let message = format!("there is no connection rule `{name}`");
                 let d = Diagnostic::new(Code::UnknownFunction, span, message, "not a rule");
                 match nearest(name, RULES.iter().map(|r| r.name)) {
-                    Some(near) => d.help(format!("did you mean `{near}`?")),
+                    Some(near) => d.did_you_mean(name, near),
                     None => d.note(the_rules()),
                 }
             }

@@ -30,7 +30,7 @@ fn unknown(block: Block, key: &Name) -> Diagnostic {
     let message = format!("{} has no `{}`", block.describe(), key.text);
     let d = Diagnostic::new(Code::UnknownKey, key.span, message, "no such key");
     match elsewhere(block, &key.text).or_else(|| nearest(&key.text, block.keys().iter().copied())) {
-        Some(near) => d.help(format!("did you mean `{near}`?")),
+        Some(near) => d.did_you_mean(&key.text, near),
         None => match (block, key.text.as_str()) {
             (Block::Compartment, "diam" | "length" | "L" | "radius") => {
                 d.help("a compartment has a surface, not a shape: `area = 1000 um2`")

@@ -90,7 +90,10 @@ fn not_a_state(equation: &Name, about: &About<'_>) -> Diagnostic {
             let (is, help) = instead_of_a_state(entry.role, name);
             d.see(entry.span, format!("it is {is}")).help(help)
         }
-        About::State(near, span) => d.see(*span, "this state has no equation").help(format!("did you mean `{near}'`?")),
+        About::State(near, span) => d
+            .see(*span, "this state has no equation")
+            .help(format!("did you mean `{near}'`?"))
+            .fix(equation.span, name, *near),
         About::Voltage => {
             d.help("the voltage of a compartment follows from its `cm` and its currents and needs no equation")
         }

@@ -42,7 +42,7 @@ pub(super) use key::KeyError;
 pub(super) use limit::LimitError;
 pub(super) use member::{About, MemberError};
 pub(super) use morphology::MorphologyError;
-pub(super) use name::NameError;
+pub(super) use name::{NameError, NameHelp};
 pub(super) use network::NetworkError;
 pub(super) use run::RunError;
 pub(super) use spike::SpikeError;
@@ -55,7 +55,7 @@ use crate::diag::{Diagnostic, nearest};
 /// What may be meant by a name that is not known: the nearest that is, or else all of them.
 fn instead(d: Diagnostic, name: &str, known: &[&str]) -> Diagnostic {
     match nearest(name, known.iter().copied()) {
-        Some(near) => d.help(format!("did you mean `{near}`?")),
+        Some(near) => d.did_you_mean(name, near),
         None if known.is_empty() => d.note("it has none"),
         None => d.note(format!("it has {}", known.join(", "))),
     }

@@ -4,6 +4,14 @@ use crate::diag::{Code, Diagnostic};
 use crate::source::Span;
 use crate::syntax::ast::Name;
 
+/// What may be meant by a name that is not known.
+pub(in crate::hir) enum NameHelp {
+    /// Another name.
+    Meant(String),
+    /// Something else.
+    Said(String),
+}
+
 /// What is wrong with a name.
 pub(in crate::hir) enum NameError<'e> {
     /// It is defined already, there if that has a place.
@@ -11,7 +19,7 @@ pub(in crate::hir) enum NameError<'e> {
     /// It has a fixed meaning, perhaps as a function.
     Reserved { name: &'e Name, function: bool },
     /// It means nothing where it is used.
-    Unknown { name: &'e str, span: Span, help: Option<String> },
+    Unknown { name: &'e str, span: Span, help: Option<NameHelp> },
     /// It means something with quantities inside, not one of them.
     NotAValue { name: &'e str, span: Span, what: &'static str, inside: Vec<&'e str> },
     /// It means an item of the file that has no value.
@@ -47,7 +55,11 @@ impl From<NameError<'_>> for Diagnostic {
             }
             E::Unknown { name, span, help } => {
                 let d = Diagnostic::new(Code::UnknownName, span, format!("`{name}` is not known here"), "not defined");
-                help.into_iter().fold(d, Diagnostic::help)
+                match help {
+                    Some(NameHelp::Meant(near)) => d.did_you_mean(name, &near),
+                    Some(NameHelp::Said(help)) => d.help(help),
+                    None => d,
+                }
             }
             E::NotAValue { name, span, what, inside } => {
                 let message = format!("`{name}` is {what}, not a value");

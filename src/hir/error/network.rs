@@ -109,7 +109,7 @@ fn not_driven(input: &Name, cell: &Cell, place: &Place<'_>) -> Diagnostic {
     let ports: Vec<&str> = ports.collect();
     let inner = rest.split('.').next().unwrap_or("");
     match nearest(rest, ports.iter().copied()) {
-        Some(near) => d.help(format!("did you mean `{population}.{near}`?")),
+        Some(near) => d.help(format!("did you mean `{population}.{near}`?")).fix(place.rest_span, rest, near),
         None if ports.contains(&inner) => d.help(format!("drive the compartment: `{population}.{inner}`")),
         None if ports.is_empty() => d.help(format!("drive the neuron: `-> {population}`")),
         None => d.note(format!("cell `{}` has {}", cell.name, ports.join(", "))),
@@ -127,7 +127,7 @@ fn not_clamped(clamp: &Name, cell: &Cell, place: &Place<'_>) -> Diagnostic {
     let states = cell.symbols.iter().filter(|s| matches!(s.kind, SymbolKind::State { .. })).map(|s| s.name.as_str());
     let known: Vec<&str> = cell.compartments.iter().map(|c| c.name.as_str()).chain(states).collect();
     match nearest(rest, known.iter().copied()) {
-        Some(near) => d.help(format!("did you mean `{population}.{near}`?")),
+        Some(near) => d.help(format!("did you mean `{population}.{near}`?")).fix(place.rest_span, rest, near),
         None => d.note(format!("cell `{}` has {}", cell.name, known.join(", "))),
     }
 }

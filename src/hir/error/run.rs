@@ -158,7 +158,7 @@ fn unknown_network(name: &str, known: &[&str], span: Span) -> Diagnostic {
     let message = format!("there is no network `{name}`");
     let d = Diagnostic::new(Code::BadTarget, span, message, "not defined in this file");
     match nearest(name, known.iter().copied()) {
-        Some(near) => d.help(format!("did you mean `{near}`?")),
+        Some(near) => d.did_you_mean(name, near),
         None if known.is_empty() => d,
         None => d.note(format!("there is {}", known.join(", "))),
     }
@@ -177,6 +177,6 @@ fn unknown_method(name: &str, span: Span) -> Diagnostic {
         _ => None,
     };
     let near = meant.or_else(|| nearest(name, known.iter().copied()));
-    let d = near.into_iter().fold(d, |d, near| d.help(format!("did you mean `{near}`?")));
+    let d = near.into_iter().fold(d, |d, near| d.did_you_mean(name, near));
     d.note(format!("the methods are {}", known.join(", ")))
 }

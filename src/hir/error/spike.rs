@@ -80,7 +80,7 @@ fn not_a_state(name: &Name, cell: &Scope<'_>) -> Diagnostic {
     let states = cell.entries.iter().filter(|e| matches!(e.role, Role::State { .. }));
     let states: Vec<&str> = states.map(|e| e.name.as_str()).collect();
     match nearest(&name.text, states.iter().copied()) {
-        Some(near) => d.help(format!("did you mean `{near}`?")),
+        Some(near) => d.did_you_mean(&name.text, near),
         None if states.is_empty() => d,
         None => d.note(format!("its states are {}", states.join(", "))),
     }

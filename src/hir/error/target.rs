@@ -46,7 +46,7 @@ impl From<UnknownPopulation<'_>> for Diagnostic {
                 "a parameter of a network is one number, `param {name_text} = ...`; a draw is one for each cell: `param {}.{name_text} ~ ...`",
                 known.first().unwrap_or(&"cells")
             )),
-            (Meant::Unknown, Some(near)) => d.help(format!("did you mean `{near}`?")),
+            (Meant::Unknown, Some(near)) => d.did_you_mean(name_text, near),
             (Meant::Unknown, None) if known.is_empty() => d,
             (Meant::Unknown, None) => d.note(format!("it has {}", known.join(", "))),
         }
@@ -122,11 +122,11 @@ impl<'e> BadTarget<'e> {
             let names = self.fitting();
             let mut ends = names.iter().filter(|n| n.ends_with(&suffix));
             if let (Some(one), None) = (ends.next(), ends.next()) {
-                return d.help(format!("did you mean `{population}.{one}`?"));
+                return self.meant(d, one);
             }
             // A compartment that does not exist: the compartments are what matters.
             return match nearest(head, compartments.iter().copied()) {
-                Some(near) => d.help(format!("did you mean `{population}.{near}{}`?", &rest[head.len()..])),
+                Some(near) => self.meant(d, &format!("{near}{}", &rest[head.len()..])),
                 None => d.note(format!("its compartments are {}", compartments.join(", "))),
             };
         }
@@ -144,9 +144,15 @@ impl<'e> BadTarget<'e> {
         self.advise_spelling(d, &names)
     }
 
+    /// Adds what may be meant behind the population.
+    fn meant(&self, d: Diagnostic, path: &str) -> Diagnostic {
+        let d = d.help(format!("did you mean `{}.{path}`?", self.place.names[0].text));
+        d.fix(self.place.rest_span, &self.place.rest, path)
+    }
+
     /// Adds which of the names may be meant by one that is not there.
     fn advise_spelling(&self, d: Diagnostic, names: &[&str]) -> Diagnostic {
-        let (population, rest) = (&self.place.names[0].text, self.place.rest.as_str());
+        let rest = self.place.rest.as_str();
         let (parent, last) = rest.rsplit_once('.').unwrap_or(("", rest));
         let deeper: Vec<&&str> = names.iter().filter(|n| n.ends_with(&format!(".{rest}"))).collect();
         // One letter is not a misspelling of another.
@@ -163,9 +169,9 @@ impl<'e> BadTarget<'e> {
             names.iter().find(of_channel)
         });
         match (&deeper[..], near) {
-            _ if current.is_some() => d.help(format!("did you mean `{population}.{}`?", current.unwrap_or(&""))),
-            ([one], _) => d.help(format!("did you mean `{population}.{one}`?")),
-            (_, Some(near)) => d.help(format!("did you mean `{population}.{near}`?")),
+            _ if current.is_some() => self.meant(d, current.unwrap_or(&"")),
+            ([one], _) => self.meant(d, one),
+            (_, Some(near)) => self.meant(d, near),
             _ if !siblings.is_empty() => d.note(format!("`{parent}` has {}", listed(&siblings))),
             _ if names.is_empty() => d.note(format!("it has no {} at all", self.wanted.name())),
             _ => d.note(format!("it has {}", listed(names))),
