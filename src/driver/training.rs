@@ -16,6 +16,7 @@ use crate::passes::{self, Keep};
 use crate::simulate::trials::{Both, Readout, Route, Slopes, Spiking, Tract, Trials};
 use crate::simulate::{self, Loss};
 use crate::step::{self, FieldId, FieldKind, OpKind, Program, Role, Source, SpaceKind, Verified};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What a loss reads of a network.
@@ -113,7 +114,7 @@ impl Learner {
             .filter_map(|projection| program.program().bound(Source::Arrived(projection, 0)))
             .collect();
         let adjoints = given.iter().map(|field| Source::Adjoint(field.0)).collect();
-        let (read, of) = readout(&model, program.program(), &lesson.read)?;
+        let (counted, of) = readout(&model, program.program(), &lesson.read)?;
         let back = differentiate::backward(&program, &Wanted { of: of.into_iter().collect(), wrt, given })
             .or_else(|why| refused(why.to_string()))?;
         let made = |plain: Verified, keep: Keep| -> Result<Experiment, Vec<Diagnostic>> {
@@ -148,6 +149,12 @@ impl Learner {
             back.bound(Source::Adjoint(plain.0))
         };
         let all_states: Vec<FieldId> = there.fields_where(|f| f.kind == FieldKind::State);
+        let read: BTreeSet<FieldId> = (back.function(Role::Step).into_iter().flat_map(|step| step.ops()))
+            .filter_map(|op| match op.kind {
+                OpKind::Field(field) | OpKind::Gather(field, _) => Some(field),
+                _ => None,
+            })
+            .collect();
         let states = all_states.iter().map(|&f| (Both { forward: f, back: in_back(f, FieldKind::State) }, elements(f)));
         let mut begin = Vec::new();
         for kind in [FieldKind::Const, FieldKind::State] {
@@ -183,7 +190,7 @@ impl Learner {
                 learns: routes_learn[number],
             });
         }
-        let (readout, outputs) = match read {
+        let (readout, outputs) = match counted {
             Some(population) => match sender(population) {
                 Some(number) => (Readout::Count(number), whole.extent.cells[population]),
                 None => return refused(format!("`{}` does not spike", model.populations[population].name)),
@@ -219,7 +226,7 @@ impl Learner {
         };
         let input = Both { forward: input, back: in_back(input, FieldKind::Const) };
         let trials = Trials {
-            states: states.filter(|(both, _)| both.back.is_some()).collect(),
+            states: states.filter(|(both, _)| both.back.is_some_and(|field| read.contains(&field))).collect(),
             begin,
             spiking: spiking.iter().map(|(_, spiking)| *spiking).collect(),
             routes,

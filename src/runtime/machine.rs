@@ -488,7 +488,20 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         let mut banks: Vec<&mut [T]> = parts.iter_mut().map(|part| part.spaces[at.space].bank_mut(at.bank)).collect();
         let cuts = &self.cuts[at.space];
         let mut part = 0;
-        for cell in cells {
+        // Without an order the cells of a block stand side by side.
+        let mut next = cells.start;
+        while order.is_none() && next < cells.end {
+            let (block, lane) = (next / lanes, next % lanes);
+            while block >= cuts[part + 1] {
+                part += 1;
+            }
+            let begin = ((block - cuts[part]) * slots + at.slot) * lanes + lane;
+            let end = cells.end.min(next + lanes - lane);
+            let numbers = &mut banks[part][begin..begin + end - next];
+            numbers.iter_mut().zip(next..).for_each(|(number, cell)| visit(cell, number));
+            next = end;
+        }
+        for cell in next..cells.end {
             let place = order.and_then(|places| places.get(cell)).map_or(cell, |&place| place as usize);
             let (block, lane) = (place / lanes, place % lanes);
             while block < cuts[part] {

@@ -99,6 +99,9 @@ impl Tract {
     /// The edges of a sender with a delay.
     fn row(&self, sender: usize, delay: u32) -> Range<usize> {
         let (first, end) = (self.offsets[sender], self.offsets[sender + 1]);
+        if self.delays.len() == 1 {
+            return first..end;
+        }
         let row = &self.delay[first..end];
         first + row.partition_point(|&d| d < delay)..first + row.partition_point(|&d| d <= delay)
     }
