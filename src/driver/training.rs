@@ -10,11 +10,13 @@ use crate::diag::{Code, Diagnostic, nearest};
 use crate::differentiate::{self, Wanted};
 use crate::discretize::{Carried, discretize_carried, projection_space};
 use crate::engine::{Edges, Engine, EngineError, Recording, Setup};
+use crate::hir::{Readout, Train};
 use crate::interp::Interp;
-use crate::ode::{self, Kind, Model, PerCell};
+use crate::ode::{self, Kind, Model, PerCell, StateId};
 use crate::passes::{self, Keep};
-use crate::simulate::trials::{Both, Readout, Route, Slopes, Spiking, Tract, Trials};
+use crate::simulate::trials::{self, Both, Route, Slopes, Spiking, Tract, Trials};
 use crate::simulate::{self, Loss};
+use crate::source::Span;
 use crate::step::{self, FieldId, FieldKind, OpKind, Program, Role, Source, SpaceKind, Verified};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,14 +33,14 @@ pub enum Read {
 /// What is learnt, and how.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lesson {
-    /// The parameter of cells that differs from trial to trial.
-    pub input: String,
+    /// The parameter of cells that differs from trial to trial, and where it is named.
+    pub input: (String, Span),
     /// Values of it that the model takes, for as many cells as there are.
     pub example: Arc<[f64]>,
     /// Projections whose weights learn, and parameters; a name may be the end of one.
-    pub learn: Vec<String>,
+    pub learn: Vec<(String, Span)>,
     /// What the loss reads.
-    pub read: Read,
+    pub read: (Read, Span),
     /// How spikes count.
     pub carried: Carried,
     /// How many trials run at once.
@@ -47,6 +49,30 @@ pub struct Lesson {
     pub threads: usize,
     /// The numbers of the engine.
     pub precision: Precision,
+}
+
+/// What is wrong with the names of a `train` block, and what of the model cannot learn.
+pub(super) fn wrong_names(model: &Model, train: &Train) -> Vec<Diagnostic> {
+    let read = (Read::of(train), train.read.1);
+    let learnt = learnt(model, &train.learn);
+    let idle = learnt.as_ref().ok().and_then(|(learns, _)| idle(model, learns, &train.learn, &read).err());
+    // What is wrong with the readout is told once.
+    let idle = idle.filter(|_| readout(model, &read).is_ok());
+    let found = [suited(model).err(), learnt.err(), idle, given(model, &train.input).err()];
+    let mut found: Vec<Diagnostic> = found.into_iter().flatten().flatten().collect();
+    found.extend(readout(model, &read).err().into_iter().flatten());
+    let word = Span { end: train.span.start + 5, ..train.span };
+    found.into_iter().map(|d| at(word, d)).collect()
+}
+
+impl Read {
+    /// What a `train` block reads out.
+    pub fn of(train: &Train) -> Read {
+        match train.readout {
+            Readout::SpikeCount => Read::SpikeCount(train.read.0.clone()),
+            Readout::Mean | Readout::Max | Readout::Last => Read::State(train.read.0.clone()),
+        }
+    }
 }
 
 /// A network that learns.
@@ -93,155 +119,45 @@ impl Learner {
     ) -> Result<Learner, Vec<Diagnostic>> {
         let Some(model) = &checked.model else { return Err(checked.diagnostics.clone()) };
         let mut options = CompileOptions { keep_all: true, ..options.clone() };
-        options.per_cell.push(PerCell { name: lesson.input.clone(), values: Arc::clone(&lesson.example) });
+        let (flat, _) = flatten(model, &options)?;
+        suited(&flat)?;
+        let input = given(&flat, &lesson.input)?;
+        options.per_cell.push(PerCell { name: input.clone(), values: Arc::clone(&lesson.example) });
         let (mut model, _) = flatten(model, &options)?;
-        suited(&model)?;
         let names: Vec<String> = model.projections.iter().map(|p| p.name.clone()).collect();
         let (routes_learn, fitted) = learnt(&model, &lesson.learn)?;
 
-        // One trial, with all that cells and edges begin with.
-        let plain = CompileOptions { passes: Passes::Named(Vec::new()), ..options.clone() };
-        let whole = Experiment::new(compile_flat(model.clone(), &checked.sources, &plain, &mut |_, _, _| {})?)?;
-        let mut beginning = Interp::new(whole.compiled.program.clone(), &whole.setup).map_err(cannot)?;
-        beginning.init().map_err(cannot)?;
-
+        idle(&model, &routes_learn, &lesson.learn, &lesson.read)?;
+        let whole = Whole::new(&model, checked, &options)?;
         // All trials, whose events are carried.
         let program = discretize_carried(&model, &checked.sources, lesson.carried);
         let program = step::verify(program).map_err(internal)?;
         numbered_cells(program.program())?;
         let (moved, wrt) = moved(&mut model, program.program(), &fitted);
-        let given: Vec<FieldId> = (0..model.projections.len() as u32)
-            .filter_map(|projection| program.program().bound(Source::Arrived(projection, 0)))
-            .collect();
-        let adjoints = given.iter().map(|field| Source::Adjoint(field.0)).collect();
-        let (counted, of) = readout(&model, program.program(), &lesson.read)?;
-        let back = differentiate::backward(&program, &Wanted { of: of.into_iter().collect(), wrt, given })
-            .or_else(|why| refused(why.to_string()))?;
-        let made = |plain: Verified, keep: Keep| -> Result<Experiment, Vec<Diagnostic>> {
-            let names: Vec<&str> = match &options.passes {
-                Passes::Level(level) => passes::pipeline(*level, options.backend).to_vec(),
-                Passes::Named(names) => names.iter().map(String::as_str).collect(),
-            };
-            let pass_options = passes::Options { keep, ..passes::Options::default() };
-            let program = passes::run(plain.clone(), &names, &pass_options, &mut |_, _, _| {}).map_err(internal)?;
-            let (mut setup, warnings) =
-                simulate::setup(&without_projections(&model), program.program(), &whole.extent)?;
-            repeat(&mut setup, program.program(), lesson.trials);
-            let compiled = Compiled { ode: model.clone(), plain, program, warnings: Vec::new() };
-            let recording = Recording { every: whole.extent.grid.steps, fields: Vec::new() };
-            let extent = whole.extent.clone();
-            Ok(Experiment { compiled, extent, setup, recording, warnings })
-        };
-        let forward = made(program.clone(), Keep::AllStates)?;
-        let mut backward = made(back, Keep::Only(adjoints))?;
-        simulate::turn_edges(program.program(), &mut backward.setup).map_err(internal)?;
-
-        let [there, back] = [forward.program(), backward.program()];
-        let sizes = &forward.setup.sizes;
-        let elements = |field: FieldId| there.field(field).over.map_or(1, |space| sizes[space.0 as usize]);
-        let in_back = |field: FieldId, kind: FieldKind| {
-            back.find_field(&there.field(field).name).filter(|&f| back.field(f).kind == kind)
-        };
-        let adjoint = |field: FieldId| {
-            let name = &there.field(field).name;
-            // Adjoints name the fields of the program before the passes.
-            let plain = program.program().find_field(name)?;
-            back.bound(Source::Adjoint(plain.0))
-        };
-        let all_states: Vec<FieldId> = there.fields_where(|f| f.kind == FieldKind::State);
-        let read: BTreeSet<FieldId> = (back.function(Role::Step).into_iter().flat_map(|step| step.ops()))
-            .filter_map(|op| match op.kind {
-                OpKind::Field(field) | OpKind::Gather(field, _) => Some(field),
-                _ => None,
-            })
-            .collect();
-        let states = all_states.iter().map(|&f| (Both { forward: f, back: in_back(f, FieldKind::State) }, elements(f)));
-        let mut begin = Vec::new();
-        for kind in [FieldKind::Const, FieldKind::State] {
-            for field in there.fields_where(|f| f.kind == kind) {
-                let known = whole.program().find_field(&there.field(field).name);
-                let Some(known) = known.filter(|&f| whole.program().field(f).kind == kind) else { continue };
-                let mut values = Vec::new();
-                let cells = elements(field) / lesson.trials;
-                beginning.read(known, 0..cells, &mut values).map_err(cannot)?;
-                let values = values.repeat(lesson.trials);
-                begin.push((Both { forward: field, back: in_back(field, kind) }, values));
-            }
-        }
-        let spiking: Vec<(usize, Spiking)> = (0..model.populations.len())
-            .filter_map(|population| {
-                let forward = there.bound(Source::Spiked(population as u32))?;
-                let spiked = Both { forward, back: adjoint(forward) };
-                Some((population, Spiking { cells: whole.extent.cells[population], spiked }))
-            })
-            .collect();
-        let sender = |population: usize| spiking.iter().position(|(other, _)| *other == population);
-        let mut routes = Vec::new();
-        for (number, projection) in model.projections.iter().enumerate() {
-            let arrived = there.bound(Source::Arrived(number as u32, 0));
-            let (Some(arrived), Some(from)) = (arrived, sender(projection.from)) else {
-                return refused(format!("nothing spikes or arrives through `{}`", projection.name));
-            };
-            routes.push(Route {
-                tract: tract(&model, &whole, &beginning, number)?,
-                from,
-                arrived: Both { forward: arrived, back: adjoint(arrived) },
-                targets: elements(arrived),
-                learns: routes_learn[number],
-            });
-        }
-        let (readout, outputs) = match counted {
-            Some(population) => match sender(population) {
-                Some(number) => (Readout::Count(number), whole.extent.cells[population]),
-                None => return refused(format!("`{}` does not spike", model.populations[population].name)),
-            },
-            None => {
-                let plain = of.ok_or_else(|| internal("nothing is read out"))?;
-                let name = &program.program().field(plain).name;
-                let field = there.find_field(name).ok_or_else(|| internal("what is read out is gone"))?;
-                let seed = Both { forward: field, back: back.bound(Source::Seed(0)) };
-                (Readout::State(seed, elements(field)), elements(field) / lesson.trials)
-            }
-        };
-        let gradients = (0..moved.len() as u32)
-            .map(|parameter| {
-                let mut of: Vec<(u32, FieldId, usize)> = (0..back.fields.len() as u32)
-                    .map(FieldId)
-                    .filter_map(|f| match back.field(f).source {
-                        Source::Gradient(of, space) if of == parameter => {
-                            let count = back.field(f).over.map_or(1, |s| backward.setup.sizes[s.0 as usize]);
-                            Some((space, f, count))
-                        }
-                        _ => None,
-                    })
-                    .collect();
-                of.sort_unstable();
-                of.into_iter().map(|(_, field, count)| (field, count)).collect()
-            })
-            .collect();
-        let input = ode::full_name(&model, &lesson.input).map_err(|d| vec![d])?;
-        let input = there.find_field(input).filter(|&f| there.field(f).kind == FieldKind::Const);
-        let Some(input) = input else {
-            return refused(format!("nothing in a step reads `{}`", lesson.input));
-        };
-        let input = Both { forward: input, back: in_back(input, FieldKind::Const) };
+        let (counted, state) = readout(&model, &lesson.read)?;
+        let of = state.and_then(|state| program.program().bound(Source::State(state.0)));
+        let programs = Programs::new(&model, program, (of, wrt), &whole, &options, lesson.trials)?;
+        let input = programs.input(&input, lesson.input.1)?;
+        let spiking = programs.spiking(&model, &whole);
+        let routes = programs.routes(&model, &whole, &spiking, &routes_learn)?;
+        let (readout, outputs) = programs.readout(counted, of, &whole, &spiking)?;
         let trials = Trials {
-            states: states.filter(|(both, _)| both.back.is_some_and(|field| read.contains(&field))).collect(),
-            begin,
+            states: programs.states(),
+            begin: programs.begin(&whole)?,
             spiking: spiking.iter().map(|(_, spiking)| *spiking).collect(),
             routes,
             readout,
-            gradients,
+            gradients: (0..moved.len() as u32).map(|parameter| programs.gradient(parameter)).collect(),
             trials: lesson.trials,
-            steps: usize::try_from(whole.extent.grid.steps).unwrap_or(usize::MAX),
+            steps: usize::try_from(whole.experiment.extent.grid.steps).unwrap_or(usize::MAX),
             threads: lesson.threads,
-            forward: engine(&forward, choice, lesson.precision)?,
-            back: engine(&backward, choice, lesson.precision)?,
+            forward: engine(&programs.forward, choice, lesson.precision)?,
+            back: engine(&programs.backward, choice, lesson.precision)?,
         };
         let mut learner = Learner { model, trials, input, fitted, moved, names, outputs };
         for one in &mut learner.moved {
-            one.forward = there.bound(Source::Param(one.param.0));
-            one.back = back.bound(Source::Param(one.param.0));
+            one.forward = programs.there().bound(Source::Param(one.param.0));
+            one.back = programs.back().bound(Source::Param(one.param.0));
         }
         learner.matters()?;
         Ok(learner)
@@ -249,13 +165,6 @@ impl Learner {
 
     /// Is there anything to learn?
     fn matters(&self) -> Result<(), Vec<Diagnostic>> {
-        for (route, name) in self.trials.routes.iter().zip(&self.names) {
-            if route.learns && route.arrived.back.is_none() {
-                return refused(format!(
-                    "the weights of `{name}` cannot learn: nothing that is read out depends on them"
-                ));
-            }
-        }
         for (number, one) in self.fitted.iter().enumerate() {
             let depends = self.moved.iter().zip(&self.trials.gradients);
             if !depends.into_iter().any(|(moved, fields)| moved.slopes[number].is_some() && !fields.is_empty()) {
@@ -339,6 +248,235 @@ impl Learner {
     }
 }
 
+/// One trial, with all that cells and edges begin with.
+struct Whole {
+    experiment: Experiment,
+    beginning: Interp,
+}
+
+impl Whole {
+    fn new(model: &Model, checked: &Checked, options: &CompileOptions) -> Result<Whole, Vec<Diagnostic>> {
+        let plain = CompileOptions { passes: Passes::Named(Vec::new()), ..options.clone() };
+        let compiled = compile_flat(model.clone(), &checked.sources, &plain, &mut |_, _, _| {})?;
+        let experiment = Experiment::new(compiled)?;
+        let mut beginning = Interp::new(experiment.compiled.program.clone(), &experiment.setup).map_err(cannot)?;
+        beginning.init().map_err(cannot)?;
+        Ok(Whole { experiment, beginning })
+    }
+
+    /// The first values of a field.
+    fn values(&self, field: FieldId, count: usize) -> Result<Vec<f64>, Vec<Diagnostic>> {
+        let mut values = Vec::new();
+        self.beginning.read(field, 0..count, &mut values).map_err(cannot)?;
+        Ok(values)
+    }
+
+    /// The edges of a projection with what they begin with.
+    fn tract(&self, model: &Model, number: usize) -> Result<Tract, Vec<Diagnostic>> {
+        let (projection, space) = (&model.projections[number], projection_space(model, number));
+        let program = self.experiment.program();
+        let edges = self.experiment.setup.edges_of(space).ok_or_else(|| internal("a projection has no edges"))?;
+        let count = edges.sources.len();
+        let of_edges = |source: Source| program.bound(source).map(|field| self.values(field, count)).transpose();
+        let delays = of_edges(Source::Delay(number as u32))?.ok_or_else(|| internal("a projection has no delays"))?;
+        let weights = match of_edges(Source::Weight(number as u32))? {
+            Some(weights) => weights,
+            None => match ode::evaluate(model, projection.weight) {
+                Ok(step::Value::Real(weight)) => vec![weight; count],
+                Ok(step::Value::Single(_) | step::Value::Mask(_)) | Err(_) => {
+                    return refused(format!(
+                        "the weight of `{}` changes in a run, so that it cannot learn",
+                        projection.name
+                    ));
+                }
+            },
+        };
+        Ok(Tract::new(edges, self.experiment.extent.cells[projection.from], &delays, &weights))
+    }
+}
+
+/// The programs of all trials, forward and back, with their set-ups.
+struct Programs {
+    /// Forward, before the passes.
+    plain: Verified,
+    forward: Experiment,
+    backward: Experiment,
+    trials: usize,
+}
+
+impl Programs {
+    /// `of` is what the loss reads of states, `wrt` what is free.
+    fn new(
+        model: &Model,
+        plain: Verified,
+        (of, wrt): (Option<FieldId>, Vec<FieldId>),
+        whole: &Whole,
+        options: &CompileOptions,
+        trials: usize,
+    ) -> Result<Programs, Vec<Diagnostic>> {
+        let given: Vec<FieldId> = (0..model.projections.len() as u32)
+            .filter_map(|projection| plain.program().bound(Source::Arrived(projection, 0)))
+            .collect();
+        let adjoints = given.iter().map(|field| Source::Adjoint(field.0)).collect();
+        let wanted = Wanted { of: of.into_iter().collect(), wrt, given };
+        let back = differentiate::backward(&plain, &wanted).or_else(|why| refused(why.to_string()))?;
+        // Programs whose events are carried have no projections.
+        let bare = Model { projections: Vec::new(), ..model.clone() };
+        let made = |plain: Verified, keep: Keep| -> Result<Experiment, Vec<Diagnostic>> {
+            let names: Vec<&str> = match &options.passes {
+                Passes::Level(level) => passes::pipeline(*level, options.backend).to_vec(),
+                Passes::Named(names) => names.iter().map(String::as_str).collect(),
+            };
+            let pass_options = passes::Options { keep, ..passes::Options::default() };
+            let program = passes::run(plain.clone(), &names, &pass_options, &mut |_, _, _| {}).map_err(internal)?;
+            let extent = whole.experiment.extent.clone();
+            let (mut setup, warnings) = simulate::setup(&bare, program.program(), &extent)?;
+            repeat(&mut setup, program.program(), trials);
+            let compiled = Compiled { ode: model.clone(), plain, program, warnings: Vec::new() };
+            let recording = Recording { every: extent.grid.steps, fields: Vec::new() };
+            Ok(Experiment { compiled, extent, setup, recording, warnings })
+        };
+        let forward = made(plain.clone(), Keep::AllStates)?;
+        let mut backward = made(back, Keep::Only(adjoints))?;
+        simulate::turn_edges(plain.program(), &mut backward.setup).map_err(internal)?;
+        Ok(Programs { plain, forward, backward, trials })
+    }
+
+    fn there(&self) -> &Program {
+        self.forward.program()
+    }
+
+    fn back(&self) -> &Program {
+        self.backward.program()
+    }
+
+    /// How many values a field of the program that goes forward has.
+    fn elements(&self, field: FieldId) -> usize {
+        self.there().field(field).over.map_or(1, |space| self.forward.setup.sizes[space.0 as usize])
+    }
+
+    /// A field of both.
+    fn both(&self, field: FieldId) -> Both {
+        let (name, kind) = (&self.there().field(field).name, self.there().field(field).kind);
+        let back = self.back().find_field(name).filter(|&f| self.back().field(f).kind == kind);
+        Both { forward: field, back }
+    }
+
+    /// A state and its adjoint.
+    fn with_adjoint(&self, field: FieldId) -> Both {
+        // Adjoints name the fields of the program before the passes.
+        let plain = self.plain.program().find_field(&self.there().field(field).name);
+        Both { forward: field, back: plain.and_then(|plain| self.back().bound(Source::Adjoint(plain.0))) }
+    }
+
+    /// The states that going back reads.
+    fn states(&self) -> Vec<(Both, usize)> {
+        let step = self.back().function(Role::Step);
+        let read = |op: &step::Op| match op.kind {
+            OpKind::Field(field) | OpKind::Gather(field, _) => Some(field),
+            _ => None,
+        };
+        let read: BTreeSet<FieldId> = step.into_iter().flat_map(|step| step.ops()).filter_map(read).collect();
+        let states = self.there().fields_where(|f| f.kind == FieldKind::State).into_iter();
+        let states = states.map(|field| (self.both(field), self.elements(field)));
+        states.filter(|(both, _)| both.back.is_some_and(|field| read.contains(&field))).collect()
+    }
+
+    /// What cells and states begin with.
+    fn begin(&self, whole: &Whole) -> Result<Vec<(Both, Vec<f64>)>, Vec<Diagnostic>> {
+        let one = whole.experiment.program();
+        let mut begin = Vec::new();
+        for field in self.there().fields_where(|f| matches!(f.kind, FieldKind::Const | FieldKind::State)) {
+            let known = one.find_field(&self.there().field(field).name);
+            let Some(known) = known.filter(|&f| one.field(f).kind == self.there().field(field).kind) else { continue };
+            let values = whole.values(known, self.elements(field) / self.trials)?;
+            begin.push((self.both(field), values.repeat(self.trials)));
+        }
+        Ok(begin)
+    }
+
+    /// The populations that spike, with their numbers.
+    fn spiking(&self, model: &Model, whole: &Whole) -> Vec<(usize, Spiking)> {
+        let of_population = |population: usize| {
+            let spiked = self.with_adjoint(self.there().bound(Source::Spiked(population as u32))?);
+            Some((population, Spiking { cells: whole.experiment.extent.cells[population], spiked }))
+        };
+        (0..model.populations.len()).filter_map(of_population).collect()
+    }
+
+    fn routes(
+        &self,
+        model: &Model,
+        whole: &Whole,
+        spiking: &[(usize, Spiking)],
+        learn: &[bool],
+    ) -> Result<Vec<Route>, Vec<Diagnostic>> {
+        let route = |(number, projection): (usize, &ode::Projection)| {
+            let arrived = self.there().bound(Source::Arrived(number as u32, 0));
+            let from = spiking.iter().position(|(population, _)| *population == projection.from);
+            let (Some(arrived), Some(from)) = (arrived, from) else {
+                return refused(format!("nothing spikes or arrives through `{}`", projection.name));
+            };
+            Ok(Route {
+                tract: whole.tract(model, number)?,
+                from,
+                arrived: self.with_adjoint(arrived),
+                targets: self.elements(arrived),
+                learns: learn[number],
+            })
+        };
+        model.projections.iter().enumerate().map(route).collect()
+    }
+
+    /// What the loss reads, of how many cells: the spikes of a population, or a state (a field of the program before the passes).
+    fn readout(
+        &self,
+        counted: Option<usize>,
+        of: Option<FieldId>,
+        whole: &Whole,
+        spiking: &[(usize, Spiking)],
+    ) -> Result<(trials::Readout, usize), Vec<Diagnostic>> {
+        if let Some(population) = counted {
+            let number = spiking.iter().position(|(other, _)| *other == population);
+            let number = number.ok_or_else(|| internal("cells that spike send nothing"))?;
+            return Ok((trials::Readout::Count(number), whole.experiment.extent.cells[population]));
+        }
+        let name = of.map(|of| &self.plain.program().field(of).name);
+        let field = name.and_then(|name| self.there().find_field(name));
+        let field = field.ok_or_else(|| internal("what is read out is gone"))?;
+        let seed = Both { forward: field, back: self.back().bound(Source::Seed(0)) };
+        let count = self.elements(field);
+        Ok((trials::Readout::State(seed, count), count / self.trials))
+    }
+
+    /// The fields of a gradient, in the order of the spaces.
+    fn gradient(&self, parameter: u32) -> Vec<(FieldId, usize)> {
+        let back = self.back();
+        let of = |field: FieldId| match back.field(field).source {
+            Source::Gradient(of, space) if of == parameter => {
+                let count = back.field(field).over.map_or(1, |s| self.backward.setup.sizes[s.0 as usize]);
+                Some((space, field, count))
+            }
+            _ => None,
+        };
+        let mut found: Vec<_> = (0..back.fields.len() as u32).map(FieldId).filter_map(of).collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, field, count)| (field, count)).collect()
+    }
+
+    /// The parameter that samples give values to.
+    fn input(&self, name: &str, span: Span) -> Result<Both, Vec<Diagnostic>> {
+        let field = self.there().find_field(name);
+        match field.filter(|&f| self.there().field(f).kind == FieldKind::Const) {
+            Some(field) => Ok(self.both(field)),
+            None => {
+                let d = Diagnostic::without_place(Code::Unsupported, format!("nothing in a step reads `{name}`"));
+                Err(vec![at(span, d)])
+            }
+        }
+    }
+}
+
 fn cannot(e: EngineError) -> Vec<Diagnostic> {
     vec![Diagnostic::without_place(Code::Unsupported, e.0)]
 }
@@ -357,12 +495,33 @@ fn suited(model: &Model) -> Result<(), Vec<Diagnostic>> {
     }
 }
 
+/// Gives what has no place one, if there is one.
+fn at(span: Span, d: Diagnostic) -> Diagnostic {
+    if span == Span::default() || !d.labels.is_empty() {
+        return d;
+    }
+    Diagnostic { labels: Diagnostic::new(d.code, span, "", "here").labels, ..d }
+}
+
+/// The full name of the parameter of cells that samples give values to.
+fn given(model: &Model, (name, span): &(String, Span)) -> Result<String, Vec<Diagnostic>> {
+    let full = ode::full_name(model, name).map_err(|d| vec![at(*span, d)])?;
+    match model.params.iter().find(|p| p.name == full) {
+        Some(p) if p.home.is_some() || p.population.is_some() => Ok(full.to_string()),
+        Some(_) | None => {
+            let message = format!("`{full}` is no parameter of cells, so that samples cannot give it values");
+            let d = Diagnostic::without_place(Code::BadTarget, message);
+            Err(vec![at(*span, d.help("give the cells a `param` that their equations read"))])
+        }
+    }
+}
+
 /// Which projections learn, and the parameters that do.
-fn learnt(model: &Model, names: &[String]) -> Result<(Vec<bool>, Vec<Fitted>), Vec<Diagnostic>> {
+fn learnt(model: &Model, names: &[(String, Span)]) -> Result<(Vec<bool>, Vec<Fitted>), Vec<Diagnostic>> {
     let mut learns = vec![false; model.projections.len()];
     let (mut errors, mut parameters): (Vec<Diagnostic>, Vec<Fitted>) = (Vec::new(), Vec::new());
-    for name in names {
-        let wrong = |code, message: String| Diagnostic::without_place(code, message);
+    for (name, span) in names {
+        let wrong = |code, message: String| at(*span, Diagnostic::without_place(code, message));
         if let Some(of) = name.strip_suffix(".weight") {
             let suffix = format!(".{of}");
             let fits: Vec<usize> = (model.projections.iter().enumerate())
@@ -408,7 +567,7 @@ fn learnt(model: &Model, names: &[String]) -> Result<(Vec<bool>, Vec<Fitted>), V
                 ));
             }
             Ok(one) => parameters.push(one),
-            Err(error) => errors.push(error),
+            Err(error) => errors.push(at(*span, error)),
         }
     }
     if errors.is_empty() { Ok((learns, parameters)) } else { Err(errors) }
@@ -421,11 +580,6 @@ fn numbered_cells(program: &Program) -> Result<(), Vec<Diagnostic>> {
         true => refused("a step asks for the number of a cell; so far nothing learns where it does".into()),
         false => Ok(()),
     }
-}
-
-/// The model, as programs see it whose events are carried.
-fn without_projections(model: &Model) -> Model {
-    Model { projections: Vec::new(), ..model.clone() }
 }
 
 /// Gives the set-up of one trial as many.
@@ -449,57 +603,67 @@ fn repeat(setup: &mut Setup, program: &Program, trials: usize) {
     }
 }
 
-/// The edges of a projection with what they begin with.
-fn tract(model: &Model, whole: &Experiment, beginning: &Interp, number: usize) -> Result<Tract, Vec<Diagnostic>> {
-    let (projection, space) = (&model.projections[number], projection_space(model, number));
-    let program = whole.program();
-    let edges = whole.setup.edges_of(space).ok_or_else(|| internal("a projection has no edges"))?;
-    let count = edges.sources.len();
-    let of_edges = |source: Source| {
-        let Some(field) = program.bound(source) else { return Ok::<_, Vec<Diagnostic>>(None) };
-        let mut values = Vec::new();
-        beginning.read(field, 0..count, &mut values).map_err(cannot)?;
-        Ok(Some(values))
-    };
-    let delays = of_edges(Source::Delay(number as u32))?.ok_or_else(|| internal("a projection has no delays"))?;
-    let weights = match of_edges(Source::Weight(number as u32))? {
-        Some(weights) => weights,
-        None => match ode::evaluate(model, projection.weight) {
-            Ok(step::Value::Real(weight)) => vec![weight; count],
-            Ok(step::Value::Single(_) | step::Value::Mask(_)) | Err(_) => {
-                return refused(format!(
-                    "the weight of `{}` changes in a run, so that it cannot learn",
-                    projection.name
-                ));
-            }
-        },
-    };
-    Ok(Tract::new(edges, whole.extent.cells[projection.from], &delays, &weights))
+/// Refuses weights that nothing which is read out depends on.
+fn idle(model: &Model, learn: &[bool], names: &[(String, Span)], read: &(Read, Span)) -> Result<(), Vec<Diagnostic>> {
+    let (counted, state) = readout(model, read)?;
+    let Some(begin) = counted.or(state.map(|state| model.state(state).population)) else { return Ok(()) };
+    let mut reached = vec![false; model.populations.len()];
+    reached[begin] = true;
+    // Each round reaches one population more, at least.
+    for _ in &model.populations {
+        for p in &model.projections {
+            reached[p.from] |= reached[p.to];
+        }
+        for c in &model.connections {
+            let [here, there] = [c.here, c.there].map(|v| model.state(v).population);
+            reached[there] |= reached[here];
+        }
+    }
+    let idle = model.projections.iter().zip(learn).filter(|(p, learns)| **learns && !reached[p.to]);
+    let errors: Vec<Diagnostic> = idle
+        .map(|(p, _)| {
+            let message = format!("the weights of `{}` cannot learn: nothing that is read out depends on them", p.name);
+            let named = names.iter().find(|(name, _)| {
+                let of = name.strip_suffix(".weight").unwrap_or(name);
+                p.name == of || p.name.ends_with(&format!(".{of}"))
+            });
+            at(named.map_or(Span::default(), |named| named.1), Diagnostic::without_place(Code::BadTarget, message))
+        })
+        .collect();
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
 /// The population whose spikes are counted, or the state that is read.
-fn readout(model: &Model, program: &Program, read: &Read) -> Result<(Option<usize>, Option<FieldId>), Vec<Diagnostic>> {
+fn readout(model: &Model, (read, span): &(Read, Span)) -> Result<(Option<usize>, Option<StateId>), Vec<Diagnostic>> {
+    let wrong = |code, message: String| at(*span, Diagnostic::without_place(code, message));
     let unknown = |name: &str, what: &str, known: Vec<&str>| {
-        let d = Diagnostic::without_place(Code::UnknownParameter, format!("there is no {what} `{name}`"));
+        let d = wrong(Code::UnknownParameter, format!("there is no {what} `{name}`"));
         let d = nearest(name, known.clone()).map_or(d.clone(), |near| d.help(format!("did you mean `{near}`?")));
-        vec![d.note(format!("it may be {}", known.join(", ")))]
+        Err(vec![d.note(format!("it may be {}", known.join(", ")))])
     };
     match read {
         Read::SpikeCount(name) => match model.populations.iter().position(|p| p.name == *name) {
-            Some(population) => Ok((Some(population), None)),
-            None => Err(unknown(name, "population", model.populations.iter().map(|p| p.name.as_str()).collect())),
+            Some(population) if model.populations[population].spike.is_some() => Ok((Some(population), None)),
+            Some(_) => {
+                let d = wrong(Code::BadTarget, format!("`{name}` does not spike, so that nothing can be counted"));
+                Err(vec![d.help("read a state of its cells, such as `mean(out.v)`, or give the cell a `spike` line")])
+            }
+            None => unknown(name, "population", model.populations.iter().map(|p| p.name.as_str()).collect()),
         },
         Read::State(name) => {
             let suffix = format!(".{name}");
-            let states = || (0..).zip(&model.states).filter(|(_, s)| s.edges.is_none());
-            let fits: Vec<u32> = states()
+            let states = || (0..).map(StateId).zip(&model.states).filter(|(_, s)| s.edges.is_none());
+            let fits: Vec<StateId> = states()
                 .filter(|(_, s)| s.name == *name || s.name.ends_with(&suffix))
                 .map(|(number, _)| number)
                 .collect();
             match fits[..] {
-                [one] => Ok((None, program.bound(Source::State(one)))),
-                [] => Err(unknown(name, "state", states().map(|(_, s)| s.name.as_str()).collect())),
-                _ => refused(format!("`{name}` fits several states; write more of the name")),
+                [one] => Ok((None, Some(one))),
+                [] => unknown(name, "state", states().map(|(_, s)| s.name.as_str()).collect()),
+                _ => {
+                    let d = wrong(Code::AmbiguousParameter, format!("`{name}` fits several states"));
+                    Err(vec![d.help("write more of the name")])
+                }
             }
         }
     }

@@ -26,6 +26,7 @@ pub fn check_whole(mut checked: Checked) -> Checked {
         Err(errors) => errors,
         Ok((flat, mut found)) => {
             found.extend(before_a_run(&flat, &checked));
+            found.extend(model.train.iter().flat_map(|train| super::training::wrong_names(&flat, train)));
             found
         }
     };

@@ -24,6 +24,9 @@ use cables::Homes;
 use plasticity::Own;
 use std::collections::HashMap;
 
+/// So many named expressions may name each other without a thought for the stack.
+const LONG_CHAIN: usize = 256;
+
 /// Flattens a checked model; its initial values may read states. `None` if it cannot run (and that has been said).
 pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model> {
     let (Some(network), Some(run)) = (&model.network, &model.run) else {
@@ -227,9 +230,13 @@ impl<'m> Builder<'m> {
         self.symbols.push(nodes);
     }
 
-    /// Builds named expressions, those first that others name: chains of them may be long.
+    /// Builds named expressions, those first that others name, where chains of them may be long. (Else they are built where they are first needed, which
+    /// keeps what is computed near to where it is used.)
     fn name_all(&mut self, population: usize) {
         let cell = self.cell(population);
+        if cell.symbols.iter().filter(|s| matches!(s.kind, SymbolKind::Let(_))).count() < LONG_CHAIN {
+            return;
+        }
         let named = |at: usize| match &cell.symbols[at].kind {
             SymbolKind::Let(value) => {
                 let mut read = Vec::new();

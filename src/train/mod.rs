@@ -18,7 +18,6 @@ use crate::diag::{Code, Diagnostic};
 use crate::discretize::Carried;
 use crate::driver::{Checked, CompileOptions, EngineChoice, Learner, Lesson, Read, flatten};
 use crate::engine::EngineError;
-use crate::hir::{Readout, Train};
 use crate::ode::{self, PerCell};
 use crate::simulate::Loss;
 use crate::units;
@@ -87,25 +86,22 @@ impl Session {
         let (flat, _) = flatten(model, options)?;
         let data = Dataset::read(&train.directory.join(&train.data.0), train.data.1, train.test, flat.seed);
         let data = data.map_err(|d| vec![d])?;
-        let full = ode::full_name(&flat, &train.input.0).map_err(|d| vec![placed(d, train.input.1)])?;
+        // A name that is wrong is told with the others.
+        let full = ode::full_name(&flat, &train.input.0).unwrap_or_default();
         let scale = flat.params.iter().find(|p| p.name == full).map_or(0, |p| p.unit.exponent);
         let batch = train.batch.min(data.train().len());
         let example: Arc<[f64]> = data.sample(0).iter().map(|&x| units::scale(x, scale)).collect();
         let lesson = Lesson {
-            input: full.to_string(),
+            input: train.input.clone(),
             example,
-            learn: train.learn.iter().map(|(name, _)| name.clone()).collect(),
-            read: match train.readout {
-                Readout::SpikeCount => Read::SpikeCount(train.read.0.clone()),
-                Readout::Mean | Readout::Max | Readout::Last => Read::State(train.read.0.clone()),
-            },
+            learn: train.learn.clone(),
+            read: (Read::of(train), train.read.1),
             carried: Carried { surrogate: train.surrogate, detached: train.detached },
             trials: batch,
             threads,
             precision,
         };
-        let learner = Learner::new(checked, options, &lesson, choice)
-            .map_err(|errors| errors.into_iter().map(|d| found_at(d, train)).collect::<Vec<_>>())?;
+        let mut learner = Learner::new(checked, options, &lesson, choice)?;
         let wrong = |message: String, why: &str| Err(vec![Diagnostic::new(Code::BadData, train.data.1, message, why)]);
         if learner.outputs() < data.classes() {
             let (classes, outputs) = (data.classes(), learner.outputs());
@@ -124,7 +120,6 @@ impl Session {
                 ),
             );
         }
-        let mut learner = learner;
         let weights = learner.weights_mut().map(|(_, values)| Moving::new(train.optimizer, values.len())).collect();
         let parameters: Vec<f64> = learner.fitted().iter().map(|one| one.value.unwrap_or(f64::NAN)).collect();
         let judge = Judge { loss: train.loss, readout: train.readout, cells: learner.outputs() };
@@ -225,26 +220,5 @@ impl Score {
             samples,
             seconds: begin.elapsed().as_secs_f64(),
         }
-    }
-}
-
-/// A mistake that has no place is one of a name, which has.
-fn placed(mut d: Diagnostic, span: crate::source::Span) -> Diagnostic {
-    if d.labels.is_empty() {
-        d = Diagnostic { labels: Diagnostic::new(d.code, span, "", "named here").labels, ..d };
-    }
-    d
-}
-
-/// The place of the name in the `train` block that a mistake is about.
-fn found_at(d: Diagnostic, train: &Train) -> Diagnostic {
-    let names = train.learn.iter().chain([&train.read, &train.input]);
-    let mut places = names.filter(|(name, _)| {
-        let of = name.strip_suffix(".weight").unwrap_or(name);
-        d.message.contains(&format!("`{name}`")) || d.message.contains(&format!("{of}`"))
-    });
-    match places.next() {
-        Some((_, span)) => placed(d, *span),
-        None => d,
     }
 }

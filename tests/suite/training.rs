@@ -9,6 +9,7 @@ use neuroc::engine::native::NativeOptions;
 use neuroc::engine::{EngineError, rustc};
 use neuroc::hir::{self, Readout, Sources};
 use neuroc::simulate::{Loss, RunOptions, Unwatched};
+use neuroc::source::Span;
 use neuroc::step::Surrogate;
 use neuroc::train::{self, Judge, Session, Trained};
 use serde_json::Value;
@@ -119,13 +120,13 @@ fn learner(
     threads: usize,
     choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
 ) -> Result<Learner, Vec<Diagnostic>> {
-    let learn = ["pixels.hidden.Kick.weight", "hidden.hidden.Kick.weight", "hidden.out.Kick.weight", "main.tau"];
-    let learn = learn.map(|name| name.trim_start_matches("main.").to_string()).to_vec();
+    let learn = ["pixels.hidden.Kick.weight", "hidden.hidden.Kick.weight", "hidden.out.Kick.weight", "tau"];
+    let learn = learn.map(|name| (name.to_string(), Span::default())).to_vec();
     let lesson = Lesson {
-        input: "pixels.x".into(),
+        input: ("pixels.x".into(), Span::default()),
         example: input()[..PIXELS].into(),
         learn,
-        read,
+        read: (read, Span::default()),
         carried,
         trials: TRIALS,
         threads,
@@ -290,7 +291,7 @@ fn what_cannot_learn_is_refused() {
         (with("pixels.out.Kick.weight", "pixels.q"), "`pixels.q` is an initial value"),
         (with("pixels.x", "pixels.y"), "`pixels.y`"),
         (with("mean(out.v)", "mean(out.w)"), "there is no state `out.w`"),
-        (with("mean(out.v)", "spike_count(out)"), "`out` does not spike"),
+        (with("mean(out.v)", "spike_count(out)"), "`out` does not spike, so that nothing can be counted"),
         (with("digits.npz", "digit.npz"), "cannot read"),
         (with("digits.npz", "ring.csv"), "cannot be used"),
         (with("cross_entropy(mean(out.v))", "cross_entropi(mean(out.v))"), "there is no loss `cross_entropi`"),
@@ -307,6 +308,13 @@ fn what_cannot_learn_is_refused() {
             "there are 10 classes, but 9 cells are read out",
         ),
         (said(&digits(64, "")), "this model has no `train` block"),
+        (
+            said(&digits(64, &TRAIN.replace("pixels.out.Kick", "{pixels.out, pixels.idle}.Kick")).replace(
+                "connect pixels -> out",
+                "population idle: Readout[2]\n connect pixels -> idle via Kick { rule = all_to_all; weight = 0 mV; delay = 1 ms }\n connect pixels -> out",
+            )),
+            "the weights of `pixels.idle.Kick` cannot learn: nothing that is read out depends on them",
+        ),
     ];
     for (found, expected) in cases {
         assert!(found.contains(expected), "{found}, not {expected}");

@@ -781,7 +781,14 @@ impl BufferHandle {
         // waits.
         let args = unsafe { self.0.call(call, args) }?;
         if !args.done.is_null() {
-            EventHandle(self.sibling(args.done, Call::Event_Destroy)).wait()?;
+            let done = EventHandle(self.sibling(args.done, Call::Event_Destroy));
+            if let Err(failure) = done.wait() {
+                // Until it has happened numbers may go to `out`, which the caller has back then.
+                while matches!(done.is_ready(), Ok(false)) {
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                }
+                return Err(failure);
+            }
         }
         T::make_valid(out);
         Ok(())
