@@ -1,6 +1,6 @@
 //! Data files: numbers per cell, and series in time.
 //!
-//! In come names of .npy and .csv files that a model mentions; out go plain numbers, or a diagnostic at the place where the
+//! In come names of .npy, .npz and .csv files that a model mentions; out go plain numbers, or a diagnostic at the place where the
 //! file is mentioned.
 //! Never true here: a missing, extra or unreadable number was skipped.
 
@@ -9,9 +9,11 @@ use crate::results::npy::Header;
 use crate::source::Span;
 use ndarray::ArrayD;
 use ndarray_npy::{ReadNpyError, ReadNpyExt};
-use std::io::Read;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use zip::{ZipArchive, result::ZipError};
 
 /// A data file that the model reads.
 #[derive(Debug, Clone, PartialEq)]
@@ -126,18 +128,64 @@ fn npy(file: &DataFile, bytes: &[u8]) -> Result<ArrayD<f64>, Diagnostic> {
     if file.column.is_some() {
         return Err(wrong(file, "an .npy file has no named columns"));
     }
-    check_npy(bytes).map_err(|why| wrong(file, why))?;
+    array(bytes).map_err(|why| wrong(file, why))
+}
+
+/// The numbers of an array in NumPy's format. The error is a sentence.
+fn array(bytes: &[u8]) -> Result<ArrayD<f64>, String> {
+    check_npy(bytes)?;
     macro_rules! read {
         ($($number:ty),*) => {
             $(match ArrayD::<$number>::read_npy(bytes) {
                 Ok(array) => return Ok(array.mapv(|x| x as f64)),
                 Err(ReadNpyError::WrongDescriptor(_)) => {}
-                Err(error) => return Err(wrong(file, complaint(&error))),
+                Err(error) => return Err(complaint(&error)),
             })*
         };
     }
     read!(f64, f32, i64, i32, i16, i8, u64, u32, u16, u8);
-    Err(wrong(file, "its numbers are neither float64, float32 nor integers"))
+    Err("its numbers are neither float64, float32 nor integers".into())
+}
+
+/// An .npz file: arrays of numbers with names.
+pub struct Archive {
+    members: ZipArchive<BufReader<File>>,
+    bytes: u64,
+}
+
+impl Archive {
+    /// Opens it. The error is a sentence.
+    pub fn open(path: &Path) -> Result<Archive, String> {
+        let told = |error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::NotFound => "there is no such file".to_string(),
+            std::io::ErrorKind::PermissionDenied => "it may not be read".to_string(),
+            _ => error.to_string().to_lowercase(),
+        };
+        let file = File::open(path).map_err(told)?;
+        let bytes = file.metadata().map_err(told)?.len();
+        let members = ZipArchive::new(BufReader::new(file)).map_err(|e| format!("it is no .npz archive ({e})"))?;
+        Ok(Archive { members, bytes })
+    }
+
+    /// The names of its arrays, in its order.
+    pub fn names(&self) -> Vec<String> {
+        self.members.file_names().map(|name| name.strip_suffix(".npy").unwrap_or(name).to_string()).collect()
+    }
+
+    /// One of its arrays. The error is a sentence.
+    pub fn array(&mut self, name: &str) -> Result<ArrayD<f64>, String> {
+        let known = self.names().join(", ");
+        let member = self.members.by_name(&format!("{name}.npy"));
+        let member = member.map_err(|e| match e {
+            ZipError::FileNotFound => format!("it has no array `{name}`; it has {known}"),
+            other => format!("`{name}` cannot be read ({other})"),
+        })?;
+        // Packed data may be a thousand times as long as the file, but not more.
+        let most = self.bytes.saturating_mul(1100);
+        let mut bytes = Vec::new();
+        member.take(most).read_to_end(&mut bytes).map_err(|e| format!("`{name}` cannot be read ({e})"))?;
+        array(&bytes).map_err(|why| format!("`{name}`: {why}"))
+    }
 }
 
 /// Is it an array, as far as can be told before it is read?

@@ -1,6 +1,6 @@
 //! `neuroc fit`.
 
-use super::progress::Interrupt;
+use super::progress::{Interrupt, spinner};
 use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings, PrecisionName};
 use super::{Exit, complain, deliver, memory, report, say};
 use crate::diag::{self, Diagnostic};
@@ -10,12 +10,11 @@ use crate::ode;
 use crate::simulate::Records;
 use crate::units;
 use clap::ValueEnum;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::json;
 use std::fmt::Write as _;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Find values of parameters with which a run comes nearest to recorded traces.
 #[derive(Debug, Clone, clap::Args)]
@@ -282,13 +281,7 @@ struct Progress {
 
 impl Progress {
     fn new(search: &Search, quiet: bool) -> Progress {
-        let hidden = quiet || !std::io::stderr().is_terminal();
-        let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(None, target);
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, {elapsed}") {
-            bar.set_style(style);
-        }
-        bar.enable_steady_tick(Duration::from_millis(200));
+        let bar = spinner(quiet);
         Progress { bar, interrupt: Interrupt::catch(), starts: search.starts, quiet, last: None }
     }
 }

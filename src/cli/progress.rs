@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Has Ctrl-C been pressed (or another request to end come)?
 #[derive(Debug, Clone)]
@@ -34,6 +34,22 @@ impl Interrupt {
     }
 }
 
+/// Where bars are drawn.
+fn target(quiet: bool) -> ProgressDrawTarget {
+    let hidden = quiet || !std::io::stderr().is_terminal();
+    if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() }
+}
+
+/// A line that turns on a terminal for what has no known end, nothing when piped.
+pub fn spinner(quiet: bool) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, target(quiet));
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
 /// A progress bar on a terminal, nothing when piped; stops at Ctrl-C.
 pub struct Progress {
     bar: ProgressBar,
@@ -46,12 +62,7 @@ pub struct Progress {
 impl Progress {
     /// A bar that begins with `label`.
     pub fn new(label: &str, grid: Grid, interrupt: &Interrupt, quiet: bool) -> Progress {
-        let target = if quiet || !std::io::stderr().is_terminal() {
-            ProgressDrawTarget::hidden()
-        } else {
-            ProgressDrawTarget::stderr()
-        };
-        let bar = ProgressBar::with_draw_target(Some(grid.steps), target);
+        let bar = ProgressBar::with_draw_target(Some(grid.steps), target(quiet));
         if let Ok(style) = ProgressStyle::with_template("{prefix}{bar:32} {percent:>3} %  {msg}  {eta} left") {
             bar.set_style(style);
         }

@@ -1,15 +1,14 @@
 //! `neuroc train`.
 
-use super::progress::Interrupt;
+use super::progress::{Interrupt, spinner};
 use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings};
 use super::{Exit, complain, deliver, memory, report, say};
 use crate::diag::Diagnostic;
 use crate::train::{Score, Session, Watcher};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Let a network learn, as the `train` block of its model says.
 #[derive(Debug, Clone, clap::Args)]
@@ -92,11 +91,13 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
             break;
         };
         let test = session.test().map_err(broken)?;
-        progress.bar.suspend(|| {
-            if !args.quiet && !args.json {
-                println!("{}", line(epoch, &score, test.as_ref()));
+        if !args.quiet && !args.json {
+            let said = format!("{}\n", line(epoch, &score, test.as_ref()));
+            match progress.bar.suspend(|| deliver(&said, None)) {
+                Exit::Fine => {}
+                other => return Err(other),
             }
-        });
+        }
         history.push((score, test));
         if let Some(path) = &output
             && let Err(why) = session.trained().write(path)
@@ -173,13 +174,7 @@ struct Progress {
 
 impl Progress {
     fn new(quiet: bool) -> Progress {
-        let hidden = quiet || !std::io::stderr().is_terminal();
-        let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(None, target);
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, {elapsed}") {
-            bar.set_style(style);
-        }
-        bar.enable_steady_tick(Duration::from_millis(200));
+        let bar = spinner(quiet);
         Progress { bar, interrupt: Interrupt::catch(), epoch: (0, 0) }
     }
 }

@@ -9,7 +9,7 @@ use super::{Editor, messages, names};
 use crate::connect::RULES;
 use crate::hir::{self, FUNCTIONS, KeyBlock, Method, Symbol};
 use crate::stdlib;
-use crate::syntax::{Around, Block, TokenKind, around, ast};
+use crate::syntax::{Around, Block, TokenKind, around};
 use lsp_types::{
     CompletionItem, CompletionItemKind, Documentation, MarkupContent, MarkupKind, ParameterInformation, ParameterLabel,
     SignatureHelp, SignatureInformation, SymbolKind,
@@ -224,18 +224,8 @@ fn items(analysis: &Analysis, wanted: &[What], out: &mut Proposals) {
     for d in analysis.own().iter().filter(|d| wanted.contains(&d.what)) {
         add_declared(d, out);
     }
-    let brought = analysis.files.first().map_or(&[][..], |file| &file.ast.items).iter().filter_map(|item| match item {
-        ast::Item::Use(u) => Some(u.names.iter().chain(u.path.last().filter(|_| u.names.is_empty()))),
-        ast::Item::Const(_)
-        | ast::Item::Function(_)
-        | ast::Item::Channel(_)
-        | ast::Item::Cell(_)
-        | ast::Item::Junction(_)
-        | ast::Item::Synapse(_)
-        | ast::Item::Network(_)
-        | ast::Item::Run(_)
-        | ast::Item::Train(_) => None,
-    });
+    let uses = analysis.files.first().into_iter().flat_map(|file| file.ast.uses());
+    let brought = uses.map(|u| u.names.iter().chain(u.path.last().filter(|_| u.names.is_empty())));
     for name in brought.flatten() {
         let definition = analysis.definition(analysis.uses.definition(name.span));
         definition.into_iter().filter(|d| wanted.contains(&d.what)).for_each(|d| add_declared(d, out));

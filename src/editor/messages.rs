@@ -8,7 +8,7 @@ use super::positions::Lines;
 use super::{Editor, addresses};
 use crate::diag::{Code, Diagnostic, Fix, Severity};
 use crate::source::Span;
-use crate::syntax::{TokenKind, ast, tokens};
+use crate::syntax::{TokenKind, tokens};
 use lsp_types::{
     CodeAction, CodeActionKind, CodeActionOrCommand, DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag,
     Location, NumberOrString, Range, TextEdit, Uri, WorkspaceEdit,
@@ -135,19 +135,8 @@ fn edit(editor: &Editor, analysis: &Analysis, fix: &Fix) -> Option<(String, Text
 pub fn brought_in(editor: &Editor, analysis: &Analysis, line: &str) -> TextEdit {
     let text = &analysis.said_in.file(analysis.main()).text;
     let lines = Lines::new(text, editor.columns());
-    let items = analysis.files.first().map_or(&[][..], |file| &file.ast.items);
-    let last = items.iter().rev().find_map(|item| match item {
-        ast::Item::Use(u) => Some(u.span.end as usize),
-        ast::Item::Const(_)
-        | ast::Item::Function(_)
-        | ast::Item::Channel(_)
-        | ast::Item::Cell(_)
-        | ast::Item::Junction(_)
-        | ast::Item::Synapse(_)
-        | ast::Item::Network(_)
-        | ast::Item::Run(_)
-        | ast::Item::Train(_) => None,
-    });
+    let file = analysis.files.first();
+    let last = file.and_then(|file| file.ast.uses().next_back()).map(|u| u.span.end as usize);
     let (at, new_text) = match last {
         Some(end) => (text[end..].find('\n').map_or(text.len(), |n| end + n), format!("\n{line}")),
         None => (first_item(text), format!("{line}\n\n")),

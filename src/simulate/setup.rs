@@ -163,6 +163,10 @@ impl Projected<'_> {
 
     /// The values of a file for the edges, in their order.
     fn data(&self, file: &DataFile) -> Result<Vec<f64>, Diagnostic> {
+        if let Some(values) = file.values.as_ref().filter(|values| values.len() != self.count) {
+            let (given, edges) = (values.len(), self.count);
+            return Err(data::wrong(file, format!("it has {given} numbers, but the projection has {edges} edges")));
+        }
         let values = data::per_cell(file, self.rows.len())?;
         Ok(self.rows.iter().map(|&row| values[row as usize]).collect())
     }

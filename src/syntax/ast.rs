@@ -27,6 +27,24 @@ pub struct File {
     pub broken: Vec<Name>,
 }
 
+impl File {
+    /// Its `use` lines.
+    pub fn uses(&self) -> impl DoubleEndedIterator<Item = &Use> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Use(u) => Some(u),
+            Item::Const(_)
+            | Item::Function(_)
+            | Item::Channel(_)
+            | Item::Cell(_)
+            | Item::Junction(_)
+            | Item::Synapse(_)
+            | Item::Network(_)
+            | Item::Run(_)
+            | Item::Train(_) => None,
+        })
+    }
+}
+
 /// A top-level item.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Item {

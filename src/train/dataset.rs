@@ -3,11 +3,9 @@
 //! In comes an archive with the arrays `x` and `y`; out go samples in random order, cut into batches, or what is wrong with the arrays.
 //! Never true here: a sample is changed, or an order depends on more than the seed and the epoch.
 
+use crate::data::Archive;
 use crate::diag::{Code, Diagnostic};
 use crate::source::Span;
-use ndarray::{ArrayD, IxDyn};
-use ndarray_npy::{NpzReader, ReadNpzError};
-use std::fs::File;
 use std::path::Path;
 
 /// Samples with a class each, and which of them are for testing.
@@ -27,17 +25,12 @@ impl Dataset {
     pub fn read(path: &Path, span: Span, test: f64, seed: u64) -> Result<Dataset, Diagnostic> {
         let name = path.display();
         let wrong = |why: String| Diagnostic::new(Code::BadData, span, format!("`{name}` cannot be used"), why);
-        let file = File::open(path).map_err(|e| {
-            let why = match e.kind() {
-                std::io::ErrorKind::NotFound => "there is no such file".to_string(),
-                _ => e.to_string(),
-            };
+        let mut archive = Archive::open(path).map_err(|why| {
             let d = Diagnostic::new(Code::CannotRead, span, format!("cannot read `{name}`"), why);
             d.note("file names are relative to the model file")
         })?;
-        let mut archive = NpzReader::new(file).map_err(|e| wrong(format!("it is no .npz archive: {e}")))?;
-        let x = array(&mut archive, "x").map_err(wrong)?;
-        let y = array(&mut archive, "y").map_err(wrong)?;
+        let [x, y] = ["x", "y"].map(|name| archive.array(name));
+        let (x, y) = (x.map_err(wrong)?, y.map_err(wrong)?);
         let samples = x.shape().first().copied().unwrap_or(0);
         if samples == 0 || x.is_empty() {
             return Err(wrong("`x` has no samples".into()));
@@ -111,26 +104,4 @@ fn shuffled(count: usize, seed: u64, epoch: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by_cached_key(|&at| key(at));
     order
-}
-
-/// An array of numbers of any of the usual types.
-fn array(archive: &mut NpzReader<File>, name: &str) -> Result<ArrayD<f64>, String> {
-    fn of<T: ndarray_npy::ReadableElement + Copy>(
-        archive: &mut NpzReader<File>,
-        name: &str,
-        to: impl Fn(T) -> f64,
-    ) -> Result<ArrayD<f64>, ReadNpzError> {
-        archive.by_name::<ndarray::OwnedRepr<T>, IxDyn>(name).map(|array| array.mapv(to))
-    }
-    let names = archive.names().map_err(|e| e.to_string())?;
-    let found = [format!("{name}.npy"), name.to_string()].into_iter().find(|n| names.contains(n));
-    let Some(name) = found else {
-        return Err(format!("it has no array `{name}`; it has {}", names.join(", ")));
-    };
-    of::<f64>(archive, &name, |x| x)
-        .or_else(|_| of::<f32>(archive, &name, f64::from))
-        .or_else(|_| of::<i64>(archive, &name, |x| x as f64))
-        .or_else(|_| of::<i32>(archive, &name, f64::from))
-        .or_else(|_| of::<u8>(archive, &name, f64::from))
-        .map_err(|e| format!("`{name}` is no array of numbers ({e})"))
 }

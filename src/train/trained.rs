@@ -3,14 +3,13 @@
 //! In come weights and parameters; out goes an archive, or settings of a model from one.
 //! Never true here: a file is half written.
 
+use crate::data::Archive;
 use crate::ode::PerCell;
 use crate::results;
 use ndarray::Array1;
-use ndarray_npy::{NpzReader, NpzWriter};
-use std::fs::File;
+use ndarray_npy::NpzWriter;
 use std::io::Cursor;
 use std::path::Path;
-use std::sync::Arc;
 
 /// The array of the archive that holds parameters: lines of text as `--params` takes them.
 const PARAMETERS: &str = "parameters";
@@ -40,22 +39,20 @@ impl Trained {
 
     /// Reads one. The error is a sentence.
     pub fn read(path: &Path) -> Result<Trained, String> {
-        let file = File::open(path).map_err(|e| format!("cannot read `{}`: {e}", path.display()))?;
+        let mut archive = Archive::open(path).map_err(|why| format!("cannot read `{}`: {why}", path.display()))?;
         let wrong = |why: String| format!("`{}` is not what `neuroc train` writes: {why}", path.display());
-        let mut archive = NpzReader::new(file).map_err(|e| wrong(e.to_string()))?;
         let mut trained = Trained::default();
-        for entry in archive.names().map_err(|e| wrong(e.to_string()))? {
-            let name = entry.strip_suffix(".npy").unwrap_or(&entry).to_string();
-            let told = |e: ndarray_npy::ReadNpzError| wrong(format!("`{name}`: {e}"));
+        for name in archive.names() {
+            let values: Vec<f64> = archive.array(&name).map_err(wrong)?.into_iter().collect();
             if name == PARAMETERS {
-                let lines: Array1<u8> = archive.by_name(&entry).map_err(told)?;
-                let text = String::from_utf8_lossy(&lines.to_vec()).into_owned();
+                let lines: Vec<u8> = values.iter().map(|&byte| byte as u8).collect();
+                let text = String::from_utf8(lines).map_err(|_| wrong(format!("`{name}` is no text")))?;
                 trained.parameters = text.lines().map(String::from).collect();
-                continue;
+            } else if name.ends_with(".weight") {
+                trained.weights.push(PerCell { name, values: values.into() });
+            } else {
+                return Err(wrong(format!("`{name}` are no weights")));
             }
-            let values: Array1<f64> = archive.by_name(&entry).map_err(told)?;
-            let values: Arc<[f64]> = values.iter().copied().collect();
-            trained.weights.push(PerCell { name, values });
         }
         Ok(trained)
     }

@@ -293,7 +293,7 @@ fn what_cannot_learn_is_refused() {
         (with("mean(out.v)", "mean(out.w)"), "there is no state `out.w`"),
         (with("mean(out.v)", "spike_count(out)"), "`out` does not spike, so that nothing can be counted"),
         (with("digits.npz", "digit.npz"), "cannot read"),
-        (with("digits.npz", "ring.csv"), "cannot be used"),
+        (with("digits.npz", "ring.csv"), "it is no .npz archive"),
         (with("cross_entropy(mean(out.v))", "cross_entropi(mean(out.v))"), "there is no loss `cross_entropi`"),
         (with("cross_entropy(mean(out.v))", "mse(mean(out.v))"), "`mse` needs what the readout shall be"),
         (with("cross_entropy(mean(out.v))", "cross_entropy"), "`cross_entropy` reads nothing"),
@@ -323,4 +323,29 @@ fn what_cannot_learn_is_refused() {
     let small = Session::new(&checked(&digits), &CompileOptions::default(), &interp, 1, Precision::F64, 1e4);
     let errors = small.err().unwrap();
     assert!(errors[0].message.contains("going back keeps states in"), "{errors:?}");
+}
+
+/// An archive whose header promises more than there is, and weights for another network.
+#[test]
+fn what_has_been_learnt_is_believed_as_far_as_it_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("weights.npz");
+    let weight =
+        |count: usize| neuroc::ode::PerCell { name: "pixels.out.Kick.weight".into(), values: vec![0.5; count].into() };
+    let trained = Trained { weights: vec![weight(3)], parameters: vec!["out.tau=9 ms".into()] };
+    trained.write(&path).unwrap();
+    assert_eq!(Trained::read(&path).unwrap(), trained);
+    let options = CompileOptions { per_cell: trained.weights, ..CompileOptions::default() };
+    let compiled = driver::compile(&checked(&digits(64, TRAIN)), &options, &mut |_, _, _| {}).unwrap();
+    let errors = Experiment::new(compiled).err().unwrap();
+    let label = &errors[0].labels[0].message;
+    assert!(label.contains("it has 3 numbers, but the projection has 640 edges"), "{errors:?}");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes.windows(4).position(|w| w == b"(3,)").unwrap();
+    bytes.splice(at..at + 4, *b"(9,)");
+    std::fs::write(&path, &bytes).unwrap();
+    let said = Trained::read(&path).unwrap_err();
+    assert!(said.contains("is not what `neuroc train` writes"), "{said}");
+    std::fs::write(&path, "no archive").unwrap();
+    assert!(Trained::read(&path).unwrap_err().contains("it is no .npz archive"));
 }

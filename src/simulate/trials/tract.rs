@@ -314,4 +314,24 @@ mod tests {
             }
         }
     }
+
+    /// A product of matrices may go about its sums in another way for other sizes: it does not.
+    #[test]
+    fn threads_change_no_bit_of_large_products() {
+        let (senders, targets, trials) = (130, 611, 9);
+        let edges = Edges {
+            offsets: (0..=targets as u32).map(|at| at * senders as u32).collect(),
+            sources: (0..targets).flat_map(|_| 0..senders as u32).collect(),
+        };
+        let weights: Vec<f64> = (0..senders * targets).map(|at| (at as f64).sin()).collect();
+        let tract = Tract::new(&edges, senders, &vec![1.0; weights.len()], &weights);
+        let later: Vec<f64> = (0..trials * targets).map(|at| (0.7 * at as f64).cos()).collect();
+        let found = [1, 2, 4, 9].map(|threads| {
+            let mut out = vec![0.0; trials * senders];
+            tract.back_to_senders(&[&later], &mut out, threads);
+            out
+        });
+        assert!(found[0].iter().any(|x| *x != 0.0));
+        assert!(found.iter().all(|other| *other == found[0]));
+    }
 }
