@@ -69,6 +69,7 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     let mut session = Session::new(&checked, &options, &choice, threads, precision, args.memory).map_err(fail)?;
     let compile_s = begin.elapsed().as_secs_f64();
     let epochs = args.epochs.map_or_else(|| model.train.as_ref().map_or(1, |t| t.epochs as u64), u64::from);
+    session.plan(epochs as usize);
     if !args.quiet {
         let (train, test) = (session.data().train().len(), session.data().test().len());
         let mebibytes = session.memory() / f64::from(1 << 20);

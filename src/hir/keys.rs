@@ -56,7 +56,19 @@ impl Block {
             Block::Projection => &["rule", "weight", "delay"],
             Block::Drive => &["weight"],
             Block::Run => &["duration", "dt", "method", "seed", "celsius", "network", "record"],
-            Block::Train => &["data", "input", "loss", "optimizer", "surrogate", "reset", "batch", "epochs", "test"],
+            Block::Train => &[
+                "data",
+                "input",
+                "loss",
+                "optimizer",
+                "schedule",
+                "clip",
+                "surrogate",
+                "reset",
+                "batch",
+                "epochs",
+                "test",
+            ],
         }
     }
 }

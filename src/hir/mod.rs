@@ -46,7 +46,7 @@ pub use imports::{LoadedFile, Loader, NoFiles, Sources, load};
 pub use keys::Block as KeyBlock;
 pub use lower::{lower, lower_with_uses};
 pub use print::{equation, print};
-pub use train::{Loss, Optimizer, Readout, Train};
+pub use train::{Loss, Optimizer, Readout, Schedule, Train};
 pub use uses::{Block, Uses};
 
 use crate::data::DataFile;

@@ -40,6 +40,10 @@ pub struct Train {
     pub detached: bool,
     /// How parameters move.
     pub optimizer: Optimizer,
+    /// How its learning rate falls.
+    pub schedule: Schedule,
+    /// The largest norm of the gradient in all that learns, in canonical units.
+    pub clip: Option<f64>,
     /// Samples of one step of the optimizer.
     pub batch: usize,
     /// How often all samples are seen.
@@ -107,6 +111,30 @@ pub enum Optimizer {
     },
 }
 
+/// How the learning rate falls from epoch to epoch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Schedule {
+    /// It does not.
+    Constant,
+    /// Along half a cosine (Loshchilov and Hutter, ICLR, 2017, without restarts), to a share of it after the last epoch.
+    Cosine {
+        /// The share.
+        floor: f64,
+    },
+    /// To a share of it after so many epochs, again and again.
+    Step {
+        /// The epochs.
+        every: f64,
+        /// The share.
+        factor: f64,
+    },
+    /// To a share of it in every epoch.
+    Exponential {
+        /// The share.
+        factor: f64,
+    },
+}
+
 /// `f(x, name = 1)`: the name, what is between the brackets without a name, and numbers with one.
 struct Called<'a> {
     name: &'a ast::Name,
@@ -170,6 +198,14 @@ impl<'a> Lowerer<'a> {
             Some(l) => self.train_optimizer(&l.value),
             None => Some(Optimizer::Adam { lr: 1e-3, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.0 }),
         };
+        let schedule = match keys.get("schedule") {
+            Some(l) => self.train_schedule(&l.value),
+            None => Some(Schedule::Constant),
+        };
+        let clip = match keys.get("clip") {
+            Some(l) => self.train_number(&l.value, "clip", &|x| x > 0.0, "a number above 0").map(Some),
+            None => Some(None),
+        };
         let surrogate = match keys.get("surrogate") {
             Some(l) => self.train_surrogate(&l.value),
             None => Some(Surrogate::FastSigmoid(25.0)),
@@ -216,6 +252,8 @@ impl<'a> Lowerer<'a> {
             surrogate: surrogate?,
             detached: detached?,
             optimizer: optimizer?,
+            schedule: schedule?,
+            clip: clip?,
             batch: batch? as usize,
             epochs: epochs? as usize,
             test: test?,
@@ -298,6 +336,9 @@ impl<'a> Lowerer<'a> {
                 "beta1" | "beta2" | "momentum" => (&|x| (0.0..1.0).contains(&x), "a number from 0 to less than 1"),
                 "correct" | "incorrect" => (&|_| true, ""),
                 "weight_decay" => (&|x| x >= 0.0, "a number from 0 on"),
+                "every" => (&|x| x >= 1.0 && x.fract() == 0.0, "a whole number from 1 on"),
+                "floor" => (&|x| (0.0..=1.0).contains(&x), "a share from 0 to 1"),
+                "factor" => (&|x| x > 0.0 && x <= 1.0, "a share above 0, up to 1"),
                 _ => (&|x| x > 0.0, "a number above 0"),
             };
             match self.train_number(&arg.value, known, fits, needed) {
@@ -362,6 +403,31 @@ impl<'a> Lowerer<'a> {
                 epsilon: number("epsilon"),
                 weight_decay: number("weight_decay"),
             },
+        })
+    }
+
+    fn train_schedule(&mut self, e: &'a ast::Expr) -> Option<Schedule> {
+        let numbers = |name: &str| -> &'static [(&'static str, f64)] {
+            match name {
+                "cosine" => &[("floor", 0.0)],
+                "step" => &[("every", f64::NAN), ("factor", 0.1)],
+                _ => &[("factor", f64::NAN)],
+            }
+        };
+        let called = self.called(e, "schedule", &["cosine", "step", "exponential"], &numbers)?;
+        if let Some(fixed) = called.first {
+            self.error(TrainError::TooMany { name: &called.name.text, span: fixed.span });
+            return None;
+        }
+        if let Some((argument, _)) = called.numbers.iter().find(|(_, x)| x.is_nan()) {
+            self.error(TrainError::Missing { of: &called.name.text, argument, span: e.span });
+            return None;
+        }
+        let number = |key: &str| called.numbers[key];
+        Some(match called.name.text.as_str() {
+            "cosine" => Schedule::Cosine { floor: number("floor") },
+            "step" => Schedule::Step { every: number("every"), factor: number("factor") },
+            _ => Schedule::Exponential { factor: number("factor") },
         })
     }
 

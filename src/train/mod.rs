@@ -10,7 +10,7 @@ mod trained;
 
 pub use dataset::Dataset;
 pub use loss::{Judge, Judged};
-pub use optimizer::Moving;
+pub use optimizer::{Moving, clip, share};
 pub use trained::Trained;
 
 use crate::codegen::plan::Precision;
@@ -18,6 +18,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::discretize::Carried;
 use crate::driver::{Checked, CompileOptions, EngineChoice, Learner, Lesson, Read, flatten};
 use crate::engine::EngineError;
+use crate::hir::Schedule;
 use crate::ode::{self, PerCell};
 use crate::simulate::Loss;
 use crate::units;
@@ -65,6 +66,10 @@ pub struct Session {
     weights: Vec<Moving>,
     parameters: Vec<f64>,
     moving: Moving,
+    schedule: Schedule,
+    /// Of how many epochs the schedule knows.
+    planned: usize,
+    clip: Option<f64>,
     epochs: u64,
 }
 
@@ -124,7 +129,26 @@ impl Session {
         let parameters: Vec<f64> = learner.fitted().iter().map(|one| one.value.unwrap_or(f64::NAN)).collect();
         let judge = Judge { loss: train.loss, readout: train.readout, cells: learner.outputs() };
         let moving = Moving::new(train.optimizer, parameters.len());
-        Ok(Session { learner, data, judge, batch, scale, weights, parameters, moving, epochs: 0 })
+        let (schedule, planned, clip) = (train.schedule, train.epochs, train.clip);
+        Ok(Session {
+            learner,
+            data,
+            judge,
+            batch,
+            scale,
+            weights,
+            parameters,
+            moving,
+            schedule,
+            planned,
+            clip,
+            epochs: 0,
+        })
+    }
+
+    /// Of how many epochs the schedule of the learning rate shall know; of those that the block says otherwise.
+    pub fn plan(&mut self, epochs: usize) {
+        self.planned = epochs;
     }
 
     /// The samples.
@@ -145,6 +169,7 @@ impl Session {
     /// Learns from all samples once, in the order of the next epoch; none if the watcher has stopped it.
     pub fn epoch(&mut self, watcher: &mut dyn Watcher) -> Result<Option<Score>, EngineError> {
         let order = self.data.epoch(self.learner.seed(), self.epochs);
+        let share = share(self.schedule, self.epochs, self.planned);
         self.epochs += 1;
         let (begin, mut score, mut right, mut seen) = (Instant::now(), Score::default(), 0, 0);
         for batch in order.chunks(self.batch) {
@@ -155,15 +180,20 @@ impl Session {
                 judged = judge.judge(samples, trials, &classes);
                 Loss { value: judged.loss, slopes: vec![judged.slopes.clone()] }
             };
-            let found = self.learner.gradient(&self.parameters, &input, &mut loss)?;
+            let mut found = self.learner.gradient(&self.parameters, &input, &mut loss)?;
             if !found.loss.is_finite() {
                 return Err(EngineError(format!("the loss is {} in epoch {}", found.loss, self.epochs)));
             }
+            if let Some(most) = self.clip {
+                let mut all: Vec<&mut [f64]> = found.weights.iter_mut().map(|w| w.as_mut_slice()).collect();
+                all.push(&mut found.parameters);
+                clip(&mut all, most);
+            }
             for (((_, values), slopes), moving) in self.learner.weights_mut().zip(&found.weights).zip(&mut self.weights)
             {
-                moving.step(values, slopes);
+                moving.step(values, slopes, share);
             }
-            self.moving.step(&mut self.parameters, &found.parameters);
+            self.moving.step(&mut self.parameters, &found.parameters, share);
             score.loss += judged.loss * batch.len() as f64;
             score.spikes += found.spikes as f64 * batch.len() as f64 / self.batch as f64;
             right += judged.right;

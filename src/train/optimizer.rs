@@ -1,9 +1,9 @@
-//! Optimizers: how numbers move against their slopes.
+//! Optimizers: how numbers move against their slopes, and how fast in which epoch.
 //!
 //! In come numbers and slopes; out go the numbers a step further.
 //! Never true here: it matters what the numbers stand for.
 
-use crate::hir::Optimizer;
+use crate::hir::{Optimizer, Schedule};
 
 /// An optimizer of one list of numbers, with what it remembers.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,17 +22,19 @@ impl Moving {
         Moving { how, first: vec![0.0; count], second: vec![0.0; count], steps: 0 }
     }
 
-    /// Moves the numbers.
-    pub fn step(&mut self, values: &mut [f64], slopes: &[f64]) {
+    /// Moves the numbers, at a share of the learning rate.
+    pub fn step(&mut self, values: &mut [f64], slopes: &[f64], share: f64) {
         self.steps = self.steps.saturating_add(1);
         match self.how {
             Optimizer::Sgd { lr, momentum } => {
+                let lr = lr * share;
                 for ((x, g), m) in values.iter_mut().zip(slopes).zip(&mut self.first) {
                     *m = momentum * *m + g;
                     *x -= lr * *m;
                 }
             }
             Optimizer::Adam { lr, beta1, beta2, epsilon, weight_decay } => {
+                let lr = lr * share;
                 let (of_first, of_second) = (1.0 - beta1.powi(self.steps), 1.0 - beta2.powi(self.steps));
                 let both = self.first.iter_mut().zip(&mut self.second);
                 for ((x, g), (m, v)) in values.iter_mut().zip(slopes).zip(both) {
@@ -43,6 +45,29 @@ impl Moving {
                 }
             }
         }
+    }
+}
+
+/// The share of the learning rate that is left in an epoch, the first being 0: what PyTorch's schedulers of these names give that are stepped after each
+/// epoch. A cosine stays at its floor after the last of the epochs.
+pub fn share(schedule: Schedule, epoch: u64, epochs: usize) -> f64 {
+    match schedule {
+        Schedule::Constant => 1.0,
+        Schedule::Cosine { floor } => {
+            let phase = std::f64::consts::PI * (epoch as f64 / epochs as f64).min(1.0);
+            floor + (1.0 - floor) * (1.0 + phase.cos()) / 2.0
+        }
+        Schedule::Step { every, factor } => factor.powf((epoch as f64 / every).floor()),
+        Schedule::Exponential { factor } => factor.powf(epoch as f64),
+    }
+}
+
+/// Scales slopes so that the norm of all of them is at most so large, as `clip_grad_norm_` of PyTorch does.
+pub fn clip(slopes: &mut [&mut [f64]], most: f64) {
+    let norm = slopes.iter().flat_map(|one| one.iter()).map(|g| g * g).sum::<f64>().sqrt();
+    let scale = (most / (norm + 1e-6)).min(1.0);
+    if scale < 1.0 {
+        slopes.iter_mut().flat_map(|one| one.iter_mut()).for_each(|g| *g *= scale);
     }
 }
 
@@ -64,12 +89,46 @@ mod tests {
             let mut moving = Moving::new(how, 1);
             let mut x = [1.0];
             for (slope, expected) in [0.5, -0.25, 2.0].into_iter().zip(expected) {
-                moving.step(&mut x, &[slope]);
+                moving.step(&mut x, &[slope], 1.0);
                 assert!((x[0] - expected).abs() < 1e-14, "{how:?}: {}, not {expected}", x[0]);
             }
         }
     }
 
+    /// The first five learning rates by PyTorch's `torch.optim.lr_scheduler`, from 1, in double precision.
+    #[test]
+    fn schedules_are_those_of_pytorch() {
+        let cases = [
+            (Schedule::Constant, [1.0; 5]),
+            (Schedule::Cosine { floor: 0.1 }, COSINE),
+            (Schedule::Step { every: 2.0, factor: 0.5 }, [1.0, 1.0, 0.5, 0.5, 0.25]),
+            (Schedule::Exponential { factor: 0.9 }, [1.0, 0.9, 0.81, 0.729, 0.6561]),
+        ];
+        for (schedule, expected) in cases {
+            for (epoch, expected) in (0..).zip(expected) {
+                let found = share(schedule, epoch, 4);
+                assert!((found - expected).abs() < 1e-15, "{schedule:?} in epoch {epoch}: {found}, not {expected}");
+            }
+        }
+        assert_eq!(share(Schedule::Cosine { floor: 0.1 }, 7, 4), share(Schedule::Cosine { floor: 0.1 }, 4, 4));
+    }
+
+    /// `torch.nn.utils.clip_grad_norm_` of two lists, in double precision.
+    #[test]
+    fn slopes_are_clipped_as_by_pytorch() {
+        let clipped = |most: f64| {
+            let (mut a, mut b) = ([3.0, 0.0], [-4.0]);
+            clip(&mut [&mut a, &mut b], most);
+            [a[0], a[1], b[0]]
+        };
+        assert_eq!(clipped(6.0), [3.0, 0.0, -4.0]);
+        for (found, expected) in clipped(1.0).into_iter().zip(CLIPPED) {
+            assert!((found - expected).abs() < 1e-15, "{found}, not {expected}");
+        }
+    }
+
+    const COSINE: [f64; 5] = [1.0, 0.8681980515339464, 0.55, 0.2318019484660536, 0.1];
+    const CLIPPED: [f64; 3] = [0.599999880000024, 0.0, -0.799999840000032];
     const ADAM: [f64; 3] = [0.900000002, 0.8733662987078463, 0.8063015345291531];
     const ADAMW: [f64; 3] = [0.899000002, 0.8714672987058463, 0.8035310672284472];
 }

@@ -268,6 +268,34 @@ fn digits_are_learnt_and_kept() {
     assert_eq!(Trained::read(&path).unwrap(), trained);
 }
 
+/// What is learnt in two epochs of a batch each, which is plain descent: by so much, and by so much again.
+#[test]
+fn schedules_and_clipping_reach_what_learns() {
+    let learnt = |more: &str| {
+        let train =
+            TRAIN.replace("adam(lr = 0.05)", "sgd(lr = 0.1)").replace("batch = 64", &format!("batch = 2000\n{more}"));
+        let mut session = session(&digits(64, &train)).unwrap_or_else(|d| panic!("{d:?}"));
+        let mut epoch = || {
+            session.epoch(&mut train::Unwatched).unwrap().unwrap();
+            session.trained().weights[0].values.to_vec()
+        };
+        let first = epoch();
+        let second: Vec<f64> = epoch().iter().zip(&first).map(|(x, y)| x - y).collect();
+        (first, second)
+    };
+    let norm = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
+    let (first, second) = learnt("");
+    assert!(norm(&first) > 1e-3 && norm(&second) > 1e-3);
+    let (as_before, less) = learnt("schedule = step(every = 1, factor = 0.25)");
+    assert_eq!(as_before, first);
+    assert!((norm(&less) / norm(&second) - 0.25).abs() < 1e-12);
+    let (first, second) = learnt("clip = 1e-3");
+    for step in [first, second] {
+        // The norm is a hair less, by what keeps it from 0 where it divides.
+        assert!((norm(&step) / 1e-4 - 1.0).abs() < 1e-2, "{}", norm(&step));
+    }
+}
+
 #[test]
 fn what_cannot_learn_is_refused() {
     let said = |text: &str| {
@@ -299,6 +327,13 @@ fn what_cannot_learn_is_refused() {
         (with("cross_entropy(mean(out.v))", "cross_entropy"), "`cross_entropy` reads nothing"),
         (with("lr = 0.05", "lr = -1"), "`lr` cannot be -1"),
         (with("lr = 0.05", "rate = 1"), "`adam` has no argument `rate`"),
+        (with("batch = 64", "clip = 0"), "`clip` cannot be 0"),
+        (with("batch = 64", "schedule = linear"), "there is no schedule `linear`"),
+        (with("batch = 64", "schedule = exponential"), "`exponential` needs `factor`"),
+        (with("batch = 64", "schedule = step(factor = 0.5)"), "`step` needs `every`"),
+        (with("batch = 64", "schedule = step(every = 1.5)"), "`every` cannot be 1.5"),
+        (with("batch = 64", "schedule = cosine(2)"), "`cosine` takes fewer arguments"),
+        (with("batch = 64", "schedule = cosine(floor = 2)"), "`floor` cannot be 2"),
         (with("batch = 64", "batch = 0.5"), "`batch` cannot be 0.5"),
         (with("batch = 64", "bach = 64"), "`bach`"),
         (with("learn pixels.out.Kick.weight", ""), "nothing learns"),

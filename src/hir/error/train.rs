@@ -18,7 +18,7 @@ pub(in crate::hir) enum TrainError<'e> {
     NotAFile { span: Span },
     /// A name of the network is needed.
     NotAName { span: Span },
-    /// There is no loss, readout, optimizer or surrogate of this name.
+    /// There is no loss, readout, optimizer, schedule or surrogate of this name.
     Unknown { what: &'static str, name: &'e str, known: &'e [&'static str], span: Span },
     /// No argument has the name.
     Argument { of: &'e str, name: &'e str, known: &'e [&'e str], span: Span },
@@ -28,6 +28,8 @@ pub(in crate::hir) enum TrainError<'e> {
     NoReadout { loss: &'e str, span: Span },
     /// A mean square without what it compares with.
     NoTargets { span: Span },
+    /// An argument that has no usual value is missing.
+    Missing { of: &'e str, argument: &'e str, span: Span },
     /// `reset` is neither of two words.
     Reset { span: Span },
     /// A number is out of its range.
@@ -96,6 +98,15 @@ impl From<TrainError<'_>> for Diagnostic {
                 let message = "`mse` needs what the readout shall be";
                 Diagnostic::new(Code::BadValue, span, message, "for the right class, and for the others")
                     .help("write `mse(spike_count(out), correct = 20, incorrect = 5)`")
+            }
+            E::Missing { of, argument, span } => {
+                Diagnostic::new(Code::BadValue, span, format!("`{of}` needs `{argument}`"), "not said here").help(
+                    if argument == "every" {
+                        "write `step(every = 5, factor = 0.1)`"
+                    } else {
+                        "write `exponential(factor = 0.9)`"
+                    },
+                )
             }
             E::Reset { span } => {
                 Diagnostic::new(Code::BadValue, span, "`reset` is `detached` or `attached`", "neither of them")
