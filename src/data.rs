@@ -5,7 +5,9 @@
 //! Never true here: a missing, extra or unreadable number was skipped.
 
 use crate::diag::{Code, Diagnostic};
+use crate::operators::Distribution;
 use crate::results::npy::Header;
+use crate::runtime::rng::Draw;
 use crate::source::Span;
 use ndarray::ArrayD;
 use ndarray_npy::{ReadNpyError, ReadNpyExt};
@@ -26,8 +28,19 @@ pub struct DataFile {
     pub column: Option<String>,
     /// Where it is mentioned.
     pub span: Span,
-    /// Its numbers, if no file has them but the memory of the caller.
-    pub values: Option<Arc<[f64]>>,
+    /// Where its numbers are.
+    pub numbers: Numbers,
+}
+
+/// Where the numbers of a data file are, if they are in a file.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Numbers {
+    /// In the file.
+    File,
+    /// In the memory of the caller.
+    Given(Arc<[f64]>),
+    /// They are drawn, with this random stream, as many as are needed.
+    Drawn(Distribution, u32),
 }
 
 /// The diagnostic of a file that was read, but does not fit.
@@ -69,15 +82,29 @@ pub(crate) fn bytes(file: &DataFile) -> Result<Vec<u8>, Diagnostic> {
     })
 }
 
-/// One finite number per cell.
-pub fn per_cell(file: &DataFile, cells: usize) -> Result<Vec<f64>, Diagnostic> {
-    let values = match &file.values {
-        Some(values) => values.to_vec(),
-        None if is_npy(file) => npy(file, &bytes(file)?)?.into_iter().collect(),
-        None => column(file, &text(file)?)?,
+/// One finite number per cell; `seed` is that of the run.
+pub fn per_cell(file: &DataFile, cells: usize, seed: u64) -> Result<Vec<f64>, Diagnostic> {
+    numbers(file, cells, seed, || format!("the population has {cells} cells"))
+}
+
+/// So many finite numbers; `needed` tells what they are for.
+pub fn numbers(
+    file: &DataFile,
+    count: usize,
+    seed: u64,
+    needed: impl FnOnce() -> String,
+) -> Result<Vec<f64>, Diagnostic> {
+    let values = match &file.numbers {
+        Numbers::Given(values) => values.to_vec(),
+        Numbers::Drawn(distribution, stream) => {
+            let from = Draw { seed, stream: *stream };
+            (0..count as u32).map(|row| distribution.draw(from, row, 0)).collect()
+        }
+        Numbers::File if is_npy(file) => npy(file, &bytes(file)?)?.into_iter().collect(),
+        Numbers::File => column(file, &text(file)?)?,
     };
-    if values.len() != cells {
-        let why = format!("it has {} numbers, but the population has {cells} cells", values.len());
+    if values.len() != count {
+        let why = format!("it has {} numbers, but {}", values.len(), needed());
         return Err(wrong(file, why));
     }
     if let Some(at) = values.iter().position(|x| !x.is_finite()) {

@@ -39,6 +39,16 @@ pub enum ConnectError {
     DifferentSizes { source: usize, target: usize },
     /// A rule of distances between populations on different grids.
     DifferentGrids { rule: &'static str, source: Vec<usize>, target: Vec<usize> },
+    /// Windows that move over the source give other places than the target has.
+    WindowsDoNotFit {
+        rule: &'static str,
+        source: Vec<usize>,
+        target: Vec<usize>,
+        outputs: [i64; 2],
+        channels: Option<i64>,
+    },
+    /// Junctions by a rule that has a direction.
+    OnlyDirected { rule: &'static str },
     /// `one_to_one` for junctions within one population.
     OnlySelf,
     /// A grid has one to three dimensions.
@@ -95,6 +105,8 @@ impl ConnectError {
             | E::TooFewPartners { .. }
             | E::DifferentSizes { .. }
             | E::DifferentGrids { .. }
+            | E::WindowsDoNotFit { .. }
+            | E::OnlyDirected { .. }
             | E::OnlySelf
             | E::Dimensions { .. }
             | E::NoCells { .. }
@@ -167,6 +179,25 @@ impl fmt::Display for ConnectError {
                 Grid(source),
                 Grid(target)
             ),
+            E::WindowsDoNotFit { rule, source, outputs: [0, _] | [_, 0], .. } => {
+                write!(f, "no window of this `{rule}` fits into the source's grid of {}", Grid(source))
+            }
+            E::WindowsDoNotFit { rule, source, target, outputs: [x, y], channels } => {
+                let needed = match channels {
+                    Some(channels) => format!("[{x}, {y}, {channels}]"),
+                    None if *y == 1 => format!("[{x}] (or [{x}, 1, channels])"),
+                    None => format!("[{x}, {y}] (or [{x}, {y}, channels])"),
+                };
+                write!(
+                    f,
+                    "on the source's grid of {} this `{rule}` has places for {needed} cells, but the target's grid is {}",
+                    Grid(source),
+                    Grid(target)
+                )
+            }
+            E::OnlyDirected { rule } => {
+                write!(f, "`{rule}` leads from one population to another, and joins no junctions")
+            }
             E::OnlySelf => write!(f, "`one_to_one` within one population would join each cell with itself"),
             E::Dimensions { count } => write!(f, "a grid has 1, 2 or 3 dimensions, not {count}"),
             E::NoCells { sizes } => write!(f, "a grid of {} has no cells", Grid(sizes)),

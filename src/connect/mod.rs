@@ -23,6 +23,7 @@ mod probability;
 mod shape;
 mod table;
 mod torus_radial;
+mod windows;
 
 #[cfg(test)]
 mod tests;
@@ -31,9 +32,10 @@ pub use csr::{Csr, directed_csr, directed_from_entries};
 pub use error::ConnectError;
 pub use file::{EdgeList, read_edges, read_junctions, read_pairs};
 pub use shape::{Ends, Shape};
-pub use table::{ArgumentInfo, RULES, RuleInfo};
+pub use table::{Absent, ArgumentInfo, RULES, RuleInfo};
 
 use crate::runtime::rng::Draw;
+use windows::Windows;
 
 /// An entry `(target, source)`: what happens at the source acts on the target.
 pub type Entry = (u32, u32);
@@ -84,8 +86,39 @@ pub enum Rule {
         /// The chance is `p_max * exp(-(d / sigma)^2)`; in grid steps.
         sigma: f64,
     },
+    /// Windows that move over the grid and share their weights, from all channels to all channels.
+    Convolution {
+        /// Width and height of a window.
+        kernel: u64,
+        /// How far apart windows are.
+        stride: u64,
+        /// How many cells that are not there stand around the grid.
+        padding: u64,
+        /// Of so many outputs in each direction a target has the mean.
+        pool: u64,
+    },
+    /// Windows that move over each channel.
+    Pooling {
+        /// Width and height of a window.
+        kernel: u64,
+        /// How far apart windows are.
+        stride: u64,
+        /// How many cells that are not there stand around the grid.
+        padding: u64,
+    },
     /// Entries from a list.
     Edges(Vec<Entry>),
+}
+
+/// The numbers that connections share.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kernel {
+    /// How many there are: by target channel, source channel, row and column of the window, the last fastest.
+    pub sizes: [usize; 4],
+    /// Which of them each connection has, in the order of [`directed`].
+    pub entry: Vec<u32>,
+    /// What part of it a connection has.
+    pub share: f64,
 }
 
 /// The junctions within one population: pairs `(A, B)`, each unordered pair of different cells at most once.
@@ -105,13 +138,15 @@ pub fn undirected(rule: &Rule, shape: &Shape, seed: u64, stream: u32) -> Result<
         Rule::FixedOutDegree { n } => Ok(edges::once(&fixed_out_degree::directed(*n, Ends::Within(shape), draw)?)),
         Rule::FixedTotalNumber { n } => fixed_total_number::undirected(*n, shape, draw),
         Rule::Distance { p_max, sigma } => distance::undirected(*p_max, *sigma, shape, draw),
+        Rule::Convolution { .. } => Err(ConnectError::OnlyDirected { rule: "convolution" }),
+        Rule::Pooling { .. } => Err(ConnectError::OnlyDirected { rule: "pooling" }),
         Rule::Edges(entries) => edges::undirected(entries, shape),
     }
 }
 
 /// The directed connections within one population or from one to another, each entry at most once (a list of edges stays as
-/// it is, and `fixed_total_number` draws anew each time). Other random rules and `all_to_all` never give a cell itself as its source;
-/// `one_to_one` within one population does nothing else.
+/// it is, `fixed_total_number` draws anew each time, and a convolution has an entry for each number of its kernel). Other random rules and `all_to_all` never
+/// give a cell itself as its source; `one_to_one` within one population does nothing else.
 pub fn directed(rule: &Rule, ends: Ends<'_>, seed: u64, stream: u32) -> Result<Vec<Entry>, ConnectError> {
     rule.check()?;
     ends.source().check()?;
@@ -126,8 +161,17 @@ pub fn directed(rule: &Rule, ends: Ends<'_>, seed: u64, stream: u32) -> Result<V
         Rule::FixedOutDegree { n } => fixed_out_degree::directed(*n, ends, draw),
         Rule::FixedTotalNumber { n } => fixed_total_number::directed(*n, ends, draw),
         Rule::Distance { p_max, sigma } => distance::directed(*p_max, *sigma, ends, draw),
+        Rule::Convolution { .. } | Rule::Pooling { .. } => rule.windows().map_or(Ok(Vec::new()), |w| w.entries(ends)),
         Rule::Edges(entries) => edges::directed(entries, ends),
     }
+}
+
+/// Which numbers connections share, in the order of [`directed`]; `None` where each has its own.
+pub fn kernel(rule: &Rule, ends: Ends<'_>) -> Result<Option<Kernel>, ConnectError> {
+    rule.check()?;
+    ends.source().check()?;
+    ends.target().check()?;
+    rule.windows().filter(|windows| !windows.within_channel).map(|windows| windows.kernel(ends)).transpose()
 }
 
 /// How many entries [`undirected`] gives for so many cells, both directions counted: exactly, or the most that is likely.
@@ -144,26 +188,54 @@ pub fn expected_entries(rule: &Rule, cells: f64) -> f64 {
             let near = (std::f64::consts::PI.sqrt() * sigma + 1.0).powi(3);
             p_max * cells * near.min(cells)
         }
+        Rule::Convolution { .. } | Rule::Pooling { .. } => 0.0,
         Rule::Edges(entries) => 2.0 * entries.len() as f64,
     }
 }
 
-/// How many entries [`directed`] gives from so many cells to so many: exactly, or about.
-pub fn expected_directed(rule: &Rule, sources: f64, targets: f64) -> f64 {
-    match rule {
+/// How many entries [`directed`] gives between such grids: exactly, or about.
+pub fn expected_directed(rule: &Rule, source: &Shape, target: &Shape) -> f64 {
+    let [sources, targets] = [source, target].map(|shape| shape.cells() as f64);
+    match *rule {
         Rule::TorusRadial { degree, .. } => degree * targets,
         Rule::AllToAll => sources * targets,
         Rule::OneToOne => targets,
         Rule::Probability { p } => p * sources * targets,
-        Rule::FixedInDegree { n } => *n as f64 * targets,
-        Rule::FixedOutDegree { n } => *n as f64 * sources,
-        Rule::FixedTotalNumber { n } => *n as f64,
+        Rule::FixedInDegree { n } => n as f64 * targets,
+        Rule::FixedOutDegree { n } => n as f64 * sources,
+        Rule::FixedTotalNumber { n } => n as f64,
         Rule::Distance { p_max, .. } => p_max * sources * targets,
-        Rule::Edges(entries) => entries.len() as f64,
+        Rule::Convolution { kernel, pool, .. } => {
+            let channels = source.sizes.get(2).map_or(1.0, |&channels| channels as f64);
+            targets * channels * (kernel as f64 * pool as f64).powi(2)
+        }
+        Rule::Pooling { kernel, .. } => targets * (kernel as f64).powi(2),
+        Rule::Edges(ref entries) => entries.len() as f64,
     }
 }
 
 impl Rule {
+    /// The windows of a rule that has some.
+    fn windows(&self) -> Option<Windows> {
+        match *self {
+            Rule::Convolution { kernel, stride, padding, pool } => {
+                Some(Windows { rule: "convolution", kernel, stride, padding, pool, within_channel: false })
+            }
+            Rule::Pooling { kernel, stride, padding } => {
+                Some(Windows { rule: "pooling", kernel, stride, padding, pool: 1, within_channel: true })
+            }
+            Rule::TorusRadial { .. }
+            | Rule::AllToAll
+            | Rule::OneToOne
+            | Rule::Probability { .. }
+            | Rule::FixedInDegree { .. }
+            | Rule::FixedOutDegree { .. }
+            | Rule::FixedTotalNumber { .. }
+            | Rule::Distance { .. }
+            | Rule::Edges(_) => None,
+        }
+    }
+
     /// Can these numbers mean something, whatever the population?
     fn check(&self) -> Result<(), ConnectError> {
         match *self {
@@ -183,6 +255,15 @@ impl Rule {
             Rule::Distance { p_max, sigma } => {
                 chance("p_max", p_max)?;
                 positive("sigma", sigma)
+            }
+            Rule::Convolution { kernel, stride, pool, .. } => {
+                positive("kernel", kernel as f64)?;
+                positive("stride", stride as f64)?;
+                positive("pool", pool as f64)
+            }
+            Rule::Pooling { kernel, stride, .. } => {
+                positive("kernel", kernel as f64)?;
+                positive("stride", stride as f64)
             }
             Rule::AllToAll
             | Rule::OneToOne

@@ -1,7 +1,7 @@
 //! The rules by name, as a model file writes them: `torus_radial(degree = 10, r_max = 4, width = 4)`.
 //!
 //! In come a name and named numbers; out goes a rule, or what is wrong with them.
-//! Never true here: that an argument has a default.
+//! Never true here: what stands for an argument that is left out depends on anything but the other arguments.
 
 use super::{ConnectError, Rule};
 use crate::diag::nearest;
@@ -13,6 +13,17 @@ pub struct ArgumentInfo {
     pub name: &'static str,
     /// What it means.
     pub doc: &'static str,
+    /// What it is where it is left out; none if it is needed.
+    pub absent: Option<Absent>,
+}
+
+/// What stands for an argument that is left out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Absent {
+    /// A number.
+    Number(f64),
+    /// What another argument is, by its place.
+    As(usize),
 }
 
 /// A rule that a model can name. Lists of edges come from files and have no entry here.
@@ -22,14 +33,20 @@ pub struct RuleInfo {
     pub name: &'static str,
     /// What it does.
     pub doc: &'static str,
-    /// Its arguments, all needed.
+    /// Its arguments.
     pub arguments: &'static [ArgumentInfo],
+    /// Do connections share their weights?
+    pub shares: bool,
     /// Makes the rule of its arguments in this order.
     make: fn(&[f64]) -> Result<Rule, ConnectError>,
 }
 
 const fn argument(name: &'static str, doc: &'static str) -> ArgumentInfo {
-    ArgumentInfo { name, doc }
+    ArgumentInfo { name, doc, absent: None }
+}
+
+const fn optional(name: &'static str, doc: &'static str, absent: Absent) -> ArgumentInfo {
+    ArgumentInfo { name, doc, absent: Some(absent) }
 }
 
 /// All of them.
@@ -38,6 +55,7 @@ pub const RULES: &[RuleInfo] = &[
         name: "torus_radial",
         doc: "neighbours on the wrapped grid nearer than r_max, each shell of equal distance r weighted by exp(-(r/width)^2) \
               times its thickness",
+        shares: false,
         arguments: &[
             argument("degree", "mean number of connections of a cell"),
             argument("r_max", "neighbours are nearer than this many grid steps, and than half the grid; at least 1"),
@@ -45,45 +63,86 @@ pub const RULES: &[RuleInfo] = &[
         ],
         make: |a| Ok(Rule::TorusRadial { degree: a[0], r_max: a[1], width: a[2] }),
     },
-    RuleInfo { name: "all_to_all", doc: "every cell with every other", arguments: &[], make: |_| Ok(Rule::AllToAll) },
+    RuleInfo {
+        name: "all_to_all",
+        doc: "every cell with every other",
+        shares: false,
+        arguments: &[],
+        make: |_| Ok(Rule::AllToAll),
+    },
     RuleInfo {
         name: "one_to_one",
         doc: "cell i with cell i of the other population",
+        shares: false,
         arguments: &[],
         make: |_| Ok(Rule::OneToOne),
     },
     RuleInfo {
         name: "probability",
         doc: "every pair independently, with the same chance",
+        shares: false,
         arguments: &[argument("p", "the chance, from 0 to 1")],
         make: |a| Ok(Rule::Probability { p: a[0] }),
     },
     RuleInfo {
         name: "fixed_in_degree",
         doc: "every target has the same number of different sources, chosen uniformly",
+        shares: false,
         arguments: &[argument("n", "sources of each target")],
         make: |a| Ok(Rule::FixedInDegree { n: whole("n", a[0])? }),
     },
     RuleInfo {
         name: "fixed_out_degree",
         doc: "every source has the same number of different targets, chosen uniformly",
+        shares: false,
         arguments: &[argument("n", "targets of each source")],
         make: |a| Ok(Rule::FixedOutDegree { n: whole("n", a[0])? }),
     },
     RuleInfo {
         name: "fixed_total_number",
         doc: "so many connections, each from any source to any target; pairs may come several times, and cells meet themselves",
+        shares: false,
         arguments: &[argument("n", "connections in all")],
         make: |a| Ok(Rule::FixedTotalNumber { n: whole("n", a[0])? }),
     },
     RuleInfo {
         name: "distance",
         doc: "every pair independently, with the chance p_max * exp(-(d/sigma)^2) at the distance d on the wrapped grid",
+        shares: false,
         arguments: &[
             argument("p_max", "the chance at distance 0, from 0 to 1"),
             argument("sigma", "grid steps over which the chance falls"),
         ],
         make: |a| Ok(Rule::Distance { p_max: a[0], sigma: a[1] }),
+    },
+    RuleInfo {
+        name: "convolution",
+        doc: "windows that move over a grid of width x height x channels, each with the same weights",
+        shares: true,
+        arguments: &[
+            argument("kernel", "width and height of a window"),
+            optional("stride", "how far apart windows are", Absent::Number(1.0)),
+            optional("padding", "cells that are not there around the grid", Absent::Number(0.0)),
+            optional("pool", "a target has the mean of so many outputs in each direction", Absent::Number(1.0)),
+        ],
+        make: |a| {
+            let [kernel, stride, padding] = windows(a)?;
+            Ok(Rule::Convolution { kernel, stride, padding, pool: whole("pool", a[3])? })
+        },
+    },
+    RuleInfo {
+        name: "pooling",
+        doc: "windows that move over each channel of a grid of width x height x channels",
+        shares: false,
+        arguments: &[
+            argument("kernel", "width and height of a window"),
+            optional("stride", "how far apart windows are; a window if it is left out", Absent::As(0)),
+            optional("padding", "cells that are not there around the grid", Absent::Number(0.0)),
+        ],
+        make: |a| {
+            let [kernel, stride, padding] = windows(a)?;
+            Ok(Rule::Pooling { kernel, stride, padding })
+        },
     },
 ];
 
@@ -104,18 +163,23 @@ impl Rule {
                 return Err(ConnectError::RepeatedArgument { rule: info.name, name: known.name });
             }
         }
-        let values = info
-            .arguments
-            .iter()
-            .map(|needed| match arguments.iter().find(|a| a.0 == needed.name) {
-                Some(&(_, value)) => Ok(value),
-                None => Err(ConnectError::MissingArgument { rule: info.name, name: needed.name }),
-            })
-            .collect::<Result<Vec<f64>, ConnectError>>()?;
+        let mut values = Vec::new();
+        for needed in info.arguments {
+            values.push(match (arguments.iter().find(|a| a.0 == needed.name), needed.absent) {
+                (Some(&(_, value)), _) | (None, Some(Absent::Number(value))) => value,
+                (None, Some(Absent::As(other))) => values[other],
+                (None, None) => return Err(ConnectError::MissingArgument { rule: info.name, name: needed.name }),
+            });
+        }
         let rule = (info.make)(&values)?;
         rule.check()?;
         Ok(rule)
     }
+}
+
+/// Kernel, stride and padding.
+fn windows(a: &[f64]) -> Result<[u64; 3], ConnectError> {
+    Ok([whole("kernel", a[0])?, whole("stride", a[1])?, whole("padding", a[2])?])
 }
 
 fn whole(argument: &'static str, value: f64) -> Result<u64, ConnectError> {

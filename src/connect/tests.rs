@@ -8,6 +8,7 @@ mod files;
 mod lists;
 mod rules;
 mod torus;
+mod windows;
 
 fn cube(side: usize) -> Shape {
     Shape { sizes: vec![side; 3] }

@@ -15,7 +15,7 @@ mod rk4;
 mod stages;
 
 use crate::hir::Method;
-use crate::ode::{Clamp, Condition, Kind, Model, Node, NodeId, Param, ParamId, Record, StateId};
+use crate::ode::{Clamp, Condition, Kind, Model, Node, NodeId, Param, ParamId, Projection, Record, StateId};
 use crate::source::{SourceMap, Span};
 use crate::step::{
     BinaryOp, Distribution, Field, FieldId, FieldKind, Function, Guard, Map, OpKind, OriginId, Program, RegionBuilder,
@@ -726,7 +726,7 @@ impl<'s> Lowering<'s> {
         if p.plasticity.is_some() {
             self.remember(&mut b, &mut values, projection);
         } else if self.model.graph.differs(p.weight) {
-            let weight = self.lower(&mut b, &mut values, p.weight);
+            let weight = self.lower_weight(&mut b, &mut values, p);
             let field = self.of_edges(number, Source::Weight(number), "weight");
             b.store(field, weight);
         }
@@ -739,6 +739,18 @@ impl<'s> Lowering<'s> {
         let field = self.of_edges(number, Source::Delay(number), "delay");
         b.store(field, steps);
         draft.push(b);
+    }
+
+    /// What an edge of a projection carries.
+    fn lower_weight(&mut self, b: &mut RegionBuilder, values: &mut Values, p: &Projection) -> ValueId {
+        let weight = self.lower(b, values, p.weight);
+        match p.share {
+            Some(share) => {
+                let share = self.lower(b, values, share);
+                b.binary(BinaryOp::Mul, weight, share)
+            }
+            None => weight,
+        }
     }
 
     /// One region for each projection: adds up what arrives at each cell.
@@ -757,7 +769,7 @@ impl<'s> Lowering<'s> {
                 let weight = self.of_edges(number, Source::Weight(number), "weight");
                 b.field(weight)
             }
-            false => self.lower(&mut b, &mut Values::new(space, Role::Step), p.weight),
+            false => self.lower_weight(&mut b, &mut Values::new(space, Role::Step), p),
         };
         let sum = self.arrived(number, 0);
         b.accumulate(sum, Some(Map::Target), weight);

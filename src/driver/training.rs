@@ -138,7 +138,7 @@ impl Learner {
         let of = state.and_then(|state| program.program().bound(Source::State(state.0)));
         let programs = Programs::new(&model, program, (of, wrt), &whole, &options, lesson.trials)?;
         let input = programs.input(&input, lesson.input.1)?;
-        let spiking = programs.spiking(&model, &whole);
+        let spiking = programs.spiking(&model, &whole, &behind(&model, &routes_learn, !fitted.is_empty()));
         let routes = programs.routes(&model, &whole, &spiking, &routes_learn)?;
         let (readout, outputs) = programs.readout(counted, of, &whole, &spiking)?;
         let trials = Trials {
@@ -195,19 +195,19 @@ impl Learner {
         &self.fitted
     }
 
-    /// The projections whose weights learn: names, and weights in the order of gradients.
-    pub fn weights_mut(&mut self) -> impl Iterator<Item = (&str, &mut [f64])> {
-        let routes = self.trials.routes.iter_mut().zip(&self.names).filter(|(route, _)| route.learns);
-        routes.map(|(route, name)| (name.as_str(), route.tract.weights_mut()))
+    /// Changes the weights of the projections that learn, one projection after the other, in the order of gradients.
+    pub fn change(&mut self, mut change: impl FnMut(usize, &mut [f64])) {
+        let routes = self.trials.routes.iter_mut().filter(|route| route.learns);
+        routes.enumerate().for_each(|(number, route)| route.tract.change(|weights| change(number, weights)));
     }
 
-    /// The weights of the projections that learn, in the order of their edges: by target, and of each target by source.
+    /// The weights of the projections that learn, in the order of their edges: by target, and of each target by source; of edges that share a kernel its numbers.
     pub fn weights(&self) -> Vec<(&str, Vec<f64>)> {
         let routes = self.trials.routes.iter().zip(&self.names).filter(|(route, _)| route.learns);
         routes.map(|(route, name)| (name.as_str(), route.tract.weights())).collect()
     }
 
-    /// Gives the projections that learn weights, in the order of their edges.
+    /// Gives the projections that learn weights, in the order of [`Learner::weights`].
     pub fn set_weights(&mut self, weights: &[Vec<f64>]) {
         let routes = self.trials.routes.iter_mut().filter(|route| route.learns);
         routes.zip(weights).for_each(|(route, weights)| route.tract.set_weights(weights));
@@ -291,7 +291,13 @@ impl Whole {
                 }
             },
         };
-        Ok(Tract::new(edges, self.experiment.extent.cells[projection.from], &delays, &weights))
+        let tract = Tract::new(edges, self.experiment.extent.cells[projection.from], &delays, &weights);
+        let shared = simulate::shared(model, &self.experiment.extent, projection).map_err(|d| vec![d])?;
+        let share = projection.share.map(|share| ode::evaluate(model, share));
+        Ok(match (shared, share) {
+            (Some((values, of)), Some(Ok(step::Value::Real(share)))) => tract.sharing(values, &of, share),
+            (_, Some(_) | None) => tract,
+        })
     }
 }
 
@@ -395,11 +401,12 @@ impl Programs {
         Ok(begin)
     }
 
-    /// The populations that spike, with their numbers.
-    fn spiking(&self, model: &Model, whole: &Whole) -> Vec<(usize, Spiking)> {
+    /// The populations that spike, with their numbers; `learns` tells of all populations whether anything before them learns.
+    fn spiking(&self, model: &Model, whole: &Whole, learns: &[bool]) -> Vec<(usize, Spiking)> {
         let of_population = |population: usize| {
             let spiked = self.with_adjoint(self.there().bound(Source::Spiked(population as u32))?);
-            Some((population, Spiking { cells: whole.experiment.extent.cells[population], spiked }))
+            let cells = whole.experiment.extent.cells[population];
+            Some((population, Spiking { cells, spiked, learns: learns[population] }))
         };
         (0..model.populations.len()).filter_map(of_population).collect()
     }
@@ -601,6 +608,25 @@ fn repeat(setup: &mut Setup, program: &Program, trials: usize) {
         }
         *edges = Arc::new(all);
     }
+}
+
+/// The populations that what learns acts on; parameters may be anywhere.
+fn behind(model: &Model, learn: &[bool], parameters_learn: bool) -> Vec<bool> {
+    let mut reached = vec![parameters_learn; model.populations.len()];
+    for (p, _) in model.projections.iter().zip(learn).filter(|(_, learns)| **learns) {
+        reached[p.to] = true;
+    }
+    // Each round reaches one population more, at least.
+    for _ in &model.populations {
+        for p in &model.projections {
+            reached[p.to] |= reached[p.from];
+        }
+        for c in &model.connections {
+            let [here, there] = [c.here, c.there].map(|v| model.state(v).population);
+            reached[here] |= reached[there];
+        }
+    }
+    reached
 }
 
 /// Refuses weights that nothing which is read out depends on.

@@ -3,7 +3,7 @@
 //! In come a data file and the times of samples; out goes a [`Target`], and what a run is off by.
 //! Never true here: a trace is extended beyond its samples.
 
-use crate::data::{self, DataFile};
+use crate::data::{self, DataFile, Numbers};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::operators::eval_series;
 use crate::simulate::Records;
@@ -57,7 +57,7 @@ impl Target {
     pub fn read(records: &Records, record: usize, path: &Path, times: &[f64]) -> Result<Target, Diagnostic> {
         let name = path.display().to_string();
         // Names are relative to where the program runs: there is no model file that names it.
-        let file = DataFile { name, directory: "".into(), column: None, span: Span::default(), values: None };
+        let file = DataFile { name, directory: "".into(), column: None, span: Span::default(), numbers: Numbers::File };
         let without_place = |d: Diagnostic| {
             let why = d.labels.first().map(|label| label.message.clone()).filter(|why| !why.is_empty());
             let message = why.map_or(d.message.clone(), |why| format!("{}: {why}", d.message));

@@ -223,13 +223,13 @@ pub const FUNCTIONS: &[FunctionInfo] = &[
 /// Names that have a fixed meaning and cannot be defined.
 pub const RESERVED: &[&str] = &["v", "t", "celsius", "pi", "index", "dt", "i_syn", "dv"];
 
-/// The argument of a function that may be left out.
-pub(super) fn optional(function: &str) -> Option<&'static str> {
+/// The arguments of a function that may be left out.
+pub(super) fn optional(function: &str) -> &'static [&'static str] {
     match function {
-        "sine" => Some("phase"),
-        "train" => Some("count"),
-        "file" => Some("column"),
-        _ => None,
+        "sine" => &["phase"],
+        "train" => &["count"],
+        "file" => &["column"],
+        _ => &[],
     }
 }
 

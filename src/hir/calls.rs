@@ -32,7 +32,7 @@ impl<'a> Lowerer<'a> {
             && let ItemKind::Function(function) = item.kind
         {
             let params: Vec<&str> = function.params.iter().map(|p| p.0.text.as_str()).collect();
-            let signature = Signature { function: &name.text, params: &params, optional: None, variadic: false };
+            let signature = Signature { function: &name.text, params: &params, optional: &[], variadic: false };
             self.note(name.span, function.name.span);
             self.note_arguments(
                 args.iter().filter_map(|a| a.name.as_ref()),
@@ -424,7 +424,7 @@ where
         }
     }
     let absent = params.iter().zip(&out).filter(|(_, value)| value.is_none()).map(|(param, _)| *param);
-    let missing: Vec<&str> = absent.filter(|param| signature.optional != Some(*param)).collect();
+    let missing: Vec<&str> = absent.filter(|param| !signature.optional.contains(param)).collect();
     if missing.is_empty() { Ok(out) } else { Err((Wrong::Missing(missing), call)) }
 }
 

@@ -12,7 +12,7 @@ use super::network::NetworkDraft;
 use super::place::flatten;
 use super::scope::{Entry, Role, Scope, ScopeKind};
 use super::{Connection, ConnectionRule, End, Expr, ExprKind, Ty};
-use crate::connect::RULES;
+use crate::connect::{Absent, RULES};
 use crate::source::Span;
 use crate::syntax::ast::{self, ConnectKey};
 use crate::units::Dim;
@@ -264,13 +264,19 @@ impl<'a> Lowerer<'a> {
             return None;
         };
         let params: Vec<&str> = info.arguments.iter().map(|p| p.name).collect();
-        let signature = Signature { function: info.name, params: &params, optional: None, variadic: false };
+        let absent = info.arguments.iter().filter(|p| p.absent.is_some()).map(|p| p.name);
+        let optional: Vec<&str> = absent.collect();
+        let signature = Signature { function: info.name, params: &params, optional: &optional, variadic: false };
         let args = self.arguments(&signature, args, span)?;
-        let values: Vec<Option<Expr>> = args
-            .into_iter()
-            .zip(&params)
-            .map(|(a, p)| self.expr_of(scope, "", a?, Dim::ONE, &format!("argument `{p}`")))
-            .collect();
+        let mut values: Vec<Option<Expr>> = Vec::new();
+        for (argument, p) in args.into_iter().zip(info.arguments) {
+            values.push(match (argument, p.absent) {
+                (Some(a), _) => self.expr_of(scope, "", a, Dim::ONE, &format!("argument `{}`", p.name)),
+                (None, Some(Absent::Number(x))) => Some(Expr::number(x, Dim::ONE, span)),
+                (None, Some(Absent::As(other))) => values[other].clone(),
+                (None, None) => None,
+            });
+        }
         Some(ConnectionRule::Named(info.name, values.into_iter().collect::<Option<_>>()?))
     }
 

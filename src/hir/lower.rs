@@ -9,7 +9,7 @@ use super::items::{ItemKind, ItemRef};
 use super::scope::{Role, Scope};
 use super::uses::{Places, Uses};
 use super::{Channel, DataId, Demand, Expr, Model, Symbol, SymbolKind, Synapse, Ty};
-use crate::data::DataFile;
+use crate::data::{DataFile, Numbers};
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::source::{SourceMap, Span};
 use crate::syntax::ast;
@@ -274,7 +274,7 @@ impl<'a> Lowerer<'a> {
 
     pub fn data_file(&mut self, name: String, column: Option<String>, span: Span) -> DataId {
         let directory = self.sources.file(span.file).directory.clone();
-        self.data.push(DataFile { name, directory, column, span, values: None });
+        self.data.push(DataFile { name, directory, column, span, numbers: Numbers::File });
         DataId(self.data.len() as u32 - 1)
     }
 

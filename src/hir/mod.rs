@@ -49,6 +49,7 @@ pub use print::{equation, print};
 pub use train::{Loss, Optimizer, Readout, Schedule, Train};
 pub use uses::{Block, Uses};
 
+use crate::connect::RULES;
 use crate::data::DataFile;
 use crate::morphology::swc::Soma;
 use crate::morphology::{Measure, Tree};
@@ -645,6 +646,16 @@ pub enum ConnectionRule {
     Named(&'static str, Vec<Expr>),
     /// A list from a file.
     File(DataId),
+}
+
+impl ConnectionRule {
+    /// Do connections share their weights?
+    pub fn shares(&self) -> bool {
+        match self {
+            ConnectionRule::Named(name, _) => RULES.iter().any(|info| info.name == *name && info.shares),
+            ConnectionRule::File(_) => false,
+        }
+    }
 }
 
 /// What to run and record.

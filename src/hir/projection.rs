@@ -84,6 +84,10 @@ impl<'a> Lowerer<'a> {
             return None;
         };
         let (sources, rule) = (sources?, rule?);
+        if synapse.item.plastic.is_some() && rule.shares() {
+            self.error(SynapseError::SharedRemembers { synapse: &via.model, span });
+            return None;
+        }
         for from in sources {
             for flat in flatten(to) {
                 let place = self.place_within(&mut draft.scope, &draft.populations, &flat)?;
@@ -157,7 +161,7 @@ impl<'a> Lowerer<'a> {
         self.start_streams(name);
         match &from.kind {
             ast::ExprKind::Call(function, args) if function.text == "poisson" => {
-                let signature = Signature { function: "poisson", params: &["rate"], optional: None, variadic: false };
+                let signature = Signature { function: "poisson", params: &["rate"], optional: &[], variadic: false };
                 let rate = self.arguments(&signature, args, from.span)?.into_iter().next().flatten()?;
                 let stream = self.stream();
                 draft.scope.kind = ScopeKind::Input;
@@ -504,6 +508,8 @@ impl<'a> Lowerer<'a> {
                 (ExprKind::File(values), Some(ConnectionRule::File(edges))) if self.is_same_file(*values, *edges) => {
                     of_cell
                 }
+                // Nor does a kernel say less of its numbers.
+                (ExprKind::File(_), Some(rule)) if rule.shares() => of_cell,
                 (ExprKind::Index | ExprKind::File(_), _) => Some(e.span),
                 _ => of_cell,
             };

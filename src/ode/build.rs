@@ -14,6 +14,7 @@ use super::{
     Argument, Cable, CellRange, Condition, Connection, Graph, Kind, Model, Node, NodeId, Param, ParamId, Population,
     Projection, Record, Side, Spike, State, StateId, removable,
 };
+use crate::data::DataFile;
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::hir::{self, Demand, Domain, End, Expr, ExprKind, PortKind, Quantity, SymbolId, SymbolKind, Ty, Whose};
 use crate::operators::{BinaryOp, UnaryOp};
@@ -58,6 +59,8 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         homes: Vec::new(),
         extra: Vec::new(),
         places: HashMap::new(),
+        data: model.data.clone(),
+        kernels: HashMap::new(),
     };
     b.network_params();
     b.find_homes();
@@ -98,7 +101,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         demands,
         arguments,
         ranges,
-        data: model.data.clone(),
+        data: b.data,
         duration: run.duration,
         dt: run.dt,
         method: run.method,
@@ -127,6 +130,10 @@ struct Builder<'m> {
     graph: Graph,
     params: Vec<Param>,
     states: Vec<State>,
+    /// The data files of the file, and what is drawn for kernels.
+    data: Vec<DataFile>,
+    /// Draws of weights that edges share, and the data that they have become.
+    kernels: HashMap<Node, NodeId>,
     /// Nodes of the network's parameters.
     network_params: Vec<NodeId>,
     /// For each population, the nodes of the cell's symbols as they become known.
@@ -478,6 +485,7 @@ impl<'m> Builder<'m> {
         }
         for d in &network.demands {
             let value = self.expr(None, &d.value);
+            let value = self.of_the_kernel(value);
             demands.push(d.with(d.what.clone(), value));
         }
         if let Some(celsius) = self.celsius

@@ -3,7 +3,7 @@
 
 use super::build::classify;
 use super::{Model, Node, NodeId};
-use crate::data::DataFile;
+use crate::data::{DataFile, Numbers};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::hir::{Demand, Domain, Whose};
 use crate::operators::BinaryOp;
@@ -25,7 +25,8 @@ pub struct Override {
     pub unit_text: String,
 }
 
-/// Numbers for the cells of a population, or for the edges of a projection (by target, and of each target by source), in canonical units.
+/// Numbers for the cells of a population, for the edges of a projection (by target, and of each target by source) or for the kernel that its edges share, in
+/// canonical units.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PerCell {
     /// The name of a parameter of cells or of a state, or the end of it; of the weights of a projection the whole name, `a.b.Kick.weight`.
@@ -174,9 +175,9 @@ fn set_cells(model: &mut Model, given: &PerCell) -> Result<(), Diagnostic> {
 
 /// Numbers that are given one by one, as an expression.
 fn values(model: &mut Model, given: &PerCell, name: String, dim: Dim, span: Span) -> NodeId {
-    let (directory, values) = (PathBuf::new(), Some(Arc::clone(&given.values)));
+    let (directory, numbers) = (PathBuf::new(), Numbers::Given(Arc::clone(&given.values)));
     let data = Node::Data(model.data.len() as u32);
-    model.data.push(DataFile { name, directory, column: None, span, values });
+    model.data.push(DataFile { name, directory, column: None, span, numbers });
     let (data, one) = (model.graph.add(data), model.graph.number(1.0, dim));
     model.graph.add(Node::Binary(BinaryOp::Mul, data, one))
 }

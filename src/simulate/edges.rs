@@ -11,6 +11,7 @@ use crate::engine::Edges;
 use crate::ode::{self, Connection, ConnectionRule, Model, NodeId, Projection, Side, StateId};
 use crate::source::Span;
 use crate::step::Value;
+use std::sync::Arc;
 
 /// The edges of a connection, by target: in both directions, or those that lead to one side.
 pub(super) fn edges(model: &Model, extent: &Extent, c: &Connection) -> Result<Edges, Diagnostic> {
@@ -23,30 +24,40 @@ pub(super) fn edges(model: &Model, extent: &Extent, c: &Connection) -> Result<Ed
     Ok(Edges { offsets: csr.offsets, sources: csr.sources })
 }
 
-/// The edges of a projection, by target, and of each target by source; where a file lists them, also the row of each.
-pub(super) fn projected(
-    model: &Model,
-    extent: &Extent,
-    p: &Projection,
-) -> Result<(Edges, Option<Vec<u32>>), Diagnostic> {
+/// The edges of a projection.
+pub(super) struct Projected {
+    /// By target, and of each target by source.
+    pub edges: Arc<Edges>,
+    /// Where each stands among numbers that are given one by one.
+    pub rows: Vec<u32>,
+    /// The sizes of the kernel that such numbers are for, if they are not for the edges.
+    pub kernel: Option<[usize; 4]>,
+}
+
+/// The edges of a projection: where a file lists them, with the row of each; where they share a kernel, with the place in it.
+pub(super) fn projected(model: &Model, extent: &Extent, p: &Projection) -> Result<Projected, Diagnostic> {
     let fail = |e: ConnectError| refused(&p.name, p.span, e.to_string());
     let [source, target] = shapes(extent, p);
     let ends = Ends::new(&source, &target, model.cells_of(p.from) == model.cells_of(p.to));
-    let (entries, rows) = match &p.rule {
+    let (entries, kernel, from_file) = match &p.rule {
         ConnectionRule::Named(name, arguments) => {
             let rule = rule(model, name, arguments).map_err(|why| refused(&p.name, p.span, why))?;
-            (connect::directed(&rule, ends, model.seed, stream(&p.name)).map_err(fail)?, None)
+            let entries = connect::directed(&rule, ends, model.seed, stream(&p.name)).map_err(fail)?;
+            (entries, connect::kernel(&rule, ends).map_err(fail)?, false)
         }
-        ConnectionRule::File(file) => {
-            let entries = connect::read_pairs(&model.data[*file as usize], ends, false)?;
-            let mut rows: Vec<u32> = (0..entries.len() as u32).collect();
-            rows.sort_by_key(|&row| entries[row as usize]);
-            (entries, Some(rows))
-        }
+        ConnectionRule::File(file) => (connect::read_pairs(&model.data[*file as usize], ends, false)?, None, true),
     };
+    let mut rows: Vec<u32> = (0..entries.len() as u32).collect();
+    if from_file || kernel.is_some() {
+        rows.sort_by_key(|&row| entries[row as usize]);
+    }
+    if let Some(kernel) = &kernel {
+        rows.iter_mut().for_each(|row| *row = kernel.entry[*row as usize]);
+    }
     let mut csr = Csr::from_entries(&entries, target.cells(), source.cells()).map_err(fail)?;
     csr.sort_sources();
-    Ok((Edges { offsets: csr.offsets, sources: csr.sources }, rows))
+    let edges = Arc::new(Edges { offsets: csr.offsets, sources: csr.sources });
+    Ok(Projected { edges, rows, kernel: kernel.map(|kernel| kernel.sizes) })
 }
 
 /// The grids of the population that sends and of the one that receives.
@@ -135,8 +146,8 @@ pub(crate) fn expected_edges(model: &Model, extent: &Extent) -> f64 {
 
 /// How many edges a projection has, about.
 pub(super) fn expected_events(model: &Model, extent: &Extent, p: &Projection) -> f64 {
-    let [from, to] = [p.from, p.to].map(|population| extent.cells[population] as f64);
-    expected_of(model, &p.rule, |rule| connect::expected_directed(rule, from, to))
+    let [source, target] = shapes(extent, p);
+    expected_of(model, &p.rule, |rule| connect::expected_directed(rule, &source, &target))
 }
 
 /// How many edges a connection has, about. What is wrong with it is said when the edges are made.

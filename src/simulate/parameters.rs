@@ -69,7 +69,7 @@ fn arguments(model: &Model, extent: &Extent) -> Vec<Parameter> {
 /// The values of an expression for the cells of a population.
 fn per_cell(model: &Model, extent: &Extent, value: NodeId, population: usize) -> Option<Vec<f64>> {
     let cells = extent.cells[population];
-    let read = |file: u32| data::per_cell(&model.data[file as usize], cells).ok();
+    let read = |file: u32| data::per_cell(&model.data[file as usize], cells, model.seed).ok();
     ode::cells::values(model, value, Some(population), cells, &read)
 }
 

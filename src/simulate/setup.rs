@@ -4,7 +4,7 @@
 //! Never true here: a field is left without a value, or gets one that nobody gave.
 
 use super::culprit::said;
-use super::edges::{edges, projected};
+use super::edges::{Projected, edges, projected};
 use super::extent::Extent;
 use crate::data::{self, DataFile};
 use crate::diag::{Code, Diagnostic};
@@ -41,18 +41,15 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
     let mut of_projections = Vec::new();
     for (i, projection) in model.projections.iter().enumerate() {
         match projected(model, extent, projection) {
-            Ok((edges, rows)) => {
-                // Numbers that are given one by one are in the order of the edges.
-                let count = edges.sources.len();
-                let rows = rows.unwrap_or_else(|| (0..count as u32).collect());
-                let edges_of = Projected { projection, count, rows };
-                let found = short_delay(model, extent, &edges_of).into_iter().chain(edges_of.outside(model, i));
+            Ok(of) => {
+                let found = short_delay(model, extent, projection, &of).into_iter().chain(of.outside(model, i));
                 let (wrong, odd): (Vec<_>, Vec<_>) = found.partition(Diagnostic::is_error);
                 errors.extend(wrong);
                 warnings.extend(odd);
-                of_projections.push((projection_space(model, i), edges_of));
-                setup.sizes.push(edges.sources.len());
-                setup.edges.push((projection_space(model, i), Arc::new(edges)));
+                setup.sizes.push(of.edges.sources.len());
+                let (space, edges) = (projection_space(model, i), Arc::clone(&of.edges));
+                of_projections.push((space, of));
+                setup.edges.push((space, edges));
             }
             Err(error) => errors.push(error),
         }
@@ -76,8 +73,8 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
                 let file = &model.data[file as usize];
                 let edges = of_projections.iter().find(|(space, _)| space.0 == population);
                 let values = match (extent.cells.get(population as usize), edges) {
-                    (Some(&cells), _) => data::per_cell(file, cells),
-                    (None, Some((_, edges))) => edges.data(file),
+                    (Some(&cells), _) => data::per_cell(file, cells, model.seed),
+                    (None, Some((_, edges))) => edges.data(file, model.seed),
                     // What is wrong with the edges has been said.
                     (None, None) => continue,
                 };
@@ -127,15 +124,14 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
 }
 
 /// The first of the delays that differ from edge to edge that is less than a step.
-fn short_delay(model: &Model, extent: &Extent, edges: &Projected<'_>) -> Option<Diagnostic> {
-    let p = edges.projection;
+fn short_delay(model: &Model, extent: &Extent, p: &Projection, edges: &Projected) -> Option<Diagnostic> {
     // What is the same for all edges has been looked at with other values, and draws within limits need no look.
     let steps = |delay: f64| (delay / extent.grid.dt + 0.5).floor();
     if ode::evaluate(model, p.delay).is_ok() || steps(ode::cells::least(model, p.delay)) >= 1.0 {
         return None;
     }
-    let data = |file: u32| edges.data(&model.data[file as usize]).ok();
-    let delays = ode::cells::values(model, p.delay, None, edges.count, &data)?;
+    let data = |file: u32| edges.data(&model.data[file as usize], model.seed).ok();
+    let delays = ode::cells::values(model, p.delay, None, edges.rows.len(), &data)?;
     let edge = delays.iter().position(|delay| steps(*delay) < 1.0)?;
     let unit = Dim::TIME.display_unit();
     let delay = shown(delays[edge], &unit);
@@ -145,31 +141,43 @@ fn short_delay(model: &Model, extent: &Extent, edges: &Projected<'_>) -> Option<
     Some(d.help(format!("draw it within limits: `delay ~ truncated(normal(...), {least}, ...)`")))
 }
 
-/// What data files say of the edges of a projection.
-struct Projected<'m> {
-    projection: &'m Projection,
-    /// How many edges there are.
-    count: usize,
-    /// The row of each in the file that lists them.
-    rows: Vec<u32>,
-}
-
-impl Projected<'_> {
+impl Projected {
     /// What is outside of its domain; `at` is the index of the projection.
     fn outside(&self, model: &Model, at: usize) -> Vec<Diagnostic> {
-        let data = |file: u32| self.data(&model.data[file as usize]).ok();
-        ode::domains::per_edge(model, at, self.count, &data)
+        let data = |file: u32| self.data(&model.data[file as usize], model.seed).ok();
+        ode::domains::per_edge(model, at, self.rows.len(), &data)
     }
 
-    /// The values of a file for the edges, in their order.
-    fn data(&self, file: &DataFile) -> Result<Vec<f64>, Diagnostic> {
-        if let Some(values) = file.values.as_ref().filter(|values| values.len() != self.count) {
-            let (given, edges) = (values.len(), self.count);
-            return Err(data::wrong(file, format!("it has {given} numbers, but the projection has {edges} edges")));
-        }
-        let values = data::per_cell(file, self.rows.len())?;
+    /// The numbers of a file for the edges, in their order.
+    fn data(&self, file: &DataFile, seed: u64) -> Result<Vec<f64>, Diagnostic> {
+        let values = self.given(file, seed)?;
         Ok(self.rows.iter().map(|&row| values[row as usize]).collect())
     }
+
+    /// The numbers of a file as it gives them.
+    fn given(&self, file: &DataFile, seed: u64) -> Result<Vec<f64>, Diagnostic> {
+        let edges = self.rows.len();
+        let count = self.kernel.map_or(edges, |sizes| sizes.iter().product());
+        data::numbers(file, count, seed, || match self.kernel {
+            Some([to, from, rows, columns]) => format!(
+                "the kernel has {count}: for {to} channels from {from} channels, {rows} rows and {columns} columns"
+            ),
+            None => format!("the projection has {edges} edges"),
+        })
+    }
+}
+
+/// The numbers that the edges of a projection share, and which of them each edge has; `None` if each edge has its own.
+pub fn shared(model: &Model, extent: &Extent, p: &Projection) -> Result<Option<(Vec<f64>, Vec<u32>)>, Diagnostic> {
+    if p.share.is_none() {
+        return Ok(None);
+    }
+    let of = projected(model, extent, p)?;
+    let count = of.kernel.map_or(0, |sizes| sizes.iter().product());
+    let data = |file: u32| of.given(&model.data[file as usize], model.seed).ok();
+    let values = ode::cells::values(model, p.weight, None, count, &data);
+    let unknown = || Diagnostic::new(Code::Internal, p.span, "these weights are not known before the run", "");
+    values.map(|values| Some((values, of.rows))).ok_or_else(unknown)
 }
 
 fn uniform(model: &Model, param: &Param) -> Result<f64, Diagnostic> {

@@ -13,7 +13,7 @@ use super::run::{Ending, RunError, Watcher};
 use super::time::{MOST_STEPS, moment};
 use super::trap::History;
 use crate::data;
-use crate::data::DataFile;
+use crate::data::{DataFile, Numbers};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, EngineError, Spike};
 use crate::hir::{Whose, shown};
@@ -283,7 +283,7 @@ impl Stepping {
 
     fn of_cells(&self, value: NodeId, population: usize) -> Option<Vec<f64>> {
         let cells = self.extent.cells[population];
-        let read = |file: u32| data::per_cell(&self.model.data[file as usize], cells).ok();
+        let read = |file: u32| data::per_cell(&self.model.data[file as usize], cells, self.model.seed).ok();
         ode::cells::values(&self.model, value, Some(population), cells, &read)
     }
 
@@ -348,7 +348,7 @@ impl Stepping {
         if let Some(wrong) = effects.demands.iter().find_map(|&demand| self.broken(demand)) {
             let (given, value, data) = before;
             if let (Some(&Given::PerCell(at)), Some(data)) = (self.set.get(&param), data) {
-                self.model.data[at].values = Some(data);
+                self.model.data[at].numbers = data;
             }
             match given {
                 // Expressions may have been built again.
@@ -381,10 +381,10 @@ impl Stepping {
     }
 
     /// The numbers for the cells that a parameter was set to.
-    fn data_of(&self, param: usize) -> Option<Arc<[f64]>> {
+    fn data_of(&self, param: usize) -> Option<Numbers> {
         match self.set.get(&param)? {
             Given::One(_) => None,
-            Given::PerCell(at) => self.model.data[*at].values.clone(),
+            Given::PerCell(at) => Some(self.model.data[*at].numbers.clone()),
         }
     }
 
@@ -409,9 +409,15 @@ impl Stepping {
                 if at == self.model.data.len() {
                     let p = &self.model.params[param];
                     let (name, directory) = (format!("{} for each cell", p.name), PathBuf::new());
-                    self.model.data.push(DataFile { name, directory, column: None, span: p.span, values: None });
+                    self.model.data.push(DataFile {
+                        name,
+                        directory,
+                        column: None,
+                        span: p.span,
+                        numbers: Numbers::File,
+                    });
                 }
-                self.model.data[at].values = Some(values);
+                self.model.data[at].numbers = Numbers::Given(values);
                 Given::PerCell(at)
             }
         };

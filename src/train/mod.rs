@@ -106,7 +106,7 @@ impl Session {
             threads,
             precision,
         };
-        let mut learner = Learner::new(checked, options, &lesson, choice)?;
+        let learner = Learner::new(checked, options, &lesson, choice)?;
         let wrong = |message: String, why: &str| Err(vec![Diagnostic::new(Code::BadData, train.data.1, message, why)]);
         if learner.outputs() < data.classes() {
             let (classes, outputs) = (data.classes(), learner.outputs());
@@ -125,7 +125,7 @@ impl Session {
                 ),
             );
         }
-        let weights = learner.weights_mut().map(|(_, values)| Moving::new(train.optimizer, values.len())).collect();
+        let weights = learner.weights().iter().map(|(_, values)| Moving::new(train.optimizer, values.len())).collect();
         let parameters: Vec<f64> = learner.fitted().iter().map(|one| one.value.unwrap_or(f64::NAN)).collect();
         let judge = Judge { loss: train.loss, readout: train.readout, cells: learner.outputs() };
         let moving = Moving::new(train.optimizer, parameters.len());
@@ -189,10 +189,8 @@ impl Session {
                 all.push(&mut found.parameters);
                 clip(&mut all, most);
             }
-            for (((_, values), slopes), moving) in self.learner.weights_mut().zip(&found.weights).zip(&mut self.weights)
-            {
-                moving.step(values, slopes, share);
-            }
+            let weights = &mut self.weights;
+            self.learner.change(|number, values| weights[number].step(values, &found.weights[number], share));
             self.moving.step(&mut self.parameters, &found.parameters, share);
             score.loss += judged.loss * batch.len() as f64;
             score.spikes += found.spikes as f64 * batch.len() as f64 / self.batch as f64;

@@ -384,3 +384,108 @@ fn what_has_been_learnt_is_believed_as_far_as_it_goes() {
     std::fs::write(&path, "no archive").unwrap();
     assert!(Trained::read(&path).unwrap_err().contains("it is no .npz archive"));
 }
+
+/// The net of `tests/reference/torch_convolution.py`.
+const GRIDS: &str = "
+    cell Pixel { param x = 0.5; state q = 0; q' = x / 1 ms; spike when q > 1 { q -= 1 } }
+    cell Leaky { state v: mV = 0 mV; v' = -v / 8 ms; spike when v > 1 mV { v -= 1 mV } }
+    synapse Kick { on event(weight: mV) { v += weight } }
+    network main {
+        population pixels: Pixel[6, 5, 2]
+        population hidden: Leaky[3, 2, 3]
+        population out: Leaky[1, 1, 4]
+        connect pixels -> hidden via Kick {
+            rule = convolution(kernel = 3, padding = 1, pool = 2)
+            weight ~ normal(0 mV, 1 mV)
+            delay = 1 ms
+        }
+        connect hidden -> out via Kick { rule = convolution(kernel = 2, stride = 2); weight = 0.1 mV; delay = 2 ms }
+    }
+    run { duration = 20 ms; dt = 1 ms; seed = 3; record spikes of {pixels, hidden, out} }";
+
+#[test]
+fn gradients_of_kernels_are_those_of_pytorch() {
+    let text = std::fs::read_to_string(root().join("tests/reference/torch_convolution.json")).unwrap();
+    let reference: Value = serde_json::from_str(&text).unwrap();
+    let numbers =
+        |key: &str| -> Vec<f64> { reference[key].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect() };
+    let kernel = |count: usize, phase: f64| -> Vec<f64> {
+        (0..count).map(|i| 0.5 * (1.7 * i as f64 + phase).sin() + 0.1).collect()
+    };
+    let input: Vec<f64> =
+        (0..TRIALS).flat_map(|b| (0..60).map(move |i| 0.1 + 0.5 * ((3 * b + 2 * i) % 7) as f64 / 7.0)).collect();
+    let checked = checked(GRIDS);
+    for (choice, threads) in [(&interp as &dyn Fn() -> _, 1), (&native, 1), (&native, 2)] {
+        let lesson = Lesson {
+            input: ("pixels.x".into(), Span::default()),
+            example: input[..60].into(),
+            learn: ["pixels.hidden.Kick.weight", "hidden.out.Kick.weight"]
+                .map(|name| (name.into(), Span::default()))
+                .to_vec(),
+            read: (Read::SpikeCount("out".into()), Span::default()),
+            carried: Carried { surrogate: Surrogate::FastSigmoid(4.0), detached: false },
+            trials: TRIALS,
+            threads,
+            precision: Precision::F64,
+        };
+        let mut learner = Learner::new(&checked, &CompileOptions::default(), &lesson, choice).unwrap();
+        let counts: Vec<usize> = learner.weights().iter().map(|(_, values)| values.len()).collect();
+        assert_eq!(counts, [3 * 2 * 3 * 3, 4 * 3 * 2 * 2]);
+        assert!(learner.weights()[1].1.iter().all(|x| *x == 0.1));
+        learner.set_weights(&[kernel(54, 0.3), kernel(48, 1.1)]);
+        let mut counted = Vec::new();
+        let mut loss = |samples: &[f64]| {
+            counted = samples.to_vec();
+            let judge = Judge { loss: hir::Loss::CrossEntropy, readout: Readout::SpikeCount, cells: 4 };
+            let judged = judge.judge(samples, TRIALS, &CLASSES);
+            Loss { value: judged.loss, slopes: vec![judged.slopes] }
+        };
+        let found = learner.gradient(&[], &input, &mut loss).unwrap();
+        assert_eq!((found.spikes, counted), (reference["spikes"].as_u64().unwrap(), numbers("counts")));
+        let close = |a: f64, b: f64| (a - b).abs() <= 1e-10 * b.abs().max(1e-3);
+        assert!(close(found.loss, reference["value"].as_f64().unwrap()), "{found:?}");
+        for (number, key) in ["first", "second"].into_iter().enumerate() {
+            let expected = numbers(key);
+            assert_eq!(found.weights[number].len(), expected.len());
+            let pairs = found.weights[number].iter().zip(expected);
+            pairs.for_each(|(&a, b)| assert!(close(a, b), "{key}: {a} {b}"));
+        }
+    }
+}
+
+/// The numbers of a kernel that are drawn, given again, change no spike; others do, and as many as there are must be given.
+#[test]
+fn a_run_takes_the_numbers_of_a_kernel() {
+    let checked = checked(GRIDS);
+    let experiment = |per_cell: Vec<neuroc::ode::PerCell>| {
+        let options = CompileOptions { per_cell, ..CompileOptions::default() };
+        Experiment::new(driver::compile(&checked, &options, &mut |_, _, _| {}).unwrap())
+    };
+    let spikes = |per_cell: Vec<neuroc::ode::PerCell>| {
+        let experiment = experiment(per_cell).unwrap();
+        let engines = [interp(), native()].map(|choice| {
+            let choice = choice.unwrap();
+            let plan = experiment.plan_for(&choice, Precision::F64).unwrap();
+            experiment.engine(&plan, choice).unwrap().engine
+        });
+        let found = engines.map(|mut engine| {
+            let (result, _) = experiment.run(engine.as_mut(), &RunOptions::default(), &mut Unwatched).unwrap();
+            result.spikes.iter().map(|train| train.i.to_vec()).collect::<Vec<_>>()
+        });
+        assert_eq!(found[0], found[1]);
+        found[0].clone()
+    };
+    let drawn = spikes(Vec::new());
+    assert!(drawn.iter().all(|train| train.len() > 10), "{drawn:?}");
+    let given = |values: Vec<f64>| {
+        vec![neuroc::ode::PerCell { name: "pixels.hidden.Kick.weight".into(), values: values.into() }]
+    };
+    let model = &experiment(Vec::new()).unwrap();
+    let kernel = neuroc::simulate::shared(&model.compiled.ode, &model.extent, &model.compiled.ode.projections[0]);
+    let (kernel, of) = kernel.unwrap().unwrap();
+    assert_eq!((kernel.len(), of.len()), (54, model.setup.edges[0].1.sources.len()));
+    assert_eq!(spikes(given(kernel)), drawn);
+    assert_ne!(spikes(given(vec![0.5; 54])), drawn);
+    let error = experiment(given(vec![0.5; 55])).unwrap_err().swap_remove(0);
+    assert!(error.labels[0].message.contains("the kernel has 54: for 3 channels from 2 channels"), "{error:?}");
+}

@@ -15,6 +15,10 @@ fn entries(rule: Rule, source: &[usize], target: &[usize]) -> String {
     directed(&rule, Ends::Between { source: &source, target: &target }, 0, 0).expect_err("a mistake").to_string()
 }
 
+fn convolution(stride: u64, padding: u64, pool: u64) -> Rule {
+    Rule::Convolution { kernel: 3, stride, padding, pool }
+}
+
 fn torus(degree: f64, r_max: f64, width: f64) -> Rule {
     Rule::TorusRadial { degree, r_max, width }
 }
@@ -54,6 +58,12 @@ fn populations_and_lists() {
         entries(Rule::Distance { p_max: 1.0, sigma: 1.0 }, &[4], &[5]),
         entries(Rule::OneToOne, &[4], &[5]),
         junctions(Rule::OneToOne, &[4]),
+        junctions(convolution(1, 0, 1), &[4]),
+        entries(convolution(1, 0, 1), &[8, 8], &[8, 8, 2]),
+        entries(convolution(2, 1, 2), &[9], &[9]),
+        entries(convolution(1, 0, 1), &[2, 2], &[1, 1]),
+        entries(Rule::Pooling { kernel: 2, stride: 2, padding: 0 }, &[8, 8, 3], &[4, 4, 2]),
+        entries(Rule::Pooling { kernel: 2, stride: 0, padding: 0 }, &[8, 8, 3], &[4, 4, 3]),
         junctions(Rule::FixedInDegree { n: 4 }, &[4]),
         entries(Rule::FixedInDegree { n: 5 }, &[4], &[10]),
         entries(Rule::FixedOutDegree { n: 11 }, &[4], &[10]),

@@ -1,7 +1,7 @@
 //! Files of edges.
 
 use super::*;
-use crate::data::DataFile;
+use crate::data::{DataFile, Numbers};
 use crate::source::{FileId, Span};
 use ndarray::{Array1, array};
 use ndarray_npy::{NpzWriter, write_npy};
@@ -14,7 +14,7 @@ fn read(directory: &Path, name: &str, column: Option<&str>) -> Result<Vec<Entry>
         directory: directory.to_owned(),
         column: column.map(str::to_owned),
         span: Span::new(FileId(0), 0, 0),
-        values: None,
+        numbers: Numbers::File,
     };
     read_edges(&file).map(|list| list.entries).map_err(|d| d.labels[0].message.clone())
 }

@@ -176,7 +176,9 @@ fn every_rule_has_a_name() {
             "fixed_in_degree",
             "fixed_out_degree",
             "fixed_total_number",
-            "distance"
+            "distance",
+            "convolution",
+            "pooling"
         ]
     );
     for info in RULES {

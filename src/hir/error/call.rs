@@ -29,8 +29,8 @@ pub(in crate::hir) enum CallError<'e> {
 pub(in crate::hir) struct Signature<'e> {
     pub function: &'e str,
     pub params: &'e [&'e str],
-    /// A parameter that may be left out.
-    pub optional: Option<&'static str>,
+    /// Parameters that may be left out.
+    pub optional: &'e [&'static str],
     /// May there be more arguments than parameters?
     pub variadic: bool,
 }

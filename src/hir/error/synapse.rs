@@ -26,6 +26,8 @@ pub(in crate::hir) enum SynapseError<'e> {
     TwoWeights { name: &'e Name },
     /// Events from outside come to a synapse that remembers.
     DriveRemembers { synapse: &'e Name, span: Span },
+    /// A synapse that remembers would share its weight with others.
+    SharedRemembers { synapse: &'e Name, span: Span },
     /// An event adds to what is no state.
     NotAState { name: &'e Name, synapse: &'e Scope<'e> },
     /// What an event adds depends on what changes.
@@ -126,6 +128,14 @@ impl From<SynapseError<'_>> for Diagnostic {
                     format!("synapse `{}` changes with the spikes of the two cells that it joins", synapse.text);
                 Diagnostic::new(Code::BadTarget, span, message, "events from outside come from no cell")
                     .help("drive through a synapse that keeps its weight, or connect a population")
+            }
+            E::SharedRemembers { synapse, span } => {
+                let message = format!(
+                    "the connections of this rule share their weights, and `{}` changes each of them",
+                    synapse.text
+                );
+                Diagnostic::new(Code::BadTarget, span, message, "a shared weight has no spikes of its own to learn from")
+                    .help("take a synapse that keeps its weight, or a rule that gives each connection its own, such as `pooling`")
             }
             E::NotAState { name, synapse } => {
                 let message = format!("`{}` is not a state of this synapse", name.text);

@@ -4,16 +4,24 @@
 //! Never true here: what an event adds depends on a state.
 
 use super::Builder;
+use crate::connect::RULES;
+use crate::data::{DataFile, Numbers};
 use crate::hir::{self, DriveSource, Expr};
 use crate::ode::{ConnectionRule, Jump, Node, NodeId, Projection};
 use crate::operators::BinaryOp;
 use crate::units::Dim;
+use std::collections::HashMap;
+use std::path::PathBuf;
 
 impl<'m> Builder<'m> {
     pub(super) fn projections(&mut self) -> Vec<Projection> {
         let network = self.network;
         let projection = |(at, p): (usize, &'m hir::Projection)| {
-            let weight = self.expr(None, &p.weight);
+            let mut weight = self.expr(None, &p.weight);
+            let share = self.share(&p.rule);
+            if share.is_some() {
+                weight = self.drawn_for_the_kernel(weight, p);
+            }
             Projection {
                 name: p.name.clone(),
                 // Of a cell with sections, the place that spikes.
@@ -21,6 +29,7 @@ impl<'m> Builder<'m> {
                 to: self.receiving(p.to, p.receptor),
                 weight,
                 dim: p.weight.ty.dim(),
+                share,
                 delay: self.expr(None, &p.delay),
                 plasticity: self.plasticity(at, p, weight),
                 rule: self.rule(&p.rule),
@@ -37,6 +46,42 @@ impl<'m> Builder<'m> {
             }
             hir::ConnectionRule::File(data) => ConnectionRule::File(data.0),
         }
+    }
+
+    /// What part of a number of its kernel an edge has, if edges share a kernel: of a mean over outputs that belong to one target.
+    fn share(&mut self, rule: &hir::ConnectionRule) -> Option<NodeId> {
+        let hir::ConnectionRule::Named(name, args) = rule else { return None };
+        let info = RULES.iter().find(|info| info.name == *name).filter(|_| rule.shares())?;
+        let one = self.graph.number(1.0, Dim::ONE);
+        let pool = info.arguments.iter().position(|argument| argument.name == "pool");
+        let Some(pool) = pool.and_then(|at| args.get(at)) else { return Some(one) };
+        let pool = self.expr(None, pool);
+        let outputs = self.graph.binary(BinaryOp::Mul, pool, pool);
+        Some(self.graph.binary(BinaryOp::Div, one, outputs))
+    }
+
+    /// With the draws that are made for kernels.
+    pub(super) fn of_the_kernel(&mut self, value: NodeId) -> NodeId {
+        let data = &self.kernels;
+        self.graph.replace(value, &|node| data.get(&node).copied(), &mut HashMap::new())
+    }
+
+    /// Draws of edges are made once for each number of the kernel.
+    fn drawn_for_the_kernel(&mut self, weight: NodeId, p: &hir::Projection) -> NodeId {
+        for id in self.graph.reachable([weight]) {
+            let Node::Draw(distribution, stream) = self.graph.node(id) else { continue };
+            let file = DataFile {
+                name: format!("{}.weight", p.name),
+                directory: PathBuf::new(),
+                column: None,
+                span: p.span,
+                numbers: Numbers::Drawn(distribution, stream as u32),
+            };
+            let data = self.graph.add(Node::Data(self.data.len() as u32));
+            self.kernels.insert(self.graph.node(id), data);
+            self.data.push(file);
+        }
+        self.of_the_kernel(weight)
     }
 
     /// What events add to states in a step.

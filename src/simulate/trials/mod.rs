@@ -47,6 +47,8 @@ pub struct Spiking {
     pub cells: usize,
     /// Whether they have spiked: the state, and its adjoint.
     pub spiked: Both,
+    /// Does anything that learns come before its spikes? Otherwise nobody asks what they change.
+    pub learns: bool,
 }
 
 /// What a loss reads.
@@ -89,7 +91,7 @@ pub struct Trials {
 pub struct Slopes {
     /// The loss.
     pub loss: f64,
-    /// In the weights of each projection, in the order of [`Tract::weights_mut`]; empty where they are not wanted.
+    /// In what learns of each projection, in the order of [`Tract::change`]; empty where it is not wanted.
     pub weights: Vec<Vec<f64>>,
     /// For each free parameter what every element contributes.
     pub parameters: Vec<Vec<f64>>,
@@ -170,6 +172,7 @@ impl Trials {
             }
             Ok(all)
         };
+        let weights = self.routes.iter().zip(weights).map(|(route, slopes)| route.tract.of_numbers(slopes)).collect();
         let parameters = self.gradients.iter().map(read).collect::<Result<_, EngineError>>()?;
         Ok(Slopes { loss: found.value, weights, parameters, spikes: spikes(&ran.sent) })
     }
@@ -195,7 +198,8 @@ impl Trials {
                 Readout::Count(of) if of == number && step > 0 => of_samples.to_vec(),
                 Readout::Count(_) | Readout::State(..) => vec![0.0; spiking.cells * self.trials],
             };
-            for (route, later) in self.routes.iter().zip(later).filter(|(route, _)| route.from == number) {
+            let routes = self.routes.iter().zip(later).filter(|(route, _)| route.from == number && spiking.learns);
+            for (route, later) in routes {
                 let later: Vec<&[f64]> = later.iter().map(Vec::as_slice).collect();
                 route.tract.back_to_senders(&later, &mut sum, self.threads);
             }

@@ -25,6 +25,17 @@ pub struct Tract {
     /// Does every sender reach every target once, after the same delay?
     is_dense: bool,
     weights: Vec<f64>,
+    shared: Option<Shared>,
+}
+
+/// The numbers that edges share.
+#[derive(Debug, Clone, PartialEq)]
+struct Shared {
+    values: Vec<f64>,
+    /// Which of them each edge has, in the order of the weights.
+    of: Vec<u32>,
+    /// What part of it.
+    share: f64,
 }
 
 impl Tract {
@@ -61,7 +72,29 @@ impl Tract {
             weights: all.iter().map(|edge| weights[edge.2 as usize]).collect(),
             number: all.iter().map(|edge| edge.2).collect(),
             delays: known,
+            shared: None,
         }
+    }
+
+    /// With numbers that edges share: of each edge, in the order of the projection, which of them it has; and what part.
+    pub fn sharing(mut self, values: Vec<f64>, of: &[u32], share: f64) -> Tract {
+        let of = self.number.iter().map(|&number| of[number as usize]).collect();
+        self.shared = Some(Shared { values, of, share });
+        self.spread();
+        self
+    }
+
+    /// Gives edges the numbers that they share.
+    fn spread(&mut self) {
+        if let Some(shared) = &self.shared {
+            let weights = self.weights.iter_mut().zip(&shared.of);
+            weights.for_each(|(weight, &of)| *weight = shared.share * shared.values[of as usize]);
+        }
+    }
+
+    /// How many numbers learn.
+    pub fn numbers(&self) -> usize {
+        self.shared.as_ref().map_or(self.weights.len(), |shared| shared.values.len())
     }
 
     /// How many edges there are.
@@ -74,25 +107,44 @@ impl Tract {
         self.delays.last().map_or(0, |&delay| delay as usize)
     }
 
-    /// The weights in the order of the projection.
+    /// The weights in the order of the projection, or the numbers that edges share.
     pub fn weights(&self) -> Vec<f64> {
-        self.in_order(&self.weights)
+        self.in_order(self.shared.as_ref().map_or(&self.weights, |shared| &shared.values))
     }
 
-    /// Values of the edges in the order of the projection.
+    /// Values of what learns in the order of the projection.
     pub fn in_order(&self, values: &[f64]) -> Vec<f64> {
+        if self.shared.is_some() {
+            return values.to_vec();
+        }
         let mut out = vec![0.0; values.len()];
         self.number.iter().zip(values).for_each(|(&number, &x)| out[number as usize] = x);
         out
     }
 
-    /// The weights, in the order of gradients.
-    pub fn weights_mut(&mut self) -> &mut [f64] {
-        &mut self.weights
+    /// Changes what learns, which is in the order of gradients.
+    pub fn change(&mut self, change: impl FnOnce(&mut [f64])) {
+        match &mut self.shared {
+            Some(shared) => change(&mut shared.values),
+            None => change(&mut self.weights),
+        }
+        self.spread();
     }
 
-    /// Gives the edges weights, in the order of the projection.
+    /// Derivatives in what learns, of those in the weights of the edges.
+    pub fn of_numbers(&self, slopes: Vec<f64>) -> Vec<f64> {
+        let Some(shared) = &self.shared else { return slopes };
+        let mut sums = vec![0.0; if slopes.is_empty() { 0 } else { shared.values.len() }];
+        slopes.iter().zip(&shared.of).for_each(|(slope, &of)| sums[of as usize] += shared.share * slope);
+        sums
+    }
+
+    /// Gives the edges weights, in the order of the projection, or the numbers that they share.
     pub fn set_weights(&mut self, weights: &[f64]) {
+        if let Some(shared) = &mut self.shared {
+            shared.values.copy_from_slice(weights);
+            return self.spread();
+        }
         self.number.iter().zip(&mut self.weights).for_each(|(&number, weight)| *weight = weights[number as usize]);
     }
 
@@ -146,13 +198,24 @@ impl Tract {
                 }
                 return;
             }
-            for (trial, out) in (first..).zip(out.chunks_mut(self.senders)) {
-                for (sender, sum) in out.iter_mut().enumerate() {
-                    for edge in self.offsets[sender]..self.offsets[sender + 1] {
-                        let Some(later) = later.get(self.delay[edge] as usize - 1) else { continue };
-                        *sum += self.weights[edge] * later[trial * self.targets + self.target[edge] as usize];
-                    }
+            // Side by side for all trials of a target, so that an edge is read once.
+            let side_by_side = |later: &&[f64]| {
+                let mut all = vec![0.0; self.targets * count];
+                for (trial, later) in later.chunks(self.targets).skip(first).take(count).enumerate() {
+                    later.iter().enumerate().for_each(|(target, x)| all[target * count + trial] = *x);
                 }
+                all
+            };
+            let later: Vec<Vec<f64>> = later.iter().map(side_by_side).collect();
+            let mut sums = vec![0.0; count];
+            for sender in 0..self.senders {
+                sums.fill(0.0);
+                for edge in self.offsets[sender]..self.offsets[sender + 1] {
+                    let Some(later) = later.get(self.delay[edge] as usize - 1) else { continue };
+                    let later = &later[self.target[edge] as usize * count..][..count];
+                    add_part(&mut sums, self.weights[edge], later);
+                }
+                out.iter_mut().skip(sender).step_by(self.senders).zip(&sums).for_each(|(out, sum)| *out += sum);
             }
         });
     }
@@ -216,6 +279,15 @@ fn add(sums: &mut [f64], values: &[f64]) {
     pulp::Arch::new().dispatch(|| {
         for (sum, x) in sums.iter_mut().zip(values) {
             *sum += x;
+        }
+    });
+}
+
+/// Adds numbers one by one, each times a factor.
+fn add_part(sums: &mut [f64], factor: f64, values: &[f64]) {
+    pulp::Arch::new().dispatch(|| {
+        for (sum, x) in sums.iter_mut().zip(values) {
+            *sum += factor * x;
         }
     });
 }
@@ -308,7 +380,7 @@ mod tests {
                 }
                 for (at, slope) in of_weights.iter().enumerate() {
                     let mut more = tract.clone();
-                    more.weights_mut()[at] += 1.0;
+                    more.change(|weights| weights[at] += 1.0);
                     assert!((loss(&more, &sent) - loss(&tract, &sent) - slope).abs() < 1e-12);
                 }
             }
