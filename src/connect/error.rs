@@ -183,15 +183,16 @@ impl fmt::Display for ConnectError {
                 write!(f, "no window of this `{rule}` fits into the source's grid of {}", Grid(source))
             }
             E::WindowsDoNotFit { rule, source, target, outputs: [x, y], channels } => {
-                let needed = match channels {
-                    Some(channels) => format!("[{x}, {y}, {channels}]"),
-                    None if *y == 1 => format!("[{x}] (or [{x}, 1, channels])"),
-                    None => format!("[{x}, {y}] (or [{x}, {y}, channels])"),
-                };
+                let channels = channels.unwrap_or(target.get(2).map_or(1, |&channels| channels as i64));
+                let mut needed = vec![*x as usize, *y as usize, channels as usize];
+                while needed.len() > 1 && needed.last() == Some(&1) {
+                    needed.pop();
+                }
                 write!(
                     f,
-                    "on the source's grid of {} this `{rule}` has places for {needed} cells, but the target's grid is {}",
+                    "on the source's grid of {} this `{rule}` has places for {} cells, but the target's grid is {}",
                     Grid(source),
+                    Grid(&needed),
                     Grid(target)
                 )
             }

@@ -166,6 +166,12 @@ pub fn directed(rule: &Rule, ends: Ends<'_>, seed: u64, stream: u32) -> Result<V
     }
 }
 
+/// Do the grids fit the windows of a rule, if it has some? Nothing else is looked at.
+pub fn windows_fit(rule: &Rule, ends: Ends<'_>) -> Result<(), ConnectError> {
+    rule.check()?;
+    rule.windows().map_or(Ok(()), |windows| windows.along(ends).map(|_| ()))
+}
+
 /// Which numbers connections share, in the order of [`directed`]; `None` where each has its own.
 pub fn kernel(rule: &Rule, ends: Ends<'_>) -> Result<Option<Kernel>, ConnectError> {
     rule.check()?;

@@ -146,6 +146,18 @@ pub const RULES: &[RuleInfo] = &[
     },
 ];
 
+impl RuleInfo {
+    /// Its arguments as they are called, with what stands for those that may be left out: `kernel, stride = 1`.
+    pub fn arguments_shown(&self) -> String {
+        let shown = |argument: &ArgumentInfo| match argument.absent {
+            None => argument.name.to_string(),
+            Some(Absent::Number(x)) => format!("{} = {x}", argument.name),
+            Some(Absent::As(other)) => format!("{} = {}", argument.name, self.arguments[other].name),
+        };
+        self.arguments.iter().map(shown).collect::<Vec<_>>().join(", ")
+    }
+}
+
 impl Rule {
     /// The rule of this name with these arguments, in any order.
     pub fn named(name: &str, arguments: &[(&str, f64)]) -> Result<Rule, ConnectError> {

@@ -24,7 +24,7 @@ pub(super) struct Windows {
 
 /// Windows along one dimension.
 #[derive(Debug, Clone, Copy)]
-struct Along {
+pub(super) struct Along {
     size: i64,
     kernel: i64,
     stride: i64,
@@ -62,7 +62,7 @@ impl Windows {
     }
 
     /// The windows along x and along y, if the grids fit them.
-    fn along(self, ends: Ends<'_>) -> Result<[Along; 2], ConnectError> {
+    pub(super) fn along(self, ends: Ends<'_>) -> Result<[Along; 2], ConnectError> {
         let (source, target) = (ends.source().padded(), ends.target().padded());
         // Longer than any grid, and sums of a few of them are numbers.
         let [kernel, stride, padding, pool] =

@@ -79,7 +79,7 @@ fn propose(editor: &Editor, analysis: &Analysis, text: &str, byte: usize, place:
             return Method::ALL.iter().for_each(|m| out.add(m.1, CompletionItemKind::ENUM_MEMBER, "", &[]));
         }
         ([.., "rule", "=" | "~"], Block::Connect) => {
-            RULES.iter().for_each(|r| out.add(r.name, CompletionItemKind::FUNCTION, arguments_of(r), &[]));
+            RULES.iter().for_each(|r| out.add(r.name, CompletionItemKind::FUNCTION, r.arguments_shown(), &[]));
             return out.add("edges", CompletionItemKind::FUNCTION, "edges(\"file.csv\")", &[]);
         }
         ([.., "network", "="], Block::Run) => return items(analysis, &[What::Network], out),
@@ -137,10 +137,6 @@ fn starts_name(words: &[&str]) -> bool {
     let open = words.iter().filter(|w| **w == "(").count();
     let close = words.iter().filter(|w| **w == ")").count();
     open == close && matches!(words.last(), Some(&"insert") | Some(&","))
-}
-
-fn arguments_of(rule: &crate::connect::RuleInfo) -> String {
-    rule.arguments.iter().map(|a| a.name).collect::<Vec<_>>().join(", ")
 }
 
 /// Words and keys that begin a member of a block.

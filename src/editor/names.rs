@@ -157,8 +157,7 @@ fn word(text: &str, byte: usize) -> Option<(std::ops::Range<usize>, String)> {
         return told(format!("```neuro\n{}({})\n```\n\n{}\n", f.name, f.params.join(", "), f.doc));
     }
     if let Some(rule) = crate::connect::RULES.iter().find(|r| r.name == token.text) {
-        let arguments: Vec<&str> = rule.arguments.iter().map(|a| a.name).collect();
-        return told(format!("```neuro\nrule = {}({})\n```\n", rule.name, arguments.join(", ")));
+        return told(format!("```neuro\nrule = {}({})\n```\n\n{}\n", rule.name, rule.arguments_shown(), rule.doc));
     }
     let number = at.checked_sub(1).map(|before| tokens[before]).filter(|t| t.kind == TokenKind::Number);
     if let (Some(number), Some(unit)) = (number, Unit::parse(token.text))

@@ -77,7 +77,10 @@ pub(crate) fn wrong_connection(model: &Model, extent: &Extent, c: &Connection) -
 pub(crate) fn wrong_projection(model: &Model, extent: &Extent, p: &Projection) -> Option<Diagnostic> {
     match &p.rule {
         ConnectionRule::Named(name, arguments) => {
-            rule(model, name, arguments).err().map(|why| refused(&p.name, p.span, why))
+            let [source, target] = shapes(extent, p);
+            let ends = Ends::Between { source: &source, target: &target };
+            let fits = |rule: Rule| connect::windows_fit(&rule, ends).map_err(|e| e.to_string());
+            rule(model, name, arguments).and_then(fits).err().map(|why| refused(&p.name, p.span, why))
         }
         ConnectionRule::File(_) => projected(model, extent, p).err(),
     }

@@ -166,6 +166,9 @@ fn argument(name: &str) -> Option<&'static str> {
         "prob" | "probability" => "p",
         "k" | "count" | "degree" | "indegree" | "outdegree" => "n",
         "interval" | "every" => "period",
+        "size" | "kernel_size" => "kernel",
+        "strides" => "stride",
+        "pad" => "padding",
         _ => return None,
     })
 }

@@ -47,7 +47,7 @@ fn unknown(block: Block, key: &Name) -> Diagnostic {
             }
             (Block::Projection, "p" | "probability") => d.help("it is an argument of a rule: `rule = probability(p = 0.1)`"),
             (Block::Projection, "autapses" | "allow_autapses" | "multapses" | "allow_multapses") => d.help(
-                "only `edges`, `one_to_one` and `fixed_total_number` connect cells with themselves, and only `edges` and the last one twice",
+                "only `edges`, `one_to_one`, `fixed_total_number` and windows connect cells with themselves, and only `edges`, `fixed_total_number` and `convolution` twice",
             ),
             _ => d.note(format!("it can have {}", block.keys().join(", "))),
         },
