@@ -1,10 +1,11 @@
-"""Training a spiking network 784-1000-10 on one core: images per second, forward, backward and update, by neuroc, snnTorch and JAX.
+"""Training a spiking network on one core: images per second, forward, backward and update, by neuroc, snnTorch and JAX.
 
-The images are made here (numbers of MNIST's shape: a fifth of the pixels is bright); cells of the first layer spike in proportion to their
-brightness, the same spikes for all. Steps 25, batches of 128, leaky cells with subtraction, fast sigmoid, cross entropy of spike counts, Adam.
+The network is 784-1000-10 (`--net dense`), or 12 features of 5 x 5 pixels averaged over 2 x 2, 64 features of 5 x 5 of these averaged over 2 x 2, and 10
+(`--net convolution`). The images are made here (numbers of MNIST's shape: a fifth of the pixels is bright); cells of the first layer spike in proportion to
+their brightness, the same spikes for all. Steps 25, batches of 128, leaky cells with subtraction, fast sigmoid, cross entropy of spike counts, Adam.
 snnTorch and JAX get the spikes ready made; neuroc makes them itself.
 
-    python benches/peers/training.py [--rounds 3] [--only neuroc,snntorch,jax] [--neuroc target/release/neuroc]
+    python benches/peers/training.py [--net dense] [--rounds 3] [--only neuroc,snntorch,jax] [--neuroc target/release/neuroc]
 
 Rounds alternate between the programs; the table has the best round of each. Needs numpy; torch and snntorch; jax.
 """
@@ -23,7 +24,8 @@ os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_
 
 import numpy
 
-PIXELS, HIDDEN, CLASSES, STEPS, BATCH, BATCHES = 784, 1000, 10, 25, 128, 4
+SIDE, HIDDEN, CLASSES, STEPS, BATCH, BATCHES = 28, 1000, 10, 25, 128, 4
+PIXELS = SIDE * SIDE
 TAU, SLOPE, RATE = 10.0, 5.0, 0.5
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -32,17 +34,12 @@ cell Pixel {{ param x = 0.5; state q = 0; q' = x * {rate} / 1 ms; spike when q >
 cell Leaky {{ param tau = {tau} ms; state v: mV = 0 mV; v' = -v / tau; spike when v > 1 mV {{ v -= 1 mV }} }}
 synapse Kick {{ on event(weight: mV) {{ v += weight }} }}
 network main {{
-    population pixels: Pixel[{pixels}]
-    population hidden: Leaky[{hidden}]
-    population out: Leaky[{classes}]
-    connect pixels -> hidden via Kick {{ rule = all_to_all; weight ~ uniform(-{a:.6f} mV, {a:.6f} mV); delay = 1 ms }}
-    connect hidden -> out via Kick {{ rule = all_to_all; weight ~ uniform(-{b:.6f} mV, {b:.6f} mV); delay = 1 ms }}
-}}
+{network}}}
 run {{ duration = {steps} ms; dt = 1 ms; record spikes of out }}
 train {{
     data = "images.npz"
     input = pixels.x
-    learn {{pixels.hidden, hidden.out}}.Kick.weight
+    learn {{{learn}}}.Kick.weight
     loss = cross_entropy(spike_count(out))
     optimizer = adam(lr = 1e-3)
     surrogate = fast_sigmoid(slope = {slope})
@@ -51,6 +48,9 @@ train {{
     test = 0
 }}
 """
+
+FEATURES = [1, 12, 64]
+WINDOWS = [25, 25 * FEATURES[1]]
 
 
 def images():
@@ -72,16 +72,37 @@ def spikes(x):
     return numpy.stack(out)
 
 
-def bounds():
-    return 1 / math.sqrt(PIXELS), 1 / math.sqrt(HIDDEN)
+def bound(inputs):
+    """Weights begin within this; those of windows are larger, so that cells behind sparse spikes that are averaged spike, too."""
+    return (4 if inputs in WINDOWS else 1) / math.sqrt(inputs)
+
+
+DENSE = f"""
+    population pixels: Pixel[{PIXELS}]
+    population hidden: Leaky[{HIDDEN}]
+    population out: Leaky[{CLASSES}]
+    connect pixels -> hidden via Kick {{ rule = all_to_all; weight ~ uniform(-{bound(PIXELS):.6f} mV, {bound(PIXELS):.6f} mV); delay = 1 ms }}
+    connect hidden -> out via Kick {{ rule = all_to_all; weight ~ uniform(-{bound(HIDDEN):.6f} mV, {bound(HIDDEN):.6f} mV); delay = 1 ms }}
+"""
+WINDOW = "rule = convolution(kernel = 5, pool = 2); weight ~ uniform(-{0:.6f} mV, {0:.6f} mV); delay = 1 ms"
+CONVOLUTION = f"""
+    population pixels: Pixel[{SIDE}, {SIDE}]
+    population first: Leaky[12, 12, {FEATURES[1]}]
+    population second: Leaky[4, 4, {FEATURES[2]}]
+    population out: Leaky[{CLASSES}]
+    connect pixels -> first via Kick {{ {WINDOW.format(bound(25))} }}
+    connect first -> second via Kick {{ {WINDOW.format(bound(25 * FEATURES[1]))} }}
+    connect second -> out via Kick {{ rule = all_to_all; weight ~ uniform(-{bound(1024):.6f} mV, {bound(1024):.6f} mV); delay = 1 ms }}
+"""
+NETS = {"dense": (DENSE, "pixels.hidden, hidden.out"), "convolution": (CONVOLUTION, "pixels.first, first.second, second.out")}
 
 
 class Neuroc:
-    def __init__(self, binary, x, y):
+    def __init__(self, binary, net, x, y):
         self.binary, self.folder = binary, pathlib.Path(tempfile.mkdtemp())
-        a, b = bounds()
+        network, learn = NETS[net]
         numpy.savez(self.folder / "images.npz", x=x, y=y)
-        text = MODEL.format(rate=RATE, tau=TAU, pixels=PIXELS, hidden=HIDDEN, classes=CLASSES, a=a, b=b, steps=STEPS, slope=SLOPE, batch=BATCH, epochs=3)
+        text = MODEL.format(rate=RATE, tau=TAU, network=network, learn=learn, steps=STEPS, slope=SLOPE, batch=BATCH, epochs=3)
         (self.folder / "net.neuro").write_text(text)
 
     def round(self):
@@ -93,30 +114,42 @@ class Neuroc:
 
 
 class SnnTorch:
-    def __init__(self, x, y):
+    def __init__(self, net, x, y):
         import snntorch
         import torch
+        from torch import nn
 
         torch.set_num_threads(1)
         self.torch = torch
-        a, b = bounds()
-        self.first, self.second = torch.nn.Linear(PIXELS, HIDDEN, bias=False), torch.nn.Linear(HIDDEN, CLASSES, bias=False)
-        torch.nn.init.uniform_(self.first.weight, -a, a)
-        torch.nn.init.uniform_(self.second.weight, -b, b)
+        linear = lambda inputs, outputs: nn.Linear(inputs, outputs, bias=False)
+        window = lambda inputs, outputs: nn.Sequential(nn.Conv2d(inputs, outputs, 5, bias=False), nn.AvgPool2d(2))
+        if net == "dense":
+            self.layers = [linear(PIXELS, HIDDEN), linear(HIDDEN, CLASSES)]
+        else:
+            self.layers = [window(*FEATURES[:2]), window(*FEATURES[1:]), nn.Sequential(nn.Flatten(), linear(1024, CLASSES))]
+        # Torch draws weights within the same bounds.
+        for weight in self.weights():
+            nn.init.uniform_(weight, -bound(weight[0].numel()), bound(weight[0].numel()))
         make = lambda: snntorch.Leaky(beta=math.exp(-1 / TAU), spike_grad=snntorch.surrogate.fast_sigmoid(slope=SLOPE))
-        self.hidden, self.out = make(), make()
-        self.adam = torch.optim.Adam([self.first.weight, self.second.weight], lr=1e-3)
+        self.cells = [make() for _ in self.layers]
+        self.adam = torch.optim.Adam(self.weights(), lr=1e-3)
         self.x, self.y = torch.from_numpy(spikes(x)), torch.from_numpy(y)
+        if net == "convolution":
+            self.x = self.x.reshape(STEPS, -1, 1, SIDE, SIDE)
+
+    def weights(self):
+        return [weight for layer in self.layers for weight in layer.parameters()]
 
     def epoch(self):
         torch = self.torch
         for at in range(0, BATCH * BATCHES, BATCH):
             x, y = self.x[:, at : at + BATCH], self.y[at : at + BATCH]
-            v, u, counts = self.hidden.init_leaky(), self.out.init_leaky(), 0
+            states, counts = [cell.init_leaky() for cell in self.cells], 0
             for step in range(STEPS):
-                s, v = self.hidden(self.first(x[step]), v)
-                o, u = self.out(self.second(s), u)
-                counts = counts + o
+                s = x[step]
+                for number, (layer, cell) in enumerate(zip(self.layers, self.cells)):
+                    s, states[number] = cell(layer(s), states[number])
+                counts = counts + s
             loss = torch.nn.functional.cross_entropy(counts, y)
             self.adam.zero_grad()
             loss.backward()
@@ -131,16 +164,28 @@ class SnnTorch:
 
 
 class Jax:
-    def __init__(self, x, y):
+    def __init__(self, net, x, y):
         import jax
         import jax.numpy as np
 
-        a, b = bounds()
-        keys = jax.random.split(jax.random.key(1))
-        self.weights = (jax.random.uniform(keys[0], (PIXELS, HIDDEN), minval=-a, maxval=a), jax.random.uniform(keys[1], (HIDDEN, CLASSES), minval=-b, maxval=b))
+        def window(x, w):
+            x = jax.lax.conv_general_dilated(x, w, (1, 1), "VALID", dimension_numbers=("NCHW", "OIHW", "NCHW"))
+            return jax.lax.reduce_window(x, 0.0, jax.lax.add, (1, 1, 2, 2), (1, 1, 2, 2), "VALID") / 4
+
+        linear = lambda x, w: x.reshape(len(x), -1) @ w.T
+        if net == "dense":
+            layers, sizes, cells = [linear, linear], [(HIDDEN, PIXELS), (CLASSES, HIDDEN)], [(HIDDEN,), (CLASSES,)]
+        else:
+            layers, sizes = [window, window, linear], [(12, 1, 5, 5), (64, 12, 5, 5), (CLASSES, 1024)]
+            cells = [(12, 12, 12), (64, 4, 4), (CLASSES,)]
+        keys = jax.random.split(jax.random.key(1), len(sizes))
+        draw = lambda key, size: jax.random.uniform(key, size, minval=-bound(math.prod(size[1:])), maxval=bound(math.prod(size[1:])))
+        self.weights = tuple(draw(key, size) for key, size in zip(keys, sizes))
         self.state = [jax.tree.map(np.zeros_like, self.weights)] * 2
         self.count = 0
         self.x, self.y = np.asarray(spikes(x)), np.asarray(y)
+        if net == "convolution":
+            self.x = self.x.reshape(STEPS, -1, 1, SIDE, SIDE)
         beta = math.exp(-1 / TAU)
 
         @jax.custom_vjp
@@ -150,16 +195,15 @@ class Jax:
         spike.defvjp(lambda x: (spike(x), x), lambda x, g: (g / (1 + SLOPE * np.abs(x)) ** 2,))
 
         def loss(weights, x, y):
-            def step(carry, x):
-                v, u = carry
-                v = beta * v + x @ weights[0]
-                s = spike(v - 1)
-                v = v - jax.lax.stop_gradient(s)
-                u = beta * u + s @ weights[1]
-                o = spike(u - 1)
-                return (v, u - jax.lax.stop_gradient(o)), o
+            def step(states, s):
+                after = []
+                for layer, w, v in zip(layers, weights, states):
+                    v = beta * v + layer(s, w)
+                    s = spike(v - 1)
+                    after.append(v - jax.lax.stop_gradient(s))
+                return after, s
 
-            begin = np.zeros((BATCH, HIDDEN)), np.zeros((BATCH, CLASSES))
+            begin = [np.zeros((BATCH, *size)) for size in cells]
             counts = jax.lax.scan(step, begin, x)[1].sum(0)
             return -np.take_along_axis(jax.nn.log_softmax(counts), y[:, None], 1).mean()
 
@@ -189,13 +233,14 @@ class Jax:
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    ap.add_argument("--net", choices=NETS, default="dense")
     ap.add_argument("--rounds", type=int, default=3)
     ap.add_argument("--only", default="neuroc,snntorch,jax")
     ap.add_argument("--neuroc", default=str(ROOT / "target/release/neuroc"))
     args = ap.parse_args()
     os.sched_setaffinity(0, {0})
     x, y = images()
-    make = {"neuroc": lambda: Neuroc(args.neuroc, x, y), "snntorch": lambda: SnnTorch(x, y), "jax": lambda: Jax(x, y)}
+    make = {"neuroc": lambda: Neuroc(args.neuroc, args.net, x, y), "snntorch": lambda: SnnTorch(args.net, x, y), "jax": lambda: Jax(args.net, x, y)}
     programs = {name: make[name]() for name in args.only.split(",")}
     best = {name: (0.0, math.nan) for name in programs}
     for _ in range(args.rounds):

@@ -138,7 +138,7 @@ impl Learner {
         let of = state.and_then(|state| program.program().bound(Source::State(state.0)));
         let programs = Programs::new(&model, program, (of, wrt), &whole, &options, lesson.trials)?;
         let input = programs.input(&input, lesson.input.1)?;
-        let spiking = programs.spiking(&model, &whole, &behind(&model, &routes_learn, !fitted.is_empty()));
+        let spiking = programs.spiking(&model, &whole);
         let routes = programs.routes(&model, &whole, &spiking, &routes_learn)?;
         let (readout, outputs) = programs.readout(counted, of, &whole, &spiking)?;
         let trials = Trials {
@@ -401,12 +401,11 @@ impl Programs {
         Ok(begin)
     }
 
-    /// The populations that spike, with their numbers; `learns` tells of all populations whether anything before them learns.
-    fn spiking(&self, model: &Model, whole: &Whole, learns: &[bool]) -> Vec<(usize, Spiking)> {
+    /// The populations that spike, with their numbers.
+    fn spiking(&self, model: &Model, whole: &Whole) -> Vec<(usize, Spiking)> {
         let of_population = |population: usize| {
             let spiked = self.with_adjoint(self.there().bound(Source::Spiked(population as u32))?);
-            let cells = whole.experiment.extent.cells[population];
-            Some((population, Spiking { cells, spiked, learns: learns[population] }))
+            Some((population, Spiking { cells: whole.experiment.extent.cells[population], spiked }))
         };
         (0..model.populations.len()).filter_map(of_population).collect()
     }
@@ -608,25 +607,6 @@ fn repeat(setup: &mut Setup, program: &Program, trials: usize) {
         }
         *edges = Arc::new(all);
     }
-}
-
-/// The populations that what learns acts on; parameters may be anywhere.
-fn behind(model: &Model, learn: &[bool], parameters_learn: bool) -> Vec<bool> {
-    let mut reached = vec![parameters_learn; model.populations.len()];
-    for (p, _) in model.projections.iter().zip(learn).filter(|(_, learns)| **learns) {
-        reached[p.to] = true;
-    }
-    // Each round reaches one population more, at least.
-    for _ in &model.populations {
-        for p in &model.projections {
-            reached[p.to] |= reached[p.from];
-        }
-        for c in &model.connections {
-            let [here, there] = [c.here, c.there].map(|v| model.state(v).population);
-            reached[here] |= reached[there];
-        }
-    }
-    reached
 }
 
 /// Refuses weights that nothing which is read out depends on.

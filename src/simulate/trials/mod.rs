@@ -47,8 +47,6 @@ pub struct Spiking {
     pub cells: usize,
     /// Whether they have spiked: the state, and its adjoint.
     pub spiked: Both,
-    /// Does anything that learns come before its spikes? Otherwise nobody asks what they change.
-    pub learns: bool,
 }
 
 /// What a loss reads.
@@ -198,8 +196,7 @@ impl Trials {
                 Readout::Count(of) if of == number && step > 0 => of_samples.to_vec(),
                 Readout::Count(_) | Readout::State(..) => vec![0.0; spiking.cells * self.trials],
             };
-            let routes = self.routes.iter().zip(later).filter(|(route, _)| route.from == number && spiking.learns);
-            for (route, later) in routes {
+            for (route, later) in self.routes.iter().zip(later).filter(|(route, _)| route.from == number) {
                 let later: Vec<&[f64]> = later.iter().map(Vec::as_slice).collect();
                 route.tract.back_to_senders(&later, &mut sum, self.threads);
             }

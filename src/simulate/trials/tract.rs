@@ -7,6 +7,9 @@ use crate::engine::Edges;
 use ndarray::{ArrayView2, ArrayViewMut2, linalg::general_mat_mul};
 use std::ops::Range;
 
+/// So many rows are turned into columns at once: as many as fit into lines of a cache, and streams that a processor follows.
+const TILE: usize = 16;
+
 /// Who has sent in a step: for each trial the cells, in order.
 pub type Sent = Vec<Vec<u32>>;
 
@@ -32,10 +35,19 @@ pub struct Tract {
 #[derive(Debug, Clone, PartialEq)]
 struct Shared {
     values: Vec<f64>,
-    /// Which of them each edge has, in the order of the weights.
+    /// Where those of each edge, in the order of the weights, begin in `of`; and where the last ones end.
+    begins: Vec<u32>,
+    /// Numbers that edges have: a weight is the sum of some.
     of: Vec<u32>,
     /// What part of it.
     share: f64,
+}
+
+impl Shared {
+    /// Which numbers each edge has.
+    fn edges(&self) -> impl Iterator<Item = &[u32]> {
+        self.begins.windows(2).map(|ends| &self.of[ends[0] as usize..ends[1] as usize])
+    }
 }
 
 impl Tract {
@@ -78,8 +90,21 @@ impl Tract {
 
     /// With numbers that edges share: of each edge, in the order of the projection, which of them it has; and what part.
     pub fn sharing(mut self, values: Vec<f64>, of: &[u32], share: f64) -> Tract {
-        let of = self.number.iter().map(|&number| of[number as usize]).collect();
-        self.shared = Some(Shared { values, of, share });
+        let of: Vec<u32> = self.number.iter().map(|&number| of[number as usize]).collect();
+        // Edges between the same cells, which follow each other, are one.
+        let (mut firsts, mut offsets) = (Vec::new(), vec![0]);
+        for ends in self.offsets.windows(2) {
+            let is_first = |at: &usize| {
+                *at == ends[0] || (self.target[*at], self.delay[*at]) != (self.target[*at - 1], self.delay[*at - 1])
+            };
+            firsts.extend((ends[0]..ends[1]).filter(is_first));
+            offsets.push(firsts.len());
+        }
+        let begins = firsts.iter().chain([&of.len()]).map(|&at| at as u32).collect();
+        let kept = |values: &[u32]| firsts.iter().map(|&at| values[at]).collect();
+        (self.target, self.delay, self.number) = (kept(&self.target), kept(&self.delay), kept(&self.number));
+        (self.offsets, self.weights) = (offsets, vec![0.0; firsts.len()]);
+        self.shared = Some(Shared { values, begins, of, share });
         self.spread();
         self
     }
@@ -87,8 +112,9 @@ impl Tract {
     /// Gives edges the numbers that they share.
     fn spread(&mut self) {
         if let Some(shared) = &self.shared {
-            let weights = self.weights.iter_mut().zip(&shared.of);
-            weights.for_each(|(weight, &of)| *weight = shared.share * shared.values[of as usize]);
+            let sum = |of: &[u32]| of.iter().map(|&of| shared.values[of as usize]).sum::<f64>();
+            let weights = self.weights.iter_mut().zip(shared.edges());
+            weights.for_each(|(weight, of)| *weight = shared.share * sum(of));
         }
     }
 
@@ -135,7 +161,9 @@ impl Tract {
     pub fn of_numbers(&self, slopes: Vec<f64>) -> Vec<f64> {
         let Some(shared) = &self.shared else { return slopes };
         let mut sums = vec![0.0; if slopes.is_empty() { 0 } else { shared.values.len() }];
-        slopes.iter().zip(&shared.of).for_each(|(slope, &of)| sums[of as usize] += shared.share * slope);
+        for (slope, of) in slopes.iter().zip(shared.edges()) {
+            of.iter().for_each(|&of| sums[of as usize] += shared.share * slope);
+        }
         sums
     }
 
@@ -198,24 +226,58 @@ impl Tract {
                 }
                 return;
             }
-            // Side by side for all trials of a target, so that an edge is read once.
-            let side_by_side = |later: &&[f64]| {
-                let mut all = vec![0.0; self.targets * count];
-                for (trial, later) in later.chunks(self.targets).skip(first).take(count).enumerate() {
-                    later.iter().enumerate().for_each(|(target, x)| all[target * count + trial] = *x);
-                }
-                all
-            };
-            let later: Vec<Vec<f64>> = later.iter().map(side_by_side).collect();
-            let mut sums = vec![0.0; count];
-            for sender in 0..self.senders {
+            let later: Vec<Vec<f64>> =
+                later.iter().map(|later| self.side_by_side(later, first..first + count)).collect();
+            let mut sums = vec![0.0; TILE * count];
+            for begin in (0..self.senders).step_by(TILE) {
+                let senders = begin..(begin + TILE).min(self.senders);
                 sums.fill(0.0);
-                for edge in self.offsets[sender]..self.offsets[sender + 1] {
-                    let Some(later) = later.get(self.delay[edge] as usize - 1) else { continue };
-                    let later = &later[self.target[edge] as usize * count..][..count];
-                    add_part(&mut sums, self.weights[edge], later);
+                for (sender, sums) in senders.clone().zip(sums.chunks_exact_mut(count)) {
+                    self.add_later(sender, &later, sums);
                 }
-                out.iter_mut().skip(sender).step_by(self.senders).zip(&sums).for_each(|(out, sum)| *out += sum);
+                for (trial, out) in out.chunks_mut(self.senders).enumerate() {
+                    for (out, sums) in out[senders.clone()].iter_mut().zip(sums.chunks_exact(count)) {
+                        *out += sums[trial];
+                    }
+                }
+            }
+        });
+    }
+
+    /// What is there trial by trial, target by target: of some trials.
+    fn side_by_side(&self, later: &[f64], trials: Range<usize>) -> Vec<f64> {
+        let count = trials.len();
+        let mut all = vec![0.0; self.targets * count];
+        for begin in (0..count).step_by(TILE) {
+            let part = begin..(begin + TILE).min(count);
+            for (target, all) in all.chunks_exact_mut(count).enumerate() {
+                for (trial, x) in part.clone().zip(&mut all[part.clone()]) {
+                    *x = later[(trials.start + trial) * self.targets + target];
+                }
+            }
+        }
+        all
+    }
+
+    /// Adds what arrives later at the targets of a sender, each times the weight, edge by edge. `later` has the trials of a target side by side.
+    fn add_later(&self, sender: usize, later: &[Vec<f64>], sums: &mut [f64]) {
+        let count = sums.len();
+        let edges = (self.offsets[sender]..self.offsets[sender + 1]).filter_map(|edge| {
+            let later = later.get(self.delay[edge] as usize - 1)?;
+            Some((self.weights[edge], &later[self.target[edge] as usize * count..][..count]))
+        });
+        pulp::Arch::new().dispatch(|| {
+            let mut edges = edges;
+            while let Some((weight, values)) = edges.next() {
+                // Two at once, in their order.
+                match edges.next() {
+                    Some((next, others)) => {
+                        for ((sum, x), y) in sums.iter_mut().zip(values).zip(others) {
+                            *sum = (*sum + weight * x) + next * y;
+                        }
+                    }
+                    None => sums.iter_mut().zip(values).for_each(|(sum, x)| *sum += weight * x),
+                }
             }
         });
     }
@@ -279,15 +341,6 @@ fn add(sums: &mut [f64], values: &[f64]) {
     pulp::Arch::new().dispatch(|| {
         for (sum, x) in sums.iter_mut().zip(values) {
             *sum += x;
-        }
-    });
-}
-
-/// Adds numbers one by one, each times a factor.
-fn add_part(sums: &mut [f64], factor: f64, values: &[f64]) {
-    pulp::Arch::new().dispatch(|| {
-        for (sum, x) in sums.iter_mut().zip(values) {
-            *sum += factor * x;
         }
     });
 }
