@@ -4,7 +4,7 @@ use super::progress::{Interrupt, spinner};
 use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings};
 use super::{Exit, complain, deliver, memory, report, say};
 use crate::diag::Diagnostic;
-use crate::train::{Score, Session, Watcher};
+use crate::train::{Score, Session, Trained, Watcher};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use std::time::Instant;
 /// Let a network learn, as the `train` block of its model says.
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    after_help = "Example: neuroc train examples/digits.neuro -o digits.npz\n         neuroc run examples/digits.neuro --trained digits.npz\n\nThe samples are the arrays `x` (samples by cells) and `y` (classes from 0 on) of an .npz archive. After each epoch what has been learnt is\nwritten. Ctrl-C ends the training behind the last whole epoch (exit code 130)."
+    after_help = "Example: neuroc train examples/digits.neuro -o digits.npz\n         neuroc run examples/digits.neuro --trained digits.npz\n\nThe samples are the arrays `x` (samples by cells) and `y` (classes from 0 on) of an .npz archive. After each epoch what has been learnt is\nwritten. Ctrl-C ends the training behind the last whole epoch (exit code 130); `--resume` goes on with it, to the same bits."
 )]
 pub struct Args {
     /// A model file; - is standard input
@@ -22,6 +22,9 @@ pub struct Args {
     /// How often all samples are seen, instead of what the file says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     epochs: Option<u32>,
+    /// Go on with a training that was interrupted, from the file that it wrote; as many epochs in all
+    #[arg(long, value_name = "FILE", conflicts_with = "trained")]
+    resume: Option<PathBuf>,
     /// Memory for the states that going back needs
     #[arg(long, value_name = "SIZE", default_value = "4GB", value_parser = memory::size)]
     memory: f64,
@@ -70,6 +73,23 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     let compile_s = begin.elapsed().as_secs_f64();
     let epochs = args.epochs.map_or_else(|| model.train.as_ref().map_or(1, |t| t.epochs as u64), u64::from);
     session.plan(epochs as usize);
+    if let Some(path) = &args.resume {
+        let resumed = Trained::read(path).and_then(|trained| {
+            session.resume(&trained).map_err(|why| format!("cannot go on from `{}`: {why}", path.display()))
+        });
+        resumed.map_err(|why| {
+            complain(why);
+            Exit::Usage
+        })?;
+        if session.epochs() >= epochs {
+            complain(format!(
+                "`{}` has seen all samples {} times, and {epochs} are asked for; a larger --epochs goes on",
+                path.display(),
+                session.epochs()
+            ));
+            return Err(Exit::Usage);
+        }
+    }
     if !args.quiet {
         let (train, test) = (session.data().train().len(), session.data().test().len());
         let mebibytes = session.memory() / f64::from(1 << 20);
@@ -81,7 +101,7 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     let mut progress = Progress::new(args.quiet);
     let mut history: Vec<(Score, Option<Score>)> = Vec::new();
     let mut stopped = false;
-    for epoch in 1..=epochs {
+    for epoch in session.epochs() + 1..=epochs {
         progress.epoch = (epoch, epochs);
         let broken = |error: crate::engine::EngineError| {
             complain(error);

@@ -11,7 +11,7 @@ mod trained;
 pub use dataset::Dataset;
 pub use loss::{Judge, Judged};
 pub use optimizer::{Moving, clip, share};
-pub use trained::Trained;
+pub use trained::{Progress, Trained};
 
 use crate::codegen::plan::Precision;
 use crate::diag::{Code, Diagnostic};
@@ -227,7 +227,55 @@ impl Session {
         let weights = weights.map(|(name, values)| PerCell { name: format!("{name}.weight"), values: values.into() });
         let parameters = self.learner.fitted().iter().zip(&self.parameters);
         let parameters = parameters.map(|(one, &x)| format!("{}={}", one.name, one.shown(x)));
-        Trained { weights: weights.collect(), parameters: parameters.collect() }
+        let all = self.weights.iter().chain([&self.moving]).map(Moving::memory);
+        let progress = Progress {
+            epochs: self.epochs,
+            steps: self.moving.memory().0,
+            seed: self.learner.seed(),
+            parameters: self.parameters.clone(),
+            remembered: all.map(|(_, lists)| lists.map(<[f64]>::to_vec)).collect(),
+        };
+        Trained { weights: weights.collect(), parameters: parameters.collect(), progress: Some(progress) }
+    }
+
+    /// Goes on where another session of the same model has been. The error is a sentence; then nothing has changed.
+    pub fn resume(&mut self, trained: &Trained) -> Result<(), String> {
+        let Some(progress) = &trained.progress else {
+            return Err("it does not say how far its training has come".into());
+        };
+        if progress.seed != self.learner.seed() {
+            return Err(format!(
+                "its seed was {}, and is {} now: samples that it has learnt from would be tested",
+                progress.seed,
+                self.learner.seed()
+            ));
+        }
+        let own: Vec<(String, usize)> =
+            self.learner.weights().iter().map(|(name, values)| (format!("{name}.weight"), values.len())).collect();
+        let theirs: Vec<(String, usize)> =
+            trained.weights.iter().map(|one| (one.name.clone(), one.values.len())).collect();
+        let counts = own.iter().map(|(_, count)| *count).chain([self.parameters.len()]);
+        let fits = |(lists, count): (&[Vec<f64>; 2], usize)| lists.iter().all(|list| list.len() == count);
+        let fine = progress.parameters.len() == self.parameters.len()
+            && progress.remembered.len() == own.len() + 1
+            && progress.remembered.iter().zip(counts).all(fits);
+        if !fine || own != theirs {
+            return Err("other weights and parameters have learnt there than learn here".into());
+        }
+        let values: Vec<Vec<f64>> = trained.weights.iter().map(|one| one.values.to_vec()).collect();
+        self.learner.set_weights(&values);
+        self.parameters.clone_from(&progress.parameters);
+        let all = self.weights.iter_mut().chain([&mut self.moving]);
+        for (moving, lists) in all.zip(&progress.remembered) {
+            moving.remember(progress.steps, lists.each_ref().map(|list| list.as_slice()));
+        }
+        self.epochs = progress.epochs;
+        Ok(())
+    }
+
+    /// How many epochs there have been.
+    pub fn epochs(&self) -> u64 {
+        self.epochs
     }
 
     /// Samples, filled up to a whole batch with the first of them, and their classes.

@@ -22,6 +22,18 @@ impl Moving {
         Moving { how, first: vec![0.0; count], second: vec![0.0; count], steps: 0 }
     }
 
+    /// How many steps have been made, and what is remembered of them: two lists of as many numbers as move.
+    pub fn memory(&self) -> (i32, [&[f64]; 2]) {
+        (self.steps, [&self.first, &self.second])
+    }
+
+    /// Remembers what another one of as many numbers did.
+    pub fn remember(&mut self, steps: i32, lists: [&[f64]; 2]) {
+        self.steps = steps;
+        self.first.copy_from_slice(lists[0]);
+        self.second.copy_from_slice(lists[1]);
+    }
+
     /// Moves the numbers, at a share of the learning rate.
     pub fn step(&mut self, values: &mut [f64], slopes: &[f64], share: f64) {
         self.steps = self.steps.saturating_add(1);

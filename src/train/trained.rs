@@ -1,6 +1,6 @@
 //! What has been learnt, in a file.
 //!
-//! In come weights and parameters; out goes an archive, or settings of a model from one.
+//! In come weights and parameters, and how far the training has come; out goes an archive, or settings of a model from one.
 //! Never true here: a file is half written.
 
 use crate::data::Archive;
@@ -21,6 +21,73 @@ pub struct Trained {
     pub weights: Vec<PerCell>,
     /// Settings of parameters, such as `hidden.tau=8.5 ms`.
     pub parameters: Vec<String>,
+    /// How far the training has come, if it can be continued.
+    pub progress: Option<Progress>,
+}
+
+/// What a training needs to go on as if it had not been interrupted.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Progress {
+    /// How many epochs there have been.
+    pub epochs: u64,
+    /// How many steps the optimizers have made.
+    pub steps: i32,
+    /// The key of the random numbers, which chose the samples that nothing learns from.
+    pub seed: u64,
+    /// The parameters, in canonical units.
+    pub parameters: Vec<f64>,
+    /// What the optimizers remember, two lists for each projection and two for the parameters; those of weights in the order of gradients.
+    pub remembered: Vec<[Vec<f64>; 2]>,
+}
+
+impl Progress {
+    /// The name of the array with the counts: epochs, steps, and the halves of the seed.
+    const COUNTS: &str = "progress";
+    const PARAMETERS: &str = "progress.parameters";
+
+    /// The lists that optimizers remember, with the names of their arrays.
+    fn lists(&self) -> Vec<(String, &[f64])> {
+        let mut all = Vec::new();
+        for (number, [first, second]) in self.remembered.iter().enumerate() {
+            all.push((format!("progress.{number}.first"), first.as_slice()));
+            all.push((format!("progress.{number}.second"), second.as_slice()));
+        }
+        all
+    }
+
+    fn counts(&self) -> [f64; 4] {
+        [self.epochs as f64, f64::from(self.steps), (self.seed >> 32) as f64, (self.seed & 0xffff_ffff) as f64]
+    }
+
+    /// Takes an array of this name; false if it is none of a progress.
+    fn take(&mut self, name: &str, values: Vec<f64>) -> bool {
+        if name == Progress::COUNTS {
+            let [epochs, steps, high, low] = values[..] else { return false };
+            (self.epochs, self.steps) = (epochs as u64, steps as i32);
+            self.seed = (high as u64) << 32 | low as u64;
+            return true;
+        }
+        if name == Progress::PARAMETERS {
+            self.parameters = values;
+            return true;
+        }
+        let Some((number, list)) = name.strip_prefix("progress.").and_then(|rest| rest.split_once('.')) else {
+            return false;
+        };
+        let (Ok(number), Some(list)) = (number.parse::<usize>(), ["first", "second"].iter().position(|l| *l == list))
+        else {
+            return false;
+        };
+        // As many as projections could have been counted.
+        if number > 1 << 16 {
+            return false;
+        }
+        if self.remembered.len() <= number {
+            self.remembered.resize_with(number + 1, Default::default);
+        }
+        self.remembered[number][list] = values;
+        true
+    }
 }
 
 impl Trained {
@@ -30,6 +97,14 @@ impl Trained {
         let mut archive = NpzWriter::new(Cursor::new(Vec::new()));
         for one in &self.weights {
             archive.add_array(one.name.as_str(), &Array1::from_iter(one.values.iter().copied())).map_err(told)?;
+        }
+        if let Some(progress) = &self.progress {
+            let counts = progress.counts();
+            let all =
+                [(Progress::COUNTS.to_string(), &counts[..]), (Progress::PARAMETERS.to_string(), &progress.parameters)];
+            for (name, values) in all.into_iter().chain(progress.lists()) {
+                archive.add_array(name.as_str(), &Array1::from_iter(values.iter().copied())).map_err(told)?;
+            }
         }
         let lines: Vec<u8> = self.parameters.join("\n").into_bytes();
         archive.add_array(PARAMETERS, &Array1::from(lines)).map_err(told)?;
@@ -50,7 +125,7 @@ impl Trained {
                 trained.parameters = text.lines().map(String::from).collect();
             } else if name.ends_with(".weight") {
                 trained.weights.push(PerCell { name, values: values.into() });
-            } else {
+            } else if !trained.progress.get_or_insert_default().take(&name, values) {
                 return Err(wrong(format!("`{name}` are no weights")));
             }
         }

@@ -367,7 +367,7 @@ fn what_has_been_learnt_is_believed_as_far_as_it_goes() {
     let path = folder.path().join("weights.npz");
     let weight =
         |count: usize| neuroc::ode::PerCell { name: "pixels.out.Kick.weight".into(), values: vec![0.5; count].into() };
-    let trained = Trained { weights: vec![weight(3)], parameters: vec!["out.tau=9 ms".into()] };
+    let trained = Trained { weights: vec![weight(3)], parameters: vec!["out.tau=9 ms".into()], progress: None };
     trained.write(&path).unwrap();
     assert_eq!(Trained::read(&path).unwrap(), trained);
     let options = CompileOptions { per_cell: trained.weights, ..CompileOptions::default() };
@@ -383,6 +383,41 @@ fn what_has_been_learnt_is_believed_as_far_as_it_goes() {
     assert!(said.contains("is not what `neuroc train` writes"), "{said}");
     std::fs::write(&path, "no archive").unwrap();
     assert!(Trained::read(&path).unwrap_err().contains("it is no .npz archive"));
+}
+
+/// Two epochs, a file, and two more are four epochs, to the last bit.
+#[test]
+fn a_training_that_goes_on_has_the_same_bits() {
+    let train = TRAIN
+        .replace("learn pixels.out.Kick.weight", "learn pixels.out.Kick.weight\nlearn out.tau")
+        .replace("adam(lr = 0.05)", "adamw(lr = 0.05, weight_decay = 0.01)")
+        .replace("batch = 64", "batch = 500\nschedule = cosine(floor = 0.1)");
+    let text = digits(64, &train);
+    let learns = |session: &mut Session, epochs: usize| {
+        session.plan(4);
+        (0..epochs).for_each(|_| assert!(session.epoch(&mut train::Unwatched).unwrap().is_some()));
+    };
+    let mut whole = session(&text).unwrap();
+    learns(&mut whole, 4);
+    let mut first = session(&text).unwrap();
+    learns(&mut first, 2);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("weights.npz");
+    first.trained().write(&path).unwrap();
+    let kept = Trained::read(&path).unwrap();
+    assert_eq!(kept, first.trained());
+    let mut second = session(&text).unwrap();
+    second.resume(&kept).unwrap();
+    assert_eq!(second.epochs(), 2);
+    learns(&mut second, 2);
+    assert_eq!(second.trained(), whole.trained());
+    assert_ne!(second.trained(), kept);
+    // Other models, and files that say less.
+    let refused = |text: &str, trained: &Trained| session(text).unwrap().resume(trained).unwrap_err();
+    assert!(refused(&digits(64, TRAIN), &kept).contains("other weights and parameters have learnt there"));
+    assert!(refused(&text, &Trained { progress: None, ..kept.clone() }).contains("does not say how far"));
+    let other = text.replace("dt = 1 ms", "dt = 1 ms; seed = 5");
+    assert!(refused(&other, &kept).contains("its seed was 0, and is 5 now"));
 }
 
 /// The net of `tests/reference/torch_convolution.py`.
