@@ -15,7 +15,7 @@ use crate::interp::Interp;
 use crate::ode::{self, Kind, Model, PerCell, StateId};
 use crate::passes::{self, Keep};
 use crate::simulate::trials::{self, Both, Route, Slopes, Spiking, Tract, Trials};
-use crate::simulate::{self, Loss};
+use crate::simulate::{self, Loss, Shared};
 use crate::source::Span;
 use crate::step::{self, FieldId, FieldKind, OpKind, Program, Role, Source, SpaceKind, Verified};
 use std::collections::BTreeSet;
@@ -293,10 +293,9 @@ impl Whole {
         };
         let tract = Tract::new(edges, self.experiment.extent.cells[projection.from], &delays, &weights);
         let shared = simulate::shared(model, &self.experiment.extent, projection).map_err(|d| vec![d])?;
-        let share = projection.share.map(|share| ode::evaluate(model, share));
-        Ok(match (shared, share) {
-            (Some((values, of)), Some(Ok(step::Value::Real(share)))) => tract.sharing(values, &of, share),
-            (_, Some(_) | None) => tract,
+        Ok(match shared {
+            Some(Shared { values, of, share }) => tract.sharing(values, &of, share),
+            None => tract,
         })
     }
 }

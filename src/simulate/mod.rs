@@ -33,7 +33,7 @@ pub use memory::memory;
 pub use parameters::contents;
 pub use records::{Record, Records, Train, recording, records};
 pub use run::{Ending, Outcome, Run, RunError, RunOptions, Spiking, Unwatched, Watcher, run};
-pub use setup::{setup, shared};
+pub use setup::{Shared, setup, shared};
 pub use sink::{Memory, Nowhere, Sink, SinkError, Stream};
 pub use stepping::{Quantity, Stepping};
 pub use time::Grid;

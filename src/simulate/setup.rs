@@ -167,17 +167,27 @@ impl Projected {
     }
 }
 
-/// The numbers that the edges of a projection share, and which of them each edge has; `None` if each edge has its own.
-pub fn shared(model: &Model, extent: &Extent, p: &Projection) -> Result<Option<(Vec<f64>, Vec<u32>)>, Diagnostic> {
-    if p.share.is_none() {
-        return Ok(None);
-    }
+/// The numbers that the edges of a projection share.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shared {
+    /// The numbers of the kernel.
+    pub values: Vec<f64>,
+    /// Which of them each edge has.
+    pub of: Vec<u32>,
+    /// What part of it.
+    pub share: f64,
+}
+
+/// The numbers that the edges of a projection share; `None` if each edge has its own.
+pub fn shared(model: &Model, extent: &Extent, p: &Projection) -> Result<Option<Shared>, Diagnostic> {
+    let Some(share) = p.share else { return Ok(None) };
     let of = projected(model, extent, p)?;
     let count = of.kernel.map_or(0, |sizes| sizes.iter().product());
     let data = |file: u32| of.given(&model.data[file as usize], model.seed).ok();
-    let values = ode::cells::values(model, p.weight, None, count, &data);
-    let unknown = || Diagnostic::new(Code::Internal, p.span, "these weights are not known before the run", "");
-    values.map(|values| Some((values, of.rows))).ok_or_else(unknown)
+    match (ode::cells::values(model, p.weight, None, count, &data), ode::evaluate(model, share)) {
+        (Some(values), Ok(Value::Real(share))) => Ok(Some(Shared { values, of: of.rows, share })),
+        _ => Err(Diagnostic::new(Code::Internal, p.span, "these weights are not known before the run", "")),
+    }
 }
 
 fn uniform(model: &Model, param: &Param) -> Result<f64, Diagnostic> {

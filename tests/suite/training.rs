@@ -517,7 +517,8 @@ fn a_run_takes_the_numbers_of_a_kernel() {
     };
     let model = &experiment(Vec::new()).unwrap();
     let kernel = neuroc::simulate::shared(&model.compiled.ode, &model.extent, &model.compiled.ode.projections[0]);
-    let (kernel, of) = kernel.unwrap().unwrap();
+    let neuroc::simulate::Shared { values: kernel, of, share } = kernel.unwrap().unwrap();
+    assert_eq!(share, 0.25);
     assert_eq!((kernel.len(), of.len()), (54, model.setup.edges[0].1.sources.len()));
     assert_eq!(spikes(given(kernel)), drawn);
     assert_ne!(spikes(given(vec![0.5; 54])), drawn);
