@@ -117,8 +117,6 @@ pub struct Kernel {
     pub sizes: [usize; 4],
     /// Which of them each connection has, in the order of [`directed`].
     pub entry: Vec<u32>,
-    /// What part of it a connection has.
-    pub share: f64,
 }
 
 /// The junctions within one population: pairs `(A, B)`, each unordered pair of different cells at most once.

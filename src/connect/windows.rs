@@ -58,7 +58,7 @@ impl Windows {
         self.visit(ends, |_, _, [to, channel, row, column]| {
             entry.push(((to * from + channel) * rows + row) * columns + column);
         })?;
-        Ok(Kernel { sizes, entry, share: 1.0 / (wide.pool * high.pool) as f64 })
+        Ok(Kernel { sizes, entry })
     }
 
     /// The windows along x and along y, if the grids fit them.

@@ -476,8 +476,8 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         self.run(Role::Observe, step, 1)
     }
 
-    /// Calls `visit` with the number of a field of each cell of a range, in the order of the cells.
-    fn visit(&self, at: Place, cells: Range<usize>, mut visit: impl FnMut(usize, &mut T)) -> Result<(), Fault> {
+    /// Calls `visit` with the numbers of a field of the cells of a range, in their order: as many at once as stand side by side, with the first cell.
+    fn visit(&self, at: Place, cells: Range<usize>, mut visit: impl FnMut(usize, &mut [T])) -> Result<(), Fault> {
         let shape = self.shapes.get(at.space).ok_or(Fault::Range)?;
         let (lanes, slots, size) = (shape.lanes, shape.slots(at.bank), self.sizes[at.space]);
         if at.slot >= slots || cells.start > cells.end || cells.end > size.next_multiple_of(lanes) {
@@ -497,8 +497,7 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
             }
             let begin = ((block - cuts[part]) * slots + at.slot) * lanes + lane;
             let end = cells.end.min(next + lanes - lane);
-            let numbers = &mut banks[part][begin..begin + end - next];
-            numbers.iter_mut().zip(next..).for_each(|(number, cell)| visit(cell, number));
+            visit(next, &mut banks[part][begin..begin + end - next]);
             next = end;
         }
         for cell in next..cells.end {
@@ -510,7 +509,8 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
             while block >= cuts[part + 1] {
                 part += 1;
             }
-            visit(cell, &mut banks[part][((block - cuts[part]) * slots + at.slot) * lanes + lane]);
+            let at = ((block - cuts[part]) * slots + at.slot) * lanes + lane;
+            visit(cell, std::slice::from_mut(&mut banks[part][at]));
         }
         Ok(())
     }
@@ -520,7 +520,8 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         if cells.end > self.size(place.space).ok_or(Fault::Range)? {
             return Err(Fault::Range);
         }
-        self.visit(place, cells, |_, number| out.push(number.to_f64()))
+        out.reserve(cells.len());
+        self.visit(place, cells, |_, numbers| out.extend(numbers.iter().map(|number| number.to_f64())))
     }
 
     /// Calls `visit` with the number of a field that the maps of branched cells reach, of each element of a range.
@@ -593,7 +594,13 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
             return Err(Fault::Length(size, values.len()));
         }
         let end = size.next_multiple_of(self.shapes[place.space].lanes);
-        self.visit(place, 0..end, |cell, number| *number = T::from_f64(values[cell.min(size - 1)]))
+        self.visit(place, 0..end, |first, numbers| {
+            let given = &values[first.min(size)..(first + numbers.len()).min(size)];
+            let (own, behind) = numbers.split_at_mut(given.len());
+            own.iter_mut().zip(given).for_each(|(number, x)| *number = T::from_f64(*x));
+            // What fills a block up is like the last cell.
+            behind.fill(T::from_f64(values[size - 1]));
+        })
     }
 
     /// Is every state of every cell finite?

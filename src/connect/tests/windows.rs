@@ -55,9 +55,10 @@ fn convolutions_are_what_they_are_by_definition() {
         assert!(entries.len() as f64 <= expected_directed(&rule, &source, &target));
         let numbers: Vec<f64> = (0..count).map(|i| (0.7 * i as f64).sin()).collect();
         let input: Vec<f64> = (0..source.cells()).map(|i| (1.3 * i as f64).cos()).collect();
+        let share = 1.0 / arguments[3].1.powi(2);
         let mut arrived = vec![0.0; target.cells()];
         for (&(target, source), &entry) in entries.iter().zip(&kernel.entry) {
-            arrived[target as usize] += kernel.share * numbers[entry as usize] * input[source as usize];
+            arrived[target as usize] += share * numbers[entry as usize] * input[source as usize];
         }
         let expected = by_definition(&input, from, &numbers, to, &rule);
         for (found, expected) in arrived.iter().zip(&expected) {
@@ -77,7 +78,7 @@ fn lines_have_lines_for_windows() {
     let mut sums = vec![0.0; 27];
     for (&(target, source), &entry) in entries.iter().zip(&kernel.entry) {
         // The three numbers of the kernel are 1, 10 and 100.
-        sums[target as usize * 9 + source as usize] += kernel.share * 10f64.powi(entry as i32);
+        sums[target as usize * 9 + source as usize] += 0.25 * 10f64.powi(entry as i32);
     }
     let mut expected = vec![0.0; 27];
     for target in 0..3 {
