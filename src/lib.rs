@@ -257,7 +257,8 @@
 //! # How to add
 //!
 //! - **A form of channel kinetics**: a key or a block of a gate is a rule in the grammar, a member in `ast`, a field of `Kinetics` and
-//!   its equations in `src/hir/gate.rs`. Nothing below [`hir`] knows of gates but the flag that `exp_euler` reads. A rate
+//!   its equations in `src/hir/gate.rs`. Nothing below [`hir`] knows of gates but the flag that `exp_euler` reads, nor
+//!   of kinetic schemes (`src/hir/kinetics.rs`) but which states are one, for `src/discretize/kinetics.rs`. A rate
 //!   *function* is easier: a row in [`hir::FUNCTIONS`] and its expression in `src/ode/build/calls.rs`. Document it in `grammar/README.md` (a
 //!   test demands it) and prove it with a model whose answer is known.
 //! - **A pass**: a file in `src/passes/` with `run(&mut Program, &Options)`, legal on every verified program and doing nothing when it

@@ -317,6 +317,16 @@ drive others, but not in a circle, and three deep at most, constant inputs count
   wrong   v' = (-g * (v - erev)) / c          with    method = exact, where g is a state
   right   method = exp_euler";
 
+BadScheme "NU0325" Error "a kinetic scheme that cannot work"
+"The states of a `kinetics` block are the fractions of channels that are in them: each reaction leads from
+one state to one other, at a rate that reads none of the states, and their sum stays 1. Every state is
+reached from every other one, if reactions are followed in both directions; what has nothing to do
+with it is a block of its own. Without `init` lines a scheme begins in its steady state, of which there
+must be one.
+
+  wrong   kinetics { C <-> O (alpha, beta); O -> I (r); conserve C + O = 1 }
+  right   kinetics { C <-> O (alpha, beta); O <-> I (r, s); conserve C + O + I = 1 }";
+
 BadMorphology "NU0330" Error "sections and regions that make no cell"
 "A cell with sections is a tree: one section, the root, has no `from` line, and all others begin at a
 section that is reached from it. Sections have a `length` and a `diam`, and are cut into compartments

@@ -3,9 +3,10 @@
 //! A potential, a state in mV, with x' = n s and b the derivative of n in x, moves by n s dt / (1 - b s dt); gates, conductances of synapses,
 //! concentrations and other states follow with the new potentials (Hines 1984; NEURON calls their part cnexp). Where n bends, that is the linearly implicit step (NEURON
 //! takes the same derivative, from a difference of 0.001 mV). A b s dt that is positive, growth, counts as 1/2 at most: at 1 the
-//! quotient has a pole and beyond it the wrong sign. Couplings between compartments enter explicitly.
+//! quotient has a pole and beyond it the wrong sign. Kinetic schemes follow with the gates, by backward Euler (NEURON's `sparse`). Couplings between compartments enter explicitly.
 
 use super::exp_euler::{gates_last, peel, tangent};
+use super::kinetics;
 use super::stages::Stages;
 use crate::ode::{Graph, Node, NodeId, State, StateId, depends, derivative};
 use crate::step::BinaryOp;
@@ -14,7 +15,7 @@ use crate::units::Dim;
 pub(super) fn step(stages: &mut Stages<'_>) {
     let dt = stages.dt;
     let late = |state: &State| state.gate || state.dim != Dim::VOLTAGE;
-    gates_last(stages, late, |g, state, rate| implicit(g, state, dt, rate));
+    gates_last(stages, late, |g, state, rate| implicit(g, state, dt, rate), &kinetics::BACKWARD_EULER);
 }
 
 fn implicit(g: &mut Graph, state: StateId, dt: NodeId, rate: NodeId) -> NodeId {

@@ -5,8 +5,9 @@
 //! is the step of the equation linearized at x (the exponential Rosenbrock-Euler method; Hochbruck and Ostermann 2010, Acta Numerica 19),
 //! of order 2 in that state alone. There growth is bounded: a tangent that grows by more than e in a step says nothing of
 //! where the step leads, so b s dt counts as 1 at most. Potentials and all other states that are not gates move first; gates follow with
-//! the new potentials, as if they were known at the middle of the next step (Hines 1984).
+//! the new potentials, as if they were known at the middle of the next step (Hines 1984); so do kinetic schemes, each as a whole (`kinetics.rs`).
 
+use super::kinetics;
 use super::stages::Stages;
 use crate::ode::{Graph, Kind, Node, NodeId, State, StateId, depends, derivative};
 use crate::step::{BinaryOp, UnaryOp};
@@ -15,7 +16,7 @@ use std::collections::HashMap;
 
 pub(super) fn step(stages: &mut Stages<'_>) {
     let dt = stages.dt;
-    gates_last(stages, |state| state.gate, |g, state, rate| advance(g, state, dt, rate));
+    gates_last(stages, |state| state.gate, |g, state, rate| advance(g, state, dt, rate), &kinetics::ORDER_5);
 }
 
 /// Updates the states that are not `late` from the old values, then those that are, such as gates, with the new values of the others.
@@ -23,14 +24,16 @@ pub(super) fn gates_last(
     stages: &mut Stages<'_>,
     late: impl Fn(&State) -> bool,
     other: impl Fn(&mut Graph, StateId, NodeId) -> NodeId,
+    schemes: &kinetics::Rational,
 ) {
-    let (model, dt) = (&mut *stages.model, stages.dt);
-    let (gates, others): (Vec<StateId>, Vec<StateId>) =
-        model.states_of(stages.population).partition(|&s| late(model.state(s)));
+    let (model, dt, population) = (&mut *stages.model, stages.dt, stages.population);
+    let (late, others): (Vec<StateId>, Vec<StateId>) = model.states_of(population).partition(|&s| late(model.state(s)));
+    let together = kinetics::after(model, population, dt, schemes);
+    let gates: Vec<StateId> =
+        late.into_iter().filter(|s| !together.iter().flatten().any(|(state, _)| state == s)).collect();
     let first: Vec<(StateId, NodeId)> =
         others.iter().map(|&s| (s, other(&mut model.graph, s, model.states[s.0 as usize].rate))).collect();
     // What a channel of a cable follows has its new voltage already.
-    let population = stages.population;
     let whole: HashMap<StateId, NodeId> = match model.populations[population].kind {
         Kind::Part { of, .. } => {
             let states: Vec<StateId> = model.states_of(of).collect();
@@ -60,8 +63,13 @@ pub(super) fn gates_last(
         (s, model.graph.replace(advanced, &leaf, &mut memo))
     };
     let second = gates.into_iter().map(&mut of_gate).collect();
+    let mut together = together;
+    for (_, value) in together.iter_mut().flatten() {
+        *value = model.graph.replace(*value, &leaf, &mut memo);
+    }
     stages.update(first);
     stages.update(second);
+    together.into_iter().for_each(|scheme| stages.update_together(scheme));
 }
 
 /// `x + n expm1(b s dt) / b`.

@@ -10,6 +10,7 @@ mod euler;
 mod exact;
 mod exp_euler;
 mod heun;
+mod kinetics;
 mod plasticity;
 mod rk4;
 mod stages;
@@ -85,7 +86,6 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     spaces.truncate(model.populations.len() + model.connections.len() + projections);
     let program = Program { name: model.name.clone(), spaces, ..Program::default() };
     let mut lowering = Lowering { program, model: &model, dt, sources, fields: HashMap::new(), carried };
-    let together = matches!(model.method, Method::Heun | Method::Rk4);
 
     let mut init = Draft::default();
     populations.clone().for_each(|population| lowering.init(&mut init, population));
@@ -105,7 +105,7 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
         lowering.edges(&mut step, stage as u32);
         for (population, stages) in stages.iter().enumerate() {
             let updates = stages.get(stage).map_or(&[][..], |stage| &stage.updates);
-            lowering.updates(&mut step, population, updates, together);
+            lowering.updates(&mut step, population, updates);
         }
     }
     // Places and parts look at the voltages before and after the step: they go first.
@@ -545,9 +545,13 @@ impl<'s> Lowering<'s> {
     }
 
     /// The new values of the states of a population, in temps.
-    fn updates(&mut self, draft: &mut Draft, population: usize, updates: &[Update], together: bool) {
+    fn updates(&mut self, draft: &mut Draft, population: usize, updates: &[Update]) {
         let space = population_space(population);
-        for group in updates.iter().flat_map(|update| update.chunks(if together { update.len().max(1) } else { 1 })) {
+        let groups = |update: &'_ Update| match update.together {
+            true => update.values.len().max(1),
+            false => 1,
+        };
+        for group in updates.iter().flat_map(|update| update.values.chunks(groups(update))) {
             let mut b = draft.over(space);
             let mut values = Values::new(space, Role::Step);
             for &(target, value) in group {

@@ -7,6 +7,7 @@
 //! derivatives of a stage, and the values that the next one looks at, are stored: the currents of the next one depend on those of others.
 
 use super::euler::advance;
+use crate::hir::Method;
 use crate::ode::{Model, Node, NodeId, StateId};
 use crate::step::BinaryOp;
 use std::collections::HashMap;
@@ -22,8 +23,13 @@ pub(super) enum Target {
     Point(StateId, u32),
 }
 
-/// Values that are computed one after the other; a later one may read, as [`Node::Next`], [`Node::Slope`] or [`Node::Point`], an earlier one.
-pub(super) type Update = Vec<(Target, NodeId)>;
+/// Values that are computed from what there was before; those of later updates may read them, as [`Node::Next`], [`Node::Slope`] or [`Node::Point`].
+#[derive(Debug, Clone)]
+pub(super) struct Update {
+    pub values: Vec<(Target, NodeId)>,
+    /// Have they most of their expressions in common?
+    pub together: bool,
+}
 
 /// The updates between two times at which the currents of junctions are summed.
 #[derive(Debug, Clone, Default)]
@@ -58,11 +64,17 @@ impl<'m> Stages<'m> {
 
     /// Updates states, each from the values that they have before all of these.
     pub fn update(&mut self, updates: Vec<(StateId, NodeId)>) {
-        self.store(updates.into_iter().map(|(state, value)| (Target::Next(state), value)).collect());
+        self.store(updates.into_iter().map(|(state, value)| (Target::Next(state), value)).collect(), false);
     }
 
-    fn store(&mut self, update: Update) {
-        self.done.last_mut().expect("there is a stage").updates.push(update);
+    /// The same of states whose new values have most of their expressions in common.
+    pub fn update_together(&mut self, updates: Vec<(StateId, NodeId)>) {
+        self.store(updates.into_iter().map(|(state, value)| (Target::Next(state), value)).collect(), true);
+    }
+
+    fn store(&mut self, values: Vec<(Target, NodeId)>, together: bool) {
+        let together = together || matches!(self.model.method, Method::Heun | Method::Rk4);
+        self.done.last_mut().expect("there is a stage").updates.push(Update { values, together });
     }
 
     /// Does it feel the currents of junctions?
@@ -85,7 +97,10 @@ impl<'m> Stages<'m> {
         let mut number = 0;
         if self.is_connected() {
             number = self.done.len() as u32;
-            self.store(states.iter().zip(&points).map(|(&s, &point)| (Target::Point(s, number), point)).collect());
+            self.store(
+                states.iter().zip(&points).map(|(&s, &point)| (Target::Point(s, number), point)).collect(),
+                false,
+            );
             self.done.push(Stage::default());
             points = states.iter().map(|&s| self.model.graph.add(Node::Point(s, number))).collect();
         }
@@ -113,7 +128,7 @@ impl<'m> Stages<'m> {
             return rates;
         }
         let (states, stage) = (self.states(), self.done.len() as u32 - 1);
-        self.store(states.iter().zip(rates).map(|(&s, rate)| (Target::Slope(s, stage), rate)).collect());
+        self.store(states.iter().zip(rates).map(|(&s, rate)| (Target::Slope(s, stage), rate)).collect(), false);
         states.iter().map(|&s| self.model.graph.add(Node::Slope(s, stage))).collect()
     }
 }

@@ -121,6 +121,7 @@ fn propose(editor: &Editor, analysis: &Analysis, text: &str, byte: usize, place:
         | Block::Channel
         | Block::Gate
         | Block::Fraction
+        | Block::Kinetics
         | Block::Compartment
         | Block::Compartments
         | Block::Pool
@@ -153,7 +154,7 @@ fn members(analysis: &Analysis, block: Block, out: &mut Proposals) {
         Block::Drive => KeyBlock::Drive,
         Block::Run => KeyBlock::Run,
         Block::Train => KeyBlock::Train,
-        Block::Spike | Block::Event => return states(analysis, out),
+        Block::Spike | Block::Event | Block::Kinetics => return states(analysis, out),
         Block::File | Block::Channel | Block::Cell | Block::Junction | Block::Synapse | Block::Network => return,
     };
     out.words(keys.keys(), CompletionItemKind::PROPERTY);

@@ -5,8 +5,8 @@
 
 use crate::source::Span;
 use crate::syntax::ast::{
-    self, CellMember, ChannelMember, CompartmentMember, File, GateMember, Item, Name, NetworkMember, SectionMember,
-    SynapseMember,
+    self, CellMember, ChannelMember, CompartmentMember, File, GateMember, Item, KineticsMember, Name, NetworkMember,
+    SectionMember, SynapseMember,
 };
 use lsp_types::SymbolKind;
 
@@ -191,7 +191,7 @@ fn item(item: &Item) -> Option<Declared> {
             Declared::new(What::Function, &f.name, f.body.span).docs(&f.docs).with(inside).detail(f.body.span)
         }
         Item::Channel(c) => {
-            let inside = c.members.iter().filter_map(channel_member).collect();
+            let inside = c.members.iter().flat_map(channel_member).collect();
             Declared::new(What::Channel, &c.name, c.span).docs(&c.docs).with(inside)
         }
         Item::Cell(c) => {
@@ -235,16 +235,31 @@ fn state(s: &ast::State) -> Declared {
     Declared::new(What::State, &s.name, s.span)
 }
 
-fn channel_member(member: &ChannelMember) -> Option<Declared> {
-    Some(match member {
+fn channel_member(member: &ChannelMember) -> Vec<Declared> {
+    vec![match member {
         ChannelMember::Param(p) => param(p),
         ChannelMember::Let(l) => let_value(What::Let, l),
         ChannelMember::Reads(r) => Declared::new(What::Reads, &r.name, r.name.span),
         ChannelMember::Gate(g) => Declared::new(What::Gate, &g.name, g.span).with(gate_members(&g.members)),
+        ChannelMember::Kinetics(k) => return species(k),
         ChannelMember::State(s) => state(s),
-        ChannelMember::Equation(_) => return None,
+        ChannelMember::Equation(_) => return Vec::new(),
         ChannelMember::Current(l) => let_value(What::Current, l),
-    })
+    }]
+}
+
+/// The states of a scheme, each where it is named first.
+fn species(k: &ast::Kinetics) -> Vec<Declared> {
+    let mut found: Vec<Declared> = Vec::new();
+    for member in &k.members {
+        let KineticsMember::Reaction { from, to, span, .. } = member else { continue };
+        for name in [from, to] {
+            if found.iter().all(|known| known.name != name.text) {
+                found.push(Declared::new(What::State, name, *span));
+            }
+        }
+    }
+    found
 }
 
 fn gate_members(members: &[GateMember]) -> Vec<Declared> {

@@ -6,6 +6,7 @@
 use super::error::ChannelError;
 use super::gate::PendingGate;
 use super::items::{ItemKind, ItemRef, Kind};
+use super::kinetics::PendingScheme;
 use super::lower::{Definition, Lowerer, finish};
 use super::scope::{Entry, Role, Scope, ScopeKind};
 use super::{Channel, Expr, SymbolId, Ty};
@@ -20,6 +21,7 @@ struct Draft<'a> {
     scope: Scope<'a>,
     equations: Vec<&'a ast::Equation>,
     gates: Vec<PendingGate<'a>>,
+    schemes: Vec<PendingScheme<'a>>,
     current: Option<&'a ast::Let>,
     /// Is all of it there, as far as its current depends on it?
     whole: bool,
@@ -37,17 +39,26 @@ impl<'a> Lowerer<'a> {
 
     fn channel_uncached(&mut self, item: ItemRef<'a>, c: &'a ast::Channel) -> Definition<Channel> {
         let before = self.diagnostics.count();
-        let Draft { mut scope, equations, gates, current, whole } = self.channel_draft(item.file, c);
+        let Draft { mut scope, equations, gates, schemes, current, whole } = self.channel_draft(item.file, c);
         let equations = self.find_states(&mut scope, equations, "");
         self.resolve_all(&mut scope);
         let factors: Vec<(SymbolId, u32)> = gates.iter().map(|g| (g.value, g.power)).collect();
         for gate in gates {
             self.finish_gate(&mut scope, gate);
         }
+        let states = schemes.iter().flat_map(|s| s.states.iter().copied()).collect::<Vec<_>>();
+        for scheme in schemes {
+            self.finish_scheme(&mut scope, scheme);
+        }
         self.add_equations(&mut scope, equations, "");
         self.check_equations(&scope);
         let i = match current {
             Some(l) => self.given_current(&mut scope, l),
+            None if !states.is_empty() => {
+                let states = states.iter().map(|&id| scope.entry(id).name.as_str()).collect();
+                self.error(ChannelError::WhichConducts { channel: &c.name, states });
+                None
+            }
             None if whole => self.implied_current(&mut scope, &c.name, &factors),
             None => None,
         };
@@ -74,7 +85,8 @@ impl<'a> Lowerer<'a> {
     /// What stands in a channel.
     fn channel_draft(&mut self, file: usize, c: &'a ast::Channel) -> Draft<'a> {
         let scope = Scope::new(ScopeKind::Channel, file);
-        let mut draft = Draft { scope, equations: Vec::new(), gates: Vec::new(), current: None, whole: true };
+        let (equations, gates, schemes) = Default::default();
+        let mut draft = Draft { scope, equations, gates, schemes, current: None, whole: true };
         let scope = &mut draft.scope;
         let v = Entry::ready("v".into(), c.name.span, Role::Voltage, Some(Ty::Real(Dim::VOLTAGE)), None);
         scope.add(v).ok();
@@ -89,6 +101,11 @@ impl<'a> Lowerer<'a> {
                     let gate = self.add_gate(scope, g);
                     draft.whole &= gate.is_some();
                     draft.gates.extend(gate);
+                }
+                ChannelMember::Kinetics(k) => {
+                    let scheme = self.add_scheme(scope, k);
+                    draft.whole &= scheme.is_some();
+                    draft.schemes.extend(scheme);
                 }
                 ChannelMember::Current(l) if l.name.text != "i" => {
                     self.error(ChannelError::CurrentName { current: &l.name });

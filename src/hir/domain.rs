@@ -5,6 +5,7 @@
 //! known (`src/ode/domains.rs`).
 //! Never true here: a domain is declared anywhere else, or two places say that one value is outside of it.
 
+use super::kinetics::REACTION;
 use super::lower::Lowerer;
 use super::{Expr, ExprKind, Symbol, SymbolKind, Ty};
 use crate::diag::Code;
@@ -27,6 +28,8 @@ pub enum Domain {
     StepAtLeast,
     /// 0, 1, 2, ... (or without an end)
     Count,
+    /// 1, but for rounding.
+    Whole,
     /// How far a draw is outside of its limits: 0 if one of those that were tried is within them.
     WithinLimits,
 }
@@ -40,6 +43,7 @@ impl Domain {
                 (Domain::NotNegative, _) => x >= 0.0,
                 (Domain::Fraction, _) => (0.0..=1.0).contains(&x),
                 (Domain::Count, _) => x >= 0.0 && (x.fract() == 0.0 || x == f64::INFINITY),
+                (Domain::Whole, _) => (x - 1.0).abs() < 1e-6,
                 (Domain::WithinLimits, _) => x == 0.0,
                 (Domain::BeforeTheEnd, Some((_, duration))) => x < duration,
                 (Domain::StepAtLeast, Some((dt, _))) => x > dt * (1.0 - 1e-6),
@@ -102,6 +106,8 @@ enum Kind {
     Gate,
     /// A member of a gate.
     OfGate,
+    /// How fast a reaction is.
+    Reaction,
 }
 
 /// Kind, dimension, how the last part of the name begins, domain, what it is to be outside, and why.
@@ -114,6 +120,7 @@ const ROWS: &[Row] = &[
     (Kind::OfGate, Dim::TIME, "tau", Domain::AboveZero, Code::OutOfDomain, "a time constant is above zero"),
     (Kind::OfGate, Dim::RATE, "alpha", Domain::NotNegative, Code::OutOfDomain, "a rate is not negative"),
     (Kind::OfGate, Dim::RATE, "beta", Domain::NotNegative, Code::OutOfDomain, "a rate is not negative"),
+    (Kind::Reaction, Dim::RATE, "", Domain::NotNegative, Code::OutOfDomain, "a rate is not negative"),
     (Kind::OfGate, Dim::ONE, "inf", Domain::Fraction, Code::GateRange, "a gate is the fraction of open gates"),
     (Kind::Gate, Dim::ONE, "", Domain::Fraction, Code::GateRange, "a gate is the fraction of open gates"),
     (Kind::Param, Dim::CONDUCTANCE_DENSITY, "g", Domain::NotNegative, Code::SuspiciousMagnitude, "a conductance is not negative"),
@@ -127,6 +134,7 @@ const ROWS: &[Row] = &[
 pub fn demand<'s>(symbols: &'s [Symbol], symbol: &'s Symbol) -> Option<Demand<&'s Expr>> {
     let (kind, value) = match &symbol.kind {
         SymbolKind::Param(value) => (Kind::Param, value),
+        SymbolKind::Let(value) if symbol.name.contains(REACTION) => (Kind::Reaction, value),
         SymbolKind::Let(value) => (Kind::OfGate, value),
         SymbolKind::State { init, gate: false, .. } => (Kind::State, init),
         SymbolKind::State { init, .. } => (Kind::Gate, init),

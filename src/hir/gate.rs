@@ -243,7 +243,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The factor of the rates: value, or value ^ ((celsius - at) / 10 K).
-    fn q10(
+    pub(super) fn q10(
         &mut self,
         scope: &mut Scope<'a>,
         value: &'a ast::Expr,

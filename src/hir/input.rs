@@ -4,7 +4,7 @@
 //! Never true here: an input changes a state by itself.
 
 use super::builtins::{self, FunctionKind};
-use super::error::{MorphologyError, NetworkError};
+use super::error::{KineticsError, MorphologyError, NetworkError};
 use super::lower::{Definition, Lowerer};
 use super::network::NetworkDraft;
 use super::place::flatten;
@@ -86,6 +86,10 @@ impl<'a> Lowerer<'a> {
             if let Some(first) = draft.clamps.iter().find(same) {
                 let target = format!("{}.{}", draft.populations[population].name, held.name);
                 self.error(NetworkError::ClampedTwice { target: &target, again: span, first: first.span });
+                return;
+            }
+            if let SymbolKind::State { scheme: Some(_), .. } = held.kind {
+                self.error(KineticsError::Held { name: &held.name, span: target.span });
                 return;
             }
             if let SymbolKind::State { gate: true, .. } = held.kind {

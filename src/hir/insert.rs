@@ -162,10 +162,12 @@ fn instantiate<'a>(instance: &Instance<'_>, places: &[Option<SymbolId>], base: u
     let f = |id: SymbolId| map[id.0 as usize];
     let symbols = instance.definition.item.symbols.iter().zip(places);
     let copied = symbols.filter(|(_, place)| place.is_none()).map(|(s, _)| {
+        let mut scheme = None;
         let (role, value, rate) = match &s.kind {
             SymbolKind::Param(e) => (Role::Param, Some(e.map_symbols(&f)), None),
             SymbolKind::Let(e) => (Role::Let, Some(e.map_symbols(&f)), None),
-            SymbolKind::State { init, rate, gate } => {
+            SymbolKind::State { init, rate, gate, scheme: of } => {
+                scheme = of.map(f);
                 (Role::State { gate: *gate }, Some(init.map_symbols(&f)), Some(rate.map_symbols(&f)))
             }
             SymbolKind::Port(kind) => (Role::Port(*kind), None, None),
@@ -174,7 +176,7 @@ fn instantiate<'a>(instance: &Instance<'_>, places: &[Option<SymbolId>], base: u
         };
         let ty = (!instance.definition.is_unknown(&s.name)).then_some(s.ty);
         let entry = Entry::ready(format!("{}.{}", instance.path, s.name), s.span, role, ty, value);
-        Entry { rate, unit: s.unit.clone(), docs: s.docs.clone(), ..entry }
+        Entry { rate, scheme, unit: s.unit.clone(), docs: s.docs.clone(), ..entry }
     });
     copied.collect()
 }

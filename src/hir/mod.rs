@@ -22,6 +22,7 @@ mod insert;
 mod items;
 mod junction;
 mod keys;
+mod kinetics;
 mod lower;
 mod members;
 mod morphology;
@@ -182,8 +183,10 @@ pub enum SymbolKind {
         init: Expr,
         /// The time derivative.
         rate: Expr,
-        /// Is it a gate (expected in [0, 1])?
+        /// Is it a fraction of channels, as gates are (expected in [0, 1])?
         gate: bool,
+        /// The first state of the kinetic scheme that it is of, if it is of one.
+        scheme: Option<SymbolId>,
     },
     /// What the network drives: the sum of all inputs to this place.
     Port(PortKind),
@@ -481,8 +484,9 @@ impl Plastic {
     fn map_symbols(&self, f: &impl Fn(SymbolId) -> SymbolId) -> Plastic {
         let kind = |kind: &SymbolKind| match kind {
             SymbolKind::Let(x) => SymbolKind::Let(x.map_symbols(f)),
-            SymbolKind::State { init, rate, gate } => {
-                SymbolKind::State { init: init.map_symbols(f), rate: rate.map_symbols(f), gate: *gate }
+            SymbolKind::State { init, rate, gate, scheme } => {
+                let (init, rate) = (init.map_symbols(f), rate.map_symbols(f));
+                SymbolKind::State { init, rate, gate: *gate, scheme: scheme.map(f) }
             }
             SymbolKind::Param(_) | SymbolKind::Port(_) | SymbolKind::Voltage | SymbolKind::Pool => kind.clone(),
         };

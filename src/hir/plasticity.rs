@@ -131,8 +131,9 @@ fn split(symbols: &[Symbol], actions: &[Resolved<'_>], of_edge: &[bool]) -> Spli
     let kind = |kind: &SymbolKind| match kind {
         SymbolKind::Param(x) => SymbolKind::Param(moved(x)),
         SymbolKind::Let(x) => SymbolKind::Let(moved(x)),
-        SymbolKind::State { init, rate, gate } => {
-            SymbolKind::State { init: moved(init), rate: moved(rate), gate: *gate }
+        // Schemes are of channels.
+        SymbolKind::State { init, rate, gate, .. } => {
+            SymbolKind::State { init: moved(init), rate: moved(rate), gate: *gate, scheme: None }
         }
         SymbolKind::Port(port) => SymbolKind::Port(*port),
         SymbolKind::Voltage => SymbolKind::Voltage,

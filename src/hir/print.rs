@@ -89,7 +89,7 @@ fn symbols(out: &mut String, list: &[Symbol], network: &[Symbol]) {
         let _ = match &s.kind {
             SymbolKind::Param(e) => writeln!(out, "    param {name}: {ty} = {}", show(e, list, network)),
             SymbolKind::Let(e) => writeln!(out, "    let {name}: {ty} = {}", show(e, list, network)),
-            SymbolKind::State { init, rate, gate } => writeln!(
+            SymbolKind::State { init, rate, gate, .. } => writeln!(
                 out,
                 "    {} {name}: {ty} = {}\n    {name}' = {}",
                 if *gate { "gate" } else { "state" },

@@ -65,6 +65,8 @@ pub(super) struct Entry<'a> {
     pub value: Option<Expr>,
     /// The lowered derivative.
     pub rate: Option<Expr>,
+    /// Of a state of a kinetic scheme the first one of that.
+    pub scheme: Option<SymbolId>,
     pub used: bool,
     /// Is it written in the file (and not made by the compiler)?
     pub written: bool,
@@ -85,6 +87,7 @@ impl<'a> Entry<'a> {
             ty: None,
             value: None,
             rate: None,
+            scheme: None,
             used: false,
             written: true,
         }
@@ -104,6 +107,7 @@ impl<'a> Entry<'a> {
             ty,
             value,
             rate: None,
+            scheme: None,
             used: false,
             written: false,
         }

@@ -7,6 +7,7 @@ mod cables;
 mod calls;
 mod clamps;
 mod events;
+mod kinetics;
 mod plasticity;
 
 use super::parity::Parity;
@@ -55,6 +56,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         celsius: None,
         failed: false,
         hidden: HashMap::new(),
+        resting: HashMap::new(),
         free: HashMap::new(),
         homes: Vec::new(),
         extra: Vec::new(),
@@ -150,6 +152,8 @@ struct Builder<'m> {
     failed: bool,
     /// Draws and files of inputs, which become parameters of the cells.
     hidden: HashMap<(usize, Node), NodeId>,
+    /// Where kinetic schemes are at rest, by the population and their first state.
+    resting: HashMap<(usize, SymbolId), Vec<NodeId>>,
     /// How clamped states would move if they were not.
     free: HashMap<StateId, NodeId>,
     /// Of each population of the network with sections, where its symbols have values.
@@ -216,7 +220,13 @@ impl<'m> Builder<'m> {
                     settable: !self.is_derived(population, SymbolId(i as u32)),
                     set: None,
                 })),
-                SymbolKind::State { gate, .. } => {
+                SymbolKind::State { gate, scheme, .. } => {
+                    // The states of a scheme follow its first one.
+                    let first = scheme.and_then(|first| nodes.get(first.0 as usize).copied().flatten());
+                    let first = match first.map(|node| self.graph.node(node)) {
+                        Some(Node::State(first)) => Some(first),
+                        _ => scheme.map(|_| StateId(self.states.len() as u32)),
+                    };
                     self.states.push(State {
                         name: full,
                         population: home,
@@ -227,6 +237,7 @@ impl<'m> Builder<'m> {
                         unit: s.display_unit(),
                         span: s.span,
                         gate: *gate,
+                        scheme: first,
                         clamp: None,
                     });
                     Some(self.graph.add(Node::State(StateId(self.states.len() as u32 - 1))))
@@ -299,6 +310,9 @@ impl<'m> Builder<'m> {
                 SymbolKind::State { init, rate, .. } => {
                     let at = Some(population);
                     let default = match init.kind {
+                        ExprKind::SteadyState if matches!(s.kind, SymbolKind::State { scheme: Some(_), .. }) => {
+                            self.at_rest(population, id)
+                        }
                         ExprKind::SteadyState => {
                             let rate = self.expr(at, rate);
                             self.steady_state(population, i, rate, init.span)
@@ -469,6 +483,7 @@ impl<'m> Builder<'m> {
                     demands.push(Demand { whose: Whose::Cells(home), span, ..d });
                 }
             }
+            demands.extend(self.wholes(population));
             if let Some(refractory) = cell.spike.as_ref().and_then(|s| s.refractory.as_ref()) {
                 let value = self.expr(Some(population), refractory);
                 demands.push(Demand {

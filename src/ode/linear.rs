@@ -92,7 +92,7 @@ fn rows_of(model: &mut Model, states: &[StateId]) -> Result<BTreeMap<StateId, Ro
     let mut rows = BTreeMap::new();
     for &state in states {
         let rate = model.state(state).rate;
-        let row = row(&mut model.graph, rate).map_err(|read| NotLinear::Bends(state, read))?;
+        let row = row(&mut model.graph, rate, &|_| true).map_err(|read| NotLinear::Bends(state, read))?;
         rows.insert(state, row);
     }
     for &state in rows.keys() {
@@ -163,12 +163,12 @@ fn follow(rows: &BTreeMap<StateId, Row>, path: &mut Vec<StateId>) -> Result<(), 
     Ok(())
 }
 
-/// A sum in the making, or the state that is read in another way.
-fn row(g: &mut Graph, root: NodeId) -> Result<Row, StateId> {
+/// A derivative as a sum over the states that `of` takes, or the state of those that is read in another way.
+pub fn row(g: &mut Graph, root: NodeId, of: &dyn Fn(StateId) -> bool) -> Result<Row, StateId> {
     let mut memo: BTreeMap<NodeId, Row> = BTreeMap::new();
     for id in g.reachable([root]) {
         let done = match g.node(id) {
-            Node::State(state) => {
+            Node::State(state) if of(state) => {
                 let one = g.number(1.0, Dim::ONE);
                 Row { coefficients: [(state, one)].into(), constant: None }
             }
@@ -207,7 +207,8 @@ fn row(g: &mut Graph, root: NodeId) -> Result<Row, StateId> {
             | Node::Events(..)
             | Node::Unary(..)
             | Node::Binary(..)
-            | Node::Select(..) => match g.operands(id).iter().find_map(|a| memo[a].coefficients.keys().next()) {
+            | Node::Select(..)
+            | Node::State(_) => match g.operands(id).iter().find_map(|a| memo[a].coefficients.keys().next()) {
                 Some(&state) => return Err(state),
                 None => Row { coefficients: BTreeMap::new(), constant: Some(id) },
             },

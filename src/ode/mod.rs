@@ -19,6 +19,7 @@ mod parity;
 mod passive;
 mod print;
 mod removable;
+pub mod scheme;
 mod timescale;
 mod verify;
 
@@ -155,8 +156,10 @@ pub struct State {
     pub unit: DisplayUnit,
     /// Where its equation stands.
     pub span: Span,
-    /// Is it a gate?
+    /// Is it the fraction of channels that something is so of, as a gate is?
     pub gate: bool,
+    /// The first state of the kinetic scheme that it is of, if it is of one.
+    pub scheme: Option<StateId>,
     /// What holds it, if something does.
     pub clamp: Option<Clamp>,
 }

@@ -184,6 +184,8 @@ pub enum ChannelMember {
     Reads(Reads),
     /// A gate.
     Gate(Gate),
+    /// A scheme of states with reactions between them.
+    Kinetics(Kinetics),
     /// A state with an equation of its own.
     State(State),
     /// The equation of a state.
@@ -227,6 +229,53 @@ pub enum GateMember {
         weight: Expr,
         /// Its members.
         members: Vec<GateMember>,
+        /// The whole member.
+        span: Span,
+    },
+}
+
+/// `kinetics { C <-> O (alpha, beta); ... }`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kinetics {
+    /// The members, in file order.
+    pub members: Vec<KineticsMember>,
+    /// The whole block.
+    pub span: Span,
+}
+
+/// A member of a `kinetics` block.
+#[derive(Debug, Clone, PartialEq)]
+pub enum KineticsMember {
+    /// `C <-> O (forward, backward)`, `O -> I (rate)`.
+    Reaction {
+        /// The state that it leads from.
+        from: Name,
+        /// The state that it leads to.
+        to: Name,
+        /// Does it lead back, too?
+        both: bool,
+        /// Its rates: as many as are written.
+        rates: Vec<Expr>,
+        /// The whole member.
+        span: Span,
+    },
+    /// `conserve C + O = 1`.
+    Conserve {
+        /// The states.
+        states: Vec<Name>,
+        /// Their sum.
+        sum: Expr,
+        /// The whole member.
+        span: Span,
+    },
+    /// `init C = 1`.
+    Init(Let),
+    /// `q10 = 3 at 6.3 degC`, or a fixed factor; both multiply the rates of all reactions.
+    Q10 {
+        /// The factor.
+        value: Expr,
+        /// The temperature at which the rates were measured.
+        at: Option<Expr>,
         /// The whole member.
         span: Span,
     },

@@ -254,6 +254,11 @@ impl Builder<'_> {
                 ChannelMember::Reads(Reads { name, unit: parts.maybe().map(|u| self.unit_note(u)) })
             }
             Rule::gate => ChannelMember::Gate(self.gate(pair)),
+            Rule::kinetics => {
+                let span = self.span(&pair);
+                let members = Parts::of(pair).map(|p| self.kinetics_member(p)).collect();
+                ChannelMember::Kinetics(Kinetics { members, span })
+            }
             Rule::state => ChannelMember::State(self.state(pair)),
             Rule::current => ChannelMember::Current(self.named_value(pair)),
             Rule::equation => ChannelMember::Equation(self.equation(pair)),
@@ -301,6 +306,34 @@ impl Builder<'_> {
             }
             Rule::key => GateMember::Key(self.named_value(pair)),
             other => unreachable!("{other:?} is not a member of a gate"),
+        }
+    }
+
+    fn kinetics_member(&mut self, pair: Pair<'_, Rule>) -> KineticsMember {
+        let pair = inner(pair);
+        let span = self.span(&pair);
+        match pair.as_rule() {
+            Rule::reaction => {
+                let both = has(&pair, Rule::both_arrow);
+                let mut parts = Parts::of(pair);
+                let (from, to) = (self.name(parts.part()), self.name(parts.part()));
+                KineticsMember::Reaction { from, to, both, rates: parts.map(|p| self.expr(p)).collect(), span }
+            }
+            Rule::conserve => {
+                let mut parts = Parts::of(pair);
+                let mut states = Vec::new();
+                while let Some(name) = parts.only(Rule::name) {
+                    states.push(self.name(name));
+                }
+                KineticsMember::Conserve { states, sum: self.expr(parts.part()), span }
+            }
+            Rule::start => KineticsMember::Init(self.named_value(pair)),
+            Rule::q10 => {
+                let mut parts = Parts::of(pair);
+                let value = self.expr(parts.part());
+                KineticsMember::Q10 { value, at: parts.maybe().map(|e| self.expr(e)), span }
+            }
+            other => unreachable!("{other:?} is not a member of a `kinetics` block"),
         }
     }
 

@@ -96,6 +96,7 @@ fn ends_member(rule: Rule) -> bool {
             | item
             | channel_member
             | gate_member
+            | kinetics_member
             | cell_member
             | compartment_member
             | pool_member
@@ -109,6 +110,7 @@ fn ends_member(rule: Rule) -> bool {
             | lone_item
             | lone_channel
             | lone_gate
+            | lone_kinetics
             | lone_cell
             | lone_compartment
             | lone_pool

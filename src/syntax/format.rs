@@ -95,7 +95,7 @@ impl<'t> Leaves<'t> {
             Rule::close if in_group => Kind::Close,
             Rule::open => Kind::BlockOpen,
             Rule::close => Kind::BlockClose,
-            Rule::lparen if parent == Rule::parenthesized => Kind::Open,
+            Rule::lparen if matches!(parent, Rule::parenthesized | Rule::reaction) => Kind::Open,
             Rule::lparen | Rule::lbracket => Kind::CallOpen,
             Rule::rparen | Rule::rbracket => Kind::Close,
             Rule::comma | Rule::semi | Rule::colon | Rule::prime => Kind::Stop,
@@ -114,6 +114,7 @@ fn begins_statement(rule: Rule) -> bool {
         Rule::item
             | Rule::channel_member
             | Rule::gate_member
+            | Rule::kinetics_member
             | Rule::cell_member
             | Rule::compartment_member
             | Rule::section_member

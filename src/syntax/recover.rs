@@ -22,6 +22,7 @@ pub enum Block {
     Channel,
     Gate,
     Fraction,
+    Kinetics,
     Cell,
     Compartment,
     Section,
@@ -46,6 +47,7 @@ impl Block {
         Block::Channel,
         Block::Gate,
         Block::Fraction,
+        Block::Kinetics,
         Block::Cell,
         Block::Compartment,
         Block::Section,
@@ -81,6 +83,7 @@ impl Block {
             (Block::File, "train") => Block::Train,
             (Block::Channel, "gate") => Block::Gate,
             (Block::Gate | Block::Fraction, "fraction") => Block::Fraction,
+            (Block::Channel, "kinetics") => Block::Kinetics,
             (Block::Cell, "compartment") => Block::Compartment,
             (Block::Cell, "section") => Block::Section,
             (Block::Cell, "compartments") => Block::Compartments,
@@ -100,6 +103,7 @@ impl Block {
             Block::File => Rule::lone_item,
             Block::Channel => Rule::lone_channel,
             Block::Gate | Block::Fraction => Rule::lone_gate,
+            Block::Kinetics => Rule::lone_kinetics,
             Block::Cell => Rule::lone_cell,
             Block::Compartment => Rule::lone_compartment,
             Block::Section => Rule::lone_section,
@@ -124,6 +128,7 @@ impl Block {
             Block::Channel => Rule::channel_head,
             Block::Gate => Rule::gate_head,
             Block::Fraction => Rule::fraction_head,
+            Block::Kinetics => Rule::kinetics_head,
             Block::Cell => Rule::cell_head,
             Block::Compartment => Rule::compartment_head,
             Block::Section => Rule::section_head,
@@ -149,6 +154,7 @@ impl Block {
             Block::Channel => "channel",
             Block::Gate => "gate",
             Block::Fraction => "fraction of a gate",
+            Block::Kinetics => "`kinetics` block",
             Block::Cell => "cell",
             Block::Compartment => "compartment",
             Block::Section => "section",
@@ -173,8 +179,9 @@ impl Block {
             Block::File => {
                 &["use", "const", "function", "channel", "cell", "junction", "synapse", "network", "run", "train"]
             }
-            Block::Channel => &["param", "let", "reads", "gate", "state", "current"],
+            Block::Channel => &["param", "let", "reads", "gate", "kinetics", "state", "current"],
             Block::Gate | Block::Fraction => &["q10", "fraction"],
+            Block::Kinetics => &["conserve", "init", "q10"],
             Block::Cell => &[
                 "param",
                 "let",
@@ -219,7 +226,13 @@ impl Block {
             | Block::Run
             | Block::Train => true,
             Block::Spike | Block::Event => true,
-            Block::File | Block::Channel | Block::Cell | Block::Junction | Block::Synapse | Block::Network => false,
+            Block::File
+            | Block::Channel
+            | Block::Kinetics
+            | Block::Cell
+            | Block::Junction
+            | Block::Synapse
+            | Block::Network => false,
         }
     }
 }
@@ -228,7 +241,7 @@ impl Block {
 fn begins_member(word: &str) -> bool {
     begins_item(word)
         || [Block::Channel, Block::Cell, Block::Compartment, Block::Run].iter().any(|b| b.keywords().contains(&word))
-            && !matches!(word, "pool" | "morphology" | "section" | "compartments" | "region")
+            && !matches!(word, "kinetics" | "pool" | "morphology" | "section" | "compartments" | "region")
         || matches!(word, "population" | "connect")
 }
 

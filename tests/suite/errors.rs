@@ -28,6 +28,10 @@ const SEVERAL: &[(&str, usize)] = &[
     ("train", 10),
     ("convolution_arguments", 2),
     ("train_names", 6),
+    ("kinetics_one_rate", 3),
+    ("kinetics_to_itself_and_twice", 2),
+    ("kinetics_unknown_names", 2),
+    ("kinetics_wrong_dimension", 3),
 ];
 
 /// Codes that no model file alone can produce, with the reason.

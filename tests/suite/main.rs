@@ -17,6 +17,7 @@ mod found;
 mod fuzz;
 mod gradients;
 mod junctions;
+mod kinetics;
 mod lsp;
 mod models;
 mod names;

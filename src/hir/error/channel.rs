@@ -13,6 +13,8 @@ pub(in crate::hir) enum ChannelError<'e> {
     CurrentName { current: &'e Name },
     /// There are two.
     TwoCurrents { second: Span, first: Span },
+    /// There is none, and a scheme does not say which of its states conducts.
+    WhichConducts { channel: &'e Name, states: Vec<&'e str> },
     /// There is none, and parameters are missing that would imply it; one may have another name.
     NoCurrent { channel: &'e Name, missing: &'e [&'static str], similar: Option<(&'e Entry<'e>, &'static str)> },
 }
@@ -35,6 +37,17 @@ impl From<ChannelError<'_>> for Diagnostic {
                 Diagnostic::new(Code::DuplicateKey, second, "a channel has one current", "a second `current` line")
                     .see(first, "the first")
                     .help("add them up in one line, or write two channels")
+            }
+            E::WhichConducts { channel, states } => {
+                let message = format!("the current of channel `{}` is not determined", channel.text);
+                let open = states.iter().find(|s| s.starts_with(['O', 'o'])).or(states.last()).unwrap_or(&"O");
+                Diagnostic::new(
+                    Code::MissingCurrent,
+                    channel.span,
+                    message,
+                    "no `current` line says which state conducts",
+                )
+                .help(format!("add `current i = gbar * {open} * (v - erev)`, with the open state"))
             }
             E::NoCurrent { channel, missing, similar } => no_current(channel, missing, similar),
         }

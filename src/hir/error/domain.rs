@@ -13,6 +13,7 @@ impl<T> Demand<T> {
         let message = match (self.code, self.domain) {
             (Code::GateRange, _) if what.ends_with(".inf") => format!("`{what}`{of} is {value}, outside [0, 1]"),
             (Code::GateRange, _) => format!("gate `{what}`{of} starts at {value}, outside [0, 1]"),
+            (_, Domain::Whole) => format!("the states of `{what}`{of} sum to {value} at the start, not to 1"),
             (_, Domain::BeforeTheEnd) => format!("`{what}`{of} is {value}, after the end of the run"),
             (_, Domain::StepAtLeast) => format!("`{what}`{of} is {value}, less than the time step"),
             (_, Domain::AboveZero | Domain::NotNegative | Domain::Fraction | Domain::Count | Domain::WithinLimits) => {
@@ -41,6 +42,7 @@ impl<T> Demand<T> {
             (_, Domain::StepAtLeast) => {
                 d.help("every value would be drawn once only: make `every` longer, or `dt` shorter")
             }
+            (_, Domain::Whole) => d.help("set all of them, or none to begin in the steady state"),
             (_, Domain::AboveZero | Domain::NotNegative | Domain::Fraction | Domain::Count | Domain::WithinLimits) => d,
         }
     }

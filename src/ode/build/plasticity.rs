@@ -68,6 +68,7 @@ impl<'m> Builder<'m> {
                 unit,
                 span,
                 gate,
+                scheme: None,
                 clamp,
             });
             let state = StateId(self.states.len() as u32 - 1);

@@ -18,6 +18,7 @@ impl Complaint<'_, '_> {
             return None;
         }
         match self.text(self.pieces.start) {
+            _ if self.block == Block::Kinetics => self.of_a_reaction(index, expected),
             "on" if self.block == Block::Synapse => self.of_an_event(index, expected),
             _ if self.block == Block::Synapse && self.is_event_in_one_word() => {
                 let first = self.text(self.pieces.start);
@@ -34,6 +35,29 @@ impl Complaint<'_, '_> {
             _ => None,
         }
         .or_else(|| self.anywhere(index, expected))
+    }
+
+    /// `~ C <-> O (a, b)`, `C + Ca <-> CaC (a, b)`, `2 C <-> D (a, b)`, `C <-> O`.
+    fn of_a_reaction(&self, index: usize, expected: &Expected) -> Option<Diagnostic> {
+        let (text, start) = (self.text(index), self.pieces.start);
+        let counted = index == start && self.token(index).is_some_and(|t| t.kind == TokenKind::Number);
+        if text == "~" && index == start {
+            let message = "a reaction begins with the name of a state";
+            return Some(self.at(index, message, "").help("leave out the `~`"));
+        }
+        if counted || text == "+" && (expected.has(Rule::both_arrow) || expected.has(Rule::lparen)) {
+            let message = "a reaction leads from one state to one other";
+            let help = "a concentration that it needs is a factor of its rate: `C <-> O (k_on * Ca, k_off)`";
+            return Some(self.at(index, message, "").help(help));
+        }
+        if text == "<" && self.text(index + 1) == "-" && expected.has(Rule::both_arrow) {
+            let help = format!("write `{} -> {} (rate)`", self.text(index + 2), self.text(start));
+            return Some(self.at(index, "a reaction is written in the direction that it goes", "").help(help));
+        }
+        (expected.has(Rule::lparen) && self.text(start + 1).ends_with("->")).then(|| {
+            let help = "write `C <-> O (forward, backward)` or `O -> I (rate)`";
+            self.at(index.saturating_sub(1), "the rates of a reaction stand behind it, in brackets", "").help(help)
+        })
     }
 
     fn is_event_in_one_word(&self) -> bool {
