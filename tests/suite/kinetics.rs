@@ -361,6 +361,53 @@ fn schemes_are_the_same_in_sections() {
     }
 }
 
+/// `tests/reference/kinetics_neuron.py`: the same channels in a soma with a dendrite.
+#[test]
+fn schemes_in_branched_cells_are_those_of_neuron() {
+    let text = SQUIDS
+        .replace(
+            "section dend { from soma(1); length = 200 um; diam = 2 um }",
+            "section dend { from soma(1); length = 200 um; diam = 2 um; compartments = 4 }",
+        )
+        .replace("compartments { max_length = 50 um }", "compartments { max_length = 500 um }")
+        .replace(
+            "insert Sodium, Potassium, Leak }\n}",
+            "insert Sodium, Potassium, Leak(gbar = 0.3 mS/cm2, erev = -54.4 mV) }\n}",
+        );
+    let (model, _) = text.split_once("network main").unwrap();
+    let checked = checked(&format!(
+        "{}
+        network main {{
+            population b: Branched
+            input step: pulse(delay = 2 ms, duration = 30 ms, amplitude = 0.4 nA) -> b.soma(0.5)
+        }}
+        run {{
+            duration = 20 ms; dt = 0.025 ms; method = cnexp; celsius = 6.3 degC
+            record b.{{soma(0.5).{{v, Sodium.O, Sodium.C0}}, dend(0.875).v}} every 0.1 ms
+        }}",
+        model
+            .replace("use std.channels.hh.{Na, K, Leak}", "use std.channels.hh.{Leak}")
+            .replace("cell Gates { compartment soma { cm = 1 uF/cm2; v_init = -65 mV; insert Na, K, Leak } }", "")
+    ));
+    let reference = std::fs::read_to_string("tests/reference/kinetics_neuron.json").unwrap();
+    let reference: serde_json::Value = serde_json::from_str(&reference).unwrap();
+    for way in [Way::Plain, Way::Optimized, Way::Reread, Way::Native] {
+        let result = run(&checked, &CompileOptions::default(), way);
+        for (name, key, within) in [
+            ("b.soma(0.5).v", "soma_mV", 1e-8),
+            ("b.dend(0.875).v", "dend_mV", 1e-8),
+            ("b.soma(0.5).Sodium.O", "open", 1e-10),
+            ("b.soma(0.5).Sodium.C0", "closed", 1e-10),
+        ] {
+            let expected: Vec<f64> = reference[key].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
+            let found = trace(&result, name, 0);
+            let error = apart(&found, &expected);
+            assert!(error < within, "{name}, {way:?}: {error:e}");
+        }
+        assert!(trace(&result, "b.soma(0.5).v", 0).iter().any(|&v| v > 20.0), "it spikes");
+    }
+}
+
 // ---------------------------------------------------------------------------------------------- what is refused
 
 /// What is said when a model is compiled.
