@@ -149,7 +149,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Adds the state of a pool; false if something is wrong with its keys.
-    fn add_pool(
+    pub(super) fn add_pool(
         &mut self,
         scope: &mut Scope<'a>,
         prefix: &str,

@@ -50,7 +50,7 @@ impl Block {
             Block::Compartment => &["area", "cm", "v_init", "insert", "pool", "param", "let"],
             Block::Section => &["from", "length", "diam", "compartments"],
             Block::Compartments => &["max_length", "count", "d_lambda"],
-            Block::Region => &["ra", "cm", "v_init", "max_length", "count", "d_lambda", "insert"],
+            Block::Region => &["ra", "cm", "v_init", "max_length", "count", "d_lambda", "insert", "pool"],
             Block::Pool => &["init"],
             Block::Junction => &["rule"],
             Block::Projection => &["rule", "weight", "delay"],

@@ -280,7 +280,7 @@ pub struct Morphology {
     pub homes: Vec<Home>,
 }
 
-/// A channel in some compartments of a cell.
+/// A channel in some compartments of a cell, or a pool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     /// The name of the region, such as `soma`, which its symbols have in front.
@@ -289,8 +289,10 @@ pub struct Part {
     pub name: String,
     /// The compartments that it is in, among the elements of the tree.
     pub elements: Arc<[u32]>,
-    /// Its current, outward positive.
-    pub current: SymbolId,
+    /// Its current, outward positive. A pool has none.
+    pub current: Option<SymbolId>,
+    /// Which parts have the same compartments and read each other's symbols: those of a region.
+    pub together: usize,
     /// Where it is inserted.
     pub span: Span,
 }
@@ -312,9 +314,10 @@ impl Morphology {
         self.homes[symbol.0 as usize] == Home::Tree && !cell.symbol(symbol).name.contains('.')
     }
 
-    /// With another part, whose symbols follow those that are there.
+    /// With another part, apart from all others, whose symbols follow those that are there.
     pub fn with_part(mut self, part: Part, symbols: usize) -> Morphology {
-        self.parts.push(part);
+        let together = self.parts.iter().map(|p| p.together + 1).max().unwrap_or(0);
+        self.parts.push(Part { together, ..part });
         self.homes.extend(std::iter::repeat_n(Home::Part(self.parts.len() - 1), symbols));
         self
     }
@@ -324,7 +327,8 @@ impl Morphology {
         let own = |id: &SymbolId| self.homes[id.0 as usize] == Home::Tree;
         let here = |p: &&Part| p.elements.contains(&(element as u32));
         let of_part = |p: &Part| {
-            let rest = name.strip_prefix(&p.name).filter(|rest| rest.starts_with('.'))?;
+            let own = |rest: &&str| if p.current.is_some() { rest.starts_with('.') } else { rest.is_empty() };
+            let rest = name.strip_prefix(&p.name).filter(own)?;
             cell.find(&format!("{}.{}{rest}", p.region, p.name))
         };
         cell.find(name).filter(own).or_else(|| self.parts.iter().filter(here).find_map(of_part))

@@ -4,7 +4,7 @@
 //! it has values. A channel is there once for each region that inserts it, however many compartments that has.
 //! Never true here: the shape depends on a run.
 
-use super::compartment::CompartmentDraft;
+use super::compartment::{CompartmentDraft, PoolEquations};
 use super::error::{MorphologyError, SpikeError};
 use super::expr::constant_of;
 use super::imports::shape_file;
@@ -151,10 +151,17 @@ impl<'a> Lowerer<'a> {
             return Definition { item: cell, sound: false, unknown: unknown.into() };
         };
         body.v = v;
-        for region in &regions {
-            whole &= self.insertions(&mut body, region).is_some();
+        let mut equations: Vec<PoolEquations<'a>> = Vec::new();
+        for (at, region) in regions.iter().enumerate() {
+            whole &= self.insertions(&mut body, region, at, &mut equations).is_some();
         }
+        let of_pool = |(own, prefix): PoolEquations<'a>| (self.find_states(&mut body.scope, own, &prefix), prefix);
+        let equations: Vec<_> = equations.into_iter().map(of_pool).collect();
         self.resolve_all(&mut body.scope);
+        for (own, prefix) in equations {
+            self.add_equations(&mut body.scope, own, &prefix);
+        }
+        self.check_equations(&body.scope);
         if whole {
             whole &= self.cut_all(&mut body, c, &mut shape, &regions, [cm, ra]).is_some();
         }
@@ -728,11 +735,30 @@ impl<'a> Lowerer<'a> {
         value
     }
 
-    /// Adds the channels that a region inserts.
-    fn insertions(&mut self, body: &mut Body<'a>, region: &RegionDraft<'a>) -> Option<()> {
+    /// Adds the pools of a region, and the channels that it inserts, which may read them.
+    fn insertions(
+        &mut self,
+        body: &mut Body<'a>,
+        region: &RegionDraft<'a>,
+        together: usize,
+        equations: &mut Vec<PoolEquations<'a>>,
+    ) -> Option<()> {
         let elements = elements(&body.tree, region);
         let name = Name { text: region.name.clone(), span: region.ast.sections[0].span };
         let mut fine = true;
+        let part = |name: &Name, current, span| {
+            let (region, elements) = (region.name.clone(), elements.clone());
+            Part { region, name: name.text.clone(), elements, current, together, span }
+        };
+        for member in &region.ast.members {
+            let CompartmentMember::Pool { name, unit, keys, equations: own, .. } = member else { continue };
+            let prefix = format!("{}.", region.name);
+            let home = Home::Part(body.parts.len());
+            fine &= self.check_reserved(name) && self.add_pool(&mut body.scope, &prefix, name, unit.as_ref(), keys);
+            equations.push((own.iter().collect(), prefix));
+            body.homes.resize(body.scope.entries.len(), home);
+            body.parts.push(part(name, None, name.span));
+        }
         for member in &region.ast.members {
             let CompartmentMember::Insert { channel, alias, args, span } = member else { continue };
             let mut draft = CompartmentDraft::new(&name);
@@ -744,13 +770,7 @@ impl<'a> Lowerer<'a> {
                 fine = false;
                 continue;
             };
-            body.parts.push(Part {
-                region: region.name.clone(),
-                name: alias.as_ref().unwrap_or(channel).text.clone(),
-                elements: elements.clone(),
-                current,
-                span: *span,
-            });
+            body.parts.push(part(alias.as_ref().unwrap_or(channel), Some(current), *span));
         }
         fine.then_some(())
     }
@@ -763,8 +783,11 @@ impl<'a> Lowerer<'a> {
                 let twice = |e: &&u32| first.elements.binary_search(e).is_ok();
                 let Some(both) = part.elements.iter().find(twice) else { continue };
                 let section = &body.names[body.tree.section[*both as usize] as usize].text;
-                let (channel, again, first) = (&part.name, part.span, first.span);
-                self.error(MorphologyError::InsertedTwice { channel, section, again, first });
+                let (name, again, first) = (&part.name, part.span, first.span);
+                self.error(match part.current {
+                    Some(_) => MorphologyError::InsertedTwice { channel: name, section, again, first },
+                    None => MorphologyError::PoolTwice { pool: name, section, again, first },
+                });
                 fine = false;
             }
         }

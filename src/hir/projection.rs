@@ -308,10 +308,8 @@ impl<'a> Lowerer<'a> {
             (Some(element), Some(current)) => {
                 let name = path.strip_prefix(&under).unwrap_or(&path).to_string();
                 let region = under.trim_end_matches('.').to_string();
-                known.with_part(
-                    Part { region, name, elements: [element as u32].into(), current, span: via.model.span },
-                    symbols.len(),
-                )
+                let (elements, current, span) = ([element as u32].into(), Some(current), via.model.span);
+                known.with_part(Part { region, name, elements, current, together: 0, span }, symbols.len())
             }
             (None, _) | (_, None) => known,
         });

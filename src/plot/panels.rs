@@ -272,7 +272,7 @@ fn populations<'a>(series: &[&'a Series], trains: &[&'a SpikeTrain]) -> Vec<&'a 
 }
 
 fn quantity_of(name: &str) -> &str {
-    name.rsplit('.').next().unwrap_or(name)
+    parts(name).pop().unwrap_or(name)
 }
 
 /// Series that share a panel, and whether they share it because they are fractions.
@@ -373,11 +373,11 @@ fn place_of(shown: &mut Vec<u64>, cell: u64) -> usize {
     })
 }
 
-/// The parts of a name between dots; those within brackets (`squid[0..10]`) part nothing.
+/// The parts of a name between dots; those within brackets (`squid[0..10]`, `dend(0.5)`) part nothing.
 fn parts(name: &str) -> Vec<&str> {
     let mut inside = false;
     name.split(|c| {
-        inside = (inside || c == '[') && c != ']';
+        inside = (inside || matches!(c, '[' | '(')) && !matches!(c, ']' | ')');
         c == '.' && !inside
     })
     .collect()

@@ -44,11 +44,11 @@ impl From<InsertError<'_>> for Diagnostic {
 
 fn no_pool(channel: &Name, read: &Symbol, compartment: &str, span: Span) -> Diagnostic {
     let (pool, dim) = (&read.name, read.ty.dim());
-    let message = format!("channel `{}` reads `{pool}`, which compartment `{compartment}` lacks", channel.text);
+    let message = format!("channel `{}` reads `{pool}`, which `{compartment}` lacks", channel.text);
     let unit = if dim.is_one() { String::new() } else { format!(": {}", dim.display_unit().name) };
     Diagnostic::new(Code::MissingPool, span, message, format!("needs a pool `{pool}`"))
         .see(read.span, "read here")
-        .help(format!("add to the compartment: `pool {pool}{unit} {{ init = ...; {pool}' = ... }}`"))
+        .help(format!("add to it: `pool {pool}{unit} {{ init = ...; {pool}' = ... }}`"))
 }
 
 fn other_pool(channel: &Name, read: &Symbol, ty: Ty, at: Span, span: Span) -> Diagnostic {

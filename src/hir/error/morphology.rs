@@ -48,6 +48,8 @@ pub(in crate::hir) enum MorphologyError<'e> {
     NotCovered { section: &'e Name, regions: &'e str, key: &'static str, example: &'static str },
     /// A channel is in a compartment twice.
     InsertedTwice { channel: &'e str, section: &'e str, again: Span, first: Span },
+    /// A pool is in a section twice.
+    PoolTwice { pool: &'e str, section: &'e str, again: Span, first: Span },
     /// A value of the whole cell differs from compartment to compartment.
     NotOfTheCell { symbol: &'e str, span: Span, read: &'e str },
     /// A place is named where none can be.
@@ -164,9 +166,15 @@ impl From<MorphologyError<'_>> for Diagnostic {
             }
             E::InsertedTwice { channel, section, again, first } => {
                 let message = format!("section `{section}` has two channels `{channel}`");
-                Diagnostic::new(Code::BadMorphology, again, message, "again").see(first, "first").help(format!(
+                let d = Diagnostic::new(Code::BadMorphology, again, message, "again").see(first, "first");
+                d.help(format!(
                     "insert it in regions that share no section, or name one of them: `insert {channel} as {channel}2`"
                 ))
+            }
+            E::PoolTwice { pool, section, again, first } => {
+                let message = format!("section `{section}` has two pools `{pool}`");
+                let d = Diagnostic::new(Code::BadMorphology, again, message, "again").see(first, "first");
+                d.help("give it to regions that share no section, each with the channels that it sees")
             }
             E::NotOfTheCell { symbol, span, read } => {
                 let message = format!("`{symbol}` is one value of the cell, and `{read}` differs from place to place");

@@ -4,7 +4,7 @@
 //! Never true here: the equations of a channel are there more often than it is inserted.
 
 use super::Builder;
-use crate::hir::{self, Home, Morphology, SymbolId, Ty};
+use crate::hir::{Home, Morphology, SymbolId, Ty};
 use crate::ode::{Cable, Kind, MembraneCurrent, Node, NodeId, Population, Spike};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(super) struct Homes {
     /// The population of its compartments.
     tree: usize,
-    /// The populations of its parts.
+    /// The populations of its parts, the same for those that are together.
     parts: Vec<usize>,
     /// The number of its cable.
     pub cable: u32,
@@ -37,11 +37,19 @@ impl<'m> Builder<'m> {
             };
             let kind = Kind::Tree { of: population, tree: morphology.tree.clone() };
             let tree = self.add_population(format!("{}.compartments", p.name), kind, p.span);
-            let part = |part: &hir::Part| {
-                let kind = Kind::Part { of: tree, elements: part.elements.clone() };
-                self.add_population(format!("{}.{}.{}", p.name, part.region, part.name), kind, part.span)
-            };
-            let parts = morphology.parts.iter().map(part).collect();
+            let mut parts: Vec<usize> = Vec::new();
+            for part in &morphology.parts {
+                let first = morphology.parts[..parts.len()].iter().position(|p| p.together == part.together);
+                parts.push(match first {
+                    Some(first) => parts[first],
+                    None => {
+                        let kind = Kind::Part { of: tree, elements: part.elements.clone() };
+                        let more = morphology.parts.iter().filter(|p| p.together == part.together).count() > 1;
+                        let name = if more { "membrane" } else { &part.name };
+                        self.add_population(format!("{}.{}.{name}", p.name, part.region), kind, part.span)
+                    }
+                });
+            }
             self.homes.push(Some(Homes { tree, parts, cable }));
             cable += 1;
         }
@@ -148,9 +156,17 @@ impl<'m> Builder<'m> {
             let known = self.symbols[population][morphology.v.0 as usize].map(|n| self.graph.node(n));
             let Some(Node::State(v)) = known else { continue };
             let [cm, ra, area] = [morphology.cm, morphology.ra, morphology.area].map(|s| self.symbol(population, s));
-            let mut currents: Vec<MembraneCurrent> = (0..morphology.parts.len())
-                .map(|part| self.channel_current(population, morphology, part, area))
-                .collect();
+            let mut currents: Vec<MembraneCurrent> = Vec::new();
+            for part in &morphology.parts {
+                let Some(current) = part.current.map(|symbol| self.channel_current(population, symbol, area)) else {
+                    continue;
+                };
+                // What flows through one membrane is one current.
+                match currents.iter_mut().find(|c| c.population == current.population) {
+                    Some(sum) => sum.outward = self.graph.binary(BinaryOp::Add, sum.outward, current.outward),
+                    None => currents.push(current),
+                }
+            }
             let network = self.network;
             for input in network.inputs.iter().filter(|i| i.population == population) {
                 let Some(element) = input.at else { continue };
@@ -169,8 +185,7 @@ impl<'m> Builder<'m> {
         cables
     }
 
-    fn channel_current(&mut self, population: usize, m: &Morphology, part: usize, area: NodeId) -> MembraneCurrent {
-        let symbol = m.parts[part].current;
+    fn channel_current(&mut self, population: usize, symbol: SymbolId, area: NodeId) -> MembraneCurrent {
         let mut outward = self.symbol(population, symbol);
         if self.cell(population).symbol(symbol).ty == Ty::Real(Dim::CURRENT) {
             outward = self.graph.binary(BinaryOp::Div, outward, area);
