@@ -105,7 +105,7 @@ impl<'a> Lowerer<'a> {
         for e in equations {
             let id = scope.get(&format!("{prefix}{}", e.name.text));
             if let Some(id) = id {
-                self.note(e.name.span, scope.entry(id).span);
+                self.note_state(&e.name, scope.entry(id).span);
             }
             match id.filter(|id| scope.entry(*id).role == OWN_STATE) {
                 Some(id) => found.push((id, e)),

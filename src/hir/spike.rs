@@ -56,7 +56,7 @@ impl<'a> Lowerer<'a> {
             }
             return None;
         };
-        self.note(name.span, scope.entry(id).span);
+        self.note_state(name, scope.entry(id).span);
         let ty = self.resolve(scope, id, None)?;
         let again = resets.iter().any(|r| r.0 == id);
         if again {

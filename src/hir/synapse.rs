@@ -201,7 +201,7 @@ impl<'a> Lowerer<'a> {
         let is_state = |id: &SymbolId| matches!(scope.entry(*id).role, Role::State { .. } | Role::Voltage);
         let state = scope.get(&name.text).filter(is_state);
         if let Some(id) = state {
-            self.note(name.span, scope.entry(id).span);
+            self.note_state(name, scope.entry(id).span);
         } else if let (true, Some((weight, _))) = (is_weight, &event.weight) {
             self.note(name.span, weight.span);
         }

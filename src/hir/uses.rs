@@ -86,6 +86,13 @@ impl<'a> Lowerer<'a> {
         text == name || text == "v_init" && name == "v"
     }
 
+    /// Notes that the name of a state means what is defined at `definition`, if it is called so there.
+    pub(super) fn note_state(&mut self, name: &Name, definition: Span) {
+        if self.uses.is_some() && self.is_called_so(definition, &name.text) {
+            self.note(name.span, definition);
+        }
+    }
+
     /// Notes what a name of an expression means, and the names before it that lead to it.
     pub(super) fn note_path(&mut self, scope: &Scope<'a>, full: &str, path: &[Name], definition: Span) {
         if self.uses.is_none() {

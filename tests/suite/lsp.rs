@@ -412,6 +412,16 @@ fn a_name_is_changed_in_files_that_are_not_open() {
     assert_eq!(told, 1, "what is not open is not told of");
 }
 
+/// The voltage that an event moves is defined nowhere; it has the place of the synapse, and is not called so.
+#[test]
+fn a_synapse_that_moves_the_voltage_is_renamed_alone() {
+    let path = root().join("examples/digits.neuro");
+    let text = fs::read_to_string(&path).unwrap();
+    let (mut editor, uri) = opened(&path, &text);
+    let all = renamed(&mut editor, &uri, &text, "Kick {", "Push").unwrap();
+    assert_eq!(all, text.replace("Kick", "Push"));
+}
+
 #[test]
 fn what_learns_is_renamed_with_the_rest() {
     let path = root().join("examples/digits.neuro");
