@@ -94,11 +94,12 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     lowering.function(Role::Init, init);
 
     let mut step = Draft::default();
+    // What is added to one sum stands together.
+    for projection in (0..projections).filter(|&projection| remembered[projection].is_none()) {
+        lowering.arrivals(&mut step, projection);
+    }
     for (projection, remembered) in remembered.iter().enumerate() {
-        match remembered {
-            Some(remembered) => lowering.pre(&mut step, projection, remembered),
-            None => lowering.arrivals(&mut step, projection),
-        }
+        remembered.iter().for_each(|remembered| lowering.pre(&mut step, projection, remembered));
     }
     rows.iter().for_each(|row| lowering.solve(&mut step, row));
     for stage in 0..stages.iter().map(Vec::len).max().unwrap_or(0) {
@@ -757,7 +758,7 @@ impl<'s> Lowering<'s> {
         }
     }
 
-    /// One region for each projection: adds up what arrives at each cell.
+    /// A region for each projection: adds up what arrives at each cell.
     fn arrivals(&mut self, draft: &mut Draft, projection: usize) {
         let (p, space) = (&self.model.projections[projection], projection_space(self.model, projection));
         let Some(spike) = &self.model.populations[p.from].spike else { return };
@@ -775,7 +776,7 @@ impl<'s> Lowering<'s> {
             }
             false => self.lower_weight(&mut b, &mut Values::new(space, Role::Step), p),
         };
-        let sum = self.arrived(number, 0);
+        let sum = self.arrived(p.arrives, 0);
         b.accumulate(sum, Some(Map::Target), weight);
         draft.push(b);
     }

@@ -417,7 +417,7 @@ impl Programs {
         learn: &[bool],
     ) -> Result<Vec<Route>, Vec<Diagnostic>> {
         let route = |(number, projection): (usize, &ode::Projection)| {
-            let arrived = self.there().bound(Source::Arrived(number as u32, 0));
+            let arrived = self.there().bound(Source::Arrived(projection.arrives, 0));
             let from = spiking.iter().position(|(population, _)| *population == projection.from);
             let (Some(arrived), Some(from)) = (arrived, from) else {
                 return refused(format!("nothing spikes or arrives through `{}`", projection.name));

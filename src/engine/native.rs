@@ -173,11 +173,6 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
             let [from, to] = [delivery.from, delivery.to].map(|space| space.0 as usize);
             edges.check(setup.sizes[to], setup.sizes[from]).map_err(|why| wrong(&why))?;
             let (delays, values) = deliveries::values(delivery, setup, edges.sources.len(), options.threads)?;
-            let (longest, block) = (delays.longest(), plan.spaces[to].block as usize);
-            // Delay and place of an edge are one number of 32 bits.
-            if (longest as usize + 1).saturating_mul(setup.sizes[to] + block) > u32::MAX as usize {
-                return Err(wrong(&format!("delays of {longest} steps are too long for {} cells", setup.sizes[to])));
-            }
             let rounded = |values: PerEdge<f64>| match values {
                 PerEdge::Same(value) => PerEdge::Same(T::from_f64(value)),
                 PerEdge::Each(values) => PerEdge::Each(values.iter().map(|&value| T::from_f64(value)).collect()),

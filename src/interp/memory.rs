@@ -31,7 +31,7 @@ pub struct Memory {
 }
 
 /// The elements that wait so many steps, for each number of steps, in their order.
-type Waiting = Vec<(f64, Arc<[u32]>)>;
+pub type Waiting = Vec<(f64, Arc<[u32]>)>;
 
 /// The values of the last steps, the newest first.
 #[derive(Debug, Clone)]
@@ -185,8 +185,8 @@ impl Memory {
         }
     }
 
-    /// The elements of a stage whose guard has these delays that an event may reach now, in the order in which events reach them.
-    pub fn waiting(&self, event: FieldId, delay: FieldId) -> Vec<Arc<[u32]>> {
+    /// The elements of a stage whose guard has these delays that an event may reach now, by delay, in the order in which events reach them.
+    pub fn waiting(&self, event: FieldId, delay: FieldId) -> Waiting {
         let emits = |row: &Vec<bool>| row.iter().any(|emits| *emits);
         // What is no number of steps is complained about when its turn comes.
         let may = |steps: f64| {
@@ -194,7 +194,7 @@ impl Memory {
             past.is_none_or(|past| past.rows.get(steps as usize).is_some_and(emits))
         };
         let runs = self.waiting.get(&delay).into_iter().flatten();
-        runs.filter(|(steps, _)| may(*steps)).map(|(_, run)| Arc::clone(run)).collect()
+        runs.filter(|(steps, _)| may(*steps)).cloned().collect()
     }
 
     /// A step of a function begins: its sums are 0.

@@ -18,6 +18,7 @@ use crate::step::{
 use memory::Memory;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The interpreter.
 #[derive(Debug, Clone)]
@@ -97,13 +98,33 @@ impl Run<'_> {
             self.begin_step(function.role);
             self.emitted.clear();
             let mut now = Values::new();
-            for stage in &function.stages {
+            let arrivals = function.arrivals();
+            for (at, stage) in function.stages.iter().enumerate() {
                 match stage {
                     Stage::Region(region) if region.rate == Rate::Once => {}
+                    Stage::Region(region) if region.is_arrival() => {
+                        if let Some(together) = arrivals.iter().find(|together| together.start == at) {
+                            let stages = function.stages[together.clone()].iter().filter_map(Stage::region);
+                            self.arrive(stages, step, &[&now, &shared], &of_elements)?;
+                        }
+                    }
                     Stage::Region(region) => {
                         match region.over {
                             None => self.region(region, None, step, &[&shared], &mut now)?,
-                            Some(space) => self.over(region, space, step, &shared, &now, of_elements.get(&space))?,
+                            Some(space) => {
+                                let elements: Vec<Arc<[u32]>> = match region.guard {
+                                    Some(Guard { event, delay: Some(delay), .. }) => {
+                                        self.memory.waiting(event, delay).into_iter().map(|(_, run)| run).collect()
+                                    }
+                                    Some(Guard { delay: None, .. }) | None => {
+                                        vec![(0..self.memory.size(space) as u32).collect()]
+                                    }
+                                };
+                                let of_elements = of_elements.get(&space);
+                                for elements in elements {
+                                    self.over(region, space, &elements, step, &[&now, &shared], of_elements)?;
+                                }
+                            }
                         }
                         let emits = |op: &Op| if let OpKind::Emit(event, _) = op.kind { Some(event) } else { None };
                         self.emitted.extend(region.ops.iter().filter_map(emits));
@@ -131,30 +152,51 @@ impl Run<'_> {
         }
     }
 
-    /// Runs a region for those elements of its space that its guard lets through.
+    /// Runs arrivals together: what is older first, of one step in the order of those that emit.
+    fn arrive<'r>(
+        &mut self,
+        regions: impl Iterator<Item = &'r Region>,
+        step: u64,
+        known: &[&Values; 2],
+        of_elements: &HashMap<SpaceId, Vec<Values>>,
+    ) -> Result<(), EngineError> {
+        let mut runs: Vec<(f64, Option<SpaceId>, FieldId, &Region, SpaceId, Arc<[u32]>)> = Vec::new();
+        for region in regions.filter(|region| region.rate == Rate::Every) {
+            let (Some(Guard { event, delay: Some(delay), .. }), Some(space)) = (region.guard, region.over) else {
+                return Err(broken("an arrival without a guard"));
+            };
+            let from = self.program.field(event).over;
+            let waiting = self.memory.waiting(event, delay);
+            runs.extend(waiting.into_iter().map(|(steps, run)| (steps, from, event, region, space, run)));
+        }
+        // Stages keep their order.
+        runs.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+        for (.., region, space, run) in runs {
+            self.over(region, space, &run, step, known, of_elements.get(&space))?;
+        }
+        Ok(())
+    }
+
+    /// Runs a region for those of some elements of its space that its guard lets through.
     fn over(
         &mut self,
         region: &Region,
         space: SpaceId,
+        elements: &[u32],
         step: u64,
-        shared: &Values,
-        now: &Values,
+        known: &[&Values; 2],
         of_elements: Option<&Vec<Values>>,
     ) -> Result<(), EngineError> {
         let none = Values::new();
         let emitted_before = region.guard.is_some_and(|guard| self.emitted.contains(&guard.event));
-        let runs = match region.guard {
-            Some(Guard { event, delay: Some(delay), .. }) => self.memory.waiting(event, delay),
-            Some(Guard { delay: None, .. }) | None => vec![(0..self.memory.size(space) as u32).collect()],
-        };
-        for element in runs.iter().flat_map(|run| run.iter()).map(|element| *element as usize) {
+        for element in elements.iter().map(|element| *element as usize) {
             if let Some(guard) = &region.guard
                 && !self.lets_through(guard, emitted_before, space, element)?
             {
                 continue;
             }
             let own = of_elements.map_or(&none, |values| &values[element]);
-            self.region(region, Some((space, element)), step, &[now, shared, own], &mut Values::new())?;
+            self.region(region, Some((space, element)), step, &[known[0], known[1], own], &mut Values::new())?;
         }
         Ok(())
     }

@@ -35,7 +35,8 @@ pub enum Node {
     Dv,
     /// The sum of a connection's currents out of this cell, at the voltages that a stage looks at.
     Junction(u32, u32),
-    /// What the events of a projection bring that arrive in this step, added up: the number among what its synapses send.
+    /// What events bring that arrive in this step, added up: those of a projection and of all that [arrive](crate::ode::Projection::arrives) with it. The
+    /// number among what its synapses send.
     Arrived(u32, u32),
     /// At an edge: how long ago (ms) an event came to it last. No equation of a user reads it.
     Since,

@@ -312,6 +312,9 @@ pub struct Projection {
     pub share: Option<NodeId>,
     /// How long a spike takes (ms), for every edge: a function of parameters and draws.
     pub delay: NodeId,
+    /// The projection whose number stands for all that arrives at its receptor: the first of those that lead there and remember nothing. Its own if
+    /// its synapses remember.
+    pub arrives: u32,
     /// What its synapses remember, if they do.
     pub plasticity: Option<Plasticity>,
     /// Which cells are connected.

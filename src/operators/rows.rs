@@ -4,6 +4,7 @@
 //! Never true here: a value depends on another row.
 
 use super::{BinaryOp, Distribution, UnaryOp, Value, eval_binary, eval_fma, eval_unary};
+use crate::runtime::lanes::Lanes;
 use crate::runtime::math::approximate::{Function as Elementary, Tolerance};
 use crate::runtime::rng::Draw;
 use std::borrow::Cow;
@@ -74,12 +75,59 @@ pub struct Column<'s, 'a> {
     asked: usize,
     code: Vec<Do>,
     values: Vec<Value>,
+    blocks: Vec<Block>,
+}
+
+/// The draws of some rows, made together with the widest vectors that there are.
+#[derive(Debug)]
+struct Block {
+    distribution: Distribution,
+    draw: Draw,
+    step: u64,
+    /// Which rows, if any.
+    of: Option<usize>,
+    values: [f64; ROWS],
+}
+
+/// How many rows are drawn together.
+const ROWS: usize = 64;
+
+impl Block {
+    #[inline]
+    fn at(&mut self, row: u32) -> f64 {
+        let (block, within) = (row as usize / ROWS, row as usize % ROWS);
+        if self.of != Some(block) {
+            self.fill(block);
+        }
+        self.values[within]
+    }
+
+    fn fill(&mut self, block: usize) {
+        let Block { distribution, draw, step, values, .. } = self;
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                for (first, values) in (block * ROWS..).step_by(8).zip(values.chunks_exact_mut(8)) {
+                    let rows = std::array::from_fn(|i| (first + i) as u32);
+                    let drawn = match distribution {
+                        Distribution::Uniform => draw.uniform_lanes(rows, *step),
+                        Distribution::Normal => draw.normal_lanes(rows, *step),
+                        Distribution::Exponential => draw.exponential_lanes(rows, *step),
+                    };
+                    drawn.store(values);
+                }
+            },
+        );
+        self.of = Some(block);
+    }
 }
 
 /// What is done for a row.
 #[derive(Debug, Clone, Copy)]
 enum Do {
     Compute(usize),
+    /// Takes a draw out of a block.
+    Draw(usize, usize),
     /// Goes on elsewhere where a condition is false.
     Unless(usize, usize),
     GoOn(usize),
@@ -97,7 +145,23 @@ impl<'s, 'a> Column<'s, 'a> {
             // Branches that have much in common would say it again and again.
             code = (0..=asked).filter(|at| !known[*at]).map(Do::Compute).collect();
         }
-        Column { steps, asked, code, values: steps.steps.iter().map(same).collect() }
+        let values: Vec<Value> = steps.steps.iter().map(same).collect();
+        let mut blocks = Vec::new();
+        // What is drawn in every row is drawn for many at once, in a step that is the same for all.
+        let mut end = 0;
+        for next in 0..code.len() {
+            match code[next] {
+                Do::Unless(_, other) | Do::GoOn(other) => end = end.max(other),
+                Do::Compute(at) if next >= end => {
+                    let Step::Draw(distribution, draw, step) = steps.steps[at] else { continue };
+                    let Some(step) = values[step].real().filter(|_| !steps.varies(step)) else { continue };
+                    code[next] = Do::Draw(at, blocks.len());
+                    blocks.push(Block { distribution, draw, step: step as u64, of: None, values: [0.0; ROWS] });
+                }
+                Do::Compute(_) | Do::Draw(..) | Do::Take(..) => {}
+            }
+        }
+        Column { steps, asked, code, values, blocks }
     }
 
     /// Its value in a row; `None` if something is ill-typed or not there.
@@ -108,6 +172,7 @@ impl<'s, 'a> Column<'s, 'a> {
             next += 1;
             match what {
                 Do::Compute(at) => self.values[at] = compute(&self.steps.steps[at], |a| self.values[a], row)?,
+                Do::Draw(at, block) => self.values[at] = Value::Real(self.blocks[block].at(u32::try_from(row).ok()?)),
                 Do::Unless(condition, other) if !self.values[condition].mask()? => next = other,
                 Do::Unless(..) => {}
                 Do::GoOn(other) => next = other,

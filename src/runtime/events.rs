@@ -1,11 +1,12 @@
 //! Events on their way: from who emits them along edges, each edge with a delay and something to carry.
 //!
 //! In come a [`Delivery`] and, step by step, who has emitted an event; out comes, step by step, what arrives at every cell.
-//! Never true here: a sum depends on the number of threads: what arrives at a cell is added up in the order in which it was sent, and of one
-//! step by the number of the sender.
+//! Never true here: a sum depends on the number of threads, or on how edges stand in rows: what arrives at a cell is added up in the order in which
+//! it was sent, of one step by the space, the event, the delivery and the sender.
 //!
-//! Work is proportional to what happens: an event goes through the row of its sender once, and adds what it carries to a ring of sums, one for
-//! each step to come and each cell.
+//! Work is proportional to what happens. The edges of a sender stand by delay, all of them, wherever they lead, in one row. An event goes along its
+//! row as time goes on: in each step those edges add what they carry that it has reached. So the sums of one step are all that is written, which a
+//! cache holds however long delays are, and what edges carry is read in order.
 
 use super::edges::Edges;
 use super::lanes::{Scalar, ask_for};
@@ -98,165 +99,344 @@ pub struct Sent {
     pub cell: u32,
 }
 
-/// The rows of a delivery that lead to the cells of one part, and what is on its way to them.
-pub struct Rows<T> {
+/// Some edges of a sender, which an event reaches together.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// How many steps after those before it in the row, of the first ones after it was sent; 0 behind the last ones.
+    wait: u32,
+    /// Where they end, counted from the beginning of the row.
+    end: u32,
+}
+
+/// The edges of deliveries of one event that lead to the cells of one part.
+struct Rows<T> {
     from: usize,
     event: u64,
-    /// The number of the receiving space.
-    pub to: usize,
-    slot: usize,
     /// Where the row of each sender begins, and the end of the last.
     first: Vec<usize>,
-    /// Delay and place of each edge: `delay * width + place`.
+    /// Where its runs begin.
+    first_run: Vec<usize>,
+    runs: Vec<Run>,
+    /// The sum that each edge adds to.
     targets: Vec<u32>,
     /// In the order of `targets`.
     carried: PerEdge<T>,
-    /// `[step % steps][place]`
-    ring: Vec<T>,
-    /// The longest delay and one.
-    steps: usize,
-    /// Places of the part, in whole blocks.
-    width: usize,
 }
 
-impl<T: Scalar> Rows<T> {
-    /// The rows that lead to the places of a part.
-    pub fn new(delivery: &Delivery<T>, senders: usize, places: Range<usize>, order: Option<&Order>) -> Rows<T> {
-        let Delivery { edges, delays, .. } = delivery;
-        let width = places.len();
-        let edges_of = |place: usize| {
-            let cell = Order::cell(order, place);
-            // Past the last cell there are none.
-            let bounds = edges.offsets.get(cell..cell + 2).unwrap_or(&[0, 0]);
-            bounds[0] as usize..bounds[1] as usize
-        };
-        let mut first = vec![0; senders + 1];
-        for edge in places.clone().flat_map(edges_of) {
-            first[edges.sources[edge] as usize + 1] += 1;
-        }
-        for sender in 0..senders {
-            first[sender + 1] += first[sender];
-        }
-        let count = first[senders];
-        let (mut next, mut targets, mut which) = (first.clone(), vec![0; count], vec![0; count]);
-        for (place, edge) in places.clone().flat_map(|place| edges_of(place).map(move |edge| (place, edge))) {
-            let at = &mut next[edges.sources[edge] as usize];
-            targets[*at] = delays.of(edge) * width as u32 + (place - places.start) as u32;
-            which[*at] = edge as u32;
-            *at += 1;
-        }
-        let mut row = Vec::new();
-        for bounds in first.windows(2) {
-            let range = bounds[0]..bounds[1];
-            row.clear();
-            row.extend(targets[range.clone()].iter().copied().zip(which[range.clone()].iter().copied()));
-            // Edges of one pair keep their order.
-            row.sort_by_key(|&(target, _)| target);
-            for (at, &(target, edge)) in range.zip(&row) {
-                (targets[at], which[at]) = (target, edge);
+/// What of deliveries is known before their edges stand in rows.
+struct Draft<'d, T> {
+    from: usize,
+    event: u64,
+    /// With the number of the sum.
+    deliveries: Vec<(&'d Delivery<T>, usize)>,
+}
+
+/// The sums of a temp slot.
+#[derive(Clone, Debug)]
+struct Sums {
+    /// The number of the receiving space.
+    to: usize,
+    slot: usize,
+    /// Places of the part, in whole blocks.
+    places: Range<usize>,
+    /// The first of its sums among all.
+    begin: usize,
+}
+
+/// An event on its way along its row.
+#[derive(Clone, Copy, Debug)]
+struct Travel {
+    /// The step in which it reaches the next run, without its upper half.
+    due: u32,
+    /// Which rows.
+    rows: u32,
+    /// Where the row begins.
+    row: usize,
+    /// The edges of the run, counted from there.
+    edges: [u32; 2],
+    /// The run after it.
+    next: usize,
+}
+
+/// All that arrives at the cells of one part.
+pub struct Arrivals<T> {
+    /// In the order in which what is sent in one step is added.
+    rows: Vec<Rows<T>>,
+    sums: Vec<Sums>,
+    /// Of the present step.
+    arrived: Vec<T>,
+    /// In the order of sending.
+    travels: Vec<Travel>,
+}
+
+/// How many travels ahead the edges of one are asked for, and where they go on.
+const AHEAD: usize = 6;
+
+/// How many edges of a run are asked for. The others follow in memory.
+const ASKED: usize = 48;
+
+impl<T: Scalar> Arrivals<T> {
+    /// What arrives along these deliveries at some places of each space. `senders` and `order` are those of each space, too.
+    pub fn new<'o>(
+        deliveries: &[&Delivery<T>],
+        senders: impl Fn(usize) -> usize,
+        places: impl Fn(usize) -> Range<usize>,
+        order: impl Fn(usize) -> Option<&'o Order>,
+    ) -> Arrivals<T> {
+        let mut sums: Vec<Sums> = Vec::new();
+        let mut all = 0;
+        let mut drafts: Vec<Draft<'_, T>> = Vec::new();
+        for &delivery in deliveries {
+            let Delivery { from, event, to, slot, .. } = *delivery;
+            let known = sums.iter().position(|sum| (sum.to, sum.slot) == (to, slot));
+            let sum = known.unwrap_or_else(|| {
+                let places = places(to);
+                all += places.len();
+                sums.push(Sums { to, slot, begin: all - places.len(), places });
+                sums.len() - 1
+            });
+            let same = |draft: &Draft<'_, T>| (draft.from, draft.event) == (from, event);
+            // Of one sender, what adds to one sum keeps its order: it stands in rows behind those before it.
+            let adds = |draft: &Draft<'_, T>| same(draft) && draft.deliveries.iter().any(|(_, other)| *other == sum);
+            let behind = drafts.iter().rposition(adds).map_or(0, |at| at + 1);
+            let alike = |(other, _): &(&Delivery<T>, usize)| match (&other.carried, &delivery.carried) {
+                (PerEdge::Each(_), PerEdge::Each(_)) => true,
+                (PerEdge::Same(a), PerEdge::Same(b)) => a == b,
+                (PerEdge::Each(_), PerEdge::Same(_)) | (PerEdge::Same(_), PerEdge::Each(_)) => false,
+            };
+            let joined = drafts[behind..].iter_mut().find(|draft| same(draft) && draft.deliveries.iter().all(alike));
+            match joined {
+                Some(draft) => draft.deliveries.push((delivery, sum)),
+                None => drafts.push(Draft { from, event, deliveries: vec![(delivery, sum)] }),
             }
         }
-        let carried = match &delivery.carried {
-            PerEdge::Same(value) => PerEdge::Same(*value),
-            PerEdge::Each(values) => PerEdge::Each(which.iter().map(|&edge| values[edge as usize]).collect()),
-        };
-        let steps = delays.longest() as usize + 1;
-        Rows {
-            from: delivery.from,
-            event: delivery.event,
-            to: delivery.to,
-            slot: delivery.slot,
-            first,
-            targets,
-            carried,
-            ring: vec![T::default(); steps * width],
-            steps,
-            width,
-        }
+        drafts.sort_by_key(|draft| (draft.from, draft.event));
+        let rows = drafts.iter().map(|draft| Rows::new(draft, senders(draft.from), &sums, &order)).collect();
+        Arrivals { rows, sums, arrived: vec![T::default(); all], travels: Vec::new() }
     }
 
     /// A run begins: nothing is on its way.
     pub fn forget(&mut self) {
-        self.ring.fill(T::default());
+        self.travels.clear();
     }
 
-    /// Puts what arrives in a step where the kernel reads it: in a slot of blocks of `lanes` cells and so many slots.
-    pub fn arrive(&mut self, step: u64, temp: &mut [T], (slots, lanes): (usize, usize)) {
-        let at = (step % self.steps as u64) as usize * self.width;
-        let arrived = &mut self.ring[at..at + self.width];
-        for (block, sums) in temp.chunks_mut(slots * lanes).zip(arrived.chunks_mut(lanes)) {
-            for (place, sum) in block[self.slot * lanes..][..lanes].iter_mut().zip(sums) {
-                *place = std::mem::take(sum);
+    /// Adds up what arrives in a step.
+    pub fn arrive(&mut self, step: u64) {
+        let Arrivals { rows, arrived, travels, .. } = self;
+        arrived.fill(T::default());
+        let now = step as u32;
+        let mut stay = 0;
+        for at in 0..travels.len() {
+            if let Some(soon) = travels.get(at + AHEAD).filter(|soon| soon.due == now) {
+                rows[soon.rows as usize].ask(soon);
+            }
+            let mut travel = travels[at];
+            if travel.due == now {
+                let rows = &rows[travel.rows as usize];
+                rows.add(&travel, arrived);
+                let Run { wait, end } = rows.runs[travel.next];
+                if wait == 0 {
+                    continue;
+                }
+                travel.due = now.wrapping_add(wait);
+                travel.edges = [travel.edges[1], end];
+                travel.next += 1;
+            }
+            travels[stay] = travel;
+            stay += 1;
+        }
+        travels.truncate(stay);
+    }
+
+    /// Puts what has arrived at the cells of a space where their kernel reads it: in slots of blocks of `lanes` cells and so many slots.
+    pub fn bring(&self, to: usize, temp: &mut [T], (slots, lanes): (usize, usize)) {
+        for sums in self.sums.iter().filter(|sums| sums.to == to) {
+            let arrived = &self.arrived[sums.begin..][..sums.places.len()];
+            for (block, arrived) in temp.chunks_mut(slots * lanes).zip(arrived.chunks(lanes)) {
+                block[sums.slot * lanes..][..lanes].copy_from_slice(arrived);
             }
         }
     }
 
     /// Sends what was emitted in a step, in the order of spaces, events and cells.
     pub fn send(&mut self, step: u64, sent: &[Sent]) {
-        let own = |event: &Sent| (event.space, event.event).cmp(&(self.from, self.event));
-        let begin = sent.partition_point(|event| own(event).is_lt());
-        let end = sent.partition_point(|event| own(event).is_le());
-        let base = (step % self.steps as u64) as usize * self.width;
-        let left = self.ring.len() - base;
-        // Targets count from the step: those below `left` stand behind `base`, the others from the beginning of the ring on.
-        let (again, behind) = self.ring.split_at_mut(base);
-        let row = |event: &Sent| self.first[event.cell as usize]..self.first[event.cell as usize + 1];
-        let sent = &sent[begin..end];
-        for (at, event) in sent.iter().enumerate() {
-            // While a row is gone through, the next one is asked for, and where the one after that is.
-            if let Some(soon) = sent.get(at + 2) {
-                ask_for(&self.first, soon.cell as usize, 2);
-            }
-            let next = sent.get(at + 1).map_or(0..0, row);
-            let range = row(event);
-            let targets = &self.targets[range.clone()];
-            let (first, last) = targets.split_at(cut(targets, left));
-            let ask = |at: usize| ask_for(&self.targets[next.clone()], at, 1);
-            match &self.carried {
-                PerEdge::Same(value) => {
-                    add(behind, first, 0, std::iter::repeat(*value), ask);
-                    add(again, last, left, std::iter::repeat(*value), |at| ask(first.len() + at));
+        for (number, rows) in self.rows.iter().enumerate() {
+            let own = |event: &Sent| (event.space, event.event).cmp(&(rows.from, rows.event));
+            let begin = sent.partition_point(|event| own(event).is_lt());
+            let end = sent.partition_point(|event| own(event).is_le());
+            for event in &sent[begin..end] {
+                let next = rows.first_run[event.cell as usize];
+                let Run { wait, end } = rows.runs[next];
+                if wait == 0 {
+                    continue;
                 }
-                PerEdge::Each(values) => {
-                    let ask = |at: usize| {
-                        ask(at);
-                        ask_for(&values[next.clone()], at, LINE);
-                    };
-                    let (of_first, of_last) = values[range].split_at(first.len());
-                    add(behind, first, 0, of_first.iter().copied(), ask);
-                    add(again, last, left, of_last.iter().copied(), |at| ask(first.len() + at));
+                self.travels.push(Travel {
+                    due: (step as u32).wrapping_add(wait),
+                    rows: number as u32,
+                    row: rows.first[event.cell as usize],
+                    edges: [0, end],
+                    next: next + 1,
+                });
+            }
+        }
+    }
+}
+
+impl<T> Draft<'_, T> {
+    /// Tells of every edge to places of the part, cell after cell, the delivery, its number, and the sum that it adds to.
+    fn visit<'o>(
+        &self,
+        sums: &[Sums],
+        order: impl Fn(usize) -> Option<&'o Order>,
+        mut tell: impl FnMut(&Delivery<T>, usize, u32),
+    ) {
+        for &(delivery, sum) in &self.deliveries {
+            let Sums { places, begin, .. } = &sums[sum];
+            let order = order(delivery.to);
+            for (place, target) in places.clone().zip(*begin as u32..) {
+                let cell = Order::cell(order, place);
+                // Past the last cell there are none.
+                let bounds = delivery.edges.offsets.get(cell..cell + 2).unwrap_or(&[0, 0]);
+                for edge in bounds[0] as usize..bounds[1] as usize {
+                    tell(delivery, edge, target);
                 }
             }
         }
     }
 }
 
-/// How many targets are in a line of the cache.
-const LINE: usize = 16;
+/// The order of the edges of a row by delay, which keeps that of equal ones.
+#[derive(Default)]
+struct ByDelay {
+    /// Each delay that there is, in order, and how many edges have it or a shorter one.
+    runs: Vec<(u32, u32)>,
+    /// For every edge its new place.
+    places: Vec<u32>,
+    /// By delay, where the next one with it goes.
+    next: Vec<u32>,
+}
 
-/// How many targets of a row are below a bound. Most rows are on one side of it, where delays are alike.
-fn cut(targets: &[u32], bound: usize) -> usize {
-    match targets {
-        [.., last] if (*last as usize) < bound => targets.len(),
-        [first, ..] if *first as usize >= bound => 0,
-        _ => targets.partition_point(|&target| (target as usize) < bound),
+/// Delays up to so many steps are counted; longer ones are compared.
+const COUNTED: u32 = 1 << 12;
+
+impl ByDelay {
+    fn sort(&mut self, delays: &[u32]) {
+        let ByDelay { runs, places, next } = self;
+        (runs.clear(), places.clear());
+        let longest = delays.iter().copied().max().unwrap_or(0);
+        if longest > COUNTED {
+            let mut by_delay: Vec<u32> = (0..delays.len() as u32).collect();
+            by_delay.sort_by_key(|&edge| delays[edge as usize]);
+            places.resize(delays.len(), 0);
+            for (place, &edge) in (0..).zip(&by_delay) {
+                places[edge as usize] = place;
+                match runs.last_mut() {
+                    Some((delay, end)) if *delay == delays[edge as usize] => *end = place + 1,
+                    _ => runs.push((delays[edge as usize], place + 1)),
+                }
+            }
+            return;
+        }
+        next.clear();
+        next.resize(longest as usize + 2, 0);
+        delays.iter().for_each(|&delay| next[delay as usize + 1] += 1);
+        for delay in 0..=longest as usize {
+            next[delay + 1] += next[delay];
+            if next[delay + 1] > next[delay] {
+                runs.push((delay as u32, next[delay + 1]));
+            }
+        }
+        places.extend(delays.iter().map(|&delay| {
+            let place = &mut next[delay as usize];
+            *place += 1;
+            *place - 1
+        }));
+    }
+
+    fn reorder<T: Copy>(&self, values: &mut [T], before: &mut Vec<T>) {
+        before.clear();
+        before.extend_from_slice(values);
+        for (&place, &value) in self.places.iter().zip(&*before) {
+            values[place as usize] = value;
+        }
     }
 }
 
-/// Adds what is carried to sums, which begin with that of the target `begin`. Tells `ask` at every line how far it is.
+impl<T: Scalar> Rows<T> {
+    fn new<'o>(
+        draft: &Draft<'_, T>,
+        senders: usize,
+        sums: &[Sums],
+        order: impl Fn(usize) -> Option<&'o Order>,
+    ) -> Rows<T> {
+        let mut first = vec![0; senders + 1];
+        draft.visit(sums, &order, |delivery, edge, _| first[delivery.edges.sources[edge] as usize + 1] += 1);
+        for sender in 0..senders {
+            first[sender + 1] += first[sender];
+        }
+        let count = first[senders];
+        let each = matches!(draft.deliveries[0].0.carried, PerEdge::Each(_));
+        let (mut next, mut targets, mut delays) = (first.clone(), vec![0; count], vec![0; count]);
+        let mut carried = vec![T::default(); if each { count } else { 0 }];
+        draft.visit(sums, &order, |delivery, edge, target| {
+            let at = &mut next[delivery.edges.sources[edge] as usize];
+            (targets[*at], delays[*at]) = (target, delivery.delays.of(edge));
+            if each {
+                carried[*at] = delivery.carried.of(edge);
+            }
+            *at += 1;
+        });
+        let (mut first_run, mut runs) = (Vec::with_capacity(senders), Vec::new());
+        let (mut by_delay, mut row, mut values) = (ByDelay::default(), Vec::new(), Vec::new());
+        for bounds in first.windows(2) {
+            let range = bounds[0]..bounds[1];
+            by_delay.sort(&delays[range.clone()]);
+            by_delay.reorder(&mut targets[range.clone()], &mut row);
+            if each {
+                by_delay.reorder(&mut carried[range], &mut values);
+            }
+            first_run.push(runs.len());
+            let mut before = 0;
+            for &(delay, end) in &by_delay.runs {
+                runs.push(Run { wait: delay - before, end });
+                before = delay;
+            }
+            runs.push(Run { wait: 0, end: 0 });
+        }
+        let carried = match &draft.deliveries[0].0.carried {
+            PerEdge::Same(value) => PerEdge::Same(*value),
+            PerEdge::Each(_) => PerEdge::Each(carried.into()),
+        };
+        Rows { from: draft.from, event: draft.event, first, first_run, runs, targets, carried }
+    }
+
+    /// Asks for what a travel needs in this step.
+    fn ask(&self, travel: &Travel) {
+        let begin = travel.row + travel.edges[0] as usize;
+        let len = ((travel.edges[1] - travel.edges[0]) as usize).min(ASKED);
+        ask_for(&self.targets, begin, len);
+        if let PerEdge::Each(values) = &self.carried {
+            ask_for(values, begin, len);
+        }
+        ask_for(&self.runs, travel.next, 1);
+    }
+
+    /// Adds what the edges carry that a travel has reached.
+    fn add(&self, travel: &Travel, sums: &mut [T]) {
+        let range = travel.row + travel.edges[0] as usize..travel.row + travel.edges[1] as usize;
+        let targets = &self.targets[range.clone()];
+        match &self.carried {
+            PerEdge::Same(value) => add(sums, targets, std::iter::repeat(*value)),
+            PerEdge::Each(values) => add(sums, targets, values[range].iter().copied()),
+        }
+    }
+}
+
+/// Adds what is carried to sums.
 #[inline(always)]
-fn add<T: Scalar>(
-    sums: &mut [T],
-    targets: &[u32],
-    begin: usize,
-    mut carried: impl Iterator<Item = T>,
-    ask: impl Fn(usize),
-) {
-    for (line, targets) in targets.chunks(LINE).enumerate() {
-        ask(line * LINE);
-        for (&target, value) in targets.iter().zip(carried.by_ref()) {
-            let sum = &mut sums[target as usize - begin];
-            *sum = *sum + value;
-        }
+fn add<T: Scalar>(sums: &mut [T], targets: &[u32], carried: impl Iterator<Item = T>) {
+    for (&target, value) in targets.iter().zip(carried) {
+        let sum = &mut sums[target as usize];
+        *sum = *sum + value;
     }
 }

@@ -11,7 +11,7 @@ use super::aligned::Aligned;
 use super::branches::{Branched, Branches, Own, passes, unit};
 use super::call::{Call, Cells, Order, Spike, Window};
 use super::edges::{CACHED, Links, Meeting, Relation, Rows, Shared as SharedField, Table, Targets, View};
-use super::events::{Delivery, Rows as EventRows, Sent, Traffic};
+use super::events::{Arrivals, Delivery, Sent, Traffic};
 use super::lanes::Scalar;
 use super::order::Order as CellOrder;
 use super::remember::{Cell as EdgesCell, Remembered, Remembering, Step as EdgesStep};
@@ -240,8 +240,8 @@ struct Part<T> {
     views: Vec<View<T>>,
     /// The edges of each relation that lead to its cells.
     tables: Vec<Table<T>>,
-    /// The edges that events go along to its cells.
-    rows: Vec<EventRows<T>>,
+    /// Of every group, the events on their way to its cells.
+    arrivals: Vec<Arrivals<T>>,
     /// And those that remember.
     remembered: Vec<Remembered<T>>,
     /// The branched cells of each kind.
@@ -661,11 +661,13 @@ impl<T: Scalar> Part<T> {
             let lanes = spaces[space].shape.lanes;
             cuts[space][part] * lanes..cuts[space][part + 1] * lanes
         };
-        let rows = |delivery: &Delivery<T>| {
-            EventRows::new(delivery, spaces[delivery.from].size, places(delivery.to), order(delivery.to))
+        let arrivals = |group: &Group| {
+            let own = traffic.deliveries.iter().filter(|delivery| group.spaces.contains(&delivery.to));
+            let own: Vec<&Delivery<T>> = own.collect();
+            Arrivals::new(&own, |space| spaces[space].size, places, order)
         };
         let remembered = |r: &Arc<Remembering<T>>| Remembered::new(r, spaces[r.from].size, places(r.to), order(r.to));
-        let rows = traffic.deliveries.iter().map(rows).collect();
+        let arrivals = groups.iter().map(arrivals).collect();
         let remembered = traffic.remembering.iter().map(remembered).collect();
         let spaces_of_part: Vec<Slice<T>> = spaces.iter().zip(cuts).map(slice).collect();
         let branches = |of: &Arc<Branched>| {
@@ -678,7 +680,7 @@ impl<T: Scalar> Part<T> {
             Own::new(of, cells, lanes, bytes)
         };
         let branches = branched.iter().map(branches).collect();
-        Part { spaces: spaces_of_part, views, tables, rows, remembered, branches, fault: None }
+        Part { spaces: spaces_of_part, views, tables, arrivals, remembered, branches, fault: None }
     }
 
     /// The bytes that a step of a group goes through, about.
@@ -713,10 +715,10 @@ impl<T: Scalar> Shared<T> {
         let mut leaving = Leaving { meetings: &self.meetings, early: true };
         let own = &mut *lock(&self.parts[part]);
         if inputs.role == Role::Init {
-            own.rows.iter_mut().for_each(EventRows::forget);
+            own.arrivals.iter_mut().for_each(Arrivals::forget);
             own.remembered.iter_mut().for_each(Remembered::forget);
         }
-        for (group, meeting) in self.groups.iter().zip(&self.meetings) {
+        for (number, (group, meeting)) in self.groups.iter().zip(&self.meetings).enumerate() {
             let ran = match inputs.role {
                 Role::Init | Role::Observe => self.branches(group, &surroundings, inputs.window, own).and_then(|()| {
                     self.without_branches(group).try_for_each(|space| {
@@ -727,7 +729,7 @@ impl<T: Scalar> Shared<T> {
                         })
                     })
                 }),
-                Role::Step => self.steps(group, meeting, &surroundings, (part, own)),
+                Role::Step => self.steps((number, group), meeting, &surroundings, (part, own)),
             };
             if let Err(why) = ran {
                 own.fault = Some(why);
@@ -751,7 +753,7 @@ impl<T: Scalar> Shared<T> {
     /// Advances the spaces of a group.
     fn steps(
         &self,
-        group: &Group,
+        (number, group): (usize, &Group),
         meeting: &Meeting<T>,
         surroundings: &Surroundings<'_>,
         (part, own): (usize, &mut Part<T>),
@@ -791,7 +793,7 @@ impl<T: Scalar> Shared<T> {
             if group.events {
                 before.clear();
                 before.extend(group.spaces.iter().map(|&space| own.spaces[space].spikes.len()));
-                self.arrive(group, step, own);
+                self.arrive((number, group), step, own);
                 let one = Window { first_step: step, steps: 1, ..window };
                 self.remember(group, surroundings, one, own, |edges, step, cells, _| {
                     edges.arrive(step, cells, &*self.kernels)
@@ -824,8 +826,7 @@ impl<T: Scalar> Shared<T> {
                     return Ok(());
                 }
                 sent.sort_unstable();
-                let rows = own.rows.iter_mut().filter(|rows| group.spaces.contains(&rows.to));
-                rows.for_each(|rows| rows.send(step, &sent));
+                own.arrivals[number].send(step, &sent);
                 let one = Window { first_step: step, steps: 1, ..window };
                 self.remember(group, surroundings, one, own, |edges, step, cells, order| {
                     let place = |cell: usize| CellOrder::place(order, cell as u32) as usize;
@@ -876,10 +877,12 @@ impl<T: Scalar> Shared<T> {
     }
 
     /// Puts what arrives in a step where kernels read it.
-    fn arrive(&self, group: &Group, step: u64, own: &mut Part<T>) {
-        for rows in own.rows.iter_mut().filter(|rows| group.spaces.contains(&rows.to)) {
-            let shape = &self.shapes[rows.to];
-            rows.arrive(step, own.spaces[rows.to].temp.get_mut(), (shape.temp, shape.lanes));
+    fn arrive(&self, (number, group): (usize, &Group), step: u64, own: &mut Part<T>) {
+        let arrivals = &mut own.arrivals[number];
+        arrivals.arrive(step);
+        for &space in &group.spaces {
+            let shape = &self.shapes[space];
+            arrivals.bring(space, own.spaces[space].temp.get_mut(), (shape.temp, shape.lanes));
         }
     }
 

@@ -12,6 +12,7 @@ use crate::ode::{self, Connection, ConnectionRule, Model, NodeId, Projection, Si
 use crate::source::Span;
 use crate::step::Value;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The edges of a connection, by target: in both directions, or those that lead to one side.
 pub(super) fn edges(model: &Model, extent: &Extent, c: &Connection) -> Result<Edges, Diagnostic> {
@@ -59,6 +60,35 @@ pub(super) fn projected(model: &Model, extent: &Extent, p: &Projection) -> Resul
     let edges = Arc::new(Edges { offsets: csr.offsets, sources: csr.sources });
     Ok(Projected { edges, rows, kernel: kernel.map(|kernel| kernel.sizes) })
 }
+
+/// The edges of all projections, drawn side by side where they are many.
+pub(super) fn all_projected(model: &Model, extent: &Extent) -> Vec<Result<Projected, Diagnostic>> {
+    let all = &model.projections;
+    let expected: f64 = all.iter().map(|p| expected_events(model, extent, p)).sum();
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let threads = if expected < MANY { 1 } else { cores.min(all.len()) };
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let mut found = Vec::new();
+        while let Some((at, p)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, all.get(at)?))) {
+            found.push((at, projected(model, extent, p)));
+        }
+        found
+    };
+    let mut found = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(some)).collect();
+        let mut found = some();
+        for other in others {
+            found.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        found
+    });
+    found.sort_by_key(|(at, _)| *at);
+    found.into_iter().map(|(_, projected)| projected).collect()
+}
+
+/// Fewer edges are not worth a thread.
+const MANY: f64 = 1e5;
 
 /// The grids of the population that sends and of the one that receives.
 fn shapes(extent: &Extent, p: &Projection) -> [Shape; 2] {

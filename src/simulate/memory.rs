@@ -25,8 +25,8 @@ pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize) ->
         // The list and the table that a kernel reads; the order; and what travels, before and after a step.
         edges::expected(model, extent, c) * 8.0 + cells * (16.0 + 3.0 * real as f64)
     });
-    let projections = model.projections.iter().map(|p| {
-        // What is on its way: of delays that are drawn it is not known before, and they are short.
+    let projections = model.projections.iter().enumerate().map(|(at, p)| {
+        // Of delays that are drawn it is not known before how long they are, and they are short.
         let steps = match ode::evaluate(model, p.delay) {
             Ok(Value::Real(delay)) => delay / extent.grid.dt + 1.0,
             Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => 32.0,
@@ -36,8 +36,11 @@ pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize) ->
             None => 8.0 + real as f64,
             Some(plasticity) => 32.0 + 2.0 * real as f64 * (plasticity.states.len() + 1) as f64,
         };
-        let edges = edges::expected_events(model, extent, p) * each;
-        edges + extent.cells[p.to] as f64 * steps * real as f64
+        let edges = edges::expected_events(model, extent, p);
+        // Where the edges of each delay stand in the row of a sender; sums of what is on its way, where those of each step have a place.
+        let runs = 8.0 * edges.min(extent.cells[p.from] as f64 * steps);
+        let sums = if p.arrives as usize == at { extent.cells[p.to] as f64 * steps * real as f64 } else { 0.0 };
+        edges * each + runs + sums
     });
     let connected: f64 = connections.chain(projections).sum();
     (kept + connected, samples(model, extent) * size_of::<f64>() as f64)

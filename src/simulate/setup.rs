@@ -4,7 +4,7 @@
 //! Never true here: a field is left without a value, or gets one that nobody gave.
 
 use super::culprit::said;
-use super::edges::{Projected, edges, projected};
+use super::edges::{Projected, all_projected, edges, projected};
 use super::extent::Extent;
 use crate::data::{self, DataFile};
 use crate::diag::{Code, Diagnostic};
@@ -39,8 +39,8 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
         }
     }
     let mut of_projections = Vec::new();
-    for (i, projection) in model.projections.iter().enumerate() {
-        match projected(model, extent, projection) {
+    for (i, (projection, projected)) in model.projections.iter().zip(all_projected(model, extent)).enumerate() {
+        match projected {
             Ok(of) => {
                 let found = short_delay(model, extent, projection, &of).into_iter().chain(of.outside(model, i));
                 let (wrong, odd): (Vec<_>, Vec<_>) = found.partition(Diagnostic::is_error);

@@ -24,7 +24,10 @@
 //!    recorded. A stage is a [`Region`] of straight code or a [`Solve`].
 //! 4. **Guarded stages**: `over @r when @e.spike along source delay @r.delay` runs for those elements whose mapped element emitted the
 //!    event so many steps ago (without `delay`, or where it is 0, in an earlier stage of this step). Those whose event is the oldest come first, then
-//!    the elements in their order. Events are remembered as long as the longest delay asks: delays are data.
+//!    the elements in their order. Events are remembered as long as the longest delay asks: delays are data. Stages that do nothing but add along
+//!    maps what of an event from `source` arrives after a delay, one after the other, are taken together, so that a field that several of them add
+//!    to gets what is older first, whichever of them it came through; what was sent in one step comes in the order of the spaces that emit, their
+//!    events, the stages, the elements.
 //! 5. **`solve tree @x: diag @d, off @a, rhs @b`** solves, for each tree, `d[i] x[i] + a[i] x[parent(i)] + sum of a[c] x[c] over the children c
 //!    of i = b[i]`: a symmetric matrix whose entry between an element and its parent is `off` of the element. From the last element to the first
 //!    one `d[i]` becomes `1 / d[i]` and, with `f = a[i] d[i]`, `d[p] -= f a[i]` and `b[p] -= f b[i]` of its parent; then, from the first one on,
@@ -74,6 +77,8 @@ pub use eval::eval;
 pub use parse::{ParseError, parse};
 pub use print::{op_name, print};
 pub use verify::{Rule, Verified, VerifyError, check, verify};
+
+use std::ops::Range;
 
 /// A space of a [`Program`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -411,6 +416,17 @@ impl Region {
         let shared = self.rate == Rate::Once || self.over.is_none();
         shared && self.guard.is_none() && self.rate <= user.rate && (self.over.is_none() || self.over == user.over)
     }
+
+    /// Does it do nothing but add along maps, where events arrive after a delay?
+    pub fn is_arrival(&self) -> bool {
+        let of_source = |guard: Guard| guard.along == Some(Map::Source) && guard.delay.is_some();
+        let only_adds = |op: &Op| match op.kind.class() {
+            OpClass::Leaf | OpClass::Pure | OpClass::Draw => true,
+            OpClass::Read => matches!(op.kind, OpKind::Field(_)),
+            OpClass::Write => matches!(op.kind, OpKind::Accumulate(_, Some(_), _)),
+        };
+        self.guard.is_some_and(of_source) && self.ops.iter().all(only_adds)
+    }
 }
 
 impl Stage {
@@ -704,6 +720,26 @@ impl Function {
     /// Its regions, in order.
     pub fn regions(&self) -> impl DoubleEndedIterator<Item = &Region> {
         self.stages.iter().filter_map(Stage::region)
+    }
+
+    /// Which of its stages are arrivals that are taken together. Between them stand none but those that run once.
+    pub fn arrivals(&self) -> Vec<Range<usize>> {
+        let mut found: Vec<Range<usize>> = Vec::new();
+        let mut goes_on = false;
+        for (at, stage) in self.stages.iter().enumerate() {
+            let region = stage.region();
+            if region.is_some_and(|region| region.rate == Rate::Once) {
+                continue;
+            }
+            let arrives = region.is_some_and(Region::is_arrival);
+            match found.last_mut() {
+                Some(last) if goes_on && arrives => last.end = at + 1,
+                _ if arrives => found.push(at..at + 1),
+                _ => {}
+            }
+            goes_on = arrives;
+        }
+        found
     }
 
     /// Its regions, to be changed.

@@ -131,6 +131,14 @@ pub(super) fn guarded(program: &Program) -> Result<Vec<Guarded<'_>>, Unplanned> 
     Ok(found)
 }
 
+/// Which of the arrivals of a step an event along a relation belongs to, if it does nothing but add.
+fn arrival(program: &Program, space: SpaceId) -> Option<usize> {
+    let step = program.function(Role::Step)?;
+    let own = |stage: &Stage| stage.region().is_some_and(|region| region.over == Some(space) && region.is_arrival());
+    let at = step.stages.iter().position(own)?;
+    step.arrivals().iter().position(|together| together.contains(&at))
+}
+
 /// What is known of a relation before its effect is.
 pub(super) struct Draft<'p> {
     pub guarded: Guarded<'p>,
@@ -182,10 +190,16 @@ pub(super) fn deliveries(
         let (name, event) = (program.space(space).name.clone(), draft.guarded.pre.1.event);
         let Draft { from, to, ops, delay, .. } = draft;
         let delivery = Delivery { space, name, from, to, event, ops, delay, effect };
-        // The sums of each wait in a ring of their own, and there is one place that they arrive at.
+        // What is added to one sum is taken together; what edges remember has a sum of its own.
         let sums = delivery.sums();
-        if let Some(sum) = found.iter().flat_map(|other| other.sums()).find(|sum| sums.contains(sum)) {
-            return refuse(format!("events along several relations add to `{}`", program.field(sum).name));
+        let together =
+            |other: &Delivery| arrival(program, space).is_some_and(|at| arrival(program, other.space) == Some(at));
+        let shares = |other: &&Delivery| other.sums().iter().any(|sum| sums.contains(sum));
+        if let Some(other) = found.iter().filter(shares).find(|other| !together(other)) {
+            let [one, other] = [&other.name, &delivery.name];
+            return refuse(format!(
+                "events along `{one}` and `{other}` add to one field, with other stages between them"
+            ));
         }
         found.push(delivery);
     }

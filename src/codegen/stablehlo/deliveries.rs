@@ -1,8 +1,10 @@
 //! Events on their way between cells.
 //!
 //! In come the forms of deliveries and what cells emit in a step; out go the sums that arrive in a step, and rings of those that arrive later.
-//! Never true here: an event is lost, or a form is chosen. Of a loop over those who emit, what arrives at a cell is added up in the order of
-//! sending, of senders and of edges, where the device scatters in order, as XLA's compiler for processors has it.
+//! Never true here: an event is lost, or a form is chosen. Of loops over those who emit, what arrives at a cell is added up in the order of
+//! sending, of one step by space, event, delivery, sender and edge, where the device scatters in order, as XLA's compiler for processors has it.
+//!
+//! Loops that add to the same sums share a ring, which stands in the slots of the first of them.
 
 use super::builder::{Binary, Builder, Compare, Element, Literal, TensorType, Value};
 use super::entry::{Slots, whole};
@@ -24,13 +26,35 @@ impl<'a> Deliveries<'a> {
         (0..).zip(&self.device.deliveries)
     }
 
+    /// The deliveries that share the ring of a loop, and the loops.
+    fn sharing(self, at: u32) -> impl Iterator<Item = (u32, &'a Events)> {
+        let sums = self.plan.deliveries[at as usize].sums();
+        self.forms().filter_map(move |(other, form)| match form {
+            DeliveryForm::Events(events) if self.plan.deliveries[other as usize].sums() == sums => {
+                Some((other, events))
+            }
+            DeliveryForm::Events(_) | DeliveryForm::Nothing | DeliveryForm::Dense(_) => None,
+        })
+    }
+
+    /// The first of these.
+    fn lead(self, at: u32) -> u32 {
+        self.sharing(at).next().map_or(at, |(lead, _)| lead)
+    }
+
+    /// Places of the ring that a loop shares.
+    fn ring(self, at: u32) -> usize {
+        self.sharing(at).map(|(_, events)| events.ring()).max().unwrap_or(0)
+    }
+
     /// What a run carries from step to step.
     pub fn carried(self) -> Vec<(Slot, TensorType)> {
         let real = real(self.plan.precision);
         let of = |(at, form): (u32, &DeliveryForm)| {
             let (cells, ring) = match form {
                 DeliveryForm::Nothing => return Vec::new(),
-                DeliveryForm::Events(events) => (events.cells, events.ring()),
+                DeliveryForm::Events(_) if self.lead(at) != at => return Vec::new(),
+                DeliveryForm::Events(events) => (events.cells, self.ring(at)),
                 DeliveryForm::Dense(dense) => (dense.cells, dense.steps() * dense.senders),
             };
             vec![
@@ -91,6 +115,7 @@ impl<'a> Deliveries<'a> {
             let arriving = match form {
                 DeliveryForm::Nothing => nothing,
                 DeliveryForm::Dense(_) => slots[&Slot::Arriving(at)],
+                DeliveryForm::Events(_) if self.lead(at) != at => continue,
                 DeliveryForm::Events(_) => {
                     let free = b.set_part(slots[&Slot::Ring(at)], slots[&Slot::Turn(at)], nothing);
                     slots.insert(Slot::Ring(at), free);
@@ -109,25 +134,35 @@ impl<'a> Deliveries<'a> {
     /// A step ends: what was emitted, told by space and event, is sent, and the rings move on.
     pub fn send(self, b: &mut Builder, slots: &mut Slots, emitted: &[(u32, u32, Value)]) {
         let mut lists: BTreeMap<(u32, u32), Emitters> = BTreeMap::new();
-        for (at, form) in self.forms() {
-            let delivery = &self.plan.deliveries[at as usize];
-            let Home::Event(space, event) = self.plan.homes[delivery.event.0 as usize] else {
+        let event_of = |at: u32| {
+            let Home::Event(space, event) = self.plan.homes[self.plan.deliveries[at as usize].event.0 as usize] else {
                 panic!("the plan gives events a number")
             };
-            let masks = emitted.iter().filter(|(s, e, _)| (*s, *e) == (space.0, event)).map(|(_, _, mask)| *mask);
+            (space.0, event)
+        };
+        let mut forms: Vec<(u32, &DeliveryForm)> = self.forms().collect();
+        forms.sort_by_key(|&(at, _)| (event_of(at), at));
+        let mut rings: BTreeMap<u32, usize> = BTreeMap::new();
+        for (at, form) in forms {
+            let event = event_of(at);
+            let masks = emitted.iter().filter(|(s, e, _)| (*s, *e) == event).map(|(_, _, mask)| *mask);
             let Some(mask) = masks.reduce(|a, c| b.binary(Binary::Or, a, c)) else { continue };
             match form {
                 DeliveryForm::Nothing => {}
                 DeliveryForm::Events(events) => {
-                    let list = *lists.entry((space.0, event)).or_insert_with(|| Emitters::new(b, mask, events));
-                    let ring = send(b, slots, at, events, list);
-                    slots.insert(Slot::Ring(at), ring);
-                    let turn = self.turn(b, slots, at, events.cells, events.ring());
-                    let arriving = b.part(ring, turn, events.cells);
-                    slots.insert(Slot::Arriving(at), arriving);
+                    let list = *lists.entry(event).or_insert_with(|| Emitters::new(b, mask, events));
+                    let lead = self.lead(at);
+                    let ring = send(b, slots, (at, events), (lead, self.ring(at)), list);
+                    slots.insert(Slot::Ring(lead), ring);
+                    rings.insert(lead, events.cells);
                 }
                 DeliveryForm::Dense(dense) => self.multiply(b, slots, at, dense, mask),
             }
+        }
+        for (lead, cells) in rings {
+            let turn = self.turn(b, slots, lead, cells, self.ring(lead));
+            let arriving = b.part(slots[&Slot::Ring(lead)], turn, cells);
+            slots.insert(Slot::Arriving(lead), arriving);
         }
     }
 
@@ -191,22 +226,28 @@ impl Emitters {
     }
 }
 
-/// The ring of a delivery with what these cells send. Each round of the loop adds some edges of one of them.
-fn send(b: &mut Builder, slots: &Slots, at: u32, events: &Events, emitters: Emitters) -> Value {
+/// A ring, of so many places, with what these cells send along a delivery. Each round of the loop adds some edges of one of them.
+fn send(
+    b: &mut Builder,
+    slots: &Slots,
+    (at, events): (u32, &Events),
+    (lead, places): (u32, usize),
+    emitters: Emitters,
+) -> Value {
     let Emitters { numbers, firsts, first } = emitters;
     let tables = [Fixed::Begins(at), Fixed::Targets(at), Fixed::Carried(at)].map(|fixed| slots[&Slot::Fixed(fixed)]);
     let (edge, end) = bounds(b, tables[0], first);
-    let (ring, turn) = (slots[&Slot::Ring(at)], slots[&Slot::Turn(at)]);
+    let (ring, turn) = (slots[&Slot::Ring(lead)], slots[&Slot::Turn(lead)]);
     let carried = [&[first, edge, end, ring, turn, numbers, firsts], &tables[..]].concat();
     let somebody = |b: &mut Builder, given: &[Value]| {
         let nobody = b.constant(Literal::Whole(NOBODY), Element::I32, &[]);
         b.compare(Compare::Lt, given[0], nobody)
     };
-    b.repeat(&carried, somebody, |b, given| round(b, given, events))[3]
+    b.repeat(&carried, somebody, |b, given| round(b, given, events, places))[3]
 }
 
 /// The next sender, edge and end of its edges, the ring; and what stays: the turn, who has emitted, where edges begin, their targets, what they carry.
-fn round(b: &mut Builder, given: &[Value], events: &Events) -> Vec<Value> {
+fn round(b: &mut Builder, given: &[Value], events: &Events, places: usize) -> Vec<Value> {
     let &[sender, edge, end, ring, turn, numbers, firsts, begins, targets, carried] = given else {
         panic!("the loop carries ten values")
     };
@@ -214,13 +255,13 @@ fn round(b: &mut Builder, given: &[Value], events: &Events) -> Vec<Value> {
     let target = b.part(targets, edge, events.width);
     let turns = b.broadcast(turn, &width, &[]);
     let place = b.binary(Binary::Add, turns, target);
-    let place = within(b, place, events.ring());
+    let place = within(b, place, places);
     let index = b.iota(Element::I32, &width);
     let edges = b.broadcast(edge, &width, &[]);
     let index = b.binary(Binary::Add, edges, index);
     let ends = b.broadcast(end, &width, &[]);
     let own = b.compare(Compare::Lt, index, ends);
-    let outside = b.constant(Literal::Whole(events.ring() as u64), Element::I32, &width);
+    let outside = b.constant(Literal::Whole(places as u64), Element::I32, &width);
     let place = b.select(own, place, outside);
     let value = if events.each { b.part(carried, edge, events.width) } else { b.broadcast(carried, &width, &[]) };
     let ring = b.scatter_add(ring, place, value);

@@ -35,9 +35,9 @@ impl Part {
 pub enum Slot {
     /// A state of every cell: space, slot.
     State(u32, u32),
-    /// What arrives along a delivery in the present step: `[cell]`.
+    /// What arrives along a delivery, and those that share its ring, in the present step: `[cell]`.
     Arriving(u32),
-    /// What is on its way along a delivery: a sum for every step to come and every cell, `[(step, cell)]`; or, where matrices are multiplied with it,
+    /// What is on its way along a delivery, and those that share its ring: a sum for every step to come and every cell, `[(step, cell)]`; or, where matrices are multiplied with it,
     /// 1 for who has emitted and 0 for others in every step that is remembered, `[(step, sender)]`.
     Ring(u32),
     /// Where in the ring of a delivery the present step stands.

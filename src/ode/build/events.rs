@@ -30,6 +30,7 @@ impl<'m> Builder<'m> {
                 weight,
                 dim: p.weight.ty.dim(),
                 share,
+                arrives: self.arrives(at),
                 delay: self.expr(None, &p.delay),
                 plasticity: self.plasticity(at, p, weight),
                 rule: self.rule(&p.rule),
@@ -37,6 +38,15 @@ impl<'m> Builder<'m> {
             }
         };
         network.projections.iter().enumerate().map(projection).collect()
+    }
+
+    /// The first projection that leads to the receptor of this one, of those that remember nothing.
+    fn arrives(&self, at: usize) -> u32 {
+        let all = &self.network.projections;
+        let (to, receptor) = (all[at].to, all[at].receptor);
+        let remembers = self.network.populations[to].receptors[receptor].plastic.is_some();
+        let together = |other: &hir::Projection| !remembers && (other.to, other.receptor) == (to, receptor);
+        all.iter().position(together).unwrap_or(at) as u32
     }
 
     pub(super) fn rule(&mut self, rule: &hir::ConnectionRule) -> ConnectionRule {
@@ -89,8 +99,10 @@ impl<'m> Builder<'m> {
         let network = self.network;
         let mut jumps = Vec::new();
         for (at, p) in network.projections.iter().enumerate() {
-            let arrived = self.graph.add(Node::Arrived(at as u32, 0));
-            self.jumps_of(p.to, p.receptor, arrived, &None, &mut jumps);
+            if self.arrives(at) == at as u32 {
+                let arrived = self.graph.add(Node::Arrived(at as u32, 0));
+                self.jumps_of(p.to, p.receptor, arrived, &None, &mut jumps);
+            }
             for &(state, number) in &self.sent[at] {
                 jumps.push(Jump { state, amount: self.graph.add(Node::Arrived(at as u32, number)) });
             }

@@ -17,16 +17,45 @@ fn edges(senders: usize, cells: usize, degree: u32) -> Arc<Edges> {
     Arc::new(Edges { offsets, sources })
 }
 
-/// What arrives in each step at each cell, edge after edge.
-fn expected(delivery: &Delivery<f64>, sent: &[Vec<u32>], cells: usize) -> Vec<Vec<f64>> {
-    let mut sums = vec![vec![0.0; cells]; sent.len()];
+/// Who emits in each step: by space and event, in order.
+type All = Vec<Vec<Sent>>;
+
+const SPACES: usize = 3;
+const CELLS: [usize; SPACES] = [37, 23, 8];
+const STEPS: usize = 50;
+
+/// Some cells of every space and event in each step.
+fn emitted() -> All {
+    let of_step = |step: u64| {
+        let of = move |(space, event): (usize, u64)| {
+            let cells = 0..CELLS[space] as u32;
+            let some =
+                move |cell: &u32| below(4, step << 16 | (space as u64) << 12 | event << 8 | u64::from(*cell)) == 0;
+            cells.filter(some).map(move |cell| Sent { space, event, cell })
+        };
+        let mut sent: Vec<Sent> =
+            (0..SPACES).flat_map(|space| [0, 2].map(|event| (space, event))).flat_map(of).collect();
+        sent.sort_unstable();
+        sent
+    };
+    (0..STEPS as u64).map(of_step).collect()
+}
+
+/// What arrives in each step at each place of a sum, edge after edge.
+fn expected(deliveries: &[Delivery<f64>], (to, slot): (usize, usize), sent: &All) -> Vec<Vec<f64>> {
+    let mut sums = vec![vec![0.0; CELLS[to]]; STEPS];
     for (step, sent) in sent.iter().enumerate() {
-        for &sender in sent {
-            for cell in 0..cells {
-                for edge in delivery.edges.offsets[cell] as usize..delivery.edges.offsets[cell + 1] as usize {
-                    let then = step + delivery.delays.of(edge) as usize;
-                    if delivery.edges.sources[edge] == sender && then < sums.len() {
-                        sums[then][cell] += delivery.carried.of(edge);
+        let mut sources: Vec<(usize, u64)> = sent.iter().map(|event| (event.space, event.event)).collect();
+        sources.dedup();
+        for (from, event) in sources {
+            for delivery in deliveries.iter().filter(|d| (d.from, d.event, d.to, d.slot) == (from, event, to, slot)) {
+                let senders = sent.iter().filter(|s| (s.space, s.event) == (from, event));
+                for (sender, cell) in senders.flat_map(|s| (0..CELLS[to]).map(move |cell| (s.cell, cell))) {
+                    for edge in delivery.edges.offsets[cell] as usize..delivery.edges.offsets[cell + 1] as usize {
+                        let then = step + delivery.delays.of(edge) as usize;
+                        if delivery.edges.sources[edge] == sender && then < STEPS {
+                            sums[then][cell] += delivery.carried.of(edge);
+                        }
                     }
                 }
             }
@@ -35,39 +64,81 @@ fn expected(delivery: &Delivery<f64>, sent: &[Vec<u32>], cells: usize) -> Vec<Ve
     sums
 }
 
-fn arrives(degree: u32, delays: PerEdge<u32>, carried: PerEdge<f64>) {
-    let (senders, cells) = (23, 37);
-    let delivery =
-        Delivery { from: 1, event: 2, to: 0, slot: 1, edges: edges(senders, cells, degree), delays, carried };
-    let many = |step: u64| (0..senders as u32).filter(move |&cell| below(4, step << 8 | u64::from(cell)) == 0);
-    let sent: Vec<Vec<u32>> = (0..50).map(|step| many(step).collect()).collect();
-    let mut rows = Rows::new(&delivery, senders, 0..cells.next_multiple_of(LANES), None);
-    let mut temp = vec![f64::NAN; cells.next_multiple_of(LANES) * SLOTS];
-    for (step, expected) in (0..).zip(expected(&delivery, &sent, cells)) {
-        rows.arrive(step, &mut temp, (SLOTS, LANES));
-        let slot = |cell: usize| temp[(cell / LANES * SLOTS + 1) * LANES + cell % LANES];
-        assert_eq!((0..cells).map(slot).collect::<Vec<_>>(), expected, "step {step}");
-        // Others that emit are of no account.
-        let of = |space, event| move |&cell: &u32| Sent { space, event, cell };
-        let own = &sent[step as usize];
-        let all = own.iter().map(of(0, 2)).chain(own.iter().map(of(1, 1))).chain(own.iter().map(of(1, 2)));
-        rows.send(step, &all.chain(own.iter().map(of(1, 3))).collect::<Vec<_>>());
+fn arrive(deliveries: &[Delivery<f64>], sent: &All) {
+    let places = |space: usize| 0..CELLS[space].next_multiple_of(LANES);
+    let mut arrivals = Arrivals::new(&deliveries.iter().collect::<Vec<_>>(), |space| CELLS[space], places, |_| None);
+    let mut sums: Vec<(usize, usize)> = deliveries.iter().map(|d| (d.to, d.slot)).collect();
+    sums.dedup();
+    for (to, slot) in sums {
+        arrivals.forget();
+        let mut temp = vec![f64::NAN; CELLS[to].next_multiple_of(LANES) * SLOTS];
+        for (step, expected) in (0..).zip(expected(deliveries, (to, slot), sent)) {
+            arrivals.arrive(step);
+            arrivals.bring(to, &mut temp, (SLOTS, LANES));
+            let arrived = |cell: usize| temp[(cell / LANES * SLOTS + slot) * LANES + cell % LANES];
+            assert_eq!((0..CELLS[to]).map(arrived).collect::<Vec<_>>(), expected, "step {step}");
+            arrivals.send(step, &sent[step as usize]);
+        }
     }
+}
+
+/// Numbers whose sums tell in which order they were added up.
+fn weights(edges: usize, salt: u64) -> PerEdge<f64> {
+    PerEdge::Each((0..edges as u64).map(|edge| 0.1 + f64::from(below(1000, edge + salt)) * 1e-7).collect())
+}
+
+fn spread(edges: usize, longest: u32, salt: u64) -> PerEdge<u32> {
+    PerEdge::Each((0..edges as u64).map(|edge| 1 + below(longest, edge + salt)).collect())
 }
 
 #[test]
 fn what_arrives_is_added_up_in_the_order_of_sending() {
+    let sent = emitted();
     for degree in [0, 1, 5, 40] {
-        let edges = 37 * u64::from(degree);
-        let weights = PerEdge::Each((0..edges).map(|edge| 0.1 + f64::from(below(1000, edge)) * 1e-7).collect());
-        for carried in [PerEdge::Same(0.1), weights] {
+        let count = CELLS[0] * degree as usize;
+        let delivery = |delays, carried| Delivery {
+            from: 1,
+            event: 2,
+            to: 0,
+            slot: 1,
+            edges: edges(CELLS[1], CELLS[0], degree),
+            delays,
+            carried,
+        };
+        for carried in [PerEdge::Same(0.1), weights(count, 0)] {
             for delay in [1, 2, 7] {
-                arrives(degree, PerEdge::Same(delay), carried.clone());
+                arrive(&[delivery(PerEdge::Same(delay), carried.clone())], &sent);
             }
             for longest in [2, 11, 60] {
-                let delays = (0..edges).map(|edge| 1 + below(longest, edge + 99)).collect();
-                arrives(degree, PerEdge::Each(delays), carried.clone());
+                arrive(&[delivery(spread(count, longest, 99), carried.clone())], &sent);
             }
         }
     }
+}
+
+/// Several deliveries of one sender, to one sum and to several, each with a weight of its own or one for all, in any order.
+#[test]
+fn what_several_deliveries_bring_is_older_first() {
+    let sent = emitted();
+    let of = |(number, (from, event, to, slot, own)): (usize, (usize, u64, usize, usize, bool))| {
+        let count = CELLS[to] * 6;
+        let carried = if own { weights(count, number as u64) } else { PerEdge::Same(0.3 + number as f64 * 1e-8) };
+        let edges = edges(CELLS[from], CELLS[to], 6);
+        Delivery { from, event, to, slot, edges, delays: spread(count, 9, number as u64), carried }
+    };
+    let all = [
+        (2, 0, 0, 1, true),
+        (1, 2, 0, 1, true),
+        (1, 2, 0, 1, false),
+        (1, 0, 0, 1, false),
+        (1, 2, 2, 0, true),
+        (1, 2, 0, 0, false),
+        (1, 2, 0, 1, true),
+        (0, 0, 0, 1, false),
+        (0, 0, 2, 0, false),
+    ];
+    let deliveries: Vec<Delivery<f64>> = all.into_iter().enumerate().map(of).collect();
+    arrive(&deliveries, &sent);
+    let backward: Vec<Delivery<f64>> = deliveries.into_iter().rev().collect();
+    arrive(&backward, &sent);
 }

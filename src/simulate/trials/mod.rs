@@ -222,11 +222,18 @@ impl Trials {
         let mut values = Vec::new();
         let mut nothing = Vec::new();
         for step in 0..=self.steps {
-            for route in &self.routes {
+            for (number, first) in self.routes.iter().enumerate() {
+                let together = |other: &&Route| other.arrived.forward == first.arrived.forward;
+                // Of those that lead to one receptor, the first one brings what arrives through all of them.
+                if self.routes[..number].iter().any(|other| together(&other)) {
+                    continue;
+                }
                 values.clear();
-                values.resize(route.targets, 0.0);
-                route.tract.arrive(&ran.sent[route.from], step + 1, &mut values, self.threads);
-                self.forward.write(route.arrived.forward, &values)?;
+                values.resize(first.targets, 0.0);
+                for route in self.routes[number..].iter().filter(together) {
+                    route.tract.arrive(&ran.sent[route.from], step + 1, &mut values, self.threads);
+                }
+                self.forward.write(first.arrived.forward, &values)?;
             }
             if keep {
                 ran.states.push(self.read_states()?);
