@@ -238,3 +238,101 @@ fn elements_that_do_not_fit_are_refused() {
     let no_list = "the space `electrode`: its list is not one of 2 elements of 6";
     assert_eq!(with([2, 6, 2], &[0, 0, 1], &[3]), Err(no_list.into()));
 }
+
+/// One cell that fires in step 0, two relations from it to one sum: `@r` carries 1 for a step, `@q` a large number for three steps and, over another
+/// edge, minus that for two. What it emits later is 0.
+fn older_first(between: &str) -> String {
+    format!(
+        "program \"p\"
+space @a
+space @x
+space @r from @a to @x
+space @q from @a to @x
+const @r.delay over @r
+const @q.delay over @q
+const @q.weight over @q
+state @a.fired over @a
+state @x.v over @x
+temp @x.in over @x
+temp @x.other over @x
+event @a.spikes over @a
+fn init {{
+  over @a {{
+    %0 = const 0.0
+    store @a.fired, %0
+  }}
+  over @x {{
+    %1 = const 0.0
+    store @x.v, %1
+  }}
+  over @r {{
+    %2 = const 3.0
+    store @r.delay, %2
+  }}
+  over @q {{
+    %3 = index
+    %4 = const 2.0
+    %5 = const 1e17
+    %6 = mul %3, %4
+    %7 = const 1.0
+    %8 = sub %7, %6
+    %9 = mul %8, %5
+    store @q.weight, %9
+    %10 = add %3, %7
+    store @q.delay, %10
+  }}
+}}
+fn step {{
+  over @r when @a.spikes along source delay @r.delay {{
+    %0 = const 1.0
+    accumulate @x.in along target, %0
+  }}
+  {between}
+  over @q when @a.spikes along source delay @q.delay {{
+    %1 = field @q.weight
+    accumulate @x.in along target, %1
+  }}
+  over @a {{
+    %2 = field @a.fired
+    %3 = const 3.0
+    %4 = lt %2, %3
+    emit @a.spikes, %4
+    %5 = const 1.0
+    %6 = add %2, %5
+    store @a.fired, %6
+  }}
+  over @x {{
+    %7 = field @x.in
+    store @x.v, %7
+  }}
+}}
+"
+    )
+}
+
+/// The cell fires in steps 0, 1 and 2, so that in step 3 the event of step 0 brings 1 along `@r`, that of step 1 -1e17 and that of step 2 1e17 along `@q`.
+#[test]
+fn arrivals_one_after_the_other_are_taken_together() -> Result<(), EngineError> {
+    let one = || Arc::new(Edges { offsets: vec![0, 1], sources: vec![0] });
+    let two = || Arc::new(Edges { offsets: vec![0, 2], sources: vec![0, 0] });
+    let arrived = |text: &str| -> Result<f64, EngineError> {
+        let mut network = interp(text, |p| Setup {
+            sizes: vec![1, 1, 1, 2],
+            edges: vec![(space(p, "r"), one()), (space(p, "q"), two())],
+            ..Setup::default()
+        });
+        network.init()?;
+        network.step(0, 4, &mut Vec::new())?;
+        Ok(read(&network, "x.v", 1)[0])
+    };
+    // What is older first: 1 - 1e17 + 1e17.
+    assert_eq!(arrived(&older_first(""))?, 0.0);
+    // The youngest along `@r`, which stands first: -1e17 + 1e17 + 1.
+    let turned = older_first("").replace("const 3.0\n    store @r.delay", "const 1.0\n    store @r.delay");
+    let youngest = turned.replace("%10 = add %3, %7", "%10 = add %3, %4");
+    assert_eq!(arrived(&youngest)?, 1.0);
+    // Where another stage stands between them, one after the other: 1 - 1e17 + 1e17.
+    let between = "over @x {\n    %20 = const 0.0\n    store @x.other, %20\n  }";
+    assert_eq!(arrived(&youngest.replace("  \n  over @q when", &format!("  {between}\n  over @q when")))?, 0.0);
+    Ok(())
+}

@@ -103,22 +103,33 @@ impl Block {
     }
 
     fn fill(&mut self, block: usize) {
-        let Block { distribution, draw, step, values, .. } = self;
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                for (first, values) in (block * ROWS..).step_by(8).zip(values.chunks_exact_mut(8)) {
-                    let rows = std::array::from_fn(|i| (first + i) as u32);
-                    let drawn = match distribution {
-                        Distribution::Uniform => draw.uniform_lanes(rows, *step),
-                        Distribution::Normal => draw.normal_lanes(rows, *step),
-                        Distribution::Exponential => draw.exponential_lanes(rows, *step),
-                    };
-                    drawn.store(values);
-                }
-            },
-        );
+        pulp::Arch::new().dispatch(Fill { block: &mut *self, first: block * ROWS });
         self.of = Some(block);
+    }
+}
+
+/// Fills a block with the draws of rows.
+struct Fill<'b> {
+    block: &'b mut Block,
+    first: usize,
+}
+
+impl pulp::NullaryFnOnce for Fill<'_> {
+    type Output = ();
+
+    // A closure would be too large to become part of the function that may use all vectors.
+    #[inline(always)]
+    fn call(self) {
+        let Block { distribution, draw, step, values, .. } = self.block;
+        for (first, values) in (self.first..).step_by(8).zip(values.chunks_exact_mut(8)) {
+            let rows = std::array::from_fn(|i| (first + i) as u32);
+            let drawn = match distribution {
+                Distribution::Uniform => draw.uniform_lanes(rows, *step),
+                Distribution::Normal => draw.normal_lanes(rows, *step),
+                Distribution::Exponential => draw.exponential_lanes(rows, *step),
+            };
+            drawn.store(values);
+        }
     }
 }
 

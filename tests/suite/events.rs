@@ -462,6 +462,48 @@ run { duration = 8 ms; dt = 0.1 ms; method = exp_euler; record many.Count.n ever
     same(&native, &run(&checked, &plain(), Way::Xla), "XLA");
 }
 
+const JOINED: &str = "
+synapse Count { state n: 1 = 0; n' = 0 / 1 ms; on event(weight) { n += weight } current i = n * 0 nA }
+synapse Kick { on event(weight: mV) { v += weight } }
+cell Relay { state v: mV = 0 mV; v' = -v / 1 ms; spike when v >= 10 mV { v = 0 mV } }
+cell Lif { state v: mV = 0 mV; v' = -v / 1 ms + i_syn / 1 nF }
+network main {
+    population a: Relay[9]
+    population b: Relay[21]
+    population x: Lif[45]
+    population y: Lif[11]
+    drive {a, b} via Kick from poisson(rate = 2 kHz) { weight = 20 mV }
+    connect b -> x via Count { rule = probability(p = 0.6); weight ~ uniform(0, 1); delay ~ uniform(0.1 ms, 1.5 ms) }
+    connect a -> x via Count { rule = all_to_all(); weight ~ uniform(0, 1); delay ~ uniform(0.1 ms, 0.9 ms) }
+    connect a -> x via Count { rule = fixed_in_degree(n = 5); weight = 1 / 3; delay ~ uniform(0.1 ms, 0.9 ms) }
+    connect a -> y via Count { rule = fixed_total_number(n = 300); weight ~ uniform(0, 1); delay = 0.2 ms }
+    connect b -> y via Count { rule = all_to_all(); weight = 1 / 7; delay ~ uniform(0.1 ms, 3 ms) }
+    connect a -> x via Count { rule = all_to_all(); weight ~ uniform(0, 1); delay = 0.4 ms }
+    connect a -> y via Count as other { rule = all_to_all(); weight ~ uniform(0, 1); delay = 0.4 ms }
+}
+run { duration = 30 ms; dt = 0.1 ms; method = exp_euler; record {x, y}.Count.n; record y.other.n; record spikes of a; record spikes of b }";
+
+/// What comes to a receptor through several projections is one sum, of what is older first: on all engines with the same bits.
+#[test]
+fn projections_onto_one_receptor_are_added_up_together() {
+    let checked = checked(JOINED);
+    let compiled = compile(&checked, &plain(), &mut |_, _, _| {}).unwrap_or_else(|d| panic!("{d:?}"));
+    let program = compiled.program.program();
+    let sums = program.fields.iter().filter(|field| matches!(field.source, neuroc::step::Source::Arrived(..)));
+    assert_eq!(sums.count(), 3, "one for each receptor");
+    let interpreted = run(&checked, &plain(), Way::Plain);
+    assert!(interpreted.spikes.iter().all(|spikes| spikes.i.len() > 500));
+    same(&interpreted, &run(&checked, &plain(), Way::Optimized), "optimized");
+    for threads in [1, 2, 3] {
+        same(&interpreted, &native_run(&checked, Precision::F64, threads), &format!("{threads} threads"));
+    }
+    same(&native_run(&checked, Precision::F32, 1), &native_run(&checked, Precision::F32, 3), "single precision");
+    #[cfg(feature = "xla")]
+    if crate::pjrt::cpu().is_some() {
+        same(&interpreted, &run(&checked, &plain(), Way::Xla), "XLA");
+    }
+}
+
 /// Whatever the form in which events travel, they arrive when they should.
 #[cfg(feature = "xla")]
 #[test]

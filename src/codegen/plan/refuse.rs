@@ -267,12 +267,13 @@ mod tests {
             ),
             (
                 "space @r from @a to @a\nspace @q from @a to @a\n",
-                "\nevent @a.e over @a\nconst @r.d over @r\nconst @q.d over @q\ntemp @a.s over @a",
+                "\nevent @a.e over @a\nconst @r.d over @r\nconst @q.d over @q\ntemp @a.s over @a\ntemp @a.t over @a",
                 "over @r {\n %1 = const 1.0\n store @r.d, %1\n }\n over @q {\n %2 = const 1.0\n store @q.d, %2\n }",
                 "over @r when @a.e along source delay @r.d {\n %3 = const 1.0\n accumulate @a.s along target, %3\n }
+                over @a {\n %7 = const 0.0\n store @a.t, %7\n }
                 over @q when @a.e along source delay @q.d {\n %4 = const 2.0\n accumulate @a.s along target, %4\n }
                 over @a {\n %5 = bool true\n %6 = field @a.s\n store @a.v, %6\n emit @a.e, %5\n }",
-                "events along several relations add to `a.s`",
+                "events along `r` and `q` add to one field, with other stages between them",
             ),
             (
                 "",
