@@ -160,18 +160,19 @@ impl Run<'_> {
         known: &[&Values; 2],
         of_elements: &HashMap<SpaceId, Vec<Values>>,
     ) -> Result<(), EngineError> {
-        let mut runs: Vec<(f64, Option<SpaceId>, FieldId, &Region, SpaceId, Arc<[u32]>)> = Vec::new();
+        // By age and who emits, with what is to be done.
+        let mut runs = Vec::new();
         for region in regions.filter(|region| region.rate == Rate::Every) {
             let (Some(Guard { event, delay: Some(delay), .. }), Some(space)) = (region.guard, region.over) else {
                 return Err(broken("an arrival without a guard"));
             };
-            let from = self.program.field(event).over;
+            let sender = (self.program.field(event).over, event);
             let waiting = self.memory.waiting(event, delay);
-            runs.extend(waiting.into_iter().map(|(steps, run)| (steps, from, event, region, space, run)));
+            runs.extend(waiting.into_iter().map(|(steps, run)| ((steps, sender), (region, space, run))));
         }
         // Stages keep their order.
-        runs.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
-        for (.., region, space, run) in runs {
+        runs.sort_by(|((a, from), _), ((b, other), _)| b.total_cmp(a).then(from.cmp(other)));
+        for (_, (region, space, run)) in runs {
             self.over(region, space, &run, step, known, of_elements.get(&space))?;
         }
         Ok(())

@@ -160,13 +160,13 @@ impl<'s, 'a> Column<'s, 'a> {
         let mut blocks = Vec::new();
         // What is drawn in every row is drawn for many at once, in a step that is the same for all.
         let mut end = 0;
-        for next in 0..code.len() {
-            match code[next] {
+        for (next, what) in code.iter_mut().enumerate() {
+            match *what {
                 Do::Unless(_, other) | Do::GoOn(other) => end = end.max(other),
                 Do::Compute(at) if next >= end => {
                     let Step::Draw(distribution, draw, step) = steps.steps[at] else { continue };
                     let Some(step) = values[step].real().filter(|_| !steps.varies(step)) else { continue };
-                    code[next] = Do::Draw(at, blocks.len());
+                    *what = Do::Draw(at, blocks.len());
                     blocks.push(Block { distribution, draw, step: step as u64, of: None, values: [0.0; ROWS] });
                 }
                 Do::Compute(_) | Do::Draw(..) | Do::Take(..) => {}

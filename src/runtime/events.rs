@@ -322,7 +322,8 @@ const COUNTED: u32 = 1 << 12;
 impl ByDelay {
     fn sort(&mut self, delays: &[u32]) {
         let ByDelay { runs, places, next } = self;
-        (runs.clear(), places.clear());
+        runs.clear();
+        places.clear();
         let longest = delays.iter().copied().max().unwrap_or(0);
         if longest > COUNTED {
             let mut by_delay: Vec<u32> = (0..delays.len() as u32).collect();
