@@ -172,8 +172,11 @@ pub struct Arrivals<T> {
 /// How many travels ahead the edges of one are asked for, and where they go on.
 const AHEAD: usize = 6;
 
-/// How many edges of a run are asked for. The others follow in memory.
+/// How many edges of a run are asked for so early; the others, line by line, while those of the travel before it are gone through.
 const ASKED: usize = 48;
+
+/// How many targets are in a line of the cache.
+const LINE: usize = 16;
 
 impl<T: Scalar> Arrivals<T> {
     /// What arrives along these deliveries at some places of each space. `senders` and `order` are those of each space, too.
@@ -232,8 +235,14 @@ impl<T: Scalar> Arrivals<T> {
             }
             let mut travel = travels[at];
             if travel.due == now {
+                let next = travels.get(at + 1).filter(|next| next.due == now).copied();
+                let ask = |edges: usize| {
+                    if let Some(next) = &next {
+                        rows[next.rows as usize].ask_further(next, ASKED + edges);
+                    }
+                };
                 let rows = &rows[travel.rows as usize];
-                rows.add(&travel, arrived);
+                rows.add(&travel, arrived, ask);
                 let Run { wait, end } = rows.runs[travel.next];
                 if wait == 0 {
                     continue;
@@ -422,22 +431,37 @@ impl<T: Scalar> Rows<T> {
         ask_for(&self.runs, travel.next, 1);
     }
 
-    /// Adds what the edges carry that a travel has reached.
-    fn add(&self, travel: &Travel, sums: &mut [T]) {
+    /// Asks for a line of the edges that a travel reaches in this step, from one of them on.
+    #[inline(always)]
+    fn ask_further(&self, travel: &Travel, from: usize) {
+        if from < (travel.edges[1] - travel.edges[0]) as usize {
+            let at = travel.row + travel.edges[0] as usize + from;
+            ask_for(&self.targets, at, 1);
+            if let PerEdge::Each(values) = &self.carried {
+                ask_for(values, at, LINE);
+            }
+        }
+    }
+
+    /// Adds what the edges carry that a travel has reached. Tells `ask` at every line how far it is.
+    fn add(&self, travel: &Travel, sums: &mut [T], ask: impl Fn(usize)) {
         let range = travel.row + travel.edges[0] as usize..travel.row + travel.edges[1] as usize;
         let targets = &self.targets[range.clone()];
         match &self.carried {
-            PerEdge::Same(value) => add(sums, targets, std::iter::repeat(*value)),
-            PerEdge::Each(values) => add(sums, targets, values[range].iter().copied()),
+            PerEdge::Same(value) => add(sums, targets, std::iter::repeat(*value), ask),
+            PerEdge::Each(values) => add(sums, targets, values[range].iter().copied(), ask),
         }
     }
 }
 
 /// Adds what is carried to sums.
 #[inline(always)]
-fn add<T: Scalar>(sums: &mut [T], targets: &[u32], carried: impl Iterator<Item = T>) {
-    for (&target, value) in targets.iter().zip(carried) {
-        let sum = &mut sums[target as usize];
-        *sum = *sum + value;
+fn add<T: Scalar>(sums: &mut [T], targets: &[u32], mut carried: impl Iterator<Item = T>, ask: impl Fn(usize)) {
+    for (line, targets) in targets.chunks(LINE).enumerate() {
+        ask(line * LINE);
+        for (&target, value) in targets.iter().zip(carried.by_ref()) {
+            let sum = &mut sums[target as usize];
+            *sum = *sum + value;
+        }
     }
 }
