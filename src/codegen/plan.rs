@@ -40,6 +40,7 @@ pub mod cost;
 mod deliveries;
 mod device;
 mod lattice;
+mod order;
 mod passes;
 mod print;
 mod refuse;
@@ -934,6 +935,7 @@ impl<'a> Builder<'a> {
             self.plan.registers[register as usize].changes = true;
         }
         prune(&mut self.plan);
+        order::order(&mut self.plan);
         if self.plan.nest == Nest::Steps {
             // What others read next must be written in every step, changed or not.
             let shared = &self.all.shared[self.part.space.0 as usize];

@@ -9,7 +9,7 @@
 
 use super::kinetics;
 use super::stages::Stages;
-use crate::ode::{Graph, Kind, Node, NodeId, State, StateId, depends, derivative};
+use crate::ode::{Graph, Kind, Node, NodeId, State, StateId, depends, derivative, linear};
 use crate::step::{BinaryOp, UnaryOp};
 use crate::units::Dim;
 use std::collections::HashMap;
@@ -75,7 +75,7 @@ pub(super) fn gates_last(
 /// `x + n expm1(b s dt) / b`.
 fn advance(g: &mut Graph, state: StateId, dt: NodeId, rate: NodeId) -> NodeId {
     let x = g.add(Node::State(state));
-    let (n, step) = peel(g, rate, state, dt);
+    let (mut n, step) = peel(g, rate, state, dt);
     let change = match derivative(g, n, state) {
         None => step,
         Some(b) if depends(g, b, state) => {
@@ -86,6 +86,11 @@ fn advance(g: &mut Graph, state: StateId, dt: NodeId, rate: NodeId) -> NodeId {
             g.binary(BinaryOp::Mul, quotient, step)
         }
         Some(b) => {
+            // `b` is needed anyway: with it, `a + b x` takes fewer operations than the equation as it was written.
+            if let Ok(row) = linear::row(g, n, &|s| s == state) {
+                let along = g.binary(BinaryOp::Mul, b, x);
+                n = row.constant.map_or(along, |a| g.binary(BinaryOp::Add, a, along));
+            }
             let b = if g.constant(b).is_some_and(|b| b != 0.0) { b } else { g.unary(UnaryOp::Nonzero, b) };
             let z = g.binary(BinaryOp::Mul, b, step);
             let e = g.unary(UnaryOp::Expm1, z);
