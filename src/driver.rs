@@ -326,6 +326,7 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
             | Source::Conductance(..)
             | Source::Diagonal(..)
             | Source::Rhs(..)
+            | Source::Middle(..)
             | Source::Adjoint(_)
             | Source::Seed(_)
             | Source::Gradient(..) => DisplayUnit { name: "1".into(), exponent: 0 },

@@ -89,7 +89,7 @@
 //! - **Fields are bound by id.** What a field of a program stands for is its [`step::Source`]; names are for people. Hidden ones have a `'`,
 //!   which no name in a model can have.
 //! - **Only the interpreter runs all of the step IR.** What no plan is made of so far is refused with the reason where it is planned
-//!   (`src/codegen/plan/refuse.rs`, `deliveries.rs` beside it); plans with events or branched cells are refused by crates, the latter by devices, too.
+//!   (`src/codegen/plan/refuse.rs`, `deliveries.rs` beside it); plans with events or branched cells are refused by crates, edges that remember by devices.
 //! - **Validity is a value.** Only [`step::verify`] makes a [`step::Verified`], and only that reaches interpreter and plan. In debug
 //!   builds the verifier runs after every pass.
 //! - **The IR is text**: `step::parse(step::print(p)) == p`, so that passes are tested on text.
@@ -204,6 +204,7 @@
 //! | what passes may change, what they must keep | `src/passes/mod.rs`, `src/passes/exact.rs` | `tests/suite/random_models.rs` |
 //! | the order of passes | `O2` in `src/passes/mod.rs` | `tests/passes/pipeline` |
 //! | lanes, block sizes, memory layout | `src/codegen/plan.rs` | `tests/ir/*.plan.snap` |
+//! | in which order a kernel computes its values | `src/codegen/plan/order.rs` | there |
 //! | in which pass of a step a stage runs, which spaces run together | `src/codegen/plan/passes.rs`, `src/runtime/machine.rs` | there, `tests/suite/engines.rs` |
 //! | what a synapse is, which receptor a line means | `src/hir/synapse.rs`, `src/hir/projection.rs` | `tests/errors/synapse_*`, `tests/suite/events.rs` |
 //! | what arriving events add, and when | `src/ode/build/events.rs`, `arrivals` and `jump` in `src/discretize/mod.rs` | `tests/suite/events.rs` |
@@ -219,6 +220,7 @@
 //! | what `neuroc info` says of a cell's shape and membrane | `src/cli/info.rs`, `src/ode/passive.rs` | `tests/suite/cables.rs`, `tests/suite/cli.rs` |
 //! | how cables are solved | `src/discretize/cable.rs`; `solve` in `src/interp/memory.rs` and `src/runtime/branches.rs` | `tests/suite/cables.rs` |
 //! | in which order the kernels of branched cells run | `src/codegen/plan/trees.rs` | there |
+//! | branched cells on devices: tables of elements, levels of a tree | `src/codegen/plan/levels.rs`; `branches.rs` of `src/codegen/stablehlo/` | there, `tests/suite/engines.rs`, `tests/suite/cables.rs` |
 //! | where compartments stand in memory | `src/runtime/branches.rs`, `src/engine/branches.rs` | there, `tests/suite/cables.rs` |
 //! | what a window of a convolution reaches, which edges share a number | `src/connect/windows.rs`; `share` in `src/ode/build/events.rs` | `src/connect/tests/windows.rs`, `tests/suite/training.rs` |
 //! | which edges a connection has | `src/connect/`, `src/simulate/edges.rs` | `src/connect/tests`, `tests/suite/networks.rs` |

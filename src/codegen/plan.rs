@@ -40,6 +40,7 @@ pub mod cost;
 mod deliveries;
 mod device;
 mod lattice;
+mod levels;
 mod order;
 mod passes;
 mod print;
@@ -53,6 +54,7 @@ pub use connected::{Connected, Load, Prologue};
 pub use deliveries::{Delivery, Effect, is_delivery};
 pub use device::{DeviceClass, DevicePlan, GatherForm, Grouping, Stretch, pairs};
 pub use lattice::Lattice;
+pub use levels::{Levels, Tie};
 pub use passes::{Group, Passes};
 pub use refuse::Unplanned;
 pub use remember::{POST, PRE, Remembers};
@@ -237,6 +239,8 @@ pub struct SpacePlan {
     pub data: Vec<FieldId>,
     /// Temp slots: what a pass stores for a later one, or for others.
     pub temp: Vec<FieldId>,
+    /// What maps of branched cells reach, and which bank would hold it if no map did.
+    pub flat: Vec<(FieldId, Bank)>,
     /// Event numbers.
     pub events: Vec<FieldId>,
     /// The edge table: the relations that lead here.
@@ -256,6 +260,23 @@ impl SpacePlan {
     /// The name of one of its kernels among all of the plan's.
     pub fn id(&self, kernel: &KernelPlan) -> KernelId {
         KernelId { space: self.space.0, role: kernel.role, pass: kernel.pass }
+    }
+
+    /// The fields of a bank where nothing lies flat, as on devices: the slots, then what maps of branched cells reach.
+    pub fn fields(&self, bank: Bank) -> impl Iterator<Item = FieldId> {
+        let flat = self.flat.iter().filter(move |(_, other)| *other == bank).map(|(field, _)| *field);
+        self.slots(bank).iter().copied().chain(flat)
+    }
+
+    /// The slots of a bank.
+    fn slots(&self, bank: Bank) -> &[FieldId] {
+        match bank {
+            Bank::State => &self.state,
+            Bank::Cell => &self.cell,
+            Bank::Output => &self.output,
+            Bank::Data => &self.data,
+            Bank::Temp => &self.temp,
+        }
     }
 
     /// The kernels of a step, by pass.
@@ -349,6 +370,25 @@ impl Plan {
         let of_edges = self.deliveries.iter().filter_map(Delivery::remembers).map(|_| POST + 1);
         let of_trees = self.trees.iter().map(Trees::passes);
         self.groups.iter().map(|group| group.passes).chain(of_trees).chain(of_edges).max().unwrap_or(1)
+    }
+
+    /// Of a field that has a value for every element: its space, its bank and its place among the bank's [`SpacePlan::fields`].
+    pub fn slot(&self, field: FieldId) -> Option<(SpaceId, Bank, u32)> {
+        match *self.homes.get(field.0 as usize)? {
+            Home::Slot(space, bank, slot) => Some((space, bank, slot)),
+            Home::Flat(space, _) => {
+                let of_space = &self.spaces[space.0 as usize];
+                let (_, bank) = *of_space.flat.iter().find(|(other, _)| *other == field)?;
+                let at = of_space.fields(bank).position(|other| other == field)?;
+                Some((space, bank, at as u32))
+            }
+            Home::Uniform(_) | Home::Series(_) | Home::Event(..) | Home::Edges | Home::Register => None,
+        }
+    }
+
+    /// The number of the branched cells that a space belongs to.
+    pub fn tree(&self, space: SpaceId) -> Option<u32> {
+        self.trees.iter().position(|trees| trees.spaces.contains(&space)).map(|at| at as u32)
     }
 
     /// The relation of a number.
@@ -782,6 +822,18 @@ impl Surroundings<'_> {
         };
         let chosen = [4, 2, 1].into_iter().find(|&n| n <= most && (n == 1 || !too_large(n)));
         let vectors = options.vectors.or(chosen).unwrap_or(1);
+        let flat = |id: u32| -> Option<(FieldId, Bank)> {
+            let field = FieldId(id);
+            let bank = match self.program.field(field).kind {
+                FieldKind::State => Bank::State,
+                FieldKind::Const => Bank::Cell,
+                FieldKind::Output => Bank::Output,
+                FieldKind::Data => Bank::Data,
+                FieldKind::Temp => Bank::Temp,
+                FieldKind::Uniform | FieldKind::Series | FieldKind::Event => return None,
+            };
+            (is_flat(&field) && self.program.field(field).over == Some(space)).then_some((field, bank))
+        };
         let in_slot = |field: &FieldId| matches!(self.homes[field.0 as usize], Home::Slot(..));
         SpacePlan {
             space,
@@ -794,6 +846,7 @@ impl Surroundings<'_> {
             output: of(FieldKind::Output),
             data: of(FieldKind::Data),
             temp: of(FieldKind::Temp).into_iter().filter(in_slot).collect(),
+            flat: (0..self.program.fields.len() as u32).filter_map(flat).collect(),
             events: of(FieldKind::Event),
             edges,
             shared: self.shared[space.0 as usize].clone(),

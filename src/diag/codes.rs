@@ -266,9 +266,10 @@ of the cell and a conductance density as seen by `a`; the other direction is a l
   right   couple soma <- dend: 0.1 mS/cm2
           couple dend <- soma: 0.05 mS/cm2";
 UnknownMethod "NU0318" Error "no such integration method"
-"The methods are euler, exp_euler, cnexp, exact, heun and rk4. exp_euler, the default, suits models with
-gates; cnexp is what NEURON does by default; exact solves linear equations, such as those of
-integrate-and-fire neurons with current-based synapses; rk4 is the most accurate for smooth models.";
+"The methods are euler, exp_euler, cnexp, crank_nicolson, exact, heun and rk4. exp_euler, the default,
+suits models with gates; cnexp is what NEURON does by default, crank_nicolson what it does with
+secondorder = 2; exact solves linear equations, such as those of integrate-and-fire neurons with
+current-based synapses; rk4 is the most accurate for smooth models.";
 Unsupported "NU0320" Error "understood, but not compiled"
 "The language has this feature, but this version of the compiler cannot compile it. The README's
 table says what works.
@@ -345,8 +346,9 @@ section `cm`, `ra` or `v_init` the later one counts, and a channel is in a compa
               spike when soma(0.5).v crosses -10 mV
           }";
 CableMethod "NU0331" Error "a method that does not solve cables"
-"The voltages of a cell with sections are solved for together, implicitly, by `method = cnexp`: backward
-Euler along the cable, exponentials for gates. Explicit methods would need steps that are far too short.
+"The voltages of a cell with sections are solved for together, implicitly, by `method = cnexp`, backward
+Euler along the cable and exponentials for gates, or by `crank_nicolson`, which is of
+order 2. Explicit methods would need steps that are far too short.
 
   right   run { method = cnexp; ... }";
 

@@ -11,8 +11,12 @@
 //!
 //! where `i` is what flows out through the membrane and `g` its slope in `v`. A slope that lets the voltage run away counts as half of
 //! `-cm / dt` at most, so that the system has a solution, as in `cnexp` of other cells. A node has no area: what flows in flows out.
+//!
+//! With `crank_nicolson` the solution is that of half a step, with the currents in its middle, and the voltages go as far again. A node has what
+//! it has in the middle of the step: it would ring for ever if it went as far again, and nothing reads its old voltage.
 
 use super::{Draft, Lowering, Values, population_space};
+use crate::hir::Method;
 use crate::morphology::Measure;
 use crate::ode::{Cable, MembraneCurrent, Model, Node, NodeId, derivative};
 use crate::source::Span;
@@ -112,9 +116,13 @@ impl Lowering<'_> {
         b.set_origin(origin);
         let mut values = Values::new(space, Role::Step);
         let [cm, area, dt] = [c.cm, c.area, self.dt].map(|x| self.lower(&mut b, &mut values, x));
-        let v = self.state(c.v);
-        let v = b.field(v);
+        let v_field = self.state(c.v);
+        let v = b.field(v_field);
         let mut held = b.binary(BinaryOp::Div, cm, dt);
+        let halves = model.method == Method::CrankNicolson;
+        if halves {
+            held = b.binary(BinaryOp::Add, held, held);
+        }
         if let Some(slopes) = slopes {
             let half = b.constant(-0.5);
             let least = b.binary(BinaryOp::Mul, held, half);
@@ -140,7 +148,23 @@ impl Lowering<'_> {
         b.accumulate(diag, Some(Map::Parent), to_parent);
         draft.push(b);
         let off = self.of_cable(row.cable, Source::Beside(number), "beside", FieldKind::Const);
-        let x = self.next(c.v);
+        let next = self.next(c.v);
+        let x = match halves {
+            true => self.of_cable(row.cable, Source::Middle(number), "middle", FieldKind::Temp),
+            false => next,
+        };
         draft.stages.push(Stage::Solve(Solve { x, diag, off, rhs, origin }));
+        if halves {
+            let mut b = draft.over(space);
+            b.set_origin(origin);
+            let area = self.lower(&mut b, &mut Values::new(space, Role::Step), c.area);
+            let (old, middle, none) = (b.field(v_field), b.field(x), b.constant(0.0));
+            let twice = b.binary(BinaryOp::Add, middle, middle);
+            let further = b.binary(BinaryOp::Sub, twice, old);
+            let is_node = b.binary(BinaryOp::Le, area, none);
+            let new = b.select(is_node, middle, further);
+            b.store(next, new);
+            draft.push(b);
+        }
     }
 }

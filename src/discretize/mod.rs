@@ -6,6 +6,7 @@
 
 mod cable;
 mod cnexp;
+mod crank_nicolson;
 mod euler;
 mod exact;
 mod exp_euler;
@@ -38,6 +39,7 @@ fn scheme(method: Method) -> Scheme {
         Method::Euler => euler::step,
         Method::ExpEuler => exp_euler::step,
         Method::Cnexp => cnexp::step,
+        Method::CrankNicolson => crank_nicolson::step,
         Method::Exact => exact::step,
         Method::Heun => heun::step,
         Method::Rk4 => rk4::step,
@@ -81,6 +83,9 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     let stages: Vec<Vec<Stage>> = populations.clone().map(of_population).collect();
     let remembered: Vec<Option<Remembered>> =
         (0..projections).map(|projection| Remembered::new(&mut model, projection)).collect();
+    if model.method == Method::CrankNicolson {
+        crank_nicolson::membranes_in_the_middle(&mut model, dt);
+    }
     let rows = cable::rows(&mut model);
     let mut spaces = spaces(&model);
     spaces.truncate(model.populations.len() + model.connections.len() + projections);

@@ -1,13 +1,25 @@
 //! How the cells of a run branch.
 //!
-//! In come the plan of branched cells and the set-up of a run; out goes what the machine knows of them.
+//! In come the plan of branched cells and the set-up of a run; out goes what the machine, or the plan for a device, knows of them.
 //! Never true here: cells of one population differ in their tree.
 
 use super::{EngineError, Setup};
-use crate::codegen::plan::{Home, Plan, Trees};
+use crate::codegen::plan::{Home, Levels, Plan, Tie, Trees};
 use crate::runtime::branches::{Branched, Field, Link, NONE, Side};
 use crate::step::{FieldId, Map, SpaceId};
 use std::sync::Arc;
+
+/// The maps of some branched cells for a device.
+pub fn ties(plan: &Plan, trees: &Trees, setup: &Setup) -> Result<Vec<Tie>, EngineError> {
+    let branched = branched(plan, trees, setup)?;
+    let cells = branched.side.cells;
+    let tie = |(link, &(from, map, _)): (&Link, &(SpaceId, Map, SpaceId))| {
+        let solved = map == Map::Parent && trees.solves.iter().any(|(space, ..)| *space == from);
+        let levels = solved.then(|| Levels::new(cells, &link.elements));
+        Tie { cells, to: branched.each(link.to), elements: link.elements.clone(), levels }
+    };
+    Ok(branched.links.iter().zip(&trees.ties).map(tie).collect())
+}
 
 /// The cells of a group. As many of them stand side by side as a block of the space that equations are solved in has lanes.
 pub fn branched(plan: &Plan, trees: &Trees, setup: &Setup) -> Result<Branched, EngineError> {

@@ -12,6 +12,7 @@ use crate::codegen::plan::{
 use crate::codegen::stablehlo::builder::Element;
 use crate::codegen::stablehlo::{Column, Entry, Fixed, Kind, Part, Slot, stored};
 use crate::pjrt::Bf16;
+use crate::runtime::machine::Bank;
 use crate::runtime::series::{Sample, check};
 use crate::step::{FieldId, Role, Value};
 use std::collections::BTreeMap;
@@ -93,7 +94,7 @@ impl Inputs {
             edges.check(targets, sources).map_err(|why| wrong(&why))?;
         }
         for (space, &size) in plan.spaces.iter().zip(&setup.sizes) {
-            for &field in &space.data {
+            for field in space.fields(Bank::Data) {
                 let data = setup.data.iter().rfind(|(id, _)| *id == field).ok_or_else(|| given(field, "values"))?;
                 if data.1.len() != size {
                     return Err(EngineError(format!(
@@ -138,6 +139,8 @@ impl Inputs {
             let edges = setup.edges_of(self.plan.deliveries[at as usize].space).expect("checked before");
             (&self.device.deliveries[at as usize], edges, &self.edge_values[at as usize])
         };
+        let tie = |tree: u32, at: u32| &self.device.ties[tree as usize][at as usize];
+        let levels = |tree: u32, at: u32| tie(tree, at).levels.as_ref().expect("equations are solved along it");
         match fixed {
             Fixed::Begins(at) => {
                 let (form, edges, _) = delivery(at);
@@ -158,13 +161,20 @@ impl Inputs {
                 };
                 self.stored(Slot::Fixed(fixed), &values)
             }
+            Fixed::Tie(tree, at) => Table::I32(tie(tree, at).targets()),
+            Fixed::Givers(tree, at) => Table::I32(tie(tree, at).givers()),
+            Fixed::Elements(tree, at) => Table::I32(levels(tree, at).elements()),
+            Fixed::Standing(tree, at) => Table::I32(levels(tree, at).standing()),
+            Fixed::Parents(tree, at) => Table::I32(levels(tree, at).parents()),
+            Fixed::Children(tree, at) => Table::I32(levels(tree, at).children()),
             Fixed::Seed => Table::U32(vec![self.seed as u32, (self.seed >> 32) as u32]),
             Fixed::SeriesTimes(at) => Table::F64(self.surroundings.series[at as usize].iter().map(|s| s.t).collect()),
             Fixed::SeriesValues(at) => {
                 Table::F64(self.surroundings.series[at as usize].iter().map(|s| s.value).collect())
             }
             Fixed::Data(space, at) => {
-                let field = self.plan.spaces[space as usize].data[at as usize];
+                let field = self.plan.spaces[space as usize].fields(Bank::Data).nth(at as usize);
+                let field = field.expect("slots stand for fields of the plan");
                 let data = setup.data.iter().rfind(|(id, _)| *id == field).expect("checked before");
                 self.stored(Slot::Fixed(fixed), &data.1)
             }

@@ -69,12 +69,6 @@ impl Setup {
         class: DeviceClass,
         values: &[EdgeValues],
     ) -> Result<DevicePlan, EngineError> {
-        if let Some(trees) = plan.trees.first() {
-            return Err(EngineError(format!(
-                "the cells `{}` have branches; so far only the native engine and the interpreter run this",
-                plan.spaces[trees.cells.0 as usize].name
-            )));
-        }
         let samples = |field: &FieldId| self.series.iter().rfind(|(id, _)| id == field).map_or(0, |(_, s)| s.len());
         let samples: Vec<usize> = plan.series.iter().map(samples).collect();
         let form = |(delivery, (delays, values)): (&Delivery, &EdgeValues)| {
@@ -90,7 +84,9 @@ impl Setup {
             DeliveryForm::new(&Traffic { edges, senders, cells, delays, carried }, class).map_err(|why| wrong(&why))
         };
         let forms = plan.deliveries.iter().zip(values).map(form).collect::<Result<_, _>>()?;
-        Ok(DevicePlan::new(plan, class, &self.sizes[..plan.spaces.len()], &self.grids, &self.edges, &samples, forms))
+        let ties = plan.trees.iter().map(|trees| branches::ties(plan, trees, self)).collect::<Result<_, _>>()?;
+        let sizes = &self.sizes[..plan.spaces.len()];
+        Ok(DevicePlan { ties, ..DevicePlan::new(plan, class, sizes, &self.grids, &self.edges, &samples, forms) })
     }
 }
 

@@ -7,7 +7,7 @@
 use super::executables::Compiler;
 use super::inputs::{Inputs, Table};
 use super::{Engine, EngineError, Recording, Setup, Spike, Stride};
-use crate::codegen::plan::{DeviceClass, GatherForm, Home, Plan, Stretch};
+use crate::codegen::plan::{DeviceClass, GatherForm, Plan, Stretch};
 use crate::codegen::stablehlo::builder::TensorType;
 use crate::codegen::stablehlo::{Entry, Feed, Kind, Part, Slot, mlir, slot_name};
 use crate::pjrt::{Argument, Bf16, Buffer, Client, CompileOptions, ElementType, Error, Executable, Flag};
@@ -234,23 +234,14 @@ impl XlaEngine {
     }
 
     fn place(&self, field: FieldId) -> Result<(SpaceId, Slot), EngineError> {
-        match self.inputs.plan.homes.get(field.0 as usize) {
-            Some(&Home::Slot(space, Bank::State, slot)) => Ok((space, Slot::State(space.0, slot))),
-            Some(&Home::Slot(space, Bank::Cell, slot)) => Ok((space, Slot::Cell(space.0, slot))),
-            Some(&Home::Slot(space, Bank::Output, slot)) => Ok((space, Slot::Output(space.0, slot))),
-            Some(
-                Home::Slot(_, Bank::Data | Bank::Temp, _)
-                | Home::Uniform(_)
-                | Home::Series(_)
-                | Home::Event(..)
-                | Home::Flat(..)
-                | Home::Edges
-                | Home::Register,
-            ) => Err(EngineError(format!(
-                "`{}` holds no values that outlive a step",
-                self.inputs.plan.fields[field.0 as usize]
-            ))),
-            None => Err(EngineError(format!("field {} does not exist", field.0))),
+        match self.inputs.plan.slot(field) {
+            Some((space, Bank::State, slot)) => Ok((space, Slot::State(space.0, slot))),
+            Some((space, Bank::Cell, slot)) => Ok((space, Slot::Cell(space.0, slot))),
+            Some((space, Bank::Output, slot)) => Ok((space, Slot::Output(space.0, slot))),
+            Some((_, Bank::Data | Bank::Temp, _)) | None => match self.inputs.plan.fields.get(field.0 as usize) {
+                Some(name) => Err(EngineError(format!("`{name}` holds no values that outlive a step"))),
+                None => Err(EngineError(format!("field {} does not exist", field.0))),
+            },
         }
     }
 

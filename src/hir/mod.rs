@@ -748,6 +748,8 @@ pub enum Method {
     ExpEuler,
     /// NEURON's default: backward Euler for potentials, exponentials for gates after them; order 1.
     Cnexp,
+    /// Crank and Nicolson's rule for potentials, exponentials for gates after them; order 2.
+    CrankNicolson,
     /// Linear equations exactly, what drives them from outside held for a step: of order 1 in that.
     Exact,
     /// Heun's explicit trapezoidal rule, order 2.
@@ -762,6 +764,7 @@ impl Method {
         (Method::Euler, "euler"),
         (Method::ExpEuler, "exp_euler"),
         (Method::Cnexp, "cnexp"),
+        (Method::CrankNicolson, "crank_nicolson"),
         (Method::Exact, "exact"),
         (Method::Heun, "heun"),
         (Method::Rk4, "rk4"),
@@ -778,6 +781,7 @@ impl Method {
             Method::Euler => "euler",
             Method::ExpEuler => "exp_euler",
             Method::Cnexp => "cnexp",
+            Method::CrankNicolson => "crank_nicolson",
             Method::Exact => "exact",
             Method::Heun => "heun",
             Method::Rk4 => "rk4",
@@ -793,7 +797,7 @@ impl Method {
     pub fn order(self) -> u32 {
         match self {
             Method::Euler | Method::ExpEuler | Method::Cnexp | Method::Exact => 1,
-            Method::Heun => 2,
+            Method::CrankNicolson | Method::Heun => 2,
             Method::Rk4 => 4,
         }
     }

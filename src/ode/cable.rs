@@ -10,14 +10,14 @@ use crate::hir::Method;
 /// Errors where a cell has sections and the method does not solve cables.
 pub fn not_solved(model: &Model) -> Vec<Diagnostic> {
     match model.method {
-        Method::Cnexp => return Vec::new(),
+        Method::Cnexp | Method::CrankNicolson => return Vec::new(),
         Method::Euler | Method::ExpEuler | Method::Exact | Method::Heun | Method::Rk4 => {}
     }
     let error = |cable: &super::Cable| {
         let name = &model.populations[model.cells_of(cable.population)].name;
         let message = format!("`{}` does not solve the cables of `{name}`", model.method.name());
         Diagnostic::new(Code::CableMethod, cable.span, message, "a cell with sections")
-            .help("write `method = cnexp`: backward Euler along the cable, exponentials for gates")
+            .help("write `method = cnexp`: backward Euler along the cable, exponentials for gates; `crank_nicolson` is of order 2")
     };
     model.cables.iter().map(error).collect()
 }

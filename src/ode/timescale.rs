@@ -32,7 +32,7 @@ fn most(method: Method, stable: f64) -> Option<f64> {
         Method::Rk4 => Some(2.785),
         // What decays is where it should be, however long the step.
         Method::Exact => None,
-        Method::ExpEuler | Method::Cnexp => Some(stable),
+        Method::ExpEuler | Method::Cnexp | Method::CrankNicolson => Some(stable),
     }
 }
 
@@ -40,7 +40,9 @@ fn too_long(model: &Model, state: StateId, tau: f64, when: &str, better: f64) ->
     let why = match model.method {
         Method::Euler | Method::Heun => "is unstable with steps longer than two time constants",
         Method::Rk4 => "is unstable with steps longer than 2.8 time constants",
-        Method::ExpEuler | Method::Cnexp | Method::Exact => "is stable, but follows nothing that is faster than a step",
+        Method::ExpEuler | Method::Cnexp | Method::CrankNicolson | Method::Exact => {
+            "is stable, but follows nothing that is faster than a step"
+        }
     };
     let ms = Dim::TIME.display_unit();
     let [dt, shown_tau] = [model.dt, rounded(tau)].map(|x| shown(x, &ms));

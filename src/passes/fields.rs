@@ -47,6 +47,7 @@ pub fn bound(program: &Program, source: Source) -> Option<FieldId> {
         | Source::Conductance(..)
         | Source::Diagonal(..)
         | Source::Rhs(..)
+        | Source::Middle(..)
         | Source::Adjoint(..)
         | Source::Seed(..)
         | Source::Gradient(..) => program.bound(source),

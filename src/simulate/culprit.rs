@@ -175,12 +175,12 @@ impl Scene<'_> {
         let other = match self.model.method {
             Method::Euler | Method::Heun | Method::Rk4 => Method::ExpEuler,
             // What integrates junctions is as stable as these.
-            Method::ExpEuler | Method::Cnexp | Method::Exact
+            Method::ExpEuler | Method::Cnexp | Method::CrankNicolson | Method::Exact
                 if !(self.model.connections.is_empty() && self.model.cables.is_empty()) =>
             {
                 return smaller;
             }
-            Method::ExpEuler | Method::Cnexp | Method::Exact => Method::Rk4,
+            Method::ExpEuler | Method::Cnexp | Method::CrankNicolson | Method::Exact => Method::Rk4,
         };
         format!("{smaller} or another method (`--method {}`)", other.name())
     }

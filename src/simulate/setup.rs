@@ -114,6 +114,7 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
             | Source::Conductance(..)
             | Source::Diagonal(..)
             | Source::Rhs(..)
+            | Source::Middle(..)
             | Source::Adjoint(_)
             | Source::Seed(_)
             | Source::Gradient(..) => Ok(()),

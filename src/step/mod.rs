@@ -286,6 +286,8 @@ pub enum Source {
     Diagonal(u32),
     /// Of a cable: the right-hand side of the solve.
     Rhs(u32),
+    /// Of a cable: the solution where it is that of half a step.
+    Middle(u32),
     /// The derivative of a loss in a state: the number of its field in the program that is differentiated ([`crate::differentiate`]).
     Adjoint(u32),
     /// The derivative of a loss in what it reads: its number among them.

@@ -557,6 +557,7 @@ fn source(rest: &mut Rest) -> Result<Source, String> {
         "conductance" => Source::Conductance,
         "diagonal" => Source::Diagonal,
         "rhs" => Source::Rhs,
+        "middle" => Source::Middle,
         "adjoint" => Source::Adjoint,
         "seed" => Source::Seed,
         "gradient" => return two(rest, Source::Gradient),

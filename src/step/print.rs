@@ -260,6 +260,7 @@ fn source_suffix(source: Source) -> String {
         Source::Conductance(i) => format!(" = conductance {i}"),
         Source::Diagonal(i) => format!(" = diagonal {i}"),
         Source::Rhs(i) => format!(" = rhs {i}"),
+        Source::Middle(i) => format!(" = middle {i}"),
         Source::Adjoint(i) => format!(" = adjoint {i}"),
         Source::Seed(i) => format!(" = seed {i}"),
         Source::Gradient(i, space) => format!(" = gradient {i} {space}"),

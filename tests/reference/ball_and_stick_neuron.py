@@ -23,8 +23,8 @@ def axon(s):
     s.ena, s.ek = 50.0, -77.0
 
 
-def run(h, segments, tstop, every, spiking):
-    h.celsius, h.usetable_hh, h.secondorder, h.dt = 6.3, 0, 0, DT
+def run(h, segments, tstop, every, spiking, secondorder=0):
+    h.celsius, h.usetable_hh, h.secondorder, h.dt = 6.3, 0, secondorder, DT
     recorded = [h.Vector().record(seg._ref_v) for seg in segments]
     events = h.Vector()
     netcon = h.NetCon(spiking._ref_v, None, sec=spiking.sec)
@@ -39,7 +39,7 @@ def run(h, segments, tstop, every, spiking):
     return [list(v)[::every] for v in recorded], list(events)
 
 
-def ball_and_stick():
+def ball_and_stick(secondorder=0):
     from neuron import h
     h.load_file("stdrun.hoc")
     soma, dend = section(h, "soma", 20, 20, 1), section(h, "dend", 400, 2, 20)
@@ -48,11 +48,11 @@ def ball_and_stick():
     leak(dend, 0.00005, -65.0)
     clamp = h.IClamp(soma(0.5))
     clamp.delay, clamp.dur, clamp.amp = 5.0, 20.0, 0.3
-    (v, end), spikes = run(h, [soma(0.5), dend(0.975)], 30.0, 4, soma(0.5))
+    (v, end), spikes = run(h, [soma(0.5), dend(0.975)], 30.0, 4, soma(0.5), secondorder)
     return {"soma_mV": v, "dend_end_mV": end, "spikes_ms": spikes}
 
 
-def branched():
+def branched(secondorder=0):
     from neuron import h
     h.load_file("stdrun.hoc")
     soma = section(h, "soma", 25, 18, 3)
@@ -71,7 +71,7 @@ def branched():
     clamp = h.IClamp(trunk(0.5))
     clamp.delay, clamp.dur, clamp.amp = 2.0, 15.0, 0.8
     places = [soma(0.5), trunk(0.5), left(0.9), right(0.9375), basal(0.875), spine(0.5)]
-    rows, spikes = run(h, places, 20.0, 4, soma(0.5))
+    rows, spikes = run(h, places, 20.0, 4, soma(0.5), secondorder)
     return {"mV": rows, "places": ["soma(0.5)", "trunk(0.5)", "left(0.9)", "right(0.9375)", "basal(0.875)", "spine(0.5)"],
             "spikes_ms": spikes}
 
@@ -106,11 +106,13 @@ def ring(n=10):
 def main():
     import neuron
     store("ball_and_stick_neuron", {
-        "what": "cells with sections, hh at 6.3 degC without tables, fixed step of 0.025 ms, secondorder 0; every fourth sample, of the ring every twentieth",
+        "what": "cells with sections, hh at 6.3 degC without tables, fixed step of 0.025 ms, secondorder 0 and 2; every fourth sample, of the ring every twentieth",
         "neuron_version": neuron.__version__,
         "ball_and_stick": ball_and_stick(),
         "branched": branched(),
         "ring": ring(),
+        "ball_and_stick_second_order": ball_and_stick(2),
+        "branched_second_order": branched(2),
     })
 
 

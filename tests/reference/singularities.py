@@ -2,7 +2,7 @@
 
 Every spelling is an expression of the language in a voltage V around M (both in mV), of order 1. The equation of the steps is
 V' = 2 mV/ms - 0.05 /ms * F(V) * (V - 50 mV), dt = 0.5 ms. `exp_euler` moves V by n dt (e^z - 1) / z and `cnexp` by n dt / (1 - z), with n
-the derivative V', z = dt dn/dV, at most 1 and 1/2. At 0/0 the limit is taken 1e-50 beside it with 160 digits.
+the derivative V', z = dt dn/dV, at most 1 and 1/2; `crank_nicolson` as `cnexp` with z / 2. At 0/0 the limit is taken 1e-50 beside it with 160 digits.
 """
 import re
 
@@ -109,7 +109,7 @@ SPELLINGS = {
     "divided_by_itself": f"({X} + {X}^3) / ({X} + {X}^2)",
 }
 PARAMETERS = {"k": "10", "a": "0.1", "c": "2", "s": "0", "cin": "0.05", "cout": "2", "eps": "1e-6"}
-METHODS = ["euler", "heun", "rk4", "exp_euler", "cnexp"]
+METHODS = ["euler", "heun", "rk4", "exp_euler", "cnexp", "crank_nicolson"]
 
 
 def python(expression):
@@ -156,6 +156,7 @@ def steps(f, v):
         "rk4": v + dt / 6 * (n + 2 * h2 + 2 * h3 + h4),
         "exp_euler": v + n * dt * mp.expm1(exponential) / exponential,
         "cnexp": v + n * dt / (1 - implicit),
+        "crank_nicolson": v + n * dt / (1 - min(z / 2, mpf("0.5"))),
     }
 
 

@@ -4,7 +4,7 @@ use crate::events::native_run;
 use crate::models::{Way, root, run};
 use neuroc::codegen::plan::Precision;
 use neuroc::driver::{self, Checked, CompileOptions};
-use neuroc::hir::{Loader, Sources};
+use neuroc::hir::{Loader, Method, Sources};
 use neuroc::morphology::Tree;
 use neuroc::results::RunResult;
 use serde_json::Value;
@@ -119,6 +119,33 @@ fn a_branched_cell_is_that_of_neuron() {
 // ---------------------------------------------------------------------------------------------- closed forms
 
 /// A cable of `n` compartments, `length` long and 1 um thick, with a current of 0.1 nA at its start.
+/// Of every record of a cell how far it is from NEURON's with `secondorder = 2`, spikes apart.
+#[test]
+fn the_second_order_is_that_of_neuron() {
+    let second = CompileOptions { method: Some(Method::CrankNicolson), ..CompileOptions::default() };
+    let ball = driver::check_file(&root().join("examples/ball_and_stick.neuro"));
+    for way in [Way::Plain, Way::Optimized, Way::Native] {
+        let result = run(&ball, &second, way);
+        for (name, at) in [("pyr.soma(0.5).v", "soma_mV"), ("pyr.dend(1).v", "dend_end_mV")] {
+            let expected = numbers(&reference(&format!("/ball_and_stick_second_order/{at}")));
+            let error = apart(&samples(&result, name), &expected);
+            assert!(error < 1e-8, "{name}: {error:e} mV, {way:?}");
+        }
+        let spikes = numbers(&reference("/ball_and_stick_second_order/spikes_ms"));
+        assert!(apart(&result.spikes[0].t, &spikes) < 1e-6, "{:?} {spikes:?}", result.spikes[0].t);
+    }
+    let result = run(&checked(BRANCHED), &second, Way::Optimized);
+    let rows = reference("/branched_second_order/mV");
+    let places = reference("/branched_second_order/places");
+    for (place, row) in places.as_array().unwrap().iter().zip(rows.as_array().unwrap()) {
+        let name = format!("pyr.{}.v", place.as_str().unwrap());
+        let s = result.series_named(&name).unwrap();
+        let v: Vec<f64> = (0..s.t.len()).map(|i| s.values.get(i, 1)).collect();
+        let error = apart(&v, &numbers(row));
+        assert!(error < 1e-8, "{name}: {error:e} mV");
+    }
+}
+
 fn rallpack(n: usize, dt: f64, duration: f64) -> String {
     format!(
         "{PASSIVE}
@@ -171,10 +198,16 @@ fn order(coarse: f64, middle: f64, fine: f64, factor: f64) -> f64 {
 }
 
 #[test]
-fn the_order_is_one_in_time_and_two_in_space() {
+fn the_order_is_one_or_two_in_time_and_two_in_space() {
     let end = |n: usize, dt: f64| *samples(&ran(&rallpack(n, dt, 10.0), Way::Optimized), "c.a(1).v").last().unwrap();
     let [a, b, c] = [0.5, 0.25, 0.125].map(|dt| end(9, dt));
     assert!((order(a, b, c, 2.0) - 1.0).abs() < 0.05, "{}", order(a, b, c, 2.0));
+    let end = |dt: f64| {
+        let text = rallpack(9, dt, 10.0).replace("cnexp", "crank_nicolson");
+        *samples(&ran(&text, Way::Optimized), "c.a(1).v").last().unwrap()
+    };
+    let [a, b, c] = [0.5, 0.25, 0.125].map(end);
+    assert!((order(a, b, c, 2.0) - 2.0).abs() < 0.05, "{}", order(a, b, c, 2.0));
     // The middle of the cable is that of a compartment where their number is odd.
     let middle = |n: usize| {
         let text = rallpack(n, 0.5, 10.0).replace("a(1)", "a(0.5)");
@@ -433,9 +466,9 @@ fn a_ring_of_synapses_on_dendrites_is_that_of_neuron() {
     assert!(apart(&of_4, &numbers(&reference("/ring/spikes_of_4_ms"))) < 1e-6);
 }
 
-#[test]
-fn synapses_on_branches_give_the_same_bits() {
-    let text = MIXED
+/// The same cells with synapses at places and in whole sections.
+fn with_synapses() -> String {
+    MIXED
         .replace(
             "    connect pyr -> p",
             "    connect pyr -> ball.dend(0.5) via E(tau = 3 ms) { rule = all_to_all(); weight ~ uniform(0.1 nS, 0.4 nS); delay ~ uniform(0.1 ms, 3 ms) }
@@ -460,8 +493,12 @@ fn synapses_on_branches_give_the_same_bits() {
 synapse Kick",
         )
         .replace("duration = 20 ms", "duration = 12 ms")
-        .replace("record p.v", "record pyr.{left(0.5), basal(0.4), spine(0.5)}.E.g every 0.1 ms\n    record p.v");
-    let checked = checked(&text);
+        .replace("record p.v", "record pyr.{left(0.5), basal(0.4), spine(0.5)}.E.g every 0.1 ms\n    record p.v")
+}
+
+#[test]
+fn synapses_on_branches_give_the_same_bits() {
+    let checked = checked(&with_synapses());
     let expected = run(&checked, &CompileOptions::default(), Way::Optimized);
     let most = |name: &str| samples(&expected, name).into_iter().fold(0.0, f64::max);
     assert!(most("pyr.left(0.5).E.g") > 0.1, "events arrive");
@@ -476,6 +513,65 @@ fn a_long_cable_of_one_cell_is_the_same_natively() {
     let checked = checked(&text);
     let expected = run(&checked, &CompileOptions::default(), Way::Optimized);
     same_bits(&expected, &native_run(&checked, Precision::F64, 2));
+}
+
+/// A body with twelve neurites, one of which has a fork of three.
+#[cfg(feature = "xla")]
+const STAR: &str = "
+use std.channels.hh.{K, Leak, Na}
+cell Star {
+    section soma { length = 20 um; diam = 20 um; compartments = 1 }
+NEURITES
+    region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Na, K, Leak(gbar = 0.3 mS/cm2, erev = -54.4 mV) }
+    spike when soma(0.5).v crosses -10 mV
+}
+network main {
+    population star: Star[5]
+    input step: pulse(delay = 1 ms, duration = 9 ms, amplitude = 1 nA) -> star[1..4].n0(0.9)
+}
+run {
+    duration = 10 ms; dt = 0.025 ms; method = cnexp; celsius = 6.3 degC
+    record star.{soma(0.5), n0(0.9), n11(0.5), tip2(1)}.v every 0.1 ms
+    record spikes of star
+}";
+
+/// As close as sums in another order are; spikes in the same steps.
+#[cfg(feature = "xla")]
+#[test]
+fn xla_cables_have_the_numbers_of_the_interpreter() {
+    if crate::pjrt::cpu().is_none() {
+        return;
+    }
+    let neurite = |n: usize| {
+        format!(
+            "    section n{n} {{ from soma({}); length = {} um; diam = 1.5 um; compartments = {} }}\n",
+            n % 2,
+            60 + 20 * n,
+            1 + n % 4
+        )
+    };
+    let tip =
+        |n: usize| format!("    section tip{n} {{ from n7(1); length = 80 um; diam = 1 um; compartments = 3 }}\n");
+    let neurites: String = (0..12).map(neurite).chain((0..3).map(tip)).collect();
+    let one = rallpack(1, 0.05, 5.0).replace("{a(0), a(1)}", "a(0.5)");
+    for text in [MIXED, &with_synapses(), &STAR.replace("NEURITES\n", &neurites), &rallpack(300, 0.05, 5.0), &one] {
+        let checked = checked(text);
+        let expected = run(&checked, &CompileOptions::default(), Way::Optimized);
+        let found = run(&checked, &CompileOptions::default(), Way::Xla);
+        assert_eq!(expected.series.len(), found.series.len());
+        for (a, b) in expected.series.iter().zip(&found.series) {
+            let values = |s: &neuroc::results::Series| -> Vec<f64> {
+                let rows = 0..s.t.len();
+                rows.flat_map(|row| (0..s.cells.len()).map(move |cell| s.values.get(row, cell))).collect()
+            };
+            let (a, b, name) = (values(a), values(b), &a.name);
+            let largest = a.iter().fold(0.0f64, |most, x| most.max(x.abs()));
+            assert!(apart(&a, &b) <= 1e-9 * largest.max(1e-3), "{name}: {:e}", apart(&a, &b));
+        }
+        for (a, b) in expected.spikes.iter().zip(&found.spikes) {
+            assert_eq!((&a.t, &a.i), (&b.t, &b.i), "{}", a.population);
+        }
+    }
 }
 
 #[test]

@@ -563,6 +563,21 @@ mod xla {
     }
 
     #[test]
+    fn branched_cells_have_the_numbers_of_the_interpreter() {
+        let Some(client) = crate::pjrt::cpu() else { return };
+        let program = verify(parse(include_str!("../../src/interp/branches.ir")).unwrap()).unwrap();
+        for &cells in SIZES {
+            let setup = branched(&program, cells);
+            let expected = run(&mut Interp::new(program.clone(), &setup).unwrap(), &program, &setup);
+            let found = run(&mut engine(&program, &setup, Precision::F64, &client), &program, &setup);
+            assert_close(&expected, &found, 1e-11, false, &format!("{cells} cells"));
+            assert_eq!(expected.spikes, found.spikes, "{cells} cells");
+            let found = run(&mut engine(&program, &setup, Precision::F32, &client), &program, &setup);
+            assert_close(&expected, &found, 1e-3, true, &format!("{cells} cells, f32"));
+        }
+    }
+
+    #[test]
     fn programs_optimized_for_xla_give_the_same_numbers() {
         let Some(client) = crate::pjrt::cpu() else { return };
         let names = passes::pipeline(passes::OptLevel::O2, passes::Backend::Xla);

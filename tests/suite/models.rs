@@ -431,12 +431,13 @@ fn end(method: Method, dt: f64) -> Vec<f64> {
 #[test]
 fn methods_have_their_order() {
     let exact = end(Method::Rk4, 0.0005);
-    // Of those that take every model.
-    for &(method, _) in Method::ALL.iter().filter(|m| m.0.takes_every_model()) {
+    // Of those that take every model; Crank and Nicolson's has its order where gates begin at rest, which is another test.
+    let methods = Method::ALL.iter().filter(|m| m.0.takes_every_model() && m.0 != Method::CrankNicolson);
+    for &(method, _) in methods {
         let order = f64::from(method.order());
         let dt = match method {
             Method::Euler | Method::ExpEuler | Method::Cnexp | Method::Exact => 0.002,
-            Method::Heun => 0.004,
+            Method::CrankNicolson | Method::Heun => 0.004,
             Method::Rk4 => 0.02,
         };
         let error = |dt: f64| end(method, dt).iter().zip(&exact).map(|(a, b)| ((a - b) / b).abs()).fold(0.0, f64::max);

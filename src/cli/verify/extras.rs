@@ -155,6 +155,7 @@ fn others(method: Method) -> &'static [Method] {
         Method::Euler => &[Method::Rk4, Method::Heun, Method::ExpEuler, Method::Cnexp],
         Method::ExpEuler => &[Method::Rk4, Method::Heun, Method::Euler, Method::Cnexp],
         Method::Cnexp => &[Method::Rk4, Method::Heun, Method::Euler, Method::ExpEuler],
+        Method::CrankNicolson => &[Method::Rk4, Method::Heun, Method::ExpEuler, Method::Cnexp],
         // These take every model.
         Method::Exact => &[Method::Rk4, Method::Heun, Method::ExpEuler, Method::Cnexp, Method::Euler],
         Method::Heun => &[Method::Rk4, Method::ExpEuler, Method::Cnexp, Method::Euler],

@@ -5,6 +5,7 @@
 //! Never true here: an operation of StableHLO.
 
 use super::lattice::Lattice;
+use super::levels::Tie;
 use super::slabs::Slabs;
 use super::travel::DeliveryForm;
 use super::{Plan, Precision, Relation};
@@ -20,6 +21,8 @@ pub struct DevicePlan {
     pub sizes: Vec<usize>,
     /// For every space the form of each entry of its edge table.
     pub gathers: Vec<Vec<GatherForm>>,
+    /// For all branched cells of the plan their maps, in the order of [`Trees::ties`](super::Trees::ties).
+    pub ties: Vec<Vec<Tie>>,
     /// The form of every delivery.
     pub deliveries: Vec<DeliveryForm>,
     /// The number of samples of every series.
@@ -141,7 +144,8 @@ const UNROLL: u32 = 4;
 const ROLLED: u32 = 32;
 
 impl DevicePlan {
-    /// Decides for a plan and its surroundings, which fit each other; the form of each delivery is decided.
+    /// Decides for a plan and its surroundings, which fit each other; the form of each delivery is decided, and the maps of branched cells
+    /// are added by whoever knows them.
     ///
     /// On a processor a line is a loop over its steps: of steps written one after the other, XLA computes parts of the first again
     /// in the second (unconnected olive as JAX writes it, f32: 101, 46 and 40 million cell-steps/s with 1, 2 and 4 steps in a
@@ -174,6 +178,7 @@ impl DevicePlan {
         DevicePlan {
             sizes: sizes.to_vec(),
             gathers: plan.spaces.iter().map(of_space).collect(),
+            ties: Vec::new(),
             deliveries,
             samples: samples.to_vec(),
             unroll: match class {

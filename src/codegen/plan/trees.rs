@@ -43,6 +43,15 @@ impl Trees {
         Some(Equations { x, diag, off, rhs, parent: self.tie(space, Map::Parent) })
     }
 
+    /// What a function does.
+    pub fn of_role(&self, role: Role) -> &[Task] {
+        match role {
+            Role::Init => &self.tasks[0],
+            Role::Step => &self.tasks[1],
+            Role::Observe => &self.tasks[2],
+        }
+    }
+
     /// In how many passes a space does what a function asks for, at most.
     pub fn passes(&self) -> u32 {
         passes(&self.tasks)

@@ -108,9 +108,7 @@ impl<'a> Deliveries<'a> {
         for (at, (delivery, form)) in (0..).zip(self.plan.deliveries.iter().zip(&self.device.deliveries)) {
             // Edges that remember have no plan for devices.
             let Effect::Adds { sum, .. } = delivery.effect else { continue };
-            let Home::Slot(space, Bank::Temp, slot) = self.plan.homes[sum.0 as usize] else {
-                panic!("the plan keeps sums in temps")
-            };
+            let Some((space, Bank::Temp, slot)) = self.plan.slot(sum) else { panic!("the plan keeps sums in temps") };
             let nothing = b.constant(Literal::Real(0.0), real, &[self.device.sizes[space.0 as usize]]);
             let arriving = match form {
                 DeliveryForm::Nothing => nothing,

@@ -5,13 +5,15 @@
 //! Never true here: the value of a parameter, a seed or an edge is part of a function; they are arguments, so that changing one
 //! needs no new compilation.
 
+use super::branches::Branches;
 use super::builder::{Binary, Builder, Compare, Element, Function, Literal, TensorType, Value};
 use super::deliveries::Deliveries;
-use super::lanes::{Columns, Effects, Lanes, part, real, stored};
+use super::lanes::{Columns, Effects, Lanes, part, real, slot_of, stored};
 use super::slot::{Fixed, Inside, Part, Slot};
 use crate::codegen::plan::{
-    DevicePlan, Expr, GatherForm, Grouping, Home, KernelId, KernelPlan, Plan, SpacePlan, Stmt, Stretch, Usage,
+    DevicePlan, Expr, GatherForm, Grouping, KernelId, KernelPlan, Plan, SpacePlan, Stmt, Stretch, Usage,
 };
+use crate::runtime::branches::Task;
 use crate::runtime::machine::Bank;
 use crate::step::{FieldId, Role};
 use std::collections::{BTreeMap, HashMap};
@@ -65,8 +67,7 @@ impl Kind {
             Kind::Step | Kind::Line(_) => vec![Role::Step],
             Kind::Observe => vec![Role::Observe],
             Kind::Stretch(stretch) => {
-                let output =
-                    |(field, _): &(FieldId, _)| matches!(plan.homes[field.0 as usize], Home::Slot(_, Bank::Output, _));
+                let output = |(field, _): &(FieldId, _)| matches!(plan.slot(*field), Some((_, Bank::Output, _)));
                 let observes = stretch.fields.iter().any(output);
                 if observes { vec![Role::Step, Role::Observe] } else { vec![Role::Step] }
             }
@@ -200,17 +201,36 @@ impl<'a> Emitter<'a> {
         let mut slots: BTreeMap<Slot, TensorType> = BTreeMap::new();
         for (space, kernel) in self.kernels() {
             let (number, cells) = (space.space.0, self.cells(space));
+            // States and temps are no arguments of this kind.
+            let given = |slot: Slot, cells: usize| {
+                let from_outside = match slot {
+                    // `init` computes them.
+                    Slot::Cell(..) => self.kind != Kind::Init,
+                    _ => matches!(slot, Slot::Fixed(_)),
+                };
+                from_outside.then(|| (slot, TensorType::new(stored(self.plan, slot), &[cells])))
+            };
             for register in kernel.registers.iter().filter(|register| register.used) {
-                let Home::Slot(_, bank, slot) = self.plan.homes[register.field.0 as usize] else {
-                    panic!("the plan loads fields that have a slot")
-                };
-                let slot = match bank {
-                    Bank::State | Bank::Temp => continue,
-                    Bank::Cell => Slot::Cell(number, slot),
-                    Bank::Data => Slot::Fixed(Fixed::Data(number, slot)),
-                    Bank::Output => panic!("the verifier checks that outputs are not read"),
-                };
-                slots.insert(slot, TensorType::new(stored(self.plan, slot), &[cells]));
+                slots.extend(given(slot_of(self.plan, register.field), cells));
+            }
+            if let Some(branches) = self.branches(space) {
+                let fields = &self.plan.trees[branches.tree as usize].fields;
+                let along = lane_statements(kernel).filter_map(|stmt| match stmt.expr {
+                    Expr::Along(tie, field) => Some((tie, fields[field as usize])),
+                    _ => None,
+                });
+                for (tie, field) in along {
+                    let of = self.plan.slot(field).expect("maps lead to fields that have a slot").0;
+                    slots.extend(given(slot_of(self.plan, field), self.device.sizes[of.0 as usize]));
+                    slots.extend(branches.tables_along(tie));
+                }
+                slots.extend(kernel.adds.iter().flat_map(|add| branches.tables_of_sums(add.tie)));
+                if let Some(equations) = kernel.solves {
+                    slots.extend(branches.tables_of_equations(equations.parent));
+                    for field in [equations.diag, equations.off, equations.rhs] {
+                        slots.extend(given(slot_of(self.plan, fields[field as usize]), cells));
+                    }
+                }
             }
             for edges in &kernel.edges {
                 let at = edges.edges;
@@ -271,18 +291,22 @@ impl<'a> Emitter<'a> {
         slots.into_iter().map(|(slot, ty)| Port { slot, ty }).collect()
     }
 
-    fn bank(&self, bank: impl Fn(&SpacePlan) -> usize, slot: impl Fn(u32, u32) -> Slot) -> Vec<Port> {
+    fn bank(&self, bank: Bank, slot: impl Fn(u32, u32) -> Slot) -> Vec<Port> {
+        self.ports(|space| space.fields(bank).count(), slot)
+    }
+
+    fn ports(&self, count: impl Fn(&SpacePlan) -> usize, slot: impl Fn(u32, u32) -> Slot) -> Vec<Port> {
         let real = real(self.plan.precision);
         let of_space = |space: &SpacePlan| -> Vec<Port> {
             let ty = TensorType::new(real, &[self.cells(space)]);
-            (0..bank(space) as u32).map(|at| Port { slot: slot(space.space.0, at), ty: ty.clone() }).collect()
+            (0..count(space) as u32).map(|at| Port { slot: slot(space.space.0, at), ty: ty.clone() }).collect()
         };
         self.spaces().flat_map(of_space).collect()
     }
 
     fn entry(self, name: &str) -> Entry {
         let tables = self.tables();
-        let states = self.bank(|space| space.state.len(), Slot::State);
+        let states = self.bank(Bank::State, Slot::State);
         let on_its_way = self.deliveries().carried().into_iter().map(|(slot, ty)| Port { slot, ty });
         let carried: Vec<Port> = match self.kind {
             Kind::Observe => states,
@@ -305,16 +329,16 @@ impl<'a> Emitter<'a> {
         }
         let results: Vec<Slot> = match &self.kind {
             Kind::Init => {
-                let cells = self.bank(|space| space.cell.len(), Slot::Cell);
+                let cells = self.bank(Bank::Cell, Slot::Cell);
                 carried.iter().chain(&cells).map(|port| port.slot).collect()
             }
-            Kind::Observe => self.bank(|space| space.output.len(), Slot::Output).iter().map(|port| port.slot).collect(),
+            Kind::Observe => self.bank(Bank::Output, Slot::Output).iter().map(|port| port.slot).collect(),
             Kind::Line(_) => {
-                let events = self.bank(|space| space.events.len(), Slot::Events);
+                let events = self.ports(|space| space.events.len(), Slot::Events);
                 carried.iter().chain(&events).map(|port| port.slot).collect()
             }
             Kind::Step | Kind::Stretch(_) => {
-                let events = self.bank(|space| space.events.len(), Slot::Events);
+                let events = self.ports(|space| space.events.len(), Slot::Events);
                 let mut slots: Vec<Slot> = carried.iter().chain(&events).map(|port| port.slot).collect();
                 if let Kind::Stretch(stretch) = &self.kind {
                     slots.extend((0..stretch.fields.len() as u32).map(Slot::Record));
@@ -379,27 +403,38 @@ impl<'a> Emitter<'a> {
         let mut events = Vec::new();
         let of_role = || self.kernels().filter(|(_, kernel)| kernel.role == role);
         let passes = of_role().map(|(_, kernel)| kernel.pass + 1).max().unwrap_or(0);
+        let mut effects = |b: &mut Builder, slots: &Slots, space: &'a SpacePlan, kernel: &'a KernelPlan| {
+            let lanes = Lanes::new(b, self.plan, self.device, space, kernel, &tables.columns, slots, &rows);
+            let effects: Effects = lanes.step();
+            events.extend(effects.events.into_iter().map(|(event, mask)| (space.space.0, event, mask)));
+            effects.fields
+        };
         for pass in 0..passes {
             let mut fields = Vec::new();
-            for (space, kernel) in of_role().filter(|(_, kernel)| kernel.pass == pass) {
-                let lanes = Lanes::new(b, self.plan, self.device, space, kernel, &tables.columns, slots, &rows);
-                let effects: Effects = lanes.step();
-                events.extend(effects.events.into_iter().map(|(event, mask)| (space.space.0, event, mask)));
-                fields.extend(effects.fields);
+            let here = of_role().filter(|(space, kernel)| kernel.pass == pass && self.branches(space).is_none());
+            for (space, kernel) in here {
+                fields.extend(effects(b, slots, space, kernel));
             }
-            for (field, value) in fields {
-                let Home::Slot(space, bank, slot) = self.plan.homes[field.0 as usize] else {
-                    panic!("the plan stores fields that have a slot")
+            self.store(b, slots, fields);
+        }
+        for trees in self.plan.trees.iter().filter(|trees| self.device.sizes[trees.cells.0 as usize] > 0) {
+            for task in trees.of_role(role) {
+                let fields = match *task {
+                    Task::Clear { field } => {
+                        let field = trees.fields[field as usize];
+                        let (space, ..) = self.plan.slot(field).expect("sums have a slot");
+                        let cells = self.device.sizes[space.0 as usize];
+                        vec![(field, b.constant(Literal::Real(0.0), real(self.plan.precision), &[cells]))]
+                    }
+                    Task::Kernel { space, pass } => {
+                        let space = &self.plan.spaces[space as usize];
+                        match space.kernel(role, pass) {
+                            Some(kernel) if self.cells(space) > 0 => effects(b, slots, space, kernel),
+                            Some(_) | None => Vec::new(),
+                        }
+                    }
                 };
-                let slot = match bank {
-                    Bank::State => Slot::State(space.0, slot),
-                    Bank::Cell => Slot::Cell(space.0, slot),
-                    Bank::Output => Slot::Output(space.0, slot),
-                    Bank::Temp => Slot::Temp(space.0, slot),
-                    Bank::Data => panic!("the verifier checks that data are not stored"),
-                };
-                let value = if stored(self.plan, slot) == Element::Bf16 { b.narrow(value) } else { value };
-                slots.insert(slot, value);
+                self.store(b, slots, fields);
             }
         }
         slots.retain(|slot, _| !matches!(slot, Slot::Temp(..)));
@@ -408,6 +443,26 @@ impl<'a> Emitter<'a> {
             Role::Init | Role::Observe => {}
         }
         events
+    }
+
+    /// New values of fields take the place of the old ones.
+    fn store(&self, b: &mut Builder, slots: &mut Slots, fields: Vec<(FieldId, Value)>) {
+        for (field, value) in fields {
+            let slot = match self.plan.slot(field).expect("the plan stores fields that have a slot") {
+                (space, Bank::State, slot) => Slot::State(space.0, slot),
+                (space, Bank::Cell, slot) => Slot::Cell(space.0, slot),
+                (space, Bank::Output, slot) => Slot::Output(space.0, slot),
+                (space, Bank::Temp, slot) => Slot::Temp(space.0, slot),
+                (_, Bank::Data, _) => panic!("the verifier checks that data are not stored"),
+            };
+            let value = if stored(self.plan, slot) == Element::Bf16 { b.narrow(value) } else { value };
+            slots.insert(slot, value);
+        }
+    }
+
+    /// The branched cells that a space belongs to, if it does.
+    fn branches(&self, space: &SpacePlan) -> Option<Branches<'a>> {
+        self.plan.tree(space.space).map(|tree| Branches { device: self.device, tree })
     }
 
     /// Computes what depends on cells, but not on time.
@@ -431,7 +486,7 @@ impl<'a> Emitter<'a> {
     fn finite(&self, b: &mut Builder, slots: &mut Slots) {
         let mut finite = b.constant(Literal::Bool(true), Element::Bool, &[]);
         for space in self.spaces() {
-            let each: Vec<Value> = (0..space.state.len() as u32)
+            let each: Vec<Value> = (0..space.fields(Bank::State).count() as u32)
                 .map(|slot| b.is_finite(slots[&Slot::State(space.space.0, slot)]))
                 .collect();
             let Some(joined) = each.into_iter().reduce(|all, one| b.binary(Binary::And, all, one)) else { continue };
@@ -653,9 +708,7 @@ impl<'a> Emitter<'a> {
             self.run(b, tables, slots, Role::Observe, taken);
         }
         for (entry, (field, cells)) in stretch.fields.iter().enumerate() {
-            let Home::Slot(space, bank, slot) = self.plan.homes[field.0 as usize] else {
-                panic!("only fields that have a slot are sampled")
-            };
+            let (space, bank, slot) = self.plan.slot(*field).expect("only fields that have a slot are sampled");
             let value = match bank {
                 Bank::State => slots[&Slot::State(space.0, slot)],
                 Bank::Output => slots[&Slot::Output(space.0, slot)],

@@ -4,13 +4,14 @@
 //! value per edge `[rows, cells]`, `[sources, cells]`, of a row of slabs `[width]` or, of one displacement, `[z, (y, x)]`, as the form of the gather has it.
 //! Never true here: a number is computed (the host does that, in double precision), or the order of operations is changed.
 
+use super::branches::Branches;
 use super::builder::{Binary, Builder, Compare, Element, Literal, Unary, Value};
 use super::entry::Slots;
 use super::poisson::poisson;
 use super::slot::{Fixed, Part, Slot};
 use crate::codegen::plan::{
-    DevicePlan, EdgePlan, Expr, GatherForm, Home, KernelId, KernelPlan, Lattice, Operand, Plan, Precision, Relation,
-    Slabs, SpacePlan, Stmt, Usage,
+    DevicePlan, EdgePlan, Expr, GatherForm, KernelId, KernelPlan, Lattice, Operand, Plan, Precision, Relation, Slabs,
+    SpacePlan, Stmt, Trees, Usage,
 };
 use crate::runtime::machine::Bank;
 use crate::runtime::math;
@@ -19,6 +20,17 @@ use std::collections::HashMap;
 
 /// Tables of numbers: for each column its number.
 pub(super) type Columns = HashMap<(KernelId, bool, u32, Usage), (Part, usize)>;
+
+/// Where a field is found that has a value for every cell and that kernels read.
+pub(super) fn slot_of(plan: &Plan, field: FieldId) -> Slot {
+    match plan.slot(field).expect("the plan loads fields that have a slot") {
+        (space, Bank::State, at) => Slot::State(space.0, at),
+        (space, Bank::Cell, at) => Slot::Cell(space.0, at),
+        (space, Bank::Data, at) => Slot::Fixed(Fixed::Data(space.0, at)),
+        (space, Bank::Temp, at) => Slot::Temp(space.0, at),
+        (_, Bank::Output, _) => panic!("the verifier checks that outputs are not read"),
+    }
+}
 
 /// What one run of a kernel leaves.
 #[derive(Debug, Default)]
@@ -165,6 +177,14 @@ impl<'a> Lanes<'a> {
         for edges in &self.kernel.edges {
             self.edges(edges);
         }
+        if let Some(equations) = self.kernel.solves {
+            let trees = self.trees();
+            let field = |at: u32| trees.fields[at as usize];
+            let [diag, off, rhs] =
+                [equations.diag, equations.off, equations.rhs].map(|at| self.slots[&self.slot_of(field(at))]);
+            let x = self.branches().solve(self.b, self.slots, equations.parent, [diag, off, rhs]);
+            return Effects { fields: vec![(field(equations.x), x)], events: Vec::new() };
+        }
         let mut effects = Effects { events: self.statements(&self.kernel.body), ..Effects::default() };
         self.b.at(None);
         for &(field, operand) in &self.kernel.stores {
@@ -174,7 +194,33 @@ impl<'a> Lanes<'a> {
             let field = self.kernel.registers[register as usize].field;
             effects.fields.push((field, self.operand(operand, &[cells])));
         }
+        let mut sums: Vec<(FieldId, Value)> = Vec::new();
+        for add in &self.kernel.adds {
+            let field = self.trees().fields[add.sum as usize];
+            let known = sums.iter().position(|(other, _)| *other == field);
+            let sum = known.map_or_else(|| self.slots[&self.slot_of(field)], |at| sums[at].1);
+            let value = self.operand(add.value, &[cells]);
+            let sum = self.branches().add(self.b, self.slots, add.tie, sum, value);
+            match known {
+                Some(at) => sums[at].1 = sum,
+                None => sums.push((field, sum)),
+            }
+        }
+        effects.fields.extend(sums);
         effects
+    }
+
+    /// The branched cells that the space belongs to.
+    fn tree(&self) -> u32 {
+        self.plan.tree(self.space.space).expect("only branched cells have maps")
+    }
+
+    fn trees(&self) -> &'a Trees {
+        &self.plan.trees[self.tree() as usize]
+    }
+
+    fn branches(&self) -> Branches<'a> {
+        Branches { device: self.device, tree: self.tree() }
     }
 
     fn edges(&mut self, plan: &EdgePlan) {
@@ -628,16 +674,7 @@ impl<'a> Lanes<'a> {
     }
 
     fn slot_of(&self, field: FieldId) -> Slot {
-        let Home::Slot(space, bank, slot) = self.plan.homes[field.0 as usize] else {
-            panic!("the plan loads fields that have a slot")
-        };
-        match bank {
-            Bank::State => Slot::State(space.0, slot),
-            Bank::Cell => Slot::Cell(space.0, slot),
-            Bank::Data => Slot::Fixed(Fixed::Data(space.0, slot)),
-            Bank::Temp => Slot::Temp(space.0, slot),
-            Bank::Output => panic!("the verifier checks that outputs are not read"),
-        }
+        slot_of(self.plan, field)
     }
 
     /// A value per cell, as it is computed with: at an edge both ends as others see them.
@@ -677,7 +714,12 @@ impl<'a> Lanes<'a> {
         let values = |lanes: &mut Self| -> Vec<Value> { operands.iter().map(|&o| lanes.operand(o, &dims)).collect() };
         match expr {
             Expr::Uniform(_) | Expr::Time(_) | Expr::StepIndex => panic!("the plan computes it as a number"),
-            Expr::Along(..) => panic!("branched cells have no plan for devices"),
+            Expr::Along(tie, field) => {
+                let slot = self.slot_of(self.trees().fields[field as usize]);
+                let value = self.loaded(slot);
+                let cells = self.branches();
+                cells.along(self.b, self.slots, tie, value)
+            }
             Expr::There(_) | Expr::Emit(..) => panic!("it stands where its region allows it"),
             Expr::Index => {
                 let (real, cells) = (self.real, self.cells());

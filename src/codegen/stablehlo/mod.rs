@@ -4,6 +4,7 @@
 //! arrays, and MLIR for them.
 //! Never true here: an operation is built whose types were not checked, or MLIR is known outside of `mlir`.
 
+mod branches;
 pub mod builder;
 mod deliveries;
 mod entry;

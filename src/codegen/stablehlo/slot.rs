@@ -4,6 +4,7 @@
 //! Never true here: a number is known.
 
 use crate::codegen::plan::{KernelId, Plan};
+use crate::runtime::machine::Bank;
 use crate::step::{FieldId, Role};
 
 /// The type of the numbers in a table.
@@ -98,6 +99,18 @@ pub enum Fixed {
     SeriesTimes(u32),
     /// Their values.
     SeriesValues(u32),
+    /// Where a map of branched cells leads from each element, -1 for nowhere, `[element]`: branched cells, map.
+    Tie(u32, u32),
+    /// The elements that lead to each element, -1 for none, `[row, element]`: branched cells, map.
+    Givers(u32, u32),
+    /// The elements by their distance from the root, -1 for none, `[level, place]`: branched cells, map.
+    Elements(u32, u32),
+    /// Where each element stands among these, counted through all levels, `[element]`: branched cells, map.
+    Standing(u32, u32),
+    /// The place of the parent in the level above, -1 for none, `[level, place]`: branched cells, map.
+    Parents(u32, u32),
+    /// The places of the children in the level below, the last one first, -1 for none, `[level, row, place]`: branched cells, map.
+    Children(u32, u32),
     /// The key of all random numbers: its lower and its upper half.
     Seed,
 }
@@ -184,10 +197,10 @@ impl Slot {
     pub fn field(self, plan: &Plan) -> Option<FieldId> {
         let space = |s: u32| &plan.spaces[s as usize];
         match self {
-            Slot::State(s, at) => Some(space(s).state[at as usize]),
-            Slot::Cell(s, at) => Some(space(s).cell[at as usize]),
-            Slot::Output(s, at) => Some(space(s).output[at as usize]),
-            Slot::Temp(s, at) => Some(space(s).temp[at as usize]),
+            Slot::State(s, at) => space(s).fields(Bank::State).nth(at as usize),
+            Slot::Cell(s, at) => space(s).fields(Bank::Cell).nth(at as usize),
+            Slot::Output(s, at) => space(s).fields(Bank::Output).nth(at as usize),
+            Slot::Temp(s, at) => space(s).fields(Bank::Temp).nth(at as usize),
             Slot::Fixed(fixed) => fixed.field(plan),
             Slot::Local(..)
             | Slot::Arriving(_)
@@ -207,7 +220,7 @@ impl Slot {
 impl Fixed {
     fn field(self, plan: &Plan) -> Option<FieldId> {
         match self {
-            Fixed::Data(s, at) => Some(plan.spaces[s as usize].data[at as usize]),
+            Fixed::Data(s, at) => plan.spaces[s as usize].fields(Bank::Data).nth(at as usize),
             Fixed::Sources(..)
             | Fixed::Present(..)
             | Fixed::Mask(..)
@@ -218,6 +231,12 @@ impl Fixed {
             | Fixed::Begins(_)
             | Fixed::Targets(_)
             | Fixed::Carried(_)
+            | Fixed::Tie(..)
+            | Fixed::Givers(..)
+            | Fixed::Elements(..)
+            | Fixed::Standing(..)
+            | Fixed::Parents(..)
+            | Fixed::Children(..)
             | Fixed::SeriesTimes(_)
             | Fixed::SeriesValues(_)
             | Fixed::Seed => None,
@@ -228,14 +247,15 @@ impl Fixed {
 /// What a slot is called: unique among the arguments, and among the results, of an entry point.
 pub fn slot_name(plan: &Plan, slot: Slot) -> String {
     let space = |space: u32| &plan.spaces[space as usize];
+    let of = |s: u32, bank: Bank, at: u32| field_name(plan, space(s).fields(bank), at);
     match slot {
-        Slot::State(s, at) => field_name(plan, &space(s).state, at),
+        Slot::State(s, at) => of(s, Bank::State, at),
         Slot::Arriving(at) => format!("{}.arriving", delivery_name(plan, at)),
         Slot::Ring(at) => format!("{}.ring", delivery_name(plan, at)),
         Slot::Turn(at) => format!("{}.turn", delivery_name(plan, at)),
-        Slot::Cell(s, at) => field_name(plan, &space(s).cell, at),
-        Slot::Output(s, at) => field_name(plan, &space(s).output, at),
-        Slot::Temp(s, at) => field_name(plan, &space(s).temp, at),
+        Slot::Cell(s, at) => of(s, Bank::Cell, at),
+        Slot::Output(s, at) => of(s, Bank::Output, at),
+        Slot::Temp(s, at) => of(s, Bank::Temp, at),
         Slot::Local(kernel, local) => format!("{}.{local}", space(kernel.space).name),
         Slot::Fixed(fixed) => fixed_name(plan, fixed),
         Slot::Numbers(part) => format!("numbers.{}", part.name()),
@@ -244,13 +264,14 @@ pub fn slot_name(plan: &Plan, slot: Slot) -> String {
         Slot::Steps => "steps".into(),
         Slot::Inside(inside) => inside_name(plan, inside),
         Slot::Record(at) => format!("record.{at}"),
-        Slot::Events(s, at) => field_name(plan, &space(s).events, at),
+        Slot::Events(s, at) => field_name(plan, space(s).events.iter().copied(), at),
         Slot::Finite => "finite".into(),
     }
 }
 
-fn field_name(plan: &Plan, fields: &[FieldId], at: u32) -> String {
-    plan.fields[fields[at as usize].0 as usize].clone()
+fn field_name(plan: &Plan, mut fields: impl Iterator<Item = FieldId>, at: u32) -> String {
+    let field = fields.nth(at as usize).expect("slots stand for fields of the plan");
+    plan.fields[field.0 as usize].clone()
 }
 
 fn delivery_name(plan: &Plan, at: u32) -> &str {
@@ -260,7 +281,7 @@ fn delivery_name(plan: &Plan, at: u32) -> &str {
 fn fixed_name(plan: &Plan, fixed: Fixed) -> String {
     let edges = |s: u32, at: u32| &plan.relation(plan.spaces[s as usize].edges[at as usize]).name;
     match fixed {
-        Fixed::Data(s, at) => field_name(plan, &plan.spaces[s as usize].data, at),
+        Fixed::Data(s, at) => field_name(plan, plan.spaces[s as usize].fields(Bank::Data), at),
         Fixed::Sources(s, at) => format!("{}.sources", edges(s, at)),
         Fixed::Present(s, at) => format!("{}.present", edges(s, at)),
         Fixed::Mask(s, at, word) => format!("{}.mask.{word}", edges(s, at)),
@@ -271,14 +292,25 @@ fn fixed_name(plan: &Plan, fixed: Fixed) -> String {
         Fixed::Begins(at) => format!("{}.begins", delivery_name(plan, at)),
         Fixed::Targets(at) => format!("{}.targets", delivery_name(plan, at)),
         Fixed::Carried(at) => format!("{}.carried", delivery_name(plan, at)),
-        Fixed::SeriesTimes(at) => format!("{}.t", field_name(plan, &plan.series, at)),
-        Fixed::SeriesValues(at) => format!("{}.values", field_name(plan, &plan.series, at)),
+        Fixed::Tie(tree, tie) => format!("{}.elements", tie_name(plan, tree, tie)),
+        Fixed::Givers(tree, tie) => format!("{}.givers", tie_name(plan, tree, tie)),
+        Fixed::Elements(tree, tie) => format!("{}.levels", tie_name(plan, tree, tie)),
+        Fixed::Standing(tree, tie) => format!("{}.standing", tie_name(plan, tree, tie)),
+        Fixed::Parents(tree, tie) => format!("{}.parents", tie_name(plan, tree, tie)),
+        Fixed::Children(tree, tie) => format!("{}.children", tie_name(plan, tree, tie)),
+        Fixed::SeriesTimes(at) => format!("{}.t", field_name(plan, plan.series.iter().copied(), at)),
+        Fixed::SeriesValues(at) => format!("{}.values", field_name(plan, plan.series.iter().copied(), at)),
         Fixed::Seed => "seed".into(),
     }
 }
 
+fn tie_name(plan: &Plan, tree: u32, tie: u32) -> String {
+    let (from, map, _) = plan.trees[tree as usize].ties[tie as usize];
+    format!("{}.{}", plan.spaces[from.0 as usize].name, map.name())
+}
+
 fn inside_name(plan: &Plan, inside: Inside) -> String {
-    let event = |s: u32, at: u32| field_name(plan, &plan.spaces[s as usize].events, at);
+    let event = |s: u32, at: u32| field_name(plan, plan.spaces[s as usize].events.iter().copied(), at);
     match inside {
         Inside::Step
         | Inside::Taken

@@ -171,6 +171,7 @@ fn unknown_method(name: &str, span: Span) -> Diagnostic {
     let meant = match name.to_lowercase().replace(['_', '-'], "").as_str() {
         "exponentialeuler" | "expeuler" => Some("exp_euler"),
         "derivimplicit" | "backwardeuler" | "implicit" | "impliciteuler" => Some("cnexp"),
+        "cn" | "cranknicholson" | "cranknicolson" | "secondorder" | "trapezoidal" => Some("crank_nicolson"),
         "linear" | "analytic" | "exactintegration" => Some("exact"),
         "forwardeuler" | "eulerforward" => Some("euler"),
         "rungekutta" | "rungekutta4" | "rk" => Some("rk4"),
