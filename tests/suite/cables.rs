@@ -158,10 +158,9 @@ fn rallpack(n: usize, dt: f64, duration: f64) -> String {
     )
 }
 
-/// The voltage above rest (mV) of a sealed cable of one length constant, at `x` of its length, after a current of 0.1 nA into its start for
-/// `t` ms: the sum over the modes `cos(k pi x)`, with the steady state of each (Rall 1969, Biophys J 9:1483).
-fn sealed_cable(x: f64, t: f64) -> f64 {
-    let (length, diam) = (0.1, 1e-4); // cm
+/// The voltage above rest (mV) of a sealed cable of this length and diameter (cm), at `x` of its length, after a current of 0.1 nA into its
+/// start for `t` ms: the sum over the modes `cos(k pi x)`, with the steady state of each (Rall 1969, Biophys J 9:1483).
+fn sealed_cable((length, diam): (f64, f64), x: f64, t: f64) -> f64 {
     let (area, ra, g): (f64, f64, f64) = (PI * diam * length, 0.1, 0.025); // cm2, kohm cm, mS/cm2
     let axial = PI * diam * diam / 4.0 / (ra * length); // mS
     (0..2000)
@@ -183,13 +182,80 @@ fn rallpack_1_follows_the_closed_form() {
         let s = result.series_named(name).unwrap();
         let (mut square, mut norm) = (0.0, 0.0f64);
         for (i, &t) in s.t.iter().enumerate().skip(1) {
-            let exact = sealed_cable(x, t);
+            let exact = sealed_cable((0.1, 1e-4), x, t);
             square += (s.values.get(i, 0) + 65.0 - exact).powi(2);
             norm = norm.max(exact);
         }
         let rms = (square / (s.t.len() - 1) as f64).sqrt() / norm;
         assert!(rms < 1e-3, "{name}: {rms:e} of the largest voltage");
     }
+}
+
+/// Ten generations of forks, 1023 compartments, each 0.008 of its length constant long; diameters follow the law of the power 3/2, so that the whole is a cable as thick as the trunk
+/// (Rall 1959, Exp Neurol 1:491; Bhalla, Bilitch and Bower 1992, Trends Neurosci 15:453).
+fn rallpack_2() -> String {
+    let mut sections = String::new();
+    for generation in 0..10 {
+        let (length, diam) =
+            (32.0 * 2f64.powf(-f64::from(generation) / 3.0), 16.0 * 2f64.powf(-2.0 * f64::from(generation) / 3.0));
+        for branch in 0..1 << generation {
+            let parent = match generation {
+                0 => String::new(),
+                _ => format!("from g{}_{}(1); ", generation - 1, branch / 2),
+            };
+            sections += &format!(
+                "section g{generation}_{branch} {{ {parent}length = {length} um; diam = {diam} um; compartments = 1 }}\n"
+            );
+        }
+    }
+    format!(
+        "{PASSIVE} cell Tree {{\n{sections}region all {{ ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak(gbar = 0.025 mS/cm2) }} }}
+        network main {{ population c: Tree\n input step: 0.1 nA -> c.g0_0(0.5) }}
+        run {{ duration = 250 ms; dt = 0.05 ms; method = crank_nicolson\n record c.{{g0_0(0.5), g9_0(0.5), g9_341(0.5)}}.v every 5 ms }}"
+    )
+}
+
+#[test]
+fn rallpack_2_follows_the_closed_form() {
+    let result = ran(&rallpack_2(), Way::Native);
+    for (name, x) in [("c.g0_0(0.5).v", 0.05), ("c.g9_0(0.5).v", 0.95), ("c.g9_341(0.5).v", 0.95)] {
+        let s = result.series_named(name).unwrap();
+        let (mut square, mut norm) = (0.0, 0.0f64);
+        for (i, &t) in s.t.iter().enumerate().skip(1) {
+            let exact = sealed_cable((0.032, 16e-4), x, t);
+            square += (s.values.get(i, 0) + 65.0 - exact).powi(2);
+            norm = norm.max(exact);
+        }
+        let rms = (square / (s.t.len() - 1) as f64).sqrt() / norm;
+        println!("{name}: {rms:e} of {norm} mV");
+        assert!(rms < 1e-3, "{name}: {rms:e} of the largest voltage");
+    }
+}
+
+/// A squid axon of 1000 compartments for 500 ms (Bhalla, Bilitch and Bower 1992): 35 spikes, each within 0.1 ms of a run with steps that are a quarter as long.
+#[test]
+fn rallpack_3_has_its_spikes() {
+    let run = |method: &str, dt: f64| {
+        let text = format!(
+            "use std.channels.hh.{{K, Leak, Na}}
+            cell Axon {{
+                section a {{ length = 1 mm; diam = 1 um; compartments = 1000 }}
+                region all {{ ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Na, K, Leak(gbar = 0.025 mS/cm2, erev = -65 mV) }}
+                spike when a(1).v crosses 0 mV
+            }}
+            network main {{ population c: Axon\n input step: 0.1 nA -> c.a(0) }}
+            run {{ duration = 500 ms; dt = {dt} ms; method = {method}; celsius = 6.3 degC; record spikes of c }}"
+        );
+        ran(&text, Way::Native).spikes[0].t.clone()
+    };
+    let converged = run("crank_nicolson", 0.0025);
+    assert_eq!(converged.len(), 35);
+    let late = |method: &str, dt: f64| apart(&run(method, dt), &converged);
+    let [second, first] = ["crank_nicolson", "cnexp"].map(|method| late(method, 0.01));
+    println!("crank_nicolson: {second} ms, cnexp: {first} ms");
+    assert!(second < 0.1, "{second} ms");
+    // Of order 1, spikes come later and later.
+    assert!(first > 5.0 * second, "{first} ms");
 }
 
 /// The exponent of the order, from runs whose steps or compartments differ by a factor.
