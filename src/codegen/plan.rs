@@ -698,7 +698,7 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
     let deliveries =
         deliveries::deliveries(program, drafts, &of_edges, |space| edges.space_plan(space, &by_themselves))?;
     let narrow = match options.precision {
-        Precision::Bf16 => narrow(&homes, &spaces),
+        Precision::Bf16 => narrow(&homes, &spaces, &passes),
         Precision::F64 | Precision::F32 => Vec::new(),
     };
     Ok(Plan {
@@ -855,14 +855,16 @@ impl Surroundings<'_> {
     }
 }
 
-/// What a device keeps in 16 bits, if it keeps anything so: what steps only read.
-fn narrow(homes: &[Home], spaces: &[SpacePlan]) -> Vec<FieldId> {
+/// What a device keeps in 16 bits, if it keeps anything so: what steps only read. Of branched cells nothing: currents between compartments are small
+/// differences of large numbers.
+fn narrow(homes: &[Home], spaces: &[SpacePlan], passes: &Passes) -> Vec<FieldId> {
     let is_read = |space: SpaceId, field: FieldId| {
         // What only `init` reads makes states.
         let later = spaces[space.0 as usize].kernels.iter().filter(|kernel| kernel.role != Role::Init);
         later.flat_map(|kernel| &kernel.registers).any(|register| register.used && register.field == field)
     };
     let is_narrow = |(field, home): &(FieldId, &Home)| match **home {
+        Home::Slot(space, ..) if passes.trees(space).is_some() => false,
         Home::Slot(_, Bank::Cell, _) => true,
         Home::Slot(space, Bank::Data, _) => is_read(space, *field),
         Home::Slot(_, Bank::State | Bank::Output | Bank::Temp, _)

@@ -15,7 +15,7 @@ use crate::units::Dim;
 pub(super) fn step(stages: &mut Stages<'_>) {
     let dt = stages.dt;
     let late = |state: &State| state.gate || state.dim != Dim::VOLTAGE;
-    gates_last(stages, late, |g, state, rate| implicit(g, state, dt, rate), &kinetics::BACKWARD_EULER);
+    gates_last(stages, late, |g, state, rate| implicit(g, state, dt, rate), &kinetics::BACKWARD_EULER, None);
 }
 
 fn implicit(g: &mut Graph, state: StateId, dt: NodeId, rate: NodeId) -> NodeId {

@@ -16,15 +16,17 @@ use std::collections::HashMap;
 
 pub(super) fn step(stages: &mut Stages<'_>) {
     let dt = stages.dt;
-    gates_last(stages, |state| state.gate, |g, state, rate| advance(g, state, dt, rate), &kinetics::ORDER_5);
+    gates_last(stages, |state| state.gate, |g, state, rate| advance(g, state, dt, rate), &kinetics::ORDER_5, None);
 }
 
-/// Updates the states that are not `late` from the old values, then those that are, such as gates, with the new values of the others.
+/// Updates the states that are not `late` from the old values, then those that are, such as gates, with the new values of the others and, if
+/// it is given, at a later time.
 pub(super) fn gates_last(
     stages: &mut Stages<'_>,
     late: impl Fn(&State) -> bool,
     other: impl Fn(&mut Graph, StateId, NodeId) -> NodeId,
     schemes: &kinetics::Rational,
+    time: Option<NodeId>,
 ) {
     let (model, dt, population) = (&mut *stages.model, stages.dt, stages.population);
     let (late, others): (Vec<StateId>, Vec<StateId>) = model.states_of(population).partition(|&s| late(model.state(s)));
@@ -54,6 +56,7 @@ pub(super) fn gates_last(
     next.extend(whole);
     let leaf = |node: Node| match node {
         Node::State(s) => next.get(&s).copied(),
+        Node::Time => time,
         _ => None,
     };
     let mut memo = HashMap::new();

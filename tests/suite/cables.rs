@@ -4,9 +4,13 @@ use crate::events::native_run;
 use crate::models::{Way, root, run};
 use neuroc::codegen::plan::Precision;
 use neuroc::driver::{self, Checked, CompileOptions};
+#[cfg(feature = "xla")]
+use neuroc::driver::{EngineChoice, Experiment};
 use neuroc::hir::{Loader, Method, Sources};
 use neuroc::morphology::Tree;
 use neuroc::results::RunResult;
+#[cfg(feature = "xla")]
+use neuroc::simulate::{RunOptions, Unwatched};
 use serde_json::Value;
 use std::f64::consts::PI;
 use std::path::Path;
@@ -230,6 +234,45 @@ fn rallpack_2_follows_the_closed_form() {
         println!("{name}: {rms:e} of {norm} mV");
         assert!(rms < 1e-3, "{name}: {rms:e} of the largest voltage");
     }
+}
+
+/// What stands for an element of the matrix is never kept in 16 bits: a cable at rest stays there.
+#[cfg(feature = "xla")]
+#[test]
+fn a_cable_at_rest_stays_there_in_16_bits() {
+    let Some(client) = crate::pjrt::cpu() else { return };
+    let text = "use std.channels.hh.Leak
+        cell Cable {
+            section a { length = 200 um; diam = 2 um .. 1.3 um; compartments = 10 }
+            region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak(gbar = 0.05 mS/cm2, erev = -65 mV) }
+        }
+        network main { population c: Cable }
+        run { duration = 100 ms; dt = 0.05 ms; method = cnexp; record c.{a(0), a(0.5), a(1)}.v every 10 ms }";
+    let compiled = driver::compile(&checked(text), &CompileOptions::default(), &mut |_, _, _| {}).unwrap();
+    let experiment = Experiment::new(compiled).unwrap();
+    let plan = experiment.plan(Precision::Bf16).unwrap();
+    let mut engine = experiment.engine(&plan, EngineChoice::Xla(client.into(), Default::default())).unwrap().engine;
+    let result = experiment.run(engine.as_mut(), &RunOptions::default(), &mut Unwatched).unwrap().0;
+    for series in &result.series {
+        assert!((0..series.t.len()).all(|row| (series.values.get(row, 0) + 65.0).abs() < 0.1), "{}", series.name);
+    }
+}
+
+/// What follows potentials is driven by the time at the end of a step, and comes to them in the middle of the next one.
+#[test]
+fn states_driven_by_the_time_keep_the_second_order() {
+    let v = |dt: f64, method: Method| {
+        let text = format!(
+            "cell P {{ state g = 0; state v: mV = 0 mV; g' = -g / 4 ms + sin(t / 3 ms) / 2 ms; v' = (-v + 10 mV * g) / 5 ms }}
+            network main {{ population p: P }}
+            run {{ duration = 20 ms; dt = {dt} ms; record p.v every 20 ms }}"
+        );
+        let options = CompileOptions { method: Some(method), ..CompileOptions::default() };
+        *samples(&run(&checked(&text), &options, Way::Optimized), "p.v").last().unwrap()
+    };
+    let exact = v(0.01, Method::Rk4);
+    let [coarse, fine] = [0.5, 0.25].map(|dt| (v(dt, Method::CrankNicolson) - exact).abs());
+    assert!((coarse / fine).log2() > 1.8, "{coarse:e}, then {fine:e}");
 }
 
 /// A squid axon of 1000 compartments for 500 ms (Bhalla, Bilitch and Bower 1992): 35 spikes, each within 0.1 ms of a run with steps that are a quarter as long.

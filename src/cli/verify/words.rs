@@ -9,6 +9,7 @@ use super::{Report, apart};
 use crate::compare::judge::{self, Convergence, Judgement, Meeting};
 use crate::compare::{Differences, Kind, Shift};
 use crate::engine::moved::MOVED;
+use crate::hir::Method;
 use crate::ode;
 use crate::simulate::moment;
 
@@ -122,7 +123,11 @@ fn step_words(report: &Report) -> String {
     if let Some(order) = orders.reduce(f64::min) {
         let full = report.model.method.order();
         let jumps = order < f64::from(full) - 0.5;
-        let less = if jumps { format!(" (of {full}, where nothing jumps)") } else { String::new() };
+        let at_best = match report.model.method {
+            Method::CrankNicolson => "at best",
+            _ => "where nothing jumps",
+        };
+        let less = if jumps { format!(" (of {full}, {at_best})") } else { String::new() };
         let until = report.judgements.iter().filter_map(|j| j.step?.until).reduce(f64::min).map(|t| moment(1, t));
         let until = until.map_or(String::new(), |t| format!("; from {t} ms on it is as large as what is computed"));
         if apart(&report.judgements) {
