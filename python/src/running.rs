@@ -249,7 +249,8 @@ impl Signals {
 
 impl Watcher for Signals {
     fn step(&mut self, _done: u64) -> bool {
-        if self.last.elapsed().as_millis() >= 50 {
+        // What has come is not forgotten, however often somebody asks.
+        if self.error.is_none() && self.last.elapsed().as_millis() >= 50 {
             self.last = Instant::now();
             self.error = Python::attach(|py| py.check_signals()).err();
         }
