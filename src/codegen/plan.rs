@@ -855,8 +855,8 @@ impl Surroundings<'_> {
     }
 }
 
-/// What a device keeps in 16 bits, if it keeps anything so: what steps only read. Of branched cells nothing: currents between compartments are small
-/// differences of large numbers.
+/// What a device keeps in 16 bits, if it keeps anything so: what steps only read. Of branched cells nothing: currents between
+/// compartments are small differences of large numbers.
 fn narrow(homes: &[Home], spaces: &[SpacePlan], passes: &Passes) -> Vec<FieldId> {
     let is_read = |space: SpaceId, field: FieldId| {
         // What only `init` reads makes states.

@@ -3,10 +3,10 @@
 //! A potential, a state in mV, with x' = n s and b the derivative of n in x, goes half a step by backward Euler and then as far again: it moves
 //! by n s dt / (1 - b s dt / 2), with what depends on the time taken in the middle of the step. Gates, conductances of synapses,
 //! concentrations and other states are known half a step later than potentials, in the middle of the next step, and follow with
-//! the new potentials and with what depends on the time at the end of the step (Hines 1984). So the order is 2 where they begin at rest, and where nothing jumps; a step of an input
-//! that begins and ends with steps is exact. As in `cnexp`, growth counts as 1/2 at most in the half step. Kinetic schemes follow with the gates, each as a
-//! whole (`kinetics.rs`). Couplings between compartments written by hand, junctions and other
-//! states in mV enter explicitly, with order 1.
+//! the new potentials and with what depends on the time at the end of the step (Hines 1984). So the order is 2 where they begin at rest, and
+//! where nothing jumps; a step of an input that begins and ends with steps is exact. As in `cnexp`, growth counts as 1/2 at most in
+//! the half step. Kinetic schemes follow with the gates, each as a whole (`kinetics.rs`). Couplings between compartments written by hand,
+//! junctions and other states in mV enter explicitly, with order 1.
 
 use super::exp_euler::{gates_last, peel, tangent};
 use super::kinetics;
