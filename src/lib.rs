@@ -204,6 +204,7 @@
 //! | what passes may change, what they must keep | `src/passes/mod.rs`, `src/passes/exact.rs` | `tests/suite/random_models.rs` |
 //! | the order of passes | `O2` in `src/passes/mod.rs` | `tests/passes/pipeline` |
 //! | lanes, block sizes, memory layout | `src/codegen/plan.rs` | `tests/ir/*.plan.snap` |
+//! | what a kernel computes in which of its loops, names of values | `src/codegen/plan/build.rs`; `kernel.rs` beside it is what emitters read | `tests/ir/*.plan.snap` |
 //! | in which order a kernel computes its values | `src/codegen/plan/order.rs` | there |
 //! | in which pass of a step a stage runs, which spaces run together | `src/codegen/plan/passes.rs`, `src/runtime/machine.rs` | there, `tests/suite/engines.rs` |
 //! | what a synapse is, which receptor a line means | `src/hir/synapse.rs`, `src/hir/projection.rs` | `tests/errors/synapse_*`, `tests/suite/events.rs` |

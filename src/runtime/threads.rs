@@ -4,6 +4,7 @@
 //! A waiting worker spins for some microseconds, then parks.
 //! Never true here: that the job differs between runs, or that a run returns before every worker has finished.
 
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -32,6 +33,8 @@ struct Shared {
     parked: Vec<AtomicBool>,
     failed: AtomicBool,
     stop: AtomicBool,
+    /// Where the stack of the calling thread was in the current run.
+    stack: AtomicUsize,
 }
 
 impl Pool {
@@ -45,6 +48,7 @@ impl Pool {
             parked: (0..workers).map(|_| AtomicBool::new(false)).collect(),
             failed: AtomicBool::new(false),
             stop: AtomicBool::new(false),
+            stack: AtomicUsize::new(0),
         });
         let spawn = |worker: usize| {
             let shared = Arc::clone(&shared);
@@ -63,6 +67,7 @@ impl Pool {
     pub fn run(&mut self) -> bool {
         let shared = &*self.shared;
         shared.pending.store(self.workers.len(), Ordering::Release);
+        shared.stack.store(stack(), Ordering::Relaxed);
         shared.round.fetch_add(1, Ordering::SeqCst);
         for (worker, parked) in self.workers.iter().zip(&shared.parked[1.min(shared.parked.len())..]) {
             if parked.load(Ordering::SeqCst) {
@@ -100,7 +105,8 @@ impl Drop for Pool {
 
 impl Shared {
     fn attempt(&self, worker: usize) {
-        if catch_unwind(AssertUnwindSafe(|| (self.job)(worker))).is_err() {
+        let place = self.stack.load(Ordering::Relaxed);
+        if catch_unwind(AssertUnwindSafe(|| with_stack_at(place, &mut || (self.job)(worker)))).is_err() {
             self.failed.store(true, Ordering::Release);
         }
     }
@@ -134,6 +140,39 @@ impl Shared {
         }
         self.parked[worker].store(false, Ordering::SeqCst);
     }
+}
+
+/// Bytes of the stack after which places in memory look alike to a processor that asks what a load may have to wait for.
+const PAGE: usize = 4096;
+
+/// Where the stack is, about.
+#[inline(never)]
+fn stack() -> usize {
+    let here = 0u8;
+    std::hint::black_box(&raw const here).addr()
+}
+
+/// Calls `f` with the stack as far into a page as if `place` were where it is, to 16 bytes.
+///
+/// A load whose address ends as that of an earlier store waits for it in vain. Kernels store much on the stack, and load constants: in
+/// one that was measured a tenth of the speed is where its stack lies, and threads that meet go as fast as the slowest.
+fn with_stack_at(place: usize, f: &mut dyn FnMut()) {
+    let down = stack().wrapping_sub(place) % PAGE;
+    let deepest = [deeper::<0>, deeper::<1024>, deeper::<2048>, deeper::<3072>];
+    let deep = [deeper::<0>, deeper::<256>, deeper::<512>, deeper::<768>];
+    let low = [deeper::<0>, deeper::<64>, deeper::<128>, deeper::<192>];
+    let lower = [deeper::<0>, deeper::<16>, deeper::<32>, deeper::<48>];
+    let [a, b, c, d] = [down / 1024, down / 256 % 4, down / 64 % 4, down / 16 % 4];
+    deepest[a](&mut || deep[b](&mut || low[c](&mut || lower[d](f))));
+}
+
+/// Calls `f` with so many bytes of the stack taken.
+#[inline(never)]
+fn deeper<const BYTES: usize>(f: &mut dyn FnMut()) {
+    let taken = [MaybeUninit::<u8>::uninit(); BYTES];
+    std::hint::black_box(&taken);
+    f();
+    std::hint::black_box(&taken);
 }
 
 /// Where a fixed number of threads wait for each other, again and again.
@@ -221,6 +260,22 @@ mod tests {
             }
             assert!(pool.run());
             assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == round + 1));
+        }
+    }
+
+    #[test]
+    fn all_workers_have_the_stack_equally_far_into_a_page() {
+        let places: Arc<Vec<AtomicUsize>> = Arc::new((0..4).map(|_| AtomicUsize::new(0)).collect());
+        let seen = Arc::clone(&places);
+        let mut pool = Pool::new(4, move |worker| seen[worker].store(stack(), Ordering::Relaxed));
+        for bytes in [0, 1, 100, 1000, 3000] {
+            let mut run = |_: &[u8]| assert!(pool.run());
+            run(std::hint::black_box(&vec![0; bytes]));
+            let first = places[0].load(Ordering::Relaxed);
+            for place in &places[1..] {
+                let apart = place.load(Ordering::Relaxed).wrapping_sub(first) % PAGE;
+                assert!(apart < 64 || apart > PAGE - 64, "{apart}");
+            }
         }
     }
 

@@ -5,7 +5,8 @@
 //! those whose value nobody above still waits for; the later one of the text where several do. Never changed here: what a statement
 //! computes, and the order of events. Takes time linear in the body but for a logarithm.
 
-use super::{Expr, KernelPlan, Operand, Stmt, pressure};
+use super::build::pressure;
+use super::{Expr, KernelPlan, Operand, Stmt};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
