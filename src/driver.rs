@@ -309,6 +309,8 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
             | Source::Slope(..)
             | Source::Point(..)
             | Source::Sum(..)
+            | Source::Slopes(..)
+            | Source::There(..)
             | Source::Arrived(..)
             | Source::Weight(_)
             | Source::Delay(_)

@@ -549,6 +549,10 @@ fn shared(program: &Program, passes: &Passes, space: SpaceId) -> Vec<Shared> {
     let of_space = |field: &FieldId| program.field(*field).over == Some(space);
     let fields: BTreeSet<FieldId> = ops.filter_map(along_source).filter(of_space).collect();
     let last = passes.group(space).passes - 1;
-    let pass = |field: FieldId| passes.stores(program, field).last().copied().unwrap_or(last);
+    let pass = |field: FieldId| match passes.trees(space) {
+        // Branched cells have taken their step before the first pass of the others.
+        Some(_) => 0,
+        None => passes.stores(program, field).last().copied().unwrap_or(last),
+    };
     fields.into_iter().map(|field| Shared { field, pass: pass(field) }).collect()
 }

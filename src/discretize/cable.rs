@@ -18,9 +18,10 @@
 use super::{Draft, Lowering, Values, population_space};
 use crate::hir::Method;
 use crate::morphology::Measure;
-use crate::ode::{Cable, MembraneCurrent, Model, Node, NodeId, derivative};
+use crate::ode::{Cable, Connection, MembraneCurrent, Model, Node, NodeId, derivative, derivative_in_dv};
 use crate::source::Span;
 use crate::step::{BinaryOp, FieldId, FieldKind, Map, RegionBuilder, Role, Solve, Source, Stage, UnaryOp};
+use crate::units::Dim;
 
 /// The currents of a cable, each with its slope in the voltage.
 pub(super) struct Row {
@@ -32,10 +33,23 @@ pub(super) struct Row {
 pub(super) fn rows(model: &mut Model) -> Vec<Row> {
     let cables = model.cables.clone();
     let row = |(cable, c): (usize, &Cable)| {
-        let current = |m: &MembraneCurrent| (m.population, m.outward, derivative(&mut model.graph, m.outward, c.v));
+        let current = |m: &MembraneCurrent| {
+            let slope = m.slope.or_else(|| derivative(&mut model.graph, m.outward, c.v));
+            (m.population, m.outward, slope)
+        };
         Row { cable, currents: c.currents.iter().map(current).collect() }
     };
     cables.iter().enumerate().map(row).collect()
+}
+
+/// The slope of a connection's current in the voltage here, if that is one of a cable.
+pub(super) fn slope(model: &mut Model, connection: usize) -> Option<NodeId> {
+    let &Connection { here, current, dim, .. } = &model.connections[connection];
+    if model.state(here.v).population == here.population {
+        return None;
+    }
+    let slope = derivative_in_dv(&mut model.graph, current);
+    Some(slope.unwrap_or_else(|| model.graph.number(0.0, dim.over(Dim::VOLTAGE))))
 }
 
 impl Lowering<'_> {

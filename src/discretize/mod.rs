@@ -17,7 +17,7 @@ mod rk4;
 mod stages;
 
 use crate::hir::Method;
-use crate::ode::{Clamp, Condition, Kind, Model, Node, NodeId, Param, ParamId, Projection, Record, StateId};
+use crate::ode::{Clamp, Condition, Kind, Model, Node, NodeId, Param, ParamId, Projection, Record, StateId, Terminal};
 use crate::source::{SourceMap, Span};
 use crate::step::{
     BinaryOp, Distribution, Field, FieldId, FieldKind, Function, Guard, Map, OpKind, OriginId, Program, RegionBuilder,
@@ -87,6 +87,7 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
         crank_nicolson::membranes_in_the_middle(&mut model, dt);
     }
     let rows = cable::rows(&mut model);
+    let slopes: Vec<Option<NodeId>> = (0..model.connections.len()).map(|c| cable::slope(&mut model, c)).collect();
     let mut spaces = spaces(&model);
     spaces.truncate(model.populations.len() + model.connections.len() + projections);
     let program = Program { name: model.name.clone(), spaces, ..Program::default() };
@@ -95,6 +96,7 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     let mut init = Draft::default();
     populations.clone().for_each(|population| lowering.init(&mut init, population));
     (0..model.cables.len()).for_each(|cable| lowering.axial(&mut init, cable));
+    lowering.look(&mut init, |of, v| of.state(v));
     (0..projections).for_each(|projection| lowering.edge_values(&mut init, projection));
     lowering.function(Role::Init, init);
 
@@ -106,9 +108,13 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     for (projection, remembered) in remembered.iter().enumerate() {
         remembered.iter().for_each(|remembered| lowering.pre(&mut step, projection, remembered));
     }
+    // What flows through junctions is known before the rows of cables are made.
+    lowering.edges(&mut step, 0, &slopes);
     rows.iter().for_each(|row| lowering.solve(&mut step, row));
     for stage in 0..stages.iter().map(Vec::len).max().unwrap_or(0) {
-        lowering.edges(&mut step, stage as u32);
+        if stage > 0 {
+            lowering.edges(&mut step, stage as u32, &[]);
+        }
         for (population, stages) in stages.iter().enumerate() {
             let updates = stages.get(stage).map_or(&[][..], |stage| &stage.updates);
             lowering.updates(&mut step, population, updates);
@@ -117,6 +123,7 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     // Places and parts look at the voltages before and after the step: they go first.
     let is_cells = |population: &usize| model.populations[*population].kind == Kind::Cells;
     let of_cells = populations.clone().filter(|p| !is_cells(p)).rev().chain(populations.clone().filter(is_cells));
+    lowering.look(&mut step, |of, v| of.next(v));
     of_cells.for_each(|population| lowering.commit(&mut step, population));
     for (projection, remembered) in remembered.iter().enumerate() {
         remembered.iter().for_each(|remembered| lowering.post(&mut step, projection, remembered));
@@ -145,7 +152,7 @@ fn spaces(model: &Model) -> Vec<Space> {
         Space { name: p.name.clone(), kind }
     });
     let relation = model.connections.iter().map(|c| {
-        let [from, to] = [c.there, c.here].map(|v| population_space(model.state(v).population));
+        let [from, to] = [c.there, c.here].map(|end| population_space(end.population));
         // No population has a name with a dot.
         Space { name: format!("edges.{}", c.name), kind: SpaceKind::Relation { from, to } }
     });
@@ -309,10 +316,40 @@ impl<'s> Lowering<'s> {
     /// Where a connection's currents are added up, at what a stage looks at.
     fn sum(&mut self, connection: u32, stage: u32) -> FieldId {
         let c = &self.model.connections[connection as usize];
-        let space = population_space(self.model.state(c.here).population);
+        let space = population_space(c.here.population);
         let number = if stage == 0 { String::new() } else { stage.to_string() };
         let name = format!("{}'sum{number}", c.name);
         self.field(Source::Sum(connection, stage), name, FieldKind::Temp, Some(space), c.span)
+    }
+
+    /// Where the slopes of a connection's currents are added up.
+    fn conductance(&mut self, connection: u32) -> FieldId {
+        let c = &self.model.connections[connection as usize];
+        let space = population_space(c.here.population);
+        let name = format!("{}'conductance", c.name);
+        self.field(Source::Slopes(connection), name, FieldKind::Temp, Some(space), c.span)
+    }
+
+    /// The voltage at a terminal as edges see it: at a place, what the compartment had when the step began.
+    fn at_terminal(&mut self, Terminal { population, v }: Terminal, span: Span) -> FieldId {
+        if self.model.state(v).population == population {
+            return self.state(v);
+        }
+        let (name, space) = (format!("{}'v", self.model.populations[population].name), population_space(population));
+        self.field(Source::There(population as u32), name, FieldKind::State, Some(space), span)
+    }
+
+    /// Brings what edges see of the voltages at places up to date: from the field that `now` tells of each.
+    fn look(&mut self, draft: &mut Draft, now: impl Fn(&mut Self, StateId) -> FieldId) {
+        for place in self.model.places_with_junctions() {
+            let space = population_space(place.population);
+            let mut b = draft.over(space);
+            let now = now(self, place.v);
+            let v = b.gather(now, Map::In);
+            let seen = self.at_terminal(place, Span::default());
+            b.store(seen, v);
+            draft.push(b);
+        }
     }
 
     /// Where what arrives through a projection is added up.
@@ -425,6 +462,10 @@ impl<'s> Lowering<'s> {
                     let sum = self.sum(c, stage);
                     b.field(sum)
                 }
+                Node::Conductance(c) => {
+                    let sum = self.conductance(c);
+                    b.field(sum)
+                }
                 Node::Unary(op, a) => b.unary(op, values.memo[&a]),
                 Node::Binary(BinaryOp::Pow, x, y) => match model.graph.constant(y).and_then(few) {
                     Some(n) => power(b, values.memo[&x], n),
@@ -461,13 +502,15 @@ impl<'s> Lowering<'s> {
         values.memo[&root]
     }
 
-    /// Reads a field of the element itself, of the whole that it is a part of, or of the cell that an edge leads to.
+    /// Reads a field of the element itself, of the whole that it is a part of, of the cell that it belongs to, or of the cell that an edge leads to.
     fn read(&self, b: &mut RegionBuilder, space: SpaceId, field: FieldId) -> ValueId {
+        let over = self.program.field(field).over;
         let map = match self.program.space(space).kind {
             SpaceKind::Relation { .. } => Map::Target,
+            _ if over == self.program.map(space, Map::Of) => Map::Of,
             SpaceKind::Plain | SpaceKind::Product { .. } | SpaceKind::Subset { .. } => Map::In,
         };
-        match self.program.field(field).over {
+        match over {
             Some(over) if over != space => b.gather(field, map),
             Some(_) | None => b.field(field),
         }
@@ -524,21 +567,22 @@ impl<'s> Lowering<'s> {
     }
 
     /// One region per connection: adds up the currents out of each cell, at the voltages that a stage looks at.
-    fn edges(&mut self, draft: &mut Draft, stage: u32) {
+    fn edges(&mut self, draft: &mut Draft, stage: u32, slopes: &[Option<NodeId>]) {
         for (i, c) in self.model.connections.iter().enumerate() {
             let space = connection_space(self.model, i);
             let origin = self.origin(c.span);
             let mut b = draft.over(space);
             b.set_origin(origin);
-            let [here, there] = [c.here, c.there].map(|v| match stage {
-                0 => self.state(v),
-                stage => self.target(Target::Point(v, stage)),
+            let [here, there] = [c.here, c.there].map(|end| match stage {
+                0 => self.at_terminal(end, c.span),
+                stage => self.target(Target::Point(end.v, stage)),
             });
             let here = b.gather(here, Map::Target);
             let there = b.gather(there, Map::Source);
             let dv = b.binary(BinaryOp::Sub, here, there);
             let mut values = Values::new(space, Role::Step);
-            for id in self.model.graph.reachable([c.current]) {
+            let roots = [Some(c.current), slopes.get(i).copied().flatten()];
+            for id in self.model.graph.reachable(roots.into_iter().flatten()) {
                 if self.model.graph.node(id) == Node::Dv {
                     values.memo.insert(id, dv);
                 }
@@ -546,6 +590,11 @@ impl<'s> Lowering<'s> {
             let current = self.lower(&mut b, &mut values, c.current);
             let sum = self.sum(i as u32, stage);
             b.accumulate(sum, Some(Map::Target), current);
+            if let Some(slope) = slopes.get(i).copied().flatten() {
+                let slope = self.lower(&mut b, &mut values, slope);
+                let sum = self.conductance(i as u32);
+                b.accumulate(sum, Some(Map::Target), slope);
+            }
             draft.push(b);
         }
     }
@@ -885,6 +934,20 @@ fn compared(b: &mut RegionBuilder, surrogate: Surrogate, op: BinaryOp, [x, y]: [
 }
 
 impl Lowering<'_> {
+    /// Does a value read what is only known at the place itself: which cell it is, or parameters of the place?
+    fn is_known_at(&self, place: usize, whole: usize, value: NodeId) -> bool {
+        let model = self.model;
+        let of = |n: NodeId| match model.graph.node(n) {
+            Node::Param(p) => model.param(p).population,
+            Node::State(s) => Some(model.state(s).population),
+            Node::Index => Some(place),
+            _ => None,
+        };
+        let read: Vec<usize> = model.graph.reachable([value]).into_iter().filter_map(of).collect();
+        let own = |&population: &usize| population != whole && model.sees(place, population);
+        read.iter().any(own) && read.iter().all(|&population| population == whole || own(&population))
+    }
+
     /// What is recorded at a place: states of the whole are taken from there, all else is computed there first.
     fn observe_place(&mut self, draft: &mut Draft, place: usize, whole: usize) {
         let model = self.model;
@@ -894,6 +957,16 @@ impl Lowering<'_> {
                 continue;
             }
             let origin = self.origin(r.span);
+            if self.is_known_at(place, whole, r.value) {
+                let space = population_space(place);
+                let mut b = draft.over(space);
+                b.set_origin(origin);
+                let value = self.lower(&mut b, &mut Values::new(space, Role::Observe), r.value);
+                let out = self.field(source, format!("{}'out", r.name), FieldKind::Output, Some(space), r.span);
+                b.store(out, value);
+                draft.push(b);
+                continue;
+            }
             let space = population_space(whole);
             let field = match model.graph.node(r.value) {
                 Node::State(s) if model.state(s).population == whole => self.state(s),

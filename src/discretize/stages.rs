@@ -8,7 +8,7 @@
 
 use super::euler::advance;
 use crate::hir::Method;
-use crate::ode::{Model, Node, NodeId, StateId};
+use crate::ode::{Connection, Model, Node, NodeId, StateId};
 use crate::step::BinaryOp;
 use std::collections::HashMap;
 
@@ -79,8 +79,8 @@ impl<'m> Stages<'m> {
 
     /// Does it feel the currents of junctions?
     fn is_connected(&self) -> bool {
-        let of_population = |state: StateId| self.model.state(state).population == self.population;
-        self.model.connections.iter().any(|c| of_population(c.here) || of_population(c.there))
+        let here = |c: &Connection| [c.here, c.there].iter().any(|end| end.population == self.population);
+        self.model.connections.iter().any(here)
     }
 
     /// The derivatives of all states at the start of the step.

@@ -620,7 +620,7 @@ fn idle(model: &Model, learn: &[bool], names: &[(String, Span)], read: &(Read, S
             reached[p.from] |= reached[p.to];
         }
         for c in &model.connections {
-            let [here, there] = [c.here, c.there].map(|v| model.state(v).population);
+            let [here, there] = [c.here, c.there].map(|end| end.population);
             reached[there] |= reached[here];
         }
     }

@@ -72,8 +72,8 @@ impl<'a> Lowerer<'a> {
         let ty = Some(Ty::Real(Dim::CURRENT_DENSITY));
         let port = Entry::ready(format!("{name}.<input>"), k.name.span, Role::Port(PortKind::Injected), ty, None);
         draft.port = scope.add(port).ok();
-        if let (Some(v), Some(cm)) = (draft.v, draft.cm) {
-            let role = Role::Port(PortKind::Clamp { v, cm });
+        if let (Some(v), Some(cm), Some(port)) = (draft.v, draft.cm, draft.port) {
+            let role = Role::Port(PortKind::Clamp { v, cm, port });
             scope.add(Entry::ready(format!("{name}.<i_clamp>"), k.name.span, role, ty, None)).ok();
         }
         for member in &k.members {

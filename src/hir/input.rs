@@ -15,6 +15,20 @@ use crate::syntax::ast::{self, Name};
 use crate::units::Dim;
 use std::rc::Rc;
 
+/// What the resistance of an electrode is called, behind the name of the clamp.
+const RESISTANCE: &str = "resistance";
+
+/// What a line of a network does where it leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leads {
+    /// It drives.
+    Input,
+    /// It holds a state.
+    Clamp,
+    /// It drives a voltage to what it should be, through a resistance.
+    Electrode,
+}
+
 /// A place that an input drives, or a clamp holds.
 struct Led {
     definition: Rc<Definition<Cell>>,
@@ -29,8 +43,20 @@ struct Led {
 
 impl<'a> Lowerer<'a> {
     /// `input step: pulse(delay = ...)` gives the parameters step.delay, step.duration and step.amplitude.
-    pub(super) fn add_stimulus_params(&mut self, scope: &mut Scope<'a>, name: &'a Name, value: &'a ast::Expr) {
+    pub(super) fn add_stimulus_params(
+        &mut self,
+        scope: &mut Scope<'a>,
+        name: &'a Name,
+        value: &'a ast::Expr,
+        electrode: Option<&'a ast::Expr>,
+    ) {
         self.check_reserved(name);
+        if let Some(resistance) = electrode {
+            let full = format!("{}.{RESISTANCE}", name.text);
+            let entry = Entry::pending(full, resistance.span, Role::Param, resistance, "");
+            let entry = entry.want(Dim::RESISTANCE, "the resistance of an electrode");
+            scope.add(Entry { written: false, ..entry }).ok();
+        }
         let ast::ExprKind::Call(function, args) = &value.kind else { return };
         let Some(info) = builtins::function(&function.text) else { return };
         if !matches!(info.kind, FunctionKind::Stimulus(_)) {
@@ -61,10 +87,51 @@ impl<'a> Lowerer<'a> {
         target: &'a ast::Path,
         span: Span,
     ) {
-        for to in self.led_to(draft, name, value, target, false) {
+        for to in self.led_to(draft, name, value, target, Leads::Input) {
             let Some(area) = self.input_area(&draft.scope, &to.definition, to.symbol, name, &to.value) else { return };
             let Led { population, cells, symbol: port, at, value, .. } = to;
-            draft.inputs.push(Input { name: name.text.clone(), population, cells, port, at, value, area, span });
+            let (name, electrode) = (name.text.clone(), false);
+            draft.inputs.push(Input { name, population, cells, port, at, value, area, electrode, span });
+        }
+    }
+
+    /// `clamp hold: value via 5 Mohm -> cells.soma(0.5)`: what flows through the resistance between the value and the voltage.
+    pub(super) fn electrode(
+        &mut self,
+        draft: &mut NetworkDraft<'a>,
+        name: &'a Name,
+        value: &'a ast::Expr,
+        target: &'a ast::Path,
+        span: Span,
+    ) {
+        for to in self.led_to(draft, name, value, target, Leads::Electrode) {
+            let cell = &to.definition.item;
+            let compartment = cell.compartments.iter().find(|c| c.port == to.symbol);
+            let morphology = cell.morphology.as_ref();
+            let Some(v) = compartment.map(|c| c.v).or(morphology.map(|m| m.v)) else {
+                self.error(NetworkError::NoVoltage { clamp: name, span: target.span });
+                return;
+            };
+            let Some(value) = self.expect(&draft.scope, to.value, Dim::VOLTAGE, "what an electrode is held at") else {
+                return;
+            };
+            let scope = &mut draft.scope;
+            let Some(id) = scope.get(&format!("{}.{RESISTANCE}", name.text)) else { return };
+            scope.entry_mut(id).used = true;
+            let ty = Ty::Real(Dim::RESISTANCE);
+            let resistance = Expr { kind: ExprKind::NetworkParam(id), ty, span: scope.entry(id).span };
+            if scope.entry(id).value.is_none() {
+                return;
+            }
+            let what = format!("{}.{RESISTANCE}", name.text);
+            self.demand(what, resistance.clone(), Domain::AboveZero, "a resistance is above zero");
+            draft.demand_of(std::mem::take(&mut self.demands), to.population);
+            let v = Expr::symbol(v, Ty::Real(Dim::VOLTAGE), value.span);
+            let current = Expr::binary(ast::BinaryOp::Div, Expr::binary(ast::BinaryOp::Sub, value, v), resistance);
+            let Some(area) = self.input_area(&draft.scope, &to.definition, to.symbol, name, &current) else { return };
+            let Led { population, cells, symbol: port, at, .. } = to;
+            let (name, electrode) = (name.text.clone(), true);
+            draft.inputs.push(Input { name, population, cells, port, at, value: current, area, electrode, span });
         }
     }
 
@@ -77,7 +144,7 @@ impl<'a> Lowerer<'a> {
         target: &'a ast::Path,
         span: Span,
     ) {
-        for to in self.led_to(draft, name, value, target, true) {
+        for to in self.led_to(draft, name, value, target, Leads::Clamp) {
             let held = to.definition.item.symbol(to.symbol);
             let why = format!("what `{}` is held at", held.name);
             let Some(value) = self.expect(&draft.scope, to.value, held.ty.dim(), &why) else { return };
@@ -108,7 +175,7 @@ impl<'a> Lowerer<'a> {
         name: &'a Name,
         value: &'a ast::Expr,
         target: &'a ast::Path,
-        clamp: bool,
+        leads: Leads,
     ) -> Vec<Led> {
         let mut found = Vec::new();
         if let Some(first) = draft.input_names.iter().find(|first| first.text == name.text) {
@@ -126,11 +193,16 @@ impl<'a> Lowerer<'a> {
                 continue;
             }
             if let Some(morphology) = &cell.morphology {
-                if let (true, Some(at)) = (clamp, flat.at) {
-                    self.error(MorphologyError::NotYet { what: "a clamp", span: at.span });
+                if let (Leads::Clamp, Some(at)) = (leads, flat.at) {
+                    self.error(MorphologyError::NoElectrode {
+                        clamp: &name.text,
+                        place: self.text(at.span),
+                        span: at.span,
+                    });
                     continue;
                 }
-                let Some(at) = self.driven_place(&definition, morphology, &place, "an input", &flat) else { continue };
+                let what = if leads == Leads::Input { "an input" } else { "a clamp" };
+                let Some(at) = self.driven_place(&definition, morphology, &place, what, &flat) else { continue };
                 self.start_streams(&format!("{}.{}", population.name, name.text));
                 let Some(value) = self.input_value(&mut draft.scope, name, value) else { break };
                 draft.demand_of(std::mem::take(&mut self.demands), place.population);
@@ -142,12 +214,17 @@ impl<'a> Lowerer<'a> {
                 self.error(MorphologyError::NoSections { cell, span: located.span });
                 continue;
             }
-            let symbol = if clamp { held(cell, &place.rest) } else { port(cell, &place.rest) };
+            let symbol = match leads {
+                Leads::Clamp => held(cell, &place.rest),
+                Leads::Input | Leads::Electrode => port(cell, &place.rest),
+            };
             let Some(symbol) = symbol else {
                 if !definition.is_unknown(&place.rest) {
-                    self.error(match clamp {
-                        true => NetworkError::NotClamped { clamp: name, cell, place: &place },
-                        false => NetworkError::NotDriven { input: name, cell, place: &place },
+                    self.error(match leads {
+                        Leads::Clamp | Leads::Electrode => {
+                            NetworkError::NotClamped { clamp: name, cell, place: &place }
+                        }
+                        Leads::Input => NetworkError::NotDriven { input: name, cell, place: &place },
                     });
                 }
                 continue;

@@ -211,15 +211,20 @@ impl<'a> Lowerer<'a> {
             self.error(JunctionError::SeveralCompartments { side: path.span });
             return None;
         };
-        let place = self.place(&mut draft.scope, &draft.populations, flat)?;
+        let place = self.place_within(&mut draft.scope, &draft.populations, flat)?;
         if place.cells.is_some() {
             self.error(JunctionError::Selection { side: path.span });
             return None;
         }
         let definition = self.lowered_cell(draft.populations[place.population].cell);
         let cell = &definition.item;
-        if cell.morphology.is_some() {
-            self.error(MorphologyError::NotYet { what: "a junction", span: place.rest_span });
+        if let Some(morphology) = &cell.morphology {
+            let at = self.driven_place(&definition, morphology, &place, "a junction", flat)?;
+            let (v, port, area) = (morphology.v, morphology.port, Some(morphology.area));
+            return Some(End { population: place.population, v, port, area, at: Some(at) });
+        }
+        if let Some(located) = flat.at {
+            self.error(MorphologyError::NoSections { cell, span: located.span });
             return None;
         }
         let compartment = match (&place.rest[..], &cell.compartments[..]) {
@@ -229,7 +234,7 @@ impl<'a> Lowerer<'a> {
         if compartment.is_none() {
             self.error(JunctionError::NotACompartment { cell, path: &place.rest, span: place.rest_span });
         }
-        compartment.map(|c| End { population: place.population, v: c.v, port: c.port, area: c.area })
+        compartment.map(|c| End { population: place.population, v: c.v, port: c.port, area: c.area, at: None })
     }
 
     /// The rule of a `connect` line.

@@ -211,7 +211,11 @@ pub enum PortKind {
         v: SymbolId,
         /// The capacitance.
         cm: SymbolId,
+        /// The injected current density.
+        port: SymbolId,
     },
+    /// The current through the electrodes at a place of a cell with sections: `i_clamp`.
+    Electrode,
 }
 
 /// A channel, checked by itself.
@@ -614,6 +618,8 @@ pub struct Input {
     pub value: Expr,
     /// The area to divide by, if the input is an absolute current and the port a density.
     pub area: Option<SymbolId>,
+    /// Is it what flows through the electrode of a clamp?
+    pub electrode: bool,
     /// Where it stands.
     pub span: Span,
 }
@@ -645,6 +651,8 @@ pub struct End {
     pub port: SymbolId,
     /// Its surface, if given.
     pub area: Option<SymbolId>,
+    /// In a cell with sections, the element of the tree.
+    pub at: Option<usize>,
 }
 
 /// Which cells are connected.

@@ -648,6 +648,9 @@ impl<'a> Lowerer<'a> {
         let ty = Some(Ty::Real(Dim::CURRENT_DENSITY));
         let port = Entry::ready("<input>".into(), span, Role::Port(PortKind::Injected), ty, None);
         let port = self.of_every_compartment(body, port)?;
+        let ty = Some(Ty::Real(Dim::CURRENT));
+        let electrode = Entry::ready("<i_clamp>".into(), span, Role::Port(PortKind::Electrode), ty, None);
+        self.of_every_compartment(body, electrode)?;
         let area = body.scope.get("area")?;
         Some([v, cm, ra, area, port])
     }
@@ -934,7 +937,9 @@ impl<'a> Lowerer<'a> {
         };
         let element = self.element_of(morphology, located)?;
         let fits = |id: &SymbolId| Wanted::Quantity.fits(cell.symbol(*id));
-        let Some(symbol) = morphology.find_at(cell, &place.rest, element).filter(fits) else {
+        let symbol = morphology.find_at(cell, &place.rest, element).filter(fits);
+        let of_electrodes = || cell.find("<i_clamp>").filter(|_| place.rest == "i_clamp");
+        let Some(symbol) = symbol.or_else(of_electrodes) else {
             if !definition.is_unknown(&place.rest) {
                 let whole = self.text(located.span);
                 let known = known_at(cell, morphology, element);

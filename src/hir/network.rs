@@ -3,7 +3,7 @@
 //! In come networks; out go their parameters (those of inputs and junctions among them), populations and settings.
 //! Never true here: a size depends on what happens in a run.
 
-use super::error::{Meant, MorphologyError, NetworkError, UnknownPopulation};
+use super::error::{Meant, NetworkError, UnknownPopulation};
 use super::expr::constant_of;
 use super::items::{ItemKind, Kind};
 use super::junction::Joined;
@@ -116,7 +116,9 @@ impl<'a> Lowerer<'a> {
         for member in &n.members {
             match member {
                 NetworkMember::Param(p) => self.add_param(scope, p, ""),
-                NetworkMember::Input { name, value, .. } => self.add_stimulus_params(scope, name, value),
+                NetworkMember::Input { name, value, electrode, .. } => {
+                    self.add_stimulus_params(scope, name, value, electrode.as_ref());
+                }
                 NetworkMember::Connect { directed: false, via, span, .. } => {
                     junctions.push(self.junction_params(scope, via, *span, &mut joined));
                 }
@@ -210,10 +212,13 @@ impl<'a> Lowerer<'a> {
                 NetworkMember::Set { init, target, random, value, span } => {
                     self.setting(draft, *init, target, *random, value, *span);
                 }
-                NetworkMember::Input { clamp: false, name, value, target, span } => {
+                NetworkMember::Input { clamp: false, name, value, target, span, .. } => {
                     self.input(draft, name, value, target, *span);
                 }
-                NetworkMember::Input { clamp: true, name, value, target, span } => {
+                NetworkMember::Input { name, value, electrode: Some(_), target, span, .. } => {
+                    self.electrode(draft, name, value, target, *span);
+                }
+                NetworkMember::Input { clamp: true, name, value, electrode: None, target, span } => {
                     self.clamp(draft, name, value, target, *span);
                 }
                 NetworkMember::Connect { directed: false, via, .. } if self.is_synapse(via) => {
@@ -286,10 +291,6 @@ impl<'a> Lowerer<'a> {
             if !self.draws_as_written(&x, random, value.span) {
                 return;
             }
-            if cell.morphology.is_some() && (place.cells.is_some() || differs_from_cell_to_cell(&x)) {
-                self.error(MorphologyError::NotYet { what: "a value that differs from cell to cell", span });
-                return;
-            }
             let (population, cells) = (place.population, place.cells);
             let setting = Setting { population, cells, symbol, init, value: x, span };
             if let Some(first) = draft.settings.iter().find(|s| is_same_whole(s, &setting)) {
@@ -333,13 +334,6 @@ impl<'a> Lowerer<'a> {
 fn is_same_whole(a: &Setting, b: &Setting) -> bool {
     let same = a.population == b.population && a.symbol == b.symbol && a.init == b.init;
     same && a.cells.is_none() && b.cells.is_none()
-}
-
-/// Does a value differ from cell to cell?
-fn differs_from_cell_to_cell(x: &Expr) -> bool {
-    let mut differs = false;
-    x.visit(&mut |e| differs |= matches!(e.kind, ExprKind::Index | ExprKind::Draw(..) | ExprKind::File(_)));
-    differs
 }
 
 /// What the size of a population depends on that is known only while the model runs: sizes are needed before.

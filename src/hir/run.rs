@@ -12,8 +12,8 @@ use super::network::Lowered;
 use super::place::{FlatPath, Place, Wanted, flatten};
 use super::scope::{Entry, Role, Scope, ScopeKind};
 use super::{
-    Cell, Clamp, Expr, Method, Plastic, Population, PortKind, Projection, Quantity, Record, Run, Symbol, SymbolId,
-    SymbolKind,
+    Cell, Clamp, Expr, Input, Method, Plastic, Population, PortKind, Projection, Quantity, Record, Run, Symbol,
+    SymbolId, SymbolKind,
 };
 use crate::diag::Diagnostic;
 use crate::source::Span;
@@ -40,6 +40,7 @@ struct Recorder<'a, 'n> {
     scope: Scope<'a>,
     populations: &'n [Population],
     clamps: &'n [Clamp],
+    inputs: &'n [Input],
     projections: &'n [Projection],
     records: Vec<Record>,
     spikes: Vec<usize>,
@@ -173,9 +174,10 @@ impl<'a> Lowerer<'a> {
         }
         scope.poisoned.extend(lowered.unknown.iter().cloned());
         let (populations, clamps) = (&lowered.network.populations[..], &lowered.network.clamps[..]);
+        let inputs = &lowered.network.inputs[..];
         let projections = &lowered.network.projections[..];
         let mut recorder =
-            Recorder { scope, populations, clamps, projections, records: Vec::new(), spikes: Vec::new() };
+            Recorder { scope, populations, clamps, inputs, projections, records: Vec::new(), spikes: Vec::new() };
         for member in &run.members {
             match member {
                 RunMember::Key(_) => {}
@@ -260,8 +262,9 @@ impl<'a> Lowerer<'a> {
             return;
         };
         let (population, cells, span) = (place.population, place.cells, flat.span);
-        if let SymbolKind::Port(PortKind::Clamp { v, .. }) = cell.symbol(symbol).kind
+        if let SymbolKind::Port(PortKind::Clamp { v, port, .. }) = cell.symbol(symbol).kind
             && !recorder.clamps.iter().any(|c| c.population == population && c.state == v)
+            && !recorder.inputs.iter().any(|i| i.electrode && i.population == population && i.port == port)
         {
             let (compartment, _) = place.rest.rsplit_once('.').unwrap_or(("", &place.rest));
             let compartment = format!("{}.{compartment}", recorder.populations[population].name);
@@ -334,6 +337,13 @@ impl<'a> Lowerer<'a> {
         let cell = &definition.item;
         let Some((symbol, at)) = self.quantity_at(definition, &place, flat) else { return };
         let (population, cells, span) = (place.population, place.cells, flat.span);
+        let here = |i: &Input| i.electrode && i.population == population && i.at == at.as_ref().map(|at| at.0);
+        if cell.symbol(symbol).kind == SymbolKind::Port(PortKind::Electrode) && !recorder.inputs.iter().any(here) {
+            let whole = at.as_ref().map_or("", |at| &at.1);
+            let compartment = format!("{}.{whole}", recorder.populations[population].name);
+            self.error(RunError::NoElectrode { compartment: &compartment, span });
+            return;
+        }
         let recorded = Quantity::OfCells(symbol);
         let same = |r: &&Record| {
             let element = |at: &Option<(usize, String)>| at.as_ref().map(|at| at.0);

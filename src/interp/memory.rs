@@ -149,6 +149,8 @@ impl Memory {
                 let parent = parents[own] as usize;
                 (parent != own).then_some(of * each + parent)
             }
+            // A whole that is no product has one part of each of its elements.
+            (Kind::Subset { chosen, .. }, Map::Of) => Some(element / chosen.len()),
             (Kind::Subset { chosen, of }, Map::In) => {
                 let (part, own) = (element / chosen.len(), element % chosen.len());
                 Some(part * of + chosen[own] as usize)

@@ -339,10 +339,52 @@ impl<'m> Builder<'m> {
         for s in &network.settings {
             if s.population == population && s.symbol == symbol && s.init == init {
                 let new = self.expr(Some(population), &s.value);
+                if self.home(population, symbol) != population {
+                    value = self.of_whole_cells(population, symbol, s, new, value);
+                    continue;
+                }
                 value = self.for_cells(&s.cells, new, value);
             }
         }
         value
+    }
+
+    /// The same for a quantity of compartments, which a cell has one value of: what differs from cell to cell becomes parameters of the cells.
+    fn of_whole_cells(
+        &mut self,
+        population: usize,
+        symbol: SymbolId,
+        s: &hir::Setting,
+        inside: NodeId,
+        outside: NodeId,
+    ) -> NodeId {
+        let name = format!("{}.{}", self.population_name(population), self.cell(population).symbol(symbol).name);
+        let of_cells = |of: &mut Self, what: &str, value: NodeId, dim: Dim| {
+            let differs = |n: NodeId| matches!(of.graph.node(n), Node::Index | Node::Draw(..) | Node::Data(_));
+            if !of.graph.reachable([value]).into_iter().any(differs) {
+                return value;
+            }
+            of.add_param(Param {
+                name: format!("{name}'{what}{}", of.params.len()),
+                value,
+                population: Some(population),
+                home: Some(population),
+                dim,
+                unit: dim.display_unit(),
+                span: s.span,
+                docs: Vec::new(),
+                settable: false,
+                set: None,
+            })
+        };
+        let inside = of_cells(self, "cells", inside, s.value.ty.dim());
+        let Some(cells) = &s.cells else { return inside };
+        let selected = self.is_one_of(cells);
+        let [yes, no] = [1.0, 0.0].map(|x| self.graph.number(x, Dim::ONE));
+        let chosen = self.graph.select(selected, yes, no);
+        let chosen = of_cells(self, "chosen", chosen, Dim::ONE);
+        let is_chosen = self.graph.binary(BinaryOp::Gt, chosen, no);
+        self.graph.select(is_chosen, inside, outside)
     }
 
     /// `inside` for the selected cells, else `outside`.
@@ -432,19 +474,25 @@ impl<'m> Builder<'m> {
             .into()
     }
 
+    /// The end that a direction's current flows out of.
+    fn end_of(&self, direction: Direction) -> End {
+        self.network.connections[direction.junctions].ends[usize::from(direction.side == Side::Right)]
+    }
+
+    /// Do junctions carry a current, or its density?
+    fn junction_is_a_current(&self, direction: Direction) -> bool {
+        self.network.connections[direction.junctions].current.ty == Ty::Real(Dim::CURRENT)
+    }
+
     fn connection(&mut self, direction: usize) -> Option<Connection> {
         let Direction { junctions, side, current } = self.directions[direction];
         let c = &self.network.connections[junctions];
-        let mut voltage = |end: End| match self.symbols[end.population][end.v.0 as usize].map(|n| self.graph.node(n)) {
-            Some(Node::State(v)) => Some(v),
-            _ => {
-                let message = format!("`{}` does not join voltages", c.name);
-                self.diagnostics.push(Diagnostic::new(Code::Internal, c.span, message, "here"));
-                self.failed = true;
-                None
-            }
-        };
-        let [left, right] = c.ends.map(&mut voltage);
+        let [left, right] = c.ends.map(|end| self.terminal(end));
+        if left.is_none() || right.is_none() {
+            let message = format!("`{}` does not join voltages", c.name);
+            self.diagnostics.push(Diagnostic::new(Code::Internal, c.span, message, "here"));
+            self.failed = true;
+        }
         let (here, there, name) = match side {
             Side::Both => (left?, right?, c.name.clone()),
             Side::Left => (left?, right?, format!("{}.left", c.name)),
@@ -578,7 +626,12 @@ impl<'m> Builder<'m> {
                 return self.record_edges(projections, r, p, own);
             }
         };
-        let (value, id) = (self.symbol(r.population, symbol), symbol);
+        let (value, id) = match (&r.at, &self.cell(r.population).symbol(symbol).kind) {
+            (Some((element, _)), SymbolKind::Port(PortKind::Electrode)) => {
+                (self.through_electrodes(r.population, *element), symbol)
+            }
+            _ => (self.symbol(r.population, symbol), symbol),
+        };
         let symbol = self.cell(r.population).symbol(symbol);
         let cells = r.cells.as_ref().map(|(a, b)| (self.expr(None, a), self.expr(None, b)));
         // That of a clamp is hidden behind brackets.
@@ -587,7 +640,7 @@ impl<'m> Builder<'m> {
         let (name, population) = match &r.at {
             None => (format!("{cells_name}.{quantity}"), r.population),
             Some((element, place)) => {
-                let quantity = self.quantity_name(r.population, id);
+                let quantity = self.quantity_name(r.population, id).replace(['<', '>'], "");
                 (format!("{cells_name}.{place}.{quantity}"), self.place_of(r.population, id, *element))
             }
         };
@@ -624,13 +677,42 @@ impl<'m> Builder<'m> {
 
     /// The sum of the inputs to a port.
     fn port(&mut self, population: usize, id: SymbolId, kind: PortKind, dim: Dim) -> NodeId {
-        if let PortKind::Clamp { v, cm } = kind {
-            return self.current_of_clamp(population, v, cm);
+        if let PortKind::Clamp { v, cm, port } = kind {
+            let held = self.current_of_clamp(population, v, cm);
+            let electrodes = |i: &hir::Input| i.electrode && i.population == population && i.port == port;
+            return match self.injected(population, dim, electrodes) {
+                Some(through) => self.graph.binary(BinaryOp::Add, held, through),
+                None => held,
+            };
         }
+        let zero = self.graph.number(0.0, dim);
+        let mut sum = self.injected(population, dim, |i| i.population == population && i.port == id);
+        // What flows out through junctions is not injected.
+        for (at, direction) in self.directions.clone().into_iter().enumerate() {
+            let end = self.end_of(direction);
+            if end.population == population && end.port == id {
+                let mut out = self.graph.add(Node::Junction(at as u32, 0));
+                if let (true, Some(area)) = (self.junction_is_a_current(direction), end.area) {
+                    let area = self.symbol(population, area);
+                    out = self.graph.binary(BinaryOp::Div, out, area);
+                }
+                sum = Some(self.taken(sum, out));
+            }
+        }
+        sum = self.receptor_currents(population, id, sum);
+        match (sum, kind) {
+            (None, _) => zero,
+            (Some(sum), PortKind::Outward) => self.graph.unary(UnaryOp::Neg, sum),
+            (Some(sum), PortKind::Injected | PortKind::Declared | PortKind::Clamp { .. } | PortKind::Electrode) => sum,
+        }
+    }
+
+    /// The sum of some inputs of a population.
+    fn injected(&mut self, population: usize, dim: Dim, which: impl Fn(&hir::Input) -> bool) -> Option<NodeId> {
         let network = self.network;
         let zero = self.graph.number(0.0, dim);
         let mut sum = None;
-        for input in network.inputs.iter().filter(|i| i.population == population && i.port == id) {
+        for input in network.inputs.iter().filter(|i| which(i)) {
             let mut value = self.expr(Some(population), &input.value);
             value = self.hide_draws(population, value, &input.name, input.span);
             if let Some(area) = input.area {
@@ -643,25 +725,7 @@ impl<'m> Builder<'m> {
                 Some(sum) => self.graph.binary(BinaryOp::Add, sum, value),
             });
         }
-        // What flows out through junctions is not injected.
-        for (at, direction) in self.directions.clone().into_iter().enumerate() {
-            let connection = &network.connections[direction.junctions];
-            let end = connection.ends[usize::from(direction.side == Side::Right)];
-            if end.population == population && end.port == id {
-                let mut out = self.graph.add(Node::Junction(at as u32, 0));
-                if let (Ty::Real(Dim::CURRENT), Some(area)) = (connection.current.ty, end.area) {
-                    let area = self.symbol(population, area);
-                    out = self.graph.binary(BinaryOp::Div, out, area);
-                }
-                sum = Some(self.taken(sum, out));
-            }
-        }
-        sum = self.receptor_currents(population, id, sum);
-        match (sum, kind) {
-            (None, _) => zero,
-            (Some(sum), PortKind::Outward) => self.graph.unary(UnaryOp::Neg, sum),
-            (Some(sum), PortKind::Injected | PortKind::Declared | PortKind::Clamp { .. }) => sum,
-        }
+        sum
     }
 
     /// What flows in, without what flows out.

@@ -3,21 +3,21 @@
 //! In comes an expression of parameters, the index, draws and data files; out goes its value for every cell of a population.
 //! Never true here: a state or the time is read, or memory grows with more than the cells and the expression apart.
 
-use super::{Model, Node, NodeId, evaluate};
+use super::{Model, Node, NodeId, Param, evaluate};
 use crate::operators::rows::{Column, Step, Steps};
 use crate::operators::{BinaryOp, Distribution, UnaryOp, Value};
 use crate::runtime::rng::Draw;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// The values of an expression for so many cells, which are those of a population if one is given; `data` gives the numbers of a file. `None` if it reads a state or the time, or data
-/// that are not there.
+/// The values of an expression for so many cells, which are those of a population if one is given; `data` gives the numbers of a file for the cells
+/// of a population. `None` if it reads a state or the time, or data that are not there.
 pub fn values(
     model: &Model,
     root: NodeId,
     population: Option<usize>,
     cells: usize,
-    data: &dyn Fn(u32) -> Option<Vec<f64>>,
+    data: &dyn Fn(Option<usize>, u32) -> Option<Vec<f64>>,
 ) -> Option<Vec<f64>> {
     let mut program = Program { model, population, cells, data, steps: Steps::default(), places: HashMap::new() };
     program.add(root, 0)?;
@@ -31,7 +31,7 @@ struct Program<'a> {
     model: &'a Model,
     population: Option<usize>,
     cells: usize,
-    data: &'a dyn Fn(u32) -> Option<Vec<f64>>,
+    data: &'a dyn Fn(Option<usize>, u32) -> Option<Vec<f64>>,
     steps: Steps<'a>,
     places: HashMap<NodeId, usize>,
 }
@@ -48,6 +48,11 @@ impl Program<'_> {
                 continue;
             }
             if let Node::Param(p) = model.graph.node(id) {
+                if let Some(values) = self.of_whole_cells(model.param(p)) {
+                    let place = self.steps.push(Step::Data(Cow::Owned(values?)));
+                    self.places.insert(id, place);
+                    continue;
+                }
                 self.add(model.param(p).value, depth + 1)?;
                 self.places.insert(id, self.places[&model.param(p).value]);
                 continue;
@@ -68,7 +73,7 @@ impl Program<'_> {
                 Node::Measure(measure) => {
                     Step::Data(Cow::Owned(model.measures(self.population?, measure, self.cells)?))
                 }
-                Node::Data(file) => Step::Data(Cow::Owned((self.data)(file)?)),
+                Node::Data(file) => Step::Data(Cow::Owned((self.data)(self.population, file)?)),
                 Node::Param(_)
                 | Node::State(_)
                 | Node::Next(_)
@@ -79,6 +84,7 @@ impl Program<'_> {
                 | Node::Slope(..)
                 | Node::Point(..)
                 | Node::Junction(..)
+                | Node::Conductance(_)
                 | Node::Arrived(..)
                 | Node::Since
                 | Node::Outward(_)
@@ -90,6 +96,19 @@ impl Program<'_> {
             self.places.insert(id, place);
         }
         Some(())
+    }
+}
+
+impl Program<'_> {
+    /// What the cells have that the elements belong to, for each element; `None` of what is not a parameter of theirs.
+    fn of_whole_cells(&self, param: &Param) -> Option<Option<Vec<f64>>> {
+        let (population, owner) = (self.population?, param.population?);
+        if owner == population || owner != self.model.cells_of(population) {
+            return None;
+        }
+        let each = self.model.elements_per_cell(population);
+        let own = values(self.model, param.value, Some(owner), self.cells / each, self.data);
+        Some(own.map(|own| own.iter().flat_map(|&x| std::iter::repeat_n(x, each)).collect()))
     }
 }
 
@@ -150,6 +169,7 @@ fn bounds(model: &Model, root: NodeId) -> (f64, f64) {
             | Node::Index
             | Node::Dv
             | Node::Junction(..)
+            | Node::Conductance(_)
             | Node::Arrived(..)
             | Node::Since
             | Node::Measure(_)

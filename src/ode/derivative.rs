@@ -24,6 +24,11 @@ pub fn derivative(g: &mut Graph, root: NodeId, state: StateId) -> Option<NodeId>
     differentiated(g, root, &leaf)
 }
 
+/// The derivative of `root` in [`Node::Dv`]; `None` if it does not depend on it.
+pub fn derivative_in_dv(g: &mut Graph, root: NodeId) -> Option<NodeId> {
+    differentiated(g, root, &|g, node| (node == Node::Dv).then(|| g.number(1.0, Dim::ONE)))
+}
+
 /// The derivative of `root` in a parameter, through all parameters that depend on it; `None` if none does that `root` reads.
 pub fn derivative_in_param(model: &mut Model, root: NodeId, param: ParamId) -> Option<NodeId> {
     let mut slopes: HashMap<ParamId, Option<NodeId>> = HashMap::new();
@@ -65,7 +70,7 @@ fn differentiated(g: &mut Graph, root: NodeId, leaf: &dyn Fn(&mut Graph, Node) -
     let mut slopes: HashMap<NodeId, NodeId> = HashMap::new();
     for id in g.reachable([root]) {
         let slope = match g.node(id) {
-            node @ (Node::State(_) | Node::Param(_)) => leaf(g, node),
+            node @ (Node::State(_) | Node::Param(_) | Node::Dv) => leaf(g, node),
             Node::Unary(op, a) => slopes.get(&a).copied().and_then(|slope| unary(g, id, op, a, slope)),
             Node::Binary(op, a, b) => {
                 let both = [slopes.get(&a).copied(), slopes.get(&b).copied()];
@@ -85,8 +90,8 @@ fn differentiated(g: &mut Graph, root: NodeId, leaf: &dyn Fn(&mut Graph, Node) -
             | Node::StepTime
             | Node::StepLength
             | Node::Index
-            | Node::Dv
             | Node::Junction(..)
+            | Node::Conductance(_)
             | Node::Arrived(..)
             | Node::Since
             | Node::Measure(_)

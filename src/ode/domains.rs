@@ -145,7 +145,7 @@ pub fn per_cell(model: &Model, sizes: &[usize], data: &dyn Fn(usize, u32) -> Opt
         if evaluate(model, demand.value) != Err(EvalError::NotUniform) {
             continue;
         }
-        let of_population = |file: u32| data(population, file);
+        let of_population = |of: Option<usize>, file: u32| data(of.unwrap_or(population), file);
         let values = cells::values(model, demand.value, Some(population), sizes[population], &of_population);
         let Some(mut values) = values else { continue };
         if let (Domain::WithinLimits, Some((first, end))) = (demand.domain, chosen(model, population, demand.span)) {
@@ -169,7 +169,7 @@ pub fn per_edge(
     model: &Model,
     projection: usize,
     edges: usize,
-    data: &dyn Fn(u32) -> Option<Vec<f64>>,
+    data: &dyn Fn(Option<usize>, u32) -> Option<Vec<f64>>,
 ) -> Vec<Diagnostic> {
     let mut found = Diagnostics::default();
     for demand in model.demands.iter().filter(|demand| demand.whose == Whose::Edges(projection)) {

@@ -41,6 +41,7 @@ pub fn noise_intervals(model: &Model) -> Vec<Result<Value, EvalError>> {
         | Node::Index
         | Node::Dv
         | Node::Junction(..)
+        | Node::Conductance(_)
         | Node::Arrived(..)
         | Node::Since
         | Node::Measure(_)
@@ -94,6 +95,7 @@ fn value(model: &Model, id: NodeId, memo: &mut HashMap<NodeId, Value>, depth: us
             | Node::Index
             | Node::Dv
             | Node::Junction(..)
+            | Node::Conductance(_)
             | Node::Arrived(..)
             | Node::Since
             | Node::Measure(_)

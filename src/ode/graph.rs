@@ -35,6 +35,8 @@ pub enum Node {
     Dv,
     /// The sum of a connection's currents out of this cell, at the voltages that a stage looks at.
     Junction(u32, u32),
+    /// The sum of the slopes of a connection's currents in the voltage here. Only rows of cables read it.
+    Conductance(u32),
     /// What events bring that arrive in this step, added up: those of a projection and of all that [arrive](crate::ode::Projection::arrives) with it. The
     /// number among what its synapses send.
     Arrived(u32, u32),
@@ -145,6 +147,7 @@ impl Graph {
             | Node::Index
             | Node::Dv
             | Node::Junction(..)
+            | Node::Conductance(_)
             | Node::Arrived(..)
             | Node::Since
             | Node::Measure(_)
@@ -204,6 +207,7 @@ impl Graph {
                 | Node::Index
                 | Node::Dv
                 | Node::Junction(..)
+                | Node::Conductance(_)
                 | Node::Arrived(..)
                 | Node::Since
                 | Node::Measure(_)

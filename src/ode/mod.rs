@@ -25,7 +25,7 @@ mod verify;
 
 pub use build::build;
 pub use cable::not_solved;
-pub use derivative::{depends, derivative, derivative_in_param};
+pub use derivative::{depends, derivative, derivative_in_dv, derivative_in_param};
 pub use domains::CellRange;
 pub use eval::{EvalError, evaluate, noise_intervals};
 pub use fault::{Fault, fault};
@@ -235,6 +235,8 @@ pub struct MembraneCurrent {
     pub population: usize,
     /// What flows out: a function of the voltage and of states of the population.
     pub outward: NodeId,
+    /// Its slope in the voltage, of what flows through junctions; else that of the expression.
+    pub slope: Option<NodeId>,
 }
 
 /// A spike rule.
@@ -266,10 +268,10 @@ pub enum Condition {
 pub struct Connection {
     /// Its name: that of the junctions, if both sides are one; `J.left` or `J.right` otherwise.
     pub name: String,
-    /// The voltage of those that the current flows out of.
-    pub here: StateId,
-    /// The voltage on the other side.
-    pub there: StateId,
+    /// Those that the current flows out of.
+    pub here: Terminal,
+    /// Those on the other side.
+    pub there: Terminal,
     /// What flows out of the cell here, a function of [`Node::Dv`] and uniform parameters.
     pub current: NodeId,
     /// Its dimension: that of a current, or of its density.
@@ -282,6 +284,15 @@ pub struct Connection {
     pub rule: ConnectionRule,
     /// Where it stands.
     pub span: Span,
+}
+
+/// Where junctions are: in a compartment of cells, or at a place of cells with sections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terminal {
+    /// The cells or the place, by index.
+    pub population: usize,
+    /// The voltage: a state of the cells, or of the whole that the place is a part of.
+    pub v: StateId,
 }
 
 /// The sides of `connect left -- right`.
@@ -448,9 +459,11 @@ impl Model {
         Some(of_cell.iter().copied().cycle().take(elements).collect())
     }
 
-    /// Can what happens to the elements of a population read what another has: itself, or the whole that it is a part of?
+    /// Can what happens to the elements of a population read what another has: itself, the whole that it is a part of, or the cells?
     pub fn sees(&self, population: usize, other: usize) -> bool {
-        population == other || matches!(self.populations[population].kind, Kind::Part { of, .. } if of == other)
+        population == other
+            || self.cells_of(population) == other
+            || matches!(self.populations[population].kind, Kind::Part { of, .. } if of == other)
     }
 
     /// Has a state between steps the value that an engine keeps? What edges have is brought up to date by events.
@@ -465,6 +478,17 @@ impl Model {
             Node::State(s) if self.state(s).population == record.population && self.stands_still(s) => Some(s),
             _ => None,
         }
+    }
+
+    /// The places that junctions are at, each once.
+    pub fn places_with_junctions(&self) -> Vec<Terminal> {
+        let mut places: Vec<Terminal> = Vec::new();
+        for end in self.connections.iter().flat_map(|c| [c.here, c.there]) {
+            if self.state(end.v).population != end.population && !places.contains(&end) {
+                places.push(end);
+            }
+        }
+        places
     }
 
     /// The states of the cells of a population, in order.

@@ -22,7 +22,7 @@ impl Passive {
     /// What holds of the first cell of a cable before the first step; `None` if something depends on the time, on chance or on data.
     pub fn of(model: &Model, cable: &Cable) -> Option<Passive> {
         let (tree, _) = model.elements(cable.population)?;
-        let of_tree = |node: NodeId| values(model, node, Some(cable.population), tree.len(), &|_| None);
+        let of_tree = |node: NodeId| values(model, node, Some(cable.population), tree.len(), &|_, _| None);
         let (capacitance, resistivity) = (of_tree(cable.cm)?, of_tree(cable.ra)?);
         let mut conductance = vec![0.0; tree.len()];
         for current in &cable.currents {
@@ -31,7 +31,7 @@ impl Passive {
             let Some(slope) = derivative(&mut model.graph, current.outward, cable.v) else { continue };
             let slope = at_start(&mut model, slope)?;
             let (_, elements) = model.elements(current.population)?;
-            let slopes = values(&model, slope, Some(current.population), elements.len(), &|_| None)?;
+            let slopes = values(&model, slope, Some(current.population), elements.len(), &|_, _| None)?;
             elements.iter().zip(slopes).for_each(|(&e, slope)| conductance[e as usize] += slope);
         }
         Some(Passive { conductance, capacitance, resistivity })

@@ -49,8 +49,8 @@ pub fn print(model: &Model) -> String {
                 let _ = writeln!(out, "  clamp {} = {}{cells}", s.name, printer.show(clamp.value));
             }
         }
-        for c in model.connections.iter().filter(|c| model.state(c.here).population == i) {
-            let [here, there] = [c.here, c.there].map(|v| &model.state(v).name);
+        for c in model.connections.iter().filter(|c| c.here.population == i) {
+            let [here, there] = [c.here, c.there].map(|end| &model.state(end.v).name);
             let ends = if c.here == c.there { format!("between {here}") } else { format!("of {here} with {there}") };
             let _ = writeln!(out, "  junction {} {ends}: i = {}", c.name, printer.show(c.current));
         }
@@ -161,6 +161,7 @@ fn shown(model: &Model, root: NodeId, text: &mut Texts, long: &mut dyn FnMut(Str
             Node::Dv => ("dv".into(), false),
             Node::Slope(s, stage) => (format!("slope {stage} of {}", model.state(s).name), true),
             Node::Point(s, stage) => (format!("point {stage} of {}", model.state(s).name), true),
+            Node::Conductance(c) => (format!("slope of {}", model.connections[c as usize].name), true),
             Node::Junction(c, 0) => (format!("sum of {}", model.connections[c as usize].name), true),
             Node::Junction(c, stage) => (format!("sum {stage} of {}", model.connections[c as usize].name), true),
             Node::Draw(d, stream) => (format!("draw {d:?} #{stream:x}"), false),

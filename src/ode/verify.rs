@@ -28,6 +28,7 @@ pub fn verify(model: &Model) -> Result<(), String> {
                 | Node::Point(..)
                 | Node::Dv
                 | Node::Junction(..)
+                | Node::Conductance(_)
                 | Node::Arrived(..)
                 | Node::Since
                 | Node::Outward(_) = model.graph.node(n)
@@ -49,6 +50,7 @@ pub fn verify(model: &Model) -> Result<(), String> {
             | Node::Series(..)
             | Node::Dv
             | Node::Junction(..)
+            | Node::Conductance(_)
             | Node::Arrived(..)
             | Node::Since
             | Node::Outward(_) = model.graph.node(n)
@@ -210,6 +212,7 @@ pub(super) fn type_of(model: &Model, id: NodeId, at: impl Fn(NodeId) -> Ty) -> R
             Ty::Real(Dim::ONE)
         }
         Node::Junction(c, _) => Ty::Real(model.connections[c as usize].dim),
+        Node::Conductance(c) => Ty::Real(model.connections[c as usize].dim.over(Dim::VOLTAGE)),
         Node::Index | Node::Draw(..) | Node::Data(_) => Ty::Real(Dim::ONE),
         Node::Series(_, t) => {
             if at(t) != Ty::Real(Dim::TIME) {

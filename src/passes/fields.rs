@@ -29,6 +29,8 @@ pub fn bound(program: &Program, source: Source) -> Option<FieldId> {
         | Source::Slope(..)
         | Source::Point(..)
         | Source::Sum(..)
+        | Source::Slopes(..)
+        | Source::There(..)
         | Source::Arrived(..)
         | Source::Weight(..)
         | Source::Delay(..)

@@ -785,7 +785,7 @@ impl<T: Scalar> Shared<T> {
             views[space].advance(window.steps);
             return Ok(());
         }
-        if !group.events && !group.branched.is_empty() {
+        if !group.events && !group.branched.is_empty() && !shares {
             return self.branches(group, surroundings, window, own);
         }
         let (mut before, mut sent) = (Vec::new(), Vec::new());
@@ -853,18 +853,20 @@ impl<T: Scalar> Shared<T> {
         window: Window,
         part: &mut Part<T>,
     ) -> Result<(), Fault> {
-        group.branched.iter().try_for_each(|&kind| self.branches_of(kind, surroundings, window, part))
+        group.branched.iter().try_for_each(|&kind| self.branches_of(kind, group, surroundings, window, part))
     }
 
     /// Lets branched cells of a kind do what a run asks for, in some steps.
     fn branches_of(
         &self,
         kind: usize,
+        group: &Group,
         surroundings: &Surroundings<'_>,
         window: Window,
         part: &mut Part<T>,
     ) -> Result<(), Fault> {
-        let Part { spaces, branches, .. } = part;
+        let far = part.bytes(group, &self.edges) * self.parts.len() > CACHED;
+        let Part { spaces, branches, views, tables, .. } = part;
         let (of, own) = (&self.branched[kind], &mut branches[kind]);
         let role = surroundings.inputs.role;
         let steps = window.first_step..window.first_step + window.steps;
@@ -872,7 +874,9 @@ impl<T: Scalar> Shared<T> {
             let number = self.numbering.kernel(space, role, pass);
             let one = Window { first_step: step, steps: 1, ..window };
             let slice = (space, &mut spaces[space]);
-            Links::apart(&[], false, |links| self.kernel_of(number, surroundings, one, slice, (links, branches)))
+            let rows = |&(number, from): &(usize, usize)| tables[number].view(views[from].values());
+            let edges: Vec<Rows<'_, T>> = self.edges[space].iter().map(rows).collect();
+            Links::apart(&edges, far, |links| self.kernel_of(number, surroundings, one, slice, (links, branches)))
         })
     }
 

@@ -214,6 +214,7 @@ impl Scene<'_> {
             | Node::Point(..)
             | Node::Dv
             | Node::Junction(..)
+            | Node::Conductance(_)
             | Node::Arrived(..)
             | Node::Since
             | Node::Measure(_)

@@ -8,7 +8,7 @@ use crate::connect::{self, ConnectError, Csr, Ends, Entry, RULES, Rule, Shape};
 use crate::data;
 use crate::diag::{Code, Diagnostic};
 use crate::engine::Edges;
-use crate::ode::{self, Connection, ConnectionRule, Model, NodeId, Projection, Side, StateId};
+use crate::ode::{self, Connection, ConnectionRule, Model, NodeId, Projection, Side, Terminal};
 use crate::source::Span;
 use crate::step::Value;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The edges of a connection, by target: in both directions, or those that lead to one side.
 pub(super) fn edges(model: &Model, extent: &Extent, c: &Connection) -> Result<Edges, Diagnostic> {
-    let shape = |v: StateId| Shape { sizes: extent.grids[model.state(v).population].clone() };
+    let shape = |end: Terminal| Shape { sizes: extent.grids[end.population].clone() };
     let csr = match c.side {
         Side::Both => both_ways(model, &shape(c.here), c)?,
         Side::Left => one_way(model, [&shape(c.here), &shape(c.there)], c)?,
@@ -131,8 +131,8 @@ fn both_ways(model: &Model, shape: &Shape, c: &Connection) -> Result<Csr, Diagno
 /// The edges that lead to one side. Both sides of junctions come from the same pairs (right, left).
 fn one_way(model: &Model, [left, right]: [&Shape; 2], c: &Connection) -> Result<Csr, Diagnostic> {
     let fail = |e: ConnectError| wrong(c, e.to_string());
-    let population = |v: StateId| model.state(v).population;
-    let ends = Ends::new(left, right, population(c.here) == population(c.there));
+    let [here, there] = [c.here, c.there].map(|end| model.cells_of(end.population));
+    let ends = Ends::new(left, right, here == there);
     // Of two cells with one junction between the same compartments, the one that a rule names first is the right one.
     let once = c.here == c.there;
     let pairs: Vec<Entry> = match &c.rule {
@@ -185,7 +185,7 @@ pub(super) fn expected_events(model: &Model, extent: &Extent, p: &Projection) ->
 
 /// How many edges a connection has, about. What is wrong with it is said when the edges are made.
 pub(super) fn expected(model: &Model, extent: &Extent, c: &Connection) -> f64 {
-    let cells = |v: StateId| extent.cells[model.state(v).population] as f64;
+    let cells = |end: Terminal| extent.cells[end.population] as f64;
     expected_of(model, &c.rule, |rule| connect::expected_entries(rule, cells(c.here).max(cells(c.there))))
 }
 

@@ -21,7 +21,7 @@ pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize) ->
     };
     let kept: f64 = program.fields.iter().map(kept).sum();
     let connections = model.connections.iter().map(|c| {
-        let cells = extent.cells[model.state(c.here).population] as f64;
+        let cells = extent.cells[c.here.population] as f64;
         // The list and the table that a kernel reads; the order; and what travels, before and after a step.
         edges::expected(model, extent, c) * 8.0 + cells * (16.0 + 3.0 * real as f64)
     });

@@ -119,6 +119,7 @@ impl Pace {
             | Node::Point(..)
             | Node::Dv
             | Node::Junction(..)
+            | Node::Conductance(_)
             | Node::Arrived(..)
             | Node::Since
             | Node::Measure(_)

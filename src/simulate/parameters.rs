@@ -69,7 +69,9 @@ fn arguments(model: &Model, extent: &Extent) -> Vec<Parameter> {
 /// The values of an expression for the cells of a population.
 fn per_cell(model: &Model, extent: &Extent, value: NodeId, population: usize) -> Option<Vec<f64>> {
     let cells = extent.cells[population];
-    let read = |file: u32| data::per_cell(&model.data[file as usize], cells, model.seed).ok();
+    let read = |of: Option<usize>, file: u32| {
+        data::per_cell(&model.data[file as usize], extent.cells[of.unwrap_or(population)], model.seed).ok()
+    };
     ode::cells::values(model, value, Some(population), cells, &read)
 }
 

@@ -99,6 +99,8 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
             | Source::Slope(..)
             | Source::Point(..)
             | Source::Sum(..)
+            | Source::Slopes(..)
+            | Source::There(..)
             | Source::Arrived(..)
             | Source::Weight(_)
             | Source::Delay(_)
@@ -131,7 +133,7 @@ fn short_delay(model: &Model, extent: &Extent, p: &Projection, edges: &Projected
     if ode::evaluate(model, p.delay).is_ok() || steps(ode::cells::least(model, p.delay)) >= 1.0 {
         return None;
     }
-    let data = |file: u32| edges.data(&model.data[file as usize], model.seed).ok();
+    let data = |_: Option<usize>, file: u32| edges.data(&model.data[file as usize], model.seed).ok();
     let delays = ode::cells::values(model, p.delay, None, edges.rows.len(), &data)?;
     let edge = delays.iter().position(|delay| steps(*delay) < 1.0)?;
     let unit = Dim::TIME.display_unit();
@@ -145,7 +147,7 @@ fn short_delay(model: &Model, extent: &Extent, p: &Projection, edges: &Projected
 impl Projected {
     /// What is outside of its domain; `at` is the index of the projection.
     fn outside(&self, model: &Model, at: usize) -> Vec<Diagnostic> {
-        let data = |file: u32| self.data(&model.data[file as usize], model.seed).ok();
+        let data = |_: Option<usize>, file: u32| self.data(&model.data[file as usize], model.seed).ok();
         ode::domains::per_edge(model, at, self.rows.len(), &data)
     }
 
@@ -184,7 +186,7 @@ pub fn shared(model: &Model, extent: &Extent, p: &Projection) -> Result<Option<S
     let Some(share) = p.share else { return Ok(None) };
     let of = projected(model, extent, p)?;
     let count = of.kernel.map_or(0, |sizes| sizes.iter().product());
-    let data = |file: u32| of.given(&model.data[file as usize], model.seed).ok();
+    let data = |_: Option<usize>, file: u32| of.given(&model.data[file as usize], model.seed).ok();
     match (ode::cells::values(model, p.weight, None, count, &data), ode::evaluate(model, share)) {
         (Some(values), Ok(Value::Real(share))) => Ok(Some(Shared { values, of: of.rows, share })),
         _ => Err(Diagnostic::new(Code::Internal, p.span, "these weights are not known before the run", "")),

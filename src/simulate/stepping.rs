@@ -283,7 +283,10 @@ impl Stepping {
 
     fn of_cells(&self, value: NodeId, population: usize) -> Option<Vec<f64>> {
         let cells = self.extent.cells[population];
-        let read = |file: u32| data::per_cell(&self.model.data[file as usize], cells, self.model.seed).ok();
+        let read = |of: Option<usize>, file: u32| {
+            let cells = self.extent.cells[of.unwrap_or(population)];
+            data::per_cell(&self.model.data[file as usize], cells, self.model.seed).ok()
+        };
         ode::cells::values(&self.model, value, Some(population), cells, &read)
     }
 

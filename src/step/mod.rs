@@ -162,7 +162,7 @@ pub enum Map {
     Source,
     /// From an edge to the element that it leads to.
     Target,
-    /// From an element of a product to the one that it belongs to.
+    /// From an element of a product, or of some of them, to the one that it belongs to.
     Of,
     /// From an element of a tree to its parent; the root has none: what is gathered there is 0, what is accumulated is lost.
     Parent,
@@ -250,6 +250,10 @@ pub enum Source {
     Point(u32, u32),
     /// The currents that a connection brings to a cell, at what a stage of a method looks at.
     Sum(u32, u32),
+    /// The slopes of the currents of a connection in the voltage of a cell, added up.
+    Slopes(u32),
+    /// The voltage of a place, as the edges of connections see it.
+    There(u32),
     /// What the events of a projection bring that arrive at a cell, added up: the number among what its synapses send.
     Arrived(u32, u32),
     /// What an event carries along an edge of a projection.
@@ -708,6 +712,7 @@ impl Program {
             (Map::Source, SpaceKind::Relation { from, .. }) => Some(from),
             (Map::Target, SpaceKind::Relation { to, .. }) => Some(to),
             (Map::Of, SpaceKind::Product { of, .. }) => Some(of),
+            (Map::Of, SpaceKind::Subset { of }) => self.map(of, Map::Of),
             (Map::Parent, SpaceKind::Product { tree: true, .. }) => Some(space),
             (Map::In, SpaceKind::Subset { of }) => Some(of),
             (

@@ -551,6 +551,8 @@ fn source(rest: &mut Rest) -> Result<Source, String> {
         "output" => Source::Output,
         "observed" => Source::Observed,
         "measure" => return two(rest, Source::Measure),
+        "slopes" => Source::Slopes,
+        "there" => Source::There,
         "axial" => Source::Axial,
         "beside" => Source::Beside,
         "membrane" => Source::Membrane,

@@ -242,6 +242,8 @@ fn source_suffix(source: Source) -> String {
         Source::Slope(i, stage) => format!(" = slope {i} {stage}"),
         Source::Point(i, stage) => format!(" = point {i} {stage}"),
         Source::Sum(i, stage) => format!(" = sum {i} {stage}"),
+        Source::Slopes(i) => format!(" = slopes {i}"),
+        Source::There(i) => format!(" = there {i}"),
         Source::Arrived(i, which) => format!(" = arrived {i} {which}"),
         Source::Weight(i) => format!(" = weight {i}"),
         Source::Delay(i) => format!(" = delay {i}"),

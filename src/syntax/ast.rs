@@ -612,6 +612,8 @@ pub enum NetworkMember {
         name: Name,
         /// Its value as a function of time.
         value: Expr,
+        /// The resistance of the electrode that a clamp holds through.
+        electrode: Option<Expr>,
         /// What it drives.
         target: Path,
         /// The whole member.

@@ -566,7 +566,13 @@ impl Builder<'_> {
                 let name = self.name(parts.part());
                 let value = self.expr(parts.part());
                 let clamp = rule == Rule::voltage_clamp;
-                NetworkMember::Input { clamp, name, value, target: self.path(parts.part()), span }
+                let mut next = parts.part();
+                let mut electrode = None;
+                if next.as_rule() == Rule::electrode {
+                    electrode = Some(self.expr(Parts::of(next).part()));
+                    next = parts.part();
+                }
+                NetworkMember::Input { clamp, name, value, electrode, target: self.path(next), span }
             }
             Rule::connect => {
                 let (from, to) = (self.path(parts.part()), self.path(parts.part()));

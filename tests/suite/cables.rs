@@ -120,6 +120,78 @@ fn a_branched_cell_is_that_of_neuron() {
     }
 }
 
+/// The branched cell with another network.
+fn branched_with(network: &str, run: &str) -> String {
+    let cell = BRANCHED.split("network main").next().unwrap();
+    format!("{cell}\n{network}\nrun {{\n dt = 0.025 ms; method = cnexp; celsius = 6.3 degC\n {run}\n}}")
+}
+
+#[test]
+fn an_electrode_is_that_of_neuron() {
+    let text = branched_with(
+        "network main {\n population pyr: Branched
+         clamp hold: -65 mV + pulse(delay = 2 ms, duration = 10 ms, amplitude = 45 mV) via 20 Mohm -> pyr.trunk(0.5)\n}",
+        "duration = 20 ms\n record pyr.{soma(0.5), trunk(0.5), right(0.9375)}.v every 0.1 ms
+         record pyr.trunk(0.5).i_clamp every 0.1 ms\n record spikes of pyr",
+    );
+    let second = CompileOptions { method: Some(Method::CrankNicolson), ..CompileOptions::default() };
+    for (options, at, most) in [(CompileOptions::default(), "electrode", 1e-9), (second, "electrode_second_order", 1e-8)] {
+        let (places, rows) = (reference(&format!("/{at}/places")), reference(&format!("/{at}/mV")));
+        for way in [Way::Optimized, Way::Native] {
+            let result = run(&checked(&text), &options, way);
+            for (place, row) in places.as_array().unwrap().iter().zip(rows.as_array().unwrap()) {
+                let name = format!("pyr.{}.v", place.as_str().unwrap());
+                let error = apart(&samples(&result, &name), &numbers(row));
+                assert!(error < most, "{at}, {name}: {error:e} mV, {way:?}");
+            }
+            assert!(apart(&result.spikes[0].t, &numbers(&reference(&format!("/{at}/spikes_ms")))) < 1e-6);
+            // What flows is what the resistance lets through, in nA. Within the run a pulse begins with its first step.
+            let (v, i) = (samples(&result, "pyr.trunk(0.5).v"), samples(&result, "pyr.trunk(0.5).i_clamp"));
+            for (row, (v, i)) in v.iter().zip(&i).enumerate() {
+                let held = if (20..120).contains(&row) { -20.0 } else { -65.0 };
+                let expected = (held - v) / 20.0;
+                assert!((i - expected).abs() < 1e-9, "sample {row}: {i} nA, not {expected}");
+            }
+        }
+    }
+}
+
+/// A junction takes its own voltage from the end of the step, as the membrane does, and the other one from its beginning.
+#[test]
+fn junctions_between_branches_are_those_of_neuron() {
+    let network = "
+junction Gap { param g = 4 nS\n current i = g * dv }
+cell BallAndStick {
+    section ball { length = 20 um; diam = 20 um; compartments = 1 }
+    section stick { from ball(1); length = 400 um; diam = 2 um; compartments = 21 }
+    region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV }
+    region ball { insert Na, K, Leak(gbar = 0.3 mS/cm2, erev = -54.4 mV) }
+    region stick { insert Leak(gbar = 0.05 mS/cm2, erev = -65 mV) }
+}
+network main {
+    population pyr: Branched[2]
+    population ball: BallAndStick
+    connect pyr.left(0.9) -- pyr.left(0.9) via Gap { rule = all_to_all }
+    connect pyr.trunk(0.5) -- ball.stick(0.5) via Gap as Other(g = 10 nS) { rule = all_to_all }
+    input step: pulse(delay = 2 ms, duration = 25 ms, amplitude = 1.2 nA) -> pyr[0].trunk(0.5)
+}";
+    let places = "record {pyr.soma(0.5), pyr.left(0.9), ball.stick(0.5), ball.ball(0.5)}.v every 0.1 ms";
+    let text = branched_with(network, &format!("duration = 30 ms\n {places}"));
+    let (places, rows) = (reference("/junctions/places"), reference("/junctions/mV"));
+    for way in [Way::Plain, Way::Optimized, Way::Native] {
+        let result = ran(&text, way);
+        for (place, row) in places.as_array().unwrap().iter().zip(rows.as_array().unwrap()) {
+            let (population, rest) = place.as_str().unwrap().split_once('[').unwrap();
+            let (cell, place) = rest.split_once("].").unwrap();
+            let s = result.series_named(&format!("{population}.{place}.v")).unwrap();
+            let cell: usize = cell.parse().unwrap();
+            let v: Vec<f64> = (0..s.t.len()).map(|i| s.values.get(i, cell)).collect();
+            let error = apart(&v, &numbers(row));
+            assert!(error < 1e-8, "{population}[{cell}].{place}: {error:e} mV, {way:?}");
+        }
+    }
+}
+
 // ---------------------------------------------------------------------------------------------- closed forms
 
 /// With `secondorder = 2`.

@@ -4,7 +4,7 @@
 //! through its blocks, edges first; after it everybody sees what was stored.
 //! Never true here: a stage runs before one whose stores it sees, or sees what a later one stores.
 
-use super::trees::{Trees, is_branched, trees};
+use super::trees::{Trees, home, is_branched, trees};
 use crate::step::{FieldId, FieldKind, Function, Map, OpKind, Program, Rate, Region, Role, SpaceId, SpaceKind, Stage};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -39,14 +39,6 @@ pub struct Passes {
     pub trees: Vec<Trees>,
     /// Every space of cells and their parts is in one of them.
     pub groups: Vec<Group>,
-}
-
-/// The space in whose blocks a stage runs: the edges that lead to a cell are part of the work on its block.
-fn home(program: &Program, space: SpaceId) -> SpaceId {
-    match program.space(space).kind {
-        SpaceKind::Relation { to, .. } => to,
-        SpaceKind::Plain | SpaceKind::Product { .. } | SpaceKind::Subset { .. } => space,
-    }
 }
 
 impl Passes {
@@ -162,7 +154,10 @@ impl Passes {
                 groups[first].trees.extend(other.trees);
             }
             groups[first].events |= region.guard.is_some();
-            groups[first].passes = groups[first].passes.max(self.of_stage[at] + 1);
+            // The passes of branched cells are within the first one of the others.
+            if self.trees(to).is_none() {
+                groups[first].passes = groups[first].passes.max(self.of_stage[at] + 1);
+            }
         }
         groups.iter_mut().for_each(|group| group.spaces.sort_unstable());
         groups

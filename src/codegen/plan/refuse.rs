@@ -35,7 +35,7 @@ pub fn check(program: &Program) -> Result<Passes, Unplanned> {
     let is_part = |space: SpaceId| matches!(program.space(space).kind, SpaceKind::Subset { .. });
     program.spaces.iter().zip((0..).map(SpaceId)).try_for_each(|(space, id)| match space.kind {
         SpaceKind::Plain => Ok(()),
-        SpaceKind::Relation { from, to } if is_plain(from) && is_plain(to) => Ok(()),
+        SpaceKind::Relation { from, to } if [from, to].iter().all(|&end| is_plain(end) || is_part(end)) => Ok(()),
         SpaceKind::Relation { .. } if is_delivery(program, id) => Ok(()),
         SpaceKind::Relation { .. } => refuse(format!("`{}` joins other spaces than cells", space.name)),
         SpaceKind::Product { .. } if is_tree(id) => Ok(()),
@@ -151,11 +151,25 @@ fn check_passes(program: &Program, passes: &Passes) -> Result<(), Unplanned> {
     })
 }
 
+/// Do elements of branched cells read a field of each other?
+fn within(program: &Program, field: FieldId) -> bool {
+    let leads = |op: &Op| match op.kind {
+        OpKind::Gather(other, map) | OpKind::Accumulate(other, Some(map), _) => {
+            other == field && matches!(map, Map::In | Map::Of | Map::Parent)
+        }
+        _ => false,
+    };
+    program.functions.iter().flat_map(|function| function.ops()).any(leads)
+}
+
 fn check_region(program: &Program, region: &Region) -> Result<(), Unplanned> {
     let of_edges = region.over.is_some_and(|space| program.space(space).kind != SpaceKind::Plain);
     region.ops.iter().try_for_each(|op| match op.kind {
         OpKind::Index | OpKind::Draw(..) if of_edges => refuse("an edge asks for its number".into()),
         OpKind::Back(field, ..) => refuse(format!("`{}` is read of an earlier step", program.field(field).name)),
+        OpKind::Gather(field, Map::Source | Map::Target) if within(program, field) => {
+            refuse(format!("edges and the elements of a cell both read `{}`", program.field(field).name))
+        }
         OpKind::Gather(_, Map::Target) => Ok(()),
         OpKind::Gather(field, Map::Source)
             if matches!(program.field(field).kind, FieldKind::State | FieldKind::Temp) =>

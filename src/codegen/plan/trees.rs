@@ -5,7 +5,8 @@
 //!
 //! No element of a cell reaches another cell. So the kernels of these spaces run one after the other over a few cells, for many steps,
 //! and what they read of each other is in fields that lie flat in memory. A stage joins the last kernel of its space where
-//! nothing that it needs comes later; else it begins a new one.
+//! nothing that it needs comes later; else it begins a new one. What edges bring from other cells is added up by kernels of their own; they see what
+//! the others had when the step began.
 
 use super::Equations;
 use super::refuse::{Unplanned, refuse};
@@ -85,6 +86,14 @@ pub fn is_branched(program: &Program, space: SpaceId) -> bool {
         && spaces.filter(|other| *other != of).any(|other| root(program, other) == of)
 }
 
+/// The space in whose blocks a stage runs: the edges that lead to a cell are part of the work on its block.
+pub(super) fn home(program: &Program, space: SpaceId) -> SpaceId {
+    match program.space(space).kind {
+        SpaceKind::Relation { to, .. } => to,
+        SpaceKind::Plain | SpaceKind::Product { .. } | SpaceKind::Subset { .. } => space,
+    }
+}
+
 /// What leads from element to element.
 fn along(op: &Op) -> Option<(FieldId, Map)> {
     match op.kind {
@@ -112,21 +121,25 @@ struct Order {
 
 fn order(program: &Program, function: &Function, is_here: impl Fn(SpaceId) -> bool) -> Order {
     let mut seen = Seen::default();
-    // For each kernel its space, and whether it solves equations.
+    // For each kernel its space, and whether it does one thing only: it solves equations, or adds up what edges bring.
     let mut kernels: Vec<(SpaceId, bool)> = Vec::new();
     let mut places: Vec<(usize, usize)> = Vec::new();
     let mut solves: Vec<(usize, Solve)> = Vec::new();
     for (number, stage) in function.stages.iter().enumerate() {
         let space = match stage {
-            Stage::Region(region) if region.rate == Rate::Every => region.over,
+            Stage::Region(region) if region.rate == Rate::Every && region.guard.is_none() => region.over,
             Stage::Region(_) => None,
             Stage::Solve(solve) => program.field(solve.x).over,
         };
+        let edges = space.is_some_and(|space| matches!(program.space(space).kind, SpaceKind::Relation { .. }));
+        let space = space.map(|space| home(program, space));
         let Some(space) = space.filter(|&space| is_here(space)) else { continue };
         let last = kernels.iter().rposition(|kernel| *kernel == (space, false));
         let at = |map: &BTreeMap<FieldId, usize>, field: FieldId| map.get(&field).copied();
         let behind = |map: &BTreeMap<FieldId, usize>, field: FieldId| at(map, field).map(|at| at + 1);
         let least = match stage {
+            // What edges bring is added up by a kernel of its own.
+            Stage::Region(_) if edges => kernels.len(),
             Stage::Region(region) => {
                 let needs = |op: &Op| match op.kind {
                     OpKind::Field(field) => [behind(&seen.added, field), behind(&seen.solved, field), None, None],
@@ -153,6 +166,10 @@ fn order(program: &Program, function: &Function, is_here: impl Fn(SpaceId) -> bo
             Stage::Solve(_) => kernels.len(),
         };
         let place = match (stage, last) {
+            (Stage::Region(_), _) if edges => {
+                kernels.push((space, true));
+                kernels.len() - 1
+            }
             (Stage::Region(_), Some(last)) if last >= least => last,
             (Stage::Region(_), _) => {
                 kernels.push((space, false));
@@ -172,7 +189,8 @@ fn order(program: &Program, function: &Function, is_here: impl Fn(SpaceId) -> bo
             Stage::Region(region) => {
                 for op in &region.ops {
                     match op.kind {
-                        OpKind::Field(field) => note(&mut seen.read, field),
+                        OpKind::Field(field) | OpKind::Gather(field, Map::Target) => note(&mut seen.read, field),
+                        OpKind::Gather(_, Map::Source) => {}
                         OpKind::Gather(field, _) => note(&mut seen.gathered, field),
                         OpKind::Store(field, _) => note(&mut seen.stored, field),
                         OpKind::Accumulate(field, ..) => note(&mut seen.added, field),

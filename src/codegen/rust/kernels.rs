@@ -382,12 +382,14 @@ impl Emitter<'_> {
         out.line(format!("let mut sums = [[V::splat(0.0); {}]; {BATCH}];", kernel.sums.len()));
         let mut body = Text::at(2);
         self.spread_row(&mut body);
-        body.line("let blocks = cells.blocks(V::LANES);");
+        if !self.is_branched() {
+            body.line("let blocks = 0..cells.blocks(V::LANES);");
+        }
         for (number, edges) in kernel.edges.iter().enumerate() {
             self.arrivals(&mut body, number, edges);
         }
-        body.open(format!("for first in (0..blocks).step_by({BATCH}) {{"));
-        body.line(format!("let some = first..blocks.min(first + {BATCH});"));
+        body.open(format!("for first in blocks.clone().step_by({BATCH}) {{"));
+        body.line(format!("let some = first..blocks.end.min(first + {BATCH});"));
         body.open("for (block, sums) in some.clone().zip(&mut sums) {");
         self.edges_of_block(&mut body, connected);
         for (number, &sum) in kernel.sums.iter().enumerate() {

@@ -26,6 +26,8 @@ pub(in crate::hir) enum NetworkError<'e> {
     NotDriven { input: &'e Name, cell: &'e Cell, place: &'e Place<'e> },
     /// A clamp leads to something that it cannot hold.
     NotClamped { clamp: &'e Name, cell: &'e Cell, place: &'e Place<'e> },
+    /// An electrode leads to something that has no voltage.
+    NoVoltage { clamp: &'e Name, span: Span },
     /// An initial value of a state that is held.
     HeldFromTheStart { clamp: &'e str, init: Span, held: Span },
     /// Cells are chosen behind two names of a path.
@@ -74,6 +76,11 @@ impl From<NetworkError<'_>> for Diagnostic {
             }
             E::NotDriven { input, cell, place } => not_driven(input, cell, place),
             E::NotClamped { clamp, cell, place } => not_clamped(clamp, cell, place),
+            E::NoVoltage { clamp, span } => {
+                let message = format!("`{}` has an electrode, and here is no compartment", clamp.text);
+                Diagnostic::new(Code::BadTarget, span, message, "has no voltage of its own")
+                    .help("lead it to a compartment")
+            }
             E::HeldFromTheStart { clamp, init, held } => {
                 let message = "this initial value has no effect";
                 Diagnostic::new(Code::NoEffect, init, message, format!("`{clamp}` holds the state from the start"))

@@ -41,6 +41,8 @@ pub(in crate::hir) enum RunError<'e> {
     AfterTheRun { first: f64, duration: f64, span: Span },
     /// The current of a clamp where nothing is clamped.
     NoClamp { quantity: &'e str, compartment: &'e str, span: Span },
+    /// The same at a place without an electrode.
+    NoElectrode { compartment: &'e str, span: Span },
     /// A quantity is recorded twice.
     RecordedTwice { quantity: &'e str, again: Span, first: Span },
     /// The edges of a projection have nothing of this name.
@@ -124,6 +126,11 @@ impl From<RunError<'_>> for Diagnostic {
                 let message = format!("nothing clamps the voltage of `{compartment}`");
                 Diagnostic::new(Code::BadTarget, span, message, format!("`{quantity}` is the current of a clamp"))
                     .help(format!("add `clamp hold: -60 mV -> {compartment}` to the network"))
+            }
+            E::NoElectrode { compartment, span } => {
+                let message = format!("nothing clamps the voltage of `{compartment}`");
+                Diagnostic::new(Code::BadTarget, span, message, "`i_clamp` is the current through an electrode")
+                    .help(format!("add `clamp hold: -60 mV via 1 Mohm -> {compartment}` to the network"))
             }
             E::RecordedTwice { quantity, again, first } => {
                 Diagnostic::new(Code::DuplicateKey, again, format!("`{quantity}` is recorded twice"), "again")

@@ -4,8 +4,8 @@
 //! Never true here: the equations of a channel are there more often than it is inserted.
 
 use super::Builder;
-use crate::hir::{Home, Morphology, SymbolId, Ty};
-use crate::ode::{Cable, Kind, MembraneCurrent, Node, NodeId, Population, Spike};
+use crate::hir::{End, Home, Morphology, SymbolId, Ty};
+use crate::ode::{Cable, Kind, MembraneCurrent, Node, NodeId, Population, Spike, Terminal};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
 use crate::units::Dim;
@@ -130,6 +130,19 @@ impl<'m> Builder<'m> {
         }
     }
 
+    /// Where an end of a connection is: cells, or a place of cells with sections.
+    pub(super) fn terminal(&mut self, end: End) -> Option<Terminal> {
+        let Some(Node::State(v)) = self.symbols[end.population][end.v.0 as usize].map(|n| self.graph.node(n)) else {
+            return None;
+        };
+        let tree = self.homes[end.population].as_ref().map(|h| h.tree);
+        let population = match (end.at, tree) {
+            (Some(element), Some(tree)) => self.place(end.population, tree, element),
+            _ => end.population,
+        };
+        Some(Terminal { population, v })
+    }
+
     /// A spike rule that looks at a place stands there.
     pub(super) fn spikes_at(&mut self, population: usize, element: usize, spike: Spike) {
         let Some(tree) = self.homes[population].as_ref().map(|h| h.tree) else { return };
@@ -178,11 +191,42 @@ impl<'m> Builder<'m> {
                 }
                 let none = self.graph.number(0.0, Dim::CURRENT_DENSITY);
                 let value = self.for_cells(&input.cells, value, none);
-                currents.push(MembraneCurrent { population: place, outward: self.graph.unary(UnaryOp::Neg, value) });
+                let outward = self.graph.unary(UnaryOp::Neg, value);
+                currents.push(MembraneCurrent { population: place, outward, slope: None });
+            }
+            for (at, direction) in self.directions.clone().into_iter().enumerate() {
+                let end = self.end_of(direction);
+                let Some(element) = end.at.filter(|_| end.population == population) else { continue };
+                let place = self.place(population, tree, element);
+                let mut flows = [Node::Junction(at as u32, 0), Node::Conductance(at as u32)].map(|n| self.graph.add(n));
+                if self.junction_is_a_current(direction) {
+                    flows = flows.map(|flow| self.graph.binary(BinaryOp::Div, flow, area));
+                }
+                let [outward, slope] = flows;
+                currents.push(MembraneCurrent { population: place, outward, slope: Some(slope) });
             }
             cables.push(Cable { population: tree, v, cm, ra, area, currents, span: self.cell(population).span });
         }
         cables
+    }
+
+    /// What flows in through the electrodes at an element of the tree.
+    pub(super) fn through_electrodes(&mut self, population: usize, element: usize) -> NodeId {
+        let Some(tree) = self.homes[population].as_ref().map(|h| h.tree) else {
+            return self.graph.number(f64::NAN, Dim::CURRENT);
+        };
+        let (network, place) = (self.network, self.place(population, tree, element));
+        let none = self.graph.number(0.0, Dim::CURRENT);
+        let mut sum = None;
+        for input in
+            network.inputs.iter().filter(|i| i.electrode && i.population == population && i.at == Some(element))
+        {
+            let value = self.expr(Some(population), &input.value);
+            let value = self.hide_draws(place, value, &input.name, input.span);
+            let value = self.for_cells(&input.cells, value, none);
+            sum = Some(sum.map_or(value, |sum| self.graph.binary(BinaryOp::Add, sum, value)));
+        }
+        sum.unwrap_or(none)
     }
 
     fn channel_current(&mut self, population: usize, symbol: SymbolId, area: NodeId) -> MembraneCurrent {
@@ -191,6 +235,6 @@ impl<'m> Builder<'m> {
             outward = self.graph.binary(BinaryOp::Div, outward, area);
         }
         let home = self.home(population, symbol);
-        MembraneCurrent { population: home, outward }
+        MembraneCurrent { population: home, outward, slope: None }
     }
 }

@@ -71,6 +71,7 @@ fn rebuild(nodes: &mut Nodes<'_>, id: NodeId, new: &HashMap<NodeId, NodeId>) -> 
         | Node::Index
         | Node::Dv
         | Node::Junction(..)
+        | Node::Conductance(_)
         | Node::Arrived(..)
         | Node::Since
         | Node::Measure(_)

@@ -55,6 +55,7 @@ impl<'m> Nodes<'m> {
                 | Node::Index
                 | Node::Dv
                 | Node::Junction(..)
+                | Node::Conductance(_)
                 | Node::Arrived(..)
                 | Node::Since
                 | Node::Measure(_)
@@ -104,6 +105,7 @@ impl<'m> Nodes<'m> {
             | Node::Index
             | Node::Dv
             | Node::Junction(..)
+            | Node::Conductance(_)
             | Node::Arrived(..)
             | Node::Since
             | Node::Measure(_)

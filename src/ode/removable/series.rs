@@ -235,6 +235,7 @@ fn of_node(node: Node, known: &HashMap<NodeId, Option<Series>>) -> Option<Series
         | Node::Index
         | Node::Dv
         | Node::Junction(..)
+        | Node::Conductance(_)
         | Node::Arrived(..)
         | Node::Since
         | Node::Measure(_)
