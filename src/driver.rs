@@ -311,6 +311,7 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
             | Source::Sum(..)
             | Source::Slopes(..)
             | Source::There(..)
+            | Source::Told(..)
             | Source::Arrived(..)
             | Source::Weight(_)
             | Source::Delay(_)

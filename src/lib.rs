@@ -162,7 +162,8 @@
 //!   they lead to comes as data, what they send goes out as outputs. Where an event goes is noted when it is sent; when it arrives the machine
 //!   (`src/runtime/remember.rs`) puts the edges that it reaches into blocks, runs the kernel and takes them back, a batch at a time.
 //! - **No element of a branched cell reaches another cell**, so the kernels of its spaces run one after the other over as many cells as a cache holds, for many
-//!   steps, and nobody waits (`src/codegen/plan/trees.rs`); where events go from cell to cell, they take each step with the others. Cells stand side by side, as many as the vectors of the solve have lanes, so that every map leads from
+//!   steps, and nobody waits (`src/codegen/plan/trees.rs`); where edges join them to cells, they take each step with the others. Edges see a copy of what a place has (`Source::There`), that
+//!   of the beginning of the step, and what they bring is added up by a kernel of its own. Cells stand side by side, as many as the vectors of the solve have lanes, so that every map leads from
 //!   a vector to a vector; the elements of a single cell follow each other (`src/runtime/branches.rs`). What maps or solves reach lies flat, field by field.
 //! - **Nothing happens to an edge without an event.** Its equations are linear and solved when the next event comes, from the step in which it has
 //!   seen the last one; this is in the program (`src/discretize/plasticity.rs`), so that all engines do the same.

@@ -26,7 +26,7 @@ use crate::step::{
 use crate::units::Dim;
 use plasticity::Remembered;
 use stages::{Stage, Stages, Target, Update};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// How far (in ms) before an interval's end a time may lie and still count as its end.
 const INSTANT: f64 = 1e-9;
@@ -125,6 +125,9 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     let of_cells = populations.clone().filter(|p| !is_cells(p)).rev().chain(populations.clone().filter(is_cells));
     lowering.look(&mut step, |of, v| of.next(v));
     of_cells.for_each(|population| lowering.commit(&mut step, population));
+    let told = (0..projections).filter(|&p| remembered[p].as_ref().is_some_and(Remembered::follows_target));
+    let told: BTreeSet<usize> = told.map(|p| model.projections[p].to).collect();
+    told.into_iter().for_each(|place| lowering.tell(&mut step, place));
     for (projection, remembered) in remembered.iter().enumerate() {
         remembered.iter().for_each(|remembered| lowering.post(&mut step, projection, remembered));
     }
@@ -335,13 +338,15 @@ impl<'s> Lowering<'s> {
         if self.model.state(v).population == population {
             return self.state(v);
         }
-        let (name, space) = (format!("{}'v", self.model.populations[population].name), population_space(population));
-        self.field(Source::There(population as u32), name, FieldKind::State, Some(space), span)
+        let state = self.model.state(v).name.rsplit('.').next().unwrap_or_default();
+        let name = format!("{}'{state}", self.model.populations[population].name);
+        let (source, space) = (Source::There(population as u32, v.0), population_space(population));
+        self.field(source, name, FieldKind::State, Some(space), span)
     }
 
-    /// Brings what edges see of the voltages at places up to date: from the field that `now` tells of each.
+    /// Brings what edges see at places up to date: from the field that `now` tells of each state.
     fn look(&mut self, draft: &mut Draft, now: impl Fn(&mut Self, StateId) -> FieldId) {
-        for place in self.model.places_with_junctions() {
+        for place in self.model.seen_by_edges() {
             let space = population_space(place.population);
             let mut b = draft.over(space);
             let now = now(self, place.v);
@@ -412,7 +417,12 @@ impl<'s> Lowering<'s> {
                     self.read(b, values.space, field)
                 }
                 Node::State(s) => {
-                    let field = self.state(s);
+                    let field = match self.program.space(values.space).kind {
+                        SpaceKind::Relation { to, .. } if model.state(s).edges.is_none() => {
+                            self.at_terminal(Terminal { population: to.0 as usize, v: s }, Span::default())
+                        }
+                        _ => self.state(s),
+                    };
                     self.read(b, values.space, field)
                 }
                 Node::Next(s) => {
@@ -745,6 +755,12 @@ impl<'s> Lowering<'s> {
             None => {
                 let event = self.spikes(population, spike.span);
                 b.effect(OpKind::Emit(event, spiking));
+                if model.is_told(population) {
+                    let [one, none] = [1.0, 0.0].map(|x| b.constant(x));
+                    let value = b.select(spiking, one, none);
+                    let told = self.told(model.cells_of(population), spike.span);
+                    b.accumulate(told, Some(Map::Of), value);
+                }
             }
         }
         draft.push(b);

@@ -6,9 +6,10 @@
 //! solved as a whole when the next one comes; so every edge knows when it has seen its last one.
 
 use super::exact::after;
-use super::{Draft, Lowering, Values, output, projection_space};
+use super::{Draft, Lowering, Values, output, population_space, projection_space};
 use crate::ode::linear::rows_of_edges;
 use crate::ode::{Model, Node, NodeId, StateId};
+use crate::source::Span;
 use crate::step::{BinaryOp, FieldId, FieldKind, Guard, Map, OpKind, RegionBuilder, Role, Source, ValueId};
 use std::collections::HashMap;
 
@@ -40,6 +41,11 @@ impl Remembered {
         let mut changes = |changes: &[(StateId, NodeId)]| changes.iter().map(|&(s, x)| (s, at_event(x))).collect();
         let (pre, post) = (changes(&plasticity.pre), changes(&plasticity.post));
         Some(Remembered { now, sent, pre, post })
+    }
+
+    /// Do the spikes of the cells that the edges lead to change something?
+    pub fn follows_target(&self) -> bool {
+        !self.post.is_empty()
     }
 
     /// The states of an edge after an event.
@@ -86,13 +92,36 @@ impl Lowering<'_> {
 
     /// The spikes of the cells that the edges lead to.
     pub(super) fn post(&mut self, draft: &mut Draft, projection: usize, remembered: &Remembered) {
-        let p = &self.model.projections[projection];
-        let Some(spike) = self.model.populations[p.to].spike.as_ref().filter(|_| !remembered.post.is_empty()) else {
+        let to = self.model.projections[projection].to;
+        let spikes = self.model.spikes_elsewhere(to).unwrap_or(to);
+        let Some(spike) = self.model.populations[spikes].spike.as_ref().filter(|_| remembered.follows_target()) else {
             return;
         };
-        let event = self.spikes(p.to, spike.span);
+        let event = self.spikes(to, spike.span);
         let guard = Guard { event, along: Some(Map::Target), delay: None };
         self.at_event(draft, projection, guard, remembered);
+    }
+
+    /// Whether the cells of a population have spiked in this step.
+    pub(super) fn told(&mut self, cells: usize, span: Span) -> FieldId {
+        let name = format!("{}'told", self.model.populations[cells].name);
+        self.field(Source::Told(cells as u32), name, FieldKind::Temp, Some(population_space(cells)), span)
+    }
+
+    /// The spikes of cells with sections, once more at a place that edges lead to.
+    pub(super) fn tell(&mut self, draft: &mut Draft, place: usize) {
+        let model = self.model;
+        let Some(spiking) = model.spikes_elsewhere(place) else { return };
+        let Some(spike) = &model.populations[spiking].spike else { return };
+        let mut b = draft.over(population_space(place));
+        let origin = self.origin(spike.span);
+        b.set_origin(origin);
+        let told = self.told(model.cells_of(place), spike.span);
+        let (told, none) = (b.gather(told, Map::Of), b.constant(0.0));
+        let spiked = b.binary(BinaryOp::Gt, told, none);
+        let event = self.spikes(place, spike.span);
+        b.effect(OpKind::Emit(event, spiked));
+        draft.push(b);
     }
 
     fn at_event(&mut self, draft: &mut Draft, projection: usize, guard: Guard, remembered: &Remembered) {

@@ -194,11 +194,7 @@ impl<'a> Lowerer<'a> {
             }
             if let Some(morphology) = &cell.morphology {
                 if let (Leads::Clamp, Some(at)) = (leads, flat.at) {
-                    self.error(MorphologyError::NoElectrode {
-                        clamp: &name.text,
-                        place: self.text(at.span),
-                        span: at.span,
-                    });
+                    self.error(MorphologyError::NoElectrode { clamp: &name.text, span: at.span });
                     continue;
                 }
                 let what = if leads == Leads::Input { "an input" } else { "a clamp" };

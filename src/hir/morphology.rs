@@ -875,7 +875,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The element of a place in a cell of a population.
-    fn element_of(&mut self, morphology: &Morphology, located: &'a Located) -> Option<usize> {
+    pub(super) fn element_of(&mut self, morphology: &Morphology, located: &'a Located) -> Option<usize> {
         let tree = &morphology.tree;
         let at = tree.sections.iter().position(|s| s.name == located.section.text);
         if at.is_none() {

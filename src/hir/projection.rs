@@ -384,10 +384,6 @@ impl<'a> Lowerer<'a> {
         (place, flat): (&Place<'a>, &FlatPath<'a>),
         synapse: &Synapse,
     ) -> Option<Seat> {
-        if synapse.plastic.is_some() {
-            self.error(MorphologyError::NotYet { what: "a synapse that remembers", span: flat.span });
-            return None;
-        }
         let element = self.driven_place(definition, morphology, place, "a synapse", flat)?;
         let name = morphology.tree.name(element);
         if synapse.current.is_none() {

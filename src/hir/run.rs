@@ -242,7 +242,7 @@ impl<'a> Lowerer<'a> {
     }
 
     fn record(&mut self, recorder: &mut Recorder<'a, '_>, flat: &FlatPath<'a>, every: Option<f64>, window: (f64, f64)) {
-        if let Some(quantity) = of_edges(recorder, flat) {
+        if let Some(quantity) = self.of_edges(recorder, flat) {
             return self.record_edges(recorder, flat, quantity, every, window);
         }
         let Some(place) = self.place_within(&mut recorder.scope, recorder.populations, flat) else { return };
@@ -278,6 +278,21 @@ impl<'a> Lowerer<'a> {
             return;
         }
         recorder.records.push(Record { population, cells, quantity, at: None, every, window, span });
+    }
+
+    /// The projection whose edges a path leads to, and what of them it names.
+    fn of_edges(&mut self, recorder: &Recorder<'a, '_>, flat: &FlatPath<'a>) -> Option<(usize, String)> {
+        let (last, names) = flat.names.split_last()?;
+        let mut names: Vec<String> = names.iter().map(|name| name.text.clone()).collect();
+        if let (Some(located), Some(to)) = (flat.at, flat.names.get(1)) {
+            let to = recorder.populations.iter().find(|p| p.name == to.text).filter(|_| names.len() > 2)?;
+            let definition = self.lowered_cell(to.cell);
+            let morphology = definition.item.morphology.as_ref()?;
+            names.insert(2, morphology.tree.name(self.element_of(morphology, located)?));
+        }
+        let name = names.join(".");
+        let projection = recorder.projections.iter().position(|p| p.name == name)?;
+        flat.selections.iter().all(|(at, _)| *at > 1).then(|| (projection, last.text.clone()))
     }
 
     /// What edges have for themselves.
@@ -417,12 +432,4 @@ fn word(run: &ast::Run) -> Span {
 
 fn records_anything(run: &ast::Run) -> bool {
     run.members.iter().any(|m| !matches!(m, RunMember::Key(_)))
-}
-
-/// The projection that a path names, and what of its edges it means, if it names one.
-fn of_edges(recorder: &Recorder<'_, '_>, flat: &FlatPath<'_>) -> Option<(usize, String)> {
-    let (last, names) = flat.names.split_last()?;
-    let name = names.iter().map(|name| name.text.as_str()).collect::<Vec<_>>().join(".");
-    let projection = recorder.projections.iter().position(|p| p.name == name)?;
-    flat.selections.is_empty().then(|| (projection, last.text.clone()))
 }

@@ -291,7 +291,7 @@ pub struct Connection {
 pub struct Terminal {
     /// The cells or the place, by index.
     pub population: usize,
-    /// The voltage: a state of the cells, or of the whole that the place is a part of.
+    /// The voltage (edges may read other states): a state of the cells, or of the whole that the place is a part of.
     pub v: StateId,
 }
 
@@ -480,15 +480,43 @@ impl Model {
         }
     }
 
-    /// The places that junctions are at, each once.
-    pub fn places_with_junctions(&self) -> Vec<Terminal> {
+    /// What edges read of the compartments that places are, each once: junctions, and synapses that remember.
+    pub fn seen_by_edges(&self) -> Vec<Terminal> {
+        let mut seen: Vec<Terminal> = self.connections.iter().flat_map(|c| [c.here, c.there]).collect();
+        for (p, plasticity) in self.projections.iter().filter_map(|p| Some((p, p.plasticity.as_ref()?))) {
+            let changes = plasticity.pre.iter().chain(&plasticity.post).map(|change| change.1);
+            let rates = plasticity.states.iter().map(|&s| self.state(s).rate);
+            for n in self.graph.reachable(plasticity.sent.iter().map(|sent| sent.0).chain(changes).chain(rates)) {
+                if let Node::State(v) = self.graph.node(n)
+                    && self.state(v).edges.is_none()
+                {
+                    seen.push(Terminal { population: p.to, v });
+                }
+            }
+        }
         let mut places: Vec<Terminal> = Vec::new();
-        for end in self.connections.iter().flat_map(|c| [c.here, c.there]) {
+        for end in seen {
             if self.state(end.v).population != end.population && !places.contains(&end) {
                 places.push(end);
             }
         }
         places
+    }
+
+    /// Do synapses at other places of the cells change when these spike?
+    pub fn is_told(&self, spiking: usize) -> bool {
+        let told = |p: &Projection| {
+            self.spikes_elsewhere(p.to) == Some(spiking)
+                && p.plasticity.as_ref().is_some_and(|plasticity| !plasticity.post.is_empty())
+        };
+        self.projections.iter().any(told)
+    }
+
+    /// The population whose spikes are those of the cells that a place is of, if that is not the place itself.
+    pub fn spikes_elsewhere(&self, place: usize) -> Option<usize> {
+        let cells = self.cells_of(place);
+        let spikes = |&other: &usize| self.populations[other].spike.is_some() && self.cells_of(other) == cells;
+        (0..self.populations.len()).find(spikes).filter(|&other| other != place)
     }
 
     /// The states of the cells of a population, in order.

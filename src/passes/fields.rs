@@ -31,6 +31,7 @@ pub fn bound(program: &Program, source: Source) -> Option<FieldId> {
         | Source::Sum(..)
         | Source::Slopes(..)
         | Source::There(..)
+        | Source::Told(..)
         | Source::Arrived(..)
         | Source::Weight(..)
         | Source::Delay(..)

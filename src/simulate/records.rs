@@ -7,7 +7,7 @@ use super::extent::Extent;
 use super::time::{nearest_multiple, shown, whole_steps};
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::{output, projection_space};
-use crate::engine::Recording;
+use crate::engine::{Recording, Spike};
 use crate::ode::{self, Model, NodeId};
 use crate::step::{FieldId, Program, Source, Value};
 use crate::units::DisplayUnit;
@@ -20,6 +20,8 @@ pub struct Records {
     pub series: Vec<Record>,
     /// Spikes, in the order of the model.
     pub trains: Vec<Train>,
+    /// The event fields of places that are told of the spikes of their cells.
+    told: Vec<FieldId>,
 }
 
 /// A value that is sampled.
@@ -80,7 +82,10 @@ pub fn records(model: &Model, program: &Program, extent: &Extent) -> Result<Reco
         let field = program.bound(Source::Spikes(population as u32))?;
         Some(Train { population: name.clone(), cells: extent.cells[population], field })
     };
-    Ok(Records { series, trains: model.spikes.iter().filter_map(train).collect() })
+    let told = |&(population, _): &(usize, _)| model.spikes_elsewhere(population).is_some();
+    let told = model.populations.iter().enumerate().filter(told);
+    let told = told.filter_map(|(population, _)| program.bound(Source::Spikes(population as u32))).collect();
+    Ok(Records { series, trains: model.spikes.iter().filter_map(train).collect(), told })
 }
 
 /// What a run of a model records, for engines that do so by themselves.
@@ -89,6 +94,13 @@ pub fn recording(model: &Model, program: &Program, extent: &Extent) -> Result<Re
 }
 
 impl Records {
+    /// Drops the spikes that places of cells are told of: the cells have had them.
+    pub fn once(&self, spikes: &mut Vec<Spike>) {
+        if !self.told.is_empty() {
+            spikes.retain(|spike| !self.told.contains(&spike.field));
+        }
+    }
+
     /// The series as engines take them, in a run of so many steps.
     pub(super) fn recording(&self, steps: u64) -> Recording {
         fn common(a: u64, b: u64) -> u64 {

@@ -226,6 +226,7 @@ impl Going<'_> {
         self.spikes.clear();
         let call = self.cuts.at(self.now);
         call.ask(self.run.engine, self.now, &mut self.rows, &mut self.spikes)?;
+        self.run.records.once(&mut self.spikes);
         if self.trapped() {
             return self.search(call);
         }
@@ -267,6 +268,7 @@ impl Going<'_> {
             Call::Steps(steps) => {
                 let found = search.find(self.now, u64::from(steps), options.trace, &mut self.spikes)?;
                 let Some(found) = found else { return Ok(Some(Ending::Stopped)) };
+                self.run.records.once(&mut self.spikes);
                 // The steps before count, and so do their spikes. No sample was due in them.
                 self.now = found.step;
                 self.keep_spikes()?;

@@ -101,6 +101,7 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
             | Source::Sum(..)
             | Source::Slopes(..)
             | Source::There(..)
+            | Source::Told(..)
             | Source::Arrived(..)
             | Source::Weight(_)
             | Source::Delay(_)

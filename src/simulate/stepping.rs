@@ -175,6 +175,7 @@ impl Stepping {
         while self.now < last {
             let steps = u64::from(self.window).min(last - self.now);
             self.engine.step(self.now, steps as u32, &mut self.spikes)?;
+            self.records.once(&mut self.spikes);
             self.now += steps;
             if let Some(diagnostic) = self.wrong()? {
                 return Ok(Ending::NotFinite(Box::new(diagnostic)));
@@ -332,7 +333,18 @@ impl Stepping {
                 let field = self.field_of(at)?;
                 let all = self.extent.elements(&self.model, state);
                 let same = if values.len() == all { None } else { Some(vec![values[0]; all]) };
-                self.engine.write(field, same.as_deref().unwrap_or(values))?;
+                let values = same.as_deref().unwrap_or(values);
+                self.engine.write(field, values)?;
+                // Edges see what a place has.
+                for seen in self.model.seen_by_edges().into_iter().filter(|seen| seen.v.0 as usize == at) {
+                    let place = seen.population;
+                    let Some(field) = self.program.bound(Source::There(place as u32, seen.v.0)) else { continue };
+                    let of = |cell: usize| self.model.element_in(state.population, place, cell).map(|at| values[at]);
+                    let there: Option<Vec<f64>> = (0..self.extent.cells[place]).map(of).collect();
+                    if let Some(there) = there {
+                        self.engine.write(field, &there)?;
+                    }
+                }
                 self.observed = None;
                 Ok(())
             }

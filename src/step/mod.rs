@@ -14,7 +14,7 @@
 //!    | `space @e` | any number, as cells of a population | |
 //!    | `space @c of @e` | so many for every element of `@e`, as neurons of a trial | `of` |
 //!    | `space @c of @e tree` | the same, joined to a tree, as compartments of a cell: all cells have the same tree | `of`, `parent` |
-//!    | `space @s in @c` | some of those of `@c`, as the compartments that have a channel; of a space `of` another, the same in each | `in` |
+//!    | `space @s in @c` | some of those of `@c`, as the compartments that have a channel; of a space `of` another, the same in each | `in`, then also `of` |
 //!    | `space @r from @e to @i` | edges, ordered by target; several of one pair and from an element to itself included | `source`, `target` |
 //!
 //! 2. **`gather` and `accumulate`**: `gather @f along map` reads the field at the element that the map leads to, `accumulate @f along map,
@@ -252,8 +252,10 @@ pub enum Source {
     Sum(u32, u32),
     /// The slopes of the currents of a connection in the voltage of a cell, added up.
     Slopes(u32),
-    /// The voltage of a place, as the edges of connections see it.
-    There(u32),
+    /// A state of the whole as edges see it that lead to a place of it, or come from there: the place, and the state.
+    There(u32, u32),
+    /// Whether a cell has spiked in this step, as its other places are told.
+    Told(u32),
     /// What the events of a projection bring that arrive at a cell, added up: the number among what its synapses send.
     Arrived(u32, u32),
     /// What an event carries along an edge of a projection.

@@ -135,7 +135,9 @@ fn an_electrode_is_that_of_neuron() {
          record pyr.trunk(0.5).i_clamp every 0.1 ms\n record spikes of pyr",
     );
     let second = CompileOptions { method: Some(Method::CrankNicolson), ..CompileOptions::default() };
-    for (options, at, most) in [(CompileOptions::default(), "electrode", 1e-9), (second, "electrode_second_order", 1e-8)] {
+    for (options, at, most) in
+        [(CompileOptions::default(), "electrode", 1e-9), (second, "electrode_second_order", 1e-8)]
+    {
         let (places, rows) = (reference(&format!("/{at}/places")), reference(&format!("/{at}/mV")));
         for way in [Way::Optimized, Way::Native] {
             let result = run(&checked(&text), &options, way);
@@ -687,6 +689,163 @@ fn synapses_on_branches_give_the_same_bits() {
     }
 }
 
+/// The same cells with junctions between them and to cells of one compartment, electrodes, and values that differ from cell to cell.
+fn with_junctions() -> String {
+    with_synapses()
+        .replace(
+            "cell P {",
+            "junction Gap { param g = 1 nS\n current i = g * dv }
+junction Rectifying { current i = if dv > 0 mV then 0.5 nS * dv else 0.1 nS * dv }
+cell Compartment { compartment soma { area = 1000 um2; cm = 1 uF/cm2; v_init = -65 mV; insert Leak(gbar = 0.1 mS/cm2, erev = -65 mV) } }
+cell P {",
+        )
+        .replace(
+            "    input other",
+            "    population point: Compartment[9]
+    connect pyr.right(0.9375) -- pyr.right(0.9375) via Gap { rule = probability(p = 0.1) }
+    connect pyr.basal(0.9) -- pyr.spine(0.5) via Gap as Small(g = 0.05 nS) { rule = fixed_in_degree(2) }
+    connect pyr.basal(0.9) -- ball.dend(0.5) via Rectifying { rule = all_to_all }
+    connect point.soma -- pyr.trunk(0.9) via Gap as Point(g = 0.2 nS) { rule = all_to_all }
+    clamp hold: -65 mV + pulse(delay = 3 ms, duration = 4 ms, amplitude = 20 mV + 1 mV * index) via 10 Mohm -> ball[1..3].dend(1)
+    param pyr.soma_left.K.gbar ~ truncated(normal(36 mS/cm2, 3 mS/cm2), 10 mS/cm2, 60 mS/cm2)
+    param pyr[5..20].trunk.cm = 1.5 uF/cm2
+    param pyr.trunk_right_basal_spine.Leak.gbar = 0.1 mS/cm2 + 0.001 mS/cm2 * index
+    init pyr.v ~ normal(-65 mV, 2 mV)
+    init ball[2].v = -60 mV
+    input other",
+        )
+        .replace("record p.v", "record ball.{dend(1).i_clamp, soma(0.5).v} every 0.1 ms\n    record point.soma.v every 0.1 ms\n    record p.v")
+}
+
+#[test]
+fn junctions_and_electrodes_on_branches_give_the_same_bits() {
+    let checked = checked(&with_junctions());
+    let expected = run(&checked, &CompileOptions::default(), Way::Optimized);
+    let held = expected.series_named("ball.dend(1).i_clamp").unwrap();
+    let largest = |cell: usize| (0..held.t.len()).map(|row| held.values.get(row, cell).abs()).fold(0.0, f64::max);
+    assert!(largest(0) == 0.0 && largest(1) > 0.5 && largest(2) > 0.5, "two of three cells are clamped");
+    let point = samples(&expected, "point.soma.v");
+    assert!(point.iter().fold(-65.0f64, |a, &v| a.max(v)) > -60.0, "what spikes pulls on the others");
+    for threads in [1, 2, 3] {
+        same_bits(&expected, &native_run(&checked, Precision::F64, threads));
+    }
+    let single = native_run(&checked, Precision::F32, 1);
+    same_bits(&single, &native_run(&checked, Precision::F32, 3));
+}
+
+/// What differs from cell to cell is what cells of their own kinds have.
+#[test]
+fn values_of_cells_are_those_of_all_their_compartments() {
+    let cell = "cell C {
+    section soma { length = 20 um; diam = 20 um; compartments = 1 }
+    section dend { from soma(1); length = 200 um; diam = 2 um; compartments = 5 }
+    region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV }
+    region soma { insert Leak }
+    region dend { insert Leak(gbar = 0.05 mS/cm2 * exp(-distance / 100 um)) }
+}\n";
+    let tail = "input step: 0.1 nA -> c.soma(0.5)\n}
+run { duration = 5 ms; dt = 0.025 ms; method = cnexp\n record c.{soma(0.5), dend(0.9)}.v\n}";
+    let of_all = |settings: &str| {
+        let text = format!("{PASSIVE}{cell}network main {{ population c: C[4]\n {settings}\n {tail}");
+        ran(&text, Way::Optimized)
+    };
+    let together = of_all(
+        "param c.soma.Leak.gbar = 0.1 mS/cm2 + 0.1 mS/cm2 * index\n param c[1..3].dend.Leak.gbar = 0.2 mS/cm2
+         param c[3].all.cm = 2 uF/cm2\n param c[2].all.ra = 300 ohm*cm\n init c[0..2].v = -70 mV",
+    );
+    for alone in 0..4 {
+        let mut settings =
+            vec![format!("param c.soma.Leak.gbar = {} mS/cm2", [0.1, 0.2, 0.30000000000000004, 0.4][alone])];
+        if (1..3).contains(&alone) {
+            settings.push("param c.dend.Leak.gbar = 0.2 mS/cm2".into());
+        }
+        if alone == 3 {
+            settings.push("param c.all.cm = 2 uF/cm2".into());
+        }
+        if alone == 2 {
+            settings.push("param c.all.ra = 300 ohm*cm".into());
+        }
+        if alone < 2 {
+            settings.push("init c.v = -70 mV".into());
+        }
+        let expected = of_all(&settings.join("\n"));
+        for (a, b) in together.series.iter().zip(&expected.series) {
+            for row in 0..a.t.len() {
+                let (a, b) = (a.values.get(row, alone), b.values.get(row, 0));
+                assert!((a - b).abs() < 1e-11, "cell {alone}, sample {row}: {a} and {b}");
+            }
+        }
+    }
+}
+
+/// In a cell of one compartment a place is the cell: synapses that remember do the same there, with what the target's spikes change.
+#[test]
+fn synapses_that_remember_do_on_branches_what_they_do_on_points() {
+    let branched = "cell C {
+    section soma { length = 20 um; diam = 20 um; compartments = 1 }
+    region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Na, K, Leak }
+    spike when soma(0.5).v crosses -10 mV
+}\n";
+    let point = format!(
+        "cell C {{ compartment soma {{ area = {:.13} um2; cm = 1 uF/cm2; v_init = -65 mV; insert Na, K, Leak }}
+    spike when soma.v crosses -10 mV\n}}\n",
+        400.0 * PI
+    );
+    let text = |cell: &str, place: &str| {
+        format!(
+            "use std.channels.hh.{{K, Leak, Na}}\n{cell}
+synapse S {{
+    param w_max = 20 nS
+    state g: nS = 0 nS
+    state left = 1
+    state x = 0
+    state y = 0
+    g' = -g / 5 ms
+    left' = (1 - left) / 50 ms
+    x' = -x / 20 ms
+    y' = -y / 20 ms
+    on event(weight: nS) {{
+        g += weight * left; left -= 0.3 * left; x += 1
+        weight = clamp(weight - 0.0105 * w_max * y * (if v > -60 mV then 1 else 0.5), 0 nS, w_max)
+    }}
+    on post(weight: nS) {{ y += 1; weight = clamp(weight + 0.01 * w_max * x * (if v > -50 mV then 1 else 0.5), 0 nS, w_max) }}
+    current i = g * v
+}}
+network main {{
+    population c: C[20]
+    connect c -> c.{place} via S {{ rule = all_to_all; weight = 0.6 nS; delay = 1.5 ms }}
+    input step: pulse(delay = 1 ms + 0.1 ms * index, duration = 30 ms, amplitude = 0.1 nA + 0.01 nA * index) -> c.{place}
+}}
+run {{
+    duration = 40 ms; dt = 0.025 ms; method = cnexp; celsius = 6.3 degC
+    record c.{place}.v every 1 ms
+    record c.c.{place}.S.weight every 5 ms
+    record spikes of c
+}}"
+        )
+    };
+    let [here, there] = [text(branched, "soma(0.5)"), text(&point, "soma")].map(|text| checked(&text));
+    let found = run(&here, &CompileOptions::default(), Way::Optimized);
+    let expected = run(&there, &CompileOptions::default(), Way::Optimized);
+    assert!(expected.spikes[0].t.len() > 40);
+    assert_eq!((&found.spikes[0].t, &found.spikes[0].i), (&expected.spikes[0].t, &expected.spikes[0].i));
+    assert_eq!(found.series.len(), 2);
+    for (a, b) in found.series.iter().zip(&expected.series) {
+        let last = a.t.len() - 1;
+        let edges = a.cells.len();
+        let changed = (0..edges).any(|at| (b.values.get(last, at) - b.values.get(0, at)).abs() > 0.1);
+        assert!(changed && edges == b.cells.len(), "{}", a.name);
+        for (row, at) in (0..=last).flat_map(|row| (0..edges).map(move |at| (row, at))) {
+            let (a, b) = (a.values.get(row, at), b.values.get(row, at));
+            // Spikes amplify what is rounded.
+            assert!((a - b).abs() < 1e-8, "sample {row} of {at}: {a} and {b}");
+        }
+    }
+    for threads in [1, 2, 3] {
+        same_bits(&found, &native_run(&here, Precision::F64, threads));
+    }
+}
+
 #[test]
 fn a_long_cable_of_one_cell_is_the_same_natively() {
     let text = rallpack(1000, 0.05, 5.0);
@@ -734,7 +893,14 @@ fn xla_cables_have_the_numbers_of_the_interpreter() {
         |n: usize| format!("    section tip{n} {{ from n7(1); length = 80 um; diam = 1 um; compartments = 3 }}\n");
     let neurites: String = (0..12).map(neurite).chain((0..3).map(tip)).collect();
     let one = rallpack(1, 0.05, 5.0).replace("{a(0), a(1)}", "a(0.5)");
-    for text in [MIXED, &with_synapses(), &STAR.replace("NEURITES\n", &neurites), &rallpack(300, 0.05, 5.0), &one] {
+    for text in [
+        MIXED,
+        &with_synapses(),
+        &with_junctions(),
+        &STAR.replace("NEURITES\n", &neurites),
+        &rallpack(300, 0.05, 5.0),
+        &one,
+    ] {
         let checked = checked(text);
         let expected = run(&checked, &CompileOptions::default(), Way::Optimized);
         let found = run(&checked, &CompileOptions::default(), Way::Xla);

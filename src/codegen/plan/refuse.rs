@@ -8,6 +8,7 @@ use super::{Passes, is_delivery};
 use crate::step::{
     FieldId, FieldKind, Function, Map, Op, OpKind, Program, Region, Role, Solve, Space, SpaceId, SpaceKind, Stage,
 };
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Why there is no plan.
@@ -141,6 +142,7 @@ fn check_passes(program: &Program, passes: &Passes) -> Result<(), Unplanned> {
             return refuse(format!("`{}` is read before anything is added to it", program.field(sum).name));
         }
     }
+    seen_at_the_beginning(program, passes)?;
     ops.into_iter().try_for_each(|op| match op.kind {
         OpKind::Gather(field, Map::Source) | OpKind::Accumulate(field, Some(Map::Source | Map::Target), _)
             if passes.stores(program, field).len() > 1 =>
@@ -149,6 +151,38 @@ fn check_passes(program: &Program, passes: &Passes) -> Result<(), Unplanned> {
         }
         _ => Ok(()),
     })
+}
+
+/// What edges bring to branched cells, or from them, is what was there when the step began.
+fn seen_at_the_beginning(program: &Program, passes: &Passes) -> Result<(), Unplanned> {
+    let mut stored: BTreeSet<FieldId> = BTreeSet::new();
+    let regions = program.function(Role::Step).into_iter().flat_map(|step| step.stages.iter().enumerate());
+    for (at, region) in regions.filter_map(|(at, stage)| Some((at, stage.region()?))) {
+        let ends = region.over.filter(|_| region.guard.is_none()).map(|over| program.space(over).kind);
+        if let Some(SpaceKind::Relation { from, to }) = ends
+            && [from, to].iter().any(|&end| is_branched(program, end))
+        {
+            let late = region.ops.iter().find_map(|op| match op.kind {
+                OpKind::Gather(field, Map::Source | Map::Target) if stored.contains(&field) => Some(field),
+                OpKind::Gather(field, Map::Source) if !is_branched(program, to) && passes.of(Role::Step, at) > 0 => {
+                    Some(field)
+                }
+                _ => None,
+            });
+            if let Some(field) = late {
+                return refuse(format!(
+                    "edges of branched cells read `{}` in the middle of a step",
+                    program.field(field).name
+                ));
+            }
+        }
+        for op in &region.ops {
+            if let OpKind::Store(field, _) | OpKind::Accumulate(field, ..) = op.kind {
+                stored.insert(field);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Do elements of branched cells read a field of each other?

@@ -63,7 +63,7 @@ pub(in crate::hir) enum MorphologyError<'e> {
     /// Something that cells with sections do not have yet.
     NotYet { what: &'static str, span: Span },
     /// A clamp of a place that has no electrode.
-    NoElectrode { clamp: &'e str, place: &'e str, span: Span },
+    NoElectrode { clamp: &'e str, span: Span },
     /// A synapse without a current sits on a cell with sections.
     NoCurrent { span: Span },
     /// A spike rule does not look at the voltage of a place.
@@ -210,10 +210,10 @@ impl From<MorphologyError<'_>> for Diagnostic {
                 let message = format!("{what} of a cell with sections cannot be compiled yet");
                 Diagnostic::new(Code::Unsupported, span, message, "not yet")
             }
-            E::NoElectrode { clamp, place, span } => {
-                let message = "the clamp of a cell with sections has an electrode";
+            E::NoElectrode { clamp, span } => {
+                let message = "the clamp of a cell with sections needs an electrode";
                 Diagnostic::new(Code::BadTarget, span, message, "held through which resistance?").help(format!(
-                    "write `clamp {clamp}: ... via 1 Mohm -> ...{place}`; a small resistance holds `{place}` tightly"
+                    "write its resistance: `clamp {clamp}: ... via 1 Mohm -> ...`; a small one holds the voltage tightly"
                 ))
             }
             E::NoCurrent { span } => {

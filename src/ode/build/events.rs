@@ -119,7 +119,7 @@ impl<'m> Builder<'m> {
     }
 
     /// The population whose elements have a receptor: that of the cells, or of a place in them.
-    fn receiving(&self, population: usize, receptor: usize) -> usize {
+    pub(super) fn receiving(&self, population: usize, receptor: usize) -> usize {
         let receptor = &self.network.populations[population].receptors[receptor];
         // Without a current it is on a cell without sections.
         receptor.current.map_or(population, |current| self.home(population, current))

@@ -50,7 +50,7 @@ impl<'m> Builder<'m> {
         self.sent.push(Vec::new());
         let receptor = &network.populations[p.to].receptors[p.receptor];
         let plastic = receptor.plastic.as_ref()?;
-        let population = Some(p.to);
+        let (population, to) = (Some(p.to), self.receiving(p.to, p.receptor));
         let first = self.states.len();
         let placeholder = self.graph.add(Node::Bool(false));
         // Where nothing changes it, and it is the same for all, it needs no place.
@@ -60,7 +60,7 @@ impl<'m> Builder<'m> {
             let (edges, gate, clamp) = (Some(at), false, None);
             self.states.push(State {
                 name,
-                population: p.to,
+                population: to,
                 edges,
                 init: placeholder,
                 rate: placeholder,
