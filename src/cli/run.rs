@@ -445,6 +445,7 @@ fn summarize(engine: EngineName, p: &Prepared, records: &Records, outcome: &Outc
     let cells: usize = p.experiment.cells();
     let steps = outcome.steps - outcome.start;
     let model_ms = steps as f64 * p.experiment.extent.grid.dt;
+    let shown = simulate::moment(steps, p.experiment.extent.grid.dt);
     let how = match engine {
         EngineName::Interp => "interpreted",
         EngineName::Native if p.ready.cached == Some(true) => "kernel from the cache",
@@ -457,7 +458,7 @@ fn summarize(engine: EngineName, p: &Prepared, records: &Records, outcome: &Outc
     let any = p.experiment.compiled.ode.populations.iter().any(|p| p.spike.is_some());
     let plural = |n: u64, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
     say(format!(
-        "{}: {}, {model_ms} ms in {}, computed in {:.3} s (ready after {:.2} s, {how}; real-time factor {:.3}){}",
+        "{}: {}, {shown} ms in {}, computed in {:.3} s (ready after {:.2} s, {how}; real-time factor {:.3}){}",
         p.experiment.compiled.ode.name,
         plural(cells as u64, "cell"),
         plural(steps, "step"),

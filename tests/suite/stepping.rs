@@ -93,6 +93,36 @@ fn read(run: &mut Stepping, name: &str) -> Vec<f64> {
     values
 }
 
+/// Edges have a copy of what a place has, which follows what is written.
+#[test]
+fn junctions_of_branched_cells_see_voltages_that_are_written() {
+    const CELLS: &str = "junction Gap { param g = 2 nS; current i = g * dv }
+        channel Leak { param g = 0.1 mS/cm2; param e = -65 mV; current i = g * (v - e) }
+        cell C {
+            section soma { length = 20 um; diam = 20 um; compartments = 1 }
+            section dend { from soma(1); length = 100 um; diam = 2 um; compartments = 3 }
+            region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak }
+        }
+        network main {
+            population c: C[2]
+            connect c.dend(0.5) -- c.soma(0.5) via Gap { rule = all_to_all }
+            init c[1].v = -50 mV
+        }
+        run { duration = 5 ms; dt = 0.05 ms; method = cnexp; record c.{soma(0.5), dend(0.5)}.v }";
+    for choice in [0, 1] {
+        let choice = || choices().into_iter().nth(choice).unwrap();
+        let mut expected = stepping(CELLS, &options(&[]), choice());
+        let mut run = stepping(&CELLS.replace("init c[1].v = -50 mV", ""), &options(&[]), choice());
+        let begin = read(&mut expected, "c.v");
+        assert!(begin[..4].iter().all(|v| *v == -65.0) && begin[4..].iter().all(|v| *v == -50.0));
+        write(&mut run, "c.v", &begin).unwrap();
+        go(&mut expected, 20);
+        go(&mut run, 20);
+        let (a, b) = (read(&mut expected, "c.v"), read(&mut run, "c.v"));
+        assert!(a == b && a[0] > -64.9, "{a:?} and {b:?}");
+    }
+}
+
 #[test]
 fn many_small_steps_are_one_run() {
     for choice in [0, 1] {
