@@ -9,7 +9,7 @@
 //!
 //! ```text
 //!  text ──syntax::parse──▶ ast ──hir::lower──▶ hir::Model ──ode::build──▶ ode::Model
-//!                                                                            │ discretize::discretize
+//!                                                                            │ discretize::discretize, step::verify
 //!                                                                            ▼
 //!            numbers ◀──interp── step::Verified ◀──passes::run──────── step::Verified ──differentiate::backward──▶ another
 //!                                      │ codegen::plan::plan
@@ -27,8 +27,12 @@
 //! | [`step::Program`] | one time step as ordered stages of SSA dataflow over spaces: cells, compartments, edges | a unit, a derivative or a detail of a back end appears |
 //! | [`codegen::plan::Plan`] | layout, precision, loops, order, buffers: every decision about code shape | an emitter decides anything |
 //!
-//! [`driver`] is the pipeline in one screen, [`stages`] each of its stages as text, [`cli`] a thin layer of both. [`simulate`] runs
-//! a program on any [`engine::Engine`]: time, recording, spikes and the search for NaN live there and nowhere else.
+//! [`driver`] has the whole pipeline, one function for each part, [`stages`] each of its stages as text, [`cli`] is a thin layer of both. [`simulate`]
+//! runs a program on any [`engine::Engine`]: time, what is recorded and the search for NaN are decided there and nowhere else; a device records by itself.
+//!
+//! Two words mean two things each. A *pass* of the optimizer rewrites a program (`src/passes/`); a *pass* of a step is what all kernels do before cells see
+//! each other's stores (`src/codegen/plan/passes.rs`). A *vector* has as many *lanes* as one instruction works on; a *block* is what a kernel works on at
+//! once, one to four vectors. The *machine* (`src/runtime/machine.rs`) holds the buffers of a native run and calls the kernels.
 //!
 //! # The modules
 //!
@@ -58,6 +62,7 @@
 //! | [`compare`] | what differences between runs mean: engines, steps, methods, moved states |
 //! | [`data`], [`results`], [`plot`] | numbers that come in from files, results that go out, pictures of them |
 //! | [`operators`] | operators on single values, of equations and of the step IR: types and meaning; values of many rows |
+//! | [`driver`], [`stages`], [`cli`] | the pipeline; its stages as text; the command, one file a verb |
 //! | [`cache`] | the folder of what can be made again |
 //! | [`stdlib`] | the `.neuro` files of the library, embedded |
 //! | [`editor`] | the language server: what is wrong with open texts, what their names mean, what may be written next |
@@ -89,13 +94,15 @@
 //! - **Fields are bound by id.** What a field of a program stands for is its [`step::Source`]; names are for people. Hidden ones have a `'`,
 //!   which no name in a model can have.
 //! - **Only the interpreter runs all of the step IR.** What no plan is made of so far is refused with the reason where it is planned
-//!   (`src/codegen/plan/refuse.rs`, `deliveries.rs` beside it); plans with events or branched cells are refused by crates, edges that remember by devices.
+//!   (`refuse.rs`, `deliveries.rs`, `remember.rs` and `trees.rs` in `src/codegen/plan/`). Crates refuse events, branched cells and bf16
+//!   (`src/codegen/rust/`), devices edges that remember (`src/engine/mod.rs`), checkpoints events on their way and histories (`src/simulate/checkpoint.rs`),
+//!   learning branched cells and synapses that remember (`src/driver/training.rs`).
 //! - **Validity is a value.** Only [`step::verify`] makes a [`step::Verified`], and only that reaches interpreter and plan. In debug
 //!   builds the verifier runs after every pass.
 //! - **The IR is text**: `step::parse(step::print(p)) == p`, so that passes are tested on text.
 //! - **One meaning of numbers.** Elementary functions and random numbers come from [`runtime`] in the interpreter, in constant
-//!   folding and in generated code. Without rewriting passes all engines agree bit for bit, whatever the lanes and the threads.
-//!   Less accuracy is in the IR (`approximate exp2 1e-9`, singles between `narrow` and `widen`), so they agree on that too.
+//!   folding and in generated code. Without rewriting passes the interpreter and native kernels agree bit for bit, whatever the lanes and the
+//!   threads. XLA has elementary functions of its own, and is held to a tolerance (`xla_within` in `tests/suite/engines.rs`). Less accuracy is in the IR (`approximate exp2 1e-9`, singles between `narrow` and `widen`), so they agree on that too.
 //! - **Same source, same bytes out.** No map with a random order, no path of the machine and no clock reaches an output.
 //! - **Random numbers are counter-based**: a function of seed, stream, cell and step, so a run does not depend on how it is cut.
 //! - **A mistake is reported once, at its cause**, and everything that is wrong in a file in one run. A phase never runs on
@@ -103,7 +110,8 @@
 //! - **Units are gone after [`ode`]**: below it every number is canonical (mV, ms, mS/cm2, ...; see [`units`]).
 //! - **`unsafe` is denied** but where kernels are loaded ([`engine::load`]), where XLA is called (`pjrt::ffi`), in the vector lanes
 //!   of [`runtime`] and in the C interface of generated crates, each block with its reason.
-//! - **Enums of our own are matched without `_`**: what a new operation needs, the compiler tells.
+//! - **Where every variant has a meaning, enums of our own are matched without `_`**, and the compiler tells what a new operation needs. Where only a few
+//!   are asked for, `_` stands (`refuse.rs`, `passes.rs` and `trees.rs` of the plan, `sweep.rs`): an operation that reads or writes fields is added there by hand.
 //!
 //! # Why the step IR is as it is
 //!
@@ -111,9 +119,9 @@
 //! maps, `gather` and `accumulate`, functions of ordered stages, guards with delays, solves along trees, histories. What was decided on the way:
 //!
 //! - **An edge set is a space**, so that weights, delays and plastic states are ordinary fields. `index` and draws over it are the edge's.
-//! - **A batch is a product without a tree** (`space @e of @trial`), a tree is a product with one: both need the map `of` and nothing else.
+//! - **A batch is a product without a tree** (`space @e of @trial`), a tree is a product with one: both have the map `of`, a tree `parent` as well.
 //! - **One value that functions store is a field over nothing**; `accumulate` into it without a map is a reduction.
-//! - **Values pass between regions only from those that run less often or over nothing.** All else goes through fields, so that stages may be cut,
+//! - **A later region reads a value of an earlier one only if that runs less often or over nothing.** All else goes through fields, so that stages may be cut,
 //!   fused and interleaved by what they read and write alone (`src/passes/fuse_regions.rs`).
 //! - **Sums begin every step at 0**, so that no stage has to say so, and an engine may keep them in registers.
 //! - **Delays are data.** How long events are remembered follows from the values of a run, so no program says it; what events bring to an element
@@ -135,7 +143,7 @@
 //!   all operations are there.
 //! - **Fields have versions, and adjoints are sums of fields that one stage writes each**: then reversed stages are ordinary stages, and fusing them puts
 //!   all of it into registers.
-//! - **What is shared is added up by the host**, element by element in their order, and the derivatives of parameters in other parameters are expressions of
+//! - **The derivative in a parameter that all cells share is a sum, which the host adds up**, cell by cell; and the derivatives of parameters in other parameters are expressions of
 //!   the continuous model, so that a sum depends on no engine and no threads.
 //! - **Events are carried by the host where networks learn** (`src/simulate/trials/`): the program of a step knows what arrives and who has spiked, as states, and
 //!   edges are products outside it, forward and back. So each event costs its edges alone, trials share weights without a form of their own in the IR, and
@@ -152,8 +160,8 @@
 //! - **What a later pass or another cell reads lives in memory**, all other temps in registers.
 //! - **What is the same in all steps is computed again in every step of a connected kernel**: a buffer for it would be read in every step instead,
 //!   and in all networks so far it is parameters only. Where a block of cells runs many steps by itself, it is computed once.
-//! - **Events are the machine's work, not a kernel's** (`src/runtime/events.rs`): an event goes along the row of its sender, whose edges stand by delay,
-//!   all of them, wherever they lead; in each step those that it has reached add to the sums of this step, and a kernel finds what arrives in a temp field.
+//! - **Events are the machine's work, not a kernel's** (`src/runtime/events.rs`). Each sender has one row of edges, sorted by delay, wherever they lead. In
+//!   each step its event adds what the edges carry that it has reached by then to the sums of this step, and a kernel finds what arrives in a temp field.
 //!   So only the sums of one step are written, which a cache holds; a ring of sums for all steps to come was 2.4 times as slow for the whole microcircuit.
 //!   Each thread has the rows that lead to its cells, and the threads tell each other who has emitted, so that no sum depends on their number. What an
 //!   edge carries and how long it takes is computed before the run.
@@ -174,46 +182,55 @@
 //! - **Receptors are part of the cell.** A population that has synapses gets a cell model of its own, with the symbols of its receptors: names, units,
 //!   settings and records then work as for channels. All who send to a receptor add to its states; what only one
 //!   synapse has is the projection's (`src/hir/plasticity.rs` tells them apart).
-//! - **A current that differs by direction makes two relations of one set of junctions**; if its form is odd in `dv`
-//!   (`src/ode/parity.rs`) and both sides are one, it is one, whose edges lead both ways.
+//! - **Junctions become relations** (`src/ode/build.rs`). One is enough, with an edge each way, where both sides are one compartment and the current is odd in
+//!   `dv` (`src/ode/parity.rs`); else there are two, one for each side.
 //! - **Methods give stages** (`src/discretize/stages.rs`). Where cells are not joined, a step is one expression for each state, whatever the method.
 //!
 //! # To change X, go to Y
 //!
+//! `tests/README.md` says how each kind of test is written.
+//!
 //! | what | where | and its test |
 //! |---|---|---|
-//! | a word or bracket of the language | `grammar/neuro.pest`, `src/syntax/build.rs`, `src/syntax/ast.rs` | `grammar/README.md`, `src/syntax/tests.rs` |
+//! | a word or bracket of the language | `grammar/neuro.pest`, `src/syntax/build.rs`, `src/syntax/ast.rs`, `editors/` | `grammar/README.md`, `src/syntax/tests.rs`, `tests/suite/lsp.rs` |
 //! | a message after a syntax error, habits of other languages | `src/syntax/complain.rs`, `complain/habits.rs` | the slips in `src/syntax/tests.rs` |
 //! | what a block means | the file of the block in `src/hir/` | `tests/errors`, `tests/models` |
-//! | which keys a block has | `src/hir/keys.rs`, and the file of the block | the same |
+//! | which keys a block has | `src/hir/keys.rs`, and the file of the block | `tests/errors`, `tests/models` |
 //! | what is said about a mistake in a model | `src/hir/error/` | `tests/errors` |
 //! | a unit | `src/units/mod.rs`, and the rule of units in the grammar | `src/units/tests.rs` |
 //! | which unit results are shown in | [`units::Dim::display_unit`] | `src/units/tests.rs` |
 //! | when a spike happens, what refractory means | `commit` in `src/discretize/mod.rs` | `tests/models/refractory.neuro` |
-//! | which values a quantity can have, what arguments must be | `src/hir/domain.rs` | `tests/errors/domain_*`, `tests/suite/domains.rs` |
-//! | when a time step is too long, at the start and in a run | `src/ode/timescale.rs`, `src/simulate/pace.rs` | the same, `tests/suite/found.rs` |
+//! | which values a quantity can have, what arguments must be | `src/hir/domain.rs`, `src/ode/domains.rs` | `tests/errors/domain_*`, `tests/suite/domains.rs` |
+//! | when a time step is too long, at the start and in a run | `src/ode/timescale.rs`, `src/simulate/pace.rs` | `tests/errors/step_too_long*`, `tests/suite/domains.rs`, `tests/suite/found.rs` |
 //! | what `check` says that only a run would | `src/driver/whole.rs` | `tests/errors` |
 //! | which quotients are seen to have a limit at 0/0 | `src/ode/removable/` | `tests/reference/singularities.py`, `tests/suite/singular.rs` |
-//! | a derivative | `src/ode/derivative.rs` | the same |
+//! | a derivative | `src/ode/derivative.rs` | its tests, `tests/suite/singular.rs` |
 //! | the adjoint of an operation | `src/differentiate/adjoint.rs` | `src/differentiate/tests.rs` |
-//! | how stages are gone through backward, what has no gradient | `src/differentiate/sweep.rs`, `walk.rs` beside it | the same, `tests/suite/gradients.rs` |
-//! | which states are kept for going back | `src/simulate/backward/` | the same |
-//! | in which parameters runs are differentiated | `src/driver/gradient.rs` | the same |
-//! | how parameters are fitted, what a loss is | `src/fit/` | the same |
+//! | how stages are gone through backward, what has no gradient | `src/differentiate/sweep.rs`, `walk.rs` beside it | `src/differentiate/tests.rs`, `tests/suite/gradients.rs` |
+//! | which states are kept for going back | `src/simulate/backward/` | its tests, `tests/suite/gradients.rs` |
+//! | in which parameters runs are differentiated | `src/driver/gradient.rs` | `tests/suite/gradients.rs` |
+//! | how parameters are fitted, what a loss is | `src/fit/` | its tests, `tests/suite/gradients.rs` |
 //! | how spikes count backward, and what trials exchange | `Carried` in `src/discretize/mod.rs`, `src/simulate/trials/` | `tests/suite/training.rs` |
-//! | losses, optimizers, samples | `src/train/`, `src/hir/train.rs` | there, `tests/suite/training.rs` |
+//! | losses, optimizers, samples | `src/train/`, `src/hir/train.rs` | `src/train/`, `tests/suite/training.rs` |
+//! | what of a network learns, in which order | `src/driver/training.rs` | `tests/suite/training.rs` |
 //! | what passes may change, what they must keep | `src/passes/mod.rs`, `src/passes/exact.rs` | `tests/suite/random_models.rs` |
-//! | the order of passes | `O2` in `src/passes/mod.rs` | `tests/passes/pipeline` |
-//! | lanes, block sizes, memory layout | `src/codegen/plan.rs` | `tests/ir/*.plan.snap` |
+//! | the order of passes | `O2` in `src/passes/mod.rs` | `tests/passes/pipeline`, `tests/suite/passes.rs` |
+//! | how many vectors, lanes, block sizes, memory layout | `space_plan` and `Precision::lanes` in `src/codegen/plan.rs`, `vectors` in `build.rs` beside it | `tests/ir/*.plan.snap` (of `tests/suite/crates.rs`) |
+//! | the text of the step IR, what a program must not do | `src/step/print.rs`, `src/step/parse.rs`, `src/step/verify/` | `src/step/text_tests.rs`, `src/step/verify/tests.rs` |
 //! | what a kernel computes in which of its loops, names of values | `src/codegen/plan/build.rs`; `kernel.rs` beside it is what emitters read | `tests/ir/*.plan.snap` |
 //! | in which order a kernel computes its values | `src/codegen/plan/order.rs` | there |
 //! | in which pass of a step a stage runs, which spaces run together | `src/codegen/plan/passes.rs`, `src/runtime/machine.rs` | there, `tests/suite/engines.rs` |
+//! | how currents of junctions are summed natively | `EdgePlan` in `src/codegen/plan/kernel.rs`, `connected.rs` beside it; `src/codegen/rust/kernels.rs`, `src/runtime/edges.rs` | `tests/ir/two_edges.*.snap`, `tests/suite/junctions.rs` |
+//! | where threads meet, what they tell each other | `Meeting` in `src/runtime/edges.rs`, `Barrier` in `src/runtime/threads.rs`; `exchange` in `src/runtime/machine.rs` | their tests, `tests/suite/engines.rs` |
+//! | what edges see of places, junctions and electrodes of branched cells | `look` in `src/discretize/mod.rs`, `src/ode/build/cables.rs`; `seen_by_edges` in `src/ode/mod.rs` | `tests/suite/cables.rs` |
+//! | which compartment a synapse of a section gets | `spread` in `src/simulate/edges.rs` | `tests/suite/cables.rs` |
+//! | synapses that remember | `src/hir/plasticity.rs`, `src/ode/build/plasticity.rs`, `src/discretize/plasticity.rs` | `tests/suite/plasticity.rs` |
 //! | what a synapse is, which receptor a line means | `src/hir/synapse.rs`, `src/hir/projection.rs` | `tests/errors/synapse_*`, `tests/suite/events.rs` |
 //! | what arriving events add, and when | `src/ode/build/events.rs`, `arrivals` and `jump` in `src/discretize/mod.rs` | `tests/suite/events.rs` |
 //! | in which order arrivals are added up | `Function::arrivals` in `src/step/mod.rs`; `arrive` in `src/interp/mod.rs` and `src/runtime/events.rs` | `src/interp/network_tests.rs`, tests beside them |
-//! | how events travel in native runs | `src/codegen/plan/deliveries.rs`, `src/engine/deliveries.rs`, `src/runtime/events.rs` | the same |
-//! | how events travel on devices | `src/codegen/plan/travel.rs`; `deliveries.rs` of `src/codegen/stablehlo/` | the same, `tests/stablehlo/deliveries*.snap` |
-//! | what a method does in a step | its file in `src/discretize/`, `stages.rs` beside it | `tests/suite/junctions.rs`, `tests/suite/accuracy.rs` |
+//! | how events travel in native runs | `src/codegen/plan/deliveries.rs`, `src/engine/deliveries.rs`, `src/runtime/events.rs` | `tests/suite/events.rs`, their tests |
+//! | how events travel on devices | `src/codegen/plan/travel.rs`; `deliveries.rs` of `src/codegen/stablehlo/` | `tests/suite/events.rs`, `tests/stablehlo/deliveries*.snap` |
+//! | what a method does in a step | its file in `src/discretize/`, `stages.rs` beside it | `tests/suite/models.rs`, `tests/suite/random_models.rs`, `tests/suite/junctions.rs` |
 //! | which equations `exact` takes, its propagators | `src/ode/linear.rs`, `src/discretize/exact.rs` | `tests/suite/exact.rs` |
 //! | values of cells and edges before the first step | `src/operators/rows.rs` | its tests, `tests/suite/domains.rs` |
 //! | what sections, regions and places mean | `src/hir/morphology.rs`, `src/ode/build/cables.rs` | `tests/errors/section_*`, `tests/suite/cables.rs` |
@@ -230,36 +247,39 @@
 //! | what generated Rust looks like | `src/codegen/rust/kernels.rs` | `tests/ir/*.rust.snap` |
 //! | the interface of generated crates | `src/codegen/rust/model.rs`, `src/codegen/rust/fixed/` | `tests/suite/crates.rs` |
 //! | `exp` and its accuracy | `src/runtime/math.rs` | `src/runtime/math/tests.rs` |
-//! | the sine of large angles | `src/runtime/math/payne_hanek.rs` | the same, `tests/reference/large_angles.py` |
+//! | the sine of large angles | `src/runtime/math/payne_hanek.rs` | `src/runtime/math/tests.rs`, `tests/reference/large_angles.py` |
 //! | which number of a Poisson distribution a uniform number gives | `src/runtime/math/poisson.rs`; `poisson.rs` of `src/codegen/stablehlo/` | `src/runtime/math/tests/poisson.rs` |
 //! | what `--accuracy` allows, its errors | `src/runtime/math/approximate.rs` | its tests, and `tests/suite/accuracy.rs` |
 //! | what is computed in f32 at `--accuracy 1e-6` | `src/passes/narrow.rs` | `tests/passes/narrow` |
 //! | what counts as a flop or a byte, what `bench` compares with | `src/codegen/plan/cost.rs`, `src/engine/limits.rs` | tests beside them |
 //! | an operation of StableHLO, its types | `src/codegen/stablehlo/builder.rs` | there |
 //! | what an operation of the plan becomes in StableHLO | `src/codegen/stablehlo/lanes.rs` | `tests/stablehlo/*.snap`, `tests/suite/engines.rs` |
-//! | what arguments of entry points stand for, what they are given | `src/codegen/stablehlo/slot.rs`, `src/engine/inputs.rs` | the same |
-//! | loops, recording and spikes on devices | `src/codegen/stablehlo/entry.rs` | the same |
+//! | what arguments of entry points stand for, what they are given | `src/codegen/stablehlo/slot.rs`, `src/engine/inputs.rs` | `tests/stablehlo/*.snap`, `tests/suite/engines.rs` |
+//! | loops, recording and spikes on devices | `src/codegen/stablehlo/entry.rs` | `tests/stablehlo/*.snap`, `tests/suite/engines.rs` |
 //! | how many steps run between two visits of the host, forms of gathers | `src/codegen/plan/device.rs`; `lattice.rs` and `slabs.rs` beside it | there |
 //! | which flags rustc gets, where kernels are kept | `src/engine/rustc.rs` | `tests/suite/engines.rs` |
 //! | a call of PJRT | `src/runtime/pjrt/abi.rs` declares it, `ffi.rs` makes it | `tests/suite/pjrt.rs` |
 //! | where plugins are looked for, which wheels are fetched | `src/plugins/` | its tests |
 //! | what holds a state, the current that it takes | `src/hir/input.rs`, `src/ode/build/clamps.rs`, `commit` in `src/discretize/mod.rs` | `tests/suite/protocols.rs` |
-//! | which distributions there are | `src/hir/builtins.rs`, `src/hir/draws.rs` | the same |
+//! | which distributions there are | `src/hir/builtins.rs`, `src/hir/draws.rs` | `tests/suite/protocols.rs` |
+//! | which stimuli there are | `src/hir/builtins.rs`, `src/hir/calls.rs`, `src/ode/build/calls.rs` | `tests/suite/protocols.rs` |
+//! | random numbers | `src/runtime/rng.rs`, `src/runtime/rng/` | its tests, `make lanes` |
 //! | what differs from cell to cell before the first step | `src/ode/cells.rs` | `tests/suite/domains.rs`, `src/results/tests.rs` |
-//! | which values a quantity can have | `src/hir/domain.rs`, `src/ode/domains.rs` | `tests/suite/domains.rs` |
 //! | what is recorded, where rows and spikes go | `src/simulate/records.rs`, `src/simulate/sink.rs` | `src/simulate/tests.rs` |
-//! | where a run begins, what it leaves for another | `src/simulate/checkpoint.rs`, `src/results/checkpoint.rs` | `tests/suite/checkpoints.rs` |
+//! | where a run begins, what it leaves for another: `--save`, `--load` | `src/simulate/checkpoint.rs`, `src/results/checkpoint.rs` | `tests/suite/checkpoints.rs` |
 //! | what can be read and changed between two steps | `src/simulate/stepping.rs` | `tests/suite/stepping.rs` |
 //! | what can be set from outside, number by number or cell by cell | `src/ode/overrides.rs` | `tests/suite/cli.rs`, `tests/suite/stepping.rs` |
 //! | what results say of parameters and grids | `src/simulate/parameters.rs`, `src/results/contents.rs` | `src/results/tests.rs` |
-//! | how a value that is NaN is found, what is said of it | `src/simulate/trap.rs`, `src/simulate/culprit.rs` | the same |
-//! | the files of results | `src/results/` | `src/results/tests.rs` |
+//! | how a value that is NaN is found, what is said of it | `src/simulate/trap.rs`, `src/simulate/culprit.rs` | `src/simulate/tests.rs`, `tests/suite/cli.rs` |
+//! | the files of results, a new format of them | `src/results/`: `FileFormat` in `mod.rs`, `writer.rs`, a file beside it | `src/results/tests.rs` |
 //! | what `neuroc verify` calls a fault | `src/compare/judge.rs` | `src/compare/tests.rs`, `tests/suite/verify.rs` |
-//! | how a plot looks | `src/plot/style.rs` | `src/plot/tests.rs` |
+//! | how a plot looks, what it shows | `src/plot/style.rs`, `src/plot/panels.rs` | `src/plot/tests.rs` |
+//! | how a message is shown | `src/diag/render.rs` | `tests/errors` |
+//! | how a file is laid out | `src/syntax/format.rs` | `src/syntax/tests.rs` |
 //! | what Python's users see | `python/` | `python/tests` |
 //! | what an editor is told: hover, completion, renaming | its file in `src/editor/` | `tests/suite/lsp.rs` |
-//! | which name is noted to mean what | `src/hir/uses.rs`, and where names are resolved | the same |
-//! | which edit mends a mistake | `did_you_mean`, `fix` where the message is made | the same |
+//! | which name is noted to mean what | `src/hir/uses.rs`, and where names are resolved | `tests/suite/lsp.rs` |
+//! | which edit mends a mistake | `did_you_mean`, `fix` where the message is made | `tests/suite/lsp.rs` |
 //! | an option of the command line | `src/cli/settings.rs` or the file of the verb | `tests/suite/cli.rs` |
 //!
 //! # How to add
@@ -274,13 +294,20 @@
 //! - **An operation**: a variant of [`step::OpKind`], [`operators::UnaryOp`] or [`operators::BinaryOp`]; then follow the compiler's errors through
 //!   verifier, printer, parser, evaluation, adjoint, passes, plan and emitter; add it to the programs `tests/ir/all_ops_*.ir`.
 //! - **An integration method**: a file in `src/discretize/` that gives each state's new value as an expression, in stages that see what
-//!   earlier ones computed; a variant and a name in [`hir::Method`]; its order of convergence in `tests/suite/models.rs`.
+//!   earlier ones computed; a line in `scheme` (`src/discretize/mod.rs`); a variant, a name and an order in [`hir::Method`], whether it solves cables
+//!   in `src/ode/cable.rs`; both READMEs (a test demands it); its order of convergence in `tests/suite/models.rs`.
+//! - **A connection rule**: a file in `src/connect/`, a variant of `Rule`, a row in `RULES` (`src/connect/table.rs`); then follow the compiler's errors; the
+//!   table in `grammar/README.md`; the lists in `src/connect/tests/rules.rs` and `tests/suite/networks.rs`.
+//! - **A key of a block**: a name in `Block::keys` (`src/hir/keys.rs`), its reading in the file of the block, a field in [`hir`] and, if runs need it, in
+//!   [`ode::Model`]; `grammar/README.md`.
+//! - **A file of the runtime**: a row in `RUNTIME` of `src/codegen/rust/mod.rs`, or generated crates lack it.
 //! - **A diagnostic**: a variant of the enum of its idea in `src/hir/error/`, which holds the names and places that the message needs,
 //!   and its words there; if no code fits, a row in `src/diag/codes.rs` (ids never change meaning) with the long story for `neuroc
 //!   explain`; a wrong model in `tests/errors` whose snapshot is the message. Say what is true at the place, and an edit that helps.
 //! - **An example**: a file in `examples/`, at most 80 lines unless its source is a long table, whose first lines say what it shows and name the paper. Tests check, format and
 //!   run it. If it has a known answer, give it a case in `tests/models`.
-//! - **A model of the library**: a file in `stdlib/`, every item described, its source named; something in `examples` or `tests/models` uses it.
+//! - **A model of the library**: a file in `stdlib/`, every item described, its source named; its test is `tests/models/NAME.neuro` with `NAME.json`, and the
+//!   name in `cases!` of `tests/suite/models.rs`.
 
 #[cfg(feature = "xla")]
 pub mod artefact;

@@ -57,10 +57,7 @@ fn before_a_run(model: &Model, checked: &Checked) -> Vec<Diagnostic> {
             return found;
         }
     };
-    // Of cables the interpreter alone knows so far, which needs no plan.
-    if model.cables.is_empty() {
-        found.extend(planned(&compiled, &PlanOptions::default()).err().unwrap_or_default());
-    }
+    found.extend(planned(&compiled, &PlanOptions::default()).err().unwrap_or_default());
     // Many edges take time and memory: of those the rules have been checked.
     let many = found.iter().any(Diagnostic::is_error) || simulate::expected_edges(model, &extent) > MOST_EDGES;
     let alone = || Model { connections: Vec::new(), projections: Vec::new(), ..compiled.ode.clone() };

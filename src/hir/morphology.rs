@@ -954,6 +954,25 @@ impl<'a> Lowerer<'a> {
     }
 }
 
+impl<'a> Lowerer<'a> {
+    /// The compartments of the sections that a word means, as that of a region does.
+    pub(super) fn compartments_of(
+        &mut self,
+        morphology: &Morphology,
+        word: &str,
+        flat: &FlatPath<'a>,
+    ) -> Option<Arc<[u32]>> {
+        let tree = &morphology.tree;
+        let meant: Vec<bool> = tree.sections.iter().map(|section| is_meant(word, &section.name)).collect();
+        if let (false, Some(name)) = (meant.contains(&true), flat.names.get(1)) {
+            self.unknown_section(name, &tree.sections.iter().map(|s| s.name.as_str()).collect::<Vec<_>>());
+            return None;
+        }
+        let inside = |e: &u32| tree.is_compartment(*e as usize) && meant[tree.section[*e as usize] as usize];
+        Some((0..tree.len() as u32).filter(inside).collect())
+    }
+}
+
 /// Does a word of a region mean a section: all of them, its name, or its name without index?
 fn is_meant(word: &str, section: &str) -> bool {
     word == "all" || section.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('['))

@@ -22,6 +22,7 @@ use crate::source::Span;
 use crate::syntax::ast::{self, ConnectKey, NetworkMember, Through};
 use crate::units::Dim;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// A receptor of a population, with what tells whether another line means the same.
 pub(super) struct Instance {
@@ -42,8 +43,8 @@ struct Seat {
     v: Option<SymbolId>,
     port: Option<SymbolId>,
     area: Option<SymbolId>,
-    /// The element of the tree, in a cell with sections.
-    element: Option<usize>,
+    /// The elements of the tree, in a cell with sections: of a place one, of a region each of its compartments.
+    elements: Option<Arc<[u32]>>,
 }
 
 impl<'a> Lowerer<'a> {
@@ -304,11 +305,11 @@ impl<'a> Lowerer<'a> {
         }
         let (symbols, receptor) = instantiate(&synapse.item, &path, &seat, &values, cell.symbols.len());
         self.note_places(cell.span, [(path.clone(), wanted.span)].into());
-        let morphology = cell.morphology.clone().map(|known| match (seat.element, receptor.current) {
-            (Some(element), Some(current)) => {
+        let morphology = cell.morphology.clone().map(|known| match (seat.elements, receptor.current) {
+            (Some(elements), Some(current)) => {
                 let name = path.strip_prefix(&under).unwrap_or(&path).to_string();
                 let region = under.trim_end_matches('.').to_string();
-                let (elements, current, span) = ([element as u32].into(), Some(current), via.model.span);
+                let (current, span) = (Some(current), via.model.span);
                 known.with_part(Part { region, name, elements, current, together: 0, span }, symbols.len())
             }
             (None, _) | (_, None) => known,
@@ -343,7 +344,7 @@ impl<'a> Lowerer<'a> {
         };
         let seat = match (&place.rest[..], &cell.compartments[..]) {
             ("", []) => {
-                Seat { compartment: None, v: voltage("v"), port: cell.find("i_syn"), area: None, element: None }
+                Seat { compartment: None, v: voltage("v"), port: cell.find("i_syn"), area: None, elements: None }
             }
             ("", [only]) => seat_on(only),
             (name, all) => match all.iter().find(|c| c.name == name) {
@@ -384,13 +385,19 @@ impl<'a> Lowerer<'a> {
         (place, flat): (&Place<'a>, &FlatPath<'a>),
         synapse: &Synapse,
     ) -> Option<Seat> {
-        let element = self.driven_place(definition, morphology, place, "a synapse", flat)?;
-        let name = morphology.tree.name(element);
+        let (name, elements): (String, Arc<[u32]>) = match (flat.at, &place.rest[..]) {
+            (None, word) if !word.is_empty() => (word.to_string(), self.compartments_of(morphology, word, flat)?),
+            (Some(_), _) | (None, _) => {
+                let element = self.driven_place(definition, morphology, place, "a synapse", flat)?;
+                (morphology.tree.name(element), [element as u32].into())
+            }
+        };
         if synapse.current.is_none() {
             self.error(MorphologyError::NoCurrent { span: flat.span });
             return None;
         }
-        Some(Seat { compartment: Some(name), v: Some(morphology.v), port: None, area: None, element: Some(element) })
+        let (v, elements) = (Some(morphology.v), Some(elements));
+        Some(Seat { compartment: Some(name), v, port: None, area: None, elements })
     }
 
     /// The values of a synapse's parameters: those of a line, or the model's own.
@@ -522,7 +529,7 @@ fn seat_on(compartment: &super::Compartment) -> Seat {
         v: Some(compartment.v),
         port: Some(compartment.port),
         area: compartment.area,
-        element: None,
+        elements: None,
     }
 }
 

@@ -359,32 +359,39 @@ impl<'m> Builder<'m> {
         outside: NodeId,
     ) -> NodeId {
         let name = format!("{}.{}", self.population_name(population), self.cell(population).symbol(symbol).name);
-        let of_cells = |of: &mut Self, what: &str, value: NodeId, dim: Dim| {
-            let differs = |n: NodeId| matches!(of.graph.node(n), Node::Index | Node::Draw(..) | Node::Data(_));
-            if !of.graph.reachable([value]).into_iter().any(differs) {
-                return value;
-            }
-            of.add_param(Param {
-                name: format!("{name}'{what}{}", of.params.len()),
-                value,
-                population: Some(population),
-                home: Some(population),
-                dim,
-                unit: dim.display_unit(),
-                span: s.span,
-                docs: Vec::new(),
-                settable: false,
-                set: None,
-            })
-        };
-        let inside = of_cells(self, "cells", inside, s.value.ty.dim());
+        let inside = self.of_cells(population, inside, &name, s.value.ty.dim(), s.span);
         let Some(cells) = &s.cells else { return inside };
+        let is_chosen = self.is_of_one_of(population, cells, &name, s.span);
+        self.graph.select(is_chosen, inside, outside)
+    }
+
+    /// Does an element belong to one of some cells? A parameter of the cells tells.
+    pub(super) fn is_of_one_of(&mut self, population: usize, cells: &(Expr, Expr), name: &str, span: Span) -> NodeId {
         let selected = self.is_one_of(cells);
         let [yes, no] = [1.0, 0.0].map(|x| self.graph.number(x, Dim::ONE));
         let chosen = self.graph.select(selected, yes, no);
-        let chosen = of_cells(self, "chosen", chosen, Dim::ONE);
-        let is_chosen = self.graph.binary(BinaryOp::Gt, chosen, no);
-        self.graph.select(is_chosen, inside, outside)
+        let chosen = self.of_cells(population, chosen, name, Dim::ONE, span);
+        self.graph.binary(BinaryOp::Gt, chosen, no)
+    }
+
+    /// What differs from cell to cell as a parameter of the cells; `name` is that of what it is for.
+    pub(super) fn of_cells(&mut self, population: usize, value: NodeId, name: &str, dim: Dim, span: Span) -> NodeId {
+        let differs = |n: NodeId| matches!(self.graph.node(n), Node::Index | Node::Draw(..) | Node::Data(_));
+        if !self.graph.reachable([value]).into_iter().any(differs) {
+            return value;
+        }
+        self.add_param(Param {
+            name: format!("{name}'cells{}", self.params.len()),
+            value,
+            population: Some(population),
+            home: Some(population),
+            dim,
+            unit: dim.display_unit(),
+            span,
+            docs: Vec::new(),
+            settable: false,
+            set: None,
+        })
     }
 
     /// `inside` for the selected cells, else `outside`.
@@ -395,7 +402,7 @@ impl<'m> Builder<'m> {
     }
 
     /// Is a cell one of those from a first one up to another?
-    fn is_one_of(&mut self, (first, end): &(Expr, Expr)) -> NodeId {
+    pub(super) fn is_one_of(&mut self, (first, end): &(Expr, Expr)) -> NodeId {
         let (first, end) = (self.expr(None, first), self.expr(None, end));
         let index = self.graph.add(Node::Index);
         let from = self.graph.binary(BinaryOp::Ge, index, first);

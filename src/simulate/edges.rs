@@ -9,6 +9,7 @@ use crate::data;
 use crate::diag::{Code, Diagnostic};
 use crate::engine::Edges;
 use crate::ode::{self, Connection, ConnectionRule, Model, NodeId, Projection, Side, Terminal};
+use crate::runtime::rng::Draw;
 use crate::source::Span;
 use crate::step::Value;
 use std::sync::Arc;
@@ -38,9 +39,9 @@ pub(super) struct Projected {
 /// The edges of a projection: where a file lists them, with the row of each; where they share a kernel, with the place in it.
 pub(super) fn projected(model: &Model, extent: &Extent, p: &Projection) -> Result<Projected, Diagnostic> {
     let fail = |e: ConnectError| refused(&p.name, p.span, e.to_string());
-    let [source, target] = shapes(extent, p);
+    let [source, target] = shapes(model, extent, p);
     let ends = Ends::new(&source, &target, model.cells_of(p.from) == model.cells_of(p.to));
-    let (entries, kernel, from_file) = match &p.rule {
+    let (mut entries, kernel, from_file) = match &p.rule {
         ConnectionRule::Named(name, arguments) => {
             let rule = rule(model, name, arguments).map_err(|why| refused(&p.name, p.span, why))?;
             let entries = connect::directed(&rule, ends, model.seed, stream(&p.name)).map_err(fail)?;
@@ -55,10 +56,30 @@ pub(super) fn projected(model: &Model, extent: &Extent, p: &Projection) -> Resul
     if let Some(kernel) = &kernel {
         rows.iter_mut().for_each(|row| *row = kernel.entry[*row as usize]);
     }
-    let mut csr = Csr::from_entries(&entries, target.cells(), source.cells()).map_err(fail)?;
+    let each = spread(model, p, &mut entries);
+    let mut csr = Csr::from_entries(&entries, target.cells() * each, source.cells()).map_err(fail)?;
     csr.sort_sources();
     let edges = Arc::new(Edges { offsets: csr.offsets, sources: csr.sources });
     Ok(Projected { edges, rows, kernel: kernel.map(|kernel| kernel.sizes) })
+}
+
+/// Lets entries that lead to cells lead to compartments, where the receptor is in several of each cell: each to one that is drawn, in proportion to
+/// its length. Answers how many compartments a cell has.
+fn spread(model: &Model, p: &Projection, entries: &mut [Entry]) -> usize {
+    let Some((tree, elements)) = model.elements(p.to).filter(|(_, elements)| elements.len() > 1) else { return 1 };
+    let mut ends = Vec::with_capacity(elements.len());
+    let mut length = 0.0;
+    for &element in &elements {
+        length += tree.length[element as usize];
+        ends.push(length);
+    }
+    let draw = Draw { seed: model.seed, stream: stream(&format!("{}'place", p.name)) };
+    for (row, (target, _)) in (0..).zip(entries) {
+        let along = draw.uniform(row, 0) * length;
+        let at = ends.partition_point(|&end| end <= along).min(elements.len() - 1);
+        *target = *target * elements.len() as u32 + at as u32;
+    }
+    elements.len()
 }
 
 /// The edges of all projections, drawn side by side where they are many.
@@ -90,9 +111,9 @@ pub(super) fn all_projected(model: &Model, extent: &Extent) -> Vec<Result<Projec
 /// Fewer edges are not worth a thread.
 const MANY: f64 = 1e5;
 
-/// The grids of the population that sends and of the one that receives.
-fn shapes(extent: &Extent, p: &Projection) -> [Shape; 2] {
-    [p.from, p.to].map(|population| Shape { sizes: extent.grids[population].clone() })
+/// The grids of the cells that send and of those that receive.
+fn shapes(model: &Model, extent: &Extent, p: &Projection) -> [Shape; 2] {
+    [p.from, p.to].map(|population| Shape { sizes: extent.grids[model.cells_of(population)].clone() })
 }
 
 /// What is wrong with the rule or the file of a connection; no edge is drawn.
@@ -107,7 +128,7 @@ pub(crate) fn wrong_connection(model: &Model, extent: &Extent, c: &Connection) -
 pub(crate) fn wrong_projection(model: &Model, extent: &Extent, p: &Projection) -> Option<Diagnostic> {
     match &p.rule {
         ConnectionRule::Named(name, arguments) => {
-            let [source, target] = shapes(extent, p);
+            let [source, target] = shapes(model, extent, p);
             let ends = Ends::Between { source: &source, target: &target };
             let fits = |rule: Rule| connect::windows_fit(&rule, ends).map_err(|e| e.to_string());
             rule(model, name, arguments).and_then(fits).err().map(|why| refused(&p.name, p.span, why))
@@ -179,7 +200,7 @@ pub(crate) fn expected_edges(model: &Model, extent: &Extent) -> f64 {
 
 /// How many edges a projection has, about.
 pub(super) fn expected_events(model: &Model, extent: &Extent, p: &Projection) -> f64 {
-    let [source, target] = shapes(extent, p);
+    let [source, target] = shapes(model, extent, p);
     expected_of(model, &p.rule, |rule| connect::expected_directed(rule, &source, &target))
 }
 

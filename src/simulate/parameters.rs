@@ -50,7 +50,14 @@ fn ends(model: &Model, extent: &Extent) -> Vec<Parameter> {
         };
         let targets = edges.offsets.windows(2).enumerate();
         push("source", edges.sources.iter().map(|&source| f64::from(source)).collect());
-        push("target", targets.flat_map(|(cell, b)| (b[0]..b[1]).map(move |_| cell as f64)).collect());
+        let to = model.projections[projection].to;
+        let each = model.elements_per_cell(to);
+        push("target", targets.clone().flat_map(|(at, b)| (b[0]..b[1]).map(move |_| (at / each) as f64)).collect());
+        if let Some((_, elements)) = model.elements(to).filter(|_| each > 1) {
+            // Which of the compartments of the cell.
+            let place = |at: usize| f64::from(elements[at % each]);
+            push("compartment", targets.flat_map(|(at, b)| (b[0]..b[1]).map(move |_| place(at))).collect());
+        }
     }
     ends
 }

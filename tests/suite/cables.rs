@@ -706,6 +706,8 @@ cell P {",
     connect pyr.basal(0.9) -- pyr.spine(0.5) via Gap as Small(g = 0.05 nS) { rule = fixed_in_degree(2) }
     connect pyr.basal(0.9) -- ball.dend(0.5) via Rectifying { rule = all_to_all }
     connect point.soma -- pyr.trunk(0.9) via Gap as Point(g = 0.2 nS) { rule = all_to_all }
+    connect pyr -> pyr.trunk via E(tau = 3 ms) { rule = fixed_in_degree(5); weight ~ uniform(0.1 nS, 0.4 nS); delay ~ uniform(0.1 ms, 3 ms) }
+    drive pyr[3..30].left via E(tau = 2 ms) from poisson(rate = 20 Hz + 1 Hz * index) { weight ~ uniform(0.1 nS, 0.5 nS) }
     clamp hold: -65 mV + pulse(delay = 3 ms, duration = 4 ms, amplitude = 20 mV + 1 mV * index) via 10 Mohm -> ball[1..3].dend(1)
     param pyr.soma_left.K.gbar ~ truncated(normal(36 mS/cm2, 3 mS/cm2), 10 mS/cm2, 60 mS/cm2)
     param pyr[5..20].trunk.cm = 1.5 uF/cm2
@@ -844,6 +846,63 @@ run {{
     for threads in [1, 2, 3] {
         same_bits(&found, &native_run(&here, Precision::F64, threads));
     }
+}
+
+/// Each edge leads to one compartment, in proportion to its length; the sum over all is what one place would get.
+#[test]
+fn synapses_are_spread_over_sections_by_length() {
+    let text = |place: &str, records: &str| {
+        format!(
+            "cell Source {{ state v: mV = 0 mV\n v' = 1 mV / 1 ms\n spike when v crosses 0.35 mV\n}}
+{PASSIVE}
+cell C {{
+    section soma {{ length = 20 um; diam = 20 um; compartments = 1 }}
+    section dend {{ from soma(1); length = 200 um; diam = 2 um; compartments = 4 }}
+    region all {{ ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak }}
+}}
+synapse S {{
+    state g: nS = 0 nS
+    state n = 0
+    g' = -g / 1000 s
+    n' = 0 / 1 ms
+    on event(weight: nS) {{ g += weight; n = n + 1 }}
+    current i = 0 * g * v
+}}
+network main {{
+    population from: Source[100]
+    population c: C[3]
+    connect from -> c.{place} via S {{ rule = all_to_all; weight = 1 nS; delay = 0.5 ms }}
+}}
+run {{ duration = 2 ms; dt = 0.1 ms; method = cnexp\n record {records}\n record from.c.{place}.S.n }}"
+        )
+    };
+    let places = ["soma(0.5)", "dend(0.125)", "dend(0.375)", "dend(0.625)", "dend(0.875)"];
+    let records: Vec<String> = places.iter().map(|place| format!("{place}.S.g")).collect();
+    let spread = ran(&text("all", &format!("c.{{{}}}", records.join(", "))), Way::Optimized);
+    for cell in 0..3 {
+        let got: Vec<f64> = records
+            .iter()
+            .map(|name| {
+                let s = spread.series_named(&format!("c.{name}")).unwrap();
+                s.values.get(s.t.len() - 1, cell)
+            })
+            .collect();
+        assert!((got.iter().sum::<f64>() - 100.0).abs() < 1e-3, "{got:?}");
+        // 20 of 220 um, and four times 50; five standard deviations.
+        for (at, &count) in got.iter().enumerate() {
+            let p: f64 = if at == 0 { 20.0 / 220.0 } else { 50.0 / 220.0 };
+            let far = 5.0 * (100.0 * p * (1.0 - p)).sqrt();
+            assert!((count - 100.0 * p).abs() < far, "cell {cell}: {got:?}");
+        }
+    }
+    let edges = spread.series_named("from.c.all.S.n").unwrap();
+    assert_eq!(edges.cells.len(), 300);
+    let once = |at: usize| edges.values.get(edges.t.len() - 1, at);
+    assert!((0..300).all(|at| once(at) == 1.0), "an event comes along every edge");
+    same_bits(
+        &spread,
+        &native_run(&checked(&text("all", &format!("c.{{{}}}", records.join(", ")))), Precision::F64, 2),
+    );
 }
 
 #[test]

@@ -6,8 +6,8 @@
 use super::Builder;
 use crate::connect::RULES;
 use crate::data::{DataFile, Numbers};
-use crate::hir::{self, DriveSource, Expr};
-use crate::ode::{ConnectionRule, Jump, Node, NodeId, Projection};
+use crate::hir::{self, DriveSource};
+use crate::ode::{ConnectionRule, Jump, Kind, Node, NodeId, Projection};
 use crate::operators::BinaryOp;
 use crate::units::Dim;
 use std::collections::HashMap;
@@ -101,7 +101,7 @@ impl<'m> Builder<'m> {
         for (at, p) in network.projections.iter().enumerate() {
             if self.arrives(at) == at as u32 {
                 let arrived = self.graph.add(Node::Arrived(at as u32, 0));
-                self.jumps_of(p.to, p.receptor, arrived, &None, &mut jumps);
+                self.jumps_of((p.to, p.receptor), arrived, None, &mut jumps);
             }
             for &(state, number) in &self.sent[at] {
                 jumps.push(Jump { state, amount: self.graph.add(Node::Arrived(at as u32, number)) });
@@ -109,11 +109,14 @@ impl<'m> Builder<'m> {
         }
         for d in &network.drives {
             let weight = self.expr(Some(d.population), &d.weight);
-            let at = self.receiving(d.population, d.receptor);
-            let weight = self.hide_draws(at, weight, &d.name, d.span);
+            let weight = self.for_receptor(d, weight, d.weight.ty.dim());
             let count = self.count(d);
             let carried = self.graph.binary(BinaryOp::Mul, weight, count);
-            self.jumps_of(d.population, d.receptor, carried, &d.cells, &mut jumps);
+            let chosen = d.cells.as_ref().map(|cells| match self.spreads(d) {
+                true => self.is_of_one_of(d.population, cells, &d.name, d.span),
+                false => self.is_one_of(cells),
+            });
+            self.jumps_of((d.population, d.receptor), carried, chosen, &mut jumps);
         }
         jumps
     }
@@ -125,13 +128,28 @@ impl<'m> Builder<'m> {
         receptor.current.map_or(population, |current| self.home(population, current))
     }
 
+    /// Is the receptor of a drive in several compartments of each cell?
+    fn spreads(&self, drive: &hir::Drive) -> bool {
+        let at = self.receiving(drive.population, drive.receptor);
+        at >= self.network.populations.len()
+            && matches!(&self.extra[at - self.network.populations.len()].kind, Kind::Part { elements, .. } if elements.len() > 1)
+    }
+
+    /// What a drive brings its receptor: draws and files are values of cells.
+    fn for_receptor(&mut self, drive: &hir::Drive, value: NodeId, dim: Dim) -> NodeId {
+        if self.spreads(drive) {
+            return self.of_cells(drive.population, value, &drive.name, dim, drive.span);
+        }
+        let at = self.receiving(drive.population, drive.receptor);
+        self.hide_draws(at, value, &drive.name, drive.span)
+    }
+
     /// What the events of a receptor add, that carry so much together.
     fn jumps_of(
         &mut self,
-        population: usize,
-        receptor: usize,
+        (population, receptor): (usize, usize),
         carried: NodeId,
-        cells: &Option<(Expr, Expr)>,
+        chosen: Option<NodeId>,
         jumps: &mut Vec<Jump>,
     ) {
         let receptor = &self.network.populations[population].receptors[receptor];
@@ -143,7 +161,7 @@ impl<'m> Builder<'m> {
             let amount = self.expr(Some(population), amount);
             self.weight = None;
             let nothing = self.graph.number(0.0, self.states[id.0 as usize].dim);
-            let amount = self.for_cells(cells, amount, nothing);
+            let amount = chosen.map_or(amount, |chosen| self.graph.select(chosen, amount, nothing));
             jumps.push(Jump { state: id, amount });
         }
     }
@@ -154,8 +172,8 @@ impl<'m> Builder<'m> {
         match &drive.source {
             DriveSource::Poisson { rate, stream } => {
                 let rate = self.expr(Some(drive.population), rate);
-                let at = self.receiving(drive.population, drive.receptor);
-                let rate = self.hide_draws(at, rate, &drive.name, drive.span);
+                let dim = Dim::ONE.over(Dim::TIME);
+                let rate = self.for_receptor(drive, rate, dim);
                 let expected = self.graph.binary(BinaryOp::Mul, rate, dt);
                 self.graph.add(Node::Events(*stream, expected))
             }
