@@ -215,7 +215,7 @@
 //! | what of a network learns, in which order | `src/driver/training.rs` | `tests/suite/training.rs` |
 //! | what passes may change, what they must keep | `src/passes/mod.rs`, `src/passes/exact.rs` | `tests/suite/random_models.rs` |
 //! | the order of passes | `O2` in `src/passes/mod.rs` | `tests/passes/pipeline`, `tests/suite/passes.rs` |
-//! | how many vectors, lanes, block sizes, memory layout | `space_plan` and `Precision::lanes` in `src/codegen/plan.rs`, `vectors` in `build.rs` beside it | `tests/ir/*.plan.snap` (of `tests/suite/crates.rs`) |
+//! | how many vectors, lanes, block sizes, memory layout | `vectors`, `space_plan` and `Precision::lanes` in `src/codegen/plan.rs` | `tests/ir/*.plan.snap` (of `tests/suite/crates.rs`) |
 //! | the text of the step IR, what a program must not do | `src/step/print.rs`, `src/step/parse.rs`, `src/step/verify/` | `src/step/text_tests.rs`, `src/step/verify/tests.rs` |
 //! | what a kernel computes in which of its loops, names of values | `src/codegen/plan/build.rs`; `kernel.rs` beside it is what emitters read | `tests/ir/*.plan.snap` |
 //! | in which order a kernel computes its values | `src/codegen/plan/order.rs` | there |

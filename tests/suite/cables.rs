@@ -869,11 +869,11 @@ synapse S {{
     current i = 0 * g * v
 }}
 network main {{
-    population from: Source[100]
+    population source: Source[100]
     population c: C[3]
-    connect from -> c.{place} via S {{ rule = all_to_all; weight = 1 nS; delay = 0.5 ms }}
+    connect source -> c.{place} via S {{ rule = all_to_all; weight = 1 nS; delay = 0.5 ms }}
 }}
-run {{ duration = 2 ms; dt = 0.1 ms; method = cnexp\n record {records}\n record from.c.{place}.S.n }}"
+run {{ duration = 2 ms; dt = 0.1 ms; method = cnexp\n record {records}\n record source.c.{place}.S.n }}"
         )
     };
     let places = ["soma(0.5)", "dend(0.125)", "dend(0.375)", "dend(0.625)", "dend(0.875)"];
@@ -895,7 +895,7 @@ run {{ duration = 2 ms; dt = 0.1 ms; method = cnexp\n record {records}\n record 
             assert!((count - 100.0 * p).abs() < far, "cell {cell}: {got:?}");
         }
     }
-    let edges = spread.series_named("from.c.all.S.n").unwrap();
+    let edges = spread.series_named("source.c.all.S.n").unwrap();
     assert_eq!(edges.cells.len(), 300);
     let once = |at: usize| edges.values.get(edges.t.len() - 1, at);
     assert!((0..300).all(|at| once(at) == 1.0), "an event comes along every edge");
