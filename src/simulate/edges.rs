@@ -56,7 +56,7 @@ pub(super) fn projected(model: &Model, extent: &Extent, p: &Projection) -> Resul
     if let Some(kernel) = &kernel {
         rows.iter_mut().for_each(|row| *row = kernel.entry[*row as usize]);
     }
-    let each = spread(model, p, &mut entries);
+    let each = spread(model, p, (target.cells(), &mut entries))?;
     let mut csr = Csr::from_entries(&entries, target.cells() * each, source.cells()).map_err(fail)?;
     csr.sort_sources();
     let edges = Arc::new(Edges { offsets: csr.offsets, sources: csr.sources });
@@ -64,9 +64,12 @@ pub(super) fn projected(model: &Model, extent: &Extent, p: &Projection) -> Resul
 }
 
 /// Lets entries that lead to cells lead to compartments, where the receptor is in several of each cell: each to one that is drawn, in proportion to
-/// its length. Answers how many compartments a cell has.
-fn spread(model: &Model, p: &Projection, entries: &mut [Entry]) -> usize {
-    let Some((tree, elements)) = model.elements(p.to).filter(|(_, elements)| elements.len() > 1) else { return 1 };
+/// its length. Answers how many of these compartments a cell has.
+fn spread(model: &Model, p: &Projection, (cells, entries): (usize, &mut [Entry])) -> Result<usize, Diagnostic> {
+    let Some((tree, elements)) = model.elements(p.to).filter(|(_, elements)| elements.len() > 1) else { return Ok(1) };
+    if cells as u64 * elements.len() as u64 > u64::from(u32::MAX) {
+        return Err(refused(&p.name, p.span, format!("{cells} cells have too many compartments to be counted")));
+    }
     let mut ends = Vec::with_capacity(elements.len());
     let mut length = 0.0;
     for &element in &elements {
@@ -79,7 +82,7 @@ fn spread(model: &Model, p: &Projection, entries: &mut [Entry]) -> usize {
         let at = ends.partition_point(|&end| end <= along).min(elements.len() - 1);
         *target = *target * elements.len() as u32 + at as u32;
     }
-    elements.len()
+    Ok(elements.len())
 }
 
 /// The edges of all projections, drawn side by side where they are many.
