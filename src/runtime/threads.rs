@@ -274,7 +274,7 @@ mod tests {
             let first = places[0].load(Ordering::Relaxed);
             for place in &places[1..] {
                 let apart = place.load(Ordering::Relaxed).wrapping_sub(first) % PAGE;
-                assert!(apart < 64 || apart > PAGE - 64, "{apart}");
+                assert!(!(64..=PAGE - 64).contains(&apart), "{apart}");
             }
         }
     }
