@@ -91,15 +91,15 @@ impl KernelPlan {
 /// What each element of a branched cell adds where a map leads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Add {
-    /// The map: a number of [`Trees::ties`].
+    /// The map: a number of [`Trees::ties`](super::Trees::ties).
     pub tie: u32,
-    /// The sum: a number of [`Trees::fields`].
+    /// The sum: a number of [`Trees::fields`](super::Trees::fields).
     pub sum: u32,
     /// What is added.
     pub value: Operand,
 }
 
-/// Linear equations along a tree: numbers of [`Trees::fields`], and of the map to the parent in [`Trees::ties`].
+/// Linear equations along a tree: numbers of [`Trees::fields`](super::Trees::fields), and of the map to the parent in [`Trees::ties`](super::Trees::ties).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Equations {
     /// What becomes the solution.
@@ -234,7 +234,7 @@ pub enum Expr {
     Index,
     /// Of the edge's source: an entry of the `shared` of its space.
     There(u32),
-    /// Where a map of branched cells leads: a number of [`Trees::ties`], and of [`Trees::fields`].
+    /// Where a map of branched cells leads: a number of [`Trees::ties`](super::Trees::ties), and of [`Trees::fields`](super::Trees::fields).
     Along(u32, u32),
     /// The operand itself.
     Copy(Operand),
