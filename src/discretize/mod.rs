@@ -950,20 +950,6 @@ fn compared(b: &mut RegionBuilder, surrogate: Surrogate, op: BinaryOp, [x, y]: [
 }
 
 impl Lowering<'_> {
-    /// Does a value read what is only known at the place itself: which cell it is, or parameters of the place?
-    fn is_known_at(&self, place: usize, whole: usize, value: NodeId) -> bool {
-        let model = self.model;
-        let of = |n: NodeId| match model.graph.node(n) {
-            Node::Param(p) => model.param(p).population,
-            Node::State(s) => Some(model.state(s).population),
-            Node::Index => Some(place),
-            _ => None,
-        };
-        let read: Vec<usize> = model.graph.reachable([value]).into_iter().filter_map(of).collect();
-        let own = |&population: &usize| population != whole && model.sees(place, population);
-        read.iter().any(own) && read.iter().all(|&population| population == whole || own(&population))
-    }
-
     /// What is recorded at a place: states of the whole are taken from there, all else is computed there first.
     fn observe_place(&mut self, draft: &mut Draft, place: usize, whole: usize) {
         let model = self.model;
@@ -973,7 +959,7 @@ impl Lowering<'_> {
                 continue;
             }
             let origin = self.origin(r.span);
-            if self.is_known_at(place, whole, r.value) {
+            if r.of_place {
                 let space = population_space(place);
                 let mut b = draft.over(space);
                 b.set_origin(origin);

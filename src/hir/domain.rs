@@ -116,6 +116,7 @@ const ROWS: &[Row] = &[
     (Kind::Param, Dim::SPECIFIC_CAPACITANCE, "", Domain::AboveZero, Code::OutOfDomain, "a capacitance is above zero"),
     (Kind::Param, Dim::CAPACITANCE, "", Domain::AboveZero, Code::OutOfDomain, "a capacitance is above zero"),
     (Kind::Param, Dim::AREA, "", Domain::AboveZero, Code::OutOfDomain, "an area is above zero"),
+    (Kind::Param, Dim::RESISTIVITY, "", Domain::AboveZero, Code::OutOfDomain, "a resistivity is above zero"),
     (Kind::Param, Dim::TIME, "tau", Domain::AboveZero, Code::OutOfDomain, "a time constant is above zero"),
     (Kind::OfGate, Dim::TIME, "tau", Domain::AboveZero, Code::OutOfDomain, "a time constant is above zero"),
     (Kind::OfGate, Dim::RATE, "alpha", Domain::NotNegative, Code::OutOfDomain, "a rate is not negative"),

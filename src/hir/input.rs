@@ -193,12 +193,12 @@ impl<'a> Lowerer<'a> {
                 continue;
             }
             if let Some(morphology) = &cell.morphology {
-                if let (Leads::Clamp, Some(at)) = (leads, flat.at) {
-                    self.error(MorphologyError::NoElectrode { clamp: &name.text, span: at.span });
-                    continue;
-                }
                 let what = if leads == Leads::Input { "an input" } else { "a clamp" };
                 let Some(at) = self.driven_place(&definition, morphology, &place, what, &flat) else { continue };
+                if let (Leads::Clamp, Some(located)) = (leads, flat.at) {
+                    self.error(MorphologyError::NoElectrode { clamp: &name.text, span: located.span });
+                    continue;
+                }
                 self.start_streams(&format!("{}.{}", population.name, name.text));
                 let Some(value) = self.input_value(&mut draft.scope, name, value) else { break };
                 draft.demand_of(std::mem::take(&mut self.demands), place.population);

@@ -906,7 +906,7 @@ impl<'a> Lowerer<'a> {
         if !place.rest.is_empty() {
             let whole = self.text(located.span);
             let (quantity, span) = (&place.rest, place.rest_span);
-            self.error(MorphologyError::NotThere { quantity, place: whole, span, known: &[] });
+            self.error(MorphologyError::BehindPlace { what, place: whole, rest: quantity, span });
             return None;
         }
         Some(element)

@@ -365,8 +365,8 @@ impl<'a> Lowerer<'a> {
             r.population == population && r.quantity == recorded && r.cells == cells && element(&r.at) == element(&at)
         };
         if let Some(first) = recorder.records.iter().find(same) {
-            let quantity = &cell.symbol(symbol).name;
-            self.error(RunError::RecordedTwice { quantity, again: span, first: first.span });
+            let quantity = cell.symbol(symbol).name.replace(['<', '>'], "");
+            self.error(RunError::RecordedTwice { quantity: &quantity, again: span, first: first.span });
             return;
         }
         recorder.records.push(Record { population, cells, quantity: recorded, at, every, window, span });

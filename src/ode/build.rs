@@ -633,11 +633,11 @@ impl<'m> Builder<'m> {
                 return self.record_edges(projections, r, p, own);
             }
         };
-        let (value, id) = match (&r.at, &self.cell(r.population).symbol(symbol).kind) {
-            (Some((element, _)), SymbolKind::Port(PortKind::Electrode)) => {
-                (self.through_electrodes(r.population, *element), symbol)
-            }
-            _ => (self.symbol(r.population, symbol), symbol),
+        let id = symbol;
+        let electrode = self.cell(r.population).symbol(symbol).kind == SymbolKind::Port(PortKind::Electrode);
+        let value = match &r.at {
+            Some((element, _)) if electrode => self.through_electrodes(r.population, *element),
+            Some(_) | None => self.symbol(r.population, symbol),
         };
         let symbol = self.cell(r.population).symbol(symbol);
         let cells = r.cells.as_ref().map(|(a, b)| (self.expr(None, a), self.expr(None, b)));
@@ -657,6 +657,7 @@ impl<'m> Builder<'m> {
             edges: None,
             cells,
             value,
+            of_place: electrode,
             every: r.every,
             window: r.window,
             unit: symbol.display_unit(),

@@ -157,7 +157,11 @@ pub fn per_cell(model: &Model, sizes: &[usize], data: &dyn Fn(usize, u32) -> Opt
             Kind::Cells => format!("cell {first} of `{}`", model.populations[population].name),
             Kind::Tree { .. } | Kind::Part { .. } => model.element_name(population, first),
         };
-        if let Some(wrong) = of_many(model, demand, &values, "cell", whose) {
+        let one = match model.populations[population].kind {
+            Kind::Cells => "cell",
+            Kind::Tree { .. } | Kind::Part { .. } => "compartment",
+        };
+        if let Some(wrong) = of_many(model, demand, &values, one, whose) {
             found.push(wrong);
         }
     }

@@ -237,6 +237,8 @@ pub struct MembraneCurrent {
     pub outward: NodeId,
     /// Its slope in the voltage, of what flows through junctions; else that of the expression.
     pub slope: Option<NodeId>,
+    /// Does it flow through the electrode of a clamp, and not through the membrane?
+    pub electrode: bool,
 }
 
 /// A spike rule.
@@ -378,6 +380,8 @@ pub struct Record {
     pub cells: Option<(NodeId, NodeId)>,
     /// Its value.
     pub value: NodeId,
+    /// Is it a value of the place as such, what flows through an electrode? All else is one of the compartment that the place is.
+    pub of_place: bool,
     /// In ms; every step if absent.
     pub every: Option<f64>,
     /// The first and the last time (ms) at which it is recorded.

@@ -25,7 +25,7 @@ impl Passive {
         let of_tree = |node: NodeId| values(model, node, Some(cable.population), tree.len(), &|_, _| None);
         let (capacitance, resistivity) = (of_tree(cable.cm)?, of_tree(cable.ra)?);
         let mut conductance = vec![0.0; tree.len()];
-        for current in &cable.currents {
+        for current in cable.currents.iter().filter(|current| !current.electrode) {
             let mut model = model.clone();
             // What does not read the voltage adds no slope.
             let Some(slope) = derivative(&mut model.graph, current.outward, cable.v) else { continue };

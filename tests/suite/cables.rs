@@ -158,6 +158,37 @@ fn an_electrode_is_that_of_neuron() {
     }
 }
 
+/// Noise is drawn for the cell, wherever it is recorded: that of every cell is one in a cell of one compartment, whose capacitance tells the current.
+#[test]
+fn an_electrode_that_is_noisy_records_what_flows() {
+    let text = format!(
+        "{PASSIVE}cell C {{
+    section a {{ length = 20 um; diam = 20 um; compartments = 1 }}
+    section b {{ from a(1); length = 200 um; diam = 2 um; compartments = 5 }}
+    region all {{ ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak }}
+}}
+network main {{
+    population c: C[3]
+    clamp h: -65 mV + noise(mean = 0 mV, sd = 5 mV, every = 0.5 ms) via 5 Mohm -> c.b(0.5)
+}}
+run {{ duration = 5 ms; dt = 0.025 ms; method = cnexp\n record c.b(0.5).i_clamp every 0.5 ms\n record c.b(0.5).v every 0.5 ms }}"
+    );
+    // What differs from cell to cell by nothing has the same noise.
+    let other = text.replace("-65 mV + noise", "-65 mV + 0 mV * index + noise");
+    let [found, expected] = [&text, &other].map(|text| ran(text, Way::Optimized));
+    same_bits(&expected, &found);
+    let at = |name: &str, row: usize, cell: usize| found.series_named(name).unwrap().values.get(row, cell);
+    let cells: Vec<f64> = (0..3).map(|cell| at("c.b(0.5).i_clamp", 4, cell)).collect();
+    assert!(cells[0] != cells[1] && cells[1] != cells[2], "{cells:?}");
+    // A current that is injected pulls the voltage to its side.
+    let signs = (1..10).flat_map(|row| (0..3).map(move |cell| (row, cell)));
+    let pulled = signs.filter(|&(row, cell)| {
+        let [now, next] = [row, row + 1].map(|row| at("c.b(0.5).v", row, cell));
+        (next - now) * at("c.b(0.5).i_clamp", row, cell) > 0.0
+    });
+    assert!(pulled.count() >= 22, "of 27");
+}
+
 /// A junction takes its own voltage from the end of the step, as the membrane does, and the other one from its beginning.
 #[test]
 fn junctions_between_branches_are_those_of_neuron() {

@@ -139,7 +139,8 @@ impl Tried<'_> {
 
     /// The first other method that stays finite.
     fn other(&self, base: &RunResult) -> Result<Result<(Method, [Column; 2]), String>, Exit> {
-        for &method in others(self.runner.model.method) {
+        let cables = !self.runner.model.cables.is_empty();
+        for &method in others(self.runner.model.method, cables) {
             let columns = self.at_smaller_steps(method, base)?;
             if columns.iter().all(|column| column.ended.failure().is_none()) {
                 return Ok(Ok((method, columns)));
@@ -149,9 +150,11 @@ impl Tried<'_> {
     }
 }
 
-/// Methods to compare one with, the best first: accurate ones, and ones that share no formula with it.
-fn others(method: Method) -> &'static [Method] {
+/// Methods to compare one with, the best first: accurate ones, and ones that share no formula with it. Few solve cables.
+fn others(method: Method, cables: bool) -> &'static [Method] {
     match method {
+        Method::CrankNicolson if cables => &[Method::Cnexp],
+        _ if cables => &[Method::CrankNicolson],
         Method::Euler => &[Method::Rk4, Method::Heun, Method::ExpEuler, Method::Cnexp],
         Method::ExpEuler => &[Method::Rk4, Method::Heun, Method::Euler, Method::Cnexp],
         Method::Cnexp => &[Method::Rk4, Method::Heun, Method::Euler, Method::ExpEuler],

@@ -62,6 +62,8 @@ pub(in crate::hir) enum MorphologyError<'e> {
     NotThere { quantity: &'e str, place: &'e str, span: Span, known: &'e [&'e str] },
     /// Something that cells with sections do not have yet.
     NotYet { what: &'static str, span: Span },
+    /// Something stands behind a place that something is led to.
+    BehindPlace { what: &'static str, place: &'e str, rest: &'e str, span: Span },
     /// A clamp of a place that has no electrode.
     NoElectrode { clamp: &'e str, span: Span },
     /// A synapse without a current sits on a cell with sections.
@@ -186,7 +188,7 @@ impl From<MorphologyError<'_>> for Diagnostic {
             E::NoPlaceHere { span } => {
                 let message = "no place in a cell can be named here";
                 Diagnostic::new(Code::BadMorphology, span, message, "a place in a cell")
-                    .note("places are named in `spike when`, in `record` and in the targets of `input` lines")
+                    .note("places are named in `spike when`, in `record`, and where inputs, clamps, synapses and junctions are")
             }
             E::NoSections { cell, span } => {
                 let message = format!("cell `{}` has no sections", cell.name);
@@ -209,6 +211,11 @@ impl From<MorphologyError<'_>> for Diagnostic {
             E::NotYet { what, span } => {
                 let message = format!("{what} of a cell with sections cannot be compiled yet");
                 Diagnostic::new(Code::Unsupported, span, message, "not yet")
+            }
+            E::BehindPlace { what, place, rest, span } => {
+                let message = format!("{what} of a cell with sections is at a place, and acts on its voltage");
+                Diagnostic::new(Code::BadTarget, span, message, format!("leads to `{rest}` of the place"))
+                    .help(format!("write `{place}`"))
             }
             E::NoElectrode { clamp, span } => {
                 let message = "the clamp of a cell with sections needs an electrode";

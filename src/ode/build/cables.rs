@@ -192,7 +192,7 @@ impl<'m> Builder<'m> {
                 let none = self.graph.number(0.0, Dim::CURRENT_DENSITY);
                 let value = self.for_cells(&input.cells, value, none);
                 let outward = self.graph.unary(UnaryOp::Neg, value);
-                currents.push(MembraneCurrent { population: place, outward, slope: None });
+                currents.push(MembraneCurrent { population: place, outward, slope: None, electrode: input.electrode });
             }
             for (at, direction) in self.directions.clone().into_iter().enumerate() {
                 let end = self.end_of(direction);
@@ -203,7 +203,7 @@ impl<'m> Builder<'m> {
                     flows = flows.map(|flow| self.graph.binary(BinaryOp::Div, flow, area));
                 }
                 let [outward, slope] = flows;
-                currents.push(MembraneCurrent { population: place, outward, slope: Some(slope) });
+                currents.push(MembraneCurrent { population: place, outward, slope: Some(slope), electrode: false });
             }
             cables.push(Cable { population: tree, v, cm, ra, area, currents, span: self.cell(population).span });
         }
@@ -235,6 +235,6 @@ impl<'m> Builder<'m> {
             outward = self.graph.binary(BinaryOp::Div, outward, area);
         }
         let home = self.home(population, symbol);
-        MembraneCurrent { population: home, outward, slope: None }
+        MembraneCurrent { population: home, outward, slope: None, electrode: false }
     }
 }

@@ -193,6 +193,7 @@ impl<'m> Builder<'m> {
             edges: Some(projection),
             cells: None,
             value,
+            of_place: false,
             every,
             window,
             unit,
