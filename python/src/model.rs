@@ -505,7 +505,10 @@ fn number<'py>(
     });
     let Some(cells) = sides.product::<Option<usize>>() else { return Ok(None) };
     let elements = cells * flat.elements_per_cell(population);
-    let read = |file: u32| data::per_cell(&flat.data[file as usize], elements, flat.seed).ok();
+    let read = |of: Option<usize>, file: u32| {
+        let count = of.map_or(elements, |of| cells * flat.elements_per_cell(of));
+        data::per_cell(&flat.data[file as usize], count, flat.seed).ok()
+    };
     let Some(values) = ode::cells::values(flat, value, Some(population), elements, &read) else { return Ok(None) };
     let values: Vec<f64> = values.into_iter().map(|x| value::shown(x, unit)).collect();
     let array: Bound<'py, PyArray1<f64>> = values.into_pyarray(py);
