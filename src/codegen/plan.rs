@@ -330,6 +330,12 @@ impl Plan {
         self.trees.iter().position(|trees| trees.spaces.contains(&space)).map(|at| at as u32)
     }
 
+    /// Does a kernel add up what edges bring to branched cells? It sees what all had when the step began, so that it comes before the first pass where
+    /// stores take the place of what was there.
+    pub fn is_before_passes(&self, space: &SpacePlan, kernel: &KernelPlan) -> bool {
+        !kernel.edges.is_empty() && self.tree(space.space).is_some()
+    }
+
     /// The relation of a number.
     pub fn relation(&self, number: u32) -> &Relation {
         &self.relations[number as usize]

@@ -26,7 +26,7 @@ use crate::step::{
 use crate::units::Dim;
 use plasticity::Remembered;
 use stages::{Stage, Stages, Target, Update};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 /// How far (in ms) before an interval's end a time may lie and still count as its end.
 const INSTANT: f64 = 1e-9;
@@ -125,9 +125,7 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     let of_cells = populations.clone().filter(|p| !is_cells(p)).rev().chain(populations.clone().filter(is_cells));
     lowering.look(&mut step, |of, v| of.next(v));
     of_cells.for_each(|population| lowering.commit(&mut step, population));
-    let told = (0..projections).filter(|&p| remembered[p].as_ref().is_some_and(Remembered::follows_target));
-    let told: BTreeSet<usize> = told.map(|p| model.projections[p].to).collect();
-    told.into_iter().for_each(|place| lowering.tell(&mut step, place));
+    model.told().into_iter().for_each(|(place, spiking)| lowering.tell(&mut step, place, spiking));
     for (projection, remembered) in remembered.iter().enumerate() {
         remembered.iter().for_each(|remembered| lowering.post(&mut step, projection, remembered));
     }
@@ -755,7 +753,7 @@ impl<'s> Lowering<'s> {
             None => {
                 let event = self.spikes(population, spike.span);
                 b.effect(OpKind::Emit(event, spiking));
-                if model.is_told(population) {
+                if model.told().values().any(|&spiking| spiking == population) {
                     let [one, none] = [1.0, 0.0].map(|x| b.constant(x));
                     let value = b.select(spiking, one, none);
                     let told = self.told(model.cells_of(population), spike.span);

@@ -43,11 +43,6 @@ impl Remembered {
         Some(Remembered { now, sent, pre, post })
     }
 
-    /// Do the spikes of the cells that the edges lead to change something?
-    pub fn follows_target(&self) -> bool {
-        !self.post.is_empty()
-    }
-
     /// The states of an edge after an event.
     fn after<'r>(&'r self, changes: &'r [(StateId, NodeId)]) -> impl Iterator<Item = (StateId, NodeId)> + 'r {
         let changed = move |state: StateId| changes.iter().find(|change| change.0 == state).map(|change| change.1);
@@ -94,7 +89,7 @@ impl Lowering<'_> {
     pub(super) fn post(&mut self, draft: &mut Draft, projection: usize, remembered: &Remembered) {
         let to = self.model.projections[projection].to;
         let spikes = self.model.spikes_elsewhere(to).unwrap_or(to);
-        let Some(spike) = self.model.populations[spikes].spike.as_ref().filter(|_| remembered.follows_target()) else {
+        let Some(spike) = self.model.populations[spikes].spike.as_ref().filter(|_| !remembered.post.is_empty()) else {
             return;
         };
         let event = self.spikes(to, spike.span);
@@ -109,9 +104,8 @@ impl Lowering<'_> {
     }
 
     /// The spikes of cells with sections, once more at a place that edges lead to.
-    pub(super) fn tell(&mut self, draft: &mut Draft, place: usize) {
+    pub(super) fn tell(&mut self, draft: &mut Draft, place: usize, spiking: usize) {
         let model = self.model;
-        let Some(spiking) = model.spikes_elsewhere(place) else { return };
         let Some(spike) = &model.populations[spiking].spike else { return };
         let mut b = draft.over(population_space(place));
         let origin = self.origin(spike.span);

@@ -42,6 +42,7 @@ use crate::hir::{Demand, Method};
 use crate::morphology::{Measure, Tree};
 use crate::source::Span;
 use crate::units::{Dim, DisplayUnit};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A node of a [`Graph`].
@@ -507,13 +508,11 @@ impl Model {
         places
     }
 
-    /// Do synapses at other places of the cells change when these spike?
-    pub fn is_told(&self, spiking: usize) -> bool {
-        let told = |p: &Projection| {
-            self.spikes_elsewhere(p.to) == Some(spiking)
-                && p.plasticity.as_ref().is_some_and(|plasticity| !plasticity.post.is_empty())
-        };
-        self.projections.iter().any(told)
+    /// The places whose synapses change when their cells spike elsewhere, each with the population that spikes.
+    pub fn told(&self) -> BTreeMap<usize, usize> {
+        let changes = |p: &&Projection| p.plasticity.as_ref().is_some_and(|plasticity| !plasticity.post.is_empty());
+        let told = |p: &Projection| Some((p.to, self.spikes_elsewhere(p.to)?));
+        self.projections.iter().filter(changes).filter_map(told).collect()
     }
 
     /// The population whose spikes are those of the cells that a place is of, if that is not the place itself.

@@ -720,15 +720,17 @@ impl<T: Scalar> Shared<T> {
         }
         for (number, (group, meeting)) in self.groups.iter().zip(&self.meetings).enumerate() {
             let ran = match inputs.role {
-                Role::Init | Role::Observe => self.branches(group, &surroundings, inputs.window, own).and_then(|()| {
-                    self.without_branches(group).try_for_each(|space| {
-                        let number = self.numbering.kernel(space, inputs.role, 0);
-                        let slice = (space, &mut own.spaces[space]);
-                        Links::apart(&[], false, |links| {
-                            self.kernel(number, &surroundings, inputs.window, slice, links)
+                Role::Init | Role::Observe => {
+                    self.branches(group, false, &surroundings, inputs.window, own).and_then(|()| {
+                        self.without_branches(group).try_for_each(|space| {
+                            let number = self.numbering.kernel(space, inputs.role, 0);
+                            let slice = (space, &mut own.spaces[space]);
+                            Links::apart(&[], false, |links| {
+                                self.kernel(number, &surroundings, inputs.window, slice, links)
+                            })
                         })
                     })
-                }),
+                }
                 Role::Step => self.steps((number, group), meeting, &surroundings, (part, own)),
             };
             if let Err(why) = ran {
@@ -786,7 +788,7 @@ impl<T: Scalar> Shared<T> {
             return Ok(());
         }
         if !group.events && !group.branched.is_empty() && !shares {
-            return self.branches(group, surroundings, window, own);
+            return self.branches(group, far, surroundings, window, own);
         }
         let (mut before, mut sent) = (Vec::new(), Vec::new());
         for step in window.first_step..window.first_step + window.steps {
@@ -799,7 +801,7 @@ impl<T: Scalar> Shared<T> {
                     edges.arrive(step, cells, &*self.kernels)
                 })?;
             }
-            self.branches(group, surroundings, Window { first_step: step, steps: 1, ..window }, own)?;
+            self.branches(group, far, surroundings, Window { first_step: step, steps: 1, ..window }, own)?;
             for pass in 0..group.passes {
                 for space in self.without_branches(group) {
                     let Part { spaces, views, tables, .. } = &mut *own;
@@ -849,23 +851,23 @@ impl<T: Scalar> Shared<T> {
     fn branches(
         &self,
         group: &Group,
+        far: bool,
         surroundings: &Surroundings<'_>,
         window: Window,
         part: &mut Part<T>,
     ) -> Result<(), Fault> {
-        group.branched.iter().try_for_each(|&kind| self.branches_of(kind, group, surroundings, window, part))
+        group.branched.iter().try_for_each(|&kind| self.branches_of(kind, far, surroundings, window, part))
     }
 
     /// Lets branched cells of a kind do what a run asks for, in some steps.
     fn branches_of(
         &self,
         kind: usize,
-        group: &Group,
+        far: bool,
         surroundings: &Surroundings<'_>,
         window: Window,
         part: &mut Part<T>,
     ) -> Result<(), Fault> {
-        let far = part.bytes(group, &self.edges) * self.parts.len() > CACHED;
         let Part { spaces, branches, views, tables, .. } = part;
         let (of, own) = (&self.branched[kind], &mut branches[kind]);
         let role = surroundings.inputs.role;

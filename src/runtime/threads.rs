@@ -154,8 +154,8 @@ fn stack() -> usize {
 
 /// Calls `f` with the stack as far into a page as if `place` were where it is, to 16 bytes.
 ///
-/// A load whose address ends as that of an earlier store waits for it in vain. Kernels store much on the stack, and load constants: in
-/// one that was measured a tenth of the speed is where its stack lies, and threads that meet go as fast as the slowest.
+/// A load whose address ends as that of an earlier store waits for it in vain. Kernels store much on the stack, and load constants: the speed of a
+/// large one depends on where its stack lies (the unconnected olive of `benches/before.py` in f64), and threads that meet go as fast as the slowest.
 fn with_stack_at(place: usize, f: &mut dyn FnMut()) {
     let down = stack().wrapping_sub(place) % PAGE;
     let deepest = [deeper::<0>, deeper::<1024>, deeper::<2048>, deeper::<3072>];
@@ -268,9 +268,8 @@ mod tests {
         let places: Arc<Vec<AtomicUsize>> = Arc::new((0..4).map(|_| AtomicUsize::new(0)).collect());
         let seen = Arc::clone(&places);
         let mut pool = Pool::new(4, move |worker| seen[worker].store(stack(), Ordering::Relaxed));
-        for bytes in [0, 1, 100, 1000, 3000] {
-            let mut run = |_: &[u8]| assert!(pool.run());
-            run(std::hint::black_box(&vec![0; bytes]));
+        for call in [deeper::<0>, deeper::<16>, deeper::<112>, deeper::<1008>, deeper::<3008>] {
+            call(&mut || assert!(pool.run()));
             let first = places[0].load(Ordering::Relaxed);
             for place in &places[1..] {
                 let apart = place.load(Ordering::Relaxed).wrapping_sub(first) % PAGE;

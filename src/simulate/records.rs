@@ -82,9 +82,8 @@ pub fn records(model: &Model, program: &Program, extent: &Extent) -> Result<Reco
         let field = program.bound(Source::Spikes(population as u32))?;
         Some(Train { population: name.clone(), cells: extent.cells[population], field })
     };
-    let told = |&(population, _): &(usize, _)| model.spikes_elsewhere(population).is_some();
-    let told = model.populations.iter().enumerate().filter(told);
-    let told = told.filter_map(|(population, _)| program.bound(Source::Spikes(population as u32))).collect();
+    let told = model.told().into_keys();
+    let told = told.filter_map(|place| program.bound(Source::Spikes(place as u32))).collect();
     Ok(Records { series, trains: model.spikes.iter().filter_map(train).collect(), told })
 }
 

@@ -336,9 +336,12 @@ impl Stepping {
                 let values = same.as_deref().unwrap_or(values);
                 self.engine.write(field, values)?;
                 // Edges see what a place has.
-                for seen in self.model.seen_by_edges().into_iter().filter(|seen| seen.v.0 as usize == at) {
-                    let place = seen.population;
-                    let Some(field) = self.program.bound(Source::There(place as u32, seen.v.0)) else { continue };
+                for (field, of) in (0..).map(FieldId).zip(&self.program.fields) {
+                    let Source::There(place, _) = of.source else { continue };
+                    if of.source != Source::There(place, at as u32) {
+                        continue;
+                    }
+                    let place = place as usize;
                     let of = |cell: usize| self.model.element_in(state.population, place, cell).map(|at| values[at]);
                     let there: Option<Vec<f64>> = (0..self.extent.cells[place]).map(of).collect();
                     if let Some(there) = there {

@@ -158,7 +158,7 @@ fn an_electrode_is_that_of_neuron() {
     }
 }
 
-/// Noise is drawn for the cell, wherever it is recorded: that of every cell is one in a cell of one compartment, whose capacitance tells the current.
+/// Noise is drawn for the cell, also where the current is recorded: it has the sign of what it does to the voltage.
 #[test]
 fn an_electrode_that_is_noisy_records_what_flows() {
     let text = format!(

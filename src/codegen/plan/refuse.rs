@@ -290,6 +290,29 @@ mod tests {
                 "`r.w` has a value for every edge",
             ),
             (
+                "space @t of @a tree\nspace @p in @t\nspace @r from @p to @p\n",
+                "\nstate @t.v over @t\nstate @p.v over @p\ntemp @p.s over @p",
+                "over @t {\n %1 = const 0.0\n store @t.v, %1\n }\n over @p {\n %2 = const 0.0\n store @p.v, %2\n }",
+                "over @p {\n %3 = gather @t.v along in\n store @p.v, %3\n }
+                over @r {\n %4 = gather @p.v along source\n accumulate @p.s along target, %4\n }",
+                "edges of branched cells read `p.v` in the middle of a step",
+            ),
+            (
+                "space @t of @a tree\nspace @p in @t\nspace @q in @p\nspace @r from @p to @p\n",
+                "\nstate @p.v over @p\nstate @q.v over @q\ntemp @p.s over @p",
+                "over @p {\n %1 = const 0.0\n store @p.v, %1\n }\n over @q {\n %2 = const 0.0\n store @q.v, %2\n }",
+                "over @r {\n %4 = gather @p.v along source\n accumulate @p.s along target, %4\n }
+                over @q {\n %3 = gather @p.v along in\n store @q.v, %3\n }",
+                "edges and the elements of a cell both read `p.v`",
+            ),
+            (
+                "space @t of @a tree\nspace @r from @t to @a\n",
+                "",
+                "",
+                "",
+                "`r` joins other spaces than cells",
+            ),
+            (
                 "space @r from @a to @a\n",
                 "\ntemp @a.s over @a",
                 "",

@@ -313,7 +313,7 @@ pub(super) fn check(program: &Program, region: &Region, over: SpaceId) -> Result
 
 #[cfg(test)]
 mod tests {
-    use crate::codegen::plan::{PlanOptions, plan};
+    use crate::codegen::plan::{Plan, PlanOptions, plan};
     use crate::runtime::branches::Task;
     use crate::step::{parse, verify};
 
@@ -325,7 +325,11 @@ mod tests {
              temp @c.i over @c\ntemp @c.d over @c\ntemp @c.b over @c\ntemp @c.x over @c\n{INIT}fn step {{\n{step}\n}}\n"
         );
         let program = verify(parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"))).unwrap_or_else(|e| panic!("{e}"));
-        let plan = plan(&program, &PlanOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+        described(&plan(&program, &PlanOptions::default()).unwrap_or_else(|e| panic!("{e}")))
+    }
+
+    /// What branched cells do in a step.
+    fn described(plan: &Plan) -> Vec<String> {
         let trees = &plan.trees[0];
         let task = |task: &Task| match *task {
             Task::Clear { field } => format!("clear {}", plan.fields[trees.fields[field as usize].0 as usize]),
@@ -357,6 +361,30 @@ mod tests {
         let gate = GATE.replace("@c.x", "@c.v").replace("%7", "%9");
         let all = [CURRENT, ROWS, SOLVE, &gate, KEEP].join("\n");
         assert_eq!(tasks(&all), ["clear c.i", "na 0", "c 0", "c 1", "c 2"]);
+    }
+
+    #[test]
+    fn what_edges_bring_is_added_up_by_a_kernel_of_its_own_before_what_reads_it() {
+        let text = "program \"p\"\nspace @a\nspace @c of @a tree\nspace @p in @c\nspace @e from @p to @p
+            state @c.v over @c\nstate @p.v over @p\ntemp @p.s over @p\ntemp @c.i over @c
+            fn init {
+            over @c {\n %0 = const 1.0\n store @c.v, %0\n }
+            over @p {\n %1 = gather @c.v along in\n store @p.v, %1\n }
+            }
+            fn step {
+            over @e {\n %0 = gather @p.v along source\n accumulate @p.s along target, %0\n }
+            over @p {\n %1 = field @p.s\n accumulate @c.i along in, %1\n }
+            over @c {\n %2 = field @c.i\n store @c.v, %2\n }
+            over @p {\n %3 = gather @c.i along in\n store @p.v, %3\n }
+            }\n";
+        let program = verify(parse(text).unwrap_or_else(|e| panic!("{e}"))).unwrap_or_else(|e| panic!("{e}"));
+        let plan = plan(&program, &PlanOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(described(&plan), ["clear c.i", "p 0", "p 1", "c 0", "p 2"]);
+        let place = &plan.spaces[2];
+        let adds = place.step().map(|kernel| plan.is_before_passes(place, kernel));
+        assert_eq!(adds.collect::<Vec<_>>(), [true, false, false]);
+        // The others see what places have when the first pass is over.
+        assert_eq!(place.shared.iter().map(|shared| shared.pass).collect::<Vec<_>>(), [0]);
     }
 
     #[test]

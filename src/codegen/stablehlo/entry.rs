@@ -411,7 +411,7 @@ impl<'a> Emitter<'a> {
         };
         // What edges bring to branched cells is what the others had when the step began.
         let mut added = Vec::new();
-        for (space, kernel) in of_role().filter(|(space, kernel)| self.brings(space, kernel)) {
+        for (space, kernel) in of_role().filter(|(space, kernel)| self.plan.is_before_passes(space, kernel)) {
             added.extend(effects(b, slots, space, kernel));
         }
         self.store(b, slots, added);
@@ -435,7 +435,7 @@ impl<'a> Emitter<'a> {
                     Task::Kernel { space, pass } => {
                         let space = &self.plan.spaces[space as usize];
                         match space.kernel(role, pass) {
-                            Some(kernel) if self.cells(space) > 0 && !self.brings(space, kernel) => {
+                            Some(kernel) if self.cells(space) > 0 && !self.plan.is_before_passes(space, kernel) => {
                                 effects(b, slots, space, kernel)
                             }
                             Some(_) | None => Vec::new(),
@@ -466,11 +466,6 @@ impl<'a> Emitter<'a> {
             let value = if stored(self.plan, slot) == Element::Bf16 { b.narrow(value) } else { value };
             slots.insert(slot, value);
         }
-    }
-
-    /// Does a kernel of branched cells add up what edges bring?
-    fn brings(&self, space: &SpacePlan, kernel: &KernelPlan) -> bool {
-        self.cells(space) > 0 && !kernel.edges.is_empty() && self.branches(space).is_some()
     }
 
     /// The branched cells that a space belongs to, if it does.
