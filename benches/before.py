@@ -5,10 +5,13 @@
 
 Each build runs the examples of its own tree; `--old` and `--new` (this one, if absent) are trees with `target/release/neuroc`, or give
 the programs with `--old-bin` and `--new-bin`. A round runs every case once with each, the order changing from round to round; a figure
-is the best repetition of `neuroc bench`. Above 1 the new build is faster. Needs nothing but Python.
+is the best repetition of `neuroc bench`. Above 1 the new build is faster. `--engine xla` is held to as many cores as `--threads` says: XLA
+decides by its own estimate of cost which fusions it splits between cores, so a step with fewer operations may use fewer of them. Needs
+nothing but Python.
 """
 import argparse
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -30,7 +33,8 @@ def speed(binary, root, case, precision, threads, a):
                "--steps", str(max(40, int(steps * a.scale))), "--repeat", "3"]
     if a.engine == "native":
         command += ["--threads", str(threads)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    cores = sorted(os.sched_getaffinity(0))[-threads:] if a.engine == "xla" else os.sched_getaffinity(0)
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=lambda: os.sched_setaffinity(0, cores))
     if done.returncode:
         sys.exit(f"{' '.join(command)}\n{done.stderr}")
     return json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))["cell_steps_per_s"]
@@ -51,7 +55,7 @@ def main():
     a = ap.parse_args()
     builds = {name: (binary or root / "target/release/neuroc", root)
               for name, binary, root in (("old", a.old_bin, a.old), ("new", a.new_bin, a.new))}
-    threads = [int(n) for n in a.threads.split(",")] if a.engine == "native" else [0]
+    threads = [int(n) for n in a.threads.split(",")]
     cases = [(case, precision, n) for case in CASES if a.only in case[0] for precision in a.precision.split(",") for n in threads]
     found = {key: [] for key in range(len(cases))}
     for round_ in range(a.rounds):
@@ -59,10 +63,10 @@ def main():
         for key, (case, precision, n) in enumerate(cases):
             pair = {name: speed(*builds[name], case, precision, n, a) for name in order}
             found[key].append((pair["new"] / pair["old"], pair["new"]))
-    print(f"| case | precision | {'threads' if a.engine == 'native' else 'engine'} | new: M cell-steps/s | new / old: median | range |\n|---|---|---|---|---|---|")
+    print(f"| case | precision | {'threads' if a.engine == 'native' else 'cores'} | new: M cell-steps/s | new / old: median | range |\n|---|---|---|---|---|---|")
     for key, (case, precision, n) in enumerate(cases):
         ratios, speeds = zip(*found[key])
-        print(f"| {case[0]} | {precision} | {n or a.engine} | {max(speeds) / 1e6:.0f} | {statistics.median(ratios):.3f} | {min(ratios):.3f} .. {max(ratios):.3f} |")
+        print(f"| {case[0]} | {precision} | {n} | {max(speeds) / 1e6:.0f} | {statistics.median(ratios):.3f} | {min(ratios):.3f} .. {max(ratios):.3f} |")
 
 
 if __name__ == "__main__":
