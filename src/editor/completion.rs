@@ -113,7 +113,7 @@ fn propose(editor: &Editor, analysis: &Analysis, text: &str, byte: usize, place:
         Block::Network | Block::Connect | Block::Drive | Block::Run | Block::Train => {
             populations(analysis, out);
             if block == Block::Run {
-                out.words(&["every", "from", "to", "spikes", "of"], CompletionItemKind::KEYWORD);
+                out.words(&["every", "from", "to", "around", "spikes", "of"], CompletionItemKind::KEYWORD);
             }
         }
         Block::Cell | Block::Section | Block::Region => cell_parts(analysis, place, out),

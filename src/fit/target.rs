@@ -64,6 +64,11 @@ impl Target {
             Diagnostic::without_place(d.code, message)
         };
         let head = &records.series[record];
+        if head.around.is_some() {
+            let message =
+                format!("`{}` is recorded around spikes only, and cannot be compared with a trace", head.name);
+            return Err(Diagnostic::without_place(Code::BadValue, message));
+        }
         let Some(&last) = times.last() else {
             let message = format!("`{}` has no samples to compare with a trace", head.name);
             return Err(Diagnostic::without_place(Code::BadValue, message));

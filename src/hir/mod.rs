@@ -738,9 +738,31 @@ pub struct Record {
     pub quantity: Quantity,
     /// In a cell with sections, the element of the tree, and what it was called, such as `soma(0.5)`.
     pub at: Option<(usize, String)>,
+    /// When.
+    pub sampling: Sampling,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// The times at which something is recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sampling {
     /// In ms; every step if absent.
     pub every: Option<f64>,
-    /// The first and the last time (ms) at which it is recorded.
+    /// The first and the last time (ms).
+    pub window: (f64, f64),
+    /// Around which spikes; always if absent.
+    pub around: Option<Around>,
+}
+
+/// Spikes around which something is recorded. They are recorded, too.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Around {
+    /// Index into [`Network::populations`].
+    pub population: usize,
+    /// The cells whose spikes count; all if absent.
+    pub cells: Option<(Expr, Expr)>,
+    /// From when to when (ms), counted from a spike.
     pub window: (f64, f64),
     /// Where it stands.
     pub span: Span,

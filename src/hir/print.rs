@@ -44,7 +44,7 @@ pub fn print(model: &Model) -> String {
                     Quantity::Weight(p) => format!("<{}>.weight", n.projections[p].name),
                     Quantity::Own(p, number) => format!("<{}>.{number}", n.projections[p].name),
                 };
-                let every = record.every.map_or("every step".to_string(), |e| format!("every {e} ms"));
+                let every = record.sampling.every.map_or("every step".to_string(), |e| format!("every {e} ms"));
                 let _ = writeln!(out, "    record {}.{name} {every}", population.name);
             }
         }

@@ -12,8 +12,8 @@ use super::network::Lowered;
 use super::place::{FlatPath, Place, Wanted, flatten};
 use super::scope::{Entry, Role, Scope, ScopeKind};
 use super::{
-    Cell, Clamp, Expr, Input, Method, Plastic, Population, PortKind, Projection, Quantity, Record, Run, Symbol,
-    SymbolId, SymbolKind,
+    Around, Cell, Clamp, Expr, Input, Method, Plastic, Population, PortKind, Projection, Quantity, Record, Run,
+    Sampling, Symbol, SymbolId, SymbolKind,
 };
 use crate::diag::Diagnostic;
 use crate::source::Span;
@@ -72,9 +72,9 @@ impl<'a> Lowerer<'a> {
         let (records, spikes) = self.recorded(run, lowered);
         for r in &records {
             if let Some(Some(duration)) = duration
-                && r.window.0 > duration
+                && r.sampling.window.0 > duration
             {
-                self.error(RunError::AfterTheRun { first: r.window.0, duration, span: r.span });
+                self.error(RunError::AfterTheRun { first: r.sampling.window.0, duration, span: r.span });
             }
         }
         let wrong = self.diagnostics.since(before).iter().any(Diagnostic::is_error);
@@ -186,12 +186,17 @@ impl<'a> Lowerer<'a> {
                         self.record_spikes(&mut recorder, &flat, *span);
                     }
                 }
-                RunMember::Record { target, every, from, to, .. } => {
+                RunMember::Record { target, every, from, to, around, .. } => {
                     let every = self.interval(every.as_ref());
                     let window = self.window(from.as_ref(), to.as_ref());
-                    let (Some(every), Some(window)) = (every, window) else { continue };
+                    let around = match around {
+                        None => Some(None),
+                        Some(around) => self.around(&mut recorder, around).map(Some),
+                    };
+                    let (Some(every), Some(window), Some(around)) = (every, window, around) else { continue };
+                    let sampling = Sampling { every, window, around };
                     for flat in flatten(target) {
-                        self.record(&mut recorder, &flat, every, window);
+                        self.record(&mut recorder, &flat, &sampling);
                     }
                 }
             }
@@ -229,11 +234,55 @@ impl<'a> Lowerer<'a> {
         Some((first, last))
     }
 
+    /// The spikes around which something is recorded.
+    fn around(&mut self, recorder: &mut Recorder<'a, '_>, around: &'a ast::Around) -> Option<Around> {
+        let window = self.around_window(around);
+        let flats = flatten(&around.of);
+        let [flat] = &flats[..] else {
+            self.error(RunError::AroundSeveral { span: around.of.span });
+            return None;
+        };
+        let place = self.place(&mut recorder.scope, recorder.populations, flat)?;
+        let population = place.population;
+        let definition = self.lowered_cell(recorder.populations[population].cell);
+        if !place.rest.is_empty() {
+            self.error(RunError::SpikesOfPart { population: &place.names[0].text, around: true, span: flat.span });
+            return None;
+        }
+        if definition.item.spike.is_none() {
+            if definition.sound {
+                self.error(RunError::NoSpikes { cell: &definition.item, span: flat.span });
+            }
+            return None;
+        }
+        if !recorder.spikes.contains(&population) {
+            recorder.spikes.push(population);
+        }
+        Some(Around { population, cells: place.cells, window: window?, span: around.of.span })
+    }
+
+    /// From when to when (ms), counted from a spike.
+    fn around_window(&mut self, around: &'a ast::Around) -> Option<(f64, f64)> {
+        let (Some(from), Some(to)) = (&around.from, &around.to) else {
+            let missing = if around.from.is_none() { "from" } else { "to" };
+            self.error(RunError::AroundWhen { missing, span: around.span });
+            return None;
+        };
+        let first = self.constant_of_run(from, Dim::TIME, "the start of recording");
+        let last = self.constant_of_run(to, Dim::TIME, "the end of recording");
+        let (first, last) = (first?, last?);
+        if first > last {
+            self.error(RunError::AroundWindow { first, last, span: from.span.to(to.span) });
+            return None;
+        }
+        Some((first, last))
+    }
+
     fn record_spikes(&mut self, recorder: &mut Recorder<'a, '_>, flat: &FlatPath<'a>, span: Span) {
         let Some(place) = self.place(&mut recorder.scope, recorder.populations, flat) else { return };
         let definition = self.lowered_cell(recorder.populations[place.population].cell);
         if !place.rest.is_empty() || place.cells.is_some() {
-            self.error(RunError::SpikesOfPart { population: &place.names[0].text, span: flat.span });
+            self.error(RunError::SpikesOfPart { population: &place.names[0].text, around: false, span: flat.span });
         } else if definition.item.spike.is_none() && definition.sound {
             self.error(RunError::NoSpikes { cell: &definition.item, span });
         } else if !recorder.spikes.contains(&place.population) {
@@ -241,9 +290,9 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    fn record(&mut self, recorder: &mut Recorder<'a, '_>, flat: &FlatPath<'a>, every: Option<f64>, window: (f64, f64)) {
+    fn record(&mut self, recorder: &mut Recorder<'a, '_>, flat: &FlatPath<'a>, sampling: &Sampling) {
         if let Some(quantity) = self.of_edges(recorder, flat) {
-            return self.record_edges(recorder, flat, quantity, every, window);
+            return self.record_edges(recorder, flat, quantity, sampling);
         }
         let Some(place) = self.place_within(&mut recorder.scope, recorder.populations, flat) else { return };
         let definition = self.lowered_cell(recorder.populations[place.population].cell);
@@ -253,7 +302,7 @@ impl<'a> Lowerer<'a> {
             return;
         }
         if cell.morphology.is_some() || flat.at.is_some() {
-            return self.record_at(recorder, &definition, place, flat, every, window);
+            return self.record_at(recorder, &definition, place, flat, sampling);
         }
         let symbol = cell.find(&place.rest).filter(|id| Wanted::Quantity.fits(cell.symbol(*id)));
         let symbol = symbol.or_else(|| current_of_clamp(cell, &place.rest));
@@ -277,7 +326,8 @@ impl<'a> Lowerer<'a> {
             self.error(RunError::RecordedTwice { quantity: &place.rest, again: span, first: first.span });
             return;
         }
-        recorder.records.push(Record { population, cells, quantity, at: None, every, window, span });
+        let sampling = sampling.clone();
+        recorder.records.push(Record { population, cells, quantity, at: None, sampling, span });
     }
 
     /// The projection whose edges a path leads to, and what of them it names.
@@ -301,8 +351,7 @@ impl<'a> Lowerer<'a> {
         recorder: &mut Recorder<'a, '_>,
         flat: &FlatPath<'a>,
         (projection, name): (usize, String),
-        every: Option<f64>,
-        window: (f64, f64),
+        sampling: &Sampling,
     ) {
         let span = flat.span;
         let p = &recorder.projections[projection];
@@ -335,8 +384,8 @@ impl<'a> Lowerer<'a> {
             self.error(RunError::RecordedTwice { quantity: &name, again: span, first: first.span });
             return;
         }
-        let population = p.to;
-        recorder.records.push(Record { population, cells: None, quantity, at: None, every, window, span });
+        let (population, sampling) = (p.to, sampling.clone());
+        recorder.records.push(Record { population, cells: None, quantity, at: None, sampling, span });
     }
 
     /// Records a quantity at a place in cells with sections.
@@ -346,8 +395,7 @@ impl<'a> Lowerer<'a> {
         definition: &Definition<Cell>,
         place: Place<'a>,
         flat: &FlatPath<'a>,
-        every: Option<f64>,
-        window: (f64, f64),
+        sampling: &Sampling,
     ) {
         let cell = &definition.item;
         let Some((symbol, at)) = self.quantity_at(definition, &place, flat) else { return };
@@ -369,7 +417,8 @@ impl<'a> Lowerer<'a> {
             self.error(RunError::RecordedTwice { quantity: &quantity, again: span, first: first.span });
             return;
         }
-        recorder.records.push(Record { population, cells, quantity: recorded, at, every, window, span });
+        let sampling = sampling.clone();
+        recorder.records.push(Record { population, cells, quantity: recorded, at, sampling, span });
     }
 
     /// Warns of a run that records nothing.

@@ -12,8 +12,8 @@ mod plasticity;
 
 use super::parity::Parity;
 use super::{
-    Argument, Cable, CellRange, Condition, Connection, Graph, Kind, Model, Node, NodeId, Param, ParamId, Population,
-    Projection, Record, Side, Spike, State, StateId, removable,
+    Argument, Around, Cable, CellRange, Condition, Connection, Graph, Kind, Model, Node, NodeId, Param, ParamId,
+    Population, Projection, Record, Side, Spike, State, StateId, removable,
 };
 use crate::data::DataFile;
 use crate::diag::{Code, Diagnostic, Diagnostics};
@@ -613,7 +613,9 @@ impl<'m> Builder<'m> {
         let inputs = network.inputs.iter().map(|i| (i.population, &i.cells, i.span));
         let clamps = network.clamps.iter().map(|c| (c.population, &c.cells, c.span));
         let drives = network.drives.iter().map(|d| (d.population, &d.cells, d.span));
-        let named: Vec<_> = settings.chain(inputs).chain(clamps).chain(drives).collect();
+        let arounds = self.run.records.iter().filter_map(|r| r.sampling.around.as_ref());
+        let arounds = arounds.map(|around| (around.population, &around.cells, around.span));
+        let named: Vec<_> = settings.chain(inputs).chain(clamps).chain(drives).chain(arounds).collect();
         let range = |(population, cells, span): (usize, &Option<(Expr, Expr)>, Span)| {
             let (first, end) = cells.as_ref()?;
             let (first, end) = (self.expr(None, first), self.expr(None, end));
@@ -658,11 +660,19 @@ impl<'m> Builder<'m> {
             cells,
             value,
             of_place: electrode,
-            every: r.every,
-            window: r.window,
+            every: r.sampling.every,
+            window: r.sampling.window,
+            around: self.around(r),
             unit: symbol.display_unit(),
             span: r.span,
         }
+    }
+
+    /// The spikes around which something is recorded.
+    fn around(&mut self, r: &hir::Record) -> Option<Around> {
+        let around = r.sampling.around.as_ref()?;
+        let cells = around.cells.as_ref().map(|(a, b)| (self.expr(None, a), self.expr(None, b)));
+        Some(Around { population: self.spiking(around.population), cells, window: around.window })
     }
 
     /// The node of a cell's symbol.

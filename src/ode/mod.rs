@@ -387,10 +387,23 @@ pub struct Record {
     pub every: Option<f64>,
     /// The first and the last time (ms) at which it is recorded.
     pub window: (f64, f64),
+    /// Around which spikes; always if absent.
+    pub around: Option<Around>,
     /// The unit it is shown in.
     pub unit: DisplayUnit,
     /// Where it stands.
     pub span: Span,
+}
+
+/// Spikes around which something is recorded. They are recorded, too.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Around {
+    /// The population, by index; one of [`Model::spikes`].
+    pub population: usize,
+    /// The cells (first, one past the last), functions of uniform parameters; all if absent.
+    pub cells: Option<(NodeId, NodeId)>,
+    /// From when to when (ms), counted from a spike.
+    pub window: (f64, f64),
 }
 
 impl Model {

@@ -98,7 +98,13 @@ pub fn print(model: &Model) -> String {
             (first, f64::INFINITY) => format!(" from {first} ms"),
             (first, last) => format!(" from {first} ms to {last} ms"),
         };
-        let _ = writeln!(out, "record {} = {} every {every}{window}", r.name, printer.show(r.value));
+        let around = r.around.as_ref().map_or(String::new(), |around| {
+            let (population, (first, last)) =
+                (&model.populations[model.cells_of(around.population)].name, around.window);
+            let cells = around.cells.map(|(a, b)| format!("[{}..{}]", printer.show(a), printer.show(b)));
+            format!(" around spikes of {population}{} from {first} ms to {last} ms", cells.unwrap_or_default())
+        });
+        let _ = writeln!(out, "record {} = {} every {every}{window}{around}", r.name, printer.show(r.value));
     }
     if !printer.named.is_empty() {
         out.push_str("\nwhere\n");

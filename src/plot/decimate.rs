@@ -2,7 +2,7 @@
 //!
 //! Samples and a number of pixel columns come in; out go unbroken runs of points, at most four per column: the first,
 //! the lowest, the highest and the last of the column, in the order of time. An extreme never vanishes, and a gap (a value
-//! that is not finite) is never bridged.
+//! that is not finite, or a time for which there are no samples) is never bridged.
 
 use std::ops::Range;
 
@@ -24,16 +24,30 @@ pub fn decimate(
     };
     let mut runs = Vec::new();
     let mut run: Option<Thinner> = None;
+    let longest = LONGEST * usual_interval(&t[samples.clone()]);
+    let first = samples.start;
     for k in samples {
         let y = value(k);
-        if !y.is_finite() {
+        if !y.is_finite() || (k > first && t[k] - t[k - 1] > longest) {
             runs.extend(run.take().map(Thinner::finish));
+        }
+        if !y.is_finite() {
             continue;
         }
         run.get_or_insert_with(Thinner::default).add(column(k), (t[k], y));
     }
     runs.extend(run.map(Thinner::finish));
     runs
+}
+
+/// Samples that are so many times the usual interval apart are not joined.
+const LONGEST: f64 = 3.5;
+
+/// The median of the times from one sample to the next.
+fn usual_interval(t: &[f64]) -> f64 {
+    let mut intervals: Vec<f64> = t.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let middle = intervals.len() / 2;
+    if intervals.is_empty() { 0.0 } else { *intervals.select_nth_unstable_by(middle, f64::total_cmp).1 }
 }
 
 /// One run while it grows: the finished columns and the one being filled.

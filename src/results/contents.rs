@@ -34,8 +34,8 @@ pub struct SeriesHead {
     pub unit: String,
     /// The cells of the population that the columns belong to, shape `[index]`.
     pub cells: Vec<u64>,
-    /// How many samples there are in the end, if nothing stops the run.
-    pub samples: u64,
+    /// How many samples there are in the end, if nothing stops the run; none if nobody knows that before.
+    pub samples: Option<u64>,
 }
 
 /// The spikes of a population.
@@ -93,7 +93,7 @@ pub(super) const PARAMETER: &str = "param.";
 pub(super) const KEYS: [&str; 5] = ["layout", "units", "records", "populations", "parameters"];
 
 impl Contents {
-    /// The series whose times are also `t`: the one with the most samples.
+    /// The series whose times are also `t`: the one with the most samples, of those of which that is known.
     pub(super) fn clock(&self) -> Option<usize> {
         let most = self.series.iter().map(|head| head.samples).max()?;
         self.series.iter().position(|head| head.samples == most)
@@ -110,13 +110,13 @@ impl Contents {
     /// The arrays: `t`; three for each series; one for each parameter with a value for each cell; two for each train.
     pub(super) fn arrays(&self) -> Vec<Plan> {
         let vector = |name: String, numbers, rows| Plan { name, numbers, columns: None, rows };
-        let samples = self.clock().map_or(0, |series| self.series[series].samples);
-        let mut plans = vec![vector("t".into(), Numbers::F64, Some(samples))];
+        let samples = self.clock().map_or(Some(0), |series| self.series[series].samples);
+        let mut plans = vec![vector("t".into(), Numbers::F64, samples)];
         for head in &self.series {
             let numbers = if self.single { Numbers::F32 } else { Numbers::F64 };
             let (name, cells) = (head.name.clone(), head.cells.len() as u64);
-            plans.push(Plan { name, numbers, columns: Some(cells), rows: Some(head.samples) });
-            plans.push(vector(format!("{}{TIMES}", head.name), Numbers::F64, Some(head.samples)));
+            plans.push(Plan { name, numbers, columns: Some(cells), rows: head.samples });
+            plans.push(vector(format!("{}{TIMES}", head.name), Numbers::F64, head.samples));
             plans.push(vector(format!("{}{CELLS}", head.name), Numbers::I64, Some(cells)));
         }
         for (p, values) in self.per_cell() {

@@ -287,7 +287,7 @@ impl RunResult {
             population: s.population.clone(),
             unit: s.unit.clone(),
             cells: s.cells.clone(),
-            samples: s.t.len() as u64,
+            samples: Some(s.t.len() as u64),
         };
         let single = |s: &Series| matches!(s.values, Samples::F32(_));
         Contents {

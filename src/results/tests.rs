@@ -499,7 +499,7 @@ fn growing(steps: u64) -> Contents {
         samples,
     };
     Contents {
-        series: vec![head("c[1].w", vec![1], steps / 2 + 1), head("c.v", (0..CELLS).collect(), steps + 1)],
+        series: vec![head("c[1].w", vec![1], Some(steps / 2 + 1)), head("c.v", (0..CELLS).collect(), Some(steps + 1))],
         trains: vec![TrainHead { population: "c".into(), cells: CELLS as usize }],
         populations: vec![Population { name: "c".into(), cells: CELLS as usize, shape: vec![CELLS as usize] }],
         parameters: vec![Parameter {

@@ -4,6 +4,7 @@
 //! [`RunResult`](crate::results::RunResult) or what went wrong comes out.
 //! Never true here: a number is computed that belongs into a kernel.
 
+mod around;
 mod backward;
 mod checkpoint;
 mod culprit;

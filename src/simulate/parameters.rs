@@ -25,7 +25,7 @@ pub fn contents(model: &Model, extent: &Extent, records: &Records, start: u64, s
         population: r.population.clone(),
         unit: r.unit.name.clone(),
         cells: r.cells.clone().map(|cell| cell as u64).collect(),
-        samples: r.samples(start).1,
+        samples: r.around.is_none().then(|| r.samples(start).1),
     };
     Contents {
         series: records.series.iter().map(head).collect(),

@@ -4,7 +4,7 @@
 //! Never true here: a value is read or kept.
 
 use super::extent::Extent;
-use super::time::{nearest_multiple, shown, whole_steps};
+use super::time::{MOST_STEPS, nearest_multiple, shown, whole_steps};
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::{output, projection_space};
 use crate::engine::{Recording, Spike};
@@ -21,7 +21,7 @@ pub struct Records {
     /// Spikes, in the order of the model.
     pub trains: Vec<Train>,
     /// The event fields of places that are told of the spikes of their cells.
-    told: Vec<FieldId>,
+    pub(super) told: Vec<FieldId>,
 }
 
 /// A value that is sampled.
@@ -41,8 +41,21 @@ pub struct Record {
     pub every: u64,
     /// The first and the last step after which there may be a sample.
     pub window: (u64, u64),
+    /// Around which spikes; always if absent.
+    pub around: Option<Around>,
     /// Is it computed for being observed only?
     pub(super) output: bool,
+}
+
+/// Spikes around which something is recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Around {
+    /// Their train, by its place in [`Records::trains`].
+    pub train: usize,
+    /// The cells whose spikes count.
+    pub cells: Range<usize>,
+    /// Steps from the end of the one with the spike to the first and to the last sample.
+    pub window: (i64, i64),
 }
 
 /// A population whose spikes are recorded.
@@ -75,7 +88,8 @@ pub fn records(model: &Model, program: &Program, extent: &Extent) -> Result<Reco
             Some(projection) => model.projections[projection].name.clone(),
             None => model.populations[model.cells_of(r.population)].name.clone(),
         };
-        series.push(Record { name, population, unit: r.unit.clone(), field, output, cells, every, window });
+        let around = r.around.as_ref().map(|of| around(model, of, extent)).transpose()?;
+        series.push(Record { name, population, unit: r.unit.clone(), field, output, cells, every, window, around });
     }
     let train = |&population: &usize| {
         let name = &model.populations[model.cells_of(population)].name;
@@ -122,6 +136,27 @@ impl Record {
         let first = self.window.0.max(start).div_ceil(self.every);
         (first * self.every, (self.window.1 / self.every + 1).saturating_sub(first))
     }
+}
+
+/// The spikes around which something is recorded.
+fn around(model: &Model, around: &ode::Around, extent: &Extent) -> Result<Around, Vec<Diagnostic>> {
+    let number = |node| match ode::evaluate(model, node) {
+        Ok(Value::Real(x)) if x >= 0.0 => Some(x as usize),
+        _ => None,
+    };
+    let cells = match around.cells {
+        None => Some(0..extent.cells[around.population]),
+        Some((first, end)) => number(first).zip(number(end)).map(|(first, end)| first..end),
+    };
+    let train = model.spikes.iter().position(|&population| population == around.population);
+    let (Some(train), Some(cells)) = (train, cells) else {
+        let lost = "the model lost the spikes around which it records";
+        return Err(vec![Diagnostic::without_place(Code::Internal, lost)]);
+    };
+    // More steps than a run has are as good as any number of them.
+    let steps = |ms: f64| (ms / extent.grid.dt).clamp(-MOST_STEPS, MOST_STEPS);
+    let window = ((steps(around.window.0) - 1e-6).ceil() as i64, (steps(around.window.1) + 1e-6).floor() as i64);
+    Ok(Around { train, cells, window })
 }
 
 /// The first and the last step of a record.

@@ -3,6 +3,7 @@
 //! In come a model, its program, its extent and an engine; rows and spikes go to a [`Sink`], and out comes how the run ended.
 //! Never true here: a number is computed that belongs into a kernel, or one that is not finite is recorded.
 
+use super::around::AroundSpikes;
 use super::checkpoint::Start;
 use super::culprit::Scene;
 use super::cuts::{Call, Cuts};
@@ -161,6 +162,19 @@ pub struct Run<'a> {
 impl Run<'_> {
     /// Runs from its start to the end.
     pub fn to_end(self) -> Result<Outcome, RunError> {
+        let Run { model, program, extent, records, engine, options, watcher, start, sink } = self;
+        match AroundSpikes::before(records, sink) {
+            Err(sink) => Run { model, program, extent, records, engine, options, watcher, start, sink }.go(),
+            Ok(mut around) => {
+                let sink = &mut around;
+                let outcome = Run { model, program, extent, records, engine, options, watcher, start, sink }.go()?;
+                around.finish()?;
+                Ok(outcome)
+            }
+        }
+    }
+
+    fn go(self) -> Result<Outcome, RunError> {
         let mut going = Going::new(self)?;
         let begin = Instant::now();
         going.run.start.set(going.run.engine)?;

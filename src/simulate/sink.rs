@@ -116,11 +116,17 @@ impl Sink for Stream {
 pub struct Memory {
     contents: Contents,
     units: Vec<DisplayUnit>,
-    series: Vec<Kept>,
+    series: Vec<Sampled>,
     trains: Vec<Events>,
 }
 
-/// The samples of a record, row by row, in its unit.
+/// The samples of a record, row by row, in its unit, and the steps after which they were taken where that is not known before.
+#[derive(Debug, Clone, PartialEq)]
+struct Sampled {
+    values: Kept,
+    steps: Option<Vec<u64>>,
+}
+
 #[derive(Debug, Clone, PartialEq)]
 enum Kept {
     Single(Vec<f32>),
@@ -143,8 +149,10 @@ impl Memory {
             if enough { Ok(room) } else { Err(SinkError("there is no memory for what is recorded".into())) }
         }
         let kept = |head: &crate::results::SeriesHead| {
-            let numbers = usize::try_from(head.samples).ok().and_then(|samples| samples.checked_mul(head.cells.len()));
-            Ok(if contents.single { Kept::Single(room(numbers)?) } else { Kept::Double(room(numbers)?) })
+            let samples = usize::try_from(head.samples.unwrap_or(0)).ok();
+            let numbers = samples.and_then(|samples| samples.checked_mul(head.cells.len()));
+            let values = if contents.single { Kept::Single(room(numbers)?) } else { Kept::Double(room(numbers)?) };
+            Ok(Sampled { values, steps: head.samples.is_none().then(Vec::new) })
         };
         let series = contents.series.iter().map(kept).collect::<Result<_, SinkError>>()?;
         let units = records.series.iter().map(|r| r.unit.clone()).collect();
@@ -155,14 +163,17 @@ impl Memory {
     pub fn result(self, records: Records, grid: Grid) -> RunResult {
         let mut times = Times { dt: grid.dt, known: Vec::new() };
         let mut series = Vec::new();
-        for ((head, record), values) in self.contents.series.into_iter().zip(&records.series).zip(self.series) {
+        for ((head, record), sampled) in self.contents.series.into_iter().zip(&records.series).zip(self.series) {
             let columns = head.cells.len();
-            let rows = values.len() / columns.max(1);
-            let values = match values {
+            let rows = sampled.values.len() / columns.max(1);
+            let values = match sampled.values {
                 Kept::Single(x) => Samples::F32(Array2::from_shape_vec((rows, columns), x).unwrap_or_default()),
                 Kept::Double(x) => Samples::F64(Array2::from_shape_vec((rows, columns), x).unwrap_or_default()),
             };
-            let t = times.of(record.samples(0).0, record.every, rows);
+            let t = match sampled.steps {
+                None => times.of(record.samples(0).0, record.every, rows),
+                Some(steps) => Arc::new(steps.into_iter().map(|step| step as f64 * grid.dt).collect()),
+            };
             series.push(Series {
                 name: head.name,
                 population: head.population,
@@ -193,10 +204,14 @@ impl Kept {
 }
 
 impl Sink for Memory {
-    fn row(&mut self, record: usize, _step: u64, values: &[f64]) -> Result<(), SinkError> {
+    fn row(&mut self, record: usize, step: u64, values: &[f64]) -> Result<(), SinkError> {
         let unit = &self.units[record];
         let shown = |x: &f64| if unit.exponent == 0 { *x } else { unit.show(*x) };
-        match &mut self.series[record] {
+        let sampled = &mut self.series[record];
+        if let Some(steps) = &mut sampled.steps {
+            steps.push(step);
+        }
+        match &mut sampled.values {
             Kept::Single(kept) => kept.extend(values.iter().map(|x| shown(x) as f32)),
             Kept::Double(kept) => kept.extend(values.iter().map(shown)),
         }

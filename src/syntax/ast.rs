@@ -695,6 +695,8 @@ pub enum RunMember {
         from: Option<Expr>,
         /// Until when; to the end if absent.
         to: Option<Expr>,
+        /// Around which spikes; always if absent.
+        around: Option<Around>,
         /// The whole member.
         span: Span,
     },
@@ -705,6 +707,19 @@ pub enum RunMember {
         /// The whole member.
         span: Span,
     },
+}
+
+/// `around spikes of squid[0] from -2 ms to 5 ms`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Around {
+    /// Whose spikes.
+    pub of: Path,
+    /// From when on, counted from a spike.
+    pub from: Option<Expr>,
+    /// Until when, counted from a spike.
+    pub to: Option<Expr>,
+    /// The whole of it.
+    pub span: Span,
 }
 
 /// The `train` block.

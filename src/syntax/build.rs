@@ -617,23 +617,46 @@ impl Builder<'_> {
         match rule {
             Rule::record => {
                 let [mut every, mut from, mut to] = [None, None, None];
+                let mut around = None;
                 for part in parts {
+                    let place = self.span(&part);
                     let (slot, word) = match part.as_rule() {
                         Rule::record_every => (&mut every, "every"),
                         Rule::record_from => (&mut from, "from"),
-                        _ => (&mut to, "to"),
+                        Rule::record_to => (&mut to, "to"),
+                        _ => {
+                            let given = self.around(part);
+                            if around.replace(given).is_some() {
+                                self.twice("around", place);
+                            }
+                            continue;
+                        }
                     };
                     let value = self.expr(Parts::of(part).part());
                     if slot.is_some() {
-                        let message = format!("`{word}` is given twice");
-                        self.mistakes.push(Diagnostic::new(Code::Syntax, value.span, message, "given again"));
+                        self.twice(word, value.span);
                     }
                     *slot = Some(value);
                 }
-                RunMember::Record { target, every, from, to, span }
+                RunMember::Record { target, every, from, to, around, span }
             }
             _ => RunMember::RecordSpikes { target, span },
         }
+    }
+
+    /// `around spikes of squid[0] from -2 ms to 5 ms`.
+    fn around(&mut self, pair: Pair<'_, Rule>) -> Around {
+        let span = self.span(&pair);
+        let mut parts = Parts::of(pair);
+        let of = self.path(parts.part());
+        let mut end = |rule| parts.only(rule).map(|part| self.expr(Parts::of(part).part()));
+        let (from, to) = (end(Rule::record_from), end(Rule::record_to));
+        Around { of, from, to, span }
+    }
+
+    fn twice(&mut self, word: &str, span: Span) {
+        let message = format!("`{word}` is given twice");
+        self.mistakes.push(Diagnostic::new(Code::Syntax, span, message, "given again"));
     }
 
     fn train_member(&mut self, pair: Pair<'_, Rule>) -> TrainMember {

@@ -421,7 +421,7 @@ impl<'t> Complaint<'_, 't> {
             ("refractory", "}") => {
                 Some(("`refractory` stands within the braces", "write `{ v = ...; refractory 2 ms }`"))
             }
-            ("from" | "to" | "every", _) if words == ["record", "spikes"] => {
+            ("from" | "to" | "every" | "around", _) if words == ["record", "spikes"] => {
                 Some(("spikes are recorded from the start to the end", "remove the time window"))
             }
             _ => None,

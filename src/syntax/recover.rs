@@ -261,6 +261,7 @@ fn is_operator_word(word: &str) -> bool {
             | "else"
             | "at"
             | "every"
+            | "around"
             | "of"
             | "via"
             | "from"

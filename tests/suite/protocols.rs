@@ -4,7 +4,8 @@
 use crate::models::{Way, run};
 use neuroc::driver::{Checked, CompileOptions, check_text, compile};
 use neuroc::hir::{Method, Sources};
-use neuroc::results::{RunResult, Series};
+use neuroc::results::{RunResult, Series, SpikeTrain};
+use std::ops::Range;
 use std::path::Path;
 
 const METHODS: [Method; 6] =
@@ -378,6 +379,79 @@ fn a_window_records_a_part_of_the_whole() {
                 }
             }
             assert_eq!(series(&part, "p[1].x").t.len(), 34, "{window}, {way:?}");
+        }
+    }
+}
+
+/// Of a record around spikes those samples are there that the whole has in a window of one of them, by the trigger of the model and by its cells.
+#[test]
+fn a_record_around_spikes_is_the_part_of_the_whole_that_is_near_them() {
+    let model = |around: &str, last: &str| {
+        checked(&format!(
+            "use std.channels.hh.{{Na, K, Leak}}
+             cell P {{ param rate = 0.13 /ms; state x = 0; x' = rate; spike when x crosses 1 {{ x = 0 }} }}
+             cell B {{
+                 section soma {{ length = 20 um; diam = 20 um; compartments = 1 }}
+                 section dend {{ from soma(1); length = 200 um; diam = 2 um; compartments = 3 }}
+                 region all {{ cm = 1 uF/cm2; ra = 100 ohm*cm; v_init = -65 mV; insert Na, K, Leak }}
+                 spike when soma(0.5).v crosses 0 mV
+             }}
+             network main {{
+                 population p: P[3]; population b: B
+                 param p.rate = 0.05 /ms + 0.04 /ms * index
+                 input step: 0.5 nA -> b.soma(0.5)
+             }}
+             run {{
+                 duration = 30 ms; dt = 0.02 ms; celsius = 6.3 degC; method = cnexp
+                 record p.x {around}
+                 record b.dend(0.5).v {last}
+                 record spikes of {{p, b}}
+             }}"
+        ))
+    };
+    let whole = run(&model("every 0.1 ms", ""), &CompileOptions::default(), Way::Optimized);
+    let near = |t: f64, (from, to): (f64, f64), train: &SpikeTrain, cells: &Range<u64>| {
+        let mut spikes = train.t.iter().zip(&train.i).filter(|spike| cells.contains(spike.1));
+        spikes.any(|(s, _)| s + from - 1e-9 <= t && t <= s + to + 1e-9)
+    };
+    let b = "around spikes of b from -1 ms to 1.5 ms";
+    for (every, around, of, cells, (first, last), window) in [
+        (0.1, "every 0.1 ms around spikes of p from -0.5 ms to 1 ms", 0, 0..3, (0.0, 30.0), (-0.5, 1.0)),
+        (0.1, "around spikes of p[1] from -0.53 ms to -0.07 ms every 0.1 ms", 0, 1..2, (0.0, 30.0), (-0.53, -0.07)),
+        (0.1, "every 0.1 ms around spikes of p[0..2] from 0.1 ms to 0.3 ms", 0, 0..2, (0.0, 30.0), (0.1, 0.3)),
+        (
+            0.2,
+            "from 10 ms to 25 ms every 0.2 ms around spikes of b from -4 ms to 0 ms",
+            1,
+            0..1,
+            (10.0, 25.0),
+            (-4.0, 0.0),
+        ),
+        (0.1, "every 0.1 ms around spikes of b from -1000 ms to 1000 ms", 1, 0..1, (0.0, 30.0), (-1e3, 1e3)),
+    ] {
+        let (model, train, all) = (model(around, b), &whole.spikes[of], series(&whole, "p.x"));
+        let on_clock = |t: f64| (t / every - (t / every).round()).abs() < 1e-6;
+        let expected: Vec<usize> = (0..all.t.len())
+            .filter(|&row| on_clock(all.t[row]) && (first - 1e-9..=last + 1e-9).contains(&all.t[row]))
+            .filter(|&row| near(all.t[row], window, train, &cells))
+            .collect();
+        assert!(expected.len() > 3, "{around}");
+        let v = &series(&whole, "b.dend(0.5).v").t;
+        let near_b: Vec<usize> =
+            (0..v.len()).filter(|&row| near(v[row], (-1.0, 1.5), &whole.spikes[1], &(0..1))).collect();
+        for way in ways() {
+            let part = run(&model, &CompileOptions::default(), way);
+            assert_eq!(part.spikes.len(), 2);
+            for (name, expected) in [("p.x", &expected), ("b.dend(0.5).v", &near_b)] {
+                let (part, all) = (series(&part, name), series(&whole, name));
+                let times: Vec<f64> = expected.iter().map(|&row| all.t[row]).collect();
+                assert_eq!(part.t[..], times, "{around}, {name}, {way:?}");
+                for (at, &row) in expected.iter().enumerate() {
+                    for column in 0..all.cells.len() {
+                        close(part.values.get(at, column), all.values.get(row, column), 1e-9, around);
+                    }
+                }
+            }
         }
     }
 }

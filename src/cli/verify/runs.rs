@@ -112,7 +112,9 @@ impl<'a> Runner<'a> {
         let Some(model) = &checked.model else { return Err(Exit::Model) };
         let interpreter = EngineName::Interp.backend();
         let options = args.settings.options(&args.opt, PrecisionName::F64, interpreter)?;
-        let (model, _) = driver::flatten(model, &options).map_err(|errors| failed(checked, &errors))?;
+        let (mut model, _) = driver::flatten(model, &options).map_err(|errors| failed(checked, &errors))?;
+        // Runs are compared at all times: their spikes may differ.
+        model.records.iter_mut().for_each(|record| record.around = None);
         Ok(Runner { args, checked, model, interrupt: Interrupt::catch() })
     }
 

@@ -47,8 +47,14 @@ pub(in crate::hir) enum RunError<'e> {
     RecordedTwice { quantity: &'e str, again: Span, first: Span },
     /// The edges of a projection have nothing of this name.
     NotOfEdges { edges: &'e str, name: &'e str, known: &'e [&'e str], span: Span },
-    /// Spikes are to be recorded of a part of a population.
-    SpikesOfPart { population: &'e str, span: Span },
+    /// Spikes are to be recorded of a part of a population, or, where something is recorded around them, of a part of cells.
+    SpikesOfPart { population: &'e str, around: bool, span: Span },
+    /// Something is recorded around the spikes of several populations.
+    AroundSeveral { span: Span },
+    /// It is not said from when, or to when, counted from a spike.
+    AroundWhen { missing: &'e str, span: Span },
+    /// A window around spikes ends before it begins (ms).
+    AroundWindow { first: f64, last: f64, span: Span },
     /// Spikes are to be recorded of cells that have none.
     NoSpikes { cell: &'e Cell, span: Span },
 }
@@ -146,10 +152,31 @@ impl From<RunError<'_>> for Diagnostic {
                     known => instead(d, name, known),
                 }
             }
-            E::SpikesOfPart { population, span } => {
+            E::SpikesOfPart { population, around: false, span } => {
                 let message = "spikes are recorded of whole populations";
                 Diagnostic::new(Code::BadTarget, span, message, "name the population only")
                     .help(format!("write `record spikes of {population}`"))
+            }
+            E::SpikesOfPart { population, around: true, span } => Diagnostic::new(
+                Code::BadTarget,
+                span,
+                "spikes are those of cells, not of their parts",
+                "a part of cells",
+            )
+            .help(format!("write `around spikes of {population}`, or of one cell, `{population}[0]`")),
+            E::AroundSeveral { span } => {
+                let message = "one record goes around the spikes of one population";
+                Diagnostic::new(Code::BadTarget, span, message, "several populations")
+            }
+            E::AroundWhen { missing, span } => {
+                let message = format!("`{missing}` is missing: which times around a spike are recorded?");
+                Diagnostic::new(Code::BadValue, span, message, "no such time window")
+                    .help("say both ends, counted from the spike: `around spikes of p from -2 ms to 5 ms`")
+            }
+            E::AroundWindow { first, last, span } => {
+                let message = format!("a record cannot go from {first} ms to {last} ms");
+                Diagnostic::new(Code::BadValue, span, message, "it ends before it begins")
+                    .help("`from` comes first: `around spikes of p from -2 ms to 5 ms`")
             }
             E::NoSpikes { cell, span } => {
                 let message = format!("cell `{}` has no spike rule", cell.name);

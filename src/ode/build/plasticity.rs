@@ -186,7 +186,7 @@ impl<'m> Builder<'m> {
             Some(state) => (self.graph.add(Node::State(state)), self.states[state.0 as usize].unit.clone()),
             None => (self.graph.number(f64::NAN, Dim::ONE), Dim::ONE.display_unit()),
         };
-        let (every, window, span) = (r.every, r.window, r.span);
+        let (every, window, around, span) = (r.sampling.every, r.sampling.window, self.around(r), r.span);
         Record {
             name,
             population: r.population,
@@ -196,6 +196,7 @@ impl<'m> Builder<'m> {
             of_place: false,
             every,
             window,
+            around,
             unit,
             span,
         }

@@ -141,7 +141,8 @@ fn replace(model: &mut Model, new: &HashMap<NodeId, NodeId>) {
     }
     for r in &mut model.records {
         put(&mut r.value);
-        if let Some((first, end)) = &mut r.cells {
+        let around = r.around.iter_mut().filter_map(|around| around.cells.as_mut());
+        for (first, end) in r.cells.iter_mut().chain(around) {
             put(first);
             put(end);
         }
