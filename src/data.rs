@@ -4,6 +4,10 @@
 //! file is mentioned.
 //! Never true here: a missing, extra or unreadable number was skipped.
 
+mod dataset;
+
+pub use dataset::Dataset;
+
 use crate::diag::{Code, Diagnostic};
 use crate::operators::Distribution;
 use crate::results::npy::Header;

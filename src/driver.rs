@@ -13,7 +13,7 @@ mod whole;
 pub use engines::{EngineChoice, Ready};
 pub use experiment::{Draft, Experiment, Made, planned};
 pub use gradient::{Differentiable, Fitted};
-pub use training::{Found, Learner, Lesson, Read};
+pub use training::{Found, Learner, Lesson, Read, samples};
 pub use whole::check_whole;
 
 use crate::codegen::rust::{

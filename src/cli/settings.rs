@@ -1,6 +1,6 @@
 //! Options that several commands share.
 
-use super::{Exit, complain};
+use super::{Exit, complain, say};
 use crate::codegen::plan::Precision;
 #[cfg(feature = "xla")]
 use crate::codegen::plan::{DeviceClass, GatherForm};
@@ -13,6 +13,7 @@ use crate::engine::rustc::default_cache;
 #[cfg(feature = "xla")]
 use crate::engine::{executables::Compiler, xla::Forms};
 use crate::hir::Method;
+use crate::ode;
 use crate::passes::{Backend, OptLevel};
 #[cfg(feature = "xla")]
 use crate::pjrt::{Client, Plugin};
@@ -287,8 +288,18 @@ impl ModelSettings {
             complain(format!("cannot read `{}`: {error}", path.display()));
             Exit::Usage
         })?;
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-        Ok(lines.map(String::from).chain(self.set.iter().cloned()).collect())
+        let lines = text.lines().map(str::trim).enumerate();
+        let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        let mut all = Vec::new();
+        for (number, line) in lines {
+            if let Err(wrong) = ode::parse_override(line) {
+                complain(format!("{}:{}: {}", path.display(), number + 1, wrong.message));
+                say("a file of parameters has a line for each, such as `Na.gbar = 100 mS/cm2`");
+                return Err(Exit::Usage);
+            }
+            all.push(line.to_owned());
+        }
+        Ok([all, self.set.clone()].concat())
     }
 
     /// As the driver takes them, for a back end and a precision. What does not go together has been said.

@@ -400,6 +400,13 @@ are no longer distributed as meant: there is a heap of them on one limit. If no 
 
   wrong   param cells.g ~ truncated(normal(1 nS, 0.2 nS), 1.5 nS, 2 nS)
   right   param cells.g ~ truncated(normal(1 nS, 0.2 nS), 0.5 nS, 2 nS)";
+OneDirection "NU0412" Warning "a coupling in one direction"
+"A coupling is a current per area of the compartment that it flows into. What flows out of the other
+compartment is a line of its own, since its area may differ. With one of them missing, charge appears or is lost.
+
+  wrong   couple soma <- dend: 0.1 mS/cm2
+  right   couple soma <- dend: 0.1 mS/cm2
+          couple dend <- soma: 0.1 mS/cm2";
 KeepsSpiking "NU0409" Warning "a spike that makes the next one"
 "After the reset the condition of the spike rule is true again, so the cell spikes in every step, or
 after every refractory time, for ever. The values are those at the start of the run.

@@ -191,6 +191,11 @@ impl Diagnostics {
         self.list.len()
     }
 
+    /// Will one more be shown?
+    pub fn has_room(&self) -> bool {
+        self.list.len() < MOST
+    }
+
     /// Those that came after the first `count`.
     pub fn since(&mut self, count: usize) -> &mut [Diagnostic] {
         let count = count.min(self.list.len());
@@ -231,18 +236,20 @@ fn edit_distance(a: &str, b: &str, limit: usize) -> usize {
     if a.len().abs_diff(b.len()) > limit {
         return limit + 1;
     }
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    let mut rows: [Vec<usize>; 3] = [Vec::new(), Vec::new(), (0..=b.len()).collect()];
     for i in 1..=a.len() {
-        let mut row = vec![i];
+        rows.rotate_left(1);
+        let [before, last, row] = &mut rows;
+        row.resize(b.len() + 1, 0);
+        row[0] = i;
         for j in 1..=b.len() {
             let cost = usize::from(a[i - 1] != b[j - 1]);
-            let mut best = (rows[i - 1][j] + 1).min(row[j - 1] + 1).min(rows[i - 1][j - 1] + cost);
+            let mut best = (last[j] + 1).min(row[j - 1] + 1).min(last[j - 1] + cost);
             if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
+                best = best.min(before[j - 2] + 1);
             }
-            row.push(best);
+            row[j] = best;
         }
-        rows.push(row);
     }
-    rows[a.len()][b.len()]
+    rows[2][b.len()]
 }

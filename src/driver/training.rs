@@ -6,6 +6,7 @@
 use super::gradient::{Moved, decides_sizes, engine, fitted, moved};
 use super::{Checked, CompileOptions, Compiled, EngineChoice, Experiment, Fitted, Passes, compile_flat, flatten};
 use crate::codegen::plan::Precision;
+use crate::data::Dataset;
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::differentiate::{self, Wanted};
 use crate::discretize::{Carried, discretize_carried, projection_space};
@@ -63,6 +64,39 @@ pub(super) fn wrong_names(model: &Model, train: &Train) -> Vec<Diagnostic> {
     found.extend(readout(model, &read).err().into_iter().flatten());
     let word = Span { end: train.span.start + 5, ..train.span };
     found.into_iter().map(|d| at(word, d)).collect()
+}
+
+/// The samples of a `train` block, if they fit its network.
+pub fn samples(model: &Model, train: &Train) -> Result<Dataset, Vec<Diagnostic>> {
+    let (name, span) = &train.data;
+    let data = Dataset::read(&train.directory.join(name), *span, train.test, model.seed).map_err(|d| vec![d])?;
+    // What is wrong with sizes is told elsewhere.
+    let Ok(extent) = simulate::extent(model) else { return Ok(data) };
+    let mut errors = Vec::new();
+    let wrong = |message: String, why: String| Diagnostic::new(Code::BadData, *span, message, why);
+    let param = given(model, &train.input).ok().and_then(|full| model.params.iter().find(|p| p.name == full));
+    if let Some(population) = param.and_then(|p| p.home.or(p.population)) {
+        let (cells, values) = (extent.cells[population], data.values());
+        if cells != values {
+            let message =
+                format!("a sample has {values} values, but `{}` has {cells} cells", model.populations[population].name);
+            let d = wrong(message, format!("the samples have the shape [{values}]"));
+            errors.push(d.see(train.input.1, format!("each of the {cells} cells needs one")));
+        }
+    }
+    let outputs = match readout(model, &(Read::of(train), train.read.1)) {
+        Ok((Some(population), _)) => Some(extent.cells[population]),
+        Ok((None, Some(state))) => Some(extent.cells[model.state(state).population]),
+        Ok((None, None)) | Err(_) => None,
+    };
+    let classes = data.classes();
+    if let Some(outputs) = outputs.filter(|&outputs| outputs < classes) {
+        let message = format!("there are {classes} classes, but {outputs} cells are read out");
+        let d = wrong(message, "a cell for each class is needed".into());
+        let from_one = data.least_class() > 0;
+        errors.push(if from_one { d.help("classes are counted from 0, and none is 0") } else { d });
+    }
+    if errors.is_empty() { Ok(data) } else { Err(errors) }
 }
 
 impl Read {

@@ -18,6 +18,9 @@ use crate::units::Dim;
 /// So many edges are drawn to look at them.
 const MOST_EDGES: f64 = 100_000.0;
 
+/// Samples in larger files (bytes) are not looked at: that is left to `neuroc train`.
+const MOST_SAMPLES: u64 = 1 << 25;
+
 /// Looks for all mistakes of a model that can run by itself, with the settings of its own file.
 pub fn check_whole(mut checked: Checked) -> Checked {
     let runs = |m: &&crate::hir::Model| m.network.is_some() && m.run.is_some();
@@ -26,7 +29,13 @@ pub fn check_whole(mut checked: Checked) -> Checked {
         Err(errors) => errors,
         Ok((flat, mut found)) => {
             found.extend(before_a_run(&flat, &checked));
-            found.extend(model.train.iter().flat_map(|train| super::training::wrong_names(&flat, train)));
+            if let Some(train) = &model.train {
+                found.extend(super::training::wrong_names(&flat, train));
+                let file = std::fs::metadata(train.directory.join(&train.data.0));
+                if file.map_or(true, |file| file.len() < MOST_SAMPLES) {
+                    found.extend(super::training::samples(&flat, train).err().into_iter().flatten());
+                }
+            }
             found
         }
     };

@@ -21,6 +21,9 @@ pub(super) struct Bare {
     pub name: Option<(String, Span)>,
 }
 
+/// What is counted in Hz.
+pub(super) const EVENT_RATE: &str = "the rate of events";
+
 impl<'a> Lowerer<'a> {
     /// Is an expression a number without a unit, or the name of a parameter or constant that is one?
     pub(super) fn bare(&self, scope: &Scope<'a>, x: &Expr) -> Option<Bare> {
@@ -248,7 +251,11 @@ impl<'a> Lowerer<'a> {
     /// The message for a bare number where a quantity is needed.
     pub(super) fn missing_unit(&self, bare: &Bare, want: Dim, why: Option<&str>) -> Diagnostic {
         let text = self.text(bare.value);
-        DimensionError::MissingUnit { bare, text, want, why, value: self.with_unit(text, want) }.into()
+        let value = match why {
+            Some(EVENT_RATE) => format!("{text} Hz"),
+            _ => self.with_unit(text, want),
+        };
+        DimensionError::MissingUnit { bare, text, want, why, value }.into()
     }
 }
 

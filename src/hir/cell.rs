@@ -153,11 +153,26 @@ impl<'a> Lowerer<'a> {
             self.add_equations(scope, own, &prefix);
         }
         self.check_equations(scope);
+        let mut sound = true;
         for coupling in &draft.couplings {
-            self.couple(scope, &mut draft.compartments, coupling);
+            sound &= self.couple(scope, &mut draft.compartments, coupling).is_some();
+            sound &= !self.diagnostics.has_error_at(coupling.span);
+        }
+        if sound {
+            self.warn_one_direction(&draft.couplings);
         }
         for compartment in &draft.compartments {
             self.voltage_equation(scope, compartment);
+        }
+    }
+
+    /// Warns of couplings that have none of the other direction.
+    fn warn_one_direction(&mut self, couplings: &[Coupling<'a>]) {
+        for &Coupling { into, from, conductance, span } in couplings {
+            if !couplings.iter().any(|back| back.into.text == from.text && back.from.text == into.text) {
+                let conductance = self.text(conductance.span);
+                self.error(CellError::OneDirection { into, from, conductance, span });
+            }
         }
     }
 

@@ -5,9 +5,10 @@
 //! known (`src/ode/domains.rs`).
 //! Never true here: a domain is declared anywhere else, or two places say that one value is outside of it.
 
+use super::builtins::Builtin;
 use super::kinetics::REACTION;
 use super::lower::Lowerer;
-use super::{Expr, ExprKind, Symbol, SymbolKind, Ty};
+use super::{Expr, ExprKind, Symbol, SymbolId, SymbolKind, Ty};
 use crate::diag::Code;
 use crate::source::Span;
 use crate::syntax::ast::{BinaryOp, UnaryOp};
@@ -177,7 +178,12 @@ const ARGUMENTS: &[(&str, &str, Domain, &str)] = &[
     ("white_noise", "sd", Domain::NotNegative, "a standard deviation is not negative"),
     ("white_noise", "per", Domain::AboveZero, "a time to take the mean over is above zero"),
     ("exponential", "mean", Domain::AboveZero, "the mean of what is never negative is above zero"),
-    ("lognormal", "mean", Domain::AboveZero, "what is lognormal is above zero"),
+    (
+        "lognormal",
+        "mean",
+        Domain::AboveZero,
+        "`mean` and `sd` are those of what is drawn, which is above zero, not of its logarithm",
+    ),
     ("lognormal", "sd", Domain::NotNegative, "a standard deviation is not negative"),
     ("gamma", "shape", Domain::AboveZero, "the shape of a gamma distribution is above zero"),
     ("train", "delay", Domain::BeforeTheEnd, "nothing happens in this run"),
@@ -196,6 +202,9 @@ const ARGUMENTS: &[(&str, &str, Domain, &str)] = &[
     ("sine", "period", Domain::AboveZero, "a period is above zero"),
 ];
 
+/// Why a range from `low` to `high` is not negative.
+const LOW_FIRST: &str = "the lower limit comes first";
+
 impl Lowerer<'_> {
     /// Says which symbols of a definition have values outside of their domains, as far as the file tells.
     pub(super) fn check_domains(&mut self, symbols: &[Symbol]) {
@@ -212,6 +221,33 @@ impl Lowerer<'_> {
             {
                 self.outside(&demand, x);
             }
+        }
+        let values = symbols.iter().flat_map(|symbol| match &symbol.kind {
+            SymbolKind::Param(x) | SymbolKind::Let(x) => vec![x],
+            SymbolKind::State { init, rate, .. } => vec![init, rate],
+            SymbolKind::Port(_) | SymbolKind::Voltage | SymbolKind::Pool => vec![],
+        });
+        self.check_limits(symbols, values);
+    }
+
+    /// Says which `clamp` has its limits in the wrong order, as far as the file tells.
+    pub(super) fn check_limits<'e>(&mut self, symbols: &[Symbol], values: impl Iterator<Item = &'e Expr>) {
+        let mut wrong = Vec::new();
+        for value in values {
+            value.visit(&mut |e| {
+                let ExprKind::Call(Builtin::Clamp, args) = &e.kind else { return };
+                let [_, low, high] = &args[..] else { return };
+                let (Some(a), Some(b)) = (fold(symbols, low, 0), fold(symbols, high, 0)) else { return };
+                if a > b && !wrong.iter().any(|(_, other): &(_, Expr)| other.span == low.span.to(high.span)) {
+                    wrong.push((b - a, Expr { span: low.span.to(high.span), ..low.clone() }));
+                }
+            });
+        }
+        for (width, value) in wrong {
+            let (unit, span) = (value.ty.dim().display_unit(), value.span);
+            let (what, why) = ("high - low` of `clamp".to_string(), LOW_FIRST);
+            let (domain, code, whose) = (Domain::NotNegative, Code::OutOfDomain, Whose::Network);
+            self.outside(&Demand { what, value, domain, why, code, unit, whose, span }, width);
         }
     }
 
@@ -253,12 +289,7 @@ impl Lowerer<'_> {
         if let ("uniform", [low, high]) | ("truncated", [_, low, high]) = (function, values) {
             let width = Expr::binary(BinaryOp::Sub, high.clone(), low.clone());
             let width = Expr { span: low.span.to(high.span), ..width };
-            self.demand(
-                format!("high - low` of `{function}"),
-                width,
-                Domain::NotNegative,
-                "the lower limit comes first",
-            );
+            self.demand(format!("high - low` of `{function}"), width, Domain::NotNegative, LOW_FIRST);
         }
     }
 
@@ -282,11 +313,26 @@ impl Lowerer<'_> {
 
 /// The value of an expression of numbers and of symbols that are such expressions.
 fn fold(symbols: &[Symbol], e: &Expr, depth: usize) -> Option<f64> {
+    fold_at(symbols, e, None, depth)
+}
+
+/// Does a state begin at 0 and stay there, if nothing but its equation moves it?
+pub(super) fn stays_at_zero(symbols: &[Symbol], state: SymbolId) -> bool {
+    let Some(SymbolKind::State { init, rate, .. }) = symbols.get(state.0 as usize).map(|s| &s.kind) else {
+        return false;
+    };
+    fold(symbols, init, 0) == Some(0.0) && fold_at(symbols, rate, Some(state), 0) == Some(0.0)
+}
+
+/// The same where a state is 0.
+fn fold_at(symbols: &[Symbol], e: &Expr, zero: Option<SymbolId>, depth: usize) -> Option<f64> {
+    let fold = |symbols, e, depth| fold_at(symbols, e, zero, depth);
     if depth > symbols.len() || e.ty == Ty::Bool {
         return None;
     }
     match &e.kind {
         ExprKind::Number(x) => Some(*x),
+        ExprKind::Symbol(id) if zero == Some(*id) => Some(0.0),
         ExprKind::Symbol(id) => match &symbols.get(id.0 as usize)?.kind {
             SymbolKind::Param(value) | SymbolKind::Let(value) => fold(symbols, value, depth + 1),
             SymbolKind::State { .. } | SymbolKind::Port(_) | SymbolKind::Voltage | SymbolKind::Pool => None,

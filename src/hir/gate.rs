@@ -202,6 +202,10 @@ impl<'a> Lowerer<'a> {
             self.error(GateError::Incomplete { gate, given: k.given().collect(), missing, instantaneous });
             return None;
         }
+        if k.has_rates() && k.inf.is_some() && k.tau.is_some() {
+            self.error(GateError::Twice { gate, given: k.given().collect() });
+            return None;
+        }
         if let (true, Some(tau)) = (instantaneous, k.tau) {
             self.error(GateError::TimeConstant { tau: &tau.name });
         }

@@ -146,6 +146,15 @@ impl<'a> Lowerer<'a> {
     ) {
         for to in self.led_to(draft, name, value, target, Leads::Clamp) {
             let held = to.definition.item.symbol(to.symbol);
+            if matches!(to.value.ty, Ty::Real(Dim::CURRENT | Dim::CURRENT_DENSITY)) && held.ty == Ty::Real(Dim::VOLTAGE)
+            {
+                self.error(NetworkError::ClampOfCurrent {
+                    clamp: name,
+                    value: self.text(to.value.span),
+                    span: to.value.span,
+                });
+                return;
+            }
             let why = format!("what `{}` is held at", held.name);
             let Some(value) = self.expect(&draft.scope, to.value, held.ty.dim(), &why) else { return };
             let Led { population, cells, symbol: state, .. } = to;

@@ -101,7 +101,11 @@ impl<'a> Lowerer<'a> {
         let full = format!("{compartment}.{}", read.name);
         let Some(pool) = scope.get(&full).filter(|id| matches!(scope.entry(*id).role, Role::State { .. })) else {
             if !scope.is_poisoned("", &full) {
-                self.error(InsertError::NoPool { channel, read, compartment, span });
+                let inside = format!("{compartment}.");
+                let fits =
+                    |e: &&Entry<'a>| e.role == Role::Pool && e.ty == Some(read.ty) && e.name.starts_with(&inside);
+                let other = scope.entries.iter().find(fits).map(|e| e.name[inside.len()..].to_string());
+                self.error(InsertError::NoPool { channel, read, compartment, other: other.as_deref(), span });
             }
             return None;
         };

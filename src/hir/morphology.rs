@@ -230,6 +230,13 @@ impl<'a> Lowerer<'a> {
         None
     }
 
+    /// A length or a diameter.
+    fn extent_of_section(&mut self, key: &str, e: &'a ast::Expr, what: &str) -> Option<f64> {
+        let x = self.measure(e, Dim::LENGTH, what)?;
+        self.warn_magnitude(key, &Expr::number(x, Dim::LENGTH, e.span), Dim::LENGTH);
+        Some(x)
+    }
+
     fn count(&mut self, e: &'a ast::Expr) -> Option<usize> {
         let x = self.measure(e, Dim::ONE, "a number of compartments")?;
         if x.fract() != 0.0 || x > MOST as f64 {
@@ -244,7 +251,12 @@ impl<'a> Lowerer<'a> {
         let e = &*located.at;
         let mut scope = Scope::new(ScopeKind::Constant, 0);
         scope.file = self.files.iter().position(|f| f.id == e.span.file).unwrap_or(0);
-        let x = self.expr_of(&mut scope, "", e, Dim::ONE, "a place along a section")?;
+        let x = self.expr(&mut scope, "", e)?;
+        if x.ty == Ty::Real(Dim::LENGTH) {
+            self.error(MorphologyError::PlaceAsLength { span: e.span });
+            return None;
+        }
+        let x = self.expect(&scope, x, Dim::ONE, "a place along a section")?;
         match constant_of(&x) {
             Some(x) if (0.0..=1.0).contains(&x) => return Some(x),
             Some(_) => self.error(MorphologyError::Outside { span: e.span }),
@@ -499,10 +511,10 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         match name.text.as_str() {
-            "length" => draft.length = Some(self.measure(value, Dim::LENGTH, "the length of a section")?),
+            "length" => draft.length = Some(self.extent_of_section("length", value, "the length of a section")?),
             "diam" => {
-                let first = self.measure(value, Dim::LENGTH, "the diameter of a section");
-                let last = end.map(|end| self.measure(end, Dim::LENGTH, "the diameter of a section"));
+                let first = self.extent_of_section("diam", value, "the diameter of a section");
+                let last = end.map(|end| self.extent_of_section("diam", end, "the diameter of a section"));
                 let first = first?;
                 draft.diam = Some([first, last.unwrap_or(Some(first))?]);
             }

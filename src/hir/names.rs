@@ -100,7 +100,7 @@ impl<'a> Lowerer<'a> {
             return;
         }
         // Of very many mistakes only some are shown.
-        let help = if self.diagnostics.count() < 200 { self.name_help(scope, prefix, name, env) } else { None };
+        let help = if self.diagnostics.has_room() { self.name_help(scope, prefix, name, env) } else { None };
         self.error(NameError::Unknown { name, span, help });
         // Once is enough.
         if env.is_none() {
@@ -112,8 +112,9 @@ impl<'a> Lowerer<'a> {
     fn name_help(&self, scope: &Scope<'a>, prefix: &str, name: &str, env: Option<&Env>) -> Option<NameHelp> {
         let elsewhere = || called_elsewhere(scope, name, env.is_some()).map(str::to_string);
         let known = deeper(scope, prefix, name).or_else(|| self.unread_pool(scope, name)).or_else(elsewhere);
+        let known = known.or_else(|| current_of_channel(scope, prefix, name)).or_else(|| weight_called(name, env?));
         let near = || self.near_name(scope, prefix, name, env).map(NameHelp::Meant);
-        let told = || a_unit(name).or_else(|| where_it_stands(scope.kind, name, env.is_some())).map(NameHelp::Said);
+        let told = || a_unit(name).or_else(|| where_it_stands(scope.kind, name, env)).map(NameHelp::Said);
         known.map(NameHelp::Said).or_else(near).or_else(told)
     }
 
@@ -355,6 +356,27 @@ fn called_elsewhere(scope: &Scope<'_>, name: &str, in_function: bool) -> Option<
     })
 }
 
+/// The currents that a name such as `ica`, which is NEURON's, may mean in a cell.
+fn current_of_channel(scope: &Scope<'_>, prefix: &str, name: &str) -> Option<String> {
+    let ion = name.strip_prefix(['i', 'I']).filter(|ion| (1..=3).contains(&ion.len()))?.trim_start_matches('_');
+    if scope.kind != ScopeKind::Cell {
+        return None;
+    }
+    let currents = visible(scope).filter(|full| full.ends_with(".i")).map(|full| short(full, prefix));
+    let currents: Vec<String> = currents.filter(|current| current.matches('.').count() == 1).collect();
+    let of_ion = currents.iter().filter(|current| current.to_lowercase().starts_with(&ion.to_lowercase()));
+    let of_ion: Vec<&String> = of_ion.collect();
+    let meant = if of_ion.is_empty() { currents.iter().collect() } else { of_ion };
+    let list: Vec<String> = meant.into_iter().take(4).map(|current| format!("`{current}`")).collect();
+    (!list.is_empty()).then(|| format!("the current of a channel has the channel's name: {}", list.join(", ")))
+}
+
+/// What an event calls its weight, where another name may mean it.
+fn weight_called(name: &str, env: &Env) -> Option<String> {
+    let weight = env.iter().find(|(_, value)| matches!(value, Some(Expr { kind: ExprKind::Weight, .. })))?.0;
+    matches!(name, "w" | "W" | "weights" | "wgt" | "weight").then(|| format!("the weight is called `{weight}` here"))
+}
+
 /// A unit that is used as a name.
 fn a_unit(name: &str) -> Option<String> {
     Unit::parse(name)?;
@@ -364,9 +386,21 @@ fn a_unit(name: &str) -> Option<String> {
 }
 
 /// Which names can stand in a place, or how a new one is defined.
-fn where_it_stands(kind: ScopeKind, name: &str, in_function: bool) -> Option<String> {
-    if in_function {
-        let sees = "a function sees its own parameters, constants and `celsius` only; pass the value as a parameter";
+fn where_it_stands(kind: ScopeKind, name: &str, env: Option<&Env>) -> Option<String> {
+    if let Some(env) = env {
+        let is = |kind: &ExprKind| env.values().flatten().any(|value| value.kind == *kind);
+        let sees = if is(&ExprKind::Dv) {
+            "a junction sees `dv`, the voltage on its left less that on its right, and its own parameters: `g * dv`"
+        } else if is(&ExprKind::Weight) {
+            "an event sees its weight, and the parameters and states of the synapse"
+        } else {
+            "a function sees its own parameters, constants and `celsius` only; pass the value as a parameter"
+        };
+        return Some(sees.into());
+    }
+    if matches!(kind, ScopeKind::Network | ScopeKind::PerCell | ScopeKind::Input) && name.contains('.') {
+        let sees = "a line of a network reads parameters of the network, not those of cells: \
+                    give it a `param` of its own and use that in both lines";
         return Some(sees.into());
     }
     let block = match kind {

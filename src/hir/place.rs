@@ -120,7 +120,18 @@ impl<'a> Lowerer<'a> {
         populations: &[Population],
         flat: &FlatPath<'a>,
     ) -> Option<Place<'a>> {
-        let (first, behind) = flat.names.split_first()?;
+        let (first, behind) = match (flat.names.split_first(), flat.at) {
+            (Some((first, behind)), None) => (first, behind),
+            (Some((first, behind)), Some(located)) if first.span.start < located.span.start => (first, behind),
+            (_, Some(located)) => {
+                let sections = |p: &&Population| self.lowered_cell(p.cell).item.morphology.is_some();
+                let population = populations.iter().find(sections).map(|p| p.name.as_str());
+                let place = self.text(located.span);
+                self.error(MorphologyError::PlaceOfNoCells { place, population, span: located.span });
+                return None;
+            }
+            (None, None) => return None,
+        };
         let Some(population) = populations.iter().position(|p| p.name == first.text) else {
             if !scope.is_poisoned("", &first.text) {
                 self.unknown_population(populations, first, behind);
@@ -162,10 +173,13 @@ impl<'a> Lowerer<'a> {
         let cell_of = |p: &Population| self.lowered_cell(p.cell);
         let of_cell = populations.iter().find(|p| cell_of(p).item.name == name.text);
         let has_compartment = |p: &&Population| cell_of(p).item.compartments.iter().any(|c| c.name == name.text);
-        let meant = match (of_cell, populations.iter().find(has_compartment)) {
-            (Some(p), _) => Meant::CellOf(&p.name),
-            (None, Some(p)) => Meant::CompartmentOf(&p.name),
-            (None, None) => Meant::Unknown,
+        let has_receptor = |p: &&Population| p.receptors.iter().any(|receptor| receptor.name == name.text);
+        let receptor = populations.iter().find(has_receptor).filter(|_| !behind.is_empty());
+        let meant = match (of_cell, populations.iter().find(has_compartment), receptor) {
+            (Some(p), ..) => Meant::CellOf(&p.name),
+            (None, Some(p), _) => Meant::CompartmentOf(&p.name),
+            (None, None, Some(p)) => Meant::ReceptorOf(&p.name),
+            (None, None, None) => Meant::Unknown,
         };
         let known: Vec<&str> = populations.iter().map(|p| p.name.as_str()).collect();
         let rest = behind.iter().map(|n| format!(".{}", n.text)).collect();

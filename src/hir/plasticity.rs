@@ -7,6 +7,7 @@
 //! A state belongs to every synapse if an event sets it or reads it, if a spike of the cell behind changes it, or if it drives one that does. All
 //! others are summed up: the receptor has them.
 
+use super::domain::stays_at_zero;
 use super::error::SynapseError;
 use super::lower::Lowerer;
 use super::{Action, ActionOn, Expr, ExprKind, Plastic, Symbol, SymbolId, SymbolKind};
@@ -108,6 +109,13 @@ impl Lowerer<'_> {
         }
         if !*fine {
             return None;
+        }
+        for (at, symbol) in symbols.iter().enumerate().filter(|(at, _)| own[*at].is_some()) {
+            let id = SymbolId(at as u32);
+            let moved = actions.iter().any(|action| action.state == Some(id));
+            if !moved && stays_at_zero(symbols, id) && self.is_main_place(symbol.span) {
+                self.error(SynapseError::StaysAtZero { name: &symbol.name, span: symbol.span });
+            }
         }
         Some(split(symbols, actions, &of_edge))
     }

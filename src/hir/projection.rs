@@ -6,6 +6,7 @@
 //! Lines that name the same synapse with the same values act on one receptor. A population whose cells have receptors has a cell model of its
 //! own, that of the file with the symbols of the receptors added.
 
+use super::advice::EVENT_RATE;
 use super::error::{MorphologyError, Signature, SynapseError};
 use super::expr::constant_of;
 use super::items::{ItemKind, Kind};
@@ -46,6 +47,9 @@ struct Seat {
     /// The elements of the tree, in a cell with sections: of a place one, of a region each of its compartments.
     elements: Option<Arc<[u32]>>,
 }
+
+/// Why weights that are conductances have no sign.
+const NO_INHIBITION: &str = "a conductance is not negative; a synapse inhibits by its `erev`";
 
 impl<'a> Lowerer<'a> {
     /// The directed connections and drives of a network. Later lines can name the quantities of their receptors.
@@ -166,7 +170,7 @@ impl<'a> Lowerer<'a> {
                 let rate = self.arguments(&signature, args, from.span)?.into_iter().next().flatten()?;
                 let stream = self.stream();
                 draft.scope.kind = ScopeKind::Input;
-                let rate = self.expr_of(&mut draft.scope, "", rate, Dim::RATE, "the rate of events");
+                let rate = self.expr_of(&mut draft.scope, "", rate, Dim::RATE, EVENT_RATE);
                 draft.scope.kind = ScopeKind::Network;
                 let rate = rate?;
                 self.demand(format!("rate` of `{name}"), rate.clone(), Domain::NotNegative, "a rate is not negative");
@@ -455,7 +459,7 @@ impl<'a> Lowerer<'a> {
         };
         let x = self.of_edge(draft, &format!("{name}.weight"), key, dim, ("a weight", rule))?;
         if dim == Dim::CONDUCTANCE {
-            self.demand(format!("weight` of `{name}"), x.clone(), Domain::NotNegative, "a conductance is not negative");
+            self.demand(format!("weight` of `{name}"), x.clone(), Domain::NotNegative, NO_INHIBITION);
         }
         Some(x)
     }

@@ -78,6 +78,7 @@ impl<'a> Lowerer<'a> {
         self.check_params(&symbols);
         self.check_domains(&symbols);
         let actions = actions.unwrap_or_default();
+        self.check_limits(&symbols, actions.iter().map(|action| &action.value));
         let is_voltage = |id: SymbolId| symbols[id.0 as usize].kind == SymbolKind::Voltage;
         let on_voltage = actions.iter().any(|action| action.state.is_some_and(is_voltage));
         let mut fine = sound && whole;
@@ -213,7 +214,8 @@ impl<'a> Lowerer<'a> {
             None if is_weight => env.get(&name.text)?.as_ref()?.ty,
             None => {
                 if !scope.is_poisoned("", &name.text) {
-                    self.error(SynapseError::NotAState { name, synapse: scope });
+                    let weight = event.weight.as_ref().map(|(weight, _)| weight.text.as_str());
+                    self.error(SynapseError::NotAState { name, synapse: scope, weight });
                 }
                 return None;
             }

@@ -12,6 +12,10 @@ const USUAL: &[(Dim, &str, f64, f64, &str)] = &[
     (Dim::SPECIFIC_CAPACITANCE, "cm", 0.1, 20.0, "membranes have about 1 uF/cm2"),
     (Dim::VOLTAGE, "", 0.0, 500.0, "potentials of cells lie between -200 mV and 200 mV; was mV meant?"),
     (Dim::AREA, "area", 1e-9, 1.0, "cells have about 100 um2 to 100000 um2"),
+    (Dim::CURRENT, "amplitude", 0.0, 1.0, "currents into cells are mostly below 10 nA; was nA meant?"),
+    (Dim::CURRENT_DENSITY, "amplitude", 0.0, 5000.0, "membranes get about 1 to 100 uA/cm2; was uA/cm2 meant?"),
+    (Dim::LENGTH, "diam", 1e-6, 0.2, "diameters are mostly between 0.1 um and 100 um; was um meant?"),
+    (Dim::LENGTH, "length", 1e-6, 100.0, "sections are mostly between 1 um and 10 mm long; was um meant?"),
     (Dim::TEMPERATURE, "", 263.0, 323.0, "living tissue is between 0 and 45 degC; was degC meant?"),
 ];
 

@@ -16,7 +16,12 @@ pub fn not_solved(model: &Model) -> Vec<Diagnostic> {
     let error = |cable: &super::Cable| {
         let name = &model.populations[model.cells_of(cable.population)].name;
         let message = format!("`{}` does not solve the cables of `{name}`", model.method.name());
-        Diagnostic::new(Code::CableMethod, cable.span, message, "a cell with sections")
+        let d = Diagnostic::new(Code::CableMethod, cable.span, message, "a cell with sections");
+        let d = match model.method {
+            Method::ExpEuler => d.note("`exp_euler` is the method of a run that names none"),
+            _ => d,
+        };
+        d
             .help("write `method = cnexp`: backward Euler along the cable, exponentials for gates; `crank_nicolson` is of order 2")
     };
     model.cables.iter().map(error).collect()

@@ -58,6 +58,12 @@ pub fn parse_override(text: &str) -> Result<Override, Diagnostic> {
         end += 1;
     }
     let (number, unit_text) = (value[..end].trim(), value[end..].trim());
+    if let (Some(option), true) = (option_of(name.trim()), number.is_empty()) {
+        let message = format!("`{text}` is not a parameter setting: this is a key of the run");
+        return Err(
+            Diagnostic::without_place(Code::UnknownParameter, message).help(format!("write `{option} {value}`"))
+        );
+    }
     if number.parse::<f64>().is_err() {
         return Err(wrong("there is no number behind the `=`"));
     }

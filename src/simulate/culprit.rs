@@ -5,6 +5,7 @@
 //! Never true here: the engine takes a step.
 
 use super::extent::Extent;
+use super::pace::FAR;
 use super::run::Ending;
 use super::time::{moment, shown};
 use super::trap::{History, States, states};
@@ -13,6 +14,7 @@ use crate::engine::{Engine, EngineError};
 use crate::hir::Method;
 use crate::ode::{self, Kind, Model, Node, NodeId, State};
 use crate::step::{Field, FieldId, Program, Source, Value};
+use crate::units::Dim;
 
 /// So many characters of an expression are shown.
 const LONGEST_EXPRESSION: usize = 160;
@@ -75,6 +77,14 @@ impl Scene<'_> {
             if let Some(help) = fault.help {
                 return Ok(d.help(help));
             }
+        }
+        let far = |s: &State| {
+            let at_last = before.and_then(|(_, states)| states.get(&culprit.field)?.get(culprit.cell));
+            s.dim == Dim::VOLTAGE && at_last.is_some_and(|x| x.abs() > FAR)
+        };
+        if state.is_some_and(far) {
+            let sign = "it ran away before: currents are outward positive, so look for one whose sign is turned";
+            return Ok(d.help(sign).help(format!("if there is none, {}", self.advice())));
         }
         Ok(if step > 0 { d.help(self.advice()) } else { d })
     }

@@ -10,7 +10,11 @@ use crate::engine::{Engine, Spike};
 use crate::ode::{self, Graph, Kind, Model, Node, NodeId, StateId};
 use crate::operators::{Value, eval_binary, eval_unary};
 use crate::step::{Program, Source};
+use crate::units::Dim;
 use std::collections::HashMap;
+
+/// No cell has a voltage (mV) like this: it has run away.
+pub(super) const FAR: f64 = 1e4;
 
 /// So many looks are spread over a run, and as many are for cells that spike.
 const LOOKS: u64 = 48;
@@ -147,6 +151,14 @@ impl Pace {
             if let Some(found) = found {
                 known.insert(id, found);
             }
+        }
+        // What has run away says nothing about the model.
+        let is_far = |id: &NodeId| {
+            matches!(self.graph.node(*id), Node::State(s) if model.state(s).dim == Dim::VOLTAGE
+            && known.get(id).is_some_and(|x| matches!(x, Value::Real(x) if x.abs() > FAR)))
+        };
+        if order.iter().any(is_far) {
+            return;
         }
         for (state, slope) in slopes {
             if let Some(Value::Real(x)) = known.get(slope)

@@ -242,8 +242,9 @@ fn selection(
         (Some(a), Some(b)) if a < b && b <= all => Ok(a..b),
         _ => {
             let message = format!("`{}` has no such cells", model.populations[model.cells_of(r.population)].name);
-            let label = match all {
-                1 => "it has one cell, number 0".to_string(),
+            let label = match (all, number(first).zip(number(end))) {
+                (_, Some((a, b))) if a >= b && a <= all => format!("{a}..{b} is empty: the end is not included"),
+                (1, _) => "it has one cell, number 0".to_string(),
                 _ => format!("cells are counted from 0 to {}", all - 1),
             };
             Err(Diagnostic::new(Code::BadTarget, r.span, message, label))

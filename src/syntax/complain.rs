@@ -375,6 +375,9 @@ impl<'t> Complaint<'_, 't> {
             Some(Block::File) => {
                 diagnostic.help(format!("items do not nest: move the `{text}` out of the {}", block.noun()))
             }
+            Some(_) if (text, block) == ("connect", Block::Cell) => {
+                diagnostic.help("a section says where it begins: `section dend { from soma(1); ... }`")
+            }
             Some(home) => diagnostic.help(format!("`{text}` belongs to a {}", home.noun())),
             None => match nearest(text, block.keywords().iter().copied()) {
                 Some(word) => diagnostic.did_you_mean(text, word),

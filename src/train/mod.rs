@@ -3,20 +3,19 @@
 //! In come a checked model with a `train` block and settings; out goes a [`Session`], which learns an epoch at a time and can be tested and kept.
 //! Never true here: what is tested was learnt from, or a result depends on the number of threads.
 
-mod dataset;
 mod loss;
 mod optimizer;
 mod trained;
 
-pub use dataset::Dataset;
 pub use loss::{Judge, Judged};
 pub use optimizer::{Moving, clip, share};
 pub use trained::{Progress, Trained};
 
 use crate::codegen::plan::Precision;
+use crate::data::Dataset;
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::Carried;
-use crate::driver::{Checked, CompileOptions, EngineChoice, Learner, Lesson, Read, flatten};
+use crate::driver::{Checked, CompileOptions, EngineChoice, Learner, Lesson, Read, flatten, samples};
 use crate::engine::EngineError;
 use crate::hir::Schedule;
 use crate::ode::{self, PerCell};
@@ -89,8 +88,7 @@ impl Session {
             return Err(vec![d.help("`neuroc fit` fits parameters of a run to traces without one")]);
         };
         let (flat, _) = flatten(model, options)?;
-        let data = Dataset::read(&train.directory.join(&train.data.0), train.data.1, train.test, flat.seed);
-        let data = data.map_err(|d| vec![d])?;
+        let data = samples(&flat, train)?;
         // A name that is wrong is told with the others.
         let full = ode::full_name(&flat, &train.input.0).unwrap_or_default();
         let scale = flat.params.iter().find(|p| p.name == full).map_or(0, |p| p.unit.exponent);
@@ -108,13 +106,6 @@ impl Session {
         };
         let learner = Learner::new(checked, options, &lesson, choice)?;
         let wrong = |message: String, why: &str| Err(vec![Diagnostic::new(Code::BadData, train.data.1, message, why)]);
-        if learner.outputs() < data.classes() {
-            let (classes, outputs) = (data.classes(), learner.outputs());
-            return wrong(
-                format!("there are {classes} classes, but {outputs} cells are read out"),
-                "a cell for each class is needed",
-            );
-        }
         if learner.memory() > budget {
             let (needed, each) = (learner.memory(), learner.memory() / batch as f64);
             return wrong(

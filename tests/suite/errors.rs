@@ -28,6 +28,7 @@ const SEVERAL: &[(&str, usize)] = &[
     ("train", 10),
     ("convolution_arguments", 2),
     ("train_names", 6),
+    ("junction_with_two_voltages", 2),
     ("kinetics_one_rate", 3),
     ("kinetics_to_itself_and_twice", 2),
     ("kinetics_unknown_names", 2),

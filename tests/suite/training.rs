@@ -314,7 +314,7 @@ fn what_cannot_learn_is_refused() {
     assert_eq!(said(&digits(64, TRAIN)), "fine");
     let with = |from: &str, to: &str| said(&digits(64, &TRAIN.replace(from, to)));
     let cases = [
-        (said(&digits(60, TRAIN)), "it has 64 numbers, but the population has 60 cells"),
+        (said(&digits(60, TRAIN)), "a sample has 64 values, but `pixels` has 60 cells"),
         (with("pixels.out.Kick", "pixels.ou.Kick"), "there is no projection `pixels.ou.Kick`"),
         (with("pixels.out.Kick.weight", "pixels.q"), "`pixels.q` is an initial value"),
         (with("pixels.x", "pixels.y"), "`pixels.y`"),

@@ -21,6 +21,8 @@ pub(in crate::hir) enum CellError<'e> {
     CoupledToItself { into: &'e Name, other: Option<&'e str>, conductance: &'e str, span: Span },
     /// A coupling is there already.
     CoupledTwice { into: &'e Name, from: &'e Name, again: Span, first: Span },
+    /// A coupling without one of the other direction; as it is written.
+    OneDirection { into: &'e Name, from: &'e Name, conductance: &'e str, span: Span },
     /// Something of the compartment has the name of the current of a coupling.
     CouplingTaken { into: &'e Name, from: &'e Name, coupling: Span, taken: Span },
 }
@@ -62,6 +64,13 @@ impl From<CellError<'_>> for Diagnostic {
                 let other = other.unwrap_or("dend");
                 Diagnostic::new(Code::BadCoupling, span, message, "two compartments are needed")
                     .help(format!("for example `couple {} <- {other}: {conductance}`", into.text))
+            }
+            E::OneDirection { into, from, conductance, span } => {
+                let (into, from) = (&into.text, &from.text);
+                let message = format!("`{into}` is coupled to `{from}`, but not `{from}` to `{into}`");
+                let label = format!("`{from}` does not lose what `{into}` gets");
+                Diagnostic::new(Code::OneDirection, span, message, label)
+                    .help(format!("add `couple {from} <- {into}: {conductance}`, as a density of `{from}`"))
             }
             E::CouplingTaken { into, from, coupling, taken } => {
                 let message = format!("`i_{}` in `{}` is the current of a coupling", from.text, into.text);

@@ -12,6 +12,8 @@ pub(in crate::hir) enum GateError<'e> {
     Power { span: Span },
     /// Its kinetics are given in part.
     Incomplete { gate: &'e Name, given: Vec<&'e Let>, missing: Vec<&'static str>, instantaneous: bool },
+    /// Its kinetics are given twice.
+    Twice { gate: &'e Name, given: Vec<&'e Let> },
     /// It has fractions, and a key that belongs to one of them.
     OutsideFraction { key: &'e Name },
     /// Its fractions are not a whole: weights with their places, and the last as it is written.
@@ -35,6 +37,13 @@ impl From<GateError<'_>> for Diagnostic {
                 Diagnostic::new(Code::BadValue, span, message, "this is not")
             }
             E::Incomplete { gate, given, missing, instantaneous } => incomplete(gate, &given, &missing, instantaneous),
+            E::Twice { gate, given } => {
+                let message = format!("the kinetics of gate `{}` are given twice", gate.text);
+                let label = "a gate needs `alpha` and `beta`, or `inf` and `tau`";
+                let d = Diagnostic::new(Code::IncompleteGate, gate.span, message, label);
+                let d = given.iter().fold(d, |d, l| d.see(l.name.span, format!("`{}` is given", l.name.text)));
+                d.help("remove one pair: `inf` = alpha / (alpha + beta), `tau` = 1 / (alpha + beta)")
+            }
             E::OutsideFraction { key } => {
                 let message = format!("a gate with fractions has no `{}` of its own", key.text);
                 Diagnostic::new(Code::IncompleteGate, key.span, message, "belongs inside a fraction")

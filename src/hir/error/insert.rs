@@ -11,7 +11,7 @@ pub(in crate::hir) enum InsertError<'e> {
     /// The compartment has something of its name.
     Twice { path: &'e str, channel: &'e Name, own: &'e Name, first: Option<Span> },
     /// The compartment lacks a pool that the channel reads.
-    NoPool { channel: &'e Name, read: &'e Symbol, compartment: &'e str, span: Span },
+    NoPool { channel: &'e Name, read: &'e Symbol, compartment: &'e str, other: Option<&'e str>, span: Span },
     /// The pool is not what the channel reads.
     OtherPool { channel: &'e Name, read: &'e Symbol, pool: (Ty, Span), span: Span },
     /// The channel has no such parameter.
@@ -31,7 +31,7 @@ impl From<InsertError<'_>> for Diagnostic {
                 };
                 d.help(format!("give this one a name of its own: `insert {} as {}2`", channel.text, own.text))
             }
-            E::NoPool { channel, read, compartment, span } => no_pool(channel, read, compartment, span),
+            E::NoPool { channel, read, compartment, other, span } => no_pool(channel, read, compartment, other, span),
             E::OtherPool { channel, read, pool: (ty, at), span } => other_pool(channel, read, ty, at, span),
             E::UnknownParameter { channel, argument, known } => {
                 let message = format!("channel `{}` has no parameter `{}`", channel.text, argument.text);
@@ -42,13 +42,16 @@ impl From<InsertError<'_>> for Diagnostic {
     }
 }
 
-fn no_pool(channel: &Name, read: &Symbol, compartment: &str, span: Span) -> Diagnostic {
+fn no_pool(channel: &Name, read: &Symbol, compartment: &str, other: Option<&str>, span: Span) -> Diagnostic {
     let (pool, dim) = (&read.name, read.ty.dim());
     let message = format!("channel `{}` reads `{pool}`, which `{compartment}` lacks", channel.text);
     let unit = if dim.is_one() { String::new() } else { format!(": {}", dim.display_unit().name) };
-    Diagnostic::new(Code::MissingPool, span, message, format!("needs a pool `{pool}`"))
-        .see(read.span, "read here")
-        .help(format!("add to it: `pool {pool}{unit} {{ init = ...; {pool}' = ... }}`"))
+    let d = Diagnostic::new(Code::MissingPool, span, message, format!("needs a pool `{pool}`"));
+    let d = d.see(read.span, "read here");
+    if let Some(other) = other {
+        return d.help(format!("`{compartment}` has a pool `{other}`: write `reads {other}{unit}` in the channel"));
+    }
+    d.help(format!("add to it: `pool {pool}{unit} {{ init = ...; {pool}' = ... }}`"))
 }
 
 fn other_pool(channel: &Name, read: &Symbol, ty: Ty, at: Span, span: Span) -> Diagnostic {

@@ -46,6 +46,18 @@ fn unknown(name: &Name, wanted: Kind, known: &[String], modules: &[String]) -> D
         };
         return d.help(format!("the standard library has it: {}{more}", uses.join(" or "))).fix_by_use(lines);
     }
+    match (wanted, name_text.as_str()) {
+        (Kind::Channel, "hh") => {
+            return d.help(
+                "NEURON's `hh` is three channels here: `use std.channels.hh.{Na, K, Leak}` and `insert Na, K, Leak`",
+            );
+        }
+        (Kind::Channel, "pas") => {
+            let help = "NEURON's `pas` is a leak: `use std.channels.hh.{Leak}` and `insert Leak(gbar = 0.1 mS/cm2, erev = -65 mV)`";
+            return d.help(help);
+        }
+        _ => {}
+    }
     match nearest(name_text, known.iter().map(String::as_str)) {
         Some(near) => d.did_you_mean(name_text, near),
         None if known.is_empty() => {

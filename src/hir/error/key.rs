@@ -32,12 +32,9 @@ fn unknown(block: Block, key: &Name) -> Diagnostic {
     match elsewhere(block, &key.text).or_else(|| nearest(&key.text, block.keys().iter().copied())) {
         Some(near) => d.did_you_mean(&key.text, near),
         None => match (block, key.text.as_str()) {
-            (Block::Compartment, "diam" | "length" | "L" | "radius") => {
-                d.help("a compartment has a surface, not a shape: `area = 1000 um2`")
-            }
-            (Block::Compartment, "ra" | "Ra") => {
-                d.help("the conductance between compartments is given by `couple a <- b: g`")
-            }
+            (Block::Compartment, "diam" | "length" | "L" | "radius" | "nseg" | "ra" | "Ra") => d.help(
+                "a compartment has a surface, `area = 1000 um2`, and no shape; a cable is a `section dend { length = 200 um; diam = 2 um }`",
+            ),
             (Block::Section, "cm" | "ra" | "Ra" | "v_init" | "g_pas" | "e_pas") => {
                 d.help("the membrane of sections stands in a region: `region dend { cm = 1 uF/cm2 }`")
             }

@@ -53,8 +53,11 @@ impl From<MemberError<'_>> for Diagnostic {
             E::Unused { member, block } => unused(member, block),
             E::Changes { parameter, what, place } => {
                 let message = format!("parameter `{parameter}` depends on `{what}`, which changes in a run");
-                Diagnostic::new(Code::NotConstant, place, message, "not known before the run")
-                    .help(format!("a quantity that follows from states is a `let`: `let {parameter} = ...`"))
+                let d = Diagnostic::new(Code::NotConstant, place, message, "not known before the run");
+                match parameter {
+                    "cm" | "ra" | "area" | "v_init" => d.help(format!("`{parameter}` is one number for the whole run")),
+                    _ => d.help(format!("a quantity that follows from states is a `let`: `let {parameter} = ...`")),
+                }
             }
             E::Unusual { name, value: (value, unit), hint, span } => {
                 let shown = format!("{} {}", unit.show(value), unit.name);

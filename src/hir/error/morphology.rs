@@ -10,6 +10,10 @@ use std::path::Path;
 
 /// What is wrong with the morphology of a cell, or with a place in it.
 pub(in crate::hir) enum MorphologyError<'e> {
+    /// A place stands where the cells are named that have it; and a population whose cells have places, if there is one.
+    PlaceOfNoCells { place: &'e str, population: Option<&'e str>, span: Span },
+    /// A place is told by its distance.
+    PlaceAsLength { span: Span },
     /// A member that only cells without sections have.
     OtherForm { what: &'static str, span: Span, section: Span },
     /// `morphology = ` is followed by something that is no file of a shape.
@@ -76,6 +80,16 @@ impl From<MorphologyError<'_>> for Diagnostic {
     fn from(error: MorphologyError<'_>) -> Diagnostic {
         use MorphologyError as E;
         match error {
+            E::PlaceOfNoCells { place, population, span } => {
+                let message = format!("`{place}` is a place in cells, and no population is named");
+                let d = Diagnostic::new(Code::BadTarget, span, message, "of which cells?");
+                population.into_iter().fold(d, |d, population| d.help(format!("write `{population}.{place}`")))
+            }
+            E::PlaceAsLength { span } => {
+                let message = "a place along a section is a number from 0, its start, to 1, its end";
+                Diagnostic::new(Code::DimensionMismatch, span, message, "a length")
+                    .help("divide by the length of the section: 150 um along one of 200 um is `(0.75)`")
+            }
             E::OtherForm { what, span, section } => {
                 let message = format!("a cell with sections has no {what}");
                 Diagnostic::new(Code::BadMorphology, span, message, "not in a cell with sections")

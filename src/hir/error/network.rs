@@ -8,6 +8,8 @@ use crate::syntax::ast::Name;
 
 /// What is wrong with a network.
 pub(in crate::hir) enum NetworkError<'e> {
+    /// A clamp has a current, not a voltage.
+    ClampOfCurrent { clamp: &'e Name, value: &'e str, span: Span },
     /// It has no population.
     NoPopulation { network: &'e Name, cell: &'e str },
     /// A population has too many sizes.
@@ -42,6 +44,10 @@ impl From<NetworkError<'_>> for Diagnostic {
     fn from(error: NetworkError<'_>) -> Diagnostic {
         use NetworkError as E;
         match error {
+            E::ClampOfCurrent { clamp, value, span } => {
+                Diagnostic::new(Code::DimensionMismatch, span, "a clamp holds a voltage, not a current", "a current")
+                    .help(format!("a current is injected by an input: `input {}: {value} -> ...`", clamp.text))
+            }
             E::NoPopulation { network, cell } => {
                 let message = format!("network `{}` has no population", network.text);
                 Diagnostic::new(Code::NoNetwork, network.span, message, "nothing to run")

@@ -20,6 +20,8 @@ pub(in crate::hir) enum SynapseError<'e> {
     ReadsShared { name: &'e str, span: Span, read: Span },
     /// A spike of the cell behind changes what all synapses share.
     PostChangesShared { name: &'e str, span: Span, read: Span },
+    /// A state that events read begins at 0, and nothing moves it.
+    StaysAtZero { name: &'e str, span: Span },
     /// A spike of the cell behind moves its voltage.
     PostMovesVoltage { name: &'e Name },
     /// The weight has two units.
@@ -29,7 +31,7 @@ pub(in crate::hir) enum SynapseError<'e> {
     /// A synapse that remembers would share its weight with others.
     SharedRemembers { synapse: &'e Name, span: Span },
     /// An event adds to what is no state.
-    NotAState { name: &'e Name, synapse: &'e Scope<'e> },
+    NotAState { name: &'e Name, synapse: &'e Scope<'e>, weight: Option<&'e str> },
     /// What an event adds depends on what changes.
     EventReads { what: &'e str, span: Span },
     /// What an event adds is not proportional to the weight.
@@ -112,6 +114,11 @@ impl From<SynapseError<'_>> for Diagnostic {
                     .see(read, "all synapses of a cell share it, since this adds up what they do")
                     .note("`on post` changes the weight and states that every synapse has for itself")
             }
+            E::StaysAtZero { name, span } => {
+                let message = format!("`{name}` is 0 for ever: it begins there, and no event changes it");
+                Diagnostic::new(Code::NoEffect, span, message, "events read it")
+                    .help(format!("change it in `on pre` or `on post`: `{name} += 1`"))
+            }
             E::PostMovesVoltage { name } => {
                 let message = "a spike of the cell behind cannot move its own voltage";
                 Diagnostic::new(Code::BadEvent, name.span, message, "once for every synapse")
@@ -137,13 +144,24 @@ impl From<SynapseError<'_>> for Diagnostic {
                 Diagnostic::new(Code::BadTarget, span, message, "a shared weight has no spikes of its own to learn from")
                     .help("take a synapse that keeps its weight, or a rule that gives each connection its own, such as `pooling`")
             }
-            E::NotAState { name, synapse } => {
+            E::NotAState { name, synapse, weight } => {
                 let message = format!("`{}` is not a state of this synapse", name.text);
                 let is_state = |role: Role| matches!(role, Role::State { .. } | Role::Voltage);
-                let states: Vec<&str> =
-                    synapse.entries.iter().filter(|e| is_state(e.role)).map(|e| e.name.as_str()).collect();
-                let d = Diagnostic::new(Code::UnknownName, name.span, message, "an event adds to states");
-                instead(d, &name.text, &states)
+                let states: Vec<&str> = synapse
+                    .entries
+                    .iter()
+                    .filter(|e| is_state(e.role))
+                    .map(|e| e.name.as_str())
+                    .chain(weight)
+                    .collect();
+                let d =
+                    Diagnostic::new(Code::UnknownName, name.span, message, "an event changes states and the weight");
+                match weight {
+                    Some(weight) if matches!(&*name.text, "w" | "W" | "weight") => {
+                        d.help(format!("the weight is called `{weight}` here"))
+                    }
+                    Some(_) | None => instead(d, &name.text, &states),
+                }
             }
             E::EventReads { what, span } => {
                 let message = format!("what an event adds depends on `{what}`");

@@ -20,6 +20,8 @@ pub(in crate::hir) enum Meant<'e> {
     CellOf(&'e str),
     /// A compartment of this population's cells.
     CompartmentOf(&'e str),
+    /// A receptor of this population's cells.
+    ReceptorOf(&'e str),
     /// A new parameter of the network.
     Parameter,
     /// Nothing that is known.
@@ -42,6 +44,9 @@ impl From<UnknownPopulation<'_>> for Diagnostic {
             (Meant::CompartmentOf(population), _) => {
                 d.help(format!("`{name_text}` is a compartment; write its path: `{population}.{name_text}{rest}`"))
             }
+            (Meant::ReceptorOf(population), _) => d.help(format!(
+                "what each synapse has is named by the populations that it joins: `a.{population}.{name_text}{rest}`"
+            )),
             (Meant::Parameter, _) => d.help(format!(
                 "a parameter of a network is one number, `param {name_text} = ...`; a draw is one for each cell: `param {}.{name_text} ~ ...`",
                 known.first().unwrap_or(&"cells")

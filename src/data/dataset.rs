@@ -3,7 +3,7 @@
 //! In comes an archive with the arrays `x` and `y`; out go samples in random order, cut into batches, or what is wrong with the arrays.
 //! Never true here: a sample is changed, or an order depends on more than the seed and the epoch.
 
-use crate::data::Archive;
+use super::Archive;
 use crate::diag::{Code, Diagnostic};
 use crate::source::Span;
 use std::path::Path;
@@ -64,6 +64,11 @@ impl Dataset {
     /// One more than the largest class.
     pub fn classes(&self) -> usize {
         self.y.iter().max().map_or(0, |most| most + 1)
+    }
+
+    /// The smallest class.
+    pub fn least_class(&self) -> usize {
+        self.y.iter().min().copied().unwrap_or(0)
     }
 
     /// The samples that are learnt from, in order.
