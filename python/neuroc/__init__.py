@@ -31,7 +31,7 @@ from .errors import (
     UsageError,
 )
 from .model import Model, Param, Population, State, load, parse
-from .result import Result, Spikes, Trace
+from .result import Result, Spikes, Trace, read
 
 #: Was this package built with XLA (`engine="xla"`, `Model.stablehlo`)?
 XLA: bool = _core.XLA
@@ -65,6 +65,7 @@ __all__ = [
     "__version__",
     "load",
     "parse",
+    "read",
 ]
 
 

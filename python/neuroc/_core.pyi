@@ -34,6 +34,8 @@ class Model:
     def simulator(self, options: dict[str, Any]) -> Simulator: ...
 
 class Recorded:
+    @staticmethod
+    def read(path: str) -> dict[str, Any]: ...
     def save(
         self,
         path: str,

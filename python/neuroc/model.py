@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from . import _core
 from ._core import Simulator
 from .errors import Interrupted, NotFiniteError, UsageError
+from .exchange import plain
 from .result import Result
 from .table import Table
 
@@ -146,7 +147,7 @@ class Model:
         >>> model.set({"Na.gbar": 100, "soma.v": rng.normal(-65, 2, size=100)})
 
         A name may be the end of a full one, if it fits one only. A plain number has the unit that `params` and `states` show (the one
-        that the model declares); a text has the unit that it says. An array gives each cell of the population its own number: shape
+        that the model declares); a text has the unit that it says; a quantity of Pint, Astropy or Quantities is turned into it. An array gives each cell of the population its own number: shape
         `[cell]`, or the population's grid. Setting something again replaces what it was.
 
         Raises `SettingError`: an unknown name, a unit of another kind, a wrong shape, a number that is not finite, or a value that the
@@ -159,8 +160,15 @@ class Model:
         else:
             pairs = dict(values or {})
         pairs.update(more)
-        self._core.set([(name, _value(name, value)) for name, value in pairs.items()])
+        numbers = {name: plain(name, value, lambda name=name: self._unit(name)) for name, value in pairs.items()}
+        self._core.set([(name, _value(name, value)) for name, value in numbers.items()])
         return self
+
+    def _unit(self, name: str) -> str | None:
+        """The unit of a parameter or state, by its name or the end of it."""
+        rows = [(row[0], row[2]) for row in [*self._core.params(), *self._core.states()]]
+        hits = {unit for full, unit in rows if full == name} or {unit for full, unit in rows if full.endswith(f".{name}")}
+        return hits.pop() if len(hits) == 1 else None
 
     def unset(self, *names: str) -> Model:
         """Forgets what these names were set to, or all settings. Answers the model itself."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import importlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -14,17 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core
-from .errors import MissingError
-
-
-def _needed(module: str, extra: str, what: str) -> Any:
-    """A package that is not always there."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        package = module.split(".")[0]
-        raise MissingError(f"{what} needs {package}: pip install {package} (or pip install neuroc[{extra}])") from error
+from . import _core, exchange
+from .exchange import needed
 
 
 class Trace(np.ndarray):
@@ -105,6 +95,14 @@ class Spikes:
         return f"<neuroc.Spikes of {self.population}: {len(self)} of {self.cells} cell{'s' * (self.cells != 1)}>"
 
 
+def read(path: str | os.PathLike[str]) -> Result:
+    """The results that `neuroc run -o` or `Result.save` wrote: an .npz file, or a directory.
+
+    Raises `SaveError` if it holds none.
+    """
+    return Result(_core.Recorded.read(os.fspath(path)))
+
+
 class Result(Mapping[str, Trace]):
     """What a run recorded: `result["squid.soma.v"]` is a `Trace`, `result.spikes["squid"]` are `Spikes`.
 
@@ -122,11 +120,11 @@ class Result(Mapping[str, Trace]):
         self.params: dict[str, tuple[Any, str]] = {name: (value, unit) for name, unit, value in raw["parameters"]}
         #: Facts about the run: model, compiler, hash of the sources, options, seed, steps, whether it is complete.
         self.meta: dict[str, Any] = json.loads(raw["meta"])
-        #: How long it took to be ready for the first step, and from then on, in s.
-        self.compile_s: float = raw["compile_s"]
-        self.run_s: float = raw["run_s"]
-        #: How many threads ran it.
-        self.threads: int = raw["threads"]
+        #: How long it took to be ready for the first step, and from then on, in s; NaN of results from a file.
+        self.compile_s: float = raw.get("compile_s", float("nan"))
+        self.run_s: float = raw.get("run_s", float("nan"))
+        #: How many threads ran it; 0 where that is not known.
+        self.threads: int = raw.get("threads", 0)
 
     def __getitem__(self, name: str) -> Trace:
         if name in self._traces:
@@ -160,7 +158,7 @@ class Result(Mapping[str, Trace]):
 
         Where records have different times, NaN means that there is no sample.
         """
-        pandas = _needed("pandas", "pandas", "to_pandas")
+        pandas = needed("pandas", "pandas", "to_pandas")
         if not self._traces:
             return pandas.DataFrame()
         frames = []
@@ -174,7 +172,7 @@ class Result(Mapping[str, Trace]):
 
     def spikes_to_pandas(self) -> Any:
         """A table with a row for each spike: "population", "cell" and "t" in ms."""
-        pandas = _needed("pandas", "pandas", "spikes_to_pandas")
+        pandas = needed("pandas", "pandas", "spikes_to_pandas")
         tables = [
             pandas.DataFrame({"population": train.population, "cell": train.i, "t": train.t})
             for train in self.spikes.values()
@@ -188,7 +186,7 @@ class Result(Mapping[str, Trace]):
         Records with other times or chosen cells have dimensions of their own: "RECORD.t", "RECORD.cell". Spikes are in
         "POPULATION.spikes.t" and "POPULATION.spikes.i".
         """
-        xarray = _needed("xarray", "xarray", "to_xarray")
+        xarray = needed("xarray", "xarray", "to_xarray")
         variables: dict[str, Any] = {}
         coordinates: dict[str, Any] = {}
 
@@ -209,12 +207,23 @@ class Result(Mapping[str, Trace]):
         attributes = {"model": self.meta["model"], "meta": json.dumps(self.meta)}
         return xarray.Dataset(variables, coords=coordinates, attrs=attributes)
 
+    def to_sonata(self, directory: str | os.PathLike[str]) -> list[Path]:
+        """Writes SONATA's HDF5 files to a directory: `spikes.h5`, and for each record a report named after it. Answers the files.
+
+        Node ids are the cells, in single precision as SONATA's reports are. Records around spikes have no even clock, and are refused.
+        """
+        return exchange.sonata(self, directory)
+
+    def to_neo(self) -> Any:
+        """A `neo.Block` with one segment: a signal for each record, a spike train for each cell of populations whose spikes are recorded."""
+        return exchange.neo(self)
+
     def plot(self, *names: str, cells: int = 10) -> Any:
         """Draws records (these, or all) and, if none are named, spikes, one above the other. Answers the figure (matplotlib).
 
         Of a record with more cells, `cells` are drawn, evenly chosen.
         """
-        pyplot = _needed("matplotlib.pyplot", "plot", "plot")
+        pyplot = needed("matplotlib.pyplot", "plot", "plot")
         traces = [self[name] for name in names] if names else list(self._traces.values())
         trains = [] if names else list(self.spikes.values())
         panels = len(traces) + len(trains)
@@ -244,7 +253,8 @@ class Result(Mapping[str, Trace]):
     def _title(self) -> str:
         steps, dt = self.meta["steps"], self.meta["options"]["dt_ms"]
         how = "" if self.meta["complete"] else ", not complete"
-        return f"{self.meta['model']}: {steps * dt:.12g} ms in {steps} steps, computed in {self.run_s:.3g} s{how}"
+        took = f", computed in {self.run_s:.3g} s" if self.run_s == self.run_s else ""
+        return f"{self.meta['model']}: {steps * dt:.12g} ms in {steps} steps{took}{how}"
 
     def _rows(self) -> list[tuple[str, str]]:
         def span(trace: Trace) -> str:

@@ -86,6 +86,15 @@ fn numbers(py: Python<'_>, cells: Vec<u64>) -> Bound<'_, PyArray1<i64>> {
 
 #[pymethods]
 impl Recorded {
+    /// Reads an archive or a directory of results: the same as a run answers.
+    #[staticmethod]
+    fn read<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyDict>> {
+        let result = guarded(|| {
+            py.detach(|| RunResult::read_npz(&path)).map_err(|e| error::exception("SaveError", (e.to_string(),)))
+        })?;
+        Recorded::hand_over(py, result)
+    }
+
     /// Writes a file. `series` are the times and samples, `spikes` the times and cells, in the order in which they were handed over.
     fn save(
         &self,
@@ -106,7 +115,7 @@ impl Recorded {
                     Err(_) => Rows::Double(values.extract().map_err(changed)?),
                 };
                 let (times, shape) = (t.as_array().len() as u64, values.shape());
-                if (times, shape) != (head.samples, (head.samples as usize, head.cells.len())) {
+                if (Some(times), shape) != (head.samples, (times as usize, head.cells.len())) {
                     return Err(error::usage(format!("the arrays of `{}` have another shape now", head.name)));
                 }
                 rows.push((t, values));

@@ -138,3 +138,26 @@ def test_stages_are_text(squid):
     else:
         with pytest.raises(neuroc.UsageError, match="no XLA"):
             model.stablehlo()
+
+
+def test_quantities_of_others_are_taken(squid):
+    import astropy.units
+    import pint
+    import quantities
+
+    registry = pint.UnitRegistry()
+    for g, amount in [
+        (0.1 * registry.S / registry.cm**2, 0.01 * registry.mA / registry.cm**2),
+        (0.1 * astropy.units.S / astropy.units.cm**2, 0.01 * astropy.units.mA / astropy.units.cm**2),
+        (0.1 * quantities.S / quantities.cm**2, 0.01 * quantities.mA / quantities.cm**2),
+    ]:
+        model = neuroc.load(squid).set({"Na.gbar": g, "step.amplitude": amount})
+        assert model.params["squid.soma.Na.gbar"].value == pytest.approx(100, rel=1e-12)
+        assert model.params["step.amplitude"].value == pytest.approx(10, rel=1e-12)
+    model.set("soma.v", np.array([-0.07, -0.06]) * registry.volt, n=2)
+    assert model.states["squid.soma.v"].value.tolist() == pytest.approx([-70, -60])
+    for wrong in (1 * registry.volt, 1 * astropy.units.V, 1 * quantities.V):
+        with pytest.raises(neuroc.SettingError, match="has the unit mS/cm2"):
+            model.set("Na.gbar", wrong)
+    with pytest.raises(neuroc.SettingError, match="did you mean"):
+        model.set("Na.gbr", 1 * registry.mS / registry.cm**2)

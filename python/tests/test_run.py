@@ -305,3 +305,71 @@ def test_a_result_that_was_changed_is_saved_as_it_is(squid, tmp_path):
         result.save(tmp_path / "r.txt")
     with pytest.raises(neuroc.SaveError, match="cannot write"):
         result.save(tmp_path / "no" / "r.npz")
+
+
+def test_results_come_back_from_files(squid, tmp_path):
+    result = neuroc.load(squid).set(n=3).run(duration=20)
+    for name in ("r.npz", "folder/"):
+        result.save(f"{tmp_path}/{name}")
+        again = neuroc.read(f"{tmp_path}/{name}")
+        assert sorted(again) == sorted(result) and again.shapes == result.shapes and again.meta == result.meta
+        for record, trace in result.items():
+            assert (again[record] == trace).all() and (again[record].t == trace.t).all() and again[record].unit == trace.unit
+        assert (again.spikes["squid"].t == result.spikes["squid"].t).all() and len(again.spikes["squid"]) == 3
+        again.save(tmp_path / "again.npz")
+        assert neuroc.read(tmp_path / "again.npz").meta == result.meta
+        assert "20 ms in 2000 steps" in repr(again) and "nan" not in repr(again)
+    for wrong in (tmp_path / "none.npz", squid):
+        with pytest.raises(neuroc.SaveError, match="cannot read"):
+            neuroc.read(wrong)
+
+
+def test_sonata_files_are_read_by_its_own_library(squid, tmp_path):
+    import libsonata
+
+    result = neuroc.load(squid).set(n=3).run(duration=20)
+    files = result.to_sonata(tmp_path / "sonata")
+    assert sorted(path.name for path in files) == sorted(
+        ["spikes.h5", *(f"{name}.h5" for name in result)]
+    )
+    spikes = libsonata.SpikeReader(str(tmp_path / "sonata" / "spikes.h5"))
+    assert spikes.get_population_names() == ["squid"] and spikes["squid"].time_units == "ms"
+    times = spikes["squid"].get_dict()
+    train = result.spikes["squid"]
+    assert times["timestamps"].tolist() == train.t.tolist() and times["node_ids"].tolist() == train.i.tolist()
+    report = libsonata.SomaReportReader(str(tmp_path / "sonata" / "squid.soma.v.h5"))["squid"]
+    v = result["squid.soma.v"]
+    assert report.times == pytest.approx((0, 20.1, 0.1)) and report.data_units == "mV"
+    frame = report.get(node_ids=[2])
+    assert frame.ids.tolist() == [2] and frame.data.shape == (201, 1)
+    assert np.abs(frame.data[:, 0] - v[:, 2]).max() < 1e-4
+    (tmp_path / "file").write_text("")
+    with pytest.raises(neuroc.SaveError, match="cannot write SONATA files"):
+        result.to_sonata(tmp_path / "file")
+
+
+def test_neo_has_the_same_numbers(squid):
+    import quantities as pq
+
+    result = neuroc.load(squid).set(n=2).run(duration=20)
+    segment = result.to_neo().segments[0]
+    names = {signal.name: signal for signal in segment.analogsignals}
+    v = names["squid.soma.v"]
+    assert v.units == pq.mV and v.sampling_period.rescale("ms").magnitude == pytest.approx(0.1)
+    assert (v.magnitude == result["squid.soma.v"]).all() and names["squid.soma.Na.m"].dimensionality.string == "dimensionless"
+    assert [train.annotations["cell"] for train in segment.spiketrains] == [0, 1]
+    assert segment.spiketrains[1].magnitude.tolist() == result.spikes["squid"].of(1).tolist()
+
+
+def test_records_around_spikes_have_gaps(squid, tmp_path):
+    text = squid.read_text()
+    text = text.replace("record squid.soma.{v, Na.m, Na.h, K.n} every 0.1 ms", "record squid.soma.v every 0.1 ms around spikes of squid from -1 ms to 2 ms")
+    result = neuroc.parse(text, directory=str(squid.parent)).run(duration=40)
+    (spike,) = result.spikes["squid"].t[:1]
+    t = result["squid.soma.v"].t
+    assert len(result.spikes["squid"]) >= 2 and (np.diff(t) > 1).any()
+    assert t[0] == pytest.approx(np.ceil((spike - 1) * 10 - 1e-6) / 10)
+    with pytest.raises(neuroc.UsageError, match="not equally far apart"):
+        result.to_sonata(tmp_path)
+    assert len(result.to_neo().segments[0].irregularlysampledsignals) == 1
+    assert result.plot() is not None

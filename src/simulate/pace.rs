@@ -54,7 +54,6 @@ impl Pace {
             return None;
         }
         let (graph, slopes) = ode::slopes(model);
-        let cells = (0..model.populations.len()).filter(|&p| matches!(model.populations[p].kind, Kind::Cells));
         let of_population = |population: usize| {
             let own = |s: &&(StateId, NodeId)| {
                 let state = model.state(s.0);
@@ -64,7 +63,8 @@ impl Pace {
             let order = graph.reachable(slopes.iter().map(|s| s.1));
             Slopes { population, slopes, order }
         };
-        let populations: Vec<Slopes> = cells.map(of_population).filter(|s| !s.slopes.is_empty()).collect();
+        let populations = (0..model.populations.len()).map(of_population);
+        let populations: Vec<Slopes> = populations.filter(|s| !s.slopes.is_empty()).collect();
         (!populations.is_empty()).then_some(Pace {
             graph,
             populations,
@@ -82,9 +82,11 @@ impl Pace {
             && self.at_spikes < LOOKS
         {
             self.at_spikes += 1;
-            let population = program.field(spike.field).over.map(|space| space.0 as usize);
-            if let Some(at) = self.populations.iter().position(|s| Some(s.population) == population) {
-                self.look_at(at, spike.cell as usize, model, program, engine, now);
+            let place = program.field(spike.field).over.map_or(0, |space| space.0 as usize);
+            for at in 0..self.populations.len() {
+                if let Some(element) = there(model, self.populations[at].population, place, spike.cell as usize) {
+                    self.look_at(at, element, model, program, engine, now);
+                }
             }
         }
         if now < self.due {
@@ -104,15 +106,17 @@ impl Pace {
 
     fn look_at(&mut self, at: usize, cell: usize, model: &Model, program: &Program, engine: &dyn Engine, now: u64) {
         let Slopes { slopes, order, .. } = &self.populations[at];
-        let read = |source: Source| {
+        let here = self.populations[at].population;
+        let read = |source: Source, of: usize| {
+            let cell = model.element_in(of, here, cell)?;
             let mut value = Vec::new();
             engine.read(program.bound(source)?, cell..cell + 1, &mut value).ok()?;
             value.first().copied().map(Value::Real)
         };
         let leaf = |node: Node| match node {
             Node::Param(p) if model.param(p).population.is_none() => ode::evaluate(model, model.param(p).value).ok(),
-            Node::Param(p) => read(Source::Param(p.0)),
-            Node::State(s) => read(Source::State(s.0)),
+            Node::Param(p) => read(Source::Param(p.0), model.param(p).population?),
+            Node::State(s) => read(Source::State(s.0), model.state(s).population),
             Node::Time | Node::StepTime => Some(Value::Real(now as f64 * model.dt)),
             Node::StepLength => Some(Value::Real(model.dt)),
             Node::Index => Some(Value::Real(cell as f64)),
@@ -178,4 +182,16 @@ impl Pace {
         let when = format!("in {cell} at t = {} ms", super::time::moment(step, model.dt));
         ode::step_became_too_long(model, state, tau, &when)
     }
+}
+
+/// The element of a population that is where a place spiked: the place itself, or the same compartment of its cell.
+fn there(model: &Model, population: usize, place: usize, element: usize) -> Option<usize> {
+    if population == place {
+        return Some(element);
+    }
+    let Kind::Part { of: tree, .. } = model.populations[place].kind else { return None };
+    let compartment = model.element_in(tree, place, element)?;
+    let each = model.elements_per_cell(population);
+    let cell = element / model.elements_per_cell(place);
+    (cell * each..(cell + 1) * each).find(|&own| model.element_in(tree, population, own) == Some(compartment))
 }

@@ -696,7 +696,7 @@ pub enum RunMember {
         /// Until when; to the end if absent.
         to: Option<Expr>,
         /// Around which spikes; always if absent.
-        around: Option<Around>,
+        around: Option<Box<Around>>,
         /// The whole member.
         span: Span,
     },

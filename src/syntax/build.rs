@@ -625,7 +625,7 @@ impl Builder<'_> {
                         Rule::record_from => (&mut from, "from"),
                         Rule::record_to => (&mut to, "to"),
                         _ => {
-                            let given = self.around(part);
+                            let given = Box::new(self.around(part));
                             if around.replace(given).is_some() {
                                 self.twice("around", place);
                             }

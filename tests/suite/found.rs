@@ -75,6 +75,20 @@ network main {
 run { duration = 1 ms; dt = 0.01 ms; celsius = 6.3 degC; record hh.soma.v every 0.1 ms }
 ";
 
+/// A cell with sections whose axon is faster than its start tells.
+const CABLE: &str = "use std.channels.hh.{Na, K, Leak}
+channel Fast { param gbar = 0.01 mS/cm2; param erev = -70 mV; gate x { inf = 0.5; tau = if v > -20 mV then 0.02 ms else 2 ms } }
+cell B {
+    section soma { length = 20 um; diam = 20 um; compartments = 1 }
+    section dend { from soma(1); length = 200 um; diam = 2 um; compartments = 5 }
+    region all { cm = 1 uF/cm2; ra = 100 ohm*cm; v_init = -65 mV; insert Leak }
+    region soma { insert Na, K, Fast }
+    spike when soma(0.5).v crosses 0 mV
+}
+network main { population b: B[3]; input step: 0.3 nA -> b.soma(0.5) }
+run { duration = 30 ms; dt = 0.025 ms; celsius = 6.3 degC; method = cnexp; record b.dend(0.5).v every 0.3 ms; record spikes of b }
+";
+
 /// What a command that should work says, and what one that should not.
 fn says(arguments: &[&str], code: i32) -> String {
     let here = folder(&[("m.neuro", AXON)]);
@@ -87,6 +101,19 @@ fn says(arguments: &[&str], code: i32) -> String {
 fn f6_a_step_that_is_far_too_long_is_told_by_a_run() {
     let said = says(&["run", "m.neuro", "--engine", "interp", "--dt", "0.5ms", "--every", "0.5ms", "-o", "o.npz"], 0);
     assert!(said.contains("NU0406") && said.contains("try `dt = "), "{said}");
+}
+
+#[test]
+fn f6_a_step_that_becomes_too_long_for_a_cell_with_sections_is_told() {
+    let here = folder(&[("b.neuro", CABLE)]);
+    let run = |dt: &str| {
+        let done = neuroc(&here, &["run", "b.neuro", "--engine", "interp", "--dt", dt, "-o", "o.npz"]);
+        assert_eq!(done.code, 0, "{}", done.err);
+        done.err
+    };
+    let said = run("0.1ms");
+    assert!(said.contains("`b.soma.Fast.x`") && said.contains("in soma(0.5) of cell "), "{said}");
+    assert!(!run("0.05ms").contains("NU0406"));
 }
 
 #[test]

@@ -1,0 +1,143 @@
+"""Results in the formats of others: SONATA's HDF5 files, Neo's objects."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import MissingError, SaveError, SettingError, UsageError
+
+if TYPE_CHECKING:
+    from .result import Result, Trace
+
+#: What every SONATA file says of itself.
+MAGIC, VERSION = 0x0A7A, (0, 1)
+
+
+def needed(module: str, extra: str, what: str) -> Any:
+    """A package that is not always there."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.split(".")[0]
+        raise MissingError(f"{what} needs {package}: pip install {package} (or pip install neuroc[{extra}])") from error
+
+
+def interval(trace: Trace) -> float:
+    """The time (ms) from one sample to the next, if it is always the same."""
+    steps = np.diff(trace.t)
+    if len(steps) and np.ptp(steps) > 1e-6 * steps[0]:
+        raise UsageError(f"the samples of `{trace.name}` are not equally far apart, which this format cannot say")
+    return float(steps.mean()) if len(steps) else 0.0
+
+
+def sonata(result: Result, directory: str | os.PathLike[str]) -> list[Path]:
+    """Writes `spikes.h5` and a report for each record; see `Result.to_sonata`."""
+    h5py = needed("h5py", "sonata", "to_sonata")
+    intervals = {name: interval(trace) for name, trace in result.items()}
+    named = {re.sub(r"[^\w.-]+", "_", name).strip("_"): name for name in result}
+    if len(named) != len(result):
+        raise UsageError("the names of two records make the same file name; save them one by one")
+    folder = Path(directory)
+    written = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if result.spikes:
+            written.append(folder / "spikes.h5")
+            with new(h5py, written[-1]) as file:
+                order = h5py.enum_dtype({"none": 0, "by_id": 1, "by_time": 2}, basetype=np.uint8)
+                for name, train in result.spikes.items():
+                    group = file.create_group(f"spikes/{name}")
+                    by_time = np.argsort(train.t, kind="stable")
+                    group.attrs.create("sorting", 2, dtype=order)
+                    times = group.create_dataset("timestamps", data=train.t[by_time])
+                    times.attrs["units"] = "ms"
+                    group.create_dataset("node_ids", data=train.i[by_time].astype(np.uint64))
+        for stem, name in named.items():
+            trace = result[name]
+            written.append(folder / f"{stem}.h5")
+            with new(h5py, written[-1]) as file:
+                group = file.create_group(f"report/{trace.population}")
+                data = group.create_dataset("data", data=np.asarray(trace, dtype=np.float32))
+                data.attrs["units"] = trace.unit
+                mapping = group.create_group("mapping")
+                cells = len(trace.cells)
+                mapping.create_dataset("node_ids", data=trace.cells.astype(np.uint64))
+                mapping.create_dataset("index_pointers", data=np.arange(cells + 1, dtype=np.uint64))
+                mapping.create_dataset("element_ids", data=np.zeros(cells, dtype=np.uint32))
+                step = intervals[name]
+                first = float(trace.t[0]) if len(trace.t) else 0.0
+                time = mapping.create_dataset("time", data=[first, first + len(trace.t) * step, step])
+                time.attrs["units"] = "ms"
+    except OSError as error:
+        raise SaveError(f"cannot write SONATA files to {folder}: {error}") from error
+    return written
+
+
+def new(h5py: Any, path: Path) -> Any:
+    file = h5py.File(path, "w")
+    file.attrs["magic"] = np.uint32(MAGIC)
+    file.attrs["version"] = np.array(VERSION, dtype=np.uint32)
+    return file
+
+
+def unit_of(unit: str) -> str:
+    """A unit as Quantities, Pint and Astropy write it: `mS/cm**2` for `mS/cm2`."""
+    plain = re.sub(r"([A-Za-z])\^?(-?\d)", r"\1**\2", unit)
+    if plain == "1":
+        return "dimensionless"
+    return f"1{plain}" if plain.startswith("/") else plain
+
+
+def neo(result: Result) -> Any:
+    """A block with one segment; see `Result.to_neo`."""
+    objects = needed("neo", "neo", "to_neo")
+    quantities = needed("quantities", "neo", "to_neo")
+    ms = quantities.ms
+    segment = objects.Segment(name=str(result.meta["model"]))
+    stop = float(result.meta["steps"]) * float(result.meta["options"]["dt_ms"])
+    for name, trace in result.items():
+        about = {"name": name, "population": trace.population, "array_annotations": {"cell": trace.cells}}
+        samples = quantities.Quantity(np.asarray(trace), unit_of(trace.unit))
+        try:
+            step = interval(trace)
+        except UsageError:
+            segment.irregularlysampledsignals.append(
+                objects.IrregularlySampledSignal(trace.t * ms, samples, **about)
+            )
+            continue
+        first = float(trace.t[0]) if len(trace.t) else 0.0
+        signal = objects.AnalogSignal(samples, sampling_period=(step or 1.0) * ms, t_start=first * ms, **about)
+        segment.analogsignals.append(signal)
+    for name, train in result.spikes.items():
+        for cell in range(train.cells):
+            spikes = objects.SpikeTrain(train.of(cell) * ms, t_stop=stop * ms, name=f"{name}[{cell}]", population=name, cell=cell)
+            segment.spiketrains.append(spikes)
+    block = objects.Block(name=str(result.meta["model"]))
+    block.segments.append(segment)
+    return block
+
+
+def plain(name: str, value: Any, unit: Callable[[], str | None]) -> Any:
+    """The number or array that a quantity of Pint, Astropy or Quantities is in the unit of a parameter; else the value as it is."""
+    kind = type(value).__module__.split(".")[0]
+    if kind not in ("pint", "astropy", "quantities"):
+        return value
+    wanted = unit()
+    if wanted is None:
+        # Unknown and ambiguous names are told where they are looked up.
+        return 0.0
+    try:
+        if kind == "astropy":
+            return value.to_value("" if wanted == "1" else unit_of(wanted))
+        if kind == "quantities":
+            return value.rescale(unit_of(wanted)).magnitude
+        return value.to(unit_of(wanted)).magnitude
+    except Exception as error:
+        raise SettingError(f"error: `{name}` has the unit {wanted}, and {value} cannot be turned into it: {error}") from error
