@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Union
 
 import numpy as np
@@ -160,7 +161,7 @@ class Model:
         else:
             pairs = dict(values or {})
         pairs.update(more)
-        numbers = {name: plain(name, value, lambda name=name: self._unit(name)) for name, value in pairs.items()}
+        numbers = {name: plain(name, value, partial(self._unit, name)) for name, value in pairs.items()}
         self._core.set([(name, _value(name, value)) for name, value in numbers.items()])
         return self
 

@@ -178,6 +178,10 @@ impl<'a> Lowerer<'a> {
                 Some(DriveSource::Poisson { rate, stream })
             }
             ast::ExprKind::Call(function, args) if function.text == "times" && !args.is_empty() => {
+                if let Some(arg) = args.iter().find(|arg| reads_a_file(&arg.value)) {
+                    self.error(SynapseError::TimesOfAFile { span: arg.value.span });
+                    return None;
+                }
                 let time = |arg: &'a ast::Arg| {
                     let time = self.expr_of(&mut draft.scope, "", &arg.value, Dim::TIME, "the time of an event")?;
                     self.demand("t` of `times".into(), time.clone(), Domain::AboveZero, "a run begins at 0 ms");
@@ -622,4 +626,13 @@ fn instantiate(synapse: &Synapse, path: &str, seat: &Seat, values: &[Expr], base
         plastic: synapse.plastic.as_ref().map(|plastic| plastic.map_symbols(&f)),
     };
     (copied, receptor)
+}
+
+/// Is an expression a file, or the product of one?
+fn reads_a_file(e: &ast::Expr) -> bool {
+    match &e.kind {
+        ast::ExprKind::Call(function, _) => matches!(&*function.text, "file" | "series"),
+        ast::ExprKind::Binary(_, a, b) => reads_a_file(a) || reads_a_file(b),
+        _ => false,
+    }
 }

@@ -200,11 +200,14 @@ impl fmt::Display for ResultsError {
                 write!(f, "the results contradict themselves: {what}")
             }
             ResultsError::Extension(path) => {
-                write!(
-                    f,
-                    "cannot write results to `{}`: the name must end in .npz, .csv or / (a directory)",
-                    path.display()
-                )
+                let name = path.display();
+                write!(f, "cannot write results to `{name}`: the name must end in .npz, .csv or / (a directory)")?;
+                let hdf5 = path.extension().is_some_and(|e| e == "h5" || e == "hdf5");
+                if hdf5 {
+                    write!(f, "; in Python, `neuroc.read(...).to_sonata(...)` makes HDF5 of them")
+                } else {
+                    Ok(())
+                }
             }
             ResultsError::Write { path, reason, .. } => {
                 write!(f, "cannot write `{}`: {reason}", path.display())

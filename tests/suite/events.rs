@@ -589,6 +589,52 @@ run { duration = 10 ms; dt = 0.5 ms; method = exp_euler; record spikes of joined
 }
 
 /// The numbers of events in a step are those of a Poisson distribution, in each cell its own, and no two drives are alike.
+/// The way that the grammar's README describes: a connection for each spike.
+#[test]
+fn spike_trains_of_a_file_arrive_as_those_that_are_written_out() {
+    let times: Vec<(usize, f64)> = (0..60).map(|k| (k * 7 % 5, 1.0 + ((k * 37) % 190) as f64 * 0.1)).collect();
+    let mut file = "input,cell,t\n".to_string();
+    let mut drives = String::new();
+    for (cell, t) in &times {
+        writeln!(file, "0,{cell},{t:.1}").unwrap();
+    }
+    for cell in 0..5 {
+        let own: Vec<String> = times.iter().filter(|(of, _)| *of == cell).map(|(_, t)| format!("{t:.1} ms")).collect();
+        writeln!(drives, "drive e[{cell}] via S from times({}) {{ weight = 6 nS }}", own.join(", ")).unwrap();
+    }
+    let model = |lines: &str| {
+        format!(
+            "synapse S {{ state g: nS = 0 nS; g' = -g / 3 ms; on event(weight: nS) {{ g += weight }}; current i = g * v }}
+             cell Once {{ state x = 1; x' = 0 /ms * x; spike when x > 0.5 {{ x = 0 }} }}
+             cell Lif {{ state v: mV = -65 mV; v' = (10 nS * (-65 mV - v) - i_syn) / 200 pF; spike when v > -50 mV {{ v = -65 mV }} }}
+             network main {{ population e: Lif[5]; {lines} }}
+             run {{ duration = 30 ms; dt = 0.1 ms; record e.{{v, S.g}}; record spikes of e }}"
+        )
+    };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("spikes.csv"), file).unwrap();
+    let written = run(&checked(&model(&drives)), &CompileOptions::default(), Way::Plain);
+    let read = model(
+        "population input: Once
+         connect input -> e via S { rule = edges(\"spikes.csv\"); weight = 6 nS; delay = file(\"spikes.csv\", column = \"t\") * 1 ms - 0.1 ms }",
+    );
+    let read = checked_in(folder.path(), &read);
+    assert!(written.spikes[0].t.len() > 10);
+    for way in ways() {
+        let found = run(&read, &CompileOptions::default(), way);
+        assert_eq!(found.spikes[0], written.spikes[0], "{way:?}");
+        for name in ["e.v", "e.S.g"] {
+            for cell in 0..5 {
+                let both = column(&found, name, cell).into_iter().zip(column(&written, name, cell));
+                assert!(
+                    both.into_iter().all(|(a, b)| (a - b).abs() < 1e-9 * b.abs().max(1.0)),
+                    "{way:?}, {name}, {cell}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn drives_are_poisson() {
     let text = "

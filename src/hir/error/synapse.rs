@@ -72,6 +72,8 @@ pub(in crate::hir) enum SynapseError<'e> {
     InstanceTaken { name: &'e Name, cell: &'e str },
     /// An instance that is there already has other arguments.
     OtherArguments { name: &'e Name, span: Span },
+    /// The times of a drive stand in a file.
+    TimesOfAFile { span: Span },
     /// Events come from what is no source of events.
     NotASource { name: Option<&'e str>, span: Span },
 }
@@ -269,6 +271,12 @@ impl From<SynapseError<'_>> for Diagnostic {
                 let message = format!("`{}` is there already, with other values", name.text);
                 Diagnostic::new(Code::DuplicateName, span, message, "these differ from the first ones")
                     .help("give the synapse another name: `via Model as other`")
+            }
+            E::TimesOfAFile { span } => {
+                let message = "`times` takes times that are written out, such as `times(5 ms, 10 ms)`";
+                Diagnostic::new(Code::BadValue, span, message, "a file").help(
+                    "spikes of a file are connections of a cell that spikes once: `rule = edges(\"spikes.csv\"); delay = file(\"spikes.csv\", column = \"t\") * 1 ms - 0.1 ms`",
+                )
             }
             E::NotASource { name, span } => {
                 let message = "a drive needs a source of events";
