@@ -203,6 +203,11 @@ impl Archive {
         self.members.file_names().map(|name| name.strip_suffix(".npy").unwrap_or(name).to_string()).collect()
     }
 
+    /// How many bytes all of it has, as it says itself.
+    fn unpacked(&mut self) -> Option<u64> {
+        (0..self.members.len()).map(|at| Some(self.members.by_index_raw(at).ok()?.size())).sum()
+    }
+
     /// One of its arrays. The error is a sentence.
     pub fn array(&mut self, name: &str) -> Result<ArrayD<f64>, String> {
         let known = self.names().join(", ");

@@ -58,7 +58,7 @@
 //! | [`morphology`] | sections of a cell, from files too, cut into the compartments of a tree |
 //! | [`simulate`] | one idea a file: how large a run is, its values, its memory, its calls of the engine, what it records, the search for NaN |
 //! | [`fit`] | which values of parameters bring a run near to traces: bounds, targets, the search |
-//! | [`train`] | networks that learn classes of samples: data, losses, optimizers, what has been learnt |
+//! | [`train`] | networks that learn classes of samples: losses, optimizers, what has been learnt |
 //! | [`compare`] | what differences between runs mean: engines, steps, methods, moved states |
 //! | [`data`], [`results`], [`plot`] | numbers that come in from files, results that go out, pictures of them |
 //! | [`operators`] | operators on single values, of equations and of the step IR: types and meaning; values of many rows |
@@ -211,7 +211,7 @@
 //! | in which parameters runs are differentiated | `src/driver/gradient.rs` | `tests/suite/gradients.rs` |
 //! | how parameters are fitted, what a loss is | `src/fit/` | its tests, `tests/suite/gradients.rs` |
 //! | how spikes count backward, and what trials exchange | `Carried` in `src/discretize/mod.rs`, `src/simulate/trials/` | `tests/suite/training.rs` |
-//! | losses, optimizers, samples | `src/train/`, `src/hir/train.rs` | `src/train/`, `tests/suite/training.rs` |
+//! | losses, optimizers, samples | `src/train/`, `src/hir/train.rs`, `src/data/dataset.rs` | `src/train/`, `tests/suite/training.rs` |
 //! | what of a network learns, in which order | `src/driver/training.rs` | `tests/suite/training.rs` |
 //! | what passes may change, what they must keep | `src/passes/mod.rs`, `src/passes/exact.rs` | `tests/suite/random_models.rs` |
 //! | the order of passes | `O2` in `src/passes/mod.rs` | `tests/passes/pipeline`, `tests/suite/passes.rs` |
@@ -265,7 +265,7 @@
 //! | which stimuli there are | `src/hir/builtins.rs`, `src/hir/calls.rs`, `src/ode/build/calls.rs` | `tests/suite/protocols.rs` |
 //! | random numbers | `src/runtime/rng.rs`, `src/runtime/rng/` | its tests, `make lanes` |
 //! | what differs from cell to cell before the first step | `src/ode/cells.rs` | `tests/suite/domains.rs`, `src/results/tests.rs` |
-//! | what is recorded, where rows and spikes go | `src/simulate/records.rs`, `src/simulate/sink.rs` | `src/simulate/tests.rs` |
+//! | what is recorded, where rows and spikes go | `src/simulate/records.rs`, `src/simulate/around.rs`, `src/simulate/sink.rs` | `src/simulate/tests.rs` |
 //! | where a run begins, what it leaves for another: `--save`, `--load` | `src/simulate/checkpoint.rs`, `src/results/checkpoint.rs` | `tests/suite/checkpoints.rs` |
 //! | what can be read and changed between two steps | `src/simulate/stepping.rs` | `tests/suite/stepping.rs` |
 //! | what can be set from outside, number by number or cell by cell | `src/ode/overrides.rs` | `tests/suite/cli.rs`, `tests/suite/stepping.rs` |

@@ -29,18 +29,19 @@ def needed(module: str, extra: str, what: str) -> Any:
         raise MissingError(f"{what} needs {package}: pip install {package} (or pip install neuroc[{extra}])") from error
 
 
-def interval(trace: Trace) -> float:
-    """The time (ms) from one sample to the next, if it is always the same."""
+def interval(trace: Trace, dt: float) -> float:
+    """The time (ms) from one sample to the next, if it is always the same; of less than two samples the time step."""
     steps = np.diff(trace.t)
     if len(steps) and np.ptp(steps) > 1e-6 * steps[0]:
         raise UsageError(f"the samples of `{trace.name}` are not equally far apart, which this format cannot say")
-    return float(steps.mean()) if len(steps) else 0.0
+    return float(steps.mean()) if len(steps) else dt
 
 
 def sonata(result: Result, directory: str | os.PathLike[str]) -> list[Path]:
     """Writes `spikes.h5` and a report for each record; see `Result.to_sonata`."""
     h5py = needed("h5py", "sonata", "to_sonata")
-    intervals = {name: interval(trace) for name, trace in result.items()}
+    dt = float(result.meta["options"]["dt_ms"])
+    intervals = {name: interval(trace, dt) for name, trace in result.items()}
     named = {re.sub(r"[^\w.-]+", "_", name).strip("_"): name for name in result}
     if len(named) != len(result):
         raise UsageError("the names of two records make the same file name; save them one by one")
@@ -101,23 +102,26 @@ def neo(result: Result) -> Any:
     quantities = needed("quantities", "neo", "to_neo")
     ms = quantities.ms
     segment = objects.Segment(name=str(result.meta["model"]))
-    stop = float(result.meta["steps"]) * float(result.meta["options"]["dt_ms"])
+    dt = float(result.meta["options"]["dt_ms"])
+    stop = max([float(result.meta["steps"]) * dt, *(float(train.t.max()) for train in result.spikes.values() if len(train))])
     for name, trace in result.items():
         about = {"name": name, "population": trace.population, "array_annotations": {"cell": trace.cells}}
         samples = quantities.Quantity(np.asarray(trace), unit_of(trace.unit))
         try:
-            step = interval(trace)
+            step = interval(trace, dt)
         except UsageError:
             segment.irregularlysampledsignals.append(
                 objects.IrregularlySampledSignal(trace.t * ms, samples, **about)
             )
             continue
         first = float(trace.t[0]) if len(trace.t) else 0.0
-        signal = objects.AnalogSignal(samples, sampling_period=(step or 1.0) * ms, t_start=first * ms, **about)
+        signal = objects.AnalogSignal(samples, sampling_period=step * ms, t_start=first * ms, **about)
         segment.analogsignals.append(signal)
     for name, train in result.spikes.items():
-        for cell in range(train.cells):
-            spikes = objects.SpikeTrain(train.of(cell) * ms, t_stop=stop * ms, name=f"{name}[{cell}]", population=name, cell=cell)
+        by_cell = np.argsort(train.i, kind="stable")
+        bounds = np.searchsorted(train.i[by_cell], np.arange(1, train.cells))
+        for cell, times in enumerate(np.split(train.t[by_cell], bounds)):
+            spikes = objects.SpikeTrain(times * ms, t_stop=stop * ms, name=f"{name}[{cell}]", population=name, cell=cell)
             segment.spiketrains.append(spikes)
     block = objects.Block(name=str(result.meta["model"]))
     block.segments.append(segment)
@@ -131,13 +135,26 @@ def plain(name: str, value: Any, unit: Callable[[], str | None]) -> Any:
         return value
     wanted = unit()
     if wanted is None:
-        # Unknown and ambiguous names are told where they are looked up.
-        return 0.0
+        # A name that is unknown or fits several is told where it is looked up; no number is set.
+        return float("nan")
     try:
-        if kind == "astropy":
-            return value.to_value("" if wanted == "1" else unit_of(wanted))
-        if kind == "quantities":
-            return value.rescale(unit_of(wanted)).magnitude
-        return value.to(unit_of(wanted)).magnitude
+        return temperature(kind, value) if wanted == "degC" else magnitude(kind, value, unit_of(wanted))
     except Exception as error:
         raise SettingError(f"error: `{name}` has the unit {wanted}, and {value} cannot be turned into it: {error}") from error
+
+
+def magnitude(kind: str, value: Any, unit: str) -> Any:
+    if kind == "astropy":
+        molar = re.fullmatch(r"([numkM]?)M", unit)
+        return value.to_value("" if unit == "dimensionless" else f"{molar[1]}mol/l" if molar else unit)
+    return value.rescale(unit).magnitude if kind == "quantities" else value.to(unit).magnitude
+
+
+def temperature(kind: str, value: Any) -> Any:
+    """In degC. Quantities takes a degree Celsius for a kelvin, so that its degrees have to be known by their name."""
+    if kind == "quantities" and str(value.dimensionality) == "degC":
+        return value.magnitude
+    if kind == "astropy":
+        units = importlib.import_module("astropy.units")
+        return value.to_value(units.deg_C, equivalencies=units.temperature())
+    return magnitude(kind, value, "K") - 273.15

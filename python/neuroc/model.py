@@ -161,15 +161,9 @@ class Model:
         else:
             pairs = dict(values or {})
         pairs.update(more)
-        numbers = {name: plain(name, value, partial(self._unit, name)) for name, value in pairs.items()}
+        numbers = {name: plain(name, value, partial(self._core.unit, name)) for name, value in pairs.items()}
         self._core.set([(name, _value(name, value)) for name, value in numbers.items()])
         return self
-
-    def _unit(self, name: str) -> str | None:
-        """The unit of a parameter or state, by its name or the end of it."""
-        rows = [(row[0], row[2]) for row in [*self._core.params(), *self._core.states()]]
-        hits = {unit for full, unit in rows if full == name} or {unit for full, unit in rows if full.endswith(f".{name}")}
-        return hits.pop() if len(hits) == 1 else None
 
     def unset(self, *names: str) -> Model:
         """Forgets what these names were set to, or all settings. Answers the model itself."""

@@ -324,6 +324,17 @@ impl Model {
         })
     }
 
+    /// The unit of a parameter or a state, by its name or the end of it; none if it fits none, or several.
+    fn unit(&self, name: &str) -> PyResult<Option<String>> {
+        guarded(|| {
+            let flat = self.flat(&self.settings())?;
+            let Ok(full) = neuroc::ode::full_name(&flat, name) else { return Ok(None) };
+            let param = flat.params.iter().find(|p| p.name == full).map(|p| &p.unit);
+            let unit = param.or_else(|| flat.states.iter().find(|s| s.name == full).map(|s| &s.unit));
+            Ok(unit.map(|unit| unit.name.clone()))
+        })
+    }
+
     /// States: name, value at the start (as parameters), unit, population, whether it is a gate.
     fn states<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         guarded(|| {

@@ -156,6 +156,12 @@ def test_quantities_of_others_are_taken(squid):
         assert model.params["step.amplitude"].value == pytest.approx(10, rel=1e-12)
     model.set("soma.v", np.array([-0.07, -0.06]) * registry.volt, n=2)
     assert model.states["squid.soma.v"].value.tolist() == pytest.approx([-70, -60])
+    assert neuroc.load(squid).set("soma.v_init", -0.07 * registry.volt).states["squid.soma.v"].value == pytest.approx(-70)
+    for warm in (
+        registry.Quantity(279.45, "kelvin"), registry.Quantity(6.3, "degC"), 279.45 * astropy.units.K, 6.3 * astropy.units.deg_C,
+        279.45 * quantities.K, 6.3 * quantities.degC,
+    ):  # fmt: skip
+        assert neuroc.load(squid).set("celsius", warm).params["celsius"].value == pytest.approx(6.3)
     for wrong in (1 * registry.volt, 1 * astropy.units.V, 1 * quantities.V):
         with pytest.raises(neuroc.SettingError, match="has the unit mS/cm2"):
             model.set("Na.gbar", wrong)

@@ -56,6 +56,11 @@ impl Dataset {
         Ok(Dataset { x: x.iter().copied().collect(), values, y, train, test })
     }
 
+    /// How many bytes the arrays of an archive have when they are unpacked; none if it cannot be opened.
+    pub fn bytes(path: &Path) -> Option<u64> {
+        Archive::open(path).ok()?.unpacked()
+    }
+
     /// How many values a sample has.
     pub fn values(&self) -> usize {
         self.values

@@ -7,6 +7,7 @@
 use super::experiment::planned;
 use super::{Checked, CompileOptions, Passes, compile_flat, flatten};
 use crate::codegen::plan::PlanOptions;
+use crate::data::Dataset;
 use crate::diag::{Code, Diagnostic};
 use crate::hir::shown;
 use crate::ode::{self, Model, Node, NodeId};
@@ -18,8 +19,8 @@ use crate::units::Dim;
 /// So many edges are drawn to look at them.
 const MOST_EDGES: f64 = 100_000.0;
 
-/// Samples in larger files (bytes) are not looked at: that is left to `neuroc train`.
-const MOST_SAMPLES: u64 = 1 << 25;
+/// Larger arrays of samples (bytes) are not looked at: that is left to `neuroc train`.
+const MOST_SAMPLES: u64 = 1 << 22;
 
 /// Looks for all mistakes of a model that can run by itself, with the settings of its own file.
 pub fn check_whole(mut checked: Checked) -> Checked {
@@ -31,8 +32,8 @@ pub fn check_whole(mut checked: Checked) -> Checked {
             found.extend(before_a_run(&flat, &checked));
             if let Some(train) = &model.train {
                 found.extend(super::training::wrong_names(&flat, train));
-                let file = std::fs::metadata(train.directory.join(&train.data.0));
-                if file.map_or(true, |file| file.len() < MOST_SAMPLES) {
+                let file = train.directory.join(&train.data.0);
+                if Dataset::bytes(&file).is_none_or(|bytes| bytes < MOST_SAMPLES) {
                     found.extend(super::training::samples(&flat, train).err().into_iter().flatten());
                 }
             }

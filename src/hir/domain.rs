@@ -6,6 +6,7 @@
 //! Never true here: a domain is declared anywhere else, or two places say that one value is outside of it.
 
 use super::builtins::Builtin;
+use super::expr::constant_of;
 use super::kinetics::REACTION;
 use super::lower::Lowerer;
 use super::{Expr, ExprKind, Symbol, SymbolId, SymbolKind, Ty};
@@ -238,15 +239,19 @@ impl Lowerer<'_> {
                 let ExprKind::Call(Builtin::Clamp, args) = &e.kind else { return };
                 let [_, low, high] = &args[..] else { return };
                 let (Some(a), Some(b)) = (fold(symbols, low, 0), fold(symbols, high, 0)) else { return };
-                if a > b && !wrong.iter().any(|(_, other): &(_, Expr)| other.span == low.span.to(high.span)) {
-                    wrong.push((b - a, Expr { span: low.span.to(high.span), ..low.clone() }));
+                let span = low.span.to(high.span);
+                if a > b && !wrong.iter().any(|(_, other, _): &(_, Expr, _)| other.span == span) {
+                    let settable = constant_of(low).is_none() || constant_of(high).is_none();
+                    wrong.push((b - a, Expr { span, ..low.clone() }, settable));
                 }
             });
         }
-        for (width, value) in wrong {
+        for (width, value, settable) in wrong {
+            // What parameters say may be set otherwise where the model is used.
+            let code = if settable { Code::SuspiciousMagnitude } else { Code::OutOfDomain };
             let (unit, span) = (value.ty.dim().display_unit(), value.span);
             let (what, why) = ("high - low` of `clamp".to_string(), LOW_FIRST);
-            let (domain, code, whose) = (Domain::NotNegative, Code::OutOfDomain, Whose::Network);
+            let (domain, whose) = (Domain::NotNegative, Whose::Network);
             self.outside(&Demand { what, value, domain, why, code, unit, whose, span }, width);
         }
     }
@@ -321,10 +326,10 @@ pub(super) fn stays_at_zero(symbols: &[Symbol], state: SymbolId) -> bool {
     let Some(SymbolKind::State { init, rate, .. }) = symbols.get(state.0 as usize).map(|s| &s.kind) else {
         return false;
     };
-    fold(symbols, init, 0) == Some(0.0) && fold_at(symbols, rate, Some(state), 0) == Some(0.0)
+    constant_of(init) == Some(0.0) && fold_at(symbols, rate, Some(state), 0) == Some(0.0)
 }
 
-/// The same where a state is 0.
+/// The same where a state is 0, and whatever parameters are set to.
 fn fold_at(symbols: &[Symbol], e: &Expr, zero: Option<SymbolId>, depth: usize) -> Option<f64> {
     let fold = |symbols, e, depth| fold_at(symbols, e, zero, depth);
     if depth > symbols.len() || e.ty == Ty::Bool {
@@ -334,12 +339,18 @@ fn fold_at(symbols: &[Symbol], e: &Expr, zero: Option<SymbolId>, depth: usize) -
         ExprKind::Number(x) => Some(*x),
         ExprKind::Symbol(id) if zero == Some(*id) => Some(0.0),
         ExprKind::Symbol(id) => match &symbols.get(id.0 as usize)?.kind {
+            SymbolKind::Param(_) if zero.is_some() => None,
             SymbolKind::Param(value) | SymbolKind::Let(value) => fold(symbols, value, depth + 1),
             SymbolKind::State { .. } | SymbolKind::Port(_) | SymbolKind::Voltage | SymbolKind::Pool => None,
         },
         ExprKind::Unary(UnaryOp::Neg, a) => fold(symbols, a, depth).map(|x| -x),
         ExprKind::Binary(op, a, b) => {
-            let (a, b) = (fold(symbols, a, depth)?, fold(symbols, b, depth)?);
+            let (a, b) = (fold(symbols, a, depth), fold(symbols, b, depth));
+            let nothing = (zero.is_some(), op, a, b);
+            if let (true, BinaryOp::Mul | BinaryOp::Div, Some(0.0), _) | (true, BinaryOp::Mul, _, Some(0.0)) = nothing {
+                return Some(0.0);
+            }
+            let (a, b) = (a?, b?);
             match op {
                 BinaryOp::Add => Some(a + b),
                 BinaryOp::Sub => Some(a - b),

@@ -7,7 +7,7 @@ use super::compartment::CompartmentDraft;
 use super::error::InsertError;
 use super::lower::{Definition, Lowerer};
 use super::scope::{Entry, Role, Scope};
-use super::{Channel, Symbol, SymbolId, SymbolKind};
+use super::{Channel, Symbol, SymbolId, SymbolKind, Ty};
 use crate::source::Span;
 use crate::syntax::ast::{self, Name};
 
@@ -102,9 +102,12 @@ impl<'a> Lowerer<'a> {
         let Some(pool) = scope.get(&full).filter(|id| matches!(scope.entry(*id).role, Role::State { .. })) else {
             if !scope.is_poisoned("", &full) {
                 let inside = format!("{compartment}.");
-                let fits =
-                    |e: &&Entry<'a>| e.role == Role::Pool && e.ty == Some(read.ty) && e.name.starts_with(&inside);
-                let other = scope.entries.iter().find(fits).map(|e| e.name[inside.len()..].to_string());
+                let of_kind = |e: &&Entry<'a>| {
+                    let ty = e.ty.or(e.want.map(|(dim, _)| Ty::Real(dim)));
+                    matches!(e.role, Role::State { .. }) && ty == Some(read.ty)
+                };
+                let own = scope.entries.iter().filter(of_kind).filter_map(|e| e.name.strip_prefix(&inside));
+                let other = own.filter(|name| !name.contains('.')).map(str::to_string).next();
                 self.error(InsertError::NoPool { channel, read, compartment, other: other.as_deref(), span });
             }
             return None;

@@ -6,6 +6,7 @@
 use super::error::{LimitError, RunError, TrainError};
 use super::imports::LoadedFile;
 use super::items::{ItemKind, ItemRef};
+use super::junction::names_in;
 use super::scope::{Role, Scope};
 use super::uses::{Places, Uses};
 use super::{Channel, DataId, Demand, Expr, Model, Symbol, SymbolKind, Synapse, Ty};
@@ -220,6 +221,18 @@ impl<'a> Lowerer<'a> {
                 None => false,
             }
         }
+        /// Do the cells that are chosen depend on the name?
+        fn selects(path: &ast::Path, name: &str) -> bool {
+            path.segments.iter().any(|segment| match segment {
+                ast::Segment::Name(_, selection) => selection.iter().any(|s| {
+                    let mut names = HashSet::new();
+                    [Some(&s.first), s.end.as_ref()].into_iter().flatten().for_each(|e| names_in(e, &mut names));
+                    names.contains(name)
+                }),
+                ast::Segment::Located(_) => false,
+                ast::Segment::Group(paths, _) => paths.iter().any(|path| selects(path, name)),
+            })
+        }
         let name = name.rsplit('.').next().unwrap_or(name);
         let runs = self.files[0].ast.items.iter().filter_map(|item| match item {
             ast::Item::Run(run) => Some(run),
@@ -234,7 +247,11 @@ impl<'a> Lowerer<'a> {
             | ast::Item::Train(_) => None,
         });
         runs.flat_map(|run| &run.members).any(|member| match member {
-            ast::RunMember::Record { target, .. } => last_is(target, name),
+            ast::RunMember::Record { target, around, .. } => {
+                last_is(target, name)
+                    || selects(target, name)
+                    || around.as_ref().is_some_and(|around| selects(&around.of, name))
+            }
             ast::RunMember::Key(_) | ast::RunMember::RecordSpikes { .. } => false,
         })
     }

@@ -13,6 +13,7 @@ use super::keys::Block;
 use super::lower::{Definition, Lowerer, finish};
 use super::place::{FlatPath, Place, Wanted};
 use super::scope::{Entry, Role, Scope, ScopeKind};
+use super::warnings::{DIAMETER, LENGTH};
 use super::{
     Builtin, Cell, Expr, ExprKind, Home, Morphology, Part, PortKind, ShapeFile, Spike, SpikeCondition, SymbolId,
     SymbolKind, Ty,
@@ -178,7 +179,7 @@ impl<'a> Lowerer<'a> {
         self.note_places(c.name.span, places);
         let (symbols, sound, unknown) = finish(scope);
         self.note_block(c.name.span, &symbols, &unknown);
-        self.warn_magnitudes(&symbols);
+        self.warn_magnitudes(&symbols, false);
         self.check_params(&symbols);
         self.check_domains(&symbols);
         cell.symbols = symbols;
@@ -511,10 +512,10 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         match name.text.as_str() {
-            "length" => draft.length = Some(self.extent_of_section("length", value, "the length of a section")?),
+            "length" => draft.length = Some(self.extent_of_section(LENGTH, value, "the length of a section")?),
             "diam" => {
-                let first = self.extent_of_section("diam", value, "the diameter of a section");
-                let last = end.map(|end| self.extent_of_section("diam", end, "the diameter of a section"));
+                let first = self.extent_of_section(DIAMETER, value, "the diameter of a section");
+                let last = end.map(|end| self.extent_of_section(DIAMETER, end, "the diameter of a section"));
                 let first = first?;
                 draft.diam = Some([first, last.unwrap_or(Some(first))?]);
             }

@@ -112,8 +112,11 @@ impl<'a> Lowerer<'a> {
     fn name_help(&self, scope: &Scope<'a>, prefix: &str, name: &str, env: Option<&Env>) -> Option<NameHelp> {
         let elsewhere = || called_elsewhere(scope, name, env.is_some()).map(str::to_string);
         let known = deeper(scope, prefix, name).or_else(|| self.unread_pool(scope, name)).or_else(elsewhere);
-        let known = known.or_else(|| current_of_channel(scope, prefix, name)).or_else(|| weight_called(name, env?));
-        let near = || self.near_name(scope, prefix, name, env).map(NameHelp::Meant);
+        let near = || {
+            let near = self.near_name(scope, prefix, name, env).map(NameHelp::Meant);
+            let habit = || current_of_channel(scope, prefix, name).or_else(|| weight_called(name, env?));
+            near.or_else(|| habit().map(NameHelp::Said))
+        };
         let told = || a_unit(name).or_else(|| where_it_stands(scope.kind, name, env)).map(NameHelp::Said);
         known.map(NameHelp::Said).or_else(near).or_else(told)
     }
@@ -366,7 +369,12 @@ fn current_of_channel(scope: &Scope<'_>, prefix: &str, name: &str) -> Option<Str
     let currents: Vec<String> = currents.filter(|current| current.matches('.').count() == 1).collect();
     let of_ion = currents.iter().filter(|current| current.to_lowercase().starts_with(&ion.to_lowercase()));
     let of_ion: Vec<&String> = of_ion.collect();
-    let meant = if of_ion.is_empty() { currents.iter().collect() } else { of_ion };
+    let is_ion = matches!(&*ion.to_lowercase(), "na" | "k" | "ca" | "cl" | "h" | "l" | "leak" | "pas");
+    let meant: Vec<&String> = match (of_ion.is_empty(), is_ion) {
+        (false, _) => of_ion,
+        (true, true) => currents.iter().collect(),
+        (true, false) => return None,
+    };
     let list: Vec<String> = meant.into_iter().take(4).map(|current| format!("`{current}`")).collect();
     (!list.is_empty()).then(|| format!("the current of a channel has the channel's name: {}", list.join(", ")))
 }

@@ -5,6 +5,11 @@ use super::lower::Lowerer;
 use super::{Expr, Symbol, SymbolKind};
 use crate::units::Dim;
 
+/// What is not known by its name alone: the amplitude of a stimulus, and the measures of a section.
+const STIMULUS: &str = "stimulus.amplitude";
+pub(super) const DIAMETER: &str = "section.diam";
+pub(super) const LENGTH: &str = "section.length";
+
 /// Dimension, last part of the name ("" for any), lowest and highest usual magnitude in canonical units, and the mistake
 /// that is usually behind it.
 const USUAL: &[(Dim, &str, f64, f64, &str)] = &[
@@ -12,20 +17,24 @@ const USUAL: &[(Dim, &str, f64, f64, &str)] = &[
     (Dim::SPECIFIC_CAPACITANCE, "cm", 0.1, 20.0, "membranes have about 1 uF/cm2"),
     (Dim::VOLTAGE, "", 0.0, 500.0, "potentials of cells lie between -200 mV and 200 mV; was mV meant?"),
     (Dim::AREA, "area", 1e-9, 1.0, "cells have about 100 um2 to 100000 um2"),
-    (Dim::CURRENT, "amplitude", 0.0, 1.0, "currents into cells are mostly below 10 nA; was nA meant?"),
-    (Dim::CURRENT_DENSITY, "amplitude", 0.0, 5000.0, "membranes get about 1 to 100 uA/cm2; was uA/cm2 meant?"),
-    (Dim::LENGTH, "diam", 1e-6, 0.2, "diameters are mostly between 0.1 um and 100 um; was um meant?"),
-    (Dim::LENGTH, "length", 1e-6, 100.0, "sections are mostly between 1 um and 10 mm long; was um meant?"),
+    (Dim::CURRENT, STIMULUS, 0.0, 5.0, "currents into cells are mostly below 10 nA; was nA meant?"),
+    (Dim::CURRENT_DENSITY, STIMULUS, 0.0, 5000.0, "membranes get about 1 to 100 uA/cm2; was uA/cm2 meant?"),
+    (Dim::LENGTH, DIAMETER, 1e-6, 0.2, "diameters are mostly between 0.1 um and 100 um; was um meant?"),
+    (Dim::LENGTH, LENGTH, 1e-6, 100.0, "sections are mostly between 1 um and 10 mm long; was um meant?"),
     (Dim::TEMPERATURE, "", 263.0, 323.0, "living tissue is between 0 and 45 degC; was degC meant?"),
 ];
 
 impl Lowerer<'_> {
-    /// Warns of parameters and initial values of the main file with suspicious magnitudes.
-    pub(super) fn warn_magnitudes(&mut self, symbols: &[Symbol]) {
+    /// Warns of parameters and initial values of the main file with suspicious magnitudes; `stimuli`: they are those of a network.
+    pub(super) fn warn_magnitudes(&mut self, symbols: &[Symbol], stimuli: bool) {
         for symbol in symbols {
             match &symbol.kind {
                 SymbolKind::Param(e) | SymbolKind::State { init: e, gate: false, .. } => {
-                    let name = symbol.name.rsplit('.').next().unwrap_or(&symbol.name);
+                    let name = match (symbol.name.rsplit('.').next().unwrap_or(&symbol.name), stimuli) {
+                        // A network's parameters with a dot are arguments of stimuli.
+                        ("amplitude", true) if symbol.name.contains('.') => STIMULUS,
+                        (name, _) => name,
+                    };
                     self.warn_magnitude(name, e, symbol.ty.dim());
                 }
                 SymbolKind::Let(_)
@@ -50,6 +59,7 @@ impl Lowerer<'_> {
             let magnitude = if dim == Dim::VOLTAGE { value.abs() } else { value };
             if fits && magnitude > 0.0 && !(low..=high).contains(&magnitude) {
                 let value = (value, dim.display_unit());
+                let name = name.rsplit('.').next().unwrap_or(name);
                 self.error(MemberError::Unusual { name, value, hint, span: e.span });
             }
         }

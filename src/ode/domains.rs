@@ -127,6 +127,9 @@ fn outside(model: &Model, range: &CellRange) -> Option<Diagnostic> {
     }
     let message = format!("`{}` has no such cells", population.name);
     let label = match all {
+        _ if first.zip(end).is_some_and(|(first, end)| first >= end && first <= all) => {
+            format!("{}..{} is empty: the end is not included", first.unwrap_or(0.0), end.unwrap_or(0.0))
+        }
         1.0 => "it has one cell, number 0".to_string(),
         _ => format!("cells are counted from 0 to {}", all - 1.0),
     };

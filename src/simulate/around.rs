@@ -1,7 +1,7 @@
 //! Samples around spikes: which of them are kept is known only when it is too late to take them.
 //!
 //! In come the rows and spikes of a run; out go, to another [`Sink`] and still in the order of their time, all spikes and the rows that are
-//! in a window of one of them. Rows wait here for as long as a window reaches back from its spike.
+//! in a window of one of them. Rows and spikes wait here for as long as a window reaches back from its spike.
 //! Never true here: a row is changed, or one kept that its record would not have taken.
 
 use super::records::{Around, Records};
@@ -14,6 +14,8 @@ pub(super) struct AroundSpikes<'a> {
     records: Vec<Option<Windows<'a>>>,
     /// Samples that wait, in the order of their time: their record, the steps before, and what it was.
     waiting: VecDeque<(usize, u64, Vec<f64>)>,
+    /// Spikes that wait with them, so that what has been handed over ends at one time: train, step and cell.
+    spikes: VecDeque<(usize, u64, u64)>,
     /// For how many steps.
     wait: u64,
 }
@@ -32,7 +34,8 @@ impl<'a> AroundSpikes<'a> {
         let Some(wait) = back.max() else { return Err(sink) };
         let windows = |around| Windows { around, open: VecDeque::new() };
         let records = records.series.iter().map(|r| r.around.as_ref().map(windows)).collect();
-        Ok(AroundSpikes { sink, records, waiting: VecDeque::new(), wait: wait.unsigned_abs() })
+        let (waiting, spikes) = (VecDeque::new(), VecDeque::new());
+        Ok(AroundSpikes { sink, records, waiting, spikes, wait: wait.unsigned_abs() })
     }
 
     /// There are no more spikes.
@@ -40,7 +43,7 @@ impl<'a> AroundSpikes<'a> {
         self.release(u64::MAX)
     }
 
-    /// Hands over the rows until a step.
+    /// Hands over the rows and spikes until a step.
     fn release(&mut self, until: u64) -> Result<(), SinkError> {
         while self.waiting.front().is_some_and(|row| row.1 <= until)
             && let Some((record, step, values)) = self.waiting.pop_front()
@@ -49,6 +52,11 @@ impl<'a> AroundSpikes<'a> {
             if kept {
                 self.sink.row(record, step, &values)?;
             }
+        }
+        while self.spikes.front().is_some_and(|spike| spike.1 < until)
+            && let Some((train, step, cell)) = self.spikes.pop_front()
+        {
+            self.sink.spike(train, step, cell)?;
         }
         Ok(())
     }
@@ -86,7 +94,8 @@ impl Sink for AroundSpikes<'_> {
                 windows.spike(step + 1);
             }
         }
-        self.sink.spike(train, step, cell)
+        self.spikes.push_back((train, step, cell));
+        Ok(())
     }
 
     fn reached(&mut self, step: u64) -> Result<(), SinkError> {
@@ -177,7 +186,7 @@ mod tests {
     fn order_is_kept_and_nothing_is_said_to_be_there_that_waits() {
         let notes = ten_steps((-3, 0), 1);
         let expected =
-            "0@0 0@1 until 1 spike of 1 in 5 0@2 0@3 1@3 0@4 1@4 0@5 1@5 until 5 0@6 1@6 0@7 until 7 0@8 0@9 0@10";
+            "0@0 0@1 until 1 0@2 0@3 1@3 0@4 1@4 0@5 1@5 until 5 0@6 1@6 0@7 spike of 1 in 5 until 7 0@8 0@9 0@10";
         assert_eq!(notes.join(" "), expected);
     }
 

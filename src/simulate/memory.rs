@@ -9,6 +9,7 @@ use super::records::{interval, recorded};
 use super::time::Grid;
 use crate::ode::{self, Model};
 use crate::step::{Field, FieldKind, Program, Value};
+use std::ops::Range;
 
 /// How many bytes a run takes, about: what the engine keeps for the cells in numbers of `real` bytes, and what is recorded.
 pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize) -> (f64, f64) {
@@ -51,5 +52,13 @@ fn samples(model: &Model, extent: &Extent) -> f64 {
     let Grid { dt, steps } = extent.grid;
     let edges = |projection: usize| edges::expected_events(model, extent, &model.projections[projection]) as usize;
     let records = model.records.iter().zip(recorded(model, &extent.cells, &edges).unwrap_or_default());
-    records.map(|(r, (_, cells))| cells.len() as f64 * (steps / interval(r, dt) + 1) as f64).sum()
+    // How many are kept of a record around spikes nobody knows; for as long as a window reaches back, all of them wait.
+    let back = model.records.iter().filter_map(|r| r.around.as_ref()).map(|around| -around.window.0.min(0.0) / dt);
+    let waiting = back.fold(0.0, f64::max).min(steps as f64);
+    let of_record = |(r, (_, cells)): (&ode::Record, (String, Range<usize>))| {
+        let interval = interval(r, dt) as f64;
+        let kept = if r.around.is_some() { 0.0 } else { steps as f64 / interval + 1.0 };
+        cells.len() as f64 * (kept + waiting / interval)
+    };
+    records.map(of_record).sum()
 }

@@ -649,8 +649,14 @@ impl Builder<'_> {
         let span = self.span(&pair);
         let mut parts = Parts::of(pair);
         let of = self.path(parts.part());
-        let mut end = |rule| parts.only(rule).map(|part| self.expr(Parts::of(part).part()));
-        let (from, to) = (end(Rule::record_from), end(Rule::record_to));
+        let [mut from, mut to] = [None, None];
+        for part in parts {
+            let (slot, word) = if part.as_rule() == Rule::record_from { (&mut from, "from") } else { (&mut to, "to") };
+            let place = self.span(&part);
+            if slot.replace(self.expr(Parts::of(part).part())).is_some() {
+                self.twice(word, place);
+            }
+        }
         Around { of, from, to, span }
     }
 

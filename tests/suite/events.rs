@@ -588,12 +588,11 @@ run { duration = 10 ms; dt = 0.5 ms; method = exp_euler; record spikes of joined
     }
 }
 
-/// The numbers of events in a step are those of a Poisson distribution, in each cell its own, and no two drives are alike.
 /// The way that the grammar's README describes: a connection for each spike.
 #[test]
 fn spike_trains_of_a_file_arrive_as_those_that_are_written_out() {
     let times: Vec<(usize, f64)> = (0..60).map(|k| (k * 7 % 5, 1.0 + ((k * 37) % 190) as f64 * 0.1)).collect();
-    let mut file = "input,cell,t\n".to_string();
+    let mut file = "source,target,t\n".to_string();
     let mut drives = String::new();
     for (cell, t) in &times {
         writeln!(file, "0,{cell},{t:.1}").unwrap();
@@ -615,8 +614,8 @@ fn spike_trains_of_a_file_arrive_as_those_that_are_written_out() {
     std::fs::write(folder.path().join("spikes.csv"), file).unwrap();
     let written = run(&checked(&model(&drives)), &CompileOptions::default(), Way::Plain);
     let read = model(
-        "population input: Once
-         connect input -> e via S { rule = edges(\"spikes.csv\"); weight = 6 nS; delay = file(\"spikes.csv\", column = \"t\") * 1 ms - 0.1 ms }",
+        "population trains: Once
+         connect trains -> e via S { rule = edges(\"spikes.csv\"); weight = 6 nS; delay = file(\"spikes.csv\", column = \"t\") * 1 ms - 0.1 ms }",
     );
     let read = checked_in(folder.path(), &read);
     assert!(written.spikes[0].t.len() > 10);
@@ -635,6 +634,7 @@ fn spike_trains_of_a_file_arrive_as_those_that_are_written_out() {
     }
 }
 
+/// The numbers of events in a step are those of a Poisson distribution, in each cell its own, and no two drives are alike.
 #[test]
 fn drives_are_poisson() {
     let text = "
