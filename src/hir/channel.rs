@@ -174,7 +174,12 @@ impl<'a> Lowerer<'a> {
 
     /// Do `gbar` and `erev` have the dimensions that they need? What is said stands at their values, not at their names.
     fn conducts(&mut self, scope: &Scope<'a>, gbar: &Expr, erev: &Expr) -> Option<bool> {
-        let value = |name: &str| scope.get(name).and_then(|id| scope.entry(id).value.clone());
+        let value = |name: &str| {
+            let id = scope.get(name)?;
+            let entry = scope.entry(id);
+            // A pool has no value here, but a place.
+            entry.value.clone().or_else(|| Some(Expr::symbol(id, entry.ty?, entry.span)))
+        };
         let (gbar_value, erev_value) = (value("gbar")?, value("erev")?);
         let reverses = self.expect(scope, erev_value, Dim::VOLTAGE, "`erev`").is_some();
         let whole = gbar.ty == Ty::Real(Dim::CONDUCTANCE);

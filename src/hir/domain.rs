@@ -240,15 +240,15 @@ impl Lowerer<'_> {
                 let [_, low, high] = &args[..] else { return };
                 let (Some(a), Some(b)) = (fold(symbols, low, 0), fold(symbols, high, 0)) else { return };
                 let span = low.span.to(high.span);
-                if a > b && !wrong.iter().any(|(_, other, _): &(_, Expr, _)| other.span == span) {
-                    let settable = constant_of(low).is_none() || constant_of(high).is_none();
-                    wrong.push((b - a, Expr { span, ..low.clone() }, settable));
+                if a > b && !wrong.iter().any(|(_, other): &(_, Expr)| other.span == span) {
+                    wrong.push((b - a, Expr { span, ..low.clone() }));
                 }
             });
         }
-        for (width, value, settable) in wrong {
-            // What parameters say may be set otherwise where the model is used.
-            let code = if settable { Code::SuspiciousMagnitude } else { Code::OutOfDomain };
+        // It has a value, the upper limit; and what parameters say may be set otherwise where the model is used.
+        let code = Code::SuspiciousMagnitude;
+        wrong.retain(|(_, value)| self.is_main_place(value.span));
+        for (width, value) in wrong {
             let (unit, span) = (value.ty.dim().display_unit(), value.span);
             let (what, why) = ("high - low` of `clamp".to_string(), LOW_FIRST);
             let (domain, whose) = (Domain::NotNegative, Whose::Network);
