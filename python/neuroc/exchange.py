@@ -138,7 +138,9 @@ def plain(name: str, value: Any, unit: Callable[[], str | None]) -> Any:
         # A name that is unknown or fits several is told where it is looked up; no number is set.
         return float("nan")
     try:
-        return temperature(kind, value) if wanted == "degC" else magnitude(kind, value, unit_of(wanted))
+        if wanted in ("K", "degC"):
+            return kelvin(kind, value) - (273.15 if wanted == "degC" else 0.0)
+        return magnitude(kind, value, unit_of(wanted))
     except Exception as error:
         raise SettingError(f"error: `{name}` has the unit {wanted}, and {value} cannot be turned into it: {error}") from error
 
@@ -150,11 +152,11 @@ def magnitude(kind: str, value: Any, unit: str) -> Any:
     return value.rescale(unit).magnitude if kind == "quantities" else value.to(unit).magnitude
 
 
-def temperature(kind: str, value: Any) -> Any:
-    """In degC. Quantities takes a degree Celsius for a kelvin, so that its degrees have to be known by their name."""
+def kelvin(kind: str, value: Any) -> Any:
+    """A temperature. Quantities takes a degree Celsius for a kelvin, so that its degrees have to be known by their name."""
     if kind == "quantities" and str(value.dimensionality) == "degC":
-        return value.magnitude
+        return value.magnitude + 273.15
     if kind == "astropy":
         units = importlib.import_module("astropy.units")
-        return value.to_value(units.deg_C, equivalencies=units.temperature())
-    return magnitude(kind, value, "K") - 273.15
+        return value.to_value(units.K, equivalencies=units.temperature())
+    return magnitude(kind, value, "K")

@@ -140,6 +140,13 @@ def test_stages_are_text(squid):
             model.stablehlo()
 
 
+WARM = """
+cell C { state x = 1; x' = -x * 3 ^ ((celsius - 6.3 degC) / 10 K) / 1 ms }
+network main { population c: C }
+run { duration = 1 ms; dt = 0.1 ms; celsius = 20 degC; record c.x }
+"""
+
+
 def test_quantities_of_others_are_taken(squid):
     import astropy.units
     import pint
@@ -161,7 +168,7 @@ def test_quantities_of_others_are_taken(squid):
         registry.Quantity(279.45, "kelvin"), registry.Quantity(6.3, "degC"), 279.45 * astropy.units.K, 6.3 * astropy.units.deg_C,
         279.45 * quantities.K, 6.3 * quantities.degC,
     ):  # fmt: skip
-        assert neuroc.load(squid).set("celsius", warm).params["celsius"].value == pytest.approx(6.3)
+        assert neuroc.parse(WARM).set("celsius", warm).params["celsius"].value == pytest.approx(279.45)
     for wrong in (1 * registry.volt, 1 * astropy.units.V, 1 * quantities.V):
         with pytest.raises(neuroc.SettingError, match="has the unit mS/cm2"):
             model.set("Na.gbar", wrong)
