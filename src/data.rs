@@ -1,4 +1,4 @@
-//! Data files: numbers per cell, and series in time.
+//! Data files: numbers per cell, series in time, and samples to learn from.
 //!
 //! In come names of .npy, .npz and .csv files that a model mentions; out go plain numbers, or a diagnostic at the place where the
 //! file is mentioned.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,11 +82,18 @@ def sonata(result: Result, directory: str | os.PathLike[str]) -> list[Path]:
     return written
 
 
-def new(h5py: Any, path: Path) -> Any:
-    file = h5py.File(path, "w")
-    file.attrs["magic"] = np.uint32(MAGIC)
-    file.attrs["version"] = np.array(VERSION, dtype=np.uint32)
-    return file
+@contextmanager
+def new(h5py: Any, path: Path) -> Iterator[Any]:
+    """A SONATA file, which is there when it is whole."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with h5py.File(part, "w") as file:
+            file.attrs["magic"] = np.uint32(MAGIC)
+            file.attrs["version"] = np.array(VERSION, dtype=np.uint32)
+            yield file
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def unit_of(unit: str) -> str:

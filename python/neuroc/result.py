@@ -66,6 +66,13 @@ def _trace(*parts: Any) -> Trace:
     return Trace._of(*parts)
 
 
+def _with_gaps(t: NDArray[np.float64], x: Any) -> tuple[Any, Any]:
+    """With NaN where there are no samples for more than three intervals, as in the command's figures."""
+    steps = np.diff(t)
+    gaps: Any = np.flatnonzero(steps > 3.5 * np.median(steps)) + 1 if len(steps) else []
+    return np.insert(t, gaps, np.nan), np.insert(np.asarray(x, dtype=float), gaps, np.nan)
+
+
 @dataclass(frozen=True)
 class Spikes:
     """The spikes of a population, in the order of their times."""
@@ -236,7 +243,7 @@ class Result(Mapping[str, Trace]):
             count = trace.shape[1]
             chosen = np.unique(np.linspace(0, count - 1, min(cells, count)).round().astype(int))
             for column in chosen:
-                axis.plot(trace.t, trace[:, column], linewidth=1)
+                axis.plot(*_with_gaps(trace.t, trace[:, column]), linewidth=1)
             unit = "" if trace.unit == "1" else f" ({trace.unit})"
             axis.set_ylabel(f"{trace.name}{unit}", rotation=0, ha="right", va="center")
         for axis, train in zip(axes[len(traces) :, 0], trains):

@@ -343,6 +343,7 @@ def test_sonata_files_are_read_by_its_own_library(squid, tmp_path):
     frame = report.get(node_ids=[2])
     assert frame.ids.tolist() == [2] and frame.data.shape == (201, 1)
     assert np.abs(frame.data[:, 0] - v[:, 2]).max() < 1e-4
+    assert sorted(path.name for path in (tmp_path / "sonata").iterdir()) == sorted(path.name for path in files)
     (tmp_path / "file").write_text("")
     with pytest.raises(neuroc.SaveError, match="cannot write SONATA files"):
         result.to_sonata(tmp_path / "file")
@@ -372,4 +373,6 @@ def test_records_around_spikes_have_gaps(squid, tmp_path):
     with pytest.raises(neuroc.UsageError, match="not equally far apart"):
         result.to_sonata(tmp_path)
     assert len(result.to_neo().segments[0].irregularlysampledsignals) == 1
-    assert result.plot() is not None
+    line = result.plot("v").axes[0].lines[0].get_ydata()
+    assert np.isnan(line).sum() == (np.diff(t) > 1).sum() and len(line) > len(t)
+    assert not np.isnan(neuroc.load(squid).run(duration=5).plot("v").axes[0].lines[0].get_ydata()).any()

@@ -310,7 +310,6 @@ pub(super) fn decides_sizes(model: &Model, one: &Fitted) -> bool {
     roots.extend(model.connections.iter().flat_map(|c| arguments(&c.rule)));
     roots.extend(model.projections.iter().flat_map(|p| arguments(&p.rule)));
     roots.extend(model.projections.iter().flat_map(|p| [p.weight, p.delay]));
-    roots.extend(model.records.iter().filter_map(|r| r.cells).flat_map(|(first, end)| [first, end]));
     roots.extend(model.ranges.iter().flat_map(|range| [range.first, range.end]));
     let moves = |&root: &NodeId| ode::derivative_in_param(&mut model, root, param).is_some();
     roots.iter().any(moves)

@@ -65,7 +65,7 @@ impl<'a> Lowerer<'a> {
         self.note_places(c.name.span, scope.places.clone());
         let (symbols, sound, unknown) = finish(scope);
         self.note_block(c.name.span, &symbols, &unknown);
-        self.warn_magnitudes(&symbols, false);
+        self.warn_magnitudes(&symbols);
         self.check_params(&symbols);
         self.check_domains(&symbols);
         let compartments: Option<Vec<Compartment>> = compartments

@@ -75,7 +75,7 @@ impl<'a> Lowerer<'a> {
         }
         let (symbols, sound, unknown) = finish(scope);
         self.note_block(c.name.span, &symbols, &unknown);
-        self.warn_magnitudes(&symbols, false);
+        self.warn_magnitudes(&symbols);
         self.check_params(&symbols);
         self.check_domains(&symbols);
         let channel = Channel { name: c.name.text.clone(), span: c.name.span, docs: c.docs.clone(), symbols };

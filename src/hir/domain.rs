@@ -245,8 +245,8 @@ impl Lowerer<'_> {
                 }
             });
         }
-        // It has a value, the upper limit; and what parameters say may be set otherwise where the model is used.
-        let code = Code::SuspiciousMagnitude;
+        // It is its upper limit, whatever comes in; and what parameters say may be set otherwise where the model is used.
+        let code = Code::NoEffect;
         wrong.retain(|(_, value)| self.is_main_place(value.span));
         for (width, value) in wrong {
             let (unit, span) = (value.ty.dim().display_unit(), value.span);

@@ -179,7 +179,7 @@ impl<'a> Lowerer<'a> {
         self.note_places(c.name.span, places);
         let (symbols, sound, unknown) = finish(scope);
         self.note_block(c.name.span, &symbols, &unknown);
-        self.warn_magnitudes(&symbols, false);
+        self.warn_magnitudes(&symbols);
         self.check_params(&symbols);
         self.check_domains(&symbols);
         cell.symbols = symbols;

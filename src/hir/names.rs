@@ -361,7 +361,7 @@ fn called_elsewhere(scope: &Scope<'_>, name: &str, in_function: bool) -> Option<
 
 /// The currents that a name such as `ica`, which is NEURON's, may mean in a cell.
 fn current_of_channel(scope: &Scope<'_>, prefix: &str, name: &str) -> Option<String> {
-    let ion = name.strip_prefix(['i', 'I']).filter(|ion| (1..=3).contains(&ion.len()))?.trim_start_matches('_');
+    let ion = name.strip_prefix(['i', 'I']).filter(|ion| (1..=4).contains(&ion.len()))?.trim_start_matches('_');
     if scope.kind != ScopeKind::Cell {
         return None;
     }
@@ -379,10 +379,15 @@ fn current_of_channel(scope: &Scope<'_>, prefix: &str, name: &str) -> Option<Str
     (!list.is_empty()).then(|| format!("the current of a channel has the channel's name: {}", list.join(", ")))
 }
 
-/// What an event calls its weight, where another name may mean it.
+/// Says what an event calls its weight, where another name may mean it.
+pub(super) fn means_weight(name: &str, weight: &str) -> Option<String> {
+    matches!(name, "w" | "W" | "weights" | "wgt" | "weight").then(|| format!("the weight is called `{weight}` here"))
+}
+
+/// The same where the weight is among what an expression sees.
 fn weight_called(name: &str, env: &Env) -> Option<String> {
     let weight = env.iter().find(|(_, value)| matches!(value, Some(Expr { kind: ExprKind::Weight, .. })))?.0;
-    matches!(name, "w" | "W" | "weights" | "wgt" | "weight").then(|| format!("the weight is called `{weight}` here"))
+    means_weight(name, weight)
 }
 
 /// A unit that is used as a name.

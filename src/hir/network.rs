@@ -90,7 +90,8 @@ impl<'a> Lowerer<'a> {
             let cell = self.lowered_cell(population.cell);
             self.note_block(population.span, &cell.item.symbols, &cell.unknown);
         }
-        self.warn_magnitudes(&params, true);
+        self.warn_magnitudes(&params);
+        self.warn_stimuli(&params);
         self.check_domains(&params);
         let (name, span) = (n.name.text.clone(), n.name.span);
         let network = Network {

@@ -45,7 +45,11 @@ pub fn print(model: &Model) -> String {
                     Quantity::Own(p, number) => format!("<{}>.{number}", n.projections[p].name),
                 };
                 let every = record.sampling.every.map_or("every step".to_string(), |e| format!("every {e} ms"));
-                let _ = writeln!(out, "    record {}.{name} {every}", population.name);
+                let around = record.sampling.around.as_ref().map_or(String::new(), |around| {
+                    let (of, (first, last)) = (&n.populations[around.population].name, around.window);
+                    format!(" around spikes of {of} from {first} ms to {last} ms")
+                });
+                let _ = writeln!(out, "    record {}.{name} {every}{around}", population.name);
             }
         }
     }

@@ -246,7 +246,7 @@ impl<'a> Lowerer<'a> {
         let population = place.population;
         let definition = self.lowered_cell(recorder.populations[population].cell);
         if !place.rest.is_empty() {
-            self.error(RunError::SpikesOfPart { population: &place.names[0].text, around: true, span: flat.span });
+            self.error(RunError::AroundPart { population: &place.names[0].text, span: flat.span });
             return None;
         }
         if definition.item.spike.is_none() {
@@ -282,7 +282,7 @@ impl<'a> Lowerer<'a> {
         let Some(place) = self.place(&mut recorder.scope, recorder.populations, flat) else { return };
         let definition = self.lowered_cell(recorder.populations[place.population].cell);
         if !place.rest.is_empty() || place.cells.is_some() {
-            self.error(RunError::SpikesOfPart { population: &place.names[0].text, around: false, span: flat.span });
+            self.error(RunError::SpikesOfPart { population: &place.names[0].text, span: flat.span });
         } else if definition.item.spike.is_none() && definition.sound {
             self.error(RunError::NoSpikes { cell: &definition.item, span });
         } else if !recorder.spikes.contains(&place.population) {

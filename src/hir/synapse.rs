@@ -74,7 +74,7 @@ impl<'a> Lowerer<'a> {
         }
         let whole = whole && actions.is_some() && i.is_none_or(|i| i.is_some()) && !weights.contains(&Some(None));
         let (mut symbols, sound, unknown) = finish(scope);
-        self.warn_magnitudes(&symbols, false);
+        self.warn_magnitudes(&symbols);
         self.check_params(&symbols);
         self.check_domains(&symbols);
         let actions = actions.unwrap_or_default();

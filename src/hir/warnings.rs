@@ -25,16 +25,12 @@ const USUAL: &[(Dim, &str, f64, f64, &str)] = &[
 ];
 
 impl Lowerer<'_> {
-    /// Warns of parameters and initial values of the main file with suspicious magnitudes; `stimuli`: they are those of a network.
-    pub(super) fn warn_magnitudes(&mut self, symbols: &[Symbol], stimuli: bool) {
+    /// Warns of parameters and initial values of the main file with suspicious magnitudes.
+    pub(super) fn warn_magnitudes(&mut self, symbols: &[Symbol]) {
         for symbol in symbols {
             match &symbol.kind {
                 SymbolKind::Param(e) | SymbolKind::State { init: e, gate: false, .. } => {
-                    let name = match (symbol.name.rsplit('.').next().unwrap_or(&symbol.name), stimuli) {
-                        // A network's parameters with a dot are arguments of stimuli.
-                        ("amplitude", true) if symbol.name.contains('.') => STIMULUS,
-                        (name, _) => name,
-                    };
+                    let name = symbol.name.rsplit('.').next().unwrap_or(&symbol.name);
                     self.warn_magnitude(name, e, symbol.ty.dim());
                 }
                 SymbolKind::Let(_)
@@ -42,6 +38,15 @@ impl Lowerer<'_> {
                 | SymbolKind::Port(_)
                 | SymbolKind::Voltage
                 | SymbolKind::Pool => {}
+            }
+        }
+    }
+
+    /// The same of stimuli, whose arguments are parameters of a network with a dot in their names.
+    pub(super) fn warn_stimuli(&mut self, params: &[Symbol]) {
+        for param in params.iter().filter(|param| param.name.ends_with(".amplitude")) {
+            if let SymbolKind::Param(e) = &param.kind {
+                self.warn_magnitude(STIMULUS, e, param.ty.dim());
             }
         }
     }

@@ -606,7 +606,7 @@ impl<'m> Builder<'m> {
         arguments
     }
 
-    /// The cells that lines of the network and of the run name, but for those of records, which are checked where they are counted.
+    /// The cells that lines of the network and of the run name.
     fn ranges(&mut self) -> Vec<CellRange> {
         let network = self.network;
         let settings = network.settings.iter().map(|s| (s.population, &s.cells, s.span));
@@ -615,7 +615,9 @@ impl<'m> Builder<'m> {
         let drives = network.drives.iter().map(|d| (d.population, &d.cells, d.span));
         let arounds = self.run.records.iter().filter_map(|r| r.sampling.around.as_ref());
         let arounds = arounds.map(|around| (around.population, &around.cells, around.span));
-        let named: Vec<_> = settings.chain(inputs).chain(clamps).chain(drives).chain(arounds).collect();
+        let records = self.run.records.iter().map(|r| (r.population, &r.cells, r.span));
+        let of_network = settings.chain(inputs).chain(clamps).chain(drives);
+        let named: Vec<_> = of_network.chain(records).chain(arounds).collect();
         let range = |(population, cells, span): (usize, &Option<(Expr, Expr)>, Span)| {
             let (first, end) = cells.as_ref()?;
             let (first, end) = (self.expr(None, first), self.expr(None, end));

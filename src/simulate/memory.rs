@@ -44,21 +44,22 @@ pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize) ->
         edges * each + runs + sums
     });
     let connected: f64 = connections.chain(projections).sum();
-    (kept + connected, samples(model, extent) * size_of::<f64>() as f64)
+    let (waiting, recorded) = samples(model, extent);
+    (kept + connected + waiting * size_of::<f64>() as f64, recorded * size_of::<f64>() as f64)
 }
 
-/// How many numbers are recorded. What is wrong with a record is said when the run begins.
-fn samples(model: &Model, extent: &Extent) -> f64 {
+/// How many numbers wait for spikes, and how many are recorded. How many are kept of a record around spikes nobody knows; for as long as its
+/// window reaches back, all of them wait. What is wrong with a record is said when the run begins.
+fn samples(model: &Model, extent: &Extent) -> (f64, f64) {
     let Grid { dt, steps } = extent.grid;
     let edges = |projection: usize| edges::expected_events(model, extent, &model.projections[projection]) as usize;
     let records = model.records.iter().zip(recorded(model, &extent.cells, &edges).unwrap_or_default());
-    // How many are kept of a record around spikes nobody knows; for as long as a window reaches back, all of them wait.
     let back = model.records.iter().filter_map(|r| r.around.as_ref()).map(|around| -around.window.0.min(0.0) / dt);
-    let waiting = back.fold(0.0, f64::max).min(steps as f64);
+    let back = back.fold(0.0, f64::max).min(steps as f64);
     let of_record = |(r, (_, cells)): (&ode::Record, (String, Range<usize>))| {
-        let interval = interval(r, dt) as f64;
-        let kept = if r.around.is_some() { 0.0 } else { steps as f64 / interval + 1.0 };
-        cells.len() as f64 * (kept + waiting / interval)
+        let (cells, interval) = (cells.len() as f64, interval(r, dt));
+        let kept = if r.around.is_some() { 0.0 } else { (steps / interval + 1) as f64 };
+        (cells * back / interval as f64, cells * kept)
     };
-    records.map(of_record).sum()
+    records.map(of_record).fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
 }

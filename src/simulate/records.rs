@@ -140,16 +140,10 @@ impl Record {
 
 /// The spikes around which something is recorded.
 fn around(model: &Model, around: &ode::Around, extent: &Extent) -> Result<Around, Vec<Diagnostic>> {
-    let number = |node| match ode::evaluate(model, node) {
-        Ok(Value::Real(x)) if x >= 0.0 => Some(x as usize),
-        _ => None,
-    };
-    let cells = match around.cells {
-        None => Some(0..extent.cells[around.population]),
-        Some((first, end)) => number(first).zip(number(end)).map(|(first, end)| first..end),
-    };
+    let cells = around.cells.map(|range| named(model, range)).transpose().map_err(|lost| vec![lost])?;
+    let cells = cells.unwrap_or(0..extent.cells[around.population]);
     let train = model.spikes.iter().position(|&population| population == around.population);
-    let (Some(train), Some(cells)) = (train, cells) else {
+    let Some(train) = train else {
         let lost = "the model lost the spikes around which it records";
         return Err(vec![Diagnostic::without_place(Code::Internal, lost)]);
     };
@@ -201,13 +195,7 @@ pub(super) fn recorded(
         let all = r.edges.map_or(cells[r.population], edges);
         let chosen = match r.cells {
             None => 0..all,
-            Some((first, end)) => match selection(model, r, first, end, all) {
-                Ok(chosen) => chosen,
-                Err(error) => {
-                    errors.push(error);
-                    continue;
-                }
-            },
+            Some(range) => named(model, range).map_err(|lost| vec![lost])?,
         };
         let name = match (&r.cells, r.name.split_once('.')) {
             (Some(_), Some((population, quantity))) if chosen.len() == 1 => {
@@ -227,27 +215,12 @@ pub(super) fn recorded(
     if errors.is_empty() { Ok(out) } else { Err(errors) }
 }
 
-fn selection(
-    model: &Model,
-    r: &ode::Record,
-    first: NodeId,
-    end: NodeId,
-    all: usize,
-) -> Result<Range<usize>, Diagnostic> {
+/// The cells that a line names, which have been looked at with the populations.
+fn named(model: &Model, (first, end): (NodeId, NodeId)) -> Result<Range<usize>, Diagnostic> {
     let number = |node| match ode::evaluate(model, node) {
-        Ok(Value::Real(x)) if x >= 0.0 && x.fract() == 0.0 => Some(x as usize),
-        _ => None,
+        Ok(Value::Real(x)) => Some(x as usize),
+        Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => None,
     };
-    match (number(first), number(end)) {
-        (Some(a), Some(b)) if a < b && b <= all => Ok(a..b),
-        _ => {
-            let message = format!("`{}` has no such cells", model.populations[model.cells_of(r.population)].name);
-            let label = match (all, number(first).zip(number(end))) {
-                (_, Some((a, b))) if a >= b && a <= all => format!("{a}..{b} is empty: the end is not included"),
-                (1, _) => "it has one cell, number 0".to_string(),
-                _ => format!("cells are counted from 0 to {}", all - 1),
-            };
-            Err(Diagnostic::new(Code::BadTarget, r.span, message, label))
-        }
-    }
+    let range = number(first).zip(number(end)).map(|(first, end)| first..end);
+    range.ok_or_else(|| Diagnostic::without_place(Code::Internal, "a record lost which cells it names"))
 }

@@ -507,7 +507,6 @@ impl Stepping {
             ConnectionRule::File(_) => false,
         };
         let sizes = model.populations.iter().any(|p| any(&p.sizes))
-            || model.records.iter().any(|r| r.cells.is_some_and(|(first, end)| any(&[first, end])))
             || model.ranges.iter().any(|range| any(&[range.first, range.end]));
         let rules = model.connections.iter().any(|c| arguments(&c.rule))
             || model.projections.iter().any(|p| arguments(&p.rule));

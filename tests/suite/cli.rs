@@ -465,6 +465,33 @@ fn parameters_are_set_or_the_candidates_are_listed() {
     fails(&here, &["run", &squid, "--set", "gbar=1mS/cm2"], 2, &ambiguous);
 }
 
+/// What waits for spikes takes memory; what is compared is compared at all times.
+#[test]
+fn a_record_around_spikes_is_counted_and_verified_and_not_fitted() {
+    let model = |window: &str| {
+        format!(
+            "cell P {{ param rate = 0.13 /ms; state x = 0; x' = rate; spike when x crosses 1 {{ x = 0 }} }}
+             network main {{ population p: P[200] }}
+             run {{ duration = 20 ms; dt = 0.01 ms; record p.x around spikes of p from {window} to 1 ms }}"
+        )
+    };
+    let here = folder(&[
+        ("far.neuro", &model("-20 ms")),
+        ("near.neuro", &model("-0.1 ms")),
+        ("smooth.neuro", &model("-0.1 ms").replace("{ x = 0 }", "")),
+        ("x.csv", "0,0\n20,1\n"),
+    ]);
+    let run = |name| ["run", name, "--engine", "interp", "-o", "m.npz", "--memory", "1MB"];
+    // 2000 rows of 200 cells wait, or 10 of them.
+    fails(&here, &run("far.neuro"), 1, &["GB of memory", "`--memory` allows"]);
+    assert_eq!(neuroc(&here, &run("near.neuro")).code, 0);
+    let verified =
+        neuroc(&here, &["verify", "near.neuro", "--duration", "10ms", "--cache", &cache().display().to_string()]);
+    assert_eq!(verified.code, 0, "{}", verified.err);
+    let fit = ["fit", "smooth.neuro", "--engine", "interp", "--free", "rate=0.1..0.2/ms", "--target", "p.x=x.csv"];
+    fails(&here, &fit, 2, &["`p.x` is recorded around spikes only"]);
+}
+
 #[test]
 fn what_the_machine_cannot_hold_is_refused_with_numbers() {
     let here = passive_folder("", "record c[0..1].soma.v");

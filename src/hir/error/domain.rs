@@ -28,7 +28,6 @@ impl<T> Demand<T> {
         match (self.code, self.domain) {
             (Code::GateRange, _) if what.ends_with(".inf") => d,
             (Code::GateRange, _) => d.help("leave `init` out to start at the steady state"),
-            (Code::SuspiciousMagnitude, _) if what.contains('`') => d,
             (Code::SuspiciousMagnitude, _) if x < 0.0 && whose.is_none() => d.help("remove the sign"),
             (_, Domain::BeforeTheEnd) if matches!(self.whose, Whose::Edges(_)) => {
                 d.help("make it shorter, or run longer: `duration = ...`")

@@ -47,8 +47,10 @@ pub(in crate::hir) enum RunError<'e> {
     RecordedTwice { quantity: &'e str, again: Span, first: Span },
     /// The edges of a projection have nothing of this name.
     NotOfEdges { edges: &'e str, name: &'e str, known: &'e [&'e str], span: Span },
-    /// Spikes are to be recorded of a part of a population, or, where something is recorded around them, of a part of cells.
-    SpikesOfPart { population: &'e str, around: bool, span: Span },
+    /// Spikes are to be recorded of a part of a population.
+    SpikesOfPart { population: &'e str, span: Span },
+    /// Something is recorded around the spikes of a part of cells.
+    AroundPart { population: &'e str, span: Span },
     /// Something is recorded around the spikes of several populations.
     AroundSeveral { span: Span },
     /// It is not said from when, or to when, counted from a spike.
@@ -152,12 +154,12 @@ impl From<RunError<'_>> for Diagnostic {
                     known => instead(d, name, known),
                 }
             }
-            E::SpikesOfPart { population, around: false, span } => {
+            E::SpikesOfPart { population, span } => {
                 let message = "spikes are recorded of whole populations";
                 Diagnostic::new(Code::BadTarget, span, message, "name the population only")
                     .help(format!("write `record spikes of {population}`"))
             }
-            E::SpikesOfPart { population, around: true, span } => Diagnostic::new(
+            E::AroundPart { population, span } => Diagnostic::new(
                 Code::BadTarget,
                 span,
                 "spikes are those of cells, not of their parts",

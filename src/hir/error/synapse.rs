@@ -2,6 +2,7 @@
 
 use super::instead;
 use crate::diag::{Code, Diagnostic, nearest};
+use crate::hir::names::means_weight;
 use crate::hir::scope::{Role, Scope};
 use crate::source::Span;
 use crate::syntax::ast::Name;
@@ -158,11 +159,9 @@ impl From<SynapseError<'_>> for Diagnostic {
                     .collect();
                 let d =
                     Diagnostic::new(Code::UnknownName, name.span, message, "an event changes states and the weight");
-                match weight {
-                    Some(weight) if matches!(&*name.text, "w" | "W" | "weight") => {
-                        d.help(format!("the weight is called `{weight}` here"))
-                    }
-                    Some(_) | None => instead(d, &name.text, &states),
+                match weight.and_then(|weight| means_weight(&name.text, weight)) {
+                    Some(help) => d.help(help),
+                    None => instead(d, &name.text, &states),
                 }
             }
             E::EventReads { what, span } => {
