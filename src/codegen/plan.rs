@@ -70,7 +70,8 @@ use crate::runtime::machine::Bank;
 use crate::step::{FieldId, FieldKind, Map, OpKind, Origin, Program, Role, SpaceId, SpaceKind, Verified};
 use build::{Builder, Part};
 use remember::OfEdges;
-use std::collections::{BTreeSet, HashMap};
+use rustc_hash::FxHashMap as HashMap;
+use std::collections::BTreeSet;
 
 /// The number type of a kernel's lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -367,7 +368,7 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
     let of_edges = OfEdges::new(program, &drafts)?;
     let uniforms = program.fields_where(|field| field.kind == FieldKind::Uniform);
     let series = program.fields_where(|field| field.kind == FieldKind::Series);
-    let mut counts: HashMap<(SpaceId, FieldKind), u32> = HashMap::new();
+    let mut counts: HashMap<(SpaceId, FieldKind), u32> = HashMap::default();
     let mut next = |space: SpaceId, kind: FieldKind| {
         let count = counts.entry((space, kind)).or_default();
         *count += 1;

@@ -4,7 +4,8 @@
 //! Never true here: a derivative that is not 0 goes unseen.
 
 use crate::step::{BinaryOp, FieldId, Function, Op, OpKind, Program, Role, Stage, Surrogate, UnaryOp, ValueId};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
+use std::collections::BTreeSet;
 
 /// The fields and values that move.
 pub(super) struct Active {
@@ -14,7 +15,7 @@ pub(super) struct Active {
 
 impl Active {
     pub(super) fn new(program: &Program, wrt: &[FieldId]) -> Active {
-        let mut active = Active { fields: wrt.iter().copied().collect(), values: HashMap::new() };
+        let mut active = Active { fields: wrt.iter().copied().collect(), values: HashMap::default() };
         // Each round adds fields; there are finitely many.
         loop {
             let before = active.fields.len();
@@ -32,7 +33,7 @@ impl Active {
     }
 
     fn function(&mut self, function: &Function) {
-        let mut values = HashSet::new();
+        let mut values = HashSet::default();
         for stage in &function.stages {
             match stage {
                 Stage::Solve(solve) => {

@@ -8,7 +8,7 @@
 //! 0, not NaN. Such an adjoint is [`masked`](Adjoint::masked).
 
 use crate::step::{BinaryOp, Elementary, OpKind, RegionBuilder, Surrogate, UnaryOp, ValueId};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 use std::f64::consts::{LN_2, LN_10};
 
 /// The derivative of the loss in a value.

@@ -46,7 +46,8 @@ use crate::step::{
     SpaceKind, Stage, ValueId, Verified, verify,
 };
 use active::Active;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use rustc_hash::FxHashSet as HashSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use sweep::{Sweep, sum, sum_of};
 use walk::Walk;
@@ -282,7 +283,7 @@ fn turned(program: &Program) -> (Vec<Space>, BTreeMap<SpaceId, SpaceId>) {
 
 /// The fields that the new program shares with the program.
 fn kept(program: &Program) -> Fields {
-    let mut fields = Fields { list: Vec::new(), names: HashSet::new(), same: BTreeMap::new() };
+    let mut fields = Fields { list: Vec::new(), names: HashSet::default(), same: BTreeMap::new() };
     fields.names.extend(program.fields.iter().map(|f| f.name.clone()));
     for (i, field) in program.fields.iter().enumerate() {
         match field.kind {

@@ -12,7 +12,8 @@ use crate::step::{
     BinaryOp, Field, FieldId, FieldKind, Map, Op, OpClass, OpKind, Program, Region, RegionBuilder, Solve, Source,
     SpaceId, SpaceKind, Stage, UnaryOp, ValueId,
 };
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use rustc_hash::FxHashMap as HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a value is read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -155,7 +156,7 @@ impl<'a> Sweep<'a> {
 
     /// Appends what a region computes; the answer are the new names of values.
     fn copy(&mut self, b: &mut RegionBuilder, at: usize, region: &'a Region, turn: Turn) -> HashMap<ValueId, ValueId> {
-        let mut values: HashMap<ValueId, ValueId> = HashMap::new();
+        let mut values: HashMap<ValueId, ValueId> = HashMap::default();
         for (_, op) in self.walk.ops(at, region) {
             let Some(result) = op.result else { continue };
             if let Some(stored) = self.walk.stored.get(&result) {
@@ -228,7 +229,7 @@ impl<'a> Sweep<'a> {
         let ops = self.walk.ops(at, region);
         let definition: HashMap<ValueId, &OpKind> =
             ops.iter().filter_map(|(_, op)| Some((op.result?, &op.kind))).collect();
-        let mut adjoints: HashMap<ValueId, Adjoint> = HashMap::new();
+        let mut adjoints: HashMap<ValueId, Adjoint> = HashMap::default();
         let mut places: BTreeMap<Place, Vec<ValueId>> = BTreeMap::new();
         for (number, op) in ops.iter().rev() {
             b.set_origin(op.origin);

@@ -7,7 +7,8 @@ use super::Refused;
 use crate::step::{
     BinaryOp, FieldId, FieldKind, Function, Op, OpKind, Program, Region, Solve, Stage, UnaryOp, ValueId,
 };
-use std::collections::{BTreeMap, HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
+use std::collections::BTreeMap;
 
 /// A version of a field: what it is from one store to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,14 +53,14 @@ impl<'a> Walk<'a> {
             fields: Vec::new(),
             first: BTreeMap::new(),
             last: BTreeMap::new(),
-            reads: HashMap::new(),
-            stored: HashMap::new(),
+            reads: HashMap::default(),
+            stored: HashMap::default(),
             writes: BTreeMap::new(),
             solves: BTreeMap::new(),
-            events: HashSet::new(),
-            defined: HashMap::new(),
+            events: HashSet::default(),
+            defined: HashMap::default(),
         };
-        let mut read = HashSet::new();
+        let mut read = HashSet::default();
         for (at, stage) in function.stages.iter().enumerate() {
             match stage {
                 Stage::Solve(solve) => walk.solve(at, solve, &mut read),
@@ -110,7 +111,7 @@ impl<'a> Walk<'a> {
             let name = &program.field(guard.event).name;
             return Err(Refused::new(program, region.ops.first(), format!("`{name}` decides what a step does")));
         }
-        let mut here: HashMap<FieldId, ValueId> = HashMap::new();
+        let mut here: HashMap<FieldId, ValueId> = HashMap::default();
         for (number, op) in region.ops.iter().enumerate() {
             self.defined.extend(op.result.map(|value| (value, (at, number))));
             match (op.kind, op.result) {

@@ -14,7 +14,7 @@ use super::stages::Stages;
 use crate::ode::{Graph, Model, Node, NodeId, State, StateId, depends, derivative};
 use crate::step::BinaryOp;
 use crate::units::Dim;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 pub(super) fn step(stages: &mut Stages<'_>) {
     let dt = stages.dt;
@@ -51,7 +51,7 @@ fn in_the_middle(g: &mut Graph, half: NodeId, root: NodeId) -> NodeId {
     let time = g.add(Node::Time);
     let later = g.binary(BinaryOp::Add, time, half);
     let leaf = |node: Node| (node == Node::Time).then_some(later);
-    g.replace(root, &leaf, &mut HashMap::new())
+    g.replace(root, &leaf, &mut HashMap::default())
 }
 
 /// What flows through the membranes of cables in the middle of a step.

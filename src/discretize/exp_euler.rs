@@ -12,7 +12,7 @@ use super::stages::Stages;
 use crate::ode::{Graph, Kind, Node, NodeId, State, StateId, depends, derivative, linear};
 use crate::step::{BinaryOp, UnaryOp};
 use crate::units::Dim;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 pub(super) fn step(stages: &mut Stages<'_>) {
     let dt = stages.dt;
@@ -41,13 +41,13 @@ pub(super) fn gates_last(
             let states: Vec<StateId> = model.states_of(of).collect();
             states.into_iter().map(|s| (s, model.graph.add(Node::Next(s)))).collect()
         }
-        Kind::Cells | Kind::Tree { .. } => HashMap::new(),
+        Kind::Cells | Kind::Tree { .. } => HashMap::default(),
     };
     let of_whole = |node: Node| match node {
         Node::State(s) => whole.get(&s).copied(),
         _ => None,
     };
-    let mut memo = HashMap::new();
+    let mut memo = HashMap::default();
     let first: Vec<(StateId, NodeId)> = match whole.is_empty() {
         true => first,
         false => first.into_iter().map(|(s, x)| (s, model.graph.replace(x, &of_whole, &mut memo))).collect(),
@@ -59,7 +59,7 @@ pub(super) fn gates_last(
         Node::Time => time,
         _ => None,
     };
-    let mut memo = HashMap::new();
+    let mut memo = HashMap::default();
     let mut of_gate = |s: StateId| {
         let rate = model.state(s).rate;
         let advanced = advance(&mut model.graph, s, dt, rate);

@@ -25,8 +25,8 @@ use crate::step::{
 };
 use crate::units::Dim;
 use plasticity::Remembered;
+use rustc_hash::FxHashMap as HashMap;
 use stages::{Stage, Stages, Target, Update};
-use std::collections::HashMap;
 
 /// How far (in ms) before an interval's end a time may lie and still count as its end.
 const INSTANT: f64 = 1e-9;
@@ -91,7 +91,7 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     let mut spaces = spaces(&model);
     spaces.truncate(model.populations.len() + model.connections.len() + projections);
     let program = Program { name: model.name.clone(), spaces, ..Program::default() };
-    let mut lowering = Lowering { program, model: &model, dt, sources, fields: HashMap::new(), carried };
+    let mut lowering = Lowering { program, model: &model, dt, sources, fields: HashMap::default(), carried };
 
     let mut init = Draft::default();
     populations.clone().for_each(|population| lowering.init(&mut init, population));
@@ -242,7 +242,7 @@ struct Values {
 
 impl Values {
     fn new(space: SpaceId, role: Role) -> Values {
-        Values { space, role, time: None, memo: HashMap::new() }
+        Values { space, role, time: None, memo: HashMap::default() }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::ode::linear::rows_of_edges;
 use crate::ode::{Model, Node, NodeId, StateId};
 use crate::source::Span;
 use crate::step::{BinaryOp, FieldId, FieldKind, Guard, Map, OpKind, RegionBuilder, Role, Source, ValueId};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 /// What events make of the states of edges, as functions of the states after the last event and of [`Node::Since`].
 pub(super) struct Remembered {
@@ -35,7 +35,7 @@ impl Remembered {
             Node::State(state) => values.get(&state).copied(),
             _ => None,
         };
-        let mut memo = HashMap::new();
+        let mut memo = HashMap::default();
         let mut at_event = |value: NodeId| model.graph.replace(value, &leaf, &mut memo);
         let sent = plasticity.sent.iter().map(|&(value, _)| at_event(value)).collect();
         let mut changes = |changes: &[(StateId, NodeId)]| changes.iter().map(|&(s, x)| (s, at_event(x))).collect();

@@ -10,7 +10,7 @@ use super::euler::advance;
 use crate::hir::Method;
 use crate::ode::{Connection, Model, Node, NodeId, StateId};
 use crate::step::BinaryOp;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 /// What is computed for a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl<'m> Stages<'m> {
             Node::Junction(c, _) => Some(sums[c as usize]),
             _ => None,
         };
-        let mut memo = HashMap::new();
+        let mut memo = HashMap::default();
         let rates: Vec<NodeId> = states.iter().map(|&s| self.model.state(s).rate).collect();
         let rates = rates.into_iter().map(|rate| self.model.graph.replace(rate, &leaf, &mut memo)).collect();
         self.kept(rates)

@@ -7,7 +7,8 @@ use crate::engine::{Edges, EngineError, Setup};
 use crate::step::{
     Field, FieldId, FieldKind, Function, Guard, Map, Op, OpKind, Program, Role, Solve, SpaceId, SpaceKind,
 };
-use std::collections::{HashMap, VecDeque};
+use rustc_hash::FxHashMap as HashMap;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What the fields hold.
@@ -88,9 +89,9 @@ impl Memory {
             series: setup.series.iter().cloned().collect(),
             arrays: setup.data.iter().cloned().collect(),
             sums: sums(program),
-            past: HashMap::new(),
-            emitted: HashMap::new(),
-            waiting: HashMap::new(),
+            past: HashMap::default(),
+            emitted: HashMap::default(),
+            waiting: HashMap::default(),
         };
         for (i, field) in program.fields.iter().enumerate() {
             memory.field(FieldId(i as u32), field)?;

@@ -16,7 +16,7 @@ use crate::step::{
     Value, ValueId, Verified, eval, eval_series,
 };
 use memory::Memory;
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ impl Interp {
 
     fn call(&mut self, role: Role, steps: Range<u64>, spikes: &mut Vec<Spike>) -> Result<(), EngineError> {
         let Some(function) = self.program.function(role) else { return Ok(()) };
-        let emitted = HashSet::new();
+        let emitted = HashSet::default();
         Run { program: &self.program, memory: &mut self.memory, spikes, emitted }.call(function, steps)
     }
 
@@ -80,15 +80,15 @@ impl Interp {
 impl Run<'_> {
     /// Runs a function for steps that one call may take.
     fn call(&mut self, function: &Function, steps: Range<u64>) -> Result<(), EngineError> {
-        let mut shared = Values::new();
-        let mut of_elements: HashMap<SpaceId, Vec<Values>> = HashMap::new();
+        let mut shared = Values::default();
+        let mut of_elements: HashMap<SpaceId, Vec<Values>> = HashMap::default();
         for region in function.regions().filter(|region| region.rate == Rate::Once) {
             let Some(space) = region.over else {
                 self.region(region, None, steps.start, &[], &mut shared)?;
                 continue;
             };
             let size = self.memory.size(space);
-            let mut values = of_elements.remove(&space).unwrap_or_else(|| vec![Values::new(); size]);
+            let mut values = of_elements.remove(&space).unwrap_or_else(|| vec![Values::default(); size]);
             for (element, values) in values.iter_mut().enumerate() {
                 self.region(region, Some((space, element)), steps.start, &[&shared], values)?;
             }
@@ -97,7 +97,7 @@ impl Run<'_> {
         for step in steps {
             self.begin_step(function.role);
             self.emitted.clear();
-            let mut now = Values::new();
+            let mut now = Values::default();
             let arrivals = function.arrivals();
             for (at, stage) in function.stages.iter().enumerate() {
                 match stage {
@@ -188,7 +188,7 @@ impl Run<'_> {
         known: &[&Values; 2],
         of_elements: Option<&Vec<Values>>,
     ) -> Result<(), EngineError> {
-        let none = Values::new();
+        let none = Values::default();
         let emitted_before = region.guard.is_some_and(|guard| self.emitted.contains(&guard.event));
         for element in elements.iter().map(|element| *element as usize) {
             if let Some(guard) = &region.guard
@@ -197,7 +197,7 @@ impl Run<'_> {
                 continue;
             }
             let own = of_elements.map_or(&none, |values| &values[element]);
-            self.region(region, Some((space, element)), step, &[known[0], known[1], own], &mut Values::new())?;
+            self.region(region, Some((space, element)), step, &[known[0], known[1], own], &mut Values::default())?;
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ use crate::syntax::ast;
 use crate::units::{Dim, DisplayUnit};
 use cables::Homes;
 use plasticity::Own;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 /// So many named expressions may name each other without a thought for the stack.
 const LONG_CHAIN: usize = 256;
@@ -55,14 +55,14 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         sent: Vec::new(),
         celsius: None,
         failed: false,
-        hidden: HashMap::new(),
-        resting: HashMap::new(),
-        free: HashMap::new(),
+        hidden: HashMap::default(),
+        resting: HashMap::default(),
+        free: HashMap::default(),
         homes: Vec::new(),
         extra: Vec::new(),
-        places: HashMap::new(),
+        places: HashMap::default(),
         data: model.data.clone(),
-        kernels: HashMap::new(),
+        kernels: HashMap::default(),
     };
     b.network_params();
     b.find_homes();
@@ -474,7 +474,8 @@ impl<'m> Builder<'m> {
         // Here is the right side, so that what the junction calls dv is there minus here.
         let dv = self.graph.add(Node::Dv);
         let turned = self.graph.unary(UnaryOp::Neg, dv);
-        let opposite = self.graph.replace(current, &|node| (node == Node::Dv).then_some(turned), &mut HashMap::new());
+        let opposite =
+            self.graph.replace(current, &|node| (node == Node::Dv).then_some(turned), &mut HashMap::default());
         let inward = self.graph.unary(UnaryOp::Neg, opposite);
         [(Side::Left, current), (Side::Right, inward)]
             .map(|(side, current)| Direction { junctions, side, current })
@@ -758,7 +759,7 @@ impl<'m> Builder<'m> {
 
     /// Draws and files in an input are the same at all times: they become parameters of the cells.
     fn hide_draws(&mut self, population: usize, value: NodeId, input: &str, span: Span) -> NodeId {
-        let mut replaced = HashMap::new();
+        let mut replaced = HashMap::default();
         for id in self.graph.reachable([value]) {
             let node = self.graph.node(id);
             if let Node::Draw(..) | Node::Data(_) = node {
@@ -784,7 +785,7 @@ impl<'m> Builder<'m> {
                 replaced.insert(node, param);
             }
         }
-        self.graph.replace(value, &|node| replaced.get(&node).copied(), &mut HashMap::new())
+        self.graph.replace(value, &|node| replaced.get(&node).copied(), &mut HashMap::default())
     }
 
     fn celsius(&mut self, span: Span) -> NodeId {

@@ -7,8 +7,8 @@ use super::{Model, Node, NodeId, Param, evaluate};
 use crate::operators::rows::{Column, Step, Steps};
 use crate::operators::{BinaryOp, Distribution, UnaryOp, Value};
 use crate::runtime::rng::Draw;
+use rustc_hash::FxHashMap as HashMap;
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 /// The values of an expression for so many cells, which are those of a population if one is given; `data` gives the numbers of a file for the cells
 /// of a population. `None` if it reads a state or the time, or data that are not there.
@@ -19,7 +19,7 @@ pub fn values(
     cells: usize,
     data: &dyn Fn(Option<usize>, u32) -> Option<Vec<f64>>,
 ) -> Option<Vec<f64>> {
-    let mut program = Program { model, population, cells, data, steps: Steps::default(), places: HashMap::new() };
+    let mut program = Program { model, population, cells, data, steps: Steps::default(), places: HashMap::default() };
     program.add(root, 0)?;
     let asked = program.places[&root];
     let mut column = Column::new(&program.steps, asked);
@@ -120,7 +120,7 @@ pub fn least(model: &Model, root: NodeId) -> f64 {
 /// The least and the largest value of a number.
 fn bounds(model: &Model, root: NodeId) -> (f64, f64) {
     const ALL: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
-    let mut known: HashMap<NodeId, (f64, f64)> = HashMap::new();
+    let mut known: HashMap<NodeId, (f64, f64)> = HashMap::default();
     for id in model.graph.reachable([root]) {
         let of = |n: NodeId| known.get(&n).copied().unwrap_or(ALL);
         let around = |values: [f64; 4]| {

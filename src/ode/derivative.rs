@@ -8,7 +8,7 @@
 use super::{Graph, Model, Node, NodeId, ParamId, StateId};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::units::Dim;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 /// Does `root` read the state?
 pub fn depends(g: &Graph, root: NodeId, state: StateId) -> bool {
@@ -31,7 +31,7 @@ pub fn derivative_in_dv(g: &mut Graph, root: NodeId) -> Option<NodeId> {
 
 /// The derivative of `root` in a parameter, through all parameters that depend on it; `None` if none does that `root` reads.
 pub fn derivative_in_param(model: &mut Model, root: NodeId, param: ParamId) -> Option<NodeId> {
-    let mut slopes: HashMap<ParamId, Option<NodeId>> = HashMap::new();
+    let mut slopes: HashMap<ParamId, Option<NodeId>> = HashMap::default();
     let one = model.graph.number(1.0, Dim::ONE);
     slopes.insert(param, Some(one));
     let mut open = params_of(&model.graph, root);
@@ -67,7 +67,7 @@ fn params_of(g: &Graph, root: NodeId) -> Vec<ParamId> {
 
 /// The derivative of `root`, where `leaf` has those of states and parameters.
 fn differentiated(g: &mut Graph, root: NodeId, leaf: &dyn Fn(&mut Graph, Node) -> Option<NodeId>) -> Option<NodeId> {
-    let mut slopes: HashMap<NodeId, NodeId> = HashMap::new();
+    let mut slopes: HashMap<NodeId, NodeId> = HashMap::default();
     for id in g.reachable([root]) {
         let slope = match g.node(id) {
             node @ (Node::State(_) | Node::Param(_) | Node::Dv) => leaf(g, node),

@@ -10,7 +10,7 @@ use crate::hir::{Demand, Domain, Whose, shown};
 use crate::operators::Value;
 use crate::source::Span;
 use crate::units::Dim;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 /// Cells of a population that a line of the model names.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,13 +79,13 @@ fn keeps_spiking(model: &Model, spike: &Spike) -> Option<Diagnostic> {
     let after: HashMap<StateId, NodeId> = spike
         .resets
         .iter()
-        .map(|&(state, value)| (state, at_reset.graph.replace(value, &start, &mut HashMap::new())))
+        .map(|&(state, value)| (state, at_reset.graph.replace(value, &start, &mut HashMap::default())))
         .collect();
     let reset = |node: Node| match node {
         Node::State(s) => after.get(&s).copied().or_else(|| start(node)),
         _ => start(node),
     };
-    let again = at_reset.graph.replace(condition, &reset, &mut HashMap::new());
+    let again = at_reset.graph.replace(condition, &reset, &mut HashMap::default());
     (evaluate(&at_reset, again) == Ok(Value::Mask(true)))
         .then(|| warning("the condition is still true after the reset").help("reset below what the condition asks for"))
 }

@@ -2,7 +2,7 @@
 
 use super::{Model, Node, NodeId};
 use crate::operators::{Value, eval_binary, eval_unary};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 /// Why an expression has no value before a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub enum EvalError {
 
 /// The value (in canonical units) of an expression of uniform parameters.
 pub fn evaluate(model: &Model, root: NodeId) -> Result<Value, EvalError> {
-    let mut memo = HashMap::new();
+    let mut memo = HashMap::default();
     value(model, root, &mut memo, 0)
 }
 

@@ -6,7 +6,7 @@
 
 use super::{Model, Node, NodeId, show};
 use crate::operators::{BinaryOp, UnaryOp, Value, eval_binary, eval_unary};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 /// An operation without a finite result.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +27,7 @@ const POLE: &str = "the divisor must not become 0; what has a limit there as a w
 
 /// The first fault in expressions, given the values of leaves.
 pub fn fault(model: &Model, roots: &[NodeId], leaf: impl Fn(Node) -> Option<Value>) -> Option<Fault> {
-    let mut values: HashMap<NodeId, Value> = HashMap::new();
+    let mut values: HashMap<NodeId, Value> = HashMap::default();
     for id in model.graph.reachable(roots.iter().copied()) {
         let node = model.graph.node(id);
         let at = |n: NodeId| values.get(&n).copied();

@@ -4,7 +4,7 @@ use super::{NodeId, ParamId, StateId};
 use crate::morphology::Measure;
 use crate::operators::{BinaryOp, Distribution, UnaryOp};
 use crate::units::Dim;
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 /// A node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -162,7 +162,7 @@ impl Graph {
 
     /// The nodes that `roots` depend on (and themselves), operands first. Takes time for these, not for the whole graph.
     pub fn reachable(&self, roots: impl IntoIterator<Item = NodeId>) -> Vec<NodeId> {
-        let mut found: HashSet<NodeId> = HashSet::new();
+        let mut found: HashSet<NodeId> = HashSet::default();
         let mut stack: Vec<NodeId> = roots.into_iter().collect();
         while let Some(id) = stack.pop() {
             if found.insert(id) {

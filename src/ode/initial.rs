@@ -7,7 +7,7 @@
 use super::{Model, Node, NodeId, StateId};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::units::Dim;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 /// Resolves all initial values. `false` if one depends on itself (and that has been said).
 pub fn resolve(model: &mut Model, diagnostics: &mut Diagnostics) -> bool {
@@ -69,6 +69,6 @@ impl Resolver<'_> {
             Node::Time | Node::StepTime => Some(zero),
             _ => None,
         };
-        self.model.graph.replace(root, &leaf, &mut HashMap::new())
+        self.model.graph.replace(root, &leaf, &mut HashMap::default())
     }
 }

@@ -5,7 +5,7 @@
 
 use super::{Graph, Node, NodeId};
 use crate::operators::{BinaryOp, UnaryOp};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 /// What becomes of a value when `dv` changes its sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Parity {
 impl Graph {
     /// The parity of an expression in `dv`; none if it has none, or none that its form tells.
     pub fn parity(&self, root: NodeId) -> Option<Parity> {
-        let mut known: HashMap<NodeId, Option<Parity>> = HashMap::new();
+        let mut known: HashMap<NodeId, Option<Parity>> = HashMap::default();
         for id in self.reachable([root]) {
             known.insert(id, self.parity_of(id, |operand| known[&operand]));
         }

@@ -5,7 +5,7 @@
 use super::cells::values;
 use super::{Cable, Graph, Model, Node, NodeId, StateId, derivative};
 use crate::morphology::Tree;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 /// Numbers for each element of a cable's tree, in canonical units.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,7 +79,7 @@ fn at_start(model: &mut Model, mut root: NodeId) -> Option<NodeId> {
             Node::State(StateId(s)) => starts.get(s as usize).copied(),
             _ => None,
         };
-        root = model.graph.replace(root, &leaf, &mut HashMap::new());
+        root = model.graph.replace(root, &leaf, &mut HashMap::default());
     }
     None
 }

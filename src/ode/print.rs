@@ -2,14 +2,14 @@
 
 use super::{Condition, Kind, Model, Node, NodeId};
 use crate::operators::{BinaryOp, UnaryOp};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 use std::fmt::Write;
 
 /// Prints parameters, states and equations in canonical units (ms, mV, uA/cm2, mS/cm2, ...). Long parts of expressions are named `$1`, `$2`
 /// and so on, and stand at the end.
 pub fn print(model: &Model) -> String {
     let mut out = String::new();
-    let mut printer = Printer { model, texts: Texts::new(), named: Vec::new() };
+    let mut printer = Printer { model, texts: Texts::default(), named: Vec::new() };
     let _ = writeln!(
         out,
         "model {}: {} ms in steps of {} ms, {}",
@@ -120,7 +120,7 @@ const LONG: usize = 1000;
 
 /// An expression as text, in canonical units. What is long in it is left out.
 pub fn show(model: &Model, root: NodeId) -> String {
-    let mut texts = Texts::new();
+    let mut texts = Texts::default();
     shown(model, root, &mut texts, &mut |_| "(...)".into())
 }
 

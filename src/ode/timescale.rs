@@ -8,7 +8,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::hir::{Method, shown};
 use crate::operators::Value;
 use crate::units::Dim;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 /// A warning if the time step is too long for the method at the start.
 pub fn step_too_long(model: &Model) -> Option<Diagnostic> {
@@ -74,7 +74,7 @@ fn shortest(model: &Model) -> Option<(StateId, f64)> {
         Node::StepLength => Some(step),
         _ => None,
     };
-    let mut memo = HashMap::new();
+    let mut memo = HashMap::default();
     let mut found: Option<(StateId, f64)> = None;
     for (state, slope) in slopes {
         let slope = with_slopes.graph.replace(slope, &at_the_start, &mut memo);

@@ -10,7 +10,7 @@ use super::arithmetic::arithmetic;
 use super::ranges::same_sign;
 use super::rewrite::{Rewriter, rewrite};
 use crate::step::{BinaryOp, Function, OpKind, Program, UnaryOp, ValueId};
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 /// What is known of a value that was made of functions and numbers alone.
 struct Made {
@@ -21,7 +21,7 @@ struct Made {
 
 /// The functions, and what is made of them on the way to the difference.
 pub fn cancelled(program: &Program, step: &mut Function) -> HashSet<ValueId> {
-    let mut made: HashMap<ValueId, Made> = HashMap::new();
+    let mut made: HashMap<ValueId, Made> = HashMap::default();
     let mut waiting = Vec::new();
     rewrite(program, step, |rw, id, kind| {
         if matches!(kind, OpKind::Unary(op, x) if function(op).is_some() && !rw.uniform(x)) {
@@ -40,7 +40,7 @@ pub fn cancelled(program: &Program, step: &mut Function) -> HashSet<ValueId> {
         made.insert(id, Made { function: false, from });
         None
     });
-    let mut found = HashSet::new();
+    let mut found = HashSet::default();
     while let Some(value) = waiting.pop() {
         if found.insert(value) {
             waiting.extend(&made[&value].from);

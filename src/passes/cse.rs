@@ -6,7 +6,7 @@
 
 use super::Options;
 use crate::step::{BinaryOp, FieldId, Function, Map, OpKind, Program, Region, Stage, Surrogate, ValueId};
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 use std::mem::{Discriminant, discriminant};
 
 /// Runs the pass.
@@ -34,11 +34,11 @@ struct Finished {
 }
 
 fn function_run(function: &mut Function) {
-    let mut renamed: HashMap<ValueId, ValueId> = HashMap::new();
-    let mut versions: HashMap<FieldId, u32> = HashMap::new();
+    let mut renamed: HashMap<ValueId, ValueId> = HashMap::default();
+    let mut versions: HashMap<FieldId, u32> = HashMap::default();
     let mut finished: Vec<Finished> = Vec::new();
     // What stands for an exact operation is exact.
-    let mut exact: HashSet<ValueId> = HashSet::new();
+    let mut exact: HashSet<ValueId> = HashSet::default();
     for stage in &mut function.stages {
         let region = match stage {
             Stage::Region(region) => region,
@@ -47,7 +47,7 @@ fn function_run(function: &mut Function) {
                 continue;
             }
         };
-        let mut known: HashMap<Key, ValueId> = HashMap::new();
+        let mut known: HashMap<Key, ValueId> = HashMap::default();
         let visible = |f: &&Finished| f.region.phase() != region.phase() && f.region.reaches(region);
         let seen: Vec<&Finished> = finished.iter().filter(visible).collect();
         let mut ops = std::mem::take(&mut region.ops);

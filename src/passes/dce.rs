@@ -8,7 +8,7 @@
 
 use super::{Keep, Options, fields};
 use crate::step::{Field, FieldId, FieldKind, Function, Op, OpKind, Program, Source, Stage, ValueId};
-use std::collections::HashSet;
+use rustc_hash::FxHashSet as HashSet;
 
 /// Runs the pass.
 pub fn run(program: &mut Program, options: &Options) {
@@ -55,7 +55,7 @@ fn roots(program: &Program, options: &Options) -> HashSet<FieldId> {
 
 /// The values that the effects on live fields depend on.
 fn needed(function: &Function, live: &HashSet<FieldId>) -> HashSet<ValueId> {
-    let mut needed = HashSet::new();
+    let mut needed = HashSet::default();
     for op in function.ops().rev() {
         if is_wanted(op, live, &needed) {
             needed.extend(op.kind.operands());

@@ -19,7 +19,7 @@ use super::{Options, fields};
 use crate::step::{
     BinaryOp, Field, FieldId, Function, Op, OpClass, OpKind, Program, Role, UnaryOp, Value, ValueId, eval,
 };
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 /// Runs the pass.
 pub fn run(program: &mut Program, options: &Options) {
@@ -41,7 +41,7 @@ pub fn run(program: &mut Program, options: &Options) {
 fn told(function: &Function, fields: &[Field], now: &HashMap<FieldId, f64>) -> HashSet<ValueId> {
     let known = Known::of(function, fields, now);
     let mut waiting: Vec<ValueId> = function.ops().flat_map(|op| known.tells(op)).collect();
-    let mut told = HashSet::new();
+    let mut told = HashSet::default();
     while let Some(value) = waiting.pop() {
         if told.insert(value)
             && let Some(kind) = known.defs.get(&value)
@@ -67,11 +67,11 @@ struct Known {
 impl Known {
     fn of(function: &Function, fields: &[Field], now: &HashMap<FieldId, f64>) -> Known {
         let mut known = Known {
-            defs: HashMap::new(),
-            ranges: HashMap::new(),
-            likely: HashMap::new(),
-            vanishing: HashSet::new(),
-            numbers: HashMap::new(),
+            defs: HashMap::default(),
+            ranges: HashMap::default(),
+            likely: HashMap::default(),
+            vanishing: HashSet::default(),
+            numbers: HashMap::default(),
         };
         for op in function.ops() {
             let Some(id) = op.result else { continue };
@@ -154,7 +154,7 @@ impl Known {
 
     /// Can two values be the same, or opposite, because one of them may be the other?
     fn cancel(&self, a: ValueId, b: ValueId) -> bool {
-        let (mut of_a, mut of_b) = (HashSet::new(), HashSet::new());
+        let (mut of_a, mut of_b) = (HashSet::default(), HashSet::default());
         self.choices(a, &mut of_a);
         self.choices(b, &mut of_b);
         // Values that are what they are cancel nowhere, or everywhere.

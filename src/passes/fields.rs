@@ -5,7 +5,7 @@
 
 use super::Options;
 use crate::step::{FieldId, FieldKind, Function, Op, Program, Region, Source, Stage};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 /// Calls `change` with every function and the program that it belongs to (without its functions).
 pub fn each_function(program: &mut Program, mut change: impl FnMut(&Program, &mut Function)) {

@@ -6,7 +6,7 @@
 
 use super::Options;
 use crate::step::{BinaryOp, FieldId, Function, Op, OpKind, Program, Role, Value, ValueId, eval};
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _options: &Options) {
@@ -32,7 +32,7 @@ enum Folded {
 }
 
 fn fold(function: &mut Function, awaited: &HashSet<FieldId>) {
-    let mut known = Known { constants: HashMap::new(), renamed: HashMap::new(), awaited };
+    let mut known = Known { constants: HashMap::default(), renamed: HashMap::default(), awaited };
     // `init` computes numbers in double precision whatever the kernel.
     let in_lanes = function.role != Role::Init;
     for region in function.regions_mut() {

@@ -20,7 +20,7 @@ use super::{Options, fields};
 use crate::step::{
     FieldId, FieldKind, Function, Op, OpClass, OpKind, Phase, Program, Region, Role, SpaceId, Stage, ValueId,
 };
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _options: &Options) {
@@ -149,7 +149,7 @@ fn home<'m>(
 
 /// Keeps in values what passes between the operations of a body in fields.
 fn forward_all(program: &Program, function: &mut Function) {
-    let mut stages: HashMap<FieldId, usize> = HashMap::new();
+    let mut stages: HashMap<FieldId, usize> = HashMap::default();
     for stage in &function.stages {
         for field in fields::named(stage).into_iter().collect::<HashSet<_>>() {
             *stages.entry(field).or_insert(0) += 1;
@@ -182,8 +182,8 @@ impl Body<'_> {
         let mut loads = Vec::new();
         let mut rest = Vec::new();
         let mut stores: Vec<(FieldId, Op)> = Vec::new();
-        let mut content: HashMap<FieldId, ValueId> = HashMap::new();
-        let mut renamed: HashMap<ValueId, ValueId> = HashMap::new();
+        let mut content: HashMap<FieldId, ValueId> = HashMap::default();
+        let mut renamed: HashMap<ValueId, ValueId> = HashMap::default();
         for mut op in ops {
             op.kind = op.kind.map_operands(|v| renamed.get(&v).copied().unwrap_or(v));
             if let (OpKind::Field(field), Some(result)) = (op.kind, op.result)

@@ -10,7 +10,7 @@
 
 use super::{Options, fields};
 use crate::step::{Function, Phase, Program, Role, SpaceId, SpaceKind};
-use std::collections::HashSet;
+use rustc_hash::FxHashSet as HashSet;
 
 /// Runs the pass.
 pub fn run(program: &mut Program, options: &Options) {

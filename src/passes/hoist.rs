@@ -15,7 +15,8 @@ use super::{Options, fields, phase};
 use crate::step::{
     BinaryOp, Function, Op, OpKind, Phase, Program, Rate, Region, Role, SpaceId, Stage, UnaryOp, ValueId,
 };
-use std::collections::{BTreeMap, HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
+use std::collections::BTreeMap;
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _options: &Options) {
@@ -32,7 +33,7 @@ struct Head {
 
 fn hoist(program: &Program, function: &mut Function) {
     let worthwhile = worthwhile(program, function);
-    let mut phases: HashMap<ValueId, Phase> = HashMap::new();
+    let mut phases: HashMap<ValueId, Phase> = HashMap::default();
     let mut head = Head::default();
     let mut stages = Vec::new();
     for stage in std::mem::take(&mut function.stages) {
@@ -94,8 +95,8 @@ fn earliest(
 
 /// The values of bodies that do not depend on time and belong to a chain with something expensive in it.
 fn worthwhile(program: &Program, function: &Function) -> HashSet<ValueId> {
-    let mut phases: HashMap<ValueId, Phase> = HashMap::new();
-    let mut chosen = HashSet::new();
+    let mut phases: HashMap<ValueId, Phase> = HashMap::default();
+    let mut chosen = HashSet::default();
     if function.role != Role::Step {
         return chosen;
     }

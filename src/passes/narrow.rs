@@ -15,7 +15,7 @@ use super::rewrite::{Rewriter, rewrite};
 use super::{Options, fields};
 use crate::runtime::math::approximate::SINGLE_EXPONENTIAL;
 use crate::step::{OpKind, Program, Role, Tolerance, UnaryOp, ValueId};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 /// The rounding of one operation in single precision.
 const ROUNDING: f64 = 1.0 / (1u64 << 24) as f64;
@@ -44,7 +44,7 @@ pub fn run(program: &mut Program, options: &Options) {
             return;
         }
         let cancelled = cancelled(program, step);
-        let mut chosen: HashMap<ValueId, Single> = HashMap::new();
+        let mut chosen: HashMap<ValueId, Single> = HashMap::default();
         rewrite(program, step, |rw, id, kind| {
             let known = |v: ValueId| chosen.get(&v).copied().or_else(|| number(rw, v));
             let single =
@@ -55,7 +55,7 @@ pub fn run(program: &mut Program, options: &Options) {
             None
         });
         // The wide value that stands for a single, with the single.
-        let mut narrow: HashMap<ValueId, ValueId> = HashMap::new();
+        let mut narrow: HashMap<ValueId, ValueId> = HashMap::default();
         rewrite(program, step, |rw, id, kind| {
             chosen.get(&id)?;
             let single = match (kind, straight(rw, &kind)) {

@@ -10,7 +10,7 @@ use crate::step::{
     BinaryOp, Field, FieldId, FieldKind, Function, Op, OpClass, OpKind, OriginId, Phase, Program, Rate, Region, Role,
     UnaryOp, ValueId,
 };
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 use std::mem::{Discriminant, discriminant};
 
 /// A pure operation as a key of value numbering: discriminant, payload, operands.
@@ -43,7 +43,7 @@ pub struct Rewriter<'p> {
 
 /// How often each value of a function is used.
 pub fn uses(function: &Function) -> HashMap<ValueId, u32> {
-    let mut uses = HashMap::new();
+    let mut uses = HashMap::default();
     for op in function.ops() {
         for v in op.kind.operands() {
             *uses.entry(v).or_insert(0) += 1;
@@ -69,14 +69,14 @@ pub fn rewrite(
     let mut rw = Rewriter {
         fields: &program.fields,
         role: function.role,
-        defs: HashMap::new(),
-        phases: HashMap::new(),
-        ranges: HashMap::new(),
+        defs: HashMap::default(),
+        phases: HashMap::default(),
+        ranges: HashMap::default(),
         uses: uses(function),
         states: new_states(&program.fields, function),
-        singles: HashSet::new(),
-        renamed: HashMap::new(),
-        known: HashMap::new(),
+        singles: HashSet::default(),
+        renamed: HashMap::default(),
+        known: HashMap::default(),
         out: Vec::new(),
         next: function.next_value().0,
         origin: None,
@@ -94,7 +94,7 @@ pub fn rewrite(
 
 /// Removes operations without effects whose value nobody uses.
 fn drop_unused(function: &mut Function) {
-    let mut used: HashSet<ValueId> = HashSet::new();
+    let mut used: HashSet<ValueId> = HashSet::default();
     for region in function.regions_mut().rev() {
         let mut kept = Vec::with_capacity(region.ops.len());
         for op in region.ops.drain(..).rev() {

@@ -10,7 +10,7 @@
 
 use super::Options;
 use crate::step::{BinaryOp, Function, Op, OpKind, Program, UnaryOp, ValueId};
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 /// Runs the pass.
 pub fn run(program: &mut Program, _options: &Options) {
@@ -23,7 +23,7 @@ fn separate(function: &mut Function) {
     let products = products(function);
     let constants = constants(function);
     let mut next = function.next_value();
-    let mut apart: HashMap<ValueId, ValueId> = HashMap::new();
+    let mut apart: HashMap<ValueId, ValueId> = HashMap::default();
     for region in function.regions_mut() {
         let mut ops = Vec::with_capacity(region.ops.len());
         let mut add = |ops: &mut Vec<Op>, kind: OpKind, origin| {

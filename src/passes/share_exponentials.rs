@@ -15,7 +15,8 @@ use super::ranges::STATE_BOUND;
 use super::rewrite::{Rewriter, rewrite};
 use super::{Options, fields};
 use crate::step::{BinaryOp, OpKind, Program, UnaryOp, ValueId};
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap as HashMap;
+use std::collections::BTreeMap;
 
 /// Powers that take at most three products.
 const POWERS: [u32; 7] = [1, 2, 3, 4, 5, 6, 8];
@@ -60,7 +61,7 @@ pub fn run(program: &mut Program, _options: &Options) {
             }
             None
         });
-        let mut shares = HashMap::new();
+        let mut shares = HashMap::default();
         for ((_, atom), members) in members {
             for family in families(members) {
                 plan(atom, &family, &mut shares);

@@ -9,7 +9,7 @@ use super::{
     BinaryOp, Distribution, Elementary, Field, FieldId, Function, Guard, Map, Op, OpKind, Origin, OriginId, Program,
     Rate, Region, Role, Solve, Source, Space, SpaceId, SpaceKind, Stage, Surrogate, Tolerance, UnaryOp, ValueId,
 };
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 use std::fmt;
 use std::str::FromStr;
 

@@ -6,7 +6,7 @@
 
 use super::print::{function_heading, kind_name, role_name};
 use super::{Field, FieldId, FieldKind, Function, Op, OpKind, Program, Role, Source, SpaceId};
-use std::collections::HashSet;
+use rustc_hash::FxHashSet as HashSet;
 use std::fmt;
 
 mod function;
@@ -209,7 +209,7 @@ pub fn verify(program: Program) -> Result<Verified, VerifyError> {
 pub fn check(program: &Program) -> Result<(), VerifyError> {
     spaces(program)?;
     fields(program)?;
-    let mut seen = HashSet::new();
+    let mut seen = HashSet::default();
     for function in &program.functions {
         if !seen.insert(function.role) {
             return Err(of_function(function, Rule::OneFunction, "there is another one"));
@@ -230,7 +230,7 @@ fn of_function(function: &Function, rule: Rule, problem: &str) -> VerifyError {
 }
 
 fn spaces(program: &Program) -> Result<(), VerifyError> {
-    let mut names = HashSet::new();
+    let mut names = HashSet::default();
     for (i, space) in program.spaces.iter().enumerate() {
         let fail = |rule, problem: &str| {
             Err(VerifyError { rule, place: format!("space {:?}", space.name), problem: problem.into() })
@@ -255,8 +255,8 @@ fn exists(program: &Program, space: SpaceId) -> bool {
 }
 
 fn fields(program: &Program) -> Result<(), VerifyError> {
-    let mut names = HashSet::new();
-    let mut sources = HashSet::new();
+    let mut names = HashSet::default();
+    let mut sources = HashSet::default();
     for field in &program.fields {
         let fail = |rule, problem: &str| Err(of_field(field, rule, problem));
         if !names.insert(&field.name) {

@@ -10,7 +10,8 @@ use crate::step::{
     BinaryOp, FieldId, FieldKind, Map, Op, OpKind, OriginId, Phase, Program, Region, Role, SpaceId, Type, UnaryOp,
     ValueId,
 };
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use rustc_hash::FxHashMap as HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What of a pass of a function concerns a space: its own regions, those over nothing, and those of the edges that lead to it.
 pub struct Part<'a> {
@@ -133,10 +134,10 @@ impl<'a> Builder<'a> {
             edges,
             part,
             plan,
-            values: HashMap::new(),
-            alike: HashMap::new(),
+            values: HashMap::default(),
+            alike: HashMap::default(),
             one_precision: precision == Precision::F64 || part.role == Role::Init,
-            hints: HashMap::new(),
+            hints: HashMap::default(),
             taken,
             touched: BTreeMap::new(),
             numbers: Vec::new(),

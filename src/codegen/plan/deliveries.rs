@@ -11,7 +11,7 @@ use crate::step::{
     Field, FieldId, FieldKind, Guard, Map, Op, OpClass, OpKind, Program, Rate, Region, Role, SpaceId, SpaceKind, Stage,
     ValueId,
 };
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 /// A relation that events go along.
 #[derive(Debug, Clone, PartialEq)]
@@ -212,7 +212,7 @@ fn draft<'p>(program: &'p Program, guarded: Guarded<'p>) -> Result<Draft<'p>, Un
     let SpaceKind::Relation { from, to } = program.space(space).kind else {
         return refuse(format!("`{}` decides where a stage of cells runs", name(guarded.pre.1.event)));
     };
-    let mut edge = Edge { program, space, ops: Vec::new(), stored: HashMap::new() };
+    let mut edge = Edge { program, space, ops: Vec::new(), stored: HashMap::default() };
     edge.function(Role::Init, None)?;
     // What the stage of an event stores is not what edges begin with.
     let (before, stored) = (edge.ops.len(), edge.stored.clone());
@@ -242,7 +242,7 @@ struct Edge<'p> {
 impl Edge<'_> {
     /// Appends what a function computes once, or for every edge in one of its regions; the answer is what that adds to which fields.
     fn function(&mut self, role: Role, region: Option<&Region>) -> Result<Vec<(FieldId, ValueId)>, Unplanned> {
-        let mut values: HashMap<ValueId, ValueId> = HashMap::new();
+        let mut values: HashMap<ValueId, ValueId> = HashMap::default();
         let mut added = Vec::new();
         for own in self.program.function(role).into_iter().flat_map(|function| function.regions()) {
             let of_edge = match (role, region) {

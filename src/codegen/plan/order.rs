@@ -124,7 +124,7 @@ impl Graph {
 mod tests {
     use crate::codegen::plan::{Expr, KernelPlan, Operand, PlanOptions, Role, plan};
     use crate::step::{parse, verify};
-    use std::collections::HashSet;
+    use rustc_hash::FxHashSet as HashSet;
 
     /// The step kernel of a space with a state.
     fn kernel(step: &str) -> KernelPlan {
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(kernel.body.len(), 2 * count);
         // The power, the sum, and what comes next of one of them.
         assert!(kernel.pressure <= 3, "{}", kernel.pressure);
-        let mut there = HashSet::new();
+        let mut there = HashSet::default();
         for stmt in &kernel.body {
             for operand in stmt.expr.operands() {
                 assert!(

@@ -6,7 +6,8 @@
 
 use super::trees::{Trees, home, is_branched, trees};
 use crate::step::{FieldId, FieldKind, Function, Map, OpKind, Program, Rate, Region, Role, SpaceId, SpaceKind, Stage};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use rustc_hash::FxHashMap as HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Spaces that take their steps together, since edges join them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,7 +181,7 @@ struct At {
 }
 
 fn earliest(program: &Program, step: &Function) -> Vec<u32> {
-    let mut at: HashMap<SpaceId, At> = HashMap::new();
+    let mut at: HashMap<SpaceId, At> = HashMap::default();
     let (mut stored, mut gathered): (HashMap<FieldId, u32>, HashMap<FieldId, u32>) = Default::default();
     let mut of_stage = Vec::new();
     for stage in &step.stages {

@@ -6,7 +6,7 @@
 //! a bug of the compiler and panics where it is made.
 
 use crate::step::OriginId;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 use std::fmt;
 
 /// The type of a tensor's elements.
@@ -336,7 +336,7 @@ impl Builder {
             name: name.to_string(),
             types: Vec::new(),
             homes: Vec::new(),
-            open: vec![(0, Block::default(), HashMap::new())],
+            open: vec![(0, Block::default(), HashMap::default())],
             blocks: 1,
             donated: Vec::new(),
             origin: None,
@@ -737,7 +737,7 @@ impl Builder {
     fn region(&mut self, types: &[TensorType], code: impl FnOnce(&mut Builder, &[Value]) -> Vec<Value>) -> Block {
         let number = self.blocks;
         self.blocks += 1;
-        self.open.push((number, Block::default(), HashMap::new()));
+        self.open.push((number, Block::default(), HashMap::default()));
         let arguments: Vec<Value> = types.iter().map(|ty| self.define(ty.clone())).collect();
         let returns = code(self, &arguments);
         let (_, block, _) = self.open.pop().expect("the region's own block");

@@ -16,7 +16,8 @@ use crate::codegen::plan::{
 use crate::runtime::branches::Task;
 use crate::runtime::machine::Bank;
 use crate::step::{FieldId, Role};
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap as HashMap;
+use std::collections::BTreeMap;
 
 /// The counters of loops.
 const STEP: Slot = Slot::Inside(Inside::Step);
@@ -475,7 +476,7 @@ impl<'a> Emitter<'a> {
 
     /// Computes what depends on cells, but not on time.
     fn cells_once(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots) {
-        let none = HashMap::new();
+        let none = HashMap::default();
         for (space, kernel) in self.kernels() {
             let lanes = Lanes::new(b, self.plan, self.device, space, kernel, &tables.columns, slots, &none);
             let values = lanes.cell();

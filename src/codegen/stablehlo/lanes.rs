@@ -16,7 +16,7 @@ use crate::codegen::plan::{
 use crate::runtime::machine::Bank;
 use crate::runtime::math;
 use crate::step::{BinaryOp, Distribution, Elementary, FieldId, Role, Type, UnaryOp};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 /// Tables of numbers: for each column its number.
 pub(super) type Columns = HashMap<(KernelId, bool, u32, Usage), (Part, usize)>;
@@ -109,8 +109,8 @@ impl<'a> Lanes<'a> {
         rows: &'a HashMap<(Role, Part), Value>,
     ) -> Lanes<'a> {
         let real = real(plan.precision);
-        let (locals, numbers, there) = (HashMap::new(), HashMap::new(), HashMap::new());
-        let (wide, sent, brought) = (HashMap::new(), HashMap::new(), Vec::new());
+        let (locals, numbers, there) = (HashMap::default(), HashMap::default(), HashMap::default());
+        let (wide, sent, brought) = (HashMap::default(), HashMap::default(), Vec::new());
         Lanes {
             plan,
             device,
@@ -265,7 +265,7 @@ impl<'a> Lanes<'a> {
         mut get: impl FnMut(&mut Builder, Value) -> Value,
     ) -> Vec<Value> {
         let outside: Vec<u32> = self.locals.keys().copied().collect();
-        self.there = HashMap::new();
+        self.there = HashMap::default();
         for (entry, slot) in self.exchanged(plan) {
             let from = self.source(plan, slot);
             let value = get(self.b, from);
@@ -407,7 +407,7 @@ impl<'a> Lanes<'a> {
             let (firsts, rest) = rest.split_at(firsts.len());
             let slab = b.row(slab, row);
             let sources = b.row(sources, row);
-            let (mut slots, mut rows, mut locals) = (Slots::new(), HashMap::new(), HashMap::new());
+            let (mut slots, mut rows, mut locals) = (Slots::new(), HashMap::default(), HashMap::default());
             for (at, ((outside, _), &value)) in spread.iter().chain(&shared).zip(rest).enumerate() {
                 let value = if at < spread.len() { b.row(value, slab) } else { value };
                 match *outside {
@@ -506,13 +506,13 @@ impl<'a> Lanes<'a> {
         let (space, cells) = (self.space.space.0, self.cells());
         let dims = lattice.dims();
         let [planes, plane] = dims;
-        let mut halos = HashMap::new();
+        let mut halos = HashMap::default();
         for (_, slot) in self.exchanged(plan) {
             let from = self.source(plan, slot);
             let halo = halo(self.b, lattice, from);
             halos.insert(from, halo);
         }
-        self.lattice = Some((lattice, HashMap::new()));
+        self.lattice = Some((lattice, HashMap::default()));
         let zero = self.constant(0.0, &dims);
         let no_bit = self.b.constant(Literal::Whole(0), Element::U32, &dims);
         let mut sums = vec![zero; plan.adds.len()];

@@ -12,7 +12,7 @@ use melior::ir::attribute::{StringAttribute, TypeAttribute};
 use melior::ir::operation::{OperationBuilder, OperationLike, OperationMutLike, OperationPrintingFlags};
 use melior::ir::r#type::FunctionType;
 use melior::ir::{self, Attribute, BlockLike, Identifier, Location, Module, Region, RegionLike, Type, Value};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 /// How a module is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl<'c> Writer<'c, '_> {
             block.arguments.iter().map(|&argument| (self.ty(function.of(argument)), unknown)).collect();
         let made = ir::Block::new(&arguments);
         {
-            let mut values: HashMap<usize, Value<'c, '_>> = HashMap::new();
+            let mut values: HashMap<usize, Value<'c, '_>> = HashMap::default();
             for (number, argument) in block.arguments.iter().enumerate() {
                 values.insert(argument.index(), made.argument(number).expect("as many arguments").into());
             }

@@ -10,7 +10,8 @@ use crate::ode::{Clamp, Node, NodeId, State, StateId, depends, derivative};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
 use crate::units::Dim;
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap as HashMap;
+use std::collections::BTreeMap;
 
 impl Builder<'_> {
     /// Holds the states of a population that are clamped: equations read the value of the clamp, which is that of the stage's own time.
@@ -55,7 +56,7 @@ impl Builder<'_> {
             Node::State(s) => seen.get(&s).copied(),
             _ => None,
         };
-        let mut memo = HashMap::new();
+        let mut memo = HashMap::default();
         for at in 0..self.states.len() {
             let (state, State { population: of, rate, dim, .. }) = (StateId(at as u32), &self.states[at]);
             if *of != population {
@@ -105,7 +106,7 @@ impl Builder<'_> {
             Some(slope) => {
                 let zero = self.graph.number(0.0, ty.dim());
                 let leaf = |node: Node| (node == Node::State(state)).then_some(zero);
-                let rest = self.graph.replace(rate, &leaf, &mut HashMap::new());
+                let rest = self.graph.replace(rate, &leaf, &mut HashMap::default());
                 let quotient = self.graph.binary(BinaryOp::Div, rest, slope);
                 return self.graph.unary(UnaryOp::Neg, quotient);
             }

@@ -10,7 +10,7 @@ use crate::hir::{self, DriveSource};
 use crate::ode::{ConnectionRule, Jump, Kind, Node, NodeId, Projection};
 use crate::operators::BinaryOp;
 use crate::units::Dim;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 use std::path::PathBuf;
 
 impl<'m> Builder<'m> {
@@ -73,7 +73,7 @@ impl<'m> Builder<'m> {
     /// With the draws that are made for kernels.
     pub(super) fn of_the_kernel(&mut self, value: NodeId) -> NodeId {
         let data = &self.kernels;
-        self.graph.replace(value, &|node| data.get(&node).copied(), &mut HashMap::new())
+        self.graph.replace(value, &|node| data.get(&node).copied(), &mut HashMap::default())
     }
 
     /// Draws of edges are made once for each number of the kernel.

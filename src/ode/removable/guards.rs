@@ -6,7 +6,7 @@
 
 use super::Nodes;
 use super::limits::factors;
-use super::product::{Base, Line};
+use super::product::Base;
 use crate::ode::{Node, NodeId};
 use crate::operators::{BinaryOp, UnaryOp};
 
@@ -34,7 +34,7 @@ pub fn without_guard(nodes: &mut Nodes<'_>, c: NodeId, a: NodeId, b: NodeId) -> 
         Some(near) => (near, a, b),
         None => (near(nodes, c, false)?, b, a),
     };
-    let x = Line::of(nodes, near.sum);
+    let x = nodes.line(near.sum);
     let ratio = nodes.binary(BinaryOp::Div, outside, inside);
     let ratio = factors(nodes, ratio, &x)?;
     (ratio.distance_from_one(near.reach)? <= GUARD_WITHIN).then_some(outside)

@@ -9,7 +9,7 @@ use super::series::{FEW, Series, TERMS, series};
 use crate::ode::{Node, NodeId};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::units::Dim;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 /// Divisors of more nodes than this are not looked into.
 const MOST_NODES: usize = 100;
@@ -66,7 +66,7 @@ fn zeros(nodes: &mut Nodes<'_>, quotient: NodeId, divisor: NodeId) -> Vec<Line> 
         if !nodes.varies(node) || !is_straight(nodes, node) {
             continue;
         }
-        let line = Line::of(nodes, node);
+        let line = nodes.line(node);
         if !found.iter().any(|known| known.is_multiple(&line)) && factors.iter().any(|f| vanishes(nodes, f, &line)) {
             found.push(line);
         }

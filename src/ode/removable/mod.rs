@@ -25,13 +25,13 @@ use super::{Condition, ConnectionRule, Model, Node, NodeId};
 use crate::operators::BinaryOp;
 use limits::Poles;
 use nodes::Nodes;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 /// Rewrites every expression of a model. (One whose types do not agree stays as it is; the verifier says so.)
 pub fn recognise(model: &mut Model) {
     let end = model.graph.len() as u32;
     let Ok(mut nodes) = Nodes::new(model) else { return };
-    let mut new: HashMap<NodeId, NodeId> = HashMap::new();
+    let mut new: HashMap<NodeId, NodeId> = HashMap::default();
     let mut poles = Poles::default();
     for id in (0..end).map(NodeId) {
         let rebuilt = rebuild(&mut nodes, id, &new);

@@ -4,13 +4,14 @@
 //! Never true here: a node is added whose dimensions do not agree.
 
 use super::poly::{Monomial, Poly};
-use super::product::{Base, Product, product};
+use super::product::{Base, Line, Product, product};
 use crate::hir::Ty;
 use crate::ode::verify::type_of;
 use crate::ode::{Graph, Model, Node, NodeId};
 use crate::operators::{BinaryOp, UnaryOp, Value, eval_binary, eval_unary};
 use crate::units::Dim;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
+use std::rc::Rc;
 
 /// The graph of a model, with what has been found out about its nodes.
 pub struct Nodes<'m> {
@@ -18,7 +19,8 @@ pub struct Nodes<'m> {
     types: Vec<Ty>,
     varying: Vec<bool>,
     values: Vec<Option<Value>>,
-    polys: HashMap<NodeId, Poly>,
+    polys: HashMap<NodeId, Rc<Poly>>,
+    lines: HashMap<NodeId, Line>,
     products: HashMap<NodeId, Product>,
 }
 
@@ -30,8 +32,9 @@ impl<'m> Nodes<'m> {
             types: Vec::new(),
             varying: Vec::new(),
             values: Vec::new(),
-            polys: HashMap::new(),
-            products: HashMap::new(),
+            polys: HashMap::default(),
+            lines: HashMap::default(),
+            products: HashMap::default(),
         };
         nodes.learn()?;
         Ok(nodes)
@@ -155,7 +158,7 @@ impl<'m> Nodes<'m> {
     }
 
     /// The polynomial that a node is; what is none is an atom.
-    pub fn poly(&mut self, id: NodeId) -> Poly {
+    pub fn poly(&mut self, id: NodeId) -> Rc<Poly> {
         let mut waiting = vec![id];
         while let Some(&n) = waiting.last() {
             let unknown = self.graph().operands(n).into_iter().filter(|n| !self.polys.contains_key(n));
@@ -164,14 +167,25 @@ impl<'m> Nodes<'m> {
             if waiting.len() == before {
                 waiting.pop();
                 let poly = self.poly_of(n).unwrap_or_else(|| Poly::atom(n));
-                self.polys.insert(n, poly);
+                self.polys.insert(n, Rc::new(poly));
             }
         }
-        self.polys[&id].clone()
+        Rc::clone(&self.polys[&id])
+    }
+
+    /// The line that a node is.
+    pub fn line(&mut self, id: NodeId) -> Line {
+        if let Some(known) = self.lines.get(&id) {
+            return known.clone();
+        }
+        let (content, primitive) = self.poly(id).primitive();
+        let line = Line { node: id, content, primitive: Rc::new(primitive) };
+        self.lines.insert(id, line.clone());
+        line
     }
 
     fn poly_of(&self, id: NodeId) -> Option<Poly> {
-        let at = |n: NodeId| &self.polys[&n];
+        let at = |n: NodeId| &*self.polys[&n];
         let zero = |n: NodeId| self.constant(n) == Some(0.0);
         if let Some(c) = self.constant(id).filter(|c| *c != 0.0 && c.is_finite()) {
             return Some(Poly::number(c));

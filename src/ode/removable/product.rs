@@ -8,6 +8,7 @@ use super::Nodes;
 use super::poly::{Content, Monomial, Poly, times};
 use crate::ode::{Node, NodeId};
 use crate::operators::{BinaryOp, UnaryOp};
+use std::rc::Rc;
 
 /// Products of more factors than this are not looked into.
 const MOST_FACTORS: usize = 48;
@@ -33,7 +34,7 @@ pub struct Line {
     /// Its common factor.
     pub content: Content,
     /// The rest; 1 if the node is a product of atoms.
-    pub primitive: Poly,
+    pub primitive: Rc<Poly>,
 }
 
 /// `number * product of base^power`
@@ -125,12 +126,6 @@ impl Base {
 }
 
 impl Line {
-    /// The line that a node is.
-    pub fn of(nodes: &mut Nodes<'_>, node: NodeId) -> Line {
-        let (content, primitive) = nodes.poly(node).primitive();
-        Line { node, content, primitive }
-    }
-
     /// Is it a product of atoms?
     pub fn is_monomial(&self) -> bool {
         self.primitive.constant().is_some()
@@ -231,7 +226,7 @@ fn power(nodes: &mut Nodes<'_>, base: NodeId, exponent: NodeId) -> Option<Produc
 fn difference(nodes: &mut Nodes<'_>, x: NodeId, c: f64) -> Base {
     let factor = nodes.number(c);
     let scaled = nodes.binary(BinaryOp::Mul, x, factor);
-    Base::Difference(Line::of(nodes, scaled))
+    Base::Difference(nodes.line(scaled))
 }
 
 /// `a + sign b`: a difference of exponentials that vanishes somewhere, a sum with its common factor taken out, or an atom.
@@ -251,7 +246,7 @@ fn sum(nodes: &mut Nodes<'_>, id: NodeId, a: NodeId, b: NodeId, sign: f64) -> Pr
     {
         return found;
     }
-    let line = Line::of(nodes, id);
+    let line = nodes.line(id);
     if line.is_monomial() {
         let mut found = Product::number(line.content.number);
         found.push_monomial(nodes, &line.content.monomial, 1);
@@ -283,7 +278,7 @@ fn expanded(nodes: &mut Nodes<'_>, (number, monomial): (f64, Monomial)) -> Produ
 
 /// `a + b` where both differ by a number and an exponential only, of opposite signs: a multiple of `e^u - 1`.
 fn of_exponentials(nodes: &mut Nodes<'_>, a: Product, b: Product) -> Option<Product> {
-    if !same_but_exponentials(&a, &b) || a.number * b.number > 0.0 {
+    if a.number * b.number > 0.0 || !same_but_exponentials(&a, &b) {
         return None;
     }
     let (exponent_a, exponent_b) = (exponent(nodes, &a), exponent(nodes, &b));
@@ -310,15 +305,15 @@ fn of_exponentials(nodes: &mut Nodes<'_>, a: Product, b: Product) -> Option<Prod
     };
     let mut found = base;
     found.number = -found.number;
-    let line = Line::of(nodes, u);
+    let line = nodes.line(u);
     found.push(nodes, Base::Difference(line), 1);
     Some(found)
 }
 
 fn same_but_exponentials(a: &Product, b: &Product) -> bool {
-    let rest = |p: &Product| -> Vec<(Base, i32)> {
-        p.factors.iter().filter(|(base, _)| !matches!(base, Base::Exp(_))).cloned().collect()
-    };
+    fn rest(p: &Product) -> Vec<&(Base, i32)> {
+        p.factors.iter().filter(|(base, _)| !matches!(base, Base::Exp(_))).collect()
+    }
     let (a, b) = (rest(a), rest(b));
     let equal = |x: &(Base, i32), y: &(Base, i32)| {
         x.1 == y.1

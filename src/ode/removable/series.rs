@@ -7,7 +7,7 @@ use super::Nodes;
 use super::product::{Line, Product, along};
 use crate::ode::{Node, NodeId};
 use crate::operators::{BinaryOp, UnaryOp};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 /// How many coefficients a polynomial is made of.
 pub const TERMS: usize = 26;
@@ -159,7 +159,7 @@ impl Series {
 
 /// The series of a node around `x = 0`, to so many terms.
 pub fn series(nodes: &mut Nodes<'_>, id: NodeId, x: &Line, terms: usize) -> Option<Series> {
-    let mut known: HashMap<NodeId, Option<Series>> = HashMap::new();
+    let mut known: HashMap<NodeId, Option<Series>> = HashMap::default();
     let whole = nodes.poly(x.node);
     for n in nodes.graph().reachable([id]) {
         let poly = nodes.poly(n);

@@ -11,15 +11,15 @@ use crate::step::{
     Field, FieldId, FieldKind, Function, Guard, Map, Op, OpKind, Program, Rate, Region, Role, Solve, SpaceId,
     SpaceKind, Stage, Surrogate, Type, ValueId,
 };
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 /// A rule and how it is broken.
 type Broken = (Rule, String);
 
 /// Checks a function.
 pub(super) fn check(program: &Program, function: &Function) -> Result<(), VerifyError> {
-    let (values, numbers) = (HashMap::new(), HashMap::new());
-    let (stored, emitted, here) = (HashSet::new(), HashSet::new(), Touched::default());
+    let (values, numbers) = (HashMap::default(), HashMap::default());
+    let (stored, emitted, here) = (HashSet::default(), HashSet::default(), Touched::default());
     let mut check = Check { program, function, values, numbers, stored, emitted, here };
     let mut running = false;
     for (index, stage) in function.stages.iter().enumerate() {
