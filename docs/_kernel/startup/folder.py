@@ -1,0 +1,9 @@
+"""Each page of the book runs in a folder of its own, with the examples of the repository in it."""
+
+import os
+import tempfile
+
+_folder = tempfile.mkdtemp(dir=os.environ["NEUROC_BOOK_WORK"])
+os.chdir(_folder)
+for _name in ("examples", "tests"):
+    os.symlink(os.path.join(os.environ["NEUROC_BOOK_ROOT"], _name), _name)
