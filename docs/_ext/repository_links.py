@@ -43,6 +43,8 @@ def moved(text, origin, page):
         if file in PAGES:
             goal = f"docs/{PAGES[file]}"
         new = os.path.relpath(goal, os.path.dirname(page))
+        if goal == file and file.endswith(".md"):
+            new = f"path:{new}"  # a document that is no page of the book
         return f"{image}[{words}]({new}{'#' + anchor if anchor else ''})"
 
     out, fenced, titles = [], False, 0

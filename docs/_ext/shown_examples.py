@@ -68,7 +68,9 @@ def head(source):
     text = "\n".join("    " + line[4:] if line.startswith("    ") else line.strip() for line in lines)
     text = re.sub(r"\n(    .*(?:\n    .*)*)\n", lambda m: f"\n\n{re.sub(chr(10), ' ' + chr(92) + chr(10), m[1])}\n\n", text)
     whole = " ".join(line.strip() for line in lines)
-    first = re.split(r"(?<=[a-z)0-9])[.:;](?= [A-Z0-9])", whole)[0].rstrip(".:") + "."
+    ends = [m.start() for m in re.finditer(r"(?<=[a-z)0-9])[.?:](?= [A-Z0-9])", whole)]
+    end = next((e for e in ends if whole[:e].count("(") == whole[:e].count(")")), len(whole) - 1)
+    first = whole[: end + 1].rstrip(":") if whole[end] == "?" else whole[:end].rstrip(".") + "."
     return first, text
 
 

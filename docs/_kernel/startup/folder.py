@@ -1,4 +1,4 @@
-"""Each page of the book runs in a folder of its own, with the examples of the repository in it."""
+"""Each page of the book runs in a folder of its own, with the examples of the repository and the models of the book in it."""
 
 import os
 import tempfile
@@ -7,3 +7,6 @@ _folder = tempfile.mkdtemp(dir=os.environ["NEUROC_BOOK_WORK"])
 os.chdir(_folder)
 for _name in ("examples", "tests"):
     os.symlink(os.path.join(os.environ["NEUROC_BOOK_ROOT"], _name), _name)
+_models = os.path.join(os.environ["NEUROC_BOOK_ROOT"], "docs", "models")
+for _name in os.listdir(_models):
+    os.symlink(os.path.join(_models, _name), _name)
