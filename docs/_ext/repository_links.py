@@ -1,6 +1,7 @@
-"""Documents of the repository that pages of the book include: their links lead to the same places from there.
+"""Links between the book and the repository, written so that they also lead somewhere where the files are read as they are.
 
-A link to a document that a page includes leads to that page, one to any other file to a copy of it; a folder stays a name.
+Pages of the book include documents of the repository: their links lead to the same places from there. A link to a document that a page
+includes leads to that page, one to any other file to a copy of it; a folder stays a name.
 """
 
 import os
@@ -43,7 +44,7 @@ def moved(text, origin, page):
         if file in PAGES:
             goal = f"docs/{PAGES[file]}"
         new = os.path.relpath(goal, os.path.dirname(page))
-        if goal == file and file.endswith(".md"):
+        if goal == file and file.endswith(".md") and not file.startswith("docs/"):
             new = f"path:{new}"  # a document that is no page of the book
         return f"{image}[{words}]({new}{'#' + anchor if anchor else ''})"
 
@@ -66,6 +67,11 @@ def read(app, path, _parent, content):
         content[0] = moved(content[0], str(origin.relative_to(ROOT)), f"docs/{app.env.docname}.md")
 
 
+def own(app, docname, content):
+    content[0] = moved(content[0], f"docs/{docname}.md", f"docs/{docname}.md")
+
+
 def setup(app):
     app.connect("include-read", read)
+    app.connect("source-read", own)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
