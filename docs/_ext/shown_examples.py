@@ -22,6 +22,10 @@ NEUROC = Path(sys.executable).with_name("neuroc")
 
 #: What is run where that is not `neuroc run examples/NAME.neuro`; the last command draws the picture.
 COMMANDS = {
+    "lif_fi_curve": [
+        "neuroc run examples/lif_fi_curve.neuro -o lif_fi_curve.npz",
+        "neuroc plot lif_fi_curve.npz --kind cells --against step.amplitude",
+    ],
     "digits": [
         "neuroc train examples/digits.neuro --epochs 4 -o digits.trained.npz",
         "neuroc run examples/digits.neuro --trained digits.trained.npz",
@@ -87,11 +91,11 @@ def run(name, folder):
     for number, command in enumerate(commands, 1):
         words = [str(NEUROC), *shlex.split(command)[1:]]
         if number == len(commands):
-            words += ["--plot", str(picture)]
+            words += ["-o" if words[1] == "plot" else "--plot", str(picture)]
         ran = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if ran.returncode != 0:
             raise RuntimeError(f"{command}\n{ran.stdout}")
-        out = [line for line in ran.stdout.splitlines() if not line.startswith("wrote ")]
+        out = [line for line in ran.stdout.splitlines() if not line.startswith(("wrote ", "drew "))]
         printed += "\n".join([f"$ {command}", *out]) + "\n"
     said.write_text(printed)
     return printed
