@@ -7,6 +7,7 @@ _folder = tempfile.mkdtemp(dir=os.environ["NEUROC_BOOK_WORK"])
 os.chdir(_folder)
 for _name in ("examples", "tests"):
     os.symlink(os.path.join(os.environ["NEUROC_BOOK_ROOT"], _name), _name)
-_models = os.path.join(os.environ["NEUROC_BOOK_ROOT"], "docs", "models")
-for _name in os.listdir(_models):
-    os.symlink(os.path.join(_models, _name), _name)
+for _from in ("models", "programs"):
+    _folder = os.path.join(os.environ["NEUROC_BOOK_ROOT"], "docs", _from)
+    for _name in os.listdir(_folder):
+        os.symlink(os.path.join(_folder, _name), _name)
