@@ -26,6 +26,7 @@ extensions = [
     "neuro_lexer",
     "shown_examples",
     "repository_links",
+    "whole_api",
 ]
 exclude_patterns = ["_ext", "_kernel", "gallery/cards.md", "requirements.txt"]
 
@@ -50,8 +51,9 @@ nitpicky = True
 # Types of other packages, whose documentation is not looked up.
 nitpick_ignore_regex = [
     (r"py:.*", r"(np|numpy|npt|NDArray|ArrayLike|os|Path|pathlib|collections|types|typing|Any|Mapping|Iterator|Table|T|Time)\b.*"),
-    (r"py:.*", r"neuroc\._core\..*|neuroc\.table\..*|neuroc\.(model|errors|result)\..*"),
-    (r"py:class", r"(optional|array|Result|Param|State|Population|Label|Simulator|Saved|TracebackType|BaseException)"),
+    # Where something of the package is defined is not where it is documented.
+    (r"py:.*", r"neuroc\.\w+\..*"),
+    (r"py:class", r"[A-Z]\w*|optional|array"),
 ]
 default_role = "code"
 autodoc_member_order = "bysource"
