@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 
 /// The version of the manifest's form.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// A file to write.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +45,8 @@ pub fn files_with(experiment: &Experiment, inputs: &Inputs) -> Result<Vec<File>,
     let calls = extent.grid.steps / u64::from(stretch.steps());
     let kinds = [Kind::Init, Kind::Step, Kind::Stretch(stretch.clone()), Kind::Observe];
     let units = Units::new(experiment);
-    let mut artefact = Artefact { inputs, setup, units: &units, calls, tables: BTreeMap::new() };
+    let mut artefact =
+        Artefact { inputs, setup, units: &units, calls, steps: extent.grid.steps, tables: BTreeMap::new() };
     let mut files = Vec::new();
     let mut functions = Map::new();
     for kind in kinds {
@@ -130,6 +131,7 @@ struct Artefact<'a> {
     setup: &'a Setup,
     units: &'a Units,
     calls: u64,
+    steps: u64,
     /// The arrays of `inputs.npz`.
     tables: BTreeMap<String, (Vec<usize>, Table)>,
 }
@@ -185,7 +187,9 @@ impl Artefact<'_> {
                 let (from, all) = match entry.kind {
                     // All rows of the run: the call of number `k` takes `rows` of them from `k * rows` on.
                     Kind::Stretch(_) => ("rows", rows * self.calls as usize),
-                    Kind::Init | Kind::Step | Kind::Line(_) | Kind::Observe => ("inputs", rows),
+                    // The call that begins with step `k` takes `rows` of them from `k` on, for any step of the run.
+                    Kind::Step => ("steps", rows + self.steps as usize),
+                    Kind::Init | Kind::Line(_) | Kind::Observe => ("inputs", rows),
                 };
                 let table = self.inputs.rows(entry, (role, part), 0, all, all);
                 let dims = vec![all, entry.rows[&(role, part)].len()];

@@ -135,20 +135,25 @@ pub fn series(file: &DataFile, duration: f64) -> Result<Vec<(f64, f64)>, Diagnos
             })
             .collect::<Result<_, _>>()?
     };
+    covers(&samples, duration).map_err(|why| wrong(file, why))?;
+    Ok(samples)
+}
+
+/// Are samples `(t in ms, value)` finite, in order, and from 0 to `duration` ms? The error is a sentence.
+pub fn covers(samples: &[(f64, f64)], duration: f64) -> Result<(), String> {
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
-        return Err(wrong(file, "it holds no samples"));
+        return Err("it holds no samples".into());
     };
     if let Some(at) = samples.iter().position(|s| !s.0.is_finite() || !s.1.is_finite()) {
-        return Err(wrong(file, format!("sample {at} is not finite")));
+        return Err(format!("sample {at} is not finite"));
     }
     if let Some(at) = samples.windows(2).position(|w| w[1].0 < w[0].0) {
-        return Err(wrong(file, format!("time goes back from {} ms to {} ms", samples[at].0, samples[at + 1].0)));
+        return Err(format!("time goes back from {} ms to {} ms", samples[at].0, samples[at + 1].0));
     }
     if first.0 > 1e-9 || last.0 < duration - 1e-9 {
-        let why = format!("it covers {} ms to {} ms, but the run needs 0 ms to {duration} ms", first.0, last.0);
-        return Err(wrong(file, why));
+        return Err(format!("it covers {} ms to {} ms, but the run needs 0 ms to {duration} ms", first.0, last.0));
     }
-    Ok(samples)
+    Ok(())
 }
 
 fn is_npy(file: &DataFile) -> bool {

@@ -30,8 +30,11 @@ from .errors import (
     SettingError,
     UsageError,
 )
+from .fitting import Fit, Gradient
 from .model import Model, Param, Population, State, load, parse
 from .result import Result, Spikes, Trace, read
+from .sweep import Sweep
+from .training import Trained, read_trained
 
 #: Was this package built with XLA (`engine="xla"`, `Model.stablehlo`)?
 XLA: bool = _core.XLA
@@ -44,6 +47,8 @@ __all__ = [
     "EngineError",
     "EngineWarning",
     "Error",
+    "Fit",
+    "Gradient",
     "Interrupted",
     "Label",
     "MissingError",
@@ -60,12 +65,15 @@ __all__ = [
     "Simulator",
     "Spikes",
     "State",
+    "Sweep",
     "Trace",
+    "Trained",
     "UsageError",
     "__version__",
     "load",
     "parse",
     "read",
+    "read_trained",
 ]
 
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .fitting import Fit
     from .result import Result
+    from .training import Trained
 
 __all__ = [
     "BugError",
@@ -210,10 +212,12 @@ class BugError(Error, RuntimeError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C stopped a run. `result` is what was recorded before."""
+    """Ctrl-C stopped a run, a fit or a training. `result` is what was recorded before, `fit` the best, `trained` what was learnt."""
 
     __module__ = "neuroc"
     result: Result | None = None
+    fit: Fit | None = None
+    trained: Trained | None = None
 
 
 class ModelWarning(UserWarning):

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core
+from . import _core, fitting, progress as bars, sweep as sweeps, training
 from ._core import Simulator
 from .errors import Interrupted, NotFiniteError, UsageError
 from .exchange import plain
+from .fitting import Fit, Gradient, Target
+from .progress import Bar, Progress
 from .result import Result
+from .sweep import Sweep
 from .table import Table
+from .training import Trained
+
+if TYPE_CHECKING:
+    from .jaxed import JaxModel
 
 #: A time: a number of ms, or a text such as "0.1 s".
 Time = Union[float, str]
@@ -190,6 +199,7 @@ class Model:
         passes: str | None = None,
         trace_nan: bool = False,
         cache: str | os.PathLike[str] | None = None,
+        progress: Progress = None,
     ) -> Result:
         """Compiles the model, runs it from its start to its end, and keeps what it records in memory.
 
@@ -214,6 +224,9 @@ class Model:
             If a value becomes NaN, tell the ten steps before.
         cache
             A folder for compiled kernels instead of the user's cache.
+        progress
+            Long runs show a bar in terminals and notebooks, if tqdm is there. True: always; False: never; a function: it is called about
+            twenty times a second with the model time that is done and that of the whole run, in ms.
 
         The interpreter lock is not held in a run. Ctrl-C stops it and raises `Interrupted`, a `KeyboardInterrupt` whose `result` is what
         was recorded. Raises `NotFiniteError` (with `result`, too) if a value becomes NaN or infinite, `ModelError` for what is wrong
@@ -223,7 +236,15 @@ class Model:
             duration=duration, dt=dt, every=every, method=method, seed=seed, engine=engine, device=device,
             precision=precision, accuracy=accuracy, threads=threads, passes=passes, trace_nan=trace_nan, cache=cache,
         )  # fmt: skip
-        raw = self._core.run(options)
+        bars.checked(progress)
+        with Bar(progress, self.name, 0.0, "ms") as bar:
+
+            def news(done: float, whole: float) -> None:
+                if callable(progress):
+                    progress(done, whole)
+                bar.to(done, of=whole)
+
+            raw = self._core.run({**options, "progress": news if callable(progress) or bar.bar is not None else None})
         result = Result(raw)
         if raw["stopped"] is not None:
             if not isinstance(raw["stopped"], KeyboardInterrupt):
@@ -237,6 +258,194 @@ class Model:
             wrong.result = result
             raise wrong
         return result
+
+    def sweep(
+        self, axes: Mapping[str, Any], *, together: bool = False, threads: int | None = None, progress: Progress = None, **options: Any
+    ) -> Sweep:
+        """Runs the model with every combination of values of parameters or initial values. The model is compiled once.
+
+        >>> sweep = model.sweep({"Na.gbar": np.linspace(80, 160, 41), "K.gbar": [30, 36, 42]}, duration=100)
+        >>> sweep["squid.soma.v"]           # [Na.gbar, K.gbar, time, cell]
+        >>> sweep.rates("squid")            # [Na.gbar, K.gbar, cell], in Hz
+        >>> sweep.plot()
+
+        axes
+            What `set` takes for each run: numbers in the unit that `params` shows, texts, or arrays for each cell.
+        together
+            Do not combine: the first values of all names, then the second ones, and so on, as a random or Latin hypercube design wants it.
+        threads
+            So many runs at once, each on one thread; all processors by default. No number depends on it.
+        progress
+            As in `run`; a function is called with the runs that are done, and their number.
+
+        Other options are those of `run`, and `seed` may be a name of `axes`, too: `{"seed": range(20)}` repeats noise. Raises what `set` and `run` raise.
+        """
+        bars.checked(progress)
+        shape, points = sweeps.points(axes, together)
+        prepared = []
+        for point in points:
+            seed = {"seed": int(point["seed"])} if "seed" in point else {}
+            model = self.copy().set({name: value for name, value in point.items() if name != "seed"})
+            prepared.append((model, {**options, **seed}))
+        units = {name: self._core.unit(name) or "1" for name in axes}
+        results: list[Result | None] = [None] * len(points)
+        count, done, lock = threads or os.cpu_count() or 1, 0, threading.Lock()
+        with Bar(progress, self.name, float(len(points)), "runs") as bar:
+
+            def one(at: int) -> None:
+                nonlocal done
+                model, how = prepared[at]
+                results[at] = model.run(**how, threads=1, progress=False)
+                with lock:
+                    done += 1
+                    if callable(progress):
+                        progress(done, len(points))
+                    bar.to(done)
+
+            # What is compiled for the first run the others find.
+            one(0)
+            with ThreadPoolExecutor(max_workers=count) as pool:
+                runs = [pool.submit(one, at) for at in range(1, len(points))]
+                try:
+                    for run in runs:
+                        run.result()
+                finally:
+                    for run in runs:
+                        run.cancel()
+        kept = np.empty(len(points), dtype=object)
+        kept[:] = results
+        return Sweep(axes, units, kept.reshape(shape))
+
+    def gradient(
+        self,
+        parameters: Sequence[str],
+        targets: Mapping[str, Target] | None = None,
+        *,
+        memory: str = "1GB",
+        **options: Any,
+    ) -> Gradient:
+        """Compiles the model so that losses of what it records have exact gradients in parameters (reverse mode).
+
+        parameters
+            Their names, or the ends of them; each is one number.
+        targets
+            By records, what a run is compared with: a file of two columns (time in ms, value in the unit of the record), or a pair of arrays.
+            The loss is the mean squared error by the variance of the trace, averaged over targets.
+        memory
+            For the states that going back needs; where it is less than all of them take, steps are taken again, with the same bits.
+
+        Other options are those of `run`; it is done in f64, natively or interpreted. Raises `SettingError` for names that do not fit, and for
+        models without gradients so far (cells that are reset, synapses with events).
+        """
+        gradient = Gradient(self._core.differentiable(list(parameters), self._options(options), memory), targets is not None)
+        if targets is not None:
+            gradient._core.aim(fitting.aimed(targets))
+        return gradient
+
+    def fit(
+        self,
+        free: Mapping[str, Sequence[Any]],
+        targets: Mapping[str, Target],
+        *,
+        search: str = "lbfgs",
+        starts: int = 1,
+        iterations: int = 100,
+        memory: str = "1GB",
+        progress: Progress = None,
+        **options: Any,
+    ) -> Fit:
+        """Looks for the values of parameters with which a run comes nearest to traces. The model itself is not changed.
+
+        >>> fit = model.fit({"Na.gbar": (50, 300), "K.gbar": ("10 mS/cm2", "80 mS/cm2")}, {"squid.axon.v": "trace.csv"}, starts=4)
+        >>> model.set(fit.values)
+
+        free
+            The bounds of each parameter.
+        targets
+            As in `gradient`.
+        search
+            "lbfgs", by gradients, or "nelder-mead", without them.
+        starts
+            From how many places: the first is the model's own, the others are drawn between the bounds.
+        iterations
+            Steps of the search from each place, at most.
+        progress
+            As in `run`; a function is called with the number of the start, its runs so far, and its least loss so far.
+
+        Ctrl-C raises `Interrupted`, whose `fit` is the best until then. Raises what `gradient` raises.
+        """
+        bars.checked(progress)
+        core = self._core.differentiable(list(free), self._options(options), memory)
+        core.aim(fitting.aimed(targets))
+        found, stopped = fitting.fit(core, free, search, starts, iterations, progress)
+        if stopped is not None:
+            if not isinstance(stopped, KeyboardInterrupt):
+                raise stopped
+            interrupted = Interrupted("the fit was stopped; the best until then is in .fit")
+            interrupted.fit = found
+            raise interrupted from None
+        return found
+
+    def train(
+        self,
+        epochs: int | None = None,
+        *,
+        resume: Trained | str | os.PathLike[str] | None = None,
+        output: str | os.PathLike[str] | None = None,
+        memory: str = "4GB",
+        progress: Progress = None,
+        **options: Any,
+    ) -> Trained:
+        """Lets a network learn, as the `train` block of the model says. The model itself is not changed; `take` gives it what was learnt.
+
+        >>> trained = model.train(epochs=5)
+        >>> trained.history[-1].test.accuracy
+        >>> model.take(trained).run()
+
+        epochs
+            How often all samples are seen, in all, instead of what the block says.
+        resume
+            Goes on with a training, to the same bits as if it had not been interrupted.
+        output
+            Writes what has been learnt to this file after each epoch, as `neuroc train` does.
+        memory
+            For the states that going back needs; what does not fit is refused.
+        progress
+            As in `run`; a function is called with the number of the epoch, the samples seen of it, how many there are, and the mean loss.
+
+        Ctrl-C raises `Interrupted`, whose `trained` is what was learnt until the last whole epoch (None before the first).
+        """
+        bars.checked(progress)
+        before = training.read_trained(resume) if isinstance(resume, (str, os.PathLike)) else resume
+        core = self._core.learning(self._options(options), memory, None if before is None else before._core, epochs)
+        history: list[training.Epoch] = []
+        last: Trained | None = before
+        try:
+            for epoch in training.epochs(core, progress):
+                history.append(epoch)
+                last = Trained(core.trained(), history)
+                if output is not None:
+                    last.save(output)
+        except KeyboardInterrupt:
+            interrupted = Interrupted("the training was stopped; what was learnt until then is in .trained")
+            interrupted.trained = last
+            raise interrupted from None
+        assert last is not None
+        return last
+
+    def take(self, trained: Trained | str | os.PathLike[str]) -> Model:
+        """Sets what a training has learnt: weights and parameters; of a file, too. Answers the model itself."""
+        known = training.read_trained(trained) if isinstance(trained, (str, os.PathLike)) else trained
+        self._core.take(known._core)
+        return self
+
+    @staticmethod
+    def _options(options: Mapping[str, Any]) -> dict[str, Any]:
+        known = {"duration", "dt", "every", "method", "seed", "engine", "precision", "accuracy", "threads", "passes", "cache"}
+        unknown = sorted(set(options) - known)
+        if unknown:
+            raise UsageError(f"there is no option `{unknown[0]}`; the options are {', '.join(sorted(known))}")
+        return dict(options)
 
     def simulator(
         self,
@@ -288,6 +497,30 @@ class Model:
     def stablehlo(self, **options: Any) -> str:
         """The entry points in StableHLO. Raises `UsageError` in a build without XLA."""
         return self.stage("stablehlo", **options)
+
+    def to_jax(
+        self,
+        duration: Time | None = None,
+        dt: Time | None = None,
+        *,
+        method: str | None = None,
+        seed: int | None = None,
+        device: str | None = None,
+        precision: str | None = None,
+    ) -> JaxModel:
+        """The model as functions that run inside a JAX program, and that `jax.jit` takes; see `JaxModel`.
+
+        duration
+            Until when inputs that depend on time are known.
+        device
+            What it is to be fast on: "cpu", "cuda" or "tpu". It runs on all of them.
+
+        Raises `UsageError` in a build without XLA, or if JAX has not the precision.
+        """
+        from .jaxed import JaxModel
+
+        options = dict(duration=duration, dt=dt, method=method, seed=seed, device=device, precision=precision)
+        return JaxModel(self._core.artefact(options))
 
     def __repr__(self) -> str:
         populations = ", ".join(f"{p.name} ({p.cells})" for p in self.populations.values())

@@ -4,6 +4,8 @@
 //! Never true here: a panic crosses into Python, the interpreter waits for a run, or a number is copied that could be moved.
 
 mod error;
+mod fitting;
+mod learning;
 mod model;
 mod recorded;
 mod running;
@@ -28,6 +30,10 @@ fn _panic() -> PyResult<()> {
 /// The compiler.
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use super::fitting::Differentiable;
+    #[pymodule_export]
+    use super::learning::{Learning, Trained};
     #[pymodule_export]
     use super::model::Model;
     #[pymodule_export]

@@ -4,10 +4,14 @@
 //! Never true here: a setting is kept that the compiler refuses.
 
 use crate::error::{self, guarded, usage};
+use crate::fitting::Differentiable;
+use crate::learning::{Learning, Trained};
 use crate::recorded::Recorded;
 use crate::running::{Machine, Said, Signals};
 use crate::simulator::Simulator;
 use crate::value::{self, Given};
+#[cfg(feature = "xla")]
+use neuroc::artefact;
 use neuroc::cli::memory;
 use neuroc::data;
 use neuroc::diag::Diagnostic;
@@ -21,6 +25,8 @@ use neuroc::stages::{self, Stage};
 use neuroc::step::Value;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
+#[cfg(feature = "xla")]
+use pyo3::types::PyBytes;
 use pyo3::types::{PyDict, PyList};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,13 +34,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A checked model with settings.
 #[pyclass(frozen, module = "neuroc._core")]
 pub struct Model {
-    checked: Arc<Checked>,
+    pub(crate) checked: Arc<Checked>,
     settings: Mutex<Settings>,
 }
 
 /// Settings by full names, in the order in which they were made.
 #[derive(Clone, Default)]
-struct Settings(Vec<(String, Setting)>);
+pub(crate) struct Settings(Vec<(String, Setting)>);
 
 #[derive(Clone)]
 enum Setting {
@@ -99,11 +105,11 @@ impl Model {
         Ok(Model { checked: Arc::new(checked), settings: Mutex::default() })
     }
 
-    fn settings(&self) -> Settings {
+    pub(crate) fn settings(&self) -> Settings {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn wrong(&self, diagnostics: &[Diagnostic]) -> PyErr {
+    pub(crate) fn wrong(&self, diagnostics: &[Diagnostic]) -> PyErr {
         error::model(&self.checked.sources, diagnostics)
     }
 
@@ -113,7 +119,11 @@ impl Model {
         driver::flatten(model, &settings.options()).map(|flat| flat.0).map_err(|d| self.wrong(&d))
     }
 
-    fn options(&self, settings: &Settings, options: &Bound<'_, PyDict>) -> PyResult<(CompileOptions, Machine)> {
+    pub(crate) fn options(
+        &self,
+        settings: &Settings,
+        options: &Bound<'_, PyDict>,
+    ) -> PyResult<(CompileOptions, Machine)> {
         let get = |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
             Ok(options.get_item(name)?.filter(|value| !value.is_none()))
         };
@@ -297,6 +307,46 @@ impl Model {
         })
     }
 
+    /// Takes what a training has learnt, as `neuroc run --trained` does.
+    fn take(&self, trained: &Trained) -> PyResult<()> {
+        guarded(|| {
+            let mut settings = self.settings();
+            for text in &trained.0.parameters {
+                let name = text.split('=').next().unwrap_or_default().to_string();
+                settings.put(name, Setting::Text(text.clone()));
+            }
+            for weights in &trained.0.weights {
+                settings.put(weights.name.clone(), Setting::Cells(Arc::clone(&weights.values)));
+            }
+            self.flat(&settings).map_err(error::of_setting)?;
+            *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
+            Ok(())
+        })
+    }
+
+    /// The model as a run whose losses have gradients in these parameters.
+    fn differentiable(
+        &self,
+        py: Python<'_>,
+        names: Vec<String>,
+        options: &Bound<'_, PyDict>,
+        memory: &str,
+    ) -> PyResult<Differentiable> {
+        guarded(|| Differentiable::new(py, self, &names, options, memory))
+    }
+
+    /// The model as a network that learns, as its `train` block says.
+    fn learning(
+        &self,
+        py: Python<'_>,
+        options: &Bound<'_, PyDict>,
+        memory: &str,
+        resume: Option<&Trained>,
+        epochs: Option<u64>,
+    ) -> PyResult<Learning> {
+        guarded(|| Learning::new(py, self, options, memory, resume, epochs))
+    }
+
     /// Forgets settings: those of these names, or all.
     fn unset(&self, names: Vec<String>) -> PyResult<()> {
         guarded(|| {
@@ -411,6 +461,34 @@ impl Model {
         })
     }
 
+    /// The files that `neuroc build --emit stablehlo` writes, by name.
+    #[cfg(not(feature = "xla"))]
+    fn artefact(&self, options: &Bound<'_, PyDict>) -> PyResult<Py<PyDict>> {
+        let _ = options;
+        Err(usage(crate::running::WITHOUT_XLA))
+    }
+
+    /// The files that `neuroc build --emit stablehlo` writes, by name.
+    #[cfg(feature = "xla")]
+    fn artefact<'py>(&self, py: Python<'py>, options: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+        guarded(|| {
+            options.set_item("engine", "xla")?;
+            let (compile, machine) = self.options(&self.settings(), options)?;
+            let class = machine.device_class();
+            let compile = CompileOptions { keep_all: true, ..compile };
+            let files = py.detach(|| {
+                let Prepared { experiment, machine, warnings: _ } = self.prepare(compile, machine, false)?;
+                let plan = experiment.plan(machine.precision).map_err(|d| self.wrong(&d))?;
+                artefact::files(&experiment, &plan, class).map_err(error::engine)
+            });
+            let all = PyDict::new(py);
+            for file in files? {
+                all.set_item(file.name, PyBytes::new(py, &file.bytes))?;
+            }
+            Ok(all)
+        })
+    }
+
     /// Runs the model: what was recorded; the exception that stopped it (None if nothing did); and facts about the run.
     fn run<'py>(&self, py: Python<'py>, options: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
         guarded(|| {
@@ -421,6 +499,7 @@ impl Model {
                 true => 10,
                 false => 1,
             };
+            let news = options.get_item("progress")?.filter(|function| !function.is_none()).map(Bound::unbind);
             let mut signals = Signals::new();
             let done = py.detach(|| -> PyResult<(RunResult, Outcome, Vec<Diagnostic>, f64, usize)> {
                 let Prepared { experiment, machine, warnings } = self.prepare(compile, machine, true)?;
@@ -433,6 +512,7 @@ impl Model {
                 let contents = experiment.contents(&records, 0, single);
                 let mut memory = Memory::new(&records, contents).map_err(|e| failed(e.into()))?;
                 let run = RunOptions { window: driver::FUSE, single, trap: true, trace };
+                signals = Signals::new().telling(news, experiment.extent.grid.dt, experiment.extent.grid.steps);
                 let (engine, start) = (ready.engine.as_mut(), Start::default());
                 let outcome = experiment.run_into(&records, engine, &run, &mut signals, &start, &mut memory);
                 let outcome = outcome.map_err(failed)?;

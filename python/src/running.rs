@@ -6,6 +6,8 @@
 #[cfg(feature = "xla")]
 use crate::error;
 use crate::error::usage;
+#[cfg(feature = "xla")]
+use neuroc::codegen::plan::DeviceClass;
 use neuroc::codegen::plan::Precision;
 use neuroc::driver::EngineChoice;
 use neuroc::engine::native::NativeOptions;
@@ -39,7 +41,7 @@ pub struct Machine {
     pub precision: Precision,
     pub tolerance: Option<Tolerance>,
     pub accuracy: &'static str,
-    threads: usize,
+    pub threads: usize,
     cache: Option<PathBuf>,
     #[cfg(feature = "xla")]
     device: Kind,
@@ -195,6 +197,15 @@ impl Machine {
         })
     }
 
+    /// What modules for other programs are made for.
+    #[cfg(feature = "xla")]
+    pub fn device_class(&self) -> DeviceClass {
+        match self.device {
+            Kind::Cpu => DeviceClass::Cpu,
+            Kind::Cuda | Kind::Tpu => DeviceClass::Accelerator,
+        }
+    }
+
     /// What runs it, as the driver takes it.
     pub fn choice(&self) -> PyResult<EngineChoice> {
         Ok(match self.engine {
@@ -234,26 +245,43 @@ fn warn_once(text: &str) -> PyResult<()> {
     result
 }
 
-/// Stops a run when a signal has come that Python makes an exception of, such as Ctrl-C.
+/// Stops a run when a signal has come that Python makes an exception of, such as Ctrl-C; and tells a Python function how far it is.
 pub struct Signals {
     last: Instant,
     /// The exception.
     pub error: Option<PyErr>,
+    /// Is called with the model time that is done and that of the whole run, in ms; and how long a step and the run are.
+    news: Option<(Py<PyAny>, f64, f64)>,
 }
 
 impl Signals {
     pub fn new() -> Signals {
-        Signals { last: Instant::now(), error: None }
+        Signals { last: Instant::now(), error: None, news: None }
+    }
+
+    /// The same, telling a function, if there is one; a step takes `dt` ms, and there are so many.
+    pub fn telling(self, function: Option<Py<PyAny>>, dt: f64, steps: u64) -> Signals {
+        Signals { news: function.map(|function| (function, dt, steps as f64 * dt)), ..self }
+    }
+
+    /// Looks now and then, and whenever it `must`; the answer is whether to go on. What has come is not forgotten, however often somebody asks.
+    pub fn look(&mut self, must: bool, tell: impl for<'py> FnOnce(Python<'py>) -> PyResult<()>) -> bool {
+        if self.error.is_none() && (must || self.last.elapsed().as_millis() >= 50) {
+            self.error = Python::attach(|py| py.check_signals().and_then(|()| tell(py))).err();
+            self.last = Instant::now();
+        }
+        self.error.is_none()
     }
 }
 
 impl Watcher for Signals {
-    fn step(&mut self, _done: u64) -> bool {
-        // What has come is not forgotten, however often somebody asks.
-        if self.error.is_none() && self.last.elapsed().as_millis() >= 50 {
-            self.last = Instant::now();
-            self.error = Python::attach(|py| py.check_signals()).err();
-        }
-        self.error.is_none()
+    fn step(&mut self, done: u64) -> bool {
+        let news = self.news.take();
+        let go_on = self.look(false, |py| match &news {
+            Some((function, dt, whole)) => function.call1(py, (done as f64 * dt, *whole)).map(drop),
+            None => Ok(()),
+        });
+        self.news = news;
+        go_on
     }
 }

@@ -38,7 +38,7 @@ def test_everything_public_is_explained():
 
 def test_the_types_of_the_part_in_rust_are_declared():
     stub = (pathlib.Path(neuroc.__file__).parent / "_core.pyi").read_text()
-    for name in ["Model", "Recorded", "Saved", "Simulator"]:
+    for name in ["Differentiable", "Learning", "Model", "Recorded", "Saved", "Simulator", "Trained"]:
         declared = re.search(rf"class {name}:\n(.*?)(?=\nclass |\Z)", stub, re.S).group(1)
         members = set(re.findall(r"def (\w+)\(", declared))
         real = {n for n in vars(getattr(_core, name)) if not n.startswith("_")}

@@ -9,7 +9,7 @@
 mod search;
 mod target;
 
-pub use search::{Outcome, Search, Start, Unwatched, Watcher, fit, idle};
+pub use search::{Outcome, Search, Start, Unwatched, Watcher, fit, idle, loss};
 pub use target::{Target, find_record};
 
 /// How the best values are looked for.

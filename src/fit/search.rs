@@ -140,7 +140,7 @@ impl Problem<'_> {
 }
 
 /// The loss of samples; see the [module documentation](super).
-fn loss(targets: &[Target], samples: &[Vec<f64>]) -> Loss {
+pub fn loss(targets: &[Target], samples: &[Vec<f64>]) -> Loss {
     let mut slopes: Vec<Vec<f64>> = samples.iter().map(|of| vec![0.0; of.len()]).collect();
     let mut value = 0.0;
     for target in targets {

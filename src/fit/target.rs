@@ -63,24 +63,45 @@ impl Target {
             let message = why.map_or(d.message.clone(), |why| format!("{}: {why}", d.message));
             Diagnostic::without_place(d.code, message)
         };
-        let head = &records.series[record];
-        if head.around.is_some() {
-            let message =
-                format!("`{}` is recorded around spikes only, and cannot be compared with a trace", head.name);
-            return Err(Diagnostic::without_place(Code::BadValue, message));
-        }
-        let Some(&last) = times.last() else {
-            let message = format!("`{}` has no samples to compare with a trace", head.name);
-            return Err(Diagnostic::without_place(Code::BadValue, message));
-        };
+        let last = Target::end(records, record, times)?;
         let samples = data::series(&file, last).map_err(without_place)?;
+        Ok(Target::new(records, record, &samples, times))
+    }
+
+    /// The same from samples: times in ms, and values in the unit that the record is shown in.
+    pub fn given(
+        records: &Records,
+        record: usize,
+        samples: &[(f64, f64)],
+        times: &[f64],
+    ) -> Result<Target, Diagnostic> {
+        let last = Target::end(records, record, times)?;
+        data::covers(samples, last).map_err(|why| {
+            let message = format!("the trace for `{}` does not fit: {why}", records.series[record].name);
+            Diagnostic::without_place(Code::BadData, message)
+        })?;
+        Ok(Target::new(records, record, samples, times))
+    }
+
+    /// Until when (ms) a trace for a record has to go, if there can be one.
+    fn end(records: &Records, record: usize, times: &[f64]) -> Result<f64, Diagnostic> {
+        let head = &records.series[record];
+        let wrong = |why: &str| Diagnostic::without_place(Code::BadValue, format!("`{}` {why}", head.name));
+        if head.around.is_some() {
+            return Err(wrong("is recorded around spikes only, and cannot be compared with a trace"));
+        }
+        times.last().copied().ok_or_else(|| wrong("has no samples to compare with a trace"))
+    }
+
+    fn new(records: &Records, record: usize, samples: &[(f64, f64)], times: &[f64]) -> Target {
+        let head = &records.series[record];
         // A sum of steps is a little more or less than the time that is written.
-        let at = |t: &f64| eval_series(&samples, *t).unwrap_or(f64::NAN);
+        let at = |t: &f64| eval_series(samples, *t).unwrap_or(f64::NAN);
         let trace: Vec<f64> = times.iter().map(|t| units::scale(at(t), head.unit.exponent)).collect();
         let mean = trace.iter().sum::<f64>() / trace.len() as f64;
         let variance = trace.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / trace.len() as f64;
         let variance = if variance > 0.0 { variance } else { 1.0 };
-        Ok(Target { record, trace, variance })
+        Target { record, trace, variance }
     }
 
     /// The mean squared error of samples (`[sample][cell]`), and what adds up to its derivative in each of them.

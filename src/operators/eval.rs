@@ -141,8 +141,9 @@ pub fn eval_fma(a: Value, b: Value, c: Value) -> Option<Value> {
 /// At a time where two samples stand (a jump) the later one holds; a NaN time gives the last sample.
 pub fn eval_series(samples: &[(f64, f64)], t: f64) -> Option<f64> {
     let &(_, last) = samples.last()?;
-    let Some(after) = samples.iter().position(|&(at, _)| at > t) else { return Some(last) };
-    let (t1, y1) = samples[after];
+    // In order of time; nothing is later than NaN.
+    let after = samples.partition_point(|&(at, _)| at <= t || t.is_nan());
+    let Some(&(t1, y1)) = samples.get(after) else { return Some(last) };
     let Some(&(t0, y0)) = after.checked_sub(1).and_then(|i| samples.get(i)) else { return Some(y1) };
     Some(y0 + (y1 - y0) * ((t - t0) / (t1 - t0)))
 }

@@ -1,0 +1,67 @@
+"""Models inside JAX programs."""
+
+import numpy as np
+import pytest
+
+import neuroc
+
+jax = pytest.importorskip("jax")
+pytestmark = pytest.mark.skipif(not neuroc.XLA, reason="a build without XLA")
+
+
+@pytest.fixture(autouse=True)
+def doubles():
+    jax.config.update("jax_enable_x64", True)
+
+
+def test_steps_in_jax_are_those_of_a_run(squid):
+    model = neuroc.load(squid).set(n=3)
+    run = model.run(duration=25)
+    f = model.to_jax(duration=25)
+    assert (f.dt, f.duration_steps) == (0.01, 2500) and "squid.soma.v" in f.states
+    state = f.init()
+    state, counts = jax.jit(f.steps)(state, 1500)
+    assert int(state["step"]) == 1500
+    assert np.allclose(state["squid.soma.v"], run["squid.soma.v"][150], rtol=0, atol=1e-9)
+    before = [len(times[times <= 15.0001]) for times in map(run.spikes["squid"].of, range(3))]
+    assert counts["squid"].tolist() == before and sum(before) > 0
+    # One by one, and inside a loop of JAX's own.
+    def body(carry, _):
+        carry, spikes = f.step(carry)
+        return carry, (carry["squid.soma.v"], spikes["squid"])
+
+    _, (v, spikes) = jax.jit(lambda state: jax.lax.scan(body, state, length=200))(state)
+    assert np.allclose(v[9::10], run["squid.soma.v"][151:171], rtol=0, atol=1e-9)
+    assert spikes.shape == (200, 3) and spikes.dtype == bool
+
+
+def test_states_and_parameters_of_cells_are_the_callers(squid):
+    f = neuroc.load(squid).set({"n": 2, "soma.v": [-65.0, -60.0], "Na.gbar": [120.0, 0.0]}).to_jax(duration=1)
+    assert f.init()["squid.soma.v"].tolist() == [-65.0, -60.0]
+    assert f.init({"squid.soma.v": -70})["squid.soma.v"].tolist() == [-70.0, -70.0]
+    kicked = f.init({"squid.soma.v": -50, "squid.soma.K.n": 0.3, "squid.soma.Na.m": 0.05, "squid.soma.Na.h": 0.6})
+    same, _ = f.steps(kicked, 50)
+    other, _ = f.steps({**kicked, "squid.soma.Na.gbar": np.array([0.0, 120.0])}, 50)
+    assert same["squid.soma.v"][0] == other["squid.soma.v"][1] > same["squid.soma.v"][1]
+    # Many at once.
+    starts = {**kicked, "squid.soma.v": jax.numpy.array([[-50.0, -50.0], [-60.0, -60.0]])}
+    axes = {name: 0 if name == "squid.soma.v" else None for name in kicked}
+    many, spikes = jax.vmap(f.step, in_axes=(axes,))(starts)
+    assert many["squid.soma.v"].shape == spikes["squid"].shape == (2, 2)
+    assert (many["squid.soma.v"][0] == f.step(kicked)[0]["squid.soma.v"]).all()
+    with pytest.raises(neuroc.SettingError, match="there is no state"):
+        f.init({"w": 1})
+
+
+def test_precision_and_networks(root):
+    model = neuroc.load(root / "examples" / "vogels_abbott_cuba.neuro").set(n=100)
+    run = model.run(duration=60)
+    f = model.to_jax(duration=60)
+    state, counts = jax.jit(f.steps)(f.init(), f.duration_steps)
+    for name, train in run.spikes.items():
+        assert counts[name].tolist() == train.counts.tolist()
+    single = model.to_jax(duration=5, precision="f32")
+    assert single.init()[single.states[0]].dtype == np.float32
+    jax.config.update("jax_enable_x64", False)
+    with pytest.raises(neuroc.UsageError, match="jax_enable_x64"):
+        model.to_jax()

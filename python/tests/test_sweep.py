@@ -1,0 +1,79 @@
+"""Sweeps: one model with many values."""
+
+import numpy as np
+import pytest
+
+import neuroc
+
+
+def test_a_sweep_is_its_runs(squid):
+    model = neuroc.load(squid)
+    sweep = model.sweep({"Na.gbar": [90, "0.12 S/cm2"], "step.amplitude": np.array([2.0, 8.0, 20.0])}, duration=40)
+    assert sweep.shape == (2, 3) and len(sweep) == 6 and sweep.units == {"Na.gbar": "mS/cm2", "step.amplitude": "uA/cm2"}
+    v = sweep["squid.soma.v"]
+    assert v.shape == (2, 3, 401, 1) and sweep.t.shape == (401,)
+    one = model.copy().set({"Na.gbar": "120 mS/cm2", "amplitude": 8}).run(duration=40)
+    assert (v[1, 1] == one["squid.soma.v"]).all() and (sweep[1, 1]["squid.soma.v"] == one["squid.soma.v"]).all()
+    assert sweep.counts("squid")[1, 1, 0] == len(one.spikes["squid"]) > 0
+    assert (sweep.rates("squid") == sweep.counts("squid") / 0.04).all()
+    assert (sweep.map(lambda r: r["v"].max()) == v.max(axis=(2, 3))).all()
+    # The model is as it was.
+    assert model.settings == [] and "6 runs" in repr(sweep)
+    assert [result.meta["complete"] for result in sweep] == [True] * 6
+    for threads in (1, 3):
+        assert (model.sweep(sweep.axes, duration=40, threads=threads)["squid.soma.v"] == v).all()
+
+
+def test_values_that_belong_together_and_seeds(squid):
+    model = neuroc.load(squid)
+    sweep = model.sweep({"Na.gbar": [100, 120], "K.gbar": [30, 36]}, together=True, duration=20)
+    assert sweep.shape == (2,)
+    assert (sweep[1]["v"] == model.run(duration=20)["v"]).all()
+    noisy = neuroc.parse(
+        "cell C { input drive: /ms; state x = 0; x' = drive - x / 10 ms }\n"
+        "network main { population c: C; input hum: white_noise(0 /ms, 1 /ms, per = 1 ms) -> c.drive }\n"
+        "run { duration = 5 ms; dt = 0.1 ms; record c.x }"
+    )
+    sweep = noisy.sweep({"seed": range(4)})
+    assert len({tuple(row) for row in sweep["c.x"][:, :, 0]}) == 4
+    assert (sweep[2]["c.x"] == noisy.run(seed=2)["c.x"]).all()
+    # Values for each cell.
+    many = neuroc.load(squid).set(n=2).sweep({"soma.v": [[-65.0, -60.0], [-70.0, -50.0]]}, duration=1)
+    assert many["v"][:, 0].tolist() == [[-65.0, -60.0], [-70.0, -50.0]]
+
+
+def test_other_shapes_of_sweeps(squid):
+    pytest.importorskip("matplotlib").use("Agg")
+    model = neuroc.load(squid)
+    sweep = model.sweep({"n": [1, 2]}, duration=1)
+    with pytest.raises(neuroc.UsageError, match="one by one"):
+        sweep["v"]
+    two = model.sweep({"Na.gbar": [90, 120], "K.gbar": [30, 33, 36]}, duration=30)
+    figure = two.plot()
+    assert figure.axes[0].get_xlabel() == "Na.gbar (mS/cm2)" and figure.axes[0].get_ylabel() == "K.gbar (mS/cm2)"
+    line = model.sweep({"Na.gbar": [90, 120]}, duration=30).plot(lambda r: r["v"].max()).axes[0].lines[0]
+    assert line.get_xdata().tolist() == [90, 120]
+    pytest.importorskip("xarray")
+    data = two.to_xarray()
+    assert data["squid.soma.v"].dims[:2] == ("Na.gbar", "K.gbar") and data["squid.soma.v"].attrs["units"] == "mV"
+    assert float(data["squid.spikes"].sel({"Na.gbar": 120, "K.gbar": 36}).item()) == two.counts("squid")[1, 2, 0]
+
+
+def test_what_cannot_be_swept(squid):
+    model = neuroc.load(squid)
+    for axes, words in [
+        ({}, "name what is swept"), ({"Na.gbar": 3}, "a list or an array"), ({"Na.gbar": "80..160"}, "a list or an array"),
+        ({"Na.gbar": []}, "no value"), ({"Na.gbr": [1]}, "Na.gbar"), ({"Na.gbar": [1, float("inf")]}, "finite"),
+        ({"Na.gbar": ["1 mV"]}, "a voltage"),
+    ]:  # fmt: skip
+        with pytest.raises((neuroc.UsageError, neuroc.SettingError), match=words):
+            model.sweep(axes)
+    with pytest.raises(neuroc.UsageError, match="are as many"):
+        model.sweep({"Na.gbar": [1, 2], "K.gbar": [1]}, together=True)
+    with pytest.raises(KeyError, match="squid"):
+        model.sweep({"Na.gbar": [100]}, duration=1).counts("squids")
+    with pytest.raises(neuroc.NotFiniteError):
+        neuroc.parse(
+            "cell C { param k = 1; state x = 1; x' = k * x * x / 1 ms }\nnetwork main { population c: C }\n"
+            "run { duration = 5 ms; dt = 0.1 ms; record c.x }"
+        ).sweep({"k": [-1, 100]})
