@@ -26,6 +26,10 @@ COMMANDS = {
         "neuroc run examples/lif_fi_curve.neuro -o lif_fi_curve.npz",
         "neuroc plot lif_fi_curve.npz --kind cells --against step.amplitude",
     ],
+    "microcircuit": [
+        "neuroc run examples/microcircuit.neuro --set scale=0.05 --duration 500ms -o microcircuit.npz",
+        "neuroc plot microcircuit.npz --kind raster",
+    ],
     "digits": [
         "neuroc train examples/digits.neuro --epochs 4 -o digits.trained.npz",
         "neuroc run examples/digits.neuro --trained digits.trained.npz",
@@ -40,7 +44,7 @@ NOTES = {
     "digits": "The picture is made after 4 epochs of training; the file says 15.",
     "digits_convolution": "The picture is made after 4 epochs of training; the file says 15.",
     "brunel": "The file has a fifth of the paper's cells as it stands; `--set order=2500` runs the paper's net.",
-    "microcircuit": "The file has a fiftieth of the circuit as it stands; `--set scale=1` runs all of it, which takes some gigabytes.",
+    "microcircuit": "The picture shows a twentieth of the circuit; the file has a fiftieth as it stands, and `--set scale=1` is all of it, which takes gigabytes.",
 }
 #: Examples by what they show. One that is not named here stands with the last.
 GROUPS = {
