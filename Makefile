@@ -2,7 +2,7 @@
 # installed with apt where they are missing; the tests of XLA need its plugin, which comes through Python's pip.
 # `make demo FEATURES=--no-default-features` builds the native compiler, which needs no LLVM.
 .DEFAULT_GOAL := help
-.PHONY: help demo test python pip plugins numpy tpu leaks lanes lint bench rust llvm
+.PHONY: help demo test python package docs pip plugins numpy tpu leaks lanes lint bench rust llvm
 SHELL := /bin/bash
 CARGO ?= cargo
 DEMO ?= target/demo
@@ -19,6 +19,7 @@ help:
 	@echo "make demo    build, run the squid axon and draw it"
 	@echo "make test    all tests"
 	@echo "make python  the Python package: build its wheel, test it in a fresh virtual environment"
+	@echo "make docs    the book, everything it shows made by running it (Python 3.11 or newer)"
 	@echo "make plugins XLA's plugin for this processor (PLUGINS='cpu tpu': libtpu, too)"
 	@echo "make tpu     compile squid, olive and every example for every TPU; writes benches/tpu.md"
 	@echo "make leaks   does using XLA's plugins leave memory behind? LeakSanitizer tells"
@@ -77,7 +78,7 @@ test: llvm
 PYTHON_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))/python
 WHEEL_FEATURES = $(if $(findstring --no-default-features,$(FEATURES)),,--features xla)
 MATURIN_FLAGS ?=
-python: llvm
+package: llvm
 	@python3 -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "Python's venv is missing: installing it"; \
 		$(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends python3 python3-venv; } || { \
@@ -87,8 +88,21 @@ python: llvm
 	$(PYTHON_DIR)/venv/bin/pip install --quiet --no-input --only-binary :all: "maturin>=1.9.4,<2" -r python/tests/requirements.txt
 	$(PYTHON_DIR)/venv/bin/maturin build --profile dev --locked --strip --compatibility linux $(WHEEL_FEATURES) $(MATURIN_FLAGS) --out $(PYTHON_DIR)/wheels
 	$(PYTHON_DIR)/venv/bin/pip install --quiet --no-input --no-deps $(PYTHON_DIR)/wheels/*.whl
+
+python: package
 	$(PYTHON_DIR)/venv/bin/python -m pytest -q -p no:cacheprovider python/tests
 	$(PYTHON_DIR)/venv/bin/python -m mypy --strict --python-version 3.10 --cache-dir $(PYTHON_DIR)/mypy -p neuroc
+
+# The book is run by the package of `make python`, as it was built last; without one it is built first. A cell that fails, a link that leads
+# nowhere and any other warning stop the build.
+DOCS_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))/docs
+SPHINXFLAGS ?= -j 2
+docs:
+	@$(PYTHON_DIR)/venv/bin/python -c 'import neuroc' 2>/dev/null || $(MAKE) --no-print-directory package
+	$(PYTHON_DIR)/venv/bin/pip install --quiet --no-input --only-binary :all: -r docs/requirements.txt
+	NEUROC_BOOK_WORK=$(DOCS_DIR)/work $(PYTHON_DIR)/venv/bin/python -m sphinx -W --keep-going -n -q $(SPHINXFLAGS) -b html \
+		-d $(DOCS_DIR)/doctrees docs $(DOCS_DIR)/html
+	@echo "the book is $(DOCS_DIR)/html/index.html (open it in a browser)"
 
 # Minutes: several forms of every connected network are compiled for each chip. Nothing runs on a TPU.
 tpu: llvm

@@ -295,7 +295,7 @@
 //!   verifier, printer, parser, evaluation, adjoint, passes, plan and emitter; add it to the programs `tests/ir/all_ops_*.ir`.
 //! - **An integration method**: a file in `src/discretize/` that gives each state's new value as an expression, in stages that see what
 //!   earlier ones computed; a line in `scheme` (`src/discretize/mod.rs`); a variant, a name and an order in [`hir::Method`], whether it solves cables
-//!   in `src/ode/cable.rs`; both READMEs (a test demands it); its order of convergence in `tests/suite/models.rs`.
+//!   in `src/ode/cable.rs`; `grammar/README.md` and `docs/trust/methods.md` (a test demands it); its order of convergence in `tests/suite/models.rs`.
 //! - **A connection rule**: a file in `src/connect/`, a variant of `Rule`, a row in `RULES` (`src/connect/table.rs`); then follow the compiler's errors; the
 //!   table in `grammar/README.md`; the lists in `src/connect/tests/rules.rs` and `tests/suite/networks.rs`.
 //! - **A key of a block**: a name in `Block::keys` (`src/hir/keys.rs`), its reading in the file of the block, a field in [`hir`] and, if runs need it, in

@@ -271,8 +271,8 @@ suits models with gates; cnexp is what NEURON does by default, crank_nicolson wh
 secondorder = 2; exact solves linear equations, such as those of integrate-and-fire neurons with
 current-based synapses; rk4 is the most accurate for smooth models.";
 Unsupported "NU0320" Error "understood, but not compiled"
-"The language has this feature, but this version of the compiler cannot compile it. The README's
-table says what works.
+"The language has this feature, but this version of the compiler cannot compile it. `docs/status.md`
+says what works.
 
 Cells with sections run natively and on the interpreter (`--engine native`, `interp`), and have no synapses
 that remember, junctions, clamps and values that differ from cell to cell yet.

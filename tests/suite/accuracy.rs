@@ -1,6 +1,6 @@
 //! What less accuracy does to whole models: the voltage after a second, against full accuracy.
 //!
-//! In come models of the examples; out goes how far their voltages are off, which the README states.
+//! In come models of the examples; out goes how far their voltages are off, which docs/trust/accuracy.md states.
 //! Never true here: an engine other than the interpreter's equal is trusted (the bits agree).
 
 use neuroc::codegen::plan::{PlanOptions, Precision, plan};

@@ -4,7 +4,7 @@ use neuroc::diag::Diagnostic;
 use neuroc::driver::{self, CompileOptions};
 use neuroc::hir::{FUNCTIONS, Method, RESERVED, Sources};
 use neuroc::{Model, Stage};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A file of the repository, read when the test runs.
 fn read(name: &str) -> String {
@@ -17,6 +17,104 @@ fn readme() -> String {
 
 fn reference() -> String {
     read("grammar/README.md")
+}
+
+/// All Markdown files of the repository, as paths from its root; what is built or generated is none of them.
+fn documents() -> Vec<String> {
+    fn walk(folder: &Path, out: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).expect("a folder").map(|e| e.expect("an entry")) {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = entry.path();
+            // The pages of the gallery are written by the book's build.
+            let generated = folder.ends_with("docs/gallery") && name != "index.md";
+            if name.starts_with('.') || ["target", "node_modules"].contains(&name.as_str()) || generated {
+                continue;
+            }
+            match entry.file_type().expect("a type").is_dir() {
+                true => walk(&path, out),
+                false if name.ends_with(".md") => out.push(path),
+                false => {}
+            }
+        }
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    walk(root, &mut found);
+    found.sort();
+    found.iter().map(|p| p.strip_prefix(root).expect("inside").to_string_lossy().into_owned()).collect()
+}
+
+/// The lines that are no code, without what stands between backticks.
+fn prose(text: &str) -> Vec<String> {
+    let mut fence = None;
+    let mut out = Vec::new();
+    for line in text.lines() {
+        let ticks = line.trim_start().chars().take_while(|c| *c == '`').count();
+        match fence {
+            None if ticks >= 3 => fence = Some(ticks),
+            Some(open) if ticks >= open && line.trim().len() == ticks => fence = None,
+            Some(_) => {}
+            None => out.push(line.split('`').step_by(2).collect::<Vec<_>>().join("`")),
+        }
+    }
+    out
+}
+
+/// What a document can be linked to by: its headings as GitHub and MyST name them, and anchors written by hand.
+fn anchors(text: &str) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut fenced = false;
+    for line in text.lines() {
+        fenced ^= line.trim_start().starts_with("```");
+        if fenced {
+            continue;
+        }
+        if let Some(title) = line.strip_prefix('#').map(|l| l.trim_start_matches('#')).filter(|l| l.starts_with(' ')) {
+            let kept = title.trim().to_lowercase();
+            let kept = kept.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+            let slug: String = kept.map(|c| if c == ' ' { '-' } else { c }).collect();
+            let times = out.iter().filter(|a| **a == slug).count();
+            out.push(if times == 0 { slug } else { format!("{slug}-{times}") });
+        }
+        let id = line.split_once("<a id=\"").and_then(|(_, rest)| rest.split_once('"'));
+        out.extend(id.map(|(id, _)| id.to_string()));
+    }
+    out
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut count, mut wrong) = (0, Vec::new());
+    for document in documents() {
+        let folder = root.join(&document).parent().expect("a folder").to_path_buf();
+        let text = read(&document);
+        for line in prose(&text) {
+            for (_, rest) in line.match_indices("](").map(|(at, _)| line.split_at(at + 2)) {
+                let target = rest.split([')', ' ']).next().unwrap_or_default();
+                if target.contains("://") || target.starts_with("mailto:") {
+                    continue;
+                }
+                count += 1;
+                let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
+                let mut file = if path.is_empty() { root.join(&document) } else { folder.join(path) };
+                // A page of the gallery is made from the example of its name.
+                let page = file.file_stem().map(PathBuf::from).unwrap_or_default();
+                if path.contains("gallery/") && !file.ends_with("index.md") {
+                    file = root.join("examples").join(page).with_extension("neuro");
+                }
+                if !file.exists() {
+                    wrong.push(format!("{document}: {target} is not there"));
+                } else if !anchor.is_empty()
+                    && !anchors(&std::fs::read_to_string(&file).unwrap_or_default()).contains(&anchor.into())
+                {
+                    wrong.push(format!("{document}: {target} has no such heading"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(count > 100, "{count} links");
 }
 
 /// What stands behind the opening fence of each block, and the block.
@@ -60,14 +158,25 @@ fn said(text: &str) -> Vec<Diagnostic> {
 #[test]
 fn shown_files_are_right() {
     let mut count = 0;
-    for document in [readme(), reference()] {
-        for (_, text) in blocks(&document).into_iter().filter(|b| b.0 == "neuro") {
+    for document in documents() {
+        for (_, text) in blocks(&read(&document)).into_iter().filter(|b| b.0 == "neuro") {
             let errors: Vec<_> = said(&text).into_iter().filter(Diagnostic::is_error).collect();
-            assert!(errors.is_empty(), "{text}\n{errors:#?}");
+            assert!(errors.is_empty(), "{document}\n{text}\n{errors:#?}");
             count += 1;
         }
     }
     assert!(count >= 5, "{count} files shown");
+}
+
+#[test]
+fn models_of_the_book_are_right() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/models");
+    let files: Vec<_> = std::fs::read_dir(folder).expect("docs/models").map(|e| e.expect("an entry").path()).collect();
+    assert!(files.len() >= 5, "{files:?}");
+    for file in files {
+        let said = said(&std::fs::read_to_string(&file).expect("a model"));
+        assert!(said.is_empty(), "{}\n{said:#?}", file.display());
+    }
 }
 
 #[test]
@@ -93,9 +202,9 @@ fn the_shown_verdict_is_what_verify_prints() {
     command.args(["verify", "examples/squid.neuro", "--cache"]).current_dir(env!("CARGO_MANIFEST_DIR"));
     let output = command.arg(Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels")).output().expect("it runs");
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    let readme = readme();
-    let shown = blocks(&readme).into_iter().find(|b| b.0 == "text" && b.1.contains("verdict\n"));
-    let (_, shown) = shown.expect("README.md shows a verdict");
+    let page = read("docs/trust/verify.md");
+    let shown = blocks(&page).into_iter().find(|b| b.0 == "text" && b.1.contains("verdict\n"));
+    let (_, shown) = shown.expect("docs/trust/verify.md shows a verdict");
     // How the passes round is no promise.
     let promise = |line: &str| match line.split_once("agrees within ") {
         Some((engine, rest)) => format!("{engine}agrees within{}", rest.trim_start_matches(|c| c != ' ')),
@@ -103,13 +212,13 @@ fn the_shown_verdict_is_what_verify_prints() {
     };
     for line in shown.lines() {
         let found = printed.lines().any(|l| promise(l) == promise(line));
-        assert!(found, "README.md shows\n{line}\nbut this is printed:\n{printed}");
+        assert!(found, "docs/trust/verify.md shows\n{line}\nbut this is printed:\n{printed}");
     }
 }
 
 #[test]
 fn the_reference_is_complete() {
-    let (reference, readme) = (reference(), readme());
+    let (reference, methods) = (reference(), read("docs/trust/methods.md"));
     for function in FUNCTIONS {
         let signature = format!("`{}({}", function.name, function.params.join(", "));
         assert!(reference.contains(&signature), "grammar/README.md lacks {signature}");
@@ -119,27 +228,30 @@ fn the_reference_is_complete() {
     }
     for (_, name) in Method::ALL {
         assert!(reference.contains(&format!("`{name}`")), "grammar/README.md lacks `{name}`");
-        assert!(readme.contains(&format!("`{name}`")), "README.md lacks `{name}`");
+        assert!(methods.contains(&format!("`{name}`")), "docs/trust/methods.md lacks `{name}`");
     }
 }
 
 #[test]
-fn the_readme_names_every_verb() {
+fn the_book_names_every_verb() {
+    let commands = read("docs/reference/commands.md");
     let help = std::process::Command::new(env!("CARGO_BIN_EXE_neuroc")).arg("--help").output().expect("it runs");
     let help = String::from_utf8_lossy(&help.stdout).into_owned();
     let verbs = help.lines().skip_while(|l| *l != "Commands:").skip(1).take_while(|l| !l.is_empty());
     let verbs: Vec<&str> = verbs.filter_map(|l| l.split_whitespace().next()).filter(|v| *v != "help").collect();
     assert!(verbs.len() > 5, "{help}");
     for verb in verbs {
-        assert!(readme().contains(&format!("neuroc {verb}")), "README.md lacks `neuroc {verb}`");
+        assert!(commands.contains(&format!("| `neuroc {verb}")), "docs/reference/commands.md lacks `neuroc {verb}`");
     }
 }
 
-// What README.md tells users to write.
+// What docs/howto/tests.md tells users to write.
 #[test]
 fn a_model_of_ones_own_in_three_lines() {
     let model = Model::from_file("tests/models/passive.neuro").unwrap();
     let text = model.stage(Stage::Ode).unwrap();
+    let page = read("docs/howto/tests.md");
+    assert!(page.contains("insta::assert_snapshot!(model.stage(neuroc::Stage::Ode).unwrap());"), "{page}");
     insta::assert_snapshot!(text);
 }
 
