@@ -15,6 +15,7 @@ import importlib.util
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -43,31 +44,29 @@ def here(peer):
     return importlib.util.find_spec(PEERS[peer][0]) is not None and (peer != "neuroml" or shutil.which("java") is not None)
 
 
-def prepared(model):
-    """A copy of the model's folder to run in; .mod files are compiled there, if they are new."""
-    folder, source = BUILD / model["name"], HERE / model["name"]
-    folder.mkdir(parents=True, exist_ok=True)
-    mods = sorted(source.glob("*.mod"))
-    changed = [mod for mod in mods if not (folder / mod.name).exists() or (folder / mod.name).read_bytes() != mod.read_bytes()]
-    for path in source.iterdir():
-        if path.is_file():
-            shutil.copy(path, folder)
-    if mods and model["use"].count("neuron") and (changed or not list(folder.glob("*/special"))):
-        command = shutil.which("nrnivmodl") or str(Path(sys.executable).with_name("nrnivmodl"))
-        done = subprocess.run([command, "."], cwd=folder, capture_output=True, text=True)
+def prepared(model, peer):
+    """A copy of the model's folder for the peer to run in. NEURON's .mod files are compiled there."""
+    folder = BUILD / model["name"] / peer
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(HERE / model["name"], folder, ignore=shutil.ignore_patterns("__pycache__"))
+    if peer == "neuron" and list(folder.glob("*.mod")):
+        done = subprocess.run([Path(sys.executable).with_name("nrnivmodl"), "."], cwd=folder, capture_output=True, text=True)
         if done.returncode:
             raise Failed(f"nrnivmodl (which needs make and a C++ compiler) failed:\n{done.stdout}{done.stderr}")
     return folder
 
 
 def peer_says(model, peer):
+    """The numbers that a script prints, and the seconds that it took, with those of the compiler of .mod files."""
     begin = time.perf_counter()
     script = f"{model['name']}_{peer}.py"
-    done = subprocess.run([sys.executable, script], cwd=BUILD / model["name"], capture_output=True, text=True,
+    done = subprocess.run([sys.executable, script], cwd=prepared(model, peer), capture_output=True, text=True,
                           env=os.environ | {"OMP_NUM_THREADS": "1"}, timeout=600)
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
-        raise Failed(f"{script} failed with code {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+        # Some tools print their whole environment when they fail, which is nobody's business.
+        told = [line for line in (done.stdout + done.stderr).splitlines() if not re.search(r"\b[A-Za-z_]+ +=|^\s*$", line)]
+        raise Failed("\n".join([f"{script} failed with code {done.returncode}:", *told[-40:]]))
     try:
         return json.loads(lines[-1]), time.perf_counter() - begin
     except json.JSONDecodeError as error:
@@ -79,7 +78,7 @@ def neuroc_says(model, run):
     import neuroc
 
     run = dict(run)
-    loaded = neuroc.load(BUILD / model["name"] / f"{model['name']}.neuro")
+    loaded = neuroc.load(HERE / model["name"] / f"{model['name']}.neuro")
     loaded.set(run.pop("set", {}))
     result = loaded.run(progress=False, **run)
     says = {}
@@ -185,25 +184,17 @@ def main():
     passed, failed, rows = 0, 0, {model["name"]: [] for model in models}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         begin = time.perf_counter()
-        folders = [(model, pool.submit(prepared, model)) for model in models]
-        answers = []
-        for model, folder in folders:
-            try:
-                folder.result()
-                answers += [(model, peer, pool.submit(peer_says, model, peer)) for peer in model["use"]]
-            except Failed as error:
-                failed += 1
-                print(f"{model['name']}: {error}", file=sys.stderr)
+        answers = [(model, peer, pool.submit(peer_says, model, peer)) for model in models for peer in model["use"]]
         for model, peer, answer in answers:
             entry = model["peers"][peer]
-            run, label = entry.get("run", {}), f"{model['name']:<12}{PEERS[peer][1]:<12}"
+            run, label = entry.get("run", {}), f"{model['name']:<16}{PEERS[peer][1]:<12}"
             try:
                 theirs, seconds = answer.result()
                 ours = neuroc_says(model, run)
                 difference = {name: apart(ours[name], theirs[name]) for name in entry["within"]}
-            except (Failed, KeyError, subprocess.TimeoutExpired) as error:
+            except Exception as error:              # of a script, of neuroc, or a number that one of them does not give
                 failed += 1
-                print(f"{label}FAILED\n{error!r}" if isinstance(error, KeyError) else f"{label}FAILED\n{error}")
+                print(f"{label}FAILED\n{type(error).__name__}: {error}")
                 continue
             fine = all(difference[name] <= allowed for name, allowed in entry["within"].items())
             passed, failed = passed + fine, failed + (not fine)
