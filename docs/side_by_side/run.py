@@ -11,7 +11,10 @@ with which tolerance, and why not more closely. A script prints its numbers as J
 below `target/side_by_side` of the repository, so that nothing is left beside the sources.
 """
 import argparse
+import contextlib
+import importlib.metadata
 import importlib.util
+import io
 import json
 import math
 import os
@@ -108,13 +111,11 @@ def apart(ours, theirs):
     return float(np.abs(a - b).max(initial=0.0))
 
 
-def number(x):
+def number(x, unit):
     """Rounding differs from machine to machine, so what is tiny is only bounded."""
     if x == 0:
         return "none"
-    if x < 1e-6:
-        return f"below 1e{math.ceil(math.log10(x))}"
-    return f"{x:.2g}"
+    return f"below 1e-9 {unit}".rstrip() if x < 1e-9 else f"below 1e{math.ceil(math.log10(x))} {unit}".rstrip() if x < 1e-6 else f"{x:.2g} {unit}".rstrip()
 
 
 def short(quantity, values):
@@ -133,11 +134,11 @@ def page(model, rows):
     names = list(model["quantities"])
     lines = ["<!-- written by run.py --write -->", ""]
     lines += ["| | " + " | ".join(f"`{name}`: {model['quantities'][name]['says']}" for name in names) + " |", "|---|" + "---|" * len(names)]
-    lines.append("| neuroc | " + " | ".join(short(model["quantities"][name], rows[0]["ours"][name]) for name in names) + " |" if rows else "")
+    lines.append("| neuroc | " + " | ".join(short(model["quantities"][name], rows[0]["ours"][name]) for name in names) + " |")
     lines += ["", "| beside | neuroc runs with | largest difference | allowed | why not closer |", "|---|---|---|---|---|"]
     for row in rows:
         unit = lambda name: model["quantities"][name].get("unit", "ms" if "spikes" in model["quantities"][name] else "")
-        each = lambda values: "; ".join(f"`{name}` {number(x)} {unit(name)}".rstrip() for name, x in values.items())
+        each = lambda values: "; ".join(f"`{name}` {number(x, unit(name))}" for name, x in values.items())
         run = ", ".join(f"`{k}` {v} ms" if k == "dt" else f"`{k} = {v}`" for k, v in row["run"].items() if k != "set") or "the file as it is"
         lines.append(f"| {PEERS[row['peer']][1]} | {run} | {each(row['apart'])} | {each(row['within'])} | {model['peers'][row['peer']]['why']} |")
     for peer, entry in model["peers"].items():
@@ -154,9 +155,45 @@ def overview(models):
         name, cells = model["name"], []
         for peer in peers:
             entry = model["peers"][peer]
-            cells.append(f"no: {entry['no']}" if "no" in entry else f"[yes]({name}.md#{peer})")
-        lines.append(f"| [{model['title']}]({name}.md) | [yes]({name}.md#neuroc) | " + " | ".join(cells) + " |")
+            cells.append(f"no: {entry['no']}" if "no" in entry else f"[yes](#{name}-{peer})")
+        lines.append(f"| [{model['title']}]({name}.md) | [yes](#{name}-neuroc) | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def invalid(models):
+    """How many of NeuroML's files are not what its schema allows."""
+    from neuroml.utils import validate_neuroml2
+
+    wrong = 0
+    for path in [path for model in models for path in sorted((HERE / model["name"]).glob("*.nml"))]:
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):     # it says so where all is well
+                validate_neuroml2(str(path))
+        except Exception as error:
+            wrong += 1
+            print(f"{path.name} is not valid NeuroML: {error}")
+    return wrong
+
+
+def versions():
+    """What the numbers come from."""
+    each = [f"{PEERS[peer][1]} {importlib.metadata.version(package)}" for peer, package in PACKAGES.items()]
+    return f"<!-- written by run.py --write -->\n\nThe numbers were made with {', '.join(each)} and NumPy {np.__version__}.\n"
+
+
+def kept(texts, write):
+    """Writes the tables, or says which of those that are there are out of date. The last digits differ from machine to machine."""
+    stale = 0
+    digits = re.compile(r"none|(below )?-?[0-9][0-9.e-]*( (ms|mV/ms|mV|uM|nS))?")
+    for name, text in texts.items():
+        path = HERE / "numbers" / f"{name}.inc"
+        if write:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        elif name != "versions" and digits.sub("#", text) != digits.sub("#", path.read_text() if path.exists() else ""):
+            stale += 1
+            print(f"numbers/{name}.inc is out of date: run.py --write")
+    return stale
 
 
 def main():
@@ -181,7 +218,7 @@ def main():
     if unknown := set(a.models) - {model["name"] for model in models}:
         options.error(f"no model is called {', '.join(sorted(unknown))}")
 
-    passed, failed, rows = 0, 0, {model["name"]: [] for model in models}
+    passed, failed, rows = 0, invalid(models) if "neuroml" in present else 0, {model["name"]: [] for model in models}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         begin = time.perf_counter()
         answers = [(model, peer, pool.submit(peer_says, model, peer)) for model in models for peer in model["use"]]
@@ -208,12 +245,14 @@ def main():
     for peer in PEERS:
         if peer not in present and (not only or peer in only):
             print(f"{PEERS[peer][1]} is not installed" + (", and it is demanded" if peer in missing else "") + ": not compared")
-    if a.write and not failed and not missing:
-        (HERE / "numbers").mkdir(exist_ok=True)
-        for model in models:
-            (HERE / "numbers" / f"{model['name']}.md").write_text(page(model, rows[model["name"]]))
+    if not failed and not missing and present == list(PEERS) and not only:
+        texts = {model["name"]: page(model, rows[model["name"]]) for model in models}
         if not a.models:
-            (HERE / "numbers" / "overview.md").write_text(overview(models))
+            texts |= {"overview": overview(models), "versions": versions()}
+        failed += kept(texts, a.write)
+    elif a.write:
+        failed += 1
+        print("nothing is written: it takes all simulators, and that all agree")
     print(f"all done after {time.perf_counter() - begin:.0f} s")
     print(f"{passed} passed, {failed + len(missing)} failed")
     return 1 if failed or missing or not passed else 0
