@@ -2,7 +2,7 @@
 # installed with apt where they are missing; the tests of XLA need its plugin, which comes through Python's pip.
 # `make demo FEATURES=--no-default-features` builds the native compiler, which needs no LLVM.
 .DEFAULT_GOAL := help
-.PHONY: help demo test python side-by-side pip plugins numpy tpu leaks lanes lint bench rust llvm
+.PHONY: help demo test python package docs side-by-side pip plugins numpy tpu leaks lanes lint bench rust llvm
 SHELL := /bin/bash
 CARGO ?= cargo
 DEMO ?= target/demo
@@ -19,6 +19,7 @@ help:
 	@echo "make demo    build, run the squid axon and draw it"
 	@echo "make test    all tests"
 	@echo "make python  the Python package: build its wheel, test it in a fresh virtual environment"
+	@echo "make docs    the book, everything it shows made by running it (Python 3.11 or newer)"
 	@echo "make side-by-side   ten models in neuroc, NEURON, Brian2, NEST, Jaxley and NeuroML, compared (WRITE=1 writes their tables)"
 	@echo "make plugins XLA's plugin for this processor (PLUGINS='cpu tpu': libtpu, too)"
 	@echo "make tpu     compile squid, olive and every example for every TPU; writes benches/tpu.md"
@@ -92,6 +93,17 @@ package: llvm
 python: package
 	$(PYTHON_DIR)/venv/bin/python -m pytest -q -p no:cacheprovider python/tests
 	$(PYTHON_DIR)/venv/bin/python -m mypy --strict --python-version 3.10 --cache-dir $(PYTHON_DIR)/mypy -p neuroc
+
+# The book is run by the package of `make python`, as it was built last; without one it is built first. A cell that fails, a link that leads
+# nowhere and any other warning stop the build.
+DOCS_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))/docs
+SPHINXFLAGS ?= -j 2
+docs:
+	@$(PYTHON_DIR)/venv/bin/python -c 'import neuroc' 2>/dev/null || $(MAKE) --no-print-directory package
+	$(PYTHON_DIR)/venv/bin/pip install --quiet --no-input --only-binary :all: -r docs/requirements.txt
+	NEUROC_BOOK_WORK=$(DOCS_DIR)/work $(PYTHON_DIR)/venv/bin/python -m sphinx -W --keep-going -n -q $(SPHINXFLAGS) -b html \
+		-d $(DOCS_DIR)/doctrees docs $(DOCS_DIR)/html
+	@echo "the book is $(DOCS_DIR)/html/index.html (open it in a browser)"
 
 # The wheel is the one of `make python`. jNeuroML needs Java, NEURON's .mod files a C++ compiler.
 SIDE_BY_SIDE := $(abspath $(or $(CARGO_TARGET_DIR),target))/side_by_side/venv
