@@ -35,7 +35,7 @@ MODELS = sorted(HERE.glob("*/*.toml"), key=lambda path: tomllib.loads(path.read_
 # Name, what Python imports, how pages call it.
 PEERS = {"exact": ("numpy", "closed form"), "neuron": ("neuron", "NEURON"), "brian2": ("brian2", "Brian2"), "nest": ("nest", "NEST"),
          "jaxley": ("jaxley", "Jaxley"), "neuroml": ("pyneuroml", "NeuroML")}
-PACKAGES = {"neuron": "neuron", "brian2": "Brian2", "nest": "nest-simulator", "jaxley": "Jaxley", "neuroml": "pyNeuroML"}
+PACKAGES = ["NEURON", "Brian2", "nest-simulator", "Jaxley", "pyNeuroML"]
 
 
 class Failed(Exception):
@@ -130,17 +130,19 @@ def short(quantity, values):
 
 
 def page(model, rows):
-    """The table of a page, as Markdown."""
+    """The table of a page, as Markdown. What neuroc says is that of the file as it is."""
+    ours = neuroc_says(model, {})
     names = list(model["quantities"])
     lines = ["<!-- written by run.py --write -->", ""]
     lines += ["| | " + " | ".join(f"`{name}`: {model['quantities'][name]['says']}" for name in names) + " |", "|---|" + "---|" * len(names)]
-    lines.append("| neuroc | " + " | ".join(short(model["quantities"][name], rows[0]["ours"][name]) for name in names) + " |")
+    lines.append("| neuroc | " + " | ".join(short(model["quantities"][name], ours[name]) for name in names) + " |")
     lines += ["", "| beside | neuroc runs with | largest difference | allowed | why not closer |", "|---|---|---|---|---|"]
     for row in rows:
         unit = lambda name: model["quantities"][name].get("unit", "ms" if "spikes" in model["quantities"][name] else "")
-        each = lambda values: "; ".join(f"`{name}` {number(x, unit(name))}" for name, x in values.items())
+        each = lambda values, shown: "; ".join(f"`{name}` {shown(x, unit(name))}" for name, x in values.items())
+        limit = lambda x, unit: f"{x:g} {unit}".rstrip()
         run = ", ".join(f"`{k}` {v} ms" if k == "dt" else f"`{k} = {v}`" for k, v in row["run"].items() if k != "set") or "the file as it is"
-        lines.append(f"| {PEERS[row['peer']][1]} | {run} | {each(row['apart'])} | {each(row['within'])} | {model['peers'][row['peer']]['why']} |")
+        lines.append(f"| {PEERS[row['peer']][1]} | {run} | {each(row['apart'], number)} | {each(row['within'], limit)} | {model['peers'][row['peer']]['why']} |")
     for peer, entry in model["peers"].items():
         if "no" in entry:
             lines.append(f"| {PEERS[peer][1]} | | no | | {entry['no']} |")
@@ -177,7 +179,7 @@ def invalid(models):
 
 def versions():
     """What the numbers come from."""
-    each = [f"{PEERS[peer][1]} {importlib.metadata.version(package)}" for peer, package in PACKAGES.items()]
+    each = [f"{package} {importlib.metadata.version(package)}" for package in PACKAGES]
     return f"<!-- written by run.py --write -->\n\nThe numbers were made with {', '.join(each)} and NumPy {np.__version__}.\n"
 
 
@@ -240,7 +242,7 @@ def main():
             if not fine:
                 for name in difference:
                     print(f"    {name}: neuroc {short(model['quantities'][name], ours[name])}; {peer} {short(model['quantities'][name], theirs[name])}")
-            rows[model["name"]].append({"peer": peer, "run": run, "ours": ours, "apart": difference, "within": entry["within"]})
+            rows[model["name"]].append({"peer": peer, "run": run, "apart": difference, "within": entry["within"]})
 
     for peer in PEERS:
         if peer not in present and (not only or peer in only):
