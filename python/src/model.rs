@@ -449,7 +449,7 @@ impl Model {
             let (result, outcome, warnings, compile_s, threads) = done?;
             let odd = outcome.warning.iter().map(|odd| (**odd).clone());
             self.warn(py, &warnings.into_iter().chain(odd).collect::<Vec<_>>())?;
-            let all = Recorded::hand_over(py, result)?;
+            let all = Recorded::hand_over(py, result, neuroc::report::sources(&self.checked.sources))?;
             all.set_item("compile_s", compile_s)?;
             all.set_item("run_s", outcome.run_s)?;
             all.set_item("threads", threads)?;

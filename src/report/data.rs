@@ -35,7 +35,7 @@ pub fn payload(thinned: &Thinned, window: (f64, f64)) -> String {
         }
         for train in result.spikes.iter().filter(|s| s.population == population && s.cells > 0) {
             all.raster(train, window);
-            if train.cells >= CELLS_FOR_A_RATE {
+            if train.cells >= CELLS_FOR_A_RATE && !train.t.is_empty() {
                 all.rate(train, window);
             }
         }

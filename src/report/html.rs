@@ -183,7 +183,7 @@ fn records(thinned: &Thinned) -> Section {
             Some(range.map_or((x, x), |(low, high)| (low.min(x), high.max(x))))
         });
         let (low, high) =
-            finite.map_or(("–".to_owned(), "–".to_owned()), |(low, high)| (number(low), number(high)));
+            finite.map_or(("–".to_owned(), "–".to_owned()), |(low, high)| (digits(low, 4), digits(high, 4)));
         let cells = [
             format!("<td class=\"name\">{}</td>", escaped(&series.name)),
             format!("<td>{}</td>", escaped(&unit(&series.unit))),
@@ -218,7 +218,8 @@ fn parameters(result: &RunResult) -> Section {
                 let finite = || values.iter().copied().filter(|x| x.is_finite());
                 let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
                 let range = if low > high { "none".to_owned() } else { format!("{} to {}", number(low), number(high)) };
-                let of = if population.contains('.') { "synapse" } else { "cell" };
+                // Synapses and compartments are populations, too, which have dots in their names.
+                let of = if population.contains('.') { "value" } else { "cell" };
                 format!("{range} ({} of {population})", plural(values.len() as u64, of))
             }
         };
@@ -240,15 +241,34 @@ fn parameters(result: &RunResult) -> Section {
     Some(("parameters", "Parameters", format!("{filter}{table}")))
 }
 
+/// What is told first.
+const ORDER: [&str; 12] = [
+    "model",
+    "compiler",
+    "engine",
+    "precision",
+    "accuracy",
+    "method",
+    "dt_ms",
+    "duration_ms",
+    "steps",
+    "complete",
+    "seed",
+    "set",
+];
+
 /// Everything that the results know about how they were made.
 fn origin(result: &RunResult, about: &About) -> Section {
-    let mut facts: Vec<(String, String)> = Vec::new();
+    let mut facts: Vec<(&str, &Value)> = Vec::new();
     for (key, value) in &result.meta {
         match value {
-            Value::Object(options) => facts.extend(options.iter().map(|(key, value)| fact(key, value))),
-            value => facts.push(fact(key, value)),
+            Value::Object(options) => facts.extend(options.iter().map(|(key, value)| (key.as_str(), value))),
+            value => facts.push((key, value)),
         }
     }
+    let place = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
+    facts.sort_by_key(|(key, _)| place(key));
+    let mut facts: Vec<(String, String)> = facts.iter().map(|(key, value)| fact(key, value)).collect();
     if let Some(took) = &about.took {
         facts.push(("ready after".into(), format!("{} s", seconds(took.compile_s))));
         facts.push(("computed in".into(), format!("{} s", seconds(took.run_s))));
@@ -282,7 +302,8 @@ fn fact(key: &str, value: &Value) -> (String, String) {
             all.iter().map(text).collect::<Vec<String>>().join(", ")
         }
         Value::Null => "none".to_owned(),
-        value @ (Value::Number(_) | Value::Object(_)) => value.to_string(),
+        Value::Number(n) => n.as_f64().filter(|_| n.is_f64()).map_or_else(|| n.to_string(), number),
+        Value::Object(_) => value.to_string(),
     };
     (name, value + unit)
 }

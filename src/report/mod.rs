@@ -24,7 +24,7 @@ mod tests;
 
 pub use thin::Thinned;
 
-use crate::plot::{self, ImageFormat, PlotError, PlotOptions};
+use crate::plot::{self, ImageFormat, PlotKind, PlotOptions};
 use crate::results::replace_file;
 use crate::source::SourceMap;
 use crate::stdlib;
@@ -154,27 +154,24 @@ pub fn page(thinned: &Thinned, about: &About) -> String {
     )
 }
 
-/// SVG up to so many bytes stands in the page; a picture in pixels takes less than what is longer.
-const LONGEST_SVG: usize = 300_000;
+/// The figure takes so many bytes at most.
+const LONGEST_SVG: usize = 750_000;
 
-/// The figure of those who have no JavaScript.
+/// The figure of those who have no JavaScript: all that `neuroc plot` draws, or what of it is not too long.
 fn figure(thinned: &Thinned, title: &str) -> String {
-    let options = PlotOptions { title: Some(title.to_owned()), ..PlotOptions::default() };
-    let drawn = |format| plot::render(thinned.result(), format, &options);
-    let svg = match drawn(ImageFormat::Svg) {
-        Ok(svg) => String::from_utf8_lossy(&svg).into_owned(),
-        // The page has a table that says the same.
-        Err(PlotError::Nothing(why)) => return format!("<p>There is nothing to draw: {}.</p>", escaped(&why)),
-        Err(error) => return format!("<p>{}</p>", escaped(&error.to_string())),
-    };
-    if svg.len() <= LONGEST_SVG {
+    for (kind, left_out) in
+        [(PlotKind::All, ""), (PlotKind::Traces, "Rasters are"), (PlotKind::Rates, "All but rates is")]
+    {
+        let options = PlotOptions { kind, title: Some(title.to_owned()), ..PlotOptions::default() };
+        let Ok(svg) = plot::render(thinned.result(), ImageFormat::Svg, &options) else { continue };
+        let svg = String::from_utf8_lossy(&svg);
         // What stands before the picture is for files.
-        return svg.find("<svg").map_or(String::new(), |at| svg[at..].to_owned());
+        let Some(begin) = svg.find("<svg").filter(|begin| svg.len() - begin <= LONGEST_SVG) else { continue };
+        let note = match left_out {
+            "" => String::new(),
+            what => format!("<p class=\"note\">{what} left out of this figure; `neuroc plot` draws everything.</p>\n"),
+        };
+        return note + &svg[begin..];
     }
-    match drawn(ImageFormat::Png) {
-        Ok(png) if png.len() <= LONGEST_SVG => {
-            format!(r#"<img alt="{} over time" src="data:image/png;base64,{}">"#, escaped(title), base64::encode(&png))
-        }
-        Ok(_) | Err(_) => "<p>The figure is too large for this page: `neuroc plot` draws it.</p>".to_owned(),
-    }
+    "<p>There is no figure here: nothing was recorded, or it would be too large for this page.</p>".to_owned()
 }

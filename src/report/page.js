@@ -50,8 +50,8 @@
     return (Math.abs(short) >= 1e6 || (short !== 0 && Math.abs(short) < 1e-4) ? short.toExponential() : String(short)).replace("-", "−");
   };
   /** Round numbers between two, about so many. */
-  const ticks = (low, high, count) => {
-    const rough = (high - low) / Math.max(count, 1);
+  const ticks = (low, high, count, least) => {
+    const rough = Math.max((high - low) / Math.max(count, 1), least || 0);
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999) || 10 * power;
     const all = [];
@@ -132,7 +132,7 @@
   const panels = [];
   const heights = {
     traces: (p) => (p.heat ? Math.min(60 + 5 * p.lines.length, 300) : data.panels.length > 12 ? 140 : 190),
-    raster: (p) => Math.min(Math.max(30 + 14 * p.cells, 50), 300),
+    raster: (p) => (trains[p.train].times.length === 0 ? 56 : Math.min(Math.max(30 + 14 * p.cells, 50), 300)),
     rate: () => 130,
   };
 
@@ -142,7 +142,7 @@
     element("h3", head, p.title);
     if (p.note) element("span", head, p.note, "note");
     p.tools = element("span", head);
-    p.legend = element("div", root, undefined, "legend");
+    p.legend = p.kind === "traces" ? element("div", root, undefined, "legend") : element("span", head);
     p.stage = element("div", root, undefined, "stage");
     p.canvas = element("canvas", p.stage);
     p.canvas.tabIndex = 0;
@@ -249,9 +249,9 @@
       g.fillText(text, Math.min(x, f.right + RIGHT - 2), f.bottom + 5);
     });
   };
-  const grid = (g, f, low, high, name) => {
+  const grid = (g, f, low, high, name, leastStep) => {
     const y = (value) => f.bottom - (value - low) / (high - low) * (f.bottom - f.top);
-    const { all, digits } = ticks(low, high, Math.max(2, (f.bottom - f.top) / 38));
+    const { all, digits } = ticks(low, high, Math.max(2, (f.bottom - f.top) / 32), leastStep);
     g.strokeStyle = ink.grid;
     g.fillStyle = ink.faint;
     g.lineWidth = 1;
@@ -425,11 +425,11 @@
     },
     raster: (p, g, f) => {
       const { times, cells } = trains[p.train];
-      const y = grid(g, f, -0.5, p.cells - 0.5, "cell");
+      const y = grid(g, f, -0.5, p.cells - 0.5, "cell", 1);
       const begin = place(times, shown[0]), row = (f.bottom - f.top) / p.cells;
       let end = begin;
       while (end < times.length && times[end] <= shown[1]) end++;
-      const high = Math.min(Math.max(0.8 * row, 1.6), 14), wide = 1.4;
+      const wide = end - begin < 2000 ? 2 : 1.4, high = Math.min(Math.max(0.8 * row, end - begin < 2000 ? 3.5 : 1.6), 14);
       const full = (end - begin) * high * wide / ((f.right - f.left) * (f.bottom - f.top));
       inside(g, f, () => {
         g.fillStyle = ink.spike;
