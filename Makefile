@@ -2,7 +2,7 @@
 # installed with apt where they are missing; the tests of XLA need its plugin, which comes through Python's pip.
 # `make demo FEATURES=--no-default-features` builds the native compiler, which needs no LLVM.
 .DEFAULT_GOAL := help
-.PHONY: help demo test python package docs side-by-side pip plugins numpy tpu leaks lanes lint bench rust llvm
+.PHONY: help demo test python package docs side-by-side pip plugins numpy report tpu leaks lanes lint bench rust llvm
 SHELL := /bin/bash
 CARGO ?= cargo
 DEMO ?= target/demo
@@ -21,6 +21,7 @@ help:
 	@echo "make python  the Python package: build its wheel, test it in a fresh virtual environment"
 	@echo "make docs    the book, everything it shows made by running it (Python 3.11 or newer)"
 	@echo "make side-by-side   ten models in neuroc, NEURON, Brian2, NEST, Jaxley and NeuroML, compared (WRITE=1 writes their tables)"
+	@echo "make report  open pages of runs in Chromium without a window: do they draw, do they zoom?"
 	@echo "make plugins XLA's plugin for this processor (PLUGINS='cpu tpu': libtpu, too)"
 	@echo "make tpu     compile squid, olive and every example for every TPU; writes benches/tpu.md"
 	@echo "make leaks   does using XLA's plugins leave memory behind? LeakSanitizer tells"
@@ -65,6 +66,14 @@ plugins: llvm pip
 numpy: pip
 	@PYTHONPATH=$(NUMPY) python3 -c 'import numpy' 2>/dev/null || \
 		python3 -m pip install --quiet --no-input --only-binary :all: --upgrade --target $(NUMPY) numpy
+
+# Without Chromium the tests that open pages say so and pass.
+report: llvm
+	@command -v chromium chromium-browser google-chrome >/dev/null || { \
+		echo "Chromium is missing: installing it"; \
+		$(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends chromium; } || { \
+		echo "Chromium could not be installed; install it by hand, then try again"; exit 1; }
+	NEUROC_TESTS_DEMAND_TOOLS=1 $(CARGO) test --locked $(FEATURES) --test suite report::
 
 # cargo-nextest is faster, and shows times; without it plain `cargo test` runs the same tests.
 test: llvm

@@ -61,6 +61,7 @@
 //! | [`train`] | networks that learn classes of samples: losses, optimizers, what has been learnt |
 //! | [`compare`] | what differences between runs mean: engines, steps, methods, moved states |
 //! | [`data`], [`results`], [`plot`] | numbers that come in from files, results that go out, pictures of them |
+//! | [`report`] | the web page of a run: the model, plots that zoom, spikes, parameters, in one file |
 //! | [`operators`] | operators on single values, of equations and of the step IR: types and meaning; values of many rows |
 //! | [`driver`], [`stages`], [`cli`] | the pipeline; its stages as text; the command, one file a verb |
 //! | [`cache`] | the folder of what can be made again |
@@ -84,7 +85,7 @@
 //! | 6 | `codegen`, `differentiate`, `discretize`, `passes` |
 //! | 5 | `ode`, `step` |
 //! | 4 | `hir` |
-//! | 3 | `connect`, `morphology` |
+//! | 3 | `connect`, `morphology`, `report` |
 //! | 2 | `data`, `syntax` |
 //! | 1 | `diag`, `operators`, `plot`, `plugins` |
 //! | 0 | `cache`, `pjrt`, `results`, `runtime`, `source`, `stdlib`, `units` |
@@ -274,6 +275,7 @@
 //! | the files of results, a new format of them | `src/results/`: `FileFormat` in `mod.rs`, `writer.rs`, a file beside it | `src/results/tests.rs` |
 //! | what `neuroc verify` calls a fault | `src/compare/judge.rs` | `src/compare/tests.rs`, `tests/suite/verify.rs` |
 //! | how a plot looks, what it shows | `src/plot/style.rs`, `src/plot/panels.rs` | `src/plot/tests.rs` |
+//! | the page of a run: what stands on it, how it is drawn, how large it may be | `src/report/`; `page.js` and `page.css` there | `src/report/tests.rs`, `make report` |
 //! | how a message is shown | `src/diag/render.rs` | `tests/errors` |
 //! | how a file is laid out | `src/syntax/format.rs` | `src/syntax/tests.rs` |
 //! | what Python's users see | `python/` | `python/tests` |
@@ -337,6 +339,7 @@ pub mod pjrt;
 pub mod plot;
 #[cfg(feature = "xla")]
 pub mod plugins;
+pub mod report;
 pub mod results;
 pub mod runtime;
 pub mod simulate;

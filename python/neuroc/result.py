@@ -160,6 +160,17 @@ class Result(Mapping[str, Trace]):
         spikes = [(train.t, train.i) for train in self.spikes.values()]
         return self._recorded.save(os.fspath(path), compress, series, spikes)
 
+    def report(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """The run as a web page, one file that needs no network: the model, plots that zoom, spikes, parameters, how it was made.
+
+        With a path (.html) the page is written there, all of it or nothing; without one it is answered as text, which a notebook shows in
+        a frame (`IFrame` of the file, or the text as `srcdoc`). Results from a file know the hash of the model, not its text.
+        """
+        series = [(trace.t, np.asarray(trace)) for trace in self._traces.values()]
+        spikes = [(train.t, train.i) for train in self.spikes.values()]
+        took = (self.compile_s, self.run_s, self.threads) if self.run_s == self.run_s else None
+        return self._recorded.report(None if path is None else os.fspath(path), series, spikes, took)
+
     def to_pandas(self) -> Any:
         """A table with a row for each sample time ("t", in ms) and a column for each cell of each record, named (record, cell).
 

@@ -278,6 +278,10 @@ impl Model {
             let flat = self.flat(&settings).map_err(error::of_setting)?;
             for (name, setting) in &settings.0 {
                 let Setting::Cells(values) = setting else { continue };
+                // Weights are there for edges; they have been counted.
+                if flat.projections.iter().any(|p| name.strip_suffix(".weight") == Some(&p.name)) {
+                    continue;
+                }
                 let Some(population) = flat.populations.iter().find(|p| name.starts_with(&format!("{}.", p.name)))
                 else {
                     continue; // refused where it was set
@@ -529,7 +533,7 @@ impl Model {
             let (result, outcome, warnings, compile_s, threads) = done?;
             let odd = outcome.warning.iter().map(|odd| (**odd).clone());
             self.warn(py, &warnings.into_iter().chain(odd).collect::<Vec<_>>())?;
-            let all = Recorded::hand_over(py, result)?;
+            let all = Recorded::hand_over(py, result, neuroc::report::sources(&self.checked.sources))?;
             all.set_item("compile_s", compile_s)?;
             all.set_item("run_s", outcome.run_s)?;
             all.set_item("threads", threads)?;

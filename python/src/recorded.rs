@@ -5,7 +5,10 @@
 
 use crate::error::{self, guarded};
 use crate::value::vector;
-use neuroc::results::{Contents, ParameterValues, ResultsError, RunResult, Samples, Writer, check_destination};
+use neuroc::report::{self, About, Source, Thinned, Took};
+use neuroc::results::{
+    Contents, ParameterValues, ResultsError, RunResult, Samples, SpikeTrain, Writer, check_destination,
+};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -18,7 +21,12 @@ use std::sync::Arc;
 pub struct Recorded {
     contents: Contents,
     meta: Map<String, Value>,
+    /// The texts of the model, where they are known.
+    sources: Vec<Source>,
 }
+
+/// Times and samples of a record.
+type Timed<'py> = (PyReadonlyArray1<'py, f64>, Rows<'py>);
 
 /// The samples of a record.
 enum Rows<'py> {
@@ -28,7 +36,7 @@ enum Rows<'py> {
 
 impl Recorded {
     /// The arrays and everything else, by name.
-    pub fn hand_over<'py>(py: Python<'py>, result: RunResult) -> PyResult<Bound<'py, PyDict>> {
+    pub fn hand_over<'py>(py: Python<'py>, result: RunResult, sources: Vec<Source>) -> PyResult<Bound<'py, PyDict>> {
         let (contents, meta) = (result.contents(), result.meta);
         let all = PyDict::new(py);
         // Series that are sampled at the same times share them.
@@ -74,8 +82,27 @@ impl Recorded {
         }
         all.set_item("parameters", parameters)?;
         all.set_item("meta", Value::Object(meta.clone()).to_string())?;
-        all.set_item("recorded", Recorded { contents, meta })?;
+        all.set_item("recorded", Recorded { contents, meta, sources })?;
         Ok(all)
+    }
+
+    /// The arrays that were handed over, as they are now.
+    fn rows<'py>(&self, series: &[(Bound<'py, PyAny>, Bound<'py, PyAny>)]) -> PyResult<Vec<Timed<'py>>> {
+        let mut rows = Vec::new();
+        for (head, (t, values)) in self.contents.series.iter().zip(series) {
+            let t = vector::<f64>(t)?;
+            let changed = |_| error::usage(format!("the array of `{}` has another shape or kind now", head.name));
+            let values = match values.extract::<PyReadonlyArray2<'_, f32>>() {
+                Ok(single) => Rows::Single(single),
+                Err(_) => Rows::Double(values.extract().map_err(changed)?),
+            };
+            let (times, shape) = (t.as_array().len() as u64, values.shape());
+            if (Some(times), shape) != (head.samples, (times as usize, head.cells.len())) {
+                return Err(error::usage(format!("the arrays of `{}` have another shape now", head.name)));
+            }
+            rows.push((t, values));
+        }
+        Ok(rows)
     }
 }
 
@@ -92,7 +119,7 @@ impl Recorded {
         let result = guarded(|| {
             py.detach(|| RunResult::read_npz(&path)).map_err(|e| error::exception("SaveError", (e.to_string(),)))
         })?;
-        Recorded::hand_over(py, result)
+        Recorded::hand_over(py, result, Vec::new())
     }
 
     /// Writes a file. `series` are the times and samples, `spikes` the times and cells, in the order in which they were handed over.
@@ -106,20 +133,7 @@ impl Recorded {
         guarded(|| {
             let wrong = |e: ResultsError| error::exception("SaveError", (e.to_string(),));
             check_destination(&path).map_err(wrong)?;
-            let mut rows: Vec<(PyReadonlyArray1<'_, f64>, Rows<'_>)> = Vec::new();
-            for (head, (t, values)) in self.contents.series.iter().zip(&series) {
-                let t = vector::<f64>(t)?;
-                let changed = |_| error::usage(format!("the array of `{}` has another shape or kind now", head.name));
-                let values = match values.extract::<PyReadonlyArray2<'_, f32>>() {
-                    Ok(single) => Rows::Single(single),
-                    Err(_) => Rows::Double(values.extract().map_err(changed)?),
-                };
-                let (times, shape) = (t.as_array().len() as u64, values.shape());
-                if (Some(times), shape) != (head.samples, (times as usize, head.cells.len())) {
-                    return Err(error::usage(format!("the arrays of `{}` have another shape now", head.name)));
-                }
-                rows.push((t, values));
-            }
+            let rows = self.rows(&series)?;
             let mut writer = Writer::new(&path, self.contents.clone(), compress).map_err(wrong)?;
             let mut next = vec![0; rows.len()];
             let mut row = Vec::new();
@@ -141,6 +155,49 @@ impl Recorded {
                 }
             }
             writer.finish(&self.meta).map_err(wrong)
+        })
+    }
+
+    /// The page of the run; with a path it is written there instead. Arrays as for `save`; `took`: until it was ready and from then on, in
+    /// s, and its threads.
+    fn report(
+        &self,
+        path: Option<PathBuf>,
+        series: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
+        spikes: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
+        took: Option<(f64, f64, usize)>,
+    ) -> PyResult<Option<String>> {
+        guarded(|| {
+            let wrong = |e: String| error::exception("SaveError", (e,));
+            if let Some(path) = path.as_deref().filter(|path| !report::is_page(path)) {
+                let message = format!("cannot write `{}`: the name of a page must end in .html", path.display());
+                return Err(wrong(message));
+            }
+            let rows = self.rows(&series)?;
+            let times = rows.iter().map(|(t, _)| t.as_slice()).collect::<Result<Vec<&[f64]>, _>>()?;
+            let mut trains = Vec::new();
+            for (head, (t, cells)) in self.contents.trains.iter().zip(&spikes) {
+                let (t, cells) = (vector::<f64>(t)?, vector::<i64>(cells)?);
+                let i = cells.as_array().iter().map(|&cell| cell as u64).collect();
+                let (population, t) = (head.population.clone(), t.as_array().to_vec());
+                trains.push(SpikeTrain { population, cells: head.cells, t, i });
+            }
+            let rest = RunResult {
+                series: Vec::new(),
+                spikes: trains,
+                populations: self.contents.populations.clone(),
+                parameters: self.contents.parameters.clone(),
+                meta: self.meta.clone(),
+            };
+            let thinned =
+                Thinned::new(&self.contents.series, &times, rest, |series, at, out| rows[series].1.row(at, out));
+            let thinned = thinned.map_err(|e| wrong(e.to_string()))?;
+            let took = took.map(|(compile_s, run_s, threads)| Took { compile_s, run_s, threads, from_ms: 0.0 });
+            let about = About { title: None, sources: self.sources.clone(), took };
+            match path {
+                Some(path) => report::write(&path, &thinned, &about).map(|()| None).map_err(wrong),
+                None => Ok(Some(report::page(&thinned, &about))),
+            }
         })
     }
 }

@@ -182,6 +182,8 @@ def test_a_network_learns_as_the_command_lets_it(net, tmp_path):
     mine = model.copy().take(trained)
     expected = neuroc.read(tmp_path / "run.npz")
     assert (mine.run()["out.v"] == expected["out.v"]).all()
+    # It can be set on.
+    assert mine.copy().set("out.v", [0.5, 0.5]).run()["out.v"][0].tolist() == [0.5, 0.5]
     assert (neuroc.load(net).take(tmp_path / "own.npz").run()["out.v"] == expected["out.v"]).all()
     assert not (model.run()["out.v"] == expected["out.v"]).all()
 

@@ -307,6 +307,27 @@ def test_a_result_that_was_changed_is_saved_as_it_is(squid, tmp_path):
         result.save(tmp_path / "no" / "r.npz")
 
 
+def test_a_report_is_one_page(squid, tmp_path):
+    result = neuroc.load(squid).set({"Na.gbar": 110}).run(duration=20)
+    text = result.report()
+    assert text.startswith("<!doctype html>") and "squid.neuro" in text and "channel Na" in text.replace("<span class=\"k\">", "").replace("</span>", "")
+    assert "computed in" in text and '<tr class="set"><td class="name">squid.soma.Na.gbar' in text
+    assert result.report(tmp_path / "r.html") is None
+    assert (tmp_path / "r.html").read_text(encoding="utf-8") == text
+    result.save(tmp_path / "r.npz")
+    again = neuroc.read(tmp_path / "r.npz").report()
+
+    def data(page):
+        return page.split('id="data"')[1].split(">", 1)[1].split("</script>")[0]
+
+    assert data(again) == data(text) and "do not hold the text of the model" in again
+    np.asarray(result["v"])[0] = 1.5
+    assert data(result.report()) != data(text)
+    for wrong, said in (("r.txt", "must end in .html"), ("no/r.html", "cannot write")):
+        with pytest.raises(neuroc.SaveError, match=said):
+            result.report(tmp_path / wrong)
+
+
 def test_results_come_back_from_files(squid, tmp_path):
     result = neuroc.load(squid).set(n=3).run(duration=20)
     for name in ("r.npz", "folder/"):

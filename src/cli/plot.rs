@@ -2,9 +2,10 @@
 
 use super::{Exit, complain, say};
 use crate::plot::{self, PlotError, PlotKind, PlotOptions};
+use crate::report::{self, About, Thinned};
 use crate::results::{Reading, RunResult};
 use clap::ValueEnum;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Draw a result.
 #[derive(Debug, clap::Args)]
@@ -13,7 +14,7 @@ pub struct Args {
     /// What `neuroc run -o` wrote
     #[arg(value_name = "RESULT.npz")]
     file: PathBuf,
-    /// The picture, .svg, .png or .pdf; RESULT.svg by default
+    /// The picture, .svg, .png or .pdf; RESULT.svg by default. Or .html: a page with plots that zoom
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// What to draw
@@ -67,6 +68,9 @@ struct Cells(Vec<u64>);
 
 /// Reads the result and draws it.
 pub fn run(args: &Args) -> Exit {
+    if let Some(path) = args.output.as_deref().filter(|path| report::is_page(path)) {
+        return page(args, path);
+    }
     // All of what is drawn but of chosen parts, where more than is seen at once may be needed.
     let few = args.cells.is_none() && args.from.is_none() && args.to.is_none();
     let (samples, columns) = super::run::DRAWN;
@@ -119,6 +123,36 @@ pub fn run(args: &Args) -> Exit {
                     Exit::Model
                 }
             }
+        }
+    }
+}
+
+/// Reads the result and writes a page of all of it.
+fn page(args: &Args, path: &Path) -> Exit {
+    let chosen = [
+        ("--kind", args.kind != Kind::All),
+        ("--series", !args.series.is_empty()),
+        ("--cells", args.cells.is_some()),
+        ("--against", args.against.is_some()),
+        ("--from", args.from.is_some()),
+        ("--to", args.to.is_some()),
+        ("--width", args.width.is_some()),
+        ("--height", args.height.is_some()),
+    ];
+    if let Some((option, _)) = chosen.iter().find(|(_, given)| *given) {
+        complain(format!("`{option}` is for pictures (.svg, .png, .pdf): a page shows everything, and zooms"));
+        return Exit::Usage;
+    }
+    let about = About { title: args.title.clone(), ..About::default() };
+    let thinned = Thinned::read(&args.file).map_err(|error| error.to_string());
+    match thinned.and_then(|thinned| report::write(path, &thinned, &about)) {
+        Ok(()) => {
+            say(format!("wrote {}", path.display()));
+            Exit::Fine
+        }
+        Err(message) => {
+            complain(message);
+            Exit::Model
         }
     }
 }

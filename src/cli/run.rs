@@ -9,6 +9,7 @@ use crate::driver::{self, Checked, CompileOptions, Draft, Experiment, Made, Read
 use crate::engine::EngineError;
 use crate::ode;
 use crate::plot::{self, ImageFormat, PlotOptions};
+use crate::report::{self as page, About, Thinned, Took};
 use crate::results::{self, Checkpoint, Contents, FileFormat, Reading, RunResult, Writer};
 use crate::simulate::{
     self, Ending, Outcome, Records, RunError, RunOptions, Sink, SinkError, Spiking, Start, Stream, Train,
@@ -26,13 +27,16 @@ pub struct Args {
     /// A model file; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The result: .npz, .csv, or a directory of .npy files (a name that ends in /); without this and --plot and --json: MODEL.npz and
-    /// MODEL.svg
+    /// The result: .npz, .csv, or a directory of .npy files (a name that ends in /); without this and --plot, --report and --json:
+    /// MODEL.npz and MODEL.svg
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// A picture of the result, .svg, .png or .pdf
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
+    /// A web page of the run, .html: the model, plots that zoom, spikes, parameters, in one file that needs no network
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Pack the numbers of the result when the run is over (for .npz)
     #[arg(long)]
     compress: bool,
@@ -243,14 +247,14 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
         Exit::Model
     };
     let records = p.experiment.records().map_err(fail)?;
-    // A picture is drawn from a file, too: what is recorded need not fit into memory.
-    let scratch = match (&output, &picture) {
-        (Some(path), Some(_)) if !matches!(FileFormat::of(path), Ok(FileFormat::Csv)) => None,
-        (_, Some(_)) => Some(tempfile::tempdir().map_err(|e| {
+    // Pictures and pages are made from a file, too: what is recorded need not fit into memory.
+    let scratch = match &output {
+        _ if picture.is_none() && args.report.is_none() => None,
+        Some(path) if !matches!(FileFormat::of(path), Ok(FileFormat::Csv)) => None,
+        Some(_) | None => Some(tempfile::tempdir().map_err(|e| {
             complain(format!("cannot make a temporary directory: {e}"));
             Exit::Model
         })?),
-        (_, None) => None,
     };
     let scratch_file = scratch.as_ref().map(|folder| folder.path().join("result.npz"));
     let mut sinks = Vec::new();
@@ -313,9 +317,25 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
             Err(error) => exit = wrong(error),
         }
     }
-    if let (Some(picture), Some(file)) = (&picture, scratch_file.as_ref().or(output.as_ref())) {
+    let file = scratch_file.as_ref().or(output.as_ref());
+    if let (Some(picture), Some(file)) = (&picture, file) {
         match draw(file, picture) {
             Ok(()) if !args.quiet => say(format!("wrote {}", picture.display())),
+            Ok(()) => {}
+            Err(message) => exit = wrong(message),
+        }
+    }
+    if let (Some(path), Some(file)) = (&args.report, file) {
+        let took = Took {
+            compile_s: p.ready.compile_s,
+            run_s: outcome.run_s,
+            threads: p.ready.threads,
+            from_ms: outcome.start as f64 * p.experiment.extent.grid.dt,
+        };
+        let about = About { title: None, sources: page::sources(&p.checked.sources), took: Some(took) };
+        let thinned = Thinned::read(file).map_err(|e| e.to_string());
+        match thinned.and_then(|thinned| page::write(path, &thinned, &about)) {
+            Ok(()) if !args.quiet => say(format!("wrote {}", path.display())),
             Ok(()) => {}
             Err(message) => exit = wrong(message),
         }
@@ -359,6 +379,13 @@ fn writable(args: &Args, output: Option<&Path>, picture: Option<&Path>) -> Resul
         let cannot = |reason| usage(format!("cannot write `{}`: {reason}", path.display()));
         results::check_writable(path).map_err(cannot)?;
     }
+    if let Some(path) = &args.report {
+        let cannot = |reason: &str| usage(format!("cannot write `{}`: {reason}", path.display()));
+        if !page::is_page(path) {
+            return Err(cannot("the name of a page must end in .html"));
+        }
+        results::check_writable(path).map_err(|reason| cannot(&reason))?;
+    }
     let packs = output.is_some_and(|path| matches!(FileFormat::of(path), Ok(FileFormat::Npz)));
     if args.compress && !packs {
         return Err(usage("`--compress` is for an .npz file (`-o out.npz`)".into()));
@@ -385,7 +412,7 @@ impl Sink for Both<'_> {
 
 /// Where results go: what was asked for, or MODEL.npz and MODEL.svg.
 fn destinations(args: &Args) -> (Option<PathBuf>, Option<PathBuf>) {
-    if args.output.is_some() || args.plot.is_some() || args.json {
+    if args.output.is_some() || args.plot.is_some() || args.report.is_some() || args.json {
         return (args.output.clone(), args.plot.clone());
     }
     let stem = match args.file.file_stem() {

@@ -40,6 +40,10 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub(crate) use axis::round_up;
+pub(crate) use panels::{Group, common_parts, groups, parts};
+pub(crate) use style::{quantity, unit};
+
 use crate::results::{Pending, ResultsError, RunResult};
 
 /// Which panels a figure has.

@@ -276,12 +276,13 @@ fn quantity_of(name: &str) -> &str {
 }
 
 /// Series that share a panel, and whether they share it because they are fractions.
-struct Group<'a> {
-    series: Vec<&'a Series>,
-    fraction: bool,
+pub struct Group<'a> {
+    pub series: Vec<&'a Series>,
+    pub fraction: bool,
 }
 
-fn groups<'a>(series: &[&'a Series], window: (f64, f64)) -> Vec<Group<'a>> {
+/// The series of a population, as they share panels.
+pub fn groups<'a>(series: &[&'a Series], window: (f64, f64)) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for &s in series {
         let fraction = s.unit == "1" && is_fraction(s, window);
@@ -374,7 +375,7 @@ fn place_of(shown: &mut Vec<u64>, cell: u64) -> usize {
 }
 
 /// The parts of a name between dots; those within brackets (`squid[0..10]`, `dend(0.5)`) part nothing.
-fn parts(name: &str) -> Vec<&str> {
+pub fn parts(name: &str) -> Vec<&str> {
     let mut inside = false;
     name.split(|c| {
         inside = (inside || matches!(c, '[' | '(')) && !matches!(c, ']' | ')');
@@ -384,7 +385,7 @@ fn parts(name: &str) -> Vec<&str> {
 }
 
 /// How many parts all names share at the beginning and, beyond those, at the end; each keeps at least one of its own.
-fn common_parts(names: &[Vec<&str>]) -> (usize, usize) {
+pub fn common_parts(names: &[Vec<&str>]) -> (usize, usize) {
     let shortest = names.iter().map(Vec::len).min().unwrap_or(1);
     let shared = |part: &dyn Fn(&Vec<&str>) -> String| {
         let mut parts = names.iter().map(part);

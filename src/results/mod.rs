@@ -74,8 +74,8 @@ use serde_json::{Map, Value};
 pub(crate) use atomic::Pending;
 pub use checkpoint::Checkpoint;
 pub use contents::{Contents, Parameter, ParameterValues, Population, SeriesHead, TrainHead};
-pub use read::Reading;
 pub(crate) use read::spread;
+pub use read::{Reading, thin};
 pub use writer::Writer;
 
 /// The version of the layout that is written and read.
@@ -353,6 +353,14 @@ impl RunResult {
     /// As [`RunResult::read_npz`].
     pub fn read(path: &Path, reading: &Reading) -> Result<RunResult, ResultsError> {
         read::read(path, reading).map_err(|reason| ResultsError::Read { path: path.to_owned(), reason })
+    }
+
+    /// How many samples and columns each series of a file has, in the order in which [`RunResult::read`] hands them over.
+    ///
+    /// # Errors
+    /// As [`RunResult::read_npz`], as far as it is seen without reading samples.
+    pub fn shapes(path: &Path) -> Result<Vec<(usize, usize)>, ResultsError> {
+        read::shapes(path).map_err(|reason| ResultsError::Read { path: path.to_owned(), reason })
     }
 
     /// Checks what every file relies on: times and values have the same length, times are finite and in order, spikes

@@ -6,7 +6,7 @@
 
 use super::contents::{CELLS, KEYS, PARAMETER, SPIKE_CELLS, SPIKE_TIMES, TIMES};
 use super::npy::Header;
-use super::{LAYOUT, Parameter, ParameterValues, Population, RunResult, Samples, Series, SpikeTrain};
+use super::{LAYOUT, Parameter, ParameterValues, Population, RunResult, Samples, Series, SeriesHead, SpikeTrain};
 use ndarray::Array2;
 use serde_json::{Map, Value};
 use std::fs::{self, File};
@@ -79,6 +79,48 @@ pub(super) fn read(path: &Path, reading: &Reading) -> Result<RunResult, String> 
     result.contradiction().map_or(Ok(result), Err)
 }
 
+/// How many samples and columns every series of a file has, in the order in which [`read`] hands them over; no sample is read.
+pub(super) fn shapes(path: &Path) -> Result<Vec<(usize, usize)>, String> {
+    let mut files = Files::open(path)?;
+    let records = object(&files.meta()?, "records")?;
+    let names = files.names()?;
+    let shape = |name: &String| {
+        let (header, _) = files.array(name)?;
+        match header.shape[..] {
+            [rows, columns] => Ok((rows as usize, columns as usize)),
+            _ => Err(wrong(name, &header, "a [time, index] table of <f4 or <f8")),
+        }
+    };
+    names.iter().filter(|name| records.contains_key(*name)).map(shape).collect()
+}
+
+/// A series of which `row` says the numbers at a sample time, thinned as [`read`] thins those of files.
+pub fn thin(head: &SeriesHead, t: &[f64], reading: &Reading, mut row: impl FnMut(usize, &mut Vec<f64>)) -> Series {
+    let few = Few::new(t.len(), reading.samples);
+    let width = head.cells.len();
+    let columns = spread(width, reading.columns.unwrap_or(width));
+    let mut thinned = Thinned::new(&columns, few);
+    let (mut all, mut chosen) = (Vec::new(), Vec::new());
+    for at in 0..t.len() {
+        all.clear();
+        row(at, &mut all);
+        chosen.clear();
+        chosen.extend(columns.iter().map(|&column| all.get(column).copied().unwrap_or(f64::NAN)));
+        thinned.add(&chosen);
+    }
+    let t: Vec<f64> = t.iter().enumerate().filter(|&(at, _)| few.stands(at)).map(|(_, &t)| t).collect();
+    let values = Array2::from_shape_vec((t.len(), columns.len()), thinned.done());
+    Series {
+        name: head.name.clone(),
+        population: head.population.clone(),
+        cells: columns.iter().map(|&column| head.cells[column]).collect(),
+        unit: head.unit.clone(),
+        t: Arc::new(t),
+        // There is a row for every time that stands for some.
+        values: values.map_or_else(|_| none(), Samples::F64),
+    }
+}
+
 fn none() -> Samples {
     Samples::F64(Array2::zeros((0, 0)))
 }
@@ -137,8 +179,19 @@ impl Files {
         name: &str,
         take: impl FnOnce(&Header, &mut dyn Read) -> Result<T, String>,
     ) -> Result<T, String> {
+        let (header, (mut from, size)) = self.array(name)?;
+        let taken = take(&header, &mut from)?;
+        if header.bytes() == Some(size) {
+            // Only at its end is a member compared with its checksum.
+            io::copy(&mut from, &mut io::sink()).map_err(|e| unreadable(name, e))?;
+        }
+        Ok(taken)
+    }
+
+    /// The header of an array, compared with its size; what follows it, and that size.
+    fn array<'a>(&'a mut self, name: &str) -> Result<(Header, (Box<dyn Read + 'a>, u64)), String> {
         let missing = || format!("it has no array `{name}`: it was not written by `neuroc run`, or is damaged");
-        let (mut from, size, packed): (Box<dyn Read + '_>, u64, bool) = match self {
+        let (mut from, size, packed): (Box<dyn Read + 'a>, u64, bool) = match self {
             Files::Archive(archive, file) => {
                 let file = *file;
                 let member = match archive.by_name(&format!("{name}.npy")) {
@@ -169,12 +222,7 @@ impl Files {
         if header.item().is_some() && (header.bytes().is_none() || !whole) {
             return Err(unreadable(name, "its size does not fit its shape"));
         }
-        let taken = take(&header, &mut from)?;
-        if header.bytes() == Some(size) {
-            // Only at its end is a member compared with its checksum.
-            io::copy(&mut from, &mut io::sink()).map_err(|e| unreadable(name, e))?;
-        }
-        Ok(taken)
+        Ok((header, (from, size)))
     }
 
     pub fn vector<const N: usize>(&mut self, name: &str, dtype: &str) -> Result<Vec<[u8; N]>, String> {

@@ -48,6 +48,11 @@ impl Token<'_> {
     }
 }
 
+/// Is a word one that the language reserves, so that nothing can be called so?
+pub fn is_reserved(word: &str) -> bool {
+    Grammar::parse(Rule::name, word).is_err()
+}
+
 /// All the tokens of any text.
 pub fn tokens(text: &str) -> Vec<Token<'_>> {
     // The rule ends with ANY, so it matches every text.

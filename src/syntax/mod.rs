@@ -16,7 +16,7 @@ mod words;
 
 pub use around::{Around, Open, around};
 pub use format::format;
-pub use grammar::{Token, TokenKind, tokens};
+pub use grammar::{Token, TokenKind, is_reserved, tokens};
 pub use parse::{mended, parse, read_text};
 pub use recover::Block;
 #[cfg(test)]

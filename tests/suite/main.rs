@@ -29,6 +29,7 @@ mod pjrt;
 mod plasticity;
 mod protocols;
 mod random_models;
+mod report;
 mod singular;
 #[cfg(feature = "xla")]
 mod stablehlo;
