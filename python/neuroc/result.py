@@ -141,6 +141,8 @@ class Result(Mapping[str, Trace]):
             return self._traces[hits[0]]
         if hits:
             raise KeyError(f"`{name}` fits several records: {', '.join(hits)}; write more of the name")
+        if name.removesuffix(".spikes") in self.spikes:
+            raise KeyError(f'spikes are in result.spikes["{name.removesuffix(".spikes")}"]')
         raise KeyError(f"`{name}` was not recorded; recorded are {', '.join(self._traces) or 'spikes only'}")
 
     def __iter__(self) -> Iterator[str]:

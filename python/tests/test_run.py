@@ -26,6 +26,11 @@ def command(*arguments, **options):
     return subprocess.run(line, capture_output=True, text=True, timeout=300, **options)
 
 
+def test_spikes_are_where_the_message_says(squid):
+    with pytest.raises(KeyError, match=r'result.spikes\["squid"\]'):
+        neuroc.load(squid).run(duration=1)["squid.spikes"]
+
+
 def test_results_are_the_commands_bit_for_bit(squid, tmp_path):
     cases = [
         ([], {}, {}),

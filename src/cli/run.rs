@@ -320,8 +320,17 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     let file = scratch_file.as_ref().or(output.as_ref());
     if let (Some(picture), Some(file)) = (&picture, file) {
         match draw(file, picture) {
-            Ok(()) if !args.quiet => say(format!("wrote {}", picture.display())),
-            Ok(()) => {}
+            Ok(true) if !args.quiet => say(format!("wrote {}", picture.display())),
+            Ok(true) => {}
+            Ok(false) => {
+                let nothing = "nothing was recorded, so there is nothing to draw";
+                // Who asked for no picture misses none.
+                if args.plot.is_some() {
+                    exit = wrong(nothing.to_owned());
+                } else if !args.quiet {
+                    say(nothing);
+                }
+            }
             Err(message) => exit = wrong(message),
         }
     }
@@ -423,14 +432,15 @@ fn destinations(args: &Args) -> (Option<PathBuf>, Option<PathBuf>) {
     (Some(stem.with_extension("npz")), Some(stem.with_extension("svg")))
 }
 
-fn draw(file: &Path, picture: &Path) -> Result<(), String> {
+/// Draws what a file holds; false if that is nothing.
+fn draw(file: &Path, picture: &Path) -> Result<bool, String> {
     let (samples, columns) = DRAWN;
     let reading = Reading { samples: Some(samples), columns: Some(columns), no_parameters: true };
     let result = RunResult::read(file, &reading).map_err(|e| e.to_string())?;
     if result.series.iter().all(|s| s.t.is_empty()) && result.spikes.iter().all(|s| s.t.is_empty()) {
-        return Err("nothing was recorded, so there is nothing to draw".into());
+        return Ok(false);
     }
-    plot::draw(&result, picture, &PlotOptions::default()).map_err(|e| e.to_string())
+    plot::draw(&result, picture, &PlotOptions::default()).map(|()| true).map_err(|e| e.to_string())
 }
 
 fn meta(args: &Args, p: &Prepared) -> serde_json::Map<String, serde_json::Value> {

@@ -272,12 +272,8 @@ secondorder = 2; exact solves linear equations, such as those of integrate-and-f
 current-based synapses; rk4 is the most accurate for smooth models.";
 Unsupported "NU0320" Error "understood, but not compiled"
 "The language has this feature, but this version of the compiler cannot compile it. `docs/status.md`
-says what works.
-
-Cells with sections run natively and on the interpreter (`--engine native`, `interp`), and have no synapses
-that remember, junctions, clamps and values that differ from cell to cell yet.
-Every other model of the language runs on every
-engine; what remains are programs of the intermediate representation that are written by hand.";
+says what works, and the message names what is in the way: mostly another engine (`--engine native`) takes the model.
+XLA runs no synapses that remember, generated crates have neither events nor cells with sections.";
 NotConstant "NU0319" Error "a constant is needed"
 "The value is used before the run starts (a size, a constant, a duration), so it cannot depend on
 states, `v`, the temperature or the time.";
@@ -386,9 +382,10 @@ MoreWarnings "NU0408" Warning "there are too many warnings to show"
 "A hundred warnings are shown; the rest is counted. Warnings have places of their own: those of one
 cause are mended together.";
 
-DelayRounded "NU0410" Warning "a delay is not a whole number of steps"
-"Spikes travel in whole steps. A delay is rounded to the nearest; this one changes by more than a
-hundredth of it. Take a step that divides the delays, or delays that are multiples of the step.
+DelayRounded "NU0410" Warning "a delay or a refractory time is not a whole number of steps"
+"Spikes travel, and cells are refractory, for whole steps. Such a time is rounded to the nearest; this one changes by
+more than a hundredth of it. Take a step that divides the times, or times that are multiples of the step. Delays that
+are drawn are rounded, too, without a word.
 
   wrong   run { dt = 0.1 ms }          with    delay = 1.25 ms
   right   delay = 1.2 ms, or dt = 0.05 ms";

@@ -9,12 +9,10 @@ use super::{Checked, CompileOptions, Passes, compile_flat, flatten};
 use crate::codegen::plan::PlanOptions;
 use crate::data::Dataset;
 use crate::diag::{Code, Diagnostic};
-use crate::hir::shown;
 use crate::ode::{self, Model, Node, NodeId};
 use crate::passes::OptLevel;
 use crate::simulate;
 use crate::step::{Source, Value};
-use crate::units::Dim;
 
 /// So many edges are drawn to look at them.
 const MOST_EDGES: f64 = 100_000.0;
@@ -58,7 +56,6 @@ fn before_a_run(model: &Model, checked: &Checked) -> Vec<Diagnostic> {
     let mut found = not_finite(model);
     found.extend(model.connections.iter().filter_map(|c| simulate::wrong_connection(model, &extent, c)));
     found.extend(model.projections.iter().filter_map(|p| simulate::wrong_projection(model, &extent, p)));
-    found.extend(model.projections.iter().filter_map(|p| rounded_delay(model, p)));
     let options = CompileOptions { passes: Passes::Level(OptLevel::O0), ..CompileOptions::default() };
     let compiled = match compile_flat(model.clone(), &checked.sources, &options, &mut |_, _, _| {}) {
         Ok(compiled) => compiled,
@@ -85,21 +82,6 @@ fn before_a_run(model: &Model, checked: &Checked) -> Vec<Diagnostic> {
         }
     }
     found
-}
-
-/// A warning where a delay is not a whole number of steps, by more than a hundredth of it.
-fn rounded_delay(model: &Model, p: &ode::Projection) -> Option<Diagnostic> {
-    let Ok(Value::Real(delay)) = ode::evaluate(model, p.delay) else { return None };
-    let steps = (delay / model.dt + 0.5).floor();
-    let rounded = steps * model.dt;
-    if steps < 1.0 || (rounded - delay).abs() <= delay / 100.0 {
-        return None;
-    }
-    let message = format!("the delay of `{}` is not a whole number of steps", p.name);
-    let unit = Dim::TIME.display_unit();
-    let taken = format!("{} become {}", shown(delay, &unit), shown(rounded, &unit));
-    let d = Diagnostic::new(Code::DelayRounded, p.span, message, taken);
-    Some(d.note(format!("a step is {}", shown(model.dt, &unit))))
 }
 
 /// Initial values and derivatives that are not numbers at the start.

@@ -19,6 +19,7 @@ mod parity;
 mod passive;
 mod print;
 mod removable;
+mod rounded;
 pub mod scheme;
 mod timescale;
 mod verify;
@@ -34,6 +35,7 @@ pub use initial::resolve;
 pub use overrides::{Override, PerCell, apply, full_name, parse_override, sets_initial_value};
 pub use passive::Passive;
 pub use print::{print, show};
+pub use rounded::{in_steps, rounded};
 pub use timescale::{slopes, step_became_too_long, step_too_long};
 pub use verify::verify;
 

@@ -42,7 +42,7 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
     for (i, (projection, projected)) in model.projections.iter().zip(all_projected(model, extent)).enumerate() {
         match projected {
             Ok(of) => {
-                let found = short_delay(model, extent, projection, &of).into_iter().chain(of.outside(model, i));
+                let found = delays(model, extent, projection, &of).into_iter().chain(of.outside(model, i));
                 let (wrong, odd): (Vec<_>, Vec<_>) = found.partition(Diagnostic::is_error);
                 errors.extend(wrong);
                 warnings.extend(odd);
@@ -127,22 +127,36 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
     if errors.is_empty() { Ok((setup, warnings)) } else { Err(errors) }
 }
 
-/// The first of the delays that differ from edge to edge that is less than a step.
-fn short_delay(model: &Model, extent: &Extent, p: &Projection, edges: &Projected) -> Option<Diagnostic> {
+/// Of the delays that differ from edge to edge the first that is less than a step; or a warning if those of a file are no whole steps.
+fn delays(model: &Model, extent: &Extent, p: &Projection, edges: &Projected) -> Option<Diagnostic> {
     // What is the same for all edges has been looked at with other values, and draws within limits need no look.
-    let steps = |delay: f64| (delay / extent.grid.dt + 0.5).floor();
-    if ode::evaluate(model, p.delay).is_ok() || steps(ode::cells::least(model, p.delay)) >= 1.0 {
+    let dt = extent.grid.dt;
+    let steps = |delay: f64| (delay / dt + 0.5).floor();
+    let of = |wanted: fn(&Node) -> bool| {
+        model.graph.reachable([p.delay]).into_iter().any(|id| wanted(&model.graph.node(id)))
+    };
+    let written = of(|node| matches!(node, Node::Data(_))) && !of(|node| matches!(node, Node::Draw(..)));
+    let fine = || steps(ode::cells::least(model, p.delay)) >= 1.0;
+    if ode::evaluate(model, p.delay).is_ok() || (!written && fine()) {
         return None;
     }
     let data = |_: Option<usize>, file: u32| edges.data(&model.data[file as usize], model.seed).ok();
     let delays = ode::cells::values(model, p.delay, None, edges.rows.len(), &data)?;
-    let edge = delays.iter().position(|delay| steps(*delay) < 1.0)?;
     let unit = Dim::TIME.display_unit();
-    let delay = shown(delays[edge], &unit);
-    let message = format!("the delay of edge {edge} of `{}` is {delay}, less than the time step", p.name);
-    let d = Diagnostic::new(Code::OutOfDomain, p.span, message, "a spike arrives a step later at the earliest");
-    let least = shown(extent.grid.dt, &unit);
-    Some(d.help(format!("draw it within limits: `delay ~ truncated(normal(...), {least}, ...)`")))
+    if let Some(edge) = delays.iter().position(|delay| steps(*delay) < 1.0) {
+        let delay = shown(delays[edge], &unit);
+        let message = format!("the delay of edge {edge} of `{}` is {delay}, less than the time step", p.name);
+        let d = Diagnostic::new(Code::OutOfDomain, p.span, message, "a spike arrives a step later at the earliest");
+        let least = shown(dt, &unit);
+        return Some(d.help(format!("draw it within limits: `delay ~ truncated(normal(...), {least}, ...)`")));
+    }
+    let rounded = || delays.iter().map(|&delay| ode::in_steps(delay, dt)).enumerate();
+    let (edge, taken) = rounded().filter(|_| written).find_map(|(edge, taken)| Some((edge, taken?)))?;
+    let (count, all) = (rounded().filter(|one| one.1.is_some()).count(), delays.len());
+    let message = format!("{count} of {all} delays of `{}` are not whole numbers of steps", p.name);
+    let taken = format!("{} of edge {edge} become {}", shown(delays[edge], &unit), shown(taken, &unit));
+    let d = Diagnostic::new(Code::DelayRounded, p.span, message, taken);
+    Some(d.note(format!("a step is {}", shown(dt, &unit))))
 }
 
 impl Projected {
