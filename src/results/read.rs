@@ -94,7 +94,7 @@ pub(super) fn shapes(path: &Path) -> Result<Vec<(usize, usize)>, String> {
     names.iter().filter(|name| records.contains_key(*name)).map(shape).collect()
 }
 
-/// A series of which `row` says the numbers at a sample time, thinned as [`read`] thins those of files.
+/// A series of which `row` says the numbers at a sample time, thinned as [`RunResult::read`] thins those of files.
 pub fn thin(head: &SeriesHead, t: &[f64], reading: &Reading, mut row: impl FnMut(usize, &mut Vec<f64>)) -> Series {
     let few = Few::new(t.len(), reading.samples);
     let width = head.cells.len();
