@@ -104,7 +104,8 @@
 //! - **One meaning of numbers.** Elementary functions and random numbers come from [`runtime`] in the interpreter, in constant
 //!   folding and in generated code. Without rewriting passes the interpreter and native kernels agree bit for bit, whatever the lanes and the
 //!   threads. XLA has elementary functions of its own, and is held to a tolerance (`xla_within` in `tests/suite/engines.rs`). Less accuracy is in the IR (`approximate exp2 1e-9`, singles between `narrow` and `widen`), so they agree on that too.
-//! - **Same source, same bytes out.** No map with a random order, no path of the machine and no clock reaches an output.
+//! - **Same source, same bytes out.** No map with a random order, no path of the machine and no clock reaches an output, but for
+//!   the seconds that a run took on its page ([`report`]).
 //! - **Random numbers are counter-based**: a function of seed, stream, cell and step, so a run does not depend on how it is cut.
 //! - **A mistake is reported once, at its cause**, and everything that is wrong in a file in one run. A phase never runs on
 //!   what another phase rejected.

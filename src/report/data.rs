@@ -14,11 +14,13 @@
 use super::base64::encode;
 use super::thin::{Drawn, Thinned};
 use crate::plot::{Group, common_parts, groups, parts, quantity, round_up, unit};
-use crate::results::{Series, SpikeTrain};
+use crate::results::{Series, SpikeTrain, spread};
 use serde_json::{Value, json};
 
 /// A page has so many panels at most.
 pub const PANELS: usize = 64;
+/// So many lines of a plot at most, as in figures; of more there is a map.
+const LINES: usize = 8;
 /// The rate of a population is drawn from this many cells on, as in figures.
 const CELLS_FOR_A_RATE: usize = 20;
 /// So many bins of a rate at most; the page joins them where they are narrower than can be seen.
@@ -29,8 +31,11 @@ pub fn payload(thinned: &Thinned, window: (f64, f64)) -> String {
     let result = thinned.result();
     let mut all = Payload { thinned, series: Vec::new(), trains: Vec::new(), panels: Vec::new() };
     for population in populations(thinned) {
-        let own: Vec<&Series> = result.series.iter().filter(|s| s.population == population).collect();
-        for group in groups(&own, window) {
+        let own = result.series.iter().filter(|s| s.population == population);
+        // What has more cells than lines can show is a map of its own.
+        let (wide, narrow): (Vec<&Series>, Vec<&Series>) = own.partition(|s| s.cells.len() > LINES);
+        let alone = wide.iter().flat_map(|series| groups(std::slice::from_ref(series), window));
+        for group in groups(&narrow, window).into_iter().chain(alone) {
             all.traces(&group);
         }
         for train in result.spikes.iter().filter(|s| s.population == population && s.cells > 0) {
@@ -77,7 +82,10 @@ impl Payload<'_> {
         for (series, parts) in group.series.iter().zip(&names) {
             let own = parts[before..parts.len() - after].join(".");
             let element = series.element();
-            for (column, cell) in series.cells.iter().enumerate() {
+            let columns = series.cells.len();
+            let most = if alone { columns } else { (LINES / names.len()).max(1) };
+            for column in spread(columns, most) {
+                let cell = series.cells[column];
                 let label = match (alone, series.cells.len()) {
                     (true, 1) => own.clone(),
                     (true, _) => format!("{element} {cell}"),
@@ -86,7 +94,10 @@ impl Payload<'_> {
                 };
                 lines.push(json!([self.series.len(), column, label, cell]));
             }
-            let note = note(series, self.thinned);
+            let mut note = note(series, self.thinned);
+            if columns > most {
+                note = format!("{most} of {columns} {element}s; {note}").trim_end_matches("; ").to_owned();
+            }
             if !note.is_empty() && !notes.contains(&note) {
                 notes.push(note);
             }
@@ -106,7 +117,7 @@ impl Payload<'_> {
             "unit": if first.unit == "1" { String::new() } else { unit(&first.unit) },
             "element": first.element(),
             "fraction": group.fraction,
-            "map": alone && lines.len() > 8,
+            "map": alone && lines.len() > LINES,
             "lines": lines,
         }));
     }

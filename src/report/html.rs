@@ -365,7 +365,7 @@ fn table(names: &[&str], numbers: usize, rows: impl Iterator<Item = (bool, Strin
         let plain = |name: &&str| matches!(*name, "unit" | "" | "kept on this page");
         let heads = names.iter().enumerate();
         let heads =
-            heads.map(|(k, name)| format!("<th scope=\"col\"{}>{name}</th>", if plain(&name) { "" } else { class(k) }));
+            heads.map(|(k, name)| format!("<th scope=\"col\"{}>{name}</th>", if plain(name) { "" } else { class(k) }));
         out += &format!("<thead><tr>{}</tr></thead>\n", heads.collect::<String>());
     }
     out += &format!("<tbody>\n{body}</tbody>\n</table></div>\n");

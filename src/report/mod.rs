@@ -1,7 +1,7 @@
 //! The web page of a run: one file with the model, how it was run, plots that zoom, spikes and parameters.
 //!
 //! In come results, texts of models and what is known of the run; out goes HTML that needs nothing else: no network, no other file.
-//! Never true here: a text of a model or a result is markup, or a page grows with the run beyond what [the bounds](thin) say.
+//! Never true here: a text of a model or a result is markup, or a page grows with the run beyond the bounds in `thin.rs`.
 //!
 //! # How it is made
 //!
@@ -135,7 +135,7 @@ pub fn page(thinned: &Thinned, about: &About) -> String {
 <button type="button" id="whole">all</button>
 <label><input type="checkbox" id="fit"> fit heights</label>
 <output id="at"></output>
-<span class="note">drag: zoom · double click: all · shift and drag: move · ctrl and wheel: zoom</span>
+<span class="note">drag: zoom · double click: all · shift-drag: move · ctrl-wheel: zoom</span>
 </div>
 <div id="panels"></div>
 </section>

@@ -118,7 +118,8 @@
   const reset = () => show(whole[0], whole[1]);
   const asked = () => {
     const found = /^#t=(-?[\d.eE+-]+),(-?[\d.eE+-]+)$/.exec(location.hash);
-    return found ? [Number(found[1]), Number(found[2])] : null;
+    const window = found ? [Number(found[1]), Number(found[2])] : null;
+    return window && window.every(Number.isFinite) && window[0] < window[1] ? window : null;
   };
 
   // ---- panels ----

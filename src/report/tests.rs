@@ -142,6 +142,19 @@ fn rates_count_all_spikes() {
 }
 
 #[test]
+fn few_cells_share_a_plot_and_many_have_a_map() {
+    let named = |name: &str, cells: usize| series(name, 11, cells, |row, column| (row + column) as f64);
+    let result = result(vec![named("c.a.v", 3), named("c.b.v", 3), named("c.d.v", 3), named("c.e.v", 40)], Vec::new());
+    let data = data(&shown(&result));
+    let panels = data["panels"].as_array().unwrap();
+    let labels: Vec<&str> =
+        panels[0]["lines"].as_array().unwrap().iter().map(|line| line[2].as_str().unwrap()).collect();
+    assert_eq!(labels, ["a [0]", "a [2]", "b [0]", "b [2]", "d [0]", "d [2]"]);
+    assert_eq!((panels[0]["note"].as_str(), &panels[0]["map"]), (Some("2 of 3 cells"), &json!(false)));
+    assert_eq!((panels[1]["lines"].as_array().unwrap().len(), &panels[1]["map"]), (40, &json!(true)));
+}
+
+#[test]
 fn a_large_run_makes_a_page_of_a_few_megabytes_that_says_what_it_lacks() {
     let peak = |row: usize, column: usize| match (row, column) {
         (7_777, 0) => 1234.5,

@@ -85,7 +85,7 @@ pub(super) fn shapes(path: &Path) -> Result<Vec<(usize, usize)>, String> {
     let records = object(&files.meta()?, "records")?;
     let names = files.names()?;
     let shape = |name: &String| {
-        let (header, _) = files.array(name)?;
+        let (header, _, _) = files.array(name)?;
         match header.shape[..] {
             [rows, columns] => Ok((rows as usize, columns as usize)),
             _ => Err(wrong(name, &header, "a [time, index] table of <f4 or <f8")),
@@ -94,7 +94,7 @@ pub(super) fn shapes(path: &Path) -> Result<Vec<(usize, usize)>, String> {
     names.iter().filter(|name| records.contains_key(*name)).map(shape).collect()
 }
 
-/// A series of which `row` says the numbers at a sample time, thinned as [`read`] thins those of files.
+/// A series of which `row` says the numbers at a sample time, thinned as [`RunResult::read`] thins those of files.
 pub fn thin(head: &SeriesHead, t: &[f64], reading: &Reading, mut row: impl FnMut(usize, &mut Vec<f64>)) -> Series {
     let few = Few::new(t.len(), reading.samples);
     let width = head.cells.len();
@@ -130,6 +130,9 @@ fn population((name, entry): (&String, &Value)) -> Option<Population> {
     let shape = entry.get("shape")?.as_array()?.iter().map(number).collect::<Option<_>>()?;
     Some(Population { name: name.clone(), cells: number(entry.get("cells")?)?, shape })
 }
+
+/// The header of an array, what follows it, and the size of the whole in bytes.
+type Opened<'a> = (Header, Box<dyn Read + 'a>, u64);
 
 /// Where arrays are.
 pub(super) enum Files {
@@ -179,7 +182,7 @@ impl Files {
         name: &str,
         take: impl FnOnce(&Header, &mut dyn Read) -> Result<T, String>,
     ) -> Result<T, String> {
-        let (header, (mut from, size)) = self.array(name)?;
+        let (header, mut from, size) = self.array(name)?;
         let taken = take(&header, &mut from)?;
         if header.bytes() == Some(size) {
             // Only at its end is a member compared with its checksum.
@@ -188,8 +191,8 @@ impl Files {
         Ok(taken)
     }
 
-    /// The header of an array, compared with its size; what follows it, and that size.
-    fn array<'a>(&'a mut self, name: &str) -> Result<(Header, (Box<dyn Read + 'a>, u64)), String> {
+    /// An array whose header fits its size.
+    fn array<'a>(&'a mut self, name: &str) -> Result<Opened<'a>, String> {
         let missing = || format!("it has no array `{name}`: it was not written by `neuroc run`, or is damaged");
         let (mut from, size, packed): (Box<dyn Read + 'a>, u64, bool) = match self {
             Files::Archive(archive, file) => {
@@ -222,7 +225,7 @@ impl Files {
         if header.item().is_some() && (header.bytes().is_none() || !whole) {
             return Err(unreadable(name, "its size does not fit its shape"));
         }
-        Ok((header, (from, size)))
+        Ok((header, from, size))
     }
 
     pub fn vector<const N: usize>(&mut self, name: &str, dtype: &str) -> Result<Vec<[u8; N]>, String> {
