@@ -6,8 +6,8 @@
 use super::{Model, NodeId, evaluate};
 use crate::diag::{Code, Diagnostic};
 use crate::hir::shown;
+use crate::operators::Value;
 use crate::source::Span;
-use crate::step::Value;
 use crate::units::Dim;
 
 /// What a time (ms) becomes in whole steps, if that is another by more than a hundredth.
