@@ -4,7 +4,7 @@ use super::{NodeId, ParamId, StateId};
 use crate::morphology::Measure;
 use crate::operators::{BinaryOp, Distribution, UnaryOp};
 use crate::units::Dim;
-use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
+use rustc_hash::FxHashMap as HashMap;
 
 /// A node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -160,17 +160,28 @@ impl Graph {
         }
     }
 
-    /// The nodes that `roots` depend on (and themselves), operands first. Takes time for these, not for the whole graph.
+    /// The nodes that `roots` depend on (and themselves), operands first. Takes time for these, and next to none for the rest of the graph: a
+    /// bit for each node.
     pub fn reachable(&self, roots: impl IntoIterator<Item = NodeId>) -> Vec<NodeId> {
-        let mut found: HashSet<NodeId> = HashSet::default();
         let mut stack: Vec<NodeId> = roots.into_iter().collect();
+        // Operands are older than what is made of them.
+        let words = stack.iter().map(|id| id.0 as usize / 64 + 1).max().unwrap_or(0);
+        let (mut seen, mut count) = (vec![0u64; words], 0);
         while let Some(id) = stack.pop() {
-            if found.insert(id) {
+            let (word, bit) = (&mut seen[id.0 as usize / 64], 1 << (id.0 % 64));
+            if *word & bit == 0 {
+                *word |= bit;
+                count += 1;
                 stack.extend(self.operands(id));
             }
         }
-        let mut found: Vec<NodeId> = found.into_iter().collect();
-        found.sort_unstable();
+        let mut found = Vec::with_capacity(count);
+        for (at, mut word) in seen.into_iter().enumerate() {
+            while word != 0 {
+                found.push(NodeId(at as u32 * 64 + word.trailing_zeros()));
+                word &= word - 1;
+            }
+        }
         found
     }
 

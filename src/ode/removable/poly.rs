@@ -165,6 +165,9 @@ impl Poly {
     pub fn primitive(&self) -> (Content, Poly) {
         let mut common: BTreeMap<NodeId, i32> = BTreeMap::new();
         for atom in self.terms.keys().flatten().map(|(atom, _)| *atom) {
+            if common.contains_key(&atom) {
+                continue;
+            }
             let power = |m: &Monomial| m.iter().find(|(a, _)| *a == atom).map_or(0, |(_, p)| *p);
             common.insert(atom, self.terms.keys().map(power).min().unwrap_or(0));
         }
