@@ -118,7 +118,7 @@ docs:
 SIDE_BY_SIDE := $(abspath $(or $(CARGO_TARGET_DIR),target))/side_by_side/venv
 WRITE ?=
 side-by-side:
-	@ls $(PYTHON_DIR)/wheels/*.whl >/dev/null 2>&1 || $(MAKE) --no-print-directory python
+	@ls $(PYTHON_DIR)/wheels/*.whl >/dev/null 2>&1 || $(MAKE) --no-print-directory package
 	@{ command -v java && command -v c++; } >/dev/null || { \
 		echo "Java or a C++ compiler is missing: installing them"; \
 		$(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends default-jre-headless g++; } || { \

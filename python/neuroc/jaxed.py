@@ -51,7 +51,9 @@ class JaxModel:
         self.duration_steps: int = self._manifest["steps"]
         #: The names of states, and of what differs from cell to cell.
         self.states: list[str] = [r["name"] for r in functions["init"]["results"]]
-        self._most: int = min((most for _, most in self._rows.values()), default=32)
+        # A call has so many rows, and a bit of a word for each step.
+        bits = [32 * shape[0] for shape in self._words().values()]
+        self._most: int = min([most for _, most in self._rows.values()] + bits, default=32)
 
     def _exported(self, name: str) -> Any:
         """A function of the artefact as one of JAX."""

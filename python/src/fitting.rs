@@ -5,7 +5,7 @@
 
 use crate::error::{self, guarded, usage};
 use crate::model::Model;
-use crate::running::{Engine, Machine, Signals};
+use crate::running::{Engine, Machine, Signals, lock};
 use crate::value::{self, Given};
 use neuroc::cli::memory;
 use neuroc::codegen::plan::Precision;
@@ -19,7 +19,7 @@ use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A run whose losses are differentiated in parameters.
 #[pyclass(frozen, module = "neuroc._core")]
@@ -83,11 +83,7 @@ impl Differentiable {
     }
 
     fn lock(&self) -> PyResult<MutexGuard<'_, Inner>> {
-        match self.inner.try_lock() {
-            Ok(guard) => Ok(guard),
-            Err(TryLockError::Poisoned(_)) => Err(usage("this is broken after a bug; make a new one")),
-            Err(TryLockError::WouldBlock) => Err(usage("another thread is using this; give each thread its own")),
-        }
+        lock(&self.inner, "gradient")
     }
 
     fn wrong(&self, d: Diagnostic) -> PyErr {
@@ -267,7 +263,7 @@ impl Differentiable {
                 ends.push(both);
             }
             let bounds = ends;
-            let mut watcher = Watching { signals: Signals::new(), news };
+            let mut watcher = Signals::new(news);
             let outcome = py.detach(|| {
                 let Inner { run, targets } = &mut *self.lock()?;
                 let middle: Vec<f64> = bounds.iter().map(|b| (b.low + b.high) / 2.0).collect();
@@ -294,7 +290,7 @@ impl Differentiable {
                 starts.append((self.shown(&start.from), self.shown(&start.values), start.loss, start.runs))?;
             }
             all.set_item("starts", starts)?;
-            all.set_item("stopped", watcher.signals.error.map(|error| error.into_value(py)))?;
+            all.set_item("stopped", watcher.error.map(|error| error.into_value(py)))?;
             Ok(all)
         })
     }
@@ -316,18 +312,8 @@ fn ask(py: Python<'_>, loss: &Py<PyAny>, samples: &[Vec<f64>], exponents: &[i32]
     Ok(Loss { value, slopes: slopes.collect() })
 }
 
-/// Lets Ctrl-C end a search, and tells how it goes.
-struct Watching {
-    signals: Signals,
-    news: Option<Py<PyAny>>,
-}
-
-impl fit::Watcher for Watching {
+impl fit::Watcher for Signals {
     fn run(&mut self, start: u32, runs: u64, loss: f64) -> bool {
-        let news = &self.news;
-        self.signals.look(false, |py| match news {
-            Some(function) => function.call1(py, (start, runs, loss)).map(drop),
-            None => Ok(()),
-        })
+        self.look(false, (start, runs, loss))
     }
 }

@@ -6,14 +6,14 @@
 use crate::error::{self, guarded, usage};
 use crate::fitting::{budget, suited};
 use crate::model::Model;
-use crate::running::Signals;
+use crate::running::{Signals, lock};
 use neuroc::engine::EngineError;
 use neuroc::train::{self, Score, Session};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Mutex, MutexGuard};
 
 /// What a training has learnt.
 #[pyclass(frozen, module = "neuroc._core")]
@@ -100,11 +100,7 @@ impl Learning {
     }
 
     fn lock(&self) -> PyResult<MutexGuard<'_, Session>> {
-        match self.session.try_lock() {
-            Ok(guard) => Ok(guard),
-            Err(TryLockError::Poisoned(_)) => Err(usage("this is broken after a bug; make a new one")),
-            Err(TryLockError::WouldBlock) => Err(usage("another thread is using this; give each thread its own")),
-        }
+        lock(&self.session, "training")
     }
 }
 
@@ -124,13 +120,13 @@ impl Learning {
     /// Learns from all samples once, and tries those for testing. `news` is called with the samples seen, of how many, and the loss so far.
     fn epoch<'py>(&self, py: Python<'py>, news: Option<Py<PyAny>>) -> PyResult<(Numbers, Option<Numbers>)> {
         guarded(|| {
-            let mut watcher = Watching { signals: Signals::new(), news };
+            let mut watcher = Signals::new(news);
             let scores = py.detach(|| {
                 let mut session = self.lock()?;
                 let Some(score) = session.epoch(&mut watcher).map_err(error::engine)? else { return Ok(None) };
                 Ok::<_, PyErr>(Some((score, session.test().map_err(error::engine)?)))
             });
-            match (scores?, watcher.signals.error) {
+            match (scores?, watcher.error) {
                 (_, Some(error)) => Err(error),
                 (Some((score, test)), None) => Ok((numbers(&score), test.as_ref().map(numbers))),
                 (None, None) => Err(usage("the epoch was stopped")),
@@ -144,18 +140,8 @@ impl Learning {
     }
 }
 
-/// Lets Ctrl-C end an epoch, and tells how it goes.
-struct Watching {
-    signals: Signals,
-    news: Option<Py<PyAny>>,
-}
-
-impl train::Watcher for Watching {
+impl train::Watcher for Signals {
     fn batch(&mut self, seen: usize, of: usize, loss: f64) -> bool {
-        let news = &self.news;
-        self.signals.look(seen == of, |py| match news {
-            Some(function) => function.call1(py, (seen, of, loss)).map(drop),
-            None => Ok(()),
-        })
+        self.look(seen == of, (seen, of, loss))
     }
 }

@@ -504,7 +504,7 @@ impl Model {
                 false => 1,
             };
             let news = options.get_item("progress")?.filter(|function| !function.is_none()).map(Bound::unbind);
-            let mut signals = Signals::new();
+            let mut signals = Signals::new(news);
             let done = py.detach(|| -> PyResult<(RunResult, Outcome, Vec<Diagnostic>, f64, usize)> {
                 let Prepared { experiment, machine, warnings } = self.prepare(compile, machine, true)?;
                 let choice = machine.choice()?;
@@ -516,7 +516,8 @@ impl Model {
                 let contents = experiment.contents(&records, 0, single);
                 let mut memory = Memory::new(&records, contents).map_err(|e| failed(e.into()))?;
                 let run = RunOptions { window: driver::FUSE, single, trap: true, trace };
-                signals = Signals::new().telling(news, experiment.extent.grid.dt, experiment.extent.grid.steps);
+                let grid = experiment.extent.grid;
+                signals.run = (grid.dt, grid.steps as f64 * grid.dt);
                 let (engine, start) = (ready.engine.as_mut(), Start::default());
                 let outcome = experiment.run_into(&records, engine, &run, &mut signals, &start, &mut memory);
                 let outcome = outcome.map_err(failed)?;

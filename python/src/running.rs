@@ -22,8 +22,10 @@ use neuroc::plugins::{Kind, Search};
 use neuroc::runtime::order::Arrangement;
 use neuroc::simulate::Watcher;
 use neuroc::step::Tolerance;
+use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::Instant;
 
 /// What runs a model.
@@ -245,29 +247,30 @@ fn warn_once(text: &str) -> PyResult<()> {
     result
 }
 
-/// Stops a run when a signal has come that Python makes an exception of, such as Ctrl-C; and tells a Python function how far it is.
+/// Stops what takes long when a signal has come that Python makes an exception of, such as Ctrl-C; and tells a Python function how far it is.
 pub struct Signals {
     last: Instant,
     /// The exception.
     pub error: Option<PyErr>,
-    /// Is called with the model time that is done and that of the whole run, in ms; and how long a step and the run are.
-    news: Option<(Py<PyAny>, f64, f64)>,
+    news: Option<Py<PyAny>>,
+    /// How long a step and the whole of a run are, in ms: of runs the function is told the time that is done, and that of the whole.
+    pub run: (f64, f64),
 }
 
 impl Signals {
-    pub fn new() -> Signals {
-        Signals { last: Instant::now(), error: None, news: None }
-    }
-
-    /// The same, telling a function, if there is one; a step takes `dt` ms, and there are so many.
-    pub fn telling(self, function: Option<Py<PyAny>>, dt: f64, steps: u64) -> Signals {
-        Signals { news: function.map(|function| (function, dt, steps as f64 * dt)), ..self }
+    pub fn new(news: Option<Py<PyAny>>) -> Signals {
+        Signals { last: Instant::now(), error: None, news, run: (f64::NAN, f64::NAN) }
     }
 
     /// Looks now and then, and whenever it `must`; the answer is whether to go on. What has come is not forgotten, however often somebody asks.
-    pub fn look(&mut self, must: bool, tell: impl for<'py> FnOnce(Python<'py>) -> PyResult<()>) -> bool {
+    pub fn look(&mut self, must: bool, told: impl for<'py> PyCallArgs<'py>) -> bool {
         if self.error.is_none() && (must || self.last.elapsed().as_millis() >= 50) {
-            self.error = Python::attach(|py| py.check_signals().and_then(|()| tell(py))).err();
+            let news = &self.news;
+            self.error = Python::attach(|py| {
+                py.check_signals()?;
+                news.as_ref().map_or(Ok(()), |function| function.call1(py, told).map(drop))
+            })
+            .err();
             self.last = Instant::now();
         }
         self.error.is_none()
@@ -276,12 +279,18 @@ impl Signals {
 
 impl Watcher for Signals {
     fn step(&mut self, done: u64) -> bool {
-        let news = self.news.take();
-        let go_on = self.look(false, |py| match &news {
-            Some((function, dt, whole)) => function.call1(py, (done as f64 * dt, *whole)).map(drop),
-            None => Ok(()),
-        });
-        self.news = news;
-        go_on
+        let (dt, whole) = self.run;
+        self.look(false, (done as f64 * dt, whole))
+    }
+}
+
+/// One thread at a time; `what` it is.
+pub fn lock<'a, T>(mutex: &'a Mutex<T>, what: &str) -> PyResult<MutexGuard<'a, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Ok(guard),
+        Err(TryLockError::Poisoned(_)) => Err(usage(format!("this {what} is broken after a bug; make a new one"))),
+        Err(TryLockError::WouldBlock) => {
+            Err(usage(format!("this {what} is being used by another thread; give each thread its own")))
+        }
     }
 }

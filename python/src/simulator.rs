@@ -4,7 +4,7 @@
 //! Never true here: one simulator takes two wishes at once.
 
 use crate::error::{self, guarded, usage};
-use crate::running::Signals;
+use crate::running::{Signals, lock};
 use crate::value::{self, Given};
 use neuroc::driver::Checked;
 use neuroc::results::Checkpoint;
@@ -14,7 +14,7 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A run that is taken step by step, with states and parameters read and written in between.
 ///
@@ -79,13 +79,7 @@ impl Simulator {
     }
 
     fn lock(&self) -> PyResult<MutexGuard<'_, Option<Inner>>> {
-        match self.inner.try_lock() {
-            Ok(guard) => Ok(guard),
-            Err(TryLockError::Poisoned(_)) => Err(usage("this simulator is broken after a bug; make a new one")),
-            Err(TryLockError::WouldBlock) => {
-                Err(usage("this simulator is being used by another thread; give each thread its own"))
-            }
-        }
+        lock(&self.inner, "simulator")
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Inner) -> PyResult<T>) -> PyResult<T> {
@@ -151,7 +145,7 @@ impl Simulator {
     fn step(&self, py: Python<'_>, n: i64) -> PyResult<usize> {
         self.with(|inner| {
             let n = u64::try_from(n).map_err(|_| usage(format!("{n} steps cannot be taken; 0 or more can")))?;
-            let mut signals = Signals::new();
+            let mut signals = Signals::new(None);
             let ended = if n.saturating_mul(inner.cells as u64) <= SHORT {
                 inner.stepping.step(n, &mut signals)
             } else {

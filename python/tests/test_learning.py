@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -216,6 +215,17 @@ def test_ctrl_c_keeps_what_was_learnt(net):
     assert caught.value.trained.epochs >= 2
 
 
+def test_bars_are_drawn_where_they_are_asked_for(squid, net, capfd):
+    neuroc.load(squid).run(duration=1, progress=True)
+    assert "squid" in capfd.readouterr().err
+    neuroc.load(squid).sweep({"Na.gbar": [100, 120]}, duration=1, progress=True)
+    assert "/2 runs" in capfd.readouterr().err
+    neuroc.load(net).train(1, progress=True)
+    assert "/30 samples" in capfd.readouterr().err
+    neuroc.load(squid).run(duration=1)
+    assert capfd.readouterr().err == ""
+
+
 def test_progress_is_told(squid):
     model = neuroc.load(squid)
     model.set(n=2000)
@@ -226,4 +236,3 @@ def test_progress_is_told(squid):
     assert told == sorted(told) and all(whole == 50 for _, whole in told)
     with pytest.raises(ZeroDivisionError):
         model.run(duration=5000, progress=lambda done, whole: 1 / 0)
-    assert threading.active_count() == 1

@@ -11,10 +11,11 @@
 //! | `trains` | spikes in the order of time: `t` counts steps of `step` ms from `first`, in 32 bits; `i` are the cells, in 16 bits or, if `wide`, 32 |
 //! | `panels` | `kind`: `traces` (`lines`: series, column, label, cell), `raster` (`train`), `rate` (`counts` of spikes in bins of `bin` ms, 32 bits) |
 
-use super::base64::encode;
 use super::thin::{Drawn, Thinned};
 use crate::plot::{Group, common_parts, groups, parts, quantity, round_up, unit};
 use crate::results::{Series, SpikeTrain, spread};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as BASE64;
 use serde_json::{Value, json};
 
 /// A page has so many panels at most.
@@ -168,7 +169,7 @@ impl Payload<'_> {
         let cell = |&(_, cell): &(f64, u64)| (cell as u32).to_le_bytes().into_iter().take(if wide { 4 } else { 2 });
         let t: Vec<u8> = drawn.spikes.iter().flat_map(|&(t, _)| count(t).to_le_bytes()).collect();
         let i: Vec<u8> = drawn.spikes.iter().flat_map(cell).collect();
-        json!({ "first": first, "step": step, "wide": wide, "t": encode(&t), "i": encode(&i) })
+        json!({ "first": first, "step": step, "wide": wide, "t": BASE64.encode(&t), "i": BASE64.encode(&i) })
     }
 
     fn rate(&mut self, train: &SpikeTrain, window: (f64, f64)) {
@@ -190,7 +191,7 @@ impl Payload<'_> {
             "label": "rate (Hz)",
             "cells": train.cells,
             "bin": bin,
-            "counts": encode(&counts),
+            "counts": BASE64.encode(&counts),
         }));
     }
 }
@@ -223,7 +224,7 @@ fn numbers(series: &Series) -> Value {
     let (rows, columns) = series.values.shape();
     let values = (0..columns).flat_map(|column| (0..rows).map(move |row| series.values.get(row, column)));
     let values: Vec<u8> = values.flat_map(|x| (x as f32).to_le_bytes()).collect();
-    let mut out = json!({ "columns": columns, "values": encode(&values) });
+    let mut out = json!({ "columns": columns, "values": BASE64.encode(&values) });
     let t = &series.t;
     let first = t.first().copied().unwrap_or(0.0);
     let step = if rows > 1 { (t[rows - 1] - first) / (rows - 1) as f64 } else { 0.0 };
@@ -232,7 +233,7 @@ fn numbers(series: &Series) -> Value {
         out["first"] = json!(first);
         out["step"] = json!(step);
     } else {
-        out["times"] = json!(encode(&t.iter().flat_map(|t| t.to_le_bytes()).collect::<Vec<u8>>()));
+        out["times"] = json!(BASE64.encode(t.iter().flat_map(|t| t.to_le_bytes()).collect::<Vec<u8>>()));
     }
     out
 }

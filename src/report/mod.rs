@@ -13,7 +13,6 @@
 //!
 //! The same data give the same page, but for the time that a run took.
 
-mod base64;
 mod code;
 mod data;
 mod html;

@@ -1,6 +1,6 @@
 //! Tests of: pages. What stands on them is what was recorded, harmless whatever it says, and bounded.
 
-use super::{About, Source, Thinned, Took, base64, code, page, sources};
+use super::{About, Source, Thinned, Took, code, page, sources};
 use crate::results::{Parameter, ParameterValues, Population, RunResult, Samples, Series, SpikeTrain};
 use crate::source::SourceMap;
 use ndarray::Array2;
@@ -79,14 +79,6 @@ fn bytes(text: &Value) -> Vec<u8> {
 
 fn singles(text: &Value) -> Vec<f32> {
     bytes(text).as_chunks::<4>().0.iter().map(|x| f32::from_le_bytes(*x)).collect()
-}
-
-#[test]
-fn bytes_are_written_as_base64() {
-    for (text, said) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
-        assert_eq!(base64::encode(text.as_bytes()), said);
-        assert_eq!(bytes(&json!(said)), text.as_bytes());
-    }
 }
 
 #[test]

@@ -1169,3 +1169,26 @@ fn verify_and_stablehlo() {
         assert!(!manifest.contains(&format!("Cx36.{other}\"")), "{device}");
     }
 }
+
+#[test]
+fn runs_tell_of_rounded_delays_and_may_have_no_spikes() {
+    let model = |delay: &str, level: &str| {
+        format!(
+            "synapse Kick {{ on event(weight: mV) {{ v += weight }} }}
+cell Lif {{ state v: mV = 11 mV; v' = -v / 10 ms; spike when v > {level} {{ v = 0 mV }} }}
+network main {{ population a: Lif[3]; connect a -> a via Kick {{ rule = all_to_all(); weight = 1 mV; delay = {delay} }} }}
+run {{ duration = 5 ms; dt = 0.1 ms; record spikes of a }}
+"
+        )
+    };
+    let (rounded, silent) = (model("0.77 ms", "10 mV"), model("0.8 ms", "90 mV"));
+    let folder = folder(&[("rounded.neuro", &rounded), ("silent.neuro", &silent)]);
+    let run = |file: &str, more: &[&str]| fine(&folder, &[&["run", file, "--engine", "interp"], more].concat());
+    let told = run("rounded.neuro", &[]).err;
+    assert!(told.contains("NU0410") && told.contains("0.77 ms become 0.8 ms"), "{told}");
+    let told = run("rounded.neuro", &["--dt", "0.01ms"]).err;
+    assert!(!told.contains("NU0410"), "{told}");
+    let told = run("silent.neuro", &[]).err;
+    assert!(told.contains("nothing to draw") && !told.contains("error"), "{told}");
+    fails(&folder, &["run", "silent.neuro", "--engine", "interp", "--plot", "p.svg"], 1, &["nothing to draw"]);
+}
