@@ -16,7 +16,7 @@ use neuroc::cli::memory;
 use neuroc::data;
 use neuroc::diag::Diagnostic;
 use neuroc::driver::{self, Checked, CompileOptions, Draft, Experiment, Made, Passes};
-use neuroc::hir::{Method, Sources};
+use neuroc::hir::{Method, Sources, StateKind};
 use neuroc::ode::{self, PerCell};
 use neuroc::passes::OptLevel;
 use neuroc::results::RunResult;
@@ -403,7 +403,7 @@ impl Model {
                         (number(py, &flat, s.init, Some(s.population), &s.unit)?, population)
                     }
                 };
-                all.append((&s.name, value, &s.unit.name, population, s.gate))?;
+                all.append((&s.name, value, &s.unit.name, population, s.kind == StateKind::Gate))?;
             }
             Ok(all)
         })

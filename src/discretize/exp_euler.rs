@@ -8,75 +8,20 @@
 //! the new potentials, as if they were known at the middle of the next step (Hines 1984); so do kinetic schemes, each as a whole (`kinetics.rs`).
 
 use super::kinetics;
+use super::order::Order;
 use super::stages::Stages;
-use crate::ode::{Graph, Kind, Node, NodeId, State, StateId, depends, derivative, linear};
+use crate::hir::StateKind;
+use crate::ode::{Graph, Node, NodeId, State, StateId, depends, derivative, linear};
 use crate::step::{BinaryOp, UnaryOp};
 use crate::units::Dim;
-use rustc_hash::FxHashMap as HashMap;
 
 pub(super) fn step(stages: &mut Stages<'_>) {
-    let dt = stages.dt;
-    gates_last(stages, |state| state.gate, |g, state, rate| advance(g, state, dt, rate), &kinetics::ORDER_5, None);
-}
-
-/// Updates the states that are not `late` from the old values, then those that are, such as gates, with the new values of the others and, if
-/// it is given, at a later time.
-pub(super) fn gates_last(
-    stages: &mut Stages<'_>,
-    late: impl Fn(&State) -> bool,
-    other: impl Fn(&mut Graph, StateId, NodeId) -> NodeId,
-    schemes: &kinetics::Rational,
-    time: Option<NodeId>,
-) {
-    let (model, dt, population) = (&mut *stages.model, stages.dt, stages.population);
-    let (late, others): (Vec<StateId>, Vec<StateId>) = model.states_of(population).partition(|&s| late(model.state(s)));
-    let together = kinetics::after(model, population, dt, schemes);
-    let gates: Vec<StateId> =
-        late.into_iter().filter(|s| !together.iter().flatten().any(|(state, _)| state == s)).collect();
-    let first: Vec<(StateId, NodeId)> =
-        others.iter().map(|&s| (s, other(&mut model.graph, s, model.states[s.0 as usize].rate))).collect();
-    // What a channel of a cable follows has its new voltage already.
-    let whole: HashMap<StateId, NodeId> = match model.populations[population].kind {
-        Kind::Part { of, .. } => {
-            let states: Vec<StateId> = model.states_of(of).collect();
-            states.into_iter().map(|s| (s, model.graph.add(Node::Next(s)))).collect()
-        }
-        Kind::Cells | Kind::Tree { .. } => HashMap::default(),
-    };
-    let of_whole = |node: Node| match node {
-        Node::State(s) => whole.get(&s).copied(),
-        _ => None,
-    };
-    let mut memo = HashMap::default();
-    let first: Vec<(StateId, NodeId)> = match whole.is_empty() {
-        true => first,
-        false => first.into_iter().map(|(s, x)| (s, model.graph.replace(x, &of_whole, &mut memo))).collect(),
-    };
-    let mut next: HashMap<StateId, NodeId> = others.iter().map(|&s| (s, model.graph.add(Node::Next(s)))).collect();
-    next.extend(whole);
-    let leaf = |node: Node| match node {
-        Node::State(s) => next.get(&s).copied(),
-        Node::Time => time,
-        _ => None,
-    };
-    let mut memo = HashMap::default();
-    let mut of_gate = |s: StateId| {
-        let rate = model.state(s).rate;
-        let advanced = advance(&mut model.graph, s, dt, rate);
-        (s, model.graph.replace(advanced, &leaf, &mut memo))
-    };
-    let second = gates.into_iter().map(&mut of_gate).collect();
-    let mut together = together;
-    for (_, value) in together.iter_mut().flatten() {
-        *value = model.graph.replace(*value, &leaf, &mut memo);
-    }
-    stages.update(first);
-    stages.update(second);
-    together.into_iter().for_each(|scheme| stages.update_together(scheme));
+    let late = |state: &State| state.kind == StateKind::Gate;
+    Order { late, potential: advance, schemes: &kinetics::ORDER_5, second: false }.step(stages);
 }
 
 /// `x + n expm1(b s dt) / b`.
-fn advance(g: &mut Graph, state: StateId, dt: NodeId, rate: NodeId) -> NodeId {
+pub(super) fn advance(g: &mut Graph, state: StateId, rate: NodeId, dt: NodeId) -> NodeId {
     let x = g.add(Node::State(state));
     let (mut n, step) = peel(g, rate, state, dt);
     let change = match derivative(g, n, state) {

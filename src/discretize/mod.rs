@@ -12,6 +12,7 @@ mod exact;
 mod exp_euler;
 mod heun;
 mod kinetics;
+mod order;
 mod plasticity;
 mod rk4;
 mod stages;

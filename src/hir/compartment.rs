@@ -7,12 +7,13 @@ use super::error::{CellError, NameError};
 use super::keys::Block;
 use super::lower::Lowerer;
 use super::scope::{Entry, Role, Scope};
-use super::{Expr, PortKind, SymbolId, Ty};
+use super::{Expr, PortKind, StateKind, SymbolId, Ty};
 use crate::source::Span;
 use crate::syntax::ast::{self, BinaryOp, CompartmentMember};
 use crate::units::Dim;
 
-const STATE: Role = Role::State { gate: false };
+const STATE: Role = Role::State(StateKind::Plain);
+const POOL: Role = Role::State(StateKind::Pool);
 
 /// A compartment in the making.
 pub(super) struct CompartmentDraft {
@@ -161,7 +162,7 @@ impl<'a> Lowerer<'a> {
         let full = format!("{prefix}{}", name.text);
         let entry = match init {
             Some(init) => {
-                let entry = Entry::pending(full, name.span, STATE, &init.value, prefix);
+                let entry = Entry::pending(full, name.span, POOL, &init.value, prefix);
                 match unit {
                     Some(unit) => self.declared(entry, unit, "the initial value of this pool"),
                     None => entry,
@@ -173,7 +174,7 @@ impl<'a> Lowerer<'a> {
                     let unit = unit.map(|u| self.text(u.span).trim());
                     self.error(CellError::EmptyPool { pool: name, unit });
                 }
-                Entry { written: true, ..Entry::ready(full, name.span, STATE, ty, None) }
+                Entry { written: true, ..Entry::ready(full, name.span, POOL, ty, None) }
             }
         };
         self.add(scope, name, entry);

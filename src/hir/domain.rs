@@ -9,7 +9,7 @@ use super::builtins::Builtin;
 use super::expr::constant_of;
 use super::kinetics::REACTION;
 use super::lower::Lowerer;
-use super::{Expr, ExprKind, Symbol, SymbolId, SymbolKind, Ty};
+use super::{Expr, ExprKind, StateKind, Symbol, SymbolId, SymbolKind, Ty};
 use crate::diag::Code;
 use crate::source::Span;
 use crate::syntax::ast::{BinaryOp, UnaryOp};
@@ -139,8 +139,8 @@ pub fn demand<'s>(symbols: &'s [Symbol], symbol: &'s Symbol) -> Option<Demand<&'
         SymbolKind::Param(value) => (Kind::Param, value),
         SymbolKind::Let(value) if symbol.name.contains(REACTION) => (Kind::Reaction, value),
         SymbolKind::Let(value) => (Kind::OfGate, value),
-        SymbolKind::State { init, gate: false, .. } => (Kind::State, init),
-        SymbolKind::State { init, .. } => (Kind::Gate, init),
+        SymbolKind::State { init, kind: StateKind::Gate, .. } => (Kind::Gate, init),
+        SymbolKind::State { init, .. } => (Kind::State, init),
         SymbolKind::Port(_) | SymbolKind::Voltage | SymbolKind::Pool => return None,
     };
     let (above, last) = symbol.name.rsplit_once('.').unwrap_or(("", &symbol.name));

@@ -8,7 +8,7 @@ use super::expr::constant_of;
 use super::keys::Block;
 use super::lower::Lowerer;
 use super::scope::{Entry, Role, Scope};
-use super::{Expr, ExprKind, SymbolId, Ty};
+use super::{Expr, ExprKind, StateKind, SymbolId, Ty};
 use crate::source::Span;
 use crate::syntax::ast::{self, BinaryOp, GateMember};
 use crate::units::Dim;
@@ -215,7 +215,7 @@ impl<'a> Lowerer<'a> {
             add_implied(scope, &prefix, gate.span)?;
         }
         let inf = Expr::symbol(scope.get(&format!("{prefix}inf"))?, Ty::Real(Dim::ONE), gate.span);
-        let role = if instantaneous { Role::Let } else { Role::State { gate: true } };
+        let role = if instantaneous { Role::Let } else { Role::State(StateKind::Gate) };
         let entry = match k.init {
             Some(init) if !instantaneous => {
                 let entry = Entry::pending(name.into(), gate.span, role, &init.value, &prefix);

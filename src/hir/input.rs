@@ -9,7 +9,7 @@ use super::lower::{Definition, Lowerer};
 use super::network::NetworkDraft;
 use super::place::flatten;
 use super::scope::{Entry, Role, Scope, ScopeKind};
-use super::{Cell, Clamp, Domain, Expr, ExprKind, Input, SymbolId, SymbolKind, Ty};
+use super::{Cell, Clamp, Domain, Expr, ExprKind, Input, StateKind, SymbolId, SymbolKind, Ty};
 use crate::source::Span;
 use crate::syntax::ast::{self, Name};
 use crate::units::Dim;
@@ -168,7 +168,7 @@ impl<'a> Lowerer<'a> {
                 self.error(KineticsError::Held { name: &held.name, span: target.span });
                 return;
             }
-            if let SymbolKind::State { gate: true, .. } = held.kind {
+            if let SymbolKind::State { kind: StateKind::Gate, .. } = held.kind {
                 let what = format!("{}` of `{}", held.name, name.text);
                 self.demand(what, value.clone(), Domain::Fraction, "a gate is the fraction of open gates");
                 draft.demand_of(std::mem::take(&mut self.demands), population);

@@ -173,9 +173,9 @@ fn instantiate<'a>(instance: &Instance<'_>, places: &[Option<SymbolId>], base: u
         let (role, value, rate) = match &s.kind {
             SymbolKind::Param(e) => (Role::Param, Some(e.map_symbols(&f)), None),
             SymbolKind::Let(e) => (Role::Let, Some(e.map_symbols(&f)), None),
-            SymbolKind::State { init, rate, gate, scheme: of } => {
+            SymbolKind::State { init, rate, kind, scheme: of } => {
                 scheme = of.map(f);
-                (Role::State { gate: *gate }, Some(init.map_symbols(&f)), Some(rate.map_symbols(&f)))
+                (Role::State(*kind), Some(init.map_symbols(&f)), Some(rate.map_symbols(&f)))
             }
             SymbolKind::Port(kind) => (Role::Port(*kind), None, None),
             SymbolKind::Voltage => (Role::Voltage, None, None),

@@ -10,7 +10,7 @@ use super::error::{KeyError, KineticsError};
 use super::expr::constant_of;
 use super::lower::Lowerer;
 use super::scope::{Entry, Role, Scope};
-use super::{Expr, ExprKind, SymbolId, Ty};
+use super::{Expr, ExprKind, StateKind, SymbolId, Ty};
 use crate::source::Span;
 use crate::syntax::ast::{self, BinaryOp, KineticsMember, Name};
 use crate::units::Dim;
@@ -245,7 +245,7 @@ impl<'a> Lowerer<'a> {
         let mut ids = Vec::new();
         for name in &draft.names {
             self.check_reserved(name);
-            let role = Role::State { gate: true };
+            let role = Role::State(StateKind::Gate);
             let entry = match draft.inits.iter().find(|l| l.name.text == name.text) {
                 Some(l) => {
                     let entry = Entry::pending(name.text.clone(), name.span, role, &l.value, "");

@@ -384,9 +384,7 @@ pub(super) fn finish(scope: Scope<'_>) -> (Vec<Symbol>, bool, HashSet<String>) {
         let kind = match e.role {
             Role::Param => SymbolKind::Param(must(e.value)),
             Role::Let => SymbolKind::Let(must(e.value)),
-            Role::State { gate } => {
-                SymbolKind::State { init: must(e.value), rate: must(e.rate), gate, scheme: e.scheme }
-            }
+            Role::State(kind) => SymbolKind::State { init: must(e.value), rate: must(e.rate), kind, scheme: e.scheme },
             Role::Port(kind) => SymbolKind::Port(kind),
             Role::Voltage => SymbolKind::Voltage,
             Role::Pool => SymbolKind::Pool,

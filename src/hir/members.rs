@@ -6,13 +6,18 @@
 use super::error::{About, MemberError};
 use super::lower::Lowerer;
 use super::scope::{Entry, Role, Scope, ScopeKind, Status};
-use super::{Expr, ExprKind, Symbol, SymbolId, SymbolKind, Ty};
+use super::{Expr, ExprKind, StateKind, Symbol, SymbolId, SymbolKind, Ty};
 use crate::diag::{Diagnostic, nearest};
 use crate::source::Span;
 use crate::syntax::ast;
 use crate::units::{Dim, DisplayUnit, Unit};
 
-const OWN_STATE: Role = Role::State { gate: false };
+const OWN_STATE: Role = Role::State(StateKind::Plain);
+
+/// Has it an equation that is written for it?
+fn is_own(role: Role) -> bool {
+    matches!(role, Role::State(StateKind::Plain | StateKind::Pool))
+}
 
 impl<'a> Lowerer<'a> {
     /// Adds an entry under its user's name, or says that the name is taken.
@@ -107,7 +112,7 @@ impl<'a> Lowerer<'a> {
             if let Some(id) = id {
                 self.note_state(&e.name, scope.entry(id).span);
             }
-            match id.filter(|id| scope.entry(*id).role == OWN_STATE) {
+            match id.filter(|id| is_own(scope.entry(*id).role)) {
                 Some(id) => found.push((id, e)),
                 None => lost.push(e),
             }
@@ -173,7 +178,7 @@ impl<'a> Lowerer<'a> {
     /// Says which states have no equation.
     pub(super) fn check_equations(&mut self, scope: &Scope<'a>) {
         for state in &scope.entries {
-            if state.role == OWN_STATE && state.rate.is_none() && state.written {
+            if is_own(state.role) && state.rate.is_none() && state.written {
                 self.error(MemberError::NoEquation { state });
             }
         }
@@ -186,7 +191,7 @@ impl<'a> Lowerer<'a> {
             return;
         }
         for member in &scope.entries {
-            let is_gate = member.role == Role::State { gate: true } && !member.name.contains('.');
+            let is_gate = member.role == Role::State(StateKind::Gate) && !member.name.contains('.');
             let nameable = is_gate || matches!(member.role, Role::Param | Role::Let | Role::Pool);
             if member.written && !member.used && nameable && member.ty.is_some() && !self.is_recorded(&member.name) {
                 self.error(MemberError::Unused { member, block });
@@ -234,7 +239,7 @@ pub(super) fn changing(symbols: &[Symbol], value: &Expr, depth: usize) -> Option
 fn near_state(scope: &Scope<'_>, name: &str, prefix: &str, found: &[(SymbolId, &ast::Equation)]) -> Option<SymbolId> {
     let lacking = scope.ids().filter(|id| {
         let e = scope.entry(*id);
-        e.role == OWN_STATE && e.written && e.rate.is_none() && !found.iter().any(|f| f.0 == *id)
+        is_own(e.role) && e.written && e.rate.is_none() && !found.iter().any(|f| f.0 == *id)
     });
     let names: Vec<&str> = lacking.filter_map(|id| scope.entry(id).name.strip_prefix(prefix)).collect();
     scope.get(&format!("{prefix}{}", nearest(name, names)?))

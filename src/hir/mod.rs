@@ -183,8 +183,8 @@ pub enum SymbolKind {
         init: Expr,
         /// The time derivative.
         rate: Expr,
-        /// Is it a fraction of channels, as gates are (expected in [0, 1])?
-        gate: bool,
+        /// What it is to the methods.
+        kind: StateKind,
         /// The first state of the kinetic scheme that it is of, if it is of one.
         scheme: Option<SymbolId>,
     },
@@ -194,6 +194,28 @@ pub enum SymbolKind {
     Voltage,
     /// In a channel: the state of a pool of the compartment it will be inserted in.
     Pool,
+}
+
+/// What a state is, where the methods tell states apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StateKind {
+    /// A fraction of channels, expected in [0, 1].
+    Gate,
+    /// A concentration in a compartment.
+    Pool,
+    /// Any other.
+    Plain,
+}
+
+impl StateKind {
+    /// The word for it in printed models.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            StateKind::Gate => "gate",
+            StateKind::Pool => "pool",
+            StateKind::Plain => "state",
+        }
+    }
 }
 
 /// What drives a port, and how it enters.
@@ -492,9 +514,9 @@ impl Plastic {
     fn map_symbols(&self, f: &impl Fn(SymbolId) -> SymbolId) -> Plastic {
         let kind = |kind: &SymbolKind| match kind {
             SymbolKind::Let(x) => SymbolKind::Let(x.map_symbols(f)),
-            SymbolKind::State { init, rate, gate, scheme } => {
+            SymbolKind::State { init, rate, kind, scheme } => {
                 let (init, rate) = (init.map_symbols(f), rate.map_symbols(f));
-                SymbolKind::State { init, rate, gate: *gate, scheme: scheme.map(f) }
+                SymbolKind::State { init, rate, kind: *kind, scheme: scheme.map(f) }
             }
             SymbolKind::Param(_) | SymbolKind::Port(_) | SymbolKind::Voltage | SymbolKind::Pool => kind.clone(),
         };

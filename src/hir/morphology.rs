@@ -15,8 +15,8 @@ use super::place::{FlatPath, Place, Wanted};
 use super::scope::{Entry, Role, Scope, ScopeKind};
 use super::warnings::{DIAMETER, LENGTH};
 use super::{
-    Builtin, Cell, Expr, ExprKind, Home, Morphology, Part, PortKind, ShapeFile, Spike, SpikeCondition, SymbolId,
-    SymbolKind, Ty,
+    Builtin, Cell, Expr, ExprKind, Home, Morphology, Part, PortKind, ShapeFile, Spike, SpikeCondition, StateKind,
+    SymbolId, SymbolKind, Ty,
 };
 use crate::morphology::{Frustum, Measure, Section, Tree, TreeError, swc};
 use crate::source::{FileId, Span};
@@ -651,7 +651,7 @@ impl<'a> Lowerer<'a> {
         };
         let cm = self.of_every_compartment(body, ready("cm", Role::Param, Dim::SPECIFIC_CAPACITANCE, cm))?;
         let ra = self.of_every_compartment(body, ready("ra", Role::Param, Dim::RESISTIVITY, ra))?;
-        let v = ready("v", Role::State { gate: false }, Dim::VOLTAGE, voltage);
+        let v = ready("v", Role::State(StateKind::Plain), Dim::VOLTAGE, voltage);
         // What flows along the cable is not part of it: the method has that.
         let outward = Expr { kind: ExprKind::Outward, ty: Ty::Real(Dim::CURRENT_DENSITY), span };
         let cm_now = Expr::symbol(cm, Ty::Real(Dim::SPECIFIC_CAPACITANCE), span);

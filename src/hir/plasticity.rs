@@ -140,8 +140,8 @@ fn split(symbols: &[Symbol], actions: &[Resolved<'_>], of_edge: &[bool]) -> Spli
         SymbolKind::Param(x) => SymbolKind::Param(moved(x)),
         SymbolKind::Let(x) => SymbolKind::Let(moved(x)),
         // Schemes are of channels.
-        SymbolKind::State { init, rate, gate, .. } => {
-            SymbolKind::State { init: moved(init), rate: moved(rate), gate: *gate, scheme: None }
+        SymbolKind::State { init, rate, kind, .. } => {
+            SymbolKind::State { init: moved(init), rate: moved(rate), kind: *kind, scheme: None }
         }
         SymbolKind::Port(port) => SymbolKind::Port(*port),
         SymbolKind::Voltage => SymbolKind::Voltage,

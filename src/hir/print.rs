@@ -93,10 +93,10 @@ fn symbols(out: &mut String, list: &[Symbol], network: &[Symbol]) {
         let _ = match &s.kind {
             SymbolKind::Param(e) => writeln!(out, "    param {name}: {ty} = {}", show(e, list, network)),
             SymbolKind::Let(e) => writeln!(out, "    let {name}: {ty} = {}", show(e, list, network)),
-            SymbolKind::State { init, rate, gate, .. } => writeln!(
+            SymbolKind::State { init, rate, kind, .. } => writeln!(
                 out,
                 "    {} {name}: {ty} = {}\n    {name}' = {}",
-                if *gate { "gate" } else { "state" },
+                kind.word(),
                 show(init, list, network),
                 show(rate, list, network)
             ),

@@ -606,9 +606,9 @@ fn instantiate(synapse: &Synapse, path: &str, seat: &Seat, values: &[Expr], base
                 Some(_) | None => SymbolKind::Param(default.map_symbols(&f)),
             },
             SymbolKind::Let(e) => SymbolKind::Let(e.map_symbols(&f)),
-            SymbolKind::State { init, rate, gate, scheme } => {
+            SymbolKind::State { init, rate, kind, scheme } => {
                 let (init, rate) = (init.map_symbols(&f), rate.map_symbols(&f));
-                SymbolKind::State { init, rate, gate: *gate, scheme: scheme.map(&f) }
+                SymbolKind::State { init, rate, kind: *kind, scheme: scheme.map(&f) }
             }
             SymbolKind::Port(kind) => SymbolKind::Port(*kind),
             SymbolKind::Voltage => SymbolKind::Voltage,

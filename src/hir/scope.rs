@@ -1,6 +1,6 @@
 //! Symbols of one definition while it is being lowered.
 
-use super::{Expr, PortKind, SymbolId, Ty};
+use super::{Expr, PortKind, StateKind, SymbolId, Ty};
 use crate::source::Span;
 use crate::syntax::ast;
 use crate::units::{Dim, DisplayUnit};
@@ -32,7 +32,7 @@ pub(super) enum ScopeKind {
 pub(super) enum Role {
     Param,
     Let,
-    State { gate: bool },
+    State(StateKind),
     Port(PortKind),
     Voltage,
     Pool,

@@ -2,7 +2,7 @@
 
 use super::error::MemberError;
 use super::lower::Lowerer;
-use super::{Expr, Symbol, SymbolKind};
+use super::{Expr, StateKind, Symbol, SymbolKind};
 use crate::units::Dim;
 
 /// What is not known by its name alone: the amplitude of a stimulus, and the measures of a section.
@@ -29,12 +29,12 @@ impl Lowerer<'_> {
     pub(super) fn warn_magnitudes(&mut self, symbols: &[Symbol]) {
         for symbol in symbols {
             match &symbol.kind {
-                SymbolKind::Param(e) | SymbolKind::State { init: e, gate: false, .. } => {
+                SymbolKind::Param(e) | SymbolKind::State { init: e, kind: StateKind::Plain | StateKind::Pool, .. } => {
                     let name = symbol.name.rsplit('.').next().unwrap_or(&symbol.name);
                     self.warn_magnitude(name, e, symbol.ty.dim());
                 }
                 SymbolKind::Let(_)
-                | SymbolKind::State { gate: true, .. }
+                | SymbolKind::State { kind: StateKind::Gate, .. }
                 | SymbolKind::Port(_)
                 | SymbolKind::Voltage
                 | SymbolKind::Pool => {}

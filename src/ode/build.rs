@@ -17,7 +17,9 @@ use super::{
 };
 use crate::data::DataFile;
 use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::hir::{self, Demand, Domain, End, Expr, ExprKind, PortKind, Quantity, SymbolId, SymbolKind, Ty, Whose};
+use crate::hir::{
+    self, Demand, Domain, End, Expr, ExprKind, PortKind, Quantity, StateKind, SymbolId, SymbolKind, Ty, Whose,
+};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
 use crate::syntax::ast;
@@ -220,7 +222,7 @@ impl<'m> Builder<'m> {
                     settable: !self.is_derived(population, SymbolId(i as u32)),
                     set: None,
                 })),
-                SymbolKind::State { gate, scheme, .. } => {
+                SymbolKind::State { kind, scheme, .. } => {
                     // The states of a scheme follow its first one.
                     let first = scheme.and_then(|first| nodes.get(first.0 as usize).copied().flatten());
                     let first = match first.map(|node| self.graph.node(node)) {
@@ -236,7 +238,8 @@ impl<'m> Builder<'m> {
                         dim: s.ty.dim(),
                         unit: s.display_unit(),
                         span: s.span,
-                        gate: *gate,
+                        kind: *kind,
+                        currents: Vec::new(),
                         scheme: first,
                         clamp: None,
                     });
@@ -307,7 +310,7 @@ impl<'m> Builder<'m> {
                         }
                     }
                 }
-                SymbolKind::State { init, rate, .. } => {
+                SymbolKind::State { init, rate, kind, .. } => {
                     let at = Some(population);
                     let default = match init.kind {
                         ExprKind::SteadyState if matches!(s.kind, SymbolKind::State { scheme: Some(_), .. }) => {
@@ -320,16 +323,34 @@ impl<'m> Builder<'m> {
                         _ => self.expr(at, init),
                     };
                     let init = self.settings(population, id, true, default);
+                    let currents = match kind {
+                        StateKind::Pool => self.currents_in(population, rate),
+                        StateKind::Gate | StateKind::Plain => Vec::new(),
+                    };
                     let rate = self.expr(at, rate);
                     if let Some(Node::State(s)) = self.symbols[population][i].map(|n| self.graph.node(n)) {
-                        self.states[s.0 as usize].init = init;
-                        self.states[s.0 as usize].rate = rate;
+                        let state = &mut self.states[s.0 as usize];
+                        (state.init, state.rate, state.currents) = (init, rate, currents);
                     }
                 }
                 SymbolKind::Let(_) | SymbolKind::Port(_) | SymbolKind::Voltage | SymbolKind::Pool => {}
             }
         }
         self.classify();
+    }
+
+    /// The named currents that an expression reads, such as those of channels.
+    fn currents_in(&mut self, population: usize, root: &Expr) -> Vec<NodeId> {
+        let mut read = Vec::new();
+        root.visit(&mut |e| {
+            if let ExprKind::Symbol(id) = e.kind
+                && [Dim::CURRENT, Dim::CURRENT_DENSITY].contains(&e.ty.dim())
+                && matches!(self.cell(population).symbols[id.0 as usize].kind, SymbolKind::Let(_))
+            {
+                read.push(e.clone());
+            }
+        });
+        read.iter().map(|e| self.expr(Some(population), e)).collect()
     }
 
     /// The value after the network's settings; later ones win.

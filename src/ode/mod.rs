@@ -40,7 +40,7 @@ pub use timescale::{slopes, step_became_too_long, step_too_long};
 pub use verify::verify;
 
 use crate::data::DataFile;
-use crate::hir::{Demand, Method};
+use crate::hir::{Demand, Method, StateKind};
 use crate::morphology::{Measure, Tree};
 use crate::source::Span;
 use crate::units::{Dim, DisplayUnit};
@@ -159,8 +159,10 @@ pub struct State {
     pub unit: DisplayUnit,
     /// Where its equation stands.
     pub span: Span,
-    /// Is it the fraction of channels that something is so of, as a gate is?
-    pub gate: bool,
+    /// What it is to the methods.
+    pub kind: StateKind,
+    /// The currents that its rate reads, if it is a pool.
+    pub currents: Vec<NodeId>,
     /// The first state of the kinetic scheme that it is of, if it is of one.
     pub scheme: Option<StateId>,
     /// What holds it, if something does.

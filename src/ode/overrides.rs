@@ -5,7 +5,7 @@ use super::build::classify;
 use super::{Model, Node, NodeId};
 use crate::data::{DataFile, Numbers};
 use crate::diag::{Code, Diagnostic, nearest};
-use crate::hir::{Demand, Domain, Whose};
+use crate::hir::{Demand, Domain, StateKind, Whose};
 use crate::operators::BinaryOp;
 use crate::source::Span;
 use crate::units::{Dim, Unit};
@@ -199,7 +199,7 @@ fn put(model: &mut Model, place: Place, value: NodeId, how: String) {
             let state = &mut model.states[at];
             state.init = value;
             // Gates that begin at `inf` are in their domain by themselves.
-            if state.gate {
+            if state.kind == StateKind::Gate {
                 model.demands.push(Demand {
                     what: state.name.clone(),
                     value,

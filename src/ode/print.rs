@@ -42,7 +42,7 @@ pub fn print(model: &Model) -> String {
         }
         for id in model.states_of(i) {
             let s = model.state(id);
-            let _ = writeln!(out, "  {} {} = {}", if s.gate { "gate" } else { "state" }, s.name, printer.show(s.init));
+            let _ = writeln!(out, "  {} {} = {}", s.kind.word(), s.name, printer.show(s.init));
             let _ = writeln!(out, "  {}' = {}", s.name, printer.show(s.rate));
             if let Some(clamp) = s.clamp {
                 let cells = clamp.cells.map_or(String::new(), |cells| format!(" where {}", printer.show(cells)));

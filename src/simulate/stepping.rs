@@ -16,7 +16,7 @@ use crate::data;
 use crate::data::{DataFile, Numbers};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, EngineError, Spike};
-use crate::hir::{Whose, shown};
+use crate::hir::{StateKind, Whose, shown};
 use crate::ode::{self, ConnectionRule, Graph, Model, Node, NodeId};
 use crate::results::Checkpoint;
 use crate::step::{FieldId, Program, Source, Value};
@@ -324,7 +324,9 @@ impl Stepping {
                     let message = format!("`{name}` is held by a clamp, and cannot be written");
                     return Err(refused(Diagnostic::without_place(Code::BadTarget, message)));
                 }
-                if let Some(cell) = values.iter().position(|x| state.gate && !(0.0..=1.0).contains(x)) {
+                if let Some(cell) =
+                    values.iter().position(|x| state.kind == StateKind::Gate && !(0.0..=1.0).contains(x))
+                {
                     let shown = shown(values[cell], unit);
                     let message = format!("the value for `{name}`{} is {shown}", place(cell));
                     let d = Diagnostic::without_place(Code::BadValue, message);

@@ -15,19 +15,19 @@ use serde_json::Value;
 use std::f64::consts::PI;
 use std::path::Path;
 
-fn checked(text: &str) -> Checked {
+pub fn checked(text: &str) -> Checked {
     let checked = driver::check_text("cable.neuro", Path::new(""), text, &Sources);
     let said = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
     assert!(checked.diagnostics.is_empty(), "{said}");
     checked
 }
 
-fn ran(text: &str, way: Way) -> RunResult {
+pub fn ran(text: &str, way: Way) -> RunResult {
     run(&checked(text), &CompileOptions::default(), way)
 }
 
 /// The samples of a record of one cell.
-fn samples(result: &RunResult, name: &str) -> Vec<f64> {
+pub fn samples(result: &RunResult, name: &str) -> Vec<f64> {
     let s = result.series_named(name).unwrap_or_else(|| panic!("`{name}` is not recorded"));
     (0..s.t.len()).map(|row| s.values.get(row, 0)).collect()
 }
@@ -38,12 +38,12 @@ fn reference(at: &str) -> Value {
     all.pointer(at).unwrap_or_else(|| panic!("there is nothing at {at}")).clone()
 }
 
-fn numbers(value: &Value) -> Vec<f64> {
+pub fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
 }
 
 /// The largest difference, of rows of the same length.
-fn apart(a: &[f64], b: &[f64]) -> f64 {
+pub fn apart(a: &[f64], b: &[f64]) -> f64 {
     assert_eq!(a.len(), b.len());
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
@@ -406,7 +406,7 @@ fn rallpack_3_has_its_spikes() {
 }
 
 /// The exponent of the order, from runs whose steps or compartments differ by a factor.
-fn order(coarse: f64, middle: f64, fine: f64, factor: f64) -> f64 {
+pub fn order(coarse: f64, middle: f64, fine: f64, factor: f64) -> f64 {
     ((coarse - middle) / (middle - fine)).abs().ln() / factor.ln()
 }
 
@@ -1264,99 +1264,4 @@ fn gates_are_held_where_they_begin() {
     let expected = 120.0 * m.powi(3) * h + 36.0 * n.powi(4) + 0.3;
     assert!((passive.conductance[0] - expected).abs() < 1e-12, "{} is not {expected}", passive.conductance[0]);
     assert!(passive.conductance[1..].iter().all(|g| (g - 0.05).abs() < 1e-15));
-}
-
-// ---------------------------------------------------------------------------------------------- pools
-
-const POOL: &str = "pool Ca: mM { init = 5e-5 mM; Ca' = -CaL.i / (2 * 96485 C/mol * 0.2 um) - (Ca - 5e-5 mM) / 20 ms }";
-const WITH_CALCIUM: &str = "
-use std.channels.hh.{K, Leak, Na}
-use std.ions.{nernst}
-channel CaL {
-    param gbar = 0.5 mS/cm2
-    reads Ca: mM
-    let erev = nernst(2, Ca, 2 mM)
-    gate m^2 { inf = 1 / (1 + exp(-(v + 20 mV) / 6 mV)); tau = 1.5 ms }
-    current i = gbar * m^2 * (v - erev)
-}
-channel SK {
-    param gbar = 2 mS/cm2
-    param erev = -80 mV
-    reads Ca: mM
-    gate w { inf = Ca^2 / (Ca^2 + (0.5 uM)^2); tau = 5 ms }
-}
-";
-
-/// A compartment of a cable is what a compartment of another cell is.
-#[test]
-fn a_pool_in_a_region_is_that_of_a_compartment() {
-    let text = format!(
-        "{WITH_CALCIUM}
-        cell Point {{ compartment soma {{ cm = 1 uF/cm2; v_init = -65 mV; {POOL} insert Na, K, Leak, CaL, SK }} }}
-        cell Cable {{
-            section soma {{ length = 20 um; diam = 20 um; compartments = 1 }}
-            region soma {{ ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; {POOL} insert Na, K, Leak, CaL, SK }}
-        }}
-        network main {{
-            population p: Point
-            population c: Cable
-            input one: 10 uA/cm2 -> p.soma
-            input two: 10 uA/cm2 -> c.soma(0.5)
-        }}
-        run {{
-            duration = 60 ms; dt = 0.025 ms; method = cnexp; celsius = 6.3 degC
-            record p.soma.{{v, Ca, SK.w, CaL.i}} every 0.1 ms
-            record c.soma(0.5).{{v, Ca, SK.w, CaL.i}} every 0.1 ms
-        }}"
-    );
-    for way in [Way::Plain, Way::Optimized, Way::Reread, Way::Native] {
-        let result = ran(&text, way);
-        assert!(samples(&result, "p.soma.v").iter().any(|&v| v > 0.0), "it spikes");
-        for quantity in ["v", "Ca", "SK.w", "CaL.i"] {
-            let point = samples(&result, &format!("p.soma.{quantity}"));
-            let cable = samples(&result, &format!("c.soma(0.5).{quantity}"));
-            let largest = point.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
-            let error = apart(&point, &cable) / largest;
-            assert!(error < 1e-11, "{quantity}, {way:?}: {error:e}");
-        }
-    }
-}
-
-/// Charge that flows in through the calcium channels is what the pools take up, in every compartment.
-#[test]
-fn pools_take_up_what_flows_in() {
-    let text = format!(
-        "{WITH_CALCIUM}
-        cell Cable {{
-            section soma {{ length = 20 um; diam = 20 um; compartments = 1 }}
-            section dend {{ from soma(1); length = 300 um; diam = 3 um .. 1 um; compartments = 9 }}
-            region all {{ ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV }}
-            region soma {{ insert Na, K, Leak }}
-            region dend {{
-                pool Ca: mM {{ init = 5e-5 mM; Ca' = -CaL.i / (2 * 96485 C/mol * 0.2 um) }}
-                insert CaL(gbar = 0.05 mS/cm2), SK, Leak
-            }}
-        }}
-        network main {{
-            population c: Cable
-            input up: 0.6 nA -> c.soma(0.5)
-        }}
-        run {{
-            duration = 20 ms; dt = 0.0005 ms; method = cnexp; celsius = 6.3 degC
-            record c.{{dend(0.05), dend(0.5), dend(1)}}.{{Ca, CaL.i}} every 0.0005 ms
-        }}"
-    );
-    let result = ran(&text, Way::Native);
-    let mut taken = Vec::new();
-    for place in ["dend(0.05)", "dend(0.5)", "dend(1)"] {
-        let ca = samples(&result, &format!("c.{place}.Ca"));
-        let i = samples(&result, &format!("c.{place}.CaL.i"));
-        // uA/cm2 ms / (C/mol um) is 10 mM.
-        let charge: f64 = i.windows(2).map(|w| (w[0] + w[1]) / 2.0 * 0.0005).sum();
-        let expected = -charge / (2.0 * 96485.0 * 0.2) * 10.0;
-        let found = ca[ca.len() - 1] - ca[0];
-        assert!((found / expected - 1.0).abs() < 2e-3, "{place}: {found} {expected}");
-        taken.push(found);
-    }
-    assert!(taken[0] > 1e-4 && (taken[0] - taken[2]).abs() > 1e-6, "{taken:?}");
 }

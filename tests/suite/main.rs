@@ -27,6 +27,7 @@ mod passes;
 #[cfg(feature = "xla")]
 mod pjrt;
 mod plasticity;
+mod pools;
 mod protocols;
 mod random_models;
 mod report;

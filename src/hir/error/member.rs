@@ -1,8 +1,8 @@
 //! What can be wrong with parameters, named expressions, states and equations.
 
 use crate::diag::{Code, Diagnostic};
-use crate::hir::Ty;
 use crate::hir::scope::{Entry, Role};
+use crate::hir::{StateKind, Ty};
 use crate::source::Span;
 use crate::syntax::ast::Name;
 use crate::units::{Dim, DisplayUnit};
@@ -116,13 +116,13 @@ fn instead_of_a_state(role: Role, name: &str) -> (&'static str, String) {
         Role::Let => {
             ("a named expression", "a named expression follows from others and has no equation of its own".into())
         }
-        Role::State { gate: true } => {
+        Role::State(StateKind::Gate) => {
             ("a gate", "a gate's equation follows from its `alpha` and `beta`, or `inf` and `tau`".into())
         }
         Role::Pool => ("a pool", "the pool's equation stands in its compartment".into()),
         Role::Port(_) => ("an input", "an input is driven by the network".into()),
         Role::Voltage => ("the voltage", String::new()),
-        Role::State { gate: false } => ("a state", String::new()),
+        Role::State(StateKind::Plain | StateKind::Pool) => ("a state", String::new()),
     }
 }
 
@@ -142,7 +142,7 @@ fn unused(member: &Entry<'_>, block: &str) -> Diagnostic {
     let (kind, help) = match member.role {
         Role::Param => ("parameter", format!("remove it, or use `{short}` in an expression")),
         Role::Pool => ("pool", format!("remove `reads {short}`")),
-        Role::State { gate: true } => ("gate", format!("use `{short}` in the `current` line, or remove it")),
+        Role::State(StateKind::Gate) => ("gate", format!("use `{short}` in the `current` line, or remove it")),
         Role::Let | Role::State { .. } | Role::Port(_) | Role::Voltage => {
             ("named expression", format!("remove it, or use `{short}` in an expression"))
         }

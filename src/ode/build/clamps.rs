@@ -70,6 +70,9 @@ impl Builder<'_> {
                 new = clamp.cells.map_or(still, |cells| self.graph.select(cells, still, new));
             }
             self.states[at].rate = new;
+            let mut currents = std::mem::take(&mut self.states[at].currents);
+            currents.iter_mut().for_each(|current| *current = self.graph.replace(*current, &leaf, &mut memo));
+            self.states[at].currents = currents;
         }
         self.classify();
     }

@@ -6,7 +6,7 @@
 
 use super::Builder;
 use crate::diag::{Code, Diagnostic};
-use crate::hir::{self, Action, ActionOn, ExprKind, Symbol, SymbolKind};
+use crate::hir::{self, Action, ActionOn, ExprKind, StateKind, Symbol, SymbolKind};
 use crate::ode::{Node, NodeId, Plasticity, Projection, Record, State, StateId};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::syntax::ast::AssignOp;
@@ -57,7 +57,7 @@ impl<'m> Builder<'m> {
         let keeps_weight = plastic.changes_weight() || self.graph.differs(weight);
         let mut declare = |name: &str, dim: Dim, unit, span| {
             let name = format!("{}.{name}", p.name);
-            let (edges, gate, clamp) = (Some(at), false, None);
+            let (edges, kind, clamp) = (Some(at), StateKind::Plain, None);
             self.states.push(State {
                 name,
                 population: to,
@@ -67,7 +67,8 @@ impl<'m> Builder<'m> {
                 dim,
                 unit,
                 span,
-                gate,
+                kind,
+                currents: Vec::new(),
                 scheme: None,
                 clamp,
             });

@@ -89,6 +89,7 @@ fn replace(model: &mut Model, new: &HashMap<NodeId, NodeId>) {
     for s in &mut model.states {
         put(&mut s.init);
         put(&mut s.rate);
+        s.currents.iter_mut().for_each(put);
         if let Some(clamp) = &mut s.clamp {
             clamp.cells.iter_mut().for_each(put);
             put(&mut clamp.value);
