@@ -5,10 +5,10 @@
 #![allow(unsafe_code)]
 
 use crate::runtime::abi::{
-    Buffer, DONE, Entry, NO_KERNEL, PANICKED, RawBranches, RawCall, RawRows, RawTie, VERSION, Version,
+    Buffer, CLEAR, DONE, Entry, PANICKED, RawBranches, RawCall, RawRows, RawTie, RawTurn, RawTurns, VERSION, Version,
 };
-use crate::runtime::branches::Tie;
-use crate::runtime::call::{Call, Spike};
+use crate::runtime::branches::{Tie, Turn};
+use crate::runtime::call::{Call, Spike, Window};
 use crate::runtime::edges::Rows;
 use crate::runtime::machine::{Fault, Kernels};
 use crate::runtime::series::Sample;
@@ -64,7 +64,7 @@ impl<T: 'static> Library<T> {
             return Err(LoadError::RealSize(size));
         }
         // SAFETY: the symbol has this type in this version of the interface, for numbers of this size.
-        let entry = *unsafe { library.get::<Entry<T>>(b"neuroc_kernel\0") }.map_err(broken)?;
+        let entry = *unsafe { library.get::<Entry<T>>(b"neuroc_turns\0") }.map_err(broken)?;
         Ok(Library { entry, _library: library })
     }
 }
@@ -96,10 +96,15 @@ unsafe extern "C" fn share<T>(share_with: *mut c_void, next: *mut T, len: usize)
     i32::from(share(unsafe { std::slice::from_raw_parts_mut(next, len) }))
 }
 
-impl<T: Send + Sync + 'static> Kernels<T> for Library<T> {
-    fn run(&self, kernel: usize, call: Call<'_, T>) -> Result<(), Fault> {
-        let series: Vec<Buffer<Sample>> = call.series.iter().map(|series| shared(series.samples())).collect();
-        let sink: *mut Vec<Spike> = call.spikes;
+/// What a call of the library points to, in C.
+struct Ready<T> {
+    series: Vec<Buffer<Sample>>,
+    edges: Vec<RawRows<T>>,
+    ties: Vec<RawTie>,
+}
+
+impl<T> Ready<T> {
+    fn new(call: &Call<'_, T>) -> Ready<T> {
         let rows = |rows: &Rows<'_, T>| RawRows {
             values: shared(rows.values),
             first: shared(rows.first),
@@ -110,46 +115,89 @@ impl<T: Send + Sync + 'static> Kernels<T> for Library<T> {
             first_fresh: shared(rows.first_fresh),
             fresh: shared(rows.fresh),
         };
-        let edges: Vec<RawRows<T>> = call.links.edges.iter().map(rows).collect();
-        let mut links = call.links;
-        let share_with: *mut Share<'_, T> = &mut links.share;
-        let branches = call.branches;
-        let tie = |tie: &Tie<'_>| RawTie { starts: shared(tie.starts), places: shared(tie.places) };
-        let ties: Vec<RawTie> = branches.ties.iter().map(tie).collect();
-        let raw = RawCall {
+        let tie = |tie: &Tie<'_>| RawTie {
+            starts: shared(tie.starts),
+            places: shared(tie.places),
+            inwards: shared(tie.inwards),
+        };
+        Ready {
+            series: call.series.iter().map(|series| shared(series.samples())).collect(),
+            edges: call.links.edges.iter().map(rows).collect(),
+            ties: call.branches.ties.iter().map(tie).collect(),
+        }
+    }
+
+    /// The call itself, with the numbers that maps reach.
+    fn call(&self, call: &mut Call<'_, T>, flat: Buffer<T>) -> RawCall<T>
+    where
+        T: 'static,
+    {
+        let links = &mut call.links;
+        let branches = &call.branches;
+        let sink: *mut Vec<Spike> = &mut *call.spikes;
+        let share_with: *mut Share<'_, T> = (&raw mut links.share).cast();
+        RawCall {
             state: exclusive(call.state),
             cell: exclusive(call.cell),
             output: exclusive(call.output),
             data: shared(call.data),
             temp: exclusive(call.temp),
             uniforms: shared(call.uniforms),
-            series: shared(&series),
-            window: call.window,
+            series: shared(&self.series),
             cells: call.cells,
             sink: sink.cast(),
             emit: collect,
             numbers: shared(call.order.numbers),
             now: exclusive(links.now),
             next: exclusive(links.next),
-            edges: shared(&edges),
+            edges: shared(&self.edges),
             far: links.far,
             share_with: share_with.cast(),
             share: share::<T>,
             branches: RawBranches {
-                flat: exclusive(branches.flat),
+                flat,
                 at: shared(branches.at),
-                ties: shared(&ties),
+                ties: shared(&self.ties),
                 blocks: [branches.blocks.start, branches.blocks.end],
                 cells: [branches.cells.start, branches.cells.end],
                 side: [branches.side.cells, branches.side.width],
             },
-        };
+        }
+    }
+}
+
+impl<T: 'static> Library<T> {
+    /// Lets kernels take turns, each for so many steps at once.
+    fn turns(&self, turns: &[RawTurn], calls: &[RawCall<T>], window: Window, at_once: u64) -> Result<(), Fault> {
+        let turns = RawTurns { turns: shared(turns), calls: shared(calls), window, at_once };
         // SAFETY: every buffer is a live slice (never null, aligned, initialised), the mutable ones exclusive, all borrowed
         // until this returns; `collect` takes `sink`, `share` takes `share_with`.
-        match unsafe { (self.entry)(kernel, &raw) } {
-            DONE | NO_KERNEL => Ok(()),
+        match unsafe { (self.entry)(&turns) } {
+            DONE => Ok(()),
             PANICKED => Err(Fault::Kernel("it panicked".into())),
             code => Err(Fault::Kernel(format!("it answered {code}"))),
         }
+    }
+}
+
+impl<T: Send + Sync + 'static> Kernels<T> for Library<T> {
+    fn run(&self, kernel: usize, mut call: Call<'_, T>) -> Result<(), Fault> {
+        let window = call.window;
+        let ready = Ready::new(&call);
+        let flat = exclusive(std::mem::take(&mut call.branches.flat));
+        let raw = ready.call(&mut call, flat);
+        self.turns(&[RawTurn { kernel, call: 0, clear: [0, 0] }], &[raw], window, window.steps)
+    }
+
+    fn take_turns(&self, turns: &[Turn], calls: &mut [Call<'_, T>], flat: &mut [T]) -> Result<(), Fault> {
+        let Some(window) = calls.first().map(|call| call.window) else { return Ok(()) };
+        let ready: Vec<Ready<T>> = calls.iter().map(Ready::new).collect();
+        let raw = |(ready, call): (&Ready<T>, &mut Call<'_, T>)| ready.call(call, exclusive(flat));
+        let raw: Vec<RawCall<T>> = ready.iter().zip(calls).map(raw).collect();
+        let turn = |&turn: &Turn| match turn {
+            Turn::Clear { start, end } => RawTurn { kernel: CLEAR, call: 0, clear: [start, end] },
+            Turn::Kernel { kernel, call } => RawTurn { kernel, call, clear: [0, 0] },
+        };
+        self.turns(&turns.iter().map(turn).collect::<Vec<_>>(), &raw, window, 1)
     }
 }

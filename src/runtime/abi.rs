@@ -9,14 +9,14 @@ use super::series::Sample;
 use std::ffi::c_void;
 
 /// Changes with every change of a structure or of the meaning of an entry point.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
-/// The library ran the kernel.
+/// The library ran the kernels.
 pub const DONE: i32 = 0;
-/// The library has no such kernel.
-pub const NO_KERNEL: i32 = 1;
-/// The kernel panicked: a bug of the compiler.
-pub const PANICKED: i32 = 2;
+/// A kernel panicked: a bug of the compiler.
+pub const PANICKED: i32 = 1;
+/// In place of a kernel: numbers that maps reach begin at 0.
+pub const CLEAR: usize = usize::MAX;
 
 /// Numbers that a kernel reads and writes.
 #[derive(Clone, Copy)]
@@ -65,9 +65,12 @@ pub struct RawTie {
     pub starts: Buffer<u32>,
     /// For each place the place that it leads to.
     pub places: Buffer<u32>,
+    /// The elements of a cell, if it leads to others of them.
+    pub inwards: Buffer<u32>,
 }
 
 /// A [`super::branches::Branches`] in C.
+#[derive(Clone, Copy)]
 #[repr(C)]
 pub struct RawBranches<T> {
     /// The fields that maps or solutions reach.
@@ -85,6 +88,7 @@ pub struct RawBranches<T> {
 }
 
 /// A [`super::call::Call`] in C.
+#[derive(Clone, Copy)]
 #[repr(C)]
 pub struct RawCall<T> {
     /// The states.
@@ -101,8 +105,6 @@ pub struct RawCall<T> {
     pub uniforms: Buffer<f64>,
     /// The functions of time; only read.
     pub series: Buffer<Buffer<Sample>>,
-    /// The time steps.
-    pub window: Window,
     /// The cells.
     pub cells: Cells,
     /// What `emit` is given.
@@ -127,8 +129,33 @@ pub struct RawCall<T> {
     pub branches: RawBranches<T>,
 }
 
+/// A [`super::branches::Turn`] in C.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct RawTurn {
+    /// The kernel, by its [`Numbering`](super::machine::Numbering), or [`CLEAR`]. One that does not exist does nothing.
+    pub kernel: usize,
+    /// The number of the call that it is given.
+    pub call: usize,
+    /// Which of the numbers that maps reach begin at 0: the first one, and the one behind the last.
+    pub clear: [usize; 2],
+}
+
+/// Kernels that take turns.
+#[repr(C)]
+pub struct RawTurns<T> {
+    /// The turns; only read.
+    pub turns: Buffer<RawTurn>,
+    /// The calls, whose numbers that maps reach are the same; only read.
+    pub calls: Buffer<RawCall<T>>,
+    /// All time steps.
+    pub window: Window,
+    /// How many of them a turn is for.
+    pub at_once: u64,
+}
+
 /// The type of the entry point `neuroc_abi_version`.
 pub type Version = extern "C" fn() -> u32;
 
-/// The type of the entry point `neuroc_kernel`: runs one kernel, by its [`Numbering`](super::machine::Numbering), once.
-pub type Entry<T> = unsafe extern "C" fn(kernel: usize, call: *const RawCall<T>) -> i32;
+/// The type of the entry point `neuroc_turns`: lets kernels take turns until all steps are done.
+pub type Entry<T> = unsafe extern "C" fn(turns: *const RawTurns<T>) -> i32;

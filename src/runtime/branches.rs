@@ -88,6 +88,25 @@ pub enum Task {
     },
 }
 
+/// What kernels do one after the other in a step: a task for some cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// These of the numbers that maps reach begin at 0.
+    Clear {
+        /// The first one.
+        start: usize,
+        /// The one behind the last.
+        end: usize,
+    },
+    /// A kernel, given one of the calls.
+    Kernel {
+        /// Its number.
+        kernel: usize,
+        /// The number of the call.
+        call: usize,
+    },
+}
+
 /// In how many passes a space does its tasks, at most.
 pub fn passes(tasks: &[Vec<Task>; 3]) -> u32 {
     let passes = tasks.iter().flatten().map(|task| match task {
@@ -126,6 +145,9 @@ pub struct Tie<'a> {
     pub starts: &'a [u32],
     /// For each place the place it leads to, or [`NONE`]; only for places that are elements.
     pub places: &'a [u32],
+    /// If it leads from the elements of a cell to others of them, these: from the farthest from the root to the root, those of the same depth from
+    /// the last to the first.
+    pub inwards: &'a [u32],
 }
 
 impl Tie<'_> {
@@ -214,7 +236,7 @@ pub struct System {
 }
 
 /// Solves the systems of some cells (Hines 1984): from the leaves to the root, and back. Of cells that are left over `W` of them are taken together
-/// as long as there are enough.
+/// as long as there are enough; there the branches of a cell take turns, element by element, so that a processor need not wait for each quotient.
 #[inline(always)]
 pub fn solve<V: Lanes, W: Lanes<Scalar = V::Scalar>>(
     flat: &mut [V::Scalar],
@@ -228,30 +250,32 @@ pub fn solve<V: Lanes, W: Lanes<Scalar = V::Scalar>>(
         let (first, width) = side.group(cell, each);
         let places = first..first + each * width;
         if width == V::LANES {
-            solve_along::<V>(flat, system, parent.places, places, width);
+            let inwards = places.step_by(width).rev();
+            solve_along::<V>(flat, system, parent.places, inwards.clone(), inwards.rev());
             continue;
         }
+        let inwards = |lane: usize| parent.inwards.iter().map(move |&element| first + lane + element as usize * width);
         let whole = width / W::LANES * W::LANES;
         for lane in (0..whole).step_by(W::LANES) {
-            solve_along::<W>(flat, system, parent.places, places.start + lane..places.end, width);
+            solve_along::<W>(flat, system, parent.places, inwards(lane), inwards(lane).rev());
         }
         for lane in whole..width {
-            solve_along::<V::Scalar>(flat, system, parent.places, places.start + lane..places.end, width);
+            solve_along::<V::Scalar>(flat, system, parent.places, inwards(lane), inwards(lane).rev());
         }
     }
 }
 
-/// Solves the system of one vector of cells, whose elements stand `width` apart.
+/// Solves the system of one vector of cells, given the places of their elements towards the root and away from it.
 #[inline(always)]
 fn solve_along<V: Lanes>(
     flat: &mut [V::Scalar],
     System { diag, off, rhs, x }: System,
     parents: &[u32],
-    places: Range<usize>,
-    width: usize,
+    inwards: impl Iterator<Item = usize>,
+    outwards: impl Iterator<Item = usize>,
 ) {
     let one = V::splat(V::Scalar::from_f64(1.0));
-    for at in places.clone().step_by(width).rev() {
+    for at in inwards {
         let inverse = one / V::load(&flat[diag + at..]);
         inverse.store(&mut flat[diag + at..]);
         let parent = parents[at];
@@ -265,7 +289,7 @@ fn solve_along<V: Lanes>(
             right.store(&mut flat[rhs + above..]);
         }
     }
-    for at in places.step_by(width) {
+    for at in outwards {
         let mut right = V::load(&flat[rhs + at..]);
         let parent = parents[at];
         if parent != NONE {
@@ -287,8 +311,8 @@ pub struct Own<T> {
     at: Vec<usize>,
     /// For each field its space and the number of its elements, and whether it is a state.
     fields: Vec<(Field, usize)>,
-    /// For each map, by blocks and by places.
-    ties: Vec<(Vec<u32>, Vec<u32>)>,
+    /// For each map what a [`Tie`] has.
+    ties: Vec<[Vec<u32>; 3]>,
     /// How many cells take their steps together.
     together: usize,
 }
@@ -320,7 +344,8 @@ impl<T: Scalar> Own<T> {
                 let follow = block.windows(2).all(|two| two[0] != NONE && two[0].checked_add(1) == Some(two[1]));
                 if follow && block.len() == lanes { block[0] } else { NONE }
             };
-            (places.chunks(lanes).map(start).collect(), places)
+            let inwards = if link.from == link.to { inwards(&link.elements) } else { Vec::new() };
+            [places.chunks(lanes).map(start).collect(), places, inwards]
         };
         let ties = of.links.iter().map(tie).collect();
         // Whole blocks of every space.
@@ -342,42 +367,54 @@ impl<T: Scalar> Own<T> {
         all.all(|x| x.to_f64().is_finite())
     }
 
-    /// Does some tasks, step by step, for some cells after the others. `kernel` is given the step, the space and the pass.
+    /// Lets some cells after the others do some tasks: `run` is given the turns of a step, with the numbers that `number` has for the kernels of a space
+    /// and a pass, for each space what its kernels see, without numbers that maps reach, and these.
     ///
     /// # Errors
-    /// The first one of `kernel`.
+    /// The first one of `run`.
     pub fn run<E>(
         &mut self,
         tasks: &[Task],
-        steps: Range<u64>,
-        mut kernel: impl FnMut(u64, (usize, usize), Branches<'_, T>) -> Result<(), E>,
+        number: impl Fn(usize, usize) -> usize,
+        mut run: impl FnMut(&[Turn], Vec<(usize, Branches<'_, T>)>, &mut [T]) -> Result<(), E>,
     ) -> Result<(), E> {
         let Own { side, spaces, flat, at, fields, ties, together } = self;
-        let ties: Vec<Tie<'_>> = ties.iter().map(|(starts, places)| Tie { starts, places }).collect();
-        let of_space = |space: usize| spaces.iter().find(|(other, ..)| *other == space).unwrap_or(&(0, 0, 1));
+        let ties: Vec<Tie<'_>> = ties.iter().map(|[starts, places, inwards]| Tie { starts, places, inwards }).collect();
+        let place = |space: usize| spaces.iter().position(|(other, ..)| *other == space);
         for first in (0..side.cells).step_by(*together) {
             let cells = first..side.cells.min(first + *together);
-            for step in steps.clone() {
-                for &task in tasks {
-                    match task {
-                        Task::Clear { field } => {
-                            let (field, at) = (fields[field as usize].0, at[field as usize]);
-                            let each = of_space(field.space).1;
-                            flat.get_mut()[at + cells.start * each..at + cells.end * each].fill(T::default());
-                        }
-                        Task::Kernel { space, pass } => {
-                            let (space, pass) = (space as usize, pass as usize);
-                            let &(_, each, lanes) = of_space(space);
-                            let blocks = cells.start * each / lanes..(cells.end * each).div_ceil(lanes);
-                            let (flat, cells, side) = (flat.get_mut(), cells.clone(), *side);
-                            kernel(step, (space, pass), Branches { flat, at, ties: &ties, blocks, cells, side })?;
-                        }
-                    }
+            let turn = |&task: &Task| match task {
+                Task::Clear { field } => {
+                    let (field, at) = (fields[field as usize].0, at[field as usize]);
+                    let each = place(field.space).map_or(0, |place| spaces[place].1);
+                    Some(Turn::Clear { start: at + cells.start * each, end: at + cells.end * each })
                 }
-            }
+                Task::Kernel { space, pass } => {
+                    let kernel = number(space as usize, pass as usize);
+                    place(space as usize).map(|call| Turn::Kernel { kernel, call })
+                }
+            };
+            let turns: Vec<Turn> = tasks.iter().filter_map(turn).collect();
+            let seen = |&(space, each, lanes): &(usize, usize, usize)| {
+                let blocks = cells.start * each / lanes..(cells.end * each).div_ceil(lanes);
+                (space, Branches { flat: &mut [], at, ties: &ties, blocks, cells: cells.clone(), side: *side })
+            };
+            run(&turns, spaces.iter().map(seen).collect(), flat.get_mut())?;
         }
         Ok(())
     }
+}
+
+/// The elements of a cell from the farthest from the root to the root, given the parent of each, which comes before it.
+fn inwards(parents: &[u32]) -> Vec<u32> {
+    let mut depths = vec![0_u32; parents.len()];
+    for (element, &parent) in parents.iter().enumerate() {
+        depths[element] = depths.get(parent as usize).map_or(0, |depth| depth + 1);
+    }
+    let mut elements: Vec<u32> = (0..parents.len() as u32).rev().collect();
+    // Stable: what is added to one parent keeps its order.
+    elements.sort_by_key(|&element| std::cmp::Reverse(depths[element as usize]));
+    elements
 }
 
 /// As many cells as fill whole blocks of every space, whatever the number of elements: blocks have a whole number of vectors.
@@ -432,14 +469,20 @@ mod tests {
                     *own.value(0, of.side.place(cell, element, 4)) = (10 * cell + element) as f64;
                 }
             }
-            let ran = own.run(&TASK, 0..1, |_, _, Branches { flat, at, ties, blocks, .. }| {
-                for block in blocks {
-                    let there: F64x8 = ties[1].load(&flat[at[0]..], block);
-                    ties[1].add(&mut flat[at[1]..], block, there);
-                    ties[1].add(&mut flat[at[1]..], block, there);
-                }
-                Ok::<(), ()>(())
-            });
+            let ran = own.run(
+                &TASK,
+                |space, _| space,
+                |turns, mut seen, flat| {
+                    assert_eq!(turns, [Turn::Kernel { kernel: 2, call: 2 }]);
+                    let (_, Branches { at, ties, blocks, .. }) = seen.remove(2);
+                    for block in blocks {
+                        let there: F64x8 = ties[1].load(&flat[at[0]..], block);
+                        ties[1].add(&mut flat[at[1]..], block, there);
+                        ties[1].add(&mut flat[at[1]..], block, there);
+                    }
+                    Ok::<(), ()>(())
+                },
+            );
             assert_eq!(ran, Ok(()));
             for cell in 0..cells {
                 let sums: Vec<f64> = (0..4).map(|e| *own.value(1, of.side.place(cell, e, 4))).collect();
@@ -472,11 +515,16 @@ mod tests {
                     *own.value(2, place) = right;
                 }
             }
-            let ran = own.run(&TASK, 0..1, |_, _, Branches { flat, at, ties, cells, side, .. }| {
-                let system = System { diag: at[0], off: at[1], rhs: at[2], x: at[3] };
-                solve::<F64x8, F64x8>(flat, system, ties[0], side, cells);
-                Ok::<(), ()>(())
-            });
+            let ran = own.run(
+                &TASK,
+                |space, _| space,
+                |_, mut seen, flat| {
+                    let (_, Branches { at, ties, cells, side, .. }) = seen.remove(2);
+                    let system = System { diag: at[0], off: at[1], rhs: at[2], x: at[3] };
+                    solve::<F64x8, F64x8>(flat, system, ties[0], side, cells);
+                    Ok::<(), ()>(())
+                },
+            );
             assert_eq!(ran, Ok(()));
             for cell in 0..cells {
                 for element in 0..4 {

@@ -8,7 +8,7 @@
 //! the parts meet and see what was stored. The kernel of a space that stands alone takes many steps by itself.
 
 use super::aligned::Aligned;
-use super::branches::{Branched, Branches, Own, passes, unit};
+use super::branches::{Branched, Branches, Own, Turn, passes, unit};
 use super::call::{Call, Cells, Order, Spike, Window};
 use super::edges::{CACHED, Links, Meeting, Relation, Rows, Shared as SharedField, Table, Targets, View};
 use super::events::{Arrivals, Delivery, Sent, Traffic};
@@ -158,6 +158,25 @@ pub trait Kernels<T>: Send + Sync + 'static {
     /// Runs the kernel of a [`Numbering`] once; one that does not exist does nothing. A kernel that shares values with other parts runs in
     /// all of them at once.
     fn run(&self, kernel: usize, call: Call<'_, T>) -> Result<(), Fault>;
+
+    /// Lets kernels take turns, step by step: each sees what those before it have stored in `flat`, the numbers that maps reach. The window of the calls is
+    /// the same.
+    fn take_turns(&self, turns: &[Turn], calls: &mut [Call<'_, T>], flat: &mut [T]) -> Result<(), Fault>
+    where
+        T: Scalar,
+    {
+        let Some(window) = calls.first().map(|call| call.window) else { return Ok(()) };
+        for first_step in window.first_step..window.first_step + window.steps {
+            let window = Window { first_step, steps: 1, ..window };
+            for &turn in turns {
+                match turn {
+                    Turn::Clear { start, end } => flat[start..end].fill(T::default()),
+                    Turn::Kernel { kernel, call } => self.run(kernel, calls[call].again(window, flat))?,
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Something that the machine cannot do.
@@ -871,14 +890,20 @@ impl<T: Scalar> Shared<T> {
         let Part { spaces, branches, views, tables, .. } = part;
         let (of, own) = (&self.branched[kind], &mut branches[kind]);
         let role = surroundings.inputs.role;
-        let steps = window.first_step..window.first_step + window.steps;
-        own.run(&of.tasks[role as usize], steps, |step, (space, pass), branches| {
-            let number = self.numbering.kernel(space, role, pass);
-            let one = Window { first_step: step, steps: 1, ..window };
-            let slice = (space, &mut spaces[space]);
-            let rows = |&(number, from): &(usize, usize)| tables[number].view(views[from].values());
-            let edges: Vec<Rows<'_, T>> = self.edges[space].iter().map(rows).collect();
-            Links::apart(&edges, far, |links| self.kernel_of(number, surroundings, one, slice, (links, branches)))
+        let number = |space: usize, pass: usize| self.numbering.kernel(space, role, pass);
+        let rows = |&(number, from): &(usize, usize)| tables[number].view(views[from].values());
+        let edges: Vec<Vec<Rows<'_, T>>> =
+            of.each.iter().map(|&(space, _)| self.edges[space].iter().map(rows).collect()).collect();
+        own.run(&of.tasks[role as usize], number, |turns, seen, flat| {
+            // They share nothing by themselves.
+            let mut alone: Vec<_> = seen.iter().map(|_| |_: &mut [T]| true).collect();
+            let mut slices: Vec<Option<&mut Slice<T>>> = spaces.iter_mut().map(Some).collect();
+            let calls = seen.into_iter().zip(&edges).zip(&mut alone).map(|(((space, branches), edges), share)| {
+                let slice = slices[space].take().expect("a space is in a kind of cells once");
+                let links = Links { now: &mut [], next: &mut [], edges, far, share };
+                self.call(surroundings, window, (space, slice), (links, branches))
+            });
+            self.kernels.take_turns(turns, &mut calls.collect::<Vec<_>>(), flat)
         })
     }
 
@@ -939,22 +964,23 @@ impl<T: Scalar> Shared<T> {
         slice: (usize, &mut Slice<T>),
         links: Links<'_, T>,
     ) -> Result<(), Fault> {
-        self.kernel_of(number, surroundings, window, slice, (links, Branches::none()))
-    }
-
-    /// Runs a kernel over the cells of a part, or over some branched ones.
-    fn kernel_of(
-        &self,
-        number: usize,
-        surroundings: &Surroundings<'_>,
-        window: Window,
-        (space, slice): (usize, &mut Slice<T>),
-        (links, branches): (Links<'_, T>, Branches<'_, T>),
-    ) -> Result<(), Fault> {
-        let Slice { cells, state, cell, output, data, temp, spikes } = slice;
-        if cells.count == 0 {
+        if slice.1.cells.count == 0 {
             return Ok(());
         }
+        // A place where the lifetime of `share` may become shorter.
+        let links = Links { share: links.share, ..links };
+        self.kernels.run(number, self.call(surroundings, window, slice, (links, Branches::none())))
+    }
+
+    /// What a kernel is given that works on the cells of a part, or on some branched ones.
+    fn call<'a>(
+        &'a self,
+        surroundings: &'a Surroundings<'_>,
+        window: Window,
+        (space, slice): (usize, &'a mut Slice<T>),
+        (links, branches): (Links<'a, T>, Branches<'a, T>),
+    ) -> Call<'a, T> {
+        let Slice { cells, state, cell, output, data, temp, spikes } = slice;
         let numbers = match &self.orders[space] {
             Some(order) => {
                 let lanes = self.shapes[space].lanes;
@@ -962,7 +988,7 @@ impl<T: Scalar> Shared<T> {
             }
             None => &[],
         };
-        let call = Call {
+        Call {
             state: state.get_mut(),
             cell: cell.get_mut(),
             output: output.get_mut(),
@@ -974,11 +1000,9 @@ impl<T: Scalar> Shared<T> {
             cells: *cells,
             spikes,
             order: Order { numbers },
-            // A place where the lifetime of `share` may become shorter.
-            links: Links { share: links.share, ..links },
+            links,
             branches,
-        };
-        self.kernels.run(number, call)
+        }
     }
 }
 

@@ -672,6 +672,22 @@ impl Program {
         &self.spaces[id.0 as usize]
     }
 
+    /// The space of the cells that an element belongs to.
+    pub fn cells_of(&self, space: SpaceId) -> SpaceId {
+        match self.space(space).kind {
+            SpaceKind::Product { of, .. } | SpaceKind::Subset { of } => self.cells_of(of),
+            SpaceKind::Plain | SpaceKind::Relation { .. } => space,
+        }
+    }
+
+    /// Is it a space of branched cells: theirs, or one of their parts?
+    pub fn is_branched(&self, space: SpaceId) -> bool {
+        let of = self.cells_of(space);
+        let spaces = (0..self.spaces.len() as u32).map(SpaceId);
+        self.space(of).kind == SpaceKind::Plain
+            && spaces.filter(|other| *other != of).any(|other| self.cells_of(other) == of)
+    }
+
     /// The field of a name.
     pub fn find_field(&self, name: &str) -> Option<FieldId> {
         self.fields.iter().position(|f| f.name == name).map(|i| FieldId(i as u32))

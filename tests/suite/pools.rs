@@ -1,8 +1,7 @@
 //! Tests of: pools. Concentrations against NEURON, the order in which a step takes them, charge.
 
-use crate::cables::{apart, checked, numbers, order, ran, samples};
-use crate::models::{Way, root, run};
-use neuroc::driver::CompileOptions;
+use crate::cables::{apart, numbers, order, ran, samples};
+use crate::models::{Way, root};
 use serde_json::Value;
 
 /// The cell of `tests/reference/pools_neuron.py`, with a reversal potential of its second channel, a stimulus and lines of `run`.

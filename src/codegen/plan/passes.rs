@@ -4,7 +4,7 @@
 //! through its blocks, edges first; after it everybody sees what was stored.
 //! Never true here: a stage runs before one whose stores it sees, or sees what a later one stores.
 
-use super::trees::{Trees, home, is_branched, trees};
+use super::trees::{Trees, home, trees};
 use crate::step::{FieldId, FieldKind, Function, Map, OpKind, Program, Rate, Region, Role, SpaceId, SpaceKind, Stage};
 use rustc_hash::FxHashMap as HashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -128,7 +128,7 @@ impl Passes {
     fn groups(&self, program: &Program) -> Vec<Group> {
         let plain = (0..program.spaces.len() as u32).filter(|&space| {
             let space = SpaceId(space);
-            program.space(space).kind == SpaceKind::Plain && !is_branched(program, space)
+            program.space(space).kind == SpaceKind::Plain && !program.is_branched(space)
         });
         let mut groups: Vec<Group> =
             plain.map(|space| Group { spaces: vec![space], passes: 1, events: false, trees: Vec::new() }).collect();
@@ -192,7 +192,7 @@ fn earliest(program: &Program, step: &Function) -> Vec<u32> {
                 continue;
             }
         };
-        let Some(over) = region.over.filter(|&over| !is_branched(program, over)) else {
+        let Some(over) = region.over.filter(|&over| !program.is_branched(over)) else {
             of_stage.push(0);
             continue;
         };

@@ -3,7 +3,7 @@
 //! In comes any verified program; out goes nothing, or what in it only the interpreter runs.
 //! Never true here: a plan is made of what is refused.
 
-use super::trees::{self, is_branched};
+use super::trees;
 use super::{Passes, is_delivery};
 use crate::step::{
     FieldId, FieldKind, Function, Map, Op, OpKind, Program, Region, Role, Solve, Space, SpaceId, SpaceKind, Stage,
@@ -31,7 +31,7 @@ pub fn check(program: &Program) -> Result<Passes, Unplanned> {
     if let Some(late) = program.spaces[cells..].iter().find(|space| !are_edges(space)) {
         return refuse(format!("the space `{}` is declared behind edges", late.name));
     }
-    let is_plain = |space: SpaceId| program.space(space).kind == SpaceKind::Plain && !is_branched(program, space);
+    let is_plain = |space: SpaceId| program.space(space).kind == SpaceKind::Plain && !program.is_branched(space);
     let is_tree = |space: SpaceId| matches!(program.space(space).kind, SpaceKind::Product { tree: true, of } if program.space(of).kind == SpaceKind::Plain);
     let is_part = |space: SpaceId| matches!(program.space(space).kind, SpaceKind::Subset { .. });
     program.spaces.iter().zip((0..).map(SpaceId)).try_for_each(|(space, id)| match space.kind {
@@ -87,11 +87,11 @@ fn stages(program: &Program, function: &Function) -> Result<(), Unplanned> {
         // Planned by itself, or refused there.
         Stage::Region(region) if region.guard.is_some() => Ok(()),
         Stage::Region(region) if function.role != Role::Step && of_delivery(region) => Ok(()),
-        Stage::Solve(solve) if program.field(solve.x).over.is_some_and(|space| is_branched(program, space)) => {
+        Stage::Solve(solve) if program.field(solve.x).over.is_some_and(|space| program.is_branched(space)) => {
             used_up(program, function, solve)
         }
         Stage::Solve(solve) => refuse(format!("`{}` is solved for", program.field(solve.x).name)),
-        Stage::Region(region) if region.over.is_some_and(|space| is_branched(program, space)) => {
+        Stage::Region(region) if region.over.is_some_and(|space| program.is_branched(space)) => {
             region.over.map_or(Ok(()), |over| trees::check(program, region, over))
         }
         Stage::Region(region) => {
@@ -160,11 +160,11 @@ fn seen_at_the_beginning(program: &Program, passes: &Passes) -> Result<(), Unpla
     for (at, region) in regions.filter_map(|(at, stage)| Some((at, stage.region()?))) {
         let ends = region.over.filter(|_| region.guard.is_none()).map(|over| program.space(over).kind);
         if let Some(SpaceKind::Relation { from, to }) = ends
-            && [from, to].iter().any(|&end| is_branched(program, end))
+            && [from, to].iter().any(|&end| program.is_branched(end))
         {
             let late = region.ops.iter().find_map(|op| match op.kind {
                 OpKind::Gather(field, Map::Source | Map::Target) if stored.contains(&field) => Some(field),
-                OpKind::Gather(field, Map::Source) if !is_branched(program, to) && passes.of(Role::Step, at) > 0 => {
+                OpKind::Gather(field, Map::Source) if !program.is_branched(to) && passes.of(Role::Step, at) > 0 => {
                     Some(field)
                 }
                 _ => None,

@@ -70,22 +70,6 @@ impl Trees {
     }
 }
 
-/// The space of the cells that an element belongs to.
-pub(super) fn root(program: &Program, space: SpaceId) -> SpaceId {
-    match program.space(space).kind {
-        SpaceKind::Product { of, .. } | SpaceKind::Subset { of } => root(program, of),
-        SpaceKind::Plain | SpaceKind::Relation { .. } => space,
-    }
-}
-
-/// Is it a space of branched cells: theirs, or one of their parts?
-pub fn is_branched(program: &Program, space: SpaceId) -> bool {
-    let of = root(program, space);
-    let spaces = (0..program.spaces.len() as u32).map(SpaceId);
-    matches!(program.space(of).kind, SpaceKind::Plain)
-        && spaces.filter(|other| *other != of).any(|other| root(program, other) == of)
-}
-
 /// The space in whose blocks a stage runs: the edges that lead to a cell are part of the work on its block.
 pub(super) fn home(program: &Program, space: SpaceId) -> SpaceId {
     match program.space(space).kind {
@@ -221,9 +205,9 @@ pub(super) type Planned = (BTreeMap<(Role, usize), u32>, Vec<Trees>);
 pub(super) fn trees(program: &Program) -> Planned {
     let spaces = || (0..program.spaces.len() as u32).map(SpaceId);
     let mut of_stages = BTreeMap::new();
-    let roots = spaces().filter(|&space| root(program, space) == space && is_branched(program, space));
+    let roots = spaces().filter(|&space| program.cells_of(space) == space && program.is_branched(space));
     let of_cells = |cells: SpaceId| {
-        let is_here = |space: SpaceId| root(program, space) == cells;
+        let is_here = |space: SpaceId| program.cells_of(space) == cells;
         let (mut fields, mut ties) = (BTreeSet::new(), BTreeSet::new());
         for region in program.functions.iter().flat_map(|function| function.regions()) {
             let Some(over) = region.over.filter(|&over| is_here(over)) else { continue };

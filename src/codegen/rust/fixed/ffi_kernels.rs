@@ -5,15 +5,15 @@
 #![allow(unsafe_code)]
 
 use crate::kernels::{KERNELS, Real};
-use crate::runtime::abi::{Buffer, DONE, NO_KERNEL, PANICKED, RawCall, RawRows, RawTie, VERSION};
+use crate::runtime::abi::{Buffer, CLEAR, DONE, PANICKED, RawCall, RawRows, RawTie, RawTurns, VERSION};
 use crate::runtime::branches::{Branches, Side, Tie};
-use crate::runtime::call::{Call, Order};
+use crate::runtime::call::{Call, Order, Spike, Window};
 use crate::runtime::edges::{Links, Rows};
 use crate::runtime::lanes::Indices;
 use crate::runtime::series::Series;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The version of the structures that [`neuroc_kernel`] understands.
+/// The version of the structures that [`neuroc_turns`] understands.
 #[unsafe(no_mangle)]
 pub extern "C" fn neuroc_abi_version() -> u32 {
     VERSION
@@ -25,27 +25,58 @@ pub extern "C" fn neuroc_real_size() -> usize {
     size_of::<Real>()
 }
 
-/// Runs a kernel once: its number counts through the rows of [`KERNELS`].
+/// Lets kernels take turns until all steps are done; their numbers count through the rows of [`KERNELS`].
 ///
 /// # Safety
-/// `call` points to a [`RawCall`] of this library's number type. Each of its buffers starts at an aligned address that is not
-/// null and has `len` initialised elements, which nothing else touches until this function returns; the samples of the series
-/// and the buffers of the edges likewise, and all sources are below the bound that is given with them. `emit` may be called with `sink`, `share` with `share_with` and the buffer `now` or `next`.
+/// `turns` points to [`RawTurns`] of this library's number type, whose turns name calls that there are. Each buffer of these starts at an aligned address that is
+/// not null and has `len` initialised elements, which nothing else touches until this function returns, nor another buffer but for the numbers that
+/// maps reach, which all calls share; the samples of the series and the buffers of the edges likewise, and all sources are below the bound that is
+/// given with them. `emit` may be called with `sink`, `share` with `share_with` and the buffer `now` or `next`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn neuroc_kernel(kernel: usize, call: *const RawCall<Real>) -> i32 {
-    let Some(Some(run)) = KERNELS.as_flattened().get(kernel) else {
-        return NO_KERNEL;
-    };
+pub unsafe extern "C" fn neuroc_turns(turns: *const RawTurns<Real>) -> i32 {
     let ran = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: the caller vouches for the pointer.
-        let raw = unsafe { &*call };
+        let raw = unsafe { &*turns };
         // SAFETY: the caller vouches for the elements of this and of the following buffers, and they do not overlap.
-        let series = unsafe { slice(raw.series) };
+        let (turns, calls) = unsafe { (slice(raw.turns), slice(raw.calls)) };
         // SAFETY: see above.
-        let series: Vec<Series> = series.iter().map(|samples| Series::new(unsafe { slice(*samples) })).collect();
-        let mut spikes = Vec::new();
-        // SAFETY: see above.
-        let edges = unsafe { slice(raw.edges) };
+        let mut ready: Vec<Ready<'_>> = calls.iter().map(|call| unsafe { Ready::new(call) }).collect();
+        let end = raw.window.first_step + raw.window.steps;
+        for first_step in (raw.window.first_step..end).step_by(raw.at_once.max(1) as usize) {
+            let window = Window { first_step, steps: raw.at_once.min(end - first_step), ..raw.window };
+            for turn in turns {
+                if turn.kernel == CLEAR {
+                    // SAFETY: see above.
+                    let flat = unsafe { slice_mut(calls[turn.call].branches.flat) };
+                    flat[turn.clear[0]..turn.clear[1]].fill(0.0);
+                } else if let Some(Some(run)) = KERNELS.as_flattened().get(turn.kernel) {
+                    // SAFETY: see above; the numbers that maps reach are seen by one kernel at a time.
+                    unsafe { ready[turn.call].run(*run, &calls[turn.call], window) };
+                }
+            }
+        }
+        for (raw, Ready { spikes, .. }) in calls.iter().zip(&ready).filter(|(_, ready)| !ready.spikes.is_empty()) {
+            // SAFETY: the caller allows this call; the spikes live until it returns.
+            unsafe { (raw.emit)(raw.sink, spikes.as_ptr(), spikes.len()) };
+        }
+    }));
+    if ran.is_ok() { DONE } else { PANICKED }
+}
+
+/// What all turns of a call need.
+struct Ready<'a> {
+    series: Vec<Series<'a>>,
+    edges: Vec<Rows<'a, Real>>,
+    ties: Vec<Tie<'a>>,
+    spikes: Vec<Spike>,
+}
+
+impl<'a> Ready<'a> {
+    /// # Safety
+    /// As for [`neuroc_turns`].
+    unsafe fn new(raw: &'a RawCall<Real>) -> Ready<'a> {
+        // SAFETY: the caller vouches for the elements of all buffers.
+        let (series, edges, ties) = unsafe { (slice(raw.series), slice(raw.edges), slice(raw.branches.ties)) };
         let rows = |rows: &RawRows<Real>| Rows {
             // SAFETY: see above.
             values: unsafe { slice(rows.values) },
@@ -62,17 +93,29 @@ pub unsafe extern "C" fn neuroc_kernel(kernel: usize, call: *const RawCall<Real>
             // SAFETY: see above.
             fresh: unsafe { slice(rows.fresh) },
         };
-        let edges: Vec<Rows<'_, Real>> = edges.iter().map(rows).collect();
+        // SAFETY: see above.
+        let tie = |tie: &RawTie| unsafe {
+            Tie { starts: slice(tie.starts), places: slice(tie.places), inwards: slice(tie.inwards) }
+        };
+        Ready {
+            // SAFETY: see above.
+            series: series.iter().map(|samples| Series::new(unsafe { slice(*samples) })).collect(),
+            edges: edges.iter().map(rows).collect(),
+            ties: ties.iter().map(tie).collect(),
+            spikes: Vec::new(),
+        }
+    }
+
+    /// Runs a kernel.
+    ///
+    /// # Safety
+    /// As for [`neuroc_turns`].
+    unsafe fn run(&mut self, kernel: fn(Call<'_, Real>), raw: &RawCall<Real>, window: Window) {
         // SAFETY: the caller allows this call; the kernel passes `now` or `next` as a whole.
         let mut share = |next: &mut [Real]| unsafe { (raw.share)(raw.share_with, next.as_mut_ptr(), next.len()) != 0 };
         let branches = &raw.branches;
-        // SAFETY: see above.
-        let ties = unsafe { slice(branches.ties) };
-        // SAFETY: see above.
-        let tie = |tie: &RawTie| unsafe { Tie { starts: slice(tie.starts), places: slice(tie.places) } };
-        let ties: Vec<Tie<'_>> = ties.iter().map(tie).collect();
-        run(Call {
-            // SAFETY: see above.
+        kernel(Call {
+            // SAFETY: the caller vouches for the elements of this and of the following buffers.
             state: unsafe { slice_mut(raw.state) },
             // SAFETY: see above.
             cell: unsafe { slice_mut(raw.cell) },
@@ -84,10 +127,10 @@ pub unsafe extern "C" fn neuroc_kernel(kernel: usize, call: *const RawCall<Real>
             temp: unsafe { slice_mut(raw.temp) },
             // SAFETY: see above.
             uniforms: unsafe { slice(raw.uniforms) },
-            series: &series,
-            window: raw.window,
+            series: &self.series,
+            window,
             cells: raw.cells,
-            spikes: &mut spikes,
+            spikes: &mut self.spikes,
             // SAFETY: see above.
             order: Order { numbers: unsafe { slice(raw.numbers) } },
             links: Links {
@@ -95,7 +138,7 @@ pub unsafe extern "C" fn neuroc_kernel(kernel: usize, call: *const RawCall<Real>
                 now: unsafe { slice_mut(raw.now) },
                 // SAFETY: see above.
                 next: unsafe { slice_mut(raw.next) },
-                edges: &edges,
+                edges: &self.edges,
                 far: raw.far,
                 share: &mut share,
             },
@@ -104,29 +147,24 @@ pub unsafe extern "C" fn neuroc_kernel(kernel: usize, call: *const RawCall<Real>
                 flat: unsafe { slice_mut(branches.flat) },
                 // SAFETY: see above.
                 at: unsafe { slice(branches.at) },
-                ties: &ties,
+                ties: &self.ties,
                 blocks: branches.blocks[0]..branches.blocks[1],
                 cells: branches.cells[0]..branches.cells[1],
                 side: Side { cells: branches.side[0], width: branches.side[1] },
             },
         });
-        if !spikes.is_empty() {
-            // SAFETY: the caller allows this call; the spikes live until it returns.
-            unsafe { (raw.emit)(raw.sink, spikes.as_ptr(), spikes.len()) };
-        }
-    }));
-    if ran.is_ok() { DONE } else { PANICKED }
+    }
 }
 
 /// # Safety
-/// As for [`neuroc_kernel`].
+/// As for [`neuroc_turns`].
 unsafe fn slice<'a, T>(buffer: Buffer<T>) -> &'a [T] {
     // SAFETY: the caller vouches for it.
     unsafe { std::slice::from_raw_parts(buffer.start, buffer.len) }
 }
 
 /// # Safety
-/// As for [`neuroc_kernel`].
+/// As for [`neuroc_turns`].
 unsafe fn slice_mut<'a, T>(buffer: Buffer<T>) -> &'a mut [T] {
     // SAFETY: the caller vouches for it.
     unsafe { std::slice::from_raw_parts_mut(buffer.start, buffer.len) }
