@@ -238,6 +238,7 @@ class Importer:
         self.paths: list[Way] = []
         self.files: dict[str, Array | str] = {}
         self.names: dict[str, str] = {}
+        self.biases: dict[str, Array] = {}
 
     def flatten(self, graph: Any, prefix: str) -> None:
         """Takes the nodes of a graph and of those inside of it; their inputs and outputs become nodes that change nothing."""
@@ -632,14 +633,14 @@ class Importer:
             if shared is not None:
                 weight, rule, bias = shared
                 if bias is not None:
-                    target.bias = target.bias + np.repeat(bias, target.size // len(bias))
+                    self.add(stem, target, np.repeat(bias, target.size // len(bias)))
                 if isinstance(weight, float):
                     return [f"rule = {rule}", f"weight = {text_of(weight, 'uA')}", f"delay = {step}"], one
                 self.files[f"{stem}.npy"] = weight
                 return [f"rule = {rule}", f'weight = file("{stem}.npy") * 1 uA', f"delay = {step}"], one
         matrices = [self.composed(p) for p in paths]
-        for _, added, _ in matrices:
-            target.bias = target.bias + added
+        if any(self.kind(n) in ("Affine", "Conv1d", "Conv2d") for way in ways for n in way):
+            self.add(stem, target, sum((added for _, added, _ in matrices), np.zeros(target.size)))
         delayed = any(d is not None for _, _, d in matrices)
         if only == [] and not delayed and source.size == target.size:
             return ["rule = one_to_one", "weight = 1 uA", f"delay = {step}"], ""
@@ -674,6 +675,11 @@ class Importer:
         keys = [f'rule = edges("{stem}.csv")', f'weight = file("{stem}.csv", column = "weight") * 1 uA']
         keys.append(f'delay = file("{stem}.csv", column = "delay") * 1 ms' if len(times) > 1 else f"delay = {text_of(times.pop(), 'ms')}")
         return keys, one
+
+    def add(self, stem: str, target: Neurons, bias: Array) -> None:
+        """What a connection adds all the time."""
+        self.biases[stem] = bias
+        target.bias = target.bias + bias
 
     def shared(self, source: Neurons, target: Neurons, node: str) -> tuple[Array | float, str, Array | None] | None:
         """The weight, the rule and the bias of a convolution or a pooling that a rule of the language says."""
@@ -931,7 +937,7 @@ class NirModel(Model):
                 if made.kind(way.target) == "Output":
                     outputs.setdefault(cells.name, []).append(way.target)
         inputs = [cells.name for cells in made.populations.values() if cells.kind == "Input"]
-        return Named(nodes, dict(made.names), inputs, outputs, shapes)
+        return Named(nodes, dict(made.names), dict(made.biases), inputs, outputs, shapes)
 
 
 def checked(node: str, cells: Neurons, value: ArrayLike) -> Array:

@@ -37,6 +37,8 @@ class Named:
     nodes: dict[str, str] = field(default_factory=dict)
     #: By the names of both populations with a dot between them.
     between: dict[str, str] = field(default_factory=dict)
+    #: The biases of nodes, by the same names.
+    biases: dict[str, Array] = field(default_factory=dict)
     #: Populations that are inputs.
     inputs: list[str] = field(default_factory=list)
     #: The outputs by population; None: those of populations that lead nowhere.
@@ -294,12 +296,18 @@ class Exporter:
         if population["name"] in self.names.shapes:
             return self.names.shapes[population["name"]]
         shape = tuple(population["shape"]) or (1,)
-        if len(shape) == 3 and shape[1] == 1:
-            windows = [p for p in self.projections if at in (p["from"], p["to"]) and p["rule"][0] in ("convolution", "pooling")]
-            ends = [tuple(self.populations[p[end]]["shape"]) for p in windows for end in ("from", "to")]
-            if windows and all(len(s) == 3 and s[1] == 1 for s in ends):
-                return (shape[0], shape[2])
-        return shape
+        windows = [p for p in self.projections if at in (p["from"], p["to"]) and p["rule"][0] in ("convolution", "pooling")]
+        if not windows:
+            return shape
+
+        def whole(other: int) -> tuple[int, ...]:
+            """Channels, height and width; sizes that are left out are 1."""
+            own = tuple(self.populations[other]["shape"])
+            return (1,) * (3 - len(own)) + own
+
+        shape = whole(at)
+        lines = all(whole(p[end])[1] == 1 for p in windows for end in ("from", "to"))
+        return (shape[0], shape[2]) if lines else shape
 
     def name(self, at: int) -> str:
         own: str = self.populations[at]["name"]
@@ -327,9 +335,17 @@ class Exporter:
                 continue
             node = self.read[at]
             self.nodes[self.name(at)] = self.neurons(node, shape)
-            bias = node.bias
-            for p in sorted(incoming.get(at, []), key=lambda p: (p["from"], p["to"]) in back):
-                bias = self.connect(p, node, bias, depth, (p["from"], p["to"]) in back)
+            coming = sorted(incoming.get(at, []), key=lambda p: (p["from"], p["to"]) in back)
+            biases = self.shares(node, coming)
+            bias = node.bias if biases is None else np.zeros_like(node.bias)
+            for p in coming:
+                leads_back = (p["from"], p["to"]) in back
+                if biases is None:
+                    bias = self.connect(p, node, bias, depth, leads_back)
+                elif (own := biases.get(self.between(p))) is not None:
+                    bias = bias + self.connect(p, node, own, depth, leads_back, biased=True)
+                else:
+                    self.connect(p, node, np.zeros_like(node.bias), depth, leads_back)
             if np.any(bias != 0):
                 raise UsageError(f"population `{self.populations[at]['name']}` has a constant input, but nothing leads to it that could have it as its bias")
         self.outputs()
@@ -390,10 +406,21 @@ class Exporter:
     def late(self, p: dict[str, Any]) -> bool:
         return p["to"] in self.read and self.read[p["to"]].late
 
-    def connect(self, p: dict[str, Any], node: Node, bias: Array, depth: list[int], leads_back: bool) -> Array:
+    def between(self, p: dict[str, Any]) -> str:
+        return f"{self.populations[p['from']]['name']}.{self.populations[p['to']]['name']}"
+
+    def shares(self, node: Node, coming: list[dict[str, Any]]) -> dict[str, Array] | None:
+        """What part of the constant input comes with which projection, if that is known and still so."""
+        known = {name: self.names.biases[name] for name in map(self.between, coming) if name in self.names.biases}
+        total = sum(known.values(), np.zeros_like(node.bias))
+        return known if known and close(total, node.bias) else None
+
+    def connect(
+        self, p: dict[str, Any], node: Node, bias: Array, depth: list[int], leads_back: bool, biased: bool = False
+    ) -> Array:
         """The nodes of a projection. Answers what is left of the constant input."""
         source, target = self.name(p["from"]), self.name(p["to"])
-        own = f"{self.populations[p['from']]['name']}.{self.populations[p['to']]['name']}"
+        own = self.between(p)
         stem = self.names.between.get(own, own)
         while stem in self.nodes:
             stem += "_"
@@ -415,7 +442,7 @@ class Exporter:
         if made is not None:
             at, bias = made
         else:
-            at, bias = self.matrix(p, stem, at, shape, to, factor, bias)
+            at, bias = self.matrix(p, stem, at, shape, to, factor, bias, biased)
         if delay_behind is not None:
             at = self.put(f"{stem}.delay", self.nir.Delay(delay=self.array(self.time(delay_behind), to)), at)
         self.edges.append((at, target))
@@ -444,7 +471,15 @@ class Exporter:
         raise UsageError(f"projection `{p['name']}`: its delays differ from edge to edge; those of NIR belong to what is sent, or to what receives")
 
     def matrix(
-        self, p: dict[str, Any], stem: str, at: str, of: tuple[int, ...], to: tuple[int, ...], factor: Array, bias: Array
+        self,
+        p: dict[str, Any],
+        stem: str,
+        at: str,
+        of: tuple[int, ...],
+        to: tuple[int, ...],
+        factor: Array,
+        bias: Array,
+        biased: bool,
     ) -> tuple[str, Array]:
         """All edges as a matrix."""
         targets, sources = self.pairs(p)
@@ -453,7 +488,7 @@ class Exporter:
             pool = dict(zip(("kernel", "stride", "padding", "pool"), p["rule"][1])).get("pool", 1.0)
             weights = weights[np.asarray(p["entries"])] / pool**2
         rows, columns = int(np.prod(to)), int(np.prod(of))
-        if p["rule"][0] == "one_to_one" and not np.any(bias != 0) and of == to:
+        if p["rule"][0] == "one_to_one" and not (biased or np.any(bias != 0)) and of == to:
             scale = weights * factor
             return (at if np.all(scale == 1) else self.put(stem, self.nir.Scale(scale=self.array(scale, to)), at)), bias
         if rows * columns > 100_000_000:
@@ -463,7 +498,7 @@ class Exporter:
         if len(of) > 1:
             at = self.put(f"{stem}.flatten", self.nir.Flatten(input_type={"input": np.array(of)}, start_dim=0, end_dim=-1), at)
         weight = matrix.astype(self.dtype)
-        if np.any(bias != 0):
+        if biased or np.any(bias != 0):
             node = self.nir.Affine(weight=weight, bias=bias.astype(self.dtype))
         else:
             node = self.nir.Linear(weight=weight)
