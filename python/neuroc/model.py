@@ -26,7 +26,6 @@ from .training import Trained
 
 if TYPE_CHECKING:
     from .jaxed import JaxModel
-    from .nir_out import Named
 
 #: A time: a number of ms, or a text such as "0.1 s".
 Time = Union[float, str]
@@ -554,12 +553,7 @@ class Model:
         """
         from .nir_out import to_nir
 
-        return to_nir(self, path, unit=unit, steps=steps, inputs=inputs, dtype=dtype)
-
-    def _nir_names(self) -> Named:
-        from .nir_out import Named
-
-        return Named()
+        return to_nir(self, path, unit, steps, inputs, dtype)
 
     def __repr__(self) -> str:
         populations = ", ".join(f"{p.name} ({p.cells})" for p in self.populations.values())

@@ -10,8 +10,10 @@ import csv
 import io
 import os
 import re
+import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -23,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core, exchange
 from .errors import SaveError, UsageError
 from .model import Model, Time
-from .nir_out import Named
+from .nir_out import Named, ordered, to_nir
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
@@ -425,10 +427,10 @@ class Importer:
             weight = np.ones((shape[0], 1, *size)) / (np.prod(size) if kind == "AvgPool2d" else 1)
             return weight, pair(node.stride, 2), pair(node.padding, 2), [1, 1], shape[0], None
         dims = 1 if kind == "Conv1d" else 2
-        padding = node.padding
-        if isinstance(padding, bytes):
-            padding = padding.decode()
-        padding = [0] * dims if padding == "valid" else padding if padding == "same" else pair(padding, dims)
+        said = np.asarray(node.padding)
+        word = said.item() if said.dtype.kind in "SU" else ""
+        word = word.decode() if isinstance(word, bytes) else word
+        padding = "same" if word == "same" else [0] * dims if word == "valid" else pair(said, dims)
         bias = None if node.bias is None else np.asarray(node.bias, dtype=np.float64).ravel()
         weight = np.asarray(node.weight, dtype=np.float64)
         return weight, pair(node.stride, dims), padding, pair(node.dilation, dims), int(node.groups), bias
@@ -574,29 +576,8 @@ class Importer:
         after: dict[str, list[str]] = {name: [] for name in self.populations}
         for a, b in pairs:
             after[a].append(b)
-        back: set[tuple[str, str]] = set()
-        state: dict[str, int] = {}
-        order: list[str] = []
-
-        # Depth first, without recursion: networks may be deep.
-        for root in sorted(self.populations, key=lambda n: self.populations[n].kind != "Input"):
-            if root in state:
-                continue
-            state[root] = 1
-            stack = [(root, iter(after[root]))]
-            while stack:
-                at, rest = stack[-1]
-                to = next(rest, None)
-                if to is None:
-                    state[at] = 2
-                    order.append(at)
-                    stack.pop()
-                elif to not in state:
-                    state[to] = 1
-                    stack.append((to, iter(after[to])))
-                elif state[to] == 1:
-                    back.add((at, to))
-        for at in reversed(order):
+        order, back = ordered(sorted(self.populations, key=lambda n: self.populations[n].kind != "Input"), after)
+        for at in order:
             for to in after[at]:
                 if (at, to) not in back:
                     cells = self.populations[to]
@@ -800,7 +781,7 @@ def pair(value: Any, dims: int) -> list[int]:
 class NirModel(Model):
     """A model that `neuroc.from_nir` has made of a graph: a model as any other, with its text and its data files."""
 
-    def __init__(self, core: _core.Model, made: Importer, source: str, home: tempfile.TemporaryDirectory[str], unit: str) -> None:
+    def __init__(self, core: _core.Model, made: Importer, source: str, home: Home, unit: str) -> None:
         super().__init__(core)
         self._made = made
         self._home = home
@@ -870,6 +851,7 @@ class NirModel(Model):
         # A spike of an input takes a step to the first layer; a current reaches it at once.
         first = 0 if as_spikes or any(c.depth == 0 and c.kind != "Input" for c in made.populations.values()) else 1
         drives: dict[str, Array] = {}
+        params = self.params
         deepest = max((c.depth for c in made.populations.values()), default=0)
         for node, cells in made.populations.items():
             if cells.kind == "Input":
@@ -877,9 +859,9 @@ class NirModel(Model):
             # Biases begin when the first step of an input reaches a layer, and not before.
             late = cells.depth - first
             drive = np.zeros((steps + deepest, cells.size))
-            base = np.broadcast_to(np.asarray(self.params[cells.drive].value, dtype=np.float64), cells.size) if self._has(cells) else None
-            if base is None:
+            if cells.drive not in params:
                 continue
+            base = np.broadcast_to(np.asarray(params[cells.drive].value, dtype=np.float64), cells.size)
             drive[late:] = base
             if not as_spikes:
                 for path in made.paths:
@@ -920,24 +902,38 @@ class NirModel(Model):
                             rows[at] = run[f"{cells.name}.v"]
         return {node: rows.reshape(steps, *made.populations[node].shape) for node, rows in answer.items()}
 
-    def _has(self, cells: Neurons) -> bool:
-        return cells.drive in self.params
-
-    def to_nir(self, path: str | os.PathLike[str] | None = None, *, unit: str | None = None, **options: Any) -> Any:
+    def to_nir(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        unit: str | None = None,
+        steps: bool = True,
+        inputs: Sequence[str] | None = None,
+        dtype: Any = np.float32,
+    ) -> Any:
         """The graph again, with the names that its nodes had; see `Model.to_nir`. `unit` is that of `from_nir`, if none is said."""
-        return super().to_nir(path, unit=unit or self._unit, **options)
-
-    def _nir_names(self) -> Named:
         made = self._made
-        nodes = {cells.name: node for node, cells in made.populations.items()}
-        shapes = {cells.name: cells.shape for cells in made.populations.values()}
-        outputs: dict[str, list[str]] = {}
-        for cells in made.populations.values():
-            for way in made.ways(cells.node, cells.node, []):
-                if made.kind(way.target) == "Output":
-                    outputs.setdefault(cells.name, []).append(way.target)
-        inputs = [cells.name for cells in made.populations.values() if cells.kind == "Input"]
-        return Named(nodes, dict(made.names), dict(made.biases), inputs, outputs, shapes)
+        populations = made.populations.values()
+        names = Named(
+            nodes={cells.name: node for node, cells in made.populations.items()},
+            between=made.names,
+            biases=made.biases,
+            inputs=[cells.name for cells in populations if cells.kind == "Input"],
+            outputs={
+                cells.name: [way.target for way in made.ways(cells.node, cells.node, []) if made.kind(way.target) == "Output"]
+                for cells in populations
+            },
+            shapes={cells.name: cells.shape for cells in populations},
+        )
+        return to_nir(self, path, unit or self._unit, steps, inputs, dtype, names)
+
+
+class Home:
+    """A folder that is there as long as models read files of it."""
+
+    def __init__(self) -> None:
+        self.path = tempfile.mkdtemp(prefix="neuroc-nir-")
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 def checked(node: str, cells: Neurons, value: ArrayLike) -> Array:
@@ -1002,7 +998,7 @@ def from_nir(
         in a run; `present` takes spikes and currents when it is called.
 
     A NIR current of 1 is 1 uA, a voltage of 1 is 1 mV, a resistance of 1 is 1 kohm, so that all numbers stay what they are. Raises `UsageError` with all
-    nodes that cannot be carried, and why.
+    nodes that cannot be carried, and why; `SaveError` if a file is no graph.
     """
     nir = exchange.needed("nir", "nir", "from_nir")
     step = milliseconds("dt", dt)
@@ -1013,10 +1009,8 @@ def from_nir(
         title = f"`{Path(graph).name}`"
         try:
             graph = nir.read(graph, type_check=False)
-        except FileNotFoundError:
-            raise
         except Exception as error:
-            raise UsageError(f"{title} cannot be read as NIR: {error}") from error
+            raise SaveError(f"{title} cannot be read as NIR: {error}") from error
     if not isinstance(graph, nir.NIRGraph):
         raise UsageError(f"from_nir takes a nir.NIRGraph or the path of a file, not {type(graph).__name__}")
     made = Importer(graph, step, unit)
@@ -1037,6 +1031,6 @@ def from_nir(
                 raise UsageError(f"the spikes of `{node}` are not all 0 or 1; `present` takes other numbers as currents")
             rasters[inputs[node].name] = raster
     text = made.source(title, None if duration is None else milliseconds("duration", duration), rasters)
-    home = tempfile.TemporaryDirectory(prefix="neuroc-nir-")
-    written(Path(home.name), made.files)
-    return NirModel(_core.Model.parse(text, "network.neuro", home.name), made, text, home, unit)
+    home = Home()
+    written(Path(home.path), made.files)
+    return NirModel(_core.Model.parse(text, "network.neuro", home.path), made, text, home, unit)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .model import Model
 
 Array = NDArray[np.float64]
+Key = TypeVar("Key", bound=Hashable)
 
 #: A time of NIR in ms.
 UNITS = {"s": 1000.0, "ms": 1.0, "us": 0.001}
@@ -66,6 +67,33 @@ def close(a: Array, b: Array) -> bool:
     """Do arrays differ by rounding alone?"""
     scale = max(float(np.abs(a).max(initial=0.0)), float(np.abs(b).max(initial=0.0)))
     return bool(np.all(np.abs(a - b) <= 1e-11 * scale))
+
+
+def ordered(roots: Sequence[Key], after: Mapping[Key, Iterable[Key]]) -> tuple[list[Key], set[tuple[Key, Key]]]:
+    """All that follows from roots, senders first, and the pairs that lead back to a sender."""
+    back: set[tuple[Key, Key]] = set()
+    done: dict[Key, bool] = {}
+    order: list[Key] = []
+    for root in roots:
+        if root in done:
+            continue
+        done[root] = False
+        # Networks may be deep, so that there is a stack in place of a function that calls itself.
+        stack = [(root, iter(after[root]))]
+        while stack:
+            at, rest = stack[-1]
+            for to in rest:
+                if to not in done:
+                    done[to] = False
+                    stack.append((to, iter(after[to])))
+                    break
+                if not done[to]:
+                    back.add((at, to))
+            else:
+                done[at] = True
+                order.append(at)
+                stack.pop()
+    return order[::-1], back
 
 
 class Reader:
@@ -241,7 +269,7 @@ class Reader:
 class Exporter:
     """Makes a graph of a model."""
 
-    def __init__(self, model: Model, unit: str, steps: bool, inputs: Sequence[str] | None, dtype: Any) -> None:
+    def __init__(self, model: Model, unit: str, steps: bool, inputs: Sequence[str] | None, dtype: Any, names: Named) -> None:
         self.nir = exchange.needed("nir", "nir", "to_nir")
         if unit != "step" and unit not in UNITS:
             raise UsageError(f'`unit` is "s", "ms", "us" or "step", not "{unit}"')
@@ -249,7 +277,7 @@ class Exporter:
         self.dt: float = self.found["dt"]
         self.ms = self.dt if unit == "step" else UNITS[unit]
         self.dtype = np.dtype(dtype)
-        self.names = model._nir_names()
+        self.names = names
         self.nodes: dict[str, Any] = {}
         self.edges: list[tuple[str, str]] = []
         self.populations: list[dict[str, Any]] = self.found["populations"]
@@ -371,29 +399,10 @@ class Exporter:
                 least = int(np.min(np.floor(np.asarray(p["delays"]) / self.dt + 0.5))) + int(self.late(p))
                 known = after[p["from"]].get(p["to"])
                 after[p["from"]][p["to"]] = least if known is None else min(known, least)
-        state: dict[int, int] = {}
-        back: set[tuple[int, int]] = set()
-        order: list[int] = []
-        for root in [*self.inputs, *range(len(self.populations))]:
-            if root in state:
-                continue
-            state[root] = 1
-            stack = [(root, iter(after[root]))]
-            while stack:
-                at, rest = stack[-1]
-                to = next(rest, None)
-                if to is None:
-                    state[at] = 2
-                    order.append(at)
-                    stack.pop()
-                elif to not in state:
-                    state[to] = 1
-                    stack.append((to, iter(after[to])))
-                elif state[to] == 1:
-                    back.add((at, to))
+        order, back = ordered([*self.inputs, *range(len(self.populations))], after)
         hops = [0] * len(self.populations)
         depth: list[int | None] = [None] * len(self.populations)
-        for at in reversed(order):
+        for at in order:
             own = hops[at] if depth[at] is None else min(hops[at], depth[at] or 0)
             depth[at] = own
             for to, steps in after[at].items():
@@ -581,11 +590,16 @@ def parameters(model: Model, populations: list[dict[str, Any]]) -> tuple[dict[st
 
 
 def to_nir(
-    model: Model, path: str | os.PathLike[str] | None = None, *, unit: str = "s", steps: bool = True, inputs: Sequence[str] | None = None,
-    dtype: Any = np.float32,
-) -> Any:  # fmt: skip
+    model: Model,
+    path: str | os.PathLike[str] | None,
+    unit: str,
+    steps: bool,
+    inputs: Sequence[str] | None,
+    dtype: Any,
+    names: Named | None = None,
+) -> Any:
     """A network as a graph of NIR; see `Model.to_nir`."""
-    exporter = Exporter(model, unit, steps, inputs, dtype)
+    exporter = Exporter(model, unit, steps, inputs, dtype, names or Named())
     graph = exporter.graph()
     if path is not None:
         try:

@@ -365,12 +365,17 @@ WINDOWS = {
 
 
 @pytest.mark.parametrize("name", WINDOWS)
-def test_windows(name):
+def test_windows(name, tmp_path):
     source, node, target, rule = WINDOWS[name]
     rng = np.random.default_rng(9)
     graph = windows(rng, source, node, target)
     model = agrees(graph, raster(rng, *source, p=0.4))
     assert f"rule = {rule}" in model.source
+    nir.write(tmp_path / "net.nir", graph)
+    again = neuroc.from_nir(tmp_path / "net.nir", dt="0.1 ms", unit="s")
+    assert again.source.splitlines()[1:] == model.source.splitlines()[1:]
+    for file, content in model.files.items():
+        assert np.array_equal(again.files[file], content)
     if rule == "edges":
         # Not a rule of the language: a matrix with the same effect.
         matrix = model.to_nir(dtype=np.float64).nodes["node"].weight
@@ -536,6 +541,43 @@ def test_a_trained_convolution_becomes_one(root):
     nir.NIRGraph(graph.nodes, graph.edges, type_check=True)
 
 
+def test_receptors_that_add_differently_have_their_weights_scaled():
+    text = """
+    cell Source { state v: mV = 0 mV  v' = 0 /ms * v  spike when v > 0.5 mV { v = 0 mV } }
+    cell Leaky { state v: mV = 0 mV  v' = -v / 5 ms  spike when v > 1 mV { v = 0 mV } }
+    synapse Kick { param gain = 1  on event(weight: mV) { v += gain * weight } }
+    network main {
+        population a: Source[4]
+        population b: Source[3]
+        population cells: Leaky[3]
+        param cells.second.gain = -0.5 * (index + 1)
+        connect a -> cells via Kick as first { rule = all_to_all; weight ~ uniform(0 mV, 0.8 mV); delay = 0.1 ms }
+        connect b -> cells via Kick as second(gain = 2) { rule = probability(p = 0.5); weight ~ uniform(0 mV, 0.3 mV); delay = 0.1 ms }
+    }
+    run { duration = 10 ms; dt = 0.1 ms; method = euler; record spikes of cells }
+    """
+    model = neuroc.parse(text)
+    graph = model.to_nir(dtype=np.float64)
+    assert [n for n, node in graph.nodes.items() if isinstance(node, nir.Input)] == ["a", "b"]
+    rng = np.random.default_rng(16)
+    x = {"a": raster(rng, 4), "b": raster(rng, 3)}
+    # There and back again: the graph is read, with both of its inputs.
+    again = neuroc.from_nir(graph, dt="0.1 ms", unit="s").present(x, **QUICK)["cells"]
+    got = np.zeros_like(again)
+    with model.simulator(**QUICK) as run:
+        for step in range(81):
+            for name in x:
+                if step < 80:
+                    run[f"{name}.v"] = x[name][step]
+            run.step()
+            if step:
+                got[step - 1, run.spikes("cells")[1]] = 1
+    assert got.sum() > 20
+    np.testing.assert_array_equal(again, got)
+    with pytest.raises(neuroc.UsageError, match="2 Inputs: a, b; give a dict"):
+        neuroc.from_nir(graph, dt="0.1 ms", unit="s").present(x["a"])
+
+
 # What cannot be said
 
 
@@ -591,12 +633,19 @@ def test_odd_graphs_are_told():
     model = neuroc.from_nir(net(rng), dt="0.1 ms", unit="s")
     with pytest.raises(neuroc.UsageError, match=r"\[step, 6\], not \(10, 5\)"):
         model.present(np.ones((10, 5)))
+    graph.nodes["wait"] = nir.Delay(delay=np.full(6, 2e-4))
+    graph.edges = [("input", "wait"), ("wait", "fc1"), *[e for e in net(rng).edges if e[0] != "input"]]
+    graph.nodes["lif1"] = neurons("LIF", 8)
+    with pytest.raises(neuroc.UsageError, match="through a Delay, which delays spikes and not currents"):
+        neuroc.from_nir(graph, dt="0.1 ms", unit="s").present(np.full((5, 6), 0.5))
     assert "not all 0 or 1" in refused(net(rng), spikes=np.full((10, 6), 0.5))
 
 
 def test_a_file_that_is_none(tmp_path):
     (tmp_path / "bad.nir").write_text("no")
-    assert "`bad.nir` cannot be read as NIR" in refused(tmp_path / "bad.nir")
+    for name in ("bad.nir", "absent.nir"):
+        with pytest.raises(neuroc.SaveError, match=f"`{name}` cannot be read as NIR"):
+            neuroc.from_nir(tmp_path / name, dt="0.1 ms", unit="s")
 
 
 CELLS = {
