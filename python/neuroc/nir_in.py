@@ -127,7 +127,8 @@ synapse Pulse {
 }
 """,
     "Filter": """\
-/// A spike is a pulse of one time step, which comes through a low-pass filter: tau i' = -i + w_in s. The potential sees the pulse in the step in which it comes.
+/// A spike is a pulse of one time step, which comes through a low-pass filter: tau i' = -i + w_in s. The potential sees it
+/// in the step in which it comes.
 synapse Filter {
     /// Time constant.
     param tau = 5 ms
@@ -152,9 +153,12 @@ synapse Filter {
 """,
 }
 
+#: Words of the language, and a name that the text has for itself.
 RESERVED = set(
     "and or not if then else true false at of via from to crosses when as use const function channel cell junction synapse network run "
-    "param let state reads gate current insert compartment couple spike input population connect record std t v pi index celsius".split()
+    "param let state reads gate current insert compartment couple spike input population connect record std t v pi index celsius "
+    "fraction instantaneous pool refractory init spikes q10 every clamp on event pre post drive morphology section compartments region "
+    "kinetics conserve train learn around trains".split()
 )
 
 
@@ -265,7 +269,9 @@ class Importer:
             return f"{prefix}{name}"
         ends = [inner for inner, node in inside[name].nodes.items() if type(node).__name__ == kind]
         if len(ends) != 1:
-            raise UsageError(f"the graph `{prefix}{name}` has {len(ends)} nodes of type {kind}, so that an edge to it does not say which is meant")
+            raise UsageError(
+                f"the graph `{prefix}{name}` has {len(ends)} nodes of type {kind}, so that an edge to it does not say which is meant"
+            )
         return f"{prefix}{name}.{ends[0]}"
 
     def kind(self, name: str) -> str:
@@ -308,7 +314,11 @@ class Importer:
             return None if given is None else tuple(int(n) for n in np.atleast_1d(given))
         if kind in CELLS:
             own = self.arrays(name)
-            shape = np.broadcast_shapes(*(a.shape for a in own.values()))
+            try:
+                shape = np.broadcast_shapes(*(a.shape for a in own.values()))
+            except ValueError:
+                shapes = ", ".join(f"{key} {value.shape}" for key, value in own.items())
+                raise UsageError(f"the parameters of `{name}` ({kind}) have shapes that do not fit: {shapes}") from None
             if int(np.prod(shape, dtype=np.int64)) > 1:
                 return shape
             # One number for all: the shape is that of what comes.
@@ -345,6 +355,10 @@ class Importer:
         """A node as a matrix `[out, in]` and what it adds `[out]`, and the shape of what comes out; None is what changes or adds nothing."""
         node, kind = self.nodes[name], self.kind(name)
         size = int(np.prod(shape, dtype=np.int64))
+        for key in ("weight", "bias", "scale"):
+            value = getattr(node, key, None)
+            if value is not None and not np.all(np.isfinite(value)):
+                raise UsageError(f"`{name}` ({kind}): {key} is not finite everywhere")
         if kind in ("Identity", "Delay", "Output"):
             return None, None, shape
         if kind == "Flatten":
@@ -709,7 +723,7 @@ class Importer:
         used = ["Source"] if "Input" in kinds else []
         used += dict.fromkeys(CELLS[kind] for kind in kinds if kind != "Input")
         used += sorted(receptors)
-        lines = [f"//! {title}, from NIR. Times of one step are taken by Euler's method, as the frameworks that write NIR take them.", "//!"]
+        lines = [f"//! {title}, from NIR. Its equations are taken by Euler's method, as the frameworks that write NIR take them.", "//!"]
         lines.append(f"//! A spike takes a time step from layer to layer: a population is {', '.join(self.late())} late.")
         text = "\n".join(lines) + "\n\n" + "\n".join(TEXTS[name].replace("{dt}", step) for name in used)
         network, trains, last = self.network(connections, spikes)
@@ -997,8 +1011,8 @@ def from_nir(
         Spikes of the Input, shape `[step, ...]`, 0 or 1, for `run` and `neuroc run`; of several Inputs a dict by node. Without them inputs are silent
         in a run; `present` takes spikes and currents when it is called.
 
-    A NIR current of 1 is 1 uA, a voltage of 1 is 1 mV, a resistance of 1 is 1 kohm, so that all numbers stay what they are. Raises `UsageError` with all
-    nodes that cannot be carried, and why; `SaveError` if a file is no graph.
+    A NIR current of 1 is 1 uA, a voltage of 1 is 1 mV, a resistance of 1 is 1 kohm, so that all numbers stay what they are. Raises
+    `UsageError` with all nodes that cannot be carried, and why; `SaveError` if a file is no graph.
     """
     nir = exchange.needed("nir", "nir", "from_nir")
     step = milliseconds("dt", dt)
@@ -1006,7 +1020,7 @@ def from_nir(
         raise UsageError(f'`unit` is "s", "ms", "us" or "step", not "{unit}"')
     title = "A network"
     if isinstance(graph, (str, os.PathLike)):
-        title = f"`{Path(graph).name}`"
+        title = f"`{re.sub(r'[^ -~]', '?', Path(graph).name)}`"
         try:
             graph = nir.read(graph, type_check=False)
         except Exception as error:

@@ -187,7 +187,7 @@ class Reader:
         return Node(kind, values, bias, {p: amount / (first if first is not None else 1) for p, amount in jumps.items()})
 
     def leak(self, at: Array, r: Array) -> tuple[Array, Array]:
-        """The leak potential, and the constant input, of where the potential goes to: as the model's parameters `v_leak` and `bias` say, if it has them."""
+        """The leak potential and the constant input by where the potential goes to: as parameters `v_leak` and `bias` say, if there are any."""
         own = self.params.get("v_leak")
         if own is None or "bias" not in self.params:
             return self.written(at), np.zeros(self.cells)
@@ -303,7 +303,7 @@ class Exporter:
             raise UsageError("this model cannot be said in NIR:\n" + "\n".join(f"- {why}" for why in wrong))
 
     def ends(self, named: list[str]) -> tuple[set[int], set[int]]:
-        """The inputs, whatever makes them spike: those that are named, otherwise those that nothing leads to; and what leads to them alone, which is left out."""
+        """The inputs: those that are named, otherwise those that nothing leads to; and what leads to them alone, which is left out."""
         places = {p["name"]: at for at, p in enumerate(self.populations)}
         for name in named:
             if name not in places:
@@ -375,7 +375,8 @@ class Exporter:
                 else:
                     self.connect(p, node, np.zeros_like(node.bias), depth, leads_back)
             if np.any(bias != 0):
-                raise UsageError(f"population `{self.populations[at]['name']}` has a constant input, but nothing leads to it that could have it as its bias")
+                own = self.populations[at]["name"]
+                raise UsageError(f"population `{own}` has a constant input, but nothing leads to it that could have it as its bias")
         self.outputs()
         return nir.NIRGraph(nodes=self.nodes, edges=self.edges, type_check=False)
 

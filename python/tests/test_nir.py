@@ -343,25 +343,36 @@ def windows(rng, source, node, target, flat=False):
     )
 
 
-def conv2d(rng, to, of, kernel, size, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
-    weight = rng.normal(0.3, 0.4, (to, of // groups, *kernel))
-    return nir.Conv2d(size, weight, stride, padding, dilation, groups, rng.normal(0, 0.05, to))
+def weights(*shape):
+    return RNG.normal(0.3, 0.4, shape), RNG.normal(0, 0.05, shape[0])
+
+
+def conv(size, shape, stride=1, padding=0, dilation=1, groups=1):
+    """A convolution whose weight has this shape, `[out, in, window...]`."""
+    weight, bias = weights(*shape)
+    return (nir.Conv1d if len(shape) == 3 else nir.Conv2d)(size, weight, stride, padding, dilation, groups, bias)
+
+
+def pool(kind, size, stride, padding=(0, 0)):
+    return getattr(nir, kind)(np.array(size), np.array(stride), np.array(padding))
 
 
 RNG = np.random.default_rng(8)
+# What comes, the node, what goes out, and the rule of the language that says it.
 WINDOWS = {
-    "convolution": ((2, 7, 5), conv2d(RNG, 3, 2, (3, 3), (7, 5), padding=(1, 1)), (3, 7, 5), "convolution(kernel = 3, padding = 1)"),
-    "stride": ((2, 7, 5), conv2d(RNG, 3, 2, (3, 3), (7, 5), stride=(2, 2)), (3, 3, 2), "convolution(kernel = 3, stride = 2)"),
-    "one_dimension": ((2, 9), nir.Conv1d(9, RNG.normal(0.3, 0.4, (3, 2, 3)), 2, 1, 1, 1, RNG.normal(0, 0.05, 3)), (3, 5), "convolution(kernel = 3, stride = 2, padding = 1)"),
-    "same": ((2, 7, 5), nir.Conv2d((7, 5), RNG.normal(0.3, 0.4, (3, 2, 3, 3)), 1, "same", 1, 1, RNG.normal(0, 0.05, 3)), (3, 7, 5), "convolution(kernel = 3, padding = 1)"),
-    "same_even": ((2, 7, 5), nir.Conv2d((7, 5), RNG.normal(0.3, 0.4, (3, 2, 2, 2)), 1, "same", 1, 1, RNG.normal(0, 0.05, 3)), (3, 7, 5), "edges"),
-    "oblong": ((2, 7, 5), conv2d(RNG, 3, 2, (3, 2), (7, 5), stride=(2, 1), padding=(0, 1)), (3, 3, 6), "edges"),
-    "dilated": ((2, 7, 6), conv2d(RNG, 3, 2, (3, 3), (7, 6), dilation=(2, 1)), (3, 3, 4), "edges"),
-    "groups": ((4, 6, 5), conv2d(RNG, 6, 4, (3, 3), (6, 5), groups=2), (6, 4, 3), "edges"),
-    "sum": ((2, 6, 4), nir.SumPool2d(np.array([2, 2]), np.array([2, 2]), np.array([0, 0])), (2, 3, 2), "pooling(kernel = 2)"),
-    "mean": ((2, 7, 5), nir.AvgPool2d(np.array([3, 3]), np.array([2, 2]), np.array([1, 1])), (2, 4, 3), "pooling(kernel = 3, stride = 2, padding = 1)"),
-    "oblong_mean": ((2, 6, 4), nir.AvgPool2d(np.array([3, 2]), np.array([3, 2]), np.array([0, 0])), (2, 2, 2), "edges"),
-}  # fmt: skip
+    "convolution": ((2, 7, 5), conv((7, 5), (3, 2, 3, 3), padding=1), (3, 7, 5), "convolution(kernel = 3, padding = 1)"),
+    "stride": ((2, 7, 5), conv((7, 5), (3, 2, 3, 3), stride=2), (3, 3, 2), "convolution(kernel = 3, stride = 2)"),
+    "line": ((2, 9), conv(9, (3, 2, 3), 2, 1), (3, 5), "convolution(kernel = 3, stride = 2, padding = 1)"),
+    "same": ((2, 7, 5), conv((7, 5), (3, 2, 3, 3), padding="same"), (3, 7, 5), "convolution(kernel = 3, padding = 1)"),
+    "same_even": ((2, 7, 5), conv((7, 5), (3, 2, 2, 2), padding="same"), (3, 7, 5), "edges"),
+    "valid": ((2, 7, 5), conv((7, 5), (3, 2, 3, 3), padding="valid"), (3, 5, 3), "convolution(kernel = 3)"),
+    "oblong": ((2, 7, 5), conv((7, 5), (3, 2, 3, 2), (2, 1), (0, 1)), (3, 3, 6), "edges"),
+    "dilated": ((2, 7, 6), conv((7, 6), (3, 2, 3, 3), dilation=(2, 1)), (3, 3, 4), "edges"),
+    "groups": ((4, 6, 5), conv((6, 5), (6, 2, 3, 3), groups=2), (6, 4, 3), "edges"),
+    "sum": ((2, 6, 4), pool("SumPool2d", (2, 2), (2, 2)), (2, 3, 2), "pooling(kernel = 2)"),
+    "mean": ((2, 7, 5), pool("AvgPool2d", (3, 3), (2, 2), (1, 1)), (2, 4, 3), "pooling(kernel = 3, stride = 2, padding = 1)"),
+    "oblong_mean": ((2, 6, 4), pool("AvgPool2d", (3, 2), (3, 2)), (2, 2, 2), "edges"),
+}
 
 
 @pytest.mark.parametrize("name", WINDOWS)
@@ -384,12 +395,12 @@ def test_windows(name, tmp_path):
             x = np.zeros(source)
             x.flat[place] = 1
             np.testing.assert_allclose(matrix[:, place], (linear(node, x) - zero).ravel(), atol=1e-12)
-    elif name != "same":
+    elif name not in ("same", "valid"):
         back = model.to_nir(dtype=np.float64)
         assert set(back.nodes) == set(graph.nodes) and type(back.nodes["node"]) is type(node)
         for key in ("weight", "bias", "stride", "padding", "kernel_size"):
             if hasattr(node, key):
-                np.testing.assert_array_equal(getattr(back.nodes["node"], key), getattr(node, key))
+                np.testing.assert_array_equal(np.ravel(getattr(back.nodes["node"], key)), np.ravel(getattr(node, key)))
     assert agrees(windows(rng, source, node, target, flat=True), raster(rng, *source, p=0.4))
 
 
@@ -606,6 +617,20 @@ def test_all_nodes_that_cannot_be_carried_are_told():
     assert "no neurons" in refused(chain(("input", nir.Input(np.array([3]))), ("output", nir.Output(np.array([3])))))
 
 
+def test_nodes_may_have_any_names():
+    rng = np.random.default_rng(17)
+    graph = net(rng)
+    x = raster(rng, 6)
+    expected = neuroc.from_nir(graph, dt="0.1 ms", unit="s").present(x, **QUICK)["lif2"]
+    for first, last in [("0", "1"), ("spikes", "trains"), ("a.b", "a_b"), ("Lif", "Pulse"), ("init", "train"), ("\n}", "ü")]:
+        named = {"input": "t", "lif1": first, "lif2": last}
+        nodes = {named.get(name, name): node for name, node in graph.nodes.items()}
+        other = nir.NIRGraph(nodes, [tuple(named.get(n, n) for n in edge) for edge in graph.edges], type_check=False)
+        model = neuroc.from_nir(other, dt="0.1 ms", unit="s", spikes=x)
+        np.testing.assert_array_equal(model.present(x, **QUICK)[last], expected)
+        same(other, model.to_nir(dtype=np.float64), ulps=1)
+
+
 def test_odd_graphs_are_told():
     rng = np.random.default_rng(15)
     graph = net(rng)
@@ -630,12 +655,18 @@ def test_odd_graphs_are_told():
     graph = net(rng)
     graph.nodes["lif1"].tau[2] = np.nan
     assert "tau is not finite" in refused(graph)
+    graph = net(rng)
+    graph.nodes["lif1"].r = np.ones(5)
+    assert "of `lif1` (LIF) have shapes that do not fit: tau (8,), r (5,)" in refused(graph)
+    graph = net(rng)
+    graph.nodes["fc1"].weight[0, 0] = np.inf
+    assert "`fc1` (Affine): weight is not finite everywhere" in refused(graph)
     model = neuroc.from_nir(net(rng), dt="0.1 ms", unit="s")
     with pytest.raises(neuroc.UsageError, match=r"\[step, 6\], not \(10, 5\)"):
         model.present(np.ones((10, 5)))
+    graph = net(rng)
     graph.nodes["wait"] = nir.Delay(delay=np.full(6, 2e-4))
-    graph.edges = [("input", "wait"), ("wait", "fc1"), *[e for e in net(rng).edges if e[0] != "input"]]
-    graph.nodes["lif1"] = neurons("LIF", 8)
+    graph.edges = [("input", "wait"), ("wait", "fc1"), *[e for e in graph.edges if e[0] != "input"]]
     with pytest.raises(neuroc.UsageError, match="through a Delay, which delays spikes and not currents"):
         neuroc.from_nir(graph, dt="0.1 ms", unit="s").present(np.full((5, 6), 0.5))
     assert "not all 0 or 1" in refused(net(rng), spikes=np.full((10, 6), 0.5))
