@@ -32,6 +32,7 @@ from .errors import (
 )
 from .fitting import Fit, Gradient
 from .model import Model, Param, Population, State, load, parse
+from .nir_in import NirModel, from_nir
 from .result import Result, Spikes, Trace, read
 from .sweep import Sweep
 from .training import Trained, read_trained
@@ -55,6 +56,7 @@ __all__ = [
     "Model",
     "ModelError",
     "ModelWarning",
+    "NirModel",
     "NotFiniteError",
     "Param",
     "Population",
@@ -70,6 +72,7 @@ __all__ = [
     "Trained",
     "UsageError",
     "__version__",
+    "from_nir",
     "load",
     "parse",
     "read",

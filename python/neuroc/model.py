@@ -522,6 +522,39 @@ class Model:
         options = dict(duration=duration, dt=dt, method=method, seed=seed, device=device, precision=precision)
         return JaxModel(self._core.artefact(options))
 
+    def to_nir(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        unit: str = "s",
+        steps: bool = True,
+        inputs: Sequence[str] | None = None,
+        dtype: Any = np.float32,
+    ) -> Any:
+        """The network as a graph of NIR, the Neuromorphic Intermediate Representation: a `nir.NIRGraph`; with a path it is written, too.
+
+        >>> model.take(trained).to_nir("digits.nir")
+
+        A population becomes a node I, IF, LI, LIF, CubaLI or CubaLIF if its equations are those, whatever its cell and its synapses are called; a
+        projection Linear or Affine, Conv1d, Conv2d, AvgPool2d or SumPool2d, or Scale, with a Delay if it takes longer than what reads NIR takes.
+        Populations that lead nowhere are outputs.
+
+        unit
+            What times are counted in: "s" (as snnTorch and Norse read them), "ms", "us" or "step".
+        steps
+            Frameworks take NIR's equations by Euler's method. True: with the time constants of the graph and the model's time step they take the
+            steps that the model takes by its own method; False: the equations have the time constants of the model's.
+        inputs
+            The populations that become Inputs, whatever makes them spike; what leads to them is left out. If none are said, those that nothing leads to.
+        dtype
+            Of all numbers.
+
+        Raises `UsageError` with all populations that are no such nodes, their cells, and why.
+        """
+        from .nir_out import to_nir
+
+        return to_nir(self, path, unit, steps, inputs, dtype)
+
     def __repr__(self) -> str:
         populations = ", ".join(f"{p.name} ({p.cells})" for p in self.populations.values())
         settings = f", set {', '.join(self.settings)}" if self.settings else ""

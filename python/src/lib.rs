@@ -7,6 +7,7 @@ mod error;
 mod fitting;
 mod learning;
 mod model;
+mod network;
 mod recorded;
 mod running;
 mod simulator;

@@ -114,7 +114,7 @@ impl Model {
     }
 
     /// The continuous model with settings.
-    fn flat(&self, settings: &Settings) -> PyResult<ode::Model> {
+    pub(crate) fn flat(&self, settings: &Settings) -> PyResult<ode::Model> {
         let Some(model) = &self.checked.model else { return Err(self.wrong(&self.checked.diagnostics)) };
         driver::flatten(model, &settings.options()).map(|flat| flat.0).map_err(|d| self.wrong(&d))
     }
@@ -433,6 +433,11 @@ impl Model {
             let spikes = flat.spikes.iter().map(|&at| flat.populations[at].name.clone()).collect();
             Ok((records, spikes, flat.duration, flat.dt))
         })
+    }
+
+    /// The populations and the projections in numbers.
+    fn network<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        crate::network::described(py, self)
     }
 
     /// A stage of the compilation as text.

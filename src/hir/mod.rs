@@ -694,6 +694,11 @@ impl ConnectionRule {
             ConnectionRule::File(_) => false,
         }
     }
+
+    /// Are its connections known before they are made, so that a file can have a number for each: by target, and of each target by source?
+    pub fn is_whole(&self) -> bool {
+        matches!(self, ConnectionRule::Named("all_to_all" | "one_to_one", _))
+    }
 }
 
 /// What to run and record.

@@ -517,8 +517,8 @@ impl<'a> Lowerer<'a> {
                 (ExprKind::File(values), Some(ConnectionRule::File(edges))) if self.is_same_file(*values, *edges) => {
                     of_cell
                 }
-                // Nor does a kernel say less of its numbers.
-                (ExprKind::File(_), Some(rule)) if rule.shares() => of_cell,
+                // Nor does a kernel say less of its numbers, or a matrix.
+                (ExprKind::File(_), Some(rule)) if rule.shares() || rule.is_whole() => of_cell,
                 (ExprKind::Index | ExprKind::File(_), _) => Some(e.span),
                 _ => of_cell,
             };

@@ -12,6 +12,7 @@ mod cuts;
 mod edges;
 mod extent;
 mod memory;
+pub mod network;
 mod pace;
 mod parameters;
 mod records;

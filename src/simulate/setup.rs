@@ -166,6 +166,12 @@ impl Projected {
         ode::domains::per_edge(model, at, self.rows.len(), &data)
     }
 
+    /// The values of an expression for the edges; `None` if they are not known before the run.
+    pub(super) fn values(&self, model: &Model, root: NodeId) -> Option<Vec<f64>> {
+        let data = |_: Option<usize>, file: u32| self.data(&model.data[file as usize], model.seed).ok();
+        ode::cells::values(model, root, None, self.rows.len(), &data)
+    }
+
     /// The numbers of a file for the edges, in their order.
     fn data(&self, file: &DataFile, seed: u64) -> Result<Vec<f64>, Diagnostic> {
         let values = self.given(file, seed)?;

@@ -634,6 +634,64 @@ fn spike_trains_of_a_file_arrive_as_those_that_are_written_out() {
     }
 }
 
+/// A matrix says what the list of its numbers says: by target, and of each target by source, without those of cells to themselves.
+#[test]
+fn weights_of_a_file_are_those_of_a_list() {
+    let model = |a: &str, b: &str, c: &str, d: &str| {
+        format!(
+            "synapse Kick {{ on event(weight: mV) {{ v += weight }} }}
+             cell Beat {{ state x = 0; x' = 1 /ms; spike when x > 1.55 {{ x = 0 }} }}
+             cell Lif {{ state v: mV = 0 mV; v' = -v / 10 ms; spike when v > 1 mV {{ v -= 1 mV }} }}
+             network main {{
+                 population s: Beat[2]; population e: Lif[3]; population o: Lif[3]
+                 init s.x = index / 2
+                 connect s -> e via Kick {{ {a} }}
+                 connect e -> e via Kick {{ {b} }}
+                 connect e -> o via Kick {{ {c} }}
+                 connect o -> e via Kick {{ {d} }}
+             }}
+             run {{ duration = 30 ms; dt = 0.1 ms; record {{e, o}}.v; record spikes of {{e, o}} }}"
+        )
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let number = |k: usize| 0.3 + 0.37 * k as f64;
+    let mut lists = Vec::new();
+    for (name, sources, own) in [("se", 2, true), ("ee", 3, false), ("oe", 3, true)] {
+        let pairs: Vec<(usize, usize)> =
+            (0..3).flat_map(|t| (0..sources).map(move |s| (s, t))).filter(|(s, t)| own || s != t).collect();
+        let weights: Vec<f64> = (0..pairs.len()).map(number).collect();
+        per_cell(folder.path(), &format!("{name}.csv"), &weights);
+        let rows: String =
+            pairs.iter().zip(&weights).map(|((s, t), w)| format!("{s},{t},{w:e},0.{}\n", 2 + s)).collect();
+        std::fs::write(folder.path().join(format!("{name}_list.csv")), format!("source,target,weight,delay\n{rows}"))
+            .unwrap();
+        let delays: Vec<f64> = pairs.iter().map(|(s, _)| 0.2 + 0.1 * *s as f64).collect();
+        per_cell(folder.path(), &format!("{name}_delays.csv"), &delays);
+        lists.push(format!(
+            "rule = edges(\"{name}_list.csv\"); weight = file(\"{name}_list.csv\", column = \"weight\") * 1 mV; \
+             delay = file(\"{name}_list.csv\", column = \"delay\") * 1 ms"
+        ));
+    }
+    let matrix = |name: &str| {
+        format!("rule = all_to_all; weight = file(\"{name}.csv\") * 1 mV; delay = file(\"{name}_delays.csv\") * 1 ms")
+    };
+    per_cell(folder.path(), "eo.csv", &[0.9, 0.8, 0.7]);
+    let each = "rule = one_to_one; weight = file(\"eo.csv\") * 1 mV; delay = 0.1 ms";
+    let rows = "source,target,weight\n0,0,0.9\n1,1,0.8\n2,2,0.7\n";
+    std::fs::write(folder.path().join("eo_list.csv"), rows).unwrap();
+    let listed =
+        "rule = edges(\"eo_list.csv\"); weight = file(\"eo_list.csv\", column = \"weight\") * 1 mV; delay = 0.1 ms";
+    let list = checked_in(folder.path(), &model(&lists[0], &lists[1], listed, &lists[2]));
+    let file = checked_in(folder.path(), &model(&matrix("se"), &matrix("ee"), each, &matrix("oe")));
+    let expected = run(&list, &plain(), Way::Plain);
+    assert!(expected.spikes.iter().all(|train| train.t.len() > 3), "{:?}", expected.spikes);
+    for way in compiled_ways().into_iter().chain([Way::Optimized]) {
+        let found = run(&file, &plain(), way);
+        assert_eq!(found.spikes, expected.spikes, "{way:?}");
+    }
+    same(&run(&file, &plain(), Way::Plain), &expected, "a matrix and its list");
+}
+
 /// The numbers of events in a step are those of a Poisson distribution, in each cell its own, and no two drives are alike.
 #[test]
 fn drives_are_poisson() {

@@ -259,7 +259,7 @@ impl From<SynapseError<'_>> for Diagnostic {
             E::NotOfAnEdge { what, span } => {
                 let message = format!("{what} is of an edge, not of a cell");
                 Diagnostic::new(Code::BadValue, span, message, "this differs from cell to cell")
-                    .note("it is a number, drawn for every edge (`weight ~ normal(1 nS, 0.1 nS)`), or in the file that lists the edges")
+                    .note("it is a number, drawn for every edge (`weight ~ normal(1 nS, 0.1 nS)`), in the file that lists the edges, or of `all_to_all` and `one_to_one` in a file with a number for each edge")
             }
             E::InstanceTaken { name, cell } => {
                 let message = format!("cell `{cell}` has something else called `{}`", name.text);
