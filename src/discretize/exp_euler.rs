@@ -41,7 +41,7 @@ pub(super) fn gates_last(
             let states: Vec<StateId> = model.states_of(of).collect();
             states.into_iter().map(|s| (s, model.graph.add(Node::Next(s)))).collect()
         }
-        Kind::Cells | Kind::Tree { .. } => HashMap::default(),
+        Kind::Cells | Kind::Tree { .. } | Kind::Clock => HashMap::default(),
     };
     let of_whole = |node: Node| match node {
         Node::State(s) => whole.get(&s).copied(),

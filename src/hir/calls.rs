@@ -8,7 +8,7 @@ use super::error::{CallError, DimensionError, Signature, Wrong};
 use super::items::{ItemKind, ItemRef, Kind};
 use super::lower::Lowerer;
 use super::scope::{Scope, ScopeKind};
-use super::{Expr, ExprKind, Ty};
+use super::{DataId, Expr, ExprKind, Ty};
 use crate::diag::{Code, Diagnostic, Label};
 use crate::source::Span;
 use crate::syntax::ast::{self, BinaryOp};
@@ -264,24 +264,34 @@ impl<'a> Lowerer<'a> {
 
     /// `file("name")`, `series("name")`: data by the name of a file, and which of its columns.
     fn data_call(&mut self, info: &'static FunctionInfo, args: &[Option<&ast::Expr>], span: Span) -> Option<Expr> {
+        let data = self.data_named(info.name, args, span)?;
+        let kind = match info.kind {
+            FunctionKind::Series => ExprKind::Series(data),
+            _ => ExprKind::File(data),
+        };
+        Some(Expr { kind, ty: Ty::Real(Dim::ONE), span })
+    }
+
+    /// A data file by what a function is called with: its name, and which of its columns.
+    pub(super) fn data_named(
+        &mut self,
+        function: &'static str,
+        args: &[Option<&ast::Expr>],
+        span: Span,
+    ) -> Option<DataId> {
         let mut texts = Vec::new();
         for arg in args {
             match arg.map(|a| (&a.kind, a.span)) {
                 None => texts.push(None),
                 Some((ast::ExprKind::Str(text), _)) => texts.push(Some(text.clone())),
                 Some((_, span)) => {
-                    self.error(CallError::NotAFile { function: info.name, span });
+                    self.error(CallError::NotAFile { function, span });
                     return None;
                 }
             }
         }
         let column = texts.get(1).cloned().flatten();
-        let data = self.data_file(texts[0].clone()?, column, span);
-        let kind = match info.kind {
-            FunctionKind::Series => ExprKind::Series(data),
-            _ => ExprKind::File(data),
-        };
-        Some(Expr { kind, ty: Ty::Real(Dim::ONE), span })
+        Some(self.data_file(texts[0].clone()?, column, span))
     }
 
     /// Lowers an expression that sees the names of `env` and constants only.

@@ -564,6 +564,8 @@ pub struct Drive {
     pub receptor: usize,
     /// What an event carries.
     pub weight: Expr,
+    /// How long it takes (ms); nothing if absent.
+    pub delay: Option<Expr>,
     /// Where they come from.
     pub source: DriveSource,
     /// Where it stands.
@@ -582,6 +584,8 @@ pub enum DriveSource {
     },
     /// At these times (ms), for all cells.
     Times(Vec<Expr>),
+    /// From a file of times and cells.
+    Spikes(DataId),
 }
 
 /// A parameter or an initial value given per cell.

@@ -13,7 +13,7 @@ mod plasticity;
 use super::parity::Parity;
 use super::{
     Argument, Around, Cable, CellRange, Condition, Connection, Graph, Kind, Model, Node, NodeId, Param, ParamId,
-    Population, Projection, Record, Side, Spike, State, StateId, removable,
+    Population, Projection, Record, Side, Spike, State, StateId, Wait, removable,
 };
 use crate::data::DataFile;
 use crate::diag::{Code, Diagnostic, Diagnostics};
@@ -53,6 +53,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         weight: None,
         own: None,
         sent: Vec::new(),
+        waits: Vec::new(),
         celsius: None,
         failed: false,
         hidden: HashMap::default(),
@@ -98,6 +99,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         connections,
         projections,
         jumps,
+        waits: b.waits,
         records,
         spikes,
         demands,
@@ -148,6 +150,8 @@ struct Builder<'m> {
     own: Option<Own<'m>>,
     /// For each projection, which of what its synapses send is added to which state.
     sent: Vec<Vec<(StateId, u32)>>,
+    /// How long the events of drives take.
+    waits: Vec<Wait>,
     celsius: Option<NodeId>,
     failed: bool,
     /// Draws and files of inputs, which become parameters of the cells.
