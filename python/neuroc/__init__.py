@@ -30,6 +30,7 @@ from .errors import (
     SettingError,
     UsageError,
 )
+from .exchange import spikes_from_sonata
 from .fitting import Fit, Gradient
 from .model import Model, Param, Population, State, load, parse
 from .result import Result, Spikes, Trace, read
@@ -74,6 +75,7 @@ __all__ = [
     "parse",
     "read",
     "read_trained",
+    "spikes_from_sonata",
 ]
 
 

@@ -1,12 +1,12 @@
 //! Spikes of a file: times and the cells that they are for.
 //!
-//! In comes the name of a file, `.npz`, `.npy` or `.csv`, or numbers that are given; out go times in ms and cells, in their order, or a diagnostic that
+//! In comes the name of a file, `.npz`, `.npy` or `.csv`; out go times in ms and cells, in their order, or a diagnostic that
 //! names the row.
 //! Never true here: a row is skipped, but for those of other populations, or the order of rows matters.
 //!
 //! - Tables of text have a heading that names a time and a cell ([`NAMES`]), or two columns: time in ms and cell. A name may say another unit: `t (s)`,
-//!   `t_us`. With a column `population`, as the spikes of an earlier run have it, `population = "e"` says which rows are meant.
-//! - `.npz` holds two vectors of such names, which may share a prefix: of the results of an earlier run `e.spikes.t` and `e.spikes.i`. `population = "e"`
+//!   `t_us`. With a column `population`, as the spikes of an earlier run have it, `column = "e"` says which rows are meant.
+//! - `.npz` holds two vectors of such names, which may share a prefix: of the results of an earlier run `e.spikes.t` and `e.spikes.i`. `column = "e"`
 //!   says which prefix is meant if there are several.
 //! - `.npy` holds a table of shape `[n, 2]`: time in ms, cell.
 
@@ -47,8 +47,7 @@ pub fn spikes(file: &DataFile) -> Result<Spikes, Diagnostic> {
         checked(file, times, cells, None)
     };
     match &file.numbers {
-        Numbers::Given(values) => pairs(values.as_chunks::<2>().0.iter().map(|&[t, cell]| (t, cell)).collect()),
-        Numbers::Drawn(..) | Numbers::OfEdges => Err(wrong(file, "it holds no spikes")),
+        Numbers::Given(_) | Numbers::Drawn(..) | Numbers::OfEdges => Err(wrong(file, "it is no file")),
         Numbers::File if name.ends_with(".npz") => npz(file),
         Numbers::File if is_npy(file) => {
             if file.column.is_some() {
@@ -129,19 +128,18 @@ fn csv(file: &DataFile) -> Result<Spikes, Diagnostic> {
         return Err(wrong(file, "it has no column `population`"));
     }
     let wanted = heading.as_ref().map_or(2, Vec::len);
+    let places = [Some(time), Some(cell), population];
     let (mut times, mut numbers, mut at) = (Vec::new(), Vec::new(), Vec::new());
     let mut others: Vec<&str> = Vec::new();
     for (line, row) in rows {
-        let mut columns = [""; 3];
-        let mut count = 0;
-        for (column, text) in cells(row).enumerate() {
+        let (mut columns, mut count) = ([""; 3], 0);
+        for text in cells(row) {
+            for (place, kept) in places.iter().zip(&mut columns) {
+                if *place == Some(count) {
+                    *kept = text;
+                }
+            }
             count += 1;
-            let slots = [Some(time), Some(cell), population];
-            slots
-                .iter()
-                .zip(&mut columns)
-                .filter(|(slot, _)| **slot == Some(column))
-                .for_each(|(_, kept)| *kept = text);
         }
         if count != wanted {
             let plural = if count == 1 { "" } else { "s" };
@@ -180,7 +178,7 @@ fn csv(file: &DataFile) -> Result<Spikes, Diagnostic> {
 /// Which of several populations is meant?
 fn several(file: &DataFile, known: &[&str]) -> Diagnostic {
     let why = format!("it has spikes of {}", listed(known));
-    wrong(file, why).help(format!("say which: `spikes(\"{}\", population = \"{}\")`", file.name, known[0]))
+    wrong(file, why).help(format!("say which: `spikes(\"{}\", column = \"{}\")`", file.name, known[0]))
 }
 
 fn npz(file: &DataFile) -> Result<Spikes, Diagnostic> {

@@ -912,13 +912,23 @@ impl<'s> Lowering<'s> {
         }
         let dt = self.lower(b, &mut Values::new(space, Role::Step), self.dt);
         let mut new = self.at_the_end(b, space, dt);
-        let of = |(state, clamp): (StateId, Clamp)| {
+        let mut of = |b: &mut RegionBuilder, new: &mut Values, (state, clamp): (StateId, Clamp)| {
             let origin = self.origin(model.state(state).span);
             b.set_origin(origin);
-            let cells = clamp.cells.map(|cells| self.lower(b, &mut new, cells));
-            (state, cells, self.lower(b, &mut new, clamp.value))
+            let cells = clamp.cells.map(|cells| self.lower(b, new, cells));
+            (state, cells, self.lower(b, new, clamp.value))
         };
-        held.into_iter().map(of).collect()
+        // What others are held at sees what has become of noise that remembers.
+        let (noise, others): (Vec<_>, Vec<_>) = held.into_iter().partition(|(state, _)| model.wanders(*state));
+        let mut found: Vec<_> = noise.into_iter().map(|held| of(b, &mut new, held)).collect();
+        for id in (0..model.graph.len() as u32).map(NodeId) {
+            let Node::State(state) = model.graph.node(id) else { continue };
+            if let Some((_, _, value)) = found.iter().find(|(noise, ..)| *noise == state) {
+                new.memo.insert(id, *value);
+            }
+        }
+        found.extend(others.into_iter().map(|held| of(b, &mut new, held)));
+        found
     }
 
     /// Values at the end of the step, of which the times are known.

@@ -138,6 +138,8 @@ pub enum ExprKind {
     File(DataId),
     /// A standard normal number per cell that is drawn anew after each interval (in ms).
     Noise(u64, Box<Expr>),
+    /// An Ornstein-Uhlenbeck process of mean 0 and variance 1 for each cell, with this time constant; the random streams of where it begins and of its steps.
+    Wanders([u64; 2], Box<Expr>),
     /// The value at time `t` of a series from a file.
     Series(DataId),
 }

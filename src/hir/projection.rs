@@ -212,7 +212,7 @@ impl<'a> Lowerer<'a> {
                 times.into_iter().collect::<Option<_>>().map(DriveSource::Times)
             }
             ast::ExprKind::Call(function, args) if function.text == "spikes" => {
-                let (params, optional) = (&["name", "population"], &["population"]);
+                let (params, optional) = (&["name", "column"], &["column"]);
                 let signature = Signature { function: "spikes", params, optional, variadic: false };
                 let args = self.arguments(&signature, args, from.span)?;
                 self.data_named("spikes", &args, from.span).map(DriveSource::Spikes)

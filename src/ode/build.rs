@@ -58,6 +58,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         failed: false,
         hidden: HashMap::default(),
         resting: HashMap::default(),
+        wandering: HashMap::default(),
         free: HashMap::default(),
         homes: Vec::new(),
         extra: Vec::new(),
@@ -158,6 +159,8 @@ struct Builder<'m> {
     hidden: HashMap<(usize, Node), NodeId>,
     /// Where kinetic schemes are at rest, by the population and their first state.
     resting: HashMap<(usize, SymbolId), Vec<NodeId>>,
+    /// Ornstein-Uhlenbeck processes, by the population and the stream of their steps.
+    wandering: HashMap<(usize, u64), NodeId>,
     /// How clamped states would move if they were not.
     free: HashMap<StateId, NodeId>,
     /// Of each population of the network with sections, where its symbols have values.
@@ -888,6 +891,10 @@ impl<'m> Builder<'m> {
                 let every = self.expr(population, every);
                 self.graph.add(Node::Noise(*stream, every))
             }
+            ExprKind::Wanders(streams, tau) => match population {
+                Some(population) => self.wanders(population, *streams, tau, e.span),
+                None => self.graph.number(f64::NAN, dim),
+            },
         }
     }
 }

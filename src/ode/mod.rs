@@ -538,6 +538,14 @@ impl Model {
             || matches!(self.populations[population].kind, Kind::Part { of, .. } if of == other)
     }
 
+    /// Is a state held at what follows from its last value, as noise that remembers is? Others are held at what follows from the time.
+    pub fn wanders(&self, state: StateId) -> bool {
+        let own = |clamp: Clamp| {
+            self.graph.reachable([clamp.value]).into_iter().any(|n| self.graph.node(n) == Node::State(state))
+        };
+        self.state(state).clamp.is_some_and(own)
+    }
+
     /// Has a state between steps the value that an engine keeps? What edges have is brought up to date by events.
     fn stands_still(&self, state: StateId) -> bool {
         let state = self.state(state);

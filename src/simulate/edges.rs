@@ -5,7 +5,7 @@
 
 use super::extent::Extent;
 use crate::connect::{self, ConnectError, Csr, Ends, Entry, RULES, Rule, Shape};
-use crate::data::{self, DataFile, Numbers, Spikes};
+use crate::data::{self, DataFile, Spikes};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::Edges;
 use crate::hir::shown;
@@ -110,27 +110,26 @@ fn spikes_of_file(
         delays.ok_or_else(|| Diagnostic::new(Code::Internal, p.span, "this delay is not known before the run", ""))?;
     let delays: Vec<f64> = delays.into_iter().map(|delay| (delay / dt + 0.5).floor()).collect();
     // What comes before the middle of the first step arrives in it.
-    let step = |at: usize| (spikes.times[at] / dt + 0.5).floor().max(1.0);
-    let arrival = |at: usize| step(at) + delays[spikes.cells[at] as usize];
-    let mut rows: Vec<usize> = (0..spikes.times.len()).filter(|&at| arrival(at) <= end).collect();
-    let stretch = |at: usize| (arrival(at) as u64 - 1) / u64::from(ode::STRETCH);
-    rows.sort_by_key(|&at| (spikes.cells[at], arrival(at) as u64));
-    let mut entries: Vec<Entry> = Vec::with_capacity(rows.len() * each);
+    let arrival = |(&t, &cell): (&f64, &u32)| (cell, (t / dt + 0.5).floor().max(1.0) + delays[cell as usize]);
+    let arrivals = spikes.times.iter().zip(&spikes.cells).map(arrival).filter(|(_, step)| *step <= end);
+    let mut arrivals: Vec<(u32, u64)> = arrivals.map(|(cell, step)| (cell, step as u64)).collect();
+    arrivals.sort_unstable();
+    let mut entries: Vec<Entry> = Vec::with_capacity(arrivals.len() * each);
     let (mut of_cells, mut taken) = (Vec::new(), Vec::new());
-    for same in rows.chunk_by(|&a, &b| spikes.cells[a] == spikes.cells[b]) {
-        for element in 0..each {
-            for &at in same {
-                let (cell, stretch) = (spikes.cells[at], stretch(at));
-                entries.push((cell * each as u32 + element as u32, stretch as u32));
+    for same in arrivals.chunk_by(|a, b| a.0 == b.0) {
+        for element in 0..each as u32 {
+            for &(cell, step) in same {
+                let stretch = (step - 1) / u64::from(ode::STRETCH);
+                entries.push((cell * each as u32 + element, stretch as u32));
                 of_cells.push(cell);
-                taken.push((arrival(at) - (stretch * u64::from(ode::STRETCH)) as f64) * dt);
+                taken.push((step - stretch * u64::from(ode::STRETCH)) as f64 * dt);
             }
         }
     }
     let csr = Csr::from_entries(&entries, cells * each, extent.cells[p.from]);
     let csr = csr.map_err(|e| refused(&p.name, p.span, e.to_string()))?;
     let edges = Arc::new(Edges { offsets: csr.offsets, sources: csr.sources });
-    let late = spikes.times.len() - rows.len();
+    let late = spikes.times.len() - arrivals.len();
     let warnings =
         [nothing(&spikes, file), after_the_end(&spikes, file, late, end * dt), between_steps(&spikes, file, dt)];
     let warnings = warnings.into_iter().flatten().collect();
@@ -334,10 +333,9 @@ fn expected_of(model: &Model, of: &ConnectionRule, count: impl FnOnce(&Rule) -> 
     match of {
         ConnectionRule::Named(name, arguments) => rule(model, name, arguments).map_or(0.0, |rule| count(&rule)),
         // Two for a row of two numbers of four bytes.
-        ConnectionRule::File(file) | ConnectionRule::Spikes { file, .. } => match &model.data[*file as usize] {
-            DataFile { numbers: Numbers::Given(values), .. } => values.len() as f64 / 2.0,
-            file => std::fs::metadata(data::path(file)).map_or(0.0, |file| file.len() as f64 / 4.0),
-        },
+        ConnectionRule::File(file) | ConnectionRule::Spikes { file, .. } => {
+            std::fs::metadata(data::path(&model.data[*file as usize])).map_or(0.0, |file| file.len() as f64 / 4.0)
+        }
     }
 }
 
