@@ -918,8 +918,12 @@ impl<'s> Lowering<'s> {
             let cells = clamp.cells.map(|cells| self.lower(b, new, cells));
             (state, cells, self.lower(b, new, clamp.value))
         };
-        // What others are held at sees what has become of noise that remembers.
+        // What others are held at sees what has become of noise that remembers, which is drawn for the end of the step.
         let (noise, others): (Vec<_>, Vec<_>) = held.into_iter().partition(|(state, _)| model.wanders(*state));
+        if !noise.is_empty() && new.time.is_none() {
+            let time = b.value(OpKind::Time);
+            new.time = Some(b.binary(BinaryOp::Add, time, dt));
+        }
         let mut found: Vec<_> = noise.into_iter().map(|held| of(b, &mut new, held)).collect();
         for id in (0..model.graph.len() as u32).map(NodeId) {
             let Node::State(state) = model.graph.node(id) else { continue };

@@ -161,8 +161,10 @@ run {{ duration = 80 ms; dt = 0.1 ms; method = cnexp; seed = 3; record a.{{v, Ex
     let plain_run = run(&of_times, &plain(), Way::Plain);
     assert!(plain_run.spikes[0].i.len() > 9);
     same(&plain_run, &run(&of_file, &plain(), Way::Plain), "interpreted");
-    let optimized = run(&of_times, &plain(), Way::Optimized);
-    for way in [Way::Optimized, Way::Reread, Way::Native] {
+    // Passes rewrite a product with a number of events, which the sum of a file's spikes is not.
+    let optimized = run(&of_file, &plain(), Way::Optimized);
+    assert_eq!(run(&of_times, &plain(), Way::Optimized).spikes, optimized.spikes);
+    for way in [Way::Reread, Way::Native] {
         same(&optimized, &run(&of_file, &plain(), way), &format!("{way:?}"));
     }
     for threads in [1, 2, 3] {
@@ -170,8 +172,7 @@ run {{ duration = 80 ms; dt = 0.1 ms; method = cnexp; seed = 3; record a.{{v, Ex
     }
     #[cfg(feature = "xla")]
     if crate::pjrt::cpu().is_some() {
-        let [file, times] = [&of_file, &of_times].map(|checked| run(checked, &plain(), Way::Xla));
-        same(&times, &file, "XLA");
+        crate::events::close(&optimized, &run(&of_file, &plain(), Way::Xla), 1e-9, "XLA");
     }
 }
 

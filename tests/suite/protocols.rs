@@ -277,7 +277,7 @@ fn ornstein_uhlenbeck_noise_stands_wherever_inputs_do() {
     let text = "
         use std.channels.hh.{Leak}
         synapse Count { state n: 1 = 0; n' = 0 / 1 ms; on event(weight) { n += weight } current i = n * 0 nA }
-        cell P { param w = 1; input drive: mV; let x = drive; state v: mV = 0 mV; state y: mV = 0 mV; v' = (x - v - i_syn * 1 Mohm) / 10 ms; y' = (v - y) / 5 ms }
+        cell P { input drive: mV; let x = drive; state v: mV = 0 mV; state y: mV = 0 mV; v' = (x - v - i_syn * 1 Mohm) / 10 ms; y' = (v - y) / 5 ms }
         cell Tree {
             section soma { length = 20 um; diam = 20 um; compartments = 1 }
             section dend { from soma(1); length = 100 um; diam = 2 um; compartments = 3 }
@@ -288,7 +288,7 @@ fn ornstein_uhlenbeck_noise_stands_wherever_inputs_do() {
             population trees: Tree[20]
             input one: ornstein_uhlenbeck(mean = 1 mV * index, sigma = uniform(1 mV, 2 mV), tau = 1 ms + 0.1 ms * index) -> p[0..300].drive
             clamp hold: ornstein_uhlenbeck(mean = 0 mV, sigma = 2 mV, tau = 5 ms) -> p[400..500].v
-            input current: ornstein_uhlenbeck(mean = 0.01 nA, sigma = 0.02 nA, tau = 3 ms) -> trees.dend(0.5)
+            input flow: ornstein_uhlenbeck(mean = 0.01 nA, sigma = 0.02 nA, tau = 3 ms) -> trees.dend(0.5)
             drive p via Count from poisson(rate = max(ornstein_uhlenbeck(mean = 2 kHz, sigma = 1 kHz, tau = 4 ms), 0 Hz)) { weight = 1 }
         }
         run { duration = 20 ms; dt = 0.1 ms; method = cnexp; seed = 2; record p.{x, v, y, Count.n}; record trees.{soma(0.5), dend(0.5)}.v }";
