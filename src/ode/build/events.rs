@@ -255,18 +255,24 @@ impl<'m> Builder<'m> {
         Some(self.graph.binary(BinaryOp::Mul, steps, dt))
     }
 
+    /// The time in the middle of a step.
+    fn middle(&mut self, dt: NodeId) -> NodeId {
+        let begin = self.graph.add(Node::Time);
+        let half = self.graph.number(0.5, Dim::ONE);
+        let half = self.graph.binary(BinaryOp::Mul, dt, half);
+        self.graph.binary(BinaryOp::Add, begin, half)
+    }
+
     /// How many events of a drive arrive in a step: those of its end, and before it, that no earlier step has seen.
     fn count(&mut self, drive: &hir::Drive) -> NodeId {
         let dt = self.graph.add(Node::StepLength);
         let delay = self.whole_steps(drive, dt);
-        let begin = self.graph.add(Node::Time);
-        let half = self.graph.number(0.5, Dim::ONE);
-        let half = self.graph.binary(BinaryOp::Mul, dt, half);
         let (none, one) = (self.graph.number(0.0, Dim::ONE), self.graph.number(1.0, Dim::ONE));
         match &drive.source {
             DriveSource::Poisson { rate, stream } => {
                 let mut rate = self.expr(Some(drive.population), rate);
                 if let Some(delay) = delay {
+                    let begin = self.graph.add(Node::Time);
                     let sent = self.graph.binary(BinaryOp::Sub, begin, delay);
                     let then = |node: Node| matches!(node, Node::Time | Node::StepTime).then_some(sent);
                     rate = self.graph.replace(rate, &then, &mut HashMap::default());
@@ -277,13 +283,13 @@ impl<'m> Builder<'m> {
                 let count = self.graph.add(Node::Events(*stream, expected));
                 // What arrives before was sent before the run.
                 delay.map_or(count, |delay| {
-                    let middle = self.graph.binary(BinaryOp::Add, begin, half);
+                    let middle = self.middle(dt);
                     let sent = self.graph.binary(BinaryOp::Ge, middle, delay);
                     self.graph.select(sent, count, none)
                 })
             }
             DriveSource::Times(times) => {
-                let from = self.graph.binary(BinaryOp::Add, begin, half);
+                let from = self.middle(dt);
                 let to = self.graph.binary(BinaryOp::Add, from, dt);
                 let mut count = none;
                 for time in times {
