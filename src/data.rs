@@ -5,8 +5,10 @@
 //! Never true here: a missing, extra or unreadable number was skipped.
 
 mod dataset;
+mod spikes;
 
 pub use dataset::Dataset;
+pub use spikes::{Spikes, spikes};
 
 use crate::diag::{Code, Diagnostic};
 use crate::operators::Distribution;
@@ -45,6 +47,8 @@ pub enum Numbers {
     Given(Arc<[f64]>),
     /// They are drawn, with this random stream, as many as are needed.
     Drawn(Distribution, u32),
+    /// They follow from which edges there are: how long the spikes of a file take along each.
+    OfEdges,
 }
 
 /// The diagnostic of a file that was read, but does not fit.
@@ -106,6 +110,7 @@ pub fn numbers(
         }
         Numbers::File if is_npy(file) => npy(file, &bytes(file)?)?.into_iter().collect(),
         Numbers::File => column(file, &text(file)?)?,
+        Numbers::OfEdges => return Err(wrong(file, "its numbers are those of edges")),
     };
     if values.len() != count {
         let why = format!("it has {} numbers, but {}", values.len(), needed());

@@ -167,6 +167,9 @@
 //!   So only the sums of one step are written, which a cache holds; a ring of sums for all steps to come was 2.4 times as slow for the whole microcircuit.
 //!   Each thread has the rows that lead to its cells, and the threads tell each other who has emitted, so that no sum depends on their number. What an
 //!   edge carries and how long it takes is computed before the run.
+//! - **Spikes of a file are edges** from a clock ([`ode::Kind::Clock`]), whose element `k` emits in step `k` times [`ode::STRETCH`], element 0 before the run
+//!   (`init` emits). An edge's delay is the rest of the way. So they cost what events cost, no engine has a form of its own for them, and no delay is longer than a
+//!   stretch, which bounds the rings of devices.
 //! - **What comes to a receptor through several projections is one sum**, so that a kernel reads one temp for each receptor, not for each projection.
 //! - **Edges that remember have kernels of their own** (`src/codegen/plan/remember.rs`), planned as if edges were cells: what they read of the cells that
 //!   they lead to comes as data, what they send goes out as outputs. Where an event goes is noted when it is sent; when it arrives the machine

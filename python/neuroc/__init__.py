@@ -30,6 +30,7 @@ from .errors import (
     SettingError,
     UsageError,
 )
+from .exchange import spikes_from_sonata
 from .fitting import Fit, Gradient
 from .model import Model, Param, Population, State, load, parse
 from .nir_in import NirModel, from_nir
@@ -77,6 +78,7 @@ __all__ = [
     "parse",
     "read",
     "read_trained",
+    "spikes_from_sonata",
 ]
 
 

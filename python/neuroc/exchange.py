@@ -82,6 +82,60 @@ def sonata(result: Result, directory: str | os.PathLike[str]) -> list[Path]:
     return written
 
 
+#: How many ms the units are that SONATA's spikes may have.
+TIMES = {"ms": 1.0, "milliseconds": 1.0, "s": 1e3, "seconds": 1e3, "us": 1e-3, "microseconds": 1e-3}
+
+
+def spikes_from_sonata(
+    source: str | os.PathLike[str], target: str | os.PathLike[str], *, population: str | None = None
+) -> Path:
+    """Writes the spikes of a SONATA file (HDF5) as an archive that a drive takes. Answers its path.
+
+    >>> neuroc.spikes_from_sonata("spikes.h5", "spikes.npz", population="thalamus")
+
+    In the model: `drive cells via S from spikes("spikes.npz") { weight = 1 nS }`. A node id of the file is the number of a cell of the
+    population that is driven. Without `population` all of them are written, and `spikes("spikes.npz", column = "thalamus")` takes one.
+
+    Raises `SaveError`: there is no such file, it is not one of spikes, or the archive cannot be written.
+    """
+    h5py = needed("h5py", "sonata", "spikes_from_sonata")
+    arrays: dict[str, Any] = {}
+    try:
+        with h5py.File(source, "r") as file:
+            spikes = file.get("spikes")
+            groups = {} if spikes is None else dict(spikes.items())
+            known = [name for name, group in groups.items() if isinstance(group, h5py.Group) and "timestamps" in group]
+            if not known:
+                raise SaveError(f"{source} has no spikes: no `spikes/POPULATION/timestamps`")
+            if population is not None and population not in known:
+                raise SaveError(f"{source} has no spikes of `{population}`, but of {', '.join(known)}")
+            for name in known if population is None else [population]:
+                times, nodes = groups[name]["timestamps"], groups[name].get("node_ids")
+                unit = times.attrs.get("units", "ms")
+                unit = unit.decode() if isinstance(unit, bytes) else str(unit)
+                if unit not in TIMES:
+                    raise SaveError(f"{source}: the times of `{name}` are in `{unit}`, which is none of {', '.join(TIMES)}")
+                if nodes is None or nodes.shape != times.shape or len(times.shape) != 1:
+                    raise SaveError(f"{source}: `{name}` has not as many node_ids as timestamps")
+                arrays[f"{name}.spikes.t"] = np.asarray(times, dtype=np.float64) * TIMES[unit]
+                arrays[f"{name}.spikes.i"] = np.asarray(nodes).astype(np.int64)
+    except SaveError:
+        raise
+    except OSError as error:
+        raise SaveError(f"cannot read {source}: {error}") from error
+    path = Path(target)
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with part.open("wb") as archive:
+            np.savez(archive, **arrays)
+        part.replace(path)
+    except OSError as error:
+        raise SaveError(f"cannot write {path}: {error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
 @contextmanager
 def new(h5py: Any, path: Path) -> Iterator[Any]:
     """A SONATA file, which is there when it is whole."""

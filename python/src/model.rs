@@ -394,7 +394,8 @@ impl Model {
         guarded(|| {
             let flat = self.flat(&self.settings())?;
             let all = PyList::empty(py);
-            for s in &flat.states {
+            // Names of hidden ones have a `'`.
+            for s in flat.states.iter().filter(|s| !s.name.contains('\'')) {
                 // How many edges there are is not known before they are drawn.
                 let (value, population) = match s.edges {
                     Some(projection) => (number(py, &flat, s.init, None, &s.unit)?, &flat.projections[projection].name),

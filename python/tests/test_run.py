@@ -375,6 +375,42 @@ def test_sonata_files_are_read_by_its_own_library(squid, tmp_path):
         result.to_sonata(tmp_path / "file")
 
 
+def test_spikes_of_sonata_drive_cells(squid, tmp_path):
+    import h5py
+
+    result = neuroc.load(squid).set(n=3).run(duration=20)
+    result.to_sonata(tmp_path)
+    train = result.spikes["squid"]
+    path = neuroc.spikes_from_sonata(tmp_path / "spikes.h5", tmp_path / "all.npz")
+    arrays = np.load(path)
+    assert sorted(arrays) == ["squid.spikes.i", "squid.spikes.t"] and len(train) > 0
+    assert sorted(zip(arrays["squid.spikes.t"], arrays["squid.spikes.i"])) == sorted(zip(train.t, train.i))
+    model = """
+    synapse Count { state n: 1 = 0; n' = 0 / 1 ms; on event(weight) { n += weight } current i = n * 0 nA }
+    cell Lif { state v: mV = 0 mV; v' = -v / 1 ms + i_syn / 1 nF }
+    network main { population a: Lif[3]; drive a via Count from spikes("all.npz") { weight = 1 } }
+    run { duration = 20 ms; dt = 0.01 ms; record a.Count.n }
+    """
+    counts = neuroc.parse(model, directory=str(tmp_path)).run()["a.Count.n"]
+    assert counts[-1].tolist() == train.counts.tolist()
+    with h5py.File(tmp_path / "two.h5", "w") as file:
+        for name, unit in [("a", "s"), ("b", "fortnights")]:
+            times = file.create_dataset(f"spikes/{name}/timestamps", data=[0.5])
+            times.attrs["units"] = unit
+            file[f"spikes/{name}/node_ids"] = [7]
+    arrays = np.load(neuroc.spikes_from_sonata(tmp_path / "two.h5", tmp_path / "a.npz", population="a"))
+    assert {name: array.tolist() for name, array in arrays.items()} == {"a.spikes.t": [500.0], "a.spikes.i": [7]}
+    for file, wanted, message in [
+        ("two.h5", None, "fortnights"),
+        ("two.h5", "c", "no spikes of `c`, but of a, b"),
+        ("none.h5", None, "cannot read"),
+        ("squid.soma.v.h5", None, "has no spikes"),
+    ]:
+        with pytest.raises(neuroc.SaveError, match=message):
+            neuroc.spikes_from_sonata(tmp_path / file, tmp_path / "b.npz", population=wanted)
+    assert not (tmp_path / "b.npz").exists()
+
+
 def test_neo_has_the_same_numbers(squid):
     import quantities as pq
 

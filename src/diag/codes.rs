@@ -382,10 +382,11 @@ MoreWarnings "NU0408" Warning "there are too many warnings to show"
 "A hundred warnings are shown; the rest is counted. Warnings have places of their own: those of one
 cause are mended together.";
 
-DelayRounded "NU0410" Warning "a delay or a refractory time is not a whole number of steps"
+DelayRounded "NU0410" Warning "a time is not a whole number of steps"
 "Spikes travel, and cells are refractory, for whole steps. Such a time is rounded to the nearest; this one changes by
 more than a hundredth of it. Take a step that divides the times, or times that are multiples of the step. Delays that
-are drawn are rounded, too, without a word.
+are drawn are rounded, too, without a word. Of the spikes of a file it is told how many are more than a hundredth of a
+step away from the end of one.
 
   wrong   run { dt = 0.1 ms }          with    delay = 1.25 ms
   right   delay = 1.2 ms, or dt = 0.05 ms";

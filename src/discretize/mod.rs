@@ -18,7 +18,9 @@ mod rk4;
 mod stages;
 
 use crate::hir::Method;
-use crate::ode::{Clamp, Condition, Kind, Model, Node, NodeId, Param, ParamId, Projection, Record, StateId, Terminal};
+use crate::ode::{
+    Clamp, Condition, Kind, Model, Node, NodeId, Param, ParamId, Projection, Record, STRETCH, StateId, Terminal,
+};
 use crate::source::{SourceMap, Span};
 use crate::step::{
     BinaryOp, Distribution, Field, FieldId, FieldKind, Function, Guard, Map, OpKind, OriginId, Program, RegionBuilder,
@@ -76,8 +78,8 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
         let mut stages = Stages::new(&mut model, population, dt);
         match stages.model.populations[population].kind {
             Kind::Cells | Kind::Part { .. } => scheme(stages.model.method)(&mut stages),
-            // The rows of its cable.
-            Kind::Tree { .. } => {}
+            // The rows of its cable; nothing moves in a clock.
+            Kind::Tree { .. } | Kind::Clock => {}
         }
         stages.finish()
     };
@@ -125,7 +127,10 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     let is_cells = |population: &usize| model.populations[*population].kind == Kind::Cells;
     let of_cells = populations.clone().filter(|p| !is_cells(p)).rev().chain(populations.clone().filter(is_cells));
     lowering.look(&mut step, |of, v| of.next(v));
-    of_cells.for_each(|population| lowering.commit(&mut step, population));
+    of_cells.for_each(|population| match model.populations[population].kind {
+        Kind::Clock => lowering.tick(&mut step, population, Lowering::stretches),
+        Kind::Cells | Kind::Tree { .. } | Kind::Part { .. } => lowering.commit(&mut step, population),
+    });
     model.told().into_iter().for_each(|(place, spiking)| lowering.tell(&mut step, place, spiking));
     for (projection, remembered) in remembered.iter().enumerate() {
         remembered.iter().for_each(|remembered| lowering.post(&mut step, projection, remembered));
@@ -147,7 +152,7 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
 fn spaces(model: &Model) -> Vec<Space> {
     let plain = model.populations.iter().map(|p| {
         let kind = match &p.kind {
-            Kind::Cells => SpaceKind::Plain,
+            Kind::Cells | Kind::Clock => SpaceKind::Plain,
             Kind::Tree { of, .. } => SpaceKind::Product { of: population_space(*of), tree: true },
             Kind::Part { of, .. } => SpaceKind::Subset { of: population_space(*of) },
         };
@@ -531,6 +536,9 @@ impl<'s> Lowering<'s> {
 
     fn init(&mut self, draft: &mut Draft, population: usize) {
         let (model, space) = (self.model, population_space(population));
+        if model.populations[population].kind == Kind::Clock {
+            return self.tick(draft, population, |b| b.constant(0.0));
+        }
         let mut b = draft.over(space);
         let mut values = Values::new(space, Role::Init);
         let has_values = model.params.iter().any(|p| p.population == Some(population))
@@ -789,6 +797,33 @@ impl<'s> Lowering<'s> {
         Some(b.binary(op, x, y))
     }
 
+    /// The stretch of a clock whose number this is emits its event; those that are no numbers of stretches are nobody's.
+    fn tick(&mut self, draft: &mut Draft, clock: usize, number: impl FnOnce(&mut RegionBuilder) -> ValueId) {
+        let p = &self.model.populations[clock];
+        let mut b = draft.over(population_space(clock));
+        let origin = self.origin(p.span);
+        b.set_origin(origin);
+        let number = number(&mut b);
+        let index = b.value(OpKind::Index);
+        let now = b.binary(BinaryOp::Eq, index, number);
+        let event = self.spikes(clock, p.span);
+        b.effect(OpKind::Emit(event, now));
+        draft.push(b);
+    }
+
+    /// How many stretches of a clock are over when this step is; -1 inside a stretch.
+    fn stretches(b: &mut RegionBuilder) -> ValueId {
+        let step = b.value(OpKind::StepIndex);
+        let one = b.constant(1.0);
+        let done = b.binary(BinaryOp::Add, step, one);
+        let stretch = b.constant(f64::from(STRETCH));
+        let stretches = b.binary(BinaryOp::Div, done, stretch);
+        let whole = b.unary(UnaryOp::Floor, stretches);
+        let over = b.binary(BinaryOp::Eq, stretches, whole);
+        let none = b.constant(-1.0);
+        b.select(over, whole, none)
+    }
+
     /// What edges of a projection carry, and how many steps it takes.
     fn edge_values(&mut self, draft: &mut Draft, projection: usize) {
         let (p, space) = (&self.model.projections[projection], projection_space(self.model, projection));
@@ -830,9 +865,14 @@ impl<'s> Lowering<'s> {
     /// A region for each projection: adds up what arrives at each cell.
     fn arrivals(&mut self, draft: &mut Draft, projection: usize) {
         let (p, space) = (&self.model.projections[projection], projection_space(self.model, projection));
-        let Some(spike) = &self.model.populations[p.from].spike else { return };
+        let from = &self.model.populations[p.from];
+        let span = match &from.spike {
+            Some(spike) => spike.span,
+            None if from.kind == Kind::Clock => from.span,
+            None => return,
+        };
         let number = projection as u32;
-        let event = self.spikes(p.from, spike.span);
+        let event = self.spikes(p.from, span);
         let delay = self.of_edges(number, Source::Delay(number), "delay");
         let mut b = draft.over(space);
         b.set_guard(Guard { event, along: Some(Map::Source), delay: Some(delay) });
@@ -873,13 +913,27 @@ impl<'s> Lowering<'s> {
         }
         let dt = self.lower(b, &mut Values::new(space, Role::Step), self.dt);
         let mut new = self.at_the_end(b, space, dt);
-        let of = |(state, clamp): (StateId, Clamp)| {
+        let mut of = |b: &mut RegionBuilder, new: &mut Values, (state, clamp): (StateId, Clamp)| {
             let origin = self.origin(model.state(state).span);
             b.set_origin(origin);
-            let cells = clamp.cells.map(|cells| self.lower(b, &mut new, cells));
-            (state, cells, self.lower(b, &mut new, clamp.value))
+            let cells = clamp.cells.map(|cells| self.lower(b, new, cells));
+            (state, cells, self.lower(b, new, clamp.value))
         };
-        held.into_iter().map(of).collect()
+        // What others are held at sees what has become of noise that remembers, which is drawn for the end of the step.
+        let (noise, others): (Vec<_>, Vec<_>) = held.into_iter().partition(|(state, _)| model.wanders(*state));
+        if !noise.is_empty() && new.time.is_none() {
+            let time = b.value(OpKind::Time);
+            new.time = Some(b.binary(BinaryOp::Add, time, dt));
+        }
+        let mut found: Vec<_> = noise.into_iter().map(|held| of(b, &mut new, held)).collect();
+        for id in (0..model.graph.len() as u32).map(NodeId) {
+            let Node::State(state) = model.graph.node(id) else { continue };
+            if let Some((_, _, value)) = found.iter().find(|(noise, ..)| *noise == state) {
+                new.memo.insert(id, *value);
+            }
+        }
+        found.extend(others.into_iter().map(|held| of(b, &mut new, held)));
+        found
     }
 
     /// Values at the end of the step, of which the times are known.

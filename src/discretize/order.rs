@@ -42,7 +42,7 @@ impl Order {
         // What a channel of a cable follows has its new voltage already.
         let whole: Vec<StateId> = match model.populations[population].kind {
             Kind::Part { of, .. } => model.states_of(of).collect(),
-            Kind::Cells | Kind::Tree { .. } => Vec::new(),
+            Kind::Cells | Kind::Tree { .. } | Kind::Clock => Vec::new(),
         };
         let moved: Vec<StateId> = early.iter().chain(&whole).copied().collect();
         let next: HashMap<StateId, NodeId> = moved.iter().map(|&s| (s, model.graph.add(Node::Next(s)))).collect();

@@ -8,7 +8,7 @@ use crate::codegen::plan::Precision;
 use crate::diag::{Code, Diagnostic};
 use crate::differentiate::{self, Wanted};
 use crate::engine::{Engine, EngineError, Recording};
-use crate::ode::{self, ConnectionRule, Model, Node, NodeId, ParamId};
+use crate::ode::{self, Model, Node, NodeId, ParamId};
 use crate::passes::{self, Keep};
 use crate::simulate::{self, Backward, Gradient, Loss, Records, Sampled};
 use crate::step::{FieldId, FieldKind, Program, Source, Value};
@@ -302,13 +302,9 @@ pub(super) fn fitted(model: &Model, name: &str) -> Result<Fitted, Diagnostic> {
 /// Does a parameter decide about cells, edges or delays?
 pub(super) fn decides_sizes(model: &Model, one: &Fitted) -> bool {
     let (param, mut model) = (one.param, model.clone());
-    let arguments = |rule: &ConnectionRule| match rule {
-        ConnectionRule::Named(_, arguments) => arguments.clone(),
-        ConnectionRule::File(_) => Vec::new(),
-    };
     let mut roots: Vec<NodeId> = model.populations.iter().flat_map(|p| p.sizes.clone()).collect();
-    roots.extend(model.connections.iter().flat_map(|c| arguments(&c.rule)));
-    roots.extend(model.projections.iter().flat_map(|p| arguments(&p.rule)));
+    roots.extend(model.connections.iter().flat_map(|c| c.rule.arguments()));
+    roots.extend(model.projections.iter().flat_map(|p| p.rule.arguments()));
     roots.extend(model.projections.iter().flat_map(|p| [p.weight, p.delay]));
     roots.extend(model.ranges.iter().flat_map(|range| [range.first, range.end]));
     let moves = |&root: &NodeId| ode::derivative_in_param(&mut model, root, param).is_some();

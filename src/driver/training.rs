@@ -522,6 +522,9 @@ fn cannot(e: EngineError) -> Vec<Diagnostic> {
 
 /// Refuses what trials cannot have.
 fn suited(model: &Model) -> Result<(), Vec<Diagnostic>> {
+    if model.populations.iter().any(|p| p.kind == Kind::Clock) {
+        return refused("a drive brings spikes of a file; so far samples are all that differs in a step".into());
+    }
     if let Some(branched) = model.populations.iter().find(|p| p.kind != Kind::Cells) {
         return refused(format!("`{}` has branches; so far only cells without them learn", branched.name));
     }

@@ -56,6 +56,8 @@ pub enum FunctionKind {
     Noise,
     /// `white_noise(mean, sd, per)`.
     WhiteNoise,
+    /// `ornstein_uhlenbeck(mean, sigma, tau)`.
+    OrnsteinUhlenbeck,
     /// `series("file")`.
     Series,
     /// `file("name")`, `file("name.csv", column = "x")`.
@@ -179,6 +181,12 @@ pub const FUNCTIONS: &[FunctionInfo] = &[
         &["mean", "sd", "per"],
         FunctionKind::WhiteNoise,
         "a normal number per cell and step, whose mean over a time `per` has the standard deviation sd at every dt",
+    ),
+    f(
+        "ornstein_uhlenbeck",
+        &["mean", "sigma", "tau"],
+        FunctionKind::OrnsteinUhlenbeck,
+        "noise per cell that forgets with the time constant tau, sigma its standard deviation at every dt",
     ),
     f(
         "series",

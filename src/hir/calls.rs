@@ -8,7 +8,7 @@ use super::error::{CallError, DimensionError, Signature, Wrong};
 use super::items::{ItemKind, ItemRef, Kind};
 use super::lower::Lowerer;
 use super::scope::{Scope, ScopeKind};
-use super::{Expr, ExprKind, Ty};
+use super::{DataId, Expr, ExprKind, Ty};
 use crate::diag::{Code, Diagnostic, Label};
 use crate::source::Span;
 use crate::syntax::ast::{self, BinaryOp};
@@ -167,6 +167,7 @@ impl<'a> Lowerer<'a> {
             FunctionKind::Stimulus(b) => self.stimulus(scope, b, values, span),
             FunctionKind::Noise => self.noise(scope, values, span),
             FunctionKind::WhiteNoise => self.white_noise(scope, values, span),
+            FunctionKind::OrnsteinUhlenbeck => self.ornstein_uhlenbeck(scope, values, span),
             FunctionKind::Draw(drawn) => self.drawn(scope, info.name, drawn, values, span),
             FunctionKind::File | FunctionKind::Series => None,
         }
@@ -192,6 +193,16 @@ impl<'a> Lowerer<'a> {
         let scale = Expr { kind: ExprKind::Call(Builtin::Sqrt, vec![ratio]), ty: Ty::Real(Dim::ONE), span };
         let noise = Expr::binary(BinaryOp::Mul, scale, noise);
         Some(Expr::binary(BinaryOp::Add, mean, Expr::binary(BinaryOp::Mul, sd, noise)))
+    }
+
+    /// mean + sigma z, z a process of its own for each cell, of mean 0 and variance 1.
+    fn ornstein_uhlenbeck(&mut self, scope: &Scope<'a>, values: Vec<Expr>, span: Span) -> Option<Expr> {
+        let [mean, sigma, tau] = <[Expr; 3]>::try_from(values).ok()?;
+        self.same_dimension(scope, &mean, &sigma, "`mean` and `sigma` must agree:")?;
+        self.expect(scope, tau.clone(), Dim::TIME, "the time constant `tau`")?;
+        let process = ExprKind::Wanders([self.stream(), self.stream()], Box::new(tau));
+        let process = Expr { kind: process, ty: Ty::Real(Dim::ONE), span };
+        Some(Expr::binary(BinaryOp::Add, mean, Expr::binary(BinaryOp::Mul, sigma, process)))
     }
 
     /// Checks that `x` is a pure number; `what` is a function in backquotes, or an exponent.
@@ -264,24 +275,34 @@ impl<'a> Lowerer<'a> {
 
     /// `file("name")`, `series("name")`: data by the name of a file, and which of its columns.
     fn data_call(&mut self, info: &'static FunctionInfo, args: &[Option<&ast::Expr>], span: Span) -> Option<Expr> {
+        let data = self.data_named(info.name, args, span)?;
+        let kind = match info.kind {
+            FunctionKind::Series => ExprKind::Series(data),
+            _ => ExprKind::File(data),
+        };
+        Some(Expr { kind, ty: Ty::Real(Dim::ONE), span })
+    }
+
+    /// A data file by what a function is called with: its name, and which of its columns.
+    pub(super) fn data_named(
+        &mut self,
+        function: &'static str,
+        args: &[Option<&ast::Expr>],
+        span: Span,
+    ) -> Option<DataId> {
         let mut texts = Vec::new();
         for arg in args {
             match arg.map(|a| (&a.kind, a.span)) {
                 None => texts.push(None),
                 Some((ast::ExprKind::Str(text), _)) => texts.push(Some(text.clone())),
                 Some((_, span)) => {
-                    self.error(CallError::NotAFile { function: info.name, span });
+                    self.error(CallError::NotAFile { function, span });
                     return None;
                 }
             }
         }
         let column = texts.get(1).cloned().flatten();
-        let data = self.data_file(texts[0].clone()?, column, span);
-        let kind = match info.kind {
-            FunctionKind::Series => ExprKind::Series(data),
-            _ => ExprKind::File(data),
-        };
-        Some(Expr { kind, ty: Ty::Real(Dim::ONE), span })
+        Some(self.data_file(texts[0].clone()?, column, span))
     }
 
     /// Lowers an expression that sees the names of `env` and constants only.
@@ -433,9 +454,11 @@ fn stands_in(function: FunctionKind, place: ScopeKind) -> bool {
     match function {
         FunctionKind::Draw(_) => matches!(place, ScopeKind::PerCell | ScopeKind::Input | ScopeKind::Drawing),
         FunctionKind::File => matches!(place, ScopeKind::PerCell | ScopeKind::Input),
-        FunctionKind::Noise | FunctionKind::WhiteNoise | FunctionKind::Series | FunctionKind::Stimulus(_) => {
-            place == ScopeKind::Input
-        }
+        FunctionKind::Noise
+        | FunctionKind::WhiteNoise
+        | FunctionKind::OrnsteinUhlenbeck
+        | FunctionKind::Series
+        | FunctionKind::Stimulus(_) => place == ScopeKind::Input,
         FunctionKind::Pure(_)
         | FunctionKind::Same(_)
         | FunctionKind::Root

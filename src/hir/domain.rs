@@ -178,6 +178,8 @@ const ARGUMENTS: &[(&str, &str, Domain, &str)] = &[
     ("noise", "every", Domain::StepAtLeast, "noise is drawn anew after each interval"),
     ("white_noise", "sd", Domain::NotNegative, "a standard deviation is not negative"),
     ("white_noise", "per", Domain::AboveZero, "a time to take the mean over is above zero"),
+    ("ornstein_uhlenbeck", "sigma", Domain::NotNegative, "a standard deviation is not negative"),
+    ("ornstein_uhlenbeck", "tau", Domain::AboveZero, "a time constant is above zero"),
     ("exponential", "mean", Domain::AboveZero, "the mean of what is never negative is above zero"),
     (
         "lognormal",
@@ -385,6 +387,7 @@ fn fold_at(symbols: &[Symbol], e: &Expr, zero: Option<SymbolId>, depth: usize) -
         | ExprKind::Draw(..)
         | ExprKind::File(_)
         | ExprKind::Noise(..)
+        | ExprKind::Wanders(..)
         | ExprKind::Series(_) => None,
     }
 }

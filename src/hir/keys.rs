@@ -54,7 +54,7 @@ impl Block {
             Block::Pool => &["init"],
             Block::Junction => &["rule"],
             Block::Projection => &["rule", "weight", "delay"],
-            Block::Drive => &["weight"],
+            Block::Drive => &["weight", "delay"],
             Block::Run => &["duration", "dt", "method", "seed", "celsius", "network", "record"],
             Block::Train => &[
                 "data",

@@ -138,6 +138,8 @@ pub enum ExprKind {
     File(DataId),
     /// A standard normal number per cell that is drawn anew after each interval (in ms).
     Noise(u64, Box<Expr>),
+    /// An Ornstein-Uhlenbeck process of mean 0 and variance 1 for each cell, with this time constant; the random streams of where it begins and of its steps.
+    Wanders([u64; 2], Box<Expr>),
     /// The value at time `t` of a series from a file.
     Series(DataId),
 }
@@ -586,6 +588,8 @@ pub struct Drive {
     pub receptor: usize,
     /// What an event carries.
     pub weight: Expr,
+    /// How long it takes (ms); nothing if absent.
+    pub delay: Option<Expr>,
     /// Where they come from.
     pub source: DriveSource,
     /// Where it stands.
@@ -604,6 +608,8 @@ pub enum DriveSource {
     },
     /// At these times (ms), for all cells.
     Times(Vec<Expr>),
+    /// From a file of times and cells.
+    Spikes(DataId),
 }
 
 /// A parameter or an initial value given per cell.

@@ -144,6 +144,7 @@ fn show(e: &Expr, symbols: &[Symbol], network: &[Symbol]) -> String {
         ExprKind::File(d) => format!("file {}", d.0),
         ExprKind::Series(d) => format!("series {}", d.0),
         ExprKind::Noise(stream, every) => format!("noise #{stream:x} every {}", sub(every)),
+        ExprKind::Wanders([_, stream], tau) => format!("ornstein_uhlenbeck #{stream:x} tau {}", sub(tau)),
     }
 }
 

@@ -127,8 +127,14 @@ impl<'a> Lowerer<'a> {
         keys: &'a [ConnectKey],
         span: Span,
     ) -> Option<()> {
-        for key in keys.iter().filter(|k| k.name.text != "weight") {
-            self.unknown_key(&key.name, Block::Drive);
+        for (i, key) in keys.iter().enumerate() {
+            match keys[..i].iter().find(|first| first.name.text == key.name.text) {
+                _ if !Block::Drive.keys().contains(&key.name.text.as_str()) => {
+                    self.unknown_key(&key.name, Block::Drive);
+                }
+                Some(first) => self.duplicate_key(&key.name, first.name.span),
+                None => {}
+            }
         }
         let Some(synapse) = self.synapse_of(via, span) else {
             self.nothing_known(draft, target, via);
@@ -147,15 +153,28 @@ impl<'a> Lowerer<'a> {
                 draft.drives.iter().any(|d| d.name == name)
             });
             let weight = self.weight(draft, &name, (&synapse.item, via), keys, None, span);
+            let delay = match keys.iter().find(|k| k.name.text == "delay") {
+                None => Some(None),
+                Some(key) => self.delay_of_drive(draft, &name, key).map(Some),
+            };
             draft.demand_of(std::mem::take(&mut self.demands), population);
             let source = self.drive_source(draft, &name, from, population);
-            let (weight, source) = (weight?, source?);
-            draft.drives.push(Drive { name, population, cells: place.cells, receptor, weight, source, span });
+            let (weight, delay, source) = (weight?, delay?, source?);
+            draft.drives.push(Drive { name, population, cells: place.cells, receptor, weight, delay, source, span });
         }
         Some(())
     }
 
-    /// `poisson(rate = 300 Hz)`, `times(10 ms, 20 ms)`.
+    /// How long the events of a drive take: a time, or drawn for every cell.
+    fn delay_of_drive(&mut self, draft: &mut NetworkDraft<'a>, name: &str, key: &'a ConnectKey) -> Option<Expr> {
+        let x = self.of_edge(draft, &format!("{name}.delay"), key, Dim::TIME, ("a delay", None))?;
+        let what = format!("delay` of `{name}");
+        self.demand(what.clone(), x.clone(), Domain::NotNegative, "no event arrives before it is sent");
+        self.demand(what, x.clone(), Domain::BeforeTheEnd, "nothing arrives in this run");
+        Some(x)
+    }
+
+    /// `poisson(rate = 300 Hz)`, `times(10 ms, 20 ms)`, `spikes("spikes.csv")`.
     fn drive_source(
         &mut self,
         draft: &mut NetworkDraft<'a>,
@@ -191,6 +210,12 @@ impl<'a> Lowerer<'a> {
                 let times: Vec<Option<Expr>> = args.iter().map(time).collect();
                 draft.demand_of(std::mem::take(&mut self.demands), population);
                 times.into_iter().collect::<Option<_>>().map(DriveSource::Times)
+            }
+            ast::ExprKind::Call(function, args) if function.text == "spikes" => {
+                let (params, optional) = (&["name", "column"], &["column"]);
+                let signature = Signature { function: "spikes", params, optional, variadic: false };
+                let args = self.arguments(&signature, args, from.span)?;
+                self.data_named("spikes", &args, from.span).map(DriveSource::Spikes)
             }
             ast::ExprKind::Call(function, _) => {
                 self.error(SynapseError::NotASource { name: Some(&function.text), span: from.span });

@@ -145,11 +145,7 @@ impl Run<'_> {
             return;
         }
         self.memory.begin_step();
-        for (i, field) in self.program.fields.iter().enumerate() {
-            if let (FieldKind::Event, Some(space)) = (field.kind, field.over) {
-                self.memory.begin_events(FieldId(i as u32), self.memory.size(space));
-            }
-        }
+        begin_events(self.program, self.memory);
     }
 
     /// Runs arrivals together: what is older first, of one step in the order of those that emit.
@@ -360,6 +356,15 @@ impl Run<'_> {
     }
 }
 
+/// A step begins: nobody has emitted anything.
+fn begin_events(program: &Program, memory: &mut Memory) {
+    for (i, field) in program.fields.iter().enumerate() {
+        if let (FieldKind::Event, Some(space)) = (field.kind, field.over) {
+            memory.begin_events(FieldId(i as u32), memory.size(space));
+        }
+    }
+}
+
 /// A number of steps, if it is one.
 fn whole(x: f64) -> Option<usize> {
     // Beyond 2^53 a number does not tell one step from the next.
@@ -374,6 +379,8 @@ fn broken(what: &str) -> EngineError {
 impl Engine for Interp {
     fn init(&mut self) -> Result<(), EngineError> {
         self.memory.forget();
+        // The step before the first.
+        begin_events(&self.program, &mut self.memory);
         self.call(Role::Init, 0..1, &mut Vec::new())?;
         self.memory.order_by_delay(&self.program);
         self.initialized = true;

@@ -336,3 +336,29 @@ fn arrivals_one_after_the_other_are_taken_together() -> Result<(), EngineError> 
     assert_eq!(arrived(&youngest.replace("  \n  over @q when", &format!("  {between}\n  over @q when")))?, 0.0);
     Ok(())
 }
+
+/// What `init` emits was emitted in the step before the first: with a delay of one step it arrives in the first one, in every run.
+#[test]
+fn what_init_emits_arrives_from_the_first_step_on() -> Result<(), EngineError> {
+    let text = "program \"before\"\nspace @a\nspace @aa from @a to @a\nevent @a.e over @a\nconst @aa.delay over @aa\nstate @a.n over @a\n\
+        temp @a.sum over @a\nfn init {\n over @a {\n  %0 = const 0.0\n  store @a.n, %0\n  %1 = index\n  %2 = eq %1, %0\n  emit @a.e, %2\n }\n\
+        over @aa {\n  %3 = index\n  %4 = const 1.0\n  %5 = add %3, %4\n  store @aa.delay, %5\n }\n}\n\
+        fn step {\n over @aa when @a.e along source delay @aa.delay {\n  %6 = const 1.0\n  accumulate @a.sum along target, %6\n }\n\
+        over @a {\n  %7 = field @a.n\n  %8 = field @a.sum\n  %9 = add %7, %8\n  store @a.n, %9\n }\n}\n";
+    // Cell 0 sends to both, with delays of 1 and 2 steps.
+    let edges = Arc::new(Edges { offsets: vec![0, 1, 2], sources: vec![0, 0] });
+    let mut network =
+        interp(text, |p| Setup { sizes: vec![2, 2], edges: vec![(space(p, "aa"), edges)], ..Setup::default() });
+    for _ in 0..2 {
+        network.init()?;
+        let mut spikes = Vec::new();
+        let mut seen = Vec::new();
+        for step in 0..4 {
+            network.step(step, 1, &mut spikes)?;
+            seen.push(read(&network, "a.n", 2));
+        }
+        assert_eq!(seen, [[1.0, 0.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]);
+        assert!(spikes.is_empty(), "no step has emitted anything");
+    }
+    Ok(())
+}

@@ -13,7 +13,7 @@ mod plasticity;
 use super::parity::Parity;
 use super::{
     Argument, Around, Cable, CellRange, Condition, Connection, Graph, Kind, Model, Node, NodeId, Param, ParamId,
-    Population, Projection, Record, Side, Spike, State, StateId, removable,
+    Population, Projection, Record, Side, Spike, State, StateId, Wait, removable,
 };
 use crate::data::DataFile;
 use crate::diag::{Code, Diagnostic, Diagnostics};
@@ -55,10 +55,12 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         weight: None,
         own: None,
         sent: Vec::new(),
+        waits: Vec::new(),
         celsius: None,
         failed: false,
         hidden: HashMap::default(),
         resting: HashMap::default(),
+        wandering: HashMap::default(),
         free: HashMap::default(),
         homes: Vec::new(),
         extra: Vec::new(),
@@ -100,6 +102,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         connections,
         projections,
         jumps,
+        waits: b.waits,
         records,
         spikes,
         demands,
@@ -150,12 +153,16 @@ struct Builder<'m> {
     own: Option<Own<'m>>,
     /// For each projection, which of what its synapses send is added to which state.
     sent: Vec<Vec<(StateId, u32)>>,
+    /// How long the events of drives take.
+    waits: Vec<Wait>,
     celsius: Option<NodeId>,
     failed: bool,
     /// Draws and files of inputs, which become parameters of the cells.
     hidden: HashMap<(usize, Node), NodeId>,
     /// Where kinetic schemes are at rest, by the population and their first state.
     resting: HashMap<(usize, SymbolId), Vec<NodeId>>,
+    /// Ornstein-Uhlenbeck processes, by the population and the stream of their steps.
+    wandering: HashMap<(usize, u64), NodeId>,
     /// How clamped states would move if they were not.
     free: HashMap<StateId, NodeId>,
     /// Of each population of the network with sections, where its symbols have values.
@@ -905,6 +912,10 @@ impl<'m> Builder<'m> {
                 let every = self.expr(population, every);
                 self.graph.add(Node::Noise(*stream, every))
             }
+            ExprKind::Wanders(streams, tau) => match population {
+                Some(population) => self.wanders(population, *streams, tau, e.span),
+                None => self.graph.number(f64::NAN, dim),
+            },
         }
     }
 }

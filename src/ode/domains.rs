@@ -157,11 +157,11 @@ pub fn per_cell(model: &Model, sizes: &[usize], data: &dyn Fn(usize, u32) -> Opt
             others.for_each(|cell| values[cell] = f64::NAN);
         }
         let whose = |first: usize| match model.populations[population].kind {
-            Kind::Cells => format!("cell {first} of `{}`", model.populations[population].name),
+            Kind::Cells | Kind::Clock => format!("cell {first} of `{}`", model.populations[population].name),
             Kind::Tree { .. } | Kind::Part { .. } => model.element_name(population, first),
         };
         let one = match model.populations[population].kind {
-            Kind::Cells => "cell",
+            Kind::Cells | Kind::Clock => "cell",
             Kind::Tree { .. } | Kind::Part { .. } => "compartment",
         };
         if let Some(wrong) = of_many(model, demand, &values, one, whose) {

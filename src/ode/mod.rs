@@ -80,6 +80,8 @@ pub struct Model {
     pub projections: Vec<Projection>,
     /// What events add to states.
     pub jumps: Vec<Jump>,
+    /// How long the events of drives take.
+    pub waits: Vec<Wait>,
     /// What is recorded.
     pub records: Vec<Record>,
     /// Populations (by index) whose spikes are recorded.
@@ -212,7 +214,13 @@ pub enum Kind {
         /// Which of the elements that a cell has in the whole.
         elements: Arc<[u32]>,
     },
+    /// Stretches of [`STRETCH`] steps, one after the other until the run ends. Each emits an event in the step before it, the first one before the run.
+    Clock,
 }
+
+/// How many steps a stretch of a clock has. Spikes of a file arrive so many steps after an event of the clock at most, which bounds what engines keep
+/// of events on their way.
+pub const STRETCH: u32 = 512;
 
 /// The voltages of the compartments of cells, which are solved for together.
 #[derive(Debug, Clone, PartialEq)]
@@ -363,6 +371,17 @@ pub struct Jump {
     pub amount: NodeId,
 }
 
+/// How long the events of a drive take.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wait {
+    /// The name of the drive.
+    pub drive: String,
+    /// The delay (ms).
+    pub delay: NodeId,
+    /// Where it stands.
+    pub span: Span,
+}
+
 /// Which cells are connected.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ConnectionRule {
@@ -370,6 +389,39 @@ pub enum ConnectionRule {
     Named(&'static str, Vec<NodeId>),
     /// A list from a data file.
     File(u32),
+    /// The spikes of a data file: from the clock to the cells that they are for.
+    Spikes {
+        /// The file.
+        file: u32,
+        /// The cells that it may name (first, one past the last), functions of uniform parameters; all if absent.
+        cells: Option<(NodeId, NodeId)>,
+        /// How long each spike takes (ms), for every cell: a function of parameters and draws.
+        delay: NodeId,
+    },
+}
+
+impl ConnectionRule {
+    /// What it is a function of.
+    pub fn arguments(&self) -> Vec<NodeId> {
+        match self {
+            ConnectionRule::Named(_, arguments) => arguments.clone(),
+            ConnectionRule::File(_) => Vec::new(),
+            ConnectionRule::Spikes { cells, delay, .. } => {
+                cells.iter().flat_map(|&(first, end)| [first, end]).chain([*delay]).collect()
+            }
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn arguments_mut(&mut self) -> Vec<&mut NodeId> {
+        match self {
+            ConnectionRule::Named(_, arguments) => arguments.iter_mut().collect(),
+            ConnectionRule::File(_) => Vec::new(),
+            ConnectionRule::Spikes { cells, delay, .. } => {
+                cells.iter_mut().flat_map(|(first, end)| [first, end]).chain([delay]).collect()
+            }
+        }
+    }
 }
 
 /// A recorded quantity.
@@ -429,7 +481,7 @@ impl Model {
     /// The cells that the elements of a population belong to.
     pub fn cells_of(&self, population: usize) -> usize {
         match self.populations[population].kind {
-            Kind::Cells => population,
+            Kind::Cells | Kind::Clock => population,
             Kind::Tree { of, .. } | Kind::Part { of, .. } => self.cells_of(of),
         }
     }
@@ -437,7 +489,7 @@ impl Model {
     /// The tree that the elements of a population are of, and which of its elements a cell has in it.
     pub fn elements(&self, population: usize) -> Option<(&Tree, Vec<u32>)> {
         match &self.populations[population].kind {
-            Kind::Cells => None,
+            Kind::Cells | Kind::Clock => None,
             Kind::Tree { tree, .. } => Some((tree, (0..tree.len() as u32).collect())),
             Kind::Part { of, elements } => {
                 let (tree, whole) = self.elements(*of)?;
@@ -459,7 +511,7 @@ impl Model {
                 let (cell, own) = (element / elements.len(), element % elements.len());
                 Some(cell * self.elements_per_cell(other) + elements[own] as usize)
             }
-            Kind::Cells | Kind::Tree { .. } | Kind::Part { .. } => None,
+            Kind::Cells | Kind::Tree { .. } | Kind::Part { .. } | Kind::Clock => None,
         }
     }
 
@@ -486,6 +538,14 @@ impl Model {
         population == other
             || self.cells_of(population) == other
             || matches!(self.populations[population].kind, Kind::Part { of, .. } if of == other)
+    }
+
+    /// Is a state held at what follows from its last value, as noise that remembers is? Others are held at what follows from the time.
+    pub fn wanders(&self, state: StateId) -> bool {
+        let own = |clamp: Clamp| {
+            self.graph.reachable([clamp.value]).into_iter().any(|n| self.graph.node(n) == Node::State(state))
+        };
+        self.state(state).clamp.is_some_and(own)
     }
 
     /// Has a state between steps the value that an engine keeps? What edges have is brought up to date by events.

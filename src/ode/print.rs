@@ -26,6 +26,7 @@ pub fn print(model: &Model) -> String {
         let _ = match &population.kind {
             Kind::Cells => writeln!(out, "\npopulation {}[{}]", population.name, sizes.join(", ")),
             Kind::Tree { tree, .. } => writeln!(out, "\ntree {} of {} elements", population.name, tree.len()),
+            Kind::Clock => writeln!(out, "\nclock {}", population.name),
             Kind::Part { of, elements } => {
                 let whole = &model.populations[*of].name;
                 writeln!(out, "\npart {} of {whole}, {} elements", population.name, elements.len())

@@ -17,7 +17,7 @@ pub fn in_steps(time: f64, dt: f64) -> Option<f64> {
     (steps >= 1.0 && (rounded - time).abs() > time / 100.0).then_some(rounded)
 }
 
-/// Delays of projections and refractory times that are the same for all.
+/// Delays of projections and drives and refractory times that are the same for all.
 pub fn rounded(model: &Model) -> Vec<Diagnostic> {
     let unit = Dim::TIME.display_unit();
     let warned = |what: String, time: NodeId, span: Span| {
@@ -29,9 +29,10 @@ pub fn rounded(model: &Model) -> Vec<Diagnostic> {
         Some(d.note(format!("a step is {}", shown(model.dt, &unit))))
     };
     let delays = model.projections.iter().map(|p| warned(format!("the delay of `{}`", p.name), p.delay, p.span));
+    let waits = model.waits.iter().map(|w| warned(format!("the delay of `{}`", w.drive), w.delay, w.span));
     let refractory = model.populations.iter().filter_map(|p| {
         let spike = p.spike.as_ref()?;
         warned(format!("the refractory time of `{}`", p.name), spike.refractory?, spike.span)
     });
-    delays.flatten().chain(refractory).collect()
+    delays.chain(waits).flatten().chain(refractory).collect()
 }

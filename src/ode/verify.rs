@@ -1,6 +1,6 @@
 //! The verifier: dimensions and types of every expression, recomputed.
 
-use super::{Condition, Model, Node, NodeId};
+use super::{Condition, Model, Node, NodeId, StateId};
 use crate::hir::Ty;
 use crate::morphology::Measure;
 use crate::operators::{BinaryOp, Type, UnaryOp};
@@ -16,14 +16,19 @@ pub fn verify(model: &Model) -> Result<(), String> {
     for p in &model.params {
         real(&format!("parameter {}", p.name), p.value, p.dim)?;
     }
-    for s in &model.states {
+    for (id, s) in model.states.iter().zip(0..).map(|(s, i)| (StateId(i), s)) {
         real(&format!("the initial value of {}", s.name), s.init, s.dim)?;
         real(&format!("the derivative of {}", s.name), s.rate, s.dim.over(Dim::TIME))?;
         if let Some(clamp) = s.clamp {
             real(&format!("what holds {}", s.name), clamp.value, s.dim)?;
             for n in model.graph.reachable([clamp.value]) {
-                if let Node::State(_)
-                | Node::Next(_)
+                if let Node::State(other) = model.graph.node(n)
+                    && other != id
+                    && !model.wanders(other)
+                {
+                    return Err(format!("what holds {} reads a state", s.name));
+                }
+                if let Node::Next(_)
                 | Node::Slope(..)
                 | Node::Point(..)
                 | Node::Dv

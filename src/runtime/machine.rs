@@ -756,6 +756,9 @@ impl<T: Scalar> Shared<T> {
                 own.fault = Some(why);
                 return;
             }
+            if inputs.role == Role::Init && group.events && !self.begin((number, group), meeting, (part, own)) {
+                return;
+            }
         }
         if inputs.role == Role::Observe {
             for group in &self.groups {
@@ -769,6 +772,27 @@ impl<T: Scalar> Shared<T> {
             }
         }
         leaving.early = false;
+    }
+
+    /// Sends what `init` has emitted, as if in the step before the first; false if another part has failed.
+    fn begin(
+        &self,
+        (number, group): (usize, &Group),
+        meeting: &Meeting<T>,
+        (part, own): (usize, &mut Part<T>),
+    ) -> bool {
+        if group.spaces.iter().all(|&space| own.spaces[space].cells.count == 0) {
+            return true;
+        }
+        let mut sent = Vec::new();
+        self.emitted(group, &vec![0; group.spaces.len()], own, &mut sent);
+        group.spaces.iter().for_each(|&space| own.spaces[space].spikes.clear());
+        if !meeting.tell(part, &mut sent) {
+            return false;
+        }
+        sent.sort_unstable();
+        own.arrivals[number].send(0_u64.wrapping_sub(1), &sent);
+        true
     }
 
     /// Advances the spaces of a group.

@@ -118,7 +118,7 @@ impl Scene<'_> {
         // What is recorded at a place is computed in the whole that it is a part of.
         let at = match self.model.populations[record.population].kind {
             Kind::Part { of, .. } => (of, self.model.element_in(of, record.population, cell).unwrap_or(cell)),
-            Kind::Cells | Kind::Tree { .. } => (record.population, cell),
+            Kind::Cells | Kind::Tree { .. } | Kind::Clock => (record.population, cell),
         };
         if let Some(fault) = ode::fault(self.model, &[record.value], |node| self.value(node, at, Some((step, &now)))) {
             d = d.note(said(&fault));

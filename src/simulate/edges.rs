@@ -5,13 +5,15 @@
 
 use super::extent::Extent;
 use crate::connect::{self, ConnectError, Csr, Ends, Entry, RULES, Rule, Shape};
-use crate::data;
+use crate::data::{self, DataFile, Spikes};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::Edges;
+use crate::hir::shown;
 use crate::ode::{self, Connection, ConnectionRule, Model, NodeId, Projection, Side, Terminal};
 use crate::runtime::rng::Draw;
 use crate::source::Span;
 use crate::step::Value;
+use crate::units::Dim;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -34,6 +36,18 @@ pub(super) struct Projected {
     pub rows: Vec<u32>,
     /// The sizes of the kernel that such numbers are for, if they are not for the edges.
     pub kernel: Option<[usize; 4]>,
+    /// If the edges are the spikes of a file: how many cells such numbers are for.
+    pub spikes: Option<OfSpikes>,
+}
+
+/// What edges are that are the spikes of a file.
+pub(super) struct OfSpikes {
+    /// How many cells they may lead to.
+    pub cells: usize,
+    /// How long each takes (ms).
+    pub delays: Vec<f64>,
+    /// What is probably wrong with them.
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// The edges of a projection: where a file lists them, with the row of each; where they share a kernel, with the place in it.
@@ -48,6 +62,9 @@ pub(super) fn projected(model: &Model, extent: &Extent, p: &Projection) -> Resul
             (entries, connect::kernel(&rule, ends).map_err(fail)?, false)
         }
         ConnectionRule::File(file) => (connect::read_pairs(&model.data[*file as usize], ends, false)?, None, true),
+        ConnectionRule::Spikes { file, cells, delay } => {
+            return spikes_of_file(model, extent, p, &model.data[*file as usize], (*cells, *delay));
+        }
     };
     let mut rows: Vec<u32> = (0..entries.len() as u32).collect();
     if from_file || kernel.is_some() {
@@ -60,7 +77,99 @@ pub(super) fn projected(model: &Model, extent: &Extent, p: &Projection) -> Resul
     let mut csr = Csr::from_entries(&entries, target.cells() * each, source.cells()).map_err(fail)?;
     csr.sort_sources();
     let edges = Arc::new(Edges { offsets: csr.offsets, sources: csr.sources });
-    Ok(Projected { edges, rows, kernel: kernel.map(|kernel| kernel.sizes) })
+    Ok(Projected { edges, rows, kernel: kernel.map(|kernel| kernel.sizes), spikes: None })
+}
+
+/// The spikes of a file as edges from a clock: each from the stretch that it arrives in. A receptor in several compartments gets it in each.
+fn spikes_of_file(
+    model: &Model,
+    extent: &Extent,
+    p: &Projection,
+    file: &DataFile,
+    (chosen, delay): (Option<(NodeId, NodeId)>, NodeId),
+) -> Result<Projected, Diagnostic> {
+    let spikes = data::spikes(file)?;
+    let (dt, end) = (extent.grid.dt, extent.grid.steps as f64);
+    let (cells, each) = (extent.cells[model.cells_of(p.to)], model.elements_per_cell(p.to));
+    let number = |node: NodeId| match ode::evaluate(model, node) {
+        Ok(Value::Real(x)) if (0.0..=cells as f64).contains(&x) => Some(x as usize),
+        _ => None,
+    };
+    // What is wrong with a range is told elsewhere.
+    let chosen = chosen.and_then(|(first, end)| Some(number(first)?..number(end)?)).unwrap_or(0..cells);
+    if let Some(at) = spikes.cells.iter().position(|&cell| !chosen.contains(&(cell as usize))) {
+        let (place, cell) = (spikes.place(at), spikes.cells[at]);
+        let why = match cell as usize {
+            outside if outside >= cells => format!("but the population has {cells} cells (the first is 0)"),
+            _ => format!("but the drive leads to the cells {}..{} (the end is not included)", chosen.start, chosen.end),
+        };
+        return Err(data::wrong(file, format!("{place} is for cell {cell}, {why}")));
+    }
+    let delays = ode::cells::values(model, delay, None, cells, &|_, _| None);
+    let delays =
+        delays.ok_or_else(|| Diagnostic::new(Code::Internal, p.span, "this delay is not known before the run", ""))?;
+    let delays: Vec<f64> = delays.into_iter().map(|delay| (delay / dt + 0.5).floor()).collect();
+    // What comes before the middle of the first step arrives in it.
+    let arrival = |(&t, &cell): (&f64, &u32)| (cell, (t / dt + 0.5).floor().max(1.0) + delays[cell as usize]);
+    let arrivals = spikes.times.iter().zip(&spikes.cells).map(arrival).filter(|(_, step)| *step <= end);
+    let mut arrivals: Vec<(u32, u64)> = arrivals.map(|(cell, step)| (cell, step as u64)).collect();
+    arrivals.sort_unstable();
+    let mut entries: Vec<Entry> = Vec::with_capacity(arrivals.len() * each);
+    let (mut of_cells, mut taken) = (Vec::new(), Vec::new());
+    for same in arrivals.chunk_by(|a, b| a.0 == b.0) {
+        for element in 0..each as u32 {
+            for &(cell, step) in same {
+                let stretch = (step - 1) / u64::from(ode::STRETCH);
+                entries.push((cell * each as u32 + element, stretch as u32));
+                of_cells.push(cell);
+                taken.push((step - stretch * u64::from(ode::STRETCH)) as f64 * dt);
+            }
+        }
+    }
+    let csr = Csr::from_entries(&entries, cells * each, extent.cells[p.from]);
+    let csr = csr.map_err(|e| refused(&p.name, p.span, e.to_string()))?;
+    let edges = Arc::new(Edges { offsets: csr.offsets, sources: csr.sources });
+    let late = spikes.times.len() - arrivals.len();
+    let warnings =
+        [nothing(&spikes, file), after_the_end(&spikes, file, late, end * dt), between_steps(&spikes, file, dt)];
+    let warnings = warnings.into_iter().flatten().collect();
+    Ok(Projected { edges, rows: of_cells, kernel: None, spikes: Some(OfSpikes { cells, delays: taken, warnings }) })
+}
+
+/// A warning if a file has no spikes.
+fn nothing(spikes: &Spikes, file: &DataFile) -> Option<Diagnostic> {
+    let message = format!("`{}` has no spikes", file.name);
+    spikes.times.is_empty().then(|| Diagnostic::new(Code::NoEffect, file.span, message, "nothing arrives"))
+}
+
+/// A warning if so many spikes arrive after the end of the run.
+fn after_the_end(spikes: &Spikes, file: &DataFile, late: usize, end: f64) -> Option<Diagnostic> {
+    if late == 0 {
+        return None;
+    }
+    let unit = Dim::TIME.display_unit();
+    let last = shown(spikes.times.iter().copied().fold(0.0, f64::max), &unit);
+    let message = format!("{late} of {} spikes of `{}` arrive after the end of the run", spikes.times.len(), file.name);
+    let d = Diagnostic::new(Code::NoEffect, file.span, message, "they are left out");
+    Some(d.note(format!("the last is at {last}, and the run ends at {}", shown(end, &unit))))
+}
+
+/// A warning if times are not whole numbers of steps, by more than a hundredth of one.
+fn between_steps(spikes: &Spikes, file: &DataFile, dt: f64) -> Option<Diagnostic> {
+    let unit = Dim::TIME.display_unit();
+    let taken = |t: f64| (t / dt + 0.5).floor().max(1.0) * dt;
+    let is_off = |t: f64| (taken(t) - t).abs() > dt / 100.0;
+    let first = spikes.times.iter().position(|&t| is_off(t))?;
+    let count = spikes.times.iter().filter(|t| is_off(**t)).count();
+    let message = format!("{count} of {} times in `{}` are not whole numbers of steps", spikes.times.len(), file.name);
+    let [t, taken] = [spikes.times[first], taken(spikes.times[first])].map(|t| shown(t, &unit));
+    let d = Diagnostic::new(
+        Code::DelayRounded,
+        file.span,
+        message,
+        format!("{t} of {} become {taken}", spikes.place(first)),
+    );
+    Some(d.note(format!("a step is {}", shown(dt, &unit))))
 }
 
 /// Lets entries that lead to cells lead to compartments, where the receptor is in several of each cell: each to one that is drawn, in proportion to
@@ -123,7 +232,7 @@ fn shapes(model: &Model, extent: &Extent, p: &Projection) -> [Shape; 2] {
 pub(crate) fn wrong_connection(model: &Model, extent: &Extent, c: &Connection) -> Option<Diagnostic> {
     match &c.rule {
         ConnectionRule::Named(name, arguments) => rule(model, name, arguments).err().map(|why| wrong(c, why)),
-        ConnectionRule::File(_) => edges(model, extent, c).err(),
+        ConnectionRule::File(_) | ConnectionRule::Spikes { .. } => edges(model, extent, c).err(),
     }
 }
 
@@ -136,7 +245,7 @@ pub(crate) fn wrong_projection(model: &Model, extent: &Extent, p: &Projection) -
             let fits = |rule: Rule| connect::windows_fit(&rule, ends).map_err(|e| e.to_string());
             rule(model, name, arguments).and_then(fits).err().map(|why| refused(&p.name, p.span, why))
         }
-        ConnectionRule::File(_) => projected(model, extent, p).err(),
+        ConnectionRule::File(_) | ConnectionRule::Spikes { .. } => projected(model, extent, p).err(),
     }
 }
 
@@ -149,6 +258,7 @@ fn both_ways(model: &Model, shape: &Shape, c: &Connection) -> Result<Csr, Diagno
             connect::directed_csr(&pairs, shape.cells()).map_err(fail)
         }
         ConnectionRule::File(file) => connect::read_junctions(&model.data[*file as usize], shape),
+        ConnectionRule::Spikes { .. } => Err(no_junctions(c)),
     }
 }
 
@@ -169,6 +279,7 @@ fn one_way(model: &Model, [left, right]: [&Shape; 2], c: &Connection) -> Result<
             }
         }
         ConnectionRule::File(file) => connect::read_pairs(&model.data[*file as usize], ends, once)?,
+        ConnectionRule::Spikes { .. } => return Err(no_junctions(c)),
     };
     match c.side {
         Side::Left => {
@@ -177,6 +288,11 @@ fn one_way(model: &Model, [left, right]: [&Shape; 2], c: &Connection) -> Result<
         }
         Side::Right | Side::Both => Csr::from_entries(&pairs, right.cells(), left.cells()).map_err(fail),
     }
+}
+
+/// Spikes join nothing.
+fn no_junctions(c: &Connection) -> Diagnostic {
+    Diagnostic::new(Code::Internal, c.span, "spikes are no junctions", "")
 }
 
 fn wrong(c: &Connection, why: String) -> Diagnostic {
@@ -217,7 +333,7 @@ fn expected_of(model: &Model, of: &ConnectionRule, count: impl FnOnce(&Rule) -> 
     match of {
         ConnectionRule::Named(name, arguments) => rule(model, name, arguments).map_or(0.0, |rule| count(&rule)),
         // Two for a row of two numbers of four bytes.
-        ConnectionRule::File(file) => {
+        ConnectionRule::File(file) | ConnectionRule::Spikes { file, .. } => {
             std::fs::metadata(data::path(&model.data[*file as usize])).map_or(0.0, |file| file.len() as f64 / 4.0)
         }
     }

@@ -61,6 +61,12 @@ pub fn extent(model: &Model) -> Result<Extent, Vec<Diagnostic>> {
     for (i, population) in model.populations.iter().enumerate() {
         match population.kind {
             Kind::Cells => {}
+            Kind::Clock => {
+                let stretches = steps.div_ceil(u64::from(ode::STRETCH)).max(1) as usize;
+                cells.push(stretches);
+                grids.push(vec![stretches]);
+                continue;
+            }
             Kind::Tree { .. } | Kind::Part { .. } => {
                 let count = cells[model.cells_of(i)] as f64 * model.elements_per_cell(i) as f64;
                 if count > 4e9 {

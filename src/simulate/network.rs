@@ -129,6 +129,11 @@ fn wires(model: &Model, extent: &Extent, p: &Projection) -> Result<Wires, Diagno
             (*name, arguments.iter().map(number).collect::<Option<_>>().ok_or_else(unknown)?)
         }
         ConnectionRule::File(_) => ("", Vec::new()),
+        ConnectionRule::Spikes { .. } => {
+            let message = "spikes from a file are an input, and no part of the network".to_string();
+            let d = Diagnostic::new(Code::Unsupported, p.span, message, "brings spikes of a file");
+            return Err(d.help("remove this `drive` line from the model that is exported"));
+        }
     };
     Ok(Wires {
         name: p.name.clone(),

@@ -7,7 +7,7 @@ use super::extent::Extent;
 use super::records::Records;
 use crate::data;
 use crate::discretize::projection_space;
-use crate::ode::{self, Model, NodeId};
+use crate::ode::{self, Kind, Model, NodeId};
 use crate::operators::Value;
 use crate::results::{Contents, Parameter, ParameterValues, Population, SeriesHead, TrainHead};
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ pub fn contents(model: &Model, extent: &Extent, records: &Records, start: u64, s
     Contents {
         series: records.series.iter().map(head).collect(),
         trains: records.trains.iter().map(|t| TrainHead { population: t.population.clone(), cells: t.cells }).collect(),
-        populations: model.populations.iter().zip(0..).map(population).collect(),
+        populations: model.populations.iter().zip(0..).filter(|(p, _)| p.kind != Kind::Clock).map(population).collect(),
         parameters: [parameters(model, extent), arguments(model, extent), ends(model, extent)].concat(),
         single,
     }

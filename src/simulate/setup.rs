@@ -6,7 +6,7 @@
 use super::culprit::said;
 use super::edges::{Projected, all_projected, edges, projected};
 use super::extent::Extent;
-use crate::data::{self, DataFile};
+use crate::data::{self, DataFile, Numbers};
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::{connection_space, projection_space};
 use crate::engine::Setup;
@@ -24,7 +24,7 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
     let (mut errors, mut warnings) = (Vec::new(), Vec::new());
     for (population, space) in model.populations.iter().zip(0..).map(|(p, i)| (p, SpaceId(i))) {
         match &population.kind {
-            Kind::Cells => {}
+            Kind::Cells | Kind::Clock => {}
             Kind::Tree { tree, .. } => setup.trees.push((space, Arc::clone(&tree.parents))),
             Kind::Part { elements, .. } => setup.subsets.push((space, Arc::clone(elements))),
         }
@@ -42,7 +42,9 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
     for (i, (projection, projected)) in model.projections.iter().zip(all_projected(model, extent)).enumerate() {
         match projected {
             Ok(of) => {
-                let found = delays(model, extent, projection, &of).into_iter().chain(of.outside(model, i));
+                let of_spikes = of.spikes.iter().flat_map(|spikes| spikes.warnings.clone());
+                let found =
+                    delays(model, extent, projection, &of).into_iter().chain(of.outside(model, i)).chain(of_spikes);
                 let (wrong, odd): (Vec<_>, Vec<_>) = found.partition(Diagnostic::is_error);
                 errors.extend(wrong);
                 warnings.extend(odd);
@@ -129,6 +131,9 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
 
 /// Of the delays that differ from edge to edge the first that is less than a step; or a warning if those of a file are no whole steps.
 fn delays(model: &Model, extent: &Extent, p: &Projection, edges: &Projected) -> Option<Diagnostic> {
+    if edges.spikes.is_some() {
+        return None;
+    }
     // What is the same for all edges has been looked at with other values, and draws within limits need no look.
     let dt = extent.grid.dt;
     let steps = |delay: f64| (delay / dt + 0.5).floor();
@@ -174,6 +179,9 @@ impl Projected {
 
     /// The numbers of a file for the edges, in their order.
     fn data(&self, file: &DataFile, seed: u64) -> Result<Vec<f64>, Diagnostic> {
+        if let (Numbers::OfEdges, Some(spikes)) = (&file.numbers, &self.spikes) {
+            return Ok(spikes.delays.clone());
+        }
         let values = self.given(file, seed)?;
         Ok(self.rows.iter().map(|&row| values[row as usize]).collect())
     }
@@ -181,7 +189,8 @@ impl Projected {
     /// The numbers of a file as it gives them.
     fn given(&self, file: &DataFile, seed: u64) -> Result<Vec<f64>, Diagnostic> {
         let edges = self.rows.len();
-        let count = self.kernel.map_or(edges, |sizes| sizes.iter().product());
+        let cells = self.spikes.as_ref().map_or(edges, |spikes| spikes.cells);
+        let count = self.kernel.map_or(cells, |sizes| sizes.iter().product());
         data::numbers(file, count, seed, || match self.kernel {
             Some([to, from, rows, columns]) => format!(
                 "the kernel has {count}: for {to} channels from {from} channels, {rows} rows and {columns} columns"

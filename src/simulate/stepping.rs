@@ -17,7 +17,7 @@ use crate::data::{DataFile, Numbers};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, EngineError, Spike};
 use crate::hir::{StateKind, Whose, shown};
-use crate::ode::{self, ConnectionRule, Graph, Model, Node, NodeId};
+use crate::ode::{self, Graph, Model, Node, NodeId};
 use crate::results::Checkpoint;
 use crate::step::{FieldId, Program, Source, Value};
 use crate::units::{Dim, DisplayUnit};
@@ -95,8 +95,9 @@ impl Stepping {
     ) -> Result<Stepping, RunError> {
         let records = records(&model, &program, &extent).map_err(RunError::Model)?;
         engine.init()?;
-        let reads_file = program.fields.iter().any(|field| matches!(field.source, Source::Series(_)));
-        let end = reads_file.then_some(extent.grid.steps);
+        let reads_series = program.fields.iter().any(|field| matches!(field.source, Source::Series(_)));
+        let reads_spikes = model.populations.iter().any(|p| p.kind == ode::Kind::Clock);
+        let end = (reads_series || reads_spikes).then_some(extent.grid.steps);
         let graph = model.graph.clone();
         let (set, effects) = (BTreeMap::new(), BTreeMap::new());
         let (spikes, observed) = (Vec::new(), None);
@@ -504,14 +505,10 @@ impl Stepping {
             moved.insert(next);
         }
         let any = |roots: &[NodeId]| roots.iter().any(|&root| reads(root, &moved));
-        let arguments = |rule: &ConnectionRule| match rule {
-            ConnectionRule::Named(_, arguments) => any(arguments),
-            ConnectionRule::File(_) => false,
-        };
         let sizes = model.populations.iter().any(|p| any(&p.sizes))
             || model.ranges.iter().any(|range| any(&[range.first, range.end]));
-        let rules = model.connections.iter().any(|c| arguments(&c.rule))
-            || model.projections.iter().any(|p| arguments(&p.rule));
+        let rules = model.connections.iter().any(|c| any(&c.rule.arguments()))
+            || model.projections.iter().any(|p| any(&p.rule.arguments()));
         let carried = model.projections.iter().any(|p| any(&[p.weight, p.delay]));
         let field = |&at: &usize| Some((at, self.program.bound(Source::Param(at as u32))?));
         let params: Vec<(usize, FieldId)> = moved.iter().filter_map(field).collect();

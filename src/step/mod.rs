@@ -21,7 +21,7 @@
 //!    %x` adds to it there, the elements in their order. A field over nothing is reached without a map: a value that all share is read by
 //!    `field`, and `accumulate @f, %x` adds up over the whole space (a loss, a rate).
 //! 3. **Functions of ordered stages**: `fn init` sets parameters and states, `fn step` is one time step, `fn observe` computes what is
-//!    recorded. A stage is a [`Region`] of straight code or a [`Solve`].
+//!    recorded. A stage is a [`Region`] of straight code or a [`Solve`]. What `init` emits was emitted in the step before the first.
 //! 4. **Guarded stages**: `over @r when @e.spike along source delay @r.delay` runs for those elements whose mapped element emitted the
 //!    event so many steps ago (without `delay`, or where it is 0, in an earlier stage of this step). Those whose event is the oldest come first, then
 //!    the elements in their order. Events are remembered as long as the longest delay asks: delays are data. Stages that do nothing but add along
@@ -227,7 +227,7 @@ pub enum FieldKind {
     Temp,
     /// Numbers that `observe` stores.
     Output,
-    /// Events that `step` emits: (element, step).
+    /// Events that `step` emits: (element, step). `init` may emit some in the step before the first.
     Event,
 }
 

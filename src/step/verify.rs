@@ -161,7 +161,7 @@ impl Rule {
             "solve stands in step; all its fields are over one tree; it sets a state or temp, and reads const fields, states or temps that are stored above, none of them what it sets",
         ),
         (Rule::Surrogates, "surrogates", "the slope of a surrogate is a positive number"),
-        (Rule::Emits, "emits", "emit names an event field, in step"),
+        (Rule::Emits, "emits", "emit names an event field, in init or step"),
         (Rule::Samples, "samples", "sample names a series field"),
         (Rule::Streams, "streams", "the stream of a draw is below 2^32"),
         (Rule::InitStores, "init-stores", "init stores each state and const field"),

@@ -14,6 +14,7 @@ const CORPUS: &str = "tests/errors";
 
 /// Cases with more than one mistake, each independent of the others.
 const SEVERAL: &[(&str, usize)] = &[
+    ("ornstein_uhlenbeck_arguments", 4),
     ("section_with_keys_of_neuron", 2),
     ("swc_of_wrong_lines", 5),
     ("swc_of_wrong_parents", 2),

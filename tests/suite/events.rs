@@ -409,7 +409,7 @@ fn every_engine_and_every_number_of_threads_has_the_same_bits() {
 
 /// The same spikes, and samples that differ by so much at most, relative to their size and 1.
 #[cfg(feature = "xla")]
-fn close(a: &RunResult, b: &RunResult, within: f64, what: &str) {
+pub(super) fn close(a: &RunResult, b: &RunResult, within: f64, what: &str) {
     assert_eq!(a.series.len(), b.series.len());
     for (a, b) in a.series.iter().zip(&b.series) {
         for row in 0..a.t.len() {

@@ -7,6 +7,7 @@ mod cli;
 mod crates;
 mod docs;
 mod domains;
+mod drives;
 mod engines;
 mod errors;
 mod events;

@@ -227,6 +227,97 @@ fn white_noise_is_the_same_at_every_time_step() {
     }
 }
 
+/// Noise that remembers has, with every method and at every time step, however long, the mean, the variance and the correlations that are asked for, from
+/// the start on (Gardiner 2009); and the same bits on every engine.
+#[test]
+fn ornstein_uhlenbeck_noise_is_exact_at_every_time_step() {
+    let text = "
+        cell P { input drive: mV; let x = drive; state v: mV = 0 mV; v' = (x - v) / 10 ms }
+        network main { population p: P[3000]; input hum: ornstein_uhlenbeck(mean = 3 mV, sigma = 2 mV, tau = 5 ms) -> p.drive }
+        run { duration = 60 ms; dt = 0.1 ms; seed = 11; record p.{x, v} every 20 ms }";
+    let checked = checked(text);
+    let cells = 3000.0f64;
+    for (dt, every) in [(0.05, 2.5), (0.5, 2.5), (2.5, 2.5), (5.0, 5.0)] {
+        let options = CompileOptions { dt: Some(dt), every: Some(every), ..CompileOptions::default() };
+        let result = run(&checked, &options, Way::Native);
+        if dt > 1.0 {
+            assert_eq!(result, run(&checked, &options, Way::Optimized), "dt = {dt}");
+            let plain = run(&checked, &options, Way::Plain);
+            for method in METHODS.into_iter().chain([Method::Exact]) {
+                let other = run(&checked, &CompileOptions { method: Some(method), ..options.clone() }, Way::Plain);
+                assert_eq!(series(&plain, "p.x").values, series(&other, "p.x").values, "{method:?}");
+            }
+        }
+        let x = series(&result, "p.x");
+        let at = |row: usize| (0..3000).map(|cell| x.values.get(row, cell)).collect::<Vec<f64>>();
+        let rows: Vec<Vec<f64>> = (0..x.t.len()).map(at).collect();
+        for (row, values) in rows.iter().enumerate() {
+            // Six standard errors.
+            let mean = values.iter().sum::<f64>() / cells;
+            assert!((mean - 3.0).abs() < 6.0 * 2.0 / cells.sqrt(), "dt = {dt}, row {row}: mean {mean}");
+            let variance = values.iter().map(|v| (v - 3.0).powi(2)).sum::<f64>() / cells;
+            assert!(
+                (variance - 4.0).abs() < 6.0 * 4.0 * (2.0 / cells).sqrt(),
+                "dt = {dt}, row {row}: variance {variance}"
+            );
+            for (lag, later) in rows[row..].iter().enumerate().skip(1).take(4) {
+                let together = values.iter().zip(later).map(|(a, b)| (a - 3.0) * (b - 3.0)).sum::<f64>() / cells;
+                let expected = 4.0 * (-(lag as f64) * every / 5.0).exp();
+                // The variance of the product of two normal numbers.
+                let error = ((16.0 + expected * expected) / cells).sqrt();
+                assert!((together - expected).abs() < 6.0 * error, "dt = {dt}, rows {row} and {lag} on: {together}");
+            }
+        }
+    }
+}
+
+/// Such noise in a clamp, at a place of a branched cell, as the rate of a drive, and with values that differ from cell to cell; a run in two parts has the same numbers.
+#[test]
+fn ornstein_uhlenbeck_noise_stands_wherever_inputs_do() {
+    let text = "
+        use std.channels.hh.{Leak}
+        synapse Count { state n: 1 = 0; n' = 0 / 1 ms; on event(weight) { n += weight } current i = n * 0 nA }
+        cell P { input drive: mV; let x = drive; state v: mV = 0 mV; state y: mV = 0 mV; v' = (x - v - i_syn * 1 Mohm) / 10 ms; y' = (v - y) / 5 ms }
+        cell Tree {
+            section soma { length = 20 um; diam = 20 um; compartments = 1 }
+            section dend { from soma(1); length = 100 um; diam = 2 um; compartments = 3 }
+            region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak(gbar = 0.3 mS/cm2, erev = -65 mV) }
+        }
+        network main {
+            population p: P[500]
+            population trees: Tree[20]
+            input one: ornstein_uhlenbeck(mean = 1 mV * index, sigma = uniform(1 mV, 2 mV), tau = 1 ms + 0.1 ms * index) -> p[0..300].drive
+            clamp hold: ornstein_uhlenbeck(mean = 0 mV, sigma = 2 mV, tau = 5 ms) -> p[400..500].v
+            input flow: ornstein_uhlenbeck(mean = 0.01 nA, sigma = 0.02 nA, tau = 3 ms) -> trees.dend(0.5)
+            drive p via Count from poisson(rate = max(ornstein_uhlenbeck(mean = 2 kHz, sigma = 1 kHz, tau = 4 ms), 0 Hz)) { weight = 1 }
+        }
+        run { duration = 20 ms; dt = 0.1 ms; method = cnexp; seed = 2; record p.{x, v, y, Count.n}; record trees.{soma(0.5), dend(0.5)}.v }";
+    let checked = checked(text);
+    let plain = run(&checked, &CompileOptions::default(), Way::Plain);
+    let optimized = run(&checked, &CompileOptions::default(), Way::Optimized);
+    assert_eq!(optimized, run(&checked, &CompileOptions::default(), Way::Native));
+    let column = |name: &str, cell: usize| {
+        let of = series(&plain, name);
+        (0..of.t.len()).map(|row| of.values.get(row, cell)).collect::<Vec<f64>>()
+    };
+    assert!(column("p.x", 350).iter().all(|x| *x == 0.0) && column("p.x", 30)[50] != column("p.x", 30)[51]);
+    assert!((column("p.x", 200).iter().sum::<f64>() / 201.0 - 200.0).abs() < 10.0);
+    // What is clamped moves as the noise does, from where that begins.
+    let held: Vec<Vec<f64>> = (400..500).map(|cell| column("p.v", cell)).collect();
+    let mean = |of: &dyn Fn(&[f64]) -> f64| held.iter().map(|v| of(v)).sum::<f64>() / 100.0;
+    for row in [0, 1, 2, 100, 199] {
+        let variance = mean(&|v| v[row] * v[row]);
+        assert!((variance - 4.0).abs() < 6.0 * 4.0 * (2.0f64 / 100.0).sqrt(), "row {row}: {variance}");
+        let next = mean(&|v| (v[row + 1] - v[row]).powi(2));
+        let expected = 2.0 * 4.0 * (1.0 - (-0.1f64 / 5.0).exp());
+        assert!((next - expected).abs() < 6.0 * expected * (2.0f64 / 100.0).sqrt(), "row {row}: {next}");
+    }
+    assert!(column("trees.dend(0.5).v", 3)[200] != column("trees.dend(0.5).v", 4)[200]);
+    let n: f64 = (0..500).map(|cell| column("p.Count.n", cell)[200]).sum();
+    // A rate whose mean is a little above 2 kHz, since it is cut off at 0.
+    assert!((n / 500.0 / 20.0 - 2.0).abs() < 0.2, "{n}");
+}
+
 /// Mean, standard deviation and limits of every distribution, and the same draws on every engine.
 #[test]
 fn draws_have_the_moments_of_their_distributions() {

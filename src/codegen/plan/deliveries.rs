@@ -139,6 +139,12 @@ fn arrival(program: &Program, space: SpaceId) -> Option<usize> {
     step.arrivals().iter().position(|together| together.contains(&at))
 }
 
+/// Does `init` emit an event?
+fn emits_before(program: &Program, event: FieldId) -> bool {
+    let emits = |op: &Op| matches!(op.kind, OpKind::Emit(field, _) if field == event);
+    program.function(Role::Init).is_some_and(|init| init.ops().any(emits))
+}
+
 /// What is known of a relation before its effect is.
 pub(super) struct Draft<'p> {
     pub guarded: Guarded<'p>,
@@ -181,6 +187,12 @@ pub(super) fn deliveries(
     for draft in drafts {
         let space = draft.guarded.space;
         let effect = match draft.remembers(program) {
+            true if emits_before(program, draft.guarded.pre.1.event) => {
+                return refuse(format!(
+                    "the edges `{}` remember what is emitted before the run",
+                    program.space(space).name
+                ));
+            }
             true => Effect::Remembers(Box::new(of_edges.remembers(&draft, kernels(space))?)),
             false => {
                 let (sum, carried) = draft.added?;

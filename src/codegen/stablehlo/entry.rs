@@ -279,7 +279,10 @@ impl<'a> Emitter<'a> {
                 }
             }
         }
-        if self.roles.contains(&Role::Step) {
+        let emits = |(_, kernel): (&SpacePlan, &KernelPlan)| {
+            kernel.role == Role::Init && kernel.body.iter().any(|stmt| matches!(stmt.expr, Expr::Emit(..)))
+        };
+        if self.roles.contains(&Role::Step) || self.kernels().any(emits) {
             slots.extend(self.deliveries().fixed());
         }
         for (&part, columns) in &tables.numbers {
@@ -448,8 +451,8 @@ impl<'a> Emitter<'a> {
         }
         slots.retain(|slot, _| !matches!(slot, Slot::Temp(..)));
         match role {
-            Role::Step => self.deliveries().send(b, slots, &events),
-            Role::Init | Role::Observe => {}
+            Role::Init | Role::Step => self.deliveries().send(b, slots, &events),
+            Role::Observe => {}
         }
         events
     }

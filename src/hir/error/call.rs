@@ -182,9 +182,11 @@ fn where_it_stands(kind: FunctionKind) -> &'static str {
         FunctionKind::File => {
             "values from files stand in `param` and `init` lines of a network and in the arguments of inputs"
         }
-        FunctionKind::Noise | FunctionKind::WhiteNoise | FunctionKind::Series | FunctionKind::Stimulus(_) => {
-            "it stands in an `input` line of a network"
-        }
+        FunctionKind::Noise
+        | FunctionKind::WhiteNoise
+        | FunctionKind::OrnsteinUhlenbeck
+        | FunctionKind::Series
+        | FunctionKind::Stimulus(_) => "it stands in an `input` line of a network",
         FunctionKind::Pure(_)
         | FunctionKind::Same(_)
         | FunctionKind::Root

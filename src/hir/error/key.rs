@@ -68,7 +68,7 @@ fn elsewhere(block: Block, key: &str) -> Option<&'static str> {
         (Block::Region, "c" | "c_m" | "capacitance") => "cm",
         (Block::Region, "r_a" | "ri" | "resistivity" | "axial_resistance") => "ra",
         (Block::Projection, "w" | "g" | "gbar" | "conductance" | "strength") | (Block::Drive, "w" | "g") => "weight",
-        (Block::Projection, "d" | "latency" | "syn_delay") => "delay",
+        (Block::Projection | Block::Drive, "d" | "latency" | "syn_delay") => "delay",
         (Block::Projection | Block::Junction, "pattern" | "conn_spec" | "connectivity") => "rule",
         (Block::Run, "tstop" | "t_stop" | "tend" | "t_end" | "length" | "time" | "stop") => "duration",
         (Block::Run, "step" | "timestep" | "time_step" | "delta_t") => "dt",

@@ -274,15 +274,15 @@ impl From<SynapseError<'_>> for Diagnostic {
             E::TimesOfAFile { span } => {
                 let message = "`times` takes times that are written out, such as `times(5 ms, 10 ms)`";
                 Diagnostic::new(Code::BadValue, span, message, "a file").help(
-                    "spikes of a file are connections of a cell that spikes once: `rule = edges(\"spikes.csv\"); delay = file(\"spikes.csv\", column = \"t\") * 1 ms - 0.1 ms`",
+                    "spikes of a file, which has a row for each with its time and its cell: `from spikes(\"spikes.csv\")`",
                 )
             }
             E::NotASource { name, span } => {
                 let message = "a drive needs a source of events";
                 let d = Diagnostic::new(Code::BadValue, span, message, "not a source of events");
-                match name.and_then(|name| nearest(name, ["poisson", "times"])) {
+                match name.and_then(|name| nearest(name, ["poisson", "times", "spikes"])) {
                     Some(near) => d.help(format!("did you mean `{near}`?")),
-                    None => d.help("write `from poisson(rate = 300 Hz)` or `from times(10 ms, 20 ms)`"),
+                    None => d.help("write `from poisson(rate = 300 Hz)`, `from times(10 ms, 20 ms)` or `from spikes(\"spikes.csv\")`"),
                 }
             }
         }

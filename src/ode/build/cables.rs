@@ -106,7 +106,7 @@ impl<'m> Builder<'m> {
             Kind::Part { elements, .. } => {
                 elements.iter().position(|&e| e as usize == element).expect("what is recorded is there")
             }
-            Kind::Cells | Kind::Tree { .. } => element,
+            Kind::Cells | Kind::Tree { .. } | Kind::Clock => element,
         };
         if let Some(&known) = self.places.get(&(home, at)) {
             return known;

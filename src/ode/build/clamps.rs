@@ -5,9 +5,9 @@
 
 use super::Builder;
 use crate::diag::{Code, Diagnostic};
-use crate::hir::{Symbol, SymbolId};
+use crate::hir::{Expr, StateKind, Symbol, SymbolId};
 use crate::ode::{Clamp, Node, NodeId, State, StateId, depends, derivative};
-use crate::operators::{BinaryOp, UnaryOp};
+use crate::operators::{BinaryOp, Distribution, UnaryOp};
 use crate::source::Span;
 use crate::units::Dim;
 use rustc_hash::FxHashMap as HashMap;
@@ -75,6 +75,47 @@ impl Builder<'_> {
             self.states[at].currents = currents;
         }
         self.classify();
+    }
+
+    /// An Ornstein-Uhlenbeck process of mean 0 and variance 1: a hidden state of each cell, which begins as it stays, and at the end of every step is held at
+    /// what its exact solution makes of it, z exp(-dt / tau) + n sqrt(1 - exp(-2 dt / tau)), whatever the method. Within a step it does not move.
+    pub(super) fn wanders(&mut self, population: usize, [begin, steps]: [u64; 2], tau: &Expr, span: Span) -> NodeId {
+        if let Some(&known) = self.wandering.get(&(population, steps)) {
+            return known;
+        }
+        let tau = self.expr(Some(population), tau);
+        let name = format!("{}'ornstein_uhlenbeck{}", self.population_name(population), self.wandering.len() + 1);
+        let tau = self.hide_draws(population, tau, "ornstein_uhlenbeck", span);
+        let g = &mut self.graph;
+        let id = StateId(self.states.len() as u32);
+        let z = g.add(Node::State(id));
+        let (dt, one) = (g.add(Node::StepLength), g.number(1.0, Dim::ONE));
+        let passed = g.binary(BinaryOp::Div, dt, tau);
+        let passed = g.unary(UnaryOp::Neg, passed);
+        let kept = g.unary(UnaryOp::Exp, passed);
+        let square = g.binary(BinaryOp::Mul, kept, kept);
+        let new = g.binary(BinaryOp::Sub, one, square);
+        let new = g.unary(UnaryOp::Sqrt, new);
+        let noise = g.add(Node::Noise(steps, dt));
+        let noise = g.binary(BinaryOp::Mul, new, noise);
+        let old = g.binary(BinaryOp::Mul, kept, z);
+        let value = g.binary(BinaryOp::Add, old, noise);
+        self.states.push(State {
+            name,
+            population,
+            edges: None,
+            init: g.add(Node::Draw(Distribution::Normal, begin)),
+            rate: g.number(0.0, Dim::ONE.over(Dim::TIME)),
+            dim: Dim::ONE,
+            unit: Dim::ONE.display_unit(),
+            span,
+            kind: StateKind::Plain,
+            currents: Vec::new(),
+            scheme: None,
+            clamp: Some(Clamp { cells: None, value }),
+        });
+        self.wandering.insert((population, steps), z);
+        z
     }
 
     /// The current density that holds a voltage, positive inwards: what the capacitance would take if it were free, with the opposite sign.

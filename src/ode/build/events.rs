@@ -6,9 +6,10 @@
 use super::Builder;
 use crate::connect::RULES;
 use crate::data::{DataFile, Numbers};
-use crate::hir::{self, DriveSource};
-use crate::ode::{ConnectionRule, Jump, Kind, Node, NodeId, Projection};
-use crate::operators::BinaryOp;
+use crate::hir::{self, DataId, DriveSource};
+use crate::ode::{ConnectionRule, Jump, Kind, Node, NodeId, Population, Projection, Wait};
+use crate::operators::{BinaryOp, UnaryOp};
+use crate::source::Span;
 use crate::units::Dim;
 use rustc_hash::FxHashMap as HashMap;
 use std::path::PathBuf;
@@ -37,16 +38,92 @@ impl<'m> Builder<'m> {
                 span: p.span,
             }
         };
-        network.projections.iter().enumerate().map(projection).collect()
+        let mut projections: Vec<Projection> = network.projections.iter().enumerate().map(projection).collect();
+        for (drive, file) in spikes_of_files(network) {
+            let of_file = self.spikes_of_file(projections.len(), drive, file);
+            projections.push(of_file);
+        }
+        projections
+    }
+
+    /// Which receptor of which population each projection leads to: those of the network, then those of drives with spikes of files.
+    fn receivers(&self) -> Vec<(usize, usize)> {
+        let of_projections = self.network.projections.iter().map(|p| (p.to, p.receptor));
+        of_projections.chain(spikes_of_files(self.network).map(|(d, _)| (d.population, d.receptor))).collect()
     }
 
     /// The first projection that leads to the receptor of this one, of those that remember nothing.
     fn arrives(&self, at: usize) -> u32 {
-        let all = &self.network.projections;
-        let (to, receptor) = (all[at].to, all[at].receptor);
+        let all = self.receivers();
+        let (to, receptor) = all[at];
         let remembers = self.network.populations[to].receptors[receptor].plastic.is_some();
-        let together = |other: &hir::Projection| !remembers && (other.to, other.receptor) == (to, receptor);
+        let together = |other: &(usize, usize)| !remembers && *other == all[at];
         all.iter().position(together).unwrap_or(at) as u32
+    }
+
+    /// A drive with the spikes of a file: a projection from a clock, whose edges are the spikes. Draws are those of the cells, as of other drives.
+    fn spikes_of_file(&mut self, at: usize, drive: &hir::Drive, file: DataId) -> Projection {
+        let zero = self.graph.number(0.0, Dim::TIME);
+        let delay = drive.delay.as_ref().map_or(zero, |delay| self.expr(None, delay));
+        self.wait(drive, delay);
+        let cells = drive.cells.as_ref().map(|(first, end)| (self.expr(None, first), self.expr(None, end)));
+        let weight = self.expr(None, &drive.weight);
+        let given = |numbers: Numbers| DataFile {
+            name: drive.name.clone(),
+            directory: PathBuf::new(),
+            column: None,
+            span: drive.span,
+            numbers,
+        };
+        let mut drawn = HashMap::default();
+        for id in self.graph.reachable([weight]) {
+            if let Node::Draw(distribution, stream) = self.graph.node(id) {
+                let data = self.add_data(given(Numbers::Drawn(distribution, stream as u32)));
+                drawn.insert(self.graph.node(id), data);
+            }
+        }
+        let weight = self.graph.replace(weight, &|node| drawn.get(&node).copied(), &mut HashMap::default());
+        let steps = self.add_data(given(Numbers::OfEdges));
+        let ms = self.graph.number(1.0, Dim::TIME);
+        Projection {
+            // A drive may have the name of a connection.
+            name: format!("{}'spikes", drive.name),
+            from: self.clock(drive.span),
+            to: self.receiving(drive.population, drive.receptor),
+            weight,
+            dim: drive.weight.ty.dim(),
+            share: None,
+            delay: self.graph.binary(BinaryOp::Mul, steps, ms),
+            arrives: self.arrives(at),
+            plasticity: None,
+            rule: ConnectionRule::Spikes { file: file.0, cells, delay },
+            span: drive.span,
+        }
+    }
+
+    fn add_data(&mut self, file: DataFile) -> NodeId {
+        self.data.push(file);
+        self.graph.add(Node::Data(self.data.len() as u32 - 1))
+    }
+
+    /// The clock of the model, which the first drive that needs one brings.
+    fn clock(&mut self, span: Span) -> usize {
+        let first = self.network.populations.len();
+        let known = self.extra.iter().position(|p| p.kind == Kind::Clock);
+        first
+            + known.unwrap_or_else(|| {
+                let name = "'clock".to_string();
+                self.extra.push(Population { name, kind: Kind::Clock, sizes: Vec::new(), spike: None, span });
+                self.extra.len() - 1
+            })
+    }
+
+    /// Keeps how long the events of a drive take, for those who look at delays.
+    fn wait(&mut self, drive: &hir::Drive, delay: NodeId) {
+        if drive.delay.is_some() {
+            let span = drive.delay.as_ref().map_or(drive.span, |delay| delay.span);
+            self.waits.push(Wait { drive: drive.name.clone(), delay, span });
+        }
     }
 
     pub(super) fn rule(&mut self, rule: &hir::ConnectionRule) -> ConnectionRule {
@@ -98,16 +175,16 @@ impl<'m> Builder<'m> {
     pub(super) fn jumps(&mut self) -> Vec<Jump> {
         let network = self.network;
         let mut jumps = Vec::new();
-        for (at, p) in network.projections.iter().enumerate() {
+        for (at, receiver) in self.receivers().into_iter().enumerate() {
             if self.arrives(at) == at as u32 {
                 let arrived = self.graph.add(Node::Arrived(at as u32, 0));
-                self.jumps_of((p.to, p.receptor), arrived, None, &mut jumps);
+                self.jumps_of(receiver, arrived, None, &mut jumps);
             }
-            for &(state, number) in &self.sent[at] {
+            for &(state, number) in self.sent.get(at).map_or(&[][..], Vec::as_slice) {
                 jumps.push(Jump { state, amount: self.graph.add(Node::Arrived(at as u32, number)) });
             }
         }
-        for d in &network.drives {
+        for d in network.drives.iter().filter(|d| !matches!(d.source, DriveSource::Spikes(_))) {
             let weight = self.expr(Some(d.population), &d.weight);
             let weight = self.for_receptor(d, weight, d.weight.ty.dim());
             let count = self.count(d);
@@ -166,27 +243,62 @@ impl<'m> Builder<'m> {
         }
     }
 
+    /// How long the events of a drive take, in whole steps (ms); none if they take no time.
+    fn whole_steps(&mut self, drive: &hir::Drive, dt: NodeId) -> Option<NodeId> {
+        let delay = self.expr(Some(drive.population), drive.delay.as_ref()?);
+        self.wait(drive, delay);
+        let delay = self.for_receptor(drive, delay, Dim::TIME);
+        let steps = self.graph.binary(BinaryOp::Div, delay, dt);
+        let half = self.graph.number(0.5, Dim::ONE);
+        let steps = self.graph.binary(BinaryOp::Add, steps, half);
+        let steps = self.graph.unary(UnaryOp::Floor, steps);
+        Some(self.graph.binary(BinaryOp::Mul, steps, dt))
+    }
+
+    /// The time in the middle of a step.
+    fn middle(&mut self, dt: NodeId) -> NodeId {
+        let begin = self.graph.add(Node::Time);
+        let half = self.graph.number(0.5, Dim::ONE);
+        let half = self.graph.binary(BinaryOp::Mul, dt, half);
+        self.graph.binary(BinaryOp::Add, begin, half)
+    }
+
     /// How many events of a drive arrive in a step: those of its end, and before it, that no earlier step has seen.
     fn count(&mut self, drive: &hir::Drive) -> NodeId {
         let dt = self.graph.add(Node::StepLength);
+        let delay = self.whole_steps(drive, dt);
+        let (none, one) = (self.graph.number(0.0, Dim::ONE), self.graph.number(1.0, Dim::ONE));
         match &drive.source {
             DriveSource::Poisson { rate, stream } => {
-                let rate = self.expr(Some(drive.population), rate);
+                let mut rate = self.expr(Some(drive.population), rate);
+                if let Some(delay) = delay {
+                    let begin = self.graph.add(Node::Time);
+                    let sent = self.graph.binary(BinaryOp::Sub, begin, delay);
+                    let then = |node: Node| matches!(node, Node::Time | Node::StepTime).then_some(sent);
+                    rate = self.graph.replace(rate, &then, &mut HashMap::default());
+                }
                 let dim = Dim::ONE.over(Dim::TIME);
                 let rate = self.for_receptor(drive, rate, dim);
                 let expected = self.graph.binary(BinaryOp::Mul, rate, dt);
-                self.graph.add(Node::Events(*stream, expected))
+                let count = self.graph.add(Node::Events(*stream, expected));
+                // What arrives before was sent before the run.
+                delay.map_or(count, |delay| {
+                    let middle = self.middle(dt);
+                    let sent = self.graph.binary(BinaryOp::Ge, middle, delay);
+                    self.graph.select(sent, count, none)
+                })
             }
             DriveSource::Times(times) => {
-                let begin = self.graph.add(Node::Time);
-                let half = self.graph.number(0.5, Dim::ONE);
-                let half = self.graph.binary(BinaryOp::Mul, dt, half);
-                let from = self.graph.binary(BinaryOp::Add, begin, half);
+                let from = self.middle(dt);
                 let to = self.graph.binary(BinaryOp::Add, from, dt);
-                let (none, one) = (self.graph.number(0.0, Dim::ONE), self.graph.number(1.0, Dim::ONE));
                 let mut count = none;
                 for time in times {
+                    // The first step ends nearest to what comes before its middle.
                     let time = self.expr(Some(drive.population), time);
+                    let mut time = self.graph.binary(BinaryOp::Max, time, dt);
+                    if let Some(delay) = delay {
+                        time = self.graph.binary(BinaryOp::Add, time, delay);
+                    }
                     let late = self.graph.binary(BinaryOp::Ge, time, from);
                     let early = self.graph.binary(BinaryOp::Lt, time, to);
                     let now = self.graph.binary(BinaryOp::And, late, early);
@@ -195,6 +307,8 @@ impl<'m> Builder<'m> {
                 }
                 count
             }
+            // They come from the clock.
+            DriveSource::Spikes(_) => none,
         }
     }
 
@@ -217,4 +331,12 @@ impl<'m> Builder<'m> {
             Some(self.taken(sum, out))
         })
     }
+}
+
+/// The drives that bring the spikes of files, each with its file.
+fn spikes_of_files(network: &hir::Network) -> impl Iterator<Item = (&hir::Drive, DataId)> {
+    network.drives.iter().filter_map(|d| match d.source {
+        DriveSource::Spikes(file) => Some((d, file)),
+        DriveSource::Poisson { .. } | DriveSource::Times(_) => None,
+    })
 }

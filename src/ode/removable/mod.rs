@@ -21,7 +21,7 @@ mod poly;
 mod product;
 mod series;
 
-use super::{Condition, ConnectionRule, Model, Node, NodeId};
+use super::{Condition, Model, Node, NodeId};
 use crate::operators::BinaryOp;
 use limits::Poles;
 use nodes::Nodes;
@@ -116,10 +116,7 @@ fn replace(model: &mut Model, new: &HashMap<NodeId, NodeId>) {
     }
     for c in &mut model.connections {
         put(&mut c.current);
-        match &mut c.rule {
-            ConnectionRule::Named(_, arguments) => arguments.iter_mut().for_each(put),
-            ConnectionRule::File(_) => {}
-        }
+        c.rule.arguments_mut().into_iter().for_each(put);
     }
     for p in &mut model.projections {
         put(&mut p.weight);
@@ -128,12 +125,10 @@ fn replace(model: &mut Model, new: &HashMap<NodeId, NodeId>) {
             plasticity.sent.iter_mut().for_each(|(value, _)| put(value));
             plasticity.pre.iter_mut().chain(&mut plasticity.post).for_each(|(_, value)| put(value));
         }
-        match &mut p.rule {
-            ConnectionRule::Named(_, arguments) => arguments.iter_mut().for_each(put),
-            ConnectionRule::File(_) => {}
-        }
+        p.rule.arguments_mut().into_iter().for_each(put);
     }
     model.jumps.iter_mut().for_each(|j| put(&mut j.amount));
+    model.waits.iter_mut().for_each(|w| put(&mut w.delay));
     model.demands.iter_mut().for_each(|d| put(&mut d.value));
     model.arguments.iter_mut().for_each(|a| put(&mut a.value));
     for range in &mut model.ranges {

@@ -367,7 +367,7 @@ impl<'a> Check<'a> {
     }
 
     fn emit(&mut self, id: FieldId, region: &Region) -> Result<(), Broken> {
-        if self.field(id)?.kind != FieldKind::Event || self.function.role != Role::Step {
+        if self.field(id)?.kind != FieldKind::Event || self.function.role == Role::Observe {
             return Err((Rule::Emits, self.in_function(id)));
         }
         self.own(id, region)?;

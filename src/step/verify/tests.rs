@@ -322,7 +322,6 @@ const CASES: &[(Rule, &str, &str)] = &[
     (Rule::Surrogates, "body", "%70 = spike fast_sigmoid inf, %30"),
     (Rule::Surrogates, "body", "%70 = spike triangular nan, %30"),
     (Rule::Emits, "body", "emit @a.v, %32"),
-    (Rule::Emits, "init", "%70 = bool true\nemit @a.e, %70"),
     (Rule::Emits, "observe", "%70 = bool true\nemit @a.e, %70"),
     (Rule::Samples, "body", "%70 = sample @g, %30"),
     (Rule::Streams, "body", "%70 = draw normal 4294967296, %30"),
