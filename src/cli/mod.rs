@@ -24,6 +24,7 @@ mod plot;
 mod progress;
 mod run;
 mod settings;
+mod sweep;
 mod train;
 mod verify;
 

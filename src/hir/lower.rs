@@ -252,7 +252,7 @@ impl<'a> Lowerer<'a> {
                     || selects(target, name)
                     || around.as_ref().is_some_and(|around| selects(&around.of, name))
             }
-            ast::RunMember::Key(_) | ast::RunMember::RecordSpikes { .. } => false,
+            ast::RunMember::Key(_) | ast::RunMember::RecordSpikes { .. } | ast::RunMember::Sweep(_) => false,
         })
     }
 

@@ -206,7 +206,7 @@ impl Block {
             Block::Event => &[],
             Block::Network => &["param", "init", "population", "input", "clamp", "connect", "drive"],
             Block::Connect | Block::Drive => &[],
-            Block::Run => &["record"],
+            Block::Run => &["record", "sweep"],
             Block::Train => &["learn"],
         }
     }
@@ -241,7 +241,7 @@ impl Block {
 fn begins_member(word: &str) -> bool {
     begins_item(word)
         || [Block::Channel, Block::Cell, Block::Compartment, Block::Run].iter().any(|b| b.keywords().contains(&word))
-            && !matches!(word, "kinetics" | "pool" | "morphology" | "section" | "compartments" | "region")
+            && !matches!(word, "kinetics" | "pool" | "morphology" | "section" | "compartments" | "region" | "sweep")
         || matches!(word, "population" | "connect")
 }
 
