@@ -56,11 +56,17 @@ impl Exit {
     /// After errors found behind the check of the model. A wrong value has a place in the model; where it has none, it was
     /// given on the command line.
     fn of(errors: &[Diagnostic]) -> Exit {
-        use diag::Code::{AmbiguousParameter, BadValue, DimensionMismatch, UnknownParameter};
-        let values = [UnknownParameter, AmbiguousParameter, BadValue, DimensionMismatch];
+        use diag::Code::{
+            AmbiguousParameter, BadTarget, BadValue, DimensionMismatch, DuplicateKey, UnknownParameter, UnknownUnit,
+        };
+        let parameters = [UnknownParameter, AmbiguousParameter, BadTarget, DuplicateKey];
+        let values = [BadValue, DimensionMismatch, UnknownUnit];
         if errors.iter().any(|d| d.code == diag::Code::Internal) {
             Exit::Bug
-        } else if errors.iter().all(|d| d.labels.is_empty() && values.contains(&d.code)) {
+        } else if errors
+            .iter()
+            .all(|d| d.labels.is_empty() && (parameters.contains(&d.code) || values.contains(&d.code)))
+        {
             Exit::Usage
         } else {
             Exit::Model

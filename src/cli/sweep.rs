@@ -1,6 +1,7 @@
 //! `neuroc run` of a sweep.
 //!
-//! In come the arguments of a run and what is swept, from `--sweep` or from the `sweep` lines of the file; out go one file with all runs, and a picture.
+//! In come the arguments of a run and what is swept, from `--sweep` or from the `sweep` lines of the file; out go one file with all
+//! runs, and a picture.
 //! Never true here: a run that failed stops the others, or is not told.
 
 use super::progress::{self, Interrupt};
@@ -79,8 +80,7 @@ pub fn run(
     };
     let options = args.settings.options(&args.opt, args.engine.precision(), Backend::Native)?;
     let (flat, _) = driver::flatten(model, &options).map_err(fail)?;
-    let design =
-        ode::design(&flat, sweeps, &args.settings.set, args.settings.seed.is_some()).map_err(fail)?;
+    let design = ode::design(&flat, sweeps, &args.settings.set, args.settings.seed.is_some()).map_err(fail)?;
     let precision = args.engine.precision().into();
     let sweep = Sweep { checked, options: &options, design: &design, precision };
     let draft = look_at_all(&sweep, args.quiet)?;
@@ -103,7 +103,9 @@ pub fn run(
         })
         .collect();
     let scratch = match &output {
-        None if picture.is_some() => Some(tempfile::tempdir().map_err(|e| wrong(format!("cannot make a temporary directory: {e}")))?),
+        None if picture.is_some() => {
+            Some(tempfile::tempdir().map_err(|e| wrong(format!("cannot make a temporary directory: {e}")))?)
+        }
         Some(_) | None => None,
     };
     let file = output.clone().or_else(|| scratch.as_ref().map(|folder| folder.path().join("sweep.npz")));
@@ -198,7 +200,10 @@ pub fn run(
     if tally.stopped {
         say(format!("stopped: {} of {runs} runs are done; they are kept, and all others are NaN", tally.done));
     } else if tally.failed > 0 {
-        say(format!("{} of {runs} runs failed; their samples are NaN from there on, and the others are kept", tally.failed));
+        say(format!(
+            "{} of {runs} runs failed; their samples are NaN from there on, and the others are kept",
+            tally.failed
+        ));
     }
     if let Some(writer) = writer {
         let files = writer.finish(&meta).map_err(wrong)?;
@@ -263,7 +268,9 @@ fn suited(args: &Args, output: Option<&Path>) -> Result<(), Exit> {
         return usage(&format!("`{option}` is for one run, and this is a sweep; `--sweep none` runs the model once"));
     }
     if output.is_some_and(|path| matches!(FileFormat::of(path), Ok(FileFormat::Csv))) {
-        return usage("a sweep has no table: write it as .npz, or as a directory of .npy files (a name that ends in /)");
+        return usage(
+            "a sweep has no table: write it as .npz, or as a directory of .npy files (a name that ends in /)",
+        );
     }
     Ok(())
 }
@@ -316,12 +323,7 @@ fn look_at_all(sweep: &Sweep<'_>, quiet: bool) -> Result<Draft, Exit> {
 }
 
 /// As many runs at once as there are threads, and as the memory allows.
-fn crew(
-    draft: &Draft,
-    args: &Args,
-    runs: usize,
-    precision: crate::codegen::plan::Precision,
-) -> Result<Crew, Exit> {
+fn crew(draft: &Draft, args: &Args, runs: usize, precision: crate::codegen::plan::Precision) -> Result<Crew, Exit> {
     let (cells, records) = draft.memory(precision);
     // What a run has recorded, and what waits to be written.
     let each = cells + 3.0 * records;

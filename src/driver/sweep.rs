@@ -1,7 +1,7 @@
 //! Many runs of one model: those of a sweep.
 //!
-//! In come a checked model, options and a [`Design`]; out go results, run by run in the order of the design, each the same as that of a single run with
-//! its settings.
+//! In come a checked model, options and a [`Design`]; out go results, run by run in the order of the design, each the same as that of
+//! a single run with its settings.
 //! Never true here: a kernel is compiled again because a value is another one, or more threads work than were asked for.
 
 use super::{Checked, CompileOptions, Draft, EngineChoice, Experiment, compile, flatten};
@@ -12,6 +12,7 @@ use crate::ode::Design;
 use crate::results::RunResult;
 use crate::simulate::{self, Extent, Outcome, RunError, RunOptions, Watcher};
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::thread;
@@ -84,7 +85,14 @@ impl Sweep<'_> {
     }
 
     /// Does one run.
-    fn one(&self, run: usize, threads: usize, choose: &Choose, options: &RunOptions, watcher: &mut dyn Watcher) -> Done {
+    fn one(
+        &self,
+        run: usize,
+        threads: usize,
+        choose: &Choose,
+        options: &RunOptions,
+        watcher: &mut dyn Watcher,
+    ) -> Done {
         let experiment = self.draft(run).and_then(Draft::experiment).map_err(RunError::Model)?;
         self.go(&experiment, threads, choose, options, watcher)
     }
@@ -107,8 +115,9 @@ impl Sweep<'_> {
         experiment.run(ready.engine.as_mut(), options, watcher)
     }
 
-    /// Does all runs. The first one, which is given, which may compile a kernel, goes alone; the others find it. `take` gets them in their order, and no more than
-    /// twice as many as go on at once wait for it; it answers whether to begin more of them: what is going on is still taken. What `watcher` makes looks at a run while it goes on.
+    /// Does all runs. The first one, whose experiment is given, goes alone: it may compile a kernel, which the others find. `take` gets
+    /// them in their order, and no more than twice as many as go on at once wait for it. It answers whether to begin more of them; what
+    /// is going on by then is still taken. What `watcher` makes looks at a run while it goes on.
     pub fn run(
         &self,
         crew: Crew,
@@ -125,7 +134,7 @@ impl Sweep<'_> {
         }
         drop(first);
         let (order, orders) = mpsc::channel::<usize>();
-        let (answer, answers) = mpsc::channel::<(usize, Done)>();
+        let (answer, answers) = mpsc::channel::<(usize, thread::Result<Done>)>();
         let (orders, over) = (&Mutex::new(orders), &AtomicBool::new(false));
         thread::scope(|scope| {
             for _ in 0..crew.runs {
@@ -138,7 +147,9 @@ impl Sweep<'_> {
                         if over.load(Ordering::Relaxed) {
                             return;
                         }
-                        let done = self.one(run, crew.threads, choose, options, &mut *watcher());
+                        let one = || self.one(run, crew.threads, choose, options, &mut *watcher());
+                        // A bug in one of them is one of all.
+                        let done = catch_unwind(AssertUnwindSafe(one));
                         if answer.send((run, done)).is_err() {
                             return;
                         }
@@ -156,7 +167,14 @@ impl Sweep<'_> {
                     next += 1;
                 }
                 let Ok((run, done)) = answers.recv() else { break };
-                waiting.insert(run, done);
+                match done {
+                    Ok(done) => drop(waiting.insert(run, done)),
+                    Err(panic) => {
+                        over.store(true, Ordering::Relaxed);
+                        drop(order);
+                        resume_unwind(panic);
+                    }
+                }
                 while let Some(done) = waiting.remove(&taken) {
                     taken += 1;
                     if !take(taken - 1, done) {

@@ -176,7 +176,9 @@ impl Sweep {
         let mut ended = false;
         for piece in values.split(',') {
             let value = match (piece.split_once('='), swept.last()) {
-                (Some((name, _)), _) if name.trim().is_empty() => return Err(wrong("there is no name before the `=`".into())),
+                (Some((name, _)), _) if name.trim().is_empty() => {
+                    return Err(wrong("there is no name before the `=`".into()));
+                }
                 (Some((name, value)), _) => {
                     let (name, values) = (name.trim().to_owned(), SweptValues::List(Vec::new()));
                     swept.push(Swept { name, values, span: None });
@@ -272,7 +274,20 @@ mod tests {
         ] {
             assert_eq!(shown(text), Ok(is.to_string()), "{text}");
         }
-        for text in ["", "a", "=1", "a=", "a=1..", "a=..2mV:3", "a=1..2mV:", "a=1..2mV:many", "a=1..2mV:5lin", "a=1,2..3", "a=1..2,3", "1,2"] {
+        for text in [
+            "",
+            "a",
+            "=1",
+            "a=",
+            "a=1..",
+            "a=..2mV:3",
+            "a=1..2mV:",
+            "a=1..2mV:many",
+            "a=1..2mV:5lin",
+            "a=1,2..3",
+            "a=1..2,3",
+            "1,2",
+        ] {
             assert!(Sweep::parse(text).is_err(), "{text}");
         }
     }

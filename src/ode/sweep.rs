@@ -124,7 +124,9 @@ pub fn design(model: &Model, sweeps: &[Sweep], set: &[String], seed: bool) -> Re
                     let other = other.or_else(|| (seed && name == SEED).then(|| "`--seed`".to_owned()));
                     if let Some(other) = other {
                         let message = format!("`{name}` is swept, and {other} sets it");
-                        errors.push(at(swept.span, Code::DuplicateKey, message, "swept here").help("leave one of them out"));
+                        errors.push(
+                            at(swept.span, Code::DuplicateKey, message, "swept here").help("leave one of them out"),
+                        );
                     }
                     if let Some((_, first)) = known.iter().find(|(other, _)| other == name) {
                         let message = format!("`{name}` is swept twice");
@@ -142,7 +144,10 @@ pub fn design(model: &Model, sweeps: &[Sweep], set: &[String], seed: bool) -> Re
     let last = sweeps.last().and_then(|s| s.span);
     if errors.is_empty() && design.axes.len() > MOST_AXES {
         let message = format!("a sweep has {MOST_AXES} axes at most, not {}", design.axes.len());
-        errors.push(at(last, Code::BadValue, message, "too many").help("set several things together: `sweep a = [1, 2] mV, b = [3, 4] mV`"));
+        errors.push(
+            at(last, Code::BadValue, message, "too many")
+                .help("set several things together: `sweep a = [1, 2] mV, b = [3, 4] mV`"),
+        );
     }
     let runs = design.axes.iter().fold(1.0, |n, axis| n * axis.len() as f64);
     if errors.is_empty() && runs > MOST_RUNS as f64 {
@@ -176,7 +181,8 @@ fn axis(model: &Model, sweep: &Sweep, number: u32) -> Result<Axis, Vec<Diagnosti
         && let Some(other) = sets.iter().find(|set| set.values.len() != first.values.len())
     {
         let (a, b) = (first.values.len(), other.values.len());
-        let message = format!("what is set together has as many values: `{}` has {a}, `{}` has {b}", first.name, other.name);
+        let message =
+            format!("what is set together has as many values: `{}` has {a}, `{}` has {b}", first.name, other.name);
         errors.push(
             at(sweep.span, Code::BadValue, message, "one axis")
                 .help("for every combination of them, write one `sweep` for each"),
@@ -192,7 +198,9 @@ fn spaced(spacing: &Spacing, span: Option<Span>) -> Result<(), Diagnostic> {
     };
     if spacing.count < least {
         let message = format!("{what}, not {}", spacing.count);
-        return Err(at(spacing.span.or(span), Code::BadValue, message, "too few").help("both ends are among the values: `80 .. 160 mS/cm2 in 5 steps` are 80, 100, 120, 140 and 160 mS/cm2"));
+        return Err(at(spacing.span.or(span), Code::BadValue, message, "too few").help(
+            "both ends are among the values: `80 .. 160 mS/cm2 in 5 steps` are 80, 100, 120, 140 and 160 mS/cm2",
+        ));
     }
     if spacing.count > MOST_RUNS {
         let message = format!("a sweep has {MOST_RUNS} runs at most");
@@ -204,7 +212,9 @@ fn spaced(spacing: &Spacing, span: Option<Span>) -> Result<(), Diagnostic> {
 /// One thing with its values; `which` names its random numbers.
 fn set(model: &Model, sweep: &Sweep, swept: &Swept, which: (u32, u32)) -> Result<Set, Diagnostic> {
     let placed = |d: Diagnostic, label: &str| match swept.span {
-        Some(span) if d.labels.is_empty() => Diagnostic { labels: Diagnostic::new(d.code, span, "", label).labels, ..d },
+        Some(span) if d.labels.is_empty() => {
+            Diagnostic { labels: Diagnostic::new(d.code, span, "", label).labels, ..d }
+        }
         _ => d,
     };
     let of_run = |name: &&&str| **name == swept.name;
@@ -218,7 +228,11 @@ fn set(model: &Model, sweep: &Sweep, swept: &Swept, which: (u32, u32)) -> Result
     let (name, dim, unit) = if seed {
         (SEED.to_owned(), Dim::ONE, Dim::ONE.display_unit())
     } else {
-        let found = overrides::target(model, &swept.name).map_err(|d| placed(d, "not found"))?;
+        let wrong = |d: Diagnostic| match d.code {
+            Code::AmbiguousParameter => placed(d, "which one?"),
+            _ => placed(d, "nothing that can be set"),
+        };
+        let found = overrides::target(model, &swept.name).map_err(wrong)?;
         (found.0.to_owned(), found.1, found.2.clone())
     };
     let numbers: Vec<&SweptNumber> = match &swept.values {

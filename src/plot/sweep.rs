@@ -100,7 +100,7 @@ pub fn select<'a>(sweep: &'a SweepResult, options: &PlotOptions) -> Result<(Vec<
     let Some(against) = &options.against else {
         let map = |n: &Numbers| {
             let map = Map::new(&a.values, &b.values, n);
-            Panel { heading: format!("{} over {}", n.heading, b.name), body: Body::Map(map, label(b)) }
+            Panel { heading: format!("{} over {} and {}", n.heading, a.name, b.name), body: Body::Map(map, label(b)) }
         };
         return Ok((numbers.iter().map(map).collect(), along(&a.values, true, a)));
     };
@@ -213,7 +213,9 @@ fn rates(sweep: &SweepResult, train: usize, options: &PlotOptions) -> Numbers {
     let (from, to) = (from.max(0.0), to.min(end));
     let counted = |cell: &u64| options.cells.is_empty() || options.cells.contains(cell);
     let rate = |run: &RunResult| {
-        let Some(SpikeTrain { cells, t, i, .. }) = run.spikes.get(train).filter(|_| complete(run)) else { return f64::NAN };
+        let Some(SpikeTrain { cells, t, i, .. }) = run.spikes.get(train).filter(|_| complete(run)) else {
+            return f64::NAN;
+        };
         let spikes = t.iter().zip(i).filter(|(t, i)| (from..=to).contains(*t) && counted(i)).count();
         let cells = (0..*cells as u64).filter(|cell| counted(cell)).count();
         spikes as f64 / cells as f64 / (1e-3 * (to - from))
@@ -240,9 +242,9 @@ fn largest(sweep: &SweepResult, series: usize, options: &PlotOptions) -> Numbers
         let (rows, columns) = s.values.shape();
         let shown = |t: f64| options.window.is_none_or(|(from, to)| (from..=to).contains(&t));
         let counted = |column: &usize| options.cells.is_empty() || options.cells.contains(&s.cells[*column]);
-        let all = (0..columns).filter(counted).flat_map(|column| {
-            (0..rows).filter(|&row| shown(s.t[row])).map(move |row| s.values.get(row, column))
-        });
+        let all = (0..columns)
+            .filter(counted)
+            .flat_map(|column| (0..rows).filter(|&row| shown(s.t[row])).map(move |row| s.values.get(row, column)));
         let most = all.filter(|x| x.is_finite()).fold(f64::NAN, f64::max);
         if complete(run) { most } else { f64::NAN }
     };

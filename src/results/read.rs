@@ -36,9 +36,7 @@ pub(super) fn read(path: &Path, reading: &Reading) -> Result<RunResult, String> 
         None if meta.contains_key("units") => return Err("an older neuroc wrote it; run the model again".into()),
         None => return Err(damaged("it has no `layout`")),
     }
-    if meta.contains_key("sweep") {
-        return Err("it holds the runs of a sweep, not one run; in Python, `neuroc.read` reads it".into());
-    }
+    no_sweep(&meta)?;
     let [units, records, populations, parameters] = [
         object(&meta, "units")?,
         object(&meta, "records")?,
@@ -82,10 +80,18 @@ pub(super) fn read(path: &Path, reading: &Reading) -> Result<RunResult, String> 
     result.contradiction().map_or(Ok(result), Err)
 }
 
+/// Refuses the results of many runs.
+fn no_sweep(meta: &Map<String, Value>) -> Result<(), String> {
+    let odd = "it holds the runs of a sweep, not one run; `neuroc plot` draws it, in Python `neuroc.read` reads it";
+    if meta.contains_key("sweep") { Err(odd.into()) } else { Ok(()) }
+}
+
 /// How many samples and columns every series of a file has, in the order in which [`read`] hands them over; no sample is read.
 pub(super) fn shapes(path: &Path) -> Result<Vec<(usize, usize)>, String> {
     let mut files = Files::open(path)?;
-    let records = object(&files.meta()?, "records")?;
+    let meta = files.meta()?;
+    no_sweep(&meta)?;
+    let records = object(&meta, "records")?;
     let names = files.names()?;
     let shape = |name: &String| {
         let (header, _, _) = files.array(name)?;

@@ -1,7 +1,7 @@
 //! The results of a sweep: many runs of one model in one file.
 //!
-//! In come the contents of one run, axes, and results run by run; out goes an archive or a directory whose arrays have the axes in front, and it comes
-//! back in.
+//! In come the contents of one run, axes, and results run by run; out goes an archive or a directory whose arrays have the axes in
+//! front, and it comes back in.
 //! Never true here: runs have different cells or sample times, or a run that was not done looks like one that was.
 //!
 //! See [the layout](super#sweeps).
@@ -177,14 +177,19 @@ impl SweepWriter {
     fn unlike(&self, run: &RunResult) -> Option<String> {
         let of = run.contents();
         let same_series = of.series.len() == self.contents.series.len()
-            && of.series.iter().zip(&self.contents.series).all(|(a, b)| {
-                a.name == b.name && a.cells == b.cells && a.samples <= b.samples
-            });
+            && of
+                .series
+                .iter()
+                .zip(&self.contents.series)
+                .all(|(a, b)| a.name == b.name && a.cells == b.cells && a.samples <= b.samples);
         let parameters = of.per_cell().all(|(p, values)| {
             let mut before = self.contents.per_cell().filter(|(other, _)| other.name == p.name);
             before.next().is_some_and(|(_, others)| others.len() == values.len())
         });
-        let same = same_series && parameters && of.trains == self.contents.trains && of.populations == self.contents.populations;
+        let same = same_series
+            && parameters
+            && of.trains == self.contents.trains
+            && of.populations == self.contents.populations;
         (!same).then(|| "a run of the sweep has other cells, edges or samples than the first one".to_owned())
     }
 
@@ -314,8 +319,7 @@ fn read_sweep(mut files: Files, mut meta: Map<String, Value>, reading: &Reading)
         let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned).ok_or_else(odd);
         let (name, parameter, unit) = (text("name")?, text("parameter")?, text("unit")?);
         let axis = entry.get("axis").and_then(whole).ok_or_else(odd)?;
-        let values: Vec<f64> =
-            files.vector::<8>(&text("array")?, "<f8")?.into_iter().map(f64::from_le_bytes).collect();
+        let values: Vec<f64> = files.vector::<8>(&text("array")?, "<f8")?.into_iter().map(f64::from_le_bytes).collect();
         if shape.get(axis) != Some(&values.len()) {
             return Err(odd());
         }
@@ -335,7 +339,11 @@ fn read_sweep(mut files: Files, mut meta: Map<String, Value>, reading: &Reading)
         meta.insert("steps".into(), steps.into());
         meta.insert("complete".into(), (Some(steps) == whole_run).into());
         let populations = populations.iter().map(population).collect::<Option<_>>();
-        Ok(RunResult { meta, populations: populations.ok_or_else(|| damaged("`populations`"))?, ..RunResult::default() })
+        Ok(RunResult {
+            meta,
+            populations: populations.ok_or_else(|| damaged("`populations`"))?,
+            ..RunResult::default()
+        })
     };
     let mut results: Vec<RunResult> = steps.iter().enumerate().map(of_run).collect::<Result<_, String>>()?;
     let names = files.names()?;
@@ -371,7 +379,12 @@ fn read_sweep(mut files: Files, mut meta: Map<String, Value>, reading: &Reading)
             let i = files.cells(&format!("{of}{SPIKE_CELLS}"))?;
             let run = files.cells(&format!("{of}{SPIKE_RUNS}"))?;
             if t.len() != i.len() || t.len() != run.len() {
-                return Err(format!("the spikes of `{of}` have {} times, {} cells and {} runs", t.len(), i.len(), run.len()));
+                return Err(format!(
+                    "the spikes of `{of}` have {} times, {} cells and {} runs",
+                    t.len(),
+                    i.len(),
+                    run.len()
+                ));
             }
             for result in &mut results {
                 result.spikes.push(SpikeTrain { population: of.to_owned(), cells, t: Vec::new(), i: Vec::new() });

@@ -727,6 +727,8 @@ pub struct Sweep {
 pub struct Swept {
     /// The parameter or state, as `--set` calls it.
     pub name: Name,
+    /// The same with its parts.
+    pub path: Path,
     /// Its values.
     pub values: SweptValues,
 }

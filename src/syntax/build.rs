@@ -656,7 +656,8 @@ impl Builder<'_> {
                 swept.push(self.swept(part));
                 continue;
             }
-            let [log, random, samples] = [Rule::kw_log, Rule::kw_random, Rule::kw_samples].map(|which| has(&part, which));
+            let [log, random, samples] =
+                [Rule::kw_log, Rule::kw_random, Rule::kw_samples].map(|which| has(&part, which));
             let span = self.span(&part);
             let digits = Parts::of(part).part().as_str().to_owned();
             count = Some(SweepCount { count: digits, log, random, samples, span });
@@ -669,6 +670,7 @@ impl Builder<'_> {
         let path = parts.part();
         let text = path.as_str().chars().filter(|c| !c.is_whitespace()).collect();
         let name = Name { text, span: self.span(&path) };
+        let path = self.path(path);
         let values = parts.part();
         let list = values.as_rule() == Rule::swept_list;
         let mut numbers = Vec::new();
@@ -693,7 +695,7 @@ impl Builder<'_> {
             (false, 2) => SweptValues::Range(numbers.remove(0), numbers.remove(0)),
             _ => SweptValues::List(numbers),
         };
-        Swept { name, values }
+        Swept { name, path, values }
     }
 
     /// `around spikes of squid[0] from -2 ms to 5 ms`.
