@@ -118,8 +118,9 @@ def read(path: str | os.PathLike[str]) -> Result | Sweep:
     shape, axes, runs = raw
     results = np.empty(len(runs), dtype=object)
     results[:] = [Result(run) for run in runs]
-    values, units, along = ({axis[0]: axis[part] for axis in axes} for part in (3, 1, 2))
-    return Sweep(values, units, results.reshape(shape), along)
+    values = {name: values for name, _, _, values in axes}
+    units = {name: unit for name, unit, _, _ in axes}
+    return Sweep(values, units, results.reshape(shape), {name: axis for name, _, axis, _ in axes})
 
 
 class Result(Mapping[str, Trace]):

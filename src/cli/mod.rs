@@ -57,16 +57,12 @@ impl Exit {
     /// given on the command line.
     fn of(errors: &[Diagnostic]) -> Exit {
         use diag::Code::{
-            AmbiguousParameter, BadTarget, BadValue, DimensionMismatch, DuplicateKey, UnknownParameter, UnknownUnit,
+            AmbiguousParameter, BadValue, DimensionMismatch, DuplicateKey, UnknownParameter, UnknownUnit,
         };
-        let parameters = [UnknownParameter, AmbiguousParameter, BadTarget, DuplicateKey];
-        let values = [BadValue, DimensionMismatch, UnknownUnit];
+        let values = [UnknownParameter, AmbiguousParameter, BadValue, DimensionMismatch, DuplicateKey, UnknownUnit];
         if errors.iter().any(|d| d.code == diag::Code::Internal) {
             Exit::Bug
-        } else if errors
-            .iter()
-            .all(|d| d.labels.is_empty() && (parameters.contains(&d.code) || values.contains(&d.code)))
-        {
+        } else if errors.iter().all(|d| d.labels.is_empty() && values.contains(&d.code)) {
             Exit::Usage
         } else {
             Exit::Model

@@ -222,7 +222,7 @@ fn set(model: &Model, sweep: &Sweep, swept: &Swept, which: (u32, u32)) -> Result
         && overrides::full_name(model, key).is_err()
     {
         let message = format!("`{key}` cannot be swept: the runs of a sweep have the same times");
-        return Err(at(swept.span, Code::BadTarget, message, "a key of the run").help("run the model once for each"));
+        return Err(at(swept.span, Code::BadValue, message, "a key of the run").help("run the model once for each"));
     }
     let seed = swept.name == SEED && overrides::full_name(model, SEED).is_err();
     let (name, dim, unit) = if seed {
