@@ -7,12 +7,14 @@
 mod engines;
 mod experiment;
 mod gradient;
+mod sweep;
 mod training;
 mod whole;
 
 pub use engines::{EngineChoice, Ready};
 pub use experiment::{Draft, Experiment, Made, planned};
 pub use gradient::{Differentiable, Fitted};
+pub use sweep::{Choose, Crew, Done, Sweep};
 pub use training::{Found, Learner, Lesson, Read, samples};
 pub use whole::check_whole;
 

@@ -214,6 +214,8 @@
 //! | how stages are gone through backward, what has no gradient | `src/differentiate/sweep.rs`, `walk.rs` beside it | `src/differentiate/tests.rs`, `tests/suite/gradients.rs` |
 //! | which states are kept for going back | `src/simulate/backward/` | its tests, `tests/suite/gradients.rs` |
 //! | in which parameters runs are differentiated | `src/driver/gradient.rs` | `tests/suite/gradients.rs` |
+//! | which values a sweep has, what it may set | `src/hir/sweep.rs`, `src/ode/sweep.rs` | `tests/suite/sweeps.rs`, `tests/errors/sweep*` |
+//! | how the runs of a sweep are done, its file, its pictures | `src/driver/sweep.rs`, `src/cli/sweep.rs`; `src/results/sweep.rs`, `src/plot/sweep.rs` | `tests/suite/sweeps.rs` |
 //! | how parameters are fitted, what a loss is | `src/fit/` | its tests, `tests/suite/gradients.rs` |
 //! | how spikes count backward, and what trials exchange | `Carried` in `src/discretize/mod.rs`, `src/simulate/trials/` | `tests/suite/training.rs` |
 //! | losses, optimizers, samples | `src/train/`, `src/hir/train.rs`, `src/data/dataset.rs` | `src/train/`, `tests/suite/training.rs` |

@@ -49,7 +49,7 @@ NOTES = {
 #: Examples by what they show. One that is not named here stands with the last.
 GROUPS = {
     "Channels and single cells": [
-        "squid", "squid_warm", "voltage_clamp", "a_current", "cortical_rs", "rebound_burst", "resurgent_sodium", "nmda_spike",
+        "squid", "squid_sweep", "squid_warm", "voltage_clamp", "a_current", "cortical_rs", "rebound_burst", "resurgent_sodium", "nmda_spike",
         "calcium_adaptation", "calcium_ghk",
     ],
     "Branched cells": ["ball_and_stick", "pyramidal", "dendritic_calcium", "dendritic_junctions", "dendritic_ring"],

@@ -78,7 +78,7 @@ class Trained:
 
 class Recorded:
     @staticmethod
-    def read(path: str) -> dict[str, Any]: ...
+    def read(path: str) -> dict[str, Any] | tuple[list[int], list[tuple[str, str, int, NDArray[np.float64]]], list[dict[str, Any]]]: ...
     def save(
         self,
         path: str,

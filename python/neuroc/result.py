@@ -8,13 +8,16 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _core, exchange
 from .exchange import needed
+
+if TYPE_CHECKING:
+    from .sweep import Sweep
 
 
 class Trace(np.ndarray):
@@ -102,12 +105,22 @@ class Spikes:
         return f"<neuroc.Spikes of {self.population}: {len(self)} of {self.cells} cell{'s' * (self.cells != 1)}>"
 
 
-def read(path: str | os.PathLike[str]) -> Result:
-    """The results that `neuroc run -o` or `Result.save` wrote: an .npz file, or a directory.
+def read(path: str | os.PathLike[str]) -> Result | Sweep:
+    """The results that `neuroc run -o` or `Result.save` wrote: an .npz file, or a directory. Of a sweep a `Sweep`, as `Model.sweep` answers.
 
     Raises `SaveError` if it holds none.
     """
-    return Result(_core.Recorded.read(os.fspath(path)))
+    from .sweep import Sweep
+
+    raw = _core.Recorded.read(os.fspath(path))
+    if isinstance(raw, dict):
+        return Result(raw)
+    shape, axes, runs = raw
+    results = np.empty(len(runs), dtype=object)
+    results[:] = [Result(run) for run in runs]
+    values = {name: values for name, _, _, values in axes}
+    units = {name: unit for name, unit, _, _ in axes}
+    return Sweep(values, units, results.reshape(shape), {name: axis for name, _, axis, _ in axes})
 
 
 class Result(Mapping[str, Trace]):

@@ -15,19 +15,24 @@ from .result import Result
 
 
 class Sweep:
-    """Runs of one model over values of its parameters; `Model.sweep` makes one.
+    """Runs of one model over values of its parameters; `Model.sweep` makes one, and `neuroc.read` one of what `neuroc run --sweep` wrote.
 
     The axes come first: with one of 41 values and one of 7, `sweep["squid.soma.v"]` has the shape `[41, 7, time, cell]`, `sweep.results`
     holds the results in the shape `[41, 7]`, and `sweep[3, 5]` is one of them.
     """
 
-    def __init__(self, axes: Mapping[str, Any], units: Mapping[str, str], results: NDArray[np.object_]) -> None:
+    def __init__(
+        self, axes: Mapping[str, Any], units: Mapping[str, str], results: NDArray[np.object_], along: Mapping[str, int] | None = None
+    ) -> None:
         #: The values by the names that were swept; those of one run may be arrays or texts. With `together`, all of them share the first axis.
         self.axes: dict[str, Any] = dict(axes)
         #: The units of numbers in `axes`.
         self.units: dict[str, str] = dict(units)
-        #: A `Result` for each run.
+        #: A `Result` for each run. In a file, one that was stopped or failed is not complete: `result.meta["complete"]`, and its samples are NaN.
         self.results: NDArray[np.object_] = results
+        together = results.ndim < len(self.axes)
+        #: The axis that each name belongs to.
+        self.along: dict[str, int] = dict(along or {name: 0 if together else at for at, name in enumerate(self.axes)})
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -68,10 +73,11 @@ class Sweep:
         return stacked
 
     def rates(self, population: str) -> NDArray[np.float64]:
-        """How often each cell of a population spiked, in Hz over the whole run, shape `[axes..., cell]`."""
-        meta = self.results.flat[0].meta
-        seconds = meta["steps"] * meta["options"]["dt_ms"] / 1000
+        """How often each cell of a population spiked, in Hz over the whole run, shape `[axes..., cell]`; NaN of runs that are not complete."""
+        steps = max(result.meta["steps"] for result in self)
+        seconds = steps * self.results.flat[0].meta["options"]["dt_ms"] / 1000
         rates: NDArray[np.float64] = self.counts(population) / seconds
+        rates[~self.map(lambda result: result.meta["complete"]).astype(bool)] = np.nan
         return rates
 
     def map(self, function: Any) -> NDArray[Any]:
@@ -130,11 +136,11 @@ class Sweep:
 
     def _dimensions(self) -> tuple[list[str], dict[str, Any]]:
         """Names of the axes, and what stands along each: numbers, or their places where values are no numbers."""
-        names = list(self.axes)[: len(self.shape)]
+        names = [next(name for name, axis in self.along.items() if axis == at) for at in range(len(self.shape))]
         coordinates: dict[str, Any] = {}
-        for at, (name, values) in enumerate(self.axes.items()):
+        for name, values in self.axes.items():
             plain = all(isinstance(value, (int, float, str, np.integer, np.floating)) for value in values)
-            dimension = names[min(at, len(names) - 1)]
+            dimension = names[self.along[name]]
             along = list(values) if plain else list(range(len(values)))
             coordinates[name] = (dimension, along, {"units": self.units.get(name, "")})
         return names, coordinates

@@ -7,7 +7,8 @@ use crate::error::{self, guarded};
 use crate::value::vector;
 use neuroc::report::{self, About, Source, Thinned, Took};
 use neuroc::results::{
-    Contents, ParameterValues, ResultsError, RunResult, Samples, SpikeTrain, Writer, check_destination,
+    Contents, Found, ParameterValues, Reading, ResultsError, RunResult, Samples, SpikeTrain, SweptAxis, Writer,
+    check_destination,
 };
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -113,13 +114,24 @@ fn numbers(py: Python<'_>, cells: Vec<u64>) -> Bound<'_, PyArray1<i64>> {
 
 #[pymethods]
 impl Recorded {
-    /// Reads an archive or a directory of results: the same as a run answers.
+    /// Reads an archive or a directory of results: the same as a run answers; of a sweep its shape, what was set (name, unit, axis, values) and the
+    /// runs.
     #[staticmethod]
-    fn read<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyDict>> {
-        let result = guarded(|| {
-            py.detach(|| RunResult::read_npz(&path)).map_err(|e| error::exception("SaveError", (e.to_string(),)))
+    fn read<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyAny>> {
+        let found = guarded(|| {
+            let read = || Found::read(&path, &Reading::default());
+            py.detach(read).map_err(|e| error::exception("SaveError", (e.to_string(),)))
         })?;
-        Recorded::hand_over(py, result, Vec::new())
+        match found {
+            Found::Run(result) => Ok(Recorded::hand_over(py, result, Vec::new())?.into_any()),
+            Found::Sweep(sweep) => {
+                let set = |axis: SweptAxis| (axis.name, axis.unit, axis.axis, axis.values.into_pyarray(py));
+                let axes: Vec<_> = sweep.axes.into_iter().map(set).collect();
+                let runs = sweep.runs.into_iter().map(|run| Recorded::hand_over(py, run, Vec::new()));
+                let runs = runs.collect::<PyResult<Vec<_>>>()?;
+                Ok((sweep.shape, axes, runs).into_pyobject(py)?.into_any())
+            }
+        }
     }
 
     /// Writes a file. `series` are the times and samples, `spikes` the times and cells, in the order in which they were handed over.

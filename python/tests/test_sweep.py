@@ -1,5 +1,9 @@
 """Sweeps: one model with many values."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -77,3 +81,18 @@ def test_what_cannot_be_swept(squid):
             "cell C { param k = 1; state x = 1; x' = k * x * x / 1 ms }\nnetwork main { population c: C }\n"
             "run { duration = 5 ms; dt = 0.1 ms; record c.x }"
         ).sweep({"k": [-1, 100]})
+
+
+def test_what_the_command_wrote_is_read(squid, tmp_path):
+    file = tmp_path / "sweep.npz"
+    command = [os.fspath(squid), "--sweep", "Na.gbar=90,120mS/cm2", "--sweep", "step.amplitude=2..20uA/cm2:3", "--duration", "40ms"]
+    subprocess.run([sys.executable, "-m", "neuroc", "run", *command, "-o", os.fspath(file), "--quiet"], check=True)
+    read = neuroc.read(file)
+    made = neuroc.load(squid).sweep({"Na.gbar": [90, 120], "step.amplitude": np.linspace(2, 20, 3)}, duration=40)
+    assert isinstance(read, neuroc.Sweep) and read.shape == made.shape == (2, 3) and read.units == made.units
+    assert all((read.axes[name] == values).all() for name, values in made.axes.items())
+    assert (read["squid.soma.v"] == made["squid.soma.v"]).all() and (read.counts("squid") == made.counts("squid")).all()
+    assert (read.rates("squid") == made.rates("squid")).all() and read[1, 2].params == made[1, 2].params
+    with np.load(file) as arrays:
+        assert arrays["squid.soma.v"].shape == (2, 3, 401, 1) and arrays["sweep.Na.gbar"].tolist() == [90, 120]
+        assert np.bincount(arrays["squid.spikes.run"], minlength=6).tolist() == made.counts("squid").ravel().tolist()

@@ -24,6 +24,7 @@ mod plot;
 mod progress;
 mod run;
 mod settings;
+mod sweep;
 mod train;
 mod verify;
 
@@ -55,8 +56,10 @@ impl Exit {
     /// After errors found behind the check of the model. A wrong value has a place in the model; where it has none, it was
     /// given on the command line.
     fn of(errors: &[Diagnostic]) -> Exit {
-        use diag::Code::{AmbiguousParameter, BadValue, DimensionMismatch, UnknownParameter};
-        let values = [UnknownParameter, AmbiguousParameter, BadValue, DimensionMismatch];
+        use diag::Code::{
+            AmbiguousParameter, BadValue, DimensionMismatch, DuplicateKey, UnknownParameter, UnknownUnit,
+        };
+        let values = [UnknownParameter, AmbiguousParameter, BadValue, DimensionMismatch, DuplicateKey, UnknownUnit];
         if errors.iter().any(|d| d.code == diag::Code::Internal) {
             Exit::Bug
         } else if errors.iter().all(|d| d.labels.is_empty() && values.contains(&d.code)) {

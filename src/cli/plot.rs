@@ -3,7 +3,7 @@
 use super::{Exit, complain, say};
 use crate::plot::{self, PlotError, PlotKind, PlotOptions};
 use crate::report::{self, About, Thinned};
-use crate::results::{Reading, RunResult};
+use crate::results::{Found, Reading};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,8 @@ pub struct Args {
     /// Draw these cells only, such as 0,5,20..25 (the end is not included)
     #[arg(long, value_name = "CELLS", value_parser = cells)]
     cells: Option<Cells>,
-    /// With --kind cells: the parameter to draw rates against (a name or the end of one); the number of the cell without it
+    /// With --kind cells: the parameter to draw rates against (a name or the end of one); the number of the cell without it. Of a sweep of two axes:
+    /// the one along which lines are drawn, instead of a map
     #[arg(long, value_name = "NAME")]
     against: Option<String>,
     /// From this time on, such as 20ms (a bare number: ms)
@@ -79,7 +80,7 @@ pub fn run(args: &Args) -> Exit {
         columns: few.then_some(columns),
         no_parameters: args.against.is_none(),
     };
-    let result = match RunResult::read(&args.file, &reading) {
+    let result = match Found::read(&args.file, &reading) {
         Ok(result) => result,
         Err(error) => {
             complain(error);
@@ -110,7 +111,7 @@ pub fn run(args: &Args) -> Exit {
         ..defaults
     };
     let path = args.output.clone().unwrap_or_else(|| args.file.with_extension("svg"));
-    match plot::draw(&result, &path, &options) {
+    match plot::draw_found(&result, &path, &options) {
         Ok(()) => {
             say(format!("drew {}", path.display()));
             Exit::Fine

@@ -50,6 +50,15 @@ pub fn spinner(quiet: bool) -> ProgressBar {
     bar
 }
 
+/// A bar that counts runs on a terminal, nothing when piped.
+pub fn runs(count: usize, quiet: bool) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(count as u64), target(quiet));
+    if let Ok(style) = ProgressStyle::with_template("{bar:32} {pos} of {len} runs  {eta} left") {
+        bar.set_style(style);
+    }
+    bar
+}
+
 /// A progress bar on a terminal, nothing when piped; stops at Ctrl-C.
 pub struct Progress {
     bar: ProgressBar,

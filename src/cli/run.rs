@@ -2,7 +2,7 @@
 
 use super::progress::{Interrupt, Progress};
 use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings, PrecisionName};
-use super::{Exit, accuracy, complain, deliver, memory, report, say};
+use super::{Exit, accuracy, complain, deliver, memory, report, say, sweep};
 use crate::codegen::plan::Plan;
 use crate::diag::Diagnostic;
 use crate::driver::{self, Checked, CompileOptions, Draft, Experiment, Made, Ready};
@@ -10,7 +10,7 @@ use crate::engine::EngineError;
 use crate::ode;
 use crate::plot::{self, ImageFormat, PlotOptions};
 use crate::report::{self as page, About, Thinned, Took};
-use crate::results::{self, Checkpoint, Contents, FileFormat, Reading, RunResult, Writer};
+use crate::results::{self, Checkpoint, FileFormat, Found, Reading, RunResult, Writer};
 use crate::simulate::{
     self, Ending, Outcome, Records, RunError, RunOptions, Sink, SinkError, Spiking, Start, Stream, Train,
 };
@@ -21,7 +21,7 @@ use std::time::Instant;
 /// Compile and run a model.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example: neuroc run examples/squid.neuro\n         neuroc run examples/squid.neuro --set n=1000 --threads 2 -o squid.npz --plot squid.png\n\nCtrl-C stops a run and keeps what it has recorded (exit code 130); a second Ctrl-C ends it at once."
+    after_help = "Example: neuroc run examples/squid.neuro\n         neuroc run examples/squid.neuro --set n=1000 --threads 2 -o squid.npz --plot squid.png\n         neuroc run examples/squid.neuro --sweep step.amplitude=0..20uA/cm2:41 -o fi.npz --plot fi.png\n\nCtrl-C stops a run and keeps what it has recorded (exit code 130); a second Ctrl-C ends it at once."
 )]
 pub struct Args {
     /// A model file; - is standard input
@@ -33,37 +33,41 @@ pub struct Args {
     output: Option<PathBuf>,
     /// A picture of the result, .svg, .png or .pdf
     #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
+    pub(super) plot: Option<PathBuf>,
     /// A web page of the run, .html: the model, plots that zoom, spikes, parameters, in one file that needs no network
     #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    pub(super) report: Option<PathBuf>,
     /// Pack the numbers of the result when the run is over (for .npz)
     #[arg(long)]
-    compress: bool,
+    pub(super) compress: bool,
     /// Refuse to run if the cells take more memory than this, such as 2GB
     #[arg(long, value_name = "SIZE", value_parser = memory::size)]
-    memory: Option<f64>,
+    pub(super) memory: Option<f64>,
     /// Go on from a checkpoint instead of the initial values, up to the time --duration from 0 on
     #[arg(long, value_name = "STATE")]
-    load: Option<PathBuf>,
+    pub(super) load: Option<PathBuf>,
     /// When the run is over, save a checkpoint (.npz) for --load
     #[arg(long, value_name = "STATE")]
-    save: Option<PathBuf>,
+    pub(super) save: Option<PathBuf>,
+    /// Run it for each of these values, such as Na.gbar=80..160mS/cm2:41 (41 values), x=1,2,5mV or seed=1..20; :7log for factors, :100samples for a
+    /// Latin hypercube, :100random. Repeatable: every combination; names behind a comma go together. In place of the file's `sweep` lines; none: one run
+    #[arg(long, value_name = "NAME=VALUES")]
+    pub(super) sweep: Vec<String>,
     /// Print errors only
     #[arg(long)]
-    quiet: bool,
+    pub(super) quiet: bool,
     /// If a value becomes NaN or infinite, tell the ten steps before
     #[arg(long)]
-    trace_nan: bool,
+    pub(super) trace_nan: bool,
     /// Print a summary as one line of JSON on stdout
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     #[command(flatten)]
-    settings: ModelSettings,
+    pub(super) settings: ModelSettings,
     #[command(flatten)]
-    engine: EngineSettings,
+    pub(super) engine: EngineSettings,
     #[command(flatten)]
-    opt: PassSettings,
+    pub(super) opt: PassSettings,
 }
 
 /// Everything up to the first step.
@@ -105,7 +109,19 @@ pub(super) fn prepare(
 ) -> Result<Prepared, Exit> {
     engine.check()?;
     let begin = Instant::now();
-    let checked = super::check(file);
+    prepared(super::check(file), begin, settings, engine, opt, quiet, more)
+}
+
+/// The same for what has been checked.
+fn prepared(
+    checked: Checked,
+    begin: Instant,
+    settings: &ModelSettings,
+    engine: &EngineSettings,
+    opt: &PassSettings,
+    quiet: bool,
+    more: More,
+) -> Result<Prepared, Exit> {
     if checked.model.is_none() || !quiet {
         report(&checked.sources, &checked.diagnostics);
     }
@@ -182,10 +198,10 @@ pub(super) fn fits((cells, records): (f64, f64), limit: Option<f64>) -> Result<(
 }
 
 /// Says how large a file is going to be, and refuses what the disk has no space for.
-fn fits_on_disk(path: &Path, contents: &Contents, quiet: bool) -> Result<(), Exit> {
+pub(super) fn fits_on_disk(path: &Path, bytes: f64, quiet: bool) -> Result<(), Exit> {
     let text = matches!(FileFormat::of(path), Ok(FileFormat::Csv));
     // A number is about twice as long as text.
-    let bytes = contents.bytes() * if text { 2.0 } else { 1.0 };
+    let bytes = bytes * if text { 2.0 } else { 1.0 };
     const HELP: &str = "record fewer cells (`record cells[0..10].soma.v`) or less often (`every 1 ms`)";
     if let Some(free) = memory::free(path).filter(|&free| bytes > free) {
         let (bytes, free) = (memory::gigabytes(bytes), memory::gigabytes(free));
@@ -215,6 +231,13 @@ pub fn run(args: &Args) -> Exit {
 fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     let (output, picture) = destinations(args);
     writable(args, output.as_deref(), picture.as_deref())?;
+    args.engine.check()?;
+    let begin = Instant::now();
+    let checked = super::check(&args.file);
+    let sweeps = sweep::asked(args, &checked)?;
+    if !sweeps.is_empty() {
+        return sweep::run(args, &checked, &sweeps, output, picture);
+    }
     let loaded = args.load.as_deref().map(|path| Checkpoint::read(path).map_err(wrong)).transpose()?;
     let more = More {
         memory: args.memory,
@@ -222,7 +245,7 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
         keep_all: args.save.is_some() || args.load.is_some(),
         seed: loaded.as_ref().map(|state| state.seed),
     };
-    let mut p = prepare(&args.file, &args.settings, &args.engine, &args.opt, args.quiet, more)?;
+    let mut p = prepared(checked, begin, &args.settings, &args.engine, &args.opt, args.quiet, more)?;
     if let (Some(path), Err(why)) = (&args.save, simulate::past(p.experiment.program())) {
         return Err(wrong(format!("cannot save `{}`: {why}", path.display())));
     }
@@ -260,7 +283,7 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     let mut sinks = Vec::new();
     for path in output.iter().chain(&scratch_file) {
         let contents = p.experiment.contents(&records, start.step, single);
-        fits_on_disk(path, &contents, args.quiet)?;
+        fits_on_disk(path, contents.bytes(), args.quiet)?;
         let writer = Writer::new(path, contents, args.compress && Some(path) == output.as_ref()).map_err(wrong)?;
         sinks.push(Stream::new(writer, &records, p.experiment.extent.grid, meta(args, &p)));
     }
@@ -433,14 +456,19 @@ fn destinations(args: &Args) -> (Option<PathBuf>, Option<PathBuf>) {
 }
 
 /// Draws what a file holds; false if that is nothing.
-fn draw(file: &Path, picture: &Path) -> Result<bool, String> {
+pub(super) fn draw(file: &Path, picture: &Path) -> Result<bool, String> {
     let (samples, columns) = DRAWN;
     let reading = Reading { samples: Some(samples), columns: Some(columns), no_parameters: true };
-    let result = RunResult::read(file, &reading).map_err(|e| e.to_string())?;
-    if result.series.iter().all(|s| s.t.is_empty()) && result.spikes.iter().all(|s| s.t.is_empty()) {
+    let result = Found::read(file, &reading).map_err(|e| e.to_string())?;
+    let nothing = |r: &RunResult| r.series.iter().all(|s| s.t.is_empty()) && r.spikes.iter().all(|s| s.t.is_empty());
+    let empty = match &result {
+        Found::Run(run) => nothing(run),
+        Found::Sweep(sweep) => sweep.runs.iter().all(|run| run.series.is_empty() && run.spikes.is_empty()),
+    };
+    if empty {
         return Ok(false);
     }
-    plot::draw(&result, picture, &PlotOptions::default()).map(|()| true).map_err(|e| e.to_string())
+    plot::draw_found(&result, picture, &PlotOptions::default()).map(|()| true).map_err(|e| e.to_string())
 }
 
 fn meta(args: &Args, p: &Prepared) -> serde_json::Map<String, serde_json::Value> {

@@ -415,7 +415,7 @@ impl EngineSettings {
     }
 
     /// Threads to use.
-    fn threads(&self) -> usize {
+    pub fn threads(&self) -> usize {
         self.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |n| n as usize)
     }
 

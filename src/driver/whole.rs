@@ -5,8 +5,8 @@
 //! Never true here: a step is taken, or edges of a large network are drawn.
 
 use super::experiment::planned;
-use super::{Checked, CompileOptions, Passes, compile_flat, flatten};
-use crate::codegen::plan::PlanOptions;
+use super::{Checked, CompileOptions, Passes, Sweep, compile_flat, flatten};
+use crate::codegen::plan::{PlanOptions, Precision};
 use crate::data::Dataset;
 use crate::diag::{Code, Diagnostic};
 use crate::ode::{self, Model, Node, NodeId};
@@ -28,6 +28,7 @@ pub fn check_whole(mut checked: Checked) -> Checked {
         Err(errors) => errors,
         Ok((flat, mut found)) => {
             found.extend(before_a_run(&flat, &checked));
+            found.extend(wrong_sweep(&flat, &checked));
             if let Some(train) = &model.train {
                 found.extend(super::training::wrong_names(&flat, train));
                 let file = train.directory.join(&train.data.0);
@@ -46,6 +47,20 @@ pub fn check_whole(mut checked: Checked) -> Checked {
         checked.model = None;
     }
     checked
+}
+
+/// What is wrong with the sweep of a run: with its lines, or with the values of its first and its last run.
+fn wrong_sweep(flat: &Model, checked: &Checked) -> Vec<Diagnostic> {
+    let sweeps = checked.model.as_ref().and_then(|model| model.run.as_ref()).map_or(&[][..], |run| &run.sweeps);
+    let design = match ode::design(flat, sweeps, &[], false) {
+        Ok(design) if design.axes.is_empty() => return Vec::new(),
+        Ok(design) => design,
+        Err(errors) => return errors,
+    };
+    let options = CompileOptions::default();
+    let sweep = Sweep { checked, options: &options, design: &design, precision: Precision::F64 };
+    let ends = [0, design.runs() - 1];
+    ends.iter().find_map(|&run| sweep.look(run).err()).unwrap_or_default()
 }
 
 fn before_a_run(model: &Model, checked: &Checked) -> Vec<Diagnostic> {

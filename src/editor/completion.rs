@@ -103,7 +103,7 @@ fn propose(editor: &Editor, analysis: &Analysis, text: &str, byte: usize, place:
     if let [_] = &words[..]
         && !matches!(
             words[0],
-            "record" | "learn" | "drive" | "connect" | "init" | "region" | "from" | "couple" | "refractory"
+            "record" | "sweep" | "learn" | "drive" | "connect" | "init" | "region" | "from" | "couple" | "refractory"
         )
         && !words[0].starts_with(|c: char| !c.is_alphabetic())
     {
@@ -113,7 +113,11 @@ fn propose(editor: &Editor, analysis: &Analysis, text: &str, byte: usize, place:
         Block::Network | Block::Connect | Block::Drive | Block::Run | Block::Train => {
             populations(analysis, out);
             if block == Block::Run {
-                out.words(&["every", "from", "to", "around", "spikes", "of"], CompletionItemKind::KEYWORD);
+                let words: &[&str] = match place.statement.first().map(|t| t.text) {
+                    Some("sweep") => &["in", "steps", "samples", "log", "random"],
+                    _ => &["every", "from", "to", "around", "spikes", "of"],
+                };
+                out.words(words, CompletionItemKind::KEYWORD);
             }
         }
         Block::Cell | Block::Section | Block::Region => cell_parts(analysis, place, out),

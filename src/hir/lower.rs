@@ -103,6 +103,9 @@ fn lowered(l: &mut Lowerer<'_>) -> Option<Model> {
     if let Some(block) = runs.first() {
         chosen = l.choose_network(block, &networks);
         run = l.run(block, chosen.map(|n| &lowered[n]));
+        if let Some(n) = chosen {
+            l.note_sweeps(block, networks[n], &lowered[n].network);
+        }
     }
     if let [first, second, ..] = trains[..] {
         l.error(TrainError::TwoBlocks { second: second.span, first: first.span });
@@ -252,7 +255,7 @@ impl<'a> Lowerer<'a> {
                     || selects(target, name)
                     || around.as_ref().is_some_and(|around| selects(&around.of, name))
             }
-            ast::RunMember::Key(_) | ast::RunMember::RecordSpikes { .. } => false,
+            ast::RunMember::Key(_) | ast::RunMember::RecordSpikes { .. } | ast::RunMember::Sweep(_) => false,
         })
     }
 

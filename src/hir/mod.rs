@@ -35,6 +35,7 @@ mod projection;
 mod run;
 mod scope;
 mod spike;
+mod sweep;
 mod synapse;
 mod train;
 mod uses;
@@ -47,6 +48,7 @@ pub use imports::{LoadedFile, Loader, NoFiles, Sources, load};
 pub use keys::Block as KeyBlock;
 pub use lower::{lower, lower_with_uses};
 pub use print::{equation, print};
+pub use sweep::{Spacing, Sweep, Swept, SweptNumber, SweptValues, Way};
 pub use train::{Loss, Optimizer, Readout, Schedule, Train};
 pub use uses::{Block, Uses};
 
@@ -724,6 +726,8 @@ pub struct Run {
     pub records: Vec<Record>,
     /// Populations (by index) whose spikes are recorded.
     pub spikes: Vec<usize>,
+    /// The axes along which `neuroc run` runs it again and again.
+    pub sweeps: Vec<Sweep>,
     /// Where it stands.
     pub span: Span,
     /// Where `dt` and `duration` stand.

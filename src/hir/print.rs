@@ -52,6 +52,9 @@ pub fn print(model: &Model) -> String {
                 let _ = writeln!(out, "    record {}.{name} {every}{around}", population.name);
             }
         }
+        for sweep in &r.sweeps {
+            let _ = writeln!(out, "    sweep {sweep}");
+        }
     }
     out
 }

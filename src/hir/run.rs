@@ -70,6 +70,7 @@ impl<'a> Lowerer<'a> {
             self.error(RunError::LongStep { dt: (dt, dt_span), duration: (duration, duration_span) });
         }
         let (records, spikes) = self.recorded(run, lowered);
+        let sweeps = self.sweeps(run);
         for r in &records {
             if let Some(Some(duration)) = duration
                 && r.sampling.window.0 > duration
@@ -87,7 +88,7 @@ impl<'a> Lowerer<'a> {
         }
         let (duration, dt, celsius) = (duration??, dt??, celsius?);
         let (method, seed, span) = (method?, seed?, run.span);
-        Some(Run { duration, dt, method, seed, celsius, records, spikes, span, dt_span, duration_span })
+        Some(Run { duration, dt, method, seed, celsius, records, spikes, sweeps, span, dt_span, duration_span })
     }
 
     /// The keys of a run, and whether there is nothing wrong with them.
@@ -180,7 +181,7 @@ impl<'a> Lowerer<'a> {
             Recorder { scope, populations, clamps, inputs, projections, records: Vec::new(), spikes: Vec::new() };
         for member in &run.members {
             match member {
-                RunMember::Key(_) => {}
+                RunMember::Key(_) | RunMember::Sweep(_) => {}
                 RunMember::RecordSpikes { target, span } => {
                     for flat in flatten(target) {
                         self.record_spikes(&mut recorder, &flat, *span);
@@ -432,7 +433,7 @@ impl<'a> Lowerer<'a> {
     pub(super) fn choose_network(&mut self, run: &'a ast::Run, networks: &[&'a ast::Network]) -> Option<usize> {
         let key = run.members.iter().find_map(|m| match m {
             RunMember::Key(l) if l.name.text == "network" => Some(&l.value),
-            RunMember::Key(_) | RunMember::Record { .. } | RunMember::RecordSpikes { .. } => None,
+            RunMember::Key(_) | RunMember::Record { .. } | RunMember::RecordSpikes { .. } | RunMember::Sweep(_) => None,
         });
         let known: Vec<&str> = networks.iter().map(|n| n.name.text.as_str()).collect();
         match (key, &known[..]) {
@@ -480,5 +481,5 @@ fn word(run: &ast::Run) -> Span {
 }
 
 fn records_anything(run: &ast::Run) -> bool {
-    run.members.iter().any(|m| !matches!(m, RunMember::Key(_)))
+    run.members.iter().any(|m| !matches!(m, RunMember::Key(_) | RunMember::Sweep(_)))
 }

@@ -234,6 +234,53 @@ impl<'a> Lowerer<'a> {
         }
     }
 
+    /// Notes the names of what is swept: whole ones, and ends of them.
+    pub(super) fn note_sweeps(&mut self, run: &'a ast::Run, written: &'a ast::Network, network: &Network) {
+        if self.uses.is_none() {
+            return;
+        }
+        let sweeps = run.members.iter().filter_map(|member| match member {
+            ast::RunMember::Sweep(sweep) => Some(sweep),
+            ast::RunMember::Key(_) | ast::RunMember::Record { .. } | ast::RunMember::RecordSpikes { .. } => None,
+        });
+        for flat in sweeps.flat_map(|sweep| &sweep.swept).flat_map(|swept| flatten(&swept.path)) {
+            let Some((first, behind)) = flat.names.split_first() else { continue };
+            let input = written.members.iter().find_map(|member| match member {
+                ast::NetworkMember::Input { name, .. } if name.text == first.text && !behind.is_empty() => {
+                    Some(name.span)
+                }
+                _ => None,
+            });
+            let own = network.params.iter().find(|p| behind.is_empty() && p.name == first.text).map(|p| p.span);
+            if let Some(means) = input.or(own) {
+                self.note(first.span, means);
+            } else if let Some(of) = network.populations.iter().find(|p| p.name == first.text) {
+                self.note_place(&flat, of.span, &self.lowered_cell(of.cell).item);
+            } else {
+                let cells: Vec<_> = network.populations.iter().map(|p| self.lowered_cell(p.cell)).collect();
+                cells.iter().for_each(|cell| self.note_end(&flat.names, &cell.item));
+            }
+        }
+    }
+
+    /// Notes the names of an end of a path in a cell.
+    fn note_end(&mut self, names: &[&'a Name], cell: &Cell) {
+        let texts: Vec<&str> = names.iter().map(|name| name.text.as_str()).collect();
+        let (end, below) = (texts.join("."), format!(".{}", texts.join(".")));
+        let Some(symbol) = cell.symbols.iter().find(|s| s.name == end || s.name.ends_with(&below)) else { return };
+        let places = self.cell_places.get(&cell.span).cloned().unwrap_or_default();
+        let before = symbol.name.len() - end.len();
+        let mut reached = before;
+        for (at, name) in names.iter().enumerate() {
+            reached += name.text.len() + usize::from(at > 0);
+            let last = at + 1 == names.len();
+            let means = if last { Some(symbol.span) } else { places.get(&symbol.name[..reached]).copied() };
+            if let Some(means) = means.filter(|means| !last || self.is_called_so(*means, &name.text)) {
+                self.note(name.span, means);
+            }
+        }
+    }
+
     fn note_learnt(&mut self, flat: &FlatPath<'a>, network: &Network) {
         let population = |name: &Name| network.populations.iter().position(|p| p.name == name.text);
         let Some((first, behind)) = flat.names.split_first() else { return };

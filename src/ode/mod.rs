@@ -21,6 +21,7 @@ mod print;
 mod removable;
 mod rounded;
 pub mod scheme;
+mod sweep;
 mod timescale;
 mod verify;
 
@@ -36,6 +37,7 @@ pub use overrides::{Override, PerCell, apply, full_name, parse_override, sets_in
 pub use passive::Passive;
 pub use print::{print, show};
 pub use rounded::{in_steps, rounded};
+pub use sweep::{Axis, Design, Set, design};
 pub use timescale::{slopes, step_became_too_long, step_too_long};
 pub use verify::verify;
 

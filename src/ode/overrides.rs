@@ -8,7 +8,7 @@ use crate::diag::{Code, Diagnostic, nearest};
 use crate::hir::{Demand, Domain, StateKind, Whose};
 use crate::operators::BinaryOp;
 use crate::source::Span;
-use crate::units::{Dim, Unit};
+use crate::units::{Dim, DisplayUnit, Unit};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -124,10 +124,7 @@ pub fn sets_initial_value(model: &Model, text: &str) -> bool {
 
 fn set(model: &mut Model, o: &Override) -> Result<(), Diagnostic> {
     let place = find(model, &o.name)?;
-    let (name, dim, unit) = match place {
-        Place::Param(at) => (&model.params[at].name, model.params[at].dim, &model.params[at].unit.name),
-        Place::Init(at) => (&model.states[at].name, model.states[at].dim, &model.states[at].unit.name),
-    };
+    let (name, dim, DisplayUnit { name: unit, .. }) = target(model, &o.name)?;
     if o.unit.dim != dim {
         let got = o.unit.dim.describe();
         let given = format!("{} {}", o.number, o.unit_text);
@@ -215,12 +212,17 @@ fn put(model: &mut Model, place: Place, value: NodeId, how: String) {
     }
 }
 
+/// The full name, the dimension and the unit of what a name, or the end of one, stands for.
+pub(super) fn target<'m>(model: &'m Model, name: &str) -> Result<(&'m str, Dim, &'m DisplayUnit), Diagnostic> {
+    Ok(match find(model, name)? {
+        Place::Param(at) => (&model.params[at].name, model.params[at].dim, &model.params[at].unit),
+        Place::Init(at) => (&model.states[at].name, model.states[at].dim, &model.states[at].unit),
+    })
+}
+
 /// The full name of what a name, or the end of one, stands for.
 pub fn full_name<'m>(model: &'m Model, name: &str) -> Result<&'m str, Diagnostic> {
-    Ok(match find(model, name)? {
-        Place::Param(at) => &model.params[at].name,
-        Place::Init(at) => &model.states[at].name,
-    })
+    Ok(target(model, name)?.0)
 }
 
 fn find(model: &Model, name: &str) -> Result<Place, Diagnostic> {

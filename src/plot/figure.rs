@@ -6,9 +6,9 @@
 
 use plotters::style::RGBColor;
 use plotters_backend::DrawingBackend;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::results::RunResult;
+use crate::results::{RunResult, SweepResult};
 
 use super::axis::Axis;
 use super::canvas::{Anchor, Canvas, shortened, text_width};
@@ -77,13 +77,26 @@ const LEAST_WIDTH: u32 = 300;
 impl<'a> Figure<'a> {
     /// Decides everything about a figure.
     pub fn plan(result: &'a RunResult, options: &PlotOptions) -> Result<Figure<'a>, PlotError> {
+        Figure::of(select(result, options)?, &result.meta, options)
+    }
+
+    /// The same for a sweep.
+    pub fn plan_sweep(sweep: &'a SweepResult, options: &PlotOptions) -> Result<Figure<'a>, PlotError> {
+        Figure::of(super::sweep::select(sweep, options)?, &sweep.meta, options)
+    }
+
+    fn of(
+        (panels, along): (Vec<Panel<'a>>, Along),
+        meta: &Map<String, Value>,
+        options: &PlotOptions,
+    ) -> Result<Figure<'a>, PlotError> {
         if !(LEAST_WIDTH..=MOST_PIXELS).contains(&options.width) {
             let width = options.width;
             let what = format!("a width of {width} pixels is not within {LEAST_WIDTH} to {MOST_PIXELS}");
             return Err(PlotError::Options(what));
         }
-        let (panels, Along { range: window, label: along }) = select(result, options)?;
-        let title = options.title.as_deref().or_else(|| result.meta.get("model").and_then(Value::as_str));
+        let Along { range: window, label: along } = along;
+        let title = options.title.as_deref().or_else(|| meta.get("model").and_then(Value::as_str));
         let title = title.filter(|t| !t.is_empty()).map(str::to_owned);
         let top = EDGE + if title.is_some() { TITLE_ROOM } else { 0.0 };
         let around = top + TIME_AXIS_ROOM + panels.len() as f64 * HEADING_ROOM;
@@ -159,6 +172,8 @@ impl<'a> Figure<'a> {
             Body::Rate(rate) => rate.draw(canvas, &frame)?,
             Body::Intervals(intervals) => intervals.draw(canvas, &frame)?,
             Body::CellRates(rates) => rates.draw(canvas, &frame)?,
+            Body::Curves(curves) => curves.draw(canvas, &frame)?,
+            Body::Map(map, _) => map.draw(canvas, &frame)?,
         }
         canvas.line(&[(self.left, top), (self.left, bottom), (self.right, bottom)], FRAME, FRAME_WIDTH)?;
         for (t, _) in &self.time.ticks {
@@ -271,6 +286,8 @@ fn wanted_height(panel: &Panel<'_>) -> f64 {
         Body::Rate(_) => 140.0,
         Body::Intervals(_) => 180.0,
         Body::CellRates(_) => 220.0,
+        Body::Curves(curves) => f64::max(260.0, LEGEND_ROW * curves.legend().len() as f64),
+        Body::Map(..) => 420.0,
     }
 }
 
@@ -296,6 +313,12 @@ fn place(panel: Panel<'_>, top: f64, bottom: f64, window: (f64, f64)) -> Placed<
             };
             (y, label, Vec::new())
         }
+        Body::Curves(curves) => {
+            let y = curves.axis(bottom - top);
+            let label = curves.label(&y);
+            (y, label, curves.legend())
+        }
+        Body::Map(map, label) => (map.axis(bottom - top), label.clone(), map.legend()),
         Body::CellRates(rates) => {
             let y = rates.axis(bottom - top);
             let label = format!("rate ({}spikes/s)", y.factor());

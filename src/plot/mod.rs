@@ -12,6 +12,9 @@
 //! - Each population with recorded spikes has a raster. Of more than 20 000 spikes, those of every second (third, ...) cell are drawn, and the
 //!   heading says so. The spikes of a single cell are ticks above its voltage instead,
 //!   where that is drawn.
+//! - Of a sweep, each population with recorded spikes has its mean rate over the values of one axis, or a map over those of two
+//!   ([`PlotOptions::against`]: lines over one of them, coloured by the other). Where no spikes are recorded, traces of up to 24 runs of one axis are drawn,
+//!   coloured by the value, and of two a map of the largest values.
 //! - Each population of at least 20 cells has a rate in spikes per second and cell. Its bin is the smallest of 1, 2, 5,
 //!   10, … ms that divides the time shown into at most 200 bins, unless [`PlotOptions::rate_bin`] says otherwise; the
 //!   panel's heading states it.
@@ -31,6 +34,7 @@ mod raster;
 mod rates;
 mod style;
 mod supersample;
+mod sweep;
 mod traces;
 
 #[cfg(test)]
@@ -44,7 +48,7 @@ pub(crate) use axis::round_up;
 pub(crate) use panels::{Group, common_parts, groups, parts};
 pub(crate) use style::{quantity, unit};
 
-use crate::results::{Pending, ResultsError, RunResult};
+use crate::results::{Found, Pending, ResultsError, RunResult};
 
 /// Which panels a figure has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -74,7 +78,7 @@ pub struct PlotOptions {
     pub series: Vec<String>,
     /// The cells whose traces, spikes and intervals are drawn; chosen for each panel if empty.
     pub cells: Vec<u64>,
-    /// The parameter of the cells that their rates are drawn against; their numbers if `None`.
+    /// The parameter of the cells that their rates are drawn against; their numbers if `None`. Of a sweep of two axes, the one along which lines are drawn.
     pub against: Option<String>,
     /// First and last time shown, in ms; everything if `None`.
     pub window: Option<(f64, f64)>,
@@ -187,8 +191,25 @@ impl std::error::Error for PlotError {
 /// # Errors
 /// See [`PlotError`]; nothing new is left on disk.
 pub fn draw(result: &RunResult, path: &Path, options: &PlotOptions) -> Result<(), PlotError> {
-    let image = render(result, ImageFormat::of(path)?, options)?;
-    Pending::new(path, |file| io::Write::write_all(file, &image))
+    written(path, &render(result, ImageFormat::of(path)?, options)?)
+}
+
+/// Draws a figure of what a file holds, as [`draw`].
+///
+/// # Errors
+/// See [`PlotError`]; nothing new is left on disk.
+pub fn draw_found(found: &Found, path: &Path, options: &PlotOptions) -> Result<(), PlotError> {
+    match found {
+        Found::Run(result) => draw(result, path, options),
+        Found::Sweep(sweep) => {
+            let format = ImageFormat::of(path)?;
+            written(path, &drawn(&figure::Figure::plan_sweep(sweep, options)?, format)?)
+        }
+    }
+}
+
+fn written(path: &Path, image: &[u8]) -> Result<(), PlotError> {
+    Pending::new(path, |file| io::Write::write_all(file, image))
         .and_then(Pending::commit)
         .map_err(|e| PlotError::Write { path: e.path, reason: e.reason, source: e.source })
 }
@@ -199,7 +220,10 @@ pub fn draw(result: &RunResult, path: &Path, options: &PlotOptions) -> Result<()
 /// As [`draw`], except for those of writing.
 pub fn render(result: &RunResult, format: ImageFormat, options: &PlotOptions) -> Result<Vec<u8>, PlotError> {
     result.check().map_err(PlotError::Results)?;
-    let figure = figure::Figure::plan(result, options)?;
+    drawn(&figure::Figure::plan(result, options)?, format)
+}
+
+fn drawn(figure: &figure::Figure<'_>, format: ImageFormat) -> Result<Vec<u8>, PlotError> {
     let drawn = match format {
         ImageFormat::Svg => canvas::svg(figure.size(), |canvas| figure.draw(canvas)),
         ImageFormat::Png => supersample::png(figure.size(), |canvas| figure.draw(canvas)),

@@ -10,6 +10,7 @@ use super::intervals::Intervals;
 use super::raster::Raster;
 use super::rates::Rate;
 use super::style;
+use super::sweep::{Curves, Map};
 use super::traces::{Line, Traces};
 use super::{PlotError, PlotKind, PlotOptions};
 
@@ -26,6 +27,9 @@ pub enum Body<'a> {
     Rate(Rate),
     Intervals(Intervals),
     CellRates(CellRates),
+    Curves(Curves),
+    /// With the label of the vertical axis.
+    Map(Map, String),
 }
 
 /// What panels share: a range, and what it is.
@@ -302,7 +306,7 @@ pub fn groups<'a>(series: &[&'a Series], window: (f64, f64)) -> Vec<Group<'a>> {
 /// Whether all samples that could be drawn are within 0 to 1, but for rounding.
 fn is_fraction(s: &Series, window: (f64, f64)) -> bool {
     let (_, width) = s.values.shape();
-    let line = |column| Line { label: String::new(), series: s, column, color: 0 };
+    let line = |column| Line { label: String::new(), series: s, column, color: style::LINES[0] };
     (0..width.min(style::MOST_LINES))
         .filter_map(|column| line(column).extremes(window))
         .all(|(low, high)| low >= -0.01 && high <= 1.01)
@@ -339,6 +343,7 @@ fn traces<'a>(
             };
             // A cell has one colour, unless it has several lines here.
             let color = if names.len() == 1 && width > 1 { place_of(shown, cell) } else { lines.len() };
+            let color = style::LINES[color % style::LINES.len()];
             lines.push(Line { label, series, column, color });
         }
     }

@@ -37,17 +37,13 @@ pub struct Line<'a> {
     pub series: &'a Series,
     pub column: usize,
     /// Which colour it has.
-    pub color: usize,
+    pub color: RGBColor,
 }
 
 /// The height of the strip above the lines that spikes are marked in, in pixels.
 const SPIKE_STRIP: f64 = 20.0;
 
 impl Line<'_> {
-    fn color(&self) -> RGBColor {
-        style::LINES[self.color % style::LINES.len()]
-    }
-
     /// The samples within a time window.
     fn samples(&self, window: (f64, f64)) -> Range<usize> {
         let t = &self.series.t;
@@ -96,7 +92,9 @@ impl Traces<'_> {
     pub fn legend(&self) -> Vec<(Mark, String)> {
         let mut legend = Vec::new();
         if self.lines.len() > 1 {
-            legend.extend(self.lines.iter().map(|line| (Mark::Line(line.color()), line.label.clone())));
+            // Lines without a label are between others.
+            let named = self.lines.iter().filter(|line| !line.label.is_empty());
+            legend.extend(named.map(|line| (Mark::Line(line.color), line.label.clone())));
         }
         legend.extend(self.spikes.as_ref().map(|spikes| (Mark::Spike, format!("spikes ({})", spikes.len()))));
         legend.extend(self.note.clone().map(|note| (Mark::None, note)));
@@ -110,7 +108,7 @@ impl Traces<'_> {
             let value = |k| line.series.values.get(k, line.column);
             for run in decimate(&line.series.t, value, line.samples(frame.window), frame.window, columns) {
                 let points: Vec<(f64, f64)> = run.into_iter().map(|(t, v)| frame.point(t, v)).collect();
-                canvas.line(&points, line.color(), style::LINE_WIDTH)?;
+                canvas.line(&points, line.color, style::LINE_WIDTH)?;
                 empty = false;
             }
         }

@@ -22,6 +22,8 @@ pub(super) struct Plan {
     pub columns: Option<u64>,
     /// How many rows there are in the end, where that is known.
     pub rows: Option<u64>,
+    /// More indices than two, which rows and columns together make; none of a table or vector.
+    pub shape: Vec<u64>,
 }
 
 impl Numbers {
@@ -61,6 +63,9 @@ impl Plan {
     /// The header of an array whose numbers have so many bytes. A table without columns has the rows that are expected of it.
     pub fn header(&self, bytes: u64) -> Vec<u8> {
         let rows = bytes.checked_div(self.row()).unwrap_or(self.rows.unwrap_or(0));
+        if !self.shape.is_empty() && Some(rows) == self.rows {
+            return npy::header(self.numbers.dtype(), &self.shape);
+        }
         match self.columns {
             Some(columns) => npy::header(self.numbers.dtype(), &[rows, columns]),
             None => npy::header(self.numbers.dtype(), &[rows]),

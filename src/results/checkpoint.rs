@@ -41,6 +41,7 @@ impl Checkpoint {
             numbers: Numbers::F64,
             columns: None,
             rows: Some(values.len() as u64),
+            shape: Vec::new(),
         };
         let mut archive = Archive::new(path, self.states.iter().map(plan).collect(), false)?;
         for (at, (_, values)) in self.states.iter().enumerate() {

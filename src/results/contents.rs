@@ -109,13 +109,13 @@ impl Contents {
 
     /// The arrays: `t`; three for each series; one for each parameter with a value for each cell; two for each train.
     pub(super) fn arrays(&self) -> Vec<Plan> {
-        let vector = |name: String, numbers, rows| Plan { name, numbers, columns: None, rows };
+        let vector = |name: String, numbers, rows| Plan { name, numbers, columns: None, rows, shape: Vec::new() };
         let samples = self.clock().map_or(Some(0), |series| self.series[series].samples);
         let mut plans = vec![vector("t".into(), Numbers::F64, samples)];
         for head in &self.series {
             let numbers = if self.single { Numbers::F32 } else { Numbers::F64 };
             let (name, cells) = (head.name.clone(), head.cells.len() as u64);
-            plans.push(Plan { name, numbers, columns: Some(cells), rows: head.samples });
+            plans.push(Plan { name, numbers, columns: Some(cells), rows: head.samples, shape: Vec::new() });
             plans.push(vector(format!("{}{TIMES}", head.name), Numbers::F64, head.samples));
             plans.push(vector(format!("{}{CELLS}", head.name), Numbers::I64, Some(cells)));
         }

@@ -35,6 +35,23 @@
 //! becomes of the process, what was recorded until about a second before. It has room for all that is to come, as a sparse file; a run
 //! that is stopped gives it back, one that is killed does not. What was there before a run stays until the first second is over.
 //!
+//! # Sweeps
+//!
+//! The runs of a sweep are one archive or directory, whose arrays have its axes in front, the last one the fastest:
+//!
+//! | array | dtype, shape | meaning |
+//! |---|---|---|
+//! | `sweep.NAME` | `<f8`, `[value]` | the values that were set, in the unit in which they were written |
+//! | `NAME` | `<f4` or `<f8`, `[axes..., time, index]` | a record of all runs; NaN where a run was not done, or had failed |
+//! | `NAME.t`, `NAME.cell`, `t` | as above | the same in all runs |
+//! | `param.PARAMETER` | `<f8`, `[axes..., cell]` | a parameter that may differ from cell to cell |
+//! | `POP.spikes.t`, `.i` | as above | the spikes of all runs, run by run |
+//! | `POP.spikes.run` | `<i8`, `[spike]` | the run of each: `np.unravel_index(run, shape)` is its place along the axes |
+//!
+//! `meta` has an entry `sweep` besides: `shape`, how many values each axis has; `axes`, a list of `{"name", "parameter", "unit", "axis", "array"}`, in
+//! which what is set together has the same `axis`; `steps`, how many steps each run has done, 0 if it was not done. In
+//! `parameters`, one that differs from run to run has `values`, one for each run. There is no such table as `.csv`. The file appears when all runs are done or the sweep is stopped.
+//!
 //! # Directories
 //!
 //! A name that ends in `/` is a directory with one file `ARRAY.npy` for each of these arrays, which `np.load(..., mmap_mode="r")` maps.
@@ -58,6 +75,7 @@ mod csv;
 mod folder;
 pub(crate) mod npy;
 mod read;
+mod sweep;
 mod writer;
 
 #[cfg(test)]
@@ -76,6 +94,7 @@ pub use checkpoint::Checkpoint;
 pub use contents::{Contents, Parameter, ParameterValues, Population, SeriesHead, TrainHead};
 pub(crate) use read::spread;
 pub use read::{Reading, thin};
+pub use sweep::{Found, SweepResult, SweepWriter, SweptAxis, sweep_bytes};
 pub use writer::Writer;
 
 /// The version of the layout that is written and read.

@@ -109,7 +109,7 @@ impl Header {
     }
 }
 
-/// A header of [`SIZE`] bytes. A `shape` of up to two sides fits.
+/// A header of [`SIZE`] bytes. A `shape` of 63 characters fits, its commas and spaces among them.
 pub(super) fn header(dtype: &str, shape: &[u64]) -> Vec<u8> {
     let sides: Vec<String> = shape.iter().map(|side| format!("{side},")).collect();
     let text = format!("{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({}), }}", sides.join(" "));

@@ -36,6 +36,7 @@ pub(super) fn read(path: &Path, reading: &Reading) -> Result<RunResult, String> 
         None if meta.contains_key("units") => return Err("an older neuroc wrote it; run the model again".into()),
         None => return Err(damaged("it has no `layout`")),
     }
+    no_sweep(&meta)?;
     let [units, records, populations, parameters] = [
         object(&meta, "units")?,
         object(&meta, "records")?,
@@ -79,10 +80,18 @@ pub(super) fn read(path: &Path, reading: &Reading) -> Result<RunResult, String> 
     result.contradiction().map_or(Ok(result), Err)
 }
 
+/// Refuses the results of many runs.
+fn no_sweep(meta: &Map<String, Value>) -> Result<(), String> {
+    let odd = "it holds the runs of a sweep, not one run; `neuroc plot` draws it, in Python `neuroc.read` reads it";
+    if meta.contains_key("sweep") { Err(odd.into()) } else { Ok(()) }
+}
+
 /// How many samples and columns every series of a file has, in the order in which [`read`] hands them over; no sample is read.
 pub(super) fn shapes(path: &Path) -> Result<Vec<(usize, usize)>, String> {
     let mut files = Files::open(path)?;
-    let records = object(&files.meta()?, "records")?;
+    let meta = files.meta()?;
+    no_sweep(&meta)?;
+    let records = object(&meta, "records")?;
     let names = files.names()?;
     let shape = |name: &String| {
         let (header, _, _) = files.array(name)?;
@@ -125,7 +134,7 @@ fn none() -> Samples {
     Samples::F64(Array2::zeros((0, 0)))
 }
 
-fn population((name, entry): (&String, &Value)) -> Option<Population> {
+pub(super) fn population((name, entry): (&String, &Value)) -> Option<Population> {
     let number = |v: &Value| usize::try_from(v.as_u64()?).ok();
     let shape = entry.get("shape")?.as_array()?.iter().map(number).collect::<Option<_>>()?;
     Some(Population { name: name.clone(), cells: number(entry.get("cells")?)?, shape })
@@ -177,7 +186,7 @@ impl Files {
     }
 
     /// Hands over an array, its header read and compared with its size.
-    fn with<T>(
+    pub fn with<T>(
         &mut self,
         name: &str,
         take: impl FnOnce(&Header, &mut dyn Read) -> Result<T, String>,
@@ -244,7 +253,7 @@ impl Files {
     }
 
     /// The times of all rows, or of those that stand for `few` each, and how many these are.
-    fn times(&mut self, name: &str, most: Option<usize>) -> Result<(Vec<f64>, Few), String> {
+    pub fn times(&mut self, name: &str, most: Option<usize>) -> Result<(Vec<f64>, Few), String> {
         self.with(name, |header, from| {
             let ("<f8", [rows]) = (header.dtype.as_str(), &header.shape[..]) else {
                 return Err(wrong(name, header, "a vector of <f8"));
@@ -261,7 +270,7 @@ impl Files {
         })
     }
 
-    fn cells(&mut self, name: &str) -> Result<Vec<u64>, String> {
+    pub fn cells(&mut self, name: &str) -> Result<Vec<u64>, String> {
         let cells = self.vector::<8>(name, "<i8")?.into_iter().map(i64::from_le_bytes);
         cells.map(|cell| u64::try_from(cell).map_err(|_| unreadable(name, "a cell is negative"))).collect()
     }
@@ -283,31 +292,8 @@ impl Files {
                 ));
             }
             let columns = spread(width, reading.columns.unwrap_or(width));
-            let mut thinned = Thinned::new(&columns, few);
-            let mut bytes = vec![0; width * size];
-            let mut row = vec![0.0; columns.len()];
-            for _ in 0..rows {
-                from.read_exact(&mut bytes).map_err(|e| unreadable(&name, e))?;
-                for (value, &column) in row.iter_mut().zip(&columns) {
-                    let number = &bytes[column * size..(column + 1) * size];
-                    *value = match *number {
-                        [a, b, c, d] => f64::from(f32::from_le_bytes([a, b, c, d])),
-                        [a, b, c, d, e, f, g, h] => f64::from_le_bytes([a, b, c, d, e, f, g, h]),
-                        _ => f64::NAN,
-                    };
-                }
-                thinned.add(&row);
-            }
-            let values = thinned.done();
+            series.values = table(from, width, size, &columns, few).map_err(|e| unreadable(&name, e))?;
             series.cells = columns.iter().map(|&column| series.cells[column]).collect();
-            let shape = (series.t.len(), columns.len());
-            let table = |e| unreadable(&name, e);
-            series.values = match size {
-                4 => Samples::F32(
-                    Array2::from_shape_vec(shape, values.iter().map(|&x| x as f32).collect()).map_err(table)?,
-                ),
-                _ => Samples::F64(Array2::from_shape_vec(shape, values).map_err(table)?),
-            };
             Ok(())
         })?;
         Ok(series)
@@ -349,6 +335,41 @@ impl Files {
     }
 }
 
+/// Reads a table of numbers of so many bytes, row by row, and keeps these columns.
+pub(super) fn table(
+    from: &mut dyn Read,
+    width: usize,
+    size: usize,
+    columns: &[usize],
+    few: Few,
+) -> Result<Samples, String> {
+    let mut thinned = Thinned::new(columns, few);
+    let mut bytes = vec![0; width * size];
+    let mut row = vec![0.0; columns.len()];
+    for _ in 0..few.rows {
+        from.read_exact(&mut bytes).map_err(|e| e.to_string())?;
+        for (value, &column) in row.iter_mut().zip(columns) {
+            let number = &bytes[column * size..(column + 1) * size];
+            *value = match *number {
+                [a, b, c, d] => f64::from(f32::from_le_bytes([a, b, c, d])),
+                [a, b, c, d, e, f, g, h] => f64::from_le_bytes([a, b, c, d, e, f, g, h]),
+                _ => f64::NAN,
+            };
+        }
+        thinned.add(&row);
+    }
+    let values = thinned.done();
+    let shape = (values.len().checked_div(columns.len()).unwrap_or(few.kept()), columns.len());
+    let odd = |e: ndarray::ShapeError| e.to_string();
+    Ok(match size {
+        4 => {
+            let single = values.iter().map(|&x| x as f32).collect();
+            Samples::F32(Array2::from_shape_vec(shape, single).map_err(odd)?)
+        }
+        _ => Samples::F64(Array2::from_shape_vec(shape, values).map_err(odd)?),
+    })
+}
+
 /// So many of `count` places at most, from the first to the last.
 pub(crate) fn spread(count: usize, most: usize) -> Vec<usize> {
     match most {
@@ -361,8 +382,8 @@ pub(crate) fn spread(count: usize, most: usize) -> Vec<usize> {
 
 /// How rows are thinned.
 #[derive(Debug, Clone, Copy)]
-struct Few {
-    rows: usize,
+pub(super) struct Few {
+    pub rows: usize,
     /// How many rows become two; 1: none do.
     few: usize,
 }
@@ -374,6 +395,11 @@ impl Few {
             Some(_) | None => 1,
         };
         Few { rows, few }
+    }
+
+    /// How many rows are kept.
+    fn kept(self) -> usize {
+        (0..self.rows).filter(|&row| self.stands(row)).count()
     }
 
     /// Is the time of a row one of the two that stand for its few?
@@ -443,22 +469,22 @@ impl Thinned {
     }
 }
 
-fn object(meta: &Map<String, Value>, key: &str) -> Result<Map<String, Value>, String> {
+pub(super) fn object(meta: &Map<String, Value>, key: &str) -> Result<Map<String, Value>, String> {
     match meta.get(key) {
         Some(Value::Object(object)) => Ok(object.clone()),
         _ => Err(damaged(&format!("it has no `{key}`"))),
     }
 }
 
-fn damaged(what: &str) -> String {
+pub(super) fn damaged(what: &str) -> String {
     format!("its metadata is damaged: {what}")
 }
 
-fn unreadable(name: &str, cause: impl std::fmt::Display) -> String {
+pub(super) fn unreadable(name: &str, cause: impl std::fmt::Display) -> String {
     format!("array `{name}` is damaged: {cause}")
 }
 
-fn wrong(name: &str, header: &Header, expected: &str) -> String {
+pub(super) fn wrong(name: &str, header: &Header, expected: &str) -> String {
     let dtype = if header.dtype.is_empty() { "a structured type" } else { &header.dtype };
     format!("array `{name}` has dtype {dtype} and shape {:?}, expected {expected}", header.shape)
 }

@@ -5,6 +5,7 @@
 //! Never true here: memory that grows with the run.
 
 use super::archive::Archive;
+use super::array::Plan;
 use super::csv::Csv;
 use super::folder::Folder;
 use super::{Contents, FileFormat, ResultsError, folder};
@@ -26,7 +27,7 @@ pub struct Writer {
     pause: Duration,
 }
 
-enum Form {
+pub(super) enum Form {
     Archive(Box<Archive>),
     Folder(Folder),
     Csv(Box<Csv>),
@@ -42,8 +43,8 @@ impl Writer {
     pub fn new(path: &Path, contents: Contents, compress: bool) -> Result<Writer, ResultsError> {
         contents.check()?;
         let mut form = match FileFormat::of(path)? {
-            FileFormat::Npz => Form::Archive(Box::new(Archive::new(path, contents.arrays(), compress)?)),
-            FileFormat::Folder => Form::Folder(Folder::new(path, contents.arrays())?),
+            FileFormat::Npz => Form::archive(path, contents.arrays(), compress)?,
+            FileFormat::Folder => Form::folder(path, contents.arrays())?,
             FileFormat::Csv => Form::Csv(Box::new(Csv::new(path, &contents)?)),
         };
         let mut array = 1;
@@ -104,12 +105,8 @@ impl Writer {
     /// Completes the file. Answers which files hold the results. The same data give the same bytes.
     pub fn finish(self, meta: &Map<String, Value>) -> Result<Vec<PathBuf>, ResultsError> {
         let meta = self.text(meta);
-        match self.form {
-            Form::Archive(archive) => archive.finish(&meta)?,
-            Form::Folder(folder) => folder.finish(&meta)?,
-            Form::Csv(csv) => return Ok(csv.finish(&meta)?),
-        }
-        Ok(vec![self.path])
+        let tables = self.form.finish(&meta)?;
+        Ok(if tables.is_empty() { vec![self.path] } else { tables })
     }
 
     /// Facts about the run, and about the arrays.
@@ -121,7 +118,25 @@ impl Writer {
 }
 
 impl Form {
-    fn append(&mut self, array: usize, values: &[f64]) -> Result<(), ResultsError> {
+    pub fn archive(path: &Path, plans: Vec<Plan>, compress: bool) -> Result<Form, ResultsError> {
+        Ok(Form::Archive(Box::new(Archive::new(path, plans, compress)?)))
+    }
+
+    pub fn folder(path: &Path, plans: Vec<Plan>) -> Result<Form, ResultsError> {
+        Ok(Form::Folder(Folder::new(path, plans)?))
+    }
+
+    /// Completes the files; answers those of tables.
+    pub fn finish(self, meta: &str) -> Result<Vec<PathBuf>, ResultsError> {
+        match self {
+            Form::Archive(archive) => archive.finish(meta)?,
+            Form::Folder(folder) => folder.finish(meta)?,
+            Form::Csv(csv) => return Ok(csv.finish(meta)?),
+        }
+        Ok(Vec::new())
+    }
+
+    pub fn append(&mut self, array: usize, values: &[f64]) -> Result<(), ResultsError> {
         match self {
             Form::Archive(archive) => Ok(archive.append(array, values)?),
             Form::Folder(folder) => Ok(folder.append(array, values)?),

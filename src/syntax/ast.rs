@@ -707,6 +707,65 @@ pub enum RunMember {
         /// The whole member.
         span: Span,
     },
+    /// `sweep Na.gbar = 80 .. 160 mS/cm2 in 41 steps`.
+    Sweep(Sweep),
+}
+
+/// `sweep Na.gbar = 80 .. 160 mS/cm2, K.gbar = 20 .. 50 mS/cm2 in 100 samples`: an axis of a sweep.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sweep {
+    /// What is set along the axis, one thing or several together.
+    pub swept: Vec<Swept>,
+    /// How many values ranges have; as many whole numbers as there are if absent.
+    pub count: Option<SweepCount>,
+    /// The whole member.
+    pub span: Span,
+}
+
+/// `Na.gbar = 80 .. 160 mS/cm2`, `x = [1, 2, 5] mV`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Swept {
+    /// The parameter or state, as `--set` calls it.
+    pub name: Name,
+    /// The same with its parts.
+    pub path: Path,
+    /// Its values.
+    pub values: SweptValues,
+}
+
+/// What a `sweep` line says of values.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SweptValues {
+    /// From the first to the last.
+    Range(SweptNumber, SweptNumber),
+    /// These.
+    List(Vec<SweptNumber>),
+}
+
+/// `-65 mV`, as it is written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SweptNumber {
+    /// The number with its sign.
+    pub number: String,
+    /// Its unit, where it has one.
+    pub unit: Option<String>,
+    /// Both.
+    pub span: Span,
+}
+
+/// `in 41 steps`, `in 7 log steps`, `in 100 samples`, `in 100 random samples`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SweepCount {
+    /// The number, digits only.
+    pub count: String,
+    /// Are neighbours a factor apart?
+    pub log: bool,
+    /// Is every sample drawn without a look at the others?
+    pub random: bool,
+    /// Are values drawn?
+    pub samples: bool,
+    /// The whole of it.
+    pub span: Span,
 }
 
 /// `around spikes of squid[0] from -2 ms to 5 ms`.

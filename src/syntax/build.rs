@@ -612,6 +612,9 @@ impl Builder<'_> {
         if rule == Rule::run_key {
             return RunMember::Key(self.named_value(pair));
         }
+        if rule == Rule::sweep {
+            return RunMember::Sweep(self.sweep(pair));
+        }
         let mut parts = Parts::of(pair);
         let target = self.path(parts.part());
         match rule {
@@ -642,6 +645,57 @@ impl Builder<'_> {
             }
             _ => RunMember::RecordSpikes { target, span },
         }
+    }
+
+    /// `sweep Na.gbar = 80 .. 160 mS/cm2 in 41 steps`.
+    fn sweep(&mut self, pair: Pair<'_, Rule>) -> Sweep {
+        let span = self.span(&pair);
+        let (mut swept, mut count) = (Vec::new(), None);
+        for part in Parts::of(pair) {
+            if part.as_rule() != Rule::sweep_count {
+                swept.push(self.swept(part));
+                continue;
+            }
+            let [log, random, samples] =
+                [Rule::kw_log, Rule::kw_random, Rule::kw_samples].map(|which| has(&part, which));
+            let span = self.span(&part);
+            let digits = Parts::of(part).part().as_str().to_owned();
+            count = Some(SweepCount { count: digits, log, random, samples, span });
+        }
+        Sweep { swept, count, span }
+    }
+
+    fn swept(&mut self, pair: Pair<'_, Rule>) -> Swept {
+        let mut parts = Parts::of(pair);
+        let path = parts.part();
+        let text = path.as_str().chars().filter(|c| !c.is_whitespace()).collect();
+        let name = Name { text, span: self.span(&path) };
+        let path = self.path(path);
+        let values = parts.part();
+        let list = values.as_rule() == Rule::swept_list;
+        let mut numbers = Vec::new();
+        let mut unit = None;
+        for part in Parts::of(values) {
+            if part.as_rule() == Rule::swept_unit {
+                unit = Some(part.as_str().trim().to_owned());
+                continue;
+            }
+            let (span, negative) = (self.span(&part), has(&part, Rule::neg));
+            let mut number = Parts::of(Parts::of(part).part());
+            let sign = if negative { "-" } else { "" };
+            let text = format!("{sign}{}", number.part().as_str());
+            let unit = number.maybe().map(|unit| unit.as_str().trim().to_owned());
+            numbers.push(SweptNumber { number: text, unit, span });
+        }
+        // The unit behind a list is that of its last number.
+        if let Some(last) = numbers.last_mut() {
+            last.unit = last.unit.take().or(unit);
+        }
+        let values = match (list, numbers.len()) {
+            (false, 2) => SweptValues::Range(numbers.remove(0), numbers.remove(0)),
+            _ => SweptValues::List(numbers),
+        };
+        Swept { name, path, values }
     }
 
     /// `around spikes of squid[0] from -2 ms to 5 ms`.

@@ -424,6 +424,9 @@ impl<'t> Complaint<'_, 't> {
             ("refractory", "}") => {
                 Some(("`refractory` stands within the braces", "write `{ v = ...; refractory 2 ms }`"))
             }
+            ("to" | ":" | "-", _) if words.first() == Some(&"sweep") => {
+                Some(("the ends of a range stand around two dots", "write `sweep x = 1 .. 5 mV in 9 steps`"))
+            }
             ("from" | "to" | "every" | "around", _) if words == ["record", "spikes"] => {
                 Some(("spikes are recorded from the start to the end", "remove the time window"))
             }

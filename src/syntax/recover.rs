@@ -69,6 +69,7 @@ impl Block {
     pub fn is_inner(word: &str) -> bool {
         is_operator_word(word)
             || matches!(word, "true" | "false" | "instantaneous" | "spikes" | "event" | "pre" | "post")
+            || matches!(word, "in" | "steps" | "log" | "random" | "samples")
     }
 
     /// The block that a member of this block opens, if its first word is `word`.
@@ -206,7 +207,7 @@ impl Block {
             Block::Event => &[],
             Block::Network => &["param", "init", "population", "input", "clamp", "connect", "drive"],
             Block::Connect | Block::Drive => &[],
-            Block::Run => &["record"],
+            Block::Run => &["record", "sweep"],
             Block::Train => &["learn"],
         }
     }
@@ -241,7 +242,7 @@ impl Block {
 fn begins_member(word: &str) -> bool {
     begins_item(word)
         || [Block::Channel, Block::Cell, Block::Compartment, Block::Run].iter().any(|b| b.keywords().contains(&word))
-            && !matches!(word, "kinetics" | "pool" | "morphology" | "section" | "compartments" | "region")
+            && !matches!(word, "kinetics" | "pool" | "morphology" | "section" | "compartments" | "region" | "sweep")
         || matches!(word, "population" | "connect")
 }
 

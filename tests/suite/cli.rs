@@ -5,7 +5,7 @@
 
 use ndarray::{Array1, Array2};
 use ndarray_npy::NpzReader;
-use neuroc::results::{ParameterValues, RunResult, Samples};
+use neuroc::results::{Found, ParameterValues, Reading, RunResult, Samples};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
@@ -666,9 +666,17 @@ fn examples_are_the_same_interpreted_and_compiled() {
         let run = ["run", &file, "--quiet", "--cache", &cache, "--duration", "10ms"];
         fine(&here, &with(&run, &["-o", "interp.npz", "--engine", "interp"]));
         fine(&here, &with(&run, &["-o", "native.npz", "--threads", "1"]));
-        let (native, interp) = (result(&here, "native.npz"), result(&here, "interp.npz"));
-        assert!(!native.series.is_empty() && native.series == interp.series, "{file}: recorded values");
-        assert_eq!(native.spikes, interp.spikes, "{file}: spikes");
+        let read = |name: &str| Found::read(&here.path().join(name), &Reading::default()).unwrap();
+        let runs = |found: Found| match found {
+            Found::Run(run) => vec![run],
+            Found::Sweep(sweep) => sweep.runs,
+        };
+        let (native, interp) = (runs(read("native.npz")), runs(read("interp.npz")));
+        assert_eq!(native.len(), interp.len(), "{file}");
+        for (native, interp) in native.iter().zip(&interp) {
+            assert!(!native.series.is_empty() && native.series == interp.series, "{file}: recorded values");
+            assert_eq!(native.spikes, interp.spikes, "{file}: spikes");
+        }
     }
 }
 
@@ -911,7 +919,7 @@ fn a_run_that_diverges_names_the_culprit_and_keeps_what_it_has() {
 
 /// Waits until a process has a handler for SIGINT, which `neuroc run` sets just before the first step.
 #[cfg(target_os = "linux")]
-fn catches_interrupts(process: u32) {
+pub fn catches_interrupts(process: u32) {
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(60) {
         let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();

@@ -26,6 +26,7 @@ const SEVERAL: &[(&str, usize)] = &[
     ("rates_without_units", 7),
     ("synapse_two_draws_without_tilde", 2),
     ("two_typos", 2),
+    ("sweep", 11),
     ("train", 10),
     ("convolution_arguments", 2),
     ("train_names", 6),
@@ -40,7 +41,6 @@ const SEVERAL: &[(&str, usize)] = &[
 const NOT_HERE: &[(Code, &str)] = &[
     (Code::More, "a file with more than a hundred mistakes"),
     (Code::MoreWarnings, "a file with more than a hundred of them"),
-    (Code::AmbiguousParameter, "an override on the command line"),
     (Code::Internal, "a bug of the compiler"),
 ];
 

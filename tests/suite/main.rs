@@ -36,6 +36,7 @@ mod singular;
 #[cfg(feature = "xla")]
 mod stablehlo;
 mod stepping;
+mod sweeps;
 mod torture;
 #[cfg(feature = "xla")]
 mod tpu;
