@@ -15,9 +15,7 @@ use super::*;
 
 fn series(name: &str, unit: &str, t: &Arc<Vec<f64>>, width: usize, value: impl Fn(f64, usize) -> f64) -> Series {
     let values = Array2::from_shape_fn((t.len(), width), |(k, i)| value(t[k], i));
-    let population = name.split('.').next().unwrap_or(name).into();
-    let cells = (0..width as u64).collect();
-    Series { name: name.into(), population, unit: unit.into(), cells, t: t.clone(), values: Samples::F64(values) }
+    Series::of_cells(name, unit, (0..width as u64).collect(), t.clone(), Samples::F64(values))
 }
 
 fn times(count: usize, dt: f64) -> Arc<Vec<f64>> {
@@ -286,7 +284,7 @@ fn intervals_have_their_mean_and_spread() {
 #[test]
 fn rates_of_cells_are_drawn_against_what_they_have() {
     let mut result = titled("f-I curve");
-    result.meta.insert("dt_ms".into(), json!(0.1));
+    result.meta.insert("options".into(), json!({ "dt_ms": 0.1 }));
     result.meta.insert("steps".into(), json!(5000));
     result.spikes =
         vec![SpikeTrain { population: "p".into(), cells: 3, t: vec![100.0, 200.0, 300.0], i: vec![2, 0, 2] }];

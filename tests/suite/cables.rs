@@ -656,6 +656,95 @@ fn native_cables_give_the_bits_of_the_interpreter() {
     }
 }
 
+/// The mixed network with other records.
+fn mixed_with(records: &str) -> String {
+    let before = MIXED.split("    record pyr").next().unwrap();
+    format!("{before}\n{records}\n}}")
+}
+
+#[test]
+fn what_is_recorded_in_sections_is_what_their_places_have() {
+    let sections = checked(&mixed_with(
+        "record pyr.all.v every 0.5 ms\n record pyr.left.{Na.m, Na.i, Na.gbar} every 0.5 ms\n
+        record pyr[1..4].right.{v, Leak.i} every 0.5 ms\n record ball.all.{v, distance} every 0.5 ms\n record spikes of pyr",
+    ));
+    let result = run(&sections, &CompileOptions::default(), Way::Optimized);
+    same_bits(&result, &native_run(&sections, Precision::F64, 2));
+    same_bits(&result, &run(&sections, &CompileOptions::default(), Way::Reread));
+    let all = result.series_named("pyr.all.v").unwrap().compartments.clone().unwrap();
+    // 28 compartments; nodes are not recorded.
+    assert_eq!((all.len(), result.series_named("pyr.all.v").unwrap().cells.len()), (28, 28 * 43));
+    let places: Vec<String> = all.iter().map(|c| format!("record pyr.{}.v every 0.5 ms", c.name)).collect();
+    let mut places = places.join("\n");
+    for x in [0.1, 0.3, 0.5, 0.7, 0.9] {
+        places += &format!("\nrecord pyr.left({x}).{{Na.m, Na.i, Na.gbar}} every 0.5 ms");
+    }
+    places += "\nrecord pyr[1..4].right(0.1875).Leak.i every 0.5 ms\nrecord ball.dend(0.5).v every 0.5 ms\nrecord spikes of pyr";
+    let alone = run(&checked(&mixed_with(&places)), &CompileOptions::default(), Way::Optimized);
+    let column = |s: &neuroc::results::Series, column: usize| -> Vec<u64> {
+        (0..s.t.len()).map(|row| s.values.get(row, column).to_bits()).collect()
+    };
+    let mut compared = 0;
+    for s in result.series.iter().filter(|s| !s.name.ends_with("distance")) {
+        let quantity = s.name.split('.').skip(if s.name.contains('[') { 4 } else { 2 }).collect::<Vec<_>>().join(".");
+        let cells = s.name.split(']').next().filter(|begin| begin.len() < s.name.len());
+        let population = cells.map_or(s.population.clone(), |begin| format!("{begin}]"));
+        for at in 0..s.cells.len() {
+            let (place, compartment) = s.compartment(at).unwrap();
+            assert_eq!(at, (s.cells[at] - s.cells[0]) as usize * s.compartments.as_ref().unwrap().len() + place);
+            let Some(other) = alone.series_named(&format!("{population}.{}.{quantity}", compartment.name)) else {
+                continue;
+            };
+            let cell = other.cells.iter().position(|cell| *cell == s.cells[at]).unwrap();
+            assert!(column(s, at) == column(other, cell), "{} of {}", s.name, s.column(at));
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 28 * 43 + 3 * 5 * 43 + 3 + 3);
+}
+
+#[test]
+fn results_know_where_compartments_are() {
+    let text = branched_with(
+        "network main { population pyr: Branched[2] }",
+        "duration = 1 ms; record pyr.all.distance every 1 ms; record pyr.right.v every 1 ms; record pyr[1].soma.v every 1 ms",
+    );
+    let result = ran(&text, Way::Optimized);
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["r.npz", "r/"] {
+        let path = folder.path().join(file);
+        result.write(&path).unwrap();
+        let again = RunResult::read_npz(&path).unwrap();
+        for s in &result.series {
+            assert_eq!(again.series_named(&s.name), Some(s), "{file}");
+        }
+    }
+    // What the model calls the distance.
+    let s = result.series_named("pyr.all.distance").unwrap();
+    let compartments = s.compartments.clone().unwrap();
+    for at in 0..s.cells.len() {
+        assert!((s.values.get(0, at) - s.compartment(at).unwrap().1.distance).abs() < 1e-9, "{}", s.column(at));
+    }
+    let before = |name: &str| {
+        let at = compartments.iter().position(|c| c.name == name).unwrap();
+        compartments[at].before.map(|before| compartments[before as usize].name.as_str())
+    };
+    // Nodes are passed over.
+    assert_eq!(before("trunk(0.0714)"), Some("soma(0.8333)"));
+    assert_eq!([before("left(0.1)"), before("right(0.0625)")], [Some("trunk(0.9286)"); 2]);
+    assert_eq!([before("basal(0.125)"), before("soma(0.1667)")], [Some("soma(0.1667)"), None]);
+    let s = result.series_named("pyr.right.v").unwrap();
+    assert_eq!((s.column(0), s.column(15)), ("right(0.0625) of cell 0".into(), "right(0.9375) of cell 1".into()));
+    let s = result.series_named("pyr[1].soma.v").unwrap();
+    assert_eq!((s.column(0), &s.cells[..]), ("soma(0.1667)".into(), &[1, 1, 1][..]));
+    // As tables: a column for each compartment, named as if it was recorded alone.
+    result.write(&folder.path().join("r.csv")).unwrap();
+    let table = std::fs::read_to_string(folder.path().join("r.csv")).unwrap();
+    let heads: Vec<&str> = table.lines().next().unwrap().split(',').collect();
+    assert_eq!(heads.len(), 1 + 2 * 28 + 2 * 8 + 3);
+    assert!(heads.contains(&"pyr[1].right(0.9375).v (mV)") && heads.contains(&"pyr[1].soma(0.5).v (mV)"), "{heads:?}");
+}
+
 #[test]
 fn a_ring_of_synapses_on_dendrites_is_that_of_neuron() {
     let checked = driver::check_file(&root().join("examples/dendritic_ring.neuro"));
