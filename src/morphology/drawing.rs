@@ -258,7 +258,9 @@ fn dendrogram(sections: &[Section], order: &[usize]) -> Drawn {
     let width = ends().fold(0.0, f64::max) - ends().fold(0.0, f64::min);
     let others = order.iter().filter(|&&s| s != root).flat_map(|&s| &sections[s].frusta);
     let thickest = others.flat_map(|f| f.diam).fold(0.0, f64::max);
-    let space = (0.45 * width / count.max(of_left).max(1) as f64).min(0.1 * width).max(1.6 * thickest);
+    // Rows are as far apart as the thickest needs, but for many, of which most are thin.
+    let row = width / count.max(of_left).max(1) as f64;
+    let space = (0.45 * row).min(0.1 * width).max(row.min(1.6 * thickest));
     let mut drawn = Vec::new();
     for (s, section) in sections.iter().enumerate() {
         let toward = if is_left[s] { [-1.0, 0.0] } else { [1.0, 0.0] };

@@ -168,7 +168,7 @@ impl<'a> Plan<'a> {
             let color = self.colors.get(piece.of).copied().unwrap_or(NOTHING);
             self.piece(canvas, piece, color)?;
             // Where two pieces meet at an angle a wedge between them is open.
-            if let Some(before) = before.filter(|before| before.ends[1] == piece.ends[0]) {
+            if let Some(before) = before.filter(|before| before.ends[1] == piece.ends[0] && bend(before, piece)) {
                 let thin = before.diam[1].min(piece.diam[0]);
                 canvas.disc(self.place(piece.ends[0]), 0.5 * (self.scale * thin).max(THINNEST), color)?;
             }
@@ -241,6 +241,13 @@ impl Key {
             Key::Bar(..) => BAR + 40.0,
         }
     }
+}
+
+/// Do two pieces that follow each other go in different directions?
+fn bend(before: &CellPiece, piece: &CellPiece) -> bool {
+    let [a, b] = [before, piece].map(|p| [0, 1].map(|axis| p.ends[1][axis] - p.ends[0][axis]));
+    let (cross, dot) = (a[0] * b[1] - a[1] * b[0], a[0] * b[0] + a[1] * b[1]);
+    cross.abs() > 1e-3 * dot
 }
 
 /// The lower left and the upper right corner of what is drawn.

@@ -327,7 +327,9 @@ pub fn groups<'a>(series: &[&'a Series], window: (f64, f64)) -> Vec<Group<'a>> {
         let alike = |g: &Group| {
             let first = g.series[0];
             let same = quantity_of(&first.name) == quantity_of(&s.name);
-            g.fraction == fraction && (fraction || same) && first.unit == s.unit
+            // What is of compartments has a panel of its own.
+            let alike = first.unit == s.unit && first.compartments.is_some() == s.compartments.is_some();
+            g.fraction == fraction && (fraction || same) && alike
         };
         match groups.iter_mut().find(|g| alike(g) && g.series.len() < style::MOST_LINES) {
             Some(group) => group.series.push(s),
@@ -356,7 +358,8 @@ fn traces<'a>(
     let names: Vec<Vec<&str>> = group.series.iter().map(|s| parts(&s.name)).collect();
     let (before, after) = common_parts(&names);
     let most = (style::MOST_LINES / names.len()).max(1);
-    let widest = group.series.iter().map(|s| s.whole).max().unwrap_or(0);
+    let widest_of = group.series.iter().copied().max_by_key(|s| s.whole).unwrap_or(group.series[0]);
+    let widest = widest_of.whole;
     let mut lines = Vec::new();
     for (series, parts) in group.series.iter().zip(&names) {
         let (_, width) = series.values.shape();
@@ -399,7 +402,7 @@ fn traces<'a>(
     let is_voltage = quantity == "v" || quantity == "V" || matches!(first.unit.as_str(), "mV" | "V");
     let spikes = if is_voltage { ticks.take() } else { None };
     let drawn = lines.len() / names.len().max(1);
-    let note = (widest > drawn).then(|| format!("{drawn} of {widest} {}s", first.element()));
+    let note = (widest > drawn).then(|| format!("{drawn} of {widest} {}s", widest_of.element()));
     let traces = Traces {
         quantity: if same_quantity { quantity.to_owned() } else { "gates".to_owned() },
         unit: first.unit.clone(),

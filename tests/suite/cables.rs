@@ -294,8 +294,22 @@ fn from_closed_form(result: &RunResult, name: &str, cable: (f64, f64), x: f64) -
     (square / (s.t.len() - 1) as f64).sqrt() / norm
 }
 
+/// An example, as it stands.
+fn example(name: &str) -> Checked {
+    let checked = driver::check_file(&root().join(format!("examples/{name}.neuro")));
+    assert!(checked.diagnostics.is_empty(), "{:?}", checked.diagnostics);
+    checked
+}
+
+/// Rallpack 1 (Bhalla, Bilitch and Bower 1992, Trends Neurosci 15:453) as the example has it, and with a twentieth of its compartments.
 #[test]
 fn rallpack_1_follows_the_closed_form() {
+    let result = run(&example("rallpack1"), &CompileOptions::default(), Way::Native);
+    for (name, x) in [("axon.cable(0).v", 0.0005), ("axon.cable(1).v", 0.9995)] {
+        let rms = from_closed_form(&result, name, (0.1, 1e-4), x);
+        println!("{name}: {rms:e} of the largest voltage");
+        assert!(rms < 1e-4, "{name}: {rms:e} of the largest voltage");
+    }
     let n = 60;
     let result = ran(&rallpack(n, 0.1, 100.0), Way::Optimized);
     let half = 0.5 / n as f64;
@@ -307,35 +321,25 @@ fn rallpack_1_follows_the_closed_form() {
 
 /// Ten generations of forks, 1023 compartments, each 0.008 of its length constant long; diameters follow the law of the power 3/2, so that
 /// the whole is a cable as thick as the trunk (Rall 1959, Exp Neurol 1:491; Bhalla, Bilitch and Bower 1992, Trends Neurosci 15:453).
-fn rallpack_2() -> String {
-    let mut sections = String::new();
-    for generation in 0..10 {
-        let (length, diam) =
-            (32.0 * 2f64.powf(-f64::from(generation) / 3.0), 16.0 * 2f64.powf(-2.0 * f64::from(generation) / 3.0));
-        for branch in 0..1 << generation {
-            let parent = match generation {
-                0 => String::new(),
-                _ => format!("from g{}_{}(1); ", generation - 1, branch / 2),
-            };
-            sections += &format!(
-                "section g{generation}_{branch} {{ {parent}length = {length} um; diam = {diam} um; compartments = 1 }}\n"
-            );
-        }
-    }
-    format!(
-        "{PASSIVE} cell Tree {{\n{sections}region all {{ ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak(gbar = 0.025 mS/cm2) }} }}
-        network main {{ population c: Tree\n input step: 0.1 nA -> c.g0_0(0.5) }}
-        run {{ duration = 250 ms; dt = 0.05 ms; method = crank_nicolson\n record c.{{g0_0(0.5), g9_0(0.5), g9_341(0.5)}}.v every 5 ms }}"
-    )
-}
-
 #[test]
 fn rallpack_2_follows_the_closed_form() {
-    let result = ran(&rallpack_2(), Way::Native);
-    for (name, x) in [("c.g0_0(0.5).v", 0.05), ("c.g9_0(0.5).v", 0.95), ("c.g9_341(0.5).v", 0.95)] {
+    let checked = example("rallpack2");
+    let result = run(&checked, &CompileOptions::default(), Way::Native);
+    for (name, x) in [("cells.g0(0.5).v", 0.05), ("cells.g9_0(0.5).v", 0.95), ("cells.g9_341(0.5).v", 0.95)] {
         let rms = from_closed_form(&result, name, (0.032, 16e-4), x);
         println!("{name}: {rms:e} of the largest voltage");
         assert!(rms < 1e-3, "{name}: {rms:e} of the largest voltage");
+    }
+    let model = checked.model.unwrap();
+    let tree = &model.cells.iter().find(|cell| cell.name == "Tree").unwrap().morphology.as_ref().unwrap().tree;
+    assert_eq!((tree.sections.len(), (0..tree.len()).filter(|&e| tree.is_compartment(e)).count()), (1023, 1023));
+    // The law, at every fork.
+    let sections = &model.cells.iter().find(|cell| cell.name == "Tree").unwrap().morphology.as_ref().unwrap().sections;
+    for (at, parent) in sections.iter().enumerate() {
+        let children = sections.iter().filter(|s| s.from.is_some_and(|from| from.0 == at));
+        let sum: f64 = children.map(|s| s.frusta[0].diam[0].powf(1.5)).sum();
+        let own = parent.frusta[0].diam[1].powf(1.5);
+        assert!(sum == 0.0 || (sum / own - 1.0).abs() < 1e-9, "{}", parent.name);
     }
 }
 
@@ -378,27 +382,23 @@ fn states_driven_by_the_time_keep_the_second_order() {
     assert!((coarse / fine).log2() > 1.8, "{coarse:e}, then {fine:e}");
 }
 
-/// A squid axon of 1000 compartments for 500 ms (Bhalla, Bilitch and Bower 1992): 35 spikes, each within 0.1 ms of a run with steps a
+/// A squid axon of 1000 compartments, the example for 500 ms (Bhalla, Bilitch and Bower 1992): 35 spikes, each within 0.1 ms of a run with steps a
 /// quarter as long.
 #[test]
 fn rallpack_3_has_its_spikes() {
-    let run = |method: &str, dt: f64| {
-        let text = format!(
-            "use std.channels.hh.{{K, Leak, Na}}
-            cell Axon {{
-                section a {{ length = 1 mm; diam = 1 um; compartments = 1000 }}
-                region all {{ ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Na, K, Leak(gbar = 0.025 mS/cm2, erev = -65 mV) }}
-                spike when a(1).v crosses 0 mV
-            }}
-            network main {{ population c: Axon\n input step: 0.1 nA -> c.a(0) }}
-            run {{ duration = 500 ms; dt = {dt} ms; method = {method}; celsius = 6.3 degC; record spikes of c }}"
-        );
-        ran(&text, Way::Native).spikes[0].t.clone()
+    let checked = example("rallpack3");
+    let own = checked.model.as_ref().unwrap().run.as_ref().unwrap();
+    assert_eq!((own.dt, own.method, own.duration), (0.01, Method::CrankNicolson, 250.0));
+    let run = |method: Method, dt: f64| {
+        let (duration, every) = (Some(500.0), Some(500.0));
+        let options =
+            CompileOptions { method: Some(method), dt: Some(dt), duration, every, ..CompileOptions::default() };
+        run(&checked, &options, Way::Native).spikes[0].t.clone()
     };
-    let converged = run("crank_nicolson", 0.0025);
+    let converged = run(Method::CrankNicolson, 0.0025);
     assert_eq!(converged.len(), 35);
-    let late = |method: &str, dt: f64| apart(&run(method, dt), &converged);
-    let [second, first] = ["crank_nicolson", "cnexp"].map(|method| late(method, 0.01));
+    let late = |method: Method, dt: f64| apart(&run(method, dt), &converged);
+    let [second, first] = [Method::CrankNicolson, Method::Cnexp].map(|method| late(method, 0.01));
     println!("crank_nicolson: {second} ms, cnexp: {first} ms");
     assert!(second < 0.1, "{second} ms");
     // Of order 1, spikes come later and later.
