@@ -52,7 +52,10 @@ pub fn select<'a>(result: &'a RunResult, options: &PlotOptions) -> Result<(Vec<P
         PlotKind::Space => (true, false),
         PlotKind::Raster | PlotKind::Rates | PlotKind::Intervals | PlotKind::Cells => (false, true),
     };
-    let series: Vec<&Series> = result.series.iter().filter(|s| want_series && chosen(&s.name)).collect();
+    let mut series: Vec<&Series> = result.series.iter().filter(|s| want_series && chosen(&s.name)).collect();
+    if options.kind == PlotKind::Space && series.iter().any(|s| s.compartments.is_some()) {
+        series.retain(|s| s.compartments.is_some());
+    }
     let trains: Vec<&SpikeTrain> =
         result.spikes.iter().filter(|s| want_spikes && s.cells > 0 && chosen(&spikes_name(s))).collect();
     if series.is_empty() && (trains.is_empty() || matches!(options.kind, PlotKind::Traces | PlotKind::Space)) {

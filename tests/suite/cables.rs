@@ -679,7 +679,7 @@ fn what_is_recorded_in_sections_is_what_their_places_have() {
     for x in [0.1, 0.3, 0.5, 0.7, 0.9] {
         places += &format!("\nrecord pyr.left({x}).{{Na.m, Na.i, Na.gbar}} every 0.5 ms");
     }
-    places += "\nrecord pyr[1..4].right(0.1875).Leak.i every 0.5 ms\nrecord ball.dend(0.5).v every 0.5 ms\nrecord spikes of pyr";
+    places += "\nrecord pyr[1..4].right(0.1875).Leak.i every 0.5 ms\nrecord ball.dend(0.525).v every 0.5 ms\nrecord spikes of pyr";
     let alone = run(&checked(&mixed_with(&places)), &CompileOptions::default(), Way::Optimized);
     let column = |s: &neuroc::results::Series, column: usize| -> Vec<u64> {
         (0..s.t.len()).map(|row| s.values.get(row, column).to_bits()).collect()

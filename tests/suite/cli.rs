@@ -750,8 +750,8 @@ fn a_cell_is_drawn_by_its_shape_and_along_its_way() {
         }
     };
     let shape = ["--morphology", "m.neuro"];
-    has(&draw(&shape), &["C", "3 sections, 11 compartments, 270 um", "soma", "left", "right", "50 um"]);
-    has(&draw(&with(&shape, &["--colour", "Leak.gbar"])), &["c: Leak.gbar", "Leak.gbar (mS/cm²)", "0.2", "0.4"]);
+    has(&draw(&shape), &["C", "3 sections, 11 compartments, 270 um", "soma", "left", "right", "20 um"]);
+    has(&draw(&with(&shape, &["--colour", "Leak.gbar"])), &["c: Leak.gbar", "Leak.gbar (mS/cm²)", "0.20", "0.40"]);
     has(&draw(&with(&shape, &["--color", "distance", "--cell", "C"])), &["c: distance", "distance (um)"]);
     fine(&here, &["plot", "--morphology", "m.neuro"]);
     assert!(here.path().join("m.C.svg").exists());
@@ -774,7 +774,7 @@ fn a_cell_is_drawn_by_its_shape_and_along_its_way() {
     let with_results = ["--morphology", "m.neuro", "r.npz", "--at", "1.1ms"];
     has(&draw(&with(&with_results, &["--colour", "v"])), &["c, cell 0: v at 1 ms", "V (mV)"]);
     has(&draw(&with(&with_results, &["--colour", "v", "--cells", "1"])), &["c, cell 1: v at 1 ms"]);
-    has(&draw(&with(&with_results, &["--colour", "Leak.i"])), &["c: Leak.i at 1 ms", "Leak.i (uA/cm²)"]);
+    has(&draw(&with(&with_results, &["--colour", "Leak.i"])), &["c, cell 1: Leak.i at 1 ms", "Leak.i (uA/cm²)"]);
     wrong(&with_results, 2, &["v, Leak.i", "--colour v"]);
     wrong(&with(&with_results, &["--colour", "m"]), 2, &["no `m` of compartments, but v, Leak.i"]);
     wrong(&["--morphology", "m.neuro", "r.npz", "--colour", "v"], 2, &["--at 12ms"]);

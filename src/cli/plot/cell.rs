@@ -263,7 +263,7 @@ fn recorded(args: &Args, file: &Path, chosen: &Chosen<'_>, name: Option<&str>) -
     if !any {
         return Err((Exit::Model, format!("cell {number} of {population} was not recorded")));
     }
-    let several = meant.iter().any(|s| s.compartments.as_ref().is_some_and(|all| s.whole > all.len()));
+    let several = result.populations.iter().any(|p| p.name == population && p.cells > 1);
     let cell = if several { format!(", cell {number}") } else { String::new() };
     let at: f64 = format!("{at:.9}").parse().unwrap_or(at);
     let (name, unit) = (quantity(first), first.unit.clone());
