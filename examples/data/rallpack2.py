@@ -7,8 +7,8 @@ they begin at (Rall 1959), and every section is as long in length constants as t
 """
 
 print("""\
-//! The tree of Rallpack 2 (Bhalla, Bilitch and Bower, Trends Neurosci 15:453-458, 1992), written by rallpack2.py: a trunk
-//! of 32 um, 16 um thick, and nine generations of forks, a compartment each.
+//! The tree of Rallpack 2 (Bhalla, Bilitch and Bower, Trends Neurosci 15:453-458, 1992), written by rallpack2.py: a
+//! trunk of 32 um, 16 um thick, and nine generations of forks, a compartment each.
 
 use std.channels.hh.{Leak}
 

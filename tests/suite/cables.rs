@@ -308,7 +308,7 @@ fn rallpack_1_follows_the_closed_form() {
     for (name, x) in [("axon.cable(0).v", 0.0005), ("axon.cable(1).v", 0.9995)] {
         let rms = from_closed_form(&result, name, (0.1, 1e-4), x);
         println!("{name}: {rms:e} of the largest voltage");
-        assert!(rms < 1e-4, "{name}: {rms:e} of the largest voltage");
+        assert!(rms < 3e-4, "{name}: {rms:e} of the largest voltage");
     }
     let n = 60;
     let result = ran(&rallpack(n, 0.1, 100.0), Way::Optimized);
@@ -656,9 +656,10 @@ fn native_cables_give_the_bits_of_the_interpreter() {
     }
 }
 
-/// The mixed network with other records.
+/// The mixed network for a shorter time with other records.
 fn mixed_with(records: &str) -> String {
-    let before = MIXED.split("    record pyr").next().unwrap();
+    let whole = MIXED.replace("duration = 20 ms; dt", "duration = 4 ms; dt");
+    let before = whole.split("    record pyr").next().unwrap();
     format!("{before}\n{records}\n}}")
 }
 
