@@ -191,8 +191,8 @@ impl<'a> Profile<'a> {
                 let value = self.cell.value(row, c);
                 value.is_finite().then(|| frame.point(distance[c], value))
             };
-            for c in 0..distance.len() {
-                let ends = [before[c].and_then(point), point(c)];
+            for (c, before) in before.iter().enumerate() {
+                let ends = [before.and_then(point), point(c)];
                 let ends: Vec<(f64, f64)> = ends.into_iter().flatten().collect();
                 canvas.line(&ends, style::LINES[at], style::LINE_WIDTH)?;
             }
