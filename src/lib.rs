@@ -243,6 +243,8 @@
 //! | what sections, regions and places mean | `src/hir/morphology.rs`, `src/ode/build/cables.rs` | `tests/errors/section_*`, `tests/suite/cables.rs` |
 //! | how a section is cut, where sections meet | `src/morphology/mod.rs` | its tests |
 //! | what an SWC file means: soma, stubs, names of sections | `src/morphology/swc.rs` | its tests, `tests/suite/cables.rs`, `tests/reference/swc_neuron.py` |
+//! | where the compartments of a cell lie in a picture, how it is drawn | `src/morphology/drawing.rs`; `src/plot/cell.rs`, `src/cli/plot/cell.rs` | their tests, `tests/suite/cli.rs` |
+//! | what is recorded in every compartment, what results say of them | `quantity_in` in `src/hir/morphology.rs`; `src/simulate/records.rs`, `src/results/contents.rs` | `tests/suite/cables.rs` |
 //! | what `neuroc info` says of a cell's shape and membrane | `src/cli/info.rs`, `src/ode/passive.rs` | `tests/suite/cables.rs`, `tests/suite/cli.rs` |
 //! | how cables are solved | `src/discretize/cable.rs`; `solve` in `src/interp/memory.rs` and `src/runtime/branches.rs` | `tests/suite/cables.rs` |
 //! | in which order the kernels of branched cells run | `src/codegen/plan/trees.rs` | there |

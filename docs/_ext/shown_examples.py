@@ -27,8 +27,16 @@ COMMANDS = {
         "neuroc plot lif_fi_curve.npz --kind cells --against step.amplitude",
     ],
     "microcircuit": [
-        "neuroc run examples/microcircuit.neuro --set scale=0.05 --duration 500ms -o microcircuit.npz",
+        "neuroc run examples/microcircuit.neuro -o microcircuit.npz",
         "neuroc plot microcircuit.npz --kind raster",
+    ],
+    "rallpack3": [
+        "neuroc run examples/rallpack3.neuro -o rallpack3.npz",
+        "neuroc plot rallpack3.npz --kind space --to 60ms",
+    ],
+    "purkinje": [
+        "neuroc run examples/purkinje.neuro -o purkinje.npz",
+        "neuroc plot --morphology examples/purkinje.neuro purkinje.npz --colour v --at 154ms",
     ],
     "digits": [
         "neuroc train examples/digits.neuro --epochs 4 -o digits.trained.npz",
@@ -44,7 +52,7 @@ NOTES = {
     "digits": "The picture is made after 4 epochs of training; the file says 15.",
     "digits_convolution": "The picture is made after 4 epochs of training; the file says 15.",
     "brunel": "The file has a fifth of the paper's cells as it stands; `--set order=2500` runs the paper's net.",
-    "microcircuit": "The picture shows a twentieth of the circuit; the file has a fiftieth as it stands, and `--set scale=1` is all of it, which takes gigabytes.",
+    "microcircuit": "The file has a twentieth of the circuit as it stands; `--set scale=1` is all of it, which takes gigabytes.",
 }
 #: Examples by what they show. One that is not named here stands with the last.
 GROUPS = {
@@ -52,7 +60,10 @@ GROUPS = {
         "squid", "squid_sweep", "squid_warm", "voltage_clamp", "a_current", "cortical_rs", "rebound_burst", "resurgent_sodium", "nmda_spike",
         "calcium_adaptation", "calcium_ghk",
     ],
-    "Branched cells": ["ball_and_stick", "pyramidal", "dendritic_calcium", "dendritic_junctions", "dendritic_ring"],
+    "Branched cells": [
+        "ball_and_stick", "pyramidal", "purkinje", "dendritic_calcium", "dendritic_junctions", "dendritic_ring", "column",
+        "rallpack1", "rallpack2", "rallpack3",
+    ],
     "Point neurons": ["lif_fi_curve", "adex", "izhikevich", "izhikevich_rs", "oscillators"],
     "Networks": [
         "brunel", "vogels_abbott_coba", "vogels_abbott_cuba", "coba_hh", "izhikevich_net", "microcircuit", "delays", "olive_sheet",

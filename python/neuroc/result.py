@@ -36,12 +36,35 @@ class Trace(np.ndarray):
     t: NDArray[np.float64]
     #: The cells of the population that the columns belong to, from 0, shape `[cell]`.
     cells: NDArray[np.int64]
+    #: Of what is recorded in every compartment of sections, those that the columns belong to, such as "dend(0.25)"; None of all else.
+    compartments: list[str] | None
+    #: How far these are from the middle of the root section, in um; None of all else.
+    distance: NDArray[np.float64] | None
 
     @classmethod
-    def _of(cls, name: str, population: str, unit: str, cells: Any, t: Any, values: Any) -> Trace:
+    def _of(
+        cls,
+        name: str,
+        population: str,
+        unit: str,
+        cells: Any,
+        t: Any,
+        values: Any,
+        compartments: list[str] | None = None,
+        distance: Any = None,
+    ) -> Trace:
         trace: Trace = values.view(cls)
         trace.name, trace.population, trace.unit, trace.t, trace.cells = name, population, unit, t, cells
+        trace.compartments, trace.distance = compartments, distance
         return trace
+
+    def _labels(self) -> Any:
+        """What the columns are called: cells, or compartments with their cells if there are several."""
+        if self.compartments is None:
+            return self.cells
+        several = len(self.cells) > 0 and bool(np.any(self.cells != self.cells[0]))
+        pairs = zip(self.compartments, self.cells.tolist(), strict=True)
+        return [f"{name} of cell {cell}" if several else name for name, cell in pairs]
 
     def __array_finalize__(self, other: Any) -> None:
         # Only whole records have names; see _of.
@@ -55,14 +78,16 @@ class Trace(np.ndarray):
         return np.asarray(self)[index]
 
     def __reduce__(self) -> Any:
-        return _trace, (self.name, self.population, self.unit, self.cells, self.t, np.asarray(self))
+        own = (self.name, self.population, self.unit, self.cells, self.t, np.asarray(self))
+        return _trace, (*own, self.compartments, self.distance)
 
     def __repr__(self) -> str:
         if not hasattr(self, "name"):
             return repr(np.asarray(self))
-        rows, cells = self.shape
+        rows, columns = self.shape
         span = f"{self.t[0]:g} to {self.t[-1]:g} ms" if rows else "no samples"
-        return f"<neuroc.Trace {self.name} ({self.unit}): {rows} samples of {cells} cell{'s' * (cells != 1)}, {span}>"
+        what = f"{'cell' if self.compartments is None else 'compartment'}{'s' * (columns != 1)}"
+        return f"<neuroc.Trace {self.name} ({self.unit}): {rows} samples of {columns} {what}, {span}>"
 
 
 def _trace(*parts: Any) -> Trace:
@@ -196,7 +221,7 @@ class Result(Mapping[str, Trace]):
             return pandas.DataFrame()
         frames = []
         for name, trace in self._traces.items():
-            columns = pandas.MultiIndex.from_product([[name], trace.cells], names=["record", "cell"])
+            columns = pandas.MultiIndex.from_product([[name], trace._labels()], names=["record", "cell"])
             index = pandas.Index(trace.t, name="t")
             frames.append(pandas.DataFrame(np.asarray(trace), index=index, columns=columns, copy=False))
         frame = pandas.concat(frames, axis=1).sort_index()
@@ -216,7 +241,8 @@ class Result(Mapping[str, Trace]):
     def to_xarray(self) -> Any:
         """A dataset with a variable for each record, of the dimensions "time" (in ms) and the population's cells.
 
-        Records with other times or chosen cells have dimensions of their own: "RECORD.t", "RECORD.cell". Spikes are in
+        Records with other times or chosen cells have dimensions of their own: "RECORD.t", "RECORD.cell", and those of compartments
+        "RECORD.compartment" with the coordinate "RECORD.distance" (in um). Spikes are in
         "POPULATION.spikes.t" and "POPULATION.spikes.i".
         """
         xarray = needed("xarray", "xarray", "to_xarray")
@@ -232,7 +258,12 @@ class Result(Mapping[str, Trace]):
 
         for name, trace in self._traces.items():
             time = dimension("time", f"{name}.t", trace.t, {"units": "ms"})
-            cell = dimension(trace.population, f"{name}.cell", trace.cells, {})
+            if trace.compartments is None:
+                cell = dimension(trace.population, f"{name}.cell", trace.cells, {})
+            else:
+                cell = f"{name}.compartment"
+                coordinates[cell] = (cell, trace._labels(), {})
+                coordinates[f"{name}.distance"] = (cell, trace.distance, {"units": "um"})
             variables[name] = ((time, cell), np.asarray(trace), {"units": trace.unit})
         for name, train in self.spikes.items():
             variables[f"{name}.spikes.t"] = ((f"{name}.spike",), train.t, {"units": "ms"})

@@ -49,17 +49,24 @@ impl Recorded {
                 times.push(Arc::clone(&s.t));
                 times.len() - 1
             });
-            rest.push((s.name, s.population, s.unit, s.cells, at, s.values));
+            let places: Option<Vec<_>> =
+                (0..s.cells.len()).map(|column| s.compartment(column).map(|(_, c)| c)).collect();
+            let places = places.filter(|_| s.compartments.is_some());
+            let names: Option<Vec<String>> = places.as_ref().map(|all| all.iter().map(|c| c.name.clone()).collect());
+            let distances: Option<Vec<f64>> = places.map(|all| all.iter().map(|c| c.distance).collect());
+            rest.push(((s.name, s.population, s.unit, s.cells), (at, s.values), (names, distances)));
         }
         let own = |t: Arc<Vec<f64>>| Arc::try_unwrap(t).unwrap_or_else(|shared| shared.to_vec()).into_pyarray(py);
         let times: Vec<Bound<'py, PyArray1<f64>>> = times.into_iter().map(own).collect();
         let series = PyList::empty(py);
-        for (name, population, unit, cells, at, values) in rest {
+        for ((name, population, unit, cells), (at, values), (names, distances)) in rest {
             let values = match values {
                 Samples::F32(x) => x.into_pyarray(py).into_any(),
                 Samples::F64(x) => x.into_pyarray(py).into_any(),
             };
-            series.append((name, population, unit, numbers(py, cells), times[at].clone(), values))?;
+            let distances = distances.map(|um| um.into_pyarray(py));
+            let (cells, t) = (numbers(py, cells), times[at].clone());
+            series.append((name, population, unit, cells, t, values, names, distances))?;
         }
         all.set_item("series", series)?;
         let spikes = PyList::empty(py);

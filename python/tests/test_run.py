@@ -52,6 +52,37 @@ def test_results_are_the_commands_bit_for_bit(squid, tmp_path):
             assert json.loads(str(archive["meta"]))["steps"] == result.meta["steps"]
 
 
+BRANCHED = """
+channel Leak { param gbar = 0.1 mS/cm2; param erev = -65 mV }
+cell C {
+    section soma { length = 20 um; diam = 20 um; compartments = 1 }
+    section dend { from soma(1); length = 100 um; diam = 2 um; compartments = 2 }
+    region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak }
+}
+network main { population c: C[2]\n population one: C\n input step: 0.1 nA -> c[1].soma(0.5) }
+run { duration = 1 ms; dt = 0.1 ms; method = cnexp; record c.all.v; record one.all.v; record c.soma(0.5).v }
+"""
+
+
+def test_compartments_have_names_and_distances(tmp_path):
+    (tmp_path / "m.neuro").write_text(BRANCHED)
+    result = neuroc.load(tmp_path / "m.neuro").run(engine="interp")
+    names = ["soma(0.5)", "dend(0.25)", "dend(0.75)"]
+    for again in (result, neuroc.read(result.save(tmp_path / "r.npz")[0])):
+        v = again["c.all.v"]
+        assert v.compartments == names * 2 and v.cells.tolist() == [0, 0, 0, 1, 1, 1]
+        assert v.distance.tolist() == [0.0, 35.0, 85.0] * 2
+        assert (v[:, 3] == again["c.soma(0.5).v"][:, 1]).all() and again["c.soma(0.5).v"].compartments is None
+        assert "11 samples of 6 compartments" in repr(v)
+        assert pickle.loads(pickle.dumps(v)).compartments == v.compartments
+        table = again.to_pandas()
+        assert [column[1] for column in table.columns][:4] == [*(f"{name} of cell 0" for name in names), "soma(0.5) of cell 1"]
+        assert list(table["one.all.v"].columns) == names
+        data = again.to_xarray()
+        assert data["one.all.v"].dims == ("time", "one.all.v.compartment")
+        assert data["c.all.v.distance"].values.tolist() == v.distance.tolist()
+
+
 def test_a_trace_knows_its_time_and_unit(squid):
     result = neuroc.load(squid).set(n=2).run(duration=20)
     v = result["squid.soma.v"]

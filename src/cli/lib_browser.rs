@@ -38,12 +38,46 @@ fn listed(wanted: impl Fn(&str) -> bool) -> String {
     let mut out = String::new();
     for module in stdlib::modules().into_iter().filter(|module| wanted(module)) {
         let text = stdlib::source(&module).unwrap_or("");
-        let about = text.lines().next().and_then(|l| l.strip_prefix("//!")).unwrap_or("").trim();
-        out.push_str(&format!("{module}: {about}\n"));
+        let about: Vec<&str> = text.lines().map_while(|l| l.strip_prefix("//!")).map(str::trim).collect();
+        out.push_str(&wrapped(&format!("{module}: {}", first_sentence(&about.join(" ")))));
         for item in stdlib::items(text) {
             out.push_str(&format!("    {item}\n"));
         }
     }
+    out
+}
+
+/// The text up to the first full stop that ends a sentence: outside brackets, behind a word of more than one letter, before a capital.
+fn first_sentence(text: &str) -> &str {
+    let ends = text.match_indices(". ").map(|(at, _)| at).find(|&at| {
+        let (before, behind) = (&text[..at], &text[at + 2..]);
+        let word = before.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or("");
+        let inside = before.matches('(').count() > before.matches(')').count();
+        !inside && word.chars().count() != 1 && word != "al" && behind.starts_with(|c: char| c.is_uppercase())
+    });
+    let until_blank = text.split("  ").next().unwrap_or(text);
+    match ends {
+        Some(end) if end < until_blank.len() => &text[..=end],
+        _ => until_blank.trim_end(),
+    }
+}
+
+/// Lines of at most 100 letters, those behind the first further in than its begin, and less so than items.
+fn wrapped(text: &str) -> String {
+    let (mut out, mut line) = (String::new(), 0);
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if line > 0 && line + 1 + length > 100 {
+            out.push_str("\n  ");
+            line = 2;
+        } else if line > 0 {
+            out.push(' ');
+            line += 1;
+        }
+        out.push_str(word);
+        line += length;
+    }
+    out.push('\n');
     out
 }
 
@@ -64,4 +98,33 @@ fn item_of(text: &str, item: &str) -> Option<String> {
     let mut shown = lines[head - described..(head + end).min(lines.len())].join("\n");
     shown.push('\n');
     Some(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_are_described_by_whole_sentences() {
+        assert_eq!(
+            first_sentence("A cell: Hodgkin et al., J Physiol 117:500 (1952). The rest."),
+            "A cell: Hodgkin et al., J Physiol 117:500 (1952)."
+        );
+        assert_eq!(
+            first_sentence("By A. Smith (1950. Not yet) and B. Jones. Then"),
+            "By A. Smith (1950. Not yet) and B. Jones."
+        );
+        assert_eq!(first_sentence("A title  A paragraph. Another"), "A title");
+        assert_eq!(first_sentence("No end at all"), "No end at all");
+        let all = listed(|_| true);
+        let heads: Vec<&str> = all.lines().filter(|l| l.starts_with("std.")).collect();
+        assert_eq!(heads.len(), stdlib::modules().len());
+        assert!(all.lines().all(|l| l.chars().count() <= 100), "{all}");
+        // Every description ends as a sentence does.
+        let lines: Vec<&str> = all.lines().collect();
+        for (at, line) in lines.iter().enumerate().filter(|(_, l)| !l.starts_with("    ")) {
+            let last = lines.get(at + 1).is_none_or(|next| next.starts_with("    ") || next.starts_with("std."));
+            assert!(!last || line.ends_with(['.', ':', ')']), "{line}");
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! `neuroc plot`.
 
+mod cell;
+
 use super::{Exit, complain, say};
 use crate::plot::{self, PlotError, PlotKind, PlotOptions};
 use crate::report::{self, About, Thinned};
@@ -7,14 +9,30 @@ use crate::results::{Found, Reading};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 
-/// Draw a result.
+/// Draw a result, or the cell of a model.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: neuroc plot squid.npz -o squid.png --series soma.v")]
+#[command(after_help = "Example: neuroc plot squid.npz -o squid.png --series soma.v
+         neuroc plot --morphology examples/pyramidal.neuro --colour Ih.gbar -o pyramidal.png")]
 pub struct Args {
     /// What `neuroc run -o` wrote
-    #[arg(value_name = "RESULT.npz")]
-    file: PathBuf,
-    /// The picture, .svg, .png or .pdf; RESULT.svg by default. Or .html: a page with plots that zoom
+    #[arg(value_name = "RESULT.npz", required_unless_present = "morphology")]
+    file: Option<PathBuf>,
+    /// Draw the shape of a cell of this model; with a RESULT in the colours of what was recorded in its compartments
+    #[arg(long, value_name = "MODEL.neuro")]
+    morphology: Option<PathBuf>,
+    /// With --morphology: which population or cell; the first with sections by default
+    #[arg(long, value_name = "NAME", requires = "morphology")]
+    cell: Option<String>,
+    /// With --morphology: the parameter (such as Ih.gbar), or of a RESULT the record (such as v), that the colours show; the regions without it
+    #[arg(long, alias = "color", value_name = "NAME", requires = "morphology")]
+    colour: Option<String>,
+    /// With --morphology and a RESULT, or with --kind space: at this time (with --kind space, at these: 5ms,6ms)
+    #[arg(long, value_name = "TIMES", value_parser = moment, value_delimiter = ',', allow_hyphen_values = true)]
+    at: Vec<f64>,
+    /// With --kind space: the section or compartment, such as apic[3] or "dend(0.25)", that the way leads to; the farthest by default
+    #[arg(long, value_name = "PLACE")]
+    along: Option<String>,
+    /// The picture, .svg, .png or .pdf; RESULT.svg (MODEL.CELL.svg) by default. Or, of a RESULT alone, .html: a page with plots that zoom
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// What to draw
@@ -61,6 +79,8 @@ enum Kind {
     Isi,
     /// The rate of each cell: an f-I curve
     Cells,
+    /// What was recorded in the compartments of a cell (`record cells.all.v`), over time and distance or, with --at, over distance
+    Space,
 }
 
 /// Numbers of cells.
@@ -69,18 +89,33 @@ struct Cells(Vec<u64>);
 
 /// Reads the result and draws it.
 pub fn run(args: &Args) -> Exit {
+    if let Some(model) = &args.morphology {
+        return cell::run(args, model);
+    }
+    let Some(file) = &args.file else { return Exit::Usage };
+    let space = args.kind == Kind::Space;
+    for (option, given) in [("--at", !args.at.is_empty()), ("--along", args.along.is_some())] {
+        if given && !space {
+            complain(format!("`{option}` is for --kind space"));
+            return Exit::Usage;
+        }
+    }
+    if args.along.is_some() && !args.at.is_empty() {
+        complain("`--along` is for all times: with --at, all compartments are drawn");
+        return Exit::Usage;
+    }
     if let Some(path) = args.output.as_deref().filter(|path| report::is_page(path)) {
-        return page(args, path);
+        return page(args, file, path);
     }
     // All of what is drawn but of chosen parts, where more than is seen at once may be needed.
-    let few = args.cells.is_none() && args.from.is_none() && args.to.is_none();
+    let few = args.cells.is_none() && args.from.is_none() && args.to.is_none() && !space;
     let (samples, columns) = super::run::DRAWN;
     let reading = Reading {
         samples: few.then_some(samples),
         columns: few.then_some(columns),
         no_parameters: args.against.is_none(),
     };
-    let result = match Found::read(&args.file, &reading) {
+    let result = match Found::read(file, &reading) {
         Ok(result) => result,
         Err(error) => {
             complain(error);
@@ -100,18 +135,26 @@ pub fn run(args: &Args) -> Exit {
             Kind::Rates => PlotKind::Rates,
             Kind::Isi => PlotKind::Intervals,
             Kind::Cells => PlotKind::Cells,
+            Kind::Space => PlotKind::Space,
         },
         series: args.series.clone(),
         cells: args.cells.as_ref().map_or(Vec::new(), |cells| cells.0.clone()),
         against: args.against.clone(),
+        at: args.at.clone(),
+        along: args.along.clone(),
         window,
         width: args.width.unwrap_or(defaults.width),
         height: args.height.or(defaults.height),
         title: args.title.clone(),
         ..defaults
     };
-    let path = args.output.clone().unwrap_or_else(|| args.file.with_extension("svg"));
-    match plot::draw_found(&result, &path, &options) {
+    let path = args.output.clone().unwrap_or_else(|| file.with_extension("svg"));
+    drawn(plot::draw_found(&result, &path, &options), &path)
+}
+
+/// Says what became of a drawing.
+fn drawn(drawn: Result<(), PlotError>, path: &Path) -> Exit {
+    match drawn {
         Ok(()) => {
             say(format!("drew {}", path.display()));
             Exit::Fine
@@ -129,7 +172,7 @@ pub fn run(args: &Args) -> Exit {
 }
 
 /// Reads the result and writes a page of all of it.
-fn page(args: &Args, path: &Path) -> Exit {
+fn page(args: &Args, file: &Path, path: &Path) -> Exit {
     let chosen = [
         ("--kind", args.kind != Kind::All),
         ("--series", !args.series.is_empty()),
@@ -145,7 +188,7 @@ fn page(args: &Args, path: &Path) -> Exit {
         return Exit::Usage;
     }
     let about = About { title: args.title.clone(), ..About::default() };
-    let thinned = Thinned::read(&args.file).map_err(|error| error.to_string());
+    let thinned = Thinned::read(file).map_err(|error| error.to_string());
     match thinned.and_then(|thinned| report::write(path, &thinned, &about)) {
         Ok(()) => {
             say(format!("wrote {}", path.display()));

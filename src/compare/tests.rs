@@ -15,8 +15,8 @@ const DURATION: f64 = 100.0;
 fn traces(cells: usize, f: impl Fn(f64, usize) -> f64) -> RunResult {
     let t: Vec<f64> = (0..=200).map(|i| f64::from(i) / 2.0).collect();
     let values = Samples::F64(Array2::from_shape_fn((t.len(), cells), |(row, cell)| f(t[row], cell)));
-    let (unit, numbers) = ("mV".into(), (0..cells as u64).collect());
-    let series = Series { name: "x".into(), population: "p".into(), unit, cells: numbers, t: Arc::new(t), values };
+    let series = Series::of_cells("x", "mV", (0..cells as u64).collect(), Arc::new(t), values);
+    let series = Series { population: "p".into(), ..series };
     RunResult { series: vec![series], ..RunResult::default() }
 }
 

@@ -55,7 +55,7 @@ pub use uses::{Block, Uses};
 use crate::connect::RULES;
 use crate::data::DataFile;
 use crate::morphology::swc::Soma;
-use crate::morphology::{Measure, Tree};
+use crate::morphology::{Measure, Section, Tree};
 use crate::operators::Distribution;
 use crate::source::Span;
 use crate::units::{Dim, DisplayUnit};
@@ -292,6 +292,8 @@ pub struct ShapeFile {
 pub struct Morphology {
     /// The file that its shape is from, if it is from one.
     pub file: Option<ShapeFile>,
+    /// Its sections.
+    pub sections: Arc<[Section]>,
     /// Its compartments.
     pub tree: Arc<Tree>,
     /// The voltage.
@@ -354,14 +356,22 @@ impl Morphology {
 
     /// The symbol that a name means at an element, such as `v` or `Na.m`.
     pub fn find_at(&self, cell: &Cell, name: &str, element: usize) -> Option<SymbolId> {
-        let own = |id: &SymbolId| self.homes[id.0 as usize] == Home::Tree;
         let here = |p: &&Part| p.elements.contains(&(element as u32));
-        let of_part = |p: &Part| {
-            let own = |rest: &&str| if p.current.is_some() { rest.starts_with('.') } else { rest.is_empty() };
-            let rest = name.strip_prefix(&p.name).filter(own)?;
-            cell.find(&format!("{}.{}{rest}", p.region, p.name))
-        };
-        cell.find(name).filter(own).or_else(|| self.parts.iter().filter(here).find_map(of_part))
+        self.find_everywhere(cell, name).or_else(|| self.parts.iter().filter(here).find_map(|p| p.find(cell, name)))
+    }
+
+    /// The symbol that a name means in all compartments, such as `v`.
+    pub fn find_everywhere(&self, cell: &Cell, name: &str) -> Option<SymbolId> {
+        cell.find(name).filter(|id| self.homes[id.0 as usize] == Home::Tree)
+    }
+}
+
+impl Part {
+    /// The symbol that a name means in it, such as `Na.m`.
+    pub fn find(&self, cell: &Cell, name: &str) -> Option<SymbolId> {
+        let own = |rest: &&str| if self.current.is_some() { rest.starts_with('.') } else { rest.is_empty() };
+        let rest = name.strip_prefix(&self.name).filter(own)?;
+        cell.find(&format!("{}.{}{rest}", self.region, self.name))
     }
 }
 
@@ -773,12 +783,23 @@ pub struct Record {
     pub cells: Option<(Expr, Expr)>,
     /// The quantity.
     pub quantity: Quantity,
-    /// In a cell with sections, the element of the tree, and what it was called, such as `soma(0.5)`.
-    pub at: Option<(usize, String)>,
+    /// In a cell with sections, where; one value of the cell if absent.
+    pub at: Option<RecordedAt>,
     /// When.
     pub sampling: Sampling,
     /// Where it stands.
     pub span: Span,
+}
+
+/// Where in cells with sections something is recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordedAt {
+    /// The elements of the tree; one where it is a place.
+    pub elements: Arc<[u32]>,
+    /// What was written, such as `soma(0.5)` or `apic`.
+    pub text: String,
+    /// Is it each compartment of some sections, and no place?
+    pub each: bool,
 }
 
 /// The times at which something is recorded.

@@ -15,8 +15,8 @@ use super::place::{FlatPath, Place, Wanted};
 use super::scope::{Entry, Role, Scope, ScopeKind};
 use super::warnings::{DIAMETER, LENGTH};
 use super::{
-    Builtin, Cell, Expr, ExprKind, Home, Morphology, Part, PortKind, ShapeFile, Spike, SpikeCondition, StateKind,
-    SymbolId, SymbolKind, Ty,
+    Builtin, Cell, Expr, ExprKind, Home, Morphology, Part, PortKind, RecordedAt, ShapeFile, Spike, SpikeCondition,
+    StateKind, SymbolId, SymbolKind, Ty,
 };
 use crate::morphology::{Frustum, Measure, Section, Tree, TreeError, swc};
 use crate::source::{FileId, Span};
@@ -183,8 +183,9 @@ impl<'a> Lowerer<'a> {
         self.check_params(&symbols);
         self.check_domains(&symbols);
         cell.symbols = symbols;
-        let file = shape.file;
-        cell.morphology = Some(Morphology { file, tree: Arc::new(tree), v, cm, ra, area, port, parts, homes });
+        let (file, sections) = (shape.file, shape.sections.into());
+        let tree = Arc::new(tree);
+        cell.morphology = Some(Morphology { file, sections, tree, v, cm, ra, area, port, parts, homes });
         Definition { item: cell, sound: sound && whole, unknown }
     }
 
@@ -331,9 +332,9 @@ impl<'a> Lowerer<'a> {
         if let Some((cell, file, span)) = read {
             shape.file = Some(file);
             for branch in cell.branches {
-                let swc::Branch { name, from, frusta, .. } = branch;
+                let swc::Branch { name, from, frusta, points, .. } = branch;
                 shape.names.push(Name { text: name.clone(), span });
-                shape.sections.push(Section { name, from, frusta, compartments: 1 });
+                shape.sections.push(Section { name, from, frusta, points, compartments: 1 });
                 shape.cut.push(false);
             }
         }
@@ -546,7 +547,8 @@ impl<'a> Lowerer<'a> {
             return None;
         };
         let frusta = vec![Frustum { length, diam }];
-        Some(Section { name: draft.name.text.clone(), from, frusta, compartments: draft.count.unwrap_or(1) })
+        let (name, points, compartments) = (draft.name.text.clone(), Vec::new(), draft.count.unwrap_or(1));
+        Some(Section { name, from, frusta, points, compartments })
     }
 
     fn named_section(&mut self, name: &Name, names: &[Name]) -> Option<usize> {
@@ -925,13 +927,13 @@ impl<'a> Lowerer<'a> {
         Some(element)
     }
 
-    /// The quantity that is recorded at a place, with the element of the tree and what the place is called.
+    /// The quantity that is recorded at a place or in each compartment of some sections, and where that is.
     pub(super) fn quantity_at(
         &mut self,
         definition: &Definition<Cell>,
         place: &Place<'a>,
         flat: &FlatPath<'a>,
-    ) -> Option<(SymbolId, Option<(usize, String)>)> {
+    ) -> Option<(SymbolId, Option<RecordedAt>)> {
         let cell = &definition.item;
         let Some(morphology) = &cell.morphology else {
             let span = flat.at.map_or(flat.span, |at| at.span);
@@ -943,6 +945,10 @@ impl<'a> Lowerer<'a> {
             let of_the_cell = cell.find(&place.rest).filter(|id| morphology.homes[id.0 as usize] == Home::Cell);
             if let Some(symbol) = of_the_cell.filter(|id| Wanted::Quantity.fits(cell.symbol(*id))) {
                 return Some((symbol, None));
+            }
+            if let Some((word, quantity)) = place.rest.split_once('.') {
+                let (symbol, elements) = self.quantity_in(definition, morphology, (word, quantity), place, flat)?;
+                return Some((symbol, Some(RecordedAt { elements, text: word.into(), each: true })));
             }
             let section = &morphology.tree.sections[0].name;
             self.error(MorphologyError::PlaceMissing { what: "a quantity", section, span: flat.span });
@@ -963,7 +969,66 @@ impl<'a> Lowerer<'a> {
             return None;
         };
         let text: String = self.text(located.span).split_whitespace().collect();
-        Some((symbol, Some((element, text))))
+        Some((symbol, Some(RecordedAt { elements: [element as u32].into(), text, each: false })))
+    }
+
+    /// The quantity that is recorded in each compartment of the sections that a word means, and those compartments that have it.
+    fn quantity_in(
+        &mut self,
+        definition: &Definition<Cell>,
+        morphology: &Morphology,
+        (word, quantity): (&str, &str),
+        place: &Place<'a>,
+        flat: &FlatPath<'a>,
+    ) -> Option<(SymbolId, Arc<[u32]>)> {
+        let cell = &definition.item;
+        let meant = self.compartments_of(morphology, word, flat)?;
+        // Each symbol that the quantity is somewhere, with the compartments in which it is that.
+        let mut found: Vec<(SymbolId, Arc<[u32]>)> = Vec::new();
+        match morphology.find_everywhere(cell, quantity) {
+            Some(symbol) => found.push((symbol, meant.clone())),
+            None => {
+                for part in &morphology.parts {
+                    let there = |e: &u32| part.elements.binary_search(e).is_ok();
+                    let elements: Arc<[u32]> = meant.iter().copied().filter(there).collect();
+                    let symbol = part.find(cell, quantity).filter(|_| !elements.is_empty());
+                    found.extend(symbol.map(|symbol| (symbol, elements)));
+                }
+            }
+        }
+        found.retain(|(symbol, _)| Wanted::Quantity.fits(cell.symbol(*symbol)));
+        match &found[..] {
+            [(symbol, elements)] => return Some((*symbol, elements.clone())),
+            [] if definition.is_unknown(quantity) => {}
+            [] => {
+                let mut known: Vec<String> = Vec::new();
+                let tree = &morphology.tree;
+                let firsts = tree.sections.iter().map(|s| s.first).filter(|&e| meant.contains(&(e as u32)));
+                for name in firsts.flat_map(|element| known_at(cell, morphology, element)) {
+                    if !known.contains(&name) {
+                        known.push(name);
+                    }
+                }
+                let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                let span = place.rest_span;
+                self.error(MorphologyError::NotThere { quantity, place: word, span, known: &known });
+            }
+            several => {
+                let region = |id: SymbolId| match morphology.homes[id.0 as usize] {
+                    Home::Part(part) => morphology.parts[part].region.as_str(),
+                    Home::Cell | Home::Tree => "all",
+                };
+                let regions: Vec<&str> = several.iter().map(|(symbol, _)| region(*symbol)).collect();
+                let section = |elements: &[u32]| {
+                    let name = &morphology.tree.sections[morphology.tree.section[elements[0] as usize] as usize].name;
+                    name.split('[').next().unwrap_or(name)
+                };
+                let words: Vec<&str> = several.iter().map(|(_, elements)| section(elements)).collect();
+                let span = place.rest_span;
+                self.error(MorphologyError::SeveralRegions { quantity, word, regions: &regions, words: &words, span });
+            }
+        }
+        None
     }
 }
 

@@ -12,8 +12,8 @@ use super::network::Lowered;
 use super::place::{FlatPath, Place, Wanted, flatten};
 use super::scope::{Entry, Role, Scope, ScopeKind};
 use super::{
-    Around, Cell, Clamp, Expr, Input, Method, Plastic, Population, PortKind, Projection, Quantity, Record, Run,
-    Sampling, Symbol, SymbolId, SymbolKind,
+    Around, Cell, Clamp, Expr, Input, Method, Plastic, Population, PortKind, Projection, Quantity, Record, RecordedAt,
+    Run, Sampling, Symbol, SymbolId, SymbolKind,
 };
 use crate::diag::Diagnostic;
 use crate::source::Span;
@@ -401,17 +401,18 @@ impl<'a> Lowerer<'a> {
         let cell = &definition.item;
         let Some((symbol, at)) = self.quantity_at(definition, &place, flat) else { return };
         let (population, cells, span) = (place.population, place.cells, flat.span);
-        let here = |i: &Input| i.electrode && i.population == population && i.at == at.as_ref().map(|at| at.0);
+        let element = at.as_ref().map(|at| at.elements[0] as usize);
+        let here = |i: &Input| i.electrode && i.population == population && i.at == element;
         if cell.symbol(symbol).kind == SymbolKind::Port(PortKind::Electrode) && !recorder.inputs.iter().any(here) {
-            let whole = at.as_ref().map_or("", |at| &at.1);
+            let whole = at.as_ref().map_or("", |at| &at.text);
             let compartment = format!("{}.{whole}", recorder.populations[population].name);
             self.error(RunError::NoElectrode { compartment: &compartment, span });
             return;
         }
         let recorded = Quantity::OfCells(symbol);
         let same = |r: &&Record| {
-            let element = |at: &Option<(usize, String)>| at.as_ref().map(|at| at.0);
-            r.population == population && r.quantity == recorded && r.cells == cells && element(&r.at) == element(&at)
+            let elements = |at: &Option<RecordedAt>| at.as_ref().map(|at| at.elements.clone());
+            r.population == population && r.quantity == recorded && r.cells == cells && elements(&r.at) == elements(&at)
         };
         if let Some(first) = recorder.records.iter().find(same) {
             let quantity = cell.symbol(symbol).name.replace(['<', '>'], "");

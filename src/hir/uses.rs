@@ -194,12 +194,16 @@ impl<'a> Lowerer<'a> {
             let own = |s: &Symbol| Some(s.span).filter(|span| self.is_called_so(*span, &name.text));
             let symbol = || cell.symbols.iter().find(|s| s.name == path).and_then(own);
             // Channels of cells with sections are in regions, which no path names.
-            let below = format!(".{path}");
-            let in_region = || cell.symbols.iter().find(|s| s.name.ends_with(&below)).and_then(own);
-            let instance = || places.iter().filter(|p| p.0.ends_with(&below)).map(|p| *p.1).min();
-            let inner = |found: Option<Span>| found.filter(|_| cell.morphology.is_some());
+            let in_region = |path: &str| {
+                let below = format!(".{path}");
+                let instance = places.iter().filter(|p| p.0.ends_with(&below)).map(|p| *p.1).min();
+                let found = instance.or_else(|| cell.symbols.iter().find(|s| s.name.ends_with(&below)).and_then(own));
+                found.filter(|_| cell.morphology.is_some())
+            };
+            // What is recorded in sections stands behind their name.
+            let in_sections = || path.split_once('.').and_then(|(_, quantity)| in_region(quantity));
             let found = places.get(&path).copied().or_else(symbol);
-            if let Some(means) = found.or_else(|| inner(instance())).or_else(|| inner(in_region())) {
+            if let Some(means) = found.or_else(|| in_region(&path)).or_else(in_sections) {
                 self.note(name.span, means);
             }
         }

@@ -18,6 +18,7 @@
 //!   NEURON, places 0 and 1 are nodes at the ends.)
 //! - Distance is counted along the sections from the middle of the root section.
 
+pub mod drawing;
 pub mod swc;
 
 use std::f64::consts::PI;
@@ -41,6 +42,8 @@ pub struct Section {
     pub from: Option<(usize, f64)>,
     /// Its shape, from its start on.
     pub frusta: Vec<Frustum>,
+    /// Where it is in space, in cm: the ends of its frusta, one more than those; nothing of a section that was not measured.
+    pub points: Vec<[f64; 3]>,
     /// How many compartments it is cut into.
     pub compartments: usize,
 }
@@ -309,15 +312,16 @@ impl Tree {
         (piece.first..piece.first + piece.count).contains(&element)
     }
 
-    /// What an element is called, such as `dend(0.25)`: a compartment by its middle.
+    /// What an element is called, such as `dend(0.25)`: a compartment by its middle, to as many digits as tell it from others.
     pub fn name(&self, element: usize) -> String {
         let piece = &self.sections[self.section[element] as usize];
         match self.is_compartment(element) {
-            true => format!(
-                "{}({})",
-                piece.name,
-                (element - piece.first) as f64 / piece.count as f64 + 0.5 / piece.count as f64
-            ),
+            true => {
+                let digits = (piece.count.ilog10() + 2).max(4);
+                let unit = 10f64.powi(digits as i32);
+                let middle = ((element - piece.first) as f64 + 0.5) / piece.count as f64;
+                format!("{}({})", piece.name, (middle * unit).round() / unit)
+            }
             false => format!("a node of {}", piece.name),
         }
     }

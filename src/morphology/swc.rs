@@ -25,6 +25,9 @@ use std::collections::BTreeMap;
 /// The farthest place, and the largest radius, in um: a kilometre.
 const FARTHEST: f64 = 1e9;
 
+/// From um to cm.
+const CM: f64 = 1e-4;
+
 /// A section of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Branch {
@@ -34,6 +37,8 @@ pub struct Branch {
     pub from: Option<(usize, f64)>,
     /// Its shape, from its start on.
     pub frusta: Vec<Frustum>,
+    /// The ends of its frusta, in cm; of a soma that is understood as a sphere, two about its centre.
+    pub points: Vec<[f64; 3]>,
     /// The line (from 1) of its first point.
     pub line: usize,
 }
@@ -410,15 +415,21 @@ impl Drawing<'_> {
         let (radius, line) = (cell.points[root].radius, cell.points[root].line);
         let row = cell.row();
         let sphere = match &row {
-            Some(row) if row.len() == 1 => Some((radius, Soma::Sphere)),
-            Some(row) if row.len() == 3 && cell.is_three_points() => Some((radius, Soma::ThreePoints)),
-            Some(row) => cell.outline(row).map(|(_, radius)| (radius, Soma::Outline(row.len()))),
+            Some(row) if row.len() == 1 => Some((cell.points[root].at, radius, Soma::Sphere)),
+            Some(row) if row.len() == 3 && cell.is_three_points() => {
+                Some((cell.points[root].at, radius, Soma::ThreePoints))
+            }
+            Some(row) => cell.outline(row).map(|(centre, radius)| (centre, radius, Soma::Outline(row.len()))),
             None => None,
         };
         match (sphere, row) {
-            (Some((radius, soma)), _) => {
+            (Some((centre, radius, soma)), _) => {
                 let nodes = [([0.0, -radius, 0.0], radius, line), ([0.0, radius, 0.0], radius, line)];
                 self.branch("soma".into(), None, &nodes, line);
+                // Lengths are measured before the sphere is moved to its place, which rounds.
+                for point in self.branches.iter_mut().flat_map(|branch| &mut branch.points) {
+                    *point = [0, 1, 2].map(|axis| point[axis] + centre[axis] * CM);
+                }
                 self.places.extend(points.iter().map(|&i| (i, Place { branch: 0, x: 0.5, end: false })));
                 soma
             }
@@ -542,9 +553,7 @@ impl Drawing<'_> {
 
     /// Adds a section through some nodes.
     fn branch(&mut self, name: String, from: Option<(usize, f64)>, nodes: &[Node], line: usize) {
-        // From um to cm.
-        const CM: f64 = 1e-4;
-        let mut frusta = Vec::new();
+        let (mut frusta, mut points) = (Vec::new(), Vec::new());
         for pair in nodes.windows(2) {
             let ((from, a, _), (to, b, line)) = (pair[0], pair[1]);
             let length = between(from, to) * CM;
@@ -552,6 +561,10 @@ impl Drawing<'_> {
                 self.doubled.push(line);
             }
             if length > 0.0 || a != b {
+                if points.is_empty() {
+                    points.push(from.map(|x| x * CM));
+                }
+                points.push(to.map(|x| x * CM));
                 frusta.push(Frustum { length, diam: [2.0 * a * CM, 2.0 * b * CM] });
             }
         }
@@ -559,7 +572,7 @@ impl Drawing<'_> {
         if let (true, Some(first), Some(last)) = (length == 0.0, nodes.first(), nodes.last()) {
             self.errors.push(Fault::NoLength.at_both(last.2, first.2));
         }
-        self.branches.push(Branch { name, from, frusta, line });
+        self.branches.push(Branch { name, from, frusta, points, line });
     }
 }
 

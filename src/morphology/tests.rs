@@ -1,7 +1,8 @@
 use super::*;
 
 fn cylinder(name: &str, from: Option<(usize, f64)>, length: f64, diam: f64, compartments: usize) -> Section {
-    Section { name: name.into(), from, frusta: vec![Frustum { length, diam: [diam, diam] }], compartments }
+    let frusta = vec![Frustum { length, diam: [diam, diam] }];
+    Section { name: name.into(), from, frusta, points: Vec::new(), compartments }
 }
 
 fn close(a: f64, b: f64) {
@@ -35,6 +36,7 @@ fn a_taper_is_a_frustum() {
         name: "a".into(),
         from: None,
         frusta: vec![Frustum { length: 3.0, diam: [2.0, 1.0] }],
+        points: Vec::new(),
         compartments: 5,
     };
     let tree = Tree::new(&[cone]).unwrap();

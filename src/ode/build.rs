@@ -27,6 +27,7 @@ use crate::units::{Dim, DisplayUnit};
 use cables::Homes;
 use plasticity::Own;
 use rustc_hash::FxHashMap as HashMap;
+use std::sync::Arc;
 
 /// So many named expressions may name each other without a thought for the stack.
 const LONG_CHAIN: usize = 256;
@@ -169,8 +170,8 @@ struct Builder<'m> {
     homes: Vec<Option<Homes>>,
     /// The populations behind those of the network: compartments, parts, places.
     extra: Vec<Population>,
-    /// The places among them, by the whole and the element that a cell has in it.
-    places: HashMap<(usize, usize), usize>,
+    /// The places among them, by the whole and the elements that a cell has in it.
+    places: HashMap<(usize, Arc<[u32]>), usize>,
 }
 
 impl<'m> Builder<'m> {
@@ -669,7 +670,7 @@ impl<'m> Builder<'m> {
         let id = symbol;
         let electrode = self.cell(r.population).symbol(symbol).kind == SymbolKind::Port(PortKind::Electrode);
         let value = match &r.at {
-            Some((element, _)) if electrode => self.through_electrodes(r.population, *element),
+            Some(at) if electrode => self.through_electrodes(r.population, at.elements[0] as usize),
             Some(_) | None => self.symbol(r.population, symbol),
         };
         let symbol = self.cell(r.population).symbol(symbol);
@@ -679,9 +680,9 @@ impl<'m> Builder<'m> {
         let cells_name = &self.network.populations[r.population].name;
         let (name, population) = match &r.at {
             None => (format!("{cells_name}.{quantity}"), r.population),
-            Some((element, place)) => {
+            Some(at) => {
                 let quantity = self.quantity_name(r.population, id).replace(['<', '>'], "");
-                (format!("{cells_name}.{place}.{quantity}"), self.place_of(r.population, id, *element))
+                (format!("{cells_name}.{}.{quantity}", at.text), self.places_of(r.population, id, at))
             }
         };
         Record {
@@ -691,6 +692,7 @@ impl<'m> Builder<'m> {
             cells,
             value,
             of_place: electrode,
+            of_compartments: r.at.as_ref().is_some_and(|at| at.each),
             every: r.sampling.every,
             window: r.sampling.window,
             around: self.around(r),

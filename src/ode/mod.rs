@@ -441,6 +441,8 @@ pub struct Record {
     pub value: NodeId,
     /// Is it a value of the place as such, what flows through an electrode? All else is one of the compartment that the place is.
     pub of_place: bool,
+    /// Is it of the compartments of cells, one by one?
+    pub of_compartments: bool,
     /// In ms; every step if absent.
     pub every: Option<f64>,
     /// The first and the last time (ms) at which it is recorded.

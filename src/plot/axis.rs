@@ -86,6 +86,12 @@ fn step(low: f64, high: f64, most: usize) -> f64 {
     [1.0, 2.0, 5.0, 10.0].map(|m| m * decade).into_iter().find(|s| *s >= rough * 0.999_999).unwrap_or(10.0 * decade)
 }
 
+/// The largest of 1, 2 and 5 times a power of ten that is at most `value`.
+pub fn round_down(value: f64) -> f64 {
+    let decade = 10f64.powf(value.log10().floor());
+    [5.0, 2.0, 1.0].map(|m| m * decade).into_iter().find(|s| *s <= value * 1.000_001).unwrap_or(decade)
+}
+
 /// The smallest of 1, 2 and 5 times a power of ten that is at least `value`.
 pub fn round_up(value: f64) -> f64 {
     step(0.0, value, 1)

@@ -67,6 +67,22 @@ impl<DB: DrawingBackend> Canvas<DB> {
         self.backend.draw_rect(corner, opposite, &color, true).map_err(|e| e.to_string())
     }
 
+    /// A filled shape whose border goes through these corners.
+    pub fn polygon(&mut self, corners: &[(f64, f64)], color: RGBColor) -> Drawn {
+        let mut places: Vec<BackendCoord> = corners.iter().map(|&p| self.at(p)).collect();
+        places.dedup();
+        if places.len() < 3 {
+            return Ok(());
+        }
+        self.backend.fill_polygon(places, &color).map_err(|e| e.to_string())
+    }
+
+    /// A filled disc.
+    pub fn disc(&mut self, centre: (f64, f64), radius: f64, color: RGBColor) -> Drawn {
+        let (centre, radius) = (self.at(centre), (radius * self.scale).round().max(1.0));
+        self.backend.draw_circle(centre, radius as u32, &color, true).map_err(|e| e.to_string())
+    }
+
     pub fn text(&mut self, text: &str, at: (f64, f64), anchor: Anchor, size: f64, color: RGBColor) -> Drawn {
         let (h, v, transform) = match anchor {
             Anchor::Left => (HPos::Left, VPos::Center, FontTransform::None),

@@ -174,6 +174,11 @@ impl<'a> Figure<'a> {
             Body::CellRates(rates) => rates.draw(canvas, &frame)?,
             Body::Curves(curves) => curves.draw(canvas, &frame)?,
             Body::Map(map, _) => map.draw(canvas, &frame)?,
+            Body::Profile(profile) => profile.draw(canvas, &frame)?,
+            Body::Heat(heat) => {
+                heat.draw(canvas, &frame)?;
+                heat.scale.draw(canvas, self.right + LEGEND_GAP, (top, bottom))?;
+            }
         }
         canvas.line(&[(self.left, top), (self.left, bottom), (self.right, bottom)], FRAME, FRAME_WIDTH)?;
         for (t, _) in &self.time.ticks {
@@ -288,6 +293,8 @@ fn wanted_height(panel: &Panel<'_>) -> f64 {
         Body::CellRates(_) => 220.0,
         Body::Curves(curves) => f64::max(260.0, LEGEND_ROW * curves.legend().len() as f64),
         Body::Map(..) => 420.0,
+        Body::Profile(_) => 300.0,
+        Body::Heat(_) => 320.0,
     }
 }
 
@@ -324,6 +331,16 @@ fn place(panel: Panel<'_>, top: f64, bottom: f64, window: (f64, f64)) -> Placed<
             let label = format!("rate ({}spikes/s)", y.factor());
             (y, label, Vec::new())
         }
+        Body::Profile(profile) => {
+            let y = profile.axis(bottom - top);
+            let label = profile.label(&y);
+            (y, label, profile.legend())
+        }
+        Body::Heat(heat) => {
+            let y = heat.axis(bottom - top);
+            let label = format!("distance ({}um)", y.factor());
+            (y, label, Vec::new())
+        }
     };
     Placed { panel, top, bottom, y, label, legend }
 }
@@ -335,7 +352,8 @@ fn margins(panels: &[Placed<'_>], width: f64) -> (f64, f64) {
     let legend_width = |(mark, text): &(Mark, String)| {
         text_width(text, LEGEND_SIZE) + if matches!(mark, Mark::None) { 0.0 } else { LEGEND_MARK }
     };
-    let legend = panels.iter().flat_map(|p| &p.legend).map(legend_width).fold(0.0, f64::max);
+    let bars = panels.iter().map(|p| if let Body::Heat(heat) = &p.panel.body { heat.scale.width() } else { 0.0 });
+    let legend = panels.iter().flat_map(|p| &p.legend).map(legend_width).chain(bars).fold(0.0, f64::max);
     let beside = if legend > 0.0 { LEGEND_GAP + legend.min(0.3 * width) + 1.0 + EDGE } else { 0.0 };
     // The last label of the time axis is centred below the end of the axis.
     (left.min(0.3 * width), width - beside.max(2.0 * EDGE))

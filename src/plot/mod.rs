@@ -1,4 +1,4 @@
-//! Figures of what a run produced: traces, spike rasters, population rates, intervals between spikes, rates of cells.
+//! Figures of what a run produced: traces, spike rasters, population rates, intervals between spikes, rates of cells, values along a cell; and of cells.
 //!
 //! Results and options come in; out goes one SVG, PNG or PDF file with panels stacked over a shared axis, mostly that of time. What is drawn is
 //! thinned to what the eye can see, but an extreme value never vanishes, and a value that is not a number is a gap. The results are never changed, and no number is computed here that a figure does not show.
@@ -24,6 +24,7 @@
 
 mod axis;
 mod canvas;
+mod cell;
 mod cell_rates;
 mod decimate;
 mod figure;
@@ -32,6 +33,8 @@ mod panels;
 mod pdf;
 mod raster;
 mod rates;
+mod scale;
+mod space;
 mod style;
 mod supersample;
 mod sweep;
@@ -43,6 +46,8 @@ mod tests;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+
+pub use cell::{CellColours, CellFigure, CellPiece, draw_cell, render_cell};
 
 pub(crate) use axis::round_up;
 pub(crate) use panels::{Group, common_parts, groups, parts};
@@ -66,6 +71,8 @@ pub enum PlotKind {
     Intervals,
     /// The rate of each cell, against a parameter or in the order of the cells: an f-I curve.
     Cells,
+    /// What was recorded in the compartments of a cell, along the way from the root.
+    Space,
 }
 
 /// What to draw and how large.
@@ -80,6 +87,10 @@ pub struct PlotOptions {
     pub cells: Vec<u64>,
     /// The parameter of the cells that their rates are drawn against; their numbers if `None`. Of a sweep of two axes, the one along which lines are drawn.
     pub against: Option<String>,
+    /// Of [`PlotKind::Space`]: the times in ms at which values are drawn over the distance; at all times, in colours over time and distance, if empty.
+    pub at: Vec<f64>,
+    /// Of [`PlotKind::Space`]: the compartment, or the section, that the way leads to; the farthest if `None`.
+    pub along: Option<String>,
     /// First and last time shown, in ms; everything if `None`.
     pub window: Option<(f64, f64)>,
     /// Width in pixels, 300 to 10000.
@@ -99,6 +110,8 @@ impl Default for PlotOptions {
             series: Vec::new(),
             cells: Vec::new(),
             against: None,
+            at: Vec::new(),
+            along: None,
             window: None,
             width: 1200,
             height: None,
@@ -191,7 +204,7 @@ impl std::error::Error for PlotError {
 /// # Errors
 /// See [`PlotError`]; nothing new is left on disk.
 pub fn draw(result: &RunResult, path: &Path, options: &PlotOptions) -> Result<(), PlotError> {
-    written(path, &render(result, ImageFormat::of(path)?, options)?)
+    write(path, &render(result, ImageFormat::of(path)?, options)?)
 }
 
 /// Draws a figure of what a file holds, as [`draw`].
@@ -203,12 +216,12 @@ pub fn draw_found(found: &Found, path: &Path, options: &PlotOptions) -> Result<(
         Found::Run(result) => draw(result, path, options),
         Found::Sweep(sweep) => {
             let format = ImageFormat::of(path)?;
-            written(path, &drawn(&figure::Figure::plan_sweep(sweep, options)?, format)?)
+            write(path, &drawn(&figure::Figure::plan_sweep(sweep, options)?, format)?)
         }
     }
 }
 
-fn written(path: &Path, image: &[u8]) -> Result<(), PlotError> {
+fn write(path: &Path, image: &[u8]) -> Result<(), PlotError> {
     Pending::new(path, |file| io::Write::write_all(file, image))
         .and_then(Pending::commit)
         .map_err(|e| PlotError::Write { path: e.path, reason: e.reason, source: e.source })

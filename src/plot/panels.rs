@@ -9,6 +9,7 @@ use super::cell_rates::CellRates;
 use super::intervals::Intervals;
 use super::raster::Raster;
 use super::rates::Rate;
+use super::space::{Cell, Heat, Profile};
 use super::style;
 use super::sweep::{Curves, Map};
 use super::traces::{Line, Traces};
@@ -30,6 +31,8 @@ pub enum Body<'a> {
     Curves(Curves),
     /// With the label of the vertical axis.
     Map(Map, String),
+    Profile(Profile<'a>),
+    Heat(Heat<'a>),
 }
 
 /// What panels share: a range, and what it is.
@@ -50,18 +53,23 @@ pub fn select<'a>(result: &'a RunResult, options: &PlotOptions) -> Result<(Vec<P
         PlotKind::All => (true, true),
         // The spikes of a single cell are drawn above its voltage.
         PlotKind::Traces => (true, true),
+        PlotKind::Space => (true, false),
         PlotKind::Raster | PlotKind::Rates | PlotKind::Intervals | PlotKind::Cells => (false, true),
     };
-    let series: Vec<&Series> = result.series.iter().filter(|s| want_series && chosen(&s.name)).collect();
+    let mut series: Vec<&Series> = result.series.iter().filter(|s| want_series && chosen(&s.name)).collect();
+    if options.kind == PlotKind::Space && series.iter().any(|s| s.compartments.is_some()) {
+        series.retain(|s| s.compartments.is_some());
+    }
     let trains: Vec<&SpikeTrain> =
         result.spikes.iter().filter(|s| want_spikes && s.cells > 0 && chosen(&spikes_name(s))).collect();
-    if series.is_empty() && (trains.is_empty() || options.kind == PlotKind::Traces) {
+    if series.is_empty() && (trains.is_empty() || matches!(options.kind, PlotKind::Traces | PlotKind::Space)) {
         return Err(PlotError::Nothing(nothing(result, options)));
     }
     let window = window(result, &series, &trains, options)?;
     match options.kind {
         PlotKind::Intervals => return Ok(intervals(&trains, window, options)),
         PlotKind::Cells => return cell_rates(result, &trains, window, options),
+        PlotKind::Space => return space(&series, window, options),
         PlotKind::All | PlotKind::Traces | PlotKind::Raster | PlotKind::Rates => {}
     }
     let mut panels = Vec::new();
@@ -78,12 +86,12 @@ pub fn select<'a>(result: &'a RunResult, options: &PlotOptions) -> Result<(Vec<P
         let raster = match options.kind {
             PlotKind::All => !drawn_above_voltage,
             PlotKind::Raster => true,
-            PlotKind::Traces | PlotKind::Rates | PlotKind::Intervals | PlotKind::Cells => false,
+            PlotKind::Traces | PlotKind::Rates | PlotKind::Intervals | PlotKind::Cells | PlotKind::Space => false,
         };
         let rate = match options.kind {
             PlotKind::All => train.cells >= CELLS_FOR_A_RATE,
             PlotKind::Rates => true,
-            PlotKind::Traces | PlotKind::Raster | PlotKind::Intervals | PlotKind::Cells => false,
+            PlotKind::Traces | PlotKind::Raster | PlotKind::Intervals | PlotKind::Cells | PlotKind::Space => false,
         };
         let any = options.cells.is_empty() || options.cells.iter().any(|cell| *cell < train.cells as u64);
         if raster && any {
@@ -170,21 +178,53 @@ fn cell_rates<'a>(
     Ok((found.into_iter().map(panel).collect(), Along { range, label: Some(label) }))
 }
 
+/// What was recorded in compartments, over their distance.
+fn space<'a>(
+    series: &[&'a Series],
+    window: (f64, f64),
+    options: &PlotOptions,
+) -> Result<(Vec<Panel<'a>>, Along), PlotError> {
+    let cells: Vec<Cell<'a>> = series.iter().filter_map(|s| Cell::of(s, &options.cells)).collect();
+    if cells.is_empty() {
+        let of_compartments = series.iter().any(|s| s.compartments.is_some());
+        return Err(PlotError::Nothing(match of_compartments {
+            true => "none of these cells is there, or recorded".into(),
+            false => "nothing was recorded in the compartments of sections, as `record cells.all.v` does".into(),
+        }));
+    }
+    if options.at.is_empty() {
+        let heat = |cell| {
+            let heat = Heat::new(cell, options, window)?;
+            Ok(Panel { heading: heat.heading(), body: Body::Heat(heat) })
+        };
+        let panels = cells.into_iter().map(heat).collect::<Result<_, PlotError>>()?;
+        return Ok((panels, Along { range: window, label: None }));
+    }
+    let profiles: Vec<Profile<'a>> = cells.into_iter().map(|c| Profile::new(c, options)).collect::<Result<_, _>>()?;
+    let reach = profiles
+        .iter()
+        .map(Profile::reach)
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |a, b| (a.0.min(b.0), a.1.max(b.1)));
+    let range = if reach.0 < reach.1 { reach } else { (reach.0 - 1.0, reach.0 + 1.0) };
+    let panel = |profile: Profile<'a>| Panel { heading: profile.heading(), body: Body::Profile(profile) };
+    Ok((profiles.into_iter().map(panel).collect(), Along { range, label: Some("distance (um)".into()) }))
+}
+
 fn spikes_name(train: &SpikeTrain) -> String {
     format!("{}.spikes", train.population)
 }
 
 fn nothing(result: &RunResult, options: &PlotOptions) -> String {
     let mut names: Vec<String> = match options.kind {
-        PlotKind::All | PlotKind::Traces => result.series.iter().map(|s| s.name.clone()).collect(),
+        PlotKind::All | PlotKind::Traces | PlotKind::Space => result.series.iter().map(|s| s.name.clone()).collect(),
         PlotKind::Raster | PlotKind::Rates | PlotKind::Intervals | PlotKind::Cells => Vec::new(),
     };
-    if options.kind != PlotKind::Traces {
+    if !matches!(options.kind, PlotKind::Traces | PlotKind::Space) {
         names.extend(result.spikes.iter().map(spikes_name));
     }
     let what = match options.kind {
         PlotKind::All => "series and no spikes",
-        PlotKind::Traces => "series",
+        PlotKind::Traces | PlotKind::Space => "series",
         PlotKind::Raster | PlotKind::Rates | PlotKind::Intervals | PlotKind::Cells => "spikes",
     };
     if names.is_empty() {
@@ -234,8 +274,9 @@ fn window(
     }
     // A run starts at 0 even if nothing fired then.
     if series.is_empty() {
-        let time = |key: &str| result.meta.get(key).and_then(serde_json::Value::as_f64);
-        (low, high) = (0.0, time("steps").zip(time("dt_ms")).map_or(0.0, |(steps, dt)| steps * dt));
+        let steps = result.meta.get("steps").and_then(serde_json::Value::as_f64);
+        let dt = result.meta.get("options").and_then(|options| options.get("dt_ms")?.as_f64());
+        (low, high) = (0.0, steps.zip(dt).map_or(0.0, |(steps, dt)| steps * dt));
     }
     for t in trains.iter().flat_map(|s| &s.t) {
         (low, high) = (low.min(*t), high.max(*t));
@@ -293,7 +334,9 @@ pub fn groups<'a>(series: &[&'a Series], window: (f64, f64)) -> Vec<Group<'a>> {
         let alike = |g: &Group| {
             let first = g.series[0];
             let same = quantity_of(&first.name) == quantity_of(&s.name);
-            g.fraction == fraction && (fraction || same) && first.unit == s.unit
+            // What is of compartments has a panel of its own.
+            let alike = first.unit == s.unit && first.compartments.is_some() == s.compartments.is_some();
+            g.fraction == fraction && (fraction || same) && alike
         };
         match groups.iter_mut().find(|g| alike(g) && g.series.len() < style::MOST_LINES) {
             Some(group) => group.series.push(s),
@@ -322,7 +365,8 @@ fn traces<'a>(
     let names: Vec<Vec<&str>> = group.series.iter().map(|s| parts(&s.name)).collect();
     let (before, after) = common_parts(&names);
     let most = (style::MOST_LINES / names.len()).max(1);
-    let widest = group.series.iter().map(|s| s.values.shape().1).max().unwrap_or(0);
+    let widest_of = group.series.iter().copied().max_by_key(|s| s.whole).unwrap_or(group.series[0]);
+    let widest = widest_of.whole;
     let mut lines = Vec::new();
     for (series, parts) in group.series.iter().zip(&names) {
         let (_, width) = series.values.shape();
@@ -330,19 +374,27 @@ fn traces<'a>(
         let chosen: Vec<usize> = match cells.is_empty() {
             true => spread(width, most),
             false => {
-                let place = |cell: &u64| series.cells.iter().position(|c| c == cell);
-                cells.iter().filter_map(place).filter(|&column| column < width).take(most).collect()
+                let of =
+                    |cell: &u64| -> Vec<usize> { (0..width).filter(|&c| series.cells.get(c) == Some(cell)).collect() };
+                let all: Vec<usize> = cells.iter().flat_map(of).collect();
+                // Of several cells the first are drawn, of compartments some from the first to the last.
+                match series.compartments {
+                    None => all.into_iter().take(most).collect(),
+                    Some(_) => spread(all.len(), most).into_iter().map(|k| all[k]).collect(),
+                }
             }
         };
         for column in chosen {
             let cell = series.cells.get(column).copied().unwrap_or(column as u64);
             let label = match (width, names.len()) {
-                (1, _) => own.clone(),
-                (_, 1) => format!("{} {cell}", series.element()),
+                (1, _) if series.whole == 1 => own.clone(),
+                (_, 1) => series.column(column),
+                (_, _) if series.compartments.is_some() => format!("{own}: {}", series.column(column)),
                 (_, _) => format!("{own} [{cell}]"),
             };
             // A cell has one colour, unless it has several lines here.
-            let color = if names.len() == 1 && width > 1 { place_of(shown, cell) } else { lines.len() };
+            let of_cells = series.compartments.is_none();
+            let color = if names.len() == 1 && width > 1 && of_cells { place_of(shown, cell) } else { lines.len() };
             let color = style::LINES[color % style::LINES.len()];
             lines.push(Line { label, series, column, color });
         }
@@ -358,7 +410,7 @@ fn traces<'a>(
     let is_voltage = quantity == "v" || quantity == "V" || matches!(first.unit.as_str(), "mV" | "V");
     let spikes = if is_voltage { ticks.take() } else { None };
     let drawn = lines.len() / names.len().max(1);
-    let note = (widest > drawn).then(|| format!("{drawn} of {widest} {}s", first.element()));
+    let note = (widest > drawn).then(|| format!("{drawn} of {widest} {}s", widest_of.element()));
     let traces = Traces {
         quantity: if same_quantity { quantity.to_owned() } else { "gates".to_owned() },
         unit: first.unit.clone(),

@@ -165,6 +165,13 @@ impl DrawingBackend for Page<'_> {
         Ok(())
     }
 
+    fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, corners: I, style: &S) -> Drawn {
+        self.fill_with(style.color());
+        self.path(corners);
+        self.content.close_path().fill_nonzero();
+        Ok(())
+    }
+
     fn draw_circle<S: BackendStyle>(&mut self, center: BackendCoord, radius: u32, style: &S, _fill: bool) -> Drawn {
         // A line of no length with round ends.
         let [r, g, b] = channels(style.color());

@@ -28,6 +28,34 @@ pub const SPIKES: RGBColor = RGBColor(34, 34, 34);
 pub const RATE: RGBColor = RGBColor(0, 114, 178);
 pub const RATE_FILL: RGBColor = RGBColor(198, 222, 238);
 
+/// Viridis (Smith and van der Walt, 2015) by nine of its colours: the larger a number, the lighter, for any kind of colour vision. As on pages
+/// (`src/report/page.js`).
+pub const RAMP: [RGBColor; 9] = [
+    RGBColor(68, 1, 84),
+    RGBColor(71, 44, 122),
+    RGBColor(59, 81, 139),
+    RGBColor(44, 113, 142),
+    RGBColor(33, 144, 141),
+    RGBColor(39, 173, 129),
+    RGBColor(92, 200, 99),
+    RGBColor(170, 220, 50),
+    RGBColor(253, 231, 37),
+];
+/// What has no number.
+pub const NOTHING: RGBColor = RGBColor(200, 200, 200);
+
+/// The colour of a place between the least number (0) and the largest (1).
+pub fn ramp(place: f64) -> RGBColor {
+    if !place.is_finite() {
+        return NOTHING;
+    }
+    let along = place.clamp(0.0, 1.0) * (RAMP.len() - 1) as f64;
+    let at = (along as usize).min(RAMP.len() - 2);
+    let (a, b, part) = (RAMP[at], RAMP[at + 1], along - at as f64);
+    let mix = |a: u8, b: u8| (f64::from(a) + part * (f64::from(b) - f64::from(a))).round() as u8;
+    RGBColor(mix(a.0, b.0), mix(a.1, b.1), mix(a.2, b.2))
+}
+
 pub const TITLE_SIZE: f64 = 24.0;
 pub const HEADING_SIZE: f64 = 17.0;
 pub const LABEL_SIZE: f64 = 18.0;
@@ -72,6 +100,15 @@ fn superscript(digit: char) -> char {
 pub fn quantity(name: &str, unit_text: &str) -> String {
     let name = if name == "v" { "V" } else { name };
     if unit_text == "1" { name.to_owned() } else { format!("{name} ({})", unit(unit_text)) }
+}
+
+/// The label of an axis or a bar that leaves out a power of ten, such as `×1e−6 `.
+pub fn label(name: &str, unit_text: &str, factor: &str) -> String {
+    match (factor, unit_text) {
+        ("", unit) => quantity(name, unit),
+        (factor, "1") => format!("{name} ({})", factor.trim_end()),
+        (factor, unit) => quantity(name, &format!("{factor}{unit}")),
+    }
 }
 
 /// A number to four digits.

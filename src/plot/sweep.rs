@@ -73,7 +73,7 @@ pub fn select<'a>(sweep: &'a SweepResult, options: &PlotOptions) -> Result<(Vec<
         PlotKind::All => !trains.is_empty() && (options.series.is_empty() || series.is_empty()),
         PlotKind::Rates => true,
         PlotKind::Traces => false,
-        PlotKind::Raster | PlotKind::Intervals | PlotKind::Cells => return Err(drawn()),
+        PlotKind::Raster | PlotKind::Intervals | PlotKind::Cells | PlotKind::Space => return Err(drawn()),
     };
     let numbers: Vec<Numbers> = if of_spikes {
         trains.iter().map(|&at| rates(sweep, at, options)).collect()

@@ -15,9 +15,7 @@ use super::*;
 
 fn series(name: &str, unit: &str, t: &Arc<Vec<f64>>, width: usize, value: impl Fn(f64, usize) -> f64) -> Series {
     let values = Array2::from_shape_fn((t.len(), width), |(k, i)| value(t[k], i));
-    let population = name.split('.').next().unwrap_or(name).into();
-    let cells = (0..width as u64).collect();
-    Series { name: name.into(), population, unit: unit.into(), cells, t: t.clone(), values: Samples::F64(values) }
+    Series::of_cells(name, unit, (0..width as u64).collect(), t.clone(), Samples::F64(values))
 }
 
 fn times(count: usize, dt: f64) -> Arc<Vec<f64>> {
@@ -286,7 +284,7 @@ fn intervals_have_their_mean_and_spread() {
 #[test]
 fn rates_of_cells_are_drawn_against_what_they_have() {
     let mut result = titled("f-I curve");
-    result.meta.insert("dt_ms".into(), json!(0.1));
+    result.meta.insert("options".into(), json!({ "dt_ms": 0.1 }));
     result.meta.insert("steps".into(), json!(5000));
     result.spikes =
         vec![SpikeTrain { population: "p".into(), cells: 3, t: vec![100.0, 200.0, 300.0], i: vec![2, 0, 2] }];
@@ -572,4 +570,85 @@ fn units_are_spelled_as_people_write_them() {
     for (plain, spelled) in cases {
         assert_eq!(super::style::unit(plain), spelled);
     }
+}
+
+/// A cable of three sections: the root begins far from its middle, and two go on from its end.
+fn forked() -> RunResult {
+    let t = times(101, 0.1);
+    let compartment = |name: &str, distance: f64, before: Option<u64>| crate::results::Compartment {
+        name: name.into(),
+        distance,
+        before,
+    };
+    let compartments = [
+        compartment("root(0.1667)", 20.0, None),
+        compartment("root(0.5)", 0.0, Some(0)),
+        compartment("root(0.8333)", 20.0, Some(1)),
+        compartment("up(0.5)", 50.0, Some(2)),
+        compartment("down(0.5)", 80.0, Some(2)),
+    ];
+    let mut result = titled("Forked");
+    let wave = |now: f64, i: usize| -65.0 + 50.0 * (-(now - 2.0 - i as f64).powi(2)).exp();
+    let series = series("c.all.v", "mV", &t, 5, wave);
+    result.series = vec![Series { cells: vec![0; 5], compartments: Some(compartments.into()), ..series }];
+    result
+}
+
+#[test]
+fn what_lies_before_the_middle_of_the_root_has_a_negative_distance() {
+    let result = forked();
+    let cell = super::space::Cell::of(&result.series[0], &[]).expect("a cell");
+    assert_eq!(cell.reach(), (-20.0, 80.0));
+    let space = |options: PlotOptions| texts(&svg(&result, &PlotOptions { kind: PlotKind::Space, ..options }));
+    let said = space(PlotOptions::default());
+    assert!(said.contains(&"c.all.v · V (mV) along the way from root(0.1667) to down(0.5)".to_owned()), "{said:?}");
+    let said = space(PlotOptions { along: Some("up(0.5)".into()), ..PlotOptions::default() });
+    assert!(said.contains(&"c.all.v · V (mV) along the way from root(0.1667) to up(0.5)".to_owned()), "{said:?}");
+    // Two lines at a fork, and as many in a colour as compartments follow another.
+    let options = PlotOptions { kind: PlotKind::Space, at: vec![2.0, 3.0], ..PlotOptions::default() };
+    let picture = svg(&result, &options);
+    let blue = format!("stroke=\"#{:02X}{:02X}{:02X}\"", 0, 114, 178);
+    assert_eq!(picture.matches(&blue).count(), 4 + 1, "four lines and one of the legend");
+    let many = PlotOptions { at: (0..9).map(f64::from).collect(), ..options };
+    assert!(render(&result, ImageFormat::Svg, &many).expect_err("too many").to_string().contains("9 times are more"));
+}
+
+#[test]
+fn a_cell_has_its_shape_and_a_scale() {
+    let piece = |ends, of| CellPiece { ends, diam: [10.0, 5.0], of };
+    let pieces = vec![piece([[0.0, 0.0], [100.0, 0.0]], 0), piece([[100.0, 0.0], [100.0, 80.0]], 1)];
+    let colours = CellColours::Parts(vec!["soma".into(), "dend".into()]);
+    let (title, heading) = ("Cell".into(), "of two pieces".into());
+    let figure = CellFigure { title, heading, pieces, joins: Vec::new(), colours, width: None, height: None };
+    let svg = |figure: &CellFigure| {
+        String::from_utf8(render_cell(figure, ImageFormat::Svg).expect("it is drawn")).expect("text")
+    };
+    let picture = svg(&figure);
+    let said = texts(&picture);
+    for text in ["Cell", "of two pieces", "soma", "dend", "10 um"] {
+        assert!(said.iter().any(|t| t == text), "{text:?} is not among {said:?}");
+    }
+    assert_eq!(picture.matches("<polygon ").count(), 2);
+    assert_eq!(picture.matches("<circle ").count(), 1, "the bend is closed");
+    let values = CellColours::Numbers { name: "v".into(), unit: "mV".into(), values: vec![-65.0, f64::NAN] };
+    let said = texts(&svg(&CellFigure { colours: values, ..figure.clone() }));
+    assert!(said.iter().any(|t| t == "V (mV)"), "{said:?}");
+    let narrow = CellFigure { width: Some(200), ..figure };
+    assert!(render_cell(&narrow, ImageFormat::Svg).expect_err("too narrow").to_string().contains("300 to 10000"));
+}
+
+#[test]
+fn a_figure_of_spikes_ends_with_the_run_and_counts_the_whole_record() {
+    let mut result = titled("Spikes");
+    result.meta.insert("options".into(), json!({ "dt_ms": 0.1 }));
+    result.meta.insert("steps".into(), json!(5000));
+    result.spikes = vec![SpikeTrain { population: "p".into(), cells: 3, t: vec![100.0], i: vec![2] }];
+    let said = texts(&svg(&result, &PlotOptions::default()));
+    assert!(said.iter().any(|t| t == "500"), "{said:?}");
+    // What was thinned in reading says how much there was.
+    let mut thinned = crowd();
+    thinned.spikes.clear();
+    thinned.series[0].whole = 1000;
+    let said = texts(&svg(&thinned, &PlotOptions::default()));
+    assert!(said.iter().any(|t| t == "8 of 1000 cells"), "{said:?}");
 }

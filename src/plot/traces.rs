@@ -81,11 +81,7 @@ impl Traces<'_> {
 
     /// The label of the vertical axis.
     pub fn label(&self, axis: &Axis) -> String {
-        match (axis.factor().as_str(), self.unit.as_str()) {
-            ("", unit) => style::quantity(&self.quantity, unit),
-            (factor, "1") => format!("{} ({})", self.quantity, factor.trim_end()),
-            (factor, unit) => style::quantity(&self.quantity, &format!("{factor}{unit}")),
-        }
+        style::label(&self.quantity, &self.unit, &axis.factor())
     }
 
     /// The legend, from top to bottom; empty where the heading says it all.

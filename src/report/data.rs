@@ -84,13 +84,15 @@ impl Payload<'_> {
             let own = parts[before..parts.len() - after].join(".");
             let element = series.element();
             let columns = series.cells.len();
+            let one_cell = series.compartments.as_ref().is_some_and(|all| all.len() == series.whole);
             let most = if alone { columns } else { (LINES / names.len()).max(1) };
             for column in spread(columns, most) {
                 let cell = series.cells[column];
                 let label = match (alone, series.cells.len()) {
                     (true, 1) => own.clone(),
-                    (true, _) => format!("{element} {cell}"),
+                    (true, _) => series.column(column),
                     (false, 1) => own.clone(),
+                    (false, _) if let (Some((_, at)), true) = (series.compartment(column), one_cell) => at.name.clone(),
                     (false, _) => format!("{own} [{cell}]"),
                 };
                 lines.push(json!([self.series.len(), column, label, cell]));

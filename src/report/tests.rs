@@ -8,14 +8,9 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 fn series(name: &str, rows: usize, columns: usize, value: impl Fn(usize, usize) -> f64) -> Series {
-    Series {
-        name: name.into(),
-        population: "c".into(),
-        cells: (0..columns as u64).collect(),
-        unit: "mV".into(),
-        t: Arc::new((0..rows).map(|row| row as f64 * 0.1).collect()),
-        values: Samples::F64(Array2::from_shape_fn((rows, columns), |(row, column)| value(row, column))),
-    }
+    let t = Arc::new((0..rows).map(|row| row as f64 * 0.1).collect());
+    let values = Samples::F64(Array2::from_shape_fn((rows, columns), |(row, column)| value(row, column)));
+    Series { population: "c".into(), ..Series::of_cells(name, "mV", (0..columns as u64).collect(), t, values) }
 }
 
 fn train(cells: usize, spikes: usize) -> SpikeTrain {

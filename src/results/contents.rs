@@ -7,6 +7,7 @@ use super::array::{Numbers, Plan};
 use super::{LAYOUT, ResultsError};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// Everything about results but their samples, spikes and facts about the run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -34,8 +35,21 @@ pub struct SeriesHead {
     pub unit: String,
     /// The cells of the population that the columns belong to, shape `[index]`.
     pub cells: Vec<u64>,
+    /// The compartments of a cell, if it is of the compartments of cells: a cell has a column for each, in this order.
+    pub compartments: Option<Arc<[Compartment]>>,
     /// How many samples there are in the end, if nothing stops the run; none if nobody knows that before.
     pub samples: Option<u64>,
+}
+
+/// A compartment of cells of which something is recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compartment {
+    /// Its name, such as `dend(0.25)`.
+    pub name: String,
+    /// The way along the sections from the middle of the root section to its middle, in um.
+    pub distance: f64,
+    /// The next one on the way to the root, by its place among those that are recorded; none if there is none among them.
+    pub before: Option<u64>,
 }
 
 /// The spikes of a population.
@@ -142,7 +156,14 @@ impl Contents {
         for head in &self.series {
             units.insert(head.name.clone(), json!(head.unit));
             units.insert(format!("{}{TIMES}", head.name), json!("ms"));
-            records.insert(head.name.clone(), json!({ "population": head.population }));
+            let mut record = json!({ "population": head.population });
+            if let Some(compartments) = &head.compartments {
+                let names: Vec<&str> = compartments.iter().map(|c| c.name.as_str()).collect();
+                let distances: Vec<f64> = compartments.iter().map(|c| c.distance).collect();
+                let before: Vec<Option<u64>> = compartments.iter().map(|c| c.before).collect();
+                record["compartments"] = json!({ "name": names, "distance_um": distances, "before": before });
+            }
+            records.insert(head.name.clone(), record);
         }
         let mut parameters = Map::new();
         for p in &self.parameters {
@@ -192,6 +213,17 @@ impl Contents {
         let reserved = |head: &&SeriesHead| [SPIKE_TIMES, SPIKE_CELLS].iter().any(|end| head.name.ends_with(end));
         if let Some(head) = self.series.iter().find(reserved) {
             return Some(format!("series `{}` has a name kept for spikes", head.name));
+        }
+        for head in &self.series {
+            let Some(compartments) = &head.compartments else { continue };
+            let (each, columns) = (compartments.len(), head.cells.len());
+            if each == 0 || !columns.is_multiple_of(each) {
+                return Some(format!("series `{}` has {columns} columns of cells with {each} compartments", head.name));
+            }
+            let wrong = |(at, c): (usize, &Compartment)| c.before.is_some_and(|before| before >= at as u64);
+            if compartments.iter().enumerate().any(wrong) {
+                return Some(format!("the compartments of series `{}` are in no order", head.name));
+            }
         }
         let wrong = |p: &&Population| p.shape.iter().try_fold(1usize, |n, &side| n.checked_mul(side)) != Some(p.cells);
         if let Some(p) = self.populations.iter().find(wrong) {

@@ -152,6 +152,17 @@ impl SeriesHead {
             Some((_, rest)) => rest,
             None => rest,
         });
+        // In place of what sections are called stands the compartment.
+        let each = self.compartments.as_ref().map(|compartments| &compartments[column % compartments.len()].name);
+        match (rest, each) {
+            (Some(rest), Some(name)) if let Some((_, quantity)) = rest[1..].split_once('.') => {
+                format!("{}[{cell}].{name}.{quantity}", self.population)
+            }
+            _ => self.column_of_cell(rest, cell),
+        }
+    }
+
+    fn column_of_cell(&self, rest: Option<&str>, cell: u64) -> String {
         match rest {
             Some(rest) => format!("{}[{cell}]{rest}", self.population),
             None => format!("{}[{cell}]", self.name),

@@ -24,7 +24,7 @@
 //! |---|---|
 //! | `layout` | 2 |
 //! | `units` | `{array: unit}` for every array with a unit |
-//! | `records` | `{NAME: {"population": POP}}` |
+//! | `records` | `{NAME: {"population": POP}}`; of what is recorded in each compartment of sections also `"compartments": {"name": [...], "distance_um": [...], "before": [...]}`, a number for each compartment of a cell: what it is called, how far it is from the middle of the root, and which of the list is the next on the way there. The columns are those of the first cell, then those of the second |
 //! | `populations` | `{POP: {"cells": n, "shape": [...]}}`; a row `x` of a record of all cells is the grid `x.reshape(shape)` |
 //! | `parameters` | `{PARAMETER: {"value": x, "unit": unit}}`, or `{"array": "param.PARAMETER", "unit": unit, "population": POP}` |
 //!
@@ -91,7 +91,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use atomic::Pending;
 pub use checkpoint::Checkpoint;
-pub use contents::{Contents, Parameter, ParameterValues, Population, SeriesHead, TrainHead};
+pub use contents::{Compartment, Contents, Parameter, ParameterValues, Population, SeriesHead, TrainHead};
 pub(crate) use read::spread;
 pub use read::{Reading, thin};
 pub use sweep::{Found, SweepResult, SweepWriter, SweptAxis, sweep_bytes};
@@ -129,6 +129,12 @@ pub struct Series {
     pub population: String,
     /// The cells of the population, or the synapses of the connection, that the columns belong to, shape `[index]`.
     pub cells: Vec<u64>,
+    /// Which columns of the record these are: all, from 0 on, but where some were left out in reading.
+    pub columns: Vec<usize>,
+    /// How many columns the record has.
+    pub whole: usize,
+    /// The compartments of a cell, if the columns belong to compartments.
+    pub compartments: Option<Arc<[Compartment]>>,
     /// The unit of the values, such as `mV`; `1` for dimensionless.
     pub unit: String,
     /// Sample times in ms, finite and never decreasing, shape `[time]`.
@@ -138,9 +144,38 @@ pub struct Series {
 }
 
 impl Series {
-    /// What a column belongs to: a cell, or a synapse.
+    /// A whole record of cells, each with a column.
+    pub fn of_cells(name: &str, unit: &str, cells: Vec<u64>, t: Arc<Vec<f64>>, values: Samples) -> Series {
+        let population = name.split(['.', '[']).next().unwrap_or(name).to_owned();
+        let (columns, whole) = ((0..cells.len()).collect(), cells.len());
+        let (name, unit, compartments) = (name.to_owned(), unit.to_owned(), None);
+        Series { name, population, cells, columns, whole, compartments, unit, t, values }
+    }
+
+    /// What a column belongs to: a cell, a compartment of one, or a synapse.
     pub fn element(&self) -> &'static str {
-        if self.population.contains('.') { "synapse" } else { "cell" }
+        match self.compartments {
+            Some(_) => "compartment",
+            None if self.population.contains('.') => "synapse",
+            None => "cell",
+        }
+    }
+
+    /// The compartment that a column belongs to, by its place among those that are recorded of a cell.
+    pub fn compartment(&self, column: usize) -> Option<(usize, &Compartment)> {
+        let compartments = self.compartments.as_ref()?;
+        let at = self.columns.get(column)?.checked_rem(compartments.len())?;
+        Some((at, compartments.get(at)?))
+    }
+
+    /// What a column belongs to, such as `cell 3`, `dend(0.25)` or, where there are several cells, `dend(0.25) of cell 3`.
+    pub fn column(&self, column: usize) -> String {
+        let cell = self.cells.get(column).copied().unwrap_or(column as u64);
+        match (self.compartment(column), &self.compartments) {
+            (Some((_, compartment)), Some(all)) if self.whole == all.len() => compartment.name.clone(),
+            (Some((_, compartment)), _) => format!("{} of cell {cell}", compartment.name),
+            (None, _) => format!("{} {cell}", self.element()),
+        }
     }
 }
 
@@ -309,6 +344,8 @@ impl RunResult {
             population: s.population.clone(),
             unit: s.unit.clone(),
             cells: s.cells.clone(),
+            // Of what was thinned it is not said: the columns that are left are in no order.
+            compartments: s.compartments.clone().filter(|_| s.whole == s.cells.len()),
             samples: Some(s.t.len() as u64),
         };
         let single = |s: &Series| matches!(s.values, Samples::F32(_));
@@ -398,7 +435,7 @@ impl RunResult {
         }
         for s in &self.series {
             let (rows, columns) = s.values.shape();
-            if columns != s.cells.len() {
+            if columns != s.cells.len() || columns != s.columns.len() {
                 return Some(format!("series `{}` has {columns} columns of {} cells", s.name, s.cells.len()));
             }
             if rows != s.t.len() {

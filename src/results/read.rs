@@ -6,7 +6,9 @@
 
 use super::contents::{CELLS, KEYS, PARAMETER, SPIKE_CELLS, SPIKE_TIMES, TIMES};
 use super::npy::Header;
-use super::{LAYOUT, Parameter, ParameterValues, Population, RunResult, Samples, Series, SeriesHead, SpikeTrain};
+use super::{
+    Compartment, LAYOUT, Parameter, ParameterValues, Population, RunResult, Samples, Series, SeriesHead, SpikeTrain,
+};
 use ndarray::Array2;
 use serde_json::{Map, Value};
 use std::fs::{self, File};
@@ -58,7 +60,9 @@ pub(super) fn read(path: &Path, reading: &Reading) -> Result<RunResult, String> 
             let (t, few) = files.times(&format!("{name}{TIMES}"), reading.samples)?;
             let cells = files.cells(&format!("{name}{CELLS}"))?;
             let (name, t) = (name.clone(), Arc::new(t));
-            let series = Series { name, population, unit, cells, t, values: none() };
+            let compartments = compartments(record).map_err(|what| damaged(&format!("`{name}`: {what}")))?;
+            let (whole, columns) = (cells.len(), Vec::new());
+            let series = Series { name, population, unit, cells, columns, whole, compartments, t, values: none() };
             result.series.push(files.series(series, reading, few)?);
         } else if let Some(population) = name.strip_suffix(SPIKE_TIMES) {
             let cells = populations.get(population).and_then(|p| p.get("cells")).and_then(Value::as_u64);
@@ -123,11 +127,32 @@ pub fn thin(head: &SeriesHead, t: &[f64], reading: &Reading, mut row: impl FnMut
         name: head.name.clone(),
         population: head.population.clone(),
         cells: columns.iter().map(|&column| head.cells[column]).collect(),
+        whole: width,
+        compartments: head.compartments.clone(),
         unit: head.unit.clone(),
         t: Arc::new(t),
         // There is a row for every time that stands for some.
         values: values.map_or_else(|_| none(), Samples::F64),
+        columns,
     }
+}
+
+/// The compartments that a record says it is of.
+pub(super) fn compartments(record: &Value) -> Result<Option<Arc<[Compartment]>>, &'static str> {
+    let Some(said) = record.get("compartments") else { return Ok(None) };
+    let list = |key: &str| said.get(key).and_then(Value::as_array);
+    let (Some(names), Some(distances), Some(before)) = (list("name"), list("distance_um"), list("before")) else {
+        return Err("its compartments lack something");
+    };
+    if names.len() != distances.len() || names.len() != before.len() {
+        return Err("its compartments are not counted");
+    }
+    let compartment = |((name, distance), before): ((&Value, &Value), &Value)| {
+        let before = if before.is_null() { None } else { Some(before.as_u64()?) };
+        Some(Compartment { name: name.as_str()?.to_owned(), distance: distance.as_f64()?, before })
+    };
+    let all = names.iter().zip(distances).zip(before).map(compartment).collect::<Option<_>>();
+    all.map(Some).ok_or("its compartments are no names and numbers")
 }
 
 fn none() -> Samples {
@@ -294,6 +319,7 @@ impl Files {
             let columns = spread(width, reading.columns.unwrap_or(width));
             series.values = table(from, width, size, &columns, few).map_err(|e| unreadable(&name, e))?;
             series.cells = columns.iter().map(|&column| series.cells[column]).collect();
+            series.columns = columns.clone();
             Ok(())
         })?;
         Ok(series)

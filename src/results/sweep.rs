@@ -367,10 +367,13 @@ fn read_sweep(mut files: Files, mut meta: Map<String, Value>, reading: &Reading)
                 let table = |_| read::table(from, cells.len(), size, &columns, few).map_err(|e| unreadable(name, e));
                 (0..runs).map(table).collect()
             })?;
+            let compartments = read::compartments(record).map_err(|what| damaged(&format!("`{name}`: {what}")))?;
             for (result, values) in results.iter_mut().zip(tables) {
                 let (name, population, unit) = (name.clone(), population.to_owned(), unit.to_owned());
+                let (columns, whole, compartments) = (columns.clone(), cells.len(), compartments.clone());
                 let (cells, t) = (chosen.clone(), Arc::clone(&t));
-                result.series.push(Series { name, population, cells, unit, t, values });
+                let series = Series { name, population, unit, cells, columns, whole, compartments, t, values };
+                result.series.push(series);
             }
         } else if let Some(of) = name.strip_suffix(SPIKE_TIMES) {
             let cells = populations.get(of).and_then(|p| p.get("cells")).and_then(whole);

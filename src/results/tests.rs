@@ -14,30 +14,21 @@ fn sample() -> RunResult {
     let meta = json!({"model": "squid", "seed": 7, "note": "µA/cm² \u{1F9E0} \"quoted\""});
     RunResult {
         series: vec![
-            Series {
-                name: "squid.soma.v".into(),
-                population: "squid".into(),
-                cells: vec![0, 1],
-                unit: "mV".into(),
-                t: t.clone(),
-                values: Samples::F64(array![[-65.0, -64.5], [f64::NAN, 1e-7], [40.0, f64::INFINITY]]),
-            },
-            Series {
-                name: "squid[1].soma.m".into(),
-                population: "squid".into(),
-                cells: vec![1],
-                unit: "1".into(),
-                t,
-                values: Samples::F64(array![[0.1], [0.2], [0.3]]),
-            },
-            Series {
-                name: "squid[0].dend.ca".into(),
-                population: "squid".into(),
-                cells: vec![0],
-                unit: "mM".into(),
-                t: Arc::new(vec![0.0, 0.2, 0.4]),
-                values: Samples::F64(array![[1e-5], [2e-5], [1e20]]),
-            },
+            Series::of_cells(
+                "squid.soma.v",
+                "mV",
+                vec![0, 1],
+                t.clone(),
+                Samples::F64(array![[-65.0, -64.5], [f64::NAN, 1e-7], [40.0, f64::INFINITY]]),
+            ),
+            Series::of_cells("squid[1].soma.m", "1", vec![1], t, Samples::F64(array![[0.1], [0.2], [0.3]])),
+            Series::of_cells(
+                "squid[0].dend.ca",
+                "mM",
+                vec![0],
+                Arc::new(vec![0.0, 0.2, 0.4]),
+                Samples::F64(array![[1e-5], [2e-5], [1e20]]),
+            ),
         ],
         spikes: vec![SpikeTrain { population: "squid".into(), cells: 2, t: vec![0.1, 0.15], i: vec![1, 0] }],
         populations: vec![Population { name: "squid".into(), cells: 2, shape: vec![1, 2] }],
@@ -125,14 +116,13 @@ fn npz_of_nothing_and_of_empty_series_comes_back_equal() {
     RunResult::default().write(&path).expect("it is written");
     assert_eq!(RunResult::read_npz(&path).expect("it is read"), RunResult::default());
     let stopped_at_once = RunResult {
-        series: vec![Series {
-            name: "c.v".into(),
-            population: "c".into(),
-            cells: (0..5).collect(),
-            unit: "mV".into(),
-            t: Arc::default(),
-            values: Samples::F32(Array2::zeros((0, 5))),
-        }],
+        series: vec![Series::of_cells(
+            "c.v",
+            "mV",
+            (0..5).collect(),
+            Arc::default(),
+            Samples::F32(Array2::zeros((0, 5))),
+        )],
         spikes: vec![SpikeTrain { population: "c".into(), cells: 5, t: vec![], i: vec![] }],
         populations: vec![Population { name: "c".into(), cells: 5, shape: vec![5] }],
         ..RunResult::default()
@@ -496,6 +486,7 @@ fn growing(steps: u64) -> Contents {
         population: "c".into(),
         unit: "mV".into(),
         cells,
+        compartments: None,
         samples,
     };
     Contents {
@@ -648,14 +639,8 @@ fn thinned_results_keep_extremes_and_spread_cells() {
     let path = dir.path().join("r.npz");
     let t: Vec<f64> = (0..10_001).map(f64::from).collect();
     let spike = |row: usize, cell: usize| if row == 7777 && cell == 100 { 50.0 } else { (row as f64 / 500.0).sin() };
-    let series = Series {
-        name: "c.v".into(),
-        population: "c".into(),
-        unit: "mV".into(),
-        cells: (0..101).collect(),
-        t: Arc::new(t),
-        values: Samples::F64(Array2::from_shape_fn((10_001, 101), |(row, cell)| spike(row, cell))),
-    };
+    let values = Samples::F64(Array2::from_shape_fn((10_001, 101), |(row, cell)| spike(row, cell)));
+    let series = Series::of_cells("c.v", "mV", (0..101).collect(), Arc::new(t), values);
     RunResult { series: vec![series], ..RunResult::default() }.write(&path).expect("it is written");
     let reading = Reading { samples: Some(500), columns: Some(5), no_parameters: true };
     let thin = RunResult::read(&path, &reading).expect("it is read");

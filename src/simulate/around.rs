@@ -135,6 +135,7 @@ mod tests {
 
     fn record(window: Option<(i64, i64)>) -> Record {
         Record {
+            compartments: None,
             name: String::new(),
             population: String::new(),
             unit: Dim::ONE.display_unit(),

@@ -32,7 +32,7 @@ pub(crate) use culprit::said;
 pub(crate) use edges::{expected_edges, wrong_connection, wrong_projection};
 pub use extent::{Extent, extent};
 pub use memory::memory;
-pub use parameters::contents;
+pub use parameters::{contents, parameters};
 pub use records::{Record, Records, Train, recording, records};
 pub use run::{Ending, Outcome, Run, RunError, RunOptions, Spiking, Unwatched, Watcher, run};
 pub use setup::{Shared, setup, shared};

@@ -24,7 +24,11 @@ pub fn contents(model: &Model, extent: &Extent, records: &Records, start: u64, s
         name: r.name.clone(),
         population: r.population.clone(),
         unit: r.unit.name.clone(),
-        cells: r.cells.clone().map(|cell| cell as u64).collect(),
+        cells: {
+            let each = r.compartments.as_ref().map_or(1, |compartments| compartments.len());
+            r.cells.clone().map(|element| (element / each) as u64).collect()
+        },
+        compartments: r.compartments.clone(),
         samples: r.around.is_none().then(|| r.samples(start).1),
     };
     Contents {
@@ -82,8 +86,8 @@ fn per_cell(model: &Model, extent: &Extent, value: NodeId, population: usize) ->
     ode::cells::values(model, value, Some(population), cells, &read)
 }
 
-/// The parameters of a model. Hidden ones have a `'` in their names, which no name of a user has.
-fn parameters(model: &Model, extent: &Extent) -> Vec<Parameter> {
+/// The parameters of a model with all settings applied, as far as they are numbers before the first step. Hidden ones have a `'` in their names, which no name of a user has.
+pub fn parameters(model: &Model, extent: &Extent) -> Vec<Parameter> {
     let mut known = Vec::new();
     // The draws of inputs are told as the arguments that they make.
     let standard = |p: &&ode::Param| {

@@ -9,9 +9,11 @@ use crate::diag::{Code, Diagnostic};
 use crate::discretize::{output, projection_space};
 use crate::engine::{Recording, Spike};
 use crate::ode::{self, Model, NodeId};
+use crate::results::Compartment;
 use crate::step::{FieldId, Program, Source, Value};
 use crate::units::DisplayUnit;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Everything that a run records.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,8 +37,10 @@ pub struct Record {
     pub unit: DisplayUnit,
     /// Where engines have it.
     pub field: FieldId,
-    /// Which cells.
+    /// Which cells; what is of the compartments of cells, one by one, has a range of compartments here.
     pub cells: Range<usize>,
+    /// The compartments of a cell that it is of, if it is of compartments.
+    pub compartments: Option<Arc<[Compartment]>>,
     /// Steps from one sample to the next.
     pub every: u64,
     /// The first and the last step after which there may be a sample.
@@ -89,7 +93,8 @@ pub fn records(model: &Model, program: &Program, extent: &Extent) -> Result<Reco
             None => model.populations[model.cells_of(r.population)].name.clone(),
         };
         let around = r.around.as_ref().map(|of| around(model, of, extent)).transpose()?;
-        series.push(Record { name, population, unit: r.unit.clone(), field, output, cells, every, window, around });
+        let (unit, compartments) = (r.unit.clone(), compartments(model, r));
+        series.push(Record { name, population, unit, field, output, cells, compartments, every, window, around });
     }
     let train = |&population: &usize| {
         let name = &model.populations[model.cells_of(population)].name;
@@ -136,6 +141,31 @@ impl Record {
         let first = self.window.0.max(start).div_ceil(self.every);
         (first * self.every, (self.window.1 / self.every + 1).saturating_sub(first))
     }
+}
+
+/// The compartments of a cell that a record is of, one by one.
+fn compartments(model: &Model, r: &ode::Record) -> Option<Arc<[Compartment]>> {
+    let (tree, elements) = model.elements(r.population).filter(|_| r.of_compartments)?;
+    let here = |element: usize| elements.binary_search(&(element as u32)).ok();
+    // The next on the way to the root that is recorded, too.
+    let before = |element: usize| {
+        let mut at = element;
+        loop {
+            let parent = tree.parents[at] as usize;
+            match here(parent) {
+                _ if parent == at => return None,
+                Some(column) => return Some(column as u64),
+                None => at = parent,
+            }
+        }
+    };
+    let compartment = |&element: &u32| {
+        let element = element as usize;
+        // From cm; to 12 digits, which hide the rounding.
+        let distance = format!("{:.11e}", 1e4 * tree.distance[element]).parse().unwrap_or(f64::NAN);
+        Compartment { name: tree.name(element), distance, before: before(element) }
+    };
+    Some(elements.iter().filter(|&&e| tree.is_compartment(e as usize)).map(compartment).collect())
 }
 
 /// The spikes around which something is recorded.
@@ -193,8 +223,10 @@ pub(super) fn recorded(
     let mut errors = Vec::new();
     for r in &model.records {
         let all = r.edges.map_or(cells[r.population], edges);
+        // How many elements each cell has.
+        let each = if r.edges.is_some() { 1 } else { model.elements_per_cell(r.population) };
         let chosen = match r.cells {
-            None => 0..all,
+            None => 0..all / each,
             Some(range) => named(model, range).map_err(|lost| vec![lost])?,
         };
         let name = match (&r.cells, r.name.split_once('.')) {
@@ -210,7 +242,7 @@ pub(super) fn recorded(
             let message = format!("`{name}` is recorded twice");
             errors.push(Diagnostic::new(Code::DuplicateKey, r.span, message, "again"));
         }
-        out.push((name, chosen));
+        out.push((name, chosen.start * each..chosen.end * each));
     }
     if errors.is_empty() { Ok(out) } else { Err(errors) }
 }

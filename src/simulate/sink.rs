@@ -178,7 +178,10 @@ impl Memory {
                 name: head.name,
                 population: head.population,
                 unit: head.unit,
+                columns: (0..columns).collect(),
+                whole: columns,
                 cells: head.cells,
+                compartments: head.compartments,
                 t,
                 values,
             });

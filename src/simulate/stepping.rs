@@ -8,7 +8,7 @@
 use super::checkpoint::{Start, checkpoint, past};
 use super::culprit::Scene;
 use super::extent::Extent;
-use super::records::{Records, records};
+use super::records::{Record, Records, records};
 use super::run::{Ending, RunError, Watcher};
 use super::time::{MOST_STEPS, moment};
 use super::trap::History;
@@ -199,7 +199,9 @@ impl Stepping {
 
     /// What a name, or the end of one, stands for: what is recorded, a state or a parameter.
     pub fn find(&self, name: &str) -> Result<Quantity, Diagnostic> {
-        if let Some(at) = self.records.series.iter().position(|record| record.name == name && record.output) {
+        // Compartments that are recorded one by one are named by nothing else.
+        let recorded = |r: &Record| r.name == name && (r.output || r.compartments.is_some());
+        if let Some(at) = self.records.series.iter().position(recorded) {
             return Ok(Quantity::Record(at));
         }
         if let Some(state) = self.model.states.iter().position(|state| state.name == name) {

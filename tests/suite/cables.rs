@@ -294,8 +294,22 @@ fn from_closed_form(result: &RunResult, name: &str, cable: (f64, f64), x: f64) -
     (square / (s.t.len() - 1) as f64).sqrt() / norm
 }
 
+/// An example, as it stands.
+fn example(name: &str) -> Checked {
+    let checked = driver::check_file(&root().join(format!("examples/{name}.neuro")));
+    assert!(checked.diagnostics.is_empty(), "{:?}", checked.diagnostics);
+    checked
+}
+
+/// Rallpack 1 (Bhalla, Bilitch and Bower 1992, Trends Neurosci 15:453) as the example has it, and with a twentieth of its compartments.
 #[test]
 fn rallpack_1_follows_the_closed_form() {
+    let result = run(&example("rallpack1"), &CompileOptions::default(), Way::Native);
+    for (name, x) in [("axon.cable(0).v", 0.0005), ("axon.cable(1).v", 0.9995)] {
+        let rms = from_closed_form(&result, name, (0.1, 1e-4), x);
+        println!("{name}: {rms:e} of the largest voltage");
+        assert!(rms < 3e-4, "{name}: {rms:e} of the largest voltage");
+    }
     let n = 60;
     let result = ran(&rallpack(n, 0.1, 100.0), Way::Optimized);
     let half = 0.5 / n as f64;
@@ -307,35 +321,25 @@ fn rallpack_1_follows_the_closed_form() {
 
 /// Ten generations of forks, 1023 compartments, each 0.008 of its length constant long; diameters follow the law of the power 3/2, so that
 /// the whole is a cable as thick as the trunk (Rall 1959, Exp Neurol 1:491; Bhalla, Bilitch and Bower 1992, Trends Neurosci 15:453).
-fn rallpack_2() -> String {
-    let mut sections = String::new();
-    for generation in 0..10 {
-        let (length, diam) =
-            (32.0 * 2f64.powf(-f64::from(generation) / 3.0), 16.0 * 2f64.powf(-2.0 * f64::from(generation) / 3.0));
-        for branch in 0..1 << generation {
-            let parent = match generation {
-                0 => String::new(),
-                _ => format!("from g{}_{}(1); ", generation - 1, branch / 2),
-            };
-            sections += &format!(
-                "section g{generation}_{branch} {{ {parent}length = {length} um; diam = {diam} um; compartments = 1 }}\n"
-            );
-        }
-    }
-    format!(
-        "{PASSIVE} cell Tree {{\n{sections}region all {{ ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak(gbar = 0.025 mS/cm2) }} }}
-        network main {{ population c: Tree\n input step: 0.1 nA -> c.g0_0(0.5) }}
-        run {{ duration = 250 ms; dt = 0.05 ms; method = crank_nicolson\n record c.{{g0_0(0.5), g9_0(0.5), g9_341(0.5)}}.v every 5 ms }}"
-    )
-}
-
 #[test]
 fn rallpack_2_follows_the_closed_form() {
-    let result = ran(&rallpack_2(), Way::Native);
-    for (name, x) in [("c.g0_0(0.5).v", 0.05), ("c.g9_0(0.5).v", 0.95), ("c.g9_341(0.5).v", 0.95)] {
+    let checked = example("rallpack2");
+    let result = run(&checked, &CompileOptions::default(), Way::Native);
+    for (name, x) in [("cells.g0(0.5).v", 0.05), ("cells.g9_0(0.5).v", 0.95), ("cells.g9_341(0.5).v", 0.95)] {
         let rms = from_closed_form(&result, name, (0.032, 16e-4), x);
         println!("{name}: {rms:e} of the largest voltage");
         assert!(rms < 1e-3, "{name}: {rms:e} of the largest voltage");
+    }
+    let model = checked.model.unwrap();
+    let tree = &model.cells.iter().find(|cell| cell.name == "Tree").unwrap().morphology.as_ref().unwrap().tree;
+    assert_eq!((tree.sections.len(), (0..tree.len()).filter(|&e| tree.is_compartment(e)).count()), (1023, 1023));
+    // The law, at every fork.
+    let sections = &model.cells.iter().find(|cell| cell.name == "Tree").unwrap().morphology.as_ref().unwrap().sections;
+    for (at, parent) in sections.iter().enumerate() {
+        let children = sections.iter().filter(|s| s.from.is_some_and(|from| from.0 == at));
+        let sum: f64 = children.map(|s| s.frusta[0].diam[0].powf(1.5)).sum();
+        let own = parent.frusta[0].diam[1].powf(1.5);
+        assert!(sum == 0.0 || (sum / own - 1.0).abs() < 1e-9, "{}", parent.name);
     }
 }
 
@@ -378,27 +382,23 @@ fn states_driven_by_the_time_keep_the_second_order() {
     assert!((coarse / fine).log2() > 1.8, "{coarse:e}, then {fine:e}");
 }
 
-/// A squid axon of 1000 compartments for 500 ms (Bhalla, Bilitch and Bower 1992): 35 spikes, each within 0.1 ms of a run with steps a
+/// A squid axon of 1000 compartments, the example for 500 ms (Bhalla, Bilitch and Bower 1992): 35 spikes, each within 0.1 ms of a run with steps a
 /// quarter as long.
 #[test]
 fn rallpack_3_has_its_spikes() {
-    let run = |method: &str, dt: f64| {
-        let text = format!(
-            "use std.channels.hh.{{K, Leak, Na}}
-            cell Axon {{
-                section a {{ length = 1 mm; diam = 1 um; compartments = 1000 }}
-                region all {{ ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Na, K, Leak(gbar = 0.025 mS/cm2, erev = -65 mV) }}
-                spike when a(1).v crosses 0 mV
-            }}
-            network main {{ population c: Axon\n input step: 0.1 nA -> c.a(0) }}
-            run {{ duration = 500 ms; dt = {dt} ms; method = {method}; celsius = 6.3 degC; record spikes of c }}"
-        );
-        ran(&text, Way::Native).spikes[0].t.clone()
+    let checked = example("rallpack3");
+    let own = checked.model.as_ref().unwrap().run.as_ref().unwrap();
+    assert_eq!((own.dt, own.method, own.duration), (0.01, Method::CrankNicolson, 250.0));
+    let run = |method: Method, dt: f64| {
+        let (duration, every) = (Some(500.0), Some(500.0));
+        let options =
+            CompileOptions { method: Some(method), dt: Some(dt), duration, every, ..CompileOptions::default() };
+        run(&checked, &options, Way::Native).spikes[0].t.clone()
     };
-    let converged = run("crank_nicolson", 0.0025);
+    let converged = run(Method::CrankNicolson, 0.0025);
     assert_eq!(converged.len(), 35);
-    let late = |method: &str, dt: f64| apart(&run(method, dt), &converged);
-    let [second, first] = ["crank_nicolson", "cnexp"].map(|method| late(method, 0.01));
+    let late = |method: Method, dt: f64| apart(&run(method, dt), &converged);
+    let [second, first] = [Method::CrankNicolson, Method::Cnexp].map(|method| late(method, 0.01));
     println!("crank_nicolson: {second} ms, cnexp: {first} ms");
     assert!(second < 0.1, "{second} ms");
     // Of order 1, spikes come later and later.
@@ -654,6 +654,96 @@ fn native_cables_give_the_bits_of_the_interpreter() {
         assert_eq!(a.t.len(), b.t.len(), "{}", a.population);
         assert!(apart(&a.t, &b.t) < 0.026, "{}", a.population);
     }
+}
+
+/// The mixed network for a shorter time with other records.
+fn mixed_with(records: &str) -> String {
+    let whole = MIXED.replace("duration = 20 ms; dt", "duration = 4 ms; dt");
+    let before = whole.split("    record pyr").next().unwrap();
+    format!("{before}\n{records}\n}}")
+}
+
+#[test]
+fn what_is_recorded_in_sections_is_what_their_places_have() {
+    let sections = checked(&mixed_with(
+        "record pyr.all.v every 0.5 ms\n record pyr.left.{Na.m, Na.i, Na.gbar} every 0.5 ms\n
+        record pyr[1..4].right.{v, Leak.i} every 0.5 ms\n record ball.all.{v, distance} every 0.5 ms\n record spikes of pyr",
+    ));
+    let result = run(&sections, &CompileOptions::default(), Way::Optimized);
+    same_bits(&result, &native_run(&sections, Precision::F64, 2));
+    same_bits(&result, &run(&sections, &CompileOptions::default(), Way::Reread));
+    let all = result.series_named("pyr.all.v").unwrap().compartments.clone().unwrap();
+    // 28 compartments; nodes are not recorded.
+    assert_eq!((all.len(), result.series_named("pyr.all.v").unwrap().cells.len()), (28, 28 * 43));
+    let places: Vec<String> = all.iter().map(|c| format!("record pyr.{}.v every 0.5 ms", c.name)).collect();
+    let mut places = places.join("\n");
+    for x in [0.1, 0.3, 0.5, 0.7, 0.9] {
+        places += &format!("\nrecord pyr.left({x}).{{Na.m, Na.i, Na.gbar}} every 0.5 ms");
+    }
+    places += "\nrecord pyr[1..4].right(0.1875).Leak.i every 0.5 ms\nrecord ball.dend(0.525).v every 0.5 ms\nrecord spikes of pyr";
+    let alone = run(&checked(&mixed_with(&places)), &CompileOptions::default(), Way::Optimized);
+    let column = |s: &neuroc::results::Series, column: usize| -> Vec<u64> {
+        (0..s.t.len()).map(|row| s.values.get(row, column).to_bits()).collect()
+    };
+    let mut compared = 0;
+    for s in result.series.iter().filter(|s| !s.name.ends_with("distance")) {
+        let quantity = s.name.split('.').skip(if s.name.contains('[') { 4 } else { 2 }).collect::<Vec<_>>().join(".");
+        let cells = s.name.split(']').next().filter(|begin| begin.len() < s.name.len());
+        let population = cells.map_or(s.population.clone(), |begin| format!("{begin}]"));
+        for at in 0..s.cells.len() {
+            let (place, compartment) = s.compartment(at).unwrap();
+            assert_eq!(at, (s.cells[at] - s.cells[0]) as usize * s.compartments.as_ref().unwrap().len() + place);
+            let Some(other) = alone.series_named(&format!("{population}.{}.{quantity}", compartment.name)) else {
+                continue;
+            };
+            let cell = other.cells.iter().position(|cell| *cell == s.cells[at]).unwrap();
+            assert!(column(s, at) == column(other, cell), "{} of {}", s.name, s.column(at));
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 28 * 43 + 3 * 5 * 43 + 3 + 3);
+}
+
+#[test]
+fn results_know_where_compartments_are() {
+    let text = branched_with(
+        "network main { population pyr: Branched[2] }",
+        "duration = 1 ms; record pyr.all.distance every 1 ms; record pyr.right.v every 1 ms; record pyr[1].soma.v every 1 ms",
+    );
+    let result = ran(&text, Way::Optimized);
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["r.npz", "r/"] {
+        let path = folder.path().join(file);
+        result.write(&path).unwrap();
+        let again = RunResult::read_npz(&path).unwrap();
+        for s in &result.series {
+            assert_eq!(again.series_named(&s.name), Some(s), "{file}");
+        }
+    }
+    // What the model calls the distance.
+    let s = result.series_named("pyr.all.distance").unwrap();
+    let compartments = s.compartments.clone().unwrap();
+    for at in 0..s.cells.len() {
+        assert!((s.values.get(0, at) - s.compartment(at).unwrap().1.distance).abs() < 1e-9, "{}", s.column(at));
+    }
+    let before = |name: &str| {
+        let at = compartments.iter().position(|c| c.name == name).unwrap();
+        compartments[at].before.map(|before| compartments[before as usize].name.as_str())
+    };
+    // Nodes are passed over.
+    assert_eq!(before("trunk(0.0714)"), Some("soma(0.8333)"));
+    assert_eq!([before("left(0.1)"), before("right(0.0625)")], [Some("trunk(0.9286)"); 2]);
+    assert_eq!([before("basal(0.125)"), before("soma(0.1667)")], [Some("soma(0.1667)"), None]);
+    let s = result.series_named("pyr.right.v").unwrap();
+    assert_eq!((s.column(0), s.column(15)), ("right(0.0625) of cell 0".into(), "right(0.9375) of cell 1".into()));
+    let s = result.series_named("pyr[1].soma.v").unwrap();
+    assert_eq!((s.column(0), &s.cells[..]), ("soma(0.1667)".into(), &[1, 1, 1][..]));
+    // As tables: a column for each compartment, named as if it was recorded alone.
+    result.write(&folder.path().join("r.csv")).unwrap();
+    let table = std::fs::read_to_string(folder.path().join("r.csv")).unwrap();
+    let heads: Vec<&str> = table.lines().next().unwrap().split(',').collect();
+    assert_eq!(heads.len(), 1 + 2 * 28 + 2 * 8 + 3);
+    assert!(heads.contains(&"pyr[1].right(0.9375).v (mV)") && heads.contains(&"pyr[1].soma(0.5).v (mV)"), "{heads:?}");
 }
 
 #[test]

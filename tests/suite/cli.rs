@@ -663,7 +663,13 @@ fn examples_are_the_same_interpreted_and_compiled() {
     let here = folder(&[]);
     let cache = cache().display().to_string();
     for file in examples() {
-        let run = ["run", &file, "--quiet", "--cache", &cache, "--duration", "10ms"];
+        // What is large would take the interpreter minutes.
+        let (duration, smaller): (&str, &[&str]) = match Path::new(&file).file_stem().and_then(|stem| stem.to_str()) {
+            Some("rallpack3") => ("1ms", &[]),
+            Some("microcircuit") => ("10ms", &["--set", "scale=0.02"]),
+            _ => ("10ms", &[]),
+        };
+        let run = with(&["run", &file, "--quiet", "--cache", &cache, "--duration", duration], smaller);
         fine(&here, &with(&run, &["-o", "interp.npz", "--engine", "interp"]));
         fine(&here, &with(&run, &["-o", "native.npz", "--threads", "1"]));
         let read = |name: &str| Found::read(&here.path().join(name), &Reading::default()).unwrap();
@@ -725,6 +731,86 @@ fn the_same_run_gives_the_same_bytes_and_every_format() {
     assert!(bench["predictions"].is_null() && bench["machine"].is_null(), "{bench}");
     let bench = fine(&here, &["bench", "m.neuro", "--engine", "interp", "--steps", "20", "--repeat", "2"]);
     assert!(bench.out.contains("flops") && bench.out.contains("real-time factor"), "{}", bench.out);
+}
+
+/// The texts of an SVG.
+fn texts(svg: &str) -> Vec<String> {
+    let elements = svg.split("<text ").skip(1).filter_map(|e| e.split_once(">\n")?.1.split_once("\n</text>"));
+    elements.map(|(text, _)| text.to_owned()).collect()
+}
+
+#[test]
+fn a_cell_is_drawn_by_its_shape_and_along_its_way() {
+    let cell = "use std.channels.hh.{Leak}\ncell C {
+        section soma { length = 20 um; diam = 20 um; compartments = 1 }
+        section left { from soma(1); length = 100 um; diam = 2 um; compartments = 5 }
+        section right { from soma(1); length = 150 um; diam = 1 um; compartments = 5 }
+        region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV }
+        region soma { insert Leak(gbar = 0.1 mS/cm2, erev = -65 mV) }
+        region left { insert Leak(gbar = 0.3 mS/cm2 + 1 mS/cm2 * distance / 1 mm, erev = -65 mV) }
+    }
+    cell Point { state v: mV = 0 mV; v' = -v / 1 ms }
+    network main { population c: C[2]\n population p: Point\n input step: 0.1 nA -> c[1].left(1) }
+    run { duration = 2 ms; dt = 0.1 ms; method = cnexp
+        record c.all.v every 0.5 ms\n record c[1].left.Leak.i every 0.5 ms\n record p.v }";
+    let here = folder(&[("m.neuro", cell)]);
+    let draw = |arguments: &[&str]| {
+        fine(&here, &with(&["plot"], &with(arguments, &["-o", "p.svg"])));
+        texts(&String::from_utf8(bytes(&here, "p.svg")).unwrap())
+    };
+    let has = |said: &[String], wanted: &[&str]| {
+        for text in wanted {
+            assert!(said.iter().any(|t| t == text), "{text:?} is not among {said:?}");
+        }
+    };
+    let shape = ["--morphology", "m.neuro"];
+    has(&draw(&shape), &["C", "3 sections, 11 compartments, 270 um", "soma", "left", "right", "20 um"]);
+    has(&draw(&with(&shape, &["--colour", "Leak.gbar"])), &["c: Leak.gbar", "Leak.gbar (mS/cm²)", "0.20", "0.40"]);
+    has(&draw(&with(&shape, &["--color", "distance", "--cell", "C"])), &["c: distance", "distance (um)"]);
+    fine(&here, &["plot", "--morphology", "m.neuro"]);
+    assert!(here.path().join("m.C.svg").exists());
+    fine(&here, &with(&["plot"], &with(&shape, &["-o", "p.png", "--width", "500", "--height", "300"])));
+    assert!(bytes(&here, "p.png").starts_with(b"\x89PNG"));
+    fine(&here, &with(&["plot"], &with(&shape, &["-o", "p.pdf"])));
+    assert!(bytes(&here, "p.pdf").starts_with(b"%PDF"));
+    let wrong = |arguments: &[&str], code: i32, parts: &[&str]| fails(&here, &with(&["plot"], arguments), code, parts);
+    wrong(&with(&shape, &["--colour", "Na.gbar"]), 2, &["`Na.gbar`", "area, distance, cm, ra", "Leak.gbar, Leak.erev"]);
+    wrong(&with(&shape, &["--cell", "Point"]), 2, &["no cell with sections is called `Point`", "there are C"]);
+    wrong(&with(&shape, &["--at", "1ms"]), 2, &["--at", "RESULT"]);
+    wrong(&with(&shape, &["--kind", "raster"]), 2, &["--kind", "not for shapes"]);
+    wrong(&with(&shape, &["-o", "p.html"]), 2, &[".svg, .png or .pdf"]);
+    wrong(&with(&shape, &["-o", "p.svg", "--width", "10"]), 2, &["300 to 10000"]);
+    wrong(&["--cell", "C", "r.npz"], 2, &["--morphology"]);
+
+    fine(&here, &["run", "m.neuro", "-o", "r.npz", "--engine", "interp", "--plot", "r.svg"]);
+    let run = String::from_utf8(bytes(&here, "r.svg")).unwrap();
+    has(&texts(&run), &["c.all.v", "soma(0.5) of cell 0", "right(0.9) of cell 1", "8 of 22 compartments", "left(0.9)"]);
+    let with_results = ["--morphology", "m.neuro", "r.npz", "--at", "1.1ms"];
+    has(&draw(&with(&with_results, &["--colour", "v"])), &["c, cell 0: v at 1 ms", "V (mV)"]);
+    has(&draw(&with(&with_results, &["--colour", "v", "--cells", "1"])), &["c, cell 1: v at 1 ms"]);
+    has(&draw(&with(&with_results, &["--colour", "Leak.i"])), &["c, cell 1: Leak.i at 1 ms", "Leak.i (uA/cm²)"]);
+    wrong(&with_results, 2, &["v, Leak.i", "--colour v"]);
+    wrong(&with(&with_results, &["--colour", "m"]), 2, &["no `m` of compartments, but v, Leak.i"]);
+    wrong(&["--morphology", "m.neuro", "r.npz", "--colour", "v"], 2, &["--at 12ms"]);
+    wrong(&["--morphology", "m.neuro", "r.npz", "--colour", "v", "--at", "7ms"], 1, &["at 7 ms", "from 0 ms to 2 ms"]);
+    let other =
+        fs::read_to_string(here.path().join("m.neuro")).unwrap().replace("compartments = 5", "compartments = 7");
+    fs::write(here.path().join("other.neuro"), other).unwrap();
+    let other = ["--morphology", "other.neuro", "r.npz", "--at", "1ms", "--colour", "v"];
+    wrong(&other, 1, &["not of this model", "left(0.1)"]);
+
+    let space = ["r.npz", "--kind", "space"];
+    let way = "c.all.v of cell 0 · V (mV) along the way from soma(0.5) to right(0.9)";
+    has(&draw(&space), &[way, "distance (um)", "time (ms)"]);
+    let way = "c.all.v of cell 1 · V (mV) along the way from soma(0.5) to left(0.9)";
+    has(&draw(&with(&space, &["--along", "left", "--cells", "1"])), &[way]);
+    let profiles = draw(&with(&space, &["--series", "all.v", "--at", "0ms,1ms"]));
+    has(&profiles, &["c.all.v of cell 0", "0 ms", "1 ms", "V (mV)", "distance (um)"]);
+    wrong(&with(&space, &["--series", "all.v", "--along", "up"]), 1, &["called `up`", "soma, left, right"]);
+    wrong(&with(&space, &["--at", "9ms"]), 1, &["at 9 ms, but from 0 ms to 2 ms"]);
+    wrong(&with(&space, &["--series", "p.v"]), 1, &["record cells.all.v"]);
+    wrong(&["r.npz", "--at", "1ms"], 2, &["--kind space"]);
+    wrong(&with(&space, &["--at", "1ms,2ms", "--along", "left"]), 2, &["--along"]);
 }
 
 #[test]

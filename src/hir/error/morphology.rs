@@ -64,6 +64,9 @@ pub(in crate::hir) enum MorphologyError<'e> {
     PlaceMissing { what: &'static str, section: &'e str, span: Span },
     /// There is nothing of this name at a place.
     NotThere { quantity: &'e str, place: &'e str, span: Span, known: &'e [&'e str] },
+    /// What is recorded in each compartment of some sections is one thing in some of them and another in others: channels of these regions; the first
+    /// section of each.
+    SeveralRegions { quantity: &'e str, word: &'e str, regions: &'e [&'e str], words: &'e [&'e str], span: Span },
     /// Something that cells with sections do not have yet.
     NotYet { what: &'static str, span: Span },
     /// Something stands behind a place that something is led to.
@@ -214,8 +217,33 @@ impl From<MorphologyError<'_>> for Diagnostic {
             }
             E::PlaceMissing { what, section, span } => {
                 let message = format!("{what} of a cell with sections needs a place");
-                Diagnostic::new(Code::BadTarget, span, message, "where in the cell?")
-                    .help(format!("the middle of a section is `{section}(0.5)`"))
+                Diagnostic::new(Code::BadTarget, span, message, "where in the cell?").help(match what {
+                    "a quantity" => format!(
+                        "the middle of a section is `{section}(0.5)`; `all` in place of it records each compartment"
+                    ),
+                    _ => format!("the middle of a section is `{section}(0.5)`"),
+                })
+            }
+            E::SeveralRegions { quantity, word, regions, words, span } => {
+                let (first, rest) = (regions.first().copied().unwrap_or(""), regions.get(1..).unwrap_or(&[]));
+                let rest: Vec<String> = rest.iter().map(|region| format!("`{region}`")).collect();
+                let message = format!(
+                    "`{quantity}` is not one quantity in `{word}`: region `{first}` has one, {} another",
+                    rest.join(" and ")
+                );
+                let mut parts: Vec<&str> = Vec::new();
+                words.iter().for_each(|word| {
+                    if !parts.contains(word) {
+                        parts.push(word);
+                    }
+                });
+                let d = Diagnostic::new(Code::BadTarget, span, message, "of which region?");
+                match &parts[..] {
+                    [_, _, ..] => {
+                        d.help(format!("record sections of one region at a time, such as `{}.{quantity}`", parts[0]))
+                    }
+                    _ => d.help("record sections of one region at a time"),
+                }
             }
             E::NotThere { quantity, place, span, known } => {
                 let message = format!("there is no `{quantity}` at `{place}`");

@@ -4,7 +4,7 @@
 //! Never true here: the equations of a channel are there more often than it is inserted.
 
 use super::Builder;
-use crate::hir::{End, Home, Morphology, SymbolId, Ty};
+use crate::hir::{End, Home, Morphology, RecordedAt, SymbolId, Ty};
 use crate::ode::{Cable, Kind, MembraneCurrent, Node, NodeId, Population, Spike, Terminal};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
@@ -92,32 +92,47 @@ impl<'m> Builder<'m> {
         self.morphology(population).is_some_and(partial)
     }
 
-    /// The place of a symbol at an element of the tree, as a population with one element for each cell; that of the cells for
-    /// what is one value of the cell.
-    pub(super) fn place_of(&mut self, population: usize, symbol: SymbolId, element: usize) -> usize {
+    /// The population of those elements of the tree in which a symbol is recorded; that of the cells for what is one value of the cell.
+    pub(super) fn places_of(&mut self, population: usize, symbol: SymbolId, at: &RecordedAt) -> usize {
         let home = self.home(population, symbol);
-        if home == population { population } else { self.place(population, home, element) }
+        match &at.elements[..] {
+            _ if home == population => population,
+            [element] => self.place(population, home, *element as usize),
+            elements => {
+                // Where there are no nodes, all compartments are the tree.
+                let whole = matches!(self.extra[home - self.network.populations.len()].kind, Kind::Tree { .. });
+                let all = self.morphology(population).map_or(0, |m| m.tree.len());
+                if whole && elements.len() == all { home } else { self.part(population, home, elements, &at.text) }
+            }
+        }
     }
 
     /// The place of an element of the tree in one of the populations of its compartments.
     fn place(&mut self, population: usize, home: usize, element: usize) -> usize {
+        let name = self.morphology(population).map(|m| m.tree.name(element)).unwrap_or_default();
+        self.part(population, home, &[element as u32], &name)
+    }
+
+    /// Some elements of the tree, of those that one of the populations of its compartments has.
+    fn part(&mut self, population: usize, home: usize, elements: &[u32], name: &str) -> usize {
         let first = self.network.populations.len();
-        let at = match &self.extra[home - first].kind {
-            Kind::Part { elements, .. } => {
-                elements.iter().position(|&e| e as usize == element).expect("what is recorded is there")
+        let own: Arc<[u32]> = match &self.extra[home - first].kind {
+            Kind::Part { elements: there, .. } => {
+                let at = |e: &u32| there.binary_search(e).expect("what is recorded is there") as u32;
+                elements.iter().map(at).collect()
             }
-            Kind::Cells | Kind::Tree { .. } | Kind::Clock => element,
+            Kind::Cells | Kind::Tree { .. } | Kind::Clock => elements.into(),
         };
-        if let Some(&known) = self.places.get(&(home, at)) {
+        let key = (home, own.clone());
+        if let Some(&known) = self.places.get(&key) {
             return known;
         }
-        let kind = Kind::Part { of: home, elements: Arc::from([at as u32]) };
-        let tree = self.morphology(population).map(|m| m.tree.name(element)).unwrap_or_default();
+        let kind = Kind::Part { of: home, elements: own };
         let whole = self.population_name(home);
         let span = self.network.populations[population].span;
-        let name = format!("{}.{tree}", whole.strip_suffix(".compartments").unwrap_or(whole));
+        let name = format!("{}.{name}", whole.strip_suffix(".compartments").unwrap_or(whole));
         let place = self.add_population(name, kind, span);
-        self.places.insert((home, at), place);
+        self.places.insert(key, place);
         place
     }
 

@@ -195,6 +195,7 @@ impl<'m> Builder<'m> {
             cells: None,
             value,
             of_place: false,
+            of_compartments: false,
             every,
             window,
             around,
