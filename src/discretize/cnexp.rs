@@ -7,7 +7,7 @@
 
 use super::exp_euler::{peel, tangent};
 use super::kinetics;
-use super::order::Order;
+use super::order::{Order, Pools};
 use super::stages::Stages;
 use crate::hir::StateKind;
 use crate::ode::{Graph, Node, NodeId, State, StateId, depends, derivative};
@@ -15,7 +15,7 @@ use crate::step::BinaryOp;
 use crate::units::Dim;
 
 pub(super) fn step(stages: &mut Stages<'_>) {
-    Order { late, potential: implicit, schemes: &kinetics::BACKWARD_EULER, second: false }.step(stages);
+    Order { late, potential: implicit, schemes: &kinetics::BACKWARD_EULER, pools: Pools::Held }.step(stages);
 }
 
 /// Does a state follow with the new potentials? Neither these nor pools, which have been moved from the old ones.

@@ -8,7 +8,7 @@
 //! the new potentials, as if they were known at the middle of the next step (Hines 1984); so do kinetic schemes, each as a whole (`kinetics.rs`).
 
 use super::kinetics;
-use super::order::Order;
+use super::order::{Order, Pools};
 use super::stages::Stages;
 use crate::hir::StateKind;
 use crate::ode::{Graph, Node, NodeId, State, StateId, depends, derivative, linear};
@@ -17,7 +17,7 @@ use crate::units::Dim;
 
 pub(super) fn step(stages: &mut Stages<'_>) {
     let late = |state: &State| state.kind == StateKind::Gate;
-    Order { late, potential: advance, schemes: &kinetics::ORDER_5, second: false }.step(stages);
+    Order { late, potential: advance, schemes: &kinetics::ORDER_5, pools: Pools::Free }.step(stages);
 }
 
 /// `x + n expm1(b s dt) / b`.

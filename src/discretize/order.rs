@@ -3,8 +3,8 @@
 //! In come the states, and how a method moves potentials; out go their updates, as stages. Never true here: a state moves by more than its own exponential
 //! (or, of a kinetic scheme, its rational function), others held.
 //!
-//! Potentials move first, and pools beside them, with the currents and gates of the step's beginning: what flows in is what flowed when the new potential was
-//! found. Gates and other states follow, with the new potentials and concentrations. NEURON has this order: its ions keep the currents of the step's
+//! Potentials move first, and pools beside them, with the currents and gates of the step's beginning: what flows in (unless a method lets a pool move freely) is
+//! what flowed when the new potential was found. Gates and other states follow, with the new potentials and concentrations. NEURON has this order: its ions keep the currents of the step's
 //! beginning, and mechanisms that write concentrations come before those that read them.
 //!
 //! With order 2, potentials and pools are known at whole steps and all else half a step later. So both are moved with the gates in the middle of their step; pools
@@ -24,13 +24,24 @@ use rustc_hash::FxHashMap as HashMap;
 pub(super) struct Order {
     /// Does a state follow with the new potentials?
     pub late: fn(&State) -> bool,
-    /// The new value of a state that is neither late nor a pool, given its rate and the time step.
+    /// The new value of an early state, given its rate and the time step.
     pub potential: fn(&mut Graph, StateId, NodeId, NodeId) -> NodeId,
     /// How kinetic schemes move.
     pub schemes: &'static kinetics::Rational,
-    /// Are late states known half a step later than the others, so that all have order 2? Then currents and pools see the middle of the step,
-    /// and late states its end.
-    pub second: bool,
+    /// How pools move.
+    pub pools: Pools,
+}
+
+/// How pools move.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pools {
+    /// As all other early states: what currents depend on is part of their tangent.
+    Free,
+    /// The currents of the step's beginning are held.
+    Held,
+    /// So are those of its middle, where late states are known half a step later than the others, and all have order 2: currents and pools see the middle
+    /// of the step, and late states its end.
+    Middle,
 }
 
 impl Order {
@@ -50,15 +61,18 @@ impl Order {
             Node::State(s) if whole.contains(&s) => next.get(&s).copied(),
             _ => None,
         };
-        let middle = self.second.then(|| Middle::of(model, population, dt));
+        let second = self.pools == Pools::Middle;
+        let middle = second.then(|| Middle::of(model, population, dt));
         let mut first = Vec::new();
         let mut pools = Vec::new();
         let mut memo = HashMap::default();
         for &s in &early {
             let &State { rate, kind, .. } = model.state(s);
             match kind {
-                StateKind::Pool => pools.push((s, pool(model, s, dt, middle.as_ref().map(|middle| (middle, &next))))),
-                StateKind::Gate | StateKind::Plain => {
+                StateKind::Pool if self.pools != Pools::Free => {
+                    pools.push((s, pool(model, s, dt, middle.as_ref().map(|middle| (middle, &next)))));
+                }
+                StateKind::Pool | StateKind::Gate | StateKind::Plain => {
                     let g = &mut model.graph;
                     let rate = middle.as_ref().map_or(rate, |middle| middle.of_time(g, rate));
                     let x = (self.potential)(g, s, rate, dt);
@@ -68,7 +82,7 @@ impl Order {
             }
         }
         let time = model.graph.add(Node::Time);
-        let later = self.second.then(|| model.graph.binary(BinaryOp::Add, time, dt));
+        let later = second.then(|| model.graph.binary(BinaryOp::Add, time, dt));
         let leaf = |node: Node| match node {
             Node::State(s) => next.get(&s).copied(),
             Node::Time => later,
