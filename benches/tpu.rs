@@ -133,7 +133,7 @@ fn examples() -> Result<Vec<String>, String> {
         for entry in std::fs::read_dir(&path).map_err(|error| format!("{}: {error}", path.display()))? {
             let name = entry.map_err(|error| error.to_string())?.file_name().to_string_lossy().into_owned();
             // Cells with sections, and edges that remember, have no plan for devices so far.
-            let words = ["use std.plasticity", "\n    section ", "\n    morphology "];
+            let words = ["use std.plasticity", "use data.", "\n    section ", "\n    morphology "];
             let is_plan_less = |text: String| words.iter().any(|words| text.contains(words));
             if name.ends_with(".neuro")
                 && name != "coba_hh.neuro"
