@@ -14,6 +14,14 @@ pub struct Axis {
     pub exponent: i32,
 }
 
+/// The borders of cells around values in order: halfway between two, and as far beyond the ends.
+pub fn borders(values: &[f64]) -> Vec<f64> {
+    let [first, .., last] = values else { return values.iter().flat_map(|x| [x - 0.5, x + 0.5]).collect() };
+    let middles: Vec<f64> = values.windows(2).map(|w| w[0] / 2.0 + w[1] / 2.0).collect();
+    let (low, high) = (middles[0], middles[middles.len() - 1]);
+    [&[2.0 * first - low][..], &middles, &[2.0 * last - high]].concat()
+}
+
 impl Axis {
     /// An axis from `low` to `high` exactly, with at most `most` ticks (at least two if any round value allows).
     pub fn exact(low: f64, high: f64, most: usize) -> Axis {

@@ -13,6 +13,7 @@ use crate::results::{RunResult, SweepResult};
 use super::axis::Axis;
 use super::canvas::{Anchor, Canvas, shortened, text_width};
 use super::panels::{Along, Body, Panel, select};
+use super::scale::Scale;
 use super::style::{
     FAINT_TEXT, FRAME, FRAME_WIDTH, GRID, HEADING_SIZE, LABEL_SIZE, LEGEND_SIZE, SPIKES, TEXT, TICK_LENGTH, TICK_SIZE,
     TITLE_SIZE,
@@ -175,10 +176,10 @@ impl<'a> Figure<'a> {
             Body::Curves(curves) => curves.draw(canvas, &frame)?,
             Body::Map(map, _) => map.draw(canvas, &frame)?,
             Body::Profile(profile) => profile.draw(canvas, &frame)?,
-            Body::Heat(heat) => {
-                heat.draw(canvas, &frame)?;
-                heat.scale.draw(canvas, self.right + LEGEND_GAP, (top, bottom))?;
-            }
+            Body::Heat(heat) => heat.draw(canvas, &frame)?,
+        }
+        if let Some(scale) = panel.body.scale() {
+            scale.draw(canvas, self.right + LEGEND_GAP, (top, bottom))?;
         }
         canvas.line(&[(self.left, top), (self.left, bottom), (self.right, bottom)], FRAME, FRAME_WIDTH)?;
         for (t, _) in &self.time.ticks {
@@ -325,7 +326,7 @@ fn place(panel: Panel<'_>, top: f64, bottom: f64, window: (f64, f64)) -> Placed<
             let label = curves.label(&y);
             (y, label, curves.legend())
         }
-        Body::Map(map, label) => (map.axis(bottom - top), label.clone(), map.legend()),
+        Body::Map(map, label) => (map.axis(bottom - top), label.clone(), Vec::new()),
         Body::CellRates(rates) => {
             let y = rates.axis(bottom - top);
             let label = format!("rate ({}spikes/s)", y.factor());
@@ -352,7 +353,7 @@ fn margins(panels: &[Placed<'_>], width: f64) -> (f64, f64) {
     let legend_width = |(mark, text): &(Mark, String)| {
         text_width(text, LEGEND_SIZE) + if matches!(mark, Mark::None) { 0.0 } else { LEGEND_MARK }
     };
-    let bars = panels.iter().map(|p| if let Body::Heat(heat) = &p.panel.body { heat.scale.width() } else { 0.0 });
+    let bars = panels.iter().filter_map(|p| p.panel.body.scale()).map(Scale::width);
     let legend = panels.iter().flat_map(|p| &p.legend).map(legend_width).chain(bars).fold(0.0, f64::max);
     let beside = if legend > 0.0 { LEGEND_GAP + legend.min(0.3 * width) + 1.0 + EDGE } else { 0.0 };
     // The last label of the time axis is centred below the end of the axis.

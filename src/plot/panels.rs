@@ -9,6 +9,7 @@ use super::cell_rates::CellRates;
 use super::intervals::Intervals;
 use super::raster::Raster;
 use super::rates::Rate;
+use super::scale::Scale;
 use super::space::{Cell, Heat, Profile};
 use super::style;
 use super::sweep::{Curves, Map};
@@ -33,6 +34,23 @@ pub enum Body<'a> {
     Map(Map, String),
     Profile(Profile<'a>),
     Heat(Heat<'a>),
+}
+
+impl Body<'_> {
+    /// The colours of its numbers, if it has some.
+    pub fn scale(&self) -> Option<&Scale> {
+        match self {
+            Body::Map(map, _) => Some(&map.scale),
+            Body::Heat(heat) => Some(&heat.scale),
+            Body::Traces(_)
+            | Body::Raster(_)
+            | Body::Rate(_)
+            | Body::Intervals(_)
+            | Body::CellRates(_)
+            | Body::Curves(_)
+            | Body::Profile(_) => None,
+        }
+    }
 }
 
 /// What panels share: a range, and what it is.

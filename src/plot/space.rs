@@ -9,7 +9,7 @@ use plotters_backend::DrawingBackend;
 
 use crate::results::Series;
 
-use super::axis::Axis;
+use super::axis::{Axis, borders};
 use super::canvas::Canvas;
 use super::figure::{Frame, Mark};
 use super::scale::Scale;
@@ -239,17 +239,7 @@ impl<'a> Heat<'a> {
     /// The borders between the compartments of the way, in um, one more than there are compartments.
     fn borders(&self) -> Vec<f64> {
         let at: Vec<f64> = self.way.iter().map(|&c| self.cell.distance[c]).collect();
-        let mut borders: Vec<f64> = at.windows(2).map(|w| 0.5 * (w[0] + w[1])).collect();
-        match at[..] {
-            [] => {}
-            [only] => borders = vec![only - 1.0, only + 1.0],
-            [first, .., last] => {
-                let (lower, upper) = (borders[0], borders[borders.len() - 1]);
-                borders.insert(0, 2.0 * first - lower);
-                borders.push(2.0 * last - upper);
-            }
-        }
-        borders
+        borders(&at)
     }
 
     pub fn axis(&self, height: f64) -> Axis {

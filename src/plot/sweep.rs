@@ -9,10 +9,11 @@ use serde_json::Value;
 
 use crate::results::{RunResult, SpikeTrain, SweepResult, SweptAxis, spread};
 
-use super::axis::Axis;
+use super::axis::{Axis, borders};
 use super::canvas::Canvas;
 use super::figure::{Frame, Mark};
 use super::panels::{Along, Body, Panel, matches, parts};
+use super::scale::Scale;
 use super::style;
 use super::traces::{Line, Traces};
 use super::{PlotError, PlotKind, PlotOptions};
@@ -21,8 +22,6 @@ use super::{PlotError, PlotKind, PlotOptions};
 const MOST_RUNS: usize = 24;
 /// Dots are drawn for this many values at most; of more, the line says enough.
 const MOST_DOTS: usize = 200;
-/// How many colours of a map its legend shows.
-const LEVELS: usize = 6;
 
 /// Numbers of runs over the values of an axis.
 pub struct Curves {
@@ -50,8 +49,7 @@ pub struct Map {
     x: Vec<f64>,
     y: Vec<f64>,
     numbers: Vec<Vec<f64>>,
-    label: String,
-    unit: String,
+    pub scale: Scale,
 }
 
 /// The panels, and what they show along their axis.
@@ -100,7 +98,8 @@ pub fn select<'a>(sweep: &'a SweepResult, options: &PlotOptions) -> Result<(Vec<
     let Some(against) = &options.against else {
         let map = |n: &Numbers| {
             let map = Map::new(&a.values, &b.values, n);
-            Panel { heading: format!("{} over {} and {}", n.heading, a.name, b.name), body: Body::Map(map, label(b)) }
+            let what = style::quantity(&n.heading, &format!("{}{}", map.scale.factor(), n.unit));
+            Panel { heading: format!("{what} over {} and {}", a.name, b.name), body: Body::Map(map, label(b)) }
         };
         return Ok((numbers.iter().map(map).collect(), along(&a.values, true, a)));
     };
@@ -132,7 +131,7 @@ fn along(values: &[f64], cells: bool, axis: &SweptAxis) -> Along {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let (low, high) = match cells {
-        true => ends(&edges(&sorted)),
+        true => ends(&borders(&sorted)),
         false => ends(&sorted),
     };
     let range = if low < high { (low, high) } else { (low - 0.5, low + 0.5) };
@@ -143,34 +142,9 @@ fn ends(sorted: &[f64]) -> (f64, f64) {
     (sorted.first().copied().unwrap_or(0.0), sorted.last().copied().unwrap_or(1.0))
 }
 
-/// The borders of cells around ascending values: halfway between two, and as far beyond the ends.
-fn edges(values: &[f64]) -> Vec<f64> {
-    let [first, .., last] = values else { return values.iter().flat_map(|x| [x - 0.5, x + 0.5]).collect() };
-    let middles: Vec<f64> = values.windows(2).map(|w| w[0] / 2.0 + w[1] / 2.0).collect();
-    let (low, high) = ends(&middles);
-    [&[2.0 * first - low][..], &middles, &[2.0 * last - high]].concat()
-}
-
-/// A colour between dark and light of the map of colours viridis (van der Walt and Smith, 2015), by its place from 0 to 1.
-fn color(place: f64) -> RGBColor {
-    const STOPS: [(f64, f64, f64); 6] = [
-        (68.0, 1.0, 84.0),
-        (65.0, 68.0, 135.0),
-        (42.0, 120.0, 142.0),
-        (34.0, 168.0, 132.0),
-        (122.0, 209.0, 81.0),
-        (253.0, 231.0, 37.0),
-    ];
-    let at = place.clamp(0.0, 1.0) * (STOPS.len() - 1) as f64;
-    let k = (at as usize).min(STOPS.len() - 2);
-    let (a, b, part) = (STOPS[k], STOPS[k + 1], at - k as f64);
-    let mix = |a: f64, b: f64| (a + part * (b - a)).round() as u8;
-    RGBColor(mix(a.0, b.0), mix(a.1, b.1), mix(a.2, b.2))
-}
-
 /// The colour of a line: those too light for a white ground are left out.
 fn shade(line: usize, of: usize) -> RGBColor {
-    color(0.88 * line as f64 / (of.max(2) - 1) as f64)
+    style::ramp(0.88 * line as f64 / (of.max(2) - 1) as f64)
 }
 
 /// A number of each run.
@@ -359,41 +333,24 @@ impl Map {
             x: columns.iter().map(|&a| x[a]).collect(),
             y: rows.iter().map(|&b| y[b]).collect(),
             numbers: columns.iter().map(column).collect(),
-            label: numbers.quantity.to_owned(),
-            unit: numbers.unit.clone(),
+            scale: Scale::of(numbers.values.iter().copied(), 6),
         }
     }
 
-    fn range(&self) -> Option<(f64, f64)> {
-        let all = self.numbers.iter().flatten().filter(|x| x.is_finite());
-        let (low, high) = all.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &x| (l.min(x), h.max(x)));
-        (low <= high).then_some((low, high))
-    }
-
     pub fn axis(&self, height: f64) -> Axis {
-        let (low, high) = ends(&edges(&self.y));
+        let (low, high) = ends(&borders(&self.y));
         Axis::exact(low, high, (height / 32.0).clamp(3.0, 9.0) as usize)
     }
 
-    pub fn legend(&self) -> Vec<(Mark, String)> {
-        let what = (Mark::None, style::quantity(&self.label, &self.unit));
-        let Some((low, high)) = self.range() else { return vec![what] };
-        let levels = if low < high { LEVELS } else { 1 };
-        let level = |k: usize| {
-            let place = if levels > 1 { k as f64 / (levels - 1) as f64 } else { 0.0 };
-            (Mark::Line(color(place)), style::few(low + place * (high - low)).replace('-', "−"))
-        };
-        [what].into_iter().chain((0..levels).rev().map(level)).collect()
-    }
-
     pub fn draw<DB: DrawingBackend>(&self, canvas: &mut Canvas<DB>, frame: &Frame<'_>) -> Result<(), String> {
-        let Some((low, high)) = self.range() else { return frame.say(canvas, "no run was done to its end") };
-        let (x, y) = (edges(&self.x), edges(&self.y));
+        if !self.numbers.iter().flatten().any(|number| number.is_finite()) {
+            return frame.say(canvas, "no run was done to its end");
+        }
+        let (x, y) = (borders(&self.x), borders(&self.y));
         for (x, column) in x.windows(2).zip(&self.numbers) {
             for (y, &number) in y.windows(2).zip(column) {
                 if number.is_finite() {
-                    let place = if low < high { (number - low) / (high - low) } else { 0.0 };
-                    canvas.fill(frame.point(x[0], y[1]), frame.point(x[1], y[0]), color(place))?;
+                    canvas.fill(frame.point(x[0], y[1]), frame.point(x[1], y[0]), self.scale.color(number))?;
                 }
             }
         }

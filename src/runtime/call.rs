@@ -44,35 +44,6 @@ pub struct Call<'a, T> {
     pub branches: Branches<'a, T>,
 }
 
-impl<T> Call<'_, T> {
-    /// The same for other steps, with the numbers that maps reach.
-    pub fn again<'c>(&'c mut self, window: Window, flat: &'c mut [T]) -> Call<'c, T> {
-        let links = &mut self.links;
-        let Branches { at, ties, blocks, cells, side, .. } = &self.branches;
-        Call {
-            state: &mut *self.state,
-            cell: &mut *self.cell,
-            output: &mut *self.output,
-            data: self.data,
-            temp: &mut *self.temp,
-            uniforms: self.uniforms,
-            series: self.series,
-            window,
-            cells: self.cells,
-            spikes: &mut *self.spikes,
-            order: self.order,
-            links: Links {
-                now: &mut *links.now,
-                next: &mut *links.next,
-                edges: links.edges,
-                far: links.far,
-                share: &mut *links.share,
-            },
-            branches: Branches { flat, at, ties, blocks: blocks.clone(), cells: cells.clone(), side: *side },
-        }
-    }
-}
-
 /// Consecutive time steps of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
