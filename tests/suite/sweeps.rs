@@ -299,12 +299,7 @@ fn pictures_know_the_axes() {
     let map = svg(&with(INTERP, &["-o", "two.npz", "--plot", "m.svg"]));
     has(
         &map,
-        &[
-            "a · mean rate of 3 cells over tau_m and step.amplitude",
-            "tau_m (ms)",
-            "step.amplitude (nA)",
-            "rate (spikes/s)",
-        ],
+        &["a · mean rate of 3 cells (spikes/s) over tau_m and step.amplitude", "tau_m (ms)", "step.amplitude (nA)"],
     );
     let lines = svg(&["plot", "two.npz", "-o", "m.svg", "--against", "step.amplitude"]);
     has(&lines, &["step.amplitude (nA)", "tau_m (ms)", ">\n10\n<", ">\n20\n<"]);
