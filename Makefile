@@ -99,8 +99,10 @@ package: llvm
 	$(PYTHON_DIR)/venv/bin/maturin build --profile dev --locked --strip --compatibility linux $(WHEEL_FEATURES) $(MATURIN_FLAGS) --out $(PYTHON_DIR)/wheels
 	$(PYTHON_DIR)/venv/bin/pip install --quiet --no-input --no-deps $(PYTHON_DIR)/wheels/*.whl
 
+# What stands on the user's PYTHONPATH must not hide the packages of an environment.
+ALONE := env -u PYTHONPATH
 python: package
-	$(PYTHON_DIR)/venv/bin/python -m pytest -q -p no:cacheprovider python/tests
+	$(ALONE) $(PYTHON_DIR)/venv/bin/python -m pytest -q -p no:cacheprovider python/tests
 	$(PYTHON_DIR)/venv/bin/python -m mypy --strict --python-version 3.10 --cache-dir $(PYTHON_DIR)/mypy -p neuroc
 
 # The book is run by the package of `make python`, as it was built last; without one it is built first. A cell that fails, a link that leads
@@ -110,7 +112,7 @@ SPHINXFLAGS ?= -j 2
 docs:
 	@$(PYTHON_DIR)/venv/bin/python -c 'import neuroc' 2>/dev/null || $(MAKE) --no-print-directory package
 	$(PYTHON_DIR)/venv/bin/pip install --quiet --no-input --only-binary :all: -r docs/requirements.txt
-	NEUROC_BOOK_WORK=$(DOCS_DIR)/work $(PYTHON_DIR)/venv/bin/python -m sphinx -W --keep-going -n -q $(SPHINXFLAGS) -b html \
+	$(ALONE) NEUROC_BOOK_WORK=$(DOCS_DIR)/work $(PYTHON_DIR)/venv/bin/python -m sphinx -W --keep-going -n -q $(SPHINXFLAGS) -b html \
 		-d $(DOCS_DIR)/doctrees docs $(DOCS_DIR)/html
 	@echo "the book is $(DOCS_DIR)/html/index.html (open it in a browser)"
 
@@ -126,7 +128,7 @@ side-by-side:
 	python3 -m venv --clear $(SIDE_BY_SIDE)
 	$(SIDE_BY_SIDE)/bin/pip install --quiet --no-input --only-binary :all: -r docs/side_by_side/requirements.txt
 	$(SIDE_BY_SIDE)/bin/pip install --quiet --no-input --no-deps $(PYTHON_DIR)/wheels/*.whl
-	$(SIDE_BY_SIDE)/bin/python docs/side_by_side/run.py --demand neuron,brian2,nest,jaxley,neuroml $(if $(WRITE),--write)
+	$(ALONE) $(SIDE_BY_SIDE)/bin/python docs/side_by_side/run.py --demand neuron,brian2,nest,jaxley,neuroml $(if $(WRITE),--write)
 
 # Minutes: several forms of every connected network are compiled for each chip. Nothing runs on a TPU.
 tpu: llvm
