@@ -7,6 +7,7 @@
 mod engines;
 mod experiment;
 mod gradient;
+mod repeated;
 mod sweep;
 mod training;
 mod whole;
@@ -14,6 +15,7 @@ mod whole;
 pub use engines::{EngineChoice, Ready};
 pub use experiment::{Draft, Experiment, Made, planned};
 pub use gradient::{Differentiable, Fitted};
+pub use repeated::Repeated;
 pub use sweep::{Choose, Crew, Done, Sweep};
 pub use training::{Found, Learner, Lesson, Read, samples};
 pub use whole::check_whole;

@@ -57,7 +57,7 @@
 //! | [`connect`] | connection rules and edge lists: which cells are joined |
 //! | [`morphology`] | sections of a cell, from files too, cut into the compartments of a tree |
 //! | [`simulate`] | one idea a file: how large a run is, its values, its memory, its calls of the engine, what it records, the search for NaN |
-//! | [`fit`] | which values of parameters bring a run near to traces: bounds, targets, the search |
+//! | [`fit`] | which values of parameters bring a run near to traces and numbers: bounds, targets, the search |
 //! | [`train`] | networks that learn classes of samples: losses, optimizers, what has been learnt |
 //! | [`compare`] | what differences between runs mean: engines, steps, methods, moved states |
 //! | [`data`], [`results`], [`plot`] | numbers that come in from files, results that go out, pictures of them |
@@ -213,10 +213,11 @@
 //! | the adjoint of an operation | `src/differentiate/adjoint.rs` | `src/differentiate/tests.rs` |
 //! | how stages are gone through backward, what has no gradient | `src/differentiate/sweep.rs`, `walk.rs` beside it | `src/differentiate/tests.rs`, `tests/suite/gradients.rs` |
 //! | which states are kept for going back | `src/simulate/backward/` | its tests, `tests/suite/gradients.rs` |
-//! | in which parameters runs are differentiated | `src/driver/gradient.rs` | `tests/suite/gradients.rs` |
+//! | in which parameters runs are differentiated; runs that are only repeated | `src/driver/gradient.rs`; `repeated.rs` beside it | `tests/suite/gradients.rs` |
 //! | which values a sweep has, what it may set | `src/hir/sweep.rs`, `src/ode/sweep.rs` | `tests/suite/sweeps.rs`, `tests/errors/sweep*` |
 //! | how the runs of a sweep are done, its file, its pictures | `src/driver/sweep.rs`, `src/cli/sweep.rs`; `src/results/sweep.rs`, `src/plot/sweep.rs` | `tests/suite/sweeps.rs` |
-//! | how parameters are fitted, what a loss is | `src/fit/` | its tests, `tests/suite/gradients.rs` |
+//! | what a `fit` block says | `src/hir/fit.rs` | `tests/errors/fit*`, `tests/suite/gradients.rs` |
+//! | how parameters are fitted, what a loss is, which numbers are read out of runs | `src/fit/` | its tests, `tests/suite/gradients.rs` |
 //! | how spikes count backward, and what trials exchange | `Carried` in `src/discretize/mod.rs`, `src/simulate/trials/` | `tests/suite/training.rs` |
 //! | losses, optimizers, samples | `src/train/`, `src/hir/train.rs`, `src/data/dataset.rs` | `src/train/`, `tests/suite/training.rs` |
 //! | what of a network learns, in which order | `src/driver/training.rs` | `tests/suite/training.rs` |

@@ -70,7 +70,7 @@ GROUPS = {
         "noise_and_files",
     ],
     "Synapses that remember, fits and training": [
-        "short_term", "stdp", "stdp_protocol", "squid_fit", "digits", "digits_convolution",
+        "short_term", "stdp", "stdp_protocol", "squid_fit", "olive_fit", "adex_fit", "digits", "digits_convolution",
     ],
 }  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
@@ -14,8 +15,12 @@ from . import _core
 from .errors import UsageError
 from .progress import Bar, Progress
 
-#: What a record is compared with: a file of two columns, or times in ms and values in the unit of the record.
-Target = Union[str, "os.PathLike[str]", "tuple[Any, Any]"]
+#: What a record is compared with: a file of two columns, or times in ms and values in the unit of the record. What a number such as
+#: `rate(squid)` should be: a number or a text with a unit, or that and what counts as far.
+Target = Union[str, "os.PathLike[str]", float, "tuple[Any, Any]"]
+
+#: What is read out of a run: of the spikes of a population, or of a record.
+_NUMBER = re.compile(r"\s*(spike_count|rate|first_spike|interval|min|max|mean|last|width)\s*\(.*\)\s*")
 
 
 @dataclass(frozen=True)
@@ -36,9 +41,10 @@ class Fit:
     values: dict[str, float]
     #: Their units.
     units: dict[str, str]
-    #: The mean squared error there by the variance of the trace, averaged over the targets.
+    #: The mean over the targets: of a trace the mean squared error by its variance, of a number the squared difference by the square of
+    #: what counts as far.
     loss: float
-    #: By how much the run is off each target (root of the mean square), and the unit.
+    #: By how much the run is off each target (root of the mean square; infinite if a cell has no such number), and the unit.
     off: dict[str, tuple[float, str]]
     #: Every search.
     starts: list[Start] = field(repr=False)
@@ -54,6 +60,9 @@ def aimed(targets: Mapping[str, Target]) -> dict[str, Any]:
     """Targets as the part in Rust takes them."""
     all: dict[str, Any] = {}
     for name, target in targets.items():
+        if _NUMBER.fullmatch(name):
+            all[name] = target
+            continue
         if isinstance(target, (str, os.PathLike)):
             all[name] = os.fspath(target)
             continue
@@ -129,29 +138,46 @@ class Gradient:
 
 
 def fit(
-    core: _core.Differentiable,
-    free: Mapping[str, Sequence[Any]],
-    search: str,
-    starts: int,
-    iterations: int,
+    core: _core.Model,
+    free: Mapping[str, Sequence[Any]] | None,
+    targets: Mapping[str, Target] | None,
+    search: str | None,
+    counts: tuple[int | None, int | None],
+    memory: str,
+    options: dict[str, Any],
     progress: Progress,
 ) -> tuple[Fit, BaseException | None]:
     """The best values, and the exception that stopped the search."""
-    named = [(name, unit) for name, unit, _ in core.parameters()]
-    with Bar(progress, "fit", None, "run") as bar:
-        total = 0
-
-        def news(start: int, runs: int, loss: float) -> None:
-            if callable(progress):
-                progress(start, runs, loss)
-            bar.to(max(total, start * iterations + runs), f"start {start + 1} of {starts}, loss {loss:.3e}")
-
+    starts, iterations = counts
+    bounds = None
+    if free is not None:
         bounds = []
         for name, ends in free.items():
             if isinstance(ends, str) or len(ends) != 2:
                 raise UsageError(f"the bounds of `{name}` are two numbers or texts, such as (50, 300) or (\"50 mS/cm2\", \"0.3 S/cm2\")")
-            bounds.append(tuple(end if isinstance(end, str) else float(end) for end in ends))
-        found = core.fit(bounds, search, starts, iterations, news)
+            bounds.append((name, *(end if isinstance(end, str) else float(end) for end in ends)))
+    asked = {
+        "free": bounds,
+        "targets": None if targets is None else aimed(targets),
+        "search": search,
+        "starts": starts,
+        "iterations": iterations,
+        "memory": memory,
+    }
+    with Bar(progress, "fit", None, "run") as bar:
+        before = [0, 0]
+
+        def news(start: int, runs: int, loss: float) -> None:
+            if callable(progress):
+                progress(start, runs, loss)
+            # Runs of all starts so far.
+            if runs < before[1]:
+                before[0] += before[1]
+            before[1] = runs
+            bar.to(before[0] + runs, f"start {start + 1}, loss {loss:.3e}")
+
+        found = core.fit(asked, options, news)
+    named = found["parameters"]
 
     def by_name(values: Sequence[float]) -> dict[str, float]:
         return {name: value for (name, _), value in zip(named, values)}

@@ -344,40 +344,44 @@ class Model:
 
     def fit(
         self,
-        free: Mapping[str, Sequence[Any]],
-        targets: Mapping[str, Target],
+        free: Mapping[str, Sequence[Any]] | None = None,
+        targets: Mapping[str, Target] | None = None,
         *,
-        search: str = "lbfgs",
-        starts: int = 1,
-        iterations: int = 100,
+        search: str | None = None,
+        starts: int | None = None,
+        iterations: int | None = None,
         memory: str = "1GB",
         progress: Progress = None,
         **options: Any,
     ) -> Fit:
-        """Looks for the values of parameters with which a run comes nearest to traces. The model itself is not changed.
+        """Looks for the values of parameters with which a run comes nearest to traces and numbers. The model itself is not changed.
 
         >>> fit = model.fit({"Na.gbar": (50, 300), "K.gbar": ("10 mS/cm2", "80 mS/cm2")}, {"squid.axon.v": "trace.csv"}, starts=4)
         >>> model.set(fit.values)
+        >>> fit = model.fit({"step.amplitude": (0.3, 1.5)}, {"rate(cells)": "40 Hz", "first_spike(cells)": (30, 1)})
+
+        What is left out is what the `fit` block of the model says.
 
         free
             The bounds of each parameter.
         targets
-            As in `gradient`.
+            Traces as in `gradient`, and numbers that are read out of every cell: `spike_count(population)`, `rate`, `first_spike`, `interval`,
+            `min(record)`, `max`, `mean`, `last`, `width`; a number or a text with a unit, or a pair of that and what counts as far, a tenth
+            of it if absent.
         search
-            "lbfgs", by gradients, or "nelder-mead", without them.
+            "lbfgs", by gradients, or "nelder-mead", without them: for any model, and where a target is a number.
         starts
-            From how many places: the first is the model's own, the others are drawn between the bounds.
+            From how many places: the first is the model's own, the others are drawn between the bounds; 1 if nobody says it.
         iterations
-            Steps of the search from each place, at most.
+            Steps of the search from each place, at most; 100 if nobody says it.
         progress
             As in `run`; a function is called with the number of the start, its runs so far, and its least loss so far.
 
         Ctrl-C raises `Interrupted`, whose `fit` is the best until then. Raises what `gradient` raises.
         """
         bars.checked(progress)
-        core = self._core.differentiable(list(free), self._options(options), memory)
-        core.aim(fitting.aimed(targets))
-        found, stopped = fitting.fit(core, free, search, starts, iterations, progress)
+        counts = (starts, iterations)
+        found, stopped = fitting.fit(self._core, free, targets, search, counts, memory, self._options(options), progress)
         if stopped is not None:
             if not isinstance(stopped, KeyboardInterrupt):
                 raise stopped

@@ -12,12 +12,13 @@ use neuroc::codegen::plan::Precision;
 use neuroc::diag::Diagnostic;
 use neuroc::driver::{self, Checked, CompileOptions, Fitted};
 use neuroc::engine::EngineError;
-use neuroc::fit::{self, Bounds, Search, Target};
+use neuroc::fit::{self, Bounds, Number, Observed, Runs, Search, Target, Trace};
+use neuroc::hir::{Feature, Goal};
 use neuroc::simulate::Loss;
 use neuroc::units;
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -67,7 +68,8 @@ impl Differentiable {
         let budget = budget(memory)?;
         let wrong = |d: Vec<Diagnostic>| model.wrong(&d);
         let (checked, compile): (&Checked, &CompileOptions) = (&model.checked, &compile);
-        let fitted = driver::Differentiable::parameters(checked, compile, names).map_err(wrong)?;
+        let names: Vec<_> = names.iter().map(|name| (name.clone(), None)).collect();
+        let fitted = driver::Differentiable::parameters(checked, compile, &names).map_err(wrong)?;
         let mut values = Vec::new();
         for one in &fitted {
             let several =
@@ -86,10 +88,6 @@ impl Differentiable {
         lock(&self.inner, "gradient")
     }
 
-    fn wrong(&self, d: Diagnostic) -> PyErr {
-        error::of_setting(error::model(&self.checked.sources, &[d]))
-    }
-
     /// Numbers in shown units as canonical ones.
     fn canonical(&self, values: &[f64]) -> PyResult<Vec<f64>> {
         if values.len() != self.fitted.len() {
@@ -103,40 +101,25 @@ impl Differentiable {
         Ok(self.fitted.iter().zip(values).map(|(one, &x)| value::canonical(x, &one.unit)).collect())
     }
 
-    fn shown(&self, values: &[f64]) -> Vec<f64> {
-        self.fitted.iter().zip(values).map(|(one, &x)| value::shown(x, &one.unit)).collect()
-    }
-
     /// Derivatives by canonical numbers as those by shown ones.
     fn slopes(&self, slopes: &[f64]) -> Vec<f64> {
         self.fitted.iter().zip(slopes).map(|(one, &x)| units::scale(x, one.unit.exponent)).collect()
     }
 }
 
-/// The traces that a run is compared with: pairs of a record and a file, or two arrays.
-fn targets(run: &driver::Differentiable, given: &Bound<'_, PyDict>, whole: &Differentiable) -> PyResult<Vec<Target>> {
+/// What a run is compared with: pairs of a record and a file, or two arrays; of a number that is read out of it, such as `rate(squid)`, and
+/// what it should be, or that and what counts as far.
+fn targets(run: &dyn Runs, given: &Bound<'_, PyDict>, checked: &Checked) -> PyResult<Vec<Target>> {
+    let wrong = |d: Diagnostic| error::of_setting(error::model(&checked.sources, &[d]));
     let mut targets: Vec<Target> = Vec::new();
-    for (name, trace) in given {
+    for (name, to) in given {
         let name: String = name.extract().map_err(|_| usage("targets are named as the records are: a text"))?;
-        let record = fit::find_record(run.records(), &name).map_err(|d| whole.wrong(d))?;
-        let times = &run.times()[record];
-        let target = if let Ok(path) = trace.extract::<PathBuf>() {
-            Target::read(run.records(), record, &path, times)
-        } else {
-            let wrong =
-                |_| usage(format!("the trace for `{name}` is a file, or a pair of arrays: times in ms, values"));
-            type Pair<'py> = (PyReadonlyArray1<'py, f64>, PyReadonlyArray1<'py, f64>);
-            let (t, x) = trace.extract::<Pair<'_>>().map_err(wrong)?;
-            let (t, x) = (t.as_array(), x.as_array());
-            if t.len() != x.len() {
-                let (t, x) = (t.len(), x.len());
-                return Err(usage(format!("the trace for `{name}` has {t} times and {x} values")));
-            }
-            let samples: Vec<(f64, f64)> = t.iter().copied().zip(x.iter().copied()).collect();
-            Target::given(run.records(), record, &samples, times)
+        let target = match feature(&name) {
+            Some((feature, of)) => number(run, &name, feature, of, &to, &wrong)?,
+            None => trace(run, &name, &to, &wrong)?,
         };
-        let target = target.map_err(|d| whole.wrong(d))?;
-        if targets.iter().any(|other| other.record == target.record) {
+        let shown = |target: &Target| target.shown(run.records()).0;
+        if targets.iter().any(|other| shown(other) == shown(&target)) {
             return Err(usage(format!("`{name}` is a target twice")));
         }
         targets.push(target);
@@ -145,6 +128,218 @@ fn targets(run: &driver::Differentiable, given: &Bound<'_, PyDict>, whole: &Diff
         return Err(usage("name at least one target: a record of the model, and its trace"));
     }
     Ok(targets)
+}
+
+/// `rate(squid)`: what is read out, and of what.
+fn feature(name: &str) -> Option<(Feature, &str)> {
+    let (word, of) = name.split_once('(')?;
+    let feature = Feature::ALL.into_iter().find(|feature| feature.name() == word.trim())?;
+    Some((feature, of.strip_suffix(')')?.trim()))
+}
+
+fn number(
+    run: &dyn Runs,
+    name: &str,
+    feature: Feature,
+    of: &str,
+    to: &Bound<'_, PyAny>,
+    wrong: &dyn Fn(Diagnostic) -> PyErr,
+) -> PyResult<Target> {
+    let records = run.records();
+    let of = if feature.of_spikes() { records.find_train(of) } else { records.find(of) }.map_err(wrong)?;
+    let times = if feature.of_spikes() { Vec::new() } else { run.times()[of].clone() };
+    let mut number = Number { feature, of, value: 0.0, within: 1.0, times, duration: run.duration() };
+    let unit = Target::Number(number.clone()).shown(records).1;
+    let canonical = |x: &Bound<'_, PyAny>| match Given::new(name, x)? {
+        Given::Number(x) => Ok(value::canonical(x, &unit)),
+        Given::Text(text) => value::in_unit(name, &text, &unit),
+        Given::Array(..) => {
+            Err(usage(format!("`{name}` is one number, or a pair: the number, and what counts as far")))
+        }
+    };
+    let (value, within) = match to.cast::<PyTuple>() {
+        Ok(pair) if pair.len() == 2 => (canonical(&pair.get_item(0)?)?, Some(canonical(&pair.get_item(1)?)?)),
+        Ok(_) | Err(_) => (canonical(to)?, None),
+    };
+    (number.value, number.within) = (value, within.unwrap_or(value.abs() / 10.0));
+    if !(number.value.is_finite() && number.within.is_finite()) {
+        return Err(usage(format!("`{name}` comes near to a finite number")));
+    }
+    if number.within <= 0.0 {
+        let help = "give a pair: the number, and what counts as far, such as (0, 1)";
+        return Err(usage(format!("it is not said what is near for `{name}`: a tenth of zero is nothing; {help}")));
+    }
+    Ok(Target::Number(number))
+}
+
+fn trace(run: &dyn Runs, name: &str, to: &Bound<'_, PyAny>, wrong: &dyn Fn(Diagnostic) -> PyErr) -> PyResult<Target> {
+    let record = run.records().find(name).map_err(wrong)?;
+    let times = &run.times()[record];
+    let trace = if let Ok(path) = to.extract::<PathBuf>() {
+        Trace::read(run.records(), record, &path, times)
+    } else {
+        let neither = |_| usage(format!("the trace for `{name}` is a file, or a pair of arrays: times in ms, values"));
+        type Pair<'py> = (PyReadonlyArray1<'py, f64>, PyReadonlyArray1<'py, f64>);
+        let (t, x) = to.extract::<Pair<'_>>().map_err(neither)?;
+        let (t, x) = (t.as_array(), x.as_array());
+        if t.len() != x.len() {
+            let (t, x) = (t.len(), x.len());
+            return Err(usage(format!("the trace for `{name}` has {t} times and {x} values")));
+        }
+        let samples: Vec<(f64, f64)> = t.iter().copied().zip(x.iter().copied()).collect();
+        Trace::given(run.records(), record, &samples, times)
+    };
+    trace.map(Target::Trace).map_err(wrong)
+}
+
+/// How a fit goes, as it is asked for; what is absent is what the `fit` block of the model says.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Asked {
+    free: Option<Vec<(String, Py<PyAny>, Py<PyAny>)>>,
+    targets: Option<Py<PyDict>>,
+    search: Option<String>,
+    starts: Option<u32>,
+    iterations: Option<u64>,
+    memory: String,
+}
+
+/// Looks for the values of parameters with which a run comes nearest to traces and numbers. `news` is called with the
+/// number of the start, its runs so far, and its least loss so far.
+pub fn fit<'py>(
+    py: Python<'py>,
+    model: &Model,
+    asked: &Asked,
+    options: &Bound<'_, PyDict>,
+    news: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (compile, machine) = model.options(&model.settings(), options)?;
+    suited(&machine, "a fit")?;
+    if machine.precision != Precision::F64 {
+        return Err(usage("fits are computed in f64; leave `precision` out"));
+    }
+    let budget = budget(&asked.memory)?;
+    let wrong = |d: Vec<Diagnostic>| model.wrong(&d);
+    let checked = &model.checked;
+    let block = checked.model.as_ref().and_then(|model| model.fit.as_ref());
+    let names: Vec<_> = match (&asked.free, block) {
+        (Some(free), _) => free.iter().map(|(name, ..)| (name.clone(), None)).collect(),
+        (None, Some(block)) => block.free.iter().map(|free| (free.name.clone(), free.span)).collect(),
+        (None, None) => Vec::new(),
+    };
+    if names.is_empty() {
+        let help = "give their bounds, such as {\"Na.gbar\": (50, 300)}, or write a `fit` block in the model";
+        return Err(usage(format!("no parameter is free; {help}")));
+    }
+    let fitted = driver::Differentiable::parameters(checked, &compile, &names).map_err(wrong)?;
+    let bounds = match (&asked.free, block) {
+        (Some(free), _) => {
+            let all = fitted.iter().zip(free).map(|(one, (_, low, high))| bounds(one, low.bind(py), high.bind(py)));
+            all.collect::<PyResult<Vec<_>>>()?
+        }
+        (None, Some(block)) => {
+            let all = fitted.iter().zip(&block.free).map(|(one, free)| one.range(free).map_err(|d| wrong(vec![d])));
+            all.map(|range| range.map(|(low, high)| Bounds { low, high })).collect::<PyResult<Vec<_>>>()?
+        }
+        (None, None) => Vec::new(),
+    };
+    let middle: Vec<f64> = bounds.iter().map(|b| (b.low + b.high) / 2.0).collect();
+    let numbers = match (&asked.targets, block) {
+        (Some(given), _) => {
+            given.bind(py).keys().iter().any(|name| name.extract().is_ok_and(|name: String| feature(&name).is_some()))
+        }
+        (None, Some(block)) => block.targets.iter().any(|target| matches!(target.goal, Goal::Number { .. })),
+        (None, None) => return Err(usage("name at least one target: a record of the model, and its trace")),
+    };
+    let method = match asked.search.as_deref() {
+        None => block.and_then(|block| block.search),
+        Some("lbfgs") => Some(fit::Method::Lbfgs),
+        Some("nelder-mead" | "nelder_mead") => Some(fit::Method::NelderMead),
+        Some(search) => {
+            return Err(usage(format!("there is no search \"{search}\"; write \"lbfgs\" or \"nelder-mead\"")));
+        }
+    };
+    let method = method.unwrap_or(if numbers { fit::Method::NelderMead } else { fit::Method::Lbfgs });
+    if numbers && method == fit::Method::Lbfgs {
+        return Err(usage(
+            "\"lbfgs\" needs gradients, and a target is a number that is read out of a run; write search=\"nelder-mead\"",
+        ));
+    }
+    let starts = asked.starts.or(block.and_then(|block| block.starts)).unwrap_or(1);
+    let iterations = asked.iterations.or(block.and_then(|block| block.iterations)).unwrap_or(100);
+    if starts == 0 || iterations == 0 {
+        return Err(usage("`starts` and `iterations` are at least 1"));
+    }
+    let choice = move || machine.choice().map_err(|e| EngineError(e.to_string()));
+    let aimed = |run: &dyn Runs| match (&asked.targets, block) {
+        (Some(given), _) => targets(run, given.bind(py), checked),
+        (None, Some(block)) => fit::targets(&block.targets, &block.directory, run).map_err(wrong),
+        (None, None) => Ok(Vec::new()),
+    };
+    let (mut run, targets): (Box<dyn Runs + Send>, Vec<Target>) = match method {
+        fit::Method::Lbfgs => {
+            let made = || {
+                driver::Differentiable::new(checked, &compile, &fitted, &middle, &choice, budget as u64).map_err(wrong)
+            };
+            let mut run = py.detach(made)?;
+            let targets = aimed(&run)?;
+            let idle = py.detach(|| fit::idle(&mut run, &middle, &targets)).map_err(error::engine)?;
+            if let Some(&first) = idle.first() {
+                let help = "leave it out, or record something that it changes";
+                return Err(usage(format!("no target depends on `{}`; {help}", fitted[first].name)));
+            }
+            (Box::new(run), targets)
+        }
+        fit::Method::NelderMead => {
+            let choice = Box::new(choice);
+            let made = || driver::Repeated::new(checked, &compile, &fitted, &middle, choice).map_err(wrong);
+            let run = py.detach(made)?;
+            let targets = aimed(&run)?;
+            (Box::new(run), targets)
+        }
+    };
+    let mut watcher = Signals::new(news);
+    let outcome = py.detach(|| {
+        let search = Search { method, starts, iterations, seed: run.seed() };
+        fit::fit(run.as_mut(), &bounds, &targets, &search, &mut watcher).map_err(error::engine)
+    })?;
+    let shown = |values: &[f64]| -> Vec<f64> {
+        fitted.iter().zip(values).map(|(one, &x)| value::shown(x, &one.unit)).collect()
+    };
+    let all = PyDict::new(py);
+    let off = targets.iter().zip(&outcome.off).map(|(target, &off)| {
+        let (name, unit) = target.shown(run.records());
+        (name, units::scale(off, -unit.exponent), unit.name)
+    });
+    all.set_item("off", off.collect::<Vec<_>>())?;
+    let named = fitted.iter().map(|one| (one.name.clone(), one.unit.name.clone()));
+    all.set_item("parameters", named.collect::<Vec<_>>())?;
+    all.set_item("values", shown(&outcome.values))?;
+    all.set_item("loss", outcome.loss)?;
+    let starts = PyList::empty(py);
+    for start in &outcome.starts {
+        starts.append((shown(&start.from), shown(&start.values), start.loss, start.runs))?;
+    }
+    all.set_item("starts", starts)?;
+    all.set_item("stopped", watcher.error.map(|error| error.into_value(py)))?;
+    Ok(all)
+}
+
+/// The bounds of a parameter: numbers in its unit, or texts.
+fn bounds(one: &Fitted, low: &Bound<'_, PyAny>, high: &Bound<'_, PyAny>) -> PyResult<Bounds> {
+    let end = |end: &Bound<'_, PyAny>| match Given::new(&one.name, end)? {
+        Given::Number(x) => Ok(value::canonical(x, &one.unit)),
+        Given::Text(text) => value::with_unit(&one.name, &text, one.dim, &one.unit),
+        Given::Array(..) => Err(usage(format!("a bound of `{}` is one number", one.name))),
+    };
+    let both = Bounds { low: end(low)?, high: end(high)? };
+    if both.low < both.high && both.low.is_finite() && both.high.is_finite() {
+        return Ok(both);
+    }
+    let [low, high] = [both.low, both.high].map(|x| one.shown(x));
+    let name = &one.name;
+    let why = "the first bound must be less than the second";
+    Err(usage(format!("`{name}` cannot lie between {low} and {high}: {why}")))
 }
 
 #[pymethods]
@@ -208,90 +403,25 @@ impl Differentiable {
     fn aim(&self, given: &Bound<'_, PyDict>) -> PyResult<()> {
         guarded(|| {
             let mut inner = self.lock()?;
-            inner.targets = targets(&inner.run, given, self)?;
+            inner.targets = targets(&inner.run, given, &self.checked)?;
+            if inner.targets.iter().any(|target| matches!(target, Target::Number(_))) {
+                return Err(usage("numbers that are read out of a run have no gradient; compare it with traces"));
+            }
             Ok(())
         })
     }
 
-    /// The loss of [`fit`], and its gradient.
+    /// The loss of [`fit()`], and its gradient.
     fn with_targets<'py>(&self, py: Python<'py>, values: Vec<f64>) -> PyResult<(f64, Bound<'py, PyArray1<f64>>)> {
         guarded(|| {
             let values = self.canonical(&values)?;
             let found = py.detach(|| {
                 let Inner { run, targets } = &mut *self.lock()?;
-                run.gradient(&values, &mut |samples| fit::loss(targets, samples)).map_err(error::engine)
+                run.gradient(&values, &mut |samples| fit::loss(targets, Observed { samples, spikes: &[] }))
+                    .map_err(error::engine)
             });
             let (found, gradient) = found?;
             Ok((found.loss, self.slopes(&gradient).into_pyarray(py)))
-        })
-    }
-
-    /// Looks for the values with which the run comes nearest to its traces; `bounds` are pairs of numbers or texts. `news` is called with the
-    /// number of the start, its runs so far, and its least loss so far.
-    fn fit<'py>(
-        &self,
-        py: Python<'py>,
-        bounds: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
-        search: &str,
-        starts: u32,
-        iterations: u64,
-        news: Option<Py<PyAny>>,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        guarded(|| {
-            let method = match search {
-                "lbfgs" => fit::Method::Lbfgs,
-                "nelder-mead" => fit::Method::NelderMead,
-                _ => return Err(usage(format!("there is no search \"{search}\"; write \"lbfgs\" or \"nelder-mead\""))),
-            };
-            if starts == 0 || iterations == 0 {
-                return Err(usage("`starts` and `iterations` are at least 1"));
-            }
-            let mut ends = Vec::new();
-            for (one, (low, high)) in self.fitted.iter().zip(&bounds) {
-                let end = |end: &Bound<'py, PyAny>| match Given::new(&one.name, end)? {
-                    Given::Number(x) => Ok(value::canonical(x, &one.unit)),
-                    Given::Text(text) => value::with_unit(&one.name, &text, one.dim, &one.unit),
-                    Given::Array(..) => Err(usage(format!("a bound of `{}` is one number", one.name))),
-                };
-                let both = Bounds { low: end(low)?, high: end(high)? };
-                if !(both.low < both.high && both.low.is_finite() && both.high.is_finite()) {
-                    let [low, high] = [both.low, both.high].map(|x| one.shown(x));
-                    let name = &one.name;
-                    let why = "the first bound must be less than the second";
-                    return Err(usage(format!("`{name}` cannot lie between {low} and {high}: {why}")));
-                }
-                ends.push(both);
-            }
-            let bounds = ends;
-            let mut watcher = Signals::new(news);
-            let outcome = py.detach(|| {
-                let Inner { run, targets } = &mut *self.lock()?;
-                let middle: Vec<f64> = bounds.iter().map(|b| (b.low + b.high) / 2.0).collect();
-                let idle = fit::idle(run, &middle, targets).map_err(error::engine)?;
-                if let Some(&first) = idle.first() {
-                    let help = "leave it out, or record something that it changes";
-                    return Err(usage(format!("no target depends on `{}`; {help}", self.fitted[first].name)));
-                }
-                let search = Search { method, starts, iterations, seed: run.seed() };
-                fit::fit(run, &bounds, targets, &search, &mut watcher).map_err(error::engine)
-            });
-            let outcome = outcome?;
-            let all = PyDict::new(py);
-            let Inner { run, targets } = &*self.lock()?;
-            let off = targets.iter().zip(&outcome.off).map(|(target, &off)| {
-                let record = &run.records().series[target.record];
-                (record.name.clone(), units::scale(off, -record.unit.exponent), record.unit.name.clone())
-            });
-            all.set_item("off", off.collect::<Vec<_>>())?;
-            all.set_item("values", self.shown(&outcome.values))?;
-            all.set_item("loss", outcome.loss)?;
-            let starts = PyList::empty(py);
-            for start in &outcome.starts {
-                starts.append((self.shown(&start.from), self.shown(&start.values), start.loss, start.runs))?;
-            }
-            all.set_item("starts", starts)?;
-            all.set_item("stopped", watcher.error.map(|error| error.into_value(py)))?;
-            Ok(all)
         })
     }
 }

@@ -4,7 +4,7 @@
 //! Never true here: a setting is kept that the compiler refuses.
 
 use crate::error::{self, guarded, usage};
-use crate::fitting::Differentiable;
+use crate::fitting::{self, Differentiable};
 use crate::learning::{Learning, Trained};
 use crate::recorded::Recorded;
 use crate::running::{Machine, Said, Signals};
@@ -337,6 +337,17 @@ impl Model {
         memory: &str,
     ) -> PyResult<Differentiable> {
         guarded(|| Differentiable::new(py, self, &names, options, memory))
+    }
+
+    /// Looks for the values of parameters with which a run comes nearest to traces and numbers.
+    fn fit<'py>(
+        &self,
+        py: Python<'py>,
+        asked: fitting::Asked,
+        options: &Bound<'_, PyDict>,
+        news: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        guarded(|| fitting::fit(py, self, &asked, options, news))
     }
 
     /// The model as a network that learns, as its `train` block says.

@@ -84,6 +84,12 @@ pub fn with_unit(name: &str, text: &str, dim: Dim, unit: &DisplayUnit) -> PyResu
     value.ok_or_else(|| wrong(format!("`{text}` is too large a number for `{name}`")))
 }
 
+/// A text such as `-70 mV` for a quantity that is shown in a unit, in canonical units.
+pub fn in_unit(name: &str, text: &str, unit: &DisplayUnit) -> PyResult<f64> {
+    let dim = neuroc::units::Unit::parse(&unit.name).map_or(Dim::ONE, |unit| unit.dim);
+    with_unit(name, text, dim, unit)
+}
+
 /// A time in ms: a number of ms, or a text with a unit; above zero.
 pub fn time(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
     let ms = match Given::new(name, value)? {

@@ -120,6 +120,42 @@ def test_a_fit_finds_the_conductances(axon, trace):
     assert axon.set(fit.values).params["Na.gbar"].value == fit.values["squid.axon.Na.gbar"]
 
 
+def test_the_file_says_what_is_fitted(axon):
+    axon.set({"Na.gbar": 90, "K.gbar": 25})
+    fit = axon.fit()
+    found = {"squid.axon.Na.gbar": 120, "squid.axon.K.gbar": 36, "squid.axon.Leak.gbar": 0.3}
+    assert fit.values == pytest.approx(found, rel=1e-6) and len(fit.starts) == 2
+    # What is given stands instead of it.
+    fit = axon.fit({"Na.gbar": (50, 300)}, starts=1, iterations=2)
+    assert list(fit.values) == ["squid.axon.Na.gbar"] and len(fit.starts) == 1
+
+
+def test_numbers_that_are_read_out_of_a_run(squid):
+    model = neuroc.load(squid.parent / "adex_fit.neuro").set({"step.amplitude": "800 pA"})
+    run = model.run()
+    spikes = run.spikes["cells"].t
+    targets = {"interval(cells)": (np.diff(spikes).mean(), 0.5), "spike_count(cells)": float(len(spikes))}
+    fit = model.fit({"cells.b": (10, 300)}, targets)
+    assert fit.values["cells.b"] == pytest.approx(80.5, rel=2e-2)
+    assert fit.off["spike_count(cells)"] == (0, "1") and fit.off["interval(cells)"][1] == "ms"
+    # A text has a unit; what is left out is what the file says.
+    assert model.fit(targets={"max(w)": ("0.2862 nA", "3 pA")}, iterations=2).off["max(cells.w)"][1] == "pA"
+    for targets, words in [
+        ({"rate(cells)": "40 mV"}, "a rate"),
+        ({"rate(others)": 1}, "does not record spikes of `others`"),
+        ({"min(v)": 0}, "a tenth of zero"),
+        ({"min(v)": [1, 2]}, "a pair"),
+    ]:
+        with pytest.raises((neuroc.SettingError, neuroc.UsageError), match=words):
+            model.fit(targets=targets)
+    with pytest.raises(neuroc.UsageError, match="needs gradients"):
+        model.fit(search="lbfgs")
+    with pytest.raises(neuroc.UsageError, match="no gradient"):
+        neuroc.load(squid.parent / "squid_fit.neuro").gradient(["Na.gbar"], {"max(v)": 40})
+    with pytest.raises(neuroc.UsageError, match="`fit` block"):
+        neuroc.load(squid).fit()
+
+
 def test_what_cannot_be_fitted(axon, trace, squid, tmp_path):
     targets = {"v": trace}
     for free, words in [

@@ -3,20 +3,21 @@
 use super::progress::{Interrupt, spinner};
 use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings, PrecisionName};
 use super::{Exit, complain, deliver, memory, report, say};
-use crate::diag::{self, Diagnostic};
-use crate::driver::{Differentiable, Fitted};
-use crate::fit::{self, Bounds, Method, Outcome, Search, Target, Watcher};
+use crate::diag::Diagnostic;
+use crate::driver::{Differentiable, Fitted, Repeated};
+use crate::fit::{self, Bounds, Method, Outcome, Runs, Search, Target, Watcher};
+use crate::hir::{self, Feature, FitTarget, Goal, Swept, SweptNumber, SweptValues};
 use crate::ode;
-use crate::simulate::Records;
 use crate::units;
 use clap::ValueEnum;
 use indicatif::ProgressBar;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
-/// Find values of parameters with which a run comes nearest to recorded traces.
+/// Find values of parameters with which a run comes nearest to recorded traces, or to numbers such as rates.
 #[derive(Debug, Clone, clap::Args)]
 #[command(
     after_help = "Example: neuroc fit examples/squid_fit.neuro --free Na.gbar=50..300mS/cm2 --free K.gbar=10..80mS/cm2 --target squid.soma.v=examples/data/squid_fit.csv -o squid.set\n         neuroc run examples/squid_fit.neuro --params squid.set\n\nA trace is a .csv or .npy file of two columns: the time in ms, and what the run records in the unit that it is shown in. It covers the\nsamples of its record. Ctrl-C ends the search and keeps the best values so far (exit code 130)."
@@ -26,20 +27,22 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// A parameter that is free between two values, such as Na.gbar=50..300mS/cm2 (repeatable)
-    #[arg(long, value_name = "NAME=LOW..HIGH", required = true)]
+    #[arg(long, value_name = "NAME=LOW..HIGH")]
     free: Vec<String>,
-    /// What the run records and a file with the trace to come near to, such as squid.soma.v=trace.csv (repeatable)
-    #[arg(long, value_name = "NAME=FILE", required = true)]
+    /// What the run records and a file with the trace to come near to, such as squid.soma.v=trace.csv; or a number that is read
+    /// out of it, such as rate(squid)=40Hz (repeatable)
+    #[arg(long, value_name = "NAME=FILE")]
     target: Vec<String>,
-    /// How the best values are looked for
-    #[arg(long, value_enum, default_value = "lbfgs")]
-    search: SearchName,
-    /// From how many places: the model's own values, and others drawn between the bounds by the seed of the run
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    starts: u32,
-    /// Steps of the search from each place, at most
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
-    iterations: u64,
+    /// How the best values are looked for; lbfgs if neither this nor the file says it, nelder-mead where a target is a number
+    #[arg(long, value_enum)]
+    search: Option<SearchName>,
+    /// From how many places: the model's own values, and others drawn between the bounds by the seed of the run; 1 if neither
+    /// this nor the file says it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    starts: Option<u32>,
+    /// Steps of the search from each place, at most; 100 if neither this nor the file says it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    iterations: Option<u64>,
     /// Memory for the states that going back needs; where it is less than all of them take, steps are taken again
     #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = memory::size)]
     memory: f64,
@@ -78,13 +81,6 @@ impl SearchName {
     }
 }
 
-/// A parameter and its bounds, as they are written.
-struct Free {
-    name: String,
-    low: ode::Override,
-    high: ode::Override,
-}
-
 /// Fits a model.
 pub fn run(args: &Args) -> Exit {
     run_or_say(args).unwrap_or_else(|exit| exit)
@@ -93,26 +89,30 @@ pub fn run(args: &Args) -> Exit {
 fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     args.engine.check()?;
     suited(args)?;
-    let free = args.free.iter().map(|text| read_free(text)).collect::<Result<Vec<_>, _>>()?;
-    let named = args.target.iter().map(|text| read_target(text)).collect::<Result<Vec<_>, _>>()?;
     let output = args.output.clone().or_else(|| (!args.json).then(|| args.file.with_extension("set")));
     let output = output.map(|path| if path == Path::new("-.set") { "model.set".into() } else { path });
     let begin = Instant::now();
-    let checked = super::check(&args.file);
+    let checked = Arc::new(super::check(&args.file));
     if checked.model.is_none() || !args.quiet {
         report(&checked.sources, &checked.diagnostics);
     }
-    if checked.model.is_none() {
-        return Err(Exit::Model);
-    }
+    let Some(model) = &checked.model else { return Err(Exit::Model) };
+    let asked = Asked::new(args, model.fit.as_ref())?;
     let fail = |errors: Vec<Diagnostic>| {
         report(&checked.sources, &errors);
         Exit::of(&errors)
     };
     let options = args.settings.options(&args.opt, args.engine.precision(), args.engine.engine.backend())?;
-    let names: Vec<String> = free.iter().map(|one| one.name.clone()).collect();
+    let names: Vec<_> = asked.free.iter().map(|one| (one.name.clone(), one.span)).collect();
     let fitted = Differentiable::parameters(&checked, &options, &names).map_err(fail)?;
-    let bounds = free.iter().zip(&fitted).map(|(free, one)| bounds(free, one)).collect::<Result<Vec<_>, _>>()?;
+    let bounds = bounds(&asked.free, &fitted).map_err(|errors| match errors.iter().all(|d| d.labels.is_empty()) {
+        // What is wrong with the command line.
+        true => {
+            errors.iter().for_each(|d| complain(&d.message));
+            Exit::Usage
+        }
+        false => fail(errors),
+    })?;
     // What the model demands of its parameters it demands of both bounds.
     let ends: [fn(&Bounds) -> f64; 2] = [|bounds| bounds.low, |bounds| bounds.high];
     for end in ends {
@@ -121,26 +121,37 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     }
     let first: Vec<f64> = bounds.iter().map(|b| (b.low + b.high) / 2.0).collect();
     let choice = || args.engine.choice();
-    let budget = args.memory as u64;
-    let made = Differentiable::new(&checked, &options, &fitted, &first, &choice, budget);
-    let mut run = made.map_err(fail)?;
-    let targets = targets(&run, &named).map_err(fail)?;
+    let mut memory = 0;
+    let (mut run, targets): (Box<dyn Runs>, Vec<Target>) = match asked.method {
+        Method::Lbfgs => {
+            let made = Differentiable::new(&checked, &options, &fitted, &first, &choice, args.memory as u64);
+            let mut run = made.map_err(fail)?;
+            let targets = fit::targets(&asked.targets, &asked.directory, &run).map_err(fail)?;
+            matters(&mut run, &first, &targets)?;
+            memory = run.memory();
+            if !args.quiet {
+                say(format!("going back keeps states in {memory} bytes at most"));
+            }
+            (Box::new(run), targets)
+        }
+        Method::NelderMead => {
+            let run = Repeated::new(&checked, &options, &fitted, &first, Box::new(choice)).map_err(fail)?;
+            let targets = fit::targets(&asked.targets, &asked.directory, &run).map_err(fail)?;
+            (Box::new(run), targets)
+        }
+    };
     let compile_s = begin.elapsed().as_secs_f64();
-    matters(&mut run, &first, &targets)?;
-    let search =
-        Search { method: args.search.method(), starts: args.starts, iterations: args.iterations, seed: run.seed() };
-    if !args.quiet {
-        say(format!("going back keeps states in {} bytes at most", run.memory()));
-    }
+    let Asked { method, starts, iterations, .. } = asked;
+    let search = Search { method, starts, iterations, seed: run.seed() };
     let mut progress = Progress::new(&search, args.quiet);
     let begin = Instant::now();
-    let outcome = fit::fit(&mut run, &bounds, &targets, &search, &mut progress).map_err(|error| {
+    let outcome = fit::fit(run.as_mut(), &bounds, &targets, &search, &mut progress).map_err(|error| {
         complain(error);
         Exit::Model
     })?;
     progress.bar.finish_and_clear();
     let run_s = begin.elapsed().as_secs_f64();
-    let found = Found { run: &run, bounds: &bounds, targets: &targets, outcome: &outcome };
+    let found = Found { run: run.as_ref(), bounds: &bounds, targets: &targets, outcome: &outcome, memory };
     if let Some(path) = &output {
         match deliver(&found.settings(args), Some(path)) {
             Exit::Fine => {}
@@ -184,8 +195,69 @@ fn suited(args: &Args) -> Result<(), Exit> {
     Ok(())
 }
 
+/// The bounds of free parameters, in canonical units.
+fn bounds(free: &[Swept], fitted: &[Fitted]) -> Result<Vec<Bounds>, Vec<Diagnostic>> {
+    let found = free.iter().zip(fitted).map(|(free, one)| one.range(free));
+    let (bounds, errors): (Vec<_>, Vec<_>) = found.partition(Result::is_ok);
+    let errors: Vec<Diagnostic> = errors.into_iter().filter_map(Result::err).collect();
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    Ok(bounds.into_iter().flatten().map(|(low, high)| Bounds { low, high }).collect())
+}
+
+/// What is fitted, and how: what the command line says, or else what the file says.
+struct Asked {
+    free: Vec<Swept>,
+    targets: Vec<FitTarget>,
+    /// To which files of traces are relative.
+    directory: PathBuf,
+    method: Method,
+    starts: u32,
+    iterations: u64,
+}
+
+impl Asked {
+    fn new(args: &Args, block: Option<&hir::Fit>) -> Result<Asked, Exit> {
+        let free = args.free.iter().map(|text| read_free(text)).collect::<Result<Vec<_>, _>>()?;
+        let targets = args.target.iter().map(|text| read_target(text)).collect::<Result<Vec<_>, _>>()?;
+        let free = if free.is_empty() { block.map_or_else(Vec::new, |block| block.free.clone()) } else { free };
+        let (targets, directory) = match block {
+            Some(block) if targets.is_empty() => (block.targets.clone(), block.directory.clone()),
+            Some(_) | None => (targets, PathBuf::new()),
+        };
+        for (nothing, what, option) in [
+            (free.is_empty(), "no parameter is free", "--free NAME=LOW..HIGH"),
+            (targets.is_empty(), "there is nothing to come near to", "--target NAME=FILE"),
+        ] {
+            if nothing {
+                complain(what);
+                say(format!("help: write `{option}`, or a `fit` block in the model"));
+                return Err(Exit::Usage);
+            }
+        }
+        let number = targets.iter().any(|target| matches!(target.goal, Goal::Number { .. }));
+        let method = args.search.map(SearchName::method).or(block.and_then(|block| block.search));
+        // Numbers that are read out of a run have no gradients.
+        let method = method.unwrap_or(if number { Method::NelderMead } else { Method::Lbfgs });
+        if number && method == Method::Lbfgs {
+            complain("`--search lbfgs` needs gradients, and a target is a number that is read out of a run");
+            say("help: write `--search nelder-mead`");
+            return Err(Exit::Usage);
+        }
+        Ok(Asked {
+            free,
+            targets,
+            directory,
+            method,
+            starts: args.starts.or(block.and_then(|block| block.starts)).unwrap_or(1),
+            iterations: args.iterations.or(block.and_then(|block| block.iterations)).unwrap_or(100),
+        })
+    }
+}
+
 /// Reads `name=low..high`; a unit behind the second number counts for both.
-fn read_free(text: &str) -> Result<Free, Exit> {
+fn read_free(text: &str) -> Result<Swept, Exit> {
     let wrong = |why: String| {
         complain(format!("`--free {text}` says no range: {why}"));
         say("help: write `--free NAME=LOW..HIGH`, for example `--free Na.gbar=50..300mS/cm2`");
@@ -193,69 +265,54 @@ fn read_free(text: &str) -> Result<Free, Exit> {
     };
     let (name, range) = text.split_once('=').ok_or_else(|| wrong("there is no `=`".into()))?;
     let (low, high) = range.split_once("..").ok_or_else(|| wrong("there is no `..` between two numbers".into()))?;
-    let read = |end: &str| ode::parse_override(&format!("{name}={end}")).map_err(|d| wrong(d.message));
+    let read = |end: &str| {
+        let read = ode::parse_override(&format!("{name}={end}")).map_err(|d| wrong(d.message))?;
+        let unit = Some(read.unit_text).filter(|unit| !unit.is_empty());
+        Ok(SweptNumber { number: read.number, unit, span: None })
+    };
     let high = read(high)?;
-    let low = match read(low)? {
-        low if low.unit_text.is_empty() => read(&format!("{}{}", low.number, high.unit_text))?,
-        low => low,
+    Ok(Swept { name: name.trim().to_string(), values: SweptValues::Range(read(low)?, high), span: None })
+}
+
+/// Reads `name=file`, `rate(name)=40Hz`.
+fn read_target(text: &str) -> Result<FitTarget, Exit> {
+    let wrong = || {
+        complain(format!("`--target {text}` names no record and file"));
+        say(
+            "help: write `--target NAME=FILE`, for example `--target squid.soma.v=trace.csv`, or a number that is read out of a run, `--target 'rate(squid)=40Hz'`",
+        );
+        Exit::Usage
     };
-    Ok(Free { name: name.trim().to_string(), low, high })
-}
-
-/// Reads `name=file`.
-fn read_target(text: &str) -> Result<(String, PathBuf), Exit> {
-    match text.split_once('=') {
-        Some((name, file)) if !name.trim().is_empty() && !file.is_empty() => Ok((name.trim().into(), file.into())),
-        Some(_) | None => {
-            complain(format!("`--target {text}` names no record and file"));
-            say("help: write `--target NAME=FILE`, for example `--target squid.soma.v=trace.csv`");
-            Err(Exit::Usage)
-        }
+    let (name, value) = text.split_once('=').ok_or_else(wrong)?;
+    let (name, value) = (name.trim(), value.trim());
+    if name.is_empty() || value.is_empty() {
+        return Err(wrong());
     }
-}
-
-/// The bounds of a parameter in canonical units.
-fn bounds(free: &Free, one: &Fitted) -> Result<Bounds, Exit> {
-    let end = |end: &ode::Override| {
-        if end.unit.dim != one.dim {
-            let (is, got) = (one.dim.describe(), end.unit.dim.describe());
-            complain(format!("`{}` is {is}, but `{}{}` is {got}", one.name, end.number, end.unit_text));
-            return Err(Exit::Usage);
-        }
-        end.unit.canonical(&end.number).filter(|x| x.is_finite()).ok_or_else(|| {
-            complain(format!("`{}` is too large a number", end.number));
-            Exit::Usage
-        })
+    let Some((feature, of)) = name.split_once('(').and_then(|(f, of)| Some((f.trim(), of.strip_suffix(')')?.trim())))
+    else {
+        return Ok(FitTarget { of: name.into(), goal: Goal::Trace(value.into()), span: None });
     };
-    let bounds = Bounds { low: end(&free.low)?, high: end(&free.high)? };
-    if bounds.low < bounds.high {
-        return Ok(bounds);
-    }
-    let [low, high] = [bounds.low, bounds.high].map(|x| one.shown(x));
-    complain(format!(
-        "`{}` cannot lie between {low} and {high}: the first bound must be less than the second",
-        one.name
-    ));
-    Err(Exit::Usage)
-}
-
-/// Reads the traces.
-fn targets(run: &Differentiable, named: &[(String, PathBuf)]) -> Result<Vec<Target>, Vec<Diagnostic>> {
-    let mut errors = Vec::new();
-    let mut targets: Vec<Target> = Vec::new();
-    for (name, path) in named {
-        let found = fit::find_record(run.records(), name);
-        let read = found.and_then(|record| Target::read(run.records(), record, path, &run.times()[record]));
-        match read {
-            Ok(target) if targets.iter().any(|other| other.record == target.record) => {
-                let message = format!("`{name}` is a target twice");
-                errors.push(Diagnostic::without_place(diag::Code::BadValue, message));
-            }
-            Ok(target) => targets.push(target),
-            Err(error) => errors.push(error),
+    let Some(known) = Feature::ALL.into_iter().find(|known| known.name() == feature) else {
+        // A place in a section looks like it.
+        if value.parse::<f64>().is_err() && !value.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+            return Ok(FitTarget { of: name.into(), goal: Goal::Trace(value.into()), span: None });
         }
-    }
-    if errors.is_empty() { Ok(targets) } else { Err(errors) }
+        complain(format!("there is no `{feature}` that is read out of a run"));
+        say(format!("help: there are {}", Feature::ALL.map(Feature::name).join(", ")));
+        return Err(Exit::Usage);
+    };
+    let read = ode::parse_override(&format!("x={value}")).map_err(|d| {
+        complain(d.message);
+        wrong()
+    })?;
+    let number = read.unit.canonical(&read.number).filter(|x| x.is_finite() && *x != 0.0);
+    let Some(number) = number else {
+        complain(format!("`--target {text}`: a tenth of it says nothing of how near is near"));
+        say("help: a `fit` block in the model can say it: `target max(a.v) = 0 mV within 1 mV`");
+        return Err(Exit::Usage);
+    };
+    let goal = Goal::Number { feature: known, value: number, within: number.abs() / 10.0, dim: read.unit.dim };
+    Ok(FitTarget { of: of.into(), goal, span: None })
 }
 
 /// Refuses parameters that no target depends on.
@@ -303,10 +360,12 @@ impl Watcher for Progress {
 
 /// What was found, for people and programs.
 struct Found<'a> {
-    run: &'a Differentiable,
+    run: &'a dyn Runs,
     bounds: &'a [Bounds],
     targets: &'a [Target],
     outcome: &'a Outcome,
+    /// How many bytes of states are kept for going back.
+    memory: u64,
 }
 
 impl Found<'_> {
@@ -344,7 +403,10 @@ impl Found<'_> {
         for (target, off) in self.targets.iter().zip(&self.outcome.off) {
             let (name, unit, off) = self.off(target, *off);
             let unit = if unit == "1" { String::new() } else { format!(" {unit}") };
-            let _ = writeln!(out, "{name} is off by {}{unit} (root of the mean square)", short(off));
+            let _ = match off.is_finite() {
+                true => writeln!(out, "{name} is off by {}{unit} (root of the mean square)", short(off)),
+                false => writeln!(out, "{name} is not there, in one cell at least"),
+            };
         }
         let runs: u64 = self.outcome.starts.iter().map(|start| start.runs).sum();
         let starts = self.outcome.starts.len();
@@ -358,10 +420,9 @@ impl Found<'_> {
     }
 
     /// The name and the unit of a target, and by how much the run is off it in that unit.
-    fn off<'r>(&'r self, target: &Target, off: f64) -> (&'r str, &'r str, f64) {
-        let records: &Records = self.run.records();
-        let record = &records.series[target.record];
-        (&record.name, &record.unit.name, units::scale(off, -record.unit.exponent))
+    fn off(&self, target: &Target, off: f64) -> (String, String, f64) {
+        let (name, unit) = target.shown(self.run.records());
+        (name, unit.name, units::scale(off, -unit.exponent))
     }
 
     fn json(&self, args: &Args, compile_s: f64, run_s: f64) -> serde_json::Value {
@@ -375,7 +436,7 @@ impl Found<'_> {
         });
         let off = self.targets.iter().zip(&self.outcome.off).map(|(target, off)| {
             let (name, unit, off) = self.off(target, *off);
-            (name.to_string(), json!({ "rms": off, "unit": unit }))
+            (name, json!({ "rms": off, "unit": unit }))
         });
         json!({
             "engine": args.engine.engine.name(),
@@ -386,7 +447,7 @@ impl Found<'_> {
             "runs": self.outcome.starts.iter().map(|start| start.runs).sum::<u64>(),
             "starts": starts.collect::<Vec<_>>(),
             "stopped": self.outcome.stopped,
-            "memory_bytes": self.run.memory(),
+            "memory_bytes": self.memory,
             "compile_s": compile_s,
             "run_s": run_s,
         })

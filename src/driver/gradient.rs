@@ -8,11 +8,13 @@ use crate::codegen::plan::Precision;
 use crate::diag::{Code, Diagnostic};
 use crate::differentiate::{self, Wanted};
 use crate::engine::{Engine, EngineError, Recording};
+use crate::hir::{Swept, SweptNumber, SweptValues};
 use crate::ode::{self, Model, Node, NodeId, ParamId};
 use crate::passes::{self, Keep};
 use crate::simulate::{self, Backward, Gradient, Loss, Records, Sampled};
+use crate::source::Span;
 use crate::step::{FieldId, FieldKind, Program, Source, Value};
-use crate::units::{Dim, DisplayUnit};
+use crate::units::{Dim, DisplayUnit, Unit};
 
 /// A parameter that is free.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +47,7 @@ pub struct Differentiable {
     records: Records,
     /// When each record is sampled (ms).
     times: Vec<Vec<f64>>,
+    duration: f64,
     run: Backward,
     forward: Box<dyn Engine>,
     back: Box<dyn Engine>,
@@ -55,20 +58,20 @@ impl Differentiable {
     pub fn parameters(
         checked: &Checked,
         options: &CompileOptions,
-        names: &[String],
+        names: &[(String, Option<Span>)],
     ) -> Result<Vec<Fitted>, Vec<Diagnostic>> {
         let Some(model) = &checked.model else { return Err(checked.diagnostics.clone()) };
         let (flat, _) = flatten(model, options)?;
         let mut errors = Vec::new();
         let mut found: Vec<Fitted> = Vec::new();
-        for name in names {
+        for (name, span) in names {
             match fitted(&flat, name) {
                 Ok(one) if found.iter().any(|other| other.param == one.param) => {
                     let message = format!("`{}` is free twice", one.name);
-                    errors.push(Diagnostic::without_place(Code::BadValue, message));
+                    errors.push(placed(*span, Diagnostic::without_place(Code::BadValue, message)));
                 }
                 Ok(one) => found.push(one),
-                Err(error) => errors.push(error),
+                Err(error) => errors.push(placed(*span, error)),
             }
         }
         if errors.is_empty() { Ok(found) } else { Err(errors) }
@@ -127,7 +130,7 @@ impl Differentiable {
                 steps: (0..=steps).filter(|&s| r.has(s)).collect(),
             })
             .collect();
-        let dt = extent.grid.dt;
+        let (dt, duration) = (extent.grid.dt, steps as f64 * extent.grid.dt);
         let times = sampled.iter().map(|s| s.steps.iter().map(|&step| step as f64 * dt).collect()).collect();
         let run = Backward::new(
             forward.program(),
@@ -144,7 +147,7 @@ impl Differentiable {
             one.back = backward.program().bound(Source::Param(one.param.0));
         }
         let [forward, back] = [engine(&forward, choice, Precision::F64)?, engine(&backward, choice, Precision::F64)?];
-        Ok(Differentiable { model, fitted: fitted.to_vec(), moved, records, times, run, forward, back })
+        Ok(Differentiable { model, fitted: fitted.to_vec(), moved, records, times, duration, run, forward, back })
     }
 
     /// The model with free parameters of these values, if it takes them.
@@ -179,6 +182,11 @@ impl Differentiable {
     /// When each record is sampled, in ms.
     pub fn times(&self) -> &[Vec<f64>] {
         &self.times
+    }
+
+    /// How long a run is, in ms.
+    pub fn duration(&self) -> f64 {
+        self.duration
     }
 
     /// How many bytes of states are kept at the same time, at most.
@@ -280,6 +288,55 @@ impl Fitted {
     pub fn shown(&self, x: f64) -> String {
         let number = crate::units::scale(x, -self.unit.exponent);
         if self.unit.name == "1" { number.to_string() } else { format!("{number} {}", self.unit.name) }
+    }
+
+    /// The ends of a range as it is written, in canonical units. A number without a unit has that of the last.
+    pub fn range(&self, free: &Swept) -> Result<(f64, f64), Diagnostic> {
+        let wrong = |span: Option<Span>, code, message: String, label: String| match span.or(free.span) {
+            Some(span) => Diagnostic::new(code, span, message, label),
+            None => Diagnostic::without_place(code, message),
+        };
+        let SweptValues::Range(first, last) = &free.values else {
+            let message = format!("`{}` is free in a range, `1 .. 5 mV`", free.name);
+            return Err(wrong(free.span, Code::BadValue, message, "no range".into()));
+        };
+        let end = |end: &SweptNumber| {
+            let text = end.unit.as_ref().or(last.unit.as_ref()).map_or("", String::as_str);
+            let unit = if text.is_empty() { Some(Unit::ONE) } else { Unit::parse(text) };
+            let Some(unit) = unit else {
+                return Err(wrong(end.span, Code::UnknownUnit, format!("there is no unit `{text}`"), "no unit".into()));
+            };
+            if unit.dim != self.dim {
+                let (is, got) = (self.dim.describe(), unit.dim.describe());
+                let message = format!("`{}` is {is}, but `{}{text}` is {got}", self.name, end.number);
+                return Err(wrong(end.span, Code::DimensionMismatch, message, got));
+            }
+            unit.canonical(&end.number).filter(|x| x.is_finite()).ok_or_else(|| {
+                let message = format!("`{}` is too large a number", end.number);
+                wrong(end.span, Code::BadValue, message, "this".into())
+            })
+        };
+        // The unit stands behind the last one.
+        let high = end(last)?;
+        let low = end(first)?;
+        if low < high {
+            return Ok((low, high));
+        }
+        let [low, high] = [low, high].map(|x| self.shown(x));
+        let name = &self.name;
+        let message =
+            format!("`{name}` cannot lie between {low} and {high}: the first bound must be less than the second");
+        Err(wrong(free.span, Code::BadValue, message, "no range".into()))
+    }
+}
+
+/// With the place of a parameter that is free, if it has one.
+fn placed(span: Option<Span>, d: Diagnostic) -> Diagnostic {
+    match span {
+        Some(span) if d.labels.is_empty() => {
+            Diagnostic { labels: Diagnostic::new(d.code, span, "", "free here").labels, ..d }
+        }
+        Some(_) | None => d,
     }
 }
 

@@ -5,13 +5,14 @@
 //! Never true here: a step is taken, or edges of a large network are drawn.
 
 use super::experiment::planned;
-use super::{Checked, CompileOptions, Passes, Sweep, compile_flat, flatten};
+use super::{Checked, CompileOptions, Differentiable, Passes, Sweep, compile_flat, flatten};
 use crate::codegen::plan::{PlanOptions, Precision};
 use crate::data::Dataset;
 use crate::diag::{Code, Diagnostic};
+use crate::hir::{Fit, FitTarget, Goal};
 use crate::ode::{self, Model, Node, NodeId};
 use crate::passes::OptLevel;
-use crate::simulate;
+use crate::simulate::{self, Records};
 use crate::step::{Source, Value};
 
 /// So many edges are drawn to look at them.
@@ -29,6 +30,9 @@ pub fn check_whole(mut checked: Checked) -> Checked {
         Ok((flat, mut found)) => {
             found.extend(before_a_run(&flat, &checked));
             found.extend(wrong_sweep(&flat, &checked));
+            if let Some(fit) = &model.fit {
+                found.extend(wrong_fit(&checked, fit));
+            }
             if let Some(train) = &model.train {
                 found.extend(super::training::wrong_names(&flat, train));
                 let file = train.directory.join(&train.data.0);
@@ -63,6 +67,32 @@ fn wrong_sweep(flat: &Model, checked: &Checked) -> Vec<Diagnostic> {
     ends.iter().find_map(|&run| sweep.look(run).err()).unwrap_or_default()
 }
 
+/// What is wrong with the free parameters of a `fit` block.
+fn wrong_fit(checked: &Checked, fit: &Fit) -> Vec<Diagnostic> {
+    let names: Vec<_> = fit.free.iter().map(|free| (free.name.clone(), free.span)).collect();
+    let options = CompileOptions::default();
+    match Differentiable::parameters(checked, &options, &names) {
+        Ok(fitted) => fit.free.iter().zip(&fitted).filter_map(|(free, one)| one.range(free).err()).collect(),
+        Err(errors) => errors,
+    }
+}
+
+/// What a `fit` block compares with that a run does not record.
+fn unrecorded(fit: &Fit, records: &Records) -> Vec<Diagnostic> {
+    let of = |target: &FitTarget| {
+        let found = match &target.goal {
+            Goal::Number { feature, .. } if feature.of_spikes() => records.find_train(&target.of),
+            Goal::Number { .. } | Goal::Trace(_) => records.find(&target.of),
+        };
+        let labelled = |d: Diagnostic, span| Diagnostic {
+            labels: Diagnostic::new(d.code, span, "", "of this target").labels,
+            ..d
+        };
+        found.err().map(|d| target.span.into_iter().fold(d, labelled))
+    };
+    fit.targets.iter().filter_map(of).collect()
+}
+
 fn before_a_run(model: &Model, checked: &Checked) -> Vec<Diagnostic> {
     let extent = match simulate::extent(model) {
         Ok(extent) => extent,
@@ -85,6 +115,11 @@ fn before_a_run(model: &Model, checked: &Checked) -> Vec<Diagnostic> {
     let alone = || Model { connections: Vec::new(), projections: Vec::new(), ..compiled.ode.clone() };
     let apart = if many { alone() } else { compiled.ode.clone() };
     let program = compiled.program.program();
+    if let (Some(fit), Ok(records)) =
+        (checked.model.as_ref().and_then(|m| m.fit.as_ref()), simulate::records(&compiled.ode, program, &extent))
+    {
+        found.extend(unrecorded(fit, &records));
+    }
     match simulate::setup(&apart, program, &extent) {
         Err(errors) => found.extend(errors),
         Ok((setup, odd)) => {

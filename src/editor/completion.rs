@@ -103,14 +103,25 @@ fn propose(editor: &Editor, analysis: &Analysis, text: &str, byte: usize, place:
     if let [_] = &words[..]
         && !matches!(
             words[0],
-            "record" | "sweep" | "learn" | "drive" | "connect" | "init" | "region" | "from" | "couple" | "refractory"
+            "record"
+                | "sweep"
+                | "learn"
+                | "free"
+                | "target"
+                | "drive"
+                | "connect"
+                | "init"
+                | "region"
+                | "from"
+                | "couple"
+                | "refractory"
         )
         && !words[0].starts_with(|c: char| !c.is_alphabetic())
     {
         return;
     }
     match block {
-        Block::Network | Block::Connect | Block::Drive | Block::Run | Block::Train => {
+        Block::Network | Block::Connect | Block::Drive | Block::Run | Block::Train | Block::Fit => {
             populations(analysis, out);
             if block == Block::Run {
                 let words: &[&str] = match place.statement.first().map(|t| t.text) {
@@ -158,6 +169,7 @@ fn members(analysis: &Analysis, block: Block, out: &mut Proposals) {
         Block::Drive => KeyBlock::Drive,
         Block::Run => KeyBlock::Run,
         Block::Train => KeyBlock::Train,
+        Block::Fit => KeyBlock::Fit,
         Block::Spike | Block::Event | Block::Kinetics => return states(analysis, out),
         Block::File | Block::Channel | Block::Cell | Block::Junction | Block::Synapse | Block::Network => return,
     };

@@ -24,6 +24,7 @@ pub enum What {
     Network,
     Run,
     Train,
+    Fit,
     Parameter,
     Let,
     State,
@@ -56,6 +57,7 @@ impl What {
             What::Network => "network",
             What::Run => "run",
             What::Train => "train",
+            What::Fit => "fit",
             What::Parameter => "param",
             What::Let => "let",
             What::State => "state",
@@ -98,6 +100,7 @@ impl What {
             | What::Network
             | What::Run
             | What::Train
+            | What::Fit
             | What::Compartment
             | What::Instance
             | What::Section
@@ -114,7 +117,7 @@ impl What {
             What::Function => SymbolKind::FUNCTION,
             What::Channel | What::Cell | What::Junction | What::Synapse => SymbolKind::CLASS,
             What::Network => SymbolKind::MODULE,
-            What::Run | What::Train | What::Input | What::Clamp | What::Port => SymbolKind::EVENT,
+            What::Run | What::Train | What::Fit | What::Input | What::Clamp | What::Port => SymbolKind::EVENT,
             What::Argument | What::Parameter | What::Weight => SymbolKind::PROPERTY,
             What::Let | What::Current | What::Reads => SymbolKind::VARIABLE,
             What::State | What::Gate | What::Pool => SymbolKind::FIELD,
@@ -219,6 +222,10 @@ fn item(item: &Item) -> Option<Declared> {
         Item::Train(t) => {
             let word = Span { end: (t.span.start + 5).min(t.span.end), ..t.span };
             Declared::new(What::Train, &Name { text: "train".into(), span: word }, t.span)
+        }
+        Item::Fit(f) => {
+            let word = Span { end: (f.span.start + 3).min(f.span.end), ..f.span };
+            Declared::new(What::Fit, &Name { text: "fit".into(), span: word }, f.span)
         }
     })
 }

@@ -107,6 +107,7 @@ fn head(analysis: &Analysis, d: &Declared) -> String {
         | What::Network
         | What::Run
         | What::Train
+        | What::Fit
         | What::Parameter
         | What::Let
         | What::State
@@ -231,7 +232,7 @@ pub fn can_rename(editor: &Editor, analysis: &Analysis, byte: usize) -> Result<R
     if addresses::library_module(&file.name).is_some() {
         return Err(format!("`{}` is a name of the standard library", analysis.sources.text(at)));
     }
-    let fixed = |d: &Declared| matches!(d.what, What::Key | What::Current | What::Run | What::Train);
+    let fixed = |d: &Declared| matches!(d.what, What::Key | What::Current | What::Run | What::Train | What::Fit);
     if analysis.definition(definition).is_some_and(fixed) {
         return Err(format!("`{}` has a fixed meaning here", analysis.sources.text(at)));
     }

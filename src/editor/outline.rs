@@ -105,7 +105,7 @@ fn kind_of(what: What) -> u32 {
         What::Argument | What::Parameter | What::Weight => 6,
         What::Let | What::Current | What::Reads | What::Input | What::Clamp | What::Port => 7,
         What::State | What::Gate | What::Pool | What::Key => 8,
-        What::Network | What::Run | What::Train => 9,
+        What::Network | What::Run | What::Train | What::Fit => 9,
         What::Compartment | What::Instance | What::Section | What::Population => 10,
         What::Constant => 11,
     }
@@ -161,7 +161,9 @@ pub fn words(analysis: &Analysis, text: &str, columns: Columns) -> Vec<SemanticT
 fn meanings(analysis: &Analysis) -> BTreeMap<usize, u32> {
     let kinds: BTreeMap<_, u32> = analysis.definitions().map(|d| (d.span, kind_of(d.what))).collect();
     let mut out: BTreeMap<usize, u32> = BTreeMap::new();
-    for d in analysis.own().iter().flat_map(Declared::all).filter(|d| !matches!(d.what, What::Run | What::Train)) {
+    for d in
+        analysis.own().iter().flat_map(Declared::all).filter(|d| !matches!(d.what, What::Run | What::Train | What::Fit))
+    {
         out.insert(d.span.start as usize, kind_of(d.what));
     }
     for (at, definition) in analysis.uses.all().filter(|(at, _)| at.file == analysis.main()) {

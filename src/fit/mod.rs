@@ -1,25 +1,25 @@
-//! Fitting: for which values of free parameters a run comes nearest to given traces.
+//! Fitting: for which values of free parameters a run comes nearest to given traces and numbers.
 //!
-//! In come a [`Differentiable`](crate::driver::Differentiable) run, bounds of its free parameters and [`Target`]s; out go the best values that were found, with how near they come.
+//! In come a run that can be repeated ([`Runs`]), bounds of its free parameters and [`Target`]s; out go the best values that were found, with how near they come.
 //! Never true here: a value leaves its bounds, or a run that is not finite counts as near.
 //!
-//! The loss is the mean over the targets of their mean squared error, each divided by the variance of its trace: 1 if a run is no nearer than the
-//! trace's mean. Bounds are kept by a transform: `x = low + (high - low) / (1 + e^-u)` with `u` unbounded.
+//! The loss is the mean over the targets. Of a trace it is the mean squared error, divided by the variance of the trace: 1 if a run is no nearer than the
+//! trace's mean. Of a number it is the mean over cells of the squared difference, divided by the square of what counts as far. Bounds are kept by a
+//! transform: `x = low + (high - low) / (1 + e^-u)` with `u` unbounded.
 
+mod number;
+mod runs;
 mod search;
 mod target;
+mod trace;
 
+pub use number::Number;
+pub use runs::{Observed, Runs};
 pub use search::{Outcome, Search, Start, Unwatched, Watcher, fit, idle, loss};
-pub use target::{Target, find_record};
+pub use target::{Target, targets};
+pub use trace::Trace;
 
-/// How the best values are looked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
-    /// With gradients: L-BFGS with a line search of Moré and Thuente.
-    Lbfgs,
-    /// Without gradients: the simplex of Nelder and Mead.
-    NelderMead,
-}
+pub use crate::hir::FitSearch as Method;
 
 /// The values that a free parameter can have, in canonical units.
 #[derive(Debug, Clone, Copy, PartialEq)]

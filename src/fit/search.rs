@@ -3,7 +3,7 @@
 //! In come a run, bounds and targets; the optimizers are those of `argmin`. Out goes the best of all runs, whatever an optimizer ends with.
 //! Never true here: a start depends on anything but the seed, its number and the bounds.
 
-use super::{Bounds, Method, Target};
+use super::{Bounds, Method, Observed, Runs, Target};
 use crate::driver::Differentiable;
 use crate::engine::EngineError;
 use crate::runtime::rng::Draw;
@@ -54,7 +54,7 @@ pub struct Outcome {
     pub values: Vec<f64>,
     /// The loss there.
     pub loss: f64,
-    /// By how much the run is off each target there: the root of the mean squared error, in canonical units.
+    /// By how much the run is off each target there: the root of the mean squared error, in canonical units; infinite where a cell has no such number.
     pub off: Vec<f64>,
     /// Every start, in order.
     pub starts: Vec<Start>,
@@ -80,7 +80,7 @@ impl Watcher for Unwatched {
 
 /// A run, seen by an optimizer.
 struct Problem<'a> {
-    run: &'a mut Differentiable,
+    run: &'a mut dyn Runs,
     bounds: &'a [Bounds],
     targets: &'a [Target],
     watcher: &'a mut dyn Watcher,
@@ -107,12 +107,14 @@ impl Problem<'_> {
             return Ok((*loss, gradient.clone()));
         }
         let (values, slopes) = self.values(u);
+        let targets = self.targets;
+        let mut look = |seen: Observed<'_>| loss(targets, seen);
         let found = if with_gradient {
-            let targets = self.targets;
-            let found = self.run.gradient(&values, &mut |samples| loss(targets, samples));
-            found.map(|(found, gradient)| (found.loss, gradient.iter().zip(slopes).map(|(g, s)| g * s).collect()))
+            let none = || Err(EngineError("this run has no gradient".into()));
+            let found = self.run.slopes(&values, &mut look).unwrap_or_else(none);
+            found.map(|(loss, gradient)| (loss, gradient.iter().zip(slopes).map(|(g, s)| g * s).collect()))
         } else {
-            self.run.samples(&values).map(|samples| (loss(self.targets, &samples).value, Vec::new()))
+            self.run.look(&values, &mut look).map(|loss| (loss, Vec::new()))
         };
         let (mut loss, mut gradient): (f64, Vec<f64>) = match found {
             Ok(found) => found,
@@ -139,16 +141,22 @@ impl Problem<'_> {
     }
 }
 
-/// The loss of samples; see the [module documentation](super).
-pub fn loss(targets: &[Target], samples: &[Vec<f64>]) -> Loss {
-    let mut slopes: Vec<Vec<f64>> = samples.iter().map(|of| vec![0.0; of.len()]).collect();
+/// The loss of what a run shows; see the [module documentation](super). Numbers that are read out of it have no slopes.
+pub fn loss(targets: &[Target], seen: Observed<'_>) -> Loss {
+    let mut slopes: Vec<Vec<f64>> = seen.samples.iter().map(|of| vec![0.0; of.len()]).collect();
     let mut value = 0.0;
+    let share = targets.len() as f64;
     for target in targets {
-        let (square, parts) = target.error(&samples[target.record]);
-        let weight = 1.0 / (target.variance * targets.len() as f64);
-        value += weight * square;
-        for (slope, part) in slopes[target.record].iter_mut().zip(parts) {
-            *slope += weight * part;
+        match target {
+            Target::Trace(trace) => {
+                let (square, parts) = trace.error(&seen.samples[trace.record]);
+                let weight = 1.0 / (trace.variance * share);
+                value += weight * square;
+                for (slope, part) in slopes[trace.record].iter_mut().zip(parts) {
+                    *slope += weight * part;
+                }
+            }
+            Target::Number(number) => value += number.error(seen).0 / share,
         }
     }
     Loss { value, slopes }
@@ -180,7 +188,7 @@ impl Gradient for Seen<'_, '_> {
 
 /// The free parameters that no target depends on, by number.
 pub fn idle(run: &mut Differentiable, values: &[f64], targets: &[Target]) -> Result<Vec<usize>, EngineError> {
-    let mut count = |samples: &[Vec<f64>]| loss(targets, samples);
+    let mut count = |samples: &[Vec<f64>]| loss(targets, Observed { samples, spikes: &[] });
     let (found, gradient) = run.gradient(values, &mut count)?;
     // A run that is not finite tells nothing.
     let silent = |at: &usize| found.loss.is_finite() && (gradient[*at] == 0.0 || !run.matters(&found, *at));
@@ -203,7 +211,7 @@ fn begin(search: &Search, number: u32, bounds: &[Bounds], own: &[Option<f64>]) -
 
 /// Looks for the values of the free parameters with which the run comes nearest to the targets.
 pub fn fit(
-    run: &mut Differentiable,
+    run: &mut dyn Runs,
     bounds: &[Bounds],
     targets: &[Target],
     search: &Search,
@@ -264,8 +272,11 @@ pub fn fit(
     if !loss.is_finite() {
         return Err(EngineError("no run of the fit was finite: take narrower bounds or a smaller step".into()));
     }
-    let samples = run.samples(&values)?;
-    let off = targets.iter().map(|target| target.error(&samples[target.record]).0.sqrt()).collect();
+    let mut off = Vec::new();
+    run.look(&values, &mut |seen| {
+        off = targets.iter().map(|target| target.off(seen)).collect();
+        Loss { value: 0.0, slopes: Vec::new() }
+    })?;
     Ok(Outcome { values, loss, off, starts, stopped })
 }
 

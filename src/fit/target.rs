@@ -1,128 +1,113 @@
-//! Traces that a run is to come near to.
+//! What a run is to come near to: traces, and numbers that are read out of it.
 //!
-//! In come a data file and the times of samples; out goes a [`Target`], and what a run is off by.
-//! Never true here: a trace is extended beyond its samples.
+//! In come targets as they are written, and what a run records; out go [`Target`]s.
+//! Never true here: two targets are the same.
 
-use crate::data::{self, DataFile, Numbers};
-use crate::diag::{Code, Diagnostic, nearest};
-use crate::operators::eval_series;
+use super::{Number, Observed, Runs, Trace};
+use crate::diag::{Code, Diagnostic};
+use crate::hir::{FitTarget, Goal};
 use crate::simulate::Records;
-use crate::source::Span;
-use crate::units;
+use crate::units::{Dim, DisplayUnit, Unit};
 use std::path::Path;
 
-/// A trace that a record is to come near to.
+/// Something that a run is to come near to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Target {
-    /// Which record, by its place in the [`Records`].
-    pub record: usize,
-    /// A number for each sample, in canonical units.
-    pub trace: Vec<f64>,
-    /// The variance of the trace; 1 where it does not vary.
-    pub variance: f64,
-}
-
-/// Which record has a name, or the end of one.
-pub fn find_record(records: &Records, name: &str) -> Result<usize, Diagnostic> {
-    let suffix = format!(".{name}");
-    let series = || records.series.iter().enumerate();
-    if let Some((at, _)) = series().find(|(_, r)| r.name == name) {
-        return Ok(at);
-    }
-    let found: Vec<(usize, &str)> =
-        series().filter(|(_, r)| r.name.ends_with(&suffix)).map(|(at, r)| (at, r.name.as_str())).collect();
-    match found[..] {
-        [(at, _)] => Ok(at),
-        [] => {
-            let d = Diagnostic::without_place(Code::UnknownParameter, format!("the run does not record `{name}`"));
-            let known: Vec<&str> = records.series.iter().map(|r| r.name.as_str()).collect();
-            let d = match nearest(name, known.iter().copied()) {
-                Some(near) => d.help(format!("did you mean `{near}`?")),
-                None => d,
-            };
-            Err(d.note(format!("it records {}", known.join(", "))))
-        }
-        _ => {
-            let names: Vec<&str> = found.iter().map(|(_, name)| *name).collect();
-            let message = format!("`{name}` fits several records");
-            Err(Diagnostic::without_place(Code::AmbiguousParameter, message)
-                .note(format!("they are {}", names.join(", "))))
-        }
-    }
+pub enum Target {
+    /// A trace that a record comes near to.
+    Trace(Trace),
+    /// A number of each cell.
+    Number(Number),
 }
 
 impl Target {
-    /// Reads a file of two columns, times in ms and values in the unit that the record is shown in; between its samples it is linear. `times`
-    /// (ms) are those of the record's samples.
-    pub fn read(records: &Records, record: usize, path: &Path, times: &[f64]) -> Result<Target, Diagnostic> {
-        let name = path.display().to_string();
-        // Names are relative to where the program runs: there is no model file that names it.
-        let file = DataFile { name, directory: "".into(), column: None, span: Span::default(), numbers: Numbers::File };
-        let without_place = |d: Diagnostic| {
-            let why = d.labels.first().map(|label| label.message.clone()).filter(|why| !why.is_empty());
-            let message = why.map_or(d.message.clone(), |why| format!("{}: {why}", d.message));
-            Diagnostic::without_place(d.code, message)
-        };
-        let last = Target::end(records, record, times)?;
-        let samples = data::series(&file, last).map_err(without_place)?;
-        Ok(Target::new(records, record, &samples, times))
-    }
-
-    /// The same from samples: times in ms, and values in the unit that the record is shown in.
-    pub fn given(
-        records: &Records,
-        record: usize,
-        samples: &[(f64, f64)],
-        times: &[f64],
-    ) -> Result<Target, Diagnostic> {
-        let last = Target::end(records, record, times)?;
-        data::covers(samples, last).map_err(|why| {
-            let message = format!("the trace for `{}` does not fit: {why}", records.series[record].name);
-            Diagnostic::without_place(Code::BadData, message)
-        })?;
-        Ok(Target::new(records, record, samples, times))
-    }
-
-    /// Until when (ms) a trace for a record has to go, if there can be one.
-    fn end(records: &Records, record: usize, times: &[f64]) -> Result<f64, Diagnostic> {
-        let head = &records.series[record];
-        let wrong = |why: &str| Diagnostic::without_place(Code::BadValue, format!("`{}` {why}", head.name));
-        if head.around.is_some() {
-            return Err(wrong("is recorded around spikes only, and cannot be compared with a trace"));
+    /// What it is called, and the unit that it is shown in.
+    pub fn shown(&self, records: &Records) -> (String, DisplayUnit) {
+        match self {
+            Target::Trace(trace) => {
+                let record = &records.series[trace.record];
+                (record.name.clone(), record.unit.clone())
+            }
+            Target::Number(number) => {
+                let of = match number.feature.of_spikes() {
+                    true => &records.trains[number.of].population,
+                    false => &records.series[number.of].name,
+                };
+                let unit = match number.feature.dim() {
+                    Some(dim) => dim.display_unit(),
+                    None => records.series[number.of].unit.clone(),
+                };
+                (format!("{}({of})", number.feature.name()), unit)
+            }
         }
-        times.last().copied().ok_or_else(|| wrong("has no samples to compare with a trace"))
     }
 
-    fn new(records: &Records, record: usize, samples: &[(f64, f64)], times: &[f64]) -> Target {
-        let head = &records.series[record];
-        // A sum of steps is a little more or less than the time that is written.
-        let at = |t: &f64| eval_series(samples, *t).unwrap_or(f64::NAN);
-        let trace: Vec<f64> = times.iter().map(|t| units::scale(at(t), head.unit.exponent)).collect();
-        let mean = trace.iter().sum::<f64>() / trace.len() as f64;
-        let variance = trace.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / trace.len() as f64;
-        let variance = if variance > 0.0 { variance } else { 1.0 };
-        Target { record, trace, variance }
-    }
-
-    /// The mean squared error of samples (`[sample][cell]`), and what adds up to its derivative in each of them.
-    pub(super) fn error(&self, samples: &[f64]) -> (f64, Vec<f64>) {
-        let cells = samples.len() / self.trace.len().max(1);
-        let count = samples.len().max(1) as f64;
-        let off: Vec<f64> = samples.iter().enumerate().map(|(at, x)| x - self.trace[at / cells.max(1)]).collect();
-        let square = off.iter().map(|d| d * d).sum::<f64>() / count;
-        (square, off.into_iter().map(|d| 2.0 * d / count).collect())
+    /// The root of the mean squared difference, in canonical units; infinite if a cell has no such number.
+    pub fn off(&self, seen: Observed<'_>) -> f64 {
+        match self {
+            Target::Trace(trace) => trace.error(&seen.samples[trace.record]).0.sqrt(),
+            Target::Number(number) => number.error(seen).1,
+        }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// What targets as they are written mean in a run; files are relative to a directory.
+pub fn targets(wanted: &[FitTarget], directory: &Path, run: &dyn Runs) -> Result<Vec<Target>, Vec<Diagnostic>> {
+    let mut errors = Vec::new();
+    let mut found: Vec<Target> = Vec::new();
+    for one in wanted {
+        match target(one, directory, run) {
+            Ok(target) if found.iter().any(|other| same(other, &target)) => {
+                let message = format!("`{}` is a target twice", target.shown(run.records()).0);
+                errors.push(placed(one, Diagnostic::without_place(Code::BadValue, message)));
+            }
+            Ok(target) => found.push(target),
+            Err(error) => errors.push(placed(one, error)),
+        }
+    }
+    if errors.is_empty() { Ok(found) } else { Err(errors) }
+}
 
-    #[test]
-    fn errors_are_means_over_samples_and_cells() {
-        let target = Target { record: 0, trace: vec![1.0, 3.0], variance: 1.0 };
-        let (square, slopes) = target.error(&[1.0, 2.0, 3.0, 1.0]);
-        assert_eq!(square, (0.0 + 1.0 + 0.0 + 4.0) / 4.0);
-        assert_eq!(slopes, [0.0, 0.5, 0.0, -1.0]);
+fn same(a: &Target, b: &Target) -> bool {
+    match (a, b) {
+        (Target::Trace(a), Target::Trace(b)) => a.record == b.record,
+        (Target::Number(a), Target::Number(b)) => (a.feature, a.of) == (b.feature, b.of),
+        (Target::Trace(_), Target::Number(_)) | (Target::Number(_), Target::Trace(_)) => false,
+    }
+}
+
+/// With the place of the target, if it has one.
+fn placed(one: &FitTarget, d: Diagnostic) -> Diagnostic {
+    match one.span {
+        Some(span) if d.labels.is_empty() => {
+            Diagnostic { labels: Diagnostic::new(d.code, span, "", "of this target").labels, ..d }
+        }
+        Some(_) | None => d,
+    }
+}
+
+fn target(one: &FitTarget, directory: &Path, run: &dyn Runs) -> Result<Target, Diagnostic> {
+    let records = run.records();
+    match &one.goal {
+        Goal::Trace(file) => {
+            let record = records.find(&one.of)?;
+            Trace::read(records, record, &directory.join(file), &run.times()[record]).map(Target::Trace)
+        }
+        Goal::Number { feature, value, within, dim } => {
+            let of = if feature.of_spikes() { records.find_train(&one.of)? } else { records.find(&one.of)? };
+            let times = if feature.of_spikes() { Vec::new() } else { run.times()[of].clone() };
+            let number =
+                Number { feature: *feature, of, value: *value, within: *within, times, duration: run.duration() };
+            let target = Target::Number(number);
+            let (name, unit) = target.shown(records);
+            if Unit::parse(&unit.name).map_or(Dim::ONE, |unit| unit.dim) != *dim {
+                let message = format!("`{name}` is in {}, but its value here is {}", unit.name, dim.describe());
+                return Err(Diagnostic::without_place(Code::DimensionMismatch, message));
+            }
+            if !feature.of_spikes() && records.series[of].around.is_some() {
+                let message = format!("`{}` is recorded around spikes only, which has no such number", one.of);
+                return Err(Diagnostic::without_place(Code::BadValue, message));
+            }
+            Ok(target)
+        }
     }
 }

@@ -78,7 +78,7 @@ pub(super) fn item_name(item: &ast::Item) -> Option<&Name> {
         ast::Item::Junction(x) => Some(&x.name),
         ast::Item::Synapse(x) => Some(&x.name),
         ast::Item::Network(x) => Some(&x.name),
-        ast::Item::Use(_) | ast::Item::Run(_) | ast::Item::Train(_) => None,
+        ast::Item::Use(_) | ast::Item::Run(_) | ast::Item::Train(_) | ast::Item::Fit(_) => None,
     }
 }
 

@@ -109,7 +109,7 @@ impl<'a> Lowerer<'a> {
             ast::Item::Junction(x) => ItemKind::Junction(x),
             ast::Item::Synapse(x) => ItemKind::Synapse(x),
             ast::Item::Network(_) => ItemKind::Network,
-            ast::Item::Use(_) | ast::Item::Run(_) | ast::Item::Train(_) => return None,
+            ast::Item::Use(_) | ast::Item::Run(_) | ast::Item::Train(_) | ast::Item::Fit(_) => return None,
         };
         Some(ItemRef { file, index, kind })
     }

@@ -23,6 +23,7 @@ pub enum Block {
     Drive,
     Run,
     Train,
+    Fit,
 }
 
 impl Block {
@@ -40,6 +41,7 @@ impl Block {
             Block::Drive => "a drive",
             Block::Run => "a run",
             Block::Train => "a `train` block",
+            Block::Fit => "a `fit` block",
         }
     }
 
@@ -56,6 +58,7 @@ impl Block {
             Block::Projection => &["rule", "weight", "delay"],
             Block::Drive => &["weight", "delay"],
             Block::Run => &["duration", "dt", "method", "seed", "celsius", "network", "record", "sweep"],
+            Block::Fit => &["search", "starts", "iterations"],
             Block::Train => &[
                 "data",
                 "input",

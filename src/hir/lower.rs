@@ -3,7 +3,7 @@
 //! In come the main file and the files that it uses; out goes the model, lowered item by item by the other files of this module.
 //! Never true here: a model that something was said to be wrong with.
 
-use super::error::{LimitError, RunError, TrainError};
+use super::error::{FitError, LimitError, RunError, TrainError};
 use super::imports::LoadedFile;
 use super::items::{ItemKind, ItemRef};
 use super::junction::names_in;
@@ -93,7 +93,7 @@ pub fn lower_with_uses(
 
 fn lowered(l: &mut Lowerer<'_>) -> Option<Model> {
     let main = l.files.first()?;
-    let (networks, runs, trains) = l.main_items(&main.ast);
+    let MainItems { networks, runs, trains, fits } = l.main_items(&main.ast);
     let mut lowered: Vec<_> = networks.iter().map(|n| l.network(n)).collect();
     if let [first, second, ..] = runs[..] {
         l.error(RunError::TwoRuns { second: second.span, first: first.span });
@@ -114,6 +114,13 @@ fn lowered(l: &mut Lowerer<'_>) -> Option<Model> {
     if let (Some(block), Some(network)) = (trains.first(), chosen) {
         l.note_train(block, &lowered[network].network);
     }
+    if let [first, second, ..] = fits[..] {
+        l.error(FitError::TwoBlocks { second: second.span, first: first.span });
+    }
+    let fit = fits.first().and_then(|block| l.fit(block));
+    if let (Some(block), Some(network)) = (fits.first(), chosen) {
+        l.note_fit(block, &lowered[network].network);
+    }
     let sound = lowered.iter().all(|n| n.sound) && runs.is_empty() == run.is_none();
     if !sound || !l.is_sound() {
         return None;
@@ -127,8 +134,18 @@ fn lowered(l: &mut Lowerer<'_>) -> Option<Model> {
         network: chosen.map(|n| lowered.swap_remove(n).network),
         run,
         train,
+        fit,
         data: std::mem::take(&mut l.data),
     })
+}
+
+/// Networks, and what is done with them.
+#[derive(Default)]
+struct MainItems<'a> {
+    networks: Vec<&'a ast::Network>,
+    runs: Vec<&'a ast::Run>,
+    trains: Vec<&'a ast::Train>,
+    fits: Vec<&'a ast::Fit>,
 }
 
 impl<'a> Lowerer<'a> {
@@ -157,10 +174,9 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Lowers the items of the main file but for its networks and runs, which need the others and are given back.
-    fn main_items(&mut self, main: &'a ast::File) -> (Vec<&'a ast::Network>, Vec<&'a ast::Run>, Vec<&'a ast::Train>) {
-        let mut networks = Vec::new();
-        let (mut runs, mut trains) = (Vec::new(), Vec::new());
+    /// Lowers the items of the main file but for its networks and what is done with them, which need the others and are given back.
+    fn main_items(&mut self, main: &'a ast::File) -> MainItems<'a> {
+        let mut given = MainItems::default();
         for (index, item) in main.items.iter().enumerate() {
             if let Some(name) = super::imports::item_name(item) {
                 self.check_reserved(name);
@@ -182,12 +198,13 @@ impl<'a> Lowerer<'a> {
                 ast::Item::Synapse(s) => {
                     self.synapse(at(ItemKind::Synapse(s)), s);
                 }
-                ast::Item::Network(n) => networks.push(n),
-                ast::Item::Run(r) => runs.push(r),
-                ast::Item::Train(t) => trains.push(t),
+                ast::Item::Network(n) => given.networks.push(n),
+                ast::Item::Run(r) => given.runs.push(r),
+                ast::Item::Train(t) => given.trains.push(t),
+                ast::Item::Fit(f) => given.fits.push(f),
             }
         }
-        (networks, runs, trains)
+        given
     }
 
     /// Is nothing wrong with any channel or cell, and was nothing said to be wrong?
@@ -247,7 +264,8 @@ impl<'a> Lowerer<'a> {
             | ast::Item::Junction(_)
             | ast::Item::Synapse(_)
             | ast::Item::Network(_)
-            | ast::Item::Train(_) => None,
+            | ast::Item::Train(_)
+            | ast::Item::Fit(_) => None,
         });
         runs.flat_map(|run| &run.members).any(|member| match member {
             ast::RunMember::Record { target, around, .. } => {

@@ -15,6 +15,7 @@ mod domain;
 mod draws;
 mod error;
 mod expr;
+mod fit;
 mod gate;
 mod imports;
 mod input;
@@ -44,6 +45,7 @@ mod warnings;
 pub use builtins::{Builtin, FUNCTIONS, FunctionInfo, RESERVED, stimulus_params};
 pub use domain::{Demand, Domain, Whose, demand, of_param as demand_of_param};
 pub use error::shown;
+pub use fit::{Feature, Fit, FitSearch, FitTarget, Goal};
 pub use imports::{LoadedFile, Loader, NoFiles, Sources, load};
 pub use keys::Block as KeyBlock;
 pub use lower::{lower, lower_with_uses};
@@ -906,6 +908,8 @@ pub struct Model {
     pub network: Option<Network>,
     /// The run block, if there is one.
     pub run: Option<Run>,
+    /// The fit block, if there is one.
+    pub fit: Option<Fit>,
     /// The train block, if there is one.
     pub train: Option<Train>,
     /// Data files, in the order of [`DataId`].

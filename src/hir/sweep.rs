@@ -147,7 +147,8 @@ fn number(digits: &str) -> u64 {
     digits.parse().unwrap_or(u64::MAX)
 }
 
-fn swept(swept: &ast::Swept) -> Swept {
+/// What is set along an axis, or free in a range.
+pub(super) fn swept(swept: &ast::Swept) -> Swept {
     let number =
         |n: &ast::SweptNumber| SweptNumber { number: n.number.clone(), unit: n.unit.clone(), span: Some(n.span) };
     Swept {

@@ -247,9 +247,32 @@ impl<'a> Lowerer<'a> {
             ast::RunMember::Sweep(sweep) => Some(sweep),
             ast::RunMember::Key(_) | ast::RunMember::Record { .. } | ast::RunMember::RecordSpikes { .. } => None,
         });
-        for flat in sweeps.flat_map(|sweep| &sweep.swept).flat_map(|swept| flatten(&swept.path)) {
+        let paths: Vec<&ast::Path> = sweeps.flat_map(|sweep| &sweep.swept).map(|swept| &swept.path).collect();
+        self.note_set(&paths, Some(written), network);
+    }
+
+    /// Notes the names of what is free, of what is compared with traces and of whose spikes count.
+    pub(super) fn note_fit(&mut self, fit: &'a ast::Fit, network: &Network) {
+        if self.uses.is_none() {
+            return;
+        }
+        let mut paths: Vec<&ast::Path> = Vec::new();
+        for member in &fit.members {
+            match member {
+                ast::FitMember::Free(all) => paths.extend(all.iter().map(|swept| &swept.path)),
+                ast::FitMember::Target { of, .. } => paths.push(&of.0),
+                ast::FitMember::Key(_) => {}
+            }
+        }
+        self.note_set(&paths, None, network);
+    }
+
+    /// Notes the names of parameters and states: whole ones, and ends of them.
+    fn note_set(&mut self, paths: &[&'a ast::Path], written: Option<&'a ast::Network>, network: &Network) {
+        for flat in paths.iter().flat_map(|path| flatten(path)) {
             let Some((first, behind)) = flat.names.split_first() else { continue };
-            let input = written.members.iter().find_map(|member| match member {
+            let members = written.map_or(&[][..], |written| &written.members);
+            let input = members.iter().find_map(|member| match member {
                 ast::NetworkMember::Input { name, .. } if name.text == first.text && !behind.is_empty() => {
                     Some(name.span)
                 }

@@ -5,7 +5,7 @@
 
 use super::extent::Extent;
 use super::time::{MOST_STEPS, nearest_multiple, shown, whole_steps};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, nearest};
 use crate::discretize::{output, projection_space};
 use crate::engine::{Recording, Spike};
 use crate::ode::{self, Model, NodeId};
@@ -112,6 +112,52 @@ pub fn recording(model: &Model, program: &Program, extent: &Extent) -> Result<Re
 }
 
 impl Records {
+    /// Which record has a name, or the end of one.
+    pub fn find(&self, name: &str) -> Result<usize, Diagnostic> {
+        let suffix = format!(".{name}");
+        let series = || self.series.iter().enumerate();
+        if let Some((at, _)) = series().find(|(_, r)| r.name == name) {
+            return Ok(at);
+        }
+        let found: Vec<(usize, &str)> =
+            series().filter(|(_, r)| r.name.ends_with(&suffix)).map(|(at, r)| (at, r.name.as_str())).collect();
+        match found[..] {
+            [(at, _)] => Ok(at),
+            [] => {
+                let d = Diagnostic::without_place(Code::UnknownParameter, format!("the run does not record `{name}`"));
+                let known: Vec<&str> = self.series.iter().map(|r| r.name.as_str()).collect();
+                let d = match nearest(name, known.iter().copied()) {
+                    Some(near) => d.help(format!("did you mean `{near}`?")),
+                    None => d,
+                };
+                Err(match known.is_empty() {
+                    true => d.help(format!("add `record {name}` to the run")),
+                    false => d.note(format!("it records {}", known.join(", "))),
+                })
+            }
+            _ => {
+                let names: Vec<&str> = found.iter().map(|(_, name)| *name).collect();
+                let message = format!("`{name}` fits several records");
+                Err(Diagnostic::without_place(Code::AmbiguousParameter, message)
+                    .note(format!("they are {}", names.join(", "))))
+            }
+        }
+    }
+
+    /// Which train has the spikes of a population.
+    pub fn find_train(&self, population: &str) -> Result<usize, Diagnostic> {
+        if let Some(at) = self.trains.iter().position(|train| train.population == population) {
+            return Ok(at);
+        }
+        let message = format!("the run does not record spikes of `{population}`");
+        let d = Diagnostic::without_place(Code::UnknownParameter, message);
+        let near = nearest(population, self.trains.iter().map(|train| train.population.as_str()));
+        Err(match near {
+            Some(near) => d.help(format!("did you mean `{near}`?")),
+            None => d.help(format!("add `record spikes of {population}` to the run")),
+        })
+    }
+
     /// Drops the spikes that places of cells are told of: the cells have had them.
     pub fn once(&self, spikes: &mut Vec<Spike>) {
         if !self.told.is_empty() {

@@ -40,7 +40,8 @@ impl File {
             | Item::Synapse(_)
             | Item::Network(_)
             | Item::Run(_)
-            | Item::Train(_) => None,
+            | Item::Train(_)
+            | Item::Fit(_) => None,
         })
     }
 }
@@ -66,6 +67,8 @@ pub enum Item {
     Network(Network),
     /// `run { ... }`
     Run(Run),
+    /// `fit { ... }`
+    Fit(Fit),
     /// `train { ... }`
     Train(Train),
 }
@@ -799,6 +802,37 @@ pub enum TrainMember {
     Learn {
         /// What.
         target: Path,
+        /// The whole member.
+        span: Span,
+    },
+}
+
+/// The `fit` block.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fit {
+    /// Its members in file order.
+    pub members: Vec<FitMember>,
+    /// The whole item.
+    pub span: Span,
+}
+
+/// A member of a `fit` block.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FitMember {
+    /// `search = nelder_mead`, `starts = 4`, ...
+    Key(Let),
+    /// `free Na.gbar = 50 .. 300 mS/cm2`, each with a range.
+    Free(Vec<Swept>),
+    /// `target squid.axon.v = "trace.csv"`, `target rate(squid) = 40 Hz within 2 Hz`.
+    Target {
+        /// What is read out of it; the trace itself if absent.
+        feature: Option<Name>,
+        /// What is recorded, or whose spikes: the path, and its text without blanks.
+        of: (Path, Name),
+        /// What it comes near to.
+        to: Expr,
+        /// How far off is as good as another target off by as much of its own.
+        within: Option<Expr>,
         /// The whole member.
         span: Span,
     },

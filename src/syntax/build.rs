@@ -204,6 +204,7 @@ impl Builder<'_> {
                 Item::Network(Network { docs, name, members: parts.map(|p| self.network_member(p)).collect(), span })
             }
             Rule::run => Item::Run(Run { members: parts.map(|p| self.run_member(p)).collect(), span }),
+            Rule::fit => Item::Fit(Fit { members: parts.map(|p| self.fit_member(p)).collect(), span }),
             Rule::train => Item::Train(Train { members: parts.map(|p| self.train_member(p)).collect(), span }),
             other => unreachable!("{other:?} is not an item"),
         }
@@ -667,10 +668,7 @@ impl Builder<'_> {
 
     fn swept(&mut self, pair: Pair<'_, Rule>) -> Swept {
         let mut parts = Parts::of(pair);
-        let path = parts.part();
-        let text = path.as_str().chars().filter(|c| !c.is_whitespace()).collect();
-        let name = Name { text, span: self.span(&path) };
-        let path = self.path(path);
+        let (path, name) = self.named_path(parts.part());
         let values = parts.part();
         let list = values.as_rule() == Rule::swept_list;
         let mut numbers = Vec::new();
@@ -696,6 +694,13 @@ impl Builder<'_> {
             _ => SweptValues::List(numbers),
         };
         Swept { name, path, values }
+    }
+
+    /// A path, and its text without blanks.
+    fn named_path(&mut self, path: Pair<'_, Rule>) -> (Path, Name) {
+        let text = path.as_str().chars().filter(|c| !c.is_whitespace()).collect();
+        let name = Name { text, span: self.span(&path) };
+        (self.path(path), name)
     }
 
     /// `around spikes of squid[0] from -2 ms to 5 ms`.
@@ -725,6 +730,29 @@ impl Builder<'_> {
         match pair.as_rule() {
             Rule::learn => TrainMember::Learn { target: self.path(Parts::of(pair).part()), span },
             _ => TrainMember::Key(self.named_value(pair)),
+        }
+    }
+
+    fn fit_member(&mut self, pair: Pair<'_, Rule>) -> FitMember {
+        let pair = inner(pair);
+        let span = self.span(&pair);
+        match pair.as_rule() {
+            Rule::free => FitMember::Free(Parts::of(pair).map(|p| self.swept(p)).collect()),
+            Rule::target => {
+                let mut parts = Parts::of(pair);
+                let (feature, path) = match parts.only(Rule::feature) {
+                    Some(feature) => {
+                        let mut parts = Parts::of(feature);
+                        (Some(self.name(parts.part())), parts.part())
+                    }
+                    None => (None, parts.part()),
+                };
+                let of = self.named_path(path);
+                let to = self.expr(parts.part());
+                let within = parts.maybe().map(|within| self.expr(Parts::of(within).part()));
+                FitMember::Target { feature, of, to, within, span }
+            }
+            _ => FitMember::Key(self.named_value(pair)),
         }
     }
 

@@ -316,7 +316,7 @@ impl<'t> Complaint<'_, 't> {
                 .help("delete it, or look for a block that was closed too early");
         }
         let message = match block {
-            Block::Run | Block::Train => format!("`{text}` does not begin a member of a {}", block.noun()),
+            Block::Run | Block::Train | Block::Fit => format!("`{text}` does not begin a member of a {}", block.noun()),
             _ => format!("`{text}` does not begin {what}"),
         };
         let mut keywords = list_of(block.keywords());
@@ -423,6 +423,9 @@ impl<'t> Complaint<'_, 't> {
             )),
             ("refractory", "}") => {
                 Some(("`refractory` stands within the braces", "write `{ v = ...; refractory 2 ms }`"))
+            }
+            ("to" | ":" | "-", _) if words.first() == Some(&"free") => {
+                Some(("the ends of a range stand around two dots", "write `free x = 1 .. 5 mV`"))
             }
             ("to" | ":" | "-", _) if words.first() == Some(&"sweep") => {
                 Some(("the ends of a range stand around two dots", "write `sweep x = 1 .. 5 mV in 9 steps`"))

@@ -72,7 +72,8 @@ const LANGUAGES: &[Foreign] = &[
 ];
 
 /// Words that items begin with.
-const OWN: &[&str] = &["use", "const", "function", "channel", "cell", "junction", "synapse", "network", "run", "train"];
+const OWN: &[&str] =
+    &["use", "const", "function", "channel", "cell", "junction", "synapse", "network", "run", "train", "fit"];
 
 /// What another language a text looks like, said of its first line.
 pub fn foreign(file: FileId, text: &str) -> Option<Diagnostic> {

@@ -130,6 +130,8 @@ fn begins_statement(rule: Rule) -> bool {
             | Rule::network_member
             | Rule::connect_key
             | Rule::run_member
+            | Rule::train_member
+            | Rule::fit_member
     )
 }
 

@@ -38,6 +38,7 @@ pub enum Block {
     Drive,
     Run,
     Train,
+    Fit,
 }
 
 impl Block {
@@ -63,6 +64,7 @@ impl Block {
         Block::Drive,
         Block::Run,
         Block::Train,
+        Block::Fit,
     ];
 
     /// Is a word one that stands inside of a member?
@@ -82,6 +84,7 @@ impl Block {
             (Block::File, "network") => Block::Network,
             (Block::File, "run") => Block::Run,
             (Block::File, "train") => Block::Train,
+            (Block::File, "fit") => Block::Fit,
             (Block::Channel, "gate") => Block::Gate,
             (Block::Gate | Block::Fraction, "fraction") => Block::Fraction,
             (Block::Channel, "kinetics") => Block::Kinetics,
@@ -119,6 +122,7 @@ impl Block {
             Block::Connect | Block::Drive => Rule::lone_connect,
             Block::Run => Rule::lone_run,
             Block::Train => Rule::lone_train,
+            Block::Fit => Rule::lone_fit,
         }
     }
 
@@ -145,6 +149,7 @@ impl Block {
             Block::Connect => Rule::connect_head,
             Block::Run => Rule::run_head,
             Block::Train => Rule::train_head,
+            Block::Fit => Rule::fit_head,
         }
     }
 
@@ -171,15 +176,16 @@ impl Block {
             Block::Connect => "connection",
             Block::Run => "`run` block",
             Block::Train => "`train` block",
+            Block::Fit => "`fit` block",
         }
     }
 
     /// The keywords that its members begin with.
     pub fn keywords(self) -> &'static [&'static str] {
         match self {
-            Block::File => {
-                &["use", "const", "function", "channel", "cell", "junction", "synapse", "network", "run", "train"]
-            }
+            Block::File => &[
+                "use", "const", "function", "channel", "cell", "junction", "synapse", "network", "run", "train", "fit",
+            ],
             Block::Channel => &["param", "let", "reads", "gate", "kinetics", "state", "current"],
             Block::Gate | Block::Fraction => &["q10", "fraction"],
             Block::Kinetics => &["conserve", "init", "q10"],
@@ -209,6 +215,7 @@ impl Block {
             Block::Connect | Block::Drive => &[],
             Block::Run => &["record", "sweep"],
             Block::Train => &["learn"],
+            Block::Fit => &["free", "target"],
         }
     }
 
@@ -225,7 +232,8 @@ impl Block {
             | Block::Connect
             | Block::Drive
             | Block::Run
-            | Block::Train => true,
+            | Block::Train
+            | Block::Fit => true,
             Block::Spike | Block::Event => true,
             Block::File
             | Block::Channel

@@ -418,6 +418,7 @@ fn readme_parses() {
             "neuro-fragment expressions" => text.lines().map(|line| format!("const x = {line}")).collect(),
             "neuro-fragment run" => vec![format!("run {{ {text} }}")],
             "neuro-fragment train" => vec![format!("train {{ {text} }}")],
+            "neuro-fragment fit" => vec![format!("fit {{ {text} }}")],
             _ => {
                 vec![format!("{} X {{ {text} }}", info.strip_prefix("neuro-fragment ").expect("a known kind of block"))]
             }

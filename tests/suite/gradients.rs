@@ -64,7 +64,7 @@ fn differentiable(
     choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
 ) -> Result<Run, Vec<Diagnostic>> {
     loop {
-        let fitted = Differentiable::parameters(checked, options, &names)?;
+        let fitted = parameters(checked, options, &names)?;
         let values: Vec<f64> = fitted.iter().map(|one| one.value.expect("a number")).collect();
         match Differentiable::new(checked, options, &fitted, &values, choice, ALL) {
             Ok(run) => return Ok((run, fitted, values)),
@@ -190,7 +190,7 @@ fn a_tape_with_less_memory_has_the_same_bits() {
     let options = few_steps(&checked, 100.0).unwrap();
     let options = CompileOptions { set: vec!["n=2".into()], ..options };
     let names = ["Na.gbar", "K.gbar", "Leak.erev"].map(String::from);
-    let fitted = Differentiable::parameters(&checked, &options, &names).unwrap();
+    let fitted = parameters(&checked, &options, &names).unwrap();
     let values = [118.0, 37.0, -54.0];
     let mut whole = None;
     // Four states of two cells.
@@ -218,7 +218,7 @@ fn states_that_no_derivative_reads_are_kept_as_well() {
         .replace("    v' = g * (e - v)", "    state x: mV/ms = 2 mV/ms\n    x' = -x / 3 ms\n    v' = g * (e - v) + x");
     let checked = check_text("driven.neuro", Path::new(""), text, &Sources);
     let options = CompileOptions::default();
-    let fitted = Differentiable::parameters(&checked, &options, &["c.g".to_string()]).unwrap();
+    let fitted = parameters(&checked, &options, &["c.g".to_string()]).unwrap();
     let gradient = |budget: u64| {
         let mut run = Differentiable::new(&checked, &options, &fitted, &[0.1], &interp, budget).unwrap();
         run.gradient(&[0.1], &mut loss).unwrap().1[0].to_bits()
@@ -242,7 +242,7 @@ fn the_gradient_of_a_leaky_cell_is_known() {
     let checked = check_text("leaky.neuro", Path::new(""), LEAKY, &Sources);
     let options = CompileOptions::default();
     let names = ["c.g", "c.e", "c.v0"].map(String::from);
-    let fitted = Differentiable::parameters(&checked, &options, &names).unwrap();
+    let fitted = parameters(&checked, &options, &names).unwrap();
     let values: Vec<f64> = fitted.iter().map(|one| one.value.unwrap()).collect();
     let mut run = Differentiable::new(&checked, &options, &fitted, &values, &interp, ALL).unwrap();
     // The sum of both cells at the end.
@@ -311,7 +311,7 @@ fn what_cannot_be_fitted_is_named() {
     let refused = |text: &str, name: &str| {
         let checked = check_text("m.neuro", Path::new(""), text, &Sources);
         let options = CompileOptions::default();
-        let errors = Differentiable::parameters(&checked, &options, &[name.to_string()]).and_then(|fitted| {
+        let errors = parameters(&checked, &options, &[name.to_string()]).and_then(|fitted| {
             let values: Vec<f64> = fitted.iter().map(|one| one.value.unwrap_or(1.0)).collect();
             Differentiable::new(&checked, &options, &fitted, &values, &interp, ALL)
         });
@@ -329,6 +329,12 @@ fn what_cannot_be_fitted_is_named() {
     let said = refused(&reset, "c.g");
     assert!(said.starts_with("`c` changes by a jump when it spikes (m.neuro:"), "{said}");
     assert!(said.ends_with("which has no gradient so far"), "{said}");
+}
+
+/// What parameters of these names are.
+fn parameters(checked: &Checked, options: &CompileOptions, names: &[String]) -> Result<Vec<Fitted>, Vec<Diagnostic>> {
+    let names: Vec<_> = names.iter().map(|name| (name.clone(), None)).collect();
+    Differentiable::parameters(checked, options, &names)
 }
 
 /// Runs the program; the answer are its exit code, what it prints, and what it says.
@@ -368,6 +374,93 @@ fn conductances_are_recovered_from_a_trace() {
     let (found, trace) = (read(Path::new(&again)), read(&root().join("examples/data/squid_fit.csv")));
     assert_eq!(found.len(), trace.len());
     assert!(found.iter().zip(&trace).all(|(a, b)| (a - b).abs() < 1e-4));
+}
+
+#[test]
+fn the_file_says_what_is_fitted() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels").display().to_string();
+    let file = folder.path().join("squid.set").display().to_string();
+    let set = ["--set", "Na.gbar=90mS/cm2", "--set", "K.gbar=25mS/cm2"];
+    let rest = ["--cache", &cache, "--threads", "1", "-o", &file, "--json"];
+    let fit = |more: &[&str]| {
+        let (code, out, err) = neuroc(&[&["fit", "examples/squid_fit.neuro"], &set[..], &rest, more].concat());
+        assert_eq!(code, Some(0), "{err}");
+        serde_json::from_str::<serde_json::Value>(&out).unwrap()
+    };
+    let said = fit(&[]);
+    assert_eq!(said["starts"].as_array().map(Vec::len), Some(2));
+    for (name, value) in [("squid.axon.Na.gbar", 120.0), ("squid.axon.K.gbar", 36.0), ("squid.axon.Leak.gbar", 0.3)] {
+        let found = said["values"][name].as_f64().unwrap();
+        assert!((found - value).abs() < 1e-3 * value, "{name}: {found}");
+    }
+    // The command line says it anew.
+    let said = fit(&["--free", "Na.gbar=50..300mS/cm2", "--starts", "1", "--iterations", "3"]);
+    assert_eq!(said["starts"].as_array().map(Vec::len), Some(1));
+    assert_eq!(said["values"].as_object().map(serde_json::Map::len), Some(1));
+}
+
+/// A leaky cell that is driven fires after `tau ln(i r / (i r - threshold))` and then as often: two numbers give both.
+#[test]
+fn numbers_of_a_cell_that_resets_give_its_parameters() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("lif.neuro");
+    let text = |targets: &str| {
+        format!(
+            "cell Lif {{
+    param tau = 10 ms
+    param drive = 30 mV
+    state v: mV = 0 mV
+    v' = (drive - v) / tau
+    spike when v > 20 mV {{ v = 0 mV }}
+}}
+network one {{ population cells: Lif[2] }}
+run {{ duration = 200 ms; dt = 0.01 ms; method = exact; record cells.v from 1 ms to 1 ms; record spikes of cells }}
+fit {{
+    free cells.tau = 5 .. 40 ms, cells.drive = 21 .. 60 mV
+    {targets}
+    starts = 2
+    iterations = 200
+}}
+"
+        )
+    };
+    let (tau, drive) = (17.0, 26.0f64);
+    let first = tau * (drive / (drive - 20.0)).ln();
+    // After 1 ms the voltage tells how steep it is.
+    let after = drive * (1.0 - (-1.0 / tau).exp());
+    let targets =
+        format!("target interval(cells) = {first} ms within 0.1 ms\n target last(cells.v) = {after} mV within 0.01 mV");
+    std::fs::write(&model, text(&targets)).unwrap();
+    let file = folder.path().join("lif.set").display().to_string();
+    let model = model.display().to_string();
+    let args = ["fit", &model, "--engine", "interp", "-o", &file, "--json"];
+    let (code, out, err) = neuroc(&args);
+    assert_eq!(code, Some(0), "{err}");
+    let said: serde_json::Value = serde_json::from_str(&out).unwrap();
+    // Spikes are on the grid of steps, 0.01 ms.
+    for (name, value) in [("cells.tau", tau), ("cells.drive", drive)] {
+        let found = said["values"][name].as_f64().unwrap();
+        assert!((found - value).abs() < 2e-3 * value, "{name}: {found}");
+    }
+    assert!(said["off"]["interval(cells)"]["rms"].as_f64().unwrap() < 0.02, "{out}");
+    assert_eq!(said["off"]["last(cells.v)"]["unit"], "mV");
+
+    // From the command line; a cell that does not spike has no such number.
+    let free = ["--free", "cells.drive=1..5mV", "--iterations", "2", "--starts", "1"];
+    let target = ["--target", "first_spike(cells)=9ms"];
+    let (code, out, err) = neuroc(&[&args[..6], &free, &target].concat());
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("first_spike(cells) is not there, in one cell at least"), "{out}");
+    for (wrong, what) in [
+        (&["--target", "first_spke(cells)=9ms"][..], "there is no `first_spke`"),
+        (&["--target", "max(cells.v)=0mV"], "within 1 mV"),
+        (&["--target", "rate(cells)=40Hz", "--search", "lbfgs"], "--search nelder-mead"),
+        (&["--target", "rate(cells)=40mV"], "`rate(cells)` is in /ms, but its value here is a voltage"),
+    ] {
+        let (code, _, err) = neuroc(&[&args[..6], wrong].concat());
+        assert!(code.is_some_and(|code| code > 0) && err.contains(what), "{what}: {err}");
+    }
 }
 
 #[test]

@@ -1,0 +1,114 @@
+//! Runs that are done again with other values of parameters.
+//!
+//! In come a checked model and the names of parameters; out goes a [`Repeated`] run: what it records and who spikes. Whatever runs may be repeated: resets,
+//! events, noise and sizes, too.
+//! Never true here: a run is another than one with these settings.
+
+use super::{Checked, CompileOptions, EngineChoice, Experiment, Fitted, compile};
+use crate::codegen::plan::Precision;
+use crate::diag::Diagnostic;
+use crate::engine::EngineError;
+use crate::results::RunResult;
+use crate::simulate::{Records, RunError, RunOptions, Unwatched};
+use std::sync::Arc;
+
+/// How the engine of a run is chosen.
+pub type Choice<'a> = dyn Fn() -> Result<EngineChoice, EngineError> + Send + 'a;
+
+/// A run that is done again and again.
+pub struct Repeated<'a> {
+    checked: Arc<Checked>,
+    options: CompileOptions,
+    choice: Box<Choice<'a>>,
+    fitted: Vec<Fitted>,
+    records: Records,
+    times: Vec<Vec<f64>>,
+    duration: f64,
+    seed: u64,
+}
+
+impl<'a> Repeated<'a> {
+    /// Compiles a run with free parameters of these values (in canonical units).
+    pub fn new(
+        checked: &Arc<Checked>,
+        options: &CompileOptions,
+        fitted: &[Fitted],
+        values: &[f64],
+        choice: Box<Choice<'a>>,
+    ) -> Result<Repeated<'a>, Vec<Diagnostic>> {
+        let experiment = experiment(checked, options, fitted, values)?;
+        let (grid, records) = (experiment.extent.grid, experiment.records()?);
+        let times = records.series.iter().map(|r| {
+            let steps = (0..=grid.steps).filter(|&step| r.has(step));
+            steps.map(|step| step as f64 * grid.dt).collect()
+        });
+        Ok(Repeated {
+            checked: Arc::clone(checked),
+            options: options.clone(),
+            choice,
+            fitted: fitted.to_vec(),
+            times: times.collect(),
+            duration: grid.steps as f64 * grid.dt,
+            seed: experiment.compiled.ode.seed,
+            records,
+        })
+    }
+
+    /// The free parameters.
+    pub fn fitted(&self) -> &[Fitted] {
+        &self.fitted
+    }
+
+    /// What is recorded.
+    pub fn records(&self) -> &Records {
+        &self.records
+    }
+
+    /// When each record is sampled, in ms.
+    pub fn times(&self) -> &[Vec<f64>] {
+        &self.times
+    }
+
+    /// How long a run is, in ms.
+    pub fn duration(&self) -> f64 {
+        self.duration
+    }
+
+    /// The key of the model's random numbers.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Runs it with these values of the free parameters (in canonical units). What is not a finite number is not looked for.
+    pub fn run(&self, values: &[f64]) -> Result<RunResult, EngineError> {
+        let told = |errors: Vec<Diagnostic>| {
+            let texts: Vec<String> = errors.into_iter().map(|d| d.message).collect();
+            EngineError(texts.join("; "))
+        };
+        let experiment = experiment(&self.checked, &self.options, &self.fitted, values).map_err(told)?;
+        let choice = (self.choice)()?;
+        let mut ready = match experiment.plan_for(&choice, Precision::F64) {
+            Ok(plan) => experiment.engine(&plan, choice)?,
+            Err(_) if choice.is_interpreter() => experiment.interpreter()?,
+            Err(errors) => return Err(told(errors)),
+        };
+        let options = RunOptions { trap: false, ..RunOptions::default() };
+        match experiment.run(ready.engine.as_mut(), &options, &mut Unwatched) {
+            Ok((result, _)) => Ok(result),
+            Err(RunError::Engine(error)) => Err(error),
+            Err(RunError::Model(errors)) => Err(told(errors)),
+            Err(RunError::Sink(error)) => Err(EngineError(error.to_string())),
+        }
+    }
+}
+
+fn experiment(
+    checked: &Checked,
+    options: &CompileOptions,
+    fitted: &[Fitted],
+    values: &[f64],
+) -> Result<Experiment, Vec<Diagnostic>> {
+    let mut options = options.clone();
+    options.set.extend(fitted.iter().zip(values).map(|(one, &x)| format!("{}={}", one.name, one.shown(x))));
+    Experiment::new(compile(checked, &options, &mut |_, _, _| {})?)
+}
