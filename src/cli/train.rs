@@ -1,8 +1,9 @@
 //! `neuroc train`.
 
 use super::progress::{Interrupt, spinner};
-use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings};
+use super::settings::{EngineSettings, ModelSettings, PassSettings};
 use super::{Exit, complain, deliver, memory, report, say};
+use crate::codegen::plan::Precision;
 use crate::diag::Diagnostic;
 use crate::train::{Score, Session, Trained, Watcher};
 use indicatif::ProgressBar;
@@ -147,15 +148,11 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Refuses engines that networks do not learn on.
+/// Refuses settings that networks do not learn with.
 fn suited(args: &Args) -> Result<(), Exit> {
-    match args.engine.engine {
-        EngineName::Native | EngineName::Interp => {}
-        #[cfg(feature = "xla")]
-        EngineName::Xla => {
-            complain("so far networks learn on the native engine and the interpreter");
-            return Err(Exit::Usage);
-        }
+    if Precision::from(args.engine.precision()) == Precision::Bf16 {
+        complain("networks learn in `--precision f64` or `f32`; gradients lose too much in bf16");
+        return Err(Exit::Usage);
     }
     if args.opt.accuracy.name() != "exact" {
         complain("`train` computes exactly; leave `--accuracy` out");
