@@ -3,7 +3,6 @@
 use super::progress::{Interrupt, spinner};
 use super::settings::{EngineSettings, ModelSettings, PassSettings};
 use super::{Exit, complain, deliver, memory, report, say};
-use crate::codegen::plan::Precision;
 use crate::diag::Diagnostic;
 use crate::train::{Score, Session, Trained, Watcher};
 use indicatif::ProgressBar;
@@ -150,10 +149,6 @@ fn processors() -> usize {
 
 /// Refuses settings that networks do not learn with.
 fn suited(args: &Args) -> Result<(), Exit> {
-    if Precision::from(args.engine.precision()) == Precision::Bf16 {
-        complain("networks learn in `--precision f64` or `f32`; gradients lose too much in bf16");
-        return Err(Exit::Usage);
-    }
     if args.opt.accuracy.name() != "exact" {
         complain("`train` computes exactly; leave `--accuracy` out");
         return Err(Exit::Usage);

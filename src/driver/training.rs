@@ -155,6 +155,9 @@ impl Learner {
         choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
     ) -> Result<Learner, Vec<Diagnostic>> {
         let Some(model) = &checked.model else { return Err(checked.diagnostics.clone()) };
+        if lesson.precision == Precision::Bf16 {
+            return refused("networks learn in f64 or f32, not in bf16".into());
+        }
         let mut options = CompileOptions { keep_all: true, ..options.clone() };
         let (flat, _) = flatten(model, &options)?;
         suited(&flat)?;
@@ -209,7 +212,7 @@ impl Learner {
         Ok(())
     }
 
-    /// How many bytes of states are kept on the way forward; of a device, what it holds at the same time.
+    /// How many bytes of states are kept on the way forward; on a device also who has sent, and what arrives on the way back.
     pub fn memory(&self) -> f64 {
         self.runner.bytes(&self.net)
     }

@@ -9,7 +9,7 @@ use super::inputs::{Inputs, Table};
 use super::xla::{Ready, numbers, upload};
 use super::{EngineError, Setup};
 use crate::codegen::stablehlo::builder::{Element, TensorType};
-use crate::codegen::stablehlo::{Course, Feed, Kind, Slot, Trial, slot_name};
+use crate::codegen::stablehlo::{Course, Feed, Kind, Slot, Trial, real, slot_name};
 use crate::pjrt::{Argument, Buffer};
 use crate::runtime::machine::Bank;
 use crate::step::FieldId;
@@ -60,11 +60,12 @@ impl Direction {
         Ok(Direction { inputs, compiler, init, all, fixed, begun: None })
     }
 
-    /// The bytes of what the entry point is given and gives, those in between where XLA tells them.
+    /// The bytes of what is kept for all steps.
     pub fn bytes(&self) -> usize {
-        let entry = &self.all.entry;
-        let ports: usize = entry.arguments.iter().chain(&entry.results).map(|port| port.ty.bytes()).sum();
-        ports + self.all.between().unwrap_or(0)
+        match &self.all.entry.kind {
+            Kind::Forward(course) | Kind::Back(course) => course.kept() * real(self.inputs.plan.precision).bytes(),
+            Kind::Init | Kind::Step | Kind::Stretch(_) | Kind::Line(_) | Kind::Observe => 0,
+        }
     }
 
     /// Gives a parameter another value.

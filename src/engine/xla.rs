@@ -272,12 +272,6 @@ impl Ready {
         }
         Ok(())
     }
-
-    /// The bytes that a run takes besides arguments and results, if the plugin tells.
-    pub fn between(&self) -> Option<usize> {
-        let memory = self.executable.memory().ok()?;
-        usize::try_from(memory.temporaries).ok()
-    }
 }
 
 /// On a GPU: loops go back and forth between two sets of buffers. Otherwise XLA copies states that a later kernel of the same turn
@@ -391,8 +385,7 @@ impl Engine for XlaEngine {
     }
 
     fn all_finite(&self) -> bool {
-        let finite =
-            |buffer: &Arc<Buffer>| numbers(buffer).is_ok_and(|values| values.iter().all(|x| x.is_finite()));
+        let finite = |buffer: &Arc<Buffer>| numbers(buffer).is_ok_and(|values| values.iter().all(|x| x.is_finite()));
         let states = || self.states.iter().filter(|(slot, _)| matches!(slot, Slot::State(..)));
         self.finite.unwrap_or_else(|| states().all(|(_, buffer)| finite(buffer)))
     }

@@ -720,9 +720,8 @@ impl Builder {
         let (ty, of) = (self.of(a).clone(), self.of(c).clone());
         let fits = ty.element == of.element && ty.element.is_real() && ty.dims.len() == 2 && of.dims.len() == 2;
         assert!(fits && ty.dims[of_a] == of.dims[of_c], "product of {ty} along {of_a} and {of} along {of_c}");
-        let dimensions = format!(
-            "#stablehlo.dot<lhs_contracting_dimensions = [{of_a}], rhs_contracting_dimensions = [{of_c}]>"
-        );
+        let dimensions =
+            format!("#stablehlo.dot<lhs_contracting_dimensions = [{of_a}], rhs_contracting_dimensions = [{of_c}]>");
         let highest = "#stablehlo<precision HIGHEST>";
         let attributes =
             vec![("dot_dimension_numbers", dimensions), ("precision_config", format!("[{highest}, {highest}]"))];

@@ -335,12 +335,9 @@ impl<'a> Emitter<'a> {
         let outside = self.surroundings(&tables);
         let mut arguments = match self.kind {
             Kind::Init => Vec::new(),
-            Kind::Step
-            | Kind::Stretch(_)
-            | Kind::Line(_)
-            | Kind::Observe
-            | Kind::Forward(_)
-            | Kind::Back(_) => carried.clone(),
+            Kind::Step | Kind::Stretch(_) | Kind::Line(_) | Kind::Observe | Kind::Forward(_) | Kind::Back(_) => {
+                carried.clone()
+            }
         };
         arguments.extend(outside);
         match &self.kind {

@@ -15,5 +15,5 @@ mod poisson;
 mod slot;
 
 pub use entry::{Column, Course, Entry, Form, Kind, Port, Readout, Route, Sender};
-pub use lanes::stored;
+pub use lanes::{real, stored};
 pub use slot::{Feed, Fixed, Inside, Part, Slot, Trial, slot_name};

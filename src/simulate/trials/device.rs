@@ -172,9 +172,9 @@ impl Runner for Device {
         Ok(())
     }
 
-    /// What the device holds at the same time.
+    /// What is kept for all steps of both directions.
     fn bytes(&self, _: &Net) -> f64 {
-        self.forward.bytes().max(self.back.bytes()) as f64
+        self.back.bytes() as f64
     }
 }
 

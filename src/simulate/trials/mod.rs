@@ -100,7 +100,7 @@ pub trait Runner: Send {
     /// Gives a parameter that is the same for all cells another value, in the program of each direction that has it.
     fn set_uniform(&mut self, forward: Option<FieldId>, back: Option<FieldId>, value: f64) -> Result<(), EngineError>;
 
-    /// How many bytes what is kept on the way forward takes, and what grows with it.
+    /// How many bytes is taken by what is kept of all steps; it grows with the number of trials and of steps.
     fn bytes(&self, net: &Net) -> f64;
 }
 

@@ -96,6 +96,17 @@ impl Course {
         }
     }
 
+    /// How many numbers are kept for all steps: states, who has sent, what is read out with the slopes in it, and what arrives on the way back.
+    pub fn kept(&self) -> usize {
+        let tape: usize = self.tape.iter().map(|(_, elements)| (self.steps + 1) * elements).sum();
+        let sent = |(at, sender): (usize, &Sender)| (self.steps + self.ahead(at)) * self.trials * sender.cells;
+        let sent: usize = self.senders.iter().enumerate().map(sent).sum();
+        let firsts = self.routes().filter(|route| self.first(route.2) == route.1);
+        let later = firsts.map(|(_, _, to, route)| (self.steps + self.longest(to)) * self.trials * route.targets);
+        let (samples, elements) = self.samples();
+        tape + sent + later.sum::<usize>() + 2 * samples * elements
+    }
+
     /// The shape of what the edges of a route carry, as derivatives have it.
     pub fn carried(&self, route: usize) -> Vec<usize> {
         let Route { from, targets, ref delays, form, .. } = self.routes[route];
@@ -173,7 +184,7 @@ impl Emitter<'_> {
     }
 
     /// What going back is given of the way forward.
-    fn kept(&self, course: &Course) -> Vec<Port> {
+    fn left(&self, course: &Course) -> Vec<Port> {
         let tape = (0..).zip(&course.tape).map(|(at, &(field, elements))| {
             let ty = TensorType::new(stored(self.plan, self.state(field)), &[course.steps + 1, elements]);
             Port { slot: Slot::Trial(Trial::Tape(at)), ty }
@@ -187,7 +198,7 @@ impl Emitter<'_> {
 
     /// The results of the way forward.
     pub(super) fn results_forward(&self, course: &Course) -> Vec<Slot> {
-        let mut slots: Vec<Slot> = self.kept(course).iter().map(|port| port.slot).collect();
+        let mut slots: Vec<Slot> = self.left(course).iter().map(|port| port.slot).collect();
         slots.extend((0..course.senders.len() as u32).map(|at| Slot::Trial(Trial::Spikes(at))));
         slots.extend([Slot::Trial(Trial::Samples), Slot::Finite]);
         slots
@@ -195,7 +206,7 @@ impl Emitter<'_> {
 
     /// The arguments of the way back, besides those of any step.
     pub(super) fn given_back(&self, course: &Course) -> Vec<Port> {
-        let mut ports = self.kept(course);
+        let mut ports = self.left(course);
         for (at, number, _, route) in course.routes() {
             let sends_back = course.sends_back(route);
             if sends_back {
@@ -237,7 +248,7 @@ impl Emitter<'_> {
                 slots.insert(Slot::Trial(Trial::CarriedIn(number)), b.gather(carried, edges));
             }
         }
-        for port in self.kept(course) {
+        for port in self.left(course) {
             let zeros = match port.ty.element {
                 Element::Bf16 => {
                     let zeros = b.constant(Literal::Real(0.0), Element::F32, &port.ty.dims);
@@ -443,7 +454,8 @@ impl Emitter<'_> {
         }
         let mut sums: Vec<Option<Value>> = vec![None; course.senders.len()];
         for (_, number, arrived, route) in course.routes() {
-            let (cells, all) = (course.senders[route.from].cells, slots[&Slot::Trial(Trial::Later(course.first(arrived)))]);
+            let (cells, all) =
+                (course.senders[route.from].cells, slots[&Slot::Trial(Trial::Later(course.first(arrived)))]);
             let sends_back = course.sends_back(route);
             if !sends_back && !(route.learns && route.form != Form::Matrices) {
                 continue;
