@@ -5,7 +5,11 @@
 
 use super::gradient::{Moved, decides_sizes, engine, fitted, moved};
 use super::{Checked, CompileOptions, Compiled, EngineChoice, Experiment, Fitted, Passes, compile_flat, flatten};
+#[cfg(feature = "xla")]
+use crate::codegen::plan::DeviceClass;
 use crate::codegen::plan::Precision;
+#[cfg(feature = "xla")]
+use crate::codegen::stablehlo::{Entry, mlir};
 use crate::data::Dataset;
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::differentiate::{self, Wanted};
@@ -146,14 +150,20 @@ fn internal(what: impl std::fmt::Display) -> Vec<Diagnostic> {
     vec![Diagnostic::without_place(Code::Internal, what.to_string())]
 }
 
-impl Learner {
-    /// Compiles a network for as many trials as the lesson wants.
-    pub fn new(
-        checked: &Checked,
-        options: &CompileOptions,
-        lesson: &Lesson,
-        choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
-    ) -> Result<Learner, Vec<Diagnostic>> {
+/// All of a network that learns but what takes its steps.
+struct Prepared {
+    model: Model,
+    net: Net,
+    programs: Programs,
+    input: Both,
+    fitted: Vec<Fitted>,
+    moved: Vec<Moved>,
+    names: Vec<String>,
+    outputs: usize,
+}
+
+impl Prepared {
+    fn new(checked: &Checked, options: &CompileOptions, lesson: &Lesson) -> Result<Prepared, Vec<Diagnostic>> {
         let Some(model) = &checked.model else { return Err(checked.diagnostics.clone()) };
         if lesson.precision == Precision::Bf16 {
             return refused("networks learn in f64 or f32, not in bf16".into());
@@ -173,7 +183,7 @@ impl Learner {
         let program = discretize_carried(&model, &checked.sources, lesson.carried);
         let program = step::verify(program).map_err(internal)?;
         numbered_cells(program.program())?;
-        let (moved, wrt) = moved(&mut model, program.program(), &fitted);
+        let (mut moved, wrt) = moved(&mut model, program.program(), &fitted);
         let (counted, state) = readout(&model, &lesson.read)?;
         let of = state.and_then(|state| program.program().bound(Source::State(state.0)));
         let programs = Programs::new(&model, program, (of, wrt), &whole, &options, lesson.trials)?;
@@ -191,14 +201,13 @@ impl Learner {
             trials: lesson.trials,
             steps: usize::try_from(whole.experiment.extent.grid.steps).unwrap_or(usize::MAX),
         };
-        let runner = programs.runner(&net, lesson, choice)?;
-        let mut learner = Learner { model, net, runner, input, fitted, moved, names, outputs };
-        for one in &mut learner.moved {
+        for one in &mut moved {
             one.forward = programs.there().bound(Source::Param(one.param.0));
             one.back = programs.back().bound(Source::Param(one.param.0));
         }
-        learner.matters()?;
-        Ok(learner)
+        let prepared = Prepared { model, net, programs, input, fitted, moved, names, outputs };
+        prepared.matters()?;
+        Ok(prepared)
     }
 
     /// Is there anything to learn?
@@ -210,6 +219,37 @@ impl Learner {
             }
         }
         Ok(())
+    }
+}
+
+impl Learner {
+    /// Compiles a network for as many trials as the lesson wants.
+    pub fn new(
+        checked: &Checked,
+        options: &CompileOptions,
+        lesson: &Lesson,
+        choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
+    ) -> Result<Learner, Vec<Diagnostic>> {
+        let Prepared { model, net, programs, input, fitted, moved, names, outputs } =
+            Prepared::new(checked, options, lesson)?;
+        let runner = programs.runner(&net, lesson, choice)?;
+        Ok(Learner { model, net, runner, input, fitted, moved, names, outputs })
+    }
+
+    /// What XLA compiles of a lesson: the entry points of both directions, as text.
+    #[cfg(feature = "xla")]
+    pub fn modules(checked: &Checked, options: &CompileOptions, lesson: &Lesson) -> Result<String, Vec<Diagnostic>> {
+        let Prepared { net, programs, .. } = Prepared::new(checked, options, lesson)?;
+        let mut text = String::new();
+        for (way, kind) in [&programs.forward, &programs.backward].into_iter().zip(trials::kinds(&net).map_err(cannot)?)
+        {
+            let plan = way.plan(lesson.precision)?;
+            let device = way.setup.device_plan(&plan, DeviceClass::Cpu).map_err(cannot)?;
+            let function = Entry::new(&plan, &device, kind.clone(), kind.name()).function;
+            let module = mlir::write(&plan.name, &[function], &plan.origins, mlir::Format::Plain);
+            text += &String::from_utf8_lossy(&module);
+        }
+        Ok(text)
     }
 
     /// How many bytes of states are kept on the way forward; on a device also who has sent, and what arrives on the way back.

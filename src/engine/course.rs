@@ -1,6 +1,6 @@
 //! All steps of many trials on a device, in one direction.
 //!
-//! In come a [`Plan`](crate::codegen::plan::Plan) with its set-up, a [`Course`] and values to begin with; out go the results of its entry point, which stay
+//! In come a [`Plan`](crate::codegen::plan::Plan) with its set-up, a [`Course`](crate::codegen::stablehlo::Course) and values to begin with; out go the results of its entry point, which stay
 //! on the device until somebody reads them.
 //! Never true here: the host is visited between two steps.
 
@@ -9,20 +9,11 @@ use super::inputs::{Inputs, Table};
 use super::xla::{Ready, numbers, upload};
 use super::{EngineError, Setup};
 use crate::codegen::stablehlo::builder::{Element, TensorType};
-use crate::codegen::stablehlo::{Course, Feed, Kind, Slot, Trial, real, slot_name};
+use crate::codegen::stablehlo::{Feed, Kind, Slot, Trial, real, slot_name};
 use crate::pjrt::{Argument, Buffer};
 use crate::runtime::machine::Bank;
 use crate::step::FieldId;
 use std::collections::BTreeMap;
-
-/// Which way trials go.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Way {
-    /// Forward.
-    Forward(Course),
-    /// Back.
-    Back(Course),
-}
 
 /// All steps in one direction.
 pub struct Direction {
@@ -42,12 +33,8 @@ struct Begun {
 }
 
 impl Direction {
-    /// Compiles the entry points, or finds them in the compiler's cache.
-    pub fn new(setup: &Setup, inputs: Inputs, compiler: Compiler, way: Way) -> Result<Direction, EngineError> {
-        let kind = match way {
-            Way::Forward(course) => Kind::Forward(course),
-            Way::Back(course) => Kind::Back(course),
-        };
+    /// Compiles the entry points, or finds them in the compiler's cache; `kind` is the direction.
+    pub fn new(setup: &Setup, inputs: Inputs, compiler: Compiler, kind: Kind) -> Result<Direction, EngineError> {
         let (init, all) = (Ready::new(&inputs, &compiler, Kind::Init)?, Ready::new(&inputs, &compiler, kind)?);
         let mut fixed = BTreeMap::new();
         for port in init.entry.arguments.iter().chain(&all.entry.arguments) {

@@ -319,6 +319,47 @@ fn gradients_on_xla_are_those_of_other_engines() {
     }
 }
 
+/// The modules of both directions, to be read: matrices with a state that is read out, and lists with counts.
+#[cfg(feature = "xla")]
+#[test]
+fn modules_of_training_are_as_reviewed() {
+    let of_net = |network: &str, read: Read| {
+        let checked = checked(&format!(
+            "cell Pixel {{ param x = 0.5; state q = 0; q' = x / 1 ms; spike when q > 1 {{ q -= 1 }} }}
+            cell Leaky {{ param tau = 8 ms; state v: mV = 0 mV; v' = -v / tau; spike when v > 1 mV {{ v -= 1 mV }} }}
+            synapse Kick {{ on event(weight: mV) {{ v += weight }} }}
+            network main {{ {network} }}
+            run {{ duration = 5 ms; dt = 1 ms; record spikes of out }}"
+        ));
+        assert!(checked.model.is_some(), "{:?}", checked.diagnostics);
+        let lesson = Lesson {
+            input: ("pixels.x".into(), Span::default()),
+            example: vec![0.5; if network.contains("[300]") { 300 } else { 4 }].into(),
+            learn: ["Kick.weight", "out.tau"].map(|name| (name.into(), Span::default())).to_vec(),
+            read: (read, Span::default()),
+            carried: Carried { surrogate: Surrogate::FastSigmoid(2.0), detached: true },
+            trials: 2,
+            threads: 1,
+            precision: Precision::F64,
+        };
+        Learner::modules(&checked, &for_xla(), &lesson).unwrap_or_else(|d| panic!("{d:?}"))
+    };
+    let matrices = "population pixels: Pixel[4]
+        population out: Leaky[3]
+        connect pixels -> out via Kick { rule = all_to_all; weight = 0.5 mV; delay = 2 ms }";
+    let lists = "population pixels: Pixel[300]
+        population out: Leaky[300]
+        connect pixels -> out via Kick { rule = fixed_in_degree(n = 2); weight = 0.5 mV; delay = 1 ms }";
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../stablehlo");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| {
+        insta::assert_snapshot!("training_matrices", of_net(matrices, Read::State("out.v".into())));
+        insta::assert_snapshot!("training_lists", of_net(lists, Read::SpikeCount("out".into())));
+    });
+}
+
 #[test]
 fn any_number_of_threads_has_the_same_bits() {
     let checked = net("v -= 1 mV", "");

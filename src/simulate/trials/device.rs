@@ -7,8 +7,8 @@
 
 use super::{Both, Net, Readout, Runner, Slopes};
 use crate::codegen::plan::Plan;
-use crate::codegen::stablehlo::{self as hlo, Course, Form, Slot, Trial};
-use crate::engine::course::{Direction, Way};
+use crate::codegen::stablehlo::{self as hlo, Course, Form, Kind, Slot, Trial};
+use crate::engine::course::Direction;
 use crate::engine::executables::Compiler;
 use crate::engine::xla::{Forms, XlaEngine, numbers};
 use crate::engine::{EngineError, Setup};
@@ -34,13 +34,12 @@ impl Device {
         compiler: &Compiler,
         forms: &Forms,
     ) -> Result<Device, EngineError> {
-        let direction = |(plan, setup): (&Plan, &Setup), way: Way| {
+        let direction = |(plan, setup): (&Plan, &Setup), kind: Kind| {
             let inputs = XlaEngine::inputs_in(forms, plan, setup, compiler.client())?;
-            Direction::new(setup, inputs, compiler.clone(), way)
+            Direction::new(setup, inputs, compiler.clone(), kind)
         };
-        let there = |both: Both| Some(both.forward);
-        let mut forward = direction(forward, Way::Forward(course(net, &there)?))?;
-        let mut back = direction(back, Way::Back(course(net, &|both| both.back)?))?;
+        let [there, here] = kinds(net)?;
+        let (mut forward, mut back) = (direction(forward, there)?, direction(back, here)?);
         let mut fixed = BTreeMap::new();
         let mut keep = |trial: Trial, buffer: Option<Buffer>| fixed.extend(buffer.map(|buffer| (trial, buffer)));
         for (number, route) in (0..).zip(&net.routes) {
@@ -176,6 +175,12 @@ impl Runner for Device {
     fn bytes(&self, _: &Net) -> f64 {
         self.back.bytes() as f64
     }
+}
+
+/// The entry points of both directions.
+pub fn kinds(net: &Net) -> Result<[Kind; 2], EngineError> {
+    let forward = course(net, &|both| Some(both.forward))?;
+    Ok([Kind::Forward(forward), Kind::Back(course(net, &|both| both.back)?)])
 }
 
 /// A network as the entry points of one direction see it.

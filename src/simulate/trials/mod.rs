@@ -14,7 +14,7 @@ mod host;
 mod tract;
 
 #[cfg(feature = "xla")]
-pub use device::Device;
+pub use device::{Device, kinds};
 pub use host::Host;
 pub use tract::{Lists, Sent, Tract};
 
