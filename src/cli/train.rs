@@ -10,11 +10,21 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+/// What is said below the options.
+fn help() -> String {
+    let on_device = if cfg!(feature = "xla") {
+        " With `--engine xla` the device takes\nall steps of a batch in one call, and goes back in another."
+    } else {
+        ""
+    };
+    format!(
+        "Example: neuroc train examples/digits.neuro -o digits.npz\n         neuroc run examples/digits.neuro --trained digits.npz\n\nThe samples are the arrays `x` (samples by cells) and `y` (classes from 0 on) of an .npz archive. After each epoch what has been learnt is\nwritten. Ctrl-C ends the training behind the last whole epoch (exit code 130); `--resume` goes on with it, to the same bits.{on_device}"
+    )
+}
+
 /// Let a network learn, as the `train` block of its model says.
 #[derive(Debug, Clone, clap::Args)]
-#[command(
-    after_help = "Example: neuroc train examples/digits.neuro -o digits.npz\n         neuroc run examples/digits.neuro --trained digits.npz\n\nThe samples are the arrays `x` (samples by cells) and `y` (classes from 0 on) of an .npz archive. After each epoch what has been learnt is\nwritten. With `--engine xla` all steps of a batch are taken on the device. Ctrl-C ends the training behind the last whole epoch (exit code 130); `--resume` goes on with it, to the same bits."
-)]
+#[command(after_help = help())]
 pub struct Args {
     /// A model file; - is standard input
     #[arg(value_name = "FILE")]
@@ -25,7 +35,7 @@ pub struct Args {
     /// Go on with a training that was interrupted, from the file that it wrote; as many epochs in all
     #[arg(long, value_name = "FILE", conflicts_with = "trained")]
     resume: Option<PathBuf>,
-    /// Memory for what going back needs of all steps; with `--engine xla` the device's
+    /// Memory for what going back needs of all steps
     #[arg(long, value_name = "SIZE", default_value = "4GB", value_parser = memory::size)]
     memory: f64,
     /// What has been learnt, as `run --trained` takes it; without this and --json: MODEL.trained.npz

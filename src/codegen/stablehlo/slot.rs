@@ -91,6 +91,8 @@ pub enum Trial {
     To(u32),
     /// Who has sent, `[row, (trial, cell)]`, row by step; the first rows stand for steps before the run: sender.
     Sent(u32),
+    /// Who has sent in the last step, `[(trial, cell)]`; in a loop: sender.
+    Last(u32),
     /// A state that going back reads, `[step, (trial, cell)]`: number.
     Tape(u32),
     /// What is read out, `[sample, (trial, cell)]`.
@@ -380,6 +382,7 @@ fn trial_name(trial: Trial) -> String {
         Trial::From(route) => ("from", route),
         Trial::To(route) => ("to", route),
         Trial::Sent(sender) => ("sent", sender),
+        Trial::Last(sender) => ("last", sender),
         Trial::Tape(state) => ("tape", state),
         Trial::Samples => return "samples".into(),
         Trial::Slopes => return "slopes".into(),

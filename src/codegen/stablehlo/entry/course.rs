@@ -96,11 +96,17 @@ impl Course {
         }
     }
 
+    /// Those that send along edges.
+    fn sending(&self) -> impl Iterator<Item = (usize, &Sender)> {
+        let sends = |at: usize| self.routes.iter().any(|route| route.from == at && !route.delays.is_empty());
+        self.senders.iter().enumerate().filter(move |(at, _)| sends(*at))
+    }
+
     /// How many numbers are kept for all steps: states, who has sent, what is read out with the slopes in it, and what arrives on the way back.
     pub fn kept(&self) -> usize {
         let tape: usize = self.tape.iter().map(|(_, elements)| (self.steps + 1) * elements).sum();
         let sent = |(at, sender): (usize, &Sender)| (self.steps + self.ahead(at)) * self.trials * sender.cells;
-        let sent: usize = self.senders.iter().enumerate().map(sent).sum();
+        let sent: usize = self.sending().map(sent).sum();
         let firsts = self.routes().filter(|route| self.first(route.2) == route.1);
         let later = firsts.map(|(_, _, to, route)| (self.steps + self.longest(to)) * self.trials * route.targets);
         let (samples, elements) = self.samples();
@@ -189,7 +195,7 @@ impl Emitter<'_> {
             let ty = TensorType::new(stored(self.plan, self.state(field)), &[course.steps + 1, elements]);
             Port { slot: Slot::Trial(Trial::Tape(at)), ty }
         });
-        let sent = course.senders.iter().enumerate().map(|(at, sender)| {
+        let sent = course.sending().map(|(at, sender)| {
             let dims = [course.steps + course.ahead(at), course.trials * sender.cells];
             Port { slot: Slot::Trial(Trial::Sent(at as u32)), ty: TensorType::new(self.real(), &dims) }
         });
@@ -262,6 +268,8 @@ impl Emitter<'_> {
         let none = self.zeros(b, &[samples, elements]);
         slots.insert(Slot::Trial(Trial::Samples), none);
         for (at, sender) in course.senders.iter().enumerate() {
+            let last = self.zeros(b, &[course.trials * sender.cells]);
+            slots.insert(Slot::Trial(Trial::Last(at as u32)), last);
             let none = b.constant(Literal::Whole(0), Element::I32, &[course.trials * sender.cells]);
             slots.insert(Slot::Trial(Trial::Spikes(at as u32)), none);
         }
@@ -286,8 +294,15 @@ impl Emitter<'_> {
         }
     }
 
-    /// What arrives in the next step, the number `step` counted from 0.
+    /// What arrives in the next step, the number `step` counted from 0. Who has sent is noted first, and read from what has been noted: XLA copies an
+    /// array that is read before it is written in the same turn of a loop.
     fn arrive(&self, b: &mut Builder, slots: &mut Slots, course: &Course, step: Value) {
+        for (number, _) in course.sending() {
+            let by = whole(b, course.ahead(number) as u32 - 1);
+            let row = b.binary(Binary::Add, step, by);
+            let [all, last] = [Trial::Sent(number as u32), Trial::Last(number as u32)].map(Slot::Trial);
+            slots.insert(all, b.set_row(slots[&all], row, slots[&last]));
+        }
         let mut sums: Vec<(FieldId, Value)> = Vec::new();
         for (_, number, arrived, route) in course.routes() {
             let cells = course.senders[route.from].cells;
@@ -297,7 +312,11 @@ impl Emitter<'_> {
             let parts: Vec<Value> = route
                 .delays
                 .iter()
-                .map(|delay| {
+                .map(|&delay| {
+                    if delay == 1 {
+                        let last = slots[&Slot::Trial(Trial::Last(route.from as u32))];
+                        return b.reshape(last, &[course.trials, cells]);
+                    }
                     let by = whole(b, (ahead - delay) as u32);
                     let row = b.binary(Binary::Add, step, by);
                     let row = b.row(all, row);
@@ -344,7 +363,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Keeps who has sent in a step, and what is read out after it.
+    /// Who has sent in a step, and what is read out after it.
     fn sent(&self, b: &mut Builder, slots: &mut Slots, course: &Course, step: Value) {
         for (number, sender) in course.senders.iter().enumerate() {
             let Some(field) = sender.sent else { continue };
@@ -352,10 +371,7 @@ impl Emitter<'_> {
             let half = b.constant(Literal::Real(0.5), self.real(), &b.dims(spiked));
             let mask = b.compare(Compare::Gt, spiked, half);
             let sent = b.convert(mask, self.real());
-            let by = whole(b, course.ahead(number) as u32);
-            let row = b.binary(Binary::Add, step, by);
-            let all = Slot::Trial(Trial::Sent(number as u32));
-            slots.insert(all, b.set_row(slots[&all], row, sent));
+            slots.insert(Slot::Trial(Trial::Last(number as u32)), sent);
             let count = Slot::Trial(Trial::Spikes(number as u32));
             let more = b.convert(mask, Element::I32);
             slots.insert(count, b.binary(Binary::Add, slots[&count], more));
