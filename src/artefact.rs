@@ -176,7 +176,7 @@ impl Artefact<'_> {
         let (from, kept) = match port.slot.feed().expect("an argument of an entry point that runs comes from somewhere")
         {
             Feed::Earlier => ("init", None),
-            Feed::Steps => ("caller", None),
+            Feed::Steps | Feed::Trial(_) => ("caller", None),
             Feed::Fixed(fixed) => ("inputs", Some((name, port.ty.dims.clone(), self.inputs.fixed(fixed, self.setup)))),
             Feed::Numbers(part) => {
                 let table = self.inputs.numbers(entry, part);
@@ -189,7 +189,7 @@ impl Artefact<'_> {
                     Kind::Stretch(_) => ("rows", rows * self.calls as usize),
                     // The call that begins with step `k` takes `rows` of them from `k` on, for any step of the run.
                     Kind::Step => ("steps", rows + self.steps as usize),
-                    Kind::Init | Kind::Line(_) | Kind::Observe => ("inputs", rows),
+                    Kind::Init | Kind::Line(_) | Kind::Observe | Kind::Forward(_) | Kind::Back(_) => ("inputs", rows),
                 };
                 let table = self.inputs.rows(entry, (role, part), 0, all, all);
                 let dims = vec![all, entry.rows[&(role, part)].len()];

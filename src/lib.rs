@@ -147,7 +147,7 @@
 //!   all of it into registers.
 //! - **The derivative in a parameter that all cells share is a sum, which the host adds up**, cell by cell; and the derivatives of parameters in other parameters are expressions of
 //!   the continuous model, so that a sum depends on no engine and no threads.
-//! - **Events are carried by the host where networks learn** (`src/simulate/trials/`): the program of a step knows what arrives and who has spiked, as states, and
+//! - **Events are carried outside of the program where networks learn** (`src/simulate/trials/`): the program of a step knows what arrives and who has spiked, as states, and
 //!   edges are products outside it, forward and back. So each event costs its edges alone, trials share weights without a form of their own in the IR, and
 //!   the adjoint of a delivery is needed nowhere in it.
 //! - **The tape is the host's** (`src/simulate/backward/`): states are read and written through the engine, and which are kept changes no bit.
@@ -219,6 +219,7 @@
 //! | what a `fit` block says | `src/hir/fit.rs` | `tests/errors/fit*`, `tests/suite/gradients.rs` |
 //! | how parameters are fitted, what a loss is, which numbers are read out of runs | `src/fit/` | its tests, `tests/suite/gradients.rs` |
 //! | how spikes count backward, and what trials exchange | `Carried` in `src/discretize/mod.rs`, `src/simulate/trials/` | `tests/suite/training.rs` |
+//! | how trials run on XLA: loops over steps, matrices or lists of edges | `src/codegen/stablehlo/entry/course.rs`, `src/simulate/trials/device.rs`, `tract/arrays.rs` | `tests/suite/training.rs` |
 //! | losses, optimizers, samples | `src/train/`, `src/hir/train.rs`, `src/data/dataset.rs` | `src/train/`, `tests/suite/training.rs` |
 //! | what of a network learns, in which order | `src/driver/training.rs` | `tests/suite/training.rs` |
 //! | what passes may change, what they must keep | `src/passes/mod.rs`, `src/passes/exact.rs` | `tests/suite/random_models.rs` |

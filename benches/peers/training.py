@@ -1,11 +1,11 @@
-"""Training a spiking network on one core: images per second, forward, backward and update, by neuroc, snnTorch and JAX.
+"""Training a spiking network on one core: images per second, forward, backward and update, by neuroc (natively and on XLA), snnTorch and JAX.
 
 The network is 784-1000-10 (`--net dense`), or 12 features of 5 x 5 pixels averaged over 2 x 2, 64 features of 5 x 5 of these averaged over 2 x 2, and 10
 (`--net convolution`). The images are made here (numbers of MNIST's shape: a fifth of the pixels is bright); cells of the first layer spike in proportion to
 their brightness, the same spikes for all. Steps 25, batches of 128, leaky cells with subtraction, fast sigmoid, cross entropy of spike counts, Adam.
 snnTorch and JAX get the spikes ready made; neuroc makes them itself.
 
-    python benches/peers/training.py [--net dense] [--rounds 3] [--only neuroc,snntorch,jax] [--neuroc target/release/neuroc]
+    python benches/peers/training.py [--net dense] [--rounds 3] [--only neuroc,neuroc-xla,snntorch,jax] [--neuroc target/release/neuroc]
 
 Rounds alternate between the programs; the table has the best round of each. Needs numpy; torch and snntorch; jax.
 """
@@ -98,15 +98,16 @@ NETS = {"dense": (DENSE, "pixels.hidden, hidden.out"), "convolution": (CONVOLUTI
 
 
 class Neuroc:
-    def __init__(self, binary, net, x, y):
+    def __init__(self, binary, net, x, y, engine):
         self.binary, self.folder = binary, pathlib.Path(tempfile.mkdtemp())
+        self.engine = ["--engine", "xla"] if engine == "xla" else ["--threads", "1"]
         network, learn = NETS[net]
         numpy.savez(self.folder / "images.npz", x=x, y=y)
         text = MODEL.format(rate=RATE, tau=TAU, network=network, learn=learn, steps=STEPS, slope=SLOPE, batch=BATCH, epochs=3)
         (self.folder / "net.neuro").write_text(text)
 
     def round(self):
-        command = [self.binary, "train", str(self.folder / "net.neuro"), "--precision", "f32", "--threads", "1", "--json", "--quiet"]
+        command = [self.binary, "train", str(self.folder / "net.neuro"), "--precision", "f32", *self.engine, "--json", "--quiet"]
         out = subprocess.run(["taskset", "-c", "0", *command], check=True, capture_output=True, text=True).stdout
         epochs = json.loads(out)["epochs"]
         best = min(epoch["train"]["seconds"] for epoch in epochs[1:])
@@ -235,12 +236,13 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ap.add_argument("--net", choices=NETS, default="dense")
     ap.add_argument("--rounds", type=int, default=3)
-    ap.add_argument("--only", default="neuroc,snntorch,jax")
+    ap.add_argument("--only", default="neuroc,neuroc-xla,snntorch,jax")
     ap.add_argument("--neuroc", default=str(ROOT / "target/release/neuroc"))
     args = ap.parse_args()
     os.sched_setaffinity(0, {0})
     x, y = images()
-    make = {"neuroc": lambda: Neuroc(args.neuroc, args.net, x, y), "snntorch": lambda: SnnTorch(args.net, x, y), "jax": lambda: Jax(args.net, x, y)}
+    own = lambda engine: lambda: Neuroc(args.neuroc, args.net, x, y, engine)
+    make = {"neuroc": own("native"), "neuroc-xla": own("xla"), "snntorch": lambda: SnnTorch(args.net, x, y), "jax": lambda: Jax(args.net, x, y)}
     programs = {name: make[name]() for name in args.only.split(",")}
     best = {name: (0.0, math.nan) for name in programs}
     for _ in range(args.rounds):

@@ -41,11 +41,16 @@ pub fn budget(text: &str) -> PyResult<f64> {
     memory::size(text).map_err(|why| usage(format!("`memory` is \"{text}\": {why}")))
 }
 
-/// Refuses engines and numbers that gradients are not made for.
-pub fn suited(machine: &Machine, what: &str) -> PyResult<()> {
+/// Refuses engines and numbers that gradients of runs are not made for.
+fn suited(machine: &Machine, what: &str) -> PyResult<()> {
     if !matches!(machine.engine, Engine::Native | Engine::Interp) {
         return Err(usage(format!("so far {what} runs on the native engine and the interpreter")));
     }
+    exact(machine, what)
+}
+
+/// Refuses less accuracy.
+pub fn exact(machine: &Machine, what: &str) -> PyResult<()> {
     if machine.tolerance.is_some() {
         return Err(usage(format!("{what} computes exactly; leave `accuracy` out")));
     }

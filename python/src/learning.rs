@@ -4,7 +4,7 @@
 //! Never true here: a network learns otherwise than under `neuroc train`.
 
 use crate::error::{self, guarded, usage};
-use crate::fitting::{budget, suited};
+use crate::fitting::{budget, exact};
 use crate::model::Model;
 use crate::running::{Signals, lock};
 use neuroc::engine::EngineError;
@@ -74,7 +74,7 @@ impl Learning {
         epochs: Option<u64>,
     ) -> PyResult<Learning> {
         let (compile, machine) = model.options(&model.settings(), options)?;
-        suited(&machine, "training")?;
+        exact(&machine, "training")?;
         let budget = budget(memory)?;
         let choice = || machine.choice().map_err(|e| EngineError(e.to_string()));
         let checked = &model.checked;

@@ -1,7 +1,7 @@
 //! `neuroc train`.
 
 use super::progress::{Interrupt, spinner};
-use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings};
+use super::settings::{EngineSettings, ModelSettings, PassSettings};
 use super::{Exit, complain, deliver, memory, report, say};
 use crate::diag::Diagnostic;
 use crate::train::{Score, Session, Trained, Watcher};
@@ -10,11 +10,21 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+/// What is said below the options.
+fn help() -> String {
+    let on_device = if cfg!(feature = "xla") {
+        " With `--engine xla` the device takes\nall steps of a batch in one call, and goes back in another."
+    } else {
+        ""
+    };
+    format!(
+        "Example: neuroc train examples/digits.neuro -o digits.npz\n         neuroc run examples/digits.neuro --trained digits.npz\n\nThe samples are the arrays `x` (samples by cells) and `y` (classes from 0 on) of an .npz archive. After each epoch what has been learnt is\nwritten. Ctrl-C ends the training behind the last whole epoch (exit code 130); `--resume` goes on with it, to the same bits.{on_device}"
+    )
+}
+
 /// Let a network learn, as the `train` block of its model says.
 #[derive(Debug, Clone, clap::Args)]
-#[command(
-    after_help = "Example: neuroc train examples/digits.neuro -o digits.npz\n         neuroc run examples/digits.neuro --trained digits.npz\n\nThe samples are the arrays `x` (samples by cells) and `y` (classes from 0 on) of an .npz archive. After each epoch what has been learnt is\nwritten. Ctrl-C ends the training behind the last whole epoch (exit code 130); `--resume` goes on with it, to the same bits."
-)]
+#[command(after_help = help())]
 pub struct Args {
     /// A model file; - is standard input
     #[arg(value_name = "FILE")]
@@ -25,7 +35,7 @@ pub struct Args {
     /// Go on with a training that was interrupted, from the file that it wrote; as many epochs in all
     #[arg(long, value_name = "FILE", conflicts_with = "trained")]
     resume: Option<PathBuf>,
-    /// Memory for the states that going back needs
+    /// Memory for what going back needs of all steps
     #[arg(long, value_name = "SIZE", default_value = "4GB", value_parser = memory::size)]
     memory: f64,
     /// What has been learnt, as `run --trained` takes it; without this and --json: MODEL.trained.npz
@@ -147,16 +157,8 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Refuses engines that networks do not learn on.
+/// Refuses settings that networks do not learn with.
 fn suited(args: &Args) -> Result<(), Exit> {
-    match args.engine.engine {
-        EngineName::Native | EngineName::Interp => {}
-        #[cfg(feature = "xla")]
-        EngineName::Xla => {
-            complain("so far networks learn on the native engine and the interpreter");
-            return Err(Exit::Usage);
-        }
-    }
     if args.opt.accuracy.name() != "exact" {
         complain("`train` computes exactly; leave `--accuracy` out");
         return Err(Exit::Usage);

@@ -221,8 +221,16 @@ impl Differentiable {
 
     /// Gives the free parameters values, from the start of the next run on.
     fn set(&mut self, values: &[f64]) -> Result<(), EngineError> {
-        let (forward, back) = (self.forward.as_mut(), self.back.as_mut());
-        set(&mut self.model, &self.fitted, &self.moved, values, forward, back)
+        let (forward, back) = (&mut self.forward, &mut self.back);
+        set(&mut self.model, &self.fitted, &self.moved, values, &mut |moved, x| {
+            if let Some(field) = moved.forward {
+                forward.set_uniform(field, x)?;
+            }
+            if let Some(field) = moved.back {
+                back.set_uniform(field, x)?;
+            }
+            Ok(())
+        })
     }
 }
 
@@ -258,14 +266,13 @@ pub(super) fn chained(model: &Model, moved: &[Moved], totals: &[f64], free: usiz
     Ok(gradient)
 }
 
-/// Gives free parameters values, in the model and in both engines.
+/// Gives free parameters values, in the model and, by `give`, in what runs.
 pub(super) fn set(
     model: &mut Model,
     fitted: &[Fitted],
     moved: &[Moved],
     values: &[f64],
-    forward: &mut dyn Engine,
-    back: &mut dyn Engine,
+    give: &mut dyn FnMut(&Moved, f64) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
     for (one, &x) in fitted.iter().zip(values) {
         let dim = model.param(one.param).dim;
@@ -273,12 +280,7 @@ pub(super) fn set(
     }
     for moved in moved {
         let x = real(model, model.param(moved.param).value)?;
-        if let Some(field) = moved.forward {
-            forward.set_uniform(field, x)?;
-        }
-        if let Some(field) = moved.back {
-            back.set_uniform(field, x)?;
-        }
+        give(moved, x)?;
     }
     Ok(())
 }

@@ -5,7 +5,11 @@
 
 use super::gradient::{Moved, decides_sizes, engine, fitted, moved};
 use super::{Checked, CompileOptions, Compiled, EngineChoice, Experiment, Fitted, Passes, compile_flat, flatten};
+#[cfg(feature = "xla")]
+use crate::codegen::plan::DeviceClass;
 use crate::codegen::plan::Precision;
+#[cfg(feature = "xla")]
+use crate::codegen::stablehlo::{Entry, mlir};
 use crate::data::Dataset;
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::differentiate::{self, Wanted};
@@ -15,7 +19,9 @@ use crate::hir::{Readout, Train};
 use crate::interp::Interp;
 use crate::ode::{self, Kind, Model, PerCell, StateId};
 use crate::passes::{self, Keep};
-use crate::simulate::trials::{self, Both, Route, Slopes, Spiking, Tract, Trials};
+#[cfg(feature = "xla")]
+use crate::simulate::trials::Device;
+use crate::simulate::trials::{self, Both, Host, Net, Route, Runner, Slopes, Spiking, Tract};
 use crate::simulate::{self, Loss, Shared};
 use crate::source::Span;
 use crate::step::{self, FieldId, FieldKind, OpKind, Program, Role, Source, SpaceKind, Verified};
@@ -112,7 +118,8 @@ impl Read {
 /// A network that learns.
 pub struct Learner {
     model: Model,
-    trials: Trials,
+    net: Net,
+    runner: Box<dyn Runner>,
     input: Both,
     fitted: Vec<Fitted>,
     moved: Vec<Moved>,
@@ -143,15 +150,24 @@ fn internal(what: impl std::fmt::Display) -> Vec<Diagnostic> {
     vec![Diagnostic::without_place(Code::Internal, what.to_string())]
 }
 
-impl Learner {
-    /// Compiles a network for as many trials as the lesson wants.
-    pub fn new(
-        checked: &Checked,
-        options: &CompileOptions,
-        lesson: &Lesson,
-        choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
-    ) -> Result<Learner, Vec<Diagnostic>> {
+/// All of a network that learns but what takes its steps.
+struct Prepared {
+    model: Model,
+    net: Net,
+    programs: Programs,
+    input: Both,
+    fitted: Vec<Fitted>,
+    moved: Vec<Moved>,
+    names: Vec<String>,
+    outputs: usize,
+}
+
+impl Prepared {
+    fn new(checked: &Checked, options: &CompileOptions, lesson: &Lesson) -> Result<Prepared, Vec<Diagnostic>> {
         let Some(model) = &checked.model else { return Err(checked.diagnostics.clone()) };
+        if lesson.precision == Precision::Bf16 {
+            return refused("networks learn in f64 or f32, not in bf16".into());
+        }
         let mut options = CompileOptions { keep_all: true, ..options.clone() };
         let (flat, _) = flatten(model, &options)?;
         suited(&flat)?;
@@ -167,7 +183,7 @@ impl Learner {
         let program = discretize_carried(&model, &checked.sources, lesson.carried);
         let program = step::verify(program).map_err(internal)?;
         numbered_cells(program.program())?;
-        let (moved, wrt) = moved(&mut model, program.program(), &fitted);
+        let (mut moved, wrt) = moved(&mut model, program.program(), &fitted);
         let (counted, state) = readout(&model, &lesson.read)?;
         let of = state.and_then(|state| program.program().bound(Source::State(state.0)));
         let programs = Programs::new(&model, program, (of, wrt), &whole, &options, lesson.trials)?;
@@ -175,7 +191,7 @@ impl Learner {
         let spiking = programs.spiking(&model, &whole);
         let routes = programs.routes(&model, &whole, &spiking, &routes_learn)?;
         let (readout, outputs) = programs.readout(counted, of, &whole, &spiking)?;
-        let trials = Trials {
+        let net = Net {
             states: programs.states(),
             begin: programs.begin(&whole)?,
             spiking: spiking.iter().map(|(_, spiking)| *spiking).collect(),
@@ -184,34 +200,61 @@ impl Learner {
             gradients: (0..moved.len() as u32).map(|parameter| programs.gradient(parameter)).collect(),
             trials: lesson.trials,
             steps: usize::try_from(whole.experiment.extent.grid.steps).unwrap_or(usize::MAX),
-            threads: lesson.threads,
-            forward: engine(&programs.forward, choice, lesson.precision)?,
-            back: engine(&programs.backward, choice, lesson.precision)?,
         };
-        let mut learner = Learner { model, trials, input, fitted, moved, names, outputs };
-        for one in &mut learner.moved {
+        for one in &mut moved {
             one.forward = programs.there().bound(Source::Param(one.param.0));
             one.back = programs.back().bound(Source::Param(one.param.0));
         }
-        learner.matters()?;
-        Ok(learner)
+        let prepared = Prepared { model, net, programs, input, fitted, moved, names, outputs };
+        prepared.matters()?;
+        Ok(prepared)
     }
 
     /// Is there anything to learn?
     fn matters(&self) -> Result<(), Vec<Diagnostic>> {
         for (number, one) in self.fitted.iter().enumerate() {
-            let depends = self.moved.iter().zip(&self.trials.gradients);
+            let depends = self.moved.iter().zip(&self.net.gradients);
             if !depends.into_iter().any(|(moved, fields)| moved.slopes[number].is_some() && !fields.is_empty()) {
                 return refused(format!("`{}` cannot learn: nothing that is read out depends on it", one.name));
             }
         }
         Ok(())
     }
+}
 
-    /// How many bytes of states are kept on the way forward.
+impl Learner {
+    /// Compiles a network for as many trials as the lesson wants.
+    pub fn new(
+        checked: &Checked,
+        options: &CompileOptions,
+        lesson: &Lesson,
+        choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
+    ) -> Result<Learner, Vec<Diagnostic>> {
+        let Prepared { model, net, programs, input, fitted, moved, names, outputs } =
+            Prepared::new(checked, options, lesson)?;
+        let runner = programs.runner(&net, lesson, choice)?;
+        Ok(Learner { model, net, runner, input, fitted, moved, names, outputs })
+    }
+
+    /// What XLA compiles of a lesson: the entry points of both directions, as text.
+    #[cfg(feature = "xla")]
+    pub fn modules(checked: &Checked, options: &CompileOptions, lesson: &Lesson) -> Result<String, Vec<Diagnostic>> {
+        let Prepared { net, programs, .. } = Prepared::new(checked, options, lesson)?;
+        let mut text = String::new();
+        for (way, kind) in [&programs.forward, &programs.backward].into_iter().zip(trials::kinds(&net).map_err(cannot)?)
+        {
+            let plan = way.plan(lesson.precision)?;
+            let device = way.setup.device_plan(&plan, DeviceClass::Cpu).map_err(cannot)?;
+            let function = Entry::new(&plan, &device, kind.clone(), kind.name()).function;
+            let module = mlir::write(&plan.name, &[function], &plan.origins, mlir::Format::Plain);
+            text += &String::from_utf8_lossy(&module);
+        }
+        Ok(text)
+    }
+
+    /// How many bytes of states are kept on the way forward; on a device also who has sent, and what arrives on the way back.
     pub fn memory(&self) -> f64 {
-        let values: usize = self.trials.states.iter().map(|(_, count)| count).sum();
-        8.0 * values as f64 * (self.trials.steps as f64 + 1.0)
+        self.runner.bytes(&self.net)
     }
 
     /// How many cells the readout has.
@@ -231,32 +274,32 @@ impl Learner {
 
     /// Changes the weights of the projections that learn, one projection after the other, in the order of gradients.
     pub fn change(&mut self, mut change: impl FnMut(usize, &mut [f64])) {
-        let routes = self.trials.routes.iter_mut().filter(|route| route.learns);
+        let routes = self.net.routes.iter_mut().filter(|route| route.learns);
         routes.enumerate().for_each(|(number, route)| route.tract.change(|weights| change(number, weights)));
     }
 
     /// The weights of the projections that learn, in the order of their edges: by target, and of each target by source; of edges that share a kernel its numbers.
     pub fn weights(&self) -> Vec<(&str, Vec<f64>)> {
-        let routes = self.trials.routes.iter().zip(&self.names).filter(|(route, _)| route.learns);
+        let routes = self.net.routes.iter().zip(&self.names).filter(|(route, _)| route.learns);
         routes.map(|(route, name)| (name.as_str(), route.tract.weights())).collect()
     }
 
     /// Gives the projections that learn weights, in the order of [`Learner::weights`].
     pub fn set_weights(&mut self, weights: &[Vec<f64>]) {
-        let routes = self.trials.routes.iter_mut().filter(|route| route.learns);
+        let routes = self.net.routes.iter_mut().filter(|route| route.learns);
         routes.zip(weights).for_each(|(route, weights)| route.tract.set_weights(weights));
     }
 
     /// Values of edges in the order of gradients, of the projection with this number among those that learn, in the order of the edges.
     pub fn in_order(&self, number: usize, values: &[f64]) -> Vec<f64> {
-        let mut routes = self.trials.routes.iter().filter(|route| route.learns);
+        let mut routes = self.net.routes.iter().filter(|route| route.learns);
         routes.nth(number).map_or_else(Vec::new, |route| route.tract.in_order(values))
     }
 
     /// What the trials read out, `[sample][trial][cell]`, and the number of spikes; `input` has values `[trial][cell]`.
     pub fn samples(&mut self, parameters: &[f64], input: &[f64]) -> Result<(Vec<f64>, u64), EngineError> {
         self.set(parameters)?;
-        self.trials.samples(&[(self.input, input.to_vec())])
+        self.runner.samples(&self.net, &[(self.input, input.to_vec())])
     }
 
     /// The loss of all trials and its derivatives; `loss` gets what they read out, `[sample][trial][cell]`.
@@ -268,8 +311,8 @@ impl Learner {
     ) -> Result<Found, EngineError> {
         self.set(parameters)?;
         let Slopes { loss, weights, parameters: of, spikes } =
-            self.trials.slopes(&[(self.input, input.to_vec())], loss)?;
-        let weights = weights.into_iter().zip(&self.trials.routes).filter(|(_, route)| route.learns);
+            self.runner.slopes(&self.net, &[(self.input, input.to_vec())], loss)?;
+        let weights = weights.into_iter().zip(&self.net.routes).filter(|(_, route)| route.learns);
         let weights = weights.map(|(weights, _)| weights).collect();
         let totals: Vec<f64> = of.iter().map(|values| values.iter().sum()).collect();
         let parameters = super::gradient::chained(&self.model, &self.moved, &totals, self.fitted.len())?;
@@ -277,8 +320,10 @@ impl Learner {
     }
 
     fn set(&mut self, values: &[f64]) -> Result<(), EngineError> {
-        let (forward, back) = (self.trials.forward.as_mut(), self.trials.back.as_mut());
-        super::gradient::set(&mut self.model, &self.fitted, &self.moved, values, forward, back)
+        let runner = &mut self.runner;
+        super::gradient::set(&mut self.model, &self.fitted, &self.moved, values, &mut |moved, x| {
+            runner.set_uniform(moved.forward, moved.back, x)
+        })
     }
 }
 
@@ -379,6 +424,25 @@ impl Programs {
         let mut backward = made(back, Keep::Only(adjoints))?;
         simulate::turn_edges(plain.program(), &mut backward.setup).map_err(internal)?;
         Ok(Programs { plain, forward, backward, trials })
+    }
+
+    /// What takes the steps of all trials.
+    #[cfg_attr(not(feature = "xla"), allow(unused_variables))]
+    fn runner(
+        &self,
+        net: &Net,
+        lesson: &Lesson,
+        choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
+    ) -> Result<Box<dyn Runner>, Vec<Diagnostic>> {
+        #[cfg(feature = "xla")]
+        if let EngineChoice::Xla(compiler, forms) = choice().map_err(cannot)? {
+            let [forward, back] = [&self.forward, &self.backward].map(|way| way.plan(lesson.precision));
+            let (forward, back) = ((&forward?, &self.forward.setup), (&back?, &self.backward.setup));
+            return Ok(Box::new(Device::new(net, forward, back, &compiler, &forms).map_err(cannot)?));
+        }
+        let forward = engine(&self.forward, choice, lesson.precision)?;
+        let back = engine(&self.backward, choice, lesson.precision)?;
+        Ok(Box::new(Host { forward, back, threads: lesson.threads }))
     }
 
     fn there(&self) -> &Program {

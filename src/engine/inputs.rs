@@ -110,6 +110,15 @@ impl Inputs {
         Ok(Inputs { plan: plan.clone(), device, surroundings, edge_values, seed: setup.seed })
     }
 
+    /// Gives a uniform field another value; false if nothing reads the field.
+    pub fn set_uniform(&mut self, field: FieldId, value: f64) -> bool {
+        let at = self.plan.uniforms.iter().position(|uniform| *uniform == field);
+        if let Some(at) = at {
+            self.surroundings.uniforms[at] = value;
+        }
+        at.is_some()
+    }
+
     /// What does not change during a run; `setup` is the one that was checked.
     pub fn fixed(&self, fixed: Fixed, setup: &Setup) -> Table {
         let edges = |space: u32, entry: u32| -> &Edges {

@@ -4,6 +4,8 @@
 //! Never true here: an engine decides about time, recording or files; `crate::simulate` does.
 
 pub mod branches;
+#[cfg(feature = "xla")]
+pub mod course;
 mod deliveries;
 #[cfg(feature = "xla")]
 pub mod executables;

@@ -37,10 +37,10 @@ pub struct XlaEngine {
 }
 
 /// A compiled entry point and the numbers that do not change.
-struct Ready {
-    entry: Entry,
-    executable: Executable,
-    numbers: BTreeMap<Part, Buffer>,
+pub(super) struct Ready {
+    pub entry: Entry,
+    pub executable: Executable,
+    pub numbers: BTreeMap<Part, Buffer>,
 }
 
 impl From<Error> for EngineError {
@@ -128,17 +128,6 @@ impl XlaEngine {
         Ok(engine)
     }
 
-    fn numbers(&self, buffer: &Buffer) -> Result<Vec<f64>, EngineError> {
-        // What holds no real numbers is refused.
-        Ok(if buffer.array_type().element == ElementType::Bf16 {
-            buffer.to_vec::<Bf16>()?.into_iter().map(|x| f64::from(f32::from(x))).collect()
-        } else if buffer.array_type().element == ElementType::F32 {
-            buffer.to_vec::<f32>()?.into_iter().map(f64::from).collect()
-        } else {
-            buffer.to_vec::<f64>()?
-        })
-    }
-
     /// Runs an entry point; `first` is the step of the first row of its tables. States become its results if it has new ones.
     fn execute(&mut self, which: Which, first: u64, steps: u32) -> Result<BTreeMap<Slot, Buffer>, EngineError> {
         let ready = match which {
@@ -159,7 +148,7 @@ impl XlaEngine {
                     let needed = if ready.entry.kind == Kind::Step { steps as usize } else { all };
                     self.inputs.rows(&ready.entry, (role, part), first, all, needed)
                 }
-                Some(Feed::Earlier | Feed::Fixed(_) | Feed::Numbers(_)) | None => continue,
+                Some(Feed::Earlier | Feed::Fixed(_) | Feed::Numbers(_) | Feed::Trial(_)) | None => continue,
             };
             fresh.insert(port.slot, upload(self.compiler.client(), &port.ty, table)?);
         }
@@ -262,20 +251,26 @@ enum Which {
 }
 
 impl Ready {
-    fn new(inputs: &Inputs, compiler: &Compiler, kind: Kind) -> Result<Ready, EngineError> {
+    pub fn new(inputs: &Inputs, compiler: &Compiler, kind: Kind) -> Result<Ready, EngineError> {
         let Inputs { plan, device, .. } = inputs;
         let entry = Entry::new(plan, device, kind, "main");
         let name = format!("{}_{}", plan.name, entry.kind.name());
         let module = mlir::write(&name, std::slice::from_ref(&entry.function), &plan.origins, mlir::Format::Text);
         let executable = compile(compiler, &module)?;
-        let mut numbers = BTreeMap::new();
-        for port in &entry.arguments {
+        let mut ready = Ready { entry, executable, numbers: BTreeMap::new() };
+        ready.set_numbers(inputs, compiler)?;
+        Ok(ready)
+    }
+
+    /// Computes the numbers that do not change, of the values that parameters have now.
+    pub fn set_numbers(&mut self, inputs: &Inputs, compiler: &Compiler) -> Result<(), EngineError> {
+        for port in &self.entry.arguments {
             if let Slot::Numbers(part) = port.slot {
-                let table = inputs.numbers(&entry, part);
-                numbers.insert(part, upload(compiler.client(), &port.ty, table)?);
+                let table = inputs.numbers(&self.entry, part);
+                self.numbers.insert(part, upload(compiler.client(), &port.ty, table)?);
             }
         }
-        Ok(Ready { entry, executable, numbers })
+        Ok(())
     }
 }
 
@@ -297,7 +292,18 @@ fn compile(compiler: &Compiler, module: &[u8]) -> Result<Executable, EngineError
     compiler.compile(module, &CompileOptions::default())
 }
 
-fn upload(client: &Client, ty: &TensorType, table: Table) -> Result<Buffer, EngineError> {
+/// The real numbers of a buffer. What holds no real numbers is refused.
+pub fn numbers(buffer: &Buffer) -> Result<Vec<f64>, EngineError> {
+    Ok(if buffer.array_type().element == ElementType::Bf16 {
+        buffer.to_vec::<Bf16>()?.into_iter().map(|x| f64::from(f32::from(x))).collect()
+    } else if buffer.array_type().element == ElementType::F32 {
+        buffer.to_vec::<f32>()?.into_iter().map(f64::from).collect()
+    } else {
+        buffer.to_vec::<f64>()?
+    })
+}
+
+pub(super) fn upload(client: &Client, ty: &TensorType, table: Table) -> Result<Buffer, EngineError> {
     assert!(table.element() == ty.element, "{:?} for {ty}", table.element());
     Ok(match table {
         Table::F64(values) => client.buffer(&values, &ty.dims),
@@ -351,7 +357,7 @@ impl Engine for XlaEngine {
         let of_state = self.states.get(&slot).map(Arc::as_ref);
         let buffer = of_state.or_else(|| self.fixed.get(&slot)).or_else(|| self.outputs.get(&slot));
         let buffer = buffer.ok_or_else(|| EngineError(format!("`{}` has no values yet", name())))?;
-        out.extend_from_slice(&self.numbers(buffer)?[cells]);
+        out.extend_from_slice(&numbers(buffer)?[cells]);
         Ok(())
     }
 
@@ -379,8 +385,7 @@ impl Engine for XlaEngine {
     }
 
     fn all_finite(&self) -> bool {
-        let finite =
-            |buffer: &Arc<Buffer>| self.numbers(buffer).is_ok_and(|values| values.iter().all(|x| x.is_finite()));
+        let finite = |buffer: &Arc<Buffer>| numbers(buffer).is_ok_and(|values| values.iter().all(|x| x.is_finite()));
         let states = || self.states.iter().filter(|(slot, _)| matches!(slot, Slot::State(..)));
         self.finite.unwrap_or_else(|| states().all(|(_, buffer)| finite(buffer)))
     }
@@ -418,7 +423,7 @@ impl Engine for XlaEngine {
         for (entry, samples) in samples.iter_mut().enumerate() {
             let buffer = results.get(&Slot::Record(entry as u32));
             let buffer = buffer.ok_or_else(|| EngineError("internal error: a record without an entry".into()))?;
-            samples.extend(self.numbers(buffer)?);
+            samples.extend(numbers(buffer)?);
         }
         Ok(())
     }

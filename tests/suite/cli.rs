@@ -271,6 +271,32 @@ fn devices_are_for_xla_and_a_missing_plugin_is_told() {
     fails(&here, &["run", "m.neuro", "--plugin", "p.so"], 2, &["`--plugin`", "--engine xla"]);
     fails(&here, &["run", "m.neuro", "--engine", "xla", "--device", "abacus"], 2, &["'abacus'", "cpu, cuda, tpu"]);
     fails(&here, &["run", "m.neuro", "--engine", "xla", "--plugin", "p.so"], 1, &["p.so"]);
+    let digits = example("digits");
+    fails(&here, &["train", &digits, "--engine", "xla", "--plugin", "p.so", "-o", "d.npz"], 1, &["p.so"]);
+    fails(&here, &["train", &digits, "--engine", "xla", "--precision", "bf16", "-o", "d.npz"], 1, &["f64 or f32"]);
+}
+
+/// A training on XLA's CPU plugin, and on from where it stopped.
+#[cfg(feature = "xla")]
+#[test]
+fn networks_learn_on_xla() {
+    if crate::pjrt::cpu().is_none() {
+        return;
+    }
+    let (here, digits) = (folder(&[]), example("digits"));
+    let train = |more: &[&str]| {
+        let ran = neuroc(&here, &with(&["train", &digits, "--engine", "xla", "--precision", "f32", "--json"], more));
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        json(&ran.out)["epochs"].as_array().unwrap().clone()
+    };
+    assert_eq!(train(&["--epochs", "1", "-o", "one.npz"]).len(), 1);
+    let second = train(&["--epochs", "2", "--resume", "one.npz", "-o", "two.npz"]);
+    let both = train(&["--epochs", "2", "-o", "both.npz"]);
+    assert_eq!((second.len(), both.len()), (1, 2));
+    assert_eq!(second[0]["train"]["loss"], both[1]["train"]["loss"]);
+    assert!(both[1]["test"]["accuracy"].as_f64().unwrap() > 0.8, "{both:?}");
+    let read = |name: &str| fs::read(here.path().join(name)).unwrap();
+    assert!(read("two.npz") == read("both.npz"));
 }
 
 #[cfg(not(feature = "xla"))]

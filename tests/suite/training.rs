@@ -32,6 +32,20 @@ fn native() -> Result<EngineChoice, EngineError> {
     Ok(EngineChoice::Native(NativeOptions { threads: 2, arrangement: Default::default(), compile }))
 }
 
+/// XLA's CPU plugin, with its executables kept; none where there is no plugin.
+#[cfg(feature = "xla")]
+fn xla() -> Option<impl Fn() -> Result<EngineChoice, EngineError>> {
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("executables");
+    let compiler = neuroc::engine::executables::Compiler::new(crate::pjrt::cpu()?, cache);
+    Some(move || Ok(EngineChoice::Xla(compiler.clone(), Default::default())))
+}
+
+/// Options of a compilation for XLA.
+#[cfg(feature = "xla")]
+fn for_xla() -> CompileOptions {
+    CompileOptions { backend: neuroc::passes::Backend::Xla, ..CompileOptions::default() }
+}
+
 fn checked(text: &str) -> Checked {
     driver::check_text("net.neuro", &root().join("examples"), text, &Sources)
 }
@@ -120,6 +134,17 @@ fn learner(
     threads: usize,
     choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
 ) -> Result<Learner, Vec<Diagnostic>> {
+    learner_with(checked, &CompileOptions::default(), read, carried, threads, choice)
+}
+
+fn learner_with(
+    checked: &Checked,
+    options: &CompileOptions,
+    read: Read,
+    carried: Carried,
+    threads: usize,
+    choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
+) -> Result<Learner, Vec<Diagnostic>> {
     let learn = ["pixels.hidden.Kick.weight", "hidden.hidden.Kick.weight", "hidden.out.Kick.weight", "tau"];
     let learn = learn.map(|name| (name.to_string(), Span::default())).to_vec();
     let lesson = Lesson {
@@ -132,49 +157,207 @@ fn learner(
         threads,
         precision: Precision::F64,
     };
-    let mut learner = Learner::new(checked, &CompileOptions::default(), &lesson, choice)?;
+    let mut learner = Learner::new(checked, options, &lesson, choice)?;
     learner.set_weights(&all_weights());
     Ok(learner)
 }
 
 #[test]
 fn gradients_through_spikes_are_those_of_pytorch() {
+    // All of them interpreted, some of them natively.
+    agrees_with_pytorch(|_| true, 2, &CompileOptions::default(), &interp);
+    agrees_with_pytorch(|number| number % 9 == 0, 2, &CompileOptions::default(), &native);
+}
+
+#[cfg(feature = "xla")]
+#[test]
+fn gradients_on_xla_are_those_of_pytorch() {
+    let Some(xla) = xla() else { return };
+    agrees_with_pytorch(|number| number % 7 == 0, 1, &for_xla(), &xla);
+}
+
+fn agrees_with_pytorch(
+    which: impl Fn(usize) -> bool,
+    threads: usize,
+    options: &CompileOptions,
+    choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
+) {
     let text = std::fs::read_to_string(root().join("tests/reference/snntorch_nets.json")).unwrap();
     let reference: Value = serde_json::from_str(&text).unwrap();
     let cases = reference["cases"].as_array().unwrap();
     assert_eq!(cases.len(), 64);
-    for (number, case) in cases.iter().enumerate() {
+    for (_, case) in cases.iter().enumerate().filter(|(number, _)| which(*number)) {
         let said = |key: &str| case[key].as_str().unwrap();
         let reset = if said("reset") == "subtract" { "v -= 1 mV" } else { "v = 0 mV" };
         let checked = net(reset, "");
         let carried =
             Carried { surrogate: surrogate(said("surrogate")), detached: case["detached"].as_bool().unwrap() };
         let (judge, read) = judge(said("loss"));
-        // All of them interpreted, some of them natively.
-        let both = [&interp as &dyn Fn() -> _, &native];
-        for choice in &both[..if number % 9 == 0 { 2 } else { 1 }] {
-            let mut learner = learner(&checked, read.clone(), carried, 2, choice).unwrap_or_else(|d| panic!("{d:?}"));
-            let mut loss = |samples: &[f64]| {
-                let judged = judge.judge(samples, TRIALS, &CLASSES);
-                Loss { value: judged.loss, slopes: vec![judged.slopes] }
-            };
-            let found = learner.gradient(&[8.0], &input(), &mut loss).unwrap();
-            assert_eq!(found.spikes, case["spikes"].as_u64().unwrap());
-            let close = |a: f64, b: f64| (a - b).abs() <= 1e-10 * b.abs().max(1e-3);
-            assert!(close(found.loss, case["value"].as_f64().unwrap()), "{case}");
-            let tau = case["tau"].as_f64().unwrap();
-            assert!(close(found.parameters[0], tau), "{:?} {tau}\n{case}", found.parameters);
-            let all =
-                [("pixels", PIXELS, HIDDEN, true), ("recurrent", HIDDEN, HIDDEN, false), ("out", HIDDEN, OUT, true)];
-            for (number, (name, sources, targets, itself)) in all.into_iter().enumerate() {
-                let all: Vec<f64> = case[name].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
-                let found = learner.in_order(number, &found.weights[number]);
-                for (a, (i, j)) in found.into_iter().zip(edges(sources, targets, itself)) {
-                    assert!(close(a, all[i * targets + j]), "{name} {i} {j}: {a}\n{case}");
-                }
+        let learner = learner_with(&checked, options, read, carried, threads, choice);
+        let mut learner = learner.unwrap_or_else(|d| panic!("{d:?}"));
+        let mut loss = |samples: &[f64]| {
+            let judged = judge.judge(samples, TRIALS, &CLASSES);
+            Loss { value: judged.loss, slopes: vec![judged.slopes] }
+        };
+        let found = learner.gradient(&[8.0], &input(), &mut loss).unwrap();
+        assert_eq!(found.spikes, case["spikes"].as_u64().unwrap());
+        let close = |a: f64, b: f64| (a - b).abs() <= 1e-10 * b.abs().max(1e-3);
+        assert!(close(found.loss, case["value"].as_f64().unwrap()), "{case}");
+        let tau = case["tau"].as_f64().unwrap();
+        assert!(close(found.parameters[0], tau), "{:?} {tau}\n{case}", found.parameters);
+        let all = [("pixels", PIXELS, HIDDEN, true), ("recurrent", HIDDEN, HIDDEN, false), ("out", HIDDEN, OUT, true)];
+        for (number, (name, sources, targets, itself)) in all.into_iter().enumerate() {
+            let all: Vec<f64> = case[name].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
+            let found = learner.in_order(number, &found.weights[number]);
+            for (a, (i, j)) in found.into_iter().zip(edges(sources, targets, itself)) {
+                assert!(close(a, all[i * targets + j]), "{name} {i} {j}: {a}\n{case}");
             }
         }
     }
+}
+
+/// Edges as matrices and as lists, one delay and many, kernels, several projections to one receptor, currents and noise in time, a state or spikes that are
+/// read: on XLA there is what the interpreter and native code find, and another run has the same bits.
+#[cfg(feature = "xla")]
+#[test]
+fn gradients_on_xla_are_those_of_other_engines() {
+    let Some(xla) = xla() else { return };
+    let nets = [
+        (
+            "population hidden: Leaky[300]
+            population out: Leaky[3]
+            connect pixels -> hidden via Kick { rule = fixed_in_degree(n = 5); weight ~ uniform(0 mV, 0.9 mV); delay = 2 ms }
+            connect hidden -> hidden via Kick { rule = fixed_in_degree(n = 4); weight ~ uniform(-0.3 mV, 0.6 mV); delay ~ uniform(1 ms, 6 ms) }
+            connect hidden -> out via Kick { rule = all_to_all; weight ~ uniform(-0.1 mV, 0.15 mV); delay ~ uniform(1 ms, 3 ms) }
+            input wave: sine(delay = 1 ms, duration = 19 ms, amplitude = 0.05 mV/ms, period = 7 ms) -> hidden.drive
+            input hum: noise(mean = 0 mV/ms, sd = 0.05 mV/ms, every = 2 ms) -> out.drive",
+            &["pixels.hidden.Kick.weight", "hidden.hidden.Kick.weight", "hidden.out.Kick.weight", "hidden.tau"][..],
+            Read::SpikeCount("out".into()),
+        ),
+        (
+            "population hidden: Leaky[20, 20, 2]
+            population out: Leaky[3]
+            connect pixels -> hidden via Kick { rule = convolution(kernel = 3, padding = 1); weight ~ uniform(-0.2 mV, 0.5 mV); delay = 1 ms }
+            connect hidden -> out via Kick { rule = all_to_all; weight ~ uniform(-0.02 mV, 0.03 mV); delay = 3 ms }
+            connect pixels -> out via Kick { rule = all_to_all; weight ~ uniform(0 mV, 0.01 mV); delay = 1 ms }
+            input step: pulse(delay = 5 ms, duration = 5 ms, amplitude = 0.02 mV/ms) -> out.drive",
+            &["pixels.hidden.Kick.weight", "pixels.out.Kick.weight", "out.tau", "hidden.threshold"],
+            Read::State("out.v".into()),
+        ),
+        (
+            "population hidden: Leaky[7]
+            population out: Leaky[3]
+            connect pixels -> hidden via Kick { rule = probability(0.1); weight ~ uniform(0 mV, 0.2 mV); delay ~ uniform(1 ms, 4 ms) }
+            connect hidden -> out via Kick { rule = all_to_all; weight ~ uniform(0 mV, 0.7 mV); delay = 2 ms }",
+            &["pixels.hidden.Kick.weight", "hidden.tau"],
+            Read::SpikeCount("out".into()),
+        ),
+    ];
+    for (number, (network, learn, read)) in nets.into_iter().enumerate() {
+        let text = format!(
+            "cell Pixel {{ param x = 0.5; state q = 0; q' = x / 1 ms; spike when q > 1 {{ q -= 1 }} }}
+            cell Leaky {{
+                param tau = 8 ms
+                param threshold = 1 mV
+                input drive: mV/ms
+                state v: mV = 0 mV
+                v' = -v / tau + drive
+                spike when v > threshold {{ v -= threshold }}
+            }}
+            synapse Kick {{ on event(weight: mV) {{ v += weight }} }}
+            network main {{ population pixels: Pixel[20, 20]; {network} }}
+            run {{ duration = {STEPS} ms; dt = 1 ms; seed = 5; record spikes of out }}"
+        );
+        let checked = checked(&text);
+        assert!(checked.model.is_some(), "{:?}", checked.diagnostics);
+        let x = |b: usize, i: usize| 0.05 + 0.8 * ((5 * b + 3 * i) % 11) as f64 / 11.0;
+        let input: Vec<f64> = (0..TRIALS).flat_map(|b| (0..400).map(move |i| x(b, i))).collect();
+        let lesson = Lesson {
+            input: ("pixels.x".into(), Span::default()),
+            example: input[..400].into(),
+            learn: learn.iter().map(|name| (name.to_string(), Span::default())).collect(),
+            read: (read.clone(), Span::default()),
+            carried: Carried { surrogate: Surrogate::FastSigmoid(2.0), detached: false },
+            trials: TRIALS,
+            threads: 1,
+            precision: Precision::F64,
+        };
+        let readout = if matches!(read, Read::State(_)) { Readout::Max } else { Readout::SpikeCount };
+        let judge = Judge { loss: hir::Loss::CrossEntropy, readout, cells: OUT };
+        let mut loss = |samples: &[f64]| {
+            let judged = judge.judge(samples, TRIALS, &CLASSES);
+            Loss { value: judged.loss, slopes: vec![judged.slopes] }
+        };
+        let mut found = |options: CompileOptions, choice: &dyn Fn() -> Result<EngineChoice, EngineError>| {
+            let mut learner = Learner::new(&checked, &options, &lesson, choice).unwrap_or_else(|d| panic!("{d:?}"));
+            // Parameters move, too, so that what begins with them does.
+            let parameters: Vec<f64> = learner.fitted().iter().map(|one| 0.95 * one.value.unwrap()).collect();
+            let first = learner.gradient(&parameters, &input, &mut loss).unwrap();
+            assert_eq!(learner.gradient(&parameters, &input, &mut loss).unwrap(), first);
+            let (samples, spikes) = learner.samples(&parameters, &input).unwrap();
+            assert_eq!((loss(&samples).value, spikes), (first.loss, first.spikes));
+            first
+        };
+        let expected = found(CompileOptions::default(), &interp);
+        let natively = found(CompileOptions::default(), &native);
+        let on_xla = found(for_xla(), &xla);
+        assert!(expected.spikes > 1000, "{number}: {} spikes", expected.spikes);
+        for other in [natively, on_xla] {
+            assert_eq!(other.spikes, expected.spikes, "{number}");
+            let all = |found: &driver::Found| -> Vec<Vec<f64>> {
+                found.weights.iter().cloned().chain([found.parameters.clone(), vec![found.loss]]).collect()
+            };
+            for (list, (a, b)) in all(&other).iter().zip(all(&expected)).enumerate() {
+                assert_eq!(a.len(), b.len());
+                let largest = b.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+                assert!(largest > 0.0, "{number}, {list}: nothing moves the loss");
+                let error = a.iter().zip(&b).fold(0.0, |most: f64, (a, b)| most.max((a - b).abs()));
+                println!("{number}, {list}: {} numbers, up to {largest:.3e}, off by {error:.1e}", b.len());
+                assert!(error <= 1e-10 * largest, "{number}, {list}: {error:e} of {largest:e}");
+            }
+        }
+    }
+}
+
+/// The modules of both directions, to be read: matrices with a state that is read out, and lists with counts.
+#[cfg(feature = "xla")]
+#[test]
+fn modules_of_training_are_as_reviewed() {
+    let of_net = |network: &str, read: Read| {
+        let checked = checked(&format!(
+            "cell Pixel {{ param x = 0.5; state q = 0; q' = x / 1 ms; spike when q > 1 {{ q -= 1 }} }}
+            cell Leaky {{ param tau = 8 ms; state v: mV = 0 mV; v' = -v / tau; spike when v > 1 mV {{ v -= 1 mV }} }}
+            synapse Kick {{ on event(weight: mV) {{ v += weight }} }}
+            network main {{ {network} }}
+            run {{ duration = 5 ms; dt = 1 ms; record spikes of out }}"
+        ));
+        assert!(checked.model.is_some(), "{:?}", checked.diagnostics);
+        let lesson = Lesson {
+            input: ("pixels.x".into(), Span::default()),
+            example: vec![0.5; if network.contains("[300]") { 300 } else { 4 }].into(),
+            learn: ["Kick.weight", "out.tau"].map(|name| (name.into(), Span::default())).to_vec(),
+            read: (read, Span::default()),
+            carried: Carried { surrogate: Surrogate::FastSigmoid(2.0), detached: true },
+            trials: 2,
+            threads: 1,
+            precision: Precision::F64,
+        };
+        Learner::modules(&checked, &for_xla(), &lesson).unwrap_or_else(|d| panic!("{d:?}"))
+    };
+    let matrices = "population pixels: Pixel[4]
+        population out: Leaky[3]
+        connect pixels -> out via Kick { rule = all_to_all; weight = 0.5 mV; delay = 2 ms }";
+    let lists = "population pixels: Pixel[300]
+        population out: Leaky[300]
+        connect pixels -> out via Kick { rule = fixed_in_degree(n = 2); weight = 0.5 mV; delay = 1 ms }";
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../stablehlo");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| {
+        insta::assert_snapshot!("training_matrices", of_net(matrices, Read::State("out.v".into())));
+        insta::assert_snapshot!("training_lists", of_net(lists, Read::SpikeCount("out".into())));
+    });
 }
 
 #[test]
@@ -250,6 +433,38 @@ fn digits(pixels: usize, train: &str) -> String {
 fn session(text: &str) -> Result<Session, Vec<Diagnostic>> {
     let checked = checked(text);
     Session::new(&checked, &CompileOptions::default(), &native, 2, Precision::F64, 1e9)
+}
+
+#[cfg(feature = "xla")]
+fn session_on_xla(text: &str, xla: &dyn Fn() -> Result<EngineChoice, EngineError>) -> Session {
+    Session::new(&checked(text), &for_xla(), xla, 1, Precision::F64, 1e9).unwrap_or_else(|d| panic!("{d:?}"))
+}
+
+/// The example, as far as it comes in two epochs of one batch each.
+#[cfg(feature = "xla")]
+#[test]
+fn digits_are_learnt_on_xla_as_natively() {
+    let Some(xla) = xla() else { return };
+    for name in ["digits", "digits_convolution"] {
+        let text = std::fs::read_to_string(root().join(format!("examples/{name}.neuro"))).unwrap();
+        let text = text.replace("batch = 32", "batch = 60").replace("test = 0.2", "test = 0.9");
+        let learns = |mut session: Session| {
+            let mut score = || {
+                let seen = session.epoch(&mut train::Unwatched).unwrap().unwrap();
+                (seen, session.test().unwrap().unwrap())
+            };
+            [score(), score()]
+        };
+        let natively = learns(session(&text).unwrap_or_else(|d| panic!("{d:?}")));
+        let on_xla = learns(session_on_xla(&text, &xla));
+        for ((a, a_test), (b, b_test)) in on_xla.iter().zip(&natively) {
+            for (a, b) in [(a, b), (a_test, b_test)] {
+                assert!((a.loss - b.loss).abs() < 1e-9 * b.loss, "{name}: {a:?} {b:?}");
+                assert_eq!((a.accuracy, a.spikes, a.samples), (b.accuracy, b.spikes, b.samples));
+            }
+        }
+        assert!(on_xla[1].0.loss < on_xla[0].0.loss, "{name}: {on_xla:?}");
+    }
 }
 
 #[test]
@@ -386,8 +601,7 @@ fn what_has_been_learnt_is_believed_as_far_as_it_goes() {
 }
 
 /// Two epochs, a file, and two more are four epochs, to the last bit.
-#[test]
-fn a_training_that_goes_on_has_the_same_bits() {
+fn goes_on(session: &dyn Fn(&str) -> Session) -> (String, Trained) {
     let train = TRAIN
         .replace("learn pixels.out.Kick.weight", "learn pixels.out.Kick.weight\nlearn out.tau")
         .replace("adam(lr = 0.05)", "adamw(lr = 0.05, weight_decay = 0.01)")
@@ -397,21 +611,34 @@ fn a_training_that_goes_on_has_the_same_bits() {
         session.plan(4);
         (0..epochs).for_each(|_| assert!(session.epoch(&mut train::Unwatched).unwrap().is_some()));
     };
-    let mut whole = session(&text).unwrap();
+    let mut whole = session(&text);
     learns(&mut whole, 4);
-    let mut first = session(&text).unwrap();
+    let mut first = session(&text);
     learns(&mut first, 2);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("weights.npz");
     first.trained().write(&path).unwrap();
     let kept = Trained::read(&path).unwrap();
     assert_eq!(kept, first.trained());
-    let mut second = session(&text).unwrap();
+    let mut second = session(&text);
     second.resume(&kept).unwrap();
     assert_eq!(second.epochs(), 2);
     learns(&mut second, 2);
     assert_eq!(second.trained(), whole.trained());
     assert_ne!(second.trained(), kept);
+    (text, kept)
+}
+
+#[cfg(feature = "xla")]
+#[test]
+fn a_training_on_xla_that_goes_on_has_the_same_bits() {
+    let Some(xla) = xla() else { return };
+    goes_on(&|text| session_on_xla(text, &xla));
+}
+
+#[test]
+fn a_training_that_goes_on_has_the_same_bits() {
+    let (text, kept) = goes_on(&|text| session(text).unwrap());
     // Other models, and files that say less.
     let refused = |text: &str, trained: &Trained| session(text).unwrap().resume(trained).unwrap_err();
     assert!(refused(&digits(64, TRAIN), &kept).contains("other weights and parameters have learnt there"));
@@ -450,7 +677,14 @@ fn gradients_of_kernels_are_those_of_pytorch() {
     let input: Vec<f64> =
         (0..TRIALS).flat_map(|b| (0..60).map(move |i| 0.1 + 0.5 * ((3 * b + 2 * i) % 7) as f64 / 7.0)).collect();
     let checked = checked(GRIDS);
-    for (choice, threads) in [(&interp as &dyn Fn() -> _, 1), (&native, 1), (&native, 2)] {
+    let plain = CompileOptions::default;
+    let mut all: Vec<(&dyn Fn() -> _, usize, CompileOptions)> =
+        vec![(&interp, 1, plain()), (&native, 1, plain()), (&native, 2, plain())];
+    #[cfg(feature = "xla")]
+    let xla = xla();
+    #[cfg(feature = "xla")]
+    all.extend(xla.iter().map(|xla| (xla as &dyn Fn() -> _, 1, for_xla())));
+    for (choice, threads, options) in all {
         let lesson = Lesson {
             input: ("pixels.x".into(), Span::default()),
             example: input[..60].into(),
@@ -463,7 +697,7 @@ fn gradients_of_kernels_are_those_of_pytorch() {
             threads,
             precision: Precision::F64,
         };
-        let mut learner = Learner::new(&checked, &CompileOptions::default(), &lesson, choice).unwrap();
+        let mut learner = Learner::new(&checked, &options, &lesson, choice).unwrap();
         let counts: Vec<usize> = learner.weights().iter().map(|(_, values)| values.len()).collect();
         assert_eq!(counts, [3 * 2 * 3 * 3, 4 * 3 * 2 * 2]);
         assert!(learner.weights()[1].1.iter().all(|x| *x == 0.1));

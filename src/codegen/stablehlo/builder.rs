@@ -715,6 +715,47 @@ impl Builder {
         self.one("dot_general", &[row, matrix], attributes, TensorType::new(ty.element, &of.dims[1..]))
     }
 
+    /// The product of two matrices, summed along a dimension of each, as exact as the device has it: what is left of the first by what is left of the second.
+    pub fn contract(&mut self, (a, of_a): (Value, usize), (c, of_c): (Value, usize)) -> Value {
+        let (ty, of) = (self.of(a).clone(), self.of(c).clone());
+        let fits = ty.element == of.element && ty.element.is_real() && ty.dims.len() == 2 && of.dims.len() == 2;
+        assert!(fits && ty.dims[of_a] == of.dims[of_c], "product of {ty} along {of_a} and {of} along {of_c}");
+        let dimensions =
+            format!("#stablehlo.dot<lhs_contracting_dimensions = [{of_a}], rhs_contracting_dimensions = [{of_c}]>");
+        let highest = "#stablehlo<precision HIGHEST>";
+        let attributes =
+            vec![("dot_dimension_numbers", dimensions), ("precision_config", format!("[{highest}, {highest}]"))];
+        let dims = [ty.dims[1 - of_a], of.dims[1 - of_c]];
+        self.one("dot_general", &[a, c], attributes, TensorType::new(ty.element, &dims))
+    }
+
+    /// A matrix with its rows as columns.
+    pub fn transpose(&mut self, a: Value) -> Value {
+        let ty = self.of(a).clone();
+        assert!(ty.dims.len() == 2, "transpose of {ty}");
+        let to = TensorType::new(ty.element, &[ty.dims[1], ty.dims[0]]);
+        self.one("transpose", &[a], vec![("permutation", array(&[1, 0]))], to)
+    }
+
+    /// The row `from[index]` of a matrix for every element of `index`: `[.., column]`. An index past the end means the last row.
+    pub fn gather_rows(&mut self, from: Value, index: Value) -> Value {
+        let (ty, at) = (self.of(from).clone(), self.of(index).clone());
+        assert!(ty.dims.len() == 2 && !ty.is_empty(), "rows of {ty}");
+        assert!(at.element.is_whole(), "rows at {at}");
+        let rank = at.dims.len();
+        let dimensions = format!(
+            "#stablehlo.gather<offset_dims = [{rank}], collapsed_slice_dims = [0], start_index_map = [0], \
+             index_vector_dim = {rank}>"
+        );
+        let attributes = vec![
+            ("dimension_numbers", dimensions),
+            ("slice_sizes", array(&[1, ty.dims[1]])),
+            ("indices_are_sorted", "false".into()),
+        ];
+        let dims: Vec<usize> = at.dims.iter().copied().chain([ty.dims[1]]).collect();
+        self.one("gather", &[from, index], attributes, TensorType::new(ty.element, &dims))
+    }
+
     /// Repeats `body` as long as `condition` holds; both see what is carried and nothing else.
     pub fn repeat(
         &mut self,

@@ -5,6 +5,10 @@
 //! Never true here: the value of a parameter, a seed or an edge is part of a function; they are arguments, so that changing one
 //! needs no new compilation.
 
+mod course;
+
+pub use course::{Course, Form, Readout, Route, Sender};
+
 use super::branches::Branches;
 use super::builder::{Binary, Builder, Compare, Element, Function, Literal, TensorType, Value};
 use super::deliveries::Deliveries;
@@ -45,6 +49,10 @@ pub enum Kind {
     Line(u32),
     /// Computes outputs.
     Observe,
+    /// Takes all steps of many trials, and keeps what going back needs.
+    Forward(Course),
+    /// Goes back through all steps of many trials, and computes outputs.
+    Back(Course),
 }
 
 impl Kind {
@@ -59,14 +67,17 @@ impl Kind {
             Kind::Stretch(_) => "stretch",
             Kind::Line(_) => "line",
             Kind::Observe => "observe",
+            Kind::Forward(_) => "forward",
+            Kind::Back(_) => "back",
         }
     }
 
     fn roles(&self, plan: &Plan) -> Vec<Role> {
         match self {
             Kind::Init => vec![Role::Init],
-            Kind::Step | Kind::Line(_) => vec![Role::Step],
+            Kind::Step | Kind::Line(_) | Kind::Forward(_) => vec![Role::Step],
             Kind::Observe => vec![Role::Observe],
+            Kind::Back(_) => vec![Role::Step, Role::Observe],
             Kind::Stretch(stretch) => {
                 let output = |(field, _): &(FieldId, _)| matches!(plan.slot(*field), Some((_, Bank::Output, _)));
                 let observes = stretch.fields.iter().any(output);
@@ -83,6 +94,9 @@ impl Kind {
             (Kind::Line(steps), _) => *steps as usize,
             (Kind::Stretch(stretch), Role::Observe) => stretch.samples as usize,
             (Kind::Stretch(stretch), Role::Init | Role::Step) => stretch.steps() as usize,
+            (Kind::Forward(course), _) => course.steps,
+            (Kind::Back(_), Role::Observe) => 1,
+            (Kind::Back(course), Role::Init | Role::Step) => course.steps + 1,
         }
     }
 }
@@ -314,16 +328,23 @@ impl<'a> Emitter<'a> {
         let on_its_way = self.deliveries().carried().into_iter().map(|(slot, ty)| Port { slot, ty });
         let carried: Vec<Port> = match self.kind {
             Kind::Observe => states,
-            Kind::Init | Kind::Step | Kind::Stretch(_) | Kind::Line(_) => {
+            Kind::Init | Kind::Step | Kind::Stretch(_) | Kind::Line(_) | Kind::Forward(_) | Kind::Back(_) => {
                 states.into_iter().chain(on_its_way).collect()
             }
         };
         let outside = self.surroundings(&tables);
         let mut arguments = match self.kind {
             Kind::Init => Vec::new(),
-            Kind::Step | Kind::Stretch(_) | Kind::Line(_) | Kind::Observe => carried.clone(),
+            Kind::Step | Kind::Stretch(_) | Kind::Line(_) | Kind::Observe | Kind::Forward(_) | Kind::Back(_) => {
+                carried.clone()
+            }
         };
         arguments.extend(outside);
+        match &self.kind {
+            Kind::Forward(course) => arguments.extend(self.given_forward(course)),
+            Kind::Back(course) => arguments.extend(self.given_back(course)),
+            Kind::Init | Kind::Step | Kind::Stretch(_) | Kind::Line(_) | Kind::Observe => {}
+        }
         if let Kind::Line(_) = self.kind {
             let once = self.computed_once(&tables, &arguments);
             arguments.extend(once);
@@ -350,6 +371,8 @@ impl<'a> Emitter<'a> {
                 slots.push(Slot::Finite);
                 slots
             }
+            Kind::Forward(course) => self.results_forward(course),
+            Kind::Back(course) => self.results_back(course),
         };
         let mut b = Builder::new(name);
         let mut slots = Slots::new();
@@ -367,6 +390,8 @@ impl<'a> Emitter<'a> {
                 }
             }
             Kind::Stretch(stretch) => self.stretch(&mut b, &tables, &mut slots, stretch),
+            Kind::Forward(course) => self.forward(&mut b, &tables, &mut slots, course),
+            Kind::Back(course) => self.back(&mut b, &tables, &mut slots, course),
         }
         let values: Vec<Value> = results.iter().map(|slot| slots[slot]).collect();
         let results =

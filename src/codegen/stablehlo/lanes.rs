@@ -42,7 +42,7 @@ pub(super) struct Effects {
 }
 
 /// The element type of lanes.
-pub(super) fn real(precision: Precision) -> Element {
+pub fn real(precision: Precision) -> Element {
     match precision {
         Precision::F64 => Element::F64,
         Precision::F32 | Precision::Bf16 => Element::F32,

@@ -14,6 +14,6 @@ pub mod mlir;
 mod poisson;
 mod slot;
 
-pub use entry::{Column, Entry, Kind, Port};
-pub use lanes::stored;
-pub use slot::{Feed, Fixed, Inside, Part, Slot, slot_name};
+pub use entry::{Column, Course, Entry, Form, Kind, Port, Readout, Route, Sender};
+pub use lanes::{real, stored};
+pub use slot::{Feed, Fixed, Inside, Part, Slot, Trial, slot_name};

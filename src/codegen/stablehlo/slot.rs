@@ -68,6 +68,47 @@ pub enum Slot {
     Events(u32, u32),
     /// Is every state finite at the end?
     Finite,
+    /// What all steps of many trials have besides.
+    Trial(Trial),
+}
+
+/// What the steps of many trials have besides; routes, senders and states by their numbers in the [`Course`](super::Course).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Trial {
+    /// What the edges of a route carry: `[(delay, sender), target]`, or `[edge]` with a 0 behind the last: route.
+    Carried(u32),
+    /// By target, where the sender of each of its edges stands, `[row, target]`, of `[(delay, sender)]`: route.
+    Senders(u32),
+    /// The number of each of these edges, that of the 0 where there is none: route.
+    EdgesIn(u32),
+    /// By sender, where the target of each of its edges stands, `[row, sender]`, of `[(delay, target)]`: route.
+    Targets(u32),
+    /// The number of each of these edges: route.
+    EdgesOut(u32),
+    /// The sender of each edge: route.
+    From(u32),
+    /// Where its target stands, of `[(delay, target)]`: route.
+    To(u32),
+    /// Who has sent, `[row, (trial, cell)]`, row by step; the first rows stand for steps before the run: sender.
+    Sent(u32),
+    /// Who has sent in the last step, `[(trial, cell)]`; in a loop: sender.
+    Last(u32),
+    /// A state that going back reads, `[step, (trial, cell)]`: number.
+    Tape(u32),
+    /// What is read out, `[sample, (trial, cell)]`.
+    Samples,
+    /// The slopes of a loss in that.
+    Slopes,
+    /// How many spikes there were; in a loop, of each cell: sender.
+    Spikes(u32),
+    /// The derivatives in what the edges carry, in the shape of that, without the 0: route.
+    Weights(u32),
+    /// What of the carried numbers stands where [`Trial::EdgesIn`] says; in a loop: route.
+    CarriedIn(u32),
+    /// And where [`Trial::EdgesOut`] says; in a loop: route.
+    CarriedOut(u32),
+    /// The derivatives in what arrives, `[step, (trial, target)]`, with rows of zeros for steps behind the end; in a loop: the first route to the receptor.
+    Later(u32),
 }
 
 /// A table that is made from the set-up, once for a run.
@@ -153,6 +194,8 @@ pub enum Feed {
     Rows(Role, Part),
     /// From whoever calls: how many steps to take.
     Steps,
+    /// From whoever runs many trials.
+    Trial(Trial),
 }
 
 impl Slot {
@@ -171,7 +214,8 @@ impl Slot {
             | Slot::Inside(_)
             | Slot::Record(_)
             | Slot::Events(..)
-            | Slot::Finite => false,
+            | Slot::Finite
+            | Slot::Trial(_) => false,
         }
     }
 
@@ -183,6 +227,7 @@ impl Slot {
             Slot::Numbers(part) => Some(Feed::Numbers(part)),
             Slot::Rows(role, part) => Some(Feed::Rows(role, part)),
             Slot::Steps => Some(Feed::Steps),
+            Slot::Trial(trial) => Some(Feed::Trial(trial)),
             Slot::Output(..)
             | Slot::Temp(..)
             | Slot::Local(..)
@@ -212,7 +257,8 @@ impl Slot {
             | Slot::Inside(_)
             | Slot::Record(_)
             | Slot::Events(..)
-            | Slot::Finite => None,
+            | Slot::Finite
+            | Slot::Trial(_) => None,
         }
     }
 }
@@ -266,6 +312,7 @@ pub fn slot_name(plan: &Plan, slot: Slot) -> String {
         Slot::Record(at) => format!("record.{at}"),
         Slot::Events(s, at) => field_name(plan, space(s).events.iter().copied(), at),
         Slot::Finite => "finite".into(),
+        Slot::Trial(trial) => trial_name(trial),
     }
 }
 
@@ -323,4 +370,27 @@ fn inside_name(plan: &Plan, inside: Inside) -> String {
         Inside::Word(s, at) => format!("{}.word", event(s, at)),
         Inside::LineOfEvents(s, at) => format!("{}.line", event(s, at)),
     }
+}
+
+fn trial_name(trial: Trial) -> String {
+    let (name, number) = match trial {
+        Trial::Carried(route) => ("carried", route),
+        Trial::Senders(route) => ("senders", route),
+        Trial::EdgesIn(route) => ("edges_in", route),
+        Trial::Targets(route) => ("targets", route),
+        Trial::EdgesOut(route) => ("edges_out", route),
+        Trial::From(route) => ("from", route),
+        Trial::To(route) => ("to", route),
+        Trial::Sent(sender) => ("sent", sender),
+        Trial::Last(sender) => ("last", sender),
+        Trial::Tape(state) => ("tape", state),
+        Trial::Samples => return "samples".into(),
+        Trial::Slopes => return "slopes".into(),
+        Trial::Spikes(sender) => ("spikes", sender),
+        Trial::Weights(route) => ("weights", route),
+        Trial::CarriedIn(route) => ("carried_in", route),
+        Trial::CarriedOut(route) => ("carried_out", route),
+        Trial::Later(route) => ("later", route),
+    };
+    format!("{name}.{number}")
 }

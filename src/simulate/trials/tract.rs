@@ -3,6 +3,10 @@
 //! In come edges with their delays and weights, and who has sent when; out goes what arrives, and backward the derivatives in weights and in having sent.
 //! Never true here: the order of a sum depends on the number of threads.
 
+mod arrays;
+
+pub use arrays::Lists;
+
 use crate::engine::Edges;
 use ndarray::{ArrayView2, ArrayViewMut2, linalg::general_mat_mul};
 use std::ops::Range;

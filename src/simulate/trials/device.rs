@@ -1,0 +1,225 @@
+//! Trials whose steps a device takes, all of a direction in one call.
+//!
+//! In come the plans of both directions; out go what trials read out, and slopes. What going back needs stays on the device.
+//! Never true here: the host sees a state, or an event.
+//!
+//! On the host are the loss, between the two calls, and the numbers that edges share.
+
+use super::{Both, Net, Readout, Runner, Slopes};
+use crate::codegen::plan::Plan;
+use crate::codegen::stablehlo::{self as hlo, Course, Form, Kind, Slot, Trial};
+use crate::engine::course::Direction;
+use crate::engine::executables::Compiler;
+use crate::engine::xla::{Forms, XlaEngine, numbers};
+use crate::engine::{EngineError, Setup};
+use crate::pjrt::Buffer;
+use crate::simulate::Loss;
+use crate::step::FieldId;
+use std::collections::BTreeMap;
+
+/// Both directions on a device.
+pub struct Device {
+    forward: Direction,
+    back: Direction,
+    /// Tables of edges, and what edges carry that do not learn.
+    fixed: BTreeMap<Trial, Buffer>,
+}
+
+impl Device {
+    /// Compiles both directions, or finds them in the compiler's cache.
+    pub fn new(
+        net: &Net,
+        forward: (&Plan, &Setup),
+        back: (&Plan, &Setup),
+        compiler: &Compiler,
+        forms: &Forms,
+    ) -> Result<Device, EngineError> {
+        let direction = |(plan, setup): (&Plan, &Setup), kind: Kind| {
+            let inputs = XlaEngine::inputs_in(forms, plan, setup, compiler.client())?;
+            Direction::new(setup, inputs, compiler.clone(), kind)
+        };
+        let [there, here] = kinds(net)?;
+        let (mut forward, mut back) = (direction(forward, there)?, direction(back, here)?);
+        let mut fixed = BTreeMap::new();
+        let mut keep = |trial: Trial, buffer: Option<Buffer>| fixed.extend(buffer.map(|buffer| (trial, buffer)));
+        for (number, route) in (0..).zip(&net.routes) {
+            if !route.learns {
+                let carried = Trial::Carried(number);
+                keep(carried, forward.reals(carried, &route.tract.carried())?);
+            }
+            if route.tract.are_matrices() {
+                continue;
+            }
+            let lists = route.tract.lists();
+            let [senders, edges_in] = lists.into;
+            let [targets, edges_out] = lists.out_of;
+            let [from, to] = lists.ends;
+            keep(Trial::Senders(number), forward.places(Trial::Senders(number), senders)?);
+            keep(Trial::EdgesIn(number), forward.places(Trial::EdgesIn(number), edges_in)?);
+            keep(Trial::Targets(number), back.places(Trial::Targets(number), targets)?);
+            keep(Trial::EdgesOut(number), back.places(Trial::EdgesOut(number), edges_out)?);
+            keep(Trial::From(number), back.places(Trial::From(number), from)?);
+            keep(Trial::To(number), back.places(Trial::To(number), to)?);
+        }
+        for (field, values) in &net.begin {
+            forward.begin(field.forward, values)?;
+            if let Some(field) = field.back {
+                back.begin(field, values)?;
+            }
+        }
+        Ok(Device { forward, back, fixed })
+    }
+
+    /// What edges that learn carry now.
+    fn carried(&self, net: &Net) -> Result<BTreeMap<Trial, Buffer>, EngineError> {
+        let mut carried = BTreeMap::new();
+        for (number, route) in (0..).zip(&net.routes).filter(|(_, route)| route.learns) {
+            let trial = Trial::Carried(number);
+            carried.extend(self.forward.reals(trial, &route.tract.carried())?.map(|buffer| (trial, buffer)));
+        }
+        Ok(carried)
+    }
+
+    /// The way forward, and what it has read out; with the number of spikes.
+    fn run(
+        &mut self,
+        given: &[(Both, Vec<f64>)],
+        carried: &BTreeMap<Trial, Buffer>,
+    ) -> Result<(BTreeMap<Slot, Buffer>, Vec<f64>, u64), EngineError> {
+        for (field, values) in given {
+            self.forward.begin(field.forward, values)?;
+        }
+        let arguments = self.fixed.iter().chain(carried).map(|(&trial, buffer)| (trial, buffer)).collect();
+        let results = self.forward.run(&arguments)?;
+        let flag = results.get(&Slot::Finite).ok_or_else(|| missing("finite"))?;
+        if !flag.to_vec::<bool>()?.iter().all(|finite| *finite) {
+            return Err(EngineError("a state is no longer a finite number".into()));
+        }
+        let samples = numbers(results.get(&Slot::Trial(Trial::Samples)).ok_or_else(|| missing("samples"))?)?;
+        let mut spikes = 0;
+        for (slot, buffer) in &results {
+            if let Slot::Trial(Trial::Spikes(_)) = slot {
+                spikes += buffer.to_vec::<u64>()?.iter().sum::<u64>();
+            }
+        }
+        Ok((results, samples, spikes))
+    }
+}
+
+fn missing(what: &str) -> EngineError {
+    EngineError(format!("internal error: the way forward has no result `{what}`"))
+}
+
+impl Runner for Device {
+    fn samples(&mut self, net: &Net, given: &[(Both, Vec<f64>)]) -> Result<(Vec<f64>, u64), EngineError> {
+        let carried = self.carried(net)?;
+        let (_, samples, spikes) = self.run(given, &carried)?;
+        Ok((samples, spikes))
+    }
+
+    fn slopes(
+        &mut self,
+        net: &Net,
+        given: &[(Both, Vec<f64>)],
+        loss: &mut dyn FnMut(&[f64]) -> Loss,
+    ) -> Result<Slopes, EngineError> {
+        let carried = self.carried(net)?;
+        let (kept, samples, spikes) = self.run(given, &carried)?;
+        let found = loss(&samples);
+        for (field, values) in given {
+            if let Some(field) = field.back {
+                self.back.begin(field, values)?;
+            }
+        }
+        let slopes = self.back.reals(Trial::Slopes, &found.slopes.concat())?;
+        let mut arguments: BTreeMap<Trial, &Buffer> =
+            self.fixed.iter().chain(&carried).map(|(&trial, buffer)| (trial, buffer)).collect();
+        arguments.extend(slopes.as_ref().map(|buffer| (Trial::Slopes, buffer)));
+        arguments.extend(kept.iter().filter_map(|(slot, buffer)| match slot {
+            Slot::Trial(trial @ (Trial::Tape(_) | Trial::Sent(_))) => Some((*trial, buffer)),
+            _ => None,
+        }));
+        let results = self.back.run(&arguments)?;
+        let mut weights = Vec::new();
+        for (number, route) in (0..).zip(&net.routes) {
+            let tract = &route.tract;
+            let slopes = match results.get(&Slot::Trial(Trial::Weights(number))) {
+                Some(slopes) => tract.of_carried(numbers(slopes)?),
+                // Nothing that is read out depends on what arrives here.
+                None => vec![0.0; if route.learns { tract.edges() } else { 0 }],
+            };
+            weights.push(tract.of_numbers(slopes));
+        }
+        let mut parameters = Vec::new();
+        for of in &net.gradients {
+            let mut all = Vec::new();
+            for (field, _) in of.iter().filter(|(_, count)| *count > 0) {
+                all.extend(self.back.output(*field, &results)?);
+            }
+            parameters.push(all);
+        }
+        Ok(Slopes { loss: found.value, weights, parameters, spikes })
+    }
+
+    fn set_uniform(&mut self, forward: Option<FieldId>, back: Option<FieldId>, value: f64) -> Result<(), EngineError> {
+        if let Some(field) = forward {
+            self.forward.set_uniform(field, value);
+        }
+        if let Some(field) = back {
+            self.back.set_uniform(field, value);
+        }
+        Ok(())
+    }
+
+    /// What is kept for all steps of both directions.
+    fn bytes(&self, _: &Net) -> f64 {
+        self.back.bytes() as f64
+    }
+}
+
+/// The entry points of both directions.
+pub fn kinds(net: &Net) -> Result<[Kind; 2], EngineError> {
+    let forward = course(net, &|both| Some(both.forward))?;
+    Ok([Kind::Forward(forward), Kind::Back(course(net, &|both| both.back)?)])
+}
+
+/// A network as the entry points of one direction see it.
+fn course(net: &Net, of: &dyn Fn(Both) -> Option<FieldId>) -> Result<Course, EngineError> {
+    let senders = net.spiking.iter().map(|spiking| {
+        let sent = of(spiking.spiked).filter(|_| spiking.cells * net.trials > 0);
+        hlo::Sender { cells: spiking.cells, sent }
+    });
+    let route = |route: &super::Route| {
+        let tract = &route.tract;
+        let [_, targets] = tract.ends();
+        let form = match tract.are_matrices() {
+            true => Form::Matrices,
+            false => {
+                let [into, out_of] = tract.lists().rows;
+                Form::Lists { edges: tract.edges(), into, out_of }
+            }
+        };
+        let (arrived, delays) = (of(route.arrived), tract.delays());
+        hlo::Route { from: route.from, targets, arrived, learns: route.learns, delays, form }
+    };
+    // Those that going back does not read are not kept.
+    let tape = net.states.iter().filter(|(both, count)| both.back.is_some() && *count > 0);
+    let course = Course {
+        trials: net.trials,
+        steps: net.steps,
+        senders: senders.collect(),
+        routes: net.routes.iter().map(route).collect(),
+        tape: tape.filter_map(|(both, count)| Some((of(*both)?, *count))).collect(),
+        readout: match net.readout {
+            Readout::Count(sender) => hlo::Readout::Count(sender),
+            Readout::State(both, count) => hlo::Readout::State(of(both), count),
+        },
+    };
+    // Rows and places are counted in numbers of 32 bits.
+    let largest = |at: usize| course.carried(at).iter().product::<usize>();
+    let most = (0..course.routes.len()).map(largest).chain([net.steps + 1]).max();
+    match most.is_none_or(|most| i32::try_from(most).is_ok()) {
+        true => Ok(course),
+        false => Err(EngineError("a projection has more edges than one array of a device takes".into())),
+    }
+}
