@@ -17,7 +17,7 @@ pub use experiment::{Draft, Experiment, Made, planned};
 pub use gradient::{Differentiable, Fitted};
 pub use repeated::Repeated;
 pub use sweep::{Choose, Crew, Done, Sweep};
-pub use training::{Found, Learner, Lesson, Read, samples};
+pub use training::{Found, Learner, Lesson, Read, frame, samples};
 pub use whole::check_whole;
 
 use crate::codegen::rust::{

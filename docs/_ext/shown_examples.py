@@ -42,6 +42,10 @@ COMMANDS = {
         "neuroc train examples/digits.neuro --epochs 4 -o digits.trained.npz",
         "neuroc run examples/digits.neuro --trained digits.trained.npz",
     ],
+    "evidence": [
+        "neuroc train examples/evidence.neuro --epochs 6 -o evidence.trained.npz",
+        "neuroc run examples/evidence.neuro --trained evidence.trained.npz",
+    ],
     "digits_convolution": [
         "neuroc train examples/digits_convolution.neuro --epochs 4 -o digits_convolution.trained.npz",
         "neuroc run examples/digits_convolution.neuro --trained digits_convolution.trained.npz",
@@ -51,6 +55,7 @@ COMMANDS = {
 NOTES = {
     "digits": "The picture is made after 4 epochs of training; the file says 15.",
     "digits_convolution": "The picture is made after 4 epochs of training; the file says 15.",
+    "evidence": "The picture is made after 6 epochs of training; the file says 12.",
     "brunel": "The file has a fifth of the paper's cells as it stands; `--set order=2500` runs the paper's net.",
     "microcircuit": "The file has a twentieth of the circuit as it stands; `--set scale=1` is all of it, which takes gigabytes.",
 }
@@ -70,7 +75,7 @@ GROUPS = {
         "noise_and_files",
     ],
     "Synapses that remember, fits and training": [
-        "short_term", "stdp", "stdp_protocol", "squid_fit", "olive_fit", "adex_fit", "digits", "digits_convolution",
+        "short_term", "stdp", "stdp_protocol", "squid_fit", "olive_fit", "adex_fit", "digits", "digits_convolution", "evidence",
     ],
 }  # fmt: skip
 

@@ -11,8 +11,9 @@ use std::path::Path;
 /// Samples with a class each, and which of them are for testing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
-    /// `[sample][value]`
+    /// `[sample][frame][value]`
     x: Vec<f64>,
+    frames: usize,
     values: usize,
     y: Vec<usize>,
     train: Vec<usize>,
@@ -20,9 +21,9 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Reads the arrays `x` (samples first) and `y` of an archive. `span` is where the file is named; a share `test` of the samples, drawn with the seed, is
-    /// kept for testing.
-    pub fn read(path: &Path, span: Span, test: f64, seed: u64) -> Result<Dataset, Diagnostic> {
+    /// Reads the arrays `x` (samples first, then frames if there are any) and `y` of an archive. `span` is where the file is named; a share `test` of the
+    /// samples, drawn with the seed, is kept for testing.
+    pub fn read(path: &Path, span: Span, framed: bool, test: f64, seed: u64) -> Result<Dataset, Diagnostic> {
         let name = path.display();
         let wrong = |why: String| Diagnostic::new(Code::BadData, span, format!("`{name}` cannot be used"), why);
         let mut archive = Archive::open(path).map_err(|why| {
@@ -35,6 +36,13 @@ impl Dataset {
         if samples == 0 || x.is_empty() {
             return Err(wrong("`x` has no samples".into()));
         }
+        if framed && x.ndim() < 3 {
+            return Err(wrong(format!(
+                "in frames `x` is samples by frames by cells, but its shape is {:?}",
+                x.shape()
+            )));
+        }
+        let frames = if framed { x.shape()[1] } else { 1 };
         if y.shape() != [samples] {
             return Err(wrong(format!("`x` has {samples} samples, but the shape of `y` is {:?}", y.shape())));
         }
@@ -51,9 +59,9 @@ impl Dataset {
         let [mut test, mut train] = [test, train].map(<[usize]>::to_vec);
         test.sort_unstable();
         train.sort_unstable();
-        let values = x.len() / samples;
+        let values = x.len() / samples / frames;
         let y = y.iter().map(|&class| class as usize).collect();
-        Ok(Dataset { x: x.iter().copied().collect(), values, y, train, test })
+        Ok(Dataset { x: x.iter().copied().collect(), frames, values, y, train, test })
     }
 
     /// How many bytes the arrays of an archive have when they are unpacked; none if it cannot be opened.
@@ -61,7 +69,12 @@ impl Dataset {
         Archive::open(path).ok()?.unpacked()
     }
 
-    /// How many values a sample has.
+    /// How many frames a sample has, one after the other; one if it does not change.
+    pub fn frames(&self) -> usize {
+        self.frames
+    }
+
+    /// How many values a frame of a sample has.
     pub fn values(&self) -> usize {
         self.values
     }
@@ -91,8 +104,9 @@ impl Dataset {
         shuffled(self.train.len(), seed, epoch).into_iter().map(|at| self.train[at]).collect()
     }
 
-    /// A sample.
-    pub fn sample(&self, at: usize) -> &[f64] {
+    /// A frame of a sample.
+    pub fn frame(&self, sample: usize, frame: usize) -> &[f64] {
+        let at = sample * self.frames + frame;
         &self.x[at * self.values..(at + 1) * self.values]
     }
 

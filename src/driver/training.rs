@@ -21,7 +21,7 @@ use crate::ode::{self, Kind, Model, PerCell, StateId};
 use crate::passes::{self, Keep};
 #[cfg(feature = "xla")]
 use crate::simulate::trials::Device;
-use crate::simulate::trials::{self, Both, Host, Net, Route, Runner, Slopes, Spiking, Tract};
+use crate::simulate::trials::{self, Both, Given, Host, Net, Route, Runner, Slopes, Spiking, Tract};
 use crate::simulate::{self, Loss, Shared};
 use crate::source::Span;
 use crate::step::{self, FieldId, FieldKind, OpKind, Program, Role, Source, SpaceKind, Verified};
@@ -44,6 +44,8 @@ pub struct Lesson {
     pub input: (String, Span),
     /// Values of it that the model takes, for as many cells as there are.
     pub example: Arc<[f64]>,
+    /// How many steps it keeps its values; all if absent.
+    pub frame: Option<usize>,
     /// Projections whose weights learn, and parameters; a name may be the end of one.
     pub learn: Vec<(String, Span)>,
     /// What the loss reads.
@@ -75,7 +77,8 @@ pub(super) fn wrong_names(model: &Model, train: &Train) -> Vec<Diagnostic> {
 /// The samples of a `train` block, if they fit its network.
 pub fn samples(model: &Model, train: &Train) -> Result<Dataset, Vec<Diagnostic>> {
     let (name, span) = &train.data;
-    let data = Dataset::read(&train.directory.join(name), *span, train.test, model.seed).map_err(|d| vec![d])?;
+    let file = train.directory.join(name);
+    let data = Dataset::read(&file, *span, train.frame.is_some(), train.test, model.seed).map_err(|d| vec![d])?;
     // What is wrong with sizes is told elsewhere.
     let Ok(extent) = simulate::extent(model) else { return Ok(data) };
     let mut errors = Vec::new();
@@ -90,6 +93,7 @@ pub fn samples(model: &Model, train: &Train) -> Result<Dataset, Vec<Diagnostic>>
             errors.push(d.see(train.input.1, format!("each of the {cells} cells needs one")));
         }
     }
+    errors.extend(frame(model, train, data.frames()).err());
     let outputs = match readout(model, &(Read::of(train), train.read.1)) {
         Ok((Some(population), _)) => Some(extent.cells[population]),
         Ok((None, Some(state))) => Some(extent.cells[model.state(state).population]),
@@ -103,6 +107,24 @@ pub fn samples(model: &Model, train: &Train) -> Result<Dataset, Vec<Diagnostic>>
         errors.push(if from_one { d.help("classes are counted from 0, and none is 0") } else { d });
     }
     if errors.is_empty() { Ok(data) } else { Err(errors) }
+}
+
+/// How many steps a frame of the samples lasts; none if they do not change. All frames last as long as the run.
+pub fn frame(model: &Model, train: &Train, frames: usize) -> Result<Option<usize>, Diagnostic> {
+    let Some((ms, span)) = train.frame else { return Ok(None) };
+    let steps = (ms / model.dt).round();
+    if steps < 1.0 || (steps * model.dt - ms).abs() > 1e-9 * ms {
+        let message = format!("a frame of {ms} ms is no whole number of steps of {} ms", model.dt);
+        return Err(Diagnostic::new(Code::BadValue, span, message, "as long as some steps"));
+    }
+    let run = (model.duration / model.dt).round();
+    if steps * frames as f64 != run {
+        let all = steps * frames as f64 * model.dt;
+        let message = format!("{frames} frames of {ms} ms last for {all} ms, but the run for {} ms", model.duration);
+        let d = Diagnostic::new(Code::BadData, span, message, "as long as the run in all");
+        return Err(d.help("frames of zeros at the end of the samples let the network answer"));
+    }
+    Ok(Some(steps as usize))
 }
 
 impl Read {
@@ -121,6 +143,8 @@ pub struct Learner {
     net: Net,
     runner: Box<dyn Runner>,
     input: Both,
+    /// How many steps a frame of the input lasts.
+    frame: usize,
     fitted: Vec<Fitted>,
     moved: Vec<Moved>,
     /// The names of the projections.
@@ -233,7 +257,8 @@ impl Learner {
         let Prepared { model, net, programs, input, fitted, moved, names, outputs } =
             Prepared::new(checked, options, lesson)?;
         let runner = programs.runner(&net, lesson, choice)?;
-        Ok(Learner { model, net, runner, input, fitted, moved, names, outputs })
+        let frame = lesson.frame.unwrap_or(net.steps);
+        Ok(Learner { model, net, runner, input, frame, fitted, moved, names, outputs })
     }
 
     /// What XLA compiles of a lesson: the entry points of both directions, as text.
@@ -296,22 +321,23 @@ impl Learner {
         routes.nth(number).map_or_else(Vec::new, |route| route.tract.in_order(values))
     }
 
-    /// What the trials read out, `[sample][trial][cell]`, and the number of spikes; `input` has values `[trial][cell]`.
-    pub fn samples(&mut self, parameters: &[f64], input: &[f64]) -> Result<(Vec<f64>, u64), EngineError> {
+    /// What the trials read out, `[sample][trial][cell]`, and the number of spikes; `input` has values `[frame][trial][cell]`.
+    pub fn samples(&mut self, parameters: &[f64], input: Vec<Vec<f64>>) -> Result<(Vec<f64>, u64), EngineError> {
         self.set(parameters)?;
-        self.runner.samples(&self.net, &[(self.input, input.to_vec())])
+        let given = Given { of: self.input, frames: input, steps: self.frame };
+        self.runner.samples(&self.net, &given)
     }
 
-    /// The loss of all trials and its derivatives; `loss` gets what they read out, `[sample][trial][cell]`.
+    /// The loss of all trials and its derivatives; `input` as above; `loss` gets what they read out, `[sample][trial][cell]`.
     pub fn gradient(
         &mut self,
         parameters: &[f64],
-        input: &[f64],
+        input: Vec<Vec<f64>>,
         loss: &mut dyn FnMut(&[f64]) -> Loss,
     ) -> Result<Found, EngineError> {
         self.set(parameters)?;
-        let Slopes { loss, weights, parameters: of, spikes } =
-            self.runner.slopes(&self.net, &[(self.input, input.to_vec())], loss)?;
+        let given = Given { of: self.input, frames: input, steps: self.frame };
+        let Slopes { loss, weights, parameters: of, spikes } = self.runner.slopes(&self.net, &given, loss)?;
         let weights = weights.into_iter().zip(&self.net.routes).filter(|(_, route)| route.learns);
         let weights = weights.map(|(weights, _)| weights).collect();
         let totals: Vec<f64> = of.iter().map(|values| values.iter().sum()).collect();

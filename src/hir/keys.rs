@@ -62,6 +62,7 @@ impl Block {
             Block::Train => &[
                 "data",
                 "input",
+                "frame",
                 "loss",
                 "optimizer",
                 "schedule",

@@ -4,16 +4,17 @@
 //! for is known when the settings of a run are.
 //! Never true here: a name of the network is resolved, or a file is opened.
 
-use super::Expr;
 use super::error::TrainError;
 use super::expr::constant_of;
 use super::keys::Block;
 use super::lower::Lowerer;
 use super::place::flatten;
 use super::scope::{Scope, ScopeKind};
+use super::{Expr, Ty};
 use crate::operators::Surrogate;
 use crate::source::Span;
 use crate::syntax::ast::{self, TrainMember};
+use crate::units::Dim;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -26,6 +27,8 @@ pub struct Train {
     pub directory: PathBuf,
     /// The parameter of cells that gets the samples.
     pub input: (String, Span),
+    /// How long (ms) a frame of a sample lasts, and where that is said; samples do not change if absent.
+    pub frame: Option<(f64, Span)>,
     /// The weights and parameters that learn.
     pub learn: Vec<(String, Span)>,
     /// The loss.
@@ -193,6 +196,10 @@ impl<'a> Lowerer<'a> {
             }
         });
         let input = key(self, "input", "input = pixels.x").and_then(|e| self.train_path(e));
+        let frame = match keys.get("frame") {
+            Some(l) => self.train_time(&l.value).map(|ms| Some((ms, l.value.span))),
+            None => Some(None),
+        };
         let loss = key(self, "loss", "loss = cross_entropy(spike_count(out))").and_then(|e| self.train_loss(e));
         let optimizer = match keys.get("optimizer") {
             Some(l) => self.train_optimizer(&l.value),
@@ -245,6 +252,7 @@ impl<'a> Lowerer<'a> {
             data: data?,
             directory: self.sources.file(train.span.file).directory.clone(),
             input: input?,
+            frame: frame?,
             learn,
             loss,
             readout,
@@ -268,6 +276,17 @@ impl<'a> Lowerer<'a> {
         }
         self.error(TrainError::NotAName { span: e.span });
         None
+    }
+
+    /// A time in ms, above zero.
+    fn train_time(&mut self, e: &ast::Expr) -> Option<f64> {
+        let mut scope = Scope::new(ScopeKind::Constant, 0);
+        let value = self.expr(&mut scope, "", e)?;
+        let ms = constant_of(&value).filter(|_| value.ty == Ty::Real(Dim::TIME));
+        if ms.is_none_or(|ms| !(ms.is_finite() && ms > 0.0)) {
+            self.error(TrainError::NotATime { span: e.span });
+        }
+        ms
     }
 
     fn train_number(

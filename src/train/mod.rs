@@ -15,7 +15,7 @@ use crate::codegen::plan::Precision;
 use crate::data::Dataset;
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::Carried;
-use crate::driver::{Checked, CompileOptions, EngineChoice, Learner, Lesson, Read, flatten, samples};
+use crate::driver::{Checked, CompileOptions, EngineChoice, Learner, Lesson, Read, flatten, frame, samples};
 use crate::engine::EngineError;
 use crate::hir::Schedule;
 use crate::ode::{self, PerCell};
@@ -93,10 +93,11 @@ impl Session {
         let full = ode::full_name(&flat, &train.input.0).unwrap_or_default();
         let scale = flat.params.iter().find(|p| p.name == full).map_or(0, |p| p.unit.exponent);
         let batch = train.batch.min(data.train().len());
-        let example: Arc<[f64]> = data.sample(0).iter().map(|&x| units::scale(x, scale)).collect();
+        let example: Arc<[f64]> = data.frame(0, 0).iter().map(|&x| units::scale(x, scale)).collect();
         let lesson = Lesson {
             input: train.input.clone(),
             example,
+            frame: frame(&flat, train, data.frames()).map_err(|d| vec![d])?,
             learn: train.learn.clone(),
             read: (Read::of(train), train.read.1),
             carried: Carried { surrogate: train.surrogate, detached: train.detached },
@@ -171,7 +172,7 @@ impl Session {
                 judged = judge.judge(samples, trials, &classes);
                 Loss { value: judged.loss, slopes: vec![judged.slopes.clone()] }
             };
-            let mut found = self.learner.gradient(&self.parameters, &input, &mut loss)?;
+            let mut found = self.learner.gradient(&self.parameters, input, &mut loss)?;
             if !found.loss.is_finite() {
                 return Err(EngineError(format!("the loss is {} in epoch {}", found.loss, self.epochs)));
             }
@@ -203,7 +204,7 @@ impl Session {
         let (begin, mut score, mut right) = (Instant::now(), Score::default(), 0);
         for batch in all.chunks(self.batch) {
             let (input, classes) = self.batch(batch);
-            let (samples, spikes) = self.learner.samples(&self.parameters, &input)?;
+            let (samples, spikes) = self.learner.samples(&self.parameters, input)?;
             let judged = self.judge.judge(&samples, self.batch, &classes);
             score.loss += judged.loss * batch.len() as f64;
             score.spikes += spikes as f64 * batch.len() as f64 / self.batch as f64;
@@ -269,10 +270,13 @@ impl Session {
         self.epochs
     }
 
-    /// Samples, filled up to a whole batch with the first of them, and their classes.
-    fn batch(&self, samples: &[usize]) -> (Vec<f64>, Vec<usize>) {
-        let all = samples.iter().chain(samples.iter().cycle()).take(self.batch);
-        let input = all.flat_map(|&at| self.data.sample(at)).map(|&x| units::scale(x, self.scale)).collect();
+    /// The frames of samples, filled up to a whole batch with the first of them, and their classes.
+    fn batch(&self, samples: &[usize]) -> (Vec<Vec<f64>>, Vec<usize>) {
+        let of_frame = |frame: usize| {
+            let all = samples.iter().chain(samples.iter().cycle()).take(self.batch);
+            all.flat_map(|&at| self.data.frame(at, frame)).map(|&x| units::scale(x, self.scale)).collect()
+        };
+        let input = (0..self.data.frames()).map(of_frame).collect();
         (input, samples.iter().map(|&at| self.data.class(at)).collect())
     }
 }

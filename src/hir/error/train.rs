@@ -16,6 +16,8 @@ pub(in crate::hir) enum TrainError<'e> {
     PartOf { span: Span },
     /// `data` is no text.
     NotAFile { span: Span },
+    /// A frame does not last for a time.
+    NotATime { span: Span },
     /// A name of the network is needed.
     NotAName { span: Span },
     /// There is no loss, readout, optimizer, schedule or surrogate of this name.
@@ -64,6 +66,10 @@ impl From<TrainError<'_>> for Diagnostic {
                 "not a text in quotes",
             )
             .help("write `data = \"digits.npz\"`: an archive with the arrays `x` (samples by cells) and `y` (classes)"),
+            E::NotATime { span } => {
+                Diagnostic::new(Code::BadValue, span, "a frame lasts for a time above zero", "not such a time")
+                    .help("write `frame = 1 ms`")
+            }
             E::NotAName { span } => {
                 Diagnostic::new(Code::BadTarget, span, "a name of the network is needed here", "this is none")
                     .help("write names with dots, such as `pixels.x` or `out`")

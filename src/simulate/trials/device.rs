@@ -5,7 +5,7 @@
 //!
 //! On the host are the loss, between the two calls, and the numbers that edges share.
 
-use super::{Both, Net, Readout, Runner, Slopes};
+use super::{Both, Given, Net, Readout, Runner, Slopes};
 use crate::codegen::plan::Plan;
 use crate::codegen::stablehlo::{self as hlo, Course, Form, Kind, Slot, Trial};
 use crate::engine::course::Direction;
@@ -83,12 +83,13 @@ impl Device {
     /// The way forward, and what it has read out; with the number of spikes.
     fn run(
         &mut self,
-        given: &[(Both, Vec<f64>)],
+        given: &Given,
         carried: &BTreeMap<Trial, Buffer>,
     ) -> Result<(BTreeMap<Slot, Buffer>, Vec<f64>, u64), EngineError> {
-        for (field, values) in given {
-            self.forward.begin(field.forward, values)?;
-        }
+        let [values] = &given.frames[..] else {
+            return Err(EngineError("samples in frames are learnt natively or in the interpreter so far".into()));
+        };
+        self.forward.begin(given.of.forward, values)?;
         let arguments = self.fixed.iter().chain(carried).map(|(&trial, buffer)| (trial, buffer)).collect();
         let results = self.forward.run(&arguments)?;
         let flag = results.get(&Slot::Finite).ok_or_else(|| missing("finite"))?;
@@ -111,7 +112,7 @@ fn missing(what: &str) -> EngineError {
 }
 
 impl Runner for Device {
-    fn samples(&mut self, net: &Net, given: &[(Both, Vec<f64>)]) -> Result<(Vec<f64>, u64), EngineError> {
+    fn samples(&mut self, net: &Net, given: &Given) -> Result<(Vec<f64>, u64), EngineError> {
         let carried = self.carried(net)?;
         let (_, samples, spikes) = self.run(given, &carried)?;
         Ok((samples, spikes))
@@ -120,16 +121,14 @@ impl Runner for Device {
     fn slopes(
         &mut self,
         net: &Net,
-        given: &[(Both, Vec<f64>)],
+        given: &Given,
         loss: &mut dyn FnMut(&[f64]) -> Loss,
     ) -> Result<Slopes, EngineError> {
         let carried = self.carried(net)?;
         let (kept, samples, spikes) = self.run(given, &carried)?;
         let found = loss(&samples);
-        for (field, values) in given {
-            if let Some(field) = field.back {
-                self.back.begin(field, values)?;
-            }
+        if let (Some(field), [values]) = (given.of.back, &given.frames[..]) {
+            self.back.begin(field, values)?;
         }
         let slopes = self.back.reals(Trial::Slopes, &found.slopes.concat())?;
         let mut arguments: BTreeMap<Trial, &Buffer> =

@@ -84,18 +84,32 @@ pub struct Net {
     pub steps: usize,
 }
 
-/// What takes the steps of all trials. `given` are values of cells that differ from trial to trial.
+/// Values of cells that differ from trial to trial.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Given {
+    /// Which parameter of the cells has them.
+    pub of: Both,
+    /// Its values in one frame after the other, `[frame][trial and cell]`; at least one.
+    pub frames: Vec<Vec<f64>>,
+    /// How many steps a frame lasts; the last one stays.
+    pub steps: usize,
+}
+
+impl Given {
+    /// The frame of a step, counted from 0.
+    pub fn at(&self, step: usize) -> usize {
+        (step / self.steps.max(1)).min(self.frames.len().saturating_sub(1))
+    }
+}
+
+/// What takes the steps of all trials.
 pub trait Runner: Send {
     /// Runs all trials; the answer are the samples of the readout, `[sample][trial][cell]`, and the number of spikes.
-    fn samples(&mut self, net: &Net, given: &[(Both, Vec<f64>)]) -> Result<(Vec<f64>, u64), EngineError>;
+    fn samples(&mut self, net: &Net, given: &Given) -> Result<(Vec<f64>, u64), EngineError>;
 
     /// Runs all trials forward and back. `loss` gets the samples of the readout, `[sample][trial][cell]`, and answers with one vector of slopes in the same shape.
-    fn slopes(
-        &mut self,
-        net: &Net,
-        given: &[(Both, Vec<f64>)],
-        loss: &mut dyn FnMut(&[f64]) -> Loss,
-    ) -> Result<Slopes, EngineError>;
+    fn slopes(&mut self, net: &Net, given: &Given, loss: &mut dyn FnMut(&[f64]) -> Loss)
+    -> Result<Slopes, EngineError>;
 
     /// Gives a parameter that is the same for all cells another value, in the program of each direction that has it.
     fn set_uniform(&mut self, forward: Option<FieldId>, back: Option<FieldId>, value: f64) -> Result<(), EngineError>;
