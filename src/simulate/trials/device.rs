@@ -25,6 +25,13 @@ pub struct Device {
     fixed: BTreeMap<Trial, Buffer>,
 }
 
+/// What the way forward has come to.
+struct Ran {
+    results: BTreeMap<Slot, Buffer>,
+    samples: Vec<f64>,
+    spikes: u64,
+}
+
 impl Device {
     /// Compiles both directions, or finds them in the compiler's cache.
     pub fn new(
@@ -80,12 +87,8 @@ impl Device {
         Ok(carried)
     }
 
-    /// The way forward, and what it has read out; with the number of spikes.
-    fn run(
-        &mut self,
-        given: &[(Both, Vec<f64>)],
-        carried: &BTreeMap<Trial, Buffer>,
-    ) -> Result<(BTreeMap<Slot, Buffer>, Vec<f64>, u64), EngineError> {
+    /// The way forward.
+    fn run(&mut self, given: &[(Both, Vec<f64>)], carried: &BTreeMap<Trial, Buffer>) -> Result<Ran, EngineError> {
         for (field, values) in given {
             self.forward.begin(field.forward, values)?;
         }
@@ -102,7 +105,7 @@ impl Device {
                 spikes += buffer.to_vec::<u64>()?.iter().sum::<u64>();
             }
         }
-        Ok((results, samples, spikes))
+        Ok(Ran { results, samples, spikes })
     }
 }
 
@@ -113,7 +116,7 @@ fn missing(what: &str) -> EngineError {
 impl Runner for Device {
     fn samples(&mut self, net: &Net, given: &[(Both, Vec<f64>)]) -> Result<(Vec<f64>, u64), EngineError> {
         let carried = self.carried(net)?;
-        let (_, samples, spikes) = self.run(given, &carried)?;
+        let Ran { samples, spikes, .. } = self.run(given, &carried)?;
         Ok((samples, spikes))
     }
 
@@ -124,7 +127,7 @@ impl Runner for Device {
         loss: &mut dyn FnMut(&[f64]) -> Loss,
     ) -> Result<Slopes, EngineError> {
         let carried = self.carried(net)?;
-        let (kept, samples, spikes) = self.run(given, &carried)?;
+        let Ran { results: kept, samples, spikes } = self.run(given, &carried)?;
         let found = loss(&samples);
         for (field, values) in given {
             if let Some(field) = field.back {

@@ -473,7 +473,9 @@ impl Emitter<'_> {
             let (cells, all) =
                 (course.senders[route.from].cells, slots[&Slot::Trial(Trial::Later(course.first(arrived)))]);
             let sends_back = course.sends_back(route);
-            if !sends_back && !(route.learns && route.form != Form::Matrices) {
+            // Derivatives in the weights of matrices come behind the loop.
+            let learns_here = route.learns && route.form != Form::Matrices;
+            if !(sends_back || learns_here) {
                 continue;
             }
             let mut parts: Vec<Value> = Vec::new();
@@ -506,7 +508,7 @@ impl Emitter<'_> {
                     (own, sum) => own.or(sum),
                 };
             }
-            if route.learns && route.form != Form::Matrices {
+            if learns_here {
                 let by = whole(b, course.ahead(route.from) as u32 - 1);
                 let row = b.binary(Binary::Add, step, by);
                 let sent = b.row(slots[&Slot::Trial(Trial::Sent(route.from as u32))], row);
