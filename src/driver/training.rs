@@ -142,9 +142,6 @@ pub struct Learner {
     model: Model,
     net: Net,
     runner: Box<dyn Runner>,
-    input: Both,
-    /// How many steps a frame of the input lasts.
-    frame: usize,
     fitted: Vec<Fitted>,
     moved: Vec<Moved>,
     /// The names of the projections.
@@ -179,7 +176,6 @@ struct Prepared {
     model: Model,
     net: Net,
     programs: Programs,
-    input: Both,
     fitted: Vec<Fitted>,
     moved: Vec<Moved>,
     names: Vec<String>,
@@ -215,21 +211,25 @@ impl Prepared {
         let spiking = programs.spiking(&model, &whole);
         let routes = programs.routes(&model, &whole, &spiking, &routes_learn)?;
         let (readout, outputs) = programs.readout(counted, of, &whole, &spiking)?;
+        let steps = usize::try_from(whole.experiment.extent.grid.steps).unwrap_or(usize::MAX);
+        let frame = lesson.frame.unwrap_or(steps).max(1);
+        let elements = lesson.example.len() * lesson.trials;
         let net = Net {
             states: programs.states(),
             begin: programs.begin(&whole)?,
+            given: Given { of: input, elements, frames: steps.div_ceil(frame).max(1), steps: frame },
             spiking: spiking.iter().map(|(_, spiking)| *spiking).collect(),
             routes,
             readout,
             gradients: (0..moved.len() as u32).map(|parameter| programs.gradient(parameter)).collect(),
             trials: lesson.trials,
-            steps: usize::try_from(whole.experiment.extent.grid.steps).unwrap_or(usize::MAX),
+            steps,
         };
         for one in &mut moved {
             one.forward = programs.there().bound(Source::Param(one.param.0));
             one.back = programs.back().bound(Source::Param(one.param.0));
         }
-        let prepared = Prepared { model, net, programs, input, fitted, moved, names, outputs };
+        let prepared = Prepared { model, net, programs, fitted, moved, names, outputs };
         prepared.matters()?;
         Ok(prepared)
     }
@@ -254,11 +254,9 @@ impl Learner {
         lesson: &Lesson,
         choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
     ) -> Result<Learner, Vec<Diagnostic>> {
-        let Prepared { model, net, programs, input, fitted, moved, names, outputs } =
-            Prepared::new(checked, options, lesson)?;
+        let Prepared { model, net, programs, fitted, moved, names, outputs } = Prepared::new(checked, options, lesson)?;
         let runner = programs.runner(&net, lesson, choice)?;
-        let frame = lesson.frame.unwrap_or(net.steps);
-        Ok(Learner { model, net, runner, input, frame, fitted, moved, names, outputs })
+        Ok(Learner { model, net, runner, fitted, moved, names, outputs })
     }
 
     /// What XLA compiles of a lesson: the entry points of both directions, as text.
@@ -322,22 +320,20 @@ impl Learner {
     }
 
     /// What the trials read out, `[sample][trial][cell]`, and the number of spikes; `input` has values `[frame][trial][cell]`.
-    pub fn samples(&mut self, parameters: &[f64], input: Vec<Vec<f64>>) -> Result<(Vec<f64>, u64), EngineError> {
+    pub fn samples(&mut self, parameters: &[f64], input: &[Vec<f64>]) -> Result<(Vec<f64>, u64), EngineError> {
         self.set(parameters)?;
-        let given = Given { of: self.input, frames: input, steps: self.frame };
-        self.runner.samples(&self.net, &given)
+        self.runner.samples(&self.net, input)
     }
 
     /// The loss of all trials and its derivatives; `input` as above; `loss` gets what they read out, `[sample][trial][cell]`.
     pub fn gradient(
         &mut self,
         parameters: &[f64],
-        input: Vec<Vec<f64>>,
+        input: &[Vec<f64>],
         loss: &mut dyn FnMut(&[f64]) -> Loss,
     ) -> Result<Found, EngineError> {
         self.set(parameters)?;
-        let given = Given { of: self.input, frames: input, steps: self.frame };
-        let Slopes { loss, weights, parameters: of, spikes } = self.runner.slopes(&self.net, &given, loss)?;
+        let Slopes { loss, weights, parameters: of, spikes } = self.runner.slopes(&self.net, input, loss)?;
         let weights = weights.into_iter().zip(&self.net.routes).filter(|(_, route)| route.learns);
         let weights = weights.map(|(weights, _)| weights).collect();
         let totals: Vec<f64> = of.iter().map(|values| values.iter().sum()).collect();

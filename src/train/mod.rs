@@ -172,7 +172,7 @@ impl Session {
                 judged = judge.judge(samples, trials, &classes);
                 Loss { value: judged.loss, slopes: vec![judged.slopes.clone()] }
             };
-            let mut found = self.learner.gradient(&self.parameters, input, &mut loss)?;
+            let mut found = self.learner.gradient(&self.parameters, &input, &mut loss)?;
             if !found.loss.is_finite() {
                 return Err(EngineError(format!("the loss is {} in epoch {}", found.loss, self.epochs)));
             }
@@ -204,7 +204,7 @@ impl Session {
         let (begin, mut score, mut right) = (Instant::now(), Score::default(), 0);
         for batch in all.chunks(self.batch) {
             let (input, classes) = self.batch(batch);
-            let (samples, spikes) = self.learner.samples(&self.parameters, input)?;
+            let (samples, spikes) = self.learner.samples(&self.parameters, &input)?;
             let judged = self.judge.judge(&samples, self.batch, &classes);
             score.loss += judged.loss * batch.len() as f64;
             score.spikes += spikes as f64 * batch.len() as f64 / self.batch as f64;

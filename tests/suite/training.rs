@@ -200,7 +200,7 @@ fn agrees_with_pytorch(
             let judged = judge.judge(samples, TRIALS, &CLASSES);
             Loss { value: judged.loss, slopes: vec![judged.slopes] }
         };
-        let found = learner.gradient(&[8.0], vec![input()], &mut loss).unwrap();
+        let found = learner.gradient(&[8.0], &[input()], &mut loss).unwrap();
         assert_eq!(found.spikes, case["spikes"].as_u64().unwrap());
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-10 * b.abs().max(1e-3);
         assert!(close(found.loss, case["value"].as_f64().unwrap()), "{case}");
@@ -295,7 +295,7 @@ fn gradients_on_xla_are_those_of_other_engines() {
             let parameters: Vec<f64> = learner.fitted().iter().map(|one| 0.95 * one.value.unwrap()).collect();
             let first = learner.gradient(&parameters, &input, &mut loss).unwrap();
             assert_eq!(learner.gradient(&parameters, &input, &mut loss).unwrap(), first);
-            let (samples, spikes) = learner.samples(&parameters, vec![input.clone()]).unwrap();
+            let (samples, spikes) = learner.samples(&parameters, &[input.clone()]).unwrap();
             assert_eq!((loss(&samples).value, spikes), (first.loss, first.spikes));
             first
         };
@@ -372,7 +372,7 @@ fn any_number_of_threads_has_the_same_bits() {
             let judged = judge.judge(samples, TRIALS, &CLASSES);
             Loss { value: judged.loss, slopes: vec![judged.slopes] }
         };
-        learner.gradient(&[8.0], vec![input()], &mut loss).unwrap()
+        learner.gradient(&[8.0], &[input()], &mut loss).unwrap()
     });
     assert_eq!(found[0], found[1]);
     assert_eq!(found[0], found[2]);
@@ -384,7 +384,7 @@ fn trials_are_runs() {
     let checked = net("v -= 1 mV", "");
     let carried = Carried { surrogate: Surrogate::FastSigmoid(4.0), detached: true };
     let mut learner = learner(&checked, Read::SpikeCount("out".into()), carried, 1, &interp).unwrap();
-    let (counts, _) = learner.samples(&[8.0], vec![input()]).unwrap();
+    let (counts, _) = learner.samples(&[8.0], &[input()]).unwrap();
     let weights = learner.weights().into_iter();
     let weights: Vec<neuroc::ode::PerCell> = weights
         .map(|(name, values)| neuroc::ode::PerCell { name: format!("{name}.weight"), values: values.into() })
@@ -676,7 +676,7 @@ fn samples_in_frames_are_inputs_that_change() {
         net("; param y = 0.5", &format!("(if t < {half} ms then x else y)"), "param pixels.y = 0.2 + 0.1 * index");
     let framed = net("", "x", "");
     let later: Vec<f64> = (0..TRIALS).flat_map(|_| (0..PIXELS).map(|cell| 0.2 + 0.1 * cell as f64)).collect();
-    let found = |checked: &Checked, frames: Vec<Vec<f64>>, choice: &dyn Fn() -> _, options: &CompileOptions| {
+    let found = |checked: &Checked, frames: &[Vec<f64>], choice: &dyn Fn() -> _, options: &CompileOptions| {
         let carried = Carried { surrogate: Surrogate::FastSigmoid(5.0), detached: true };
         let lesson = Lesson {
             input: ("pixels.x".into(), Span::default()),
@@ -698,16 +698,16 @@ fn samples_in_frames_are_inputs_that_change() {
         learner.gradient(&[8.0], frames, &mut loss).unwrap()
     };
     let plain = CompileOptions::default();
-    let expected = found(&alone, vec![input()], &interp, &plain);
+    let expected = found(&alone, &[input()], &interp, &plain);
     assert!(expected.spikes > 50 && expected.parameters[0] != 0.0, "{expected:?}");
-    assert_ne!(found(&framed, vec![input()], &interp, &plain).spikes, expected.spikes);
+    assert_ne!(found(&framed, &[input()], &interp, &plain).spikes, expected.spikes);
     let mut all: Vec<(&dyn Fn() -> _, CompileOptions)> = vec![(&interp, plain.clone()), (&native, plain)];
     #[cfg(feature = "xla")]
     let xla = xla();
     #[cfg(feature = "xla")]
     all.extend(xla.iter().map(|xla| (xla as &dyn Fn() -> _, for_xla())));
     for (choice, options) in all.drain(..) {
-        let found = found(&framed, vec![input(), later.clone()], choice, &options);
+        let found = found(&framed, &[input(), later.clone()], choice, &options);
         assert_eq!(found.spikes, expected.spikes);
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-10 * b.abs().max(1e-3);
         assert!(close(found.loss, expected.loss) && close(found.parameters[0], expected.parameters[0]), "{found:?}");
@@ -778,7 +778,7 @@ fn gradients_of_kernels_are_those_of_pytorch() {
             let judged = judge.judge(samples, TRIALS, &CLASSES);
             Loss { value: judged.loss, slopes: vec![judged.slopes] }
         };
-        let found = learner.gradient(&[], vec![input.clone()], &mut loss).unwrap();
+        let found = learner.gradient(&[], &[input.clone()], &mut loss).unwrap();
         assert_eq!((found.spikes, counted), (reference["spikes"].as_u64().unwrap(), numbers("counts")));
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-10 * b.abs().max(1e-3);
         assert!(close(found.loss, reference["value"].as_f64().unwrap()), "{found:?}");

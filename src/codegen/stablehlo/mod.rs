@@ -14,6 +14,6 @@ pub mod mlir;
 mod poisson;
 mod slot;
 
-pub use entry::{Column, Course, Entry, Form, Kind, Port, Readout, Route, Sender};
+pub use entry::{Column, Course, Entry, Form, Given, Kind, Port, Readout, Route, Sender};
 pub use lanes::{real, stored};
 pub use slot::{Feed, Fixed, Inside, Part, Slot, Trial, slot_name};

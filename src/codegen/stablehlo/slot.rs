@@ -95,6 +95,8 @@ pub enum Trial {
     Last(u32),
     /// A state that going back reads, `[step, (trial, cell)]`: number.
     Tape(u32),
+    /// The values of a parameter of cells that change, `[frame, (trial, cell)]`.
+    Given,
     /// What is read out, `[sample, (trial, cell)]`.
     Samples,
     /// The slopes of a loss in that.
@@ -384,6 +386,7 @@ fn trial_name(trial: Trial) -> String {
         Trial::Sent(sender) => ("sent", sender),
         Trial::Last(sender) => ("last", sender),
         Trial::Tape(state) => ("tape", state),
+        Trial::Given => return "given".into(),
         Trial::Samples => return "samples".into(),
         Trial::Slopes => return "slopes".into(),
         Trial::Spikes(sender) => ("spikes", sender),

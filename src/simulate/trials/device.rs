@@ -5,7 +5,7 @@
 //!
 //! On the host are the loss, between the two calls, and the numbers that edges share.
 
-use super::{Both, Given, Net, Readout, Runner, Slopes};
+use super::{Both, Net, Readout, Runner, Slopes};
 use crate::codegen::plan::Plan;
 use crate::codegen::stablehlo::{self as hlo, Course, Form, Kind, Slot, Trial};
 use crate::engine::course::Direction;
@@ -23,6 +23,13 @@ pub struct Device {
     back: Direction,
     /// Tables of edges, and what edges carry that do not learn.
     fixed: BTreeMap<Trial, Buffer>,
+}
+
+/// What the way forward has come to.
+struct Ran {
+    results: BTreeMap<Slot, Buffer>,
+    samples: Vec<f64>,
+    spikes: u64,
 }
 
 impl Device {
@@ -80,17 +87,11 @@ impl Device {
         Ok(carried)
     }
 
-    /// The way forward, and what it has read out; with the number of spikes.
-    fn run(
-        &mut self,
-        given: &Given,
-        carried: &BTreeMap<Trial, Buffer>,
-    ) -> Result<(BTreeMap<Slot, Buffer>, Vec<f64>, u64), EngineError> {
-        let [values] = &given.frames[..] else {
-            return Err(EngineError("samples in frames are learnt natively or in the interpreter so far".into()));
-        };
-        self.forward.begin(given.of.forward, values)?;
-        let arguments = self.fixed.iter().chain(carried).map(|(&trial, buffer)| (trial, buffer)).collect();
+    /// The way forward. Values that change come as frames with the arguments, others are what it begins with.
+    fn run(&mut self, net: &Net, frames: &[Vec<f64>], carried: &BTreeMap<Trial, Buffer>) -> Result<Ran, EngineError> {
+        let given = given(&mut self.forward, net.given.of.forward, frames)?;
+        let known = self.fixed.iter().chain(carried).map(|(&trial, buffer)| (trial, buffer));
+        let arguments = known.chain(given.iter().map(|buffer| (Trial::Given, buffer))).collect();
         let results = self.forward.run(&arguments)?;
         let flag = results.get(&Slot::Finite).ok_or_else(|| missing("finite"))?;
         if !flag.to_vec::<bool>()?.iter().all(|finite| *finite) {
@@ -103,7 +104,18 @@ impl Device {
                 spikes += buffer.to_vec::<u64>()?.iter().sum::<u64>();
             }
         }
-        Ok((results, samples, spikes))
+        Ok(Ran { results, samples, spikes })
+    }
+}
+
+/// Brings the values of a parameter to a device: frames as an argument, others as what cells begin with.
+fn given(direction: &mut Direction, of: FieldId, frames: &[Vec<f64>]) -> Result<Option<Buffer>, EngineError> {
+    if let Some(first) = frames.first() {
+        direction.begin(of, first)?;
+    }
+    match frames {
+        [_] => Ok(None),
+        frames => direction.reals(Trial::Given, &frames.concat()),
     }
 }
 
@@ -112,27 +124,29 @@ fn missing(what: &str) -> EngineError {
 }
 
 impl Runner for Device {
-    fn samples(&mut self, net: &Net, given: &Given) -> Result<(Vec<f64>, u64), EngineError> {
+    fn samples(&mut self, net: &Net, given: &[Vec<f64>]) -> Result<(Vec<f64>, u64), EngineError> {
         let carried = self.carried(net)?;
-        let (_, samples, spikes) = self.run(given, &carried)?;
+        let Ran { samples, spikes, .. } = self.run(net, given, &carried)?;
         Ok((samples, spikes))
     }
 
     fn slopes(
         &mut self,
         net: &Net,
-        given: &Given,
+        frames: &[Vec<f64>],
         loss: &mut dyn FnMut(&[f64]) -> Loss,
     ) -> Result<Slopes, EngineError> {
         let carried = self.carried(net)?;
-        let (kept, samples, spikes) = self.run(given, &carried)?;
+        let Ran { results: kept, samples, spikes } = self.run(net, frames, &carried)?;
         let found = loss(&samples);
-        if let (Some(field), [values]) = (given.of.back, &given.frames[..]) {
-            self.back.begin(field, values)?;
-        }
+        let given = match net.given.of.back {
+            Some(field) => given(&mut self.back, field, frames)?,
+            None => None,
+        };
         let slopes = self.back.reals(Trial::Slopes, &found.slopes.concat())?;
         let mut arguments: BTreeMap<Trial, &Buffer> =
             self.fixed.iter().chain(&carried).map(|(&trial, buffer)| (trial, buffer)).collect();
+        arguments.extend(given.as_ref().map(|buffer| (Trial::Given, buffer)));
         arguments.extend(slopes.as_ref().map(|buffer| (Trial::Slopes, buffer)));
         arguments.extend(kept.iter().filter_map(|(slot, buffer)| match slot {
             Slot::Trial(trial @ (Trial::Tape(_) | Trial::Sent(_))) => Some((*trial, buffer)),
@@ -208,6 +222,12 @@ fn course(net: &Net, of: &dyn Fn(Both) -> Option<FieldId>) -> Result<Course, Eng
         steps: net.steps,
         senders: senders.collect(),
         routes: net.routes.iter().map(route).collect(),
+        given: of(net.given.of).filter(|_| net.given.frames > 1).map(|of| hlo::Given {
+            of,
+            elements: net.given.elements,
+            frames: net.given.frames,
+            steps: net.given.steps,
+        }),
         tape: tape.filter_map(|(both, count)| Some((of(*both)?, *count))).collect(),
         readout: match net.readout {
             Readout::Count(sender) => hlo::Readout::Count(sender),

@@ -3,7 +3,7 @@
 //! In come an engine of each direction; out go what trials read out, and slopes.
 //! Never true here: the order of a sum depends on the number of threads.
 
-use super::{Both, Given, Net, Readout, Route, Runner, Sent, Slopes};
+use super::{Both, Net, Readout, Route, Runner, Sent, Slopes};
 use crate::engine::{Engine, EngineError};
 use crate::simulate::Loss;
 use crate::step::FieldId;
@@ -29,7 +29,7 @@ struct Ran {
 }
 
 impl Runner for Host {
-    fn samples(&mut self, net: &Net, given: &Given) -> Result<(Vec<f64>, u64), EngineError> {
+    fn samples(&mut self, net: &Net, given: &[Vec<f64>]) -> Result<(Vec<f64>, u64), EngineError> {
         let ran = self.forward(net, given, false)?;
         Ok((ran.samples, spikes(&ran.sent)))
     }
@@ -37,7 +37,7 @@ impl Runner for Host {
     fn slopes(
         &mut self,
         net: &Net,
-        given: &Given,
+        given: &[Vec<f64>],
         loss: &mut dyn FnMut(&[f64]) -> Loss,
     ) -> Result<Slopes, EngineError> {
         let ran = self.forward(net, given, true)?;
@@ -56,9 +56,9 @@ impl Runner for Host {
         let mut later: Vec<VecDeque<Vec<f64>>> = vec![VecDeque::new(); net.routes.len()];
         let mut nothing = Vec::new();
         for step in (0..=net.steps).rev() {
-            let is = given.at(step);
-            if let Some(field) = given.of.back.filter(|_| frame != Some(is)) {
-                self.back.write(field, &given.frames[is])?;
+            let is = net.given.at(step);
+            if let Some(field) = net.given.of.back.filter(|_| frame != Some(is)) {
+                self.back.write(field, &given[is])?;
                 frame = Some(is);
             }
             for ((field, _), values) in net.states.iter().zip(&ran.states[step]) {
@@ -150,7 +150,7 @@ impl Host {
         Ok(())
     }
 
-    fn forward(&mut self, net: &Net, given: &Given, keep: bool) -> Result<Ran, EngineError> {
+    fn forward(&mut self, net: &Net, given: &[Vec<f64>], keep: bool) -> Result<Ran, EngineError> {
         self.forward.init()?;
         for (field, values) in &net.begin {
             self.forward.write(field.forward, values)?;
@@ -187,9 +187,9 @@ impl Host {
             if step == net.steps {
                 break;
             }
-            let is = given.at(step);
+            let is = net.given.at(step);
             if frame != Some(is) {
-                self.forward.write(given.of.forward, &given.frames[is])?;
+                self.forward.write(net.given.of.forward, &given[is])?;
                 frame = Some(is);
             }
             self.forward.step(step as u64, 1, &mut nothing)?;

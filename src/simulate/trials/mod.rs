@@ -70,6 +70,8 @@ pub struct Net {
     pub states: Vec<(Both, usize)>,
     /// What cells and states begin with, for all trials.
     pub begin: Vec<(Both, Vec<f64>)>,
+    /// What differs from trial to trial.
+    pub given: Given,
     /// The populations that spike.
     pub spiking: Vec<Spiking>,
     /// The projections.
@@ -85,31 +87,37 @@ pub struct Net {
 }
 
 /// Values of cells that differ from trial to trial.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Given {
     /// Which parameter of the cells has them.
     pub of: Both,
-    /// Its values in one frame after the other, `[frame][trial and cell]`; at least one.
-    pub frames: Vec<Vec<f64>>,
-    /// How many steps a frame lasts; the last one stays.
+    /// How many there are in all trials.
+    pub elements: usize,
+    /// How many frames there are, one after the other; one if the values stay.
+    pub frames: usize,
+    /// How many steps a frame lasts.
     pub steps: usize,
 }
 
 impl Given {
-    /// The frame of a step, counted from 0.
+    /// The frame of a step, counted from 0; the last one stays.
     pub fn at(&self, step: usize) -> usize {
-        (step / self.steps.max(1)).min(self.frames.len().saturating_sub(1))
+        (step / self.steps.max(1)).min(self.frames.saturating_sub(1))
     }
 }
 
-/// What takes the steps of all trials.
+/// What takes the steps of all trials. `given` are the values of [`Net::given`], `[frame][trial and cell]`.
 pub trait Runner: Send {
     /// Runs all trials; the answer are the samples of the readout, `[sample][trial][cell]`, and the number of spikes.
-    fn samples(&mut self, net: &Net, given: &Given) -> Result<(Vec<f64>, u64), EngineError>;
+    fn samples(&mut self, net: &Net, given: &[Vec<f64>]) -> Result<(Vec<f64>, u64), EngineError>;
 
     /// Runs all trials forward and back. `loss` gets the samples of the readout, `[sample][trial][cell]`, and answers with one vector of slopes in the same shape.
-    fn slopes(&mut self, net: &Net, given: &Given, loss: &mut dyn FnMut(&[f64]) -> Loss)
-    -> Result<Slopes, EngineError>;
+    fn slopes(
+        &mut self,
+        net: &Net,
+        given: &[Vec<f64>],
+        loss: &mut dyn FnMut(&[f64]) -> Loss,
+    ) -> Result<Slopes, EngineError>;
 
     /// Gives a parameter that is the same for all cells another value, in the program of each direction that has it.
     fn set_uniform(&mut self, forward: Option<FieldId>, back: Option<FieldId>, value: f64) -> Result<(), EngineError>;

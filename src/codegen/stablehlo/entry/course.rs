@@ -24,6 +24,8 @@ pub struct Course {
     pub senders: Vec<Sender>,
     /// Edges between cells of a trial.
     pub routes: Vec<Route>,
+    /// Values of cells that change.
+    pub given: Option<Given>,
     /// The states that going back reads, with their elements in all trials.
     pub tape: Vec<(FieldId, usize)>,
     /// What a loss reads.
@@ -37,6 +39,19 @@ pub struct Sender {
     pub cells: usize,
     /// The state that tells who has sent; on the way back its adjoint, if that is wanted.
     pub sent: Option<FieldId>,
+}
+
+/// Values of cells that change from frame to frame.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Given {
+    /// Which values.
+    pub of: FieldId,
+    /// How many there are in all trials.
+    pub elements: usize,
+    /// How many frames there are.
+    pub frames: usize,
+    /// How many steps each of them lasts.
+    pub steps: usize,
 }
 
 /// A projection.
@@ -176,9 +191,37 @@ impl Emitter<'_> {
         Port { slot: Slot::Trial(Trial::Carried(at as u32)), ty: TensorType::new(self.real(), &dims) }
     }
 
+    /// The values of cells that change, if the program reads them, and where.
+    fn given(&self, course: &Course) -> Option<(Given, Slot)> {
+        let given = course.given.filter(|given| given.elements > 0)?;
+        match self.plan.slot(given.of) {
+            Some((space, Bank::Cell, slot)) => Some((given, Slot::Cell(space.0, slot))),
+            Some((_, Bank::State | Bank::Data | Bank::Output | Bank::Temp, _)) | None => None,
+        }
+    }
+
+    /// The frames of what changes, as an argument.
+    fn frames(&self, course: &Course) -> Option<Port> {
+        let (given, _) = self.given(course)?;
+        let ty = TensorType::new(self.real(), &[given.frames, given.elements]);
+        Some(Port { slot: Slot::Trial(Trial::Given), ty })
+    }
+
+    /// The frame of a step takes the place of the one before, and all that follows from it is computed anew.
+    fn show(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots, course: &Course, step: Value) {
+        let Some((given, slot)) = self.given(course) else { return };
+        let steps = whole(b, given.steps as u32);
+        let frame = if given.steps > 1 { b.binary(Binary::Divide, step, steps) } else { step };
+        let last = whole(b, given.frames as u32 - 1);
+        let frame = b.binary(Binary::Minimum, frame, last);
+        let values = b.row(slots[&Slot::Trial(Trial::Given)], frame);
+        slots.insert(slot, values);
+        self.cells_once(b, tables, slots);
+    }
+
     /// The arguments of the way forward, besides those of any step.
     pub(super) fn given_forward(&self, course: &Course) -> Vec<Port> {
-        let mut ports = Vec::new();
+        let mut ports: Vec<Port> = self.frames(course).into_iter().collect();
         for (at, number, _, route) in course.routes() {
             ports.push(self.carried(course, at));
             if let Form::Lists { into, .. } = route.form {
@@ -213,6 +256,7 @@ impl Emitter<'_> {
     /// The arguments of the way back, besides those of any step.
     pub(super) fn given_back(&self, course: &Course) -> Vec<Port> {
         let mut ports = self.left(course);
+        ports.extend(self.frames(course));
         for (at, number, _, route) in course.routes() {
             let sends_back = course.sends_back(route);
             if sends_back {
@@ -279,6 +323,7 @@ impl Emitter<'_> {
             let step = slots[&STEP];
             self.arrive(b, slots, course, step);
             self.keep(b, slots, course, step);
+            self.show(b, tables, slots, course, step);
             self.run(b, tables, slots, Role::Step, step);
             self.sent(b, slots, course, step);
             advance(b, slots, STEP, 1);
@@ -426,6 +471,7 @@ impl Emitter<'_> {
                 let slopes = b.row(slots[&Slot::Trial(Trial::Slopes)], step);
                 self.store(b, slots, vec![(seed, slopes)]);
             }
+            self.show(b, tables, slots, course, step);
             self.run(b, tables, slots, Role::Step, step);
             self.send_back(b, slots, course, step);
             advance(b, slots, STEP, 1);
@@ -473,7 +519,9 @@ impl Emitter<'_> {
             let (cells, all) =
                 (course.senders[route.from].cells, slots[&Slot::Trial(Trial::Later(course.first(arrived)))]);
             let sends_back = course.sends_back(route);
-            if !sends_back && !(route.learns && route.form != Form::Matrices) {
+            // Derivatives in the weights of matrices come behind the loop.
+            let learns_here = route.learns && route.form != Form::Matrices;
+            if !(sends_back || learns_here) {
                 continue;
             }
             let mut parts: Vec<Value> = Vec::new();
@@ -506,7 +554,7 @@ impl Emitter<'_> {
                     (own, sum) => own.or(sum),
                 };
             }
-            if route.learns && route.form != Form::Matrices {
+            if learns_here {
                 let by = whole(b, course.ahead(route.from) as u32 - 1);
                 let row = b.binary(Binary::Add, step, by);
                 let sent = b.row(slots[&Slot::Trial(Trial::Sent(route.from as u32))], row);
