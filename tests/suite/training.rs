@@ -272,10 +272,11 @@ fn gradients_on_xla_are_those_of_other_engines() {
         let checked = checked(&text);
         assert!(checked.model.is_some(), "{:?}", checked.diagnostics);
         let x = |b: usize, i: usize| 0.05 + 0.8 * ((5 * b + 3 * i) % 11) as f64 / 11.0;
-        let input: Vec<f64> = (0..TRIALS).flat_map(|b| (0..400).map(move |i| x(b, i))).collect();
+        let input = [(0..TRIALS).flat_map(|b| (0..400).map(move |i| x(b, i))).collect::<Vec<f64>>()];
         let lesson = Lesson {
             input: ("pixels.x".into(), Span::default()),
-            example: input[..400].into(),
+            example: input[0][..400].into(),
+            frame: None,
             learn: learn.iter().map(|name| (name.to_string(), Span::default())).collect(),
             read: (read.clone(), Span::default()),
             carried: Carried { surrogate: Surrogate::FastSigmoid(2.0), detached: false },
@@ -295,7 +296,7 @@ fn gradients_on_xla_are_those_of_other_engines() {
             let parameters: Vec<f64> = learner.fitted().iter().map(|one| 0.95 * one.value.unwrap()).collect();
             let first = learner.gradient(&parameters, &input, &mut loss).unwrap();
             assert_eq!(learner.gradient(&parameters, &input, &mut loss).unwrap(), first);
-            let (samples, spikes) = learner.samples(&parameters, &[input.clone()]).unwrap();
+            let (samples, spikes) = learner.samples(&parameters, &input).unwrap();
             assert_eq!((loss(&samples).value, spikes), (first.loss, first.spikes));
             first
         };
@@ -335,6 +336,7 @@ fn modules_of_training_are_as_reviewed() {
         assert!(checked.model.is_some(), "{:?}", checked.diagnostics);
         let lesson = Lesson {
             input: ("pixels.x".into(), Span::default()),
+            frame: None,
             example: vec![0.5; if network.contains("[300]") { 300 } else { 4 }].into(),
             learn: ["Kick.weight", "out.tau"].map(|name| (name.into(), Span::default())).to_vec(),
             read: (read, Span::default()),
