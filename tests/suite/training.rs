@@ -748,12 +748,12 @@ fn gradients_of_kernels_are_those_of_pytorch() {
         (0..TRIALS).flat_map(|b| (0..60).map(move |i| 0.1 + 0.5 * ((3 * b + 2 * i) % 7) as f64 / 7.0)).collect();
     let checked = checked(GRIDS);
     let plain = CompileOptions::default;
-    let mut all: Vec<(&dyn Fn() -> _, usize, CompileOptions)> =
+    let all: Vec<(&dyn Fn() -> _, usize, CompileOptions)> =
         vec![(&interp, 1, plain()), (&native, 1, plain()), (&native, 2, plain())];
     #[cfg(feature = "xla")]
     let xla = xla();
     #[cfg(feature = "xla")]
-    all.extend(xla.iter().map(|xla| (xla as &dyn Fn() -> _, 1, for_xla())));
+    let all = all.into_iter().chain(xla.iter().map(|xla| (xla as &dyn Fn() -> _, 1, for_xla())));
     for (choice, threads, options) in all {
         let lesson = Lesson {
             input: ("pixels.x".into(), Span::default()),
