@@ -48,6 +48,7 @@
 //! | [`passes`] | one rewrite per file; the table of passes and the pipelines |
 //! | [`differentiate`] | reverse mode: a program that goes back step by step; the adjoint of every operation |
 //! | [`interp`] | the oracle: slow, obvious, double precision |
+//! | [`adaptive`] | steps as long as the error allows, for reference solutions: all equations together, events at their own times |
 //! | [`codegen`] | the plan, and from it Rust: kernels, and the crate around them for Rust and C; or StableHLO: entry points over whole arrays |
 //! | [`engine`] | what runs programs: calling rustc, keeping kernels, loading them; or XLA |
 //! | `tpu` | compiling for TPUs elsewhere: chips, targets, the choice of gathers, the report |
@@ -80,7 +81,7 @@
 //! | 11 | `tpu` |
 //! | 10 | `artefact`, `editor`, `fit`, `stages`, `train` |
 //! | 9 | `driver` |
-//! | 8 | `compare`, `interp`, `simulate` |
+//! | 8 | `adaptive`, `compare`, `interp`, `simulate` |
 //! | 7 | `engine` |
 //! | 6 | `codegen`, `differentiate`, `discretize`, `passes` |
 //! | 5 | `ode`, `step` |
@@ -319,6 +320,7 @@
 //! - **A model of the library**: a file in `stdlib/`, every item described, its source named; its test is `tests/models/NAME.neuro` with `NAME.json`, and the
 //!   name in `cases!` of `tests/suite/models.rs`.
 
+pub mod adaptive;
 #[cfg(feature = "xla")]
 pub mod artefact;
 pub mod cache;

@@ -330,7 +330,7 @@ pub(super) fn engine(
     let choice = choice().map_err(cannot)?;
     let ready = match experiment.plan_for(&choice, precision) {
         Ok(plan) => experiment.engine(&plan, choice),
-        Err(_) if choice.is_interpreter() => experiment.interpreter(),
+        Err(_) if experiment.needs_no_plan(&choice) => experiment.interpreter(),
         Err(errors) => return Err(errors),
     };
     Ok(ready.map_err(cannot)?.engine)

@@ -163,6 +163,7 @@ fn others(method: Method, cables: bool) -> &'static [Method] {
         Method::Exact => &[Method::Rk4, Method::Heun, Method::ExpEuler, Method::Cnexp, Method::Euler],
         Method::Heun => &[Method::Rk4, Method::ExpEuler, Method::Cnexp, Method::Euler],
         Method::Rk4 => &[Method::Heun, Method::ExpEuler, Method::Cnexp, Method::Euler],
+        Method::Adaptive => &[Method::Rk4, Method::Heun, Method::ExpEuler, Method::Cnexp],
     }
 }
 

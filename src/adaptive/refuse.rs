@@ -1,0 +1,59 @@
+//! What cannot be solved with adaptive steps.
+//!
+//! In comes a flat model; out go errors with their places.
+//! Never true here: a model is refused for its size.
+
+use super::margin_of;
+use crate::diag::{Code, Diagnostic};
+use crate::hir::Method;
+use crate::ode::{Condition, Model, Node, NodeId};
+use crate::source::Span;
+
+/// Errors where a model whose method is [`Method::Adaptive`] has what is known at steps only.
+pub fn refused(model: &Model) -> Vec<Diagnostic> {
+    if model.method != Method::Adaptive {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut read: Vec<(NodeId, Span)> = Vec::new();
+    for state in model.states.iter().filter(|state| state.edges.is_none()) {
+        read.push((state.rate, state.span));
+        read.extend(state.clamp.map(|clamp| (clamp.value, state.span)));
+    }
+    for cable in &model.cables {
+        read.extend(cable.currents.iter().map(|current| (current.outward, cable.span)));
+    }
+    read.extend(model.jumps.iter().map(|jump| (jump.amount, model.state(jump.state).span)));
+    read.extend(model.records.iter().map(|record| (record.value, record.span)));
+    for (root, span) in read {
+        let reason = model.graph.reachable([root]).into_iter().find_map(|id| match model.graph.node(id) {
+            Node::Noise(..) => Some("noise is drawn anew at steps of a grid"),
+            Node::Events(..) => Some("a Poisson drive draws how many events there are in each step of a grid"),
+            _ => None,
+        });
+        found.extend(reason.map(|reason| error(span, reason)));
+    }
+    for p in model.projections.iter().filter(|p| p.plasticity.is_some()) {
+        found.push(error(p.span, &format!("the synapses of `{}` change with spikes", p.name)));
+    }
+    for population in &model.populations {
+        let Some(spike) = &population.spike else { continue };
+        if let Condition::When(condition) = spike.condition
+            && margin_of(&mut model.clone(), condition).is_none()
+        {
+            let why = "this condition does not compare numbers, so that it cannot be found out how near it is";
+            found.push(error(spike.span, why));
+        }
+    }
+    found.sort_by_key(|d| d.labels.first().map(|label| label.span.start));
+    found.dedup_by(|a, b| {
+        a.message == b.message && a.labels.first().map(|l| l.span) == b.labels.first().map(|l| l.span)
+    });
+    found
+}
+
+fn error(span: Span, reason: &str) -> Diagnostic {
+    let message = format!("`adaptive` does not solve this: {reason}");
+    let d = Diagnostic::new(Code::AdaptiveMethod, span, message, "it has no equation between two steps");
+    d.help("choose a method with steps of `dt`, such as `method = cnexp`")
+}
