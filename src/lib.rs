@@ -153,6 +153,18 @@
 //!   the adjoint of a delivery is needed nowhere in it.
 //! - **The tape is the host's** (`src/simulate/backward/`): states are read and written through the engine, and which are kept changes no bit.
 //!
+//! # Why adaptive steps are as they are
+//!
+//! - **They are an engine** ([`adaptive`]), so that recording, results, sweeps and plots know nothing of them: a run asks for the solution at multiples of `dt`, and gets
+//!   it interpolated. The program of such a model has `init` and `observe`, which the interpreter runs, and no `step`.
+//! - **The rates come from the graph of the continuous model**, not from a step: as lists of operations over the elements of a population, with exact slopes by
+//!   [`ode::derivative`]. The step IR has no derivative, and no place for a time between two steps.
+//! - **One sparse system for everything**: cables, gap junctions and channels are solved together, in the order of minimum degree, which takes a tree as Hines did.
+//!   Nodes of cables and clamps are equations without a derivative.
+//! - **A one-step method** (Rodas5P) begins again after an event at its full order, and has no iteration that fails; a multistep method is at order 1 after each of them.
+//! - **Own code**: `diffsol` 0.18, which has what is needed, would bring 106 crates for some hundred lines, and events change states, times and equations between
+//!   any two steps.
+//!
 //! # Why plans are as they are
 //!
 //! - **A kernel belongs to a space and a pass.** Stages of a step are put into the earliest pass in which they see what they must see and nothing
@@ -282,6 +294,7 @@
 //! | what results say of parameters and grids | `src/simulate/parameters.rs`, `src/results/contents.rs` | `src/results/tests.rs` |
 //! | how a value that is NaN is found, what is said of it | `src/simulate/trap.rs`, `src/simulate/culprit.rs` | `src/simulate/tests.rs`, `tests/suite/cli.rs` |
 //! | the files of results, a new format of them | `src/results/`: `FileFormat` in `mod.rs`, `writer.rs`, a file beside it | `src/results/tests.rs` |
+//! | how long adaptive steps are, what ends them, which models they take | `src/adaptive/`: `mod.rs`, `events.rs`, `switches.rs`, `refuse.rs` | `tests/suite/adaptive.rs` |
 //! | what `neuroc verify` calls a fault | `src/compare/judge.rs` | `src/compare/tests.rs`, `tests/suite/verify.rs` |
 //! | how a plot looks, what it shows | `src/plot/style.rs`, `src/plot/panels.rs` | `src/plot/tests.rs` |
 //! | the page of a run: what stands on it, how it is drawn, how large it may be | `src/report/`; `page.js` and `page.css` there | `src/report/tests.rs`, `make report` |

@@ -73,6 +73,8 @@ struct Running {
     h: f64,
     /// Steps in a row that were too short to be told from none.
     stuck: u32,
+    /// Do steps end where the caller looks, because it may change what it sees?
+    watched: bool,
     /// When something jumps next.
     piece_end: f64,
     step: rodas::Step,
@@ -194,6 +196,7 @@ impl Adaptive {
             now: 0.0,
             h: 0.0,
             stuck: 0,
+            watched: false,
             piece_end: f64::NEG_INFINITY,
             step: rodas::Step::new(size),
             rates: room(),
@@ -278,9 +281,10 @@ impl Running {
         h.clamp(1e-9, 0.1).min(tolerances.max_step)
     }
 
-    /// One step; what is due at its end has happened when it is done.
-    fn advance(&mut self, model: &Model, tolerances: &Tolerances) -> Result<(), EngineError> {
-        let stop = self.piece_end.min(self.events.next());
+    /// One step, on the way to `end`; what is due at its end has happened when it is done.
+    fn advance(&mut self, model: &Model, tolerances: &Tolerances, end: f64) -> Result<(), EngineError> {
+        let end = if self.watched { end } else { f64::INFINITY };
+        let stop = self.piece_end.min(self.events.next()).min(end);
         let t = self.t;
         self.step.t = t;
         self.step.before.copy_from_slice(&self.y);
@@ -481,7 +485,7 @@ impl Engine for Adaptive {
             return Err(EngineError("drives are known up to the duration of the run only".into()));
         }
         while running.t < end && running.is_finite() {
-            running.advance(model, tolerances)?;
+            running.advance(model, tolerances, end)?;
         }
         running.now = end;
         let mut found = Vec::new();
@@ -529,14 +533,16 @@ impl Engine for Adaptive {
 
     fn write(&mut self, field: FieldId, values: &[f64]) -> Result<(), EngineError> {
         let Some(running) = &mut self.running else { return self.inner.write(field, values) };
-        if running.t > 0.0 {
-            return Err(EngineError("with adaptive steps, states can be set before the first step only".into()));
+        if running.t > running.now {
+            let why = "with adaptive steps, who changes states begins to do so before the first step";
+            return Err(EngineError(why.into()));
         }
+        running.watched = true;
         let state = self.states.get(&field).copied();
         if let Some(first) = state.and_then(|state| running.ground.unknowns[state]) {
             running.y[first..first + values.len()].copy_from_slice(values);
-            running.events.begin(&running.y, 0.0, running.equations.switched);
-            return running.equations.settle(0.0, &mut running.y, &mut running.room);
+            running.events.begin(&running.y, running.t, running.equations.switched);
+            return running.equations.settle(running.t, &mut running.y, &mut running.room);
         }
         self.inner.write(field, values)
     }

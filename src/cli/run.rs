@@ -246,6 +246,11 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
         seed: loaded.as_ref().map(|state| state.seed),
     };
     let mut p = prepared(checked, begin, &args.settings, &args.engine, &args.opt, args.quiet, more)?;
+    if p.experiment.is_adaptive() && (args.save.is_some() || args.load.is_some()) {
+        return Err(wrong(
+            "a run with adaptive steps begins at its beginning and is not saved: leave out `--load` and `--save`",
+        ));
+    }
     if let (Some(path), Err(why)) = (&args.save, simulate::past(p.experiment.program())) {
         return Err(wrong(format!("cannot save `{}`: {why}", path.display())));
     }

@@ -487,7 +487,7 @@ fn tolerance(text: &str) -> Result<f64, String> {
     value.ok_or_else(|| "a number between 0 and 1 is needed, such as 1e-8".into())
 }
 
-fn method(text: &str) -> Result<Method, String> {
+pub(super) fn method(text: &str) -> Result<Method, String> {
     Method::named(text).ok_or_else(|| format!("the methods are {}", methods()))
 }
 

@@ -349,9 +349,10 @@ order 2. Explicit methods would need steps that are far too short.
 
   right   run { method = cnexp; ... }";
 AdaptiveMethod "NU0332" Error "adaptive steps need equations at every time"
-"`method = adaptive` solves the equations of a model with steps as long as the error allows, so everything must be known
-between two steps, too. Noise and Poisson drives are drawn step by step, and synapses that change with spikes are brought up to
-date by events: models with these take a method with steps of `dt`.
+"`method = adaptive` solves the equations of a model with steps as long as the error allows, so
+everything must be known between two steps, too. Noise and Poisson drives are drawn step by step, and
+synapses that change with spikes are brought up to date by events: models with these take a method
+with steps of `dt`. What makes a spike is a comparison of numbers.
 
   wrong   run { method = adaptive; ... }    with    input n: noise(1 uA/cm2) -> cells
   right   run { method = cnexp; dt = 0.025 ms; ... }";

@@ -97,6 +97,11 @@ impl Differentiable {
         let forward = Experiment::new(compiled)?;
         let mut model = forward.compiled.ode.clone();
         let plain = forward.compiled.plain.clone();
+        if forward.is_adaptive() {
+            return Err(refused(
+                "a run with adaptive steps has no gradient so far; choose a method with steps of `dt`".into(),
+            ));
+        }
         let (mut moved, wrt) = moved(&mut model, plain.program(), fitted);
         // The same records in both programs, which number fields differently.
         let extent = &forward.extent;

@@ -311,3 +311,70 @@ fn gates_and_schemes_relax_at_a_held_voltage_as_exponentials() {
         assert!((s_a[row] - exact[0]).abs() < 1e-8 && (s_c[row] - exact[1]).abs() < 1e-8, "{exact:?} at {t} ms");
     }
 }
+
+#[test]
+fn a_pool_and_gap_junctions_are_what_small_steps_converge_to() {
+    // `rk4` is of order 4: at 0.002 ms it is exact to the digits that are compared.
+    let pool = std::fs::read_to_string("examples/calcium_adaptation.neuro").expect("the example");
+    let pool = pool.replace("delay = 50 ms", "delay = 2.01 ms");
+    let junctions = "
+use std.channels.hh.{K, Leak, Na}
+junction Gap { param g = 1.5 nS; let x = dv / 20 mV; current i = g * dv * (0.3 + 0.7 * exp(-x^2)) }
+junction Rectifier { param g = 2 uS/cm2; current i = if dv > 0 mV then g * dv else 0.1 * g * dv }
+cell A { compartment soma { area = 1000 um2; cm = 1 uF/cm2; v_init = -65 mV; insert Na, K, Leak } }
+network main {
+    population a: A[3]
+    connect a -- a via Gap { rule = all_to_all }
+    connect a -- a via Rectifier { rule = all_to_all }
+    input step: pulse(delay = 1 ms, duration = 5 ms, amplitude = 10 uA/cm2) -> a[0..1].soma
+}
+run { duration = 30 ms; dt = 0.002 ms; celsius = 6.3 degC; record a.soma.{v, Na.m} every 0.5 ms }
+";
+    for (text, names, cells) in
+        [(&pool[..], ["cells.soma.v", "cells.soma.Ca"], 1), (junctions, ["a.soma.v", "a.soma.Na.m"], 3)]
+    {
+        let options = CompileOptions { duration: Some(30.0), every: Some(0.5), dt: Some(0.002), ..plain() };
+        let steps = CompileOptions { method: Some(Method::Rk4), ..options.clone() };
+        let (small, _) = solved(text, steps);
+        let (own, effort) = solved(text, CompileOptions { dt: Some(0.5), ..options_of(within(1e-10), options) });
+        for name in names {
+            for cell in 0..cells {
+                let (own, small) = (column(&own, name, cell), column(&small, name, cell));
+                let largest = small.iter().fold(0.0f64, |a, b| a.max(b.abs()));
+                let off = apart(&own, &small) / largest;
+                println!("{name}[{cell}]: {off:.1e} of its largest value, {effort:?}");
+                assert!(off < 1e-6, "{name} of cell {cell} is off by {off}");
+            }
+        }
+    }
+}
+
+/// The duration and the interval of some options, in others.
+fn options_of(options: CompileOptions, from: CompileOptions) -> CompileOptions {
+    CompileOptions { duration: from.duration, every: from.every, ..options }
+}
+
+#[test]
+fn spikes_of_a_file_come_when_the_file_says() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("spikes.csv"), "t,cell\n0.01234,0\n700.00071,0\n3.3,1\n").expect("a file");
+    let text = "
+synapse Kick { on event(weight: mV) { v += weight } }
+cell Listener { state v: mV = 0 mV; v' = -v / 10 ms; spike when v >= 100 mV { v = 0 mV } }
+network main {
+    population c: Listener[2]
+    drive c via Kick from spikes(\"spikes.csv\") { weight = 3 mV; delay = 0.7777 ms }
+}
+run { duration = 750 ms; dt = 0.25 ms; method = adaptive; rtol = 1e-10; atol = 1e-10; record c.v }";
+    let checked = crate::events::checked_in(folder.path(), text);
+    let compiled = compile(&checked, &plain(), &mut |_, _, _| {}).expect("it compiles");
+    let experiment = Experiment::new(compiled).expect("it has values");
+    let mut ready = experiment.interpreter().expect("an engine");
+    let (result, _) = experiment.run(ready.engine.as_mut(), &RunOptions::default(), &mut Unwatched).expect("it runs");
+    for (cell, kicks) in [(0, vec![0.01234 + 0.7777, 700.00071 + 0.7777]), (1, vec![3.3 + 0.7777])] {
+        for (t, v) in series(&result, "c.v").t.iter().zip(column(&result, "c.v", cell)) {
+            let exact: f64 = kicks.iter().filter(|at| *at < t).map(|at| 3.0 * f64::exp(-(t - at) / 10.0)).sum();
+            assert!((v - exact).abs() < 1e-8, "cell {cell}: {v} is not {exact} at {t} ms");
+        }
+    }
+}
