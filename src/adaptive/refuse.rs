@@ -15,23 +15,30 @@ pub fn refused(model: &Model) -> Vec<Diagnostic> {
         return Vec::new();
     }
     let mut found = Vec::new();
-    let mut read: Vec<(NodeId, Span)> = Vec::new();
+    // What is read, where it stands, and by whom.
+    let mut read: Vec<(NodeId, Span, &str)> = Vec::new();
     for state in model.states.iter().filter(|state| state.edges.is_none()) {
-        read.push((state.rate, state.span));
-        read.extend(state.clamp.map(|clamp| (clamp.value, state.span)));
+        read.push((state.rate, state.span, &state.name));
+        read.extend(state.clamp.map(|clamp| (clamp.value, state.span, &state.name[..])));
     }
     for cable in &model.cables {
-        read.extend(cable.currents.iter().map(|current| (current.outward, cable.span)));
+        let name = &model.state(cable.v).name;
+        read.extend(cable.currents.iter().map(|current| (current.outward, cable.span, &name[..])));
     }
-    read.extend(model.jumps.iter().map(|jump| (jump.amount, model.state(jump.state).span)));
-    read.extend(model.records.iter().map(|record| (record.value, record.span)));
-    for (root, span) in read {
+    for jump in &model.jumps {
+        let state = model.state(jump.state);
+        read.push((jump.amount, state.span, &state.name));
+    }
+    read.extend(model.records.iter().map(|record| (record.value, record.span, &record.name[..])));
+    for (root, span, name) in read {
         let reason = model.graph.reachable([root]).into_iter().find_map(|id| match model.graph.node(id) {
-            Node::Noise(..) => Some("noise is drawn anew at steps of a grid"),
-            Node::Events(..) => Some("a Poisson drive draws how many events there are in each step of a grid"),
+            Node::Noise(..) => Some(format!("`{name}` reads noise, which is drawn anew step by step")),
+            Node::Events(..) => {
+                Some(format!("`{name}` gets the events of a Poisson drive, which are drawn step by step"))
+            }
             _ => None,
         });
-        found.extend(reason.map(|reason| error(span, reason)));
+        found.extend(reason.map(|reason| error(span, &reason)));
     }
     for p in model.projections.iter().filter(|p| p.plasticity.is_some()) {
         found.push(error(p.span, &format!("the synapses of `{}` change with spikes", p.name)));
