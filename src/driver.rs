@@ -20,13 +20,14 @@ pub use sweep::{Choose, Crew, Done, Sweep};
 pub use training::{Found, Learner, Lesson, Read, frame, samples};
 pub use whole::check_whole;
 
+use crate::adaptive;
 use crate::codegen::rust::{
     self, Default as FieldDefault, Interface, InterfaceField, InterfaceNetwork, InterfaceSpace,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::discretize::discretize;
 use crate::engine::{Edges, Setup};
-use crate::hir::{self, LoadedFile, Loader, Method, Model, Sources, Uses};
+use crate::hir::{self, LoadedFile, Loader, Method, Model, Sources, Tolerances, Uses};
 use crate::ode;
 use crate::passes::{self, Backend, Keep, OptLevel, Pass, PassError};
 use crate::simulate::Extent;
@@ -131,6 +132,8 @@ pub struct CompileOptions {
     pub every: Option<f64>,
     /// Replaces the run's method.
     pub method: Option<Method>,
+    /// Replaces how accurate it is, if it chooses its steps.
+    pub tolerances: Given,
     /// Replaces the run's seed.
     pub seed: Option<u64>,
     /// Which passes run.
@@ -145,6 +148,28 @@ pub struct CompileOptions {
     pub tolerance: Option<Tolerance>,
 }
 
+/// Tolerances that are set from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Given {
+    /// In place of the run's `rtol`.
+    pub rtol: Option<f64>,
+    /// In place of its `atol`.
+    pub atol: Option<f64>,
+    /// In place of its `max_step` (ms).
+    pub max_step: Option<f64>,
+}
+
+impl Given {
+    /// What counts, if a run says these.
+    fn over(self, run: Tolerances) -> Tolerances {
+        Tolerances {
+            rtol: self.rtol.unwrap_or(run.rtol),
+            atol: self.atol.unwrap_or(run.atol),
+            max_step: self.max_step.unwrap_or(run.max_step),
+        }
+    }
+}
+
 /// Steps per kernel call where nothing else is said.
 pub const FUSE: u32 = 40;
 
@@ -157,6 +182,7 @@ impl Default for CompileOptions {
             duration: None,
             every: None,
             method: None,
+            tolerances: Given::default(),
             seed: None,
             passes: Passes::Level(OptLevel::O2),
             backend: Backend::Native,
@@ -211,6 +237,7 @@ pub fn flatten(model: &Model, options: &CompileOptions) -> Result<(ode::Model, V
         r.every = options.every.or(r.every);
     }
     flat.method = options.method.unwrap_or(flat.method);
+    flat.tolerances = options.tolerances.over(flat.tolerances);
     flat.seed = options.seed.unwrap_or(flat.seed);
     if let Err(broken) = ode::verify(&flat) {
         errors.push(internal(format!("the continuous model is inconsistent: {broken}")));
@@ -219,6 +246,7 @@ pub fn flatten(model: &Model, options: &CompileOptions) -> Result<(ode::Model, V
         let found = ode::domains::uniform(&flat).into_iter().chain(ode::step_too_long(&flat));
         let found =
             found.chain(ode::linear::not_linear(&flat)).chain(ode::not_solved(&flat)).chain(ode::rounded(&flat));
+        let found = found.chain(adaptive::refused(&flat));
         found.for_each(|d| diagnostics.push(d));
         errors.extend(diagnostics.sorted().into_iter().filter(Diagnostic::is_error));
     }
@@ -252,6 +280,8 @@ pub fn compile_flat(
     let plain = discretize(&ode, sources);
     let plain = step::verify(plain).map_err(|e| vec![internal(format!("after discretization: {e}"))])?;
     let names: Vec<&str> = match &options.passes {
+        // Whoever solves it asks for all of its states and parameters.
+        _ if ode.method == Method::Adaptive => Vec::new(),
         Passes::Level(OptLevel::O0) if options.tolerance.is_some() => passes::RELAXING.to_vec(),
         Passes::Level(level) => passes::pipeline(*level, options.backend).to_vec(),
         Passes::Named(names) => names.iter().map(String::as_str).collect(),

@@ -48,6 +48,7 @@
 //! | [`passes`] | one rewrite per file; the table of passes and the pipelines |
 //! | [`differentiate`] | reverse mode: a program that goes back step by step; the adjoint of every operation |
 //! | [`interp`] | the oracle: slow, obvious, double precision |
+//! | [`adaptive`] | steps as long as the error allows, for reference solutions: all equations together, events at their own times |
 //! | [`codegen`] | the plan, and from it Rust: kernels, and the crate around them for Rust and C; or StableHLO: entry points over whole arrays |
 //! | [`engine`] | what runs programs: calling rustc, keeping kernels, loading them; or XLA |
 //! | `tpu` | compiling for TPUs elsewhere: chips, targets, the choice of gathers, the report |
@@ -80,7 +81,7 @@
 //! | 11 | `tpu` |
 //! | 10 | `artefact`, `editor`, `fit`, `stages`, `train` |
 //! | 9 | `driver` |
-//! | 8 | `compare`, `interp`, `simulate` |
+//! | 8 | `adaptive`, `compare`, `interp`, `simulate` |
 //! | 7 | `engine` |
 //! | 6 | `codegen`, `differentiate`, `discretize`, `passes` |
 //! | 5 | `ode`, `step` |
@@ -151,6 +152,18 @@
 //!   edges are products outside it, forward and back. So each event costs its edges alone, trials share weights without a form of their own in the IR, and
 //!   the adjoint of a delivery is needed nowhere in it.
 //! - **The tape is the host's** (`src/simulate/backward/`): states are read and written through the engine, and which are kept changes no bit.
+//!
+//! # Why adaptive steps are as they are
+//!
+//! - **They are an engine** ([`adaptive`]), so that recording, results, sweeps and plots know nothing of them: a run asks for the solution at multiples of `dt`, and gets
+//!   it interpolated. The program of such a model has `init` and `observe`, which the interpreter runs, and no `step`.
+//! - **The rates come from the graph of the continuous model**, not from a step: as lists of operations over the elements of a population, with exact slopes by
+//!   [`ode::derivative`]. The step IR has no derivative, and no place for a time between two steps.
+//! - **One sparse system for everything**: cables, gap junctions and channels are solved together, in the order of minimum degree, which takes a tree as Hines did.
+//!   Nodes of cables and clamps are equations without a derivative.
+//! - **A one-step method** (Rodas5P) begins again after an event at its full order, and has no iteration that fails; a multistep method is at order 1 after each of them.
+//! - **Own code**: `diffsol` 0.18, which has what is needed, would bring 106 crates for some hundred lines, and events change states, times and equations between
+//!   any two steps.
 //!
 //! # Why plans are as they are
 //!
@@ -283,6 +296,7 @@
 //! | what results say of parameters and grids | `src/simulate/parameters.rs`, `src/results/contents.rs` | `src/results/tests.rs` |
 //! | how a value that is NaN is found, what is said of it | `src/simulate/trap.rs`, `src/simulate/culprit.rs` | `src/simulate/tests.rs`, `tests/suite/cli.rs` |
 //! | the files of results, a new format of them | `src/results/`: `FileFormat` in `mod.rs`, `writer.rs`, a file beside it | `src/results/tests.rs` |
+//! | how long adaptive steps are, what ends them, which models they take | `src/adaptive/`: `mod.rs`, `events.rs`, `switches.rs`, `refuse.rs` | `tests/suite/adaptive.rs` |
 //! | what `neuroc verify` calls a fault | `src/compare/judge.rs` | `src/compare/tests.rs`, `tests/suite/verify.rs` |
 //! | how a plot looks, what it shows | `src/plot/style.rs`, `src/plot/panels.rs` | `src/plot/tests.rs` |
 //! | the page of a run: what stands on it, how it is drawn, how large it may be | `src/report/`; `page.js` and `page.css` there | `src/report/tests.rs`, `make report` |
@@ -321,6 +335,7 @@
 //! - **A model of the library**: a file in `stdlib/`, every item described, its source named; its test is `tests/models/NAME.neuro` with `NAME.json`, and the
 //!   name in `cases!` of `tests/suite/models.rs`.
 
+pub mod adaptive;
 #[cfg(feature = "xla")]
 pub mod artefact;
 pub mod cache;

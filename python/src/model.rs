@@ -13,9 +13,10 @@ use crate::value::{self, Given};
 #[cfg(feature = "xla")]
 use neuroc::artefact;
 use neuroc::cli::memory;
+use neuroc::codegen::plan::Precision;
 use neuroc::data;
 use neuroc::diag::Diagnostic;
-use neuroc::driver::{self, Checked, CompileOptions, Draft, Experiment, Made, Passes};
+use neuroc::driver::{self, Checked, CompileOptions, Draft, EngineChoice, Experiment, Made, Passes, Ready};
 use neuroc::hir::{Method, Sources, StateKind};
 use neuroc::ode::{self, PerCell};
 use neuroc::passes::OptLevel;
@@ -186,6 +187,17 @@ impl Model {
         let experiment = draft.experiment().map_err(wrong)?;
         warnings.extend(experiment.warnings.clone());
         Ok(Prepared { experiment, machine, warnings })
+    }
+
+    /// The engine of a run.
+    fn ready(&self, experiment: &Experiment, choice: EngineChoice, precision: Precision) -> PyResult<Ready> {
+        match experiment.plan_for(&choice, precision) {
+            Ok(plan) => experiment.engine(&plan, choice).map_err(error::engine),
+            Err(_) if experiment.is_adaptive() && experiment.needs_no_plan(&choice) => {
+                experiment.interpreter().map_err(error::engine)
+            }
+            Err(errors) => Err(self.wrong(&errors)),
+        }
     }
 
     fn warn(&self, py: Python<'_>, warnings: &[Diagnostic]) -> PyResult<()> {
@@ -525,8 +537,7 @@ impl Model {
             let done = py.detach(|| -> PyResult<(RunResult, Outcome, Vec<Diagnostic>, f64, usize)> {
                 let Prepared { experiment, machine, warnings } = self.prepare(compile, machine, true)?;
                 let choice = machine.choice()?;
-                let plan = experiment.plan_for(&choice, machine.precision).map_err(|d| self.wrong(&d))?;
-                let mut ready = experiment.engine(&plan, choice).map_err(error::engine)?;
+                let mut ready = self.ready(&experiment, choice, machine.precision)?;
                 let single = machine.precision != neuroc::codegen::plan::Precision::F64;
                 let records = experiment.records().map_err(|d| self.wrong(&d))?;
                 let failed = |error: RunError| error::run(&self.checked.sources, error);
@@ -575,8 +586,7 @@ impl Model {
             let (stepping, warnings) = py.detach(|| {
                 let Prepared { experiment, machine, warnings } = self.prepare(compile, machine, false)?;
                 let choice = machine.choice()?;
-                let plan = experiment.plan_for(&choice, machine.precision).map_err(|d| self.wrong(&d))?;
-                let ready = experiment.engine(&plan, choice).map_err(error::engine)?;
+                let ready = self.ready(&experiment, choice, machine.precision)?;
                 let failed = |error: RunError| error::run(&self.checked.sources, error);
                 let stepping = experiment.stepping(ready.engine, driver::FUSE).map_err(failed)?;
                 Ok::<_, PyErr>((stepping, warnings))

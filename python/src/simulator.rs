@@ -223,7 +223,7 @@ impl Simulator {
             };
             let dt = stepping.extent().grid.dt;
             let own = || stepping.spikes().iter().filter(|spike| spike.field == field);
-            let t: Vec<f64> = own().map(|spike| (spike.step + 1) as f64 * dt).collect();
+            let t: Vec<f64> = own().map(|spike| spike.time(dt)).collect();
             let cells: Vec<i64> = own().map(|spike| spike.cell as i64).collect();
             Ok((t.into_pyarray(py), cells.into_pyarray(py)))
         })

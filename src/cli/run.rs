@@ -6,7 +6,7 @@ use super::{Exit, accuracy, complain, deliver, memory, report, say, sweep};
 use crate::codegen::plan::Plan;
 use crate::diag::Diagnostic;
 use crate::driver::{self, Checked, CompileOptions, Draft, Experiment, Made, Ready};
-use crate::engine::EngineError;
+use crate::engine::{Effort, EngineError, Spike};
 use crate::ode;
 use crate::plot::{self, ImageFormat, PlotOptions};
 use crate::report::{self as page, About, Thinned, Took};
@@ -164,7 +164,7 @@ fn prepared(
             let ready = experiment.engine(&plan, choice).map_err(cannot)?;
             (Some(plan), ready)
         }
-        Err(_) if choice.is_interpreter() => (None, experiment.interpreter().map_err(cannot)?),
+        Err(_) if experiment.needs_no_plan(&choice) => (None, experiment.interpreter().map_err(cannot)?),
         Err(errors) => return Err(fail(errors)),
     };
     let ready = Ready { compile_s: begin.elapsed().as_secs_f64(), ..ready };
@@ -246,6 +246,11 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
         seed: loaded.as_ref().map(|state| state.seed),
     };
     let mut p = prepared(checked, begin, &args.settings, &args.engine, &args.opt, args.quiet, more)?;
+    if p.experiment.is_adaptive() && (args.save.is_some() || args.load.is_some()) {
+        return Err(wrong(
+            "a run with adaptive steps begins at its beginning and is not saved: leave out `--load` and `--save`",
+        ));
+    }
     if let (Some(path), Err(why)) = (&args.save, simulate::past(p.experiment.program())) {
         return Err(wrong(format!("cannot save `{}`: {why}", path.display())));
     }
@@ -433,8 +438,8 @@ impl Sink for Both<'_> {
         self.0.iter_mut().try_for_each(|sink| sink.row(record, step, values))
     }
 
-    fn spike(&mut self, train: usize, step: u64, cell: u64) -> Result<(), SinkError> {
-        self.0.iter_mut().try_for_each(|sink| sink.spike(train, step, cell))
+    fn spike(&mut self, train: usize, spike: Spike) -> Result<(), SinkError> {
+        self.0.iter_mut().try_for_each(|sink| sink.spike(train, spike))
     }
 
     fn reached(&mut self, step: u64) -> Result<(), SinkError> {
@@ -489,7 +494,7 @@ fn summary(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Value {
     let cells: usize = p.experiment.cells();
     let seconds = outcome.run_s.max(1e-9);
     let steps = outcome.steps - outcome.start;
-    json!({
+    let mut all = json!({
         "model": p.experiment.compiled.ode.name,
         "engine": args.engine.engine.name(),
         "device": args.engine.device(),
@@ -503,7 +508,13 @@ fn summary(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Value {
         "cell_steps_per_s": cells as f64 * steps as f64 / seconds,
         "realtime_factor": steps as f64 * p.experiment.extent.grid.dt / 1e3 / seconds,
         "spikes": outcome.spikes,
-    })
+    });
+    if let Some(Effort { steps, rejected, rates, slopes, factored }) = outcome.effort {
+        all["adaptive"] = json!({
+            "steps": steps, "rejected": rejected, "rates": rates, "slopes": slopes, "factored": factored,
+        });
+    }
+    all
 }
 
 fn summarize(engine: EngineName, p: &Prepared, records: &Records, outcome: &Outcome) {
@@ -512,6 +523,7 @@ fn summarize(engine: EngineName, p: &Prepared, records: &Records, outcome: &Outc
     let model_ms = steps as f64 * p.experiment.extent.grid.dt;
     let shown = simulate::moment(steps, p.experiment.extent.grid.dt);
     let how = match engine {
+        _ if outcome.effort.is_some() => "adaptive",
         EngineName::Interp => "interpreted",
         EngineName::Native if p.ready.cached == Some(true) => "kernel from the cache",
         EngineName::Native => "kernel compiled",
@@ -526,7 +538,12 @@ fn summarize(engine: EngineName, p: &Prepared, records: &Records, outcome: &Outc
         "{}: {}, {shown} ms in {}, computed in {:.3} s (ready after {:.2} s, {how}; real-time factor {:.3}){}",
         p.experiment.compiled.ode.name,
         plural(cells as u64, "cell"),
-        plural(steps, "step"),
+        match outcome.effort {
+            None => plural(steps, "step"),
+            Some(Effort { steps, rejected, rates, .. }) => {
+                format!("{} (and {rejected} too long), {rates} evaluations", plural(steps, "adaptive step"))
+            }
+        },
         outcome.run_s,
         p.ready.compile_s,
         model_ms / 1e3 / outcome.run_s.max(1e-9),
@@ -544,8 +561,7 @@ fn spikes(train: &Train, spiking: &Spiking, dt: f64, model_ms: f64) -> String {
     match (&spiking.counts[..], all) {
         (_, 0) => format!("{}: no spikes", train.population),
         (&[_], _) => {
-            let first: Vec<String> =
-                spiking.first.iter().map(|&step| format!("{:.3}", (step + 1) as f64 * dt)).collect();
+            let first: Vec<String> = spiking.first.iter().map(|spike| format!("{:.3}", spike.time(dt))).collect();
             let more = if all > first.len() as u64 { ", ..." } else { "" };
             format!("{}: {} Hz, spikes at {}{more} ms", train.population, hertz(all as f64), first.join(", "))
         }

@@ -4,7 +4,7 @@ use super::{Exit, complain, say};
 use crate::codegen::plan::Precision;
 #[cfg(feature = "xla")]
 use crate::codegen::plan::{DeviceClass, GatherForm};
-use crate::driver::{CompileOptions, EngineChoice, FUSE, Passes};
+use crate::driver::{CompileOptions, EngineChoice, FUSE, Given, Passes};
 use crate::engine::EngineError;
 use crate::engine::native::NativeOptions;
 use crate::engine::rustc::CompileOptions as RustcOptions;
@@ -41,6 +41,15 @@ pub struct ModelSettings {
     /// Integration method
     #[arg(long, value_name = "NAME", value_parser = method, help = format!("Integration method: {}", methods()))]
     pub method: Option<Method>,
+    /// With adaptive steps: how far a state may be off in a step, in parts of its value
+    #[arg(long, value_name = "X", value_parser = tolerance)]
+    pub rtol: Option<f64>,
+    /// With adaptive steps: the same in mV, or in parts of the largest value that a state has had
+    #[arg(long, value_name = "X", value_parser = tolerance)]
+    pub atol: Option<f64>,
+    /// With adaptive steps: the longest step, such as 1ms
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub max_step: Option<f64>,
     /// Key of all random numbers
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -330,6 +339,7 @@ impl ModelSettings {
             duration: self.duration,
             every: self.every,
             method: self.method,
+            tolerances: Given { rtol: self.rtol, atol: self.atol, max_step: self.max_step },
             seed: self.seed,
             passes: Passes::Level(passes.level),
             backend,
@@ -472,7 +482,12 @@ pub(super) fn moment(text: &str) -> Result<f64, String> {
     value.ok_or(format!("`{number}` is not a number; {example}"))
 }
 
-fn method(text: &str) -> Result<Method, String> {
+fn tolerance(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|x| *x > 0.0 && *x < 1.0);
+    value.ok_or_else(|| "a number between 0 and 1 is needed, such as 1e-8".into())
+}
+
+pub(super) fn method(text: &str) -> Result<Method, String> {
     Method::named(text).ok_or_else(|| format!("the methods are {}", methods()))
 }
 

@@ -266,10 +266,11 @@ of the cell and a conductance density as seen by `a`; the other direction is a l
   right   couple soma <- dend: 0.1 mS/cm2
           couple dend <- soma: 0.05 mS/cm2";
 UnknownMethod "NU0318" Error "no such integration method"
-"The methods are euler, exp_euler, cnexp, crank_nicolson, exact, heun and rk4. exp_euler, the default,
+"The methods are euler, exp_euler, cnexp, crank_nicolson, exact, heun, rk4 and adaptive. exp_euler, the default,
 suits models with gates; cnexp is what NEURON does by default, crank_nicolson what it does with
 secondorder = 2; exact solves linear equations, such as those of integrate-and-fire neurons with
-current-based synapses; rk4 is the most accurate for smooth models.";
+current-based synapses; rk4 is the most accurate for smooth models;
+adaptive takes steps as long as tolerances allow, for reference solutions of one cell or a small network.";
 Unsupported "NU0320" Error "understood, but not compiled"
 "The language has this feature, but this version of the compiler cannot compile it. `docs/status.md`
 says what works, and the message names what is in the way: mostly another engine (`--engine native`) takes the model.
@@ -347,6 +348,14 @@ Euler along the cable and exponentials for gates, or by `crank_nicolson`, which 
 order 2. Explicit methods would need steps that are far too short.
 
   right   run { method = cnexp; ... }";
+AdaptiveMethod "NU0332" Error "adaptive steps need equations at every time"
+"`method = adaptive` solves the equations of a model with steps as long as the error allows, so
+everything must be known between two steps, too. Noise and Poisson drives are drawn step by step, and
+synapses that change with spikes are brought up to date by events: models with these take a method
+with steps of `dt`. What makes a spike is a comparison of numbers.
+
+  wrong   run { method = adaptive; ... }    with    input n: noise(1 uA/cm2) -> cells
+  right   run { method = cnexp; dt = 0.025 ms; ... }";
 
 // 04xx: what is probably wrong
 Unused "NU0401" Warning "something is never used"

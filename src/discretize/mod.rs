@@ -46,6 +46,8 @@ fn scheme(method: Method) -> Scheme {
         Method::Exact => exact::step,
         Method::Heun => heun::step,
         Method::Rk4 => rk4::step,
+        // Nothing has a new value after a step of the grid; the equations are solved elsewhere.
+        Method::Adaptive => |_| {},
     }
 }
 
@@ -102,6 +104,9 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     lowering.look(&mut init, |of, v| of.state(v));
     (0..projections).for_each(|projection| lowering.edge_values(&mut init, projection));
     lowering.function(Role::Init, init);
+    if model.method == Method::Adaptive {
+        return lowering.without_steps(projections, &remembered);
+    }
 
     let mut step = Draft::default();
     // What is added to one sum stands together.
@@ -136,15 +141,7 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
         remembered.iter().for_each(|remembered| lowering.post(&mut step, projection, remembered));
     }
     lowering.function(Role::Step, step);
-
-    let mut observe = Draft::default();
-    populations.for_each(|population| lowering.observe(&mut observe, population));
-    for (projection, remembered) in remembered.iter().enumerate() {
-        remembered.iter().for_each(|remembered| lowering.observe_edges(&mut observe, projection, remembered));
-    }
-    if !observe.stages.is_empty() {
-        lowering.function(Role::Observe, observe);
-    }
+    lowering.observed(&remembered);
     lowering.program
 }
 
@@ -253,6 +250,37 @@ impl Values {
 }
 
 impl<'s> Lowering<'s> {
+    /// The function `observe`, if it has something to do.
+    fn observed(&mut self, remembered: &[Option<Remembered>]) {
+        let mut observe = Draft::default();
+        (0..self.model.populations.len()).for_each(|population| self.observe(&mut observe, population));
+        for (projection, remembered) in remembered.iter().enumerate() {
+            remembered.iter().for_each(|remembered| self.observe_edges(&mut observe, projection, remembered));
+        }
+        if !observe.stages.is_empty() {
+            self.function(Role::Observe, observe);
+        }
+    }
+
+    /// The program of a model that is not solved in steps of a grid: there is no `step`. The fields are there that whoever solves it reads and emits.
+    fn without_steps(mut self, projections: usize, remembered: &[Option<Remembered>]) -> Program {
+        let model = self.model;
+        self.observed(remembered);
+        for (population, p) in model.populations.iter().enumerate() {
+            if let Some(spike) = &p.spike {
+                self.spikes(population, spike.span);
+            }
+        }
+        for id in (0..model.graph.len() as u32).map(NodeId) {
+            if let Node::Series(file, _) = model.graph.node(id) {
+                let name = format!("'series{file}");
+                self.field(Source::Series(file), name, FieldKind::Series, None, Span::default());
+            }
+        }
+        debug_assert!(projections == model.projections.len());
+        self.program
+    }
+
     /// The field that stands for something. Names of hidden ones have a `'`, which names in models cannot have.
     fn field(
         &mut self,
@@ -834,18 +862,23 @@ impl<'s> Lowering<'s> {
         let mut values = Values::new(space, Role::Init);
         if p.plasticity.is_some() {
             self.remember(&mut b, &mut values, projection);
-        } else if self.model.graph.differs(p.weight) {
+        } else if self.model.method == Method::Adaptive || self.model.graph.differs(p.weight) {
             let weight = self.lower_weight(&mut b, &mut values, p);
             let field = self.of_edges(number, Source::Weight(number), "weight");
             b.store(field, weight);
         }
         let delay = self.lower(&mut b, &mut values, p.delay);
+        let field = self.of_edges(number, Source::Delay(number), "delay");
+        if self.model.method == Method::Adaptive {
+            // In ms: no event waits for the end of a step.
+            b.store(field, delay);
+            return draft.push(b);
+        }
         let dt = self.lower(&mut b, &mut values, self.dt);
         let steps = b.binary(BinaryOp::Div, delay, dt);
         let half = b.constant(0.5);
         let steps = b.binary(BinaryOp::Add, steps, half);
         let steps = b.unary(UnaryOp::Floor, steps);
-        let field = self.of_edges(number, Source::Delay(number), "delay");
         b.store(field, steps);
         draft.push(b);
     }

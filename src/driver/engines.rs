@@ -4,6 +4,7 @@
 //! Never true here: an engine is chosen, or a plan is changed by what happens to be installed.
 
 use super::Experiment;
+use crate::adaptive::Adaptive;
 #[cfg(feature = "xla")]
 use crate::codegen::plan::DevicePlan;
 use crate::codegen::plan::{Plan, Precision};
@@ -15,6 +16,7 @@ use crate::engine::{
     executables::Compiler,
     xla::{Forms, XlaEngine},
 };
+use crate::hir::Method;
 use crate::interp::Interp;
 #[cfg(feature = "xla")]
 use crate::pjrt::Client;
@@ -84,9 +86,29 @@ impl Experiment {
         }
     }
 
-    /// The interpreter, which needs no plan.
+    /// Are its steps chosen by the error?
+    pub fn is_adaptive(&self) -> bool {
+        self.compiled.ode.method == Method::Adaptive
+    }
+
+    /// Does what is chosen need no plan: the interpreter, and what solves a model with adaptive steps here?
+    pub fn needs_no_plan(&self, choice: &EngineChoice) -> bool {
+        match choice {
+            EngineChoice::Interp => true,
+            EngineChoice::Native(_) => self.is_adaptive(),
+            #[cfg(feature = "xla")]
+            EngineChoice::Xla(..) => false,
+        }
+    }
+
+    /// The interpreter, or what solves a model with adaptive steps; they need no plan.
     pub fn interpreter(&self) -> Result<Ready, EngineError> {
-        let mut ready = Ready::new(Interp::new(self.compiled.program.clone(), &self.setup)?);
+        let interpreter = Interp::new(self.compiled.program.clone(), &self.setup)?;
+        if self.is_adaptive() {
+            let (model, program) = (&self.compiled.ode, self.program());
+            return Ok(Ready::new(Adaptive::new(model, program, &self.setup, Box::new(interpreter))));
+        }
+        let mut ready = Ready::new(interpreter);
         ready.engine.prepare(&self.recording, self.extent.grid.steps)?;
         Ok(ready)
     }

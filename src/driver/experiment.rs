@@ -8,6 +8,7 @@ use crate::codegen::plan::{self, Plan, PlanOptions, Precision};
 use crate::codegen::rust::Interface;
 use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, EngineError, Recording, Setup};
+use crate::hir::Method;
 use crate::ode;
 use crate::results::{Checkpoint, Contents, RunResult};
 use crate::simulate::{self, Extent, Outcome, Records, Run, RunError, RunOptions, Sink, Start, Stepping, Watcher};
@@ -218,6 +219,11 @@ impl Experiment {
 
 /// The plan of a program, or why it has none.
 pub fn planned(compiled: &Compiled, options: &PlanOptions) -> Result<Plan, Vec<Diagnostic>> {
+    if compiled.ode.method == Method::Adaptive {
+        let message = "a model with adaptive steps is not compiled: it has no step that is the same each time";
+        let d = Diagnostic::without_place(Code::Unsupported, message);
+        return Err(vec![d.help("run it as it is, or choose a method with steps of `dt`, such as `--method cnexp`")]);
+    }
     let refused = |why: plan::Unplanned| vec![Diagnostic::without_place(Code::Unsupported, why.to_string())];
     plan::plan(&compiled.program, options).map_err(refused)
 }

@@ -100,6 +100,11 @@ impl Differentiable {
         let forward = Experiment::new(compiled)?;
         let mut model = forward.compiled.ode.clone();
         let plain = forward.compiled.plain.clone();
+        if forward.is_adaptive() {
+            return Err(refused(
+                "a run with adaptive steps has no gradient so far; choose a method with steps of `dt`".into(),
+            ));
+        }
         let (mut moved, wrt) = moved(&mut model, plain.program(), fitted);
         // The same records in both programs, which number fields differently.
         let extent = &forward.extent;
@@ -389,7 +394,7 @@ pub(super) fn engine(
     let choice = choice().map_err(cannot)?;
     let ready = match experiment.plan_for(&choice, precision) {
         Ok(plan) => experiment.engine(&plan, choice),
-        Err(_) if choice.is_interpreter() => experiment.interpreter(),
+        Err(_) if experiment.needs_no_plan(&choice) => experiment.interpreter(),
         Err(errors) => return Err(errors),
     };
     Ok(ready.map_err(cannot)?.engine)

@@ -109,7 +109,7 @@ impl Sweep<'_> {
         let choice = choose(threads)?;
         let mut ready = match experiment.plan_for(&choice, self.precision) {
             Ok(plan) => experiment.engine(&plan, choice)?,
-            Err(_) if choice.is_interpreter() => experiment.interpreter()?,
+            Err(_) if experiment.needs_no_plan(&choice) => experiment.interpreter()?,
             Err(errors) => return Err(RunError::Model(errors)),
         };
         experiment.run(ready.engine.as_mut(), options, watcher)

@@ -15,7 +15,7 @@ use crate::diag::{Code, Diagnostic, nearest};
 use crate::differentiate::{self, Wanted};
 use crate::discretize::{Carried, discretize_carried, projection_space};
 use crate::engine::{Edges, Engine, EngineError, Recording, Setup};
-use crate::hir::{Readout, Train};
+use crate::hir::{Method, Readout, Train};
 use crate::interp::Interp;
 use crate::ode::{self, Kind, Model, PerCell, StateId};
 use crate::passes::{self, Keep};
@@ -200,6 +200,9 @@ impl Prepared {
         idle(&model, &routes_learn, &lesson.learn, &lesson.read)?;
         let whole = Whole::new(&model, checked, &options)?;
         // All trials, whose events are carried.
+        if model.method == Method::Adaptive {
+            return refused("networks learn with a method that has steps of `dt`, not with adaptive steps".into());
+        }
         let program = discretize_carried(&model, &checked.sources, lesson.carried);
         let program = step::verify(program).map_err(internal)?;
         numbered_cells(program.program())?;

@@ -9,7 +9,7 @@ use super::{Checked, CompileOptions, Differentiable, Passes, Sweep, compile_flat
 use crate::codegen::plan::{PlanOptions, Precision};
 use crate::data::Dataset;
 use crate::diag::{Code, Diagnostic};
-use crate::hir::{Fit, FitTarget, Goal};
+use crate::hir::{Fit, FitTarget, Goal, Method};
 use crate::ode::{self, Model, Node, NodeId};
 use crate::passes::OptLevel;
 use crate::simulate::{self, Records};
@@ -109,7 +109,9 @@ fn before_a_run(model: &Model, checked: &Checked) -> Vec<Diagnostic> {
             return found;
         }
     };
-    found.extend(planned(&compiled, &PlanOptions::default()).err().unwrap_or_default());
+    if model.method != Method::Adaptive {
+        found.extend(planned(&compiled, &PlanOptions::default()).err().unwrap_or_default());
+    }
     // Many edges take time and memory: of those the rules have been checked.
     let many = found.iter().any(Diagnostic::is_error) || simulate::expected_edges(model, &extent) > MOST_EDGES;
     let alone = || Model { connections: Vec::new(), projections: Vec::new(), ..compiled.ode.clone() };

@@ -104,12 +104,45 @@ pub struct Recording {
 /// A spike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Spike {
-    /// The step in which it happened; its time is `(step + 1) * dt`.
+    /// The step in which it happened; its time is `(step + 1) * dt`, or `early` before that.
     pub step: u64,
     /// The event field.
     pub field: FieldId,
     /// The cell.
     pub cell: u64,
+    /// How long before the end of its step it was, in parts of a step ([`Spike::PARTS`]): 0 where spikes belong to the ends of steps.
+    pub early: u64,
+}
+
+impl Spike {
+    /// So many parts has a step.
+    pub const PARTS: f64 = (1u64 << 53) as f64;
+
+    /// The same spike at a time of its step.
+    pub fn at(self, t: f64, dt: f64) -> Spike {
+        let early = ((self.step + 1) as f64 * dt - t) / dt;
+        Spike { early: (early * Spike::PARTS).clamp(0.0, Spike::PARTS) as u64, ..self }
+    }
+
+    /// Its time (ms).
+    pub fn time(self, dt: f64) -> f64 {
+        (self.step + 1) as f64 * dt - self.early as f64 / Spike::PARTS * dt
+    }
+}
+
+/// What it took an engine that chooses its steps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Effort {
+    /// Steps taken.
+    pub steps: u64,
+    /// Steps that were too long, and taken again.
+    pub rejected: u64,
+    /// How often the rates of all states were computed.
+    pub rates: u64,
+    /// How often their slopes were.
+    pub slopes: u64,
+    /// How often a matrix of these was factored.
+    pub factored: u64,
 }
 
 /// An engine cannot do what it was asked for.
@@ -171,6 +204,11 @@ pub trait Engine: Send {
 
     /// Is every state of every cell finite?
     fn all_finite(&self) -> bool;
+
+    /// What it took so far, if it chooses its steps.
+    fn effort(&self) -> Option<Effort> {
+        None
+    }
 
     /// Gets ready to record by itself, in a run of so many steps. Answers which samples each [`record`](Engine::record)
     /// will take; none if the engine leaves recording to its caller.

@@ -324,6 +324,7 @@ impl<T: Scalar + Send + Sync + 'static> Engine for Native<T> {
             step: spike.step,
             field: self.events[spike.space][spike.event as usize],
             cell: spike.cell,
+            early: 0,
         }));
         spikes[before..].sort_unstable();
         Ok(())

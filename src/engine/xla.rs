@@ -215,7 +215,7 @@ impl XlaEngine {
             for (at, &word) in buffer.to_vec::<u32>()?.iter().enumerate().filter(|(_, word)| **word != 0) {
                 let (row, cell) = ((at / cells) as u32, (at % cells) as u64);
                 let bits = (0..32).filter(|bit| word >> bit & 1 == 1);
-                spikes.extend(bits.map(|bit| Spike { step: step_at(row, bit), field, cell }));
+                spikes.extend(bits.map(|bit| Spike { step: step_at(row, bit), field, cell, early: 0 }));
             }
         }
         spikes[before..].sort_unstable();

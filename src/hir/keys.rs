@@ -57,7 +57,9 @@ impl Block {
             Block::Junction => &["rule"],
             Block::Projection => &["rule", "weight", "delay"],
             Block::Drive => &["weight", "delay"],
-            Block::Run => &["duration", "dt", "method", "seed", "celsius", "network", "record", "sweep"],
+            Block::Run => &[
+                "duration", "dt", "method", "rtol", "atol", "max_step", "seed", "celsius", "network", "record", "sweep",
+            ],
             Block::Fit => &["search", "starts", "iterations"],
             Block::Train => &[
                 "data",

@@ -730,6 +730,8 @@ pub struct Run {
     pub dt: f64,
     /// The integration method.
     pub method: Method,
+    /// How accurate it is, if it chooses its steps.
+    pub tolerances: Tolerances,
     /// The key of all random numbers.
     pub seed: u64,
     /// In K; `None` if the run does not say.
@@ -846,6 +848,25 @@ pub enum Method {
     Heun,
     /// The classical Runge-Kutta method, order 4.
     Rk4,
+    /// Steps as long as the error allows, ended by events: an implicit method of order 5 for all equations together.
+    Adaptive,
+}
+
+/// How accurate a method is that chooses its steps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tolerances {
+    /// How far a state may be off in a step, in parts of its value.
+    pub rtol: f64,
+    /// And in mV, or in parts of the largest value that the state has had.
+    pub atol: f64,
+    /// The longest step, in ms.
+    pub max_step: f64,
+}
+
+impl Default for Tolerances {
+    fn default() -> Tolerances {
+        Tolerances { rtol: 1e-8, atol: 1e-8, max_step: f64::INFINITY }
+    }
 }
 
 impl Method {
@@ -858,6 +879,7 @@ impl Method {
         (Method::Exact, "exact"),
         (Method::Heun, "heun"),
         (Method::Rk4, "rk4"),
+        (Method::Adaptive, "adaptive"),
     ];
 
     /// The method of a name.
@@ -875,12 +897,13 @@ impl Method {
             Method::Exact => "exact",
             Method::Heun => "heun",
             Method::Rk4 => "rk4",
+            Method::Adaptive => "adaptive",
         }
     }
 
-    /// Does it take every model? Another wants equations of a kind.
+    /// Does it take every model? Others want equations of a kind, or have no step that could be compiled.
     pub fn takes_every_model(self) -> bool {
-        self != Method::Exact
+        !matches!(self, Method::Exact | Method::Adaptive)
     }
 
     /// Its order of convergence where nothing jumps.
@@ -889,6 +912,7 @@ impl Method {
             Method::Euler | Method::ExpEuler | Method::Cnexp | Method::Exact => 1,
             Method::CrankNicolson | Method::Heun => 2,
             Method::Rk4 => 4,
+            Method::Adaptive => 5,
         }
     }
 }

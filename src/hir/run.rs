@@ -13,7 +13,7 @@ use super::place::{FlatPath, Place, Wanted, flatten};
 use super::scope::{Entry, Role, Scope, ScopeKind};
 use super::{
     Around, Cell, Clamp, Expr, Input, Method, Plastic, Population, PortKind, Projection, Quantity, Record, RecordedAt,
-    Run, Sampling, Symbol, SymbolId, SymbolKind,
+    Run, Sampling, Symbol, SymbolId, SymbolKind, Tolerances,
 };
 use crate::diag::Diagnostic;
 use crate::source::Span;
@@ -33,6 +33,9 @@ struct NumberKey {
 const DURATION: NumberKey = NumberKey { key: "duration", dim: Dim::TIME, example: Some("duration = 100 ms") };
 const DT: NumberKey = NumberKey { key: "dt", dim: Dim::TIME, example: Some("dt = 0.025 ms") };
 const CELSIUS: NumberKey = NumberKey { key: "celsius", dim: Dim::TEMPERATURE, example: None };
+const RTOL: NumberKey = NumberKey { key: "rtol", dim: Dim::ONE, example: None };
+const ATOL: NumberKey = NumberKey { key: "atol", dim: Dim::ONE, example: None };
+const MAX_STEP: NumberKey = NumberKey { key: "max_step", dim: Dim::TIME, example: None };
 const SEED: NumberKey = NumberKey { key: "seed", dim: Dim::ONE, example: None };
 
 /// What a run records, in the making.
@@ -61,6 +64,7 @@ impl<'a> Lowerer<'a> {
             None => Some(Method::ExpEuler),
             Some(l) => self.method(&l.value),
         };
+        let tolerances = self.tolerances(run, &keys);
         let seed = self.seed(&keys, seed);
         let span_of = |key: &str| keys.get(key).map_or(run.span, |l| l.value.span);
         let (dt_span, duration_span) = (span_of("dt"), span_of("duration"));
@@ -87,8 +91,21 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         let (duration, dt, celsius) = (duration??, dt??, celsius?);
-        let (method, seed, span) = (method?, seed?, run.span);
-        Some(Run { duration, dt, method, seed, celsius, records, spikes, sweeps, span, dt_span, duration_span })
+        let (method, tolerances, seed, span) = (method?, tolerances?, seed?, run.span);
+        Some(Run {
+            duration,
+            dt,
+            method,
+            tolerances,
+            seed,
+            celsius,
+            records,
+            spikes,
+            sweeps,
+            span,
+            dt_span,
+            duration_span,
+        })
     }
 
     /// The keys of a run, and whether there is nothing wrong with them.
@@ -142,6 +159,30 @@ impl<'a> Lowerer<'a> {
             None => self.error(RunError::NotConstant { what, span: e.span }),
         }
         None
+    }
+
+    /// How accurate a method is that chooses its steps.
+    fn tolerances(&mut self, run: &ast::Run, keys: &Keys<'a>) -> Option<Tolerances> {
+        let mut tolerances = Tolerances::default();
+        let mut fine = true;
+        let all = [
+            (RTOL, "rtol = 1e-8", &mut tolerances.rtol),
+            (ATOL, "atol = 1e-8", &mut tolerances.atol),
+            (MAX_STEP, "max_step = 1 ms", &mut tolerances.max_step),
+        ];
+        for (number, example, value) in all {
+            let key = number.key;
+            match self.run_number(run, keys, number) {
+                Some(Some(x)) if x > 0.0 => *value = x,
+                Some(Some(value)) => {
+                    self.error(RunError::NotPositive { key, example, value, span: keys[key].value.span });
+                    fine = false;
+                }
+                Some(None) => {}
+                None => fine = false,
+            }
+        }
+        fine.then_some(tolerances)
     }
 
     /// The seed, 0 if it is absent.

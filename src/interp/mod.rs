@@ -339,7 +339,7 @@ impl Run<'_> {
                 if operands[0].mask().ok_or_else(|| broken("a truth value is a number"))? {
                     let cell = at()?.1;
                     self.memory.emit(field, cell);
-                    self.spikes.push(Spike { step, field, cell: cell as u64 });
+                    self.spikes.push(Spike { step, field, cell: cell as u64, early: 0 });
                 }
                 None
             }

@@ -103,7 +103,7 @@ fn numbers_are_those_computed_by_hand() -> Result<(), EngineError> {
     assert_eq!(read(&interp, "a.v"), [0.125 + 5.0 + 0.625, 1.0625 + 2.5 + 0.625]);
     let id = interp.program().find_field("a.e").unwrap_or(FieldId(u32::MAX));
     // Cell 0: 1.375, 2.75, 4.25, 5.75; cell 1: 1.6875, 2.4375, 3.3125, 4.1875.
-    let expected = [(2, 0), (3, 0), (3, 1)].map(|(step, cell)| Spike { step, field: id, cell });
+    let expected = [(2, 0), (3, 0), (3, 1)].map(|(step, cell)| Spike { step, field: id, cell, early: 0 });
     assert_eq!(spikes, expected);
     interp.observe(4)?;
     assert_eq!(read(&interp, "a.o"), [4.0 * 5.75, 4.0 * 4.1875]);

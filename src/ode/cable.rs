@@ -10,7 +10,7 @@ use crate::hir::Method;
 /// Errors where a cell has sections and the method does not solve cables.
 pub fn not_solved(model: &Model) -> Vec<Diagnostic> {
     match model.method {
-        Method::Cnexp | Method::CrankNicolson => return Vec::new(),
+        Method::Cnexp | Method::CrankNicolson | Method::Adaptive => return Vec::new(),
         Method::Euler | Method::ExpEuler | Method::Exact | Method::Heun | Method::Rk4 => {}
     }
     let error = |cable: &super::Cable| {

@@ -29,6 +29,11 @@ pub fn derivative_in_dv(g: &mut Graph, root: NodeId) -> Option<NodeId> {
     differentiated(g, root, &|g, node| (node == Node::Dv).then(|| g.number(1.0, Dim::ONE)))
 }
 
+/// The derivative of `root` in a leaf: a state, a parameter, [`Node::Dv`] or the current through junctions.
+pub fn derivative_in(g: &mut Graph, root: NodeId, leaf: Node) -> Option<NodeId> {
+    differentiated(g, root, &|g, node| (node == leaf).then(|| g.number(1.0, Dim::ONE)))
+}
+
 /// The derivative of `root` in a parameter, through all parameters that depend on it; `None` if none does that `root` reads.
 pub fn derivative_in_param(model: &mut Model, root: NodeId, param: ParamId) -> Option<NodeId> {
     let mut slopes: HashMap<ParamId, Option<NodeId>> = HashMap::default();
@@ -70,7 +75,7 @@ fn differentiated(g: &mut Graph, root: NodeId, leaf: &dyn Fn(&mut Graph, Node) -
     let mut slopes: HashMap<NodeId, NodeId> = HashMap::default();
     for id in g.reachable([root]) {
         let slope = match g.node(id) {
-            node @ (Node::State(_) | Node::Param(_) | Node::Dv) => leaf(g, node),
+            node @ (Node::State(_) | Node::Param(_) | Node::Dv | Node::Junction(..)) => leaf(g, node),
             Node::Unary(op, a) => slopes.get(&a).copied().and_then(|slope| unary(g, id, op, a, slope)),
             Node::Binary(op, a, b) => {
                 let both = [slopes.get(&a).copied(), slopes.get(&b).copied()];
@@ -90,7 +95,6 @@ fn differentiated(g: &mut Graph, root: NodeId, leaf: &dyn Fn(&mut Graph, Node) -
             | Node::StepTime
             | Node::StepLength
             | Node::Index
-            | Node::Junction(..)
             | Node::Conductance(_)
             | Node::Arrived(..)
             | Node::Since

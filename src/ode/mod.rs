@@ -27,7 +27,7 @@ mod verify;
 
 pub use build::build;
 pub use cable::not_solved;
-pub use derivative::{depends, derivative, derivative_in_dv, derivative_in_param};
+pub use derivative::{depends, derivative, derivative_in, derivative_in_dv, derivative_in_param};
 pub use domains::CellRange;
 pub use eval::{EvalError, evaluate, noise_intervals};
 pub use fault::{Fault, fault};
@@ -42,6 +42,8 @@ pub use timescale::{slopes, step_became_too_long, step_too_long};
 pub use verify::verify;
 
 use crate::data::DataFile;
+pub use crate::hir::Tolerances;
+
 use crate::hir::{Demand, Method, StateKind};
 use crate::morphology::{Measure, Tree};
 use crate::source::Span;
@@ -102,6 +104,8 @@ pub struct Model {
     pub dt: f64,
     /// The integration method.
     pub method: Method,
+    /// How accurate it is, if it chooses its steps.
+    pub tolerances: Tolerances,
     /// The key of all random numbers.
     pub seed: u64,
 }

@@ -5,7 +5,7 @@
 
 use super::{Model, NodeId, evaluate};
 use crate::diag::{Code, Diagnostic};
-use crate::hir::shown;
+use crate::hir::{Method, shown};
 use crate::operators::Value;
 use crate::source::Span;
 use crate::units::Dim;
@@ -19,6 +19,10 @@ pub fn in_steps(time: f64, dt: f64) -> Option<f64> {
 
 /// Delays of projections and drives and refractory times that are the same for all.
 pub fn rounded(model: &Model) -> Vec<Diagnostic> {
+    // No time becomes steps where steps are as long as the error allows.
+    if model.method == Method::Adaptive {
+        return Vec::new();
+    }
     let unit = Dim::TIME.display_unit();
     let warned = |what: String, time: NodeId, span: Span| {
         let Ok(Value::Real(time)) = evaluate(model, time) else { return None };

@@ -32,6 +32,8 @@ fn most(method: Method, stable: f64) -> Option<f64> {
         Method::Rk4 => Some(2.785),
         // What decays is where it should be, however long the step.
         Method::Exact => None,
+        // Its steps are as short as they have to be.
+        Method::Adaptive => None,
         Method::ExpEuler | Method::Cnexp | Method::CrankNicolson => Some(stable),
     }
 }
@@ -40,7 +42,7 @@ fn too_long(model: &Model, state: StateId, tau: f64, when: &str, better: f64) ->
     let why = match model.method {
         Method::Euler | Method::Heun => "is unstable with steps longer than two time constants",
         Method::Rk4 => "is unstable with steps longer than 2.8 time constants",
-        Method::ExpEuler | Method::Cnexp | Method::CrankNicolson | Method::Exact => {
+        Method::ExpEuler | Method::Cnexp | Method::CrankNicolson | Method::Exact | Method::Adaptive => {
             "is stable, but follows nothing that is faster than a step"
         }
     };

@@ -6,6 +6,7 @@
 
 use super::records::{Around, Records};
 use super::sink::{Sink, SinkError};
+use crate::engine::Spike;
 use std::collections::VecDeque;
 
 /// Keeps back what has to wait for spikes.
@@ -15,7 +16,7 @@ pub(super) struct AroundSpikes<'a> {
     /// Samples that wait, in the order of their time: their record, the steps before, and what it was.
     waiting: VecDeque<(usize, u64, Vec<f64>)>,
     /// Spikes that wait with them, so that what has been handed over ends at one time: train, step and cell.
-    spikes: VecDeque<(usize, u64, u64)>,
+    spikes: VecDeque<(usize, Spike)>,
     /// For how many steps.
     wait: u64,
 }
@@ -53,10 +54,10 @@ impl<'a> AroundSpikes<'a> {
                 self.sink.row(record, step, &values)?;
             }
         }
-        while self.spikes.front().is_some_and(|spike| spike.1 < until)
-            && let Some((train, step, cell)) = self.spikes.pop_front()
+        while self.spikes.front().is_some_and(|(_, spike)| spike.step < until)
+            && let Some((train, spike)) = self.spikes.pop_front()
         {
-            self.sink.spike(train, step, cell)?;
+            self.sink.spike(train, spike)?;
         }
         Ok(())
     }
@@ -88,13 +89,13 @@ impl Sink for AroundSpikes<'_> {
         Ok(())
     }
 
-    fn spike(&mut self, train: usize, step: u64, cell: u64) -> Result<(), SinkError> {
+    fn spike(&mut self, train: usize, spike: Spike) -> Result<(), SinkError> {
         for windows in self.records.iter_mut().flatten() {
-            if windows.around.train == train && windows.around.cells.contains(&(cell as usize)) {
-                windows.spike(step + 1);
+            if windows.around.train == train && windows.around.cells.contains(&(spike.cell as usize)) {
+                windows.spike(spike.step + 1);
             }
         }
-        self.spikes.push_back((train, step, cell));
+        self.spikes.push_back((train, spike));
         Ok(())
     }
 
@@ -122,7 +123,7 @@ mod tests {
             Ok(())
         }
 
-        fn spike(&mut self, _: usize, step: u64, cell: u64) -> Result<(), SinkError> {
+        fn spike(&mut self, _: usize, Spike { step, cell, .. }: Spike) -> Result<(), SinkError> {
             self.0.push(format!("spike of {cell} in {step}"));
             Ok(())
         }
@@ -161,7 +162,7 @@ mod tests {
                 (0..2).for_each(|record| sink.row(record, step, &[0.0]).expect("a row"));
             }
             if (done..until).contains(&5) {
-                sink.spike(0, 5, cell).expect("a spike");
+                sink.spike(0, Spike { step: 5, field: FieldId(0), cell, early: 0 }).expect("a spike");
             }
             sink.reached(until).expect("steps");
             (row, done) = (until + 1, until);

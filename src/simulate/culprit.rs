@@ -183,6 +183,8 @@ impl Scene<'_> {
     fn advice(self) -> String {
         let smaller = format!("try a smaller time step (`--dt {}ms`)", shown(self.extent.grid.dt / 2.0));
         let other = match self.model.method {
+            // Its steps are no time steps of the model.
+            Method::Adaptive => return "try smaller tolerances (`--rtol 1e-10 --atol 1e-10`)".into(),
             Method::Euler | Method::Heun | Method::Rk4 => Method::ExpEuler,
             // What integrates junctions is as stable as these.
             Method::ExpEuler | Method::Cnexp | Method::CrankNicolson | Method::Exact

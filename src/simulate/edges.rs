@@ -8,7 +8,7 @@ use crate::connect::{self, ConnectError, Csr, Ends, Entry, RULES, Rule, Shape};
 use crate::data::{self, DataFile, Spikes};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::Edges;
-use crate::hir::shown;
+use crate::hir::{Method, shown};
 use crate::ode::{self, Connection, ConnectionRule, Model, NodeId, Projection, Side, Terminal};
 use crate::runtime::rng::Draw;
 use crate::source::Span;
@@ -108,21 +108,24 @@ fn spikes_of_file(
     let delays = ode::cells::values(model, delay, None, cells, &|_, _| None);
     let delays =
         delays.ok_or_else(|| Diagnostic::new(Code::Internal, p.span, "this delay is not known before the run", ""))?;
-    let delays: Vec<f64> = delays.into_iter().map(|delay| (delay / dt + 0.5).floor()).collect();
-    // What comes before the middle of the first step arrives in it.
-    let arrival = |(&t, &cell): (&f64, &u32)| (cell, (t / dt + 0.5).floor().max(1.0) + delays[cell as usize]);
+    let adaptive = model.method == Method::Adaptive;
+    let steps = |time: f64| if adaptive { time / dt } else { (time / dt + 0.5).floor() };
+    let delays: Vec<f64> = delays.into_iter().map(steps).collect();
+    // What comes before the middle of the first step arrives in it; where steps are as long as the error allows, everything at its own time.
+    let first = if adaptive { 0.0 } else { 1.0 };
+    let arrival = |(&t, &cell): (&f64, &u32)| (cell, steps(t).max(first) + delays[cell as usize]);
     let arrivals = spikes.times.iter().zip(&spikes.cells).map(arrival).filter(|(_, step)| *step <= end);
-    let mut arrivals: Vec<(u32, u64)> = arrivals.map(|(cell, step)| (cell, step as u64)).collect();
-    arrivals.sort_unstable();
+    let mut arrivals: Vec<(u32, f64)> = arrivals.collect();
+    arrivals.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let mut entries: Vec<Entry> = Vec::with_capacity(arrivals.len() * each);
     let (mut of_cells, mut taken) = (Vec::new(), Vec::new());
     for same in arrivals.chunk_by(|a, b| a.0 == b.0) {
         for element in 0..each as u32 {
             for &(cell, step) in same {
-                let stretch = (step - 1) / u64::from(ode::STRETCH);
+                let stretch = ((step - 1.0).max(0.0) / f64::from(ode::STRETCH)).floor();
                 entries.push((cell * each as u32 + element, stretch as u32));
                 of_cells.push(cell);
-                taken.push((step - stretch * u64::from(ode::STRETCH)) as f64 * dt);
+                taken.push((step - stretch * f64::from(ode::STRETCH)) * dt);
             }
         }
     }
@@ -130,8 +133,11 @@ fn spikes_of_file(
     let csr = csr.map_err(|e| refused(&p.name, p.span, e.to_string()))?;
     let edges = Arc::new(Edges { offsets: csr.offsets, sources: csr.sources });
     let late = spikes.times.len() - arrivals.len();
-    let warnings =
-        [nothing(&spikes, file), after_the_end(&spikes, file, late, end * dt), between_steps(&spikes, file, dt)];
+    let warnings = [
+        nothing(&spikes, file),
+        after_the_end(&spikes, file, late, end * dt),
+        between_steps(&spikes, file, dt).filter(|_| !adaptive),
+    ];
     let warnings = warnings.into_iter().flatten().collect();
     Ok(Projected { edges, rows: of_cells, kernel: None, spikes: Some(OfSpikes { cells, delays: taken, warnings }) })
 }

@@ -14,7 +14,7 @@ use super::records::{Records, records};
 use super::sink::{Memory, Sink, SinkError};
 use super::trap::{History, Search};
 use crate::diag::Diagnostic;
-use crate::engine::{Engine, EngineError, Spike};
+use crate::engine::{Effort, Engine, EngineError, Spike};
 use crate::ode::Model;
 use crate::results::RunResult;
 use crate::step::Program;
@@ -59,6 +59,8 @@ pub struct Outcome {
     pub steps: u64,
     /// All spikes, recorded or not.
     pub spikes: u64,
+    /// What it took the engine, if it chooses its steps.
+    pub effort: Option<Effort>,
     /// The recorded spikes in short, one entry for each train.
     pub trains: Vec<Spiking>,
     /// What is probably wrong, as the run has shown.
@@ -74,8 +76,8 @@ pub struct Outcome {
 pub struct Spiking {
     /// How many each cell had.
     pub counts: Vec<u64>,
-    /// The steps of the first eight.
-    pub first: Vec<u64>,
+    /// The first eight.
+    pub first: Vec<Spike>,
 }
 
 /// Options of a run that change no number of it.
@@ -190,6 +192,7 @@ impl Run<'_> {
             steps: going.now,
             spikes: going.count,
             warning: going.pace.and_then(|pace| pace.warning(going.run.model)).map(Box::new),
+            effort: going.run.engine.effort(),
             trains: going.trains,
             init_s,
             run_s: begin.elapsed().as_secs_f64(),
@@ -353,13 +356,13 @@ impl Going<'_> {
     fn keep_spikes(&mut self) -> Result<(), SinkError> {
         for spike in &self.spikes {
             if let Some(train) = self.run.records.trains.iter().position(|train| train.field == spike.field) {
-                self.run.sink.spike(train, spike.step, spike.cell)?;
+                self.run.sink.spike(train, *spike)?;
                 let Spiking { counts, first } = &mut self.trains[train];
                 if let Some(count) = counts.get_mut(spike.cell as usize) {
                     *count += 1;
                 }
                 if first.len() < 8 {
-                    first.push(spike.step);
+                    first.push(*spike);
                 }
             }
         }

@@ -10,7 +10,7 @@ use crate::data::{self, DataFile, Numbers};
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::{connection_space, projection_space};
 use crate::engine::Setup;
-use crate::hir::shown;
+use crate::hir::{Method, shown};
 use crate::morphology::Measure;
 use crate::ode::{self, Kind, Model, Node, NodeId, Param, Projection};
 use crate::step::{FieldId, FieldKind, Program, Source, SpaceId, Value};
@@ -131,7 +131,7 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
 
 /// Of the delays that differ from edge to edge the first that is less than a step; or a warning if those of a file are no whole steps.
 fn delays(model: &Model, extent: &Extent, p: &Projection, edges: &Projected) -> Option<Diagnostic> {
-    if edges.spikes.is_some() {
+    if edges.spikes.is_some() || model.method == Method::Adaptive {
         return None;
     }
     // What is the same for all edges has been looked at with other values, and draws within limits need no look.

@@ -5,6 +5,7 @@
 
 use super::records::{Records, Train};
 use super::time::Grid;
+use crate::engine::Spike;
 use crate::results::{Contents, ResultsError, RunResult, Samples, Series, SpikeTrain, Writer};
 use crate::units::DisplayUnit;
 use ndarray::Array2;
@@ -18,8 +19,8 @@ pub trait Sink {
     /// The cells of a record (by its place in [`Records::series`]) after so many steps, in canonical units.
     fn row(&mut self, record: usize, step: u64, values: &[f64]) -> Result<(), SinkError>;
 
-    /// A spike of a train (by its place in [`Records::trains`]) in a step; its time is the end of the step.
-    fn spike(&mut self, train: usize, step: u64, cell: u64) -> Result<(), SinkError>;
+    /// A spike of a train (by its place in [`Records::trains`]).
+    fn spike(&mut self, train: usize, spike: Spike) -> Result<(), SinkError>;
 
     /// So many steps are done, and everything has been handed over that was recorded in them.
     fn reached(&mut self, _step: u64) -> Result<(), SinkError> {
@@ -54,7 +55,7 @@ impl Sink for Nowhere {
         Ok(())
     }
 
-    fn spike(&mut self, _train: usize, _step: u64, _cell: u64) -> Result<(), SinkError> {
+    fn spike(&mut self, _train: usize, _spike: Spike) -> Result<(), SinkError> {
         Ok(())
     }
 }
@@ -98,8 +99,8 @@ impl Sink for Stream {
         Ok(self.writer.row(record, t, &self.row)?)
     }
 
-    fn spike(&mut self, train: usize, step: u64, cell: u64) -> Result<(), SinkError> {
-        Ok(self.writer.spike(train, (step + 1) as f64 * self.dt, cell)?)
+    fn spike(&mut self, train: usize, spike: Spike) -> Result<(), SinkError> {
+        Ok(self.writer.spike(train, spike.time(self.dt), spike.cell)?)
     }
 
     fn reached(&mut self, step: u64) -> Result<(), SinkError> {
@@ -133,12 +134,8 @@ enum Kept {
     Double(Vec<f64>),
 }
 
-/// Steps and cells of the spikes of a train.
-#[derive(Debug, Clone, PartialEq, Default)]
-struct Events {
-    steps: Vec<u64>,
-    cells: Vec<u64>,
-}
+/// The spikes of a train.
+type Events = Vec<Spike>;
 
 impl Memory {
     /// Room for all that is recorded, but for spikes; nothing is copied later.
@@ -156,7 +153,7 @@ impl Memory {
         };
         let series = contents.series.iter().map(kept).collect::<Result<_, SinkError>>()?;
         let units = records.series.iter().map(|r| r.unit.clone()).collect();
-        Ok(Memory { contents, units, series, trains: vec![Events::default(); records.trains.len()] })
+        Ok(Memory { contents, units, series, trains: vec![Events::new(); records.trains.len()] })
     }
 
     /// What has come in, in the units of the records; `meta` is empty.
@@ -221,9 +218,8 @@ impl Sink for Memory {
         Ok(())
     }
 
-    fn spike(&mut self, train: usize, step: u64, cell: u64) -> Result<(), SinkError> {
-        self.trains[train].steps.push(step);
-        self.trains[train].cells.push(cell);
+    fn spike(&mut self, train: usize, spike: Spike) -> Result<(), SinkError> {
+        self.trains[train].push(spike);
         Ok(())
     }
 }
@@ -258,7 +254,7 @@ fn train_of(train: Train, events: Events, dt: f64) -> SpikeTrain {
     SpikeTrain {
         population: train.population,
         cells: train.cells,
-        t: events.steps.into_iter().map(|step| (step + 1) as f64 * dt).collect(),
-        i: events.cells,
+        t: events.iter().map(|spike| spike.time(dt)).collect(),
+        i: events.iter().map(|spike| spike.cell).collect(),
     }
 }

@@ -124,8 +124,8 @@ impl Sink for Log {
         Ok(())
     }
 
-    fn spike(&mut self, train: usize, step: u64, cell: u64) -> Result<(), SinkError> {
-        self.spikes.push((train, step, cell));
+    fn spike(&mut self, train: usize, spike: Spike) -> Result<(), SinkError> {
+        self.spikes.push((train, spike.step, spike.cell));
         Ok(())
     }
 }

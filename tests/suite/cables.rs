@@ -71,7 +71,7 @@ fn the_ball_and_stick_is_that_of_neuron() {
     }
 }
 
-const BRANCHED: &str = "
+pub(super) const BRANCHED: &str = "
 use std.channels.hh.{K, Leak, Na}
 cell Branched {
     section spine { from right(0.5); length = 10 um; diam = 0.5 um; compartments = 1 }

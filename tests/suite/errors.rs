@@ -27,6 +27,7 @@ const SEVERAL: &[(&str, usize)] = &[
     ("synapse_two_draws_without_tilde", 2),
     ("two_typos", 2),
     ("sweep", 11),
+    ("adaptive_tolerance", 2),
     ("train", 10),
     ("convolution_arguments", 2),
     ("train_names", 6),

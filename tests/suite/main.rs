@@ -1,6 +1,7 @@
 //! The one test harness; `tests/README.md` says how to add a case of each kind.
 
 mod accuracy;
+mod adaptive;
 mod cables;
 mod checkpoints;
 mod cli;

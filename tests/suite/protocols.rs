@@ -75,7 +75,7 @@ fn a_clamp_holds_what_it_says_and_tells_its_current() {
             // Exact where a gate relaxes at a fixed voltage; the others are as good as their order.
             let within = match method {
                 Method::ExpEuler | Method::Cnexp | Method::CrankNicolson | Method::Exact => 1e-12,
-                Method::Rk4 => 1e-8,
+                Method::Rk4 | Method::Adaptive => 1e-8,
                 Method::Heun => 1e-4,
                 Method::Euler => 2e-2,
             };

@@ -8,6 +8,7 @@ use super::super::{Exit, complain, say};
 use super::engines::{EngineColumn, stores};
 use super::runs::{Change, Ended, Job, Parts, Problem, Runner};
 use super::{Column, words};
+use crate::adaptive;
 use crate::compare::judge;
 use crate::hir::Method;
 use crate::ode::{self, noise_intervals};
@@ -140,7 +141,14 @@ impl Tried<'_> {
     /// The first other method that stays finite.
     fn other(&self, base: &RunResult) -> Result<Result<(Method, [Column; 2]), String>, Exit> {
         let cables = !self.runner.model.cables.is_empty();
-        for &method in others(self.runner.model.method, cables) {
+        let asked: Vec<Method> = self.runner.args.other.into_iter().collect();
+        let methods = if asked.is_empty() { others(self.runner.model.method, cables) } else { &asked[..] };
+        for &method in methods {
+            let model = ode::Model { method, ..self.runner.model.clone() };
+            let refused = ode::not_solved(&model).into_iter().chain(adaptive::refused(&model)).next();
+            if let Some(refused) = refused.filter(|_| !asked.is_empty()) {
+                return Ok(Err(format!("not tried: {}", refused.message)));
+            }
             let columns = self.at_smaller_steps(method, base)?;
             if columns.iter().all(|column| column.ended.failure().is_none()) {
                 return Ok(Ok((method, columns)));
@@ -163,6 +171,7 @@ fn others(method: Method, cables: bool) -> &'static [Method] {
         Method::Exact => &[Method::Rk4, Method::Heun, Method::ExpEuler, Method::Cnexp, Method::Euler],
         Method::Heun => &[Method::Rk4, Method::ExpEuler, Method::Cnexp, Method::Euler],
         Method::Rk4 => &[Method::Heun, Method::ExpEuler, Method::Cnexp, Method::Euler],
+        Method::Adaptive => &[Method::Rk4, Method::Heun, Method::ExpEuler, Method::Cnexp],
     }
 }
 

@@ -14,10 +14,11 @@ mod words;
 
 #[cfg(feature = "xla")]
 use super::settings::DeviceName;
-use super::settings::{AccuracyName, ModelSettings, PassSettings, PrecisionName};
+use super::settings::{AccuracyName, ModelSettings, PassSettings, PrecisionName, method};
 use super::{Exit, complain, deliver};
 use crate::compare::judge::{self, Judgement, Meeting};
 use crate::compare::{Difference, Differences, Shift, differences};
+use crate::hir::Method;
 use crate::ode;
 use crate::results::RunResult;
 use engines::EngineColumn;
@@ -37,6 +38,9 @@ pub struct Args {
     /// Fail (exit code 1) if an engine in double precision differs by more than this part of a variable's largest value, or in a spike
     #[arg(long, value_name = "PART", value_parser = part)]
     within: Option<f64>,
+    /// The other method at smaller steps, instead of one that is chosen; adaptive is the converged solution of one cell or a small network
+    #[arg(long, value_name = "NAME", value_parser = method)]
+    other: Option<Method>,
     /// Print one line of JSON on stdout
     #[arg(long)]
     json: bool,

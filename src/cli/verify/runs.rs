@@ -143,7 +143,7 @@ impl<'a> Runner<'a> {
         let choice = self.engine_settings(job).choice()?;
         let mut engine = match experiment.plan_for(&choice, precision) {
             Ok(plan) => experiment.engine(&plan, choice)?.engine,
-            Err(_) if choice.is_interpreter() => experiment.interpreter()?.engine,
+            Err(_) if experiment.needs_no_plan(&choice) => experiment.interpreter()?.engine,
             Err(errors) => return Err(fail(errors)),
         };
         match job.change {

@@ -229,7 +229,9 @@ impl Binary {
 
     fn takes(self, element: Element) -> bool {
         match self {
-            Binary::Add | Binary::Divide | Binary::Multiply | Binary::Subtract => element.is_real() || element.is_whole(),
+            Binary::Add | Binary::Divide | Binary::Multiply | Binary::Subtract => {
+                element.is_real() || element.is_whole()
+            }
             Binary::Power => element.is_real(),
             Binary::And | Binary::Or | Binary::Xor => element == Element::Bool || element.is_whole(),
             Binary::Minimum | Binary::ShiftLeft | Binary::ShiftRightLogical => element.is_whole(),

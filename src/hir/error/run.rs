@@ -89,7 +89,8 @@ impl From<RunError<'_>> for Diagnostic {
             }
             E::NotPositive { key, example, value, span } => {
                 let label = if value == 0.0 { "this is zero" } else { "this is negative" };
-                Diagnostic::new(Code::BadValue, span, format!("`{key}` must be a time above zero"), label)
+                let what = if example.ends_with("ms") { "a time" } else { "a number" };
+                Diagnostic::new(Code::BadValue, span, format!("`{key}` must be {what} above zero"), label)
                     .help(format!("for example `{example}`"))
             }
             E::LongStep { dt, duration } => {

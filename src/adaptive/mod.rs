@@ -1,0 +1,586 @@
+//! Steps as long as the error allows: reference solutions of one cell or a small network.
+//!
+//! In come a continuous model with [`Method::Adaptive`](crate::hir::Method), its parameters and edges, and an engine that knows initial values and what is
+//! recorded; out goes another engine. Never true here: a step of the model's grid is taken. The grid is where a run looks at the solution, which is
+//! interpolated in between.
+//!
+//! All equations are taken together ([`equations`]), with exact slopes, sparse ([`sparse`]), by a Rosenbrock method of order 5 ([`rodas`]). A step ends where
+//! something jumps: where a pulse begins or ends ([`switches`]), where an event arrives, and where a cell spikes, which is found by steps that end nearer and
+//! nearer to it. What events bring and what spikes reset happens between two steps, in the order of the times, which no grid rounds.
+
+pub mod equations;
+pub mod events;
+mod refuse;
+pub mod rodas;
+pub mod sparse;
+pub mod switches;
+pub mod tape;
+
+pub use refuse::refused;
+
+use crate::discretize::{connection_space, projection_space};
+use crate::engine::{Effort, Engine, EngineError, Setup, Spike};
+use crate::ode::{self, Kind, Model, Node, NodeId, Tolerances};
+use crate::step::{FieldId, Program, Source, Value};
+use crate::units::Dim;
+use equations::Equations;
+use events::{Events, TINY_TIME};
+use rodas::Equations as _;
+use rustc_hash::FxHashMap as HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use switches::Switches;
+use tape::Ground;
+
+/// What drives take for the length of a step, in ms: a power of 2.
+const TINY: f64 = 7.450580596923828e-9;
+/// A step is at most so many times as long as the one before, and at least this part of one that was too long.
+const GROWS: (f64, f64) = (0.15, 6.0);
+/// How far the length of the next step stays below what the error allows.
+const SAFETY: f64 = 0.9;
+/// No step is shorter (ms). Some are too short to be told from none: a cell whose spike is an exponential reaches any threshold in next to no time.
+const SHORTEST: f64 = 1e-30;
+/// So many steps in a row may be.
+const STUCK: u32 = 10_000;
+/// So many times at most is a step done again.
+const TRIES: u32 = 60;
+
+/// An engine that chooses its steps.
+pub struct Adaptive {
+    model: Model,
+    setup: Setup,
+    inner: Box<dyn Engine>,
+    /// The fields of the states, parameters, cables and edges in the program.
+    fields: HashMap<Source, FieldId>,
+    states: HashMap<FieldId, usize>,
+    tolerances: Tolerances,
+    running: Option<Running>,
+}
+
+/// A run that has begun.
+struct Running {
+    ground: Ground,
+    equations: Equations,
+    switches: Vec<Switches>,
+    events: Events,
+    /// What errors of each unknown are measured by besides its value, by state: the largest value so far, or 1.
+    scales: Vec<Scale>,
+    y: Vec<f64>,
+    t: f64,
+    /// Where the run stands: at `t`, or within the last step.
+    now: f64,
+    /// The length of the next step.
+    h: f64,
+    /// Steps in a row that were too short to be told from none.
+    stuck: u32,
+    /// Do steps end where the caller looks, because it may change what it sees?
+    watched: bool,
+    /// When something jumps next.
+    piece_end: f64,
+    step: rodas::Step,
+    rates: Vec<f64>,
+    in_time: Vec<f64>,
+    room: Vec<f64>,
+    /// Spikes behind `now`.
+    waiting: Vec<(f64, FieldId, u64)>,
+    effort: Effort,
+}
+
+/// What the errors of a state are measured by.
+#[derive(Debug, Clone)]
+struct Scale {
+    unknowns: Range<usize>,
+    /// Is it 1: mV, or a number without a unit?
+    fixed: bool,
+    largest: f64,
+}
+
+impl Adaptive {
+    /// Of a model and its program, which an engine runs that knows its `init` and its `observe`.
+    pub fn new(model: &Model, program: &Program, setup: &Setup, inner: Box<dyn Engine>) -> Adaptive {
+        let named = program.fields.iter().zip(0..).map(|(field, id)| (field.source, FieldId(id)));
+        let fields: HashMap<Source, FieldId> = named.filter(|(source, _)| *source != Source::None).collect();
+        let state = |(source, id): (&Source, &FieldId)| match *source {
+            Source::State(s) => Some((*id, s as usize)),
+            _ => None,
+        };
+        let states = fields.iter().filter_map(state).collect();
+        let (model, setup, tolerances) = (model.clone(), setup.clone(), model.tolerances);
+        Adaptive { model, setup, inner, fields, states, tolerances, running: None }
+    }
+
+    /// The values of a constant field or a state.
+    fn values(&self, source: Source, count: usize) -> Result<Vec<f64>, EngineError> {
+        let field = self.fields.get(&source).ok_or_else(|| lost("a field"))?;
+        let mut values = Vec::new();
+        self.inner.read(*field, 0..count, &mut values)?;
+        Ok(values)
+    }
+
+    fn ground(&self) -> Result<Ground, EngineError> {
+        let model = &self.model;
+        let sizes: Vec<usize> = self.setup.sizes[..model.populations.len()].to_vec();
+        let mut next = 0;
+        let unknowns = model.states.iter().map(|state| {
+            let first = next;
+            state.edges.is_none().then(|| next += sizes[state.population]).map(|()| first)
+        });
+        let unknowns = unknowns.collect();
+        let mut params = Vec::new();
+        for (param, number) in model.params.iter().zip(0..) {
+            params.push(match param.population {
+                Some(population) => self.values(Source::Param(number), sizes[population])?,
+                None => match ode::evaluate(model, param.value) {
+                    Ok(Value::Real(x)) => vec![x],
+                    _ => Vec::new(),
+                },
+            });
+        }
+        let samples = |file: u32| {
+            let field = self.fields.get(&Source::Series(file));
+            let known = self.setup.series.iter().find(|(id, _)| Some(id) == field);
+            known.map(|(_, samples)| samples.clone()).unwrap_or_default()
+        };
+        let series = (0..model.data.len() as u32).map(samples).collect();
+        Ok(Ground { sizes, unknowns, params, series })
+    }
+
+    fn begin(&mut self) -> Result<Running, EngineError> {
+        let ground = self.ground()?;
+        let edges = |space| self.setup.edges_of(space).cloned().ok_or_else(|| lost("edges"));
+        let joined: Vec<Arc<_>> = (0..self.model.connections.len())
+            .map(|c| edges(connection_space(&self.model, c)))
+            .collect::<Result<_, _>>()?;
+        let mut axial = Vec::new();
+        for (cable, number) in self.model.cables.iter().zip(0..) {
+            axial.push(self.values(Source::Axial(number), ground.sizes[cable.population])?);
+        }
+        let mut lines = Vec::new();
+        for p in 0..self.model.projections.len() {
+            let edges = edges(projection_space(&self.model, p))?;
+            let count = edges.sources.len();
+            let weights = self.values(Source::Weight(p as u32), count)?;
+            let delays = self.values(Source::Delay(p as u32), count)?;
+            lines.push(events::Lines { edges, weights, delays });
+        }
+        let equations = Equations::new(&mut self.model, &ground, &joined, &axial)?;
+        let model = &mut self.model;
+        let mut switches = Vec::new();
+        for population in 0..model.populations.len() {
+            let roots = equations::timed(model, &ground, population)?;
+            switches.extend(Switches::new(model, &ground, population, &roots)?);
+        }
+        let events = Events::new(model, &ground, &self.fields, &lines)?;
+        let size = equations::size(model, &ground);
+        let mut y = vec![0.0; size];
+        let mut scales = Vec::new();
+        for (number, (state, first)) in model.states.iter().zip(&ground.unknowns).enumerate() {
+            let Some(first) = *first else { continue };
+            let unknowns = first..first + ground.sizes[state.population];
+            let field = self.fields.get(&Source::State(number as u32)).ok_or_else(|| lost("a state"))?;
+            let mut values = Vec::new();
+            self.inner.read(*field, 0..unknowns.len(), &mut values)?;
+            y[unknowns.clone()].copy_from_slice(&values);
+            let fixed = state.dim == Dim::VOLTAGE || state.dim == Dim::ONE;
+            scales.push(Scale { unknowns, fixed, largest: if fixed { 1.0 } else { 0.0 } });
+        }
+        let room = || vec![0.0; size];
+        let mut running = Running {
+            ground,
+            equations,
+            switches,
+            events,
+            scales,
+            y,
+            t: 0.0,
+            now: 0.0,
+            h: 0.0,
+            stuck: 0,
+            watched: false,
+            piece_end: f64::NEG_INFINITY,
+            step: rodas::Step::new(size),
+            rates: room(),
+            in_time: room(),
+            room: room(),
+            waiting: Vec::new(),
+            effort: Effort::default(),
+        };
+        if running.is_finite() {
+            running.switch()?;
+            running.events.begin(&running.y, running.t, running.equations.switched);
+            running.happen()?;
+            running.h = running.first_step(&self.tolerances);
+        }
+        Ok(running)
+    }
+}
+
+impl Running {
+    fn is_finite(&self) -> bool {
+        self.y.iter().all(|x| x.is_finite())
+    }
+
+    /// A piece of time begins in which nothing jumps that depends on the time alone.
+    fn switch(&mut self) -> Result<(), EngineError> {
+        self.piece_end = self.switches.iter().map(|s| s.after(self.t)).fold(f64::INFINITY, f64::min);
+        let end = if self.piece_end.is_finite() { self.piece_end } else { self.t + 1.0 };
+        self.equations.switched = 0.5 * (self.t + end);
+        self.equations.settle(self.t, &mut self.y, &mut self.room)
+    }
+
+    /// What is due now happens: events arrive, cells spike, are reset and wake up, until nothing more is due.
+    fn happen(&mut self) -> Result<(), EngineError> {
+        let Running { equations, events, y, t, waiting, room, .. } = self;
+        if events.happen(*t, equations.switched, y, &mut equations.still, waiting)? {
+            equations.settle(*t, y, room)?;
+        }
+        Ok(())
+    }
+
+    /// What the error of an unknown is measured by.
+    fn weights<'a>(&'a self, tolerances: &'a Tolerances) -> impl Iterator<Item = (usize, f64)> + 'a {
+        self.scales.iter().flat_map(move |scale| {
+            let least = tolerances.atol * scale.largest;
+            let (y, after) = (&self.y, &self.step.after);
+            let weight = move |i: usize| tolerances.rtol * y[i].abs().max(after[i].abs()) + least;
+            scale.unknowns.clone().map(move |i| (i, weight(i)))
+        })
+    }
+
+    /// The error of the step that was just tried, in units of what is allowed, and the unknown that has it.
+    fn error(&mut self, tolerances: &Tolerances) -> (f64, usize) {
+        for scale in self.scales.iter_mut().filter(|scale| !scale.fixed) {
+            let values = self.step.after[scale.unknowns.clone()].iter().chain(&self.y[scale.unknowns.clone()]);
+            scale.largest = values.fold(scale.largest, |most, x| if x.is_finite() { most.max(x.abs()) } else { most });
+        }
+        let mut worst = (0.0, 0);
+        for (i, weight) in self.weights(tolerances) {
+            let (error, value) = (self.step.error[i], self.step.after[i]);
+            let part = if error == 0.0 && value.is_finite() { 0.0 } else { error.abs() / weight };
+            let part = if part.is_nan() || !value.is_finite() { f64::INFINITY } else { part };
+            if part > worst.0 {
+                worst = (part, i);
+            }
+        }
+        worst
+    }
+
+    /// The length of the first step: a hundredth of the time in which something changes by its own size.
+    fn first_step(&mut self, tolerances: &Tolerances) -> f64 {
+        let Running { equations, y, t, rates, .. } = self;
+        equations.rates(*t, y, rates);
+        self.step.after.copy_from_slice(&self.y);
+        let (mut size, mut speed) = (0.0f64, 0.0f64);
+        for (i, weight) in self.weights(tolerances).filter(|(_, weight)| *weight > 0.0) {
+            size = size.max(self.y[i].abs() / weight);
+            if self.equations.mass()[i] != 0.0 {
+                speed = speed.max(self.rates[i].abs() / weight);
+            }
+        }
+        let h = if size > 1e-5 && speed > 1e-5 { 0.01 * size / speed } else { 1e-4 };
+        h.clamp(1e-9, 0.1).min(tolerances.max_step)
+    }
+
+    /// One step, on the way to `end`; what is due at its end has happened when it is done.
+    fn advance(&mut self, model: &Model, tolerances: &Tolerances, end: f64) -> Result<(), EngineError> {
+        let end = if self.watched { end } else { f64::INFINITY };
+        let stop = self.piece_end.min(self.events.next()).min(end);
+        let t = self.t;
+        self.step.t = t;
+        self.step.before.copy_from_slice(&self.y);
+        let Running { equations, y, rates, .. } = &mut *self;
+        equations.rates(t, y, rates);
+        equations.slopes(t, y);
+        let mut h = self.h.min(tolerances.max_step);
+        let mut in_time_of = None;
+        let mut failed = false;
+        for _ in 0..TRIES {
+            let to_stop = stop - t;
+            let ends = h * 1.01 >= to_stop;
+            if ends {
+                h = to_stop;
+            } else if h * 2.0 > to_stop {
+                h = 0.5 * to_stop;
+            }
+            if h < SHORTEST {
+                return Err(self.too_short(model, t));
+            }
+            if self.equations.in_time && in_time_of.is_none_or(|of: f64| h < 0.1 * of) {
+                self.slopes_in_time(h);
+                in_time_of = Some(h);
+            }
+            if !self.equations.factor(h) {
+                (h, failed) = (0.5 * h, true);
+                continue;
+            }
+            self.take(h);
+            let (error, _) = self.error(tolerances);
+            let factor = (SAFETY * error.powf(-0.2)).clamp(GROWS.0, GROWS.1);
+            if error > 1.0 || error.is_nan() {
+                self.effort.rejected += 1;
+                (h, failed) = (h * if error.is_finite() { factor.min(0.9) } else { GROWS.0 }, true);
+                continue;
+            }
+            self.effort.steps += 1;
+            let wanted = h * if failed { factor.min(1.0) } else { factor };
+            // A step that was cut short says little of the next.
+            self.h = if ends { wanted.max(self.h) } else { wanted };
+            self.step.prepare();
+            let crossed = self.first_crossing();
+            self.t = match crossed {
+                Some(part) => self.land(part * h)?,
+                None if ends => stop,
+                None => t + h,
+            };
+            self.y.copy_from_slice(&self.step.after);
+            self.stuck = if self.t > t { 0 } else { self.stuck + 1 };
+            if self.stuck > STUCK {
+                return Err(self.too_short(model, t));
+            }
+            if self.t >= self.piece_end {
+                self.switch()?;
+            }
+            return self.happen();
+        }
+        Err(self.too_short(model, t))
+    }
+
+    fn take(&mut self, h: f64) {
+        let Running { equations, step, rates, in_time, .. } = self;
+        let slopes = equations.in_time.then_some(&in_time[..]);
+        step.take(equations, h, rates, slopes);
+    }
+
+    /// The slopes of the rates in the time, from two later times within a step.
+    fn slopes_in_time(&mut self, h: f64) {
+        let Running { equations, step, y, rates, in_time, room, .. } = self;
+        let apart = 1e-4 * h;
+        equations.rates(step.t + apart, y, in_time);
+        equations.rates(step.t + 2.0 * apart, y, room);
+        for ((slope, later), now) in in_time.iter_mut().zip(&*room).zip(&*rates) {
+            *slope = (4.0 * (*slope - now) - (later - now)) / (2.0 * apart);
+        }
+    }
+
+    /// The part of the step that was just taken after which a cell spikes first, if one does.
+    fn first_crossing(&mut self) -> Option<f64> {
+        if !self.events.any_spikes() {
+            return None;
+        }
+        let parts = [0.25, 0.5, 0.75, 1.0];
+        let over = parts.into_iter().position(|part| self.margin(part) >= 0.0)?;
+        let (mut low, mut high) = (if over == 0 { 0.0 } else { parts[over - 1] }, parts[over]);
+        for _ in 0..60 {
+            let middle = 0.5 * (low + high);
+            if self.margin(middle) >= 0.0 {
+                high = middle
+            } else {
+                low = middle
+            }
+            if high - low < 1e-13 {
+                break;
+            }
+        }
+        Some(high)
+    }
+
+    /// How far the cell that is nearest to a spike is above what makes one, after a part of the step.
+    fn margin(&mut self, part: f64) -> f64 {
+        let Running { equations, events, step, room, .. } = self;
+        let t = step.t + part * step.h;
+        if part == 1.0 {
+            return events.margin(&step.after, t, equations.switched);
+        }
+        (0..room.len()).for_each(|i| room[i] = step.at(i, t));
+        events.margin(room, t, equations.switched)
+    }
+
+    /// Takes the step again so that it ends where a cell spikes, and no earlier. Answers when that is.
+    fn land(&mut self, near: f64) -> Result<f64, EngineError> {
+        let least = 0.5 * TINY_TIME * self.step.t.abs().max(1.0);
+        let (mut low, mut high) = (0.0, self.step.h);
+        let part = near / self.step.h;
+        let slope = (self.margin(part) - self.margin(part * (1.0 - 1e-4))) / (1e-4 * near);
+        let mut last: Option<(f64, f64)> = None;
+        let mut h = near;
+        for _ in 0..60 {
+            if !self.equations.factor(h) {
+                return Err(lost("a pivot"));
+            }
+            self.take(h);
+            let margin = self.events.margin(&self.step.after, self.step.t + h, self.equations.switched);
+            // What is not finite has gone too far.
+            if margin < 0.0 {
+                low = h
+            } else {
+                high = h
+            }
+            let slope = last.map_or(slope, |(before, then)| (margin - then) / (h - before));
+            let slope = Some(slope).filter(|slope| *slope > 0.0 && slope.is_finite() && margin.is_finite());
+            if margin >= 0.0 && (high - low <= least || slope.is_some_and(|slope| margin / slope <= least)) {
+                break;
+            }
+            last = margin.is_finite().then_some((h, margin));
+            // Where a line through the last two ends says, and not before it.
+            h = match slope {
+                Some(slope) => h - margin / slope + 0.5 * least,
+                None => 0.5 * (low + high),
+            };
+            if h <= low || h >= high {
+                h = 0.5 * (low + high);
+            }
+            if h <= low || h >= high {
+                // There is nothing between them.
+                if self.equations.factor(high) {
+                    self.take(high);
+                }
+                break;
+            }
+        }
+        self.step.prepare();
+        Ok(self.step.t + self.step.h)
+    }
+
+    fn too_short(&self, model: &Model, t: f64) -> EngineError {
+        let worst = (0..self.y.len()).max_by(|&a, &b| {
+            let [a, b] = [a, b].map(|i| (self.step.error[i] / (1.0 + self.y[i].abs())).abs());
+            a.total_cmp(&b)
+        });
+        let name = worst.and_then(|at| {
+            let state = model.states.iter().zip(&self.ground.unknowns).find(|(state, first)| {
+                first.is_some_and(|first| (first..first + self.ground.sizes[state.population]).contains(&at))
+            });
+            let (state, first) = state?;
+            Some(format!("`{}` of {}", state.name, model.element_name(state.population, at - (*first)?)))
+        });
+        let name = name.unwrap_or_else(|| "a state".into());
+        EngineError(format!(
+            "at {t} ms no step is short enough for the tolerances: {name} changes too fast, or has no finite rate; try a larger `atol`"
+        ))
+    }
+
+    /// The value of an unknown where the run stands.
+    fn value(&self, unknown: usize) -> f64 {
+        if self.now >= self.t { self.y[unknown] } else { self.step.at(unknown, self.now) }
+    }
+}
+
+impl Engine for Adaptive {
+    fn init(&mut self) -> Result<(), EngineError> {
+        self.inner.init()?;
+        self.running = Some(self.begin()?);
+        Ok(())
+    }
+
+    fn step(&mut self, first_step: u64, steps: u32, spikes: &mut Vec<Spike>) -> Result<(), EngineError> {
+        let Adaptive { model, running, tolerances, .. } = self;
+        let running =
+            running.as_mut().ok_or_else(|| EngineError("a step was asked for before the states were set".into()))?;
+        let dt = model.dt;
+        if (first_step as f64 * dt - running.now).abs() > 1e-6 * dt {
+            return Err(EngineError("a run with adaptive steps begins at its beginning".into()));
+        }
+        let end = (first_step + u64::from(steps)) as f64 * dt;
+        if running.events.end_at(model.duration).is_some_and(|last| end > last + 0.5 * dt) {
+            return Err(EngineError("drives are known up to the duration of the run only".into()));
+        }
+        while running.t < end && running.is_finite() {
+            running.advance(model, tolerances, end)?;
+        }
+        running.now = end;
+        let mut found = Vec::new();
+        running.waiting.retain(|&(t, field, cell)| {
+            if t > end {
+                return true;
+            }
+            let mut step = (t / dt).ceil().max(1.0) as u64 - 1;
+            if ((step + 1) as f64 * dt) < t {
+                step += 1;
+            }
+            found.push(Spike { step: step.min(first_step + u64::from(steps) - 1), field, cell, early: 0 }.at(t, dt));
+            false
+        });
+        found.sort();
+        spikes.extend(found);
+        running.effort.rates = running.equations.work.rates;
+        running.effort.slopes = running.equations.work.slopes;
+        running.effort.factored = running.equations.work.factored;
+        Ok(())
+    }
+
+    fn observe(&mut self, step: u64) -> Result<(), EngineError> {
+        let Some(running) = &self.running else {
+            return Err(EngineError("outputs were asked for before the states were set".into()));
+        };
+        for (&field, &state) in &self.states {
+            let Some(first) = running.ground.unknowns[state] else { continue };
+            let count = running.ground.sizes[self.model.states[state].population];
+            let values: Vec<f64> = (first..first + count).map(|at| running.value(at)).collect();
+            self.inner.write(field, &values)?;
+        }
+        self.inner.observe(step)
+    }
+
+    fn read(&self, field: FieldId, cells: Range<usize>, out: &mut Vec<f64>) -> Result<(), EngineError> {
+        let state = self.states.get(&field).copied();
+        let (Some(running), Some(state)) = (&self.running, state) else {
+            return self.inner.read(field, cells, out);
+        };
+        let Some(first) = running.ground.unknowns[state] else { return self.inner.read(field, cells, out) };
+        out.extend(cells.map(|cell| running.value(first + cell)));
+        Ok(())
+    }
+
+    fn write(&mut self, field: FieldId, values: &[f64]) -> Result<(), EngineError> {
+        let Some(running) = &mut self.running else { return self.inner.write(field, values) };
+        if running.t > running.now {
+            let why = "with adaptive steps, who changes states begins to do so before the first step";
+            return Err(EngineError(why.into()));
+        }
+        running.watched = true;
+        let state = self.states.get(&field).copied();
+        if let Some(first) = state.and_then(|state| running.ground.unknowns[state]) {
+            running.y[first..first + values.len()].copy_from_slice(values);
+            running.events.begin(&running.y, running.t, running.equations.switched);
+            return running.equations.settle(running.t, &mut running.y, &mut running.room);
+        }
+        self.inner.write(field, values)
+    }
+
+    fn all_finite(&self) -> bool {
+        self.running.as_ref().is_none_or(Running::is_finite)
+    }
+
+    fn effort(&self) -> Option<Effort> {
+        self.running.as_ref().map(|running| running.effort)
+    }
+}
+
+fn lost(what: &str) -> EngineError {
+    EngineError(format!("internal error: adaptive steps have lost {what}"))
+}
+
+/// How far a condition is fulfilled: a number that is at least 0 where it is true. None if it is no comparison of numbers.
+fn margin_of(model: &mut Model, condition: NodeId) -> Option<NodeId> {
+    use crate::operators::{BinaryOp, UnaryOp};
+    let g = &mut model.graph;
+    match g.node(condition) {
+        Node::Binary(BinaryOp::Ge | BinaryOp::Gt, x, y) => Some(g.binary(BinaryOp::Sub, x, y)),
+        Node::Binary(BinaryOp::Le | BinaryOp::Lt, x, y) => Some(g.binary(BinaryOp::Sub, y, x)),
+        Node::Binary(op @ (BinaryOp::And | BinaryOp::Or), x, y) => {
+            let (x, y) = (margin_of(model, x)?, margin_of(model, y)?);
+            let op = if op == BinaryOp::And { BinaryOp::Min } else { BinaryOp::Max };
+            Some(model.graph.binary(op, x, y))
+        }
+        Node::Unary(UnaryOp::Not, x) => {
+            let x = margin_of(model, x)?;
+            Some(model.graph.unary(UnaryOp::Neg, x))
+        }
+        _ => None,
+    }
+}
+
+/// Is it a clock of the spikes of a file?
+fn is_clock(model: &Model, population: usize) -> bool {
+    model.populations[population].kind == Kind::Clock
+}

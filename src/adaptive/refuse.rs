@@ -1,0 +1,66 @@
+//! What cannot be solved with adaptive steps.
+//!
+//! In comes a flat model; out go errors with their places.
+//! Never true here: a model is refused for its size.
+
+use super::margin_of;
+use crate::diag::{Code, Diagnostic};
+use crate::hir::Method;
+use crate::ode::{Condition, Model, Node, NodeId};
+use crate::source::Span;
+
+/// Errors where a model whose method is [`Method::Adaptive`] has what is known at steps only.
+pub fn refused(model: &Model) -> Vec<Diagnostic> {
+    if model.method != Method::Adaptive {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    // What is read, where it stands, and by whom.
+    let mut read: Vec<(NodeId, Span, &str)> = Vec::new();
+    for state in model.states.iter().filter(|state| state.edges.is_none()) {
+        read.push((state.rate, state.span, &state.name));
+        read.extend(state.clamp.map(|clamp| (clamp.value, state.span, &state.name[..])));
+    }
+    for cable in &model.cables {
+        let name = &model.state(cable.v).name;
+        read.extend(cable.currents.iter().map(|current| (current.outward, cable.span, &name[..])));
+    }
+    for jump in &model.jumps {
+        let state = model.state(jump.state);
+        read.push((jump.amount, state.span, &state.name));
+    }
+    read.extend(model.records.iter().map(|record| (record.value, record.span, &record.name[..])));
+    for (root, span, name) in read {
+        let reason = model.graph.reachable([root]).into_iter().find_map(|id| match model.graph.node(id) {
+            Node::Noise(..) => Some(format!("`{name}` reads noise, which is drawn anew step by step")),
+            Node::Events(..) => {
+                Some(format!("`{name}` gets the events of a Poisson drive, which are drawn step by step"))
+            }
+            _ => None,
+        });
+        found.extend(reason.map(|reason| error(span, &reason)));
+    }
+    for p in model.projections.iter().filter(|p| p.plasticity.is_some()) {
+        found.push(error(p.span, &format!("the synapses of `{}` change with spikes", p.name)));
+    }
+    for population in &model.populations {
+        let Some(spike) = &population.spike else { continue };
+        if let Condition::When(condition) = spike.condition
+            && margin_of(&mut model.clone(), condition).is_none()
+        {
+            let why = "this condition does not compare numbers, so that it cannot be found out how near it is";
+            found.push(error(spike.span, why));
+        }
+    }
+    found.sort_by_key(|d| d.labels.first().map(|label| label.span.start));
+    found.dedup_by(|a, b| {
+        a.message == b.message && a.labels.first().map(|l| l.span) == b.labels.first().map(|l| l.span)
+    });
+    found
+}
+
+fn error(span: Span, reason: &str) -> Diagnostic {
+    let message = format!("`adaptive` does not solve this: {reason}");
+    let d = Diagnostic::new(Code::AdaptiveMethod, span, message, "it has no equation between two steps");
+    d.help("choose a method with steps of `dt`, such as `method = cnexp`")
+}
