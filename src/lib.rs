@@ -251,6 +251,7 @@
 //! | branched cells on devices: tables of elements, levels of a tree | `src/codegen/plan/levels.rs`; `branches.rs` of `src/codegen/stablehlo/` | there, `tests/suite/engines.rs`, `tests/suite/cables.rs` |
 //! | where compartments stand in memory | `src/runtime/branches.rs`, `src/engine/branches.rs` | there, `tests/suite/cables.rs` |
 //! | what a window of a convolution reaches, which edges share a number | `src/connect/windows.rs`; `share` in `src/ode/build/events.rs` | `src/connect/tests/windows.rs`, `tests/suite/training.rs` |
+//! | how far two cells are from each other | `Shape::distance` in `src/connect/shape.rs`; `distance_of` in `src/ode/build/events.rs` | `tests/suite/space.rs` |
 //! | which edges a connection has | `src/connect/`, `src/simulate/edges.rs` | `src/connect/tests`, `tests/suite/networks.rs` |
 //! | where cells of connected populations stand in memory | `src/runtime/order.rs` | its tests, `tests/suite/engines.rs` |
 //! | what generated Rust looks like | `src/codegen/rust/kernels.rs` | `tests/ir/*.rust.snap` |

@@ -452,8 +452,10 @@ where
 /// Can a function stand in an expression of a kind of places?
 fn stands_in(function: FunctionKind, place: ScopeKind) -> bool {
     match function {
-        FunctionKind::Draw(_) => matches!(place, ScopeKind::PerCell | ScopeKind::Input | ScopeKind::Drawing),
-        FunctionKind::File => matches!(place, ScopeKind::PerCell | ScopeKind::Input),
+        FunctionKind::Draw(_) => {
+            matches!(place, ScopeKind::PerCell | ScopeKind::PerEdge(_) | ScopeKind::Input | ScopeKind::Drawing)
+        }
+        FunctionKind::File => matches!(place, ScopeKind::PerCell | ScopeKind::PerEdge(_) | ScopeKind::Input),
         FunctionKind::Noise
         | FunctionKind::WhiteNoise
         | FunctionKind::OrnsteinUhlenbeck
@@ -474,7 +476,7 @@ fn body_kind(caller: ScopeKind) -> ScopeKind {
     match caller {
         ScopeKind::Constant => ScopeKind::Constant,
         ScopeKind::Function | ScopeKind::Channel | ScopeKind::Cell | ScopeKind::Network => ScopeKind::Function,
-        ScopeKind::Drawing | ScopeKind::PerCell | ScopeKind::Input => ScopeKind::Drawing,
+        ScopeKind::Drawing | ScopeKind::PerCell | ScopeKind::PerEdge(_) | ScopeKind::Input => ScopeKind::Drawing,
     }
 }
 

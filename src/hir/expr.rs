@@ -58,6 +58,7 @@ impl Expr {
             | ExprKind::Celsius
             | ExprKind::Index
             | ExprKind::Dv
+            | ExprKind::Distance
             | ExprKind::Measure(_)
             | ExprKind::Outward
             | ExprKind::Weight
@@ -98,6 +99,7 @@ impl Expr {
             | ExprKind::Celsius
             | ExprKind::Index
             | ExprKind::Dv
+            | ExprKind::Distance
             | ExprKind::Measure(_)
             | ExprKind::Outward
             | ExprKind::Weight
@@ -134,6 +136,7 @@ impl Expr {
             | ExprKind::SteadyState
             | ExprKind::Celsius
             | ExprKind::Dv
+            | ExprKind::Distance
             | ExprKind::Measure(_)
             | ExprKind::Outward
             | ExprKind::Weight

@@ -124,6 +124,8 @@ pub enum ExprKind {
     Measure(Measure),
     /// In a cell with sections: the current density that flows out through the membrane of the compartment.
     Outward,
+    /// In a weight or a delay: how far the two cells are from each other; a length, or in steps of the grid.
+    Distance,
     /// In a junction: the voltage here minus the voltage there, in mV.
     Dv,
     /// `-x`, `not x`.
@@ -460,6 +462,8 @@ pub struct Population {
     pub cell: usize,
     /// One to three sizes, functions of network parameters.
     pub sizes: Vec<Expr>,
+    /// How far neighbours on the grid are from each other, a function of network parameters.
+    pub spacing: Option<Expr>,
     /// The receptors of its cells.
     pub receptors: Vec<Receptor>,
     /// Where it is defined.

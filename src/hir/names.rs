@@ -72,7 +72,9 @@ impl<'a> Lowerer<'a> {
         scope.entry_mut(id).used = true;
         let ty = self.resolve(scope, id, Some(span))?;
         let kind = match scope.kind {
-            ScopeKind::Network | ScopeKind::PerCell | ScopeKind::Input => ExprKind::NetworkParam(id),
+            ScopeKind::Network | ScopeKind::PerCell | ScopeKind::PerEdge(_) | ScopeKind::Input => {
+                ExprKind::NetworkParam(id)
+            }
             ScopeKind::Constant | ScopeKind::Function | ScopeKind::Drawing | ScopeKind::Channel | ScopeKind::Cell => {
                 ExprKind::Symbol(id)
             }
@@ -185,6 +187,7 @@ impl<'a> Lowerer<'a> {
             | ScopeKind::Drawing
             | ScopeKind::Network
             | ScopeKind::PerCell
+            | ScopeKind::PerEdge(_)
             | ScopeKind::Input => "give one of them a value of its own",
         };
         self.cycle("", &chain, user.unwrap_or(entry.span), help);
@@ -278,13 +281,17 @@ fn is_steady_state(scope: &Scope<'_>, e: &ast::Expr) -> bool {
 
 /// What has a fixed meaning where an expression stands.
 fn special(kind: ScopeKind, name: &str, in_function: bool, span: Span) -> Option<Expr> {
-    use ScopeKind::{Cell, Channel, Constant, Input, PerCell};
+    use ScopeKind::{Cell, Channel, Constant, Drawing, Function, Input, Network, PerCell, PerEdge};
     let (value, dim) = match name {
         "pi" => (ExprKind::Number(std::f64::consts::PI), Dim::ONE),
         "celsius" if kind != Constant => (ExprKind::Celsius, Dim::TEMPERATURE),
         _ if in_function => return None,
         "t" if matches!(kind, Channel | Cell | Input) => (ExprKind::Time, Dim::TIME),
-        "index" if matches!(kind, PerCell | Input) => (ExprKind::Index, Dim::ONE),
+        "index" if matches!(kind, PerCell | PerEdge(_) | Input) => (ExprKind::Index, Dim::ONE),
+        "distance" => match kind {
+            PerEdge(dim) => (ExprKind::Distance, dim),
+            Constant | Drawing | Function | Channel | Cell | Network | PerCell | Input => return None,
+        },
         _ => return None,
     };
     Some(Expr { kind: value, ty: Ty::Real(dim), span })
@@ -346,6 +353,9 @@ fn called_elsewhere(scope: &Scope<'_>, name: &str, in_function: bool) -> Option<
         "dt" => "equations do not see the time step; `t` is the time",
         "dv" => "`dv` exists in a `junction` only",
         "index" => "`index`, a cell's number, exists in inputs and in `param` and `init` lines of a network",
+        "distance" => {
+            "`distance`, how far two cells are from each other, exists in `weight` and `delay` of `connect a -> b`; in regions of a cell with sections it is the way from the root"
+        }
         "cai" | "cao" | "ca" if channel => {
             "a concentration is a pool of the compartment: add `reads Ca: mM` to the channel"
         }
@@ -411,7 +421,9 @@ fn where_it_stands(kind: ScopeKind, name: &str, env: Option<&Env>) -> Option<Str
         };
         return Some(sees.into());
     }
-    if matches!(kind, ScopeKind::Network | ScopeKind::PerCell | ScopeKind::Input) && name.contains('.') {
+    if matches!(kind, ScopeKind::Network | ScopeKind::PerCell | ScopeKind::PerEdge(_) | ScopeKind::Input)
+        && name.contains('.')
+    {
         let sees = "a line of a network reads parameters of the network, not those of cells: \
                     give it a `param` of its own and use that in both lines";
         return Some(sees.into());
@@ -422,7 +434,7 @@ fn where_it_stands(kind: ScopeKind, name: &str, env: Option<&Env>) -> Option<Str
         }
         ScopeKind::Channel => "channel",
         ScopeKind::Cell => "cell",
-        ScopeKind::Network | ScopeKind::PerCell | ScopeKind::Input => "network",
+        ScopeKind::Network | ScopeKind::PerCell | ScopeKind::PerEdge(_) | ScopeKind::Input => "network",
     };
     (!name.contains('.')).then(|| format!("define it in the {block}: `param {name} = ...`"))
 }

@@ -130,6 +130,7 @@ fn show(e: &Expr, symbols: &[Symbol], network: &[Symbol]) -> String {
         ExprKind::StepLength => "dt".into(),
         ExprKind::SteadyState => "steady_state".into(),
         ExprKind::Index => "index".into(),
+        ExprKind::Distance => "distance".into(),
         ExprKind::Dv => "dv".into(),
         ExprKind::Measure(measure) => format!("{} of the compartment", measure.name()),
         ExprKind::Outward => "outward".into(),

@@ -23,6 +23,8 @@ pub(super) enum ScopeKind {
     Network,
     /// A value per cell.
     PerCell,
+    /// A value per edge, of two cells whose distance has this dimension.
+    PerEdge(Dim),
     /// An input: a value per cell and time.
     Input,
 }

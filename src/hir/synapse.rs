@@ -316,6 +316,7 @@ fn degree(e: &Expr) -> Option<u32> {
         | ExprKind::Celsius
         | ExprKind::Index
         | ExprKind::Dv
+        | ExprKind::Distance
         | ExprKind::OfEdge(_)
         | ExprKind::Measure(_)
         | ExprKind::Outward

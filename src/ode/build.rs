@@ -68,6 +68,8 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         places: HashMap::default(),
         data: model.data.clone(),
         kernels: HashMap::default(),
+        distance: None,
+        distances: HashMap::default(),
     };
     b.network_params();
     b.find_homes();
@@ -142,6 +144,10 @@ struct Builder<'m> {
     data: Vec<DataFile>,
     /// Draws of weights that edges share, and the data that they have become.
     kernels: HashMap<Node, NodeId>,
+    /// How far the cells of the edges are from each other that are being built.
+    distance: Option<NodeId>,
+    /// The same for each projection, and the spacings of its populations.
+    distances: HashMap<usize, (NodeId, [NodeId; 2])>,
     /// Nodes of the network's parameters.
     network_params: Vec<NodeId>,
     /// For each population, the nodes of the cell's symbols as they become known.
@@ -584,7 +590,12 @@ impl<'m> Builder<'m> {
             }
         }
         for d in &network.demands {
+            self.distance = match d.whose {
+                Whose::Edges(projection) => self.distances.get(&projection).map(|known| known.0),
+                Whose::Network | Whose::Cells(_) => None,
+            };
             let value = self.expr(None, &d.value);
+            self.distance = None;
             let value = self.of_the_kernel(value);
             demands.push(d.with(d.what.clone(), value));
         }
@@ -871,6 +882,8 @@ impl<'m> Builder<'m> {
             ExprKind::SteadyState => self.graph.number(f64::NAN, dim),
             ExprKind::Celsius => self.celsius(e.span),
             ExprKind::Index => self.graph.add(Node::Index),
+            // Outside of edges nothing reads it.
+            ExprKind::Distance => self.distance.unwrap_or_else(|| self.graph.number(f64::NAN, dim)),
             ExprKind::Dv => self.graph.add(Node::Dv),
             ExprKind::Measure(measure) => self.graph.add(Node::Measure(*measure)),
             ExprKind::Outward => {

@@ -33,6 +33,7 @@ mod protocols;
 mod random_models;
 mod report;
 mod singular;
+mod space;
 #[cfg(feature = "xla")]
 mod stablehlo;
 mod stepping;
