@@ -144,6 +144,8 @@ pub enum ExprKind {
     Noise(u64, Box<Expr>),
     /// An Ornstein-Uhlenbeck process of mean 0 and variance 1 for each cell, with this time constant; the random streams of where it begins and of its steps.
     Wanders([u64; 2], Box<Expr>),
+    /// In the condition of a spike: true by chance in a step, so often in a time as a rate says, with draws of their own for each number.
+    Chance(u64, Box<Expr>),
     /// The value at time `t` of a series from a file.
     Series(DataId),
 }

@@ -75,7 +75,7 @@ impl<'a> Lowerer<'a> {
             ScopeKind::Network | ScopeKind::PerCell | ScopeKind::PerEdge(_) | ScopeKind::Input => {
                 ExprKind::NetworkParam(id)
             }
-            ScopeKind::Constant | ScopeKind::Function | ScopeKind::Drawing | ScopeKind::Channel | ScopeKind::Cell => {
+            ScopeKind::Constant | ScopeKind::Function | ScopeKind::Drawing | ScopeKind::Channel | ScopeKind::Cell | ScopeKind::Spiking => {
                 ExprKind::Symbol(id)
             }
         };
@@ -179,7 +179,7 @@ impl<'a> Lowerer<'a> {
         let at = self.resolving.iter().position(|r| r.0 == entry.name && r.1 == entry.span).unwrap_or(0);
         let chain = self.resolving[at..].to_vec();
         let help = match scope.kind {
-            ScopeKind::Channel | ScopeKind::Cell => {
+            ScopeKind::Channel | ScopeKind::Cell | ScopeKind::Spiking => {
                 "a quantity that feeds back on itself in time is a `state` with an equation"
             }
             ScopeKind::Constant
@@ -281,16 +281,16 @@ fn is_steady_state(scope: &Scope<'_>, e: &ast::Expr) -> bool {
 
 /// What has a fixed meaning where an expression stands.
 fn special(kind: ScopeKind, name: &str, in_function: bool, span: Span) -> Option<Expr> {
-    use ScopeKind::{Cell, Channel, Constant, Drawing, Function, Input, Network, PerCell, PerEdge};
+    use ScopeKind::{Cell, Channel, Constant, Drawing, Function, Input, Network, PerCell, PerEdge, Spiking};
     let (value, dim) = match name {
         "pi" => (ExprKind::Number(std::f64::consts::PI), Dim::ONE),
         "celsius" if kind != Constant => (ExprKind::Celsius, Dim::TEMPERATURE),
         _ if in_function => return None,
-        "t" if matches!(kind, Channel | Cell | Input) => (ExprKind::Time, Dim::TIME),
+        "t" if matches!(kind, Channel | Cell | Spiking | Input) => (ExprKind::Time, Dim::TIME),
         "index" if matches!(kind, PerCell | PerEdge(_) | Input) => (ExprKind::Index, Dim::ONE),
         "distance" => match kind {
             PerEdge(dim) => (ExprKind::Distance, dim),
-            Constant | Drawing | Function | Channel | Cell | Network | PerCell | Input => return None,
+            Constant | Drawing | Function | Channel | Cell | Spiking | Network | PerCell | Input => return None,
         },
         _ => return None,
     };
@@ -433,7 +433,7 @@ fn where_it_stands(kind: ScopeKind, name: &str, env: Option<&Env>) -> Option<Str
             return Some("only numbers, functions and constants can stand here".into());
         }
         ScopeKind::Channel => "channel",
-        ScopeKind::Cell => "cell",
+        ScopeKind::Cell | ScopeKind::Spiking => "cell",
         ScopeKind::Network | ScopeKind::PerCell | ScopeKind::PerEdge(_) | ScopeKind::Input => "network",
     };
     (!name.contains('.')).then(|| format!("define it in the {block}: `param {name} = ...`"))

@@ -19,6 +19,8 @@ pub(super) enum ScopeKind {
     Channel,
     /// A cell.
     Cell,
+    /// The condition of a cell's spikes.
+    Spiking,
     /// Parameters of a network and keys of a run.
     Network,
     /// A value per cell.

@@ -324,7 +324,7 @@ fn degree(e: &Expr) -> Option<u32> {
         | ExprKind::File(_)
         | ExprKind::Series(_) => Some(0),
         ExprKind::Unary(_, a) => degree(a),
-        ExprKind::Noise(_, a) | ExprKind::Wanders(_, a) => degree(a).filter(|d| *d == 0),
+        ExprKind::Noise(_, a) | ExprKind::Wanders(_, a) | ExprKind::Chance(_, a) => degree(a).filter(|d| *d == 0),
         ExprKind::Binary(op, a, b) => {
             let (a, b) = (degree(a)?, degree(b)?);
             match op {

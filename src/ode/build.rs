@@ -575,6 +575,19 @@ impl<'m> Builder<'m> {
                 }
             }
             demands.extend(self.wholes(population));
+            for rate in cell.spike.iter().flat_map(rates) {
+                let value = self.expr(Some(population), rate);
+                demands.push(Demand {
+                    what: format!("rate` of `poisson` in `{}", p.name),
+                    value,
+                    domain: Domain::NotNegative,
+                    why: "a rate is not negative",
+                    code: Code::OutOfDomain,
+                    unit: Dim::RATE.display_unit(),
+                    whose: Whose::Cells(population),
+                    span: rate.span,
+                });
+            }
             if let Some(refractory) = cell.spike.as_ref().and_then(|s| s.refractory.as_ref()) {
                 let value = self.expr(Some(population), refractory);
                 demands.push(Demand {
@@ -923,6 +936,10 @@ impl<'m> Builder<'m> {
                 let time = self.graph.add(Node::Time);
                 self.graph.add(Node::Series(d.0, time))
             }
+            ExprKind::Chance(number, rate) => {
+                let rate = self.expr(population, rate);
+                self.by_chance(population, *number, rate)
+            }
             ExprKind::Noise(stream, every) => {
                 let every = self.expr(population, every);
                 self.graph.add(Node::Noise(*stream, every))
@@ -933,6 +950,24 @@ impl<'m> Builder<'m> {
             },
         }
     }
+}
+
+/// The rates of spikes that come by chance.
+fn rates(spike: &hir::Spike) -> Vec<&Expr> {
+    fn walk<'e>(e: &'e Expr, found: &mut Vec<&'e Expr>) {
+        match &e.kind {
+            ExprKind::Chance(_, rate) => found.push(rate),
+            ExprKind::Unary(_, a) => walk(a, found),
+            ExprKind::Binary(_, a, b) => [a, b].into_iter().for_each(|e| walk(e, found)),
+            ExprKind::If(c, a, b) => [c, a, b].into_iter().for_each(|e| walk(e, found)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    if let hir::SpikeCondition::When(condition) = &spike.condition {
+        walk(condition, &mut found);
+    }
+    found
 }
 
 fn binary_op(op: ast::BinaryOp) -> BinaryOp {

@@ -16,6 +16,7 @@ mod experiments;
 mod floors;
 mod found;
 mod fuzz;
+mod generators;
 mod gradients;
 mod junctions;
 mod kinetics;

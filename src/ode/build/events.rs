@@ -241,6 +241,28 @@ impl<'m> Builder<'m> {
             && matches!(&self.extra[at - self.network.populations.len()].kind, Kind::Part { elements, .. } if elements.len() > 1)
     }
 
+    /// Is there an event in a step, of those that come by chance and so often in a time? With a chance of rate times step, so that the mean is
+    /// the rate; always, where that is more than 1.
+    pub(super) fn by_chance(&mut self, population: Option<usize>, number: u64, rate: NodeId) -> NodeId {
+        let whose = population.map_or("", |at| &self.network.populations[at].name);
+        let hash = blake3::hash(format!("{whose}'spikes{number}").as_bytes());
+        let mut stream = [0; 4];
+        stream.copy_from_slice(&hash.as_bytes()[..4]);
+        let stream = u64::from(u32::from_le_bytes(stream));
+        let g = &mut self.graph;
+        let dt = g.add(Node::StepLength);
+        let (none, one) = (g.number(0.0, Dim::ONE), g.number(1.0, Dim::ONE));
+        let chance = g.binary(BinaryOp::Mul, rate, dt);
+        // Of a Poisson number, 0 has the chance exp(-mean).
+        let rest = g.binary(BinaryOp::Sub, one, chance);
+        let mean = g.unary(UnaryOp::Ln, rest);
+        let mean = g.unary(UnaryOp::Neg, mean);
+        let count = g.add(Node::Events(stream, mean));
+        let some = g.binary(BinaryOp::Gt, count, none);
+        let always = g.binary(BinaryOp::Ge, chance, one);
+        g.binary(BinaryOp::Or, some, always)
+    }
+
     /// What a drive brings its receptor: draws and files are values of cells.
     fn for_receptor(&mut self, drive: &hir::Drive, value: NodeId, dim: Dim) -> NodeId {
         if self.spreads(drive) {
