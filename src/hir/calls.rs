@@ -482,11 +482,9 @@ fn stands_in(function: FunctionKind, place: ScopeKind) -> bool {
 fn body_kind(caller: ScopeKind) -> ScopeKind {
     match caller {
         ScopeKind::Constant => ScopeKind::Constant,
-        ScopeKind::Function
-        | ScopeKind::Channel
-        | ScopeKind::Cell
-        | ScopeKind::Spiking
-        | ScopeKind::Network => ScopeKind::Function,
+        ScopeKind::Function | ScopeKind::Channel | ScopeKind::Cell | ScopeKind::Spiking | ScopeKind::Network => {
+            ScopeKind::Function
+        }
         ScopeKind::Drawing | ScopeKind::PerCell | ScopeKind::PerEdge(_) | ScopeKind::Input => ScopeKind::Drawing,
     }
 }

@@ -68,7 +68,7 @@ impl Expr {
             | ExprKind::Series(_) => {}
             ExprKind::Unary(_, a) | ExprKind::Noise(_, a) | ExprKind::Wanders(_, a) | ExprKind::Chance(_, a) => {
                 a.visit(f);
-            },
+            }
             ExprKind::Binary(_, a, b) => {
                 a.visit(f);
                 b.visit(f);
@@ -148,7 +148,9 @@ impl Expr {
             | ExprKind::Draw(..)
             | ExprKind::File(_)
             | ExprKind::Series(_) => 0,
-            ExprKind::Unary(_, a) | ExprKind::Noise(_, a) | ExprKind::Wanders(_, a) | ExprKind::Chance(_, a) => a.height(),
+            ExprKind::Unary(_, a) | ExprKind::Noise(_, a) | ExprKind::Wanders(_, a) | ExprKind::Chance(_, a) => {
+                a.height()
+            }
             ExprKind::Binary(_, a, b) => a.height().max(b.height()),
             ExprKind::If(c, a, b) => c.height().max(a.height()).max(b.height()),
             ExprKind::Call(_, args) => args.iter().map(Expr::height).max().unwrap_or(0),

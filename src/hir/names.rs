@@ -75,9 +75,12 @@ impl<'a> Lowerer<'a> {
             ScopeKind::Network | ScopeKind::PerCell | ScopeKind::PerEdge(_) | ScopeKind::Input => {
                 ExprKind::NetworkParam(id)
             }
-            ScopeKind::Constant | ScopeKind::Function | ScopeKind::Drawing | ScopeKind::Channel | ScopeKind::Cell | ScopeKind::Spiking => {
-                ExprKind::Symbol(id)
-            }
+            ScopeKind::Constant
+            | ScopeKind::Function
+            | ScopeKind::Drawing
+            | ScopeKind::Channel
+            | ScopeKind::Cell
+            | ScopeKind::Spiking => ExprKind::Symbol(id),
         };
         Some(Expr { kind, ty, span })
     }

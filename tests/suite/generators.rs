@@ -178,3 +178,21 @@ fn xla_has_the_same_trains() {
     let fixed = checked(&text.replace("record inputs.neuron.Stdp.weight every 100 ms;", ""));
     close(&run(&fixed, &plain(), Way::Optimized), &run(&fixed, &plain(), Way::Xla), 1e-9, "XLA");
 }
+
+/// Song, Miller and Abbott 2000: of inputs that differ in nothing some become strong and most weak, and few stay between.
+#[test]
+fn weights_part_to_both_bounds() {
+    let example = include_str!("../../examples/stdp_bimodal.neuro");
+    let result = run(&checked(example), &plain(), Way::Native);
+    let weights = series(&result, "inputs.neuron.Stdp.weight");
+    let count = |row: usize, from: f64, to: f64| {
+        let inside = |edge: &usize| (from..to).contains(&(weights.values.get(row, *edge) / 0.15));
+        (0..1000).filter(inside).count()
+    };
+    let last = weights.t.len() - 1;
+    let (weak, between, strong) = (count(last, 0.0, 0.1), count(last, 0.45, 0.55), count(last, 0.9, 1.1));
+    assert!(count(0, 0.45, 0.55) > 80 && count(0, 0.0, 0.1) < 130, "they begin anywhere");
+    assert!(weak > 250 && strong > 90 && between < 70, "{weak} weak, {between} between, {strong} strong");
+    let rate = |from: f64, to: f64| result.spikes[0].t.iter().filter(|t| **t > from && **t <= to).count() as f64;
+    assert!(rate(90e3, 100e3) < 0.6 * rate(0.0, 10e3), "the cell comes to fire less");
+}

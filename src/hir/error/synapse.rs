@@ -141,7 +141,7 @@ impl From<SynapseError<'_>> for Diagnostic {
                 let message =
                     format!("synapse `{}` changes with the spikes of the two cells that it joins", synapse.text);
                 Diagnostic::new(Code::BadTarget, span, message, "events from outside come from no cell")
-                    .help("drive through a synapse that keeps its weight, or connect a population")
+                    .help("connect a population, such as one of `std.cells.generators.Poisson`, or drive through a synapse that keeps its weight")
             }
             E::SharedRemembers { synapse, span } => {
                 let message = format!(
