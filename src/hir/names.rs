@@ -375,7 +375,7 @@ fn called_elsewhere(scope: &Scope<'_>, name: &str, in_function: bool) -> Option<
 /// The currents that a name such as `ica`, which is NEURON's, may mean in a cell.
 fn current_of_channel(scope: &Scope<'_>, prefix: &str, name: &str) -> Option<String> {
     let ion = name.strip_prefix(['i', 'I']).filter(|ion| (1..=4).contains(&ion.len()))?.trim_start_matches('_');
-    if scope.kind != ScopeKind::Cell {
+    if !matches!(scope.kind, ScopeKind::Cell | ScopeKind::Spiking) {
         return None;
     }
     let currents = visible(scope).filter(|full| full.ends_with(".i")).map(|full| short(full, prefix));

@@ -127,3 +127,35 @@ fn the_same_bits_with_any_rule() {
         }
     }
 }
+
+/// A synapse that is spread over a section has the distance of its cell.
+#[test]
+fn cells_with_sections_stand_where_their_population_has_them() {
+    let text = "
+        use std.cells.generators.{Relay}
+        use std.synapses.{Delta, ExpCond}
+        cell Branched {
+            section soma { length = 20 um; diam = 20 um; compartments = 1 }
+            section dend { from soma(1); length = 200 um; diam = 2 um; compartments = 5 }
+            region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV }
+        }
+        network main {
+            population a: Relay[6] { spacing = 30 um }
+            population b: Branched[3] { spacing = 60 um }
+            drive a[0] via Delta from times(1 ms) { weight = 1 mV }
+            connect a -> b.dend via ExpCond(tau = 1 s) { rule = all_to_all(); weight = 1 nS * distance / 1 um; delay = 1 ms }
+        }
+        run { duration = 100 ms; dt = 0.1 ms; method = cnexp; record b.dend.ExpCond.g every 2.1 ms }";
+    let checked = checked(text);
+    for way in [Way::Optimized, Way::Native] {
+        let result = run(&checked, &plain(), way);
+        let g = series(&result, "b.dend.ExpCond.g");
+        for cell in 0..3 {
+            // One of the five compartments of the cell has it.
+            let sum: f64 = (0..5).map(|element| g.values.get(1, 5 * cell + element)).sum();
+            let d = apart((0, [6, 1, 1]), (cell, [3, 1, 1]), [180.0, 1.0, 1.0]);
+            let expected = d * (-0.1f64 / 1000.0).exp();
+            assert!((sum - expected).abs() < 1e-9, "{way:?}: cell {cell}: {sum}, not {expected}");
+        }
+    }
+}
