@@ -49,6 +49,8 @@ pub enum Numbers {
     Drawn(Distribution, u32),
     /// They follow from which edges there are: how long the spikes of a file take along each.
     OfEdges,
+    /// How far the two cells of each edge are from each other, in steps of the target's grid.
+    Distances,
 }
 
 /// The diagnostic of a file that was read, but does not fit.
@@ -110,7 +112,7 @@ pub fn numbers(
         }
         Numbers::File if is_npy(file) => npy(file, &bytes(file)?)?.into_iter().collect(),
         Numbers::File => column(file, &text(file)?)?,
-        Numbers::OfEdges => return Err(wrong(file, "its numbers are those of edges")),
+        Numbers::OfEdges | Numbers::Distances => return Err(wrong(file, "its numbers are those of edges")),
     };
     if values.len() != count {
         let why = format!("it has {} numbers, but {}", values.len(), needed());

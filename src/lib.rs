@@ -218,6 +218,7 @@
 //! | a unit | `src/units/mod.rs`, and the rule of units in the grammar | `src/units/tests.rs` |
 //! | which unit results are shown in | [`units::Dim::display_unit`] | `src/units/tests.rs` |
 //! | when a spike happens, what refractory means | `commit` in `src/discretize/mod.rs` | `tests/models/refractory.neuro` |
+//! | spikes that come by chance | `src/hir/spike.rs`, `by_chance` in `src/ode/build/events.rs`, `stdlib/cells/generators.neuro` | `tests/suite/generators.rs` |
 //! | which values a quantity can have, what arguments must be | `src/hir/domain.rs`, `src/ode/domains.rs` | `tests/errors/domain_*`, `tests/suite/domains.rs` |
 //! | when a time step is too long, at the start and in a run | `src/ode/timescale.rs`, `src/simulate/pace.rs` | `tests/errors/step_too_long*`, `tests/suite/domains.rs`, `tests/suite/found.rs` |
 //! | what `check` says that only a run would | `src/driver/whole.rs` | `tests/errors` |
@@ -266,6 +267,7 @@
 //! | branched cells on devices: tables of elements, levels of a tree | `src/codegen/plan/levels.rs`; `branches.rs` of `src/codegen/stablehlo/` | there, `tests/suite/engines.rs`, `tests/suite/cables.rs` |
 //! | where compartments stand in memory | `src/runtime/branches.rs`, `src/engine/branches.rs` | there, `tests/suite/cables.rs` |
 //! | what a window of a convolution reaches, which edges share a number | `src/connect/windows.rs`; `share` in `src/ode/build/events.rs` | `src/connect/tests/windows.rs`, `tests/suite/training.rs` |
+//! | how far two cells are from each other | `Shape::distance` in `src/connect/shape.rs`; `distance_of` in `src/ode/build/events.rs` | `tests/suite/space.rs` |
 //! | which edges a connection has | `src/connect/`, `src/simulate/edges.rs` | `src/connect/tests`, `tests/suite/networks.rs` |
 //! | where cells of connected populations stand in memory | `src/runtime/order.rs` | its tests, `tests/suite/engines.rs` |
 //! | what generated Rust looks like | `src/codegen/rust/kernels.rs` | `tests/ir/*.rust.snap` |

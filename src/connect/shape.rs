@@ -56,6 +56,37 @@ impl Shape {
         std::array::from_fn(|d| self.sizes.get(d).map_or(1, |&s| s as i64))
     }
 
+    /// How far the cells of two grids are from each other that cover the same space, in steps of the second: along each dimension the shorter way round.
+    ///
+    /// A cell stands in the middle of its part of the space, so that cells of grids of one size have the distance of their places.
+    pub fn distance(from: (&Shape, u32), to: (&Shape, u32)) -> f64 {
+        let place = |(shape, cell): (&Shape, u32)| {
+            let [sx, sy, sz] = shape.padded();
+            let cell = i64::from(cell);
+            ([cell % sx, cell / sx % sy, cell / sx / sy], [sx, sy, sz])
+        };
+        let ((a, many), (b, sizes)) = (place(from), place(to));
+        let squares = (0..3).map(|d| {
+            // In half steps of both grids, so that it is a whole number.
+            let apart = ((2 * a[d] + 1) * sizes[d] - (2 * b[d] + 1) * many[d]).abs();
+            let round = 2 * many[d] * sizes[d];
+            let way = apart.min(round - apart) as f64 / (2 * many[d]) as f64;
+            way * way
+        });
+        squares.sum::<f64>().sqrt()
+    }
+
+    /// Do two grids cover the same space, whose neighbours are so far from each other? Dimensions in which there is one cell at the end count for nothing.
+    pub fn covers(&self, spacing: f64, other: &Shape, others: f64) -> bool {
+        let dimensions = |shape: &Shape| shape.padded().iter().rposition(|&size| size > 1).map_or(0, |last| last + 1);
+        let near = |(a, b): (i64, i64)| {
+            let (a, b) = (a as f64 * spacing, b as f64 * others);
+            (a - b).abs() <= 1e-9 * a.max(b)
+        };
+        let count = dimensions(self).max(dimensions(other));
+        self.padded().into_iter().zip(other.padded()).take(count).all(near)
+    }
+
     /// The cell that is `offset` away from `cell`, wrapped. No part of the offset may exceed the size.
     pub(super) fn displaced(sizes: [i64; 3], cell: u32, offset: [i64; 3]) -> u32 {
         let [sx, sy, _] = sizes.map(|s| s as u32);

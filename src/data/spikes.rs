@@ -47,7 +47,9 @@ pub fn spikes(file: &DataFile) -> Result<Spikes, Diagnostic> {
         checked(file, times, cells, None)
     };
     match &file.numbers {
-        Numbers::Given(_) | Numbers::Drawn(..) | Numbers::OfEdges => Err(wrong(file, "it is no file")),
+        Numbers::Given(_) | Numbers::Drawn(..) | Numbers::OfEdges | Numbers::Distances => {
+            Err(wrong(file, "it is no file"))
+        }
         Numbers::File if name.ends_with(".npz") => npz(file),
         Numbers::File if is_npy(file) => {
             if file.column.is_some() {

@@ -121,7 +121,7 @@ fn propose(editor: &Editor, analysis: &Analysis, text: &str, byte: usize, place:
         return;
     }
     match block {
-        Block::Network | Block::Connect | Block::Drive | Block::Run | Block::Train | Block::Fit => {
+        Block::Network | Block::Population | Block::Connect | Block::Drive | Block::Run | Block::Train | Block::Fit => {
             populations(analysis, out);
             if block == Block::Run {
                 let words: &[&str] = match place.statement.first().map(|t| t.text) {
@@ -165,6 +165,7 @@ fn members(analysis: &Analysis, block: Block, out: &mut Proposals) {
         Block::Compartments => KeyBlock::Compartments,
         Block::Region => KeyBlock::Region,
         Block::Pool => KeyBlock::Pool,
+        Block::Population => KeyBlock::Population,
         Block::Connect => KeyBlock::Projection,
         Block::Drive => KeyBlock::Drive,
         Block::Run => KeyBlock::Run,

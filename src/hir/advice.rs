@@ -268,7 +268,8 @@ fn edit_by_dimension(kind: ScopeKind, text: Option<&str>, got: Dim, want: Dim) -
     }
     if down == Dim::AREA || up == Dim::AREA {
         let verb = if down == Dim::AREA { "divide" } else { "multiply" };
-        let area = if kind == ScopeKind::Cell { ", such as that of the compartment" } else { "" };
+        let area =
+            if matches!(kind, ScopeKind::Cell | ScopeKind::Spiking) { ", such as that of the compartment" } else { "" };
         return Some(format!("one is per area, the other is not: {verb} by an area{area}"));
     }
     let sensible = |dim: Dim| {

@@ -58,6 +58,8 @@ pub enum FunctionKind {
     WhiteNoise,
     /// `ornstein_uhlenbeck(mean, sigma, tau)`.
     OrnsteinUhlenbeck,
+    /// `poisson(rate)`: a condition that is true by chance.
+    Chance,
     /// `series("file")`.
     Series,
     /// `file("name")`, `file("name.csv", column = "x")`.
@@ -188,6 +190,7 @@ pub const FUNCTIONS: &[FunctionInfo] = &[
         FunctionKind::OrnsteinUhlenbeck,
         "noise per cell that forgets with the time constant tau, sigma its standard deviation at every dt",
     ),
+    f("poisson", &["rate"], FunctionKind::Chance, "in `spike when`: true by chance in a step, so often in a time"),
     f(
         "series",
         &["file"],

@@ -3,6 +3,7 @@
 //! In come a function's name and its arguments; out goes an expression, the body of a model's own function put in place of its call.
 //! Never true here: a call of a model's own function in the result.
 
+use super::advice::EVENT_RATE;
 use super::builtins::{self, Builtin, Drawn, FunctionInfo, FunctionKind};
 use super::error::{CallError, DimensionError, Signature, Wrong};
 use super::items::{ItemKind, ItemRef, Kind};
@@ -168,6 +169,11 @@ impl<'a> Lowerer<'a> {
             FunctionKind::Noise => self.noise(scope, values, span),
             FunctionKind::WhiteNoise => self.white_noise(scope, values, span),
             FunctionKind::OrnsteinUhlenbeck => self.ornstein_uhlenbeck(scope, values, span),
+            FunctionKind::Chance => {
+                let [rate] = <[Expr; 1]>::try_from(values).ok()?;
+                let rate = self.expect(scope, rate, Dim::RATE, EVENT_RATE)?;
+                Some(Expr { kind: ExprKind::Chance(self.stream(), Box::new(rate)), ty: Ty::Bool, span })
+            }
             FunctionKind::Draw(drawn) => self.drawn(scope, info.name, drawn, values, span),
             FunctionKind::File | FunctionKind::Series => None,
         }
@@ -452,13 +458,16 @@ where
 /// Can a function stand in an expression of a kind of places?
 fn stands_in(function: FunctionKind, place: ScopeKind) -> bool {
     match function {
-        FunctionKind::Draw(_) => matches!(place, ScopeKind::PerCell | ScopeKind::Input | ScopeKind::Drawing),
-        FunctionKind::File => matches!(place, ScopeKind::PerCell | ScopeKind::Input),
+        FunctionKind::Draw(_) => {
+            matches!(place, ScopeKind::PerCell | ScopeKind::PerEdge(_) | ScopeKind::Input | ScopeKind::Drawing)
+        }
+        FunctionKind::File => matches!(place, ScopeKind::PerCell | ScopeKind::PerEdge(_) | ScopeKind::Input),
         FunctionKind::Noise
         | FunctionKind::WhiteNoise
         | FunctionKind::OrnsteinUhlenbeck
         | FunctionKind::Series
         | FunctionKind::Stimulus(_) => place == ScopeKind::Input,
+        FunctionKind::Chance => place == ScopeKind::Spiking,
         FunctionKind::Pure(_)
         | FunctionKind::Same(_)
         | FunctionKind::Root
@@ -473,8 +482,10 @@ fn stands_in(function: FunctionKind, place: ScopeKind) -> bool {
 fn body_kind(caller: ScopeKind) -> ScopeKind {
     match caller {
         ScopeKind::Constant => ScopeKind::Constant,
-        ScopeKind::Function | ScopeKind::Channel | ScopeKind::Cell | ScopeKind::Network => ScopeKind::Function,
-        ScopeKind::Drawing | ScopeKind::PerCell | ScopeKind::Input => ScopeKind::Drawing,
+        ScopeKind::Function | ScopeKind::Channel | ScopeKind::Cell | ScopeKind::Spiking | ScopeKind::Network => {
+            ScopeKind::Function
+        }
+        ScopeKind::Drawing | ScopeKind::PerCell | ScopeKind::PerEdge(_) | ScopeKind::Input => ScopeKind::Drawing,
     }
 }
 

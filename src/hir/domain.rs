@@ -377,6 +377,7 @@ fn fold_at(symbols: &[Symbol], e: &Expr, zero: Option<SymbolId>, depth: usize) -
         | ExprKind::Celsius
         | ExprKind::Index
         | ExprKind::Dv
+        | ExprKind::Distance
         | ExprKind::Measure(_)
         | ExprKind::Outward
         | ExprKind::Weight
@@ -387,6 +388,7 @@ fn fold_at(symbols: &[Symbol], e: &Expr, zero: Option<SymbolId>, depth: usize) -
         | ExprKind::Draw(..)
         | ExprKind::File(_)
         | ExprKind::Noise(..)
+        | ExprKind::Chance(..)
         | ExprKind::Wanders(..)
         | ExprKind::Series(_) => None,
     }

@@ -58,6 +58,7 @@ impl Expr {
             | ExprKind::Celsius
             | ExprKind::Index
             | ExprKind::Dv
+            | ExprKind::Distance
             | ExprKind::Measure(_)
             | ExprKind::Outward
             | ExprKind::Weight
@@ -65,7 +66,9 @@ impl Expr {
             | ExprKind::Draw(..)
             | ExprKind::File(_)
             | ExprKind::Series(_) => {}
-            ExprKind::Unary(_, a) | ExprKind::Noise(_, a) | ExprKind::Wanders(_, a) => a.visit(f),
+            ExprKind::Unary(_, a) | ExprKind::Noise(_, a) | ExprKind::Wanders(_, a) | ExprKind::Chance(_, a) => {
+                a.visit(f);
+            }
             ExprKind::Binary(_, a, b) => {
                 a.visit(f);
                 b.visit(f);
@@ -98,6 +101,7 @@ impl Expr {
             | ExprKind::Celsius
             | ExprKind::Index
             | ExprKind::Dv
+            | ExprKind::Distance
             | ExprKind::Measure(_)
             | ExprKind::Outward
             | ExprKind::Weight
@@ -107,6 +111,7 @@ impl Expr {
             | ExprKind::Series(_) => self.kind.clone(),
             ExprKind::Unary(op, a) => ExprKind::Unary(*op, sub(a)),
             ExprKind::Noise(s, a) => ExprKind::Noise(*s, sub(a)),
+            ExprKind::Chance(s, a) => ExprKind::Chance(*s, sub(a)),
             ExprKind::Wanders(s, a) => ExprKind::Wanders(*s, sub(a)),
             ExprKind::Binary(op, a, b) => ExprKind::Binary(*op, sub(a), sub(b)),
             ExprKind::If(c, a, b) => ExprKind::If(sub(c), sub(a), sub(b)),
@@ -134,6 +139,7 @@ impl Expr {
             | ExprKind::SteadyState
             | ExprKind::Celsius
             | ExprKind::Dv
+            | ExprKind::Distance
             | ExprKind::Measure(_)
             | ExprKind::Outward
             | ExprKind::Weight
@@ -142,7 +148,9 @@ impl Expr {
             | ExprKind::Draw(..)
             | ExprKind::File(_)
             | ExprKind::Series(_) => 0,
-            ExprKind::Unary(_, a) | ExprKind::Noise(_, a) | ExprKind::Wanders(_, a) => a.height(),
+            ExprKind::Unary(_, a) | ExprKind::Noise(_, a) | ExprKind::Wanders(_, a) | ExprKind::Chance(_, a) => {
+                a.height()
+            }
             ExprKind::Binary(_, a, b) => a.height().max(b.height()),
             ExprKind::If(c, a, b) => c.height().max(a.height()).max(b.height()),
             ExprKind::Call(_, args) => args.iter().map(Expr::height).max().unwrap_or(0),

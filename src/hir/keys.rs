@@ -19,6 +19,7 @@ pub enum Block {
     Region,
     Pool,
     Junction,
+    Population,
     Projection,
     Drive,
     Run,
@@ -37,6 +38,7 @@ impl Block {
             Block::Region => "a region",
             Block::Pool => "a pool",
             Block::Junction => "a junction",
+            Block::Population => "a population",
             Block::Projection => "a connection through a synapse",
             Block::Drive => "a drive",
             Block::Run => "a run",
@@ -55,6 +57,7 @@ impl Block {
             Block::Region => &["ra", "cm", "v_init", "max_length", "count", "d_lambda", "insert", "pool"],
             Block::Pool => &["init"],
             Block::Junction => &["rule"],
+            Block::Population => &["spacing"],
             Block::Projection => &["rule", "weight", "delay"],
             Block::Drive => &["weight", "delay"],
             Block::Run => &[

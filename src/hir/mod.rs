@@ -126,6 +126,8 @@ pub enum ExprKind {
     Measure(Measure),
     /// In a cell with sections: the current density that flows out through the membrane of the compartment.
     Outward,
+    /// In a weight or a delay: how far the two cells are from each other; a length, or in steps of the grid.
+    Distance,
     /// In a junction: the voltage here minus the voltage there, in mV.
     Dv,
     /// `-x`, `not x`.
@@ -144,6 +146,8 @@ pub enum ExprKind {
     Noise(u64, Box<Expr>),
     /// An Ornstein-Uhlenbeck process of mean 0 and variance 1 for each cell, with this time constant; the random streams of where it begins and of its steps.
     Wanders([u64; 2], Box<Expr>),
+    /// In the condition of a spike: true by chance in a step, so often in a time as a rate says, with draws of their own for each number.
+    Chance(u64, Box<Expr>),
     /// The value at time `t` of a series from a file.
     Series(DataId),
 }
@@ -462,6 +466,8 @@ pub struct Population {
     pub cell: usize,
     /// One to three sizes, functions of network parameters.
     pub sizes: Vec<Expr>,
+    /// How far neighbours on the grid are from each other, a function of network parameters.
+    pub spacing: Option<Expr>,
     /// The receptors of its cells.
     pub receptors: Vec<Receptor>,
     /// Where it is defined.

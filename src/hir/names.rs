@@ -72,10 +72,15 @@ impl<'a> Lowerer<'a> {
         scope.entry_mut(id).used = true;
         let ty = self.resolve(scope, id, Some(span))?;
         let kind = match scope.kind {
-            ScopeKind::Network | ScopeKind::PerCell | ScopeKind::Input => ExprKind::NetworkParam(id),
-            ScopeKind::Constant | ScopeKind::Function | ScopeKind::Drawing | ScopeKind::Channel | ScopeKind::Cell => {
-                ExprKind::Symbol(id)
+            ScopeKind::Network | ScopeKind::PerCell | ScopeKind::PerEdge(_) | ScopeKind::Input => {
+                ExprKind::NetworkParam(id)
             }
+            ScopeKind::Constant
+            | ScopeKind::Function
+            | ScopeKind::Drawing
+            | ScopeKind::Channel
+            | ScopeKind::Cell
+            | ScopeKind::Spiking => ExprKind::Symbol(id),
         };
         Some(Expr { kind, ty, span })
     }
@@ -177,7 +182,7 @@ impl<'a> Lowerer<'a> {
         let at = self.resolving.iter().position(|r| r.0 == entry.name && r.1 == entry.span).unwrap_or(0);
         let chain = self.resolving[at..].to_vec();
         let help = match scope.kind {
-            ScopeKind::Channel | ScopeKind::Cell => {
+            ScopeKind::Channel | ScopeKind::Cell | ScopeKind::Spiking => {
                 "a quantity that feeds back on itself in time is a `state` with an equation"
             }
             ScopeKind::Constant
@@ -185,6 +190,7 @@ impl<'a> Lowerer<'a> {
             | ScopeKind::Drawing
             | ScopeKind::Network
             | ScopeKind::PerCell
+            | ScopeKind::PerEdge(_)
             | ScopeKind::Input => "give one of them a value of its own",
         };
         self.cycle("", &chain, user.unwrap_or(entry.span), help);
@@ -278,13 +284,17 @@ fn is_steady_state(scope: &Scope<'_>, e: &ast::Expr) -> bool {
 
 /// What has a fixed meaning where an expression stands.
 fn special(kind: ScopeKind, name: &str, in_function: bool, span: Span) -> Option<Expr> {
-    use ScopeKind::{Cell, Channel, Constant, Input, PerCell};
+    use ScopeKind::{Cell, Channel, Constant, Drawing, Function, Input, Network, PerCell, PerEdge, Spiking};
     let (value, dim) = match name {
         "pi" => (ExprKind::Number(std::f64::consts::PI), Dim::ONE),
         "celsius" if kind != Constant => (ExprKind::Celsius, Dim::TEMPERATURE),
         _ if in_function => return None,
-        "t" if matches!(kind, Channel | Cell | Input) => (ExprKind::Time, Dim::TIME),
-        "index" if matches!(kind, PerCell | Input) => (ExprKind::Index, Dim::ONE),
+        "t" if matches!(kind, Channel | Cell | Spiking | Input) => (ExprKind::Time, Dim::TIME),
+        "index" if matches!(kind, PerCell | PerEdge(_) | Input) => (ExprKind::Index, Dim::ONE),
+        "distance" => match kind {
+            PerEdge(dim) => (ExprKind::Distance, dim),
+            Constant | Drawing | Function | Channel | Cell | Spiking | Network | PerCell | Input => return None,
+        },
         _ => return None,
     };
     Some(Expr { kind: value, ty: Ty::Real(dim), span })
@@ -346,6 +356,9 @@ fn called_elsewhere(scope: &Scope<'_>, name: &str, in_function: bool) -> Option<
         "dt" => "equations do not see the time step; `t` is the time",
         "dv" => "`dv` exists in a `junction` only",
         "index" => "`index`, a cell's number, exists in inputs and in `param` and `init` lines of a network",
+        "distance" => {
+            "`distance`, how far two cells are from each other, exists in `weight` and `delay` of `connect a -> b`; in regions of a cell with sections it is the way from the root"
+        }
         "cai" | "cao" | "ca" if channel => {
             "a concentration is a pool of the compartment: add `reads Ca: mM` to the channel"
         }
@@ -362,7 +375,7 @@ fn called_elsewhere(scope: &Scope<'_>, name: &str, in_function: bool) -> Option<
 /// The currents that a name such as `ica`, which is NEURON's, may mean in a cell.
 fn current_of_channel(scope: &Scope<'_>, prefix: &str, name: &str) -> Option<String> {
     let ion = name.strip_prefix(['i', 'I']).filter(|ion| (1..=4).contains(&ion.len()))?.trim_start_matches('_');
-    if scope.kind != ScopeKind::Cell {
+    if !matches!(scope.kind, ScopeKind::Cell | ScopeKind::Spiking) {
         return None;
     }
     let currents = visible(scope).filter(|full| full.ends_with(".i")).map(|full| short(full, prefix));
@@ -411,7 +424,9 @@ fn where_it_stands(kind: ScopeKind, name: &str, env: Option<&Env>) -> Option<Str
         };
         return Some(sees.into());
     }
-    if matches!(kind, ScopeKind::Network | ScopeKind::PerCell | ScopeKind::Input) && name.contains('.') {
+    if matches!(kind, ScopeKind::Network | ScopeKind::PerCell | ScopeKind::PerEdge(_) | ScopeKind::Input)
+        && name.contains('.')
+    {
         let sees = "a line of a network reads parameters of the network, not those of cells: \
                     give it a `param` of its own and use that in both lines";
         return Some(sees.into());
@@ -421,8 +436,8 @@ fn where_it_stands(kind: ScopeKind, name: &str, env: Option<&Env>) -> Option<Str
             return Some("only numbers, functions and constants can stand here".into());
         }
         ScopeKind::Channel => "channel",
-        ScopeKind::Cell => "cell",
-        ScopeKind::Network | ScopeKind::PerCell | ScopeKind::Input => "network",
+        ScopeKind::Cell | ScopeKind::Spiking => "cell",
+        ScopeKind::Network | ScopeKind::PerCell | ScopeKind::PerEdge(_) | ScopeKind::Input => "network",
     };
     (!name.contains('.')).then(|| format!("define it in the {block}: `param {name} = ...`"))
 }

@@ -7,15 +7,17 @@ use super::error::{Meant, NetworkError, UnknownPopulation};
 use super::expr::constant_of;
 use super::items::{ItemKind, Kind};
 use super::junction::Joined;
+use super::keys::Block;
 use super::lower::{Lowerer, finish};
 use super::place::{Wanted, flatten};
 use super::projection::Instance;
 use super::scope::{Scope, ScopeKind};
 use super::{
-    Clamp, Connection, Demand, Drive, Expr, ExprKind, Input, Network, Population, Projection, Setting, SymbolId, Whose,
+    Clamp, Connection, Demand, Domain, Drive, Expr, ExprKind, Input, Network, Population, Projection, Setting,
+    SymbolId, Whose,
 };
 use crate::source::Span;
-use crate::syntax::ast::{self, Name, NetworkMember};
+use crate::syntax::ast::{self, ConnectKey, Name, NetworkMember};
 use crate::units::Dim;
 use std::collections::HashSet;
 
@@ -135,8 +137,8 @@ impl<'a> Lowerer<'a> {
 
     fn populations(&mut self, draft: &mut NetworkDraft<'a>, n: &'a ast::Network) {
         for member in &n.members {
-            if let NetworkMember::Population { name, cell, sizes, span } = member {
-                self.population(draft, name, cell, sizes, *span);
+            if let NetworkMember::Population { name, cell, sizes, keys, span } = member {
+                self.population(draft, (name, cell), sizes, keys, *span);
             }
         }
         if draft.populations.is_empty() && draft.whole {
@@ -150,9 +152,9 @@ impl<'a> Lowerer<'a> {
     fn population(
         &mut self,
         draft: &mut NetworkDraft<'a>,
-        name: &'a Name,
-        cell: &'a Name,
+        (name, cell): (&'a Name, &'a Name),
         sizes: &'a [ast::Expr],
+        keys: &'a [ConnectKey],
         span: Span,
     ) {
         self.check_reserved(name);
@@ -170,6 +172,7 @@ impl<'a> Lowerer<'a> {
         }
         let known: Vec<Expr> = sizes.iter().filter_map(|size| self.size(&mut draft.scope, size)).collect();
         draft.whole &= known.len() == sizes.len();
+        let spacing = self.spacing(draft, name, keys);
         if let Some(item) = item
             && let ItemKind::Cell(c) = item.kind
         {
@@ -178,6 +181,7 @@ impl<'a> Lowerer<'a> {
                 name: name.text.clone(),
                 cell,
                 sizes: known,
+                spacing,
                 receptors: Vec::new(),
                 span: name.span,
             });
@@ -198,6 +202,29 @@ impl<'a> Lowerer<'a> {
         if let Some((what, span)) = not_constant(&x) {
             self.error(NetworkError::SizeNotConstant { what, span });
         }
+        Some(x)
+    }
+
+    /// How far neighbours of a population are from each other, if it says so.
+    fn spacing(&mut self, draft: &mut NetworkDraft<'a>, name: &Name, keys: &'a [ConnectKey]) -> Option<Expr> {
+        for (i, key) in keys.iter().enumerate() {
+            match keys[..i].iter().find(|first| first.name.text == key.name.text) {
+                _ if !Block::Population.keys().contains(&key.name.text.as_str()) => {
+                    self.unknown_key(&key.name, Block::Population);
+                }
+                Some(first) => self.duplicate_key(&key.name, first.name.span),
+                None => {}
+            }
+        }
+        let key = keys.iter().find(|key| key.name.text == "spacing")?;
+        if key.random {
+            self.error(NetworkError::TildeWithoutDraw { span: key.value.span });
+        }
+        let x = self.expr_of(&mut draft.scope, "", &key.value, Dim::LENGTH, "the spacing of a population");
+        draft.whole &= x.is_some();
+        let x = x?;
+        self.demand(format!("spacing` of `{}", name.text), x.clone(), Domain::AboveZero, "neighbours are apart");
+        draft.demands.append(&mut self.demands);
         Some(x)
     }
 
@@ -311,8 +338,20 @@ impl<'a> Lowerer<'a> {
         dim: Dim,
         why: &str,
     ) -> Option<Expr> {
+        self.known_before(scope, ScopeKind::PerCell, target, value, (dim, why))
+    }
+
+    /// A value of each cell or edge.
+    pub(super) fn known_before(
+        &mut self,
+        scope: &mut Scope<'a>,
+        kind: ScopeKind,
+        target: &str,
+        value: &'a ast::Expr,
+        (dim, why): (Dim, &str),
+    ) -> Option<Expr> {
         self.start_streams(target);
-        scope.kind = ScopeKind::PerCell;
+        scope.kind = kind;
         let x = self.expr_of(scope, "", value, dim, why);
         scope.kind = ScopeKind::Network;
         x

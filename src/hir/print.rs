@@ -130,6 +130,7 @@ fn show(e: &Expr, symbols: &[Symbol], network: &[Symbol]) -> String {
         ExprKind::StepLength => "dt".into(),
         ExprKind::SteadyState => "steady_state".into(),
         ExprKind::Index => "index".into(),
+        ExprKind::Distance => "distance".into(),
         ExprKind::Dv => "dv".into(),
         ExprKind::Measure(measure) => format!("{} of the compartment", measure.name()),
         ExprKind::Outward => "outward".into(),
@@ -146,6 +147,7 @@ fn show(e: &Expr, symbols: &[Symbol], network: &[Symbol]) -> String {
         ExprKind::Draw(d, stream) => format!("draw {d:?} #{stream:x}"),
         ExprKind::File(d) => format!("file {}", d.0),
         ExprKind::Series(d) => format!("series {}", d.0),
+        ExprKind::Chance(number, rate) => format!("poisson #{number:x} at {}", sub(rate)),
         ExprKind::Noise(stream, every) => format!("noise #{stream:x} every {}", sub(every)),
         ExprKind::Wanders([_, stream], tau) => format!("ornstein_uhlenbeck #{stream:x} tau {}", sub(tau)),
     }

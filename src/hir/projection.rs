@@ -48,6 +48,17 @@ struct Seat {
     elements: Option<Arc<[u32]>>,
 }
 
+/// What a line joins.
+#[derive(Clone, Copy)]
+struct Joins<'r> {
+    rule: &'r ConnectionRule,
+    /// The populations that send and receive.
+    ends: [usize; 2],
+}
+
+/// What `distance` is where no population says how far its cells are from each other.
+const IN_STEPS: &str = "`distance` is a number of steps of the grid here; give both populations a spacing to have a length: `population e: Cell[40, 40] { spacing = 50 um }`";
+
 /// Why weights that are conductances have no sign.
 const NO_INHIBITION: &str = "a conductance is not negative; a synapse inhibits by its `erev`";
 
@@ -106,8 +117,9 @@ impl<'a> Lowerer<'a> {
                 let name = free_name(format!("{}.{}.{own}", names[0], names[1]), |name| {
                     draft.projections.iter().any(|p| p.name == name)
                 });
-                let weight = self.weight(draft, &name, (&synapse.item, via), keys, Some(&rule), span);
-                let delay = self.delay(draft, &name, keys, &rule, span);
+                let joins = Joins { rule: &rule, ends: [from, place.population] };
+                let weight = self.weight(draft, &name, (&synapse.item, via), keys, Some(joins), span);
+                let delay = self.delay(draft, &name, keys, joins, span);
                 draft.demand_of_edges(std::mem::take(&mut self.demands));
                 let (weight, delay) = (weight?, delay?);
                 let (to, rule) = (place.population, rule.clone());
@@ -467,7 +479,7 @@ impl<'a> Lowerer<'a> {
         name: &str,
         (synapse, via): (&Synapse, &'a Through),
         keys: &'a [ConnectKey],
-        rule: Option<&ConnectionRule>,
+        joins: Option<Joins<'_>>,
         span: Span,
     ) -> Option<Expr> {
         let key = keys.iter().find(|k| k.name.text == "weight");
@@ -486,7 +498,13 @@ impl<'a> Lowerer<'a> {
             self.error(SynapseError::Lacks { key: "weight", example: example.trim_end().to_string(), span });
             return None;
         };
-        let x = self.of_edge(draft, &format!("{name}.weight"), key, dim, ("a weight", rule))?;
+        let x = self.of_edge(draft, &format!("{name}.weight"), key, dim, ("a weight", joins))?;
+        if joins.is_some_and(|joins| joins.rule.shares())
+            && let Some(span) = reads_distance(&x)
+        {
+            self.error(SynapseError::DistanceOfAKernel { span });
+            return None;
+        }
         if dim == Dim::CONDUCTANCE {
             self.demand(format!("weight` of `{name}"), x.clone(), Domain::NotNegative, NO_INHIBITION);
         }
@@ -499,7 +517,7 @@ impl<'a> Lowerer<'a> {
         draft: &mut NetworkDraft<'a>,
         name: &str,
         keys: &'a [ConnectKey],
-        rule: &ConnectionRule,
+        joins: Joins<'_>,
         span: Span,
     ) -> Option<Expr> {
         let Some(key) = keys.iter().find(|k| k.name.text == "delay") else {
@@ -509,7 +527,7 @@ impl<'a> Lowerer<'a> {
             self.error(SynapseError::Lacks { key: "delay", example: "delay = 1 ms".to_string(), span });
             return None;
         };
-        let x = self.of_edge(draft, &format!("{name}.delay"), key, Dim::TIME, ("a delay", Some(rule)))?;
+        let x = self.of_edge(draft, &format!("{name}.delay"), key, Dim::TIME, ("a delay", Some(joins)))?;
         if !differs(&x) {
             self.demand(
                 format!("delay` of `{name}"),
@@ -529,9 +547,31 @@ impl<'a> Lowerer<'a> {
         name: &str,
         key: &'a ConnectKey,
         dim: Dim,
-        (what, rule): (&str, Option<&ConnectionRule>),
+        (what, joins): (&str, Option<Joins<'_>>),
     ) -> Option<Expr> {
-        let x = self.per_cell(&mut draft.scope, name, &key.value, dim, what)?;
+        let rule = joins.map(|joins| joins.rule);
+        let ends = joins.map(|joins| joins.ends.map(|p| &draft.populations[p]));
+        let spaced = ends.map(|ends| ends.map(|p| p.spacing.is_some()));
+        let kind = match spaced {
+            None => ScopeKind::PerCell,
+            Some([false, false]) => ScopeKind::PerEdge(Dim::ONE),
+            Some([true, _] | [_, true]) => ScopeKind::PerEdge(Dim::LENGTH),
+        };
+        let before = self.diagnostics.count();
+        let x = self.known_before(&mut draft.scope, kind, name, &key.value, (dim, what));
+        if kind == ScopeKind::PerEdge(Dim::ONE) && mentions(&key.value, "distance") {
+            for d in self.diagnostics.since(before) {
+                d.help.push(IN_STEPS.to_string());
+            }
+        }
+        let x = x?;
+        if let (Some([from, to]), Some(span)) = (ends, reads_distance(&x))
+            && from.spacing.is_some() != to.spacing.is_some()
+        {
+            let without = if from.spacing.is_none() { from } else { to };
+            self.error(SynapseError::NoSpacing { population: &without.name, at: without.span, span });
+            return None;
+        }
         if !self.draws_as_written(&x, key.random, key.value.span) {
             return None;
         }
@@ -591,8 +631,19 @@ fn has_strange(keys: &[ConnectKey]) -> bool {
 /// Does a value of an edge differ from edge to edge?
 fn differs(x: &Expr) -> bool {
     let mut differs = false;
-    x.visit(&mut |e| differs |= matches!(e.kind, ExprKind::Draw(..) | ExprKind::File(_)));
+    x.visit(&mut |e| differs |= matches!(e.kind, ExprKind::Draw(..) | ExprKind::File(_) | ExprKind::Distance));
     differs
+}
+
+/// Where a value of an edge depends on how far its cells are from each other, if it does.
+fn reads_distance(x: &Expr) -> Option<Span> {
+    let mut read = None;
+    x.visit(&mut |e| {
+        if e.kind == ExprKind::Distance {
+            read = Some(e.span);
+        }
+    });
+    read
 }
 
 /// A name, with a number behind it if it is taken.
@@ -659,5 +710,17 @@ fn reads_a_file(e: &ast::Expr) -> bool {
         ast::ExprKind::Call(function, _) => matches!(&*function.text, "file" | "series"),
         ast::ExprKind::Binary(_, a, b) => reads_a_file(a) || reads_a_file(b),
         _ => false,
+    }
+}
+
+/// Does an expression mention a name?
+fn mentions(e: &ast::Expr, name: &str) -> bool {
+    match &e.kind {
+        ast::ExprKind::Path(path) => matches!(&path[..], [only] if only.text == name),
+        ast::ExprKind::Call(_, args) => args.iter().any(|arg| mentions(&arg.value, name)),
+        ast::ExprKind::Unary(_, a) => mentions(a, name),
+        ast::ExprKind::Binary(_, a, b) => mentions(a, name) || mentions(b, name),
+        ast::ExprKind::If(c, a, b) => [c, a, b].into_iter().any(|e| mentions(e, name)),
+        ast::ExprKind::Number { .. } | ast::ExprKind::Bool(_) | ast::ExprKind::Str(_) | ast::ExprKind::At(..) => false,
     }
 }

@@ -19,10 +19,14 @@ pub(super) enum ScopeKind {
     Channel,
     /// A cell.
     Cell,
+    /// The condition of a cell's spikes.
+    Spiking,
     /// Parameters of a network and keys of a run.
     Network,
     /// A value per cell.
     PerCell,
+    /// A value per edge, of two cells whose distance has this dimension.
+    PerEdge(Dim),
     /// An input: a value per cell and time.
     Input,
 }

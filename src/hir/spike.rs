@@ -5,8 +5,8 @@
 
 use super::error::SpikeError;
 use super::lower::Lowerer;
-use super::scope::{Role, Scope};
-use super::{Expr, Spike, SpikeCondition, SymbolId, Ty};
+use super::scope::{Role, Scope, ScopeKind};
+use super::{Expr, ExprKind, Spike, SpikeCondition, SymbolId, Ty};
 use crate::syntax::ast::{self, AssignOp, BinaryOp, SpikeAction};
 use crate::units::Dim;
 
@@ -33,7 +33,7 @@ impl<'a> Lowerer<'a> {
             }
         }
         let condition = condition?;
-        if matches!(condition, SpikeCondition::When(_)) && s.actions.is_empty() {
+        if matches!(&condition, SpikeCondition::When(x) if !is_by_chance(x)) && s.actions.is_empty() {
             self.error(SpikeError::NothingResets { span: s.span });
             return None;
         }
@@ -86,7 +86,11 @@ impl<'a> Lowerer<'a> {
                 Some(SpikeCondition::Crosses(a, level))
             }
             ast::SpikeCondition::When(e) => {
-                let x = self.expr(scope, "", e)?;
+                self.start_streams("spike");
+                let before = std::mem::replace(&mut scope.kind, ScopeKind::Spiking);
+                let x = self.expr(scope, "", e);
+                scope.kind = before;
+                let x = x?;
                 if x.ty != Ty::Bool {
                     self.error(SpikeError::NotACondition { x: &x });
                     return None;
@@ -95,4 +99,11 @@ impl<'a> Lowerer<'a> {
             }
         }
     }
+}
+
+/// Does chance decide, so that nothing need be reset?
+fn is_by_chance(condition: &Expr) -> bool {
+    let mut found = false;
+    condition.visit(&mut |e| found |= matches!(e.kind, ExprKind::Chance(..)));
+    found
 }

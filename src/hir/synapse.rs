@@ -316,6 +316,7 @@ fn degree(e: &Expr) -> Option<u32> {
         | ExprKind::Celsius
         | ExprKind::Index
         | ExprKind::Dv
+        | ExprKind::Distance
         | ExprKind::OfEdge(_)
         | ExprKind::Measure(_)
         | ExprKind::Outward
@@ -323,7 +324,7 @@ fn degree(e: &Expr) -> Option<u32> {
         | ExprKind::File(_)
         | ExprKind::Series(_) => Some(0),
         ExprKind::Unary(_, a) => degree(a),
-        ExprKind::Noise(_, a) | ExprKind::Wanders(_, a) => degree(a).filter(|d| *d == 0),
+        ExprKind::Noise(_, a) | ExprKind::Wanders(_, a) | ExprKind::Chance(_, a) => degree(a).filter(|d| *d == 0),
         ExprKind::Binary(op, a, b) => {
             let (a, b) = (degree(a)?, degree(b)?);
             match op {

@@ -68,6 +68,8 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         places: HashMap::default(),
         data: model.data.clone(),
         kernels: HashMap::default(),
+        distance: None,
+        distances: HashMap::default(),
     };
     b.network_params();
     b.find_homes();
@@ -143,6 +145,10 @@ struct Builder<'m> {
     data: Vec<DataFile>,
     /// Draws of weights that edges share, and the data that they have become.
     kernels: HashMap<Node, NodeId>,
+    /// How far the cells of the edges are from each other that are being built.
+    distance: Option<NodeId>,
+    /// The same for each projection, and the spacings of its populations.
+    distances: HashMap<usize, (NodeId, [NodeId; 2])>,
     /// Nodes of the network's parameters.
     network_params: Vec<NodeId>,
     /// For each population, the nodes of the cell's symbols as they become known.
@@ -570,6 +576,19 @@ impl<'m> Builder<'m> {
                 }
             }
             demands.extend(self.wholes(population));
+            for rate in cell.spike.iter().flat_map(rates) {
+                let value = self.expr(Some(population), rate);
+                demands.push(Demand {
+                    what: format!("rate` of `poisson` in `{}", p.name),
+                    value,
+                    domain: Domain::NotNegative,
+                    why: "a rate is not negative",
+                    code: Code::OutOfDomain,
+                    unit: Dim::RATE.display_unit(),
+                    whose: Whose::Cells(population),
+                    span: rate.span,
+                });
+            }
             if let Some(refractory) = cell.spike.as_ref().and_then(|s| s.refractory.as_ref()) {
                 let value = self.expr(Some(population), refractory);
                 demands.push(Demand {
@@ -585,7 +604,12 @@ impl<'m> Builder<'m> {
             }
         }
         for d in &network.demands {
+            self.distance = match d.whose {
+                Whose::Edges(projection) => self.distances.get(&projection).map(|known| known.0),
+                Whose::Network | Whose::Cells(_) => None,
+            };
             let value = self.expr(None, &d.value);
+            self.distance = None;
             let value = self.of_the_kernel(value);
             demands.push(d.with(d.what.clone(), value));
         }
@@ -872,6 +896,8 @@ impl<'m> Builder<'m> {
             ExprKind::SteadyState => self.graph.number(f64::NAN, dim),
             ExprKind::Celsius => self.celsius(e.span),
             ExprKind::Index => self.graph.add(Node::Index),
+            // Outside of edges nothing reads it.
+            ExprKind::Distance => self.distance.unwrap_or_else(|| self.graph.number(f64::NAN, dim)),
             ExprKind::Dv => self.graph.add(Node::Dv),
             ExprKind::Measure(measure) => self.graph.add(Node::Measure(*measure)),
             ExprKind::Outward => {
@@ -911,6 +937,10 @@ impl<'m> Builder<'m> {
                 let time = self.graph.add(Node::Time);
                 self.graph.add(Node::Series(d.0, time))
             }
+            ExprKind::Chance(number, rate) => {
+                let rate = self.expr(population, rate);
+                self.by_chance(population, *number, rate)
+            }
             ExprKind::Noise(stream, every) => {
                 let every = self.expr(population, every);
                 self.graph.add(Node::Noise(*stream, every))
@@ -921,6 +951,24 @@ impl<'m> Builder<'m> {
             },
         }
     }
+}
+
+/// The rates of spikes that come by chance.
+fn rates(spike: &hir::Spike) -> Vec<&Expr> {
+    fn walk<'e>(e: &'e Expr, found: &mut Vec<&'e Expr>) {
+        match &e.kind {
+            ExprKind::Chance(_, rate) => found.push(rate),
+            ExprKind::Unary(_, a) => walk(a, found),
+            ExprKind::Binary(_, a, b) => [a, b].into_iter().for_each(|e| walk(e, found)),
+            ExprKind::If(c, a, b) => [c, a, b].into_iter().for_each(|e| walk(e, found)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    if let hir::SpikeCondition::When(condition) = &spike.condition {
+        walk(condition, &mut found);
+    }
+    found
 }
 
 fn binary_op(op: ast::BinaryOp) -> BinaryOp {

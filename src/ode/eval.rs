@@ -1,6 +1,6 @@
 //! The value of an expression that is known before a run.
 
-use super::{Model, Node, NodeId};
+use super::{Condition, Model, Node, NodeId};
 use crate::operators::{Value, eval_binary, eval_unary};
 use rustc_hash::FxHashMap as HashMap;
 
@@ -24,6 +24,11 @@ pub fn noise_intervals(model: &Model) -> Vec<Result<Value, EvalError>> {
     let read = model.states.iter().map(|s| s.rate).chain(model.records.iter().map(|r| r.value));
     let read = read.chain(model.cables.iter().flat_map(|c| &c.currents).map(|current| current.outward));
     let read = read.chain(model.jumps.iter().map(|j| j.amount));
+    let conditions = model.populations.iter().filter_map(|p| match p.spike.as_ref()?.condition {
+        Condition::Crosses(..) => None,
+        Condition::When(condition) => Some(condition),
+    });
+    let read = read.chain(conditions);
     let interval = |node: NodeId| match model.graph.node(node) {
         // What is drawn in every step is drawn more often where steps are shorter.
         Node::Noise(_, every) if model.graph.node(every) == Node::StepLength => Some(Ok(Value::Real(0.0))),

@@ -344,6 +344,9 @@ pub struct Projection {
     pub share: Option<NodeId>,
     /// How long a spike takes (ms), for every edge: a function of parameters and draws.
     pub delay: NodeId,
+    /// How far neighbours are from each other where edges come from and where they lead, if something of them depends on how far cells are from each
+    /// other; 1 if that is in steps of the grid.
+    pub spacing: Option<[NodeId; 2]>,
     /// The projection whose number stands for all that arrives at its receptor: the first of those that lead there and remember nothing. Its own if
     /// its synapses remember.
     pub arrives: u32,

@@ -9,7 +9,7 @@ use crate::data::{self, DataFile, Spikes};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::Edges;
 use crate::hir::{Method, shown};
-use crate::ode::{self, Connection, ConnectionRule, Model, NodeId, Projection, Side, Terminal};
+use crate::ode::{self, Connection, ConnectionRule, Model, Node, NodeId, Projection, Side, Terminal};
 use crate::runtime::rng::Draw;
 use crate::source::Span;
 use crate::step::Value;
@@ -38,6 +38,8 @@ pub(super) struct Projected {
     pub kernel: Option<[usize; 4]>,
     /// If the edges are the spikes of a file: how many cells such numbers are for.
     pub spikes: Option<OfSpikes>,
+    /// How far the two cells of each edge are from each other, in steps of the target's grid, if something depends on it.
+    pub distances: Option<Vec<f64>>,
 }
 
 /// What edges are that are the spikes of a file.
@@ -54,6 +56,7 @@ pub(super) struct OfSpikes {
 pub(super) fn projected(model: &Model, extent: &Extent, p: &Projection) -> Result<Projected, Diagnostic> {
     let fail = |e: ConnectError| refused(&p.name, p.span, e.to_string());
     let [source, target] = shapes(model, extent, p);
+    apart(model, p, [&source, &target])?;
     let ends = Ends::new(&source, &target, model.cells_of(p.from) == model.cells_of(p.to));
     let (mut entries, kernel, from_file) = match &p.rule {
         ConnectionRule::Named(name, arguments) => {
@@ -77,7 +80,51 @@ pub(super) fn projected(model: &Model, extent: &Extent, p: &Projection) -> Resul
     let mut csr = Csr::from_entries(&entries, target.cells() * each, source.cells()).map_err(fail)?;
     csr.sort_sources();
     let edges = Arc::new(Edges { offsets: csr.offsets, sources: csr.sources });
-    Ok(Projected { edges, rows, kernel: kernel.map(|kernel| kernel.sizes), spikes: None })
+    let distances = p.spacing.is_some().then(|| distances(&edges, [&source, &target], each));
+    Ok(Projected { edges, rows, kernel: kernel.map(|kernel| kernel.sizes), spikes: None, distances })
+}
+
+/// How far the two cells of each edge are from each other, in steps of the target's grid. An edge leads to one of so many elements of each cell.
+fn distances(edges: &Edges, [source, target]: [&Shape; 2], each: usize) -> Vec<f64> {
+    let targets = edges.offsets.windows(2).enumerate();
+    let of_target = targets.flat_map(|(at, rows)| {
+        let sources = &edges.sources[rows[0] as usize..rows[1] as usize];
+        sources.iter().map(move |&from| Shape::distance((source, from), (target, (at / each) as u32)))
+    });
+    of_target.collect()
+}
+
+/// What is wrong with the grids of a projection whose weights or delays depend on how far cells are from each other.
+fn apart(model: &Model, p: &Projection, [source, target]: [&Shape; 2]) -> Result<(), Diagnostic> {
+    let Some(spacing) = p.spacing else { return Ok(()) };
+    let number = |node: NodeId| match ode::evaluate(model, node) {
+        Ok(Value::Real(x)) => Ok(x),
+        Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => {
+            Err(refused(&p.name, p.span, "a spacing is not known before the run".to_string()))
+        }
+    };
+    let [from, to] = [number(spacing[0])?, number(spacing[1])?];
+    if source.covers(from, target, to) {
+        return Ok(());
+    }
+    let is_length = !matches!(model.graph.node(spacing[0]), Node::Const(_, Dim::ONE));
+    let said = |shape: &Shape, spacing: f64| {
+        let sizes: Vec<String> = shape.sizes.iter().map(usize::to_string).collect();
+        match is_length {
+            true => format!("[{}] with a spacing of {}", sizes.join(", "), shown(spacing, &Dim::LENGTH.display_unit())),
+            false => format!("[{}]", sizes.join(", ")),
+        }
+    };
+    let why = format!(
+        "`distance` is between grids that cover the same space: {} and {} do not",
+        said(source, from),
+        said(target, to)
+    );
+    let d = refused(&p.name, p.span, why);
+    Err(match is_length {
+        true => d.help("along each dimension the size times the spacing is the same for both"),
+        false => d.help("give both populations a spacing, with which sizes and spacings make up the same space: `{ spacing = 50 um }`"),
+    })
 }
 
 /// The spikes of a file as edges from a clock: each from the stretch that it arrives in. A receptor in several compartments gets it in each.
@@ -139,7 +186,13 @@ fn spikes_of_file(
         between_steps(&spikes, file, dt).filter(|_| !adaptive),
     ];
     let warnings = warnings.into_iter().flatten().collect();
-    Ok(Projected { edges, rows: of_cells, kernel: None, spikes: Some(OfSpikes { cells, delays: taken, warnings }) })
+    Ok(Projected {
+        edges,
+        rows: of_cells,
+        kernel: None,
+        spikes: Some(OfSpikes { cells, delays: taken, warnings }),
+        distances: None,
+    })
 }
 
 /// A warning if a file has no spikes.
@@ -249,7 +302,8 @@ pub(crate) fn wrong_projection(model: &Model, extent: &Extent, p: &Projection) -
             let [source, target] = shapes(model, extent, p);
             let ends = Ends::Between { source: &source, target: &target };
             let fits = |rule: Rule| connect::windows_fit(&rule, ends).map_err(|e| e.to_string());
-            rule(model, name, arguments).and_then(fits).err().map(|why| refused(&p.name, p.span, why))
+            let wrong = rule(model, name, arguments).and_then(fits).err().map(|why| refused(&p.name, p.span, why));
+            wrong.or_else(|| apart(model, p, [&source, &target]).err())
         }
         ConnectionRule::File(_) | ConnectionRule::Spikes { .. } => projected(model, extent, p).err(),
     }

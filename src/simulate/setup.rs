@@ -153,7 +153,12 @@ fn delays(model: &Model, extent: &Extent, p: &Projection, edges: &Projected) -> 
         let message = format!("the delay of edge {edge} of `{}` is {delay}, less than the time step", p.name);
         let d = Diagnostic::new(Code::OutOfDomain, p.span, message, "a spike arrives a step later at the earliest");
         let least = shown(dt, &unit);
-        return Some(d.help(format!("draw it within limits: `delay ~ truncated(normal(...), {least}, ...)`")));
+        return Some(match (p.spacing.is_some(), of(|node| matches!(node, Node::Draw(..)))) {
+            (true, false) => d.help(format!("add what every spike takes: `delay = {least} + distance / ...`")),
+            (true | false, _) => {
+                d.help(format!("draw it within limits: `delay ~ truncated(normal(...), {least}, ...)`"))
+            }
+        });
     }
     let rounded = || delays.iter().map(|&delay| ode::in_steps(delay, dt)).enumerate();
     let (edge, taken) = rounded().filter(|_| written).find_map(|(edge, taken)| Some((edge, taken?)))?;
@@ -181,6 +186,9 @@ impl Projected {
     fn data(&self, file: &DataFile, seed: u64) -> Result<Vec<f64>, Diagnostic> {
         if let (Numbers::OfEdges, Some(spikes)) = (&file.numbers, &self.spikes) {
             return Ok(spikes.delays.clone());
+        }
+        if let (Numbers::Distances, Some(distances)) = (&file.numbers, &self.distances) {
+            return Ok(distances.clone());
         }
         let values = self.given(file, seed)?;
         Ok(self.rows.iter().map(|&row| values[row as usize]).collect())

@@ -583,7 +583,7 @@ pub struct Network {
 pub enum NetworkMember {
     /// `param n = 1`.
     Param(Param),
-    /// `population squid: Squid[n]`.
+    /// `population squid: Squid[n]`, `population e: Lif[40, 40] { spacing = 50 um }`.
     Population {
         /// Its name.
         name: Name,
@@ -591,6 +591,8 @@ pub enum NetworkMember {
         cell: Name,
         /// One to three sizes; none means one cell.
         sizes: Vec<Expr>,
+        /// `spacing = 50 um`.
+        keys: Vec<ConnectKey>,
         /// The whole member.
         span: Span,
     },

@@ -549,7 +549,8 @@ impl Builder<'_> {
             }
             Rule::population => {
                 let (name, cell) = (self.name(parts.part()), self.name(parts.part()));
-                let sizes: Vec<Expr> = parts.maybe().into_iter().flat_map(Parts::of).map(|e| self.expr(e)).collect();
+                let sizes: Vec<Expr> =
+                    parts.only(Rule::sizes).into_iter().flat_map(Parts::of).map(|e| self.expr(e)).collect();
                 if let Some(fourth) = sizes.get(3) {
                     let diagnostic = Diagnostic::new(
                         Code::Syntax,
@@ -561,7 +562,8 @@ impl Builder<'_> {
                         diagnostic.help("a population is a line, a rectangle or a box of cells: `Olive[10, 10, 10]`"),
                     );
                 }
-                NetworkMember::Population { name, cell, sizes, span }
+                let keys = parts.map(|k| self.connect_key(k)).collect();
+                NetworkMember::Population { name, cell, sizes, keys, span }
             }
             Rule::drive_input | Rule::voltage_clamp => {
                 let name = self.name(parts.part());

@@ -34,6 +34,7 @@ pub enum Block {
     Synapse,
     Event,
     Network,
+    Population,
     Connect,
     Drive,
     Run,
@@ -60,6 +61,7 @@ impl Block {
         Block::Synapse,
         Block::Event,
         Block::Network,
+        Block::Population,
         Block::Connect,
         Block::Drive,
         Block::Run,
@@ -95,6 +97,7 @@ impl Block {
             (Block::Cell, "spike") => Block::Spike,
             (Block::Compartment | Block::Region, "pool") => Block::Pool,
             (Block::Synapse, "on") => Block::Event,
+            (Block::Network, "population") => Block::Population,
             (Block::Network, "drive") => Block::Drive,
             (Block::Network, "connect") => Block::Connect,
             _ => return None,
@@ -119,7 +122,7 @@ impl Block {
             Block::Synapse => Rule::lone_synapse,
             Block::Event => Rule::lone_event,
             Block::Network => Rule::lone_network,
-            Block::Connect | Block::Drive => Rule::lone_connect,
+            Block::Population | Block::Connect | Block::Drive => Rule::lone_connect,
             Block::Run => Rule::lone_run,
             Block::Train => Rule::lone_train,
             Block::Fit => Rule::lone_fit,
@@ -146,6 +149,7 @@ impl Block {
             Block::Event => Rule::on_event_head,
             Block::Drive => Rule::drive_head,
             Block::Network => Rule::network_head,
+            Block::Population => Rule::population_head,
             Block::Connect => Rule::connect_head,
             Block::Run => Rule::run_head,
             Block::Train => Rule::train_head,
@@ -173,6 +177,7 @@ impl Block {
             Block::Event => "`on event` block",
             Block::Drive => "drive",
             Block::Network => "network",
+            Block::Population => "population",
             Block::Connect => "connection",
             Block::Run => "`run` block",
             Block::Train => "`train` block",
@@ -212,7 +217,7 @@ impl Block {
             Block::Synapse => &["param", "let", "state", "on", "current"],
             Block::Event => &[],
             Block::Network => &["param", "init", "population", "input", "clamp", "connect", "drive"],
-            Block::Connect | Block::Drive => &[],
+            Block::Population | Block::Connect | Block::Drive => &[],
             Block::Run => &["record", "sweep"],
             Block::Train => &["learn"],
             Block::Fit => &["free", "target"],
@@ -229,6 +234,7 @@ impl Block {
             | Block::Compartments
             | Block::Region
             | Block::Pool
+            | Block::Population
             | Block::Connect
             | Block::Drive
             | Block::Run

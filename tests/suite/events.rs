@@ -21,7 +21,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Every engine that is here, in double precision.
-fn ways() -> Vec<Way> {
+pub(super) fn ways() -> Vec<Way> {
     let ways = [Way::Plain, Way::Optimized, Way::Reread];
     ways.into_iter().chain(compiled_ways()).collect()
 }

@@ -17,6 +17,7 @@ mod experiments;
 mod floors;
 mod found;
 mod fuzz;
+mod generators;
 mod gradients;
 mod junctions;
 mod kinetics;
@@ -34,6 +35,7 @@ mod protocols;
 mod random_models;
 mod report;
 mod singular;
+mod space;
 #[cfg(feature = "xla")]
 mod stablehlo;
 mod stepping;

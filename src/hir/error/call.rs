@@ -187,6 +187,9 @@ fn where_it_stands(kind: FunctionKind) -> &'static str {
         | FunctionKind::OrnsteinUhlenbeck
         | FunctionKind::Series
         | FunctionKind::Stimulus(_) => "it stands in an `input` line of a network",
+        FunctionKind::Chance => {
+            "it stands in the condition of a cell's spikes, `spike when poisson(rate)`, and in `drive` lines of a network"
+        }
         FunctionKind::Pure(_)
         | FunctionKind::Same(_)
         | FunctionKind::Root
@@ -205,6 +208,9 @@ fn instead_of(kind: FunctionKind, place: ScopeKind) -> &'static str {
         }
         (FunctionKind::Draw(_) | FunctionKind::File, _) => {
             "give the cell a `param` with a fixed value and set it per cell in the network: `param cells.x ~ ...`"
+        }
+        (FunctionKind::Chance, _) => {
+            "a population of cells that spike by chance is one of `std.cells.generators.Poisson`"
         }
         _ => "give the cell an `input` port, and drive it from an `input` line of the network",
     }

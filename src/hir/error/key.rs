@@ -67,6 +67,7 @@ fn elsewhere(block: Block, key: &str) -> Option<&'static str> {
         (Block::Region, "v0" | "e_m" | "vinit" | "v_rest") => "v_init",
         (Block::Region, "c" | "c_m" | "capacitance") => "cm",
         (Block::Region, "r_a" | "ri" | "resistivity" | "axial_resistance") => "ra",
+        (Block::Population, "distance" | "step" | "pitch" | "grid_spacing" | "dx") => "spacing",
         (Block::Projection, "w" | "g" | "gbar" | "conductance" | "strength") | (Block::Drive, "w" | "g") => "weight",
         (Block::Projection | Block::Drive, "d" | "latency" | "syn_delay") => "delay",
         (Block::Projection | Block::Junction, "pattern" | "conn_spec" | "connectivity") => "rule",

@@ -69,6 +69,10 @@ pub(in crate::hir) enum SynapseError<'e> {
     NoWeight { synapse: &'e Name, span: Span },
     /// A weight or a delay depends on a cell's number or a file.
     NotOfAnEdge { what: &'e str, span: Span },
+    /// One of two populations does not say how far its cells are from each other.
+    NoSpacing { population: &'e str, at: Span, span: Span },
+    /// A weight that edges share depends on how far cells are from each other.
+    DistanceOfAKernel { span: Span },
     /// The name of an instance is that of something else in the cell.
     InstanceTaken { name: &'e Name, cell: &'e str },
     /// An instance that is there already has other arguments.
@@ -137,7 +141,7 @@ impl From<SynapseError<'_>> for Diagnostic {
                 let message =
                     format!("synapse `{}` changes with the spikes of the two cells that it joins", synapse.text);
                 Diagnostic::new(Code::BadTarget, span, message, "events from outside come from no cell")
-                    .help("drive through a synapse that keeps its weight, or connect a population")
+                    .help("connect a population, such as one of `std.cells.generators.Poisson`, or drive through a synapse that keeps its weight")
             }
             E::SharedRemembers { synapse, span } => {
                 let message = format!(
@@ -260,6 +264,17 @@ impl From<SynapseError<'_>> for Diagnostic {
                 let message = format!("{what} is of an edge, not of a cell");
                 Diagnostic::new(Code::BadValue, span, message, "this differs from cell to cell")
                     .note("it is a number, drawn for every edge (`weight ~ normal(1 nS, 0.1 nS)`), in the file that lists the edges, or of `all_to_all` and `one_to_one` in a file with a number for each edge")
+            }
+            E::NoSpacing { population, at, span } => {
+                let message = format!("the distance of cells is not known, since `{population}` has no spacing");
+                Diagnostic::new(Code::BadValue, span, message, "between this population and one with a spacing")
+                    .see(at, "no spacing")
+                    .help("say how far its cells are from each other: `{ spacing = 50 um }` behind its sizes")
+            }
+            E::DistanceOfAKernel { span } => {
+                let message = "connections of a convolution share their weights";
+                Diagnostic::new(Code::BadValue, span, message, "this differs from connection to connection")
+                    .note("delays may depend on the distance; a kernel may come from a file")
             }
             E::InstanceTaken { name, cell } => {
                 let message = format!("cell `{cell}` has something else called `{}`", name.text);

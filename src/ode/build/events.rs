@@ -6,7 +6,7 @@
 use super::Builder;
 use crate::connect::RULES;
 use crate::data::{DataFile, Numbers};
-use crate::hir::{self, DataId, DriveSource};
+use crate::hir::{self, DataId, DriveSource, ExprKind};
 use crate::ode::{ConnectionRule, Jump, Kind, Node, NodeId, Population, Projection, Wait};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
@@ -18,11 +18,14 @@ impl<'m> Builder<'m> {
     pub(super) fn projections(&mut self) -> Vec<Projection> {
         let network = self.network;
         let projection = |(at, p): (usize, &'m hir::Projection)| {
+            self.distance_of(at, p);
             let mut weight = self.expr(None, &p.weight);
             let share = self.share(&p.rule);
             if share.is_some() {
                 weight = self.drawn_for_the_kernel(weight, p);
             }
+            let delay = self.expr(None, &p.delay);
+            self.distance = None;
             Projection {
                 name: p.name.clone(),
                 // Of a cell with sections, the place that spikes.
@@ -32,7 +35,8 @@ impl<'m> Builder<'m> {
                 dim: p.weight.ty.dim(),
                 share,
                 arrives: self.arrives(at),
-                delay: self.expr(None, &p.delay),
+                delay,
+                spacing: self.distances.get(&at).map(|known| known.1),
                 plasticity: self.plasticity(at, p, weight),
                 rule: self.rule(&p.rule),
                 span: p.span,
@@ -44,6 +48,30 @@ impl<'m> Builder<'m> {
             projections.push(of_file);
         }
         projections
+    }
+
+    /// Makes known how far the cells of the edges of a projection are from each other, if something of them depends on it.
+    fn distance_of(&mut self, at: usize, p: &'m hir::Projection) {
+        let mut read = None;
+        for value in [&p.weight, &p.delay] {
+            value.visit(&mut |e| {
+                if e.kind == ExprKind::Distance {
+                    read = Some((e.ty.dim(), e.span));
+                }
+            });
+        }
+        let Some((dim, span)) = read else { return };
+        let name = format!("{}.distance", p.name);
+        let numbers = Numbers::Distances;
+        let steps = self.add_data(DataFile { name, directory: PathBuf::new(), column: None, span, numbers });
+        let network = self.network;
+        let spacing = [p.from, p.to].map(|population| match &network.populations[population].spacing {
+            Some(spacing) => self.expr(None, spacing),
+            None => self.graph.number(1.0, dim),
+        });
+        let distance = self.graph.binary(BinaryOp::Mul, steps, spacing[1]);
+        self.distances.insert(at, (distance, spacing));
+        self.distance = Some(distance);
     }
 
     /// Which receptor of which population each projection leads to: those of the network, then those of drives with spikes of files.
@@ -94,6 +122,7 @@ impl<'m> Builder<'m> {
             dim: drive.weight.ty.dim(),
             share: None,
             delay: self.graph.binary(BinaryOp::Mul, steps, ms),
+            spacing: None,
             arrives: self.arrives(at),
             plasticity: None,
             rule: ConnectionRule::Spikes { file: file.0, cells, delay },
@@ -210,6 +239,28 @@ impl<'m> Builder<'m> {
         let at = self.receiving(drive.population, drive.receptor);
         at >= self.network.populations.len()
             && matches!(&self.extra[at - self.network.populations.len()].kind, Kind::Part { elements, .. } if elements.len() > 1)
+    }
+
+    /// Is there an event in a step, of those that come by chance and so often in a time? With a chance of rate times step, so that the mean is
+    /// the rate; always, where that is more than 1.
+    pub(super) fn by_chance(&mut self, population: Option<usize>, number: u64, rate: NodeId) -> NodeId {
+        let whose = population.map_or("", |at| &self.network.populations[at].name);
+        let hash = blake3::hash(format!("{whose}'spikes{number}").as_bytes());
+        let mut stream = [0; 4];
+        stream.copy_from_slice(&hash.as_bytes()[..4]);
+        let stream = u64::from(u32::from_le_bytes(stream));
+        let g = &mut self.graph;
+        let dt = g.add(Node::StepLength);
+        let (none, one) = (g.number(0.0, Dim::ONE), g.number(1.0, Dim::ONE));
+        let chance = g.binary(BinaryOp::Mul, rate, dt);
+        // Of a Poisson number, 0 has the chance exp(-mean).
+        let rest = g.binary(BinaryOp::Sub, one, chance);
+        let mean = g.unary(UnaryOp::Ln, rest);
+        let mean = g.unary(UnaryOp::Neg, mean);
+        let count = g.add(Node::Events(stream, mean));
+        let some = g.binary(BinaryOp::Gt, count, none);
+        let always = g.binary(BinaryOp::Ge, chance, one);
+        g.binary(BinaryOp::Or, some, always)
     }
 
     /// What a drive brings its receptor: draws and files are values of cells.

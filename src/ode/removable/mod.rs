@@ -125,6 +125,7 @@ fn replace(model: &mut Model, new: &HashMap<NodeId, NodeId>) {
             plasticity.sent.iter_mut().for_each(|(value, _)| put(value));
             plasticity.pre.iter_mut().chain(&mut plasticity.post).for_each(|(_, value)| put(value));
         }
+        p.spacing.iter_mut().flatten().for_each(put);
         p.rule.arguments_mut().into_iter().for_each(put);
     }
     model.jumps.iter_mut().for_each(|j| put(&mut j.amount));
