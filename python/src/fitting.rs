@@ -197,11 +197,14 @@ fn trace(run: &dyn Runs, name: &str, to: &Bound<'_, PyAny>, wrong: &dyn Fn(Diagn
     trace.map(Target::Trace).map_err(wrong)
 }
 
+/// A parameter and its bounds.
+type Ranged = (String, Py<PyAny>, Py<PyAny>);
+
 /// How a fit goes, as it is asked for; what is absent is what the `fit` block of the model says.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Asked {
-    free: Option<Vec<(String, Py<PyAny>, Py<PyAny>)>>,
+    free: Option<Vec<Ranged>>,
     targets: Option<Py<PyDict>>,
     search: Option<String>,
     starts: Option<u32>,

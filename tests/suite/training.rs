@@ -780,7 +780,7 @@ fn gradients_of_kernels_are_those_of_pytorch() {
             let judged = judge.judge(samples, TRIALS, &CLASSES);
             Loss { value: judged.loss, slopes: vec![judged.slopes] }
         };
-        let found = learner.gradient(&[], &[input.clone()], &mut loss).unwrap();
+        let found = learner.gradient(&[], std::slice::from_ref(&input), &mut loss).unwrap();
         assert_eq!((found.spikes, counted), (reference["spikes"].as_u64().unwrap(), numbers("counts")));
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-10 * b.abs().max(1e-3);
         assert!(close(found.loss, reference["value"].as_f64().unwrap()), "{found:?}");
