@@ -133,7 +133,7 @@ pub struct CompileOptions {
     /// Replaces the run's method.
     pub method: Option<Method>,
     /// Replaces how accurate it is, if it chooses its steps.
-    pub tolerances: Given,
+    pub tolerances: GivenTolerances,
     /// Replaces the run's seed.
     pub seed: Option<u64>,
     /// Which passes run.
@@ -150,7 +150,7 @@ pub struct CompileOptions {
 
 /// Tolerances that are set from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Given {
+pub struct GivenTolerances {
     /// In place of the run's `rtol`.
     pub rtol: Option<f64>,
     /// In place of its `atol`.
@@ -159,7 +159,7 @@ pub struct Given {
     pub max_step: Option<f64>,
 }
 
-impl Given {
+impl GivenTolerances {
     /// What counts, if a run says these.
     fn over(self, run: Tolerances) -> Tolerances {
         Tolerances {
@@ -182,7 +182,7 @@ impl Default for CompileOptions {
             duration: None,
             every: None,
             method: None,
-            tolerances: Given::default(),
+            tolerances: GivenTolerances::default(),
             seed: None,
             passes: Passes::Level(OptLevel::O2),
             backend: Backend::Native,

@@ -190,6 +190,9 @@ class Model:
         *,
         every: Time | None = None,
         method: str | None = None,
+        rtol: float | None = None,
+        atol: float | None = None,
+        max_step: Time | None = None,
         seed: int | None = None,
         engine: str | None = None,
         device: str | None = None,
@@ -207,6 +210,9 @@ class Model:
             Replace the duration, the time step and the interval of all records: numbers of ms, or texts such as "0.1 s".
         method, seed
             Replace the integration method and the key of all random numbers.
+        rtol, atol, max_step
+            With `method="adaptive"`: how far a state may be off in a step, in parts of its value, and in mV (or in parts of the largest value
+            that a state has had); the longest step.
         engine
             "native" (kernels that rustc compiles), "xla" or "interp" (slow; needs nothing). If none is said: the native one where
             rustc is, otherwise XLA where its plugin for processors is, otherwise the interpreter, and an `EngineWarning` says so once.
@@ -233,8 +239,8 @@ class Model:
         with the model, `EngineError` if no engine can run it.
         """
         options = dict(
-            duration=duration, dt=dt, every=every, method=method, seed=seed, engine=engine, device=device,
-            precision=precision, accuracy=accuracy, threads=threads, passes=passes, trace_nan=trace_nan, cache=cache,
+            duration=duration, dt=dt, every=every, method=method, rtol=rtol, atol=atol, max_step=max_step, seed=seed, engine=engine,
+            device=device, precision=precision, accuracy=accuracy, threads=threads, passes=passes, trace_nan=trace_nan, cache=cache,
         )  # fmt: skip
         bars.checked(progress)
         with Bar(progress, self.name, 0.0, "ms") as bar:
@@ -445,7 +451,10 @@ class Model:
 
     @staticmethod
     def _options(options: Mapping[str, Any]) -> dict[str, Any]:
-        known = {"duration", "dt", "every", "method", "seed", "engine", "precision", "accuracy", "threads", "passes", "cache"}
+        known = {
+            "duration", "dt", "every", "method", "rtol", "atol", "max_step", "seed", "engine", "precision", "accuracy", "threads",
+            "passes", "cache",
+        }  # fmt: skip
         unknown = sorted(set(options) - known)
         if unknown:
             raise UsageError(f"there is no option `{unknown[0]}`; the options are {', '.join(sorted(known))}")
@@ -457,6 +466,9 @@ class Model:
         *,
         duration: Time | None = None,
         method: str | None = None,
+        rtol: float | None = None,
+        atol: float | None = None,
+        max_step: Time | None = None,
         seed: int | None = None,
         engine: str | None = None,
         device: str | None = None,
@@ -472,8 +484,8 @@ class Model:
         do not reach it.
         """
         options = dict(
-            duration=duration, dt=dt, method=method, seed=seed, engine=engine, device=device, precision=precision,
-            accuracy=accuracy, threads=threads, passes=passes, cache=cache,
+            duration=duration, dt=dt, method=method, rtol=rtol, atol=atol, max_step=max_step, seed=seed, engine=engine, device=device,
+            precision=precision, accuracy=accuracy, threads=threads, passes=passes, cache=cache,
         )  # fmt: skip
         return self._core.simulator(options)
 

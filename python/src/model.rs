@@ -138,6 +138,11 @@ impl Model {
             let wrong = |_| usage(format!("`{name}` is a whole number from 0 on"));
             get(name)?.map(|value| value.extract::<u64>().map_err(wrong)).transpose()
         };
+        let tolerance = |name: &str| -> PyResult<Option<f64>> {
+            let wrong = || usage(format!("`{name}` is a number between 0 and 1, such as 1e-8"));
+            let x = get(name)?.map(|value| value.extract::<f64>().map_err(|_| wrong())).transpose()?;
+            if x.is_some_and(|x| !(x > 0.0 && x < 1.0)) { Err(wrong()) } else { Ok(x) }
+        };
         let machine = Machine::new(Said {
             engine: text("engine")?,
             device: text("device")?,
@@ -161,6 +166,11 @@ impl Model {
             duration: time("duration")?,
             every: time("every")?,
             method: method.transpose()?,
+            tolerances: driver::GivenTolerances {
+                rtol: tolerance("rtol")?,
+                atol: tolerance("atol")?,
+                max_step: time("max_step")?,
+            },
             seed: count("seed")?,
             passes,
             backend: machine.engine.backend(),

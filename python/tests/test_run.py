@@ -469,3 +469,16 @@ def test_records_around_spikes_have_gaps(squid, tmp_path):
     line = result.plot("v").axes[0].lines[0].get_ydata()
     assert np.isnan(line).sum() == (np.diff(t) > 1).sum() and len(line) > len(t)
     assert not np.isnan(neuroc.load(squid).run(duration=5).plot("v").axes[0].lines[0].get_ydata()).any()
+
+
+def test_adaptive_steps(squid):
+    model = neuroc.load(squid)
+    coarse, fine, finer = (model.run(method="adaptive", rtol=tol, atol=tol).spikes["squid"].t for tol in (1e-4, 1e-8, 1e-10))
+    assert len(fine) == len(finer) > 0
+    off = [np.abs(found - finer).max() for found in (coarse, fine)]
+    assert off[1] < 1e-5 < off[0]
+    capped = model.run(method="adaptive", rtol=1e-4, max_step="0.1 ms").spikes["squid"].t
+    assert (capped != coarse).any()
+    for wrong, words in [({"rtol": 2.0}, "between 0 and 1"), ({"atol": "small"}, "between 0 and 1"), ({"max_step": 0}, "above zero")]:
+        with pytest.raises(neuroc.UsageError, match=words):
+            model.run(method="adaptive", **wrong)

@@ -4,7 +4,7 @@ use super::{Exit, complain, say};
 use crate::codegen::plan::Precision;
 #[cfg(feature = "xla")]
 use crate::codegen::plan::{DeviceClass, GatherForm};
-use crate::driver::{CompileOptions, EngineChoice, FUSE, Given, Passes};
+use crate::driver::{CompileOptions, EngineChoice, FUSE, GivenTolerances, Passes};
 use crate::engine::EngineError;
 use crate::engine::native::NativeOptions;
 use crate::engine::rustc::CompileOptions as RustcOptions;
@@ -339,7 +339,7 @@ impl ModelSettings {
             duration: self.duration,
             every: self.every,
             method: self.method,
-            tolerances: Given { rtol: self.rtol, atol: self.atol, max_step: self.max_step },
+            tolerances: GivenTolerances { rtol: self.rtol, atol: self.atol, max_step: self.max_step },
             seed: self.seed,
             passes: Passes::Level(passes.level),
             backend,

@@ -89,7 +89,7 @@ impl<'a> Repeated<'a> {
         let choice = (self.choice)()?;
         let mut ready = match experiment.plan_for(&choice, Precision::F64) {
             Ok(plan) => experiment.engine(&plan, choice)?,
-            Err(_) if choice.is_interpreter() => experiment.interpreter()?,
+            Err(_) if experiment.needs_no_plan(&choice) => experiment.interpreter()?,
             Err(errors) => return Err(told(errors)),
         };
         let options = RunOptions { trap: false, ..RunOptions::default() };

@@ -118,8 +118,8 @@ fn lowered(l: &mut Lowerer<'_>) -> Option<Model> {
         l.error(FitError::TwoBlocks { second: second.span, first: first.span });
     }
     let fit = fits.first().and_then(|block| l.fit(block));
-    if let (Some(block), Some(network)) = (fits.first(), chosen) {
-        l.note_fit(block, &lowered[network].network);
+    if let (Some(block), Some(n)) = (fits.first(), chosen) {
+        l.note_fit(block, networks[n], &lowered[n].network);
     }
     let sound = lowered.iter().all(|n| n.sound) && runs.is_empty() == run.is_none();
     if !sound || !l.is_sound() {

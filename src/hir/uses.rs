@@ -248,11 +248,11 @@ impl<'a> Lowerer<'a> {
             ast::RunMember::Key(_) | ast::RunMember::Record { .. } | ast::RunMember::RecordSpikes { .. } => None,
         });
         let paths: Vec<&ast::Path> = sweeps.flat_map(|sweep| &sweep.swept).map(|swept| &swept.path).collect();
-        self.note_set(&paths, Some(written), network);
+        self.note_set(&paths, written, network);
     }
 
     /// Notes the names of what is free, of what is compared with traces and of whose spikes count.
-    pub(super) fn note_fit(&mut self, fit: &'a ast::Fit, network: &Network) {
+    pub(super) fn note_fit(&mut self, fit: &'a ast::Fit, written: &'a ast::Network, network: &Network) {
         if self.uses.is_none() {
             return;
         }
@@ -264,15 +264,14 @@ impl<'a> Lowerer<'a> {
                 ast::FitMember::Key(_) => {}
             }
         }
-        self.note_set(&paths, None, network);
+        self.note_set(&paths, written, network);
     }
 
     /// Notes the names of parameters and states: whole ones, and ends of them.
-    fn note_set(&mut self, paths: &[&'a ast::Path], written: Option<&'a ast::Network>, network: &Network) {
+    fn note_set(&mut self, paths: &[&'a ast::Path], written: &'a ast::Network, network: &Network) {
         for flat in paths.iter().flat_map(|path| flatten(path)) {
             let Some((first, behind)) = flat.names.split_first() else { continue };
-            let members = written.map_or(&[][..], |written| &written.members);
-            let input = members.iter().find_map(|member| match member {
+            let input = written.members.iter().find_map(|member| match member {
                 ast::NetworkMember::Input { name, .. } if name.text == first.text && !behind.is_empty() => {
                     Some(name.span)
                 }

@@ -1,7 +1,7 @@
 //! Tests of: adaptive steps against closed forms, other programs and very small steps of other methods; events at their own times; how many steps it takes.
 
 use crate::events::{checked, column, plain, series};
-use neuroc::driver::{CompileOptions, Experiment, Given, compile};
+use neuroc::driver::{CompileOptions, Experiment, GivenTolerances, compile};
 use neuroc::engine::Effort;
 use neuroc::hir::Method;
 use neuroc::results::RunResult;
@@ -24,7 +24,7 @@ fn solved(text: &str, options: CompileOptions) -> (RunResult, Effort) {
 }
 
 fn within(rtol: f64) -> CompileOptions {
-    let tolerances = Given { rtol: Some(rtol), atol: Some(rtol), max_step: None };
+    let tolerances = GivenTolerances { rtol: Some(rtol), atol: Some(rtol), max_step: None };
     CompileOptions { method: Some(Method::Adaptive), tolerances, ..plain() }
 }
 

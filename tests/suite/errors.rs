@@ -14,6 +14,9 @@ const CORPUS: &str = "tests/errors";
 
 /// Cases with more than one mistake, each independent of the others.
 const SEVERAL: &[(&str, usize)] = &[
+    ("fit", 13),
+    ("fit_names", 5),
+    ("fit_ranges", 4),
     ("ornstein_uhlenbeck_arguments", 4),
     ("section_with_keys_of_neuron", 2),
     ("swc_of_wrong_lines", 5),

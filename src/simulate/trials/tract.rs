@@ -14,6 +14,11 @@ use std::ops::Range;
 /// So many rows are turned into columns at once: as many as fit into lines of a cache, and streams that a processor follows.
 const TILE: usize = 16;
 
+/// From so many edges in all trials on, threads share what events bring: fewer are done before a thread begins. (In tests they share everything.)
+const WORTH_EVENTS: usize = if cfg!(test) { 0 } else { 1 << 22 };
+/// The same where every edge counts, whoever has sent.
+const WORTH_EDGES: usize = if cfg!(test) { 0 } else { 1 << 19 };
+
 /// Who has sent in a step: for each trial the cells, in order.
 pub type Sent = Vec<Vec<u32>>;
 
@@ -180,6 +185,11 @@ impl Tract {
         self.number.iter().zip(&mut self.weights).for_each(|(&number, weight)| *weight = weights[number as usize]);
     }
 
+    /// How many threads share work on all edges of so many trials.
+    fn crew(&self, threads: usize, trials: usize, worth: usize) -> usize {
+        if self.target.len() * trials < worth { 1 } else { threads.max(1) }
+    }
+
     /// The edges of a sender with a delay.
     fn row(&self, sender: usize, delay: u32) -> Range<usize> {
         let (first, end) = (self.offsets[sender], self.offsets[sender + 1]);
@@ -193,6 +203,7 @@ impl Tract {
     /// Adds what arrives at the targets of each trial in step `step`. `sent` has for every step who has sent in it, from step 1 on at index 1.
     pub fn arrive(&self, sent: &[Sent], step: usize, out: &mut [f64], threads: usize) {
         let trials = out.len().checked_div(self.targets).unwrap_or(0);
+        let threads = self.crew(threads, trials, WORTH_EVENTS);
         split(out, trials, self.targets, threads, |first, out| {
             let count = out.len().checked_div(self.targets).unwrap_or(0);
             for &delay in &self.delays {
@@ -217,6 +228,7 @@ impl Tract {
     /// Adds the derivatives in having sent in a step, for each trial and sender. `later[d - 1]` is the derivative in what arrives `d` steps later.
     pub fn back_to_senders(&self, later: &[&[f64]], out: &mut [f64], threads: usize) {
         let trials = out.len().checked_div(self.senders).unwrap_or(0);
+        let threads = self.crew(threads, trials, WORTH_EDGES);
         split(out, trials, self.senders, threads, |first, out| {
             let count = out.len().checked_div(self.senders).unwrap_or(0);
             if self.is_dense {
@@ -289,7 +301,8 @@ impl Tract {
     /// Adds the derivatives in the weights that have been sent along in a step.
     pub fn back_to_weights(&self, sent: &Sent, later: &[&[f64]], out: &mut [f64], threads: usize) {
         // Rows of as many senders for each thread; the trials in order for each edge.
-        let bounds: Vec<usize> = (0..=threads.max(1)).map(|part| part * self.senders / threads.max(1)).collect();
+        let threads = self.crew(threads, sent.len(), WORTH_EVENTS);
+        let bounds: Vec<usize> = (0..=threads).map(|part| part * self.senders / threads).collect();
         let mut parts = Vec::new();
         let mut rest = out;
         for part in bounds.windows(2) {
