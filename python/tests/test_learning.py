@@ -107,7 +107,7 @@ def test_a_fit_finds_the_conductances(axon, trace):
     axon.set({"Na.gbar": 90, "K.gbar": 25})
     news = []
     fit = axon.fit(
-        {"Na.gbar": (50, 300), "K.gbar": ("10 mS/cm2", "0.08 S/cm2")}, {"squid.axon.v": trace},
+        {"Na.gbar": (50, 300), "K.gbar": ("10 mS/cm2", "0.08 S/cm2")}, {"squid.axon.v": trace}, starts=1,
         progress=lambda *told: news.append(told),
     )  # fmt: skip
     assert fit.values == pytest.approx({"squid.axon.Na.gbar": 120, "squid.axon.K.gbar": 36}, rel=1e-6)

@@ -123,6 +123,9 @@ fn propose(editor: &Editor, analysis: &Analysis, text: &str, byte: usize, place:
     match block {
         Block::Network | Block::Population | Block::Connect | Block::Drive | Block::Run | Block::Train | Block::Fit => {
             populations(analysis, out);
+            if block == Block::Fit {
+                out.words(&["within"], CompletionItemKind::KEYWORD);
+            }
             if block == Block::Run {
                 let words: &[&str] = match place.statement.first().map(|t| t.text) {
                     Some("sweep") => &["in", "steps", "samples", "log", "random"],

@@ -73,7 +73,7 @@ impl Block {
     pub fn is_inner(word: &str) -> bool {
         is_operator_word(word)
             || matches!(word, "true" | "false" | "instantaneous" | "spikes" | "event" | "pre" | "post")
-            || matches!(word, "in" | "steps" | "log" | "random" | "samples")
+            || matches!(word, "in" | "steps" | "log" | "random" | "samples" | "within")
     }
 
     /// The block that a member of this block opens, if its first word is `word`.
