@@ -66,11 +66,14 @@ def aimed(targets: Mapping[str, Target]) -> dict[str, Any]:
         if isinstance(target, (str, os.PathLike)):
             all[name] = os.fspath(target)
             continue
+        wrong = f"the trace for `{name}` is a file, or a pair of arrays: times in ms, values"
+        if isinstance(target, (int, float)):
+            raise UsageError(wrong)
         try:
             t, x = target
             all[name] = tuple(np.ascontiguousarray(np.ravel(part), dtype=np.float64) for part in (t, x))
         except (TypeError, ValueError) as error:
-            raise UsageError(f"the trace for `{name}` is a file, or a pair of arrays: times in ms, values") from error
+            raise UsageError(wrong) from error
     return all
 
 
