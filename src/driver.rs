@@ -14,7 +14,7 @@ mod whole;
 
 pub use engines::{EngineChoice, Ready};
 pub use experiment::{Draft, Experiment, Made, planned};
-pub use gradient::{Differentiable, Fitted};
+pub use gradient::{Differentiable, Fitted, Outline};
 pub use repeated::Repeated;
 pub use sweep::{Choose, Crew, Done, Sweep};
 pub use training::{Found, Learner, Lesson, Read, frame, samples};

@@ -19,8 +19,8 @@ from .progress import Bar, Progress
 #: `rate(squid)` should be: a number or a text with a unit, or that and what counts as far.
 Target = Union[str, "os.PathLike[str]", float, "tuple[Any, Any]"]
 
-#: What is read out of a run: of the spikes of a population, or of a record.
-_NUMBER = re.compile(r"\s*(spike_count|rate|first_spike|interval|min|max|mean|last|width)\s*\(.*\)\s*")
+#: What is read out of a run, such as `rate(cells)`; a place in a section has something behind its brackets.
+_NUMBER = re.compile(r"\s*\w+\s*\(.*\)\s*")
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ fn targets(run: &dyn Runs, given: &Bound<'_, PyDict>, checked: &Checked) -> PyRe
             Some((feature, of)) => number(run, &name, feature, of, &to, &wrong)?,
             None => trace(run, &name, &to, &wrong)?,
         };
-        let shown = |target: &Target| target.shown(run.records()).0;
+        let shown = |target: &Target| target.shown(&run.outline().records).0;
         if targets.iter().any(|other| shown(other) == shown(&target)) {
             return Err(usage(format!("`{name}` is a target twice")));
         }
@@ -150,10 +150,10 @@ fn number(
     to: &Bound<'_, PyAny>,
     wrong: &dyn Fn(Diagnostic) -> PyErr,
 ) -> PyResult<Target> {
-    let records = run.records();
+    let records = &run.outline().records;
     let of = if feature.of_spikes() { records.find_train(of) } else { records.find(of) }.map_err(wrong)?;
-    let times = if feature.of_spikes() { Vec::new() } else { run.times()[of].clone() };
-    let mut number = Number { feature, of, value: 0.0, within: 1.0, times, duration: run.duration() };
+    let times = if feature.of_spikes() { Vec::new() } else { run.outline().times[of].clone() };
+    let mut number = Number { feature, of, value: 0.0, within: 1.0, times, duration: run.outline().duration };
     let unit = Target::Number(number.clone()).shown(records).1;
     let canonical = |x: &Bound<'_, PyAny>| match Given::new(name, x)? {
         Given::Number(x) => Ok(value::canonical(x, &unit)),
@@ -178,10 +178,10 @@ fn number(
 }
 
 fn trace(run: &dyn Runs, name: &str, to: &Bound<'_, PyAny>, wrong: &dyn Fn(Diagnostic) -> PyErr) -> PyResult<Target> {
-    let record = run.records().find(name).map_err(wrong)?;
-    let times = &run.times()[record];
+    let record = run.outline().records.find(name).map_err(wrong)?;
+    let times = &run.outline().times[record];
     let trace = if let Ok(path) = to.extract::<PathBuf>() {
-        Trace::read(run.records(), record, &path, times)
+        Trace::read(&run.outline().records, record, &path, times)
     } else {
         let neither = |_| usage(format!("the trace for `{name}` is a file, or a pair of arrays: times in ms, values"));
         type Pair<'py> = (PyReadonlyArray1<'py, f64>, PyReadonlyArray1<'py, f64>);
@@ -192,7 +192,7 @@ fn trace(run: &dyn Runs, name: &str, to: &Bound<'_, PyAny>, wrong: &dyn Fn(Diagn
             return Err(usage(format!("the trace for `{name}` has {t} times and {x} values")));
         }
         let samples: Vec<(f64, f64)> = t.iter().copied().zip(x.iter().copied()).collect();
-        Trace::given(run.records(), record, &samples, times)
+        Trace::given(&run.outline().records, record, &samples, times)
     };
     trace.map(Target::Trace).map_err(wrong)
 }
@@ -308,7 +308,7 @@ pub fn fit<'py>(
     };
     let mut watcher = Signals::new(news);
     let outcome = py.detach(|| {
-        let search = Search { method, starts, iterations, seed: run.seed() };
+        let search = Search { method, starts, iterations, seed: run.outline().seed };
         fit::fit(run.as_mut(), &bounds, &targets, &search, &mut watcher).map_err(error::engine)
     })?;
     let shown = |values: &[f64]| -> Vec<f64> {
@@ -316,7 +316,7 @@ pub fn fit<'py>(
     };
     let all = PyDict::new(py);
     let off = targets.iter().zip(&outcome.off).map(|(target, &off)| {
-        let (name, unit) = target.shown(run.records());
+        let (name, unit) = target.shown(&run.outline().records);
         (name, units::scale(off, -unit.exponent), unit.name)
     });
     all.set_item("off", off.collect::<Vec<_>>())?;
@@ -365,7 +365,7 @@ impl Differentiable {
     #[allow(clippy::type_complexity)]
     fn records<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, String, Bound<'py, PyArray1<f64>>)>> {
         let run = &self.lock()?.run;
-        let all = run.records().series.iter().zip(run.times());
+        let all = run.outline().records.series.iter().zip(&run.outline().times);
         Ok(all.map(|(r, t)| (r.name.clone(), r.unit.name.clone(), t.clone().into_pyarray(py))).collect())
     }
 
@@ -387,8 +387,8 @@ impl Differentiable {
             let loss = loss.clone().unbind();
             let found = py.detach(|| {
                 let run = &mut self.lock()?.run;
-                let exponents: Vec<i32> = run.records().series.iter().map(|r| r.unit.exponent).collect();
-                let lengths: Vec<usize> = run.times().iter().map(Vec::len).collect();
+                let exponents: Vec<i32> = run.outline().records.series.iter().map(|r| r.unit.exponent).collect();
+                let lengths: Vec<usize> = run.outline().times.iter().map(Vec::len).collect();
                 let mut failed = None;
                 let found = run.gradient(&values, &mut |samples| {
                     let asked = Python::attach(|py| ask(py, &loss, samples, &exponents, &lengths));

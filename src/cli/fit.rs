@@ -142,7 +142,7 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     };
     let compile_s = begin.elapsed().as_secs_f64();
     let Asked { method, starts, iterations, .. } = asked;
-    let search = Search { method, starts, iterations, seed: run.seed() };
+    let search = Search { method, starts, iterations, seed: run.outline().seed };
     let mut progress = Progress::new(&search, args.quiet);
     let begin = Instant::now();
     let outcome = fit::fit(run.as_mut(), &bounds, &targets, &search, &mut progress).map_err(|error| {
@@ -322,7 +322,7 @@ fn matters(run: &mut Differentiable, values: &[f64], targets: &[Target]) -> Resu
         Exit::Model
     })?;
     let Some(first) = idle.first() else { return Ok(()) };
-    complain(format!("no target depends on `{}`", run.fitted()[*first].name));
+    complain(format!("no target depends on `{}`", run.outline().fitted[*first].name));
     say("help: leave it out, or record something that it changes");
     Err(Exit::Usage)
 }
@@ -372,7 +372,7 @@ impl Found<'_> {
     /// `name=value` with its unit, one a line.
     fn settings(&self, args: &Args) -> String {
         let mut out = format!("# fitted by neuroc fit {}: loss {:e}\n", args.file.display(), self.outcome.loss);
-        for (one, &x) in self.run.fitted().iter().zip(&self.outcome.values) {
+        for (one, &x) in self.run.outline().fitted.iter().zip(&self.outcome.values) {
             let _ = writeln!(out, "{}={}", one.name, one.shown(x));
         }
         out
@@ -381,7 +381,7 @@ impl Found<'_> {
     fn table(&self) -> String {
         let heading = ["parameter", "value", "low", "high", "unit"].map(String::from);
         let mut rows = vec![heading];
-        for ((one, bounds), &x) in self.run.fitted().iter().zip(self.bounds).zip(&self.outcome.values) {
+        for ((one, bounds), &x) in self.run.outline().fitted.iter().zip(self.bounds).zip(&self.outcome.values) {
             let number = |x: f64| short(units::scale(x, -one.unit.exponent));
             let unit = if one.unit.name == "1" { String::new() } else { one.unit.name.clone() };
             rows.push([one.name.clone(), number(x), number(bounds.low), number(bounds.high), unit]);
@@ -421,16 +421,16 @@ impl Found<'_> {
 
     /// The name and the unit of a target, and by how much the run is off it in that unit.
     fn off(&self, target: &Target, off: f64) -> (String, String, f64) {
-        let (name, unit) = target.shown(self.run.records());
+        let (name, unit) = target.shown(&self.run.outline().records);
         (name, unit.name, units::scale(off, -unit.exponent))
     }
 
     fn json(&self, args: &Args, compile_s: f64, run_s: f64) -> serde_json::Value {
         let values = |values: &[f64]| {
             let value = |(one, &x): (&Fitted, &f64)| (one.name.clone(), json!(units::scale(x, -one.unit.exponent)));
-            self.run.fitted().iter().zip(values).map(value).collect::<serde_json::Map<_, _>>()
+            self.run.outline().fitted.iter().zip(values).map(value).collect::<serde_json::Map<_, _>>()
         };
-        let of_units = self.run.fitted().iter().map(|one| (one.name.clone(), json!(one.unit.name)));
+        let of_units = self.run.outline().fitted.iter().map(|one| (one.name.clone(), json!(one.unit.name)));
         let starts = self.outcome.starts.iter().map(|start| {
             json!({ "from": values(&start.from), "values": values(&start.values), "loss": start.loss, "runs": start.runs })
         });

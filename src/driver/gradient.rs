@@ -39,15 +39,44 @@ pub(super) struct Moved {
     pub slopes: Vec<Option<NodeId>>,
 }
 
+/// What is known of a run with free parameters before it is done.
+#[derive(Debug, Clone)]
+pub struct Outline {
+    /// The free parameters.
+    pub fitted: Vec<Fitted>,
+    /// What is recorded.
+    pub records: Records,
+    /// When each record is sampled, in ms.
+    pub times: Vec<Vec<f64>>,
+    /// How long the run is, in ms.
+    pub duration: f64,
+    /// The key of its random numbers.
+    pub seed: u64,
+}
+
+impl Outline {
+    /// That of an experiment.
+    pub(super) fn new(experiment: &Experiment, fitted: &[Fitted]) -> Result<Outline, Vec<Diagnostic>> {
+        let (grid, records) = (experiment.extent.grid, experiment.records()?);
+        let times = records.series.iter().map(|r| {
+            let steps = (0..=grid.steps).filter(|&step| r.has(step));
+            steps.map(|step| step as f64 * grid.dt).collect()
+        });
+        Ok(Outline {
+            fitted: fitted.to_vec(),
+            times: times.collect(),
+            duration: grid.steps as f64 * grid.dt,
+            seed: experiment.compiled.ode.seed,
+            records,
+        })
+    }
+}
+
 /// A run and what goes back through it.
 pub struct Differentiable {
     model: Model,
-    fitted: Vec<Fitted>,
+    outline: Outline,
     moved: Vec<Moved>,
-    records: Records,
-    /// When each record is sampled (ms).
-    times: Vec<Vec<f64>>,
-    duration: f64,
     run: Backward,
     forward: Box<dyn Engine>,
     back: Box<dyn Engine>,
@@ -109,7 +138,7 @@ impl Differentiable {
         // The same records in both programs, which number fields differently.
         let extent = &forward.extent;
         let in_plain = simulate::records(&model, plain.program(), extent)?;
-        let records = forward.records()?;
+        let outline = Outline::new(&forward, fitted)?;
         let wanted = Wanted { of: in_plain.series.iter().map(|r| r.field).collect(), wrt, given: Vec::new() };
         let back = differentiate::backward(&plain, &wanted).map_err(|why| refused(why.to_string()))?;
         let names: Vec<&str> = match &options.passes {
@@ -126,7 +155,8 @@ impl Differentiable {
         let steps = extent.grid.steps;
         let recording = Recording { every: steps, fields: Vec::new() };
         let backward = Experiment { compiled, extent: extent.clone(), setup, recording, warnings: Vec::new() };
-        let sampled: Vec<Sampled> = records
+        let sampled: Vec<Sampled> = outline
+            .records
             .series
             .iter()
             .map(|r| Sampled {
@@ -135,8 +165,6 @@ impl Differentiable {
                 steps: (0..=steps).filter(|&s| r.has(s)).collect(),
             })
             .collect();
-        let (dt, duration) = (extent.grid.dt, steps as f64 * extent.grid.dt);
-        let times = sampled.iter().map(|s| s.steps.iter().map(|&step| step as f64 * dt).collect()).collect();
         let run = Backward::new(
             forward.program(),
             backward.program(),
@@ -152,7 +180,7 @@ impl Differentiable {
             one.back = backward.program().bound(Source::Param(one.param.0));
         }
         let [forward, back] = [engine(&forward, choice, Precision::F64)?, engine(&backward, choice, Precision::F64)?];
-        Ok(Differentiable { model, fitted: fitted.to_vec(), moved, records, times, duration, run, forward, back })
+        Ok(Differentiable { model, outline, moved, run, forward, back })
     }
 
     /// The model with free parameters of these values, if it takes them.
@@ -169,29 +197,9 @@ impl Differentiable {
         Ok(flatten(model, &options)?.0)
     }
 
-    /// The key of the model's random numbers.
-    pub fn seed(&self) -> u64 {
-        self.model.seed
-    }
-
-    /// The free parameters.
-    pub fn fitted(&self) -> &[Fitted] {
-        &self.fitted
-    }
-
-    /// What is sampled.
-    pub fn records(&self) -> &Records {
-        &self.records
-    }
-
-    /// When each record is sampled, in ms.
-    pub fn times(&self) -> &[Vec<f64>] {
-        &self.times
-    }
-
-    /// How long a run is, in ms.
-    pub fn duration(&self) -> f64 {
-        self.duration
+    /// What is known of it.
+    pub fn outline(&self) -> &Outline {
+        &self.outline
     }
 
     /// How many bytes of states are kept at the same time, at most.
@@ -214,7 +222,7 @@ impl Differentiable {
         self.set(values)?;
         let found = self.run.run(self.forward.as_mut(), self.back.as_mut(), loss)?;
         let totals: Vec<f64> = (0..self.moved.len()).map(|number| found.total(number)).collect();
-        let gradient = chained(&self.model, &self.moved, &totals, self.fitted.len())?;
+        let gradient = chained(&self.model, &self.moved, &totals, self.outline.fitted.len())?;
         Ok((found, gradient))
     }
 
@@ -227,7 +235,7 @@ impl Differentiable {
     /// Gives the free parameters values, from the start of the next run on.
     fn set(&mut self, values: &[f64]) -> Result<(), EngineError> {
         let (forward, back) = (&mut self.forward, &mut self.back);
-        set(&mut self.model, &self.fitted, &self.moved, values, &mut |moved, x| {
+        set(&mut self.model, &self.outline.fitted, &self.moved, values, &mut |moved, x| {
             if let Some(field) = moved.forward {
                 forward.set_uniform(field, x)?;
             }

@@ -4,12 +4,12 @@
 //! events, noise and sizes, too.
 //! Never true here: a run is another than one with these settings.
 
-use super::{Checked, CompileOptions, EngineChoice, Experiment, Fitted, compile};
+use super::{Checked, CompileOptions, EngineChoice, Experiment, Fitted, Outline, compile};
 use crate::codegen::plan::Precision;
 use crate::diag::Diagnostic;
 use crate::engine::EngineError;
 use crate::results::RunResult;
-use crate::simulate::{Records, RunError, RunOptions, Unwatched};
+use crate::simulate::{RunError, RunOptions, Unwatched};
 use std::sync::Arc;
 
 /// How the engine of a run is chosen.
@@ -20,11 +20,7 @@ pub struct Repeated<'a> {
     checked: Arc<Checked>,
     options: CompileOptions,
     choice: Box<Choice<'a>>,
-    fitted: Vec<Fitted>,
-    records: Records,
-    times: Vec<Vec<f64>>,
-    duration: f64,
-    seed: u64,
+    outline: Outline,
 }
 
 impl<'a> Repeated<'a> {
@@ -36,47 +32,13 @@ impl<'a> Repeated<'a> {
         values: &[f64],
         choice: Box<Choice<'a>>,
     ) -> Result<Repeated<'a>, Vec<Diagnostic>> {
-        let experiment = experiment(checked, options, fitted, values)?;
-        let (grid, records) = (experiment.extent.grid, experiment.records()?);
-        let times = records.series.iter().map(|r| {
-            let steps = (0..=grid.steps).filter(|&step| r.has(step));
-            steps.map(|step| step as f64 * grid.dt).collect()
-        });
-        Ok(Repeated {
-            checked: Arc::clone(checked),
-            options: options.clone(),
-            choice,
-            fitted: fitted.to_vec(),
-            times: times.collect(),
-            duration: grid.steps as f64 * grid.dt,
-            seed: experiment.compiled.ode.seed,
-            records,
-        })
+        let outline = Outline::new(&experiment(checked, options, fitted, values)?, fitted)?;
+        Ok(Repeated { checked: Arc::clone(checked), options: options.clone(), choice, outline })
     }
 
-    /// The free parameters.
-    pub fn fitted(&self) -> &[Fitted] {
-        &self.fitted
-    }
-
-    /// What is recorded.
-    pub fn records(&self) -> &Records {
-        &self.records
-    }
-
-    /// When each record is sampled, in ms.
-    pub fn times(&self) -> &[Vec<f64>] {
-        &self.times
-    }
-
-    /// How long a run is, in ms.
-    pub fn duration(&self) -> f64 {
-        self.duration
-    }
-
-    /// The key of the model's random numbers.
-    pub fn seed(&self) -> u64 {
-        self.seed
+    /// What is known of it.
+    pub fn outline(&self) -> &Outline {
+        &self.outline
     }
 
     /// Runs it with these values of the free parameters (in canonical units). What is not a finite number is not looked for.
@@ -85,7 +47,7 @@ impl<'a> Repeated<'a> {
             let texts: Vec<String> = errors.into_iter().map(|d| d.message).collect();
             EngineError(texts.join("; "))
         };
-        let experiment = experiment(&self.checked, &self.options, &self.fitted, values).map_err(told)?;
+        let experiment = experiment(&self.checked, &self.options, &self.outline.fitted, values).map_err(told)?;
         let choice = (self.choice)()?;
         let mut ready = match experiment.plan_for(&choice, Precision::F64) {
             Ok(plan) => experiment.engine(&plan, choice)?,

@@ -3,9 +3,9 @@
 //! In come values of free parameters; out goes what the run shows, and the gradient of a loss of that where there is one.
 //! Never true here: a loss is chosen.
 
-use crate::driver::{Differentiable, Fitted, Repeated};
+use crate::driver::{Differentiable, Outline, Repeated};
 use crate::engine::EngineError;
-use crate::simulate::{Loss, Records};
+use crate::simulate::Loss;
 use crate::units;
 
 /// What a run shows.
@@ -22,16 +22,8 @@ pub type Look<'a> = dyn FnMut(Observed<'_>) -> Loss + 'a;
 
 /// A run that can be repeated with other values of parameters.
 pub trait Runs {
-    /// The free parameters.
-    fn fitted(&self) -> &[Fitted];
-    /// What is recorded.
-    fn records(&self) -> &Records;
-    /// When each record is sampled, in ms.
-    fn times(&self) -> &[Vec<f64>];
-    /// How long it is, in ms.
-    fn duration(&self) -> f64;
-    /// The key of the model's random numbers.
-    fn seed(&self) -> u64;
+    /// What is known of it.
+    fn outline(&self) -> &Outline;
     /// Runs with these values of the free parameters, in canonical units.
     fn look(&mut self, values: &[f64], look: &mut Look<'_>) -> Result<f64, EngineError>;
     /// The same with the derivatives of the loss in the free parameters; `None` if this run has none.
@@ -39,24 +31,8 @@ pub trait Runs {
 }
 
 impl Runs for Differentiable {
-    fn fitted(&self) -> &[Fitted] {
-        self.fitted()
-    }
-
-    fn records(&self) -> &Records {
-        self.records()
-    }
-
-    fn times(&self) -> &[Vec<f64>] {
-        self.times()
-    }
-
-    fn duration(&self) -> f64 {
-        self.duration()
-    }
-
-    fn seed(&self) -> u64 {
-        self.seed()
+    fn outline(&self) -> &Outline {
+        self.outline()
     }
 
     fn look(&mut self, values: &[f64], look: &mut Look<'_>) -> Result<f64, EngineError> {
@@ -70,29 +46,13 @@ impl Runs for Differentiable {
 }
 
 impl Runs for Repeated<'_> {
-    fn fitted(&self) -> &[Fitted] {
-        self.fitted()
-    }
-
-    fn records(&self) -> &Records {
-        self.records()
-    }
-
-    fn times(&self) -> &[Vec<f64>] {
-        self.times()
-    }
-
-    fn duration(&self) -> f64 {
-        self.duration()
-    }
-
-    fn seed(&self) -> u64 {
-        self.seed()
+    fn outline(&self) -> &Outline {
+        self.outline()
     }
 
     fn look(&mut self, values: &[f64], look: &mut Look<'_>) -> Result<f64, EngineError> {
         let result = self.run(values)?;
-        let samples: Vec<Vec<f64>> = (result.series.iter().zip(&self.records().series))
+        let samples: Vec<Vec<f64>> = (result.series.iter().zip(&self.outline().records.series))
             .map(|(series, record)| {
                 let (samples, cells) = series.values.shape();
                 let at = (0..samples).flat_map(|sample| (0..cells).map(move |cell| (sample, cell)));

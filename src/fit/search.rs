@@ -217,7 +217,7 @@ pub fn fit(
     search: &Search,
     watcher: &mut dyn Watcher,
 ) -> Result<Outcome, EngineError> {
-    let own: Vec<Option<f64>> = run.fitted().iter().map(|one| one.value).collect();
+    let own: Vec<Option<f64>> = run.outline().fitted.iter().map(|one| one.value).collect();
     let mut starts: Vec<Start> = Vec::new();
     let mut stopped = false;
     for number in 0..search.starts {

@@ -57,7 +57,7 @@ pub fn targets(wanted: &[FitTarget], directory: &Path, run: &dyn Runs) -> Result
     for one in wanted {
         match target(one, directory, run) {
             Ok(target) if found.iter().any(|other| same(other, &target)) => {
-                let message = format!("`{}` is a target twice", target.shown(run.records()).0);
+                let message = format!("`{}` is a target twice", target.shown(&run.outline().records).0);
                 errors.push(placed(one, Diagnostic::without_place(Code::BadValue, message)));
             }
             Ok(target) => found.push(target),
@@ -86,17 +86,23 @@ fn placed(one: &FitTarget, d: Diagnostic) -> Diagnostic {
 }
 
 fn target(one: &FitTarget, directory: &Path, run: &dyn Runs) -> Result<Target, Diagnostic> {
-    let records = run.records();
+    let records = &run.outline().records;
     match &one.goal {
         Goal::Trace(file) => {
             let record = records.find(&one.of)?;
-            Trace::read(records, record, &directory.join(file), &run.times()[record]).map(Target::Trace)
+            Trace::read(records, record, &directory.join(file), &run.outline().times[record]).map(Target::Trace)
         }
         Goal::Number { feature, value, within, dim } => {
             let of = if feature.of_spikes() { records.find_train(&one.of)? } else { records.find(&one.of)? };
-            let times = if feature.of_spikes() { Vec::new() } else { run.times()[of].clone() };
-            let number =
-                Number { feature: *feature, of, value: *value, within: *within, times, duration: run.duration() };
+            let times = if feature.of_spikes() { Vec::new() } else { run.outline().times[of].clone() };
+            let number = Number {
+                feature: *feature,
+                of,
+                value: *value,
+                within: *within,
+                times,
+                duration: run.outline().duration,
+            };
             let target = Target::Number(number);
             let (name, unit) = target.shown(records);
             if Unit::parse(&unit.name).map_or(Dim::ONE, |unit| unit.dim) != *dim {

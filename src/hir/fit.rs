@@ -241,12 +241,12 @@ impl<'a> Lowerer<'a> {
         let value = self.fit_quantity(to, feature.dim())?;
         let within = match within {
             Some(e) => {
-                let (x, dim) = self.fit_quantity(e, Some(value.1))?;
+                let (x, _) = self.fit_quantity(e, Some(value.1))?;
                 if x <= 0.0 {
                     self.error(FitError::Within { span: e.span });
                     return None;
                 }
-                (x, dim).0
+                x
             }
             // A tenth of the value.
             None if value.0 != 0.0 => value.0.abs() / 10.0,
