@@ -17,7 +17,10 @@ mod server;
 pub use positions::Columns;
 pub use server::serve;
 
+use crate::diag::Diagnostics;
 use crate::hir::{Loader, Sources};
+use crate::source::FileId;
+use crate::syntax::{self, ast};
 use analysis::Analysis;
 use lsp_types::{
     CodeActionOrCommand, CompletionItem, Diagnostic, DocumentSymbol, FoldingRange, Hover, InlayHint, Location,
@@ -25,15 +28,24 @@ use lsp_types::{
     Uri, WorkspaceEdit,
 };
 use positions::Lines;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
+
+/// Trees of texts that others use, by the number of the file and the text: these seldom change while somebody types.
+type Trees = RefCell<HashMap<(FileId, String), Arc<ast::File>>>;
+
+/// So many trees are kept.
+const MOST_TREES: usize = 256;
 
 /// The open texts by their paths, and the files of the disk behind them.
 struct Texts<'e> {
     open: BTreeMap<PathBuf, &'e str>,
     disk: &'e dyn Loader,
+    trees: &'e Trees,
 }
 
 impl Loader for Texts<'_> {
@@ -42,6 +54,28 @@ impl Loader for Texts<'_> {
             Some(text) => Ok(text.as_bytes().to_vec()),
             None => self.disk.read(path),
         }
+    }
+
+    fn parse(&self, id: FileId, text: &str, diagnostics: &mut Diagnostics) -> Arc<ast::File> {
+        // The first file is the one that is written.
+        if id == FileId(0) {
+            return Arc::new(syntax::parse(id, text, diagnostics));
+        }
+        let key = (id, text.to_string());
+        if let Some(known) = self.trees.borrow().get(&key) {
+            return Arc::clone(known);
+        }
+        let before = diagnostics.count();
+        let tree = Arc::new(syntax::parse(id, text, diagnostics));
+        // What is wrong with a text is said each time.
+        if diagnostics.count() == before && diagnostics.has_room() {
+            let mut trees = self.trees.borrow_mut();
+            if trees.len() >= MOST_TREES {
+                trees.clear();
+            }
+            trees.insert(key, Arc::clone(&tree));
+        }
+        tree
     }
 }
 
@@ -62,6 +96,7 @@ struct Document {
 pub struct Editor {
     columns: Columns,
     documents: BTreeMap<String, Document>,
+    trees: Trees,
 }
 
 /// What is wrong with a document.
@@ -94,7 +129,7 @@ fn neighbours(files: &[PathBuf]) -> Vec<PathBuf> {
 impl Editor {
     /// An editor without documents.
     pub fn new(columns: Columns) -> Editor {
-        Editor { columns, documents: BTreeMap::new() }
+        Editor { columns, documents: BTreeMap::new(), trees: Trees::default() }
     }
 
     /// How columns are counted.
@@ -161,7 +196,7 @@ impl Editor {
     fn texts<'e>(&'e self, instead: &'e BTreeMap<PathBuf, String>) -> Texts<'e> {
         let own = self.documents.values().filter_map(|d| Some((d.path.clone()?, d.text.as_str())));
         let open = own.chain(instead.iter().map(|(path, text)| (path.clone(), text.as_str()))).collect();
-        Texts { open, disk: &Sources }
+        Texts { open, disk: &Sources, trees: &self.trees }
     }
 
     fn analyse(&self, document: &Document, text: &str, instead: &BTreeMap<PathBuf, String>) -> Option<Analysis> {

@@ -15,6 +15,7 @@ use crate::source::Span;
 use crate::syntax::ast::{self, BinaryOp};
 use crate::units::Dim;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Parameters of the function whose body is being lowered; `None` where nothing is known of the argument.
 pub(super) type Env = HashMap<String, Option<Expr>>;
@@ -172,7 +173,7 @@ impl<'a> Lowerer<'a> {
             FunctionKind::Chance => {
                 let [rate] = <[Expr; 1]>::try_from(values).ok()?;
                 let rate = self.expect(scope, rate, Dim::RATE, EVENT_RATE)?;
-                Some(Expr { kind: ExprKind::Chance(self.stream(), Box::new(rate)), ty: Ty::Bool, span })
+                Some(Expr { kind: ExprKind::Chance(self.stream(), Arc::new(rate)), ty: Ty::Bool, span })
             }
             FunctionKind::Draw(drawn) => self.drawn(scope, info.name, drawn, values, span),
             FunctionKind::File | FunctionKind::Series => None,
@@ -183,7 +184,7 @@ impl<'a> Lowerer<'a> {
         let [mean, sd, every] = <[Expr; 3]>::try_from(values).ok()?;
         self.same_dimension(scope, &mean, &sd, "`mean` and `sd` must agree:")?;
         self.expect(scope, every.clone(), Dim::TIME, "the interval `every`")?;
-        let noise = ExprKind::Noise(self.stream(), Box::new(every));
+        let noise = ExprKind::Noise(self.stream(), Arc::new(every));
         let noise = Expr { kind: noise, ty: Ty::Real(Dim::ONE), span };
         Some(Expr::binary(BinaryOp::Add, mean, Expr::binary(BinaryOp::Mul, sd, noise)))
     }
@@ -194,7 +195,7 @@ impl<'a> Lowerer<'a> {
         self.same_dimension(scope, &mean, &sd, "`mean` and `sd` must agree:")?;
         self.expect(scope, per.clone(), Dim::TIME, "the time `per`")?;
         let step = || Expr { kind: ExprKind::StepLength, ty: Ty::Real(Dim::TIME), span };
-        let noise = Expr { kind: ExprKind::Noise(self.stream(), Box::new(step())), ty: Ty::Real(Dim::ONE), span };
+        let noise = Expr { kind: ExprKind::Noise(self.stream(), Arc::new(step())), ty: Ty::Real(Dim::ONE), span };
         let ratio = Expr::binary(BinaryOp::Div, per, step());
         let scale = Expr { kind: ExprKind::Call(Builtin::Sqrt, vec![ratio]), ty: Ty::Real(Dim::ONE), span };
         let noise = Expr::binary(BinaryOp::Mul, scale, noise);
@@ -206,7 +207,7 @@ impl<'a> Lowerer<'a> {
         let [mean, sigma, tau] = <[Expr; 3]>::try_from(values).ok()?;
         self.same_dimension(scope, &mean, &sigma, "`mean` and `sigma` must agree:")?;
         self.expect(scope, tau.clone(), Dim::TIME, "the time constant `tau`")?;
-        let process = ExprKind::Wanders([self.stream(), self.stream()], Box::new(tau));
+        let process = ExprKind::Wanders([self.stream(), self.stream()], Arc::new(tau));
         let process = Expr { kind: process, ty: Ty::Real(Dim::ONE), span };
         Some(Expr::binary(BinaryOp::Add, mean, Expr::binary(BinaryOp::Mul, sigma, process)))
     }

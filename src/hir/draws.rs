@@ -12,6 +12,7 @@ use crate::operators::Distribution;
 use crate::source::Span;
 use crate::syntax::ast::{self, BinaryOp, UnaryOp};
 use crate::units::Dim;
+use std::sync::Arc;
 
 /// How often `truncated` draws. What is outside then is put on the limit that is nearer.
 const REDRAWS: usize = 16;
@@ -158,10 +159,10 @@ fn call(builtin: Builtin, x: Expr) -> Expr {
 
 fn negative(x: Expr) -> Expr {
     let (ty, span) = (x.ty, x.span);
-    Expr { kind: ExprKind::Unary(UnaryOp::Neg, Box::new(x)), ty, span }
+    Expr { kind: ExprKind::Unary(UnaryOp::Neg, Arc::new(x)), ty, span }
 }
 
 fn select(condition: &Expr, a: Expr, b: Expr) -> Expr {
     let (ty, span) = (a.ty, a.span);
-    Expr { kind: ExprKind::If(Box::new(condition.clone()), Box::new(a), Box::new(b)), ty, span }
+    Expr { kind: ExprKind::If(Arc::new(condition.clone()), Arc::new(a), Arc::new(b)), ty, span }
 }

@@ -11,6 +11,7 @@ use super::{Expr, ExprKind, SymbolId, Ty};
 use crate::source::Span;
 use crate::syntax::ast::{self, BinaryOp, UnaryOp};
 use crate::units::{Dim, Unit};
+use std::sync::Arc;
 
 /// How deeply expressions may contain each other through names and functions (not the height of one expression).
 const MAX_DEPTH: usize = 400;
@@ -41,7 +42,7 @@ impl Expr {
             | BinaryOp::Or => Ty::Bool,
         };
         let span = if a.span.file == b.span.file { a.span.to(b.span) } else { a.span };
-        Expr { kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), ty, span }
+        Expr { kind: ExprKind::Binary(op, Arc::new(a), Arc::new(b)), ty, span }
     }
 
     /// Calls `f` on every node, parents first.
@@ -89,7 +90,7 @@ impl Expr {
 
     /// Puts something else in the place of symbols.
     pub(super) fn map_leaves(&self, f: &impl Fn(SymbolId) -> ExprKind) -> Expr {
-        let sub = |e: &Expr| Box::new(e.map_leaves(f));
+        let sub = |e: &Expr| Arc::new(e.map_leaves(f));
         let kind = match &self.kind {
             ExprKind::Symbol(id) => f(*id),
             ExprKind::Number(_)
@@ -236,7 +237,7 @@ impl<'a> Lowerer<'a> {
     fn unary(&mut self, op: UnaryOp, a: Expr, span: Span) -> Option<Expr> {
         match (op, a.ty) {
             (UnaryOp::Neg, Ty::Real(_)) | (UnaryOp::Not, Ty::Bool) => {
-                Some(Expr { ty: a.ty, kind: ExprKind::Unary(op, Box::new(a)), span })
+                Some(Expr { ty: a.ty, kind: ExprKind::Unary(op, Arc::new(a)), span })
             }
             (UnaryOp::Neg, Ty::Bool) => self.wrong_type(&a, "`-` needs a number"),
             (UnaryOp::Not, Ty::Real(_)) => self.wrong_type(&a, "`not` needs a condition"),
@@ -248,7 +249,7 @@ impl<'a> Lowerer<'a> {
             return self.wrong_type(&c, "`if` needs a condition");
         }
         self.same_dimension(scope, &a, &b, "the two branches of an `if` must agree:")?;
-        Some(Expr { ty: a.ty, kind: ExprKind::If(Box::new(c), Box::new(a), Box::new(b)), span })
+        Some(Expr { ty: a.ty, kind: ExprKind::If(Arc::new(c), Arc::new(a), Arc::new(b)), span })
     }
 
     /// Says that a number stands where a condition is needed, or the other way round; but not of what is wrong inside, which has been said.
@@ -387,7 +388,7 @@ impl<'a> Lowerer<'a> {
             self.error(ExprError::Power { base: (&a, base), exponent: (&b, exponent) });
         }
         let ty = Ty::Real(dim?);
-        Some(Expr { kind: ExprKind::Binary(BinaryOp::Pow, Box::new(a), Box::new(b)), ty, span })
+        Some(Expr { kind: ExprKind::Binary(BinaryOp::Pow, Arc::new(a), Arc::new(b)), ty, span })
     }
 }
 

@@ -11,11 +11,17 @@ use crate::syntax;
 use crate::syntax::ast::{self, Name};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// Where the texts of used files come from.
+/// Where the texts of used files come from, and their trees.
 pub trait Loader {
     /// The bytes of a file.
     fn read(&self, path: &Path) -> std::io::Result<Vec<u8>>;
+
+    /// The tree of a text. Mistakes go to `diagnostics`.
+    fn parse(&self, id: FileId, text: &str, diagnostics: &mut Diagnostics) -> Arc<ast::File> {
+        Arc::new(syntax::parse(id, text, diagnostics))
+    }
 }
 
 /// The file system.
@@ -48,7 +54,7 @@ pub struct LoadedFile {
     /// Its text.
     pub id: FileId,
     /// Its tree.
-    pub ast: ast::File,
+    pub ast: Arc<ast::File>,
     /// Item names to (file, item); the place where the name was brought in.
     pub(super) names: HashMap<String, (usize, usize, Span)>,
     /// Names that a `use` should have brought in, but could not (which has been said).
@@ -114,7 +120,7 @@ impl Load<'_> {
 
     fn file(&mut self, id: FileId) -> usize {
         let text = self.sources.file(id).text.clone();
-        let ast = syntax::parse(id, &text, self.diagnostics);
+        let ast = self.loader.parse(id, &text, self.diagnostics);
         let at = self.files.len();
         let mut names = HashMap::new();
         for (i, item) in ast.items.iter().enumerate() {
@@ -122,7 +128,13 @@ impl Load<'_> {
                 self.define(&mut names, name, (at, i));
             }
         }
-        self.files.push(LoadedFile { id, ast: ast.clone(), names, unknown: HashSet::new(), shapes: HashMap::new() });
+        self.files.push(LoadedFile {
+            id,
+            ast: Arc::clone(&ast),
+            names,
+            unknown: HashSet::new(),
+            shapes: HashMap::new(),
+        });
         for item in &ast.items {
             if let ast::Item::Use(u) = item {
                 self.bring_in(at, u);

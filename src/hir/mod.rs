@@ -131,11 +131,11 @@ pub enum ExprKind {
     /// In a junction: the voltage here minus the voltage there, in mV.
     Dv,
     /// `-x`, `not x`.
-    Unary(crate::syntax::ast::UnaryOp, Box<Expr>),
+    Unary(crate::syntax::ast::UnaryOp, Arc<Expr>),
     /// `x + y`.
-    Binary(crate::syntax::ast::BinaryOp, Box<Expr>, Box<Expr>),
+    Binary(crate::syntax::ast::BinaryOp, Arc<Expr>, Arc<Expr>),
     /// `if c then a else b`.
-    If(Box<Expr>, Box<Expr>, Box<Expr>),
+    If(Arc<Expr>, Arc<Expr>, Arc<Expr>),
     /// A built-in function of numbers.
     Call(Builtin, Vec<Expr>),
     /// A random draw per cell, from a standard distribution; `stream` keeps draws apart.
@@ -143,11 +143,11 @@ pub enum ExprKind {
     /// A number per cell from a file.
     File(DataId),
     /// A standard normal number per cell that is drawn anew after each interval (in ms).
-    Noise(u64, Box<Expr>),
+    Noise(u64, Arc<Expr>),
     /// An Ornstein-Uhlenbeck process of mean 0 and variance 1 for each cell, with this time constant; the random streams of where it begins and of its steps.
-    Wanders([u64; 2], Box<Expr>),
+    Wanders([u64; 2], Arc<Expr>),
     /// In the condition of a spike: true by chance in a step, so often in a time as a rate says, with draws of their own for each number.
-    Chance(u64, Box<Expr>),
+    Chance(u64, Arc<Expr>),
     /// The value at time `t` of a series from a file.
     Series(DataId),
 }

@@ -658,7 +658,7 @@ impl<'a> Lowerer<'a> {
         let outward = Expr { kind: ExprKind::Outward, ty: Ty::Real(Dim::CURRENT_DENSITY), span };
         let cm_now = Expr::symbol(cm, Ty::Real(Dim::SPECIFIC_CAPACITANCE), span);
         let out = Expr::binary(BinaryOp::Div, outward, cm_now);
-        let rate = Expr { ty: out.ty, kind: ExprKind::Unary(ast::UnaryOp::Neg, Box::new(out)), span };
+        let rate = Expr { ty: out.ty, kind: ExprKind::Unary(ast::UnaryOp::Neg, Arc::new(out)), span };
         let v = self.of_every_compartment(body, Entry { rate: Some(rate), ..v })?;
         let ty = Some(Ty::Real(Dim::CURRENT_DENSITY));
         let port = Entry::ready("<input>".into(), span, Role::Port(PortKind::Injected), ty, None);
@@ -746,7 +746,7 @@ impl<'a> Lowerer<'a> {
                     let inside = Expr { kind, ty: Ty::Real(Dim::ONE), span };
                     let half = Expr::number(0.5, Dim::ONE, span);
                     let inside = Expr::binary(BinaryOp::Gt, inside, half);
-                    Expr { kind: ExprKind::If(Box::new(inside), Box::new(own), Box::new(before)), ty, span }
+                    Expr { kind: ExprKind::If(Arc::new(inside), Arc::new(own), Arc::new(before)), ty, span }
                 }
             });
         }
@@ -1089,7 +1089,7 @@ fn number_at(scope: &Scope, tree: &Tree, element: usize, e: &Expr, depth: usize)
             a,
             b,
         ) => {
-            let [a, b] = [of(a)?, of(b)?].map(|x| Box::new(Expr::number(x, Dim::ONE, e.span)));
+            let [a, b] = [of(a)?, of(b)?].map(|x| Arc::new(Expr::number(x, Dim::ONE, e.span)));
             constant_of(&Expr { kind: ExprKind::Binary(*op, a, b), ..e.clone() })
         }
         ExprKind::Unary(ast::UnaryOp::Neg, a) => Some(-of(a)?),

@@ -15,6 +15,7 @@ use crate::source::Span;
 use crate::syntax::ast::{self, AssignOp, BinaryOp, EventOf, SynapseMember, UnaryOp};
 use crate::units::Dim;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// A synapse in the making.
 struct Draft<'a> {
@@ -250,7 +251,7 @@ impl<'a> Lowerer<'a> {
             let (state, x) = (action.state?, action.value.clone());
             let ty = x.ty;
             let x = match action.op {
-                AssignOp::Sub => Expr { kind: ExprKind::Unary(UnaryOp::Neg, Box::new(x.clone())), ..x },
+                AssignOp::Sub => Expr { kind: ExprKind::Unary(UnaryOp::Neg, Arc::new(x.clone())), ..x },
                 AssignOp::Add | AssignOp::Set => x,
             };
             match (degree(&x), has_weight) {

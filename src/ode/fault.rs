@@ -4,7 +4,7 @@
 //! finite numbers, and what it is.
 //! Never true here: a value that is not known is guessed at; what depends on one is passed over.
 
-use super::{Model, Node, NodeId, show};
+use super::{Model, Node, NodeId, Operands, show};
 use crate::operators::{BinaryOp, UnaryOp, Value, eval_binary, eval_unary};
 use rustc_hash::FxHashMap as HashMap;
 
@@ -75,8 +75,8 @@ pub fn fault(model: &Model, roots: &[NodeId], leaf: impl Fn(Node) -> Option<Valu
         culprit = Some(id);
         let operands = match model.graph.node(id) {
             Node::Select(c, a, b) => match values.get(&c).and_then(|c| c.mask()) {
-                Some(chosen) => vec![if chosen { a } else { b }],
-                None => vec![],
+                Some(chosen) => Operands::from_iter([if chosen { a } else { b }]),
+                None => Operands::new(),
             },
             _ => model.graph.operands(id),
         };

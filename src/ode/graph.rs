@@ -4,6 +4,7 @@ use super::{NodeId, ParamId, StateId};
 use crate::morphology::Measure;
 use crate::operators::{BinaryOp, Distribution, UnaryOp};
 use crate::units::Dim;
+use arrayvec::ArrayVec;
 use rustc_hash::FxHashMap as HashMap;
 
 /// A node.
@@ -63,6 +64,9 @@ pub enum Node {
     /// How many events there are in this step, of a Poisson process per cell; the operand is how many are expected.
     Events(u64, NodeId),
 }
+
+/// What a node is made of.
+pub type Operands = ArrayVec<NodeId, 3>;
 
 /// Nodes in an order in which operands come first.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -132,7 +136,8 @@ impl Graph {
     }
 
     /// The operands of a node.
-    pub fn operands(&self, id: NodeId) -> Vec<NodeId> {
+    pub fn operands(&self, id: NodeId) -> Operands {
+        let list = |operands: &[NodeId]| operands.iter().copied().collect();
         match self.node(id) {
             Node::Const(..)
             | Node::Bool(_)
@@ -153,10 +158,10 @@ impl Graph {
             | Node::Measure(_)
             | Node::Outward(_)
             | Node::Draw(..)
-            | Node::Data(_) => vec![],
-            Node::Unary(_, a) | Node::Noise(_, a) | Node::Events(_, a) | Node::Series(_, a) => vec![a],
-            Node::Binary(_, a, b) => vec![a, b],
-            Node::Select(c, a, b) => vec![c, a, b],
+            | Node::Data(_) => Operands::new(),
+            Node::Unary(_, a) | Node::Noise(_, a) | Node::Events(_, a) | Node::Series(_, a) => list(&[a]),
+            Node::Binary(_, a, b) => list(&[a, b]),
+            Node::Select(c, a, b) => list(&[c, a, b]),
         }
     }
 

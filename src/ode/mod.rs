@@ -31,7 +31,7 @@ pub use derivative::{depends, derivative, derivative_in, derivative_in_dv, deriv
 pub use domains::CellRange;
 pub use eval::{EvalError, evaluate, noise_intervals};
 pub use fault::{Fault, fault};
-pub use graph::{Graph, Node};
+pub use graph::{Graph, Node, Operands};
 pub use initial::resolve;
 pub use overrides::{Override, PerCell, apply, full_name, parse_override, sets_initial_value};
 pub use passive::Passive;

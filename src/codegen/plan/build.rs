@@ -718,10 +718,16 @@ pub fn pressure(plan: &KernelPlan) -> u32 {
             *last = end;
         }
     }
-    let live = |at: usize| {
-        let locals = locals.values().filter(|(first, last)| *first <= at && at < *last).count();
-        let registers = registers.values().filter(|last| **last > at).count();
-        (locals + registers) as u32
-    };
-    (0..end).map(live).max().unwrap_or(0)
+    // At how many positions more values begin to be live than end.
+    let mut change = vec![0_i64; end + 1];
+    for (first, last) in locals.into_values().chain(registers.into_values().map(|last| (0, last))) {
+        change[first] += 1;
+        change[last] -= 1;
+    }
+    let mut live = 0;
+    let counts = change[..end].iter().map(|change| {
+        live += change;
+        live
+    });
+    counts.max().unwrap_or(0) as u32
 }

@@ -36,7 +36,7 @@ pub fn recognise(model: &mut Model) {
     for id in (0..end).map(NodeId) {
         let rebuilt = rebuild(&mut nodes, id, &new);
         let better = match nodes.graph().node(rebuilt) {
-            Node::Binary(BinaryOp::Mul | BinaryOp::Div, _, _) => {
+            Node::Binary(BinaryOp::Mul | BinaryOp::Div, _, _) if nodes.divides(rebuilt) => {
                 exponentials::regular(&mut nodes, rebuilt).or_else(|| poles.regular(&mut nodes, rebuilt))
             }
             Node::Binary(BinaryOp::Add | BinaryOp::Sub, _, _) => poles.regular(&mut nodes, rebuilt),

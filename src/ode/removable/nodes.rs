@@ -18,6 +18,8 @@ pub struct Nodes<'m> {
     model: &'m mut Model,
     types: Vec<Ty>,
     varying: Vec<bool>,
+    /// Has a product that a node is a divisor that is no number, or may get one?
+    divides: Vec<bool>,
     values: Vec<Option<Value>>,
     polys: HashMap<NodeId, Rc<Poly>>,
     lines: HashMap<NodeId, Line>,
@@ -31,6 +33,7 @@ impl<'m> Nodes<'m> {
             model,
             types: Vec::new(),
             varying: Vec::new(),
+            divides: Vec::new(),
             values: Vec::new(),
             polys: HashMap::default(),
             lines: HashMap::default(),
@@ -75,6 +78,8 @@ impl<'m> Nodes<'m> {
             self.varying.push(varies);
             let value = self.value(id);
             self.values.push(value);
+            let divides = self.divides_by(id);
+            self.divides.push(divides);
         }
         Ok(())
     }
@@ -87,6 +92,23 @@ impl<'m> Nodes<'m> {
     /// Does it differ from cell to cell or from time to time?
     pub fn varies(&self, id: NodeId) -> bool {
         self.varying[id.0 as usize]
+    }
+
+    /// Can it be 0/0? Not without a divisor that is no number in what is multiplied and added.
+    pub fn divides(&self, id: NodeId) -> bool {
+        self.divides[id.0 as usize]
+    }
+
+    fn divides_by(&self, id: NodeId) -> bool {
+        let at = |n: NodeId| self.divides[n.0 as usize];
+        match self.graph().node(id) {
+            Node::Unary(UnaryOp::Neg, a) => at(a),
+            Node::Unary(UnaryOp::Tanh, _) => true,
+            Node::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, a, b) => at(a) || at(b),
+            Node::Binary(BinaryOp::Div, a, b) => at(a) || self.constant(b).is_none(),
+            Node::Binary(BinaryOp::Pow, a, n) => at(a) || self.constant(n).is_some_and(|n| n <= 0.0),
+            _ => false,
+        }
     }
 
     /// What numbers alone make of a node.

@@ -14,11 +14,21 @@ pub type Monomial = Vec<(NodeId, i32)>;
 
 /// `a * b^power`
 pub fn times(a: &[(NodeId, i32)], b: &[(NodeId, i32)], power: i32) -> Monomial {
-    let mut product: BTreeMap<NodeId, i32> = a.iter().copied().collect();
-    for &(atom, p) in b {
-        *product.entry(atom).or_insert(0) += p * power;
+    let mut product = Monomial::with_capacity(a.len() + b.len());
+    let (mut a, mut b) = (a.iter().copied().peekable(), b.iter().map(|&(atom, p)| (atom, p * power)).peekable());
+    loop {
+        let next = match (a.peek(), b.peek()) {
+            (Some(x), Some(y)) if x.0 == y.0 => (x.0, x.1 + y.1),
+            (Some(x), Some(y)) => *x.min(y),
+            (Some(one), None) | (None, Some(one)) => *one,
+            (None, None) => return product,
+        };
+        a.next_if(|x| x.0 == next.0);
+        b.next_if(|y| y.0 == next.0);
+        if next.1 != 0 {
+            product.push(next);
+        }
     }
-    product.into_iter().filter(|&(_, p)| p != 0).collect()
 }
 
 /// A coefficient, and the sum of the sizes of what was added up to it.
@@ -42,7 +52,8 @@ impl Coefficient {
 /// A sum of monomials with coefficients.
 #[derive(Debug, Clone, Default)]
 pub struct Poly {
-    terms: BTreeMap<Monomial, Coefficient>,
+    /// In the order of the monomials, each of which is there once.
+    terms: Vec<(Monomial, Coefficient)>,
 }
 
 /// A polynomial as `number * monomial * primitive`, where the primitive has no common factor and begins with 1.
@@ -55,9 +66,15 @@ pub struct Content {
 }
 
 impl Poly {
+    /// Different monomials in any order.
+    fn of(mut terms: Vec<(Monomial, Coefficient)>) -> Poly {
+        terms.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Poly { terms }
+    }
+
     /// One monomial.
     pub fn monomial(number: f64, monomial: Monomial) -> Poly {
-        Poly { terms: BTreeMap::from([(monomial, Coefficient { value: number, size: number.abs() })]) }
+        Poly { terms: vec![(monomial, Coefficient { value: number, size: number.abs() })] }
     }
 
     /// A number.
@@ -106,7 +123,9 @@ impl Poly {
     pub fn line_in(&self, x: &Poly) -> Option<(f64, f64)> {
         let split = |p: &Poly| {
             let mut rest = p.clone();
-            let constant = rest.terms.remove(&Vec::new());
+            // The number is the first of all terms.
+            let constant = rest.terms.first().filter(|(monomial, _)| monomial.is_empty()).map(|(_, c)| *c);
+            rest.terms.retain(|(monomial, _)| !monomial.is_empty());
             (constant.unwrap_or(Coefficient { value: 0.0, size: 0.0 }), rest)
         };
         let ((own, rest), (of_x, rest_of_x)) = (split(self), split(x));
@@ -124,13 +143,20 @@ impl Poly {
 
     /// `self + c * other`
     pub fn plus(&self, other: &Poly, c: f64) -> Poly {
-        let mut sum = self.clone();
-        for (monomial, &Coefficient { value, size }) in &other.terms {
-            let entry = sum.terms.entry(monomial.clone()).or_insert(Coefficient { value: 0.0, size: 0.0 });
-            *entry = Coefficient { value: entry.value + c * value, size: entry.size + (c * size).abs() };
+        let mut terms = Vec::with_capacity(self.terms.len() + other.terms.len());
+        let mut own = self.terms.iter().peekable();
+        for (monomial, Coefficient { value, size }) in &other.terms {
+            while let Some(before) = own.next_if(|(known, _)| known < monomial) {
+                terms.push(before.clone());
+            }
+            let same = own.next_if(|(known, _)| known == monomial).map(|(_, c)| *c);
+            let entry = same.unwrap_or(Coefficient { value: 0.0, size: 0.0 });
+            let sum = Coefficient { value: entry.value + c * value, size: entry.size + (c * size).abs() };
+            terms.push((monomial.clone(), sum));
         }
-        sum.terms.retain(|_, c| !c.vanishes());
-        sum
+        terms.extend(own.cloned());
+        terms.retain(|(_, c)| !c.vanishes());
+        Poly { terms }
     }
 
     /// The product, unless it has too many terms.
@@ -144,7 +170,7 @@ impl Poly {
                 let coefficient = Coefficient { value: x.value * y.value, size: x.size * y.size };
                 (times(a, b, 1), coefficient)
             });
-            product = product.plus(&Poly { terms: row.collect() }, 1.0);
+            product = product.plus(&Poly::of(row.collect()), 1.0);
         }
         Some(product)
     }
@@ -163,27 +189,27 @@ impl Poly {
 
     /// The common factor, and what is left.
     pub fn primitive(&self) -> (Content, Poly) {
-        let mut common: BTreeMap<NodeId, i32> = BTreeMap::new();
-        for atom in self.terms.keys().flatten().map(|(atom, _)| *atom) {
-            if common.contains_key(&atom) {
-                continue;
-            }
-            let power = |m: &Monomial| m.iter().find(|(a, _)| *a == atom).map_or(0, |(_, p)| *p);
-            common.insert(atom, self.terms.keys().map(power).min().unwrap_or(0));
+        // For each atom its smallest power, and in how many terms it is.
+        let mut common: BTreeMap<NodeId, (i32, usize)> = BTreeMap::new();
+        for &(atom, power) in self.terms.iter().flat_map(|(monomial, _)| monomial) {
+            let known = common.entry(atom).or_insert((power, 0));
+            *known = (known.0.min(power), known.1 + 1);
         }
-        let monomial: Monomial = common.into_iter().filter(|(_, p)| *p != 0).collect();
-        let mut rest: BTreeMap<Monomial, Coefficient> =
-            self.terms.iter().map(|(m, c)| (times(m, &monomial, -1), *c)).collect();
-        let number = rest.values().next_back().map_or(1.0, |c| c.value);
-        for c in rest.values_mut() {
+        let all = self.terms.len();
+        let least =
+            |(atom, (power, terms)): (NodeId, (i32, usize))| (atom, if terms == all { power } else { power.min(0) });
+        let monomial: Monomial = common.into_iter().map(least).filter(|(_, p)| *p != 0).collect();
+        let mut rest = Poly::of(self.terms.iter().map(|(m, c)| (times(m, &monomial, -1), *c)).collect());
+        let number = rest.terms.last().map_or(1.0, |(_, c)| c.value);
+        for (_, c) in &mut rest.terms {
             *c = Coefficient { value: c.value / number, size: (c.size / number).abs() };
         }
-        (Content { number, monomial }, Poly { terms: rest })
+        (Content { number, monomial }, rest)
     }
 
     /// Are they equal, but for rounding?
     pub fn is(&self, other: &Poly) -> bool {
         self.terms.len() == other.terms.len()
-            && self.terms.iter().all(|(m, c)| other.terms.get(m).is_some_and(|d| c.is(*d)))
+            && self.terms.iter().zip(&other.terms).all(|((m, c), (n, d))| m == n && c.is(*d))
     }
 }
