@@ -48,7 +48,7 @@ COMMANDS = {
     ],
     "spike_order": [
         "neuroc train examples/spike_order.neuro -o spike_order.trained.npz",
-        "neuroc run examples/spike_order.neuro --trained spike_order.trained.npz",
+        "neuroc run examples/spike_order.neuro --trained spike_order.trained.npz --sample 7",
     ],
     "digits_convolution": [
         "neuroc train examples/digits_convolution.neuro --epochs 4 -o digits_convolution.trained.npz",

@@ -14,6 +14,7 @@ use crate::data::Dataset;
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::differentiate::{self, Wanted};
 use crate::discretize::{Carried, discretize_carried, projection_space};
+use crate::engine::frames::Frames;
 use crate::engine::{Edges, Engine, EngineError, Recording, Setup};
 use crate::hir::{Learn, Method, Readout, Train};
 use crate::interp::Interp;
@@ -25,7 +26,7 @@ use crate::simulate::trials::{self, Both, Given, Host, Net, Route, Runner, Slope
 use crate::simulate::{self, Loss, Shared};
 use crate::source::Span;
 use crate::step::{self, FieldId, FieldKind, OpKind, Program, Role, Source, SpaceKind, Verified};
-use crate::units::{Dim, DisplayUnit};
+use crate::units::{self, Dim, DisplayUnit};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -108,6 +109,60 @@ pub fn samples(model: &Model, train: &Train) -> Result<Dataset, Vec<Diagnostic>>
         errors.push(if from_one { d.help("classes are counted from 0, and none is 0") } else { d });
     }
     if errors.is_empty() { Ok(data) } else { Err(errors) }
+}
+
+/// A sample, as a run takes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// The parameter of cells that has its values.
+    pub parameter: String,
+    /// The values in canonical units, frame by frame; one frame if they stay.
+    pub frames: Vec<Vec<f64>>,
+    /// How many steps a frame lasts.
+    pub steps: usize,
+    /// The class.
+    pub class: usize,
+    /// Is it kept for testing?
+    pub is_test: bool,
+}
+
+impl Sample {
+    /// What its run begins with.
+    pub fn first(&self) -> PerCell {
+        let values = self.frames.first().map_or_else(Vec::new, Clone::clone);
+        PerCell { name: self.parameter.clone(), values: values.into() }
+    }
+
+    /// The engine of a run that has taken [`Sample::first`] as an engine of the whole sample.
+    pub fn shown(&self, program: &Program, engine: Box<dyn Engine>) -> Result<Box<dyn Engine>, EngineError> {
+        if self.frames.len() == 1 {
+            return Ok(engine);
+        }
+        let field = program.find_field(&self.parameter).filter(|&field| program.field(field).kind == FieldKind::Const);
+        let field = field.ok_or_else(|| EngineError(format!("nothing in a step reads `{}`", self.parameter)))?;
+        Ok(Box::new(Frames::new(engine, field, self.frames.clone(), self.steps)))
+    }
+}
+
+/// A sample of the data of a `train` block, by its number.
+pub fn sample(model: &Model, train: &Train, number: usize) -> Result<Sample, Vec<Diagnostic>> {
+    let data = samples(model, train)?;
+    if number >= data.count() {
+        let message = format!("there is no sample {number}: `{}` has {}", train.data.0, data.count());
+        let d = Diagnostic::without_place(Code::BadValue, message);
+        return Err(vec![d.help(format!("the first is 0, the last {}", data.count() - 1))]);
+    }
+    let parameter = given(model, &train.input)?;
+    let exponent = model.params.iter().find(|p| p.name == parameter).map_or(0, |p| p.unit.exponent);
+    let steps = frame(model, train, data.frames()).map_err(|d| vec![d])?.unwrap_or(1);
+    let values = |frame| data.frame(number, frame).iter().map(|&x| units::scale(x, exponent)).collect();
+    Ok(Sample {
+        parameter,
+        frames: (0..data.frames()).map(values).collect(),
+        steps,
+        class: data.class(number),
+        is_test: data.test().binary_search(&number).is_ok(),
+    })
 }
 
 /// How many steps a frame of the samples lasts; none if they do not change. All frames last as long as the run.

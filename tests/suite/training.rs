@@ -952,6 +952,44 @@ const GRIDS: &str = "
     }
     run { duration = 20 ms; dt = 1 ms; seed = 3; record spikes of {pixels, hidden, out} }";
 
+/// A run that is shown a sample in frames has the spikes that it says and the same voltages, whatever the engine and the steps of a call.
+#[test]
+fn a_run_is_shown_frames() {
+    let text = std::fs::read_to_string(root().join("examples/spike_order.neuro")).unwrap();
+    let checked = checked(&text);
+    let model = checked.model.as_ref().unwrap();
+    let train = model.train.as_ref().unwrap();
+    let flat = driver::flatten(model, &CompileOptions::default()).unwrap().0;
+    let sample = driver::sample(&flat, train, 5).unwrap();
+    assert_eq!((sample.parameter.as_str(), sample.frames.len(), sample.steps), ("inputs.x", 50, 1));
+    let at = |(step, frame): (usize, &Vec<f64>)| -> Vec<(u64, u32)> {
+        let cells = (0..).zip(frame).filter(|(_, x)| **x == 1.0);
+        cells.map(|(cell, _)| (step as u64 + 1, cell)).collect()
+    };
+    let expected: Vec<(u64, u32)> = sample.frames.iter().enumerate().flat_map(at).collect();
+    assert!(expected.len() > 8);
+    let options = CompileOptions { per_cell: vec![sample.first()], ..CompileOptions::default() };
+    let compiled = driver::compile(&checked, &options, &mut |_, _, _| {}).unwrap();
+    let experiment = Experiment::new(compiled).unwrap();
+    let mut voltages = Vec::new();
+    for (choice, window) in [(interp(), 1), (interp(), 7), (native(), 64), (native(), 1)] {
+        let choice = choice.unwrap();
+        let plan = experiment.plan_for(&choice, Precision::F64).unwrap();
+        let ready = experiment.engine(&plan, choice).unwrap();
+        let mut engine = sample.shown(experiment.program(), ready.engine).unwrap();
+        let options = RunOptions { window, ..RunOptions::default() };
+        let (result, _) = experiment.run(engine.as_mut(), &options, &mut Unwatched).unwrap();
+        let spikes = result.spikes.iter().find(|train| train.population == "inputs").unwrap();
+        let found: Vec<(u64, u32)> =
+            spikes.t.iter().map(|t| t.round() as u64).zip(spikes.i.iter().map(|&i| i as u32)).collect();
+        assert_eq!(found, expected);
+        voltages.push(result.series.iter().find(|s| s.name == "out.v").unwrap().clone());
+    }
+    assert!(voltages.iter().all(|other| *other == voltages[0]));
+    let wrong = driver::sample(&flat, train, 1600).unwrap_err();
+    assert_eq!(wrong[0].message, "there is no sample 1600: `data/order.npz` has 1600");
+}
+
 #[test]
 fn gradients_of_kernels_are_those_of_pytorch() {
     let text = std::fs::read_to_string(root().join("tests/reference/torch_convolution.json")).unwrap();
