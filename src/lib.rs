@@ -98,7 +98,8 @@
 //! - **Only the interpreter runs all of the step IR.** What no plan is made of so far is refused with the reason where it is planned
 //!   (`refuse.rs`, `deliveries.rs`, `remember.rs` and `trees.rs` in `src/codegen/plan/`). Crates refuse events, branched cells and bf16
 //!   (`src/codegen/rust/`), devices edges that remember (`src/engine/mod.rs`), checkpoints events on their way and histories (`src/simulate/checkpoint.rs`),
-//!   learning branched cells and synapses that remember (`src/driver/training.rs`).
+//!   learning branched cells, synapses that remember, and on devices delays
+//!   (`src/driver/training.rs`).
 //! - **Validity is a value.** Only [`step::verify`] makes a [`step::Verified`], and only that reaches interpreter and plan. In debug
 //!   builds the verifier runs after every pass.
 //! - **The IR is text**: `step::parse(step::print(p)) == p`, so that passes are tested on text.
@@ -234,6 +235,8 @@
 //! | how parameters are fitted, what a loss is, which numbers are read out of runs | `src/fit/` | its tests, `tests/suite/gradients.rs` |
 //! | how spikes count backward, and what trials exchange | `Carried` in `src/discretize/mod.rs`, `src/simulate/trials/` | `tests/suite/training.rs` |
 //! | how trials run on XLA: loops over steps, matrices or lists of edges | `src/codegen/stablehlo/entry/course.rs`, `src/simulate/trials/device.rs`, `tract/arrays.rs` | `tests/suite/training.rs` |
+//! | how delays between steps are delivered and learnt | `src/simulate/trials/tract/between.rs` | its tests, `tests/suite/training.rs` |
+//! | how a run is shown a sample | `sample` in `src/driver/training.rs`, `src/engine/frames.rs` | `tests/suite/training.rs`, `tests/suite/cli.rs` |
 //! | losses, optimizers, samples | `src/train/`, `src/hir/train.rs`, `src/data/dataset.rs` | `src/train/`, `tests/suite/training.rs` |
 //! | what of a network learns, in which order | `src/driver/training.rs` | `tests/suite/training.rs` |
 //! | what passes may change, what they must keep | `src/passes/mod.rs`, `src/passes/exact.rs` | `tests/suite/random_models.rs` |

@@ -46,6 +46,10 @@ COMMANDS = {
         "neuroc train examples/evidence.neuro --epochs 6 -o evidence.trained.npz",
         "neuroc run examples/evidence.neuro --trained evidence.trained.npz",
     ],
+    "spike_order": [
+        "neuroc train examples/spike_order.neuro -o spike_order.trained.npz",
+        "neuroc run examples/spike_order.neuro --trained spike_order.trained.npz --sample 7",
+    ],
     "digits_convolution": [
         "neuroc train examples/digits_convolution.neuro --epochs 4 -o digits_convolution.trained.npz",
         "neuroc run examples/digits_convolution.neuro --trained digits_convolution.trained.npz",
@@ -76,6 +80,7 @@ GROUPS = {
     ],
     "Synapses that remember, fits and training": [
         "short_term", "stdp", "stdp_protocol", "squid_fit", "olive_fit", "adex_fit", "digits", "digits_convolution", "evidence",
+        "spike_order",
     ],
 }  # fmt: skip
 

@@ -48,9 +48,9 @@ impl Trained {
         guarded(|| self.0.write(&path).map_err(|why| error::exception("SaveError", (why,))))
     }
 
-    /// The weights of projections, in canonical units.
+    /// The weights and delays of projections, in canonical units.
     fn weights<'py>(&self, py: Python<'py>) -> Vec<(String, Bound<'py, PyArray1<f64>>)> {
-        self.0.weights.iter().map(|one| (one.name.clone(), one.values.to_vec().into_pyarray(py))).collect()
+        self.0.edges.iter().map(|one| (one.name.clone(), one.values.to_vec().into_pyarray(py))).collect()
     }
 
     /// The parameters as settings.

@@ -300,8 +300,9 @@ impl Model {
             let flat = self.flat(&settings).map_err(error::of_setting)?;
             for (name, setting) in &settings.0 {
                 let Setting::Cells(values) = setting else { continue };
-                // Weights are there for edges; they have been counted.
-                if flat.projections.iter().any(|p| name.strip_suffix(".weight") == Some(&p.name)) {
+                // Weights and delays are there for edges; they have been counted.
+                let of_edges = name.strip_suffix(".weight").or_else(|| name.strip_suffix(".delay"));
+                if flat.projections.iter().any(|p| of_edges == Some(&p.name)) {
                     continue;
                 }
                 let Some(population) = flat.populations.iter().find(|p| name.starts_with(&format!("{}.", p.name)))
@@ -341,8 +342,8 @@ impl Model {
                 let name = text.split('=').next().unwrap_or_default().to_string();
                 settings.put(name, Setting::Text(text.clone()));
             }
-            for weights in &trained.0.weights {
-                settings.put(weights.name.clone(), Setting::Cells(Arc::clone(&weights.values)));
+            for one in &trained.0.edges {
+                settings.put(one.name.clone(), Setting::Cells(Arc::clone(&one.values)));
             }
             self.flat(&settings).map_err(error::of_setting)?;
             *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;

@@ -5,9 +5,11 @@ use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings, P
 use super::{Exit, accuracy, complain, deliver, memory, report, say, sweep};
 use crate::codegen::plan::Plan;
 use crate::diag::Diagnostic;
-use crate::driver::{self, Checked, CompileOptions, Draft, Experiment, Made, Ready};
+use crate::driver::{self, Checked, CompileOptions, Draft, Experiment, Made, Ready, Sample};
 use crate::engine::{Effort, EngineError, Spike};
+use crate::hir;
 use crate::ode;
+use crate::passes::Backend;
 use crate::plot::{self, ImageFormat, PlotOptions};
 use crate::report::{self as page, About, Thinned, Took};
 use crate::results::{self, Checkpoint, FileFormat, Found, Reading, RunResult, Writer};
@@ -53,6 +55,9 @@ pub struct Args {
     /// Latin hypercube, :100random. Repeatable: every combination; names behind a comma go together. In place of the file's `sweep` lines; none: one run
     #[arg(long, value_name = "NAME=VALUES")]
     pub(super) sweep: Vec<String>,
+    /// Show the cells this sample of the `train` block's data, the first being 0: its values, or one frame after the other
+    #[arg(long, value_name = "N")]
+    pub(super) sample: Option<usize>,
     /// Print errors only
     #[arg(long)]
     pub(super) quiet: bool,
@@ -74,6 +79,8 @@ pub struct Args {
 pub(super) struct Prepared {
     pub checked: Checked,
     pub experiment: Experiment,
+    /// What cells are shown, if they are shown a sample.
+    pub sample: Option<Sample>,
     /// None where only the interpreter runs the program.
     pub plan: Option<Plan>,
     /// The engine; `compile_s` is counted from the file on.
@@ -96,6 +103,8 @@ pub(super) struct More {
     pub keep_all: bool,
     /// The seed, where the command line says none.
     pub seed: Option<u64>,
+    /// The sample that cells are shown.
+    pub sample: Option<usize>,
 }
 
 /// Checks, compiles and sets up. What goes wrong has been said.
@@ -133,7 +142,9 @@ fn prepared(
         return Err(Exit::Model);
     }
     let options = settings.options(opt, engine.precision(), engine.engine.backend())?;
-    let options = CompileOptions { keep_all: more.keep_all, seed: options.seed.or(more.seed), ..options };
+    let mut options = CompileOptions { keep_all: more.keep_all, seed: options.seed.or(more.seed), ..options };
+    let sample = more.sample.map(|number| sampled(&checked, &options, number)).transpose()?;
+    options.per_cell.extend(sample.iter().map(Sample::first));
     let compiled = driver::compile(&checked, &options, &mut |_, _, _| {}).map_err(fail)?;
     if opt.explain {
         say(accuracy::explain(compiled.program.program(), opt.accuracy, engine.precision()));
@@ -167,8 +178,46 @@ fn prepared(
         Err(_) if experiment.needs_no_plan(&choice) => (None, experiment.interpreter().map_err(cannot)?),
         Err(errors) => return Err(fail(errors)),
     };
-    let ready = Ready { compile_s: begin.elapsed().as_secs_f64(), ..ready };
-    Ok(Prepared { checked, experiment, plan, ready })
+    let shown = |engine| match &sample {
+        Some(sample) => sample.shown(experiment.program(), engine).map_err(cannot),
+        None => Ok(engine),
+    };
+    let ready = Ready { compile_s: begin.elapsed().as_secs_f64(), engine: shown(ready.engine)?, ..ready };
+    Ok(Prepared { checked, experiment, sample, plan, ready })
+}
+
+/// A sample that cells are to be shown. What is wrong with it has been said.
+fn sampled(checked: &Checked, options: &CompileOptions, number: usize) -> Result<Sample, Exit> {
+    let Some(model) = &checked.model else { return Err(Exit::Model) };
+    let usage = |message: String| {
+        complain(message);
+        Err(Exit::Usage)
+    };
+    let Some(train) = &model.train else {
+        return usage("`--sample` shows a sample of a `train` block, and this model has none".into());
+    };
+    let fail = |errors: Vec<Diagnostic>| {
+        report(&checked.sources, &errors);
+        Exit::of(&errors)
+    };
+    let (flat, _) = driver::flatten(model, options).map_err(fail)?;
+    let sample = driver::sample(&flat, train, number).map_err(fail)?;
+    let names = |text: &&String| {
+        let name = ode::parse_override(text).map(|o| o.name).unwrap_or_default();
+        ode::full_name(&flat, &name).is_ok_and(|full| full == sample.parameter)
+    };
+    if let Some(text) = options.set.iter().find(names) {
+        return usage(format!("`--set {text}` sets what `--sample {number}` gives values to; leave one of them out"));
+    }
+    if sample.frames.len() > 1 && options.backend == Backend::Xla {
+        return usage(
+            "XLA takes all steps of a run by itself, and sees no frames; `--engine native` shows them".into(),
+        );
+    }
+    if sample.frames.len() > 1 && flat.method == hir::Method::Adaptive {
+        return usage("frames change at whole steps, and adaptive ones have their own; take another `--method`".into());
+    }
+    Ok(sample)
 }
 
 /// Refuses what the machine has no memory for, or more than `--memory` allows: asking for it would end the process without a word.
@@ -236,6 +285,10 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     let checked = super::check(&args.file);
     let sweeps = sweep::asked(args, &checked)?;
     if !sweeps.is_empty() {
+        if args.sample.is_some() {
+            complain("a sample is shown in one run, and this is a sweep; `--sweep none` makes it one");
+            return Err(Exit::Usage);
+        }
         return sweep::run(args, &checked, &sweeps, output, picture);
     }
     let loaded = args.load.as_deref().map(|path| Checkpoint::read(path).map_err(wrong)).transpose()?;
@@ -244,8 +297,13 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
         // A checkpoint has all states: another engine may keep others.
         keep_all: args.save.is_some() || args.load.is_some(),
         seed: loaded.as_ref().map(|state| state.seed),
+        sample: args.sample,
     };
     let mut p = prepared(checked, begin, &args.settings, &args.engine, &args.opt, args.quiet, more)?;
+    if let (Some(number), Some(sample), false) = (args.sample, &p.sample, args.quiet) {
+        let kept = if sample.is_test { "is for testing" } else { "is learnt from" };
+        say(format!("sample {number} {kept} and has the class {}", sample.class));
+    }
     if p.experiment.is_adaptive() && (args.save.is_some() || args.load.is_some()) {
         return Err(wrong(
             "a run with adaptive steps begins at its beginning and is not saved: leave out `--load` and `--save`",
@@ -479,7 +537,7 @@ pub(super) fn draw(file: &Path, picture: &Path) -> Result<bool, String> {
 fn meta(args: &Args, p: &Prepared) -> serde_json::Map<String, serde_json::Value> {
     // It has been read before.
     let set = args.settings.all().unwrap_or_default();
-    p.experiment.facts(
+    let mut facts = p.experiment.facts(
         &p.checked.sources,
         &Made {
             engine: args.engine.engine.name(),
@@ -487,7 +545,9 @@ fn meta(args: &Args, p: &Prepared) -> serde_json::Map<String, serde_json::Value>
             accuracy: args.opt.accuracy.name(),
             set: &set,
         },
-    )
+    );
+    facts.extend(args.sample.map(|number| ("sample".to_string(), json!(number))));
+    facts
 }
 
 fn summary(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Value {
@@ -509,6 +569,9 @@ fn summary(args: &Args, p: &Prepared, outcome: &Outcome) -> serde_json::Value {
         "realtime_factor": steps as f64 * p.experiment.extent.grid.dt / 1e3 / seconds,
         "spikes": outcome.spikes,
     });
+    if let (Some(number), Some(sample)) = (args.sample, &p.sample) {
+        all["sample"] = json!({"number": number, "class": sample.class, "test": sample.is_test});
+    }
     if let Some(Effort { steps, rejected, rates, slopes, factored }) = outcome.effort {
         all["adaptive"] = json!({
             "steps": steps, "rejected": rejected, "rates": rates, "slopes": slopes, "factored": factored,

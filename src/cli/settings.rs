@@ -334,7 +334,7 @@ impl ModelSettings {
         set.extend(self.all()?);
         Ok(CompileOptions {
             set,
-            per_cell: trained.weights,
+            per_cell: trained.edges,
             dt: self.dt,
             duration: self.duration,
             every: self.every,

@@ -69,6 +69,11 @@ impl Dataset {
         Archive::open(path).ok()?.unpacked()
     }
 
+    /// How many samples there are.
+    pub fn count(&self) -> usize {
+        self.y.len()
+    }
+
     /// How many frames a sample has, one after the other; one if it does not change.
     pub fn frames(&self) -> usize {
         self.frames

@@ -301,48 +301,66 @@ pub(super) fn set(
 impl Fitted {
     /// A value in canonical units with its unit, as `--set` takes it.
     pub fn shown(&self, x: f64) -> String {
-        let number = crate::units::scale(x, -self.unit.exponent);
-        if self.unit.name == "1" { number.to_string() } else { format!("{number} {}", self.unit.name) }
+        shown(x, &self.unit)
     }
 
     /// The ends of a range as it is written, in canonical units. A number without a unit has that of the last.
     pub fn range(&self, free: &Swept) -> Result<(f64, f64), Diagnostic> {
-        let wrong = |span: Option<Span>, code, message: String, label: String| match span.or(free.span) {
-            Some(span) => Diagnostic::new(code, span, message, label),
-            None => Diagnostic::without_place(code, message),
-        };
-        let SweptValues::Range(first, last) = &free.values else {
-            let message = format!("`{}` is free in a range, `1 .. 5 mV`", free.name);
-            return Err(wrong(free.span, Code::BadValue, message, "no range".into()));
-        };
-        let end = |end: &SweptNumber| {
-            let text = end.unit.as_ref().or(last.unit.as_ref()).map_or("", String::as_str);
-            let unit = if text.is_empty() { Some(Unit::ONE) } else { Unit::parse(text) };
-            let Some(unit) = unit else {
-                return Err(wrong(end.span, Code::UnknownUnit, format!("there is no unit `{text}`"), "no unit".into()));
-            };
-            if unit.dim != self.dim {
-                let (is, got) = (self.dim.describe(), unit.dim.describe());
-                let message = format!("`{}` is {is}, but `{}{text}` is {got}", self.name, end.number);
-                return Err(wrong(end.span, Code::DimensionMismatch, message, got));
+        match &free.values {
+            SweptValues::Range(first, last) => range((&self.name, self.dim, &self.unit), (first, last), free.span),
+            SweptValues::List(_) => {
+                let message = format!("`{}` is free in a range, `1 .. 5 mV`", free.name);
+                Err(wrong(free.span, Code::BadValue, message, "no range".into()))
             }
-            unit.canonical(&end.number).filter(|x| x.is_finite()).ok_or_else(|| {
-                let message = format!("`{}` is too large a number", end.number);
-                wrong(end.span, Code::BadValue, message, "this".into())
-            })
-        };
-        // The unit stands behind the last one.
-        let high = end(last)?;
-        let low = end(first)?;
-        if low < high {
-            return Ok((low, high));
         }
-        let [low, high] = [low, high].map(|x| self.shown(x));
-        let name = &self.name;
-        let message =
-            format!("`{name}` cannot lie between {low} and {high}: the first bound must be less than the second");
-        Err(wrong(free.span, Code::BadValue, message, "no range".into()))
     }
+}
+
+/// A value in canonical units with its unit.
+fn shown(x: f64, unit: &DisplayUnit) -> String {
+    let number = crate::units::scale(x, -unit.exponent);
+    if unit.name == "1" { number.to_string() } else { format!("{number} {}", unit.name) }
+}
+
+fn wrong(span: Option<Span>, code: Code, message: String, label: String) -> Diagnostic {
+    match span {
+        Some(span) => Diagnostic::new(code, span, message, label),
+        None => Diagnostic::without_place(code, message),
+    }
+}
+
+/// The ends of a range as it is written, in canonical units, for something of this name, dimension and unit. A number without a unit has that of the last.
+pub(super) fn range(
+    (name, dim, unit): (&str, Dim, &DisplayUnit),
+    (first, last): (&SweptNumber, &SweptNumber),
+    of: Option<Span>,
+) -> Result<(f64, f64), Diagnostic> {
+    let end = |end: &SweptNumber| {
+        let span = end.span.or(of);
+        let text = end.unit.as_ref().or(last.unit.as_ref()).map_or("", String::as_str);
+        let unit = if text.is_empty() { Some(Unit::ONE) } else { Unit::parse(text) };
+        let Some(unit) = unit else {
+            return Err(wrong(span, Code::UnknownUnit, format!("there is no unit `{text}`"), "no unit".into()));
+        };
+        if unit.dim != dim {
+            let (is, got) = (dim.describe(), unit.dim.describe());
+            let message = format!("`{name}` is {is}, but `{}{text}` is {got}", end.number);
+            return Err(wrong(span, Code::DimensionMismatch, message, got));
+        }
+        unit.canonical(&end.number).filter(|x| x.is_finite()).ok_or_else(|| {
+            let message = format!("`{}` is too large a number", end.number);
+            wrong(span, Code::BadValue, message, "this".into())
+        })
+    };
+    // The unit stands behind the last one.
+    let high = end(last)?;
+    let low = end(first)?;
+    if low < high {
+        return Ok((low, high));
+    }
+    let [low, high] = [low, high].map(|x| shown(x, unit));
+    let message = format!("`{name}` cannot lie between {low} and {high}: the first bound must be less than the second");
+    Err(wrong(of, Code::BadValue, message, "no range".into()))
 }
 
 /// With the place of a parameter that is free, if it has one.

@@ -3,7 +3,7 @@
 //! In come a checked model and a [`Lesson`]; out goes a [`Learner`]: what trials read out, and the gradient of a loss of that.
 //! Never true here: a loss is chosen, or a run of the same model would deliver its events in other steps.
 
-use super::gradient::{Moved, decides_sizes, engine, fitted, moved};
+use super::gradient::{Moved, decides_sizes, engine, fitted, moved, range};
 use super::{Checked, CompileOptions, Compiled, EngineChoice, Experiment, Fitted, Passes, compile_flat, flatten};
 #[cfg(feature = "xla")]
 use crate::codegen::plan::DeviceClass;
@@ -14,8 +14,9 @@ use crate::data::Dataset;
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::differentiate::{self, Wanted};
 use crate::discretize::{Carried, discretize_carried, projection_space};
+use crate::engine::frames::Frames;
 use crate::engine::{Edges, Engine, EngineError, Recording, Setup};
-use crate::hir::{Method, Readout, Train};
+use crate::hir::{Learn, Method, Readout, Train};
 use crate::interp::Interp;
 use crate::ode::{self, Kind, Model, PerCell, StateId};
 use crate::passes::{self, Keep};
@@ -25,6 +26,7 @@ use crate::simulate::trials::{self, Both, Given, Host, Net, Route, Runner, Slope
 use crate::simulate::{self, Loss, Shared};
 use crate::source::Span;
 use crate::step::{self, FieldId, FieldKind, OpKind, Program, Role, Source, SpaceKind, Verified};
+use crate::units::{self, Dim, DisplayUnit};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -46,8 +48,8 @@ pub struct Lesson {
     pub example: Arc<[f64]>,
     /// How many steps it keeps its values; all if absent.
     pub frame: Option<usize>,
-    /// Projections whose weights learn, and parameters; a name may be the end of one.
-    pub learn: Vec<(String, Span)>,
+    /// Projections whose weights or delays learn, and parameters; a name may be the end of one.
+    pub learn: Vec<Learn>,
     /// What the loss reads.
     pub read: (Read, Span),
     /// How spikes count.
@@ -109,6 +111,60 @@ pub fn samples(model: &Model, train: &Train) -> Result<Dataset, Vec<Diagnostic>>
     if errors.is_empty() { Ok(data) } else { Err(errors) }
 }
 
+/// A sample, as a run takes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// The parameter of cells that has its values.
+    pub parameter: String,
+    /// The values in canonical units, frame by frame; one frame if they stay.
+    pub frames: Vec<Vec<f64>>,
+    /// How many steps a frame lasts.
+    pub steps: usize,
+    /// The class.
+    pub class: usize,
+    /// Is it kept for testing?
+    pub is_test: bool,
+}
+
+impl Sample {
+    /// What its run begins with.
+    pub fn first(&self) -> PerCell {
+        let values = self.frames.first().map_or_else(Vec::new, Clone::clone);
+        PerCell { name: self.parameter.clone(), values: values.into() }
+    }
+
+    /// The engine of a run that has taken [`Sample::first`] as an engine of the whole sample.
+    pub fn shown(&self, program: &Program, engine: Box<dyn Engine>) -> Result<Box<dyn Engine>, EngineError> {
+        if self.frames.len() == 1 {
+            return Ok(engine);
+        }
+        let field = program.find_field(&self.parameter).filter(|&field| program.field(field).kind == FieldKind::Const);
+        let field = field.ok_or_else(|| EngineError(format!("nothing in a step reads `{}`", self.parameter)))?;
+        Ok(Box::new(Frames::new(engine, field, self.frames.clone(), self.steps)))
+    }
+}
+
+/// A sample of the data of a `train` block, by its number.
+pub fn sample(model: &Model, train: &Train, number: usize) -> Result<Sample, Vec<Diagnostic>> {
+    let data = samples(model, train)?;
+    if number >= data.count() {
+        let message = format!("there is no sample {number}: `{}` has {}", train.data.0, data.count());
+        let d = Diagnostic::without_place(Code::BadValue, message);
+        return Err(vec![d.help(format!("the first is 0, the last {}", data.count() - 1))]);
+    }
+    let parameter = given(model, &train.input)?;
+    let exponent = model.params.iter().find(|p| p.name == parameter).map_or(0, |p| p.unit.exponent);
+    let steps = frame(model, train, data.frames()).map_err(|d| vec![d])?.unwrap_or(1);
+    let values = |frame| data.frame(number, frame).iter().map(|&x| units::scale(x, exponent)).collect();
+    Ok(Sample {
+        parameter,
+        frames: (0..data.frames()).map(values).collect(),
+        steps,
+        class: data.class(number),
+        is_test: data.test().binary_search(&number).is_ok(),
+    })
+}
+
 /// How many steps a frame of the samples lasts; none if they do not change. All frames last as long as the run.
 pub fn frame(model: &Model, train: &Train, frames: usize) -> Result<Option<usize>, Diagnostic> {
     let Some((ms, span)) = train.frame else { return Ok(None) };
@@ -137,15 +193,59 @@ impl Read {
     }
 }
 
+/// Where something that learns stays, in canonical units.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Range {
+    /// The least that it may be.
+    pub low: f64,
+    /// The most.
+    pub high: f64,
+}
+
+impl Range {
+    const ANY: Range = Range { low: f64::NEG_INFINITY, high: f64::INFINITY };
+
+    /// Brings what has left it back to its end.
+    pub fn hold(self, values: &mut [f64]) {
+        values.iter_mut().for_each(|x| *x = x.clamp(self.low, self.high));
+    }
+}
+
+/// What of a projection learns, and where it stays.
+#[derive(Debug, Clone, Copy, Default)]
+struct OfProjection {
+    weight: Option<Range>,
+    delay: Option<Range>,
+}
+
+/// Which numbers of a projection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Weights,
+    Delays,
+}
+
+/// Numbers of a projection that learn: one for each edge, or for all that share a kernel.
+#[derive(Debug, Clone)]
+struct Numbers {
+    /// `a.b.Kick.weight`.
+    name: String,
+    projection: usize,
+    which: Which,
+    range: Range,
+}
+
 /// A network that learns.
 pub struct Learner {
     model: Model,
     net: Net,
     runner: Box<dyn Runner>,
     fitted: Vec<Fitted>,
+    /// Where they stay.
+    ranges: Vec<Range>,
     moved: Vec<Moved>,
-    /// The names of the projections.
-    names: Vec<String>,
+    /// What of projections learns.
+    numbers: Vec<Numbers>,
     /// How many cells the readout has.
     outputs: usize,
 }
@@ -155,8 +255,8 @@ pub struct Learner {
 pub struct Found {
     /// The loss.
     pub loss: f64,
-    /// For every projection that learns, in their order, the derivatives in its weights.
-    pub weights: Vec<Vec<f64>>,
+    /// The derivatives in all that learns of projections, in the order of [`Learner::learnt`]; of edges in the order of gradients.
+    pub edges: Vec<Vec<f64>>,
     /// The derivatives in the parameters that learn, in canonical units.
     pub parameters: Vec<f64>,
     /// How many spikes there were in all trials.
@@ -177,8 +277,9 @@ struct Prepared {
     net: Net,
     programs: Programs,
     fitted: Vec<Fitted>,
+    ranges: Vec<Range>,
     moved: Vec<Moved>,
-    names: Vec<String>,
+    numbers: Vec<Numbers>,
     outputs: usize,
 }
 
@@ -194,9 +295,8 @@ impl Prepared {
         let input = given(&flat, &lesson.input)?;
         options.per_cell.push(PerCell { name: input.clone(), values: Arc::clone(&lesson.example) });
         let (mut model, _) = flatten(model, &options)?;
-        let names: Vec<String> = model.projections.iter().map(|p| p.name.clone()).collect();
-        let (routes_learn, fitted) = learnt(&model, &lesson.learn)?;
-
+        let (routes_learn, parameters) = learnt(&model, &lesson.learn)?;
+        let (fitted, ranges): (Vec<Fitted>, Vec<Range>) = parameters.into_iter().unzip();
         idle(&model, &routes_learn, &lesson.learn, &lesson.read)?;
         let whole = Whole::new(&model, checked, &options)?;
         // All trials, whose events are carried.
@@ -232,7 +332,8 @@ impl Prepared {
             one.forward = programs.there().bound(Source::Param(one.param.0));
             one.back = programs.back().bound(Source::Param(one.param.0));
         }
-        let prepared = Prepared { model, net, programs, fitted, moved, names, outputs };
+        let numbers = numbers(&model, &routes_learn);
+        let prepared = Prepared { model, net, programs, fitted, ranges, moved, numbers, outputs };
         prepared.matters()?;
         Ok(prepared)
     }
@@ -257,9 +358,10 @@ impl Learner {
         lesson: &Lesson,
         choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
     ) -> Result<Learner, Vec<Diagnostic>> {
-        let Prepared { model, net, programs, fitted, moved, names, outputs } = Prepared::new(checked, options, lesson)?;
+        let Prepared { model, net, programs, fitted, ranges, moved, numbers, outputs } =
+            Prepared::new(checked, options, lesson)?;
         let runner = programs.runner(&net, lesson, choice)?;
-        Ok(Learner { model, net, runner, fitted, moved, names, outputs })
+        Ok(Learner { model, net, runner, fitted, ranges, moved, numbers, outputs })
     }
 
     /// What XLA compiles of a lesson: the entry points of both directions, as text.
@@ -298,34 +400,77 @@ impl Learner {
         &self.fitted
     }
 
-    /// Changes the weights of the projections that learn, one projection after the other, in the order of gradients.
+    /// Where they stay.
+    pub fn ranges(&self) -> &[Range] {
+        &self.ranges
+    }
+
+    /// Changes what learns of projections, one after the other, in the order of gradients; delays are in ms. What leaves its range is brought back to its end.
     pub fn change(&mut self, mut change: impl FnMut(usize, &mut [f64])) {
-        let routes = self.net.routes.iter_mut().filter(|route| route.learns);
-        routes.enumerate().for_each(|(number, route)| route.tract.change(|weights| change(number, weights)));
+        let dt = self.model.dt;
+        for (at, Numbers { projection, which, range, .. }) in self.numbers.iter().enumerate() {
+            let tract = &mut self.net.routes[*projection].tract;
+            match which {
+                Which::Weights => tract.change(|values| {
+                    change(at, values);
+                    range.hold(values);
+                }),
+                Which::Delays => tract.change_delays(|steps| {
+                    steps.iter_mut().for_each(|steps| *steps *= dt);
+                    change(at, steps);
+                    steps.iter_mut().for_each(|ms| *ms /= dt);
+                }),
+            }
+        }
     }
 
-    /// The weights of the projections that learn, in the order of their edges: by target, and of each target by source; of edges that share a kernel its numbers.
-    pub fn weights(&self) -> Vec<(&str, Vec<f64>)> {
-        let routes = self.net.routes.iter().zip(&self.names).filter(|(route, _)| route.learns);
-        routes.map(|(route, name)| (name.as_str(), route.tract.weights())).collect()
+    /// What learns of projections: weights (`a.b.Kick.weight`) and delays in ms (`a.b.Kick.delay`) in the order of the edges: by target, and of each target by
+    /// source; of edges that share a kernel its numbers.
+    pub fn learnt(&self) -> Vec<(&str, Vec<f64>)> {
+        let values = |one: &Numbers| {
+            let tract = &self.net.routes[one.projection].tract;
+            match one.which {
+                Which::Weights => tract.weights(),
+                Which::Delays => tract.moved_delays().into_iter().map(|steps| steps * self.model.dt).collect(),
+            }
+        };
+        self.numbers.iter().map(|one| (one.name.as_str(), values(one))).collect()
     }
 
-    /// Gives the projections that learn weights, in the order of [`Learner::weights`].
-    pub fn set_weights(&mut self, weights: &[Vec<f64>]) {
-        let routes = self.net.routes.iter_mut().filter(|route| route.learns);
-        routes.zip(weights).for_each(|(route, weights)| route.tract.set_weights(weights));
+    /// Are these, of what [`Learner::learnt`] lists, delays?
+    pub fn are_delays(&self, number: usize) -> bool {
+        self.numbers.get(number).is_some_and(|one| one.which == Which::Delays)
     }
 
-    /// Values of edges in the order of gradients, of the projection with this number among those that learn, in the order of the edges.
+    /// Gives what learns of projections values, as [`Learner::learnt`] lists them.
+    pub fn set_learnt(&mut self, all: &[Vec<f64>]) {
+        for (one, values) in self.numbers.iter().zip(all) {
+            let tract = &mut self.net.routes[one.projection].tract;
+            match one.which {
+                Which::Weights => tract.set_weights(values),
+                Which::Delays => {
+                    tract.set_delays(&values.iter().map(|ms| ms / self.model.dt).collect::<Vec<f64>>());
+                }
+            }
+        }
+    }
+
+    /// Values in the order of gradients, for what has this number in [`Learner::learnt`], in the order of the edges.
     pub fn in_order(&self, number: usize, values: &[f64]) -> Vec<f64> {
-        let mut routes = self.net.routes.iter().filter(|route| route.learns);
-        routes.nth(number).map_or_else(Vec::new, |route| route.tract.in_order(values))
+        let one = self.numbers.get(number);
+        one.map_or_else(Vec::new, |one| self.net.routes[one.projection].tract.in_order(values))
     }
 
-    /// What the trials read out, `[sample][trial][cell]`, and the number of spikes; `input` has values `[frame][trial][cell]`.
+    /// What the trials read out, `[sample][trial][cell]`, and the number of spikes, as in a run: delays that learn are whole numbers of steps.
+    /// `input` has values `[frame][trial][cell]`.
     pub fn samples(&mut self, parameters: &[f64], input: &[Vec<f64>]) -> Result<(Vec<f64>, u64), EngineError> {
         self.set(parameters)?;
-        self.runner.samples(&self.net, input)
+        let moving = self.net.routes.iter_mut().filter(|route| route.tract.is_moving());
+        let between: Vec<Vec<f64>> = moving.map(|route| route.tract.round_delays()).collect();
+        let found = self.runner.samples(&self.net, input);
+        let moving = self.net.routes.iter_mut().filter(|route| route.tract.is_moving());
+        moving.zip(between).for_each(|(route, delays)| route.tract.set_delays(&delays));
+        found
     }
 
     /// The loss of all trials and its derivatives; `input` as above; `loss` gets what they read out, `[sample][trial][cell]`.
@@ -336,12 +481,19 @@ impl Learner {
         loss: &mut dyn FnMut(&[f64]) -> Loss,
     ) -> Result<Found, EngineError> {
         self.set(parameters)?;
-        let Slopes { loss, weights, parameters: of, spikes } = self.runner.slopes(&self.net, input, loss)?;
-        let weights = weights.into_iter().zip(&self.net.routes).filter(|(_, route)| route.learns);
-        let weights = weights.map(|(weights, _)| weights).collect();
+        let Slopes { loss, mut edges, parameters: of, spikes } = self.runner.slopes(&self.net, input, loss)?;
+        let dt = self.model.dt;
+        let slopes = |one: &Numbers| {
+            let of = &mut edges[one.projection];
+            match one.which {
+                Which::Weights => std::mem::take(&mut of.weights),
+                Which::Delays => of.delays.iter().map(|per_step| per_step / dt).collect(),
+            }
+        };
+        let edges = self.numbers.iter().map(slopes).collect();
         let totals: Vec<f64> = of.iter().map(|values| values.iter().sum()).collect();
         let parameters = super::gradient::chained(&self.model, &self.moved, &totals, self.fitted.len())?;
-        Ok(Found { loss, weights, parameters, spikes })
+        Ok(Found { loss, edges, parameters, spikes })
     }
 
     fn set(&mut self, values: &[f64]) -> Result<(), EngineError> {
@@ -376,7 +528,7 @@ impl Whole {
     }
 
     /// The edges of a projection with what they begin with.
-    fn tract(&self, model: &Model, number: usize) -> Result<Tract, Vec<Diagnostic>> {
+    fn tract(&self, model: &Model, number: usize, learns: OfProjection) -> Result<Tract, Vec<Diagnostic>> {
         let (projection, space) = (&model.projections[number], projection_space(model, number));
         let program = self.experiment.program();
         let edges = self.experiment.setup.edges_of(space).ok_or_else(|| internal("a projection has no edges"))?;
@@ -395,7 +547,13 @@ impl Whole {
                 }
             },
         };
-        let tract = Tract::new(edges, self.experiment.extent.cells[projection.from], &delays, &weights);
+        let senders = self.experiment.extent.cells[projection.from];
+        if let Some(range) = learns.delay {
+            let steps = [range.low, range.high].map(|ms| ms / model.dt);
+            begins_within(projection, &delays, steps, model.dt)?;
+            return Ok(Tract::moving(edges, senders, &delays, &weights, steps));
+        }
+        let tract = Tract::new(edges, senders, &delays, &weights);
         let shared = simulate::shared(model, &self.experiment.extent, projection).map_err(|d| vec![d])?;
         Ok(match shared {
             Some(Shared { values, of, share }) => tract.sharing(values, &of, share),
@@ -461,6 +619,11 @@ impl Programs {
     ) -> Result<Box<dyn Runner>, Vec<Diagnostic>> {
         #[cfg(feature = "xla")]
         if let EngineChoice::Xla(compiler, forms) = choice().map_err(cannot)? {
+            if net.routes.iter().any(|route| route.tract.is_moving()) {
+                return refused(
+                    "delays that learn move edges, whose tables a device has once; natively they learn".into(),
+                );
+            }
             let [forward, back] = [&self.forward, &self.backward].map(|way| way.plan(lesson.precision));
             let (forward, back) = ((&forward?, &self.forward.setup), (&back?, &self.backward.setup));
             return Ok(Box::new(Device::new(net, forward, back, &compiler, &forms).map_err(cannot)?));
@@ -537,7 +700,7 @@ impl Programs {
         model: &Model,
         whole: &Whole,
         spiking: &[(usize, Spiking)],
-        learn: &[bool],
+        learn: &[OfProjection],
     ) -> Result<Vec<Route>, Vec<Diagnostic>> {
         let route = |(number, projection): (usize, &ode::Projection)| {
             let arrived = self.there().bound(Source::Arrived(projection.arrives, 0));
@@ -546,11 +709,11 @@ impl Programs {
                 return refused(format!("nothing spikes or arrives through `{}`", projection.name));
             };
             Ok(Route {
-                tract: whole.tract(model, number)?,
+                tract: whole.tract(model, number, learn[number])?,
                 from,
                 arrived: self.with_adjoint(arrived),
                 targets: self.elements(arrived),
-                learns: learn[number],
+                learns: learn[number].weight.or(learn[number].delay).is_some(),
             })
         };
         model.projections.iter().enumerate().map(route).collect()
@@ -647,61 +810,171 @@ fn given(model: &Model, (name, span): &(String, Span)) -> Result<String, Vec<Dia
     }
 }
 
-/// Which projections learn, and the parameters that do.
-fn learnt(model: &Model, names: &[(String, Span)]) -> Result<(Vec<bool>, Vec<Fitted>), Vec<Diagnostic>> {
-    let mut learns = vec![false; model.projections.len()];
-    let (mut errors, mut parameters): (Vec<Diagnostic>, Vec<Fitted>) = (Vec::new(), Vec::new());
-    for (name, span) in names {
-        let wrong = |code, message: String| at(*span, Diagnostic::without_place(code, message));
-        if let Some(of) = name.strip_suffix(".weight") {
-            let suffix = format!(".{of}");
-            let fits: Vec<usize> = (model.projections.iter().enumerate())
-                .filter(|(_, p)| p.name == of || p.name.ends_with(&suffix))
-                .map(|(number, _)| number)
-                .collect();
-            match fits[..] {
-                [one] if learns[one] => errors.push(wrong(Code::BadValue, format!("`{name}` learns twice"))),
-                [one] => {
-                    learns[one] = true;
-                    continue;
+/// What of each projection learns, and the parameters that do, with where they stay.
+type Learnt = (Vec<OfProjection>, Vec<(Fitted, Range)>);
+
+/// What of each projection learns, and the parameters that do.
+fn learnt(model: &Model, learn: &[Learn]) -> Result<Learnt, Vec<Diagnostic>> {
+    let mut learns = vec![OfProjection::default(); model.projections.len()];
+    let (mut errors, mut parameters): (Vec<Diagnostic>, Vec<(Fitted, Range)>) = (Vec::new(), Vec::new());
+    for one in learn {
+        // A parameter may be called `delay`, too.
+        let named = of_projection(&one.name)
+            .filter(|(of, _)| !projections(model, of).is_empty() || fitted(model, &one.name).is_err());
+        let found = match named {
+            Some(named) => named_projection(model, one, named).and_then(|number| {
+                let (projection, known) = (&model.projections[number], &mut learns[number]);
+                let (known, range) = match named.1 {
+                    Which::Weights => (&mut known.weight, weight_range(projection, one)),
+                    Which::Delays => (&mut known.delay, delay_range(model, projection, one)),
+                };
+                match known.replace(range?) {
+                    Some(_) => Err(one.wrong(Code::BadValue, format!("`{}` learns twice", one.name))),
+                    None => Ok(()),
                 }
-                [] => {
-                    let known: Vec<String> = model.projections.iter().map(|p| format!("{}.weight", p.name)).collect();
-                    let d = wrong(Code::UnknownParameter, format!("there is no projection `{of}`"));
-                    let near = nearest(name, known.iter().map(String::as_str));
-                    let d = near.map_or(d.clone(), |near| d.help(format!("did you mean `{near}`?")));
-                    errors.push(d.note(format!("weights that may learn are {}", known.join(", "))));
-                }
-                _ => {
-                    let all: Vec<&str> = fits.iter().map(|&p| model.projections[p].name.as_str()).collect();
-                    let d = wrong(Code::AmbiguousParameter, format!("`{name}` fits several projections"));
-                    errors.push(d.note(format!("they are {}", all.join(", "))).help("write more of the name"));
-                }
-            }
-            continue;
-        }
-        match fitted(model, name) {
-            Ok(one) if parameters.iter().any(|other| other.name == one.name) => {
-                errors.push(wrong(Code::BadValue, format!("`{}` learns twice", one.name)));
-            }
-            Ok(one) if decides_sizes(model, &one) => errors.push(wrong(
-                Code::Unsupported,
-                format!(
-                    "`{}` says how many cells there are, who is connected or when events arrive, and cannot learn",
-                    one.name
-                ),
-            )),
-            Ok(one) if one.value.is_none() => {
-                errors.push(wrong(
-                    Code::Unsupported,
-                    format!("`{}` differs from cell to cell, and cannot learn so far", one.name),
-                ));
-            }
-            Ok(one) => parameters.push(one),
-            Err(error) => errors.push(at(*span, error)),
-        }
+            }),
+            None => parameter(model, one, &parameters).map(|found| parameters.push(found)),
+        };
+        errors.extend(found.err());
     }
     if errors.is_empty() { Ok((learns, parameters)) } else { Err(errors) }
+}
+
+/// The projection that a name of something that learns names, and what of it.
+fn of_projection(name: &str) -> Option<(&str, Which)> {
+    let weights = name.strip_suffix(".weight").map(|of| (of, Which::Weights));
+    weights.or_else(|| name.strip_suffix(".delay").map(|of| (of, Which::Delays)))
+}
+
+/// The projections that have this name, or end with it.
+fn projections(model: &Model, of: &str) -> Vec<usize> {
+    let suffix = format!(".{of}");
+    let fits = |p: &ode::Projection| p.name == of || p.name.ends_with(&suffix);
+    (0..).zip(&model.projections).filter(|(_, p)| fits(p)).map(|(number, _)| number).collect()
+}
+
+/// The one projection that is named.
+fn named_projection(model: &Model, learn: &Learn, (of, which): (&str, Which)) -> Result<usize, Diagnostic> {
+    match projections(model, of)[..] {
+        [one] => Ok(one),
+        [] => {
+            let known: Vec<String> = model.projections.iter().map(|p| format!("{}.{}", p.name, which.key())).collect();
+            let d = learn.wrong(Code::UnknownParameter, format!("there is no projection `{of}`"));
+            let near = nearest(&learn.name, known.iter().map(String::as_str));
+            let d = near.map_or(d.clone(), |near| d.help(format!("did you mean `{near}`?")));
+            Err(d.note(format!("{}s that may learn are {}", which.key(), known.join(", "))))
+        }
+        ref fits => {
+            let all: Vec<&str> = fits.iter().map(|&p| model.projections[p].name.as_str()).collect();
+            let d = learn.wrong(Code::AmbiguousParameter, format!("`{}` fits several projections", learn.name));
+            Err(d.note(format!("they are {}", all.join(", "))).help("write more of the name"))
+        }
+    }
+}
+
+impl Which {
+    fn key(self) -> &'static str {
+        match self {
+            Which::Weights => "weight",
+            Which::Delays => "delay",
+        }
+    }
+}
+
+impl Learn {
+    fn wrong(&self, code: Code, message: String) -> Diagnostic {
+        at(self.span, Diagnostic::without_place(code, message))
+    }
+
+    /// Where it stays.
+    fn range(&self, dim: Dim, unit: &DisplayUnit) -> Result<Range, Diagnostic> {
+        let Some((low, high)) = &self.range else { return Ok(Range::ANY) };
+        let place = Some(self.span).filter(|span| *span != Span::default());
+        let (low, high) = range((&self.name, dim, unit), (low, high), place)?;
+        Ok(Range { low, high })
+    }
+}
+
+fn weight_range(projection: &ode::Projection, learn: &Learn) -> Result<Range, Diagnostic> {
+    learn.range(projection.dim, &projection.dim.display_unit())
+}
+
+/// Where delays stay: they move from one step on.
+fn delay_range(model: &Model, projection: &ode::Projection, learn: &Learn) -> Result<Range, Diagnostic> {
+    let (name, dt) = (&projection.name, model.dt);
+    if projection.share.is_some() {
+        let message = format!("the connections of `{name}` share a kernel; so far their delays do not learn");
+        return Err(learn.wrong(Code::Unsupported, message));
+    }
+    if learn.range.is_none() {
+        let message = format!("it is not said between which bounds the delays of `{name}` learn");
+        return Err(learn.wrong(Code::BadValue, message).help(format!("write `learn {} = {dt} .. 20 ms`", learn.name)));
+    }
+    let range = learn.range(Dim::TIME, &Dim::TIME.display_unit())?;
+    if range.low < dt * (1.0 - 1e-9) {
+        let message =
+            format!("the delays of `{name}` may fall to {} ms, less than the time step of {dt} ms", range.low);
+        return Err(learn
+            .wrong(Code::OutOfDomain, message)
+            .note("a spike arrives a step later at the earliest")
+            .help(format!("write `learn {} = {dt} .. {} ms`", learn.name, range.high)));
+    }
+    if range.high > model.duration {
+        let message =
+            format!("the delays of `{name}` may grow to {} ms, but the run lasts {} ms", range.high, model.duration);
+        return Err(learn
+            .wrong(Code::OutOfDomain, message)
+            .help("what arrives behind the end of a run teaches nothing"));
+    }
+    Ok(range)
+}
+
+/// Refuses delays, in steps, that begin outside of their range.
+fn begins_within(p: &ode::Projection, delays: &[f64], [low, high]: [f64; 2], dt: f64) -> Result<(), Vec<Diagnostic>> {
+    // They begin with the whole steps that a run takes, which are half a step off at most.
+    let is_outside = |steps: &f64| *steps < low - 0.5 || *steps > high + 0.5;
+    let Some(edge) = delays.iter().position(is_outside) else { return Ok(()) };
+    let [begins, low, high] = [delays[edge], low, high].map(|steps| steps * dt);
+    let message =
+        format!("the delay of edge {edge} of `{}` begins at {begins} ms, but learns from {low} to {high} ms", p.name);
+    let d = Diagnostic::new(Code::OutOfDomain, p.span, message, "delays begin with what is said here");
+    Err(vec![d.help(format!("write `delay ~ uniform({low} ms, {high} ms)`, or other bounds in the `train` block"))])
+}
+
+/// A parameter that learns, and where it stays.
+fn parameter(model: &Model, learn: &Learn, others: &[(Fitted, Range)]) -> Result<(Fitted, Range), Diagnostic> {
+    let one = fitted(model, &learn.name).map_err(|error| at(learn.span, error))?;
+    let name = &one.name;
+    if others.iter().any(|(other, _)| other.name == *name) {
+        return Err(learn.wrong(Code::BadValue, format!("`{name}` learns twice")));
+    }
+    if decides_sizes(model, &one) {
+        let message =
+            format!("`{name}` says how many cells there are, who is connected or when events arrive, and cannot learn");
+        return Err(learn.wrong(Code::Unsupported, message));
+    }
+    let Some(value) = one.value else {
+        let message = format!("`{name}` differs from cell to cell, and cannot learn so far");
+        return Err(learn.wrong(Code::Unsupported, message));
+    };
+    let range = learn.range(one.dim, &one.unit)?;
+    if value < range.low || value > range.high {
+        let [begins, low, high] = [value, range.low, range.high].map(|x| one.shown(x));
+        let message = format!("`{name}` begins at {begins}, but learns from {low} to {high}");
+        return Err(learn.wrong(Code::OutOfDomain, message));
+    }
+    Ok((one, range))
+}
+
+/// All that learns of projections, in their order.
+fn numbers(model: &Model, learns: &[OfProjection]) -> Vec<Numbers> {
+    let of = |(projection, (p, learns)): (usize, (&ode::Projection, &OfProjection))| {
+        let both = [(Which::Weights, learns.weight), (Which::Delays, learns.delay)];
+        both.map(|(which, range)| {
+            Some(Numbers { name: format!("{}.{}", p.name, which.key()), projection, which, range: range? })
+        })
+    };
+    model.projections.iter().zip(learns).enumerate().flat_map(of).flatten().collect()
 }
 
 /// Cells are numbered anew for each trial, so that a step must not ask for numbers.
@@ -734,8 +1007,8 @@ fn repeat(setup: &mut Setup, program: &Program, trials: usize) {
     }
 }
 
-/// Refuses weights that nothing which is read out depends on.
-fn idle(model: &Model, learn: &[bool], names: &[(String, Span)], read: &(Read, Span)) -> Result<(), Vec<Diagnostic>> {
+/// Refuses weights and delays that nothing which is read out depends on.
+fn idle(model: &Model, learns: &[OfProjection], learn: &[Learn], read: &(Read, Span)) -> Result<(), Vec<Diagnostic>> {
     let (counted, state) = readout(model, read)?;
     let Some(begin) = counted.or(state.map(|state| model.state(state).population)) else { return Ok(()) };
     let mut reached = vec![false; model.populations.len()];
@@ -750,15 +1023,14 @@ fn idle(model: &Model, learn: &[bool], names: &[(String, Span)], read: &(Read, S
             reached[there] |= reached[here];
         }
     }
-    let idle = model.projections.iter().zip(learn).filter(|(p, learns)| **learns && !reached[p.to]);
+    let idle = numbers(model, learns).into_iter().filter(|one| !reached[model.projections[one.projection].to]);
     let errors: Vec<Diagnostic> = idle
-        .map(|(p, _)| {
-            let message = format!("the weights of `{}` cannot learn: nothing that is read out depends on them", p.name);
-            let named = names.iter().find(|(name, _)| {
-                let of = name.strip_suffix(".weight").unwrap_or(name);
-                p.name == of || p.name.ends_with(&format!(".{of}"))
-            });
-            at(named.map_or(Span::default(), |named| named.1), Diagnostic::without_place(Code::BadTarget, message))
+        .map(|one| {
+            let (of, what) = (&model.projections[one.projection].name, one.which.key());
+            let message = format!("the {what}s of `{of}` cannot learn: nothing that is read out depends on them");
+            let named = learn.iter().find(|l| one.name == l.name || one.name.ends_with(&format!(".{}", l.name)));
+            let span = named.map_or(Span::default(), |named| named.span);
+            at(span, Diagnostic::without_place(Code::BadTarget, message))
         })
         .collect();
     if errors.is_empty() { Ok(()) } else { Err(errors) }

@@ -9,6 +9,7 @@ pub mod course;
 mod deliveries;
 #[cfg(feature = "xla")]
 pub mod executables;
+pub mod frames;
 #[cfg(feature = "xla")]
 pub mod inputs;
 pub mod limits;

@@ -71,6 +71,7 @@ impl Block {
                 "loss",
                 "optimizer",
                 "schedule",
+                "delay_lr",
                 "clip",
                 "surrogate",
                 "reset",

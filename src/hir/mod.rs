@@ -51,7 +51,7 @@ pub use keys::Block as KeyBlock;
 pub use lower::{lower, lower_with_uses};
 pub use print::{equation, print};
 pub use sweep::{Spacing, Sweep, Swept, SweptNumber, SweptValues, Way};
-pub use train::{Loss, Optimizer, Readout, Schedule, Train};
+pub use train::{Learn, Loss, Optimizer, Readout, Schedule, Train};
 pub use uses::{Block, Uses};
 
 use crate::connect::RULES;

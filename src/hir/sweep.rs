@@ -149,16 +149,19 @@ fn number(digits: &str) -> u64 {
 
 /// What is set along an axis, or free in a range.
 pub(super) fn swept(swept: &ast::Swept) -> Swept {
-    let number =
-        |n: &ast::SweptNumber| SweptNumber { number: n.number.clone(), unit: n.unit.clone(), span: Some(n.span) };
     Swept {
         name: swept.name.text.clone(),
         values: match &swept.values {
-            ast::SweptValues::Range(low, high) => SweptValues::Range(number(low), number(high)),
-            ast::SweptValues::List(values) => SweptValues::List(values.iter().map(number).collect()),
+            ast::SweptValues::Range(low, high) => SweptValues::Range(written(low), written(high)),
+            ast::SweptValues::List(values) => SweptValues::List(values.iter().map(written).collect()),
         },
         span: Some(swept.name.span),
     }
+}
+
+/// A number as it is written.
+pub(super) fn written(n: &ast::SweptNumber) -> SweptNumber {
+    SweptNumber { number: n.number.clone(), unit: n.unit.clone(), span: Some(n.span) }
 }
 
 impl Sweep {

@@ -10,6 +10,7 @@ use super::keys::Block;
 use super::lower::Lowerer;
 use super::place::flatten;
 use super::scope::{Scope, ScopeKind};
+use super::sweep::{SweptNumber, written};
 use super::{Expr, Ty};
 use crate::operators::Surrogate;
 use crate::source::Span;
@@ -29,8 +30,8 @@ pub struct Train {
     pub input: (String, Span),
     /// How long (ms) a frame of a sample lasts, and where that is said; samples do not change if absent.
     pub frame: Option<(f64, Span)>,
-    /// The weights and parameters that learn.
-    pub learn: Vec<(String, Span)>,
+    /// The weights, delays and parameters that learn.
+    pub learn: Vec<Learn>,
     /// The loss.
     pub loss: Loss,
     /// What it reads.
@@ -45,6 +46,8 @@ pub struct Train {
     pub optimizer: Optimizer,
     /// How its learning rate falls.
     pub schedule: Schedule,
+    /// The learning rate of delays; that of the optimizer if absent.
+    pub delay_lr: Option<f64>,
     /// The largest norm of the gradient in all that learns, in canonical units.
     pub clip: Option<f64>,
     /// Samples of one step of the optimizer.
@@ -55,6 +58,24 @@ pub struct Train {
     pub test: f64,
     /// The whole block.
     pub span: Span,
+}
+
+/// Something that learns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Learn {
+    /// Its name as it is written.
+    pub name: String,
+    /// Where it stays; anywhere if absent.
+    pub range: Option<(SweptNumber, SweptNumber)>,
+    /// Where it is named.
+    pub span: Span,
+}
+
+impl Learn {
+    /// Something that learns, without a place in a file, and may go anywhere.
+    pub fn of(name: &str) -> Learn {
+        Learn { name: name.to_owned(), range: None, span: Span::default() }
+    }
 }
 
 /// A loss, a mean over samples; each sample has a class.
@@ -152,7 +173,7 @@ impl<'a> Lowerer<'a> {
     pub(super) fn train(&mut self, train: &'a ast::Train) -> Option<Train> {
         let before = self.diagnostics.count();
         let mut keys: HashMap<&str, &ast::Let> = HashMap::new();
-        let mut learn: Vec<(String, Span)> = Vec::new();
+        let mut learn: Vec<Learn> = Vec::new();
         let mut meant: Vec<&str> = Vec::new();
         let word = Span { end: train.span.start + 5, ..train.span };
         for member in &train.members {
@@ -167,13 +188,14 @@ impl<'a> Lowerer<'a> {
                         self.duplicate_key(&l.name, first.name.span);
                     }
                 }
-                TrainMember::Learn { target, .. } => {
+                TrainMember::Learn { target, range, .. } => {
                     for flat in flatten(target) {
                         if !flat.selections.is_empty() || flat.at.is_some() {
                             self.error(TrainError::PartOf { span: flat.span });
                         }
                         let name: Vec<&str> = flat.names.iter().map(|name| name.text.as_str()).collect();
-                        learn.push((name.join("."), flat.span));
+                        let range = range.as_ref().map(|(low, high)| (written(low), written(high)));
+                        learn.push(Learn { name: name.join("."), range, span: flat.span });
                     }
                 }
             }
@@ -209,10 +231,14 @@ impl<'a> Lowerer<'a> {
             Some(l) => self.train_schedule(&l.value),
             None => Some(Schedule::Constant),
         };
-        let clip = match keys.get("clip") {
-            Some(l) => self.train_number(&l.value, "clip", &|x| x > 0.0, "a number above 0").map(Some),
+        let mut above_zero = |key: &'static str| match keys.get(key) {
+            Some(l) => self.train_number(&l.value, key, &|x| x > 0.0, "a number above 0").map(Some),
             None => Some(None),
         };
+        let (clip, delay_lr) = (above_zero("clip"), above_zero("delay_lr"));
+        if let Some(l) = keys.get("delay_lr").filter(|_| !learn.iter().any(|one| one.name.ends_with(".delay"))) {
+            self.error(TrainError::NoDelays { span: l.name.span });
+        }
         let surrogate = match keys.get("surrogate") {
             Some(l) => self.train_surrogate(&l.value),
             None => Some(Surrogate::FastSigmoid(25.0)),
@@ -261,6 +287,7 @@ impl<'a> Lowerer<'a> {
             detached: detached?,
             optimizer: optimizer?,
             schedule: schedule?,
+            delay_lr: delay_lr?,
             clip: clip?,
             batch: batch? as usize,
             epochs: epochs? as usize,

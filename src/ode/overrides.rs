@@ -29,7 +29,7 @@ pub struct Override {
 /// canonical units.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PerCell {
-    /// The name of a parameter of cells or of a state, or the end of it; of the weights of a projection the whole name, `a.b.Kick.weight`.
+    /// The name of a parameter of cells or of a state, or the end of it; of the weights or the delays of a projection the whole name, `a.b.Kick.weight`.
     pub name: String,
     /// One for each cell or edge.
     pub values: Arc<[f64]>,
@@ -158,6 +158,12 @@ fn set_cells(model: &mut Model, given: &PerCell) -> Result<(), Diagnostic> {
         }
         let (dim, span, text) = (p.dim, p.span, format!("{} for each edge", given.name));
         model.projections[at].weight = values(model, given, text, dim, span);
+        return Ok(());
+    }
+    let of_delays = given.name.strip_suffix(".delay");
+    if let Some(at) = of_delays.and_then(|of| model.projections.iter().position(|p| p.name == of)) {
+        let (span, text) = (model.projections[at].span, format!("{} for each edge", given.name));
+        model.projections[at].delay = values(model, given, text, Dim::TIME, span);
         return Ok(());
     }
     let place = find(model, &given.name)?;

@@ -800,10 +800,12 @@ pub struct Train {
 pub enum TrainMember {
     /// `data = "digits.npz"`, `loss = cross_entropy(spike_count(out))`, `batch = 32`, ...
     Key(Let),
-    /// `learn a.b.Kick.weight`.
+    /// `learn a.b.Kick.weight`, `learn a.b.Kick.delay = 1 .. 20 ms`.
     Learn {
         /// What.
         target: Path,
+        /// Where it stays, if that is said: from the first number to the second.
+        range: Option<(SweptNumber, SweptNumber)>,
         /// The whole member.
         span: Span,
     },

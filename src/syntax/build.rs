@@ -680,12 +680,7 @@ impl Builder<'_> {
                 unit = Some(part.as_str().trim().to_owned());
                 continue;
             }
-            let (span, negative) = (self.span(&part), has(&part, Rule::neg));
-            let mut number = Parts::of(Parts::of(part).part());
-            let sign = if negative { "-" } else { "" };
-            let text = format!("{sign}{}", number.part().as_str());
-            let unit = number.maybe().map(|unit| unit.as_str().trim().to_owned());
-            numbers.push(SweptNumber { number: text, unit, span });
+            numbers.push(self.swept_number(part));
         }
         // The unit behind a list is that of its last number.
         if let Some(last) = numbers.last_mut() {
@@ -696,6 +691,15 @@ impl Builder<'_> {
             _ => SweptValues::List(numbers),
         };
         Swept { name, path, values }
+    }
+
+    fn swept_number(&mut self, pair: Pair<'_, Rule>) -> SweptNumber {
+        let (span, negative) = (self.span(&pair), has(&pair, Rule::neg));
+        let mut number = Parts::of(Parts::of(pair).part());
+        let sign = if negative { "-" } else { "" };
+        let text = format!("{sign}{}", number.part().as_str());
+        let unit = number.maybe().map(|unit| unit.as_str().trim().to_owned());
+        SweptNumber { number: text, unit, span }
     }
 
     /// A path, and its text without blanks.
@@ -730,7 +734,15 @@ impl Builder<'_> {
         let pair = inner(pair);
         let span = self.span(&pair);
         match pair.as_rule() {
-            Rule::learn => TrainMember::Learn { target: self.path(Parts::of(pair).part()), span },
+            Rule::learn => {
+                let mut parts = Parts::of(pair);
+                let target = self.path(parts.part());
+                let range = parts.maybe().map(|range| {
+                    let mut ends = Parts::of(range);
+                    (self.swept_number(ends.part()), self.swept_number(ends.part()))
+                });
+                TrainMember::Learn { target, range, span }
+            }
             _ => TrainMember::Key(self.named_value(pair)),
         }
     }

@@ -62,7 +62,8 @@ pub struct Session {
     batch: usize,
     /// What a value of the samples is in canonical units.
     scale: i32,
-    weights: Vec<Moving>,
+    /// For all that learns of projections.
+    edges: Vec<Moving>,
     parameters: Vec<f64>,
     moving: Moving,
     schedule: Schedule,
@@ -117,7 +118,13 @@ impl Session {
                 ),
             );
         }
-        let weights = learner.weights().iter().map(|(_, values)| Moving::new(train.optimizer, values.len())).collect();
+        let optimizer = |number: usize| match learner.are_delays(number) {
+            true => train.optimizer.of_delays(train.delay_lr),
+            false => train.optimizer,
+        };
+        let learnt = learner.learnt();
+        let edges =
+            learnt.iter().enumerate().map(|(at, (_, values))| Moving::new(optimizer(at), values.len())).collect();
         let parameters: Vec<f64> = learner.fitted().iter().map(|one| one.value.unwrap_or(f64::NAN)).collect();
         let judge = Judge { loss: train.loss, readout: train.readout, cells: learner.outputs() };
         let moving = Moving::new(train.optimizer, parameters.len());
@@ -128,7 +135,7 @@ impl Session {
             judge,
             batch,
             scale,
-            weights,
+            edges,
             parameters,
             moving,
             schedule,
@@ -150,7 +157,7 @@ impl Session {
 
     /// How many numbers learn.
     pub fn count(&self) -> usize {
-        self.parameters.len() + self.learner.weights().iter().map(|(_, weights)| weights.len()).sum::<usize>()
+        self.parameters.len() + self.learner.learnt().iter().map(|(_, values)| values.len()).sum::<usize>()
     }
 
     /// How many bytes of states are kept.
@@ -177,13 +184,16 @@ impl Session {
                 return Err(EngineError(format!("the loss is {} in epoch {}", found.loss, self.epochs)));
             }
             if let Some(most) = self.clip {
-                let mut all: Vec<&mut [f64]> = found.weights.iter_mut().map(|w| w.as_mut_slice()).collect();
+                let mut all: Vec<&mut [f64]> = found.edges.iter_mut().map(|w| w.as_mut_slice()).collect();
                 all.push(&mut found.parameters);
                 clip(&mut all, most);
             }
-            let weights = &mut self.weights;
-            self.learner.change(|number, values| weights[number].step(values, &found.weights[number], share));
+            let edges = &mut self.edges;
+            self.learner.change(|number, values| edges[number].step(values, &found.edges[number], share));
             self.moving.step(&mut self.parameters, &found.parameters, share);
+            for (x, range) in self.parameters.iter_mut().zip(self.learner.ranges()) {
+                range.hold(std::slice::from_mut(x));
+            }
             score.loss += judged.loss * batch.len() as f64;
             score.spikes += found.spikes as f64 * batch.len() as f64 / self.batch as f64;
             right += judged.right;
@@ -215,11 +225,11 @@ impl Session {
 
     /// What has been learnt so far.
     pub fn trained(&self) -> Trained {
-        let weights = self.learner.weights().into_iter();
-        let weights = weights.map(|(name, values)| PerCell { name: format!("{name}.weight"), values: values.into() });
+        let edges = self.learner.learnt().into_iter();
+        let edges = edges.map(|(name, values)| PerCell { name: name.to_string(), values: values.into() });
         let parameters = self.learner.fitted().iter().zip(&self.parameters);
         let parameters = parameters.map(|(one, &x)| format!("{}={}", one.name, one.shown(x)));
-        let all = self.weights.iter().chain([&self.moving]).map(Moving::memory);
+        let all = self.edges.iter().chain([&self.moving]).map(Moving::memory);
         let progress = Progress {
             epochs: self.epochs,
             steps: self.moving.memory().0,
@@ -227,7 +237,7 @@ impl Session {
             parameters: self.parameters.clone(),
             remembered: all.map(|(_, lists)| lists.map(<[f64]>::to_vec)).collect(),
         };
-        Trained { weights: weights.collect(), parameters: parameters.collect(), progress: Some(progress) }
+        Trained { edges: edges.collect(), parameters: parameters.collect(), progress: Some(progress) }
     }
 
     /// Goes on where another session of the same model has been. The error is a sentence; then nothing has changed.
@@ -243,21 +253,21 @@ impl Session {
             ));
         }
         let own: Vec<(String, usize)> =
-            self.learner.weights().iter().map(|(name, values)| (format!("{name}.weight"), values.len())).collect();
+            self.learner.learnt().iter().map(|(name, values)| (name.to_string(), values.len())).collect();
         let theirs: Vec<(String, usize)> =
-            trained.weights.iter().map(|one| (one.name.clone(), one.values.len())).collect();
+            trained.edges.iter().map(|one| (one.name.clone(), one.values.len())).collect();
         let counts = own.iter().map(|(_, count)| *count).chain([self.parameters.len()]);
         let fits = |(lists, count): (&[Vec<f64>; 2], usize)| lists.iter().all(|list| list.len() == count);
         let fine = progress.parameters.len() == self.parameters.len()
             && progress.remembered.len() == own.len() + 1
             && progress.remembered.iter().zip(counts).all(fits);
         if !fine || own != theirs {
-            return Err("other weights and parameters have learnt there than learn here".into());
+            return Err("other weights, delays and parameters have learnt there than learn here".into());
         }
-        let values: Vec<Vec<f64>> = trained.weights.iter().map(|one| one.values.to_vec()).collect();
-        self.learner.set_weights(&values);
+        let values: Vec<Vec<f64>> = trained.edges.iter().map(|one| one.values.to_vec()).collect();
+        self.learner.set_learnt(&values);
         self.parameters.clone_from(&progress.parameters);
-        let all = self.weights.iter_mut().chain([&mut self.moving]);
+        let all = self.edges.iter_mut().chain([&mut self.moving]);
         for (moving, lists) in all.zip(&progress.remembered) {
             moving.remember(progress.steps, lists.each_ref().map(|list| list.as_slice()));
         }

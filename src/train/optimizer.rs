@@ -5,6 +5,18 @@
 
 use crate::hir::{Optimizer, Schedule};
 
+impl Optimizer {
+    /// The optimizer of delays: with a learning rate of their own, if they have one, and without decay, which would pull them to their least.
+    pub fn of_delays(self, own: Option<f64>) -> Optimizer {
+        match self {
+            Optimizer::Sgd { lr, momentum } => Optimizer::Sgd { lr: own.unwrap_or(lr), momentum },
+            Optimizer::Adam { lr, beta1, beta2, epsilon, .. } => {
+                Optimizer::Adam { lr: own.unwrap_or(lr), beta1, beta2, epsilon, weight_decay: 0.0 }
+            }
+        }
+    }
+}
+
 /// An optimizer of one list of numbers, with what it remembers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Moving {

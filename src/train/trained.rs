@@ -17,8 +17,8 @@ const PARAMETERS: &str = "parameters";
 /// What has been learnt.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trained {
-    /// The weights of projections, each called `NAME.weight`, by target and of each target by source, in canonical units.
-    pub weights: Vec<PerCell>,
+    /// The weights and delays of projections, called `NAME.weight` and `NAME.delay`, by target and of each target by source, in canonical units.
+    pub edges: Vec<PerCell>,
     /// Settings of parameters, such as `hidden.tau=8.5 ms`.
     pub parameters: Vec<String>,
     /// How far the training has come, if it can be continued.
@@ -95,7 +95,7 @@ impl Trained {
     pub fn write(&self, path: &Path) -> Result<(), String> {
         let told = |e: ndarray_npy::WriteNpzError| e.to_string();
         let mut archive = NpzWriter::new(Cursor::new(Vec::new()));
-        for one in &self.weights {
+        for one in &self.edges {
             archive.add_array(one.name.as_str(), &Array1::from_iter(one.values.iter().copied())).map_err(told)?;
         }
         if let Some(progress) = &self.progress {
@@ -123,10 +123,10 @@ impl Trained {
                 let lines: Vec<u8> = values.iter().map(|&byte| byte as u8).collect();
                 let text = String::from_utf8(lines).map_err(|_| wrong(format!("`{name}` is no text")))?;
                 trained.parameters = text.lines().map(String::from).collect();
-            } else if name.ends_with(".weight") {
-                trained.weights.push(PerCell { name, values: values.into() });
+            } else if name.ends_with(".weight") || name.ends_with(".delay") {
+                trained.edges.push(PerCell { name, values: values.into() });
             } else if !trained.progress.get_or_insert_default().take(&name, values) {
-                return Err(wrong(format!("`{name}` are no weights")));
+                return Err(wrong(format!("`{name}` are no weights or delays")));
             }
         }
         Ok(trained)

@@ -263,6 +263,24 @@ fn targets_that_do_not_exist_are_told() {
     assert!(!here.path().join("d").exists());
 }
 
+/// A run of digits that is shown one of them, and what cannot be shown.
+#[test]
+fn samples_are_shown_in_runs() {
+    let (here, digits) = (folder(&[]), example("digits"));
+    let shown = neuroc(&here, &["run", &digits, "--engine", "interp", "--sample", "7", "--json", "-o", "seven.npz"]);
+    assert!(shown.code == 0 && shown.err.contains("sample 7 is for testing and has the class 7"), "{}", shown.err);
+    assert_eq!(json(&shown.out)["sample"], serde_json::json!({"number": 7, "class": 7, "test": true}));
+    fails(&here, &["run", &digits, "--sample", "1797"], 2, &["there is no sample 1797", "the last 1796"]);
+    fails(
+        &here,
+        &["run", &digits, "--sample", "7", "--set", "pixels.x=1"],
+        2,
+        &["sets what `--sample 7` gives values to"],
+    );
+    fails(&here, &["run", &digits, "--sample", "7", "--sweep", "seed=1..3"], 2, &["--sweep none"]);
+    fails(&here, &["run", &example("squid"), "--sample", "7"], 2, &["this model has none"]);
+}
+
 #[cfg(feature = "xla")]
 #[test]
 fn devices_are_for_xla_and_a_missing_plugin_is_told() {

@@ -15,6 +15,7 @@ const CORPUS: &str = "tests/errors";
 /// Cases with more than one mistake, each independent of the others.
 const SEVERAL: &[(&str, usize)] = &[
     ("fit", 13),
+    ("train_delays", 9),
     ("fit_names", 5),
     ("fit_ranges", 4),
     ("ornstein_uhlenbeck_arguments", 4),

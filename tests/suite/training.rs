@@ -7,7 +7,7 @@ use neuroc::discretize::Carried;
 use neuroc::driver::{self, Checked, CompileOptions, EngineChoice, Experiment, Learner, Lesson, Read};
 use neuroc::engine::native::NativeOptions;
 use neuroc::engine::{EngineError, rustc};
-use neuroc::hir::{self, Readout, Sources};
+use neuroc::hir::{self, Learn, Readout, Sources, SweptNumber};
 use neuroc::simulate::{Loss, RunOptions, Unwatched};
 use neuroc::source::Span;
 use neuroc::step::Surrogate;
@@ -52,7 +52,13 @@ fn checked(text: &str) -> Checked {
 
 /// The net of `tests/reference/snntorch_nets.py`, with more in its `train` block or run.
 fn net(reset: &str, more: &str) -> Checked {
-    let text = format!(
+    let checked = checked(&net_text(reset, more));
+    assert!(checked.model.is_some(), "{:?}", checked.diagnostics);
+    checked
+}
+
+fn net_text(reset: &str, more: &str) -> String {
+    format!(
         "cell Pixel {{ param x = 0.5; state q = 0; q' = x / 1 ms; spike when q > 1 {{ q -= 1 }} }}
         cell Leaky {{
             param tau = 8 ms
@@ -73,10 +79,7 @@ fn net(reset: &str, more: &str) -> Checked {
         }}
         run {{ duration = {STEPS} ms; dt = 1 ms; record spikes of {{pixels, hidden, out}} }}
         {more}"
-    );
-    let checked = checked(&text);
-    assert!(checked.model.is_some(), "{:?}", checked.diagnostics);
-    checked
+    )
 }
 
 fn surrogate(text: &str) -> Surrogate {
@@ -146,7 +149,7 @@ fn learner_with(
     choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
 ) -> Result<Learner, Vec<Diagnostic>> {
     let learn = ["pixels.hidden.Kick.weight", "hidden.hidden.Kick.weight", "hidden.out.Kick.weight", "tau"];
-    let learn = learn.map(|name| (name.to_string(), Span::default())).to_vec();
+    let learn = learn.map(Learn::of).to_vec();
     let lesson = Lesson {
         input: ("pixels.x".into(), Span::default()),
         example: input()[..PIXELS].into(),
@@ -159,7 +162,7 @@ fn learner_with(
         precision: Precision::F64,
     };
     let mut learner = Learner::new(checked, options, &lesson, choice)?;
-    learner.set_weights(&all_weights());
+    learner.set_learnt(&all_weights());
     Ok(learner)
 }
 
@@ -209,7 +212,7 @@ fn agrees_with_pytorch(
         let all = [("pixels", PIXELS, HIDDEN, true), ("recurrent", HIDDEN, HIDDEN, false), ("out", HIDDEN, OUT, true)];
         for (number, (name, sources, targets, itself)) in all.into_iter().enumerate() {
             let all: Vec<f64> = case[name].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
-            let found = learner.in_order(number, &found.weights[number]);
+            let found = learner.in_order(number, &found.edges[number]);
             for (a, (i, j)) in found.into_iter().zip(edges(sources, targets, itself)) {
                 assert!(close(a, all[i * targets + j]), "{name} {i} {j}: {a}\n{case}");
             }
@@ -277,7 +280,7 @@ fn gradients_on_xla_are_those_of_other_engines() {
             input: ("pixels.x".into(), Span::default()),
             example: input[0][..400].into(),
             frame: None,
-            learn: learn.iter().map(|name| (name.to_string(), Span::default())).collect(),
+            learn: learn.iter().map(|name| Learn::of(name)).collect(),
             read: (read.clone(), Span::default()),
             carried: Carried { surrogate: Surrogate::FastSigmoid(2.0), detached: false },
             trials: TRIALS,
@@ -307,7 +310,7 @@ fn gradients_on_xla_are_those_of_other_engines() {
         for other in [natively, on_xla] {
             assert_eq!(other.spikes, expected.spikes, "{number}");
             let all = |found: &driver::Found| -> Vec<Vec<f64>> {
-                found.weights.iter().cloned().chain([found.parameters.clone(), vec![found.loss]]).collect()
+                found.edges.iter().cloned().chain([found.parameters.clone(), vec![found.loss]]).collect()
             };
             for (list, (a, b)) in all(&other).iter().zip(all(&expected)).enumerate() {
                 assert_eq!(a.len(), b.len());
@@ -338,7 +341,7 @@ fn modules_of_training_are_as_reviewed() {
             input: ("pixels.x".into(), Span::default()),
             frame: None,
             example: vec![0.5; if network.contains("[300]") { 300 } else { 4 }].into(),
-            learn: ["Kick.weight", "out.tau"].map(|name| (name.into(), Span::default())).to_vec(),
+            learn: ["Kick.weight", "out.tau"].map(Learn::of).to_vec(),
             read: (read, Span::default()),
             carried: Carried { surrogate: Surrogate::FastSigmoid(2.0), detached: true },
             trials: 2,
@@ -380,6 +383,125 @@ fn any_number_of_threads_has_the_same_bits() {
     assert_eq!(found[0], found[2]);
 }
 
+/// The projections of [`net`] with delays between steps: how many edges end where, and whether cells reach themselves.
+const PROJECTIONS: [(&str, usize, usize, f64, bool); 3] = [
+    ("pixels.hidden", PIXELS, HIDDEN, 0.3, true),
+    ("hidden.hidden", HIDDEN, HIDDEN, 1.1, false),
+    ("hidden.out", HIDDEN, OUT, 2.0, true),
+];
+
+/// All of [`net`] but its parameter, with the weights and delays of `tests/reference/jax_delays.py`.
+fn delayed(
+    checked: &Checked,
+    read: Read,
+    detached: bool,
+    threads: usize,
+    choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
+) -> Learner {
+    let ms = |number: &str| SweptNumber { number: number.into(), unit: Some("ms".into()), span: None };
+    let range = Some((ms("1"), ms("5")));
+    let both = |(name, ..): &(&str, usize, usize, f64, bool)| {
+        let [weight, delay] = ["weight", "delay"].map(|key| Learn::of(&format!("{name}.Kick.{key}")));
+        [weight, Learn { range: range.clone(), ..delay }]
+    };
+    let lesson = Lesson {
+        input: ("pixels.x".into(), Span::default()),
+        example: input()[..PIXELS].into(),
+        frame: None,
+        learn: PROJECTIONS.iter().flat_map(both).collect(),
+        read: (read, Span::default()),
+        carried: Carried { surrogate: Surrogate::FastSigmoid(4.0), detached },
+        trials: TRIALS,
+        threads,
+        precision: Precision::F64,
+    };
+    let learner = Learner::new(checked, &CompileOptions::default(), &lesson, choice);
+    let mut learner = learner.unwrap_or_else(|d| panic!("{d:?}"));
+    let both = |&(_, sources, targets, phase, itself): &(&str, usize, usize, f64, bool)| {
+        let delay = |(i, j): (usize, usize)| 3.0 + 1.9 * (1.3 * i as f64 + 0.7 * j as f64 + phase).sin();
+        [weights(sources, targets, phase, itself), edges(sources, targets, itself).map(delay).collect()]
+    };
+    learner.set_learnt(&PROJECTIONS.iter().flat_map(both).collect::<Vec<_>>());
+    learner
+}
+
+fn of_trials(judge: Judge) -> impl FnMut(&[f64]) -> Loss {
+    move |samples| {
+        let judged = judge.judge(samples, TRIALS, &CLASSES);
+        Loss { value: judged.loss, slopes: vec![judged.slopes] }
+    }
+}
+
+#[test]
+fn gradients_of_delays_are_those_of_jax() {
+    let text = std::fs::read_to_string(root().join("tests/reference/jax_delays.json")).unwrap();
+    let reference: Value = serde_json::from_str(&text).unwrap();
+    let checked = net("v -= 1 mV", "");
+    for case in reference["cases"].as_array().unwrap() {
+        let (judge, read) = judge(case["loss"].as_str().unwrap());
+        let detached = case["detached"].as_bool().unwrap();
+        let engines: [(&dyn Fn() -> _, usize); 4] = [(&interp, 1), (&native, 1), (&native, 2), (&native, 5)];
+        let found = engines.map(|(choice, threads)| {
+            let mut learner = delayed(&checked, read.clone(), detached, threads, choice);
+            let mut found = learner.gradient(&[], &[input()], &mut of_trials(judge)).unwrap();
+            found.edges = (0..).zip(&found.edges).map(|(at, values)| learner.in_order(at, values)).collect();
+            found
+        });
+        assert!(found.iter().all(|other| *other == found[0]), "{case}");
+        let close = |a: f64, b: f64| (a - b).abs() <= 1e-10 * b.abs().max(1e-3);
+        assert_eq!(found[0].spikes, case["spikes"].as_u64().unwrap());
+        assert!(close(found[0].loss, case["value"].as_f64().unwrap()), "{case}");
+        let mut lists = found[0].edges.iter();
+        for (name, (_, sources, targets, _, itself)) in ["pixels", "recurrent", "out"].into_iter().zip(PROJECTIONS) {
+            for key in ["weights", "delays"] {
+                let all: Vec<f64> = case[name][key].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
+                assert!(all.iter().any(|x| x.abs() > 1e-3), "{name} {key}");
+                for (&a, (i, j)) in lists.next().unwrap().iter().zip(edges(sources, targets, itself)) {
+                    let b = all[i * targets + j];
+                    assert!(close(a, b), "{name} {key} {i} {j}: {a} {b}");
+                }
+            }
+        }
+    }
+}
+
+/// The loss of a membrane that does not spike is smooth in the delays of what reaches it, from step to step, and has two slopes at a whole step.
+#[test]
+fn gradients_of_delays_are_central_differences() {
+    let text = net_text("v -= 1 mV", "").replace("out: Leaky", "out: Quiet").replace(
+        "synapse Kick",
+        "cell Quiet { param tau = 8 ms; state v: mV = 0 mV; v' = -v / tau }
+        synapse Kick",
+    );
+    let checked = checked(&text.replace("{pixels, hidden, out} }", "{pixels, hidden} }"));
+    let (judge, read) = judge("cross_entropy(max(out.v))");
+    let mut learner = delayed(&checked, read, true, 2, &native);
+    let at = |learner: &mut Learner| learner.gradient(&[], &[input()], &mut of_trials(judge)).unwrap();
+    let number = 5;
+    assert!(learner.are_delays(number));
+    let begin: Vec<Vec<f64>> = learner.learnt().into_iter().map(|(_, values)| values).collect();
+    let found = at(&mut learner);
+    let slopes = learner.in_order(number, &found.edges[number]);
+    let mut moved = |edge: usize, to: f64| {
+        let mut all = begin.clone();
+        all[number][edge] = to;
+        learner.set_learnt(&all);
+        let found = at(&mut learner);
+        (found.loss, learner.in_order(number, &found.edges[number])[edge])
+    };
+    for (edge, &slope) in slopes.iter().enumerate() {
+        let (x, h) = (begin[number][edge], 1e-5);
+        let near = (moved(edge, x + h).0 - moved(edge, x - h).0) / (2.0 * h);
+        assert!(slope.abs() > 1e-6 && (near - slope).abs() < 1e-6 * slope.abs().max(1e-3), "{edge}: {near} {slope}");
+        // At a whole step the slope is that of the step which follows.
+        let whole = x.floor();
+        let (loss, slope) = moved(edge, whole);
+        let [behind, before] = [h, -h].map(|h| (moved(edge, whole + h).0 - loss) / h);
+        assert!((behind - slope).abs() < 1e-3 * slope.abs().max(1e-2), "{edge}: {behind} {slope}");
+        assert!(whole == 1.0 || (before - slope).abs() > 1e-4 * slope.abs(), "{edge}: {before} {slope}");
+    }
+}
+
 /// What a trial reads out is what a run of the same model does.
 #[test]
 fn trials_are_runs() {
@@ -387,24 +509,50 @@ fn trials_are_runs() {
     let carried = Carried { surrogate: Surrogate::FastSigmoid(4.0), detached: true };
     let mut learner = learner(&checked, Read::SpikeCount("out".into()), carried, 1, &interp).unwrap();
     let (counts, _) = learner.samples(&[8.0], &[input()]).unwrap();
-    let weights = learner.weights().into_iter();
-    let weights: Vec<neuroc::ode::PerCell> = weights
-        .map(|(name, values)| neuroc::ode::PerCell { name: format!("{name}.weight"), values: values.into() })
-        .collect();
+    let weights = learner.learnt().into_iter();
+    let weights: Vec<neuroc::ode::PerCell> =
+        weights.map(|(name, values)| neuroc::ode::PerCell { name: name.into(), values: values.into() }).collect();
     for trial in 0..TRIALS {
-        let mut per_cell = weights.clone();
-        let values = input()[trial * PIXELS..(trial + 1) * PIXELS].into();
-        per_cell.push(neuroc::ode::PerCell { name: "pixels.x".into(), values });
-        let options = CompileOptions { per_cell, ..CompileOptions::default() };
-        let compiled = driver::compile(&checked, &options, &mut |_, _, _| {}).unwrap();
-        let experiment = Experiment::new(compiled).unwrap();
-        let mut engine = experiment.interpreter().unwrap().engine;
-        let (result, _) = experiment.run(engine.as_mut(), &RunOptions::default(), &mut Unwatched).unwrap();
-        let out = result.spikes.iter().find(|train| train.population == "out").unwrap();
-        let mut found = [0.0; OUT];
-        out.i.iter().for_each(|&cell| found[cell as usize] += 1.0);
-        assert_eq!(found, counts[trial * OUT..(trial + 1) * OUT], "trial {trial}");
+        assert_eq!(counted(&checked, &weights, trial), counts[trial * OUT..(trial + 1) * OUT], "trial {trial}");
     }
+}
+
+/// Trials that nothing is learnt from have delays of whole steps, as a run that takes what was learnt.
+#[test]
+fn trials_with_learnt_delays_are_runs() {
+    let checked = net("v -= 1 mV", "");
+    let mut learner = delayed(&checked, Read::SpikeCount("out".into()), true, 1, &interp);
+    let learnt = |learner: &Learner| -> Vec<neuroc::ode::PerCell> {
+        let all = learner.learnt().into_iter();
+        all.map(|(name, values)| neuroc::ode::PerCell { name: name.into(), values: values.into() }).collect()
+    };
+    let before = learnt(&learner);
+    let (counts, _) = learner.samples(&[], &[input()]).unwrap();
+    assert_eq!(learnt(&learner), before);
+    let found = learner.gradient(&[], &[input()], &mut |samples| {
+        assert_ne!(samples, counts);
+        Loss { value: 0.0, slopes: vec![vec![0.0; samples.len()]] }
+    });
+    assert!(found.unwrap().edges.iter().flatten().all(|slope| *slope == 0.0));
+    for trial in 0..TRIALS {
+        assert_eq!(counted(&checked, &before, trial), counts[trial * OUT..(trial + 1) * OUT], "trial {trial}");
+    }
+}
+
+/// How often the cells of `out` spike in a run with these weights and delays, for the input of a trial.
+fn counted(checked: &Checked, edges: &[neuroc::ode::PerCell], trial: usize) -> [f64; OUT] {
+    let mut per_cell = edges.to_vec();
+    let values = input()[trial * PIXELS..(trial + 1) * PIXELS].into();
+    per_cell.push(neuroc::ode::PerCell { name: "pixels.x".into(), values });
+    let options = CompileOptions { per_cell, ..CompileOptions::default() };
+    let compiled = driver::compile(checked, &options, &mut |_, _, _| {}).unwrap();
+    let experiment = Experiment::new(compiled).unwrap();
+    let mut engine = experiment.interpreter().unwrap().engine;
+    let (result, _) = experiment.run(engine.as_mut(), &RunOptions::default(), &mut Unwatched).unwrap();
+    let out = result.spikes.iter().find(|train| train.population == "out").unwrap();
+    let mut found = [0.0; OUT];
+    out.i.iter().for_each(|&cell| found[cell as usize] += 1.0);
+    found
 }
 
 const TRAIN: &str = "train {
@@ -495,7 +643,7 @@ fn schedules_and_clipping_reach_what_learns() {
         let mut session = session(&digits(64, &train)).unwrap_or_else(|d| panic!("{d:?}"));
         let mut epoch = || {
             session.epoch(&mut train::Unwatched).unwrap().unwrap();
-            session.trained().weights[0].values.to_vec()
+            session.trained().edges[0].values.to_vec()
         };
         let first = epoch();
         let second: Vec<f64> = epoch().iter().zip(&first).map(|(x, y)| x - y).collect();
@@ -562,6 +710,15 @@ fn what_cannot_learn_is_refused() {
         ),
         (said(&digits(64, "")), "this model has no `train` block"),
         (
+            with("Kick.weight", "Kick.delay = 3 .. 5 ms"),
+            "the delay of edge 0 of `pixels.out.Kick` begins at 1 ms, but learns from 3 to 5 ms",
+        ),
+        (with("Kick.weight", "Kick.delay = 0 .. 5 ms"), "the delays of `pixels.out.Kick` may fall to 0 ms"),
+        (
+            said(&digits(64, TRAIN).replace("Kick.weight", "Kick.delay = 1 .. 5 ms").replace("delay = 1 ms", "delay = 0 ms")),
+            "`delay` of `pixels.out.Kick` is 0 ms",
+        ),
+        (
             said(&digits(64, &TRAIN.replace("pixels.out.Kick", "{pixels.out, pixels.idle}.Kick")).replace(
                 "connect pixels -> out",
                 "population idle: Readout[2]\n connect pixels -> idle via Kick { rule = all_to_all; weight = 0 mV; delay = 1 ms }\n connect pixels -> out",
@@ -578,6 +735,66 @@ fn what_cannot_learn_is_refused() {
     assert!(errors[0].message.contains("going back keeps states in"), "{errors:?}");
 }
 
+/// Weights and delays of a small net that learns in one epoch after the other: bounds hold, and half of the epochs, kept and resumed, lead to the same bits.
+#[test]
+fn delays_are_learnt_between_bounds_and_kept() {
+    let train = TRAIN
+        .replace("learn pixels.out.Kick.weight", "learn pixels.out.Kick.weight = -0.02 .. 0.02 mV\nlearn pixels.out.Kick.delay = 1.5 .. 4 ms\nlearn out.tau = 9 .. 10.5 ms")
+        .replace("batch = 64", "delay_lr = 0.5\nbatch = 200\ntest = 0.2");
+    let text = digits(64, &train)
+        .replace("delay = 1 ms", "delay ~ uniform(1.5 ms, 4 ms)")
+        .replace("duration = 10", "duration = 14");
+    let begin = || session(&text).unwrap_or_else(|d| panic!("{d:?}"));
+    let mut whole = begin();
+    assert_eq!(whole.count(), 2 * 640 + 1);
+    let epochs = |session: &mut Session, count: usize| {
+        (0..count).map(|_| session.epoch(&mut train::Unwatched).unwrap().unwrap().loss).collect::<Vec<f64>>()
+    };
+    let losses = epochs(&mut whole, 4);
+    assert!(losses[3] < 0.98 * losses[0], "{losses:?}");
+    let trained = whole.trained();
+    let [weights, delays] = [0, 1].map(|at| trained.edges[at].values.to_vec());
+    assert_eq!(trained.edges[1].name, "pixels.out.Kick.delay");
+    let ends = |values: &[f64], low: f64, high: f64| {
+        assert!(values.iter().all(|x| (low..=high).contains(x)), "{values:?}");
+        [low, high].map(|end| values.iter().filter(|x| **x == end).count())
+    };
+    assert!(ends(&weights, -0.02, 0.02).iter().all(|count| *count > 5), "{weights:?}");
+    assert!(ends(&delays, 1.5, 4.0).iter().all(|count| *count > 5), "{delays:?}");
+    assert!(delays.iter().any(|delay| delay.fract() > 0.01 && delay.fract() < 0.49), "{delays:?}");
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("delays_are_learnt.npz");
+    let mut first = begin();
+    epochs(&mut first, 2);
+    first.trained().write(&path).unwrap();
+    let mut second = begin();
+    second.resume(&Trained::read(&path).unwrap()).unwrap();
+    assert_eq!(epochs(&mut second, 2), losses[2..]);
+    assert_eq!(second.trained(), trained);
+    // A run has whole steps, the nearest ones, and says so.
+    let options = CompileOptions { per_cell: trained.edges, ..CompileOptions::default() };
+    let compiled = driver::compile(&checked(&text), &options, &mut |_, _, _| {}).unwrap();
+    let experiment = Experiment::new(compiled).unwrap();
+    let message = &experiment.warnings[0].message;
+    assert!(message.contains("delays of `pixels.out.Kick` are not whole numbers of steps"), "{message}");
+}
+
+/// The example and the same without delays that learn, for five epochs.
+#[test]
+fn where_order_matters_delays_are_worth_learning() {
+    let text = std::fs::read_to_string(root().join("examples/spike_order.neuro")).unwrap();
+    let alone: String =
+        text.split_inclusive('\n').filter(|l| !l.contains("delay_lr") && !l.contains("Kick.delay")).collect();
+    let [both, alone] = [text, alone].map(|text| {
+        let mut session = session(&text).unwrap_or_else(|d| panic!("{d:?}"));
+        session.plan(5);
+        for _ in 0..5 {
+            session.epoch(&mut train::Unwatched).unwrap();
+        }
+        session.test().unwrap().unwrap().accuracy
+    });
+    assert!(both > 0.9 && alone < 0.8, "{both} {alone}");
+}
+
 /// An archive whose header promises more than there is, and weights for another network.
 #[test]
 fn what_has_been_learnt_is_believed_as_far_as_it_goes() {
@@ -585,10 +802,10 @@ fn what_has_been_learnt_is_believed_as_far_as_it_goes() {
     let path = folder.path().join("weights.npz");
     let weight =
         |count: usize| neuroc::ode::PerCell { name: "pixels.out.Kick.weight".into(), values: vec![0.5; count].into() };
-    let trained = Trained { weights: vec![weight(3)], parameters: vec!["out.tau=9 ms".into()], progress: None };
+    let trained = Trained { edges: vec![weight(3)], parameters: vec!["out.tau=9 ms".into()], progress: None };
     trained.write(&path).unwrap();
     assert_eq!(Trained::read(&path).unwrap(), trained);
-    let options = CompileOptions { per_cell: trained.weights, ..CompileOptions::default() };
+    let options = CompileOptions { per_cell: trained.edges, ..CompileOptions::default() };
     let compiled = driver::compile(&checked(&digits(64, TRAIN)), &options, &mut |_, _, _| {}).unwrap();
     let errors = Experiment::new(compiled).err().unwrap();
     let label = &errors[0].labels[0].message;
@@ -644,7 +861,7 @@ fn a_training_that_goes_on_has_the_same_bits() {
     let (text, kept) = goes_on(&|text| session(text).unwrap());
     // Other models, and files that say less.
     let refused = |text: &str, trained: &Trained| session(text).unwrap().resume(trained).unwrap_err();
-    assert!(refused(&digits(64, TRAIN), &kept).contains("other weights and parameters have learnt there"));
+    assert!(refused(&digits(64, TRAIN), &kept).contains("other weights, delays and parameters have learnt there"));
     assert!(refused(&text, &Trained { progress: None, ..kept.clone() }).contains("does not say how far"));
     let other = text.replace("dt = 1 ms", "dt = 1 ms; seed = 5");
     assert!(refused(&other, &kept).contains("its seed was 0, and is 5 now"));
@@ -684,7 +901,7 @@ fn samples_in_frames_are_inputs_that_change() {
             input: ("pixels.x".into(), Span::default()),
             example: input()[..PIXELS].into(),
             frame: (frames.len() > 1).then_some(half),
-            learn: vec![("pixels.hidden.Kick.weight".into(), Span::default()), ("tau".into(), Span::default())],
+            learn: ["pixels.hidden.Kick.weight", "tau"].map(Learn::of).to_vec(),
             read: (Read::SpikeCount("out".into()), Span::default()),
             carried,
             trials: TRIALS,
@@ -713,7 +930,7 @@ fn samples_in_frames_are_inputs_that_change() {
         assert_eq!(found.spikes, expected.spikes);
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-10 * b.abs().max(1e-3);
         assert!(close(found.loss, expected.loss) && close(found.parameters[0], expected.parameters[0]), "{found:?}");
-        found.weights[0].iter().zip(&expected.weights[0]).for_each(|(&a, &b)| assert!(close(a, b), "{a} {b}"));
+        found.edges[0].iter().zip(&expected.edges[0]).for_each(|(&a, &b)| assert!(close(a, b), "{a} {b}"));
     }
 }
 
@@ -734,6 +951,44 @@ const GRIDS: &str = "
         connect hidden -> out via Kick { rule = convolution(kernel = 2, stride = 2); weight = 0.1 mV; delay = 2 ms }
     }
     run { duration = 20 ms; dt = 1 ms; seed = 3; record spikes of {pixels, hidden, out} }";
+
+/// A run that is shown a sample in frames has the spikes that it says and the same voltages, whatever the engine and the steps of a call.
+#[test]
+fn a_run_is_shown_frames() {
+    let text = std::fs::read_to_string(root().join("examples/spike_order.neuro")).unwrap();
+    let checked = checked(&text);
+    let model = checked.model.as_ref().unwrap();
+    let train = model.train.as_ref().unwrap();
+    let flat = driver::flatten(model, &CompileOptions::default()).unwrap().0;
+    let sample = driver::sample(&flat, train, 5).unwrap();
+    assert_eq!((sample.parameter.as_str(), sample.frames.len(), sample.steps), ("inputs.x", 50, 1));
+    let at = |(step, frame): (usize, &Vec<f64>)| -> Vec<(u64, u32)> {
+        let cells = (0..).zip(frame).filter(|(_, x)| **x == 1.0);
+        cells.map(|(cell, _)| (step as u64 + 1, cell)).collect()
+    };
+    let expected: Vec<(u64, u32)> = sample.frames.iter().enumerate().flat_map(at).collect();
+    assert!(expected.len() > 8);
+    let options = CompileOptions { per_cell: vec![sample.first()], ..CompileOptions::default() };
+    let compiled = driver::compile(&checked, &options, &mut |_, _, _| {}).unwrap();
+    let experiment = Experiment::new(compiled).unwrap();
+    let mut voltages = Vec::new();
+    for (choice, window) in [(interp(), 1), (interp(), 7), (native(), 64), (native(), 1)] {
+        let choice = choice.unwrap();
+        let plan = experiment.plan_for(&choice, Precision::F64).unwrap();
+        let ready = experiment.engine(&plan, choice).unwrap();
+        let mut engine = sample.shown(experiment.program(), ready.engine).unwrap();
+        let options = RunOptions { window, ..RunOptions::default() };
+        let (result, _) = experiment.run(engine.as_mut(), &options, &mut Unwatched).unwrap();
+        let spikes = result.spikes.iter().find(|train| train.population == "inputs").unwrap();
+        let found: Vec<(u64, u32)> =
+            spikes.t.iter().map(|t| t.round() as u64).zip(spikes.i.iter().map(|&i| i as u32)).collect();
+        assert_eq!(found, expected);
+        voltages.push(result.series.iter().find(|s| s.name == "out.v").unwrap().clone());
+    }
+    assert!(voltages.iter().all(|other| *other == voltages[0]));
+    let wrong = driver::sample(&flat, train, 1600).unwrap_err();
+    assert_eq!(wrong[0].message, "there is no sample 1600: `data/order.npz` has 1600");
+}
 
 #[test]
 fn gradients_of_kernels_are_those_of_pytorch() {
@@ -759,9 +1014,7 @@ fn gradients_of_kernels_are_those_of_pytorch() {
             input: ("pixels.x".into(), Span::default()),
             example: input[..60].into(),
             frame: None,
-            learn: ["pixels.hidden.Kick.weight", "hidden.out.Kick.weight"]
-                .map(|name| (name.into(), Span::default()))
-                .to_vec(),
+            learn: ["pixels.hidden.Kick.weight", "hidden.out.Kick.weight"].map(Learn::of).to_vec(),
             read: (Read::SpikeCount("out".into()), Span::default()),
             carried: Carried { surrogate: Surrogate::FastSigmoid(4.0), detached: false },
             trials: TRIALS,
@@ -769,10 +1022,10 @@ fn gradients_of_kernels_are_those_of_pytorch() {
             precision: Precision::F64,
         };
         let mut learner = Learner::new(&checked, &options, &lesson, choice).unwrap();
-        let counts: Vec<usize> = learner.weights().iter().map(|(_, values)| values.len()).collect();
+        let counts: Vec<usize> = learner.learnt().iter().map(|(_, values)| values.len()).collect();
         assert_eq!(counts, [3 * 2 * 3 * 3, 4 * 3 * 2 * 2]);
-        assert!(learner.weights()[1].1.iter().all(|x| *x == 0.1));
-        learner.set_weights(&[kernel(54, 0.3), kernel(48, 1.1)]);
+        assert!(learner.learnt()[1].1.iter().all(|x| *x == 0.1));
+        learner.set_learnt(&[kernel(54, 0.3), kernel(48, 1.1)]);
         let mut counted = Vec::new();
         let mut loss = |samples: &[f64]| {
             counted = samples.to_vec();
@@ -786,8 +1039,8 @@ fn gradients_of_kernels_are_those_of_pytorch() {
         assert!(close(found.loss, reference["value"].as_f64().unwrap()), "{found:?}");
         for (number, key) in ["first", "second"].into_iter().enumerate() {
             let expected = numbers(key);
-            assert_eq!(found.weights[number].len(), expected.len());
-            let pairs = found.weights[number].iter().zip(expected);
+            assert_eq!(found.edges[number].len(), expected.len());
+            let pairs = found.edges[number].iter().zip(expected);
             pairs.for_each(|(&a, b)| assert!(close(a, b), "{key}: {a} {b}"));
         }
     }

@@ -34,6 +34,8 @@ pub(in crate::hir) enum TrainError<'e> {
     Missing { of: &'e str, argument: &'e str, span: Span },
     /// `reset` is neither of two words.
     Reset { span: Span },
+    /// A learning rate of delays, of which none learn.
+    NoDelays { span: Span },
     /// A number is out of its range.
     Number { what: &'e str, value: f64, needed: &'static str, span: Span },
     /// No number is known before the run.
@@ -118,6 +120,13 @@ impl From<TrainError<'_>> for Diagnostic {
                 Diagnostic::new(Code::BadValue, span, "`reset` is `detached` or `attached`", "neither of them")
                     .note("detached: that a spike resets the cell has no part in the derivative")
             }
+            E::NoDelays { span } => Diagnostic::new(
+                Code::BadValue,
+                span,
+                "no delays learn, so that they have no learning rate",
+                "of nothing",
+            )
+            .help("add `learn a.b.Synapse.delay = 1 .. 20 ms`, or leave this out"),
             E::Number { what, value, needed, span } => Diagnostic::new(
                 Code::BadValue,
                 span,

@@ -153,7 +153,7 @@ impl Runner for Device {
             _ => None,
         }));
         let results = self.back.run(&arguments)?;
-        let mut weights = Vec::new();
+        let mut edges = Vec::new();
         for (number, route) in (0..).zip(&net.routes) {
             let tract = &route.tract;
             let slopes = match results.get(&Slot::Trial(Trial::Weights(number))) {
@@ -161,7 +161,7 @@ impl Runner for Device {
                 // Nothing that is read out depends on what arrives here.
                 None => vec![0.0; if route.learns { tract.edges() } else { 0 }],
             };
-            weights.push(tract.of_numbers(slopes));
+            edges.push(tract.of_numbers(slopes));
         }
         let mut parameters = Vec::new();
         for of in &net.gradients {
@@ -171,7 +171,7 @@ impl Runner for Device {
             }
             parameters.push(all);
         }
-        Ok(Slopes { loss: found.value, weights, parameters, spikes })
+        Ok(Slopes { loss: found.value, edges, parameters, spikes })
     }
 
     fn set_uniform(&mut self, forward: Option<FieldId>, back: Option<FieldId>, value: f64) -> Result<(), EngineError> {

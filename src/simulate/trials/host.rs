@@ -96,9 +96,9 @@ impl Runner for Host {
             }
             Ok(all)
         };
-        let weights = net.routes.iter().zip(weights).map(|(route, slopes)| route.tract.of_numbers(slopes)).collect();
+        let edges = net.routes.iter().zip(weights).map(|(route, slopes)| route.tract.of_numbers(slopes)).collect();
         let parameters = net.gradients.iter().map(read).collect::<Result<_, EngineError>>()?;
-        Ok(Slopes { loss: found.value, weights, parameters, spikes: spikes(&ran.sent) })
+        Ok(Slopes { loss: found.value, edges, parameters, spikes: spikes(&ran.sent) })
     }
 
     fn set_uniform(&mut self, forward: Option<FieldId>, back: Option<FieldId>, value: f64) -> Result<(), EngineError> {

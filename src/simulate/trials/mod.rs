@@ -6,7 +6,7 @@
 //! Never true here: trials know of each other.
 //!
 //! The cells of a population stand trial by trial: those of trial `b` are `b * cells .. (b + 1) * cells`. In step `k` there arrives what was sent in
-//! step `k - d` along an edge with a delay of `d` steps, as in any run.
+//! step `k - d` along an edge with a delay of `d` steps, as in any run; where delays learn, `d` lies between two steps, and a part arrives in each.
 
 #[cfg(feature = "xla")]
 mod device;
@@ -16,7 +16,7 @@ mod tract;
 #[cfg(feature = "xla")]
 pub use device::{Device, kinds};
 pub use host::Host;
-pub use tract::{Lists, Sent, Tract};
+pub use tract::{Lists, OfEdges, Sent, Tract};
 
 use super::Loss;
 use crate::engine::EngineError;
@@ -42,7 +42,7 @@ pub struct Route {
     pub arrived: Both,
     /// How many targets there are in all trials.
     pub targets: usize,
-    /// Are derivatives in its weights wanted?
+    /// Are derivatives in its weights or delays wanted?
     pub learns: bool,
 }
 
@@ -131,8 +131,8 @@ pub trait Runner: Send {
 pub struct Slopes {
     /// The loss.
     pub loss: f64,
-    /// In what learns of each projection, in the order of [`Tract::change`]; empty where it is not wanted.
-    pub weights: Vec<Vec<f64>>,
+    /// For each projection the derivatives in what its edges have; empty where they are not wanted.
+    pub edges: Vec<OfEdges>,
     /// For each free parameter what every element contributes.
     pub parameters: Vec<Vec<f64>>,
     /// How many spikes there were.

@@ -1,13 +1,15 @@
 //! The edges of a projection as events go along them, and as gradients come back.
 //!
-//! In come edges with their delays and weights, and who has sent when; out goes what arrives, and backward the derivatives in weights and in having sent.
+//! In come edges with their delays and weights, and who has sent when; out goes what arrives, and backward the derivatives in weights, delays and in having sent.
 //! Never true here: the order of a sum depends on the number of threads.
 
 mod arrays;
+mod between;
 
 pub use arrays::Lists;
 
 use crate::engine::Edges;
+use between::Between;
 use ndarray::{ArrayView2, ArrayViewMut2, linalg::general_mat_mul};
 use std::ops::Range;
 
@@ -38,6 +40,16 @@ pub struct Tract {
     is_dense: bool,
     weights: Vec<f64>,
     shared: Option<Shared>,
+    between: Option<Between>,
+}
+
+/// For what the edges of a projection have, one number each.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OfEdges {
+    /// In the order of the weights that learn, or for the numbers that they share.
+    pub weights: Vec<f64>,
+    /// For each step that a delay is longer, in the order of the delays; empty if they are whole numbers of steps.
+    pub delays: Vec<f64>,
 }
 
 /// The numbers that edges share.
@@ -94,6 +106,7 @@ impl Tract {
             number: all.iter().map(|edge| edge.2).collect(),
             delays: known,
             shared: None,
+            between: None,
         }
     }
 
@@ -118,8 +131,11 @@ impl Tract {
         self
     }
 
-    /// Gives edges the numbers that they share.
+    /// Gives edges the numbers that they share, or their parts of a weight.
     fn spread(&mut self) {
+        if let Some(between) = &self.between {
+            between.spread(&mut self.weights);
+        }
         if let Some(shared) = &self.shared {
             let sum = |of: &[u32]| of.iter().map(|&of| shared.values[of as usize]).sum::<f64>();
             let weights = self.weights.iter_mut().zip(shared.edges());
@@ -129,10 +145,19 @@ impl Tract {
 
     /// How many numbers learn.
     pub fn numbers(&self) -> usize {
-        self.shared.as_ref().map_or(self.weights.len(), |shared| shared.values.len())
+        self.own().len()
     }
 
-    /// How many edges there are.
+    /// The weights that learn.
+    fn own(&self) -> &[f64] {
+        match (&self.shared, &self.between) {
+            (Some(shared), _) => &shared.values,
+            (None, Some(between)) => &between.weights,
+            (None, None) => &self.weights,
+        }
+    }
+
+    /// How many edges there are; one whose delay lies between two steps counts twice.
     pub fn edges(&self) -> usize {
         self.weights.len()
     }
@@ -144,7 +169,7 @@ impl Tract {
 
     /// The weights in the order of the projection, or the numbers that edges share.
     pub fn weights(&self) -> Vec<f64> {
-        self.in_order(self.shared.as_ref().map_or(&self.weights, |shared| &shared.values))
+        self.in_order(self.own())
     }
 
     /// Values of what learns in the order of the projection.
@@ -152,28 +177,36 @@ impl Tract {
         if self.shared.is_some() {
             return values.to_vec();
         }
+        let number = self.between.as_ref().map_or(&self.number, |between| &between.number);
         let mut out = vec![0.0; values.len()];
-        self.number.iter().zip(values).for_each(|(&number, &x)| out[number as usize] = x);
+        number.iter().zip(values).for_each(|(&number, &x)| out[number as usize] = x);
         out
     }
 
     /// Changes what learns, which is in the order of gradients.
     pub fn change(&mut self, change: impl FnOnce(&mut [f64])) {
-        match &mut self.shared {
-            Some(shared) => change(&mut shared.values),
-            None => change(&mut self.weights),
+        match (&mut self.shared, &mut self.between) {
+            (Some(shared), _) => change(&mut shared.values),
+            (None, Some(between)) => change(&mut between.weights),
+            (None, None) => change(&mut self.weights),
         }
         self.spread();
     }
 
     /// Derivatives in what learns, of those in the weights of the edges.
-    pub fn of_numbers(&self, slopes: Vec<f64>) -> Vec<f64> {
-        let Some(shared) = &self.shared else { return slopes };
-        let mut sums = vec![0.0; if slopes.is_empty() { 0 } else { shared.values.len() }];
+    pub fn of_numbers(&self, slopes: Vec<f64>) -> OfEdges {
+        if slopes.is_empty() {
+            return OfEdges::default();
+        }
+        if let Some(between) = &self.between {
+            return between.slopes(&slopes);
+        }
+        let Some(shared) = &self.shared else { return OfEdges { weights: slopes, delays: Vec::new() } };
+        let mut sums = vec![0.0; shared.values.len()];
         for (slope, of) in slopes.iter().zip(shared.edges()) {
             of.iter().for_each(|&of| sums[of as usize] += shared.share * slope);
         }
-        sums
+        OfEdges { weights: sums, delays: Vec::new() }
     }
 
     /// Gives the edges weights, in the order of the projection, or the numbers that they share.
@@ -182,7 +215,12 @@ impl Tract {
             shared.values.copy_from_slice(weights);
             return self.spread();
         }
-        self.number.iter().zip(&mut self.weights).for_each(|(&number, weight)| *weight = weights[number as usize]);
+        let (number, own) = match &mut self.between {
+            Some(between) => (&between.number, &mut between.weights),
+            None => (&self.number, &mut self.weights),
+        };
+        number.iter().zip(own).for_each(|(&number, weight)| *weight = weights[number as usize]);
+        self.spread();
     }
 
     /// How many threads share work on all edges of so many trials.

@@ -117,7 +117,10 @@ mod tests {
     /// What arrives and what comes back along arrays is what does along edges.
     #[test]
     fn arrays_carry_what_edges_do() {
-        for (tract, matrices) in [(tract(20, 30, 6), true), (tract(300, 400, 5), false)] {
+        let edges = Edges { offsets: vec![0, 3, 5], sources: vec![0, 1, 1, 0, 1] };
+        let delays = [1.25, 2.0, 1.5, 1.0, 1.75];
+        let moving = Tract::moving(&edges, 2, &delays, &[1.0, 2.0, 4.0, 8.0, 16.0], [1.0, 2.0]);
+        for (tract, matrices) in [(tract(20, 30, 6), true), (tract(300, 400, 5), false), (moving, true)] {
             assert_eq!(tract.are_matrices(), matrices);
             let [senders, targets] = tract.ends();
             let sent: Vec<Vec<u32>> =
