@@ -72,7 +72,8 @@ impl<'a> Lowerer<'a> {
         }
         let name = p.name.text.clone();
         match (sigma, sources) {
-            (Some(sigma), Some(sources)) if !wrong && !contacts.is_empty() => {
+            // What it hears may have been said to be wrong before.
+            (Some(sigma), Some(sources)) if !wrong && !contacts.is_empty() && !of.is_empty() => {
                 draft.probes.push(Probe { name, of, contacts, sigma, sources, span: p.name.span });
             }
             _ => {

@@ -247,6 +247,16 @@ fn potentials_of_cells_add_up_wherever_they_are() {
 }
 
 #[test]
+fn cells_that_are_nowhere_are_not_heard() {
+    let text = STICK.replace("population c: Stick", "population c: Stick[5]");
+    let compiled = driver::compile(&checked(&text), &CompileOptions::default(), &mut |_, _, _| {}).unwrap();
+    let errors = Experiment::new(compiled).err().expect("no place for five cells");
+    let [error] = &errors[..] else { panic!("{errors:?}") };
+    assert_eq!(error.message, "it is not known where the 5 cells of `c` are");
+    assert!(error.help.iter().any(|help| help.contains("spacing = 50 um")), "{error:?}");
+}
+
+#[test]
 fn a_probe_hears_several_populations_at_once() {
     let two = STICK
         .replace("population c: Stick", "population c: Stick\n population d: Stick { x = 80 um }")
