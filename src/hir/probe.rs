@@ -42,7 +42,7 @@ impl<'a> Lowerer<'a> {
         for member in &p.members {
             match member {
                 ProbeMember::Contact(point) => contacts.extend(self.point(point, Dim::LENGTH)),
-                ProbeMember::Contacts { from, to, count } => contacts.extend(self.row(from, to, count)),
+                ProbeMember::Contacts { ends, count } => contacts.extend(self.row(ends, count)),
                 ProbeMember::Key(key) => match keys.iter().find(|first| first.name.text == key.name.text) {
                     Some(first) => self.duplicate_key(&key.name, first.name.span),
                     None if !matches!(key.name.text.as_str(), "sigma" | "source") => {
@@ -118,7 +118,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// A row of contacts, both ends among them.
-    fn row(&mut self, from: &'a ast::Point, to: &'a ast::Point, count: &ast::Name) -> Vec<[f64; 3]> {
+    fn row(&mut self, [from, to]: &'a [ast::Point; 2], count: &ast::Name) -> Vec<[f64; 3]> {
         let ends = (self.point(from, Dim::LENGTH), self.point(to, Dim::LENGTH));
         let count = match count.text.parse::<usize>() {
             Ok(n) if (2..=MOST).contains(&n) => n,

@@ -675,13 +675,11 @@ pub struct Probe {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ProbeMember {
     /// `at (10 um, 0 um, 0 um)`.
-    Contact(Point),
+    Contact(Box<Point>),
     /// `from (0 um, 0 um, 0 um) to (0 um, 600 um, 0 um) in 16`.
     Contacts {
-        /// The first.
-        from: Point,
-        /// The last.
-        to: Point,
+        /// The first and the last.
+        ends: Box<[Point; 2]>,
         /// How many, as written.
         count: Name,
     },

@@ -462,10 +462,10 @@ impl Builder<'_> {
         }
         let mut parts = Parts::of(pair);
         match rule {
-            Rule::contact => ProbeMember::Contact(self.point(parts.part())),
+            Rule::contact => ProbeMember::Contact(Box::new(self.point(parts.part()))),
             Rule::contacts => {
-                let (from, to) = (self.point(parts.part()), self.point(parts.part()));
-                ProbeMember::Contacts { from, to, count: self.name(parts.part()) }
+                let ends = Box::new([0, 1].map(|_| self.point(parts.part())));
+                ProbeMember::Contacts { ends, count: self.name(parts.part()) }
             }
             other => unreachable!("{other:?} is not a member of a probe"),
         }

@@ -7,6 +7,7 @@ use neuroc::codegen::plan::Precision;
 use neuroc::driver::{self, CompileOptions, Experiment};
 use neuroc::hir::{Loader, Method};
 use neuroc::results::RunResult;
+use neuroc::simulate::{Stepping, Unwatched};
 use neuroc::step::Source;
 use serde_json::Value;
 use std::f64::consts::PI;
@@ -250,7 +251,7 @@ fn potentials_of_cells_add_up_wherever_they_are() {
 fn cells_that_are_nowhere_are_not_heard() {
     let text = STICK.replace("population c: Stick", "population c: Stick[5]");
     let compiled = driver::compile(&checked(&text), &CompileOptions::default(), &mut |_, _, _| {}).unwrap();
-    let errors = Experiment::new(compiled).err().expect("no place for five cells");
+    let errors = Experiment::new(compiled).expect_err("no place for five cells");
     let [error] = &errors[..] else { panic!("{errors:?}") };
     assert_eq!(error.message, "it is not known where the 5 cells of `c` are");
     assert!(error.help.iter().any(|help| help.contains("spacing = 50 um")), "{error:?}");
@@ -317,4 +318,40 @@ fn results_know_where_contacts_are() {
     result.write(&file).unwrap();
     let back = RunResult::read_npz(&file).unwrap();
     assert_eq!(back.series_named("p.potential"), Some(s));
+    let file = folder.join("stick.csv");
+    result.write(&file).unwrap();
+    let table = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        table
+            .lines()
+            .next()
+            .unwrap()
+            .ends_with("p[0].potential (uV),p[1].potential (uV),p[2].potential (uV),p[3].potential (uV)")
+    );
+}
+
+#[test]
+fn it_is_heard_between_two_steps_and_after_a_checkpoint() {
+    let whole = heard(&ran(STICK, Way::Optimized), "p.potential");
+    let compiled = driver::compile(&checked(STICK), &CompileOptions::default(), &mut |_, _, _| {}).unwrap();
+    let experiment = Experiment::new(compiled).unwrap();
+    let ready = experiment.interpreter().unwrap_or_else(|e| panic!("{e}"));
+    let mut stepping = experiment.stepping(ready.engine, 7).unwrap_or_else(|e| panic!("{e:?}"));
+    let potential = stepping.find("p.potential").unwrap();
+    let after = |steps: u64, stepping: &mut Stepping| {
+        stepping.step(steps, &mut Unwatched).unwrap();
+        let mut out = Vec::new();
+        stepping.read(potential, &mut out).unwrap();
+        out
+    };
+    let first = after(20, &mut stepping);
+    let saved = stepping.save().unwrap();
+    let second = after(10, &mut stepping);
+    stepping.restore(&saved).unwrap();
+    let mut now = Vec::new();
+    stepping.read(potential, &mut now).unwrap();
+    assert_eq!((now, after(10, &mut stepping)), (first.clone(), second.clone()));
+    for (contact, whole) in whole.iter().enumerate() {
+        assert!((1e3 * first[contact] - whole[19]).abs() < 1e-9 && (1e3 * second[contact] - whole[29]).abs() < 1e-9);
+    }
 }
