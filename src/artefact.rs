@@ -37,6 +37,10 @@ pub fn files(experiment: &Experiment, plan: &Plan, class: DeviceClass) -> Result
 /// The same, with forms of gathers that somebody has chosen in the inputs.
 pub fn files_with(experiment: &Experiment, inputs: &Inputs) -> Result<Vec<File>, EngineError> {
     let Experiment { compiled, extent, setup, recording, warnings: _ } = experiment;
+    if let Some(record) = experiment.compiled.ode.records.iter().find(|record| record.probe.is_some()) {
+        let why = "`{}` is a potential, which is computed outside of the program so far; leave it out";
+        return Err(EngineError(why.replace("{}", &record.name)));
+    }
     let plan = &inputs.plan;
     let stretch = Stretch::new(plan, &inputs.device, recording.every, &recording.fields, extent.grid.steps);
     let Some(stretch) = stretch else {

@@ -315,7 +315,9 @@ pub fn compile_flat(
 
 fn recorded_states(model: &ode::Model) -> Vec<Source> {
     let state = |r: &ode::Record| Some(Source::State(model.recorded_state(r)?.0));
-    let mut states: Vec<Source> = model.records.iter().filter_map(state).collect();
+    let heard = (0..).zip(&model.cables).filter(|(_, cable)| model.is_heard(cable.population));
+    let heard = heard.map(|(cable, _)| Source::Transmembrane(cable));
+    let mut states: Vec<Source> = model.records.iter().filter_map(state).chain(heard).collect();
     states.sort();
     states.dedup();
     states
@@ -365,6 +367,10 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
             | Source::Diagonal(..)
             | Source::Rhs(..)
             | Source::Middle(..)
+            | Source::Transmembrane(..)
+            | Source::Escaping(..)
+            | Source::Injected(..)
+            | Source::InjectedSlope(..)
             | Source::Adjoint(_)
             | Source::Seed(_)
             | Source::Gradient(..) => DisplayUnit { name: "1".into(), exponent: 0 },

@@ -98,8 +98,8 @@
 //! - **Only the interpreter runs all of the step IR.** What no plan is made of so far is refused with the reason where it is planned
 //!   (`refuse.rs`, `deliveries.rs`, `remember.rs` and `trees.rs` in `src/codegen/plan/`). Crates refuse events, branched cells and bf16
 //!   (`src/codegen/rust/`), devices edges that remember (`src/engine/mod.rs`), checkpoints events on their way and histories (`src/simulate/checkpoint.rs`),
-//!   learning branched cells, synapses that remember, and on devices delays
-//!   (`src/driver/training.rs`).
+//!   learning branched cells, synapses that remember, and on devices delays (`src/driver/training.rs`), gradients and artefacts potentials
+//!   (`src/driver/gradient.rs`, `src/artefact.rs`).
 //! - **Validity is a value.** Only [`step::verify`] makes a [`step::Verified`], and only that reaches interpreter and plan. In debug
 //!   builds the verifier runs after every pass.
 //! - **The IR is text**: `step::parse(step::print(p)) == p`, so that passes are tested on text.
@@ -264,6 +264,7 @@
 //! | what an SWC file means: soma, stubs, names of sections | `src/morphology/swc.rs` | its tests, `tests/suite/cables.rs`, `tests/reference/swc_neuron.py` |
 //! | where the compartments of a cell lie in a picture, how it is drawn | `src/morphology/drawing.rs`; `src/plot/cell.rs`, `src/cli/plot/cell.rs` | their tests, `tests/suite/cli.rs` |
 //! | what is recorded in every compartment, what results say of them | `quantity_in` in `src/hir/morphology.rs`; `src/simulate/records.rs`, `src/results/contents.rs` | `tests/suite/cables.rs` |
+//! | where cells and sections are in space, what a current makes at a contact; what a probe hears | `src/morphology/space.rs`; `src/hir/probe.rs`, `escape` in `src/discretize/cable.rs`, `src/simulate/potential.rs` | `tests/suite/lfp.rs`, `tests/errors/probe_*` |
 //! | what `neuroc info` says of a cell's shape and membrane | `src/cli/info.rs`, `src/ode/passive.rs` | `tests/suite/cables.rs`, `tests/suite/cli.rs` |
 //! | how cables are solved | `src/discretize/cable.rs`; `solve` in `src/interp/memory.rs` and `src/runtime/branches.rs` | `tests/suite/cables.rs` |
 //! | in which order the kernels of branched cells run | `src/codegen/plan/trees.rs` | there |

@@ -38,6 +38,10 @@ COMMANDS = {
         "neuroc run examples/purkinje.neuro -o purkinje.npz",
         "neuroc plot --morphology examples/purkinje.neuro purkinje.npz --colour v --at 154ms",
     ],
+    "lfp": [
+        "neuroc run examples/lfp.neuro -o lfp.npz",
+        "neuroc plot lfp.npz --kind space",
+    ],
     "digits": [
         "neuroc train examples/digits.neuro --epochs 4 -o digits.trained.npz",
         "neuroc run examples/digits.neuro --trained digits.trained.npz",
@@ -70,7 +74,7 @@ GROUPS = {
         "calcium_adaptation", "calcium_ghk",
     ],
     "Branched cells": [
-        "ball_and_stick", "pyramidal", "purkinje", "dendritic_calcium", "dendritic_junctions", "dendritic_ring", "column",
+        "ball_and_stick", "pyramidal", "purkinje", "dendritic_calcium", "dendritic_junctions", "dendritic_ring", "column", "lfp",
         "rallpack1", "rallpack2", "rallpack3",
     ],
     "Point neurons": ["lif_fi_curve", "adex", "izhikevich", "izhikevich_rs", "oscillators"],

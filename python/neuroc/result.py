@@ -36,9 +36,10 @@ class Trace(np.ndarray):
     t: NDArray[np.float64]
     #: The cells of the population that the columns belong to, from 0, shape `[cell]`.
     cells: NDArray[np.int64]
-    #: Of what is recorded in every compartment of sections, those that the columns belong to, such as "dend(0.25)"; None of all else.
+    #: Of what is recorded in every compartment of sections, those that the columns belong to, such as "dend(0.25)"; of a probe its
+    #: contacts, such as "(40, -50, 0)"; None of all else.
     compartments: list[str] | None
-    #: How far these are from the middle of the root section, in um; None of all else.
+    #: How far these are from the middle of the root section, or along the probe from its first contact, in um; None of all else.
     distance: NDArray[np.float64] | None
 
     @classmethod

@@ -30,6 +30,10 @@ pub fn refused(model: &Model) -> Vec<Diagnostic> {
         read.push((jump.amount, state.span, &state.name));
     }
     read.extend(model.records.iter().map(|record| (record.value, record.span, &record.name[..])));
+    for record in model.records.iter().filter(|record| record.probe.is_some()) {
+        let why = "`{}` is made by the currents of a step, which are those of the voltages that it is solved for";
+        found.push(error(record.span, &why.replace("{}", &record.name)));
+    }
     for (root, span, name) in read {
         let reason = model.graph.reachable([root]).into_iter().find_map(|id| match model.graph.node(id) {
             Node::Noise(..) => Some(format!("`{name}` reads noise, which is drawn anew step by step")),

@@ -12,21 +12,24 @@
 //! where `i` is what flows out through the membrane and `g` its slope in `v`. A slope that lets the voltage run away counts as half of
 //! `-cm / dt` at most, so that the system has a solution, as in `cnexp` of other cells. A node has no area: what flows in flows out.
 //!
+//! What flows out through the membrane of a compartment, where a probe hears it, is what comes from its neighbours and through electrodes and junctions, at the voltages
+//! that were solved for: its sum over a cell is what electrodes and junctions bring. Before the first step it is 0.
+//!
 //! With `crank_nicolson` the solution is that of half a step, with the currents in its middle, and the voltages go as far again. A node has what
 //! it has in the middle of the step: it would ring for ever if it went as far again, and nothing reads its old voltage.
 
 use super::{Draft, Lowering, Values, population_space};
 use crate::hir::Method;
 use crate::morphology::Measure;
-use crate::ode::{Cable, Connection, MembraneCurrent, Model, Node, NodeId, derivative, derivative_in_dv};
+use crate::ode::{Cable, Connection, MembraneCurrent, Model, Node, NodeId, Through, derivative, derivative_in_dv};
 use crate::source::Span;
 use crate::step::{BinaryOp, FieldId, FieldKind, Map, RegionBuilder, Role, Solve, Source, Stage, UnaryOp};
 use crate::units::Dim;
 
-/// The currents of a cable, each with its slope in the voltage.
+/// The currents of a cable, each with its slope in the voltage, and whether it flows elsewhere than through the membrane.
 pub(super) struct Row {
     cable: usize,
-    currents: Vec<(usize, NodeId, Option<NodeId>)>,
+    currents: Vec<(usize, NodeId, Option<NodeId>, bool)>,
 }
 
 /// What the rows of each cable are made of.
@@ -35,7 +38,7 @@ pub(super) fn rows(model: &mut Model) -> Vec<Row> {
     let row = |(cable, c): (usize, &Cable)| {
         let current = |m: &MembraneCurrent| {
             let slope = m.slope.or_else(|| derivative(&mut model.graph, m.outward, c.v));
-            (m.population, m.outward, slope)
+            (m.population, m.outward, slope, m.through != Through::Membrane)
         };
         Row { cable, currents: c.currents.iter().map(current).collect() }
     };
@@ -107,16 +110,25 @@ impl Lowering<'_> {
         let origin = self.origin(c.span);
         let sum = (!row.currents.is_empty())
             .then(|| self.of_cable(row.cable, Source::Membrane(number), "membrane", FieldKind::Temp));
-        let slopes = (row.currents.iter().any(|(.., slope)| slope.is_some()))
+        let slopes = (row.currents.iter().any(|(_, _, slope, _)| slope.is_some()))
             .then(|| self.of_cable(row.cable, Source::Conductance(number), "conductance", FieldKind::Temp));
-        for &(population, current, slope) in &row.currents {
+        let is_heard = model.is_heard(c.population);
+        // What flows elsewhere than through the membrane is known by itself where somebody hears the rest.
+        let elsewhere = || row.currents.iter().filter(|current| current.3 && is_heard);
+        let (any, sloping) = (elsewhere().next().is_some(), elsewhere().any(|current| current.2.is_some()));
+        let injected = any.then(|| self.of_cable(row.cable, Source::Injected(number), "injected", FieldKind::Temp));
+        let injected_slope =
+            sloping.then(|| self.of_cable(row.cable, Source::InjectedSlope(number), "injected_slope", FieldKind::Temp));
+        for &(population, current, slope, is_injected) in &row.currents {
             let space = population_space(population);
             let mut b = draft.over(space);
             b.set_origin(origin);
             let mut values = Values::new(space, Role::Step);
             let current = self.lower(&mut b, &mut values, current);
             let slope = slope.map(|slope| self.lower(&mut b, &mut values, slope));
-            for (field, value) in [(sum, Some(current)), (slopes, slope)] {
+            let own = if is_injected { [injected, injected_slope] } else { [None, None] };
+            let sums = [(sum, Some(current)), (slopes, slope), (own[0], Some(current)), (own[1], slope)];
+            for (field, value) in sums {
                 if let (Some(field), Some(value)) = (field, value) {
                     b.accumulate(field, Some(Map::In), value);
                 }
@@ -168,6 +180,9 @@ impl Lowering<'_> {
             false => next,
         };
         draft.stages.push(Stage::Solve(Solve { x, diag, off, rhs, origin }));
+        if is_heard {
+            self.escape(draft, row.cable, x, [injected, injected_slope]);
+        }
         if halves {
             let mut b = draft.over(space);
             b.set_origin(origin);
@@ -180,5 +195,64 @@ impl Lowering<'_> {
             b.store(next, new);
             draft.push(b);
         }
+    }
+
+    /// Before the first step nothing has flowed.
+    pub(super) fn at_rest(&mut self, draft: &mut Draft, cable: usize) {
+        let c = &self.model.cables[cable];
+        if !self.model.is_heard(c.population) {
+            return;
+        }
+        let mut b = draft.over(population_space(c.population));
+        let out = self.of_cable(cable, Source::Transmembrane(cable as u32), "transmembrane", FieldKind::State);
+        let none = b.constant(0.0);
+        b.store(out, none);
+        draft.push(b);
+    }
+
+    /// What flows out through the membrane of each compartment of a cable at the voltages `x`, in uA.
+    fn escape(&mut self, draft: &mut Draft, cable: usize, x: FieldId, [injected, slope]: [Option<FieldId>; 2]) {
+        let (c, number) = (&self.model.cables[cable], cable as u32);
+        let space = population_space(c.population);
+        let origin = self.origin(c.span);
+        let axial = self.of_cable(cable, Source::Axial(number), "axial", FieldKind::Const);
+        let escaping = self.of_cable(cable, Source::Escaping(number), "escaping", FieldKind::Temp);
+        // What comes from the parent, and what is injected.
+        let from_parent = |b: &mut RegionBuilder| {
+            let (conductance, own, parent) = (b.field(axial), b.field(x), b.gather(x, Map::Parent));
+            let fall = b.binary(BinaryOp::Sub, parent, own);
+            b.binary(BinaryOp::Mul, conductance, fall)
+        };
+        let mut b = draft.over(space);
+        b.set_origin(origin);
+        let mut sum = from_parent(&mut b);
+        if let Some(injected) = injected {
+            let mut leaves = b.field(injected);
+            if let Some(slope) = slope {
+                let v = self.state(c.v);
+                let (slope, new, old) = (b.field(slope), b.field(x), b.field(v));
+                let rise = b.binary(BinaryOp::Sub, new, old);
+                let more = b.binary(BinaryOp::Mul, slope, rise);
+                leaves = b.binary(BinaryOp::Add, leaves, more);
+            }
+            let area = self.lower(&mut b, &mut Values::new(space, Role::Step), c.area);
+            let leaves = b.binary(BinaryOp::Mul, area, leaves);
+            sum = b.binary(BinaryOp::Sub, sum, leaves);
+        }
+        b.store(escaping, sum);
+        draft.push(b);
+        // What goes to the children.
+        let mut b = draft.over(space);
+        b.set_origin(origin);
+        let flow = from_parent(&mut b);
+        let flow = b.unary(UnaryOp::Neg, flow);
+        b.accumulate(escaping, Some(Map::Parent), flow);
+        draft.push(b);
+        let mut b = draft.over(space);
+        b.set_origin(origin);
+        let out = self.of_cable(cable, Source::Transmembrane(number), "transmembrane", FieldKind::State);
+        let sum = b.field(escaping);
+        b.store(out, sum);
+        draft.push(b);
     }
 }

@@ -101,6 +101,7 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     let mut init = Draft::default();
     populations.clone().for_each(|population| lowering.init(&mut init, population));
     (0..model.cables.len()).for_each(|cable| lowering.axial(&mut init, cable));
+    (0..model.cables.len()).for_each(|cable| lowering.at_rest(&mut init, cable));
     lowering.look(&mut init, |of, v| of.state(v));
     (0..projections).for_each(|projection| lowering.edge_values(&mut init, projection));
     lowering.function(Role::Init, init);
@@ -992,7 +993,11 @@ impl<'s> Lowering<'s> {
         let mut b = draft.over(space);
         let mut values = Values::new(space, Role::Observe);
         let mut any = false;
-        for (i, r) in model.records.iter().enumerate().filter(|(_, r)| r.population == population && r.edges.is_none())
+        for (i, r) in model
+            .records
+            .iter()
+            .enumerate()
+            .filter(|(_, r)| r.population == population && r.edges.is_none() && r.probe.is_none())
         {
             let source = output(model, i);
             if model.recorded_state(r).is_some() || self.fields.contains_key(&source) {

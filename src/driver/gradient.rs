@@ -134,6 +134,13 @@ impl Differentiable {
                 "a run with adaptive steps has no gradient so far; choose a method with steps of `dt`".into(),
             ));
         }
+        if let Some(record) = model.records.iter().find(|record| record.probe.is_some()) {
+            let why = format!(
+                "`{}` is a potential, through which no gradient goes so far; leave it out, or look for values without gradients",
+                record.name
+            );
+            return Err(refused(why));
+        }
         let (mut moved, wrt) = moved(&mut model, plain.program(), fitted);
         // The same records in both programs, which number fields differently.
         let extent = &forward.extent;

@@ -121,7 +121,14 @@ fn propose(editor: &Editor, analysis: &Analysis, text: &str, byte: usize, place:
         return;
     }
     match block {
-        Block::Network | Block::Population | Block::Connect | Block::Drive | Block::Run | Block::Train | Block::Fit => {
+        Block::Network
+        | Block::Population
+        | Block::Connect
+        | Block::Drive
+        | Block::Probe
+        | Block::Run
+        | Block::Train
+        | Block::Fit => {
             populations(analysis, out);
             if block == Block::Fit {
                 out.words(&["within"], CompletionItemKind::KEYWORD);
@@ -171,6 +178,7 @@ fn members(analysis: &Analysis, block: Block, out: &mut Proposals) {
         Block::Population => KeyBlock::Population,
         Block::Connect => KeyBlock::Projection,
         Block::Drive => KeyBlock::Drive,
+        Block::Probe => KeyBlock::Probe,
         Block::Run => KeyBlock::Run,
         Block::Train => KeyBlock::Train,
         Block::Fit => KeyBlock::Fit,

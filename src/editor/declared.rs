@@ -41,6 +41,7 @@ pub enum What {
     Population,
     Input,
     Clamp,
+    Probe,
 }
 
 impl What {
@@ -74,6 +75,7 @@ impl What {
             What::Population => "population",
             What::Input => "input",
             What::Clamp => "clamp",
+            What::Probe => "probe",
         }
     }
 
@@ -106,7 +108,8 @@ impl What {
             | What::Section
             | What::Population
             | What::Input
-            | What::Clamp => false,
+            | What::Clamp
+            | What::Probe => false,
         }
     }
 
@@ -117,7 +120,9 @@ impl What {
             What::Function => SymbolKind::FUNCTION,
             What::Channel | What::Cell | What::Junction | What::Synapse => SymbolKind::CLASS,
             What::Network => SymbolKind::MODULE,
-            What::Run | What::Train | What::Fit | What::Input | What::Clamp | What::Port => SymbolKind::EVENT,
+            What::Run | What::Train | What::Fit | What::Input | What::Clamp | What::Probe | What::Port => {
+                SymbolKind::EVENT
+            }
             What::Argument | What::Parameter | What::Weight => SymbolKind::PROPERTY,
             What::Let | What::Current | What::Reads => SymbolKind::VARIABLE,
             What::State | What::Gate | What::Pool => SymbolKind::FIELD,
@@ -302,7 +307,7 @@ fn cell_member(member: &CellMember) -> Vec<Declared> {
 
 fn section_member(member: &SectionMember) -> Option<Declared> {
     match member {
-        SectionMember::From(_) => None,
+        SectionMember::From(_) | SectionMember::Toward(_) => None,
         SectionMember::Key { name, value, .. } => Some(Declared::new(What::Key, name, value.span).detail(value.span)),
     }
 }
@@ -341,6 +346,7 @@ fn network_member(member: &NetworkMember) -> Option<Declared> {
             Declared::new(What::Population, name, *span).detail(cell.span)
         }
         NetworkMember::Set { .. } => return None,
+        NetworkMember::Probe(p) => Declared::new(What::Probe, &p.name, p.span).detail(p.of.span),
         NetworkMember::Input { clamp, name, span, value, .. } => {
             let what = if *clamp { What::Clamp } else { What::Input };
             Declared::new(what, name, *span).detail(value.span)

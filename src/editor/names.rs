@@ -97,6 +97,7 @@ fn head(analysis: &Analysis, d: &Declared) -> String {
         What::Instance => format!("{} {}", d.what.word(), d.detail.map(text).unwrap_or_default()),
         What::Population => format!("population {}", text(d.whole)),
         What::Input => format!("input {}: {}", d.name, d.detail.map(text).unwrap_or_default()),
+        What::Probe => format!("probe {} of {}", d.name, d.detail.map(text).unwrap_or_default()),
         What::Clamp => format!("clamp {}: {}", d.name, d.detail.map(text).unwrap_or_default()),
         What::Constant
         | What::Argument

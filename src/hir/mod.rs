@@ -32,6 +32,7 @@ mod network;
 mod place;
 mod plasticity;
 mod print;
+mod probe;
 mod projection;
 mod run;
 mod scope;
@@ -56,6 +57,7 @@ pub use uses::{Block, Uses};
 
 use crate::connect::RULES;
 use crate::data::DataFile;
+use crate::morphology::space;
 use crate::morphology::swc::Soma;
 use crate::morphology::{Measure, Section, Tree};
 use crate::operators::Distribution;
@@ -451,6 +453,8 @@ pub struct Network {
     pub projections: Vec<Projection>,
     /// Events from outside.
     pub drives: Vec<Drive>,
+    /// Its probes.
+    pub probes: Vec<Probe>,
     /// What arguments of draws, noise and stimuli must be.
     pub demands: Vec<Demand<Expr>>,
     /// Where it is defined.
@@ -468,8 +472,27 @@ pub struct Population {
     pub sizes: Vec<Expr>,
     /// How far neighbours on the grid are from each other, a function of network parameters.
     pub spacing: Option<Expr>,
+    /// How far each cell stands along x, y and z from its place on the grid, or from the origin where that has no spacing; values of cells.
+    pub offset: [Option<Expr>; 3],
     /// The receptors of its cells.
     pub receptors: Vec<Receptor>,
+    /// Where it is defined.
+    pub span: Span,
+}
+
+/// Contacts that hear the potential around cells with sections.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Probe {
+    /// Its name.
+    pub name: String,
+    /// The populations that it hears (indices into [`Network::populations`]), each once.
+    pub of: Vec<usize>,
+    /// Where its contacts are, in cm.
+    pub contacts: Vec<[f64; 3]>,
+    /// How well the medium conducts, a function of network parameters.
+    pub sigma: Expr,
+    /// What compartments are to it.
+    pub sources: space::Sources,
     /// Where it is defined.
     pub span: Span,
 }
@@ -782,6 +805,8 @@ pub enum Quantity {
     Weight(usize),
     /// What these have for themselves otherwise: an index into [`Plastic::own`].
     Own(usize, u32),
+    /// What a probe (its index) hears; the population is the first of those that it does.
+    Potential(usize),
 }
 
 /// A recorded quantity.

@@ -5,7 +5,7 @@
 //! Never true here: the shape depends on a run.
 
 use super::compartment::{CompartmentDraft, PoolEquations};
-use super::error::{MorphologyError, SpikeError};
+use super::error::{MorphologyError, ProbeError, SpikeError};
 use super::expr::constant_of;
 use super::imports::shape_file;
 use super::items::ItemRef;
@@ -18,7 +18,7 @@ use super::{
     Builtin, Cell, Expr, ExprKind, Home, Morphology, Part, PortKind, RecordedAt, ShapeFile, Spike, SpikeCondition,
     StateKind, SymbolId, SymbolKind, Ty,
 };
-use crate::morphology::{Frustum, Measure, Section, Tree, TreeError, swc};
+use crate::morphology::{Frustum, Measure, Section, Tree, TreeError, space, swc};
 use crate::source::{FileId, Span};
 use crate::syntax::ast::{self, BinaryOp, CellMember, CompartmentMember, Located, Name, SectionMember};
 use crate::units::Dim;
@@ -63,6 +63,7 @@ struct Shape {
 struct Draft<'a> {
     name: &'a Name,
     from: Option<&'a Located>,
+    toward: Option<(&'a ast::Point, [f64; 3])>,
     length: Option<f64>,
     diam: Option<[f64; 2]>,
     count: Option<usize>,
@@ -348,6 +349,10 @@ impl<'a> Lowerer<'a> {
         let finished: Vec<Option<Section>> = drafts.iter().map(|d| self.finished(d, &shape.names)).collect();
         shape.sections.extend(finished.into_iter().collect::<Option<Vec<_>>>()?);
         shape.cut.extend(drafts.iter().map(|d| d.count.is_some()));
+        let of_file = shape.sections.len() - drafts.len();
+        let toward = drafts.iter().map(|draft| draft.toward.map(|(_, toward)| toward));
+        let toward: Vec<_> = std::iter::repeat_n(None, of_file).chain(toward).collect();
+        space::place(&mut shape.sections, &toward);
         Some(shape)
     }
 
@@ -475,7 +480,7 @@ impl<'a> Lowerer<'a> {
     }
 
     fn section(&mut self, s: &'a ast::Section) -> Option<Draft<'a>> {
-        let mut draft = Draft { name: &s.name, from: None, length: None, diam: None, count: None };
+        let mut draft = Draft { name: &s.name, from: None, toward: None, length: None, diam: None, count: None };
         let mut fine = true;
         let mut seen: Vec<&'a Name> = Vec::new();
         for member in &s.members {
@@ -486,6 +491,16 @@ impl<'a> Lowerer<'a> {
                         fine = false;
                     }
                     None => draft.from = Some(located),
+                },
+                SectionMember::Toward(point) => match draft.toward {
+                    Some((first, _)) => {
+                        self.error(MorphologyError::Twice { what: "`toward`", again: point.span, first: first.span });
+                        fine = false;
+                    }
+                    None => {
+                        draft.toward = self.direction(point).map(|toward| (point, toward));
+                        fine &= draft.toward.is_some();
+                    }
                 },
                 SectionMember::Key { name, value, end } => {
                     if let Some(first) = seen.iter().find(|n| n.text == name.text) {
@@ -499,6 +514,14 @@ impl<'a> Lowerer<'a> {
             }
         }
         fine.then_some(draft)
+    }
+
+    fn direction(&mut self, point: &'a ast::Point) -> Option<[f64; 3]> {
+        let direction = space::unit(self.point(point, Dim::ONE)?);
+        if direction.is_none() {
+            self.error(ProbeError::NoDirection { span: point.span });
+        }
+        direction
     }
 
     fn section_key(

@@ -13,7 +13,7 @@ use super::place::{Wanted, flatten};
 use super::projection::Instance;
 use super::scope::{Scope, ScopeKind};
 use super::{
-    Clamp, Connection, Demand, Domain, Drive, Expr, ExprKind, Input, Network, Population, Projection, Setting,
+    Clamp, Connection, Demand, Domain, Drive, Expr, ExprKind, Input, Network, Population, Probe, Projection, Setting,
     SymbolId, Whose,
 };
 use crate::source::Span;
@@ -33,6 +33,7 @@ pub(super) struct NetworkDraft<'a> {
     pub projections: Vec<Projection>,
     pub drives: Vec<Drive>,
     pub instances: Vec<Instance>,
+    pub probes: Vec<Probe>,
     demands: Vec<Demand<Expr>>,
     /// Is all of it there?
     pub whole: bool,
@@ -51,6 +52,11 @@ impl NetworkDraft<'_> {
     pub fn demand_of_edges(&mut self, demands: Vec<Demand<Expr>>) {
         let projection = self.projections.len();
         self.demands.extend(demands.into_iter().map(|d| Demand { whose: Whose::Edges(projection), ..d }));
+    }
+
+    /// Keeps what is demanded of values of the network.
+    pub fn keep_demands(&mut self, demands: &mut Vec<Demand<Expr>>) {
+        self.demands.append(demands);
     }
 
     /// Keeps what is demanded of values of a population's cells.
@@ -75,6 +81,7 @@ impl<'a> Lowerer<'a> {
             projections: Vec::new(),
             drives: Vec::new(),
             instances: Vec::new(),
+            probes: Vec::new(),
             demands: Vec::new(),
             whole: true,
         };
@@ -85,7 +92,7 @@ impl<'a> Lowerer<'a> {
         self.held_from_the_start(&draft);
         self.warn_unused(&draft.scope, "network", before);
         let NetworkDraft { scope, populations, settings, inputs, clamps, connections, demands, whole, .. } = draft;
-        let (projections, drives) = (draft.projections, draft.drives);
+        let (projections, drives, probes) = (draft.projections, draft.drives, draft.probes);
         let (params, sound, unknown) = finish(scope);
         self.note_block(n.name.span, &params, &unknown);
         for population in &populations {
@@ -106,6 +113,7 @@ impl<'a> Lowerer<'a> {
             connections,
             projections,
             drives,
+            probes,
             demands,
             span,
         };
@@ -128,6 +136,7 @@ impl<'a> Lowerer<'a> {
                 NetworkMember::Connect { directed: true, .. }
                 | NetworkMember::Drive { .. }
                 | NetworkMember::Population { .. }
+                | NetworkMember::Probe(_)
                 | NetworkMember::Set { .. } => {}
             }
         }
@@ -173,6 +182,7 @@ impl<'a> Lowerer<'a> {
         let known: Vec<Expr> = sizes.iter().filter_map(|size| self.size(&mut draft.scope, size)).collect();
         draft.whole &= known.len() == sizes.len();
         let spacing = self.spacing(draft, name, keys);
+        let offset = ["x", "y", "z"].map(|axis| self.offset(draft, name, keys, axis));
         if let Some(item) = item
             && let ItemKind::Cell(c) = item.kind
         {
@@ -182,6 +192,7 @@ impl<'a> Lowerer<'a> {
                 cell,
                 sizes: known,
                 spacing,
+                offset,
                 receptors: Vec::new(),
                 span: name.span,
             });
@@ -228,6 +239,24 @@ impl<'a> Lowerer<'a> {
         Some(x)
     }
 
+    /// How far each cell of a population stands along an axis, if it says so.
+    fn offset(
+        &mut self,
+        draft: &mut NetworkDraft<'a>,
+        name: &Name,
+        keys: &'a [ConnectKey],
+        axis: &str,
+    ) -> Option<Expr> {
+        let key = keys.iter().find(|key| key.name.text == axis)?;
+        let target = format!("{}.{axis}", name.text);
+        let x = self.per_cell(&mut draft.scope, &target, &key.value, Dim::LENGTH, "a place in space");
+        let demands = std::mem::take(&mut self.demands);
+        draft.demand_of(demands, draft.populations.len());
+        let x = x.filter(|x| self.draws_as_written(x, key.random, key.value.span));
+        draft.whole &= x.is_some();
+        x
+    }
+
     /// Settings, inputs and connections, which name populations.
     fn what_happens(&mut self, draft: &mut NetworkDraft<'a>, n: &'a ast::Network, junctions: Vec<Option<Joined<'a>>>) {
         let mut junctions = junctions.into_iter();
@@ -237,6 +266,7 @@ impl<'a> Lowerer<'a> {
                 | NetworkMember::Population { .. }
                 | NetworkMember::Connect { directed: true, .. }
                 | NetworkMember::Drive { .. } => {}
+                NetworkMember::Probe(p) => self.probe(draft, p),
                 NetworkMember::Set { init, target, random, value, span } => {
                     self.setting(draft, *init, target, *random, value, *span);
                 }

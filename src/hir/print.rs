@@ -39,9 +39,14 @@ pub fn print(model: &Model) -> String {
         if let (Some(n), false) = (&model.network, r.records.is_empty()) {
             for record in &r.records {
                 let population = &n.populations[record.population];
+                let of = match record.quantity {
+                    Quantity::Potential(probe) => &n.probes[probe].name,
+                    Quantity::OfCells(_) | Quantity::Weight(_) | Quantity::Own(..) => &population.name,
+                };
                 let name = match record.quantity {
                     Quantity::OfCells(symbol) => model.cells[population.cell].symbol(symbol).name.clone(),
                     Quantity::Weight(p) => format!("<{}>.weight", n.projections[p].name),
+                    Quantity::Potential(_) => "potential".to_string(),
                     Quantity::Own(p, number) => format!("<{}>.{number}", n.projections[p].name),
                 };
                 let every = record.sampling.every.map_or("every step".to_string(), |e| format!("every {e} ms"));
@@ -49,7 +54,7 @@ pub fn print(model: &Model) -> String {
                     let (of, (first, last)) = (&n.populations[around.population].name, around.window);
                     format!(" around spikes of {of} from {first} ms to {last} ms")
                 });
-                let _ = writeln!(out, "    record {}.{name} {every}{around}", population.name);
+                let _ = writeln!(out, "    record {of}.{name} {every}{around}");
             }
         }
         for sweep in &r.sweeps {

@@ -78,6 +78,7 @@ impl<'a> Lowerer<'a> {
                 NetworkMember::Connect { directed: false, .. }
                 | NetworkMember::Param(_)
                 | NetworkMember::Population { .. }
+                | NetworkMember::Probe(_)
                 | NetworkMember::Set { .. }
                 | NetworkMember::Input { .. } => {}
             }

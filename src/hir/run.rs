@@ -3,7 +3,7 @@
 //! In come the block and the network that it runs; out goes a [`Run`], all of its numbers in canonical units.
 //! Never true here: a number of a run depends on the network.
 
-use super::error::RunError;
+use super::error::{ProbeError, RunError};
 use super::expr::constant_of;
 use super::items::Kind;
 use super::keys::Block;
@@ -12,8 +12,8 @@ use super::network::Lowered;
 use super::place::{FlatPath, Place, Wanted, flatten};
 use super::scope::{Entry, Role, Scope, ScopeKind};
 use super::{
-    Around, Cell, Clamp, Expr, Input, Method, Plastic, Population, PortKind, Projection, Quantity, Record, RecordedAt,
-    Run, Sampling, Symbol, SymbolId, SymbolKind, Tolerances,
+    Around, Cell, Clamp, Expr, Input, Method, Plastic, Population, PortKind, Probe, Projection, Quantity, Record,
+    RecordedAt, Run, Sampling, Symbol, SymbolId, SymbolKind, Tolerances,
 };
 use crate::diag::Diagnostic;
 use crate::source::Span;
@@ -45,6 +45,7 @@ struct Recorder<'a, 'n> {
     clamps: &'n [Clamp],
     inputs: &'n [Input],
     projections: &'n [Projection],
+    probes: &'n [Probe],
     records: Vec<Record>,
     spikes: Vec<usize>,
 }
@@ -218,8 +219,17 @@ impl<'a> Lowerer<'a> {
         let (populations, clamps) = (&lowered.network.populations[..], &lowered.network.clamps[..]);
         let inputs = &lowered.network.inputs[..];
         let projections = &lowered.network.projections[..];
-        let mut recorder =
-            Recorder { scope, populations, clamps, inputs, projections, records: Vec::new(), spikes: Vec::new() };
+        let probes = &lowered.network.probes[..];
+        let mut recorder = Recorder {
+            scope,
+            populations,
+            clamps,
+            inputs,
+            projections,
+            probes,
+            records: Vec::new(),
+            spikes: Vec::new(),
+        };
         for member in &run.members {
             match member {
                 RunMember::Key(_) | RunMember::Sweep(_) => {}
@@ -336,6 +346,9 @@ impl<'a> Lowerer<'a> {
         if let Some(quantity) = self.of_edges(recorder, flat) {
             return self.record_edges(recorder, flat, quantity, sampling);
         }
+        if let Some(probe) = recorder.probes.iter().position(|probe| flat.names[0].text == probe.name) {
+            return self.record_potential(recorder, flat, probe, sampling);
+        }
         let Some(place) = self.place_within(&mut recorder.scope, recorder.populations, flat) else { return };
         let definition = self.lowered_cell(recorder.populations[place.population].cell);
         let cell = &definition.item;
@@ -427,6 +440,30 @@ impl<'a> Lowerer<'a> {
             return;
         }
         let (population, sampling) = (p.to, sampling.clone());
+        recorder.records.push(Record { population, cells: None, quantity, at: None, sampling, span });
+    }
+
+    /// What a probe hears.
+    fn record_potential(
+        &mut self,
+        recorder: &mut Recorder<'a, '_>,
+        flat: &FlatPath<'a>,
+        number: usize,
+        sampling: &Sampling,
+    ) {
+        let (probe, span) = (&recorder.probes[number], flat.span);
+        self.note(flat.names[0].span, probe.span);
+        let is_potential = matches!(&flat.names[..], [_, quantity] if quantity.text == "potential");
+        if !is_potential || !flat.selections.is_empty() || flat.at.is_some() {
+            self.error(ProbeError::NotRecorded { probe: &probe.name, span });
+            return;
+        }
+        let quantity = Quantity::Potential(number);
+        if let Some(first) = recorder.records.iter().find(|r| r.quantity == quantity) {
+            self.error(RunError::RecordedTwice { quantity: "potential", again: span, first: first.span });
+            return;
+        }
+        let (population, sampling) = (probe.of[0], sampling.clone());
         recorder.records.push(Record { population, cells: None, quantity, at: None, sampling, span });
     }
 

@@ -19,6 +19,7 @@
 //! - Distance is counted along the sections from the middle of the root section.
 
 pub mod drawing;
+pub mod space;
 pub mod swc;
 
 use std::f64::consts::PI;

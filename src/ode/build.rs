@@ -88,6 +88,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
     let projections = b.projections();
     let jumps = b.jumps();
     let records = run.records.iter().map(|r| b.record(&projections, r)).collect();
+    let probes = b.probes();
     let demands = b.demands();
     let arguments = b.arguments();
     let ranges = b.ranges();
@@ -107,6 +108,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         jumps,
         waits: b.waits,
         records,
+        probes,
         spikes,
         demands,
         arguments,
@@ -684,6 +686,7 @@ impl<'m> Builder<'m> {
     fn record(&mut self, projections: &[Projection], r: &hir::Record) -> Record {
         let symbol = match r.quantity {
             Quantity::OfCells(symbol) => symbol,
+            Quantity::Potential(probe) => return self.record_potential(r, probe),
             Quantity::Weight(p) => return self.record_edges(projections, r, p, "weight"),
             Quantity::Own(p, number) => {
                 let projection = &self.network.projections[p];
@@ -716,12 +719,32 @@ impl<'m> Builder<'m> {
             edges: None,
             cells,
             value,
+            probe: None,
             of_place: electrode,
             of_compartments: r.at.as_ref().is_some_and(|at| at.each),
             every: r.sampling.every,
             window: r.sampling.window,
             around: self.around(r),
             unit: symbol.display_unit(),
+            span: r.span,
+        }
+    }
+
+    /// What a probe hears.
+    fn record_potential(&mut self, r: &hir::Record, probe: usize) -> Record {
+        Record {
+            name: format!("{}.potential", self.network.probes[probe].name),
+            population: r.population,
+            edges: None,
+            cells: None,
+            value: self.graph.number(0.0, Dim::VOLTAGE),
+            probe: Some(probe),
+            of_place: false,
+            of_compartments: false,
+            every: r.sampling.every,
+            window: r.sampling.window,
+            around: self.around(r),
+            unit: DisplayUnit { name: "uV".into(), exponent: -3 },
             span: r.span,
         }
     }

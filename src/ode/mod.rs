@@ -45,6 +45,7 @@ use crate::data::DataFile;
 pub use crate::hir::Tolerances;
 
 use crate::hir::{Demand, Method, StateKind};
+use crate::morphology::space::{Line, Sources};
 use crate::morphology::{Measure, Tree};
 use crate::source::Span;
 use crate::units::{Dim, DisplayUnit};
@@ -88,6 +89,8 @@ pub struct Model {
     pub waits: Vec<Wait>,
     /// What is recorded.
     pub records: Vec<Record>,
+    /// What hears potentials.
+    pub probes: Vec<Probe>,
     /// Populations (by index) whose spikes are recorded.
     pub spikes: Vec<usize>,
     /// What values must be; those that read states or the time are meant at the start.
@@ -256,8 +259,51 @@ pub struct MembraneCurrent {
     pub outward: NodeId,
     /// Its slope in the voltage, of what flows through junctions; else that of the expression.
     pub slope: Option<NodeId>,
-    /// Does it flow through the electrode of a clamp, and not through the membrane?
-    pub electrode: bool,
+    /// Through what it flows.
+    pub through: Through,
+}
+
+/// Through what a current leaves a compartment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Through {
+    /// The membrane: channels and synapses.
+    Membrane,
+    /// An electrode that injects a current.
+    Input,
+    /// The electrode of a clamp.
+    Clamp,
+    /// A gap junction.
+    Junction,
+}
+
+/// Contacts that hear the potential around cells with sections.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Probe {
+    /// Its name.
+    pub name: String,
+    /// Where its contacts are, in cm.
+    pub contacts: Vec<[f64; 3]>,
+    /// How well the medium conducts: a function of uniform parameters.
+    pub sigma: NodeId,
+    /// What compartments are to it.
+    pub sources: Sources,
+    /// Which cells it hears.
+    pub of: Vec<Heard>,
+    /// Where it is defined.
+    pub span: Span,
+}
+
+/// Cells that a probe hears.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Heard {
+    /// The population of their compartments.
+    pub compartments: usize,
+    /// Where these are in each cell.
+    pub lines: Arc<[Line]>,
+    /// How far neighbours on the grid are from each other, a function of uniform parameters.
+    pub spacing: Option<NodeId>,
+    /// How far each cell is from its place on the grid, or from the origin where there is no spacing, along each axis.
+    pub offset: [Option<NodeId>; 3],
 }
 
 /// A spike rule.
@@ -446,6 +492,8 @@ pub struct Record {
     pub cells: Option<(NodeId, NodeId)>,
     /// Its value.
     pub value: NodeId,
+    /// The probe that hears it, by index, if it is a potential; it has no value then.
+    pub probe: Option<usize>,
     /// Is it a value of the place as such, what flows through an electrode? All else is one of the compartment that the place is.
     pub of_place: bool,
     /// Is it of the compartments of cells, one by one?
@@ -571,6 +619,12 @@ impl Model {
             Node::State(s) if self.state(s).population == record.population && self.stands_still(s) => Some(s),
             _ => None,
         }
+    }
+
+    /// Is the potential recorded that the currents of a population of compartments make?
+    pub fn is_heard(&self, compartments: usize) -> bool {
+        let probes = self.records.iter().filter_map(|r| Some(&self.probes[r.probe?]));
+        probes.flat_map(|probe| &probe.of).any(|heard| heard.compartments == compartments)
     }
 
     /// What edges read of the compartments that places are, each once: junctions, and synapses that remember.

@@ -3,7 +3,7 @@
 //! In comes a cable; out go the slopes of its currents in the voltage, with all gates held where they begin, and its resistances. Never true here: time passes.
 
 use super::cells::values;
-use super::{Cable, Graph, Model, Node, NodeId, StateId, derivative};
+use super::{Cable, Graph, Model, Node, NodeId, StateId, Through, derivative};
 use crate::morphology::Tree;
 use rustc_hash::FxHashMap as HashMap;
 
@@ -25,7 +25,7 @@ impl Passive {
         let of_tree = |node: NodeId| values(model, node, Some(cable.population), tree.len(), &|_, _| None);
         let (capacitance, resistivity) = (of_tree(cable.cm)?, of_tree(cable.ra)?);
         let mut conductance = vec![0.0; tree.len()];
-        for current in cable.currents.iter().filter(|current| !current.electrode) {
+        for current in cable.currents.iter().filter(|current| current.through != Through::Clamp) {
             let mut model = model.clone();
             // What does not read the voltage adds no slope.
             let Some(slope) = derivative(&mut model.graph, current.outward, cable.v) else { continue };

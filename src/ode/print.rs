@@ -105,7 +105,11 @@ pub fn print(model: &Model) -> String {
             let cells = around.cells.map(|(a, b)| format!("[{}..{}]", printer.show(a), printer.show(b)));
             format!(" around spikes of {population}{} from {first} ms to {last} ms", cells.unwrap_or_default())
         });
-        let _ = writeln!(out, "record {} = {} every {every}{window}{around}", r.name, printer.show(r.value));
+        let value = match r.probe {
+            Some(probe) => format!("what `{}` hears", model.probes[probe].name),
+            None => printer.show(r.value),
+        };
+        let _ = writeln!(out, "record {} = {value} every {every}{window}{around}", r.name);
     }
     if !printer.named.is_empty() {
         out.push_str("\nwhere\n");

@@ -51,6 +51,10 @@ pub fn bound(program: &Program, source: Source) -> Option<FieldId> {
         | Source::Diagonal(..)
         | Source::Rhs(..)
         | Source::Middle(..)
+        | Source::Transmembrane(..)
+        | Source::Escaping(..)
+        | Source::Injected(..)
+        | Source::InjectedSlope(..)
         | Source::Adjoint(..)
         | Source::Seed(..)
         | Source::Gradient(..) => program.bound(source),

@@ -579,6 +579,7 @@ fn forked() -> RunResult {
         name: name.into(),
         distance,
         before,
+        at: None,
     };
     let compartments = [
         compartment("root(0.1667)", 20.0, None),

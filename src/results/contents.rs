@@ -35,13 +35,13 @@ pub struct SeriesHead {
     pub unit: String,
     /// The cells of the population that the columns belong to, shape `[index]`.
     pub cells: Vec<u64>,
-    /// The compartments of a cell, if it is of the compartments of cells: a cell has a column for each, in this order.
+    /// The compartments of a cell, if it is of the compartments of cells: a cell has a column for each, in this order. Or the contacts of a probe.
     pub compartments: Option<Arc<[Compartment]>>,
     /// How many samples there are in the end, if nothing stops the run; none if nobody knows that before.
     pub samples: Option<u64>,
 }
 
-/// A compartment of cells of which something is recorded.
+/// A compartment of cells of which something is recorded, or a contact of a probe.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compartment {
     /// Its name, such as `dend(0.25)`.
@@ -50,6 +50,8 @@ pub struct Compartment {
     pub distance: f64,
     /// The next one on the way to the root, by its place among those that are recorded; none if there is none among them.
     pub before: Option<u64>,
+    /// Where it is in space, in um, if it is a contact: it is called so, its distance is the way along the probe from the first one, and the one before it is next.
+    pub at: Option<[f64; 3]>,
 }
 
 /// The spikes of a population.
@@ -162,6 +164,10 @@ impl Contents {
                 let distances: Vec<f64> = compartments.iter().map(|c| c.distance).collect();
                 let before: Vec<Option<u64>> = compartments.iter().map(|c| c.before).collect();
                 record["compartments"] = json!({ "name": names, "distance_um": distances, "before": before });
+                let places: Option<Vec<[f64; 3]>> = compartments.iter().map(|c| c.at).collect();
+                if let Some(places) = places {
+                    record["compartments"]["at_um"] = json!(places);
+                }
             }
             records.insert(head.name.clone(), record);
         }

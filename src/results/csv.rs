@@ -152,9 +152,11 @@ impl SeriesHead {
             Some((_, rest)) => rest,
             None => rest,
         });
-        // In place of what sections are called stands the compartment.
-        let each = self.compartments.as_ref().map(|compartments| &compartments[column % compartments.len()].name);
-        match (rest, each) {
+        // In place of what sections are called stands the compartment; of a probe, the number of the contact.
+        let each = self.compartments.as_ref().map(|compartments| &compartments[column % compartments.len()]);
+        let is_contact = each.is_some_and(|each| each.at.is_some());
+        match (rest, each.map(|each| &each.name)) {
+            _ if is_contact => self.column_of_cell(rest, column as u64),
             (Some(rest), Some(name)) if let Some((_, quantity)) = rest[1..].split_once('.') => {
                 format!("{}[{cell}].{name}.{quantity}", self.population)
             }

@@ -24,7 +24,7 @@
 //! |---|---|
 //! | `layout` | 2 |
 //! | `units` | `{array: unit}` for every array with a unit |
-//! | `records` | `{NAME: {"population": POP}}`; of what is recorded in each compartment of sections also `"compartments": {"name": [...], "distance_um": [...], "before": [...]}`, a number for each compartment of a cell: what it is called, how far it is from the middle of the root, and which of the list is the next on the way there. The columns are those of the first cell, then those of the second |
+//! | `records` | `{NAME: {"population": POP}}`; of what is recorded in each compartment of sections also `"compartments": {"name": [...], "distance_um": [...], "before": [...]}`, a number for each compartment of a cell: what it is called, how far it is from the middle of the root, and which of the list is the next on the way there. The columns are those of the first cell, then those of the second. Of what a probe hears, whose name stands for the population, these are its contacts, with their places `"at_um": [[x, y, z], ...]`, and `distance_um` is the way along the probe from the first one |
 //! | `populations` | `{POP: {"cells": n, "shape": [...]}}`; a row `x` of a record of all cells is the grid `x.reshape(shape)` |
 //! | `parameters` | `{PARAMETER: {"value": x, "unit": unit}}`, or `{"array": "param.PARAMETER", "unit": unit, "population": POP}` |
 //!
@@ -60,7 +60,7 @@
 //! # The `.csv` layout
 //!
 //! One wide table, a row per sample time: `t_ms`, then a column for every cell of every record, named as a record of this cell alone:
-//! `squid[3].soma.v (mV)`. Where records have different sample times, the rows are the union of the times and an empty field means "no
+//! `squid[3].soma.v (mV)`; for every contact of a probe, with its number: `shaft[3].potential (uV)`. Where records have different sample times, the rows are the union of the times and an empty field means "no
 //! sample at this time"; a value that is not a number is `nan`, `inf` or `-inf`. Numbers are the shortest text that reads back to the
 //! same value; times are given to 12 digits. Spikes go to a second file, `STEM.spikes.csv`, with the columns `population,cell,t_ms`;
 //! it is written when the run has a spike train, even one without spikes. `STEM.meta.json` has what `meta` has above. Lines are appended while
@@ -152,9 +152,10 @@ impl Series {
         Series { name, population, cells, columns, whole, compartments, unit, t, values }
     }
 
-    /// What a column belongs to: a cell, a compartment of one, or a synapse.
+    /// What a column belongs to: a cell, a compartment of one, a contact of a probe, or a synapse.
     pub fn element(&self) -> &'static str {
-        match self.compartments {
+        match &self.compartments {
+            Some(contacts) if contacts.iter().any(|c| c.at.is_some()) => "contact",
             Some(_) => "compartment",
             None if self.population.contains('.') => "synapse",
             None => "cell",

@@ -147,11 +147,20 @@ pub(super) fn compartments(record: &Value) -> Result<Option<Arc<[Compartment]>>,
     if names.len() != distances.len() || names.len() != before.len() {
         return Err("its compartments are not counted");
     }
-    let compartment = |((name, distance), before): ((&Value, &Value), &Value)| {
+    let places = list("at_um");
+    if places.is_some_and(|places| places.len() != names.len()) {
+        return Err("its contacts are not counted");
+    }
+    let compartment = |(number, ((name, distance), before)): (usize, ((&Value, &Value), &Value))| {
         let before = if before.is_null() { None } else { Some(before.as_u64()?) };
-        Some(Compartment { name: name.as_str()?.to_owned(), distance: distance.as_f64()?, before })
+        let at = match places.map(|places| places[number].as_array().map(Vec::as_slice)) {
+            None => None,
+            Some(Some([x, y, z])) => Some([x.as_f64()?, y.as_f64()?, z.as_f64()?]),
+            Some(_) => return None,
+        };
+        Some(Compartment { name: name.as_str()?.to_owned(), distance: distance.as_f64()?, before, at })
     };
-    let all = names.iter().zip(distances).zip(before).map(compartment).collect::<Option<_>>();
+    let all = names.iter().zip(distances).zip(before).enumerate().map(compartment).collect::<Option<_>>();
     all.map(Some).ok_or("its compartments are no names and numbers")
 }
 

@@ -136,6 +136,7 @@ mod tests {
 
     fn record(window: Option<(i64, i64)>) -> Record {
         Record {
+            heard: None,
             compartments: None,
             name: String::new(),
             population: String::new(),

@@ -15,6 +15,7 @@ mod memory;
 pub mod network;
 mod pace;
 mod parameters;
+mod potential;
 mod records;
 mod run;
 mod setup;

@@ -4,6 +4,7 @@
 //! Never true here: a value is read or kept.
 
 use super::extent::Extent;
+use super::potential::{Heard, heard};
 use super::time::{MOST_STEPS, nearest_multiple, shown, whole_steps};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::discretize::{output, projection_space};
@@ -37,9 +38,11 @@ pub struct Record {
     pub unit: DisplayUnit,
     /// Where engines have it.
     pub field: FieldId,
-    /// Which cells; what is of the compartments of cells, one by one, has a range of compartments here.
+    /// Which cells; what is of the compartments of cells, one by one, has a range of compartments here, what is of a probe one of contacts.
     pub cells: Range<usize>,
-    /// The compartments of a cell that it is of, if it is of compartments.
+    /// What a probe hears, if it is of one; the fields are those of these then.
+    pub(super) heard: Option<Arc<[Heard]>>,
+    /// The compartments of a cell that it is of, if it is of compartments, or the contacts of a probe.
     pub compartments: Option<Arc<[Compartment]>>,
     /// Steps from one sample to the next.
     pub every: u64,
@@ -78,7 +81,15 @@ pub fn records(model: &Model, program: &Program, extent: &Extent) -> Result<Reco
     let mut series = Vec::new();
     let edges = |projection: usize| extent.size(projection_space(model, projection));
     for (i, (r, (name, cells))) in model.records.iter().zip(recorded(model, &extent.cells, &edges)?).enumerate() {
+        let probe = r.probe.map(|probe| &model.probes[probe]);
+        let heard: Option<Arc<[Heard]>> = match probe {
+            Some(probe) => Some(heard(model, program, extent, probe).map_err(|wrong| vec![wrong])?.into()),
+            None => None,
+        };
         let (source, output) = match model.recorded_state(r) {
+            _ if let Some(first) = heard.iter().flat_map(|heard| heard.iter()).next() => {
+                (program.field(first.field).source, false)
+            }
             Some(s) => (Source::State(s.0), false),
             None => (output(model, i), true),
         };
@@ -89,12 +100,29 @@ pub fn records(model: &Model, program: &Program, extent: &Extent) -> Result<Reco
         let every = interval(r, extent.grid.dt);
         let window = window(r, extent);
         let population = match r.edges {
+            _ if let Some(probe) = probe => probe.name.clone(),
             Some(projection) => model.projections[projection].name.clone(),
             None => model.populations[model.cells_of(r.population)].name.clone(),
         };
         let around = r.around.as_ref().map(|of| around(model, of, extent)).transpose()?;
-        let (unit, compartments) = (r.unit.clone(), compartments(model, r));
-        series.push(Record { name, population, unit, field, output, cells, compartments, every, window, around });
+        let compartments = match probe {
+            Some(probe) => Some(contacts(probe)),
+            None => compartments(model, r),
+        };
+        let unit = r.unit.clone();
+        series.push(Record {
+            name,
+            population,
+            unit,
+            field,
+            output,
+            cells,
+            heard,
+            compartments,
+            every,
+            window,
+            around,
+        });
     }
     let train = |&population: &usize| {
         let name = &model.populations[model.cells_of(population)].name;
@@ -172,11 +200,28 @@ impl Records {
         }
         // Where nothing is sampled, the whole run is one interval.
         let every = self.series.iter().map(|r| r.every).reduce(common).unwrap_or(steps);
-        Recording { every, fields: self.series.iter().map(|r| (r.field, r.cells.clone())).collect() }
+        Recording { every, fields: self.series.iter().flat_map(Record::fields).collect() }
     }
 }
 
 impl Record {
+    /// What engines read for it.
+    pub(super) fn fields(&self) -> Vec<(FieldId, Range<usize>)> {
+        match &self.heard {
+            Some(heard) => heard.iter().map(|heard| (heard.field, heard.elements.clone())).collect(),
+            None => vec![(self.field, self.cells.clone())],
+        }
+    }
+
+    /// The sample that follows from what engines have read: a row for each of the fields; the last buffer is for what is computed.
+    pub(super) fn sample<'r>(&self, rows: &[&'r [f64]], computed: &'r mut Vec<f64>) -> &'r [f64] {
+        let Some(heard) = &self.heard else { return rows[0] };
+        computed.clear();
+        computed.resize(self.cells.len(), 0.0);
+        heard.iter().zip(rows).for_each(|(heard, currents)| heard.add(currents, computed));
+        computed
+    }
+
     /// Is there a sample after so many steps?
     pub fn has(&self, step: u64) -> bool {
         step.is_multiple_of(self.every) && (self.window.0..=self.window.1).contains(&step)
@@ -209,9 +254,26 @@ fn compartments(model: &Model, r: &ode::Record) -> Option<Arc<[Compartment]>> {
         let element = element as usize;
         // From cm; to 12 digits, which hide the rounding.
         let distance = format!("{:.11e}", 1e4 * tree.distance[element]).parse().unwrap_or(f64::NAN);
-        Compartment { name: tree.name(element), distance, before: before(element) }
+        Compartment { name: tree.name(element), distance, before: before(element), at: None }
     };
     Some(elements.iter().filter(|&&e| tree.is_compartment(e as usize)).map(compartment).collect())
+}
+
+/// The contacts of a probe, each behind the one before it.
+fn contacts(probe: &ode::Probe) -> Arc<[Compartment]> {
+    let mut way = 0.0;
+    let mut last = probe.contacts[0];
+    let mut all = Vec::new();
+    // From cm; to 12 digits, which hide the rounding.
+    let um = |x: f64| format!("{:.11e}", 1e4 * x).parse().unwrap_or(f64::NAN);
+    for (number, contact) in probe.contacts.iter().enumerate() {
+        way += (0..3).map(|axis| (contact[axis] - last[axis]).powi(2)).sum::<f64>().sqrt();
+        last = *contact;
+        let at: [f64; 3] = contact.map(um);
+        let name = format!("({}, {}, {})", shown(at[0]), shown(at[1]), shown(at[2]));
+        all.push(Compartment { name, distance: um(way), before: (number as u64).checked_sub(1), at: Some(at) });
+    }
+    all.into()
 }
 
 /// The spikes around which something is recorded.
@@ -270,8 +332,9 @@ pub(super) fn recorded(
     for r in &model.records {
         let all = r.edges.map_or(cells[r.population], edges);
         // How many elements each cell has.
-        let each = if r.edges.is_some() { 1 } else { model.elements_per_cell(r.population) };
+        let each = if r.edges.is_some() || r.probe.is_some() { 1 } else { model.elements_per_cell(r.population) };
         let chosen = match r.cells {
+            None if let Some(probe) = r.probe => 0..model.probes[probe].contacts.len(),
             None => 0..all / each,
             Some(range) => named(model, range).map_err(|lost| vec![lost])?,
         };

@@ -210,8 +210,10 @@ struct Going<'a> {
     count: u64,
     trains: Vec<Spiking>,
     pace: Option<Pace>,
-    /// What the last call brought: samples of each record, and spikes.
+    /// What the last call brought: samples of each field that is recorded, and spikes.
     rows: Vec<Vec<f64>>,
+    /// Room for a sample that is computed of several rows.
+    computed: Vec<f64>,
     spikes: Vec<Spike>,
 }
 
@@ -221,12 +223,12 @@ impl Going<'_> {
         let stride = run.engine.prepare(&run.records.recording(steps), steps)?;
         let every = run.records.series.iter().map(|r| r.every).collect();
         let cuts = Cuts { steps, window: run.options.window, stride, every, careful: Vec::new() };
-        let rows = vec![Vec::new(); run.records.series.len()];
+        let rows = vec![Vec::new(); run.records.series.iter().map(|r| r.fields().len()).sum()];
         let trains = run.records.trains.iter();
         let trains = trains.map(|train| Spiking { counts: vec![0; train.cells], first: Vec::new() }).collect();
         let now = run.start.step;
         let pace = Pace::new(run.model);
-        Ok(Going { run, cuts, now, count: 0, trains, pace, rows, spikes: Vec::new() })
+        Ok(Going { run, cuts, now, count: 0, trains, pace, rows, computed: Vec::new(), spikes: Vec::new() })
     }
 
     /// Samples the initial values.
@@ -305,10 +307,18 @@ impl Going<'_> {
         if records.series.iter().any(|r| r.output && r.has(now)) {
             engine.observe(now)?;
         }
-        for (at, (r, row)) in records.series.iter().zip(&mut self.rows).enumerate() {
+        let mut rows = self.rows.iter_mut();
+        for (at, r) in records.series.iter().enumerate() {
+            let fields = r.fields();
+            let rows: Vec<&mut Vec<f64>> = rows.by_ref().take(fields.len()).collect();
             if r.has(now) {
-                row.clear();
-                engine.read(r.field, r.cells.clone(), row)?;
+                let mut read: Vec<&[f64]> = Vec::new();
+                for (row, (field, elements)) in rows.into_iter().zip(fields) {
+                    row.clear();
+                    engine.read(field, elements, row)?;
+                    read.push(row);
+                }
+                let row = r.sample(&read, &mut self.computed);
                 if options.trap
                     && r.output
                     && let Some(wrong) = row.iter().position(|x| !x.is_finite())
@@ -331,11 +341,22 @@ impl Going<'_> {
     fn keep_rows(&mut self, before: u64) -> Result<Option<Ending>, RunError> {
         for sample in 0..u64::from(self.cuts.stride.samples) {
             let step = before + (sample + 1) * u64::from(self.cuts.stride.every);
-            for (at, (r, rows)) in self.run.records.series.iter().zip(&self.rows).enumerate() {
-                let first = sample as usize * r.cells.len();
+            let mut rows = self.rows.iter();
+            for (at, r) in self.run.records.series.iter().enumerate() {
+                let fields = r.fields();
+                let rows: Vec<&Vec<f64>> = rows.by_ref().take(fields.len()).collect();
+                let read: Option<Vec<&[f64]>> = rows
+                    .iter()
+                    .zip(&fields)
+                    .map(|(rows, (_, cells))| {
+                        let first = sample as usize * cells.len();
+                        rows.get(first..first + cells.len())
+                    })
+                    .collect();
                 if r.has(step)
-                    && let Some(row) = rows.get(first..first + r.cells.len())
+                    && let Some(read) = read
                 {
+                    let row = r.sample(&read, &mut self.computed);
                     if self.run.options.trap
                         && r.output
                         && let Some(wrong) = row.iter().position(|x| !x.is_finite())
@@ -343,7 +364,8 @@ impl Going<'_> {
                         // The engine has gone further.
                         self.now = step;
                         self.spikes.retain(|spike| spike.step < step);
-                        return Ok(Some(self.scene().recorded(at, r.cells.start + wrong, row[wrong], step)?));
+                        let (cell, value) = (r.cells.start + wrong, row[wrong]);
+                        return Ok(Some(self.scene().recorded(at, cell, value, step)?));
                     }
                     self.run.sink.row(at, step, row)?;
                 }

@@ -120,6 +120,10 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
             | Source::Diagonal(..)
             | Source::Rhs(..)
             | Source::Middle(..)
+            | Source::Transmembrane(..)
+            | Source::Escaping(..)
+            | Source::Injected(..)
+            | Source::InjectedSlope(..)
             | Source::Adjoint(_)
             | Source::Seed(_)
             | Source::Gradient(..) => Ok(()),

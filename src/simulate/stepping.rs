@@ -256,7 +256,15 @@ impl Stepping {
                     self.observed = Some(self.now);
                 }
                 let record = &self.records.series[at];
-                self.engine.read(record.field, record.cells.clone(), out)
+                let mut rows = Vec::new();
+                for (field, elements) in record.fields() {
+                    let mut row = Vec::new();
+                    self.engine.read(field, elements, &mut row)?;
+                    rows.push(row);
+                }
+                let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
+                out.extend(record.sample(&rows, &mut Vec::new()));
+                Ok(())
             }
             Quantity::Param(at) => {
                 let lost = || EngineError(format!("`{}` has no value before the run", self.model.params[at].name));

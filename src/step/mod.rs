@@ -294,6 +294,14 @@ pub enum Source {
     Rhs(u32),
     /// Of a cable: the solution where it is that of half a step.
     Middle(u32),
+    /// Of a cable: what flows out of each compartment through its membrane, in the step before.
+    Transmembrane(u32),
+    /// Of a cable: the same in the making.
+    Escaping(u32),
+    /// Of a cable: the current density that leaves through electrodes and junctions.
+    Injected(u32),
+    /// Of a cable: the slope of that in the voltage.
+    InjectedSlope(u32),
     /// The derivative of a loss in a state: the number of its field in the program that is differentiated ([`crate::differentiate`]).
     Adjoint(u32),
     /// The derivative of a loss in what it reads: its number among them.

@@ -366,6 +366,8 @@ pub struct Section {
 pub enum SectionMember {
     /// `from soma(1)`: where it begins.
     From(Located),
+    /// `toward (0, 1, 0)`: its direction.
+    Toward(Point),
     /// `length = ...`, `diam = ... .. ...`, `compartments = ...`; also any misspelt key.
     Key {
         /// Its name.
@@ -639,6 +641,8 @@ pub enum NetworkMember {
         /// The whole member.
         span: Span,
     },
+    /// `probe shaft of pyr { ... }`.
+    Probe(Probe),
     /// `drive e via Ampa from poisson(rate = 300 Hz) { weight = 1 nS }`.
     Drive {
         /// What is driven.
@@ -652,6 +656,44 @@ pub enum NetworkMember {
         /// The whole member.
         span: Span,
     },
+}
+
+/// `probe shaft of pyr { from (0 um, -200 um, 0 um) to (0 um, 600 um, 0 um) in 16 }`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Probe {
+    /// Its name.
+    pub name: Name,
+    /// The cells that it hears.
+    pub of: Path,
+    /// Its members in file order.
+    pub members: Vec<ProbeMember>,
+    /// The whole member.
+    pub span: Span,
+}
+
+/// A member of a probe.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ProbeMember {
+    /// `at (10 um, 0 um, 0 um)`.
+    Contact(Box<Point>),
+    /// `from (0 um, 0 um, 0 um) to (0 um, 600 um, 0 um) in 16`.
+    Contacts {
+        /// The first and the last.
+        ends: Box<[Point; 2]>,
+        /// How many, as written.
+        count: Name,
+    },
+    /// `sigma = 0.3 S/m`.
+    Key(Let),
+}
+
+/// A place or a direction in space: `(x, y, z)`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// Its coordinates.
+    pub axes: [Expr; 3],
+    /// With its parentheses.
+    pub span: Span,
 }
 
 /// `via Ampa as fast(tau = 2 ms)`.

@@ -439,9 +439,36 @@ impl Builder<'_> {
             let name = self.section_name(parts.part());
             return SectionMember::From(self.located(name, parts.part(), span));
         }
+        if rule == Rule::toward {
+            return SectionMember::Toward(self.point(parts.part()));
+        }
         let name = self.name(parts.part());
         let value = self.expr(parts.part());
         SectionMember::Key { name, value, end: parts.maybe().map(|end| self.expr(end)) }
+    }
+
+    /// `(x, y, z)`.
+    fn point(&mut self, pair: Pair<'_, Rule>) -> Point {
+        let span = self.span(&pair);
+        let mut parts = Parts::of(pair);
+        Point { axes: [0, 1, 2].map(|_| self.expr(parts.part())), span }
+    }
+
+    fn probe_member(&mut self, pair: Pair<'_, Rule>) -> ProbeMember {
+        let pair = inner(pair);
+        let rule = pair.as_rule();
+        if rule == Rule::key {
+            return ProbeMember::Key(self.named_value(pair));
+        }
+        let mut parts = Parts::of(pair);
+        match rule {
+            Rule::contact => ProbeMember::Contact(Box::new(self.point(parts.part()))),
+            Rule::contacts => {
+                let ends = Box::new([0, 1].map(|_| self.point(parts.part())));
+                ProbeMember::Contacts { ends, count: self.name(parts.part()) }
+            }
+            other => unreachable!("{other:?} is not a member of a probe"),
+        }
     }
 
     /// `dend` or `dend[3]`.
@@ -589,6 +616,10 @@ impl Builder<'_> {
                 let from = self.expr(parts.part());
                 let keys = parts.map(|k| self.connect_key(k)).collect();
                 NetworkMember::Drive { target, via, from, keys, span }
+            }
+            Rule::probe => {
+                let (name, of) = (self.name(parts.part()), self.path(parts.part()));
+                NetworkMember::Probe(Probe { name, of, members: parts.map(|p| self.probe_member(p)).collect(), span })
             }
             other => unreachable!("{other:?} is not a member of a network"),
         }

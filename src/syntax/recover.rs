@@ -37,6 +37,7 @@ pub enum Block {
     Population,
     Connect,
     Drive,
+    Probe,
     Run,
     Train,
     Fit,
@@ -64,6 +65,7 @@ impl Block {
         Block::Population,
         Block::Connect,
         Block::Drive,
+        Block::Probe,
         Block::Run,
         Block::Train,
         Block::Fit,
@@ -99,6 +101,7 @@ impl Block {
             (Block::Synapse, "on") => Block::Event,
             (Block::Network, "population") => Block::Population,
             (Block::Network, "drive") => Block::Drive,
+            (Block::Network, "probe") => Block::Probe,
             (Block::Network, "connect") => Block::Connect,
             _ => return None,
         })
@@ -123,6 +126,7 @@ impl Block {
             Block::Event => Rule::lone_event,
             Block::Network => Rule::lone_network,
             Block::Population | Block::Connect | Block::Drive => Rule::lone_connect,
+            Block::Probe => Rule::lone_probe,
             Block::Run => Rule::lone_run,
             Block::Train => Rule::lone_train,
             Block::Fit => Rule::lone_fit,
@@ -148,6 +152,7 @@ impl Block {
             Block::Synapse => Rule::synapse_head,
             Block::Event => Rule::on_event_head,
             Block::Drive => Rule::drive_head,
+            Block::Probe => Rule::probe_head,
             Block::Network => Rule::network_head,
             Block::Population => Rule::population_head,
             Block::Connect => Rule::connect_head,
@@ -176,6 +181,7 @@ impl Block {
             Block::Synapse => "synapse",
             Block::Event => "`on event` block",
             Block::Drive => "drive",
+            Block::Probe => "probe",
             Block::Network => "network",
             Block::Population => "population",
             Block::Connect => "connection",
@@ -208,7 +214,7 @@ impl Block {
                 "spike",
             ],
             Block::Compartment => &["param", "let", "insert", "pool"],
-            Block::Section => &["from"],
+            Block::Section => &["from", "toward"],
             Block::Compartments => &[],
             Block::Region => &["insert", "pool"],
             Block::Pool => &["let"],
@@ -216,8 +222,9 @@ impl Block {
             Block::Junction => &["param", "let", "current"],
             Block::Synapse => &["param", "let", "state", "on", "current"],
             Block::Event => &[],
-            Block::Network => &["param", "init", "population", "input", "clamp", "connect", "drive"],
+            Block::Network => &["param", "init", "population", "input", "clamp", "connect", "drive", "probe"],
             Block::Population | Block::Connect | Block::Drive => &[],
+            Block::Probe => &["at", "from"],
             Block::Run => &["record", "sweep"],
             Block::Train => &["learn"],
             Block::Fit => &["free", "target"],
@@ -237,6 +244,7 @@ impl Block {
             | Block::Population
             | Block::Connect
             | Block::Drive
+            | Block::Probe
             | Block::Run
             | Block::Train
             | Block::Fit => true,

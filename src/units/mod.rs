@@ -49,6 +49,8 @@ impl Dim {
     pub const RESISTANCE: Dim = Dim([1, 2, -3, -2, 0, 0]);
     /// Resistance times length.
     pub const RESISTIVITY: Dim = Dim([1, 3, -3, -2, 0, 0]);
+    /// Conductance per length.
+    pub const CONDUCTIVITY: Dim = Dim([-1, -3, 3, 2, 0, 0]);
     /// Charge.
     pub const CHARGE: Dim = Dim([0, 0, 1, 1, 0, 0]);
     /// Temperature.
@@ -207,6 +209,7 @@ const QUANTITIES: &[(Dim, &str, &str)] = &[
     (Dim::SPECIFIC_CAPACITANCE, "a specific capacitance", "uF/cm2"),
     (Dim::RESISTANCE, "a resistance", "Mohm"),
     (Dim::RESISTIVITY, "a resistivity", "ohm*cm"),
+    (Dim::CONDUCTIVITY, "a conductivity", "S/m"),
     (Dim::CHARGE, "a charge", "pC"),
     (Dim::TEMPERATURE, "a temperature", "K"),
     (Dim::AMOUNT, "an amount of substance", "umol"),

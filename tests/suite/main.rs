@@ -21,6 +21,7 @@ mod generators;
 mod gradients;
 mod junctions;
 mod kinetics;
+mod lfp;
 mod lsp;
 mod models;
 mod names;

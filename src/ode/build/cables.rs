@@ -4,8 +4,9 @@
 //! Never true here: the equations of a channel are there more often than it is inserted.
 
 use super::Builder;
-use crate::hir::{End, Home, Morphology, RecordedAt, SymbolId, Ty};
-use crate::ode::{Cable, Kind, MembraneCurrent, Node, NodeId, Population, Spike, Terminal};
+use crate::hir::{self, End, Home, Morphology, RecordedAt, SymbolId, Ty};
+use crate::morphology::space::lines;
+use crate::ode::{Cable, Heard, Kind, MembraneCurrent, Node, NodeId, Population, Probe, Spike, Terminal, Through};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
 use crate::units::Dim;
@@ -205,9 +206,10 @@ impl<'m> Builder<'m> {
                     value = self.graph.binary(BinaryOp::Div, value, area);
                 }
                 let none = self.graph.number(0.0, Dim::CURRENT_DENSITY);
+                let through = if input.electrode { Through::Clamp } else { Through::Input };
                 let value = self.for_cells(&input.cells, value, none);
                 let outward = self.graph.unary(UnaryOp::Neg, value);
-                currents.push(MembraneCurrent { population: place, outward, slope: None, electrode: input.electrode });
+                currents.push(MembraneCurrent { population: place, outward, slope: None, through });
             }
             for (at, direction) in self.directions.clone().into_iter().enumerate() {
                 let end = self.end_of(direction);
@@ -217,12 +219,33 @@ impl<'m> Builder<'m> {
                 if self.junction_is_a_current(direction) {
                     flows = flows.map(|flow| self.graph.binary(BinaryOp::Div, flow, area));
                 }
-                let [outward, slope] = flows;
-                currents.push(MembraneCurrent { population: place, outward, slope: Some(slope), electrode: false });
+                let ([outward, slope], through) = (flows, Through::Junction);
+                currents.push(MembraneCurrent { population: place, outward, slope: Some(slope), through });
             }
             cables.push(Cable { population: tree, v, cm, ra, area, currents, span: self.cell(population).span });
         }
         cables
+    }
+
+    /// The probes of the network.
+    pub(super) fn probes(&mut self) -> Vec<Probe> {
+        let network = self.network;
+        let probe = |p: &hir::Probe| {
+            let heard = |&population: &usize| {
+                let (morphology, homes) = (self.morphology(population)?, self.homes[population].as_ref()?);
+                let compartments = homes.tree;
+                let of = &network.populations[population];
+                let spacing = of.spacing.as_ref().map(|spacing| self.expr(None, spacing));
+                let offset = [0, 1, 2].map(|axis| of.offset[axis].as_ref().map(|x| self.expr(Some(population), x)));
+                let lines = lines(&morphology.sections, &morphology.tree).into();
+                Some(Heard { compartments, lines, spacing, offset })
+            };
+            let of = p.of.iter().filter_map(heard).collect();
+            let sigma = self.expr(None, &p.sigma);
+            let (name, contacts, sources, span) = (p.name.clone(), p.contacts.clone(), p.sources, p.span);
+            Probe { name, contacts, sigma, sources, of, span }
+        };
+        network.probes.iter().map(probe).collect()
     }
 
     /// What flows in through the electrodes at an element of the tree.
@@ -250,6 +273,6 @@ impl<'m> Builder<'m> {
             outward = self.graph.binary(BinaryOp::Div, outward, area);
         }
         let home = self.home(population, symbol);
-        MembraneCurrent { population: home, outward, slope: None, electrode: false }
+        MembraneCurrent { population: home, outward, slope: None, through: Through::Membrane }
     }
 }

@@ -194,6 +194,7 @@ impl<'m> Builder<'m> {
             edges: Some(projection),
             cells: None,
             value,
+            probe: None,
             of_place: false,
             of_compartments: false,
             every,

@@ -128,6 +128,12 @@ fn replace(model: &mut Model, new: &HashMap<NodeId, NodeId>) {
         p.spacing.iter_mut().flatten().for_each(put);
         p.rule.arguments_mut().into_iter().for_each(put);
     }
+    for p in &mut model.probes {
+        put(&mut p.sigma);
+        p.of.iter_mut()
+            .flat_map(|heard| heard.spacing.iter_mut().chain(heard.offset.iter_mut().flatten()))
+            .for_each(put);
+    }
     model.jumps.iter_mut().for_each(|j| put(&mut j.amount));
     model.waits.iter_mut().for_each(|w| put(&mut w.delay));
     model.demands.iter_mut().for_each(|d| put(&mut d.value));
