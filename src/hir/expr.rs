@@ -62,6 +62,7 @@ impl Expr {
             | ExprKind::Measure(_)
             | ExprKind::Outward
             | ExprKind::Weight
+            | ExprKind::Amount
             | ExprKind::OfEdge(_)
             | ExprKind::Draw(..)
             | ExprKind::File(_)
@@ -105,6 +106,7 @@ impl Expr {
             | ExprKind::Measure(_)
             | ExprKind::Outward
             | ExprKind::Weight
+            | ExprKind::Amount
             | ExprKind::OfEdge(_)
             | ExprKind::Draw(..)
             | ExprKind::File(_)
@@ -143,6 +145,7 @@ impl Expr {
             | ExprKind::Measure(_)
             | ExprKind::Outward
             | ExprKind::Weight
+            | ExprKind::Amount
             | ExprKind::OfEdge(_)
             | ExprKind::Index
             | ExprKind::Draw(..)

@@ -17,6 +17,7 @@ const SEVERAL: &[(&str, usize)] = &[
     ("fit", 13),
     ("fit_names", 5),
     ("fit_ranges", 4),
+    ("modulator_changes_shared", 2),
     ("ornstein_uhlenbeck_arguments", 4),
     ("section_with_keys_of_neuron", 2),
     ("swc_of_wrong_lines", 5),

@@ -60,6 +60,7 @@ impl<'m> Nodes<'m> {
                 | Node::Junction(..)
                 | Node::Conductance(_)
                 | Node::Arrived(..)
+                | Node::Amount(_)
                 | Node::Since
                 | Node::Measure(_)
                 | Node::Outward(_)
@@ -110,6 +111,7 @@ impl<'m> Nodes<'m> {
             | Node::Junction(..)
             | Node::Conductance(_)
             | Node::Arrived(..)
+            | Node::Amount(_)
             | Node::Since
             | Node::Measure(_)
             | Node::Outward(_)
