@@ -376,7 +376,7 @@ fn values(analysis: &Analysis, place: &Around<'_>, out: &mut Proposals) {
         add_symbol(short.unwrap_or(&s.name), s, out);
     }
     let all = analysis.own().iter().filter(|d| place.open.first().is_some_and(|open| open.name == d.name));
-    for d in all.flat_map(|d| &d.inside).filter(|d| matches!(d.what, What::Weight | What::Argument)) {
+    for d in all.flat_map(|d| &d.inside).filter(|d| matches!(d.what, What::Weight | What::Amount | What::Argument)) {
         add_declared(d, out);
     }
     items(analysis, &[What::Constant, What::Function], out);

@@ -123,7 +123,9 @@ fn a_reward_finds_what_its_step_has_made() {
         spike when soma(0.5).v crosses 1000 mV
     }";
     for way in [Way::Plain, Way::Native] {
-        let result = run(&checked(&model(sections, ".dend(0.5)")), &plain(), way);
+        let text =
+            model(sections, ".dend(0.5)").replace("dt = 0.1 ms", "dt = 0.1 ms; method = cnexp; celsius = 20 degC");
+        let result = run(&checked(&text), &plain(), way);
         assert!(result.spikes[0].t.is_empty());
         let weight = column(&result, &result.series[0].name.clone(), 0);
         for (at, value) in [(19, 1.0), (20, 21.0), (29, 21.0), (30, 84.0), (39, 84.0), (40, 87.0)] {
