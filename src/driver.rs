@@ -350,6 +350,8 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
             | Source::There(..)
             | Source::Told(..)
             | Source::Arrived(..)
+            | Source::Amount(_)
+            | Source::Modulated(_)
             | Source::Weight(_)
             | Source::Delay(_)
             | Source::Seen(_)

@@ -194,6 +194,8 @@
 //!   a vector to a vector; the elements of a single cell follow each other (`src/runtime/branches.rs`). What maps or solves reach lies flat, field by field.
 //! - **Nothing happens to an edge without an event.** Its equations are linear and solved when the next event comes, from the step in which it has
 //!   seen the last one; this is in the program (`src/discretize/plasticity.rs`), so that all engines do the same.
+//! - **A modulator is an event of the cells that edges lead to**, as their spikes are: what arrives is added up where they are, and a cell that has got some emits.
+//!   So delays, weights, rules and drives are those of any other projection, and edges need no third end.
 //! - **On devices the events' ring stays there**, too (`src/codegen/stablehlo/deliveries.rs`): a loop over those who emit adds a row of edges to it in each
 //!   round, so that work is proportional to what happens, shapes are static and none is lost. XLA's compiler for processors scatters in order, so
 //!   that sums are those of the other engines. A chip that reads a large matrix in the time of a few rounds multiplies who has emitted with one for
@@ -251,6 +253,7 @@
 //! | what edges see of places, junctions and electrodes of branched cells | `look` in `src/discretize/mod.rs`, `src/ode/build/cables.rs`; `seen_by_edges` in `src/ode/mod.rs` | `tests/suite/cables.rs` |
 //! | which compartment a synapse of a section gets | `spread` in `src/simulate/edges.rs` | `tests/suite/cables.rs` |
 //! | synapses that remember | `src/hir/plasticity.rs`, `src/ode/build/plasticity.rs`, `src/discretize/plasticity.rs` | `tests/suite/plasticity.rs` |
+//! | what modulates synapses | `modulation` in `src/hir/projection.rs`, `modulators` in `src/ode/build/events.rs`, `modulate` in `src/discretize/plasticity.rs` | `tests/errors/modulator_*`, `tests/suite/plasticity.rs` |
 //! | what a synapse is, which receptor a line means | `src/hir/synapse.rs`, `src/hir/projection.rs` | `tests/errors/synapse_*`, `tests/suite/events.rs` |
 //! | what arriving events add, and when | `src/ode/build/events.rs`, `arrivals` and `jump` in `src/discretize/mod.rs` | `tests/suite/events.rs` |
 //! | in which order arrivals are added up | `Function::arrivals` in `src/step/mod.rs`; `arrive` in `src/interp/mod.rs` and `src/runtime/events.rs` | `src/interp/network_tests.rs`, tests beside them |

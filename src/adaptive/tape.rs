@@ -337,6 +337,7 @@ impl Maker<'_> {
             | Node::Point(..)
             | Node::Conductance(_)
             | Node::Arrived(..)
+            | Node::Amount(_)
             | Node::Since
             | Node::Outward(_)
             | Node::Draw(..)

@@ -61,7 +61,7 @@ pub use lattice::Lattice;
 pub use levels::{Levels, Tie};
 pub use passes::{Group, Passes};
 pub use refuse::Unplanned;
-pub use remember::{POST, PRE, Remembers};
+pub use remember::{PASSES, PRE, Remembers};
 pub use slabs::Slabs;
 pub use travel::{DeliveryForm, Dense, Events, Traffic};
 pub use trees::Trees;
@@ -307,7 +307,7 @@ impl Plan {
 
     /// The most passes of a step.
     pub fn passes(&self) -> u32 {
-        let of_edges = self.deliveries.iter().filter_map(Delivery::remembers).map(|_| POST + 1);
+        let of_edges = self.deliveries.iter().filter_map(Delivery::remembers).map(|_| PASSES);
         let of_trees = self.trees.iter().map(Trees::passes);
         self.groups.iter().map(|group| group.passes).chain(of_trees).chain(of_edges).max().unwrap_or(1)
     }

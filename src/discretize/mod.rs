@@ -138,8 +138,10 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
         Kind::Cells | Kind::Tree { .. } | Kind::Part { .. } => lowering.commit(&mut step, population),
     });
     model.told().into_iter().for_each(|(place, spiking)| lowering.tell(&mut step, place, spiking));
+    (0..model.modulators.len()).for_each(|modulator| lowering.modulate(&mut step, modulator));
     for (projection, remembered) in remembered.iter().enumerate() {
         remembered.iter().for_each(|remembered| lowering.post(&mut step, projection, remembered));
+        remembered.iter().for_each(|remembered| lowering.modulated(&mut step, projection, remembered));
     }
     lowering.function(Role::Step, step);
     lowering.observed(&remembered);
@@ -524,6 +526,10 @@ impl<'s> Lowering<'s> {
                     let sum = self.arrived(projection, number);
                     b.field(sum)
                 }
+                Node::Amount(modulator) => {
+                    let amount = self.amount(modulator);
+                    self.read(b, values.space, amount)
+                }
                 // Seeded where edges are; elsewhere the verifier of the continuous model forbids it.
                 Node::Since => b.constant(f64::NAN),
                 Node::Events(stream, expected) => {
@@ -596,6 +602,12 @@ impl<'s> Lowering<'s> {
             let field = self.refractory(population, spike.span);
             let zero = b.constant(0.0);
             b.store(field, zero);
+        }
+        for (modulator, m) in (0..).zip(&model.modulators) {
+            if m.population == population {
+                let (zero, field) = (b.constant(0.0), self.amount(modulator));
+                b.store(field, zero);
+            }
         }
         if self.carried.is_some() {
             let zero = b.constant(0.0);

@@ -1,7 +1,7 @@
 //! Synapses that remember.
 //!
-//! In come the states of a projection's edges, and what events make of them; out go a stage for the spikes that arrive, and one for those of the
-//! cells behind.
+//! In come the states of a projection's edges, and what events make of them; out go a stage for the spikes that arrive, one for those of the
+//! cells behind, and one for a modulator.
 //! Never true here: an edge does anything in a step in which no event comes to it. Between events its states move by linear equations, which are
 //! solved as a whole when the next one comes; so every edge knows when it has seen its last one.
 
@@ -20,6 +20,7 @@ pub(super) struct Remembered {
     sent: Vec<NodeId>,
     pre: Vec<(StateId, NodeId)>,
     post: Vec<(StateId, NodeId)>,
+    modulated: Vec<(StateId, NodeId)>,
 }
 
 impl Remembered {
@@ -39,8 +40,8 @@ impl Remembered {
         let mut at_event = |value: NodeId| model.graph.replace(value, &leaf, &mut memo);
         let sent = plasticity.sent.iter().map(|&(value, _)| at_event(value)).collect();
         let mut changes = |changes: &[(StateId, NodeId)]| changes.iter().map(|&(s, x)| (s, at_event(x))).collect();
-        let (pre, post) = (changes(&plasticity.pre), changes(&plasticity.post));
-        Some(Remembered { now, sent, pre, post })
+        let [pre, post, modulated] = [&plasticity.pre, &plasticity.post, &plasticity.modulated].map(|all| changes(all));
+        Some(Remembered { now, sent, pre, post, modulated })
     }
 
     /// The states of an edge after an event.
@@ -82,7 +83,7 @@ impl Lowering<'_> {
         let event = self.spikes(p.from, spike.span);
         let delay = self.of_edges(number, Source::Delay(number), "delay");
         let guard = Guard { event, along: Some(Map::Source), delay: Some(delay) };
-        self.at_event(draft, projection, guard, remembered);
+        self.at_event(draft, projection, guard, (&remembered.pre, &remembered.sent), remembered);
     }
 
     /// The spikes of the cells that the edges lead to.
@@ -94,7 +95,47 @@ impl Lowering<'_> {
         };
         let event = self.spikes(to, spike.span);
         let guard = Guard { event, along: Some(Map::Target), delay: None };
-        self.at_event(draft, projection, guard, remembered);
+        // Only a spike that arrives brings something.
+        self.at_event(draft, projection, guard, (&remembered.post, &[]), remembered);
+    }
+
+    /// What a modulator brings the elements that the edges lead to.
+    pub(super) fn modulated(&mut self, draft: &mut Draft, projection: usize, remembered: &Remembered) {
+        let modulator = self.model.projections[projection].plasticity.as_ref().and_then(|p| p.modulator);
+        let Some(modulator) = modulator else { return };
+        let guard = Guard { event: self.modulates(modulator), along: Some(Map::Target), delay: None };
+        self.at_event(draft, projection, guard, (&remembered.modulated, &[]), remembered);
+    }
+
+    /// How much of a modulator has reached the synapses of an element in this step.
+    pub(super) fn amount(&mut self, modulator: u32) -> FieldId {
+        let m = &self.model.modulators[modulator as usize];
+        let (name, space) = (format!("{}'amount", m.name), population_space(m.population));
+        self.field(Source::Amount(modulator), name, FieldKind::State, Some(space), m.span)
+    }
+
+    /// Whom a modulator has reached.
+    fn modulates(&mut self, modulator: u32) -> FieldId {
+        let m = &self.model.modulators[modulator as usize];
+        let (name, space) = (format!("{}'modulated", m.name), population_space(m.population));
+        self.field(Source::Modulated(modulator), name, FieldKind::Event, Some(space), m.span)
+    }
+
+    /// Adds up how much of a modulator arrives, and tells the edges if it is not nothing.
+    pub(super) fn modulate(&mut self, draft: &mut Draft, modulator: usize) {
+        let m = &self.model.modulators[modulator];
+        let space = population_space(m.population);
+        let mut b = draft.over(space);
+        let origin = self.origin(m.span);
+        b.set_origin(origin);
+        let value = self.lower(&mut b, &mut Values::new(space, Role::Step), m.amount);
+        let amount = self.amount(modulator as u32);
+        b.store(amount, value);
+        let none = b.constant(0.0);
+        let some = b.binary(BinaryOp::Ne, value, none);
+        let event = self.modulates(modulator as u32);
+        b.effect(OpKind::Emit(event, some));
+        draft.push(b);
     }
 
     /// Whether the cells of a population have spiked in this step.
@@ -118,12 +159,15 @@ impl Lowering<'_> {
         draft.push(b);
     }
 
-    fn at_event(&mut self, draft: &mut Draft, projection: usize, guard: Guard, remembered: &Remembered) {
-        // Only a spike that arrives brings something.
-        let (changes, sent) = match guard.delay {
-            Some(_) => (&remembered.pre, &remembered.sent[..]),
-            None => (&remembered.post, &[][..]),
-        };
+    /// What an event makes of the states of edges, and what it sends.
+    fn at_event(
+        &mut self,
+        draft: &mut Draft,
+        projection: usize,
+        guard: Guard,
+        (changes, sent): (&[(StateId, NodeId)], &[NodeId]),
+        remembered: &Remembered,
+    ) {
         let (model, space) = (self.model, projection_space(self.model, projection));
         let mut b = draft.over(space);
         b.set_guard(guard);

@@ -87,11 +87,14 @@ fn propose(editor: &Editor, analysis: &Analysis, text: &str, byte: usize, place:
             return with_library(editor, analysis, &[What::Channel], out);
         }
         ([.., "via"], _) => return with_library(editor, analysis, &[What::Synapse, What::Junction], out),
+        ([.., "modulating"], _) => return items(analysis, &[What::Synapse], out),
         (["population", _, ":"], _) => return with_library(editor, analysis, &[What::Cell], out),
         (["param" | "state" | "reads" | "input" | "pool", _, ":"], _) => {
             return out.words(UNITS, CompletionItemKind::UNIT);
         }
-        (["on"], Block::Synapse) => return out.words(&["event", "pre", "post"], CompletionItemKind::KEYWORD),
+        (["on"], Block::Synapse) => {
+            return out.words(&["event", "pre", "post", "modulator"], CompletionItemKind::KEYWORD);
+        }
         (["spike"], Block::Cell) => return out.words(&["when"], CompletionItemKind::KEYWORD),
         ([], _) if !in_braces => return members(analysis, block, out),
         _ => {}
@@ -381,7 +384,7 @@ fn values(analysis: &Analysis, place: &Around<'_>, out: &mut Proposals) {
         add_symbol(short.unwrap_or(&s.name), s, out);
     }
     let all = analysis.own().iter().filter(|d| place.open.first().is_some_and(|open| open.name == d.name));
-    for d in all.flat_map(|d| &d.inside).filter(|d| matches!(d.what, What::Weight | What::Argument)) {
+    for d in all.flat_map(|d| &d.inside).filter(|d| matches!(d.what, What::Weight | What::Amount | What::Argument)) {
         add_declared(d, out);
     }
     items(analysis, &[What::Constant, What::Function], out);

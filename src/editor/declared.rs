@@ -6,7 +6,7 @@
 use crate::source::Span;
 use crate::syntax::ast::{
     self, CellMember, ChannelMember, CompartmentMember, File, GateMember, Item, KineticsMember, Name, NetworkMember,
-    SectionMember, SynapseMember,
+    SectionMember, SynapseMember, UnitExpr,
 };
 use lsp_types::SymbolKind;
 
@@ -38,6 +38,7 @@ pub enum What {
     Instance,
     Section,
     Weight,
+    Amount,
     Population,
     Input,
     Clamp,
@@ -72,6 +73,7 @@ impl What {
             What::Instance => "instance of",
             What::Section => "section",
             What::Weight => "weight of an event",
+            What::Amount => "amount of a modulator",
             What::Population => "population",
             What::Input => "input",
             What::Clamp => "clamp",
@@ -93,7 +95,8 @@ impl What {
             | What::Reads
             | What::Pool
             | What::Port
-            | What::Weight => true,
+            | What::Weight
+            | What::Amount => true,
             What::Function
             | What::Channel
             | What::Cell
@@ -123,7 +126,7 @@ impl What {
             What::Run | What::Train | What::Fit | What::Input | What::Clamp | What::Probe | What::Port => {
                 SymbolKind::EVENT
             }
-            What::Argument | What::Parameter | What::Weight => SymbolKind::PROPERTY,
+            What::Argument | What::Parameter | What::Weight | What::Amount => SymbolKind::PROPERTY,
             What::Let | What::Current | What::Reads => SymbolKind::VARIABLE,
             What::State | What::Gate | What::Pool => SymbolKind::FIELD,
             What::Key => SymbolKind::KEY,
@@ -213,7 +216,7 @@ fn item(item: &Item) -> Option<Declared> {
             Declared::new(What::Junction, &j.name, j.span).docs(&j.docs).with(inside)
         }
         Item::Synapse(s) => {
-            let inside = s.members.iter().filter_map(synapse_member).collect();
+            let inside = s.members.iter().flat_map(synapse_member).collect();
             Declared::new(What::Synapse, &s.name, s.span).docs(&s.docs).with(inside)
         }
         Item::Network(n) => {
@@ -328,15 +331,20 @@ fn compartment_member(member: &CompartmentMember) -> Option<Declared> {
     })
 }
 
-fn synapse_member(member: &SynapseMember) -> Option<Declared> {
-    Some(match member {
-        SynapseMember::Param(p) => param(p),
-        SynapseMember::Let(l) => let_value(What::Let, l),
-        SynapseMember::State(s) => state(s),
-        SynapseMember::Equation(_) => return None,
-        SynapseMember::Current(l) => let_value(What::Current, l),
-        SynapseMember::Event(e) => Declared::new(What::Weight, &e.weight.as_ref()?.0, e.weight.as_ref()?.0.span),
-    })
+fn synapse_member(member: &SynapseMember) -> Vec<Declared> {
+    match member {
+        SynapseMember::Param(p) => vec![param(p)],
+        SynapseMember::Let(l) => vec![let_value(What::Let, l)],
+        SynapseMember::State(s) => vec![state(s)],
+        SynapseMember::Equation(_) => Vec::new(),
+        SynapseMember::Current(l) => vec![let_value(What::Current, l)],
+        SynapseMember::Event(e) => {
+            let of = |what: What, carried: &Option<(Name, Option<UnitExpr>)>| {
+                carried.as_ref().map(|(name, _)| Declared::new(what, name, name.span))
+            };
+            of(What::Weight, &e.weight).into_iter().chain(of(What::Amount, &e.amount)).collect()
+        }
+    }
 }
 
 fn network_member(member: &NetworkMember) -> Option<Declared> {

@@ -120,7 +120,8 @@ fn head(analysis: &Analysis, d: &Declared) -> String {
         | What::Port
         | What::Compartment
         | What::Section
-        | What::Weight => format!("{} {}", d.what.word(), d.name),
+        | What::Weight
+        | What::Amount => format!("{} {}", d.what.word(), d.name),
     }
 }
 

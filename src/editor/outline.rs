@@ -102,7 +102,7 @@ fn kind_of(what: What) -> u32 {
     match what {
         What::Function => 4,
         What::Channel | What::Cell | What::Junction | What::Synapse => 5,
-        What::Argument | What::Parameter | What::Weight => 6,
+        What::Argument | What::Parameter | What::Weight | What::Amount => 6,
         What::Let | What::Current | What::Reads | What::Input | What::Clamp | What::Probe | What::Port => 7,
         What::State | What::Gate | What::Pool | What::Key => 8,
         What::Network | What::Run | What::Train | What::Fit => 9,

@@ -6,7 +6,7 @@
 use super::load::Library;
 use super::rustc::{CompileOptions, Compiled, compile};
 use super::{Engine, EngineError, Setup, Spike, branches, deliveries};
-use crate::codegen::plan::{Delivery, Effect, Home, POST, PRE, Plan, Precision, Relation, SpacePlan};
+use crate::codegen::plan::{Delivery, Effect, Home, Plan, Precision, Relation, SpacePlan};
 use crate::codegen::rust::{groups, kernel_files, shape, shared};
 use crate::runtime::edges;
 use crate::runtime::events::{self, PerEdge, Traffic};
@@ -205,15 +205,15 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
                 from,
                 event,
                 to,
-                post: remembers.post.map(number).transpose()?,
+                back: remembers.back.iter().map(|&field| number(field)).collect::<Result<_, _>>()?,
                 edges,
                 delays,
                 begin: values,
                 shape: shape(&remembers.space),
                 read: remembers.read.iter().map(|&field| slot(field)).collect::<Result<_, _>>()?,
                 sums: sums.collect::<Result<_, EngineError>>()?,
-                kernels: [(Role::Step, PRE), (Role::Step, POST), (Role::Observe, 0)]
-                    .map(|(role, pass)| numbering.kernel(at, role, pass as usize)),
+                step: std::array::from_fn(|pass| numbering.kernel(at, Role::Step, pass)),
+                observe: numbering.kernel(at, Role::Observe, 0),
             }));
             Ok(())
         };

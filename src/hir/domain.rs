@@ -381,6 +381,7 @@ fn fold_at(symbols: &[Symbol], e: &Expr, zero: Option<SymbolId>, depth: usize) -
         | ExprKind::Measure(_)
         | ExprKind::Outward
         | ExprKind::Weight
+        | ExprKind::Amount
         | ExprKind::OfEdge(_)
         | ExprKind::Unary(UnaryOp::Not, _)
         | ExprKind::If(..)

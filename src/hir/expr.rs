@@ -63,6 +63,7 @@ impl Expr {
             | ExprKind::Measure(_)
             | ExprKind::Outward
             | ExprKind::Weight
+            | ExprKind::Amount
             | ExprKind::OfEdge(_)
             | ExprKind::Draw(..)
             | ExprKind::File(_)
@@ -106,6 +107,7 @@ impl Expr {
             | ExprKind::Measure(_)
             | ExprKind::Outward
             | ExprKind::Weight
+            | ExprKind::Amount
             | ExprKind::OfEdge(_)
             | ExprKind::Draw(..)
             | ExprKind::File(_)
@@ -144,6 +146,7 @@ impl Expr {
             | ExprKind::Measure(_)
             | ExprKind::Outward
             | ExprKind::Weight
+            | ExprKind::Amount
             | ExprKind::OfEdge(_)
             | ExprKind::Index
             | ExprKind::Draw(..)

@@ -55,7 +55,11 @@ impl<'a> Lowerer<'a> {
         span: Span,
         joined: &mut Vec<String>,
     ) -> Option<Joined<'a>> {
-        let ast::Through { model: via, alias, args } = through;
+        let ast::Through { modulating, model: via, alias, args } = through;
+        if *modulating {
+            self.error(SynapseError::JunctionModulates { span });
+            return None;
+        }
         if self.is_synapse(through) {
             self.error(SynapseError::Synapse { via, span });
             return None;

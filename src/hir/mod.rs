@@ -122,6 +122,8 @@ pub enum ExprKind {
     Index,
     /// In an event of a synapse: what the events carry that arrive, added up; of a synapse that remembers, its weight.
     Weight,
+    /// How much of a modulator reaches a synapse in a step.
+    Amount,
     /// What every synapse has for itself: an index into [`Plastic::own`].
     OfEdge(u32),
     /// In a cell with sections: a number of the compartment.
@@ -525,6 +527,17 @@ pub struct Plastic {
     pub pre: Vec<Action>,
     /// What happens when the cell behind the synapse spikes.
     pub post: Vec<Action>,
+    /// What a modulator does, if one can do anything.
+    pub modulator: Option<Modulator>,
+}
+
+/// What a modulator does to a synapse.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Modulator {
+    /// The dimension of how much there is of it.
+    pub amount: Dim,
+    /// What happens, in this order, when some of it arrives.
+    pub actions: Vec<Action>,
 }
 
 /// An assignment of an event.
@@ -552,7 +565,12 @@ pub enum ActionOn {
 impl Plastic {
     /// Do events change the weight?
     pub fn changes_weight(&self) -> bool {
-        self.pre.iter().chain(&self.post).any(|action| action.on == ActionOn::Weight)
+        self.actions().any(|action| action.on == ActionOn::Weight)
+    }
+
+    /// All that happens.
+    pub fn actions(&self) -> impl Iterator<Item = &Action> + Clone {
+        self.pre.iter().chain(&self.post).chain(self.modulator.iter().flat_map(|modulator| &modulator.actions))
     }
 
     /// With what all share under other numbers.
@@ -576,6 +594,10 @@ impl Plastic {
             own: self.own.iter().map(|s| Symbol { kind: kind(&s.kind), ..s.clone() }).collect(),
             pre: self.pre.iter().map(action).collect(),
             post: self.post.iter().map(action).collect(),
+            modulator: self.modulator.as_ref().map(|modulator| Modulator {
+                amount: modulator.amount,
+                actions: modulator.actions.iter().map(action).collect(),
+            }),
         }
     }
 }
@@ -608,6 +630,8 @@ pub struct Projection {
     pub to: usize,
     /// Through which of the receptors of `to`.
     pub receptor: usize,
+    /// Do the events modulate the synapses of the receptor?
+    pub modulates: bool,
     /// What an event carries, for every edge.
     pub weight: Expr,
     /// How long it takes (ms), for every edge.
@@ -629,6 +653,8 @@ pub struct Drive {
     pub cells: Option<(Expr, Expr)>,
     /// Through which of its receptors.
     pub receptor: usize,
+    /// Do the events modulate the synapses of the receptor?
+    pub modulates: bool,
     /// What an event carries.
     pub weight: Expr,
     /// How long it takes (ms); nothing if absent.

@@ -90,6 +90,9 @@ impl<'a> Lowerer<'a> {
         self.synapses(&mut draft, n);
         self.what_happens(&mut draft, n, junctions);
         self.held_from_the_start(&draft);
+        if draft.whole {
+            self.without_modulator(&draft);
+        }
         self.warn_unused(&draft.scope, "network", before);
         let NetworkDraft { scope, populations, settings, inputs, clamps, connections, demands, whole, .. } = draft;
         let (projections, drives, probes) = (draft.projections, draft.drives, draft.probes);

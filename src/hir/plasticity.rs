@@ -1,18 +1,19 @@
 //! Synapses that remember: states of every synapse, and a weight that events change.
 //!
-//! In come the blocks `on event` and `on post` of a synapse whose names are resolved; out go the states that every synapse has for itself, and
+//! In come the blocks `on event`, `on post` and `on modulator` of a synapse whose names are resolved; out go the states that every synapse has for itself, and
 //! what happens in which order.
 //! Never true here: what all synapses on a cell share depends on what one of them has for itself, but for what events add to it.
 //!
-//! A state belongs to every synapse if an event sets it or reads it, if a spike of the cell behind changes it, or if it drives one that does. All
+//! A state belongs to every synapse if an event sets it or reads it, if a spike of the cell behind or a modulator changes it, or if it drives one that does. All
 //! others are summed up: the receptor has them.
 
 use super::domain::stays_at_zero;
 use super::error::SynapseError;
 use super::lower::Lowerer;
-use super::{Action, ActionOn, Expr, ExprKind, Plastic, Symbol, SymbolId, SymbolKind};
+use super::{Action, ActionOn, Expr, ExprKind, Modulator, Plastic, Symbol, SymbolId, SymbolKind};
 use crate::source::Span;
 use crate::syntax::ast::{AssignOp, EventOf, Name};
+use crate::units::Dim;
 
 /// An assignment with its names resolved.
 pub(super) struct Resolved<'a> {
@@ -33,12 +34,20 @@ enum Why {
     Read(Span),
     /// A spike of the cell behind changes it.
     Post(Span),
+    /// A modulator changes it.
+    Modulator(Span),
 }
 
 impl Lowerer<'_> {
     /// Splits a synapse that remembers: its symbols without those that every synapse has for itself, and these with what happens. `None` if it does
     /// not remember, or if something is wrong (then `fine` is false).
-    pub(super) fn plastic(&mut self, symbols: &[Symbol], actions: &[Resolved<'_>], fine: &mut bool) -> Option<Split> {
+    pub(super) fn plastic(
+        &mut self,
+        symbols: &[Symbol],
+        actions: &[Resolved<'_>],
+        amount: Option<Dim>,
+        fine: &mut bool,
+    ) -> Option<Split> {
         let mut reads = Reads::new(symbols);
         let mut own: Vec<Option<Why>> = vec![None; symbols.len()];
         let mut weight_changes = false;
@@ -53,6 +62,7 @@ impl Lowerer<'_> {
                 (None, ..) => weight_changes = true,
                 (Some(state), AssignOp::Set, _) => put(state, Why::Set(action.name.span)),
                 (Some(state), _, EventOf::Post) => put(state, Why::Post(action.name.span)),
+                (Some(state), _, EventOf::Modulator) => put(state, Why::Modulator(action.name.span)),
                 (Some(_), AssignOp::Add | AssignOp::Sub, EventOf::Pre) => {}
             }
         }
@@ -95,15 +105,25 @@ impl Lowerer<'_> {
                 self.error(match why {
                     Why::Set(span) => SynapseError::SetsShared { name, span, read },
                     Why::Read(span) => SynapseError::ReadsShared { name, span, read },
-                    Why::Post(span) => SynapseError::PostChangesShared { name, span, read },
+                    Why::Post(span) => {
+                        SynapseError::PostChangesShared { name, by: ("a spike of the cell behind", "post"), span, read }
+                    }
+                    Why::Modulator(span) => {
+                        SynapseError::PostChangesShared { name, by: ("a modulator", "modulator"), span, read }
+                    }
                 });
                 *fine = false;
             }
         }
-        for action in actions.iter().filter(|a| a.of == EventOf::Post) {
-            // Of the receptor only the voltage can be meant, which no spike of its own cell can jump by.
+        for action in actions {
+            let by_modulator = match action.of {
+                EventOf::Pre => continue,
+                EventOf::Post => false,
+                EventOf::Modulator => true,
+            };
+            // Of the receptor only the voltage can be meant, which neither a spike of its own cell nor a modulator can make jump.
             if action.state.is_some_and(|state| symbols[state.0 as usize].kind == SymbolKind::Voltage) {
-                self.error(SynapseError::PostMovesVoltage { name: action.name });
+                self.error(SynapseError::PostMovesVoltage { name: action.name, by_modulator });
                 *fine = false;
             }
         }
@@ -117,7 +137,7 @@ impl Lowerer<'_> {
                 self.error(SynapseError::StaysAtZero { name: &symbol.name, span: symbol.span });
             }
         }
-        Some(split(symbols, actions, &of_edge))
+        Some(split(symbols, actions, amount, &of_edge))
     }
 }
 
@@ -128,7 +148,7 @@ pub(super) struct Split {
     pub plastic: Plastic,
 }
 
-fn split(symbols: &[Symbol], actions: &[Resolved<'_>], of_edge: &[bool]) -> Split {
+fn split(symbols: &[Symbol], actions: &[Resolved<'_>], amount: Option<Dim>, of_edge: &[bool]) -> Split {
     let before = |at: usize, which: bool| of_edge[..at].iter().filter(|own| **own == which).count() as u32;
     let own = |id: SymbolId| of_edge[id.0 as usize].then(|| before(id.0 as usize, true));
     let place = |id: SymbolId| match own(id) {
@@ -162,7 +182,9 @@ fn split(symbols: &[Symbol], actions: &[Resolved<'_>], of_edge: &[bool]) -> Spli
         Action { on, op: a.op, value: moved(&a.value) }
     };
     let of_events = |of: EventOf| actions.iter().filter(|a| a.of == of).map(action).collect();
-    let plastic = Plastic { own: of(true), pre: of_events(EventOf::Pre), post: of_events(EventOf::Post) };
+    let modulator = amount.map(|amount| Modulator { amount, actions: of_events(EventOf::Modulator) });
+    let (pre, post) = (of_events(EventOf::Pre), of_events(EventOf::Post));
+    let plastic = Plastic { own: of(true), pre, post, modulator };
     Split { symbols: of(false), plastic }
 }
 

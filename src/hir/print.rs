@@ -140,6 +140,7 @@ fn show(e: &Expr, symbols: &[Symbol], network: &[Symbol]) -> String {
         ExprKind::Measure(measure) => format!("{} of the compartment", measure.name()),
         ExprKind::Outward => "outward".into(),
         ExprKind::Weight => "weight".into(),
+        ExprKind::Amount => "amount".into(),
         ExprKind::OfEdge(number) => format!("own {number}"),
         ExprKind::Unary(UnaryOp::Neg, a) => format!("-{}", sub(a)),
         ExprKind::Unary(UnaryOp::Not, a) => format!("not {}", sub(a)),

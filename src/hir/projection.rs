@@ -35,6 +35,8 @@ pub(super) struct Instance {
     values: Vec<Expr>,
     /// Its number among those of the population.
     receptor: usize,
+    /// Where its synapse is defined.
+    span: Span,
 }
 
 /// Where on a cell a receptor sits.
@@ -65,7 +67,13 @@ const NO_INHIBITION: &str = "a conductance is not negative; a synapse inhibits b
 impl<'a> Lowerer<'a> {
     /// The directed connections and drives of a network. Later lines can name the quantities of their receptors.
     pub(super) fn synapses(&mut self, draft: &mut NetworkDraft<'a>, n: &'a ast::Network) {
-        for member in &n.members {
+        // What modulates synapses finds those of all lines.
+        let modulates = |member: &&NetworkMember| match member {
+            NetworkMember::Connect { via, .. } | NetworkMember::Drive { via, .. } => via.modulating,
+            _ => false,
+        };
+        let (later, first): (Vec<_>, Vec<_>) = n.members.iter().partition(modulates);
+        for member in first.into_iter().chain(later) {
             match member {
                 NetworkMember::Connect { directed: true, from, to, via, keys, span } => {
                     let fine = self.projection(draft, (from, to), via, keys, *span).is_some();
@@ -85,6 +93,25 @@ impl<'a> Lowerer<'a> {
         }
     }
 
+    /// Warns of synapses that answer a modulator where none comes.
+    pub(super) fn without_modulator(&mut self, draft: &NetworkDraft<'a>) {
+        let comes = |to: usize, receptor: usize| {
+            let of_cells = draft.projections.iter().filter(|p| p.modulates).map(|p| (p.to, p.receptor));
+            let mut all =
+                of_cells.chain(draft.drives.iter().filter(|d| d.modulates).map(|d| (d.population, d.receptor)));
+            all.any(|other| other == (to, receptor))
+        };
+        let mut seen = Vec::new();
+        for p in draft.projections.iter().filter(|p| !p.modulates) {
+            let receptor = &draft.populations[p.to].receptors[p.receptor];
+            let answers = receptor.plastic.as_ref().is_some_and(|plastic| plastic.modulator.is_some());
+            if answers && !comes(p.to, p.receptor) && !seen.contains(&(p.to, p.receptor)) {
+                seen.push((p.to, p.receptor));
+                self.error(SynapseError::NoModulator { synapse: &receptor.name, span: p.span });
+            }
+        }
+    }
+
     /// `connect a -> b via S { ... }`: one projection for each target.
     fn projection(
         &mut self,
@@ -96,6 +123,9 @@ impl<'a> Lowerer<'a> {
     ) -> Option<()> {
         let sources = self.event_sources(draft, from);
         let rule = self.rule(&mut draft.scope, keys, Block::Projection, span);
+        if via.modulating {
+            return self.modulation(draft, (&sources?, to), via, keys, &rule?, span);
+        }
         let Some(synapse) = self.synapse_of(via, span) else {
             self.nothing_known(draft, to, via);
             return None;
@@ -119,15 +149,99 @@ impl<'a> Lowerer<'a> {
                     draft.projections.iter().any(|p| p.name == name)
                 });
                 let joins = Joins { rule: &rule, ends: [from, place.population] };
-                let weight = self.weight(draft, &name, (&synapse.item, via), keys, Some(joins), span);
+                let weight = self.weight(draft, &name, (synapse.item.weight, via), keys, Some(joins), span);
                 let delay = self.delay(draft, &name, keys, joins, span);
                 draft.demand_of_edges(std::mem::take(&mut self.demands));
                 let (weight, delay) = (weight?, delay?);
                 let (to, rule) = (place.population, rule.clone());
-                draft.projections.push(Projection { name, from, to, receptor, weight, delay, rule, span });
+                let modulates = false;
+                draft.projections.push(Projection { name, from, to, receptor, modulates, weight, delay, rule, span });
             }
         }
         Some(())
+    }
+
+    /// `connect a -> b modulating S { ... }`: one projection for each target, onto synapses that other lines have made.
+    fn modulation(
+        &mut self,
+        draft: &mut NetworkDraft<'a>,
+        (sources, to): (&[usize], &'a ast::Path),
+        via: &'a Through,
+        keys: &'a [ConnectKey],
+        rule: &ConnectionRule,
+        span: Span,
+    ) -> Option<()> {
+        if rule.shares() {
+            self.error(SynapseError::SharedModulates { span });
+            return None;
+        }
+        for &from in sources {
+            for flat in flatten(to) {
+                let place = self.place_within(&mut draft.scope, &draft.populations, &flat)?;
+                if place.cells.is_some() {
+                    self.error(SynapseError::Selection { span: flat.span });
+                    return None;
+                }
+                let (receptor, amount) = self.modulated(draft, &place, &flat, via)?;
+                let names = [from, place.population].map(|p| draft.populations[p].name.clone());
+                let own = &draft.populations[place.population].receptors[receptor].name;
+                let name = free_name(format!("{}.{}.{own}.modulator", names[0], names[1]), |name| {
+                    draft.projections.iter().any(|p| p.name == name)
+                });
+                let joins = Joins { rule, ends: [from, place.population] };
+                let weight = self.weight(draft, &name, (Some(amount), via), keys, Some(joins), span);
+                let delay = self.delay(draft, &name, keys, joins, span);
+                draft.demand_of_edges(std::mem::take(&mut self.demands));
+                let (weight, delay) = (weight?, delay?);
+                let (to, rule, modulates) = (place.population, rule.clone(), true);
+                draft.projections.push(Projection { name, from, to, receptor, modulates, weight, delay, rule, span });
+            }
+        }
+        Some(())
+    }
+
+    /// The receptor whose synapses a line modulates, and the dimension of how much of the modulator it brings.
+    fn modulated(
+        &mut self,
+        draft: &mut NetworkDraft<'a>,
+        place: &Place<'a>,
+        flat: &FlatPath<'a>,
+        via: &'a Through,
+    ) -> Option<(usize, Dim)> {
+        let definition = self.lowered_cell(draft.populations[place.population].cell);
+        let cell = &definition.item;
+        let under = match (&cell.morphology, flat.at, &place.rest[..], &cell.compartments[..]) {
+            (Some(morphology), Some(_), ..) => {
+                let element = self.driven_place(&definition, morphology, place, "a synapse", flat)?;
+                morphology.tree.name(element)
+            }
+            (None, Some(located), ..) => {
+                self.error(MorphologyError::NoSections { cell, span: located.span });
+                return None;
+            }
+            (None, None, "", [only]) => only.name.clone(),
+            (_, None, rest, _) => rest.to_string(),
+        };
+        let under = if under.is_empty() { under } else { format!("{under}.") };
+        let receptors = &draft.populations[place.population].receptors;
+        let path = format!("{under}{}", via.model.text);
+        let Some(at) = receptors.iter().position(|receptor| receptor.name == path) else {
+            let known: Vec<&str> = receptors.iter().filter_map(|r| r.name.strip_prefix(&under)).collect();
+            if !definition.is_unknown(&path) {
+                self.error(SynapseError::NothingToModulate { synapse: &via.model, known: &known });
+            }
+            return None;
+        };
+        let instance = draft.instances.iter().find(|i| i.population == place.population && i.receptor == at);
+        self.note_modulated(&via.model, &path, cell);
+        match receptors[at].plastic.as_ref().and_then(|plastic| plastic.modulator.as_ref()) {
+            Some(modulator) => Some((at, modulator.amount)),
+            None => {
+                let at = instance.map_or(flat.span, |instance| instance.span);
+                self.error(SynapseError::NotModulated { synapse: &via.model, at, span: via.model.span });
+                None
+            }
+        }
     }
 
     /// `drive a via S from poisson(...) { ... }`: one drive for each target.
@@ -149,23 +263,31 @@ impl<'a> Lowerer<'a> {
                 None => {}
             }
         }
-        let Some(synapse) = self.synapse_of(via, span) else {
+        let synapse = if via.modulating { None } else { self.synapse_of(via, span) };
+        if synapse.is_none() && !via.modulating {
             self.nothing_known(draft, target, via);
             return None;
-        };
+        }
         for flat in flatten(target) {
             let place = self.place_within(&mut draft.scope, &draft.populations, &flat)?;
-            if synapse.item.plastic.is_some() {
-                self.error(SynapseError::DriveRemembers { synapse: &via.model, span });
-                return None;
-            }
-            let receptor = self.receptor(draft, (&place, &flat), via, &synapse)?;
-            let population = place.population;
+            let (receptor, carried) = match &synapse {
+                Some(synapse) if synapse.item.plastic.is_some() => {
+                    self.error(SynapseError::DriveRemembers { synapse: &via.model, span });
+                    return None;
+                }
+                Some(synapse) => (self.receptor(draft, (&place, &flat), via, synapse)?, synapse.item.weight),
+                None => {
+                    let (receptor, amount) = self.modulated(draft, &place, &flat, via)?;
+                    (receptor, Some(amount))
+                }
+            };
+            let (population, modulates) = (place.population, via.modulating);
             let receptor_name = &draft.populations[population].receptors[receptor].name;
-            let name = free_name(format!("{}.{receptor_name}.drive", draft.populations[population].name), |name| {
+            let what = if modulates { "modulator" } else { "drive" };
+            let name = free_name(format!("{}.{receptor_name}.{what}", draft.populations[population].name), |name| {
                 draft.drives.iter().any(|d| d.name == name)
             });
-            let weight = self.weight(draft, &name, (&synapse.item, via), keys, None, span);
+            let weight = self.weight(draft, &name, (carried, via), keys, None, span);
             let delay = match keys.iter().find(|k| k.name.text == "delay") {
                 None => Some(None),
                 Some(key) => self.delay_of_drive(draft, &name, key).map(Some),
@@ -173,7 +295,8 @@ impl<'a> Lowerer<'a> {
             draft.demand_of(std::mem::take(&mut self.demands), population);
             let source = self.drive_source(draft, &name, from, population);
             let (weight, delay, source) = (weight?, delay?, source?);
-            draft.drives.push(Drive { name, population, cells: place.cells, receptor, weight, delay, source, span });
+            let cells = place.cells;
+            draft.drives.push(Drive { name, population, cells, receptor, modulates, weight, delay, source, span });
         }
         Some(())
     }
@@ -370,7 +493,8 @@ impl<'a> Lowerer<'a> {
         }
         population.receptors.push(receptor);
         let (receptor, model) = (population.receptors.len() - 1, synapse.item.name.clone());
-        draft.instances.push(Instance { population: place.population, path, model, values, receptor });
+        let span = synapse.item.span;
+        draft.instances.push(Instance { population: place.population, path, model, values, receptor, span });
         Some(receptor)
     }
 
@@ -478,13 +602,13 @@ impl<'a> Lowerer<'a> {
         &mut self,
         draft: &mut NetworkDraft<'a>,
         name: &str,
-        (synapse, via): (&Synapse, &'a Through),
+        (carried, via): (Option<Dim>, &'a Through),
         keys: &'a [ConnectKey],
         joins: Option<Joins<'_>>,
         span: Span,
     ) -> Option<Expr> {
         let key = keys.iter().find(|k| k.name.text == "weight");
-        let Some(dim) = synapse.weight else {
+        let Some(dim) = carried else {
             if let Some(key) = key {
                 self.error(SynapseError::NoWeight { synapse: &via.model, span: key.name.span });
                 return None;
@@ -506,7 +630,7 @@ impl<'a> Lowerer<'a> {
             self.error(SynapseError::DistanceOfAKernel { span });
             return None;
         }
-        if dim == Dim::CONDUCTANCE {
+        if dim == Dim::CONDUCTANCE && !via.modulating {
             self.demand(format!("weight` of `{name}"), x.clone(), Domain::NotNegative, NO_INHIBITION);
         }
         Some(x)

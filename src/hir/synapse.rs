@@ -10,7 +10,7 @@ use super::lower::{Definition, Lowerer, finish};
 use super::members::changing;
 use super::plasticity::Resolved;
 use super::scope::{Entry, Role, Scope, ScopeKind};
-use super::{ActionOn, Expr, ExprKind, Symbol, SymbolId, SymbolKind, Synapse, Ty};
+use super::{ActionOn, Expr, ExprKind, Plastic, Symbol, SymbolId, SymbolKind, Synapse, Ty};
 use crate::source::Span;
 use crate::syntax::ast::{self, AssignOp, BinaryOp, EventOf, SynapseMember, UnaryOp};
 use crate::units::Dim;
@@ -23,6 +23,7 @@ struct Draft<'a> {
     equations: Vec<&'a ast::Equation>,
     event: Option<&'a ast::OnEvent>,
     post: Option<&'a ast::OnEvent>,
+    modulator: Option<&'a ast::OnEvent>,
     current: Option<&'a ast::Let>,
     /// Is all of it there?
     whole: bool,
@@ -40,22 +41,31 @@ impl<'a> Lowerer<'a> {
 
     fn synapse_uncached(&mut self, item: ItemRef<'a>, s: &'a ast::Synapse) -> Definition<Synapse> {
         let before = self.diagnostics.count();
-        let Draft { mut scope, equations, event, post, current, whole } = self.synapse_draft(item.file, s);
+        let Draft { mut scope, equations, event, post, modulator, current, whole } = self.synapse_draft(item.file, s);
         let equations = self.find_states(&mut scope, equations, "");
         self.resolve_all(&mut scope);
         self.add_equations(&mut scope, equations, "");
         self.check_equations(&scope);
-        let mut weights = [event, post].map(|e| self.weight_of(e));
-        if let ([Some(Some(of_pre)), Some(Some(of_post))], Some((name, _))) =
-            (weights, post.and_then(|e| e.weight.as_ref()))
-            && of_pre != of_post
-        {
-            self.error(SynapseError::TwoWeights { name });
-            weights[1] = Some(None);
+        let mut events = [event, post, modulator];
+        let mut weights = events.map(|e| self.carried(e.and_then(|e| e.weight.as_ref())));
+        let weight = weights.into_iter().find_map(|weight| weight);
+        for (event, own) in events.iter_mut().zip(&mut weights) {
+            if let (Some(Some(first)), Some(Some(other)), Some((name, _))) =
+                (weight, *own, event.and_then(|e| e.weight.as_ref()))
+                && first != other
+            {
+                self.error(SynapseError::TwoWeights { name });
+                *own = Some(None);
+            }
+            if *own == Some(None) {
+                *event = None;
+            }
         }
-        let weight = weights[0].or(weights[1]);
+        let amount = self.amount(&events);
+        let whole = whole && amount.is_some();
+        let amount = amount.flatten();
         let actions = match event {
-            Some(event) => self.actions(&mut scope, [Some(event), post.filter(|_| weights[1] != Some(None))], weight),
+            Some(_) => self.actions(&mut scope, events, (weight, amount)),
             None => {
                 self.error(SynapseError::NoEvent { synapse: &s.name });
                 None
@@ -85,7 +95,7 @@ impl<'a> Lowerer<'a> {
         let mut fine = sound && whole;
         self.note_block(s.name.span, &symbols, &unknown);
         let (mut jumps, mut plastic) = (Vec::new(), None);
-        let split = if fine { self.plastic(&symbols, &actions, &mut fine) } else { None };
+        let split = if fine { self.plastic(&symbols, &actions, amount, &mut fine) } else { None };
         match split {
             Some(split) => (symbols, plastic) = (split.symbols, Some(split.plastic)),
             None if fine => match self.jumps(&symbols, &actions, weight.is_some()) {
@@ -108,7 +118,15 @@ impl<'a> Lowerer<'a> {
     /// What stands in a synapse.
     fn synapse_draft(&mut self, file: usize, s: &'a ast::Synapse) -> Draft<'a> {
         let scope = Scope::new(ScopeKind::Channel, file);
-        let mut draft = Draft { scope, equations: Vec::new(), event: None, post: None, current: None, whole: true };
+        let mut draft = Draft {
+            scope,
+            equations: Vec::new(),
+            event: None,
+            post: None,
+            modulator: None,
+            current: None,
+            whole: true,
+        };
         let scope = &mut draft.scope;
         let v = Entry::ready("v".into(), s.name.span, Role::Voltage, Some(Ty::Real(Dim::VOLTAGE)), None);
         scope.add(v).ok();
@@ -130,6 +148,7 @@ impl<'a> Lowerer<'a> {
                     let place = match e.of {
                         EventOf::Pre => &mut draft.event,
                         EventOf::Post => &mut draft.post,
+                        EventOf::Modulator => &mut draft.modulator,
                     };
                     match place {
                         Some(first) => self.error(SynapseError::TwoEvents { second: e.span, first: first.span }),
@@ -151,19 +170,39 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The dimension of what an event carries: nothing if it carries nothing, `Some(None)` if something is wrong with it.
-    fn weight_of(&mut self, event: Option<&'a ast::OnEvent>) -> Option<Option<Dim>> {
-        event.and_then(|e| e.weight.as_ref()).map(|(_, unit)| match unit {
+    fn carried(&mut self, what: Option<&'a (ast::Name, Option<ast::UnitExpr>)>) -> Option<Option<Dim>> {
+        what.map(|(_, unit)| match unit {
             Some(unit) => self.unit(unit).map(|u| u.dim),
             None => Some(Dim::ONE),
         })
+    }
+
+    /// The dimension of how much there is of a modulator, if the synapse answers one; nothing if something is wrong.
+    fn amount(&mut self, events: &[Option<&'a ast::OnEvent>]) -> Option<Option<Dim>> {
+        let mut found = None;
+        for event in events.iter().flatten() {
+            match (event.of, &event.amount) {
+                (EventOf::Modulator, None) => {
+                    self.error(SynapseError::NoAmount { span: event.span });
+                    return None;
+                }
+                (EventOf::Modulator, Some(_)) => found = Some(self.carried(event.amount.as_ref())??),
+                (EventOf::Pre | EventOf::Post, Some((name, _))) => {
+                    self.error(SynapseError::TwoCarried { name });
+                    return None;
+                }
+                (EventOf::Pre | EventOf::Post, None) => {}
+            }
+        }
+        Some(found)
     }
 
     /// What events assign, with names resolved.
     fn actions(
         &mut self,
         scope: &mut Scope<'a>,
-        events: [Option<&'a ast::OnEvent>; 2],
-        weight: Option<Option<Dim>>,
+        events: [Option<&'a ast::OnEvent>; 3],
+        (weight, amount): (Option<Option<Dim>>, Option<Dim>),
     ) -> Option<Vec<Resolved<'a>>> {
         let mut actions = Vec::new();
         for event in events.into_iter().flatten() {
@@ -173,14 +212,19 @@ impl<'a> Lowerer<'a> {
                 (entry.name.clone(), entry.ty.map(|ty| Expr::symbol(id, ty, entry.span)))
             };
             let mut env: Env = scope.ids().map(symbol).collect();
-            if let Some((name, _)) = &event.weight {
-                if let Some(taken) = scope.get(&name.text) {
-                    self.duplicate(name, scope.entry(taken).span);
+            let carried =
+                [(&event.weight, weight.flatten(), ExprKind::Weight), (&event.amount, amount, ExprKind::Amount)];
+            for (what, dim, kind) in carried {
+                let Some((name, _)) = what else { continue };
+                let first =
+                    event.weight.as_ref().filter(|(first, _)| first.text == name.text && first.span != name.span);
+                let taken = scope.get(&name.text).map(|taken| scope.entry(taken).span);
+                if let Some(taken) = taken.or(first.map(|(first, _)| first.span)) {
+                    self.duplicate(name, taken);
                     return None;
                 }
-                let dim = weight.flatten();
-                let weight = dim.map(|dim| Expr { kind: ExprKind::Weight, ty: Ty::Real(dim), span: name.span });
-                env.insert(name.text.clone(), weight);
+                let value = dim.map(|dim| Expr { kind, ty: Ty::Real(dim), span: name.span });
+                env.insert(name.text.clone(), value);
             }
             actions.extend(event.actions.iter().map(|action| self.action(scope, event, action, &env)));
             if event.actions.is_empty() {
@@ -291,7 +335,7 @@ impl<'a> Lowerer<'a> {
                 SymbolKind::Port(_) | SymbolKind::Voltage | SymbolKind::Pool => {}
             }
         }
-        let actions = synapse.plastic.iter().flat_map(|p| p.pre.iter().chain(&p.post));
+        let actions = synapse.plastic.iter().flat_map(Plastic::actions);
         actions.clone().for_each(|action| look(&action.value));
         let jumps = synapse.jumps.iter().map(|(state, x)| (*state, x.span));
         let shared = actions.filter_map(|action| match action.on {
@@ -309,6 +353,7 @@ fn degree(e: &Expr) -> Option<u32> {
         ExprKind::Weight => Some(1),
         ExprKind::Number(_)
         | ExprKind::Bool(_)
+        | ExprKind::Amount
         | ExprKind::Symbol(_)
         | ExprKind::NetworkParam(_)
         | ExprKind::Time

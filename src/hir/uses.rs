@@ -222,6 +222,13 @@ impl<'a> Lowerer<'a> {
         }
     }
 
+    /// Notes the name of synapses in a cell that a line modulates.
+    pub(super) fn note_modulated(&mut self, name: &Name, path: &str, cell: &Cell) {
+        if let Some(means) = self.cell_places.get(&cell.span).and_then(|places| places.get(path).copied()) {
+            self.note(name.span, means);
+        }
+    }
+
     /// Notes the names of what learns, of what gets samples and of what a loss reads.
     pub(super) fn note_train(&mut self, train: &'a ast::Train, network: &Network) {
         if self.uses.is_none() {

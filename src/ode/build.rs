@@ -55,6 +55,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         directions: Vec::new(),
         weight: None,
         own: None,
+        amount: None,
         sent: Vec::new(),
         waits: Vec::new(),
         celsius: None,
@@ -87,6 +88,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
     let connections = (0..b.directions.len()).filter_map(|at| b.connection(at)).collect();
     let projections = b.projections();
     let jumps = b.jumps();
+    let modulators = b.modulators();
     let records = run.records.iter().map(|r| b.record(&projections, r)).collect();
     let probes = b.probes();
     let demands = b.demands();
@@ -106,6 +108,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         connections,
         projections,
         jumps,
+        modulators,
         waits: b.waits,
         records,
         probes,
@@ -161,6 +164,8 @@ struct Builder<'m> {
     weight: Option<NodeId>,
     /// What the synapse has for itself whose events are being built.
     own: Option<Own<'m>>,
+    /// While a modulator changes what synapses remember: which.
+    amount: Option<u32>,
     /// For each projection, which of what its synapses send is added to which state.
     sent: Vec<Vec<(StateId, u32)>>,
     /// How long the events of drives take.
@@ -932,6 +937,10 @@ impl<'m> Builder<'m> {
             }
             // Outside of events nothing reads it.
             ExprKind::Weight => self.weight.unwrap_or_else(|| self.graph.number(f64::NAN, dim)),
+            ExprKind::Amount => match self.amount {
+                Some(modulator) => self.graph.add(Node::Amount(modulator)),
+                None => self.graph.number(f64::NAN, dim),
+            },
             ExprKind::OfEdge(number) => self.own_value(population, *number, dim),
             ExprKind::Unary(op, a) => {
                 let a = self.expr(population, a);

@@ -86,6 +86,7 @@ impl Program<'_> {
                 | Node::Junction(..)
                 | Node::Conductance(_)
                 | Node::Arrived(..)
+                | Node::Amount(_)
                 | Node::Since
                 | Node::Outward(_)
                 | Node::Series(..)
@@ -171,6 +172,7 @@ fn bounds(model: &Model, root: NodeId) -> (f64, f64) {
             | Node::Junction(..)
             | Node::Conductance(_)
             | Node::Arrived(..)
+            | Node::Amount(_)
             | Node::Since
             | Node::Measure(_)
             | Node::Outward(_)

@@ -97,6 +97,7 @@ fn differentiated(g: &mut Graph, root: NodeId, leaf: &dyn Fn(&mut Graph, Node) -
             | Node::Index
             | Node::Conductance(_)
             | Node::Arrived(..)
+            | Node::Amount(_)
             | Node::Since
             | Node::Measure(_)
             | Node::Outward(_)

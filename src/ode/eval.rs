@@ -23,7 +23,7 @@ pub fn evaluate(model: &Model, root: NodeId) -> Result<Value, EvalError> {
 pub fn noise_intervals(model: &Model) -> Vec<Result<Value, EvalError>> {
     let read = model.states.iter().map(|s| s.rate).chain(model.records.iter().map(|r| r.value));
     let read = read.chain(model.cables.iter().flat_map(|c| &c.currents).map(|current| current.outward));
-    let read = read.chain(model.jumps.iter().map(|j| j.amount));
+    let read = read.chain(model.jumps.iter().map(|j| j.amount)).chain(model.modulators.iter().map(|m| m.amount));
     let conditions = model.populations.iter().filter_map(|p| match p.spike.as_ref()?.condition {
         Condition::Crosses(..) => None,
         Condition::When(condition) => Some(condition),
@@ -48,6 +48,7 @@ pub fn noise_intervals(model: &Model) -> Vec<Result<Value, EvalError>> {
         | Node::Junction(..)
         | Node::Conductance(_)
         | Node::Arrived(..)
+        | Node::Amount(_)
         | Node::Since
         | Node::Measure(_)
         | Node::Outward(_)
@@ -102,6 +103,7 @@ fn value(model: &Model, id: NodeId, memo: &mut HashMap<NodeId, Value>, depth: us
             | Node::Junction(..)
             | Node::Conductance(_)
             | Node::Arrived(..)
+            | Node::Amount(_)
             | Node::Since
             | Node::Measure(_)
             | Node::Outward(_)

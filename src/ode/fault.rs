@@ -54,6 +54,7 @@ pub fn fault(model: &Model, roots: &[NodeId], leaf: impl Fn(Node) -> Option<Valu
             | Node::Junction(..)
             | Node::Conductance(_)
             | Node::Arrived(..)
+            | Node::Amount(_)
             | Node::Since
             | Node::Measure(_)
             | Node::Outward(_)

@@ -41,6 +41,8 @@ pub enum Node {
     /// What events bring that arrive in this step, added up: those of a projection and of all that [arrive](crate::ode::Projection::arrives) with it. The
     /// number among what its synapses send.
     Arrived(u32, u32),
+    /// At an edge: how much of a modulator reaches the synapses of its target in this step, an index into [`Model::modulators`](crate::ode::Model::modulators).
+    Amount(u32),
     /// At an edge: how long ago (ms) an event came to it last. No equation of a user reads it.
     Since,
     /// A number of the compartment.
@@ -154,6 +156,7 @@ impl Graph {
             | Node::Junction(..)
             | Node::Conductance(_)
             | Node::Arrived(..)
+            | Node::Amount(_)
             | Node::Since
             | Node::Measure(_)
             | Node::Outward(_)
@@ -225,6 +228,7 @@ impl Graph {
                 | Node::Junction(..)
                 | Node::Conductance(_)
                 | Node::Arrived(..)
+                | Node::Amount(_)
                 | Node::Since
                 | Node::Measure(_)
                 | Node::Outward(_)

@@ -72,6 +72,7 @@ pub fn rows_of_edges(model: &mut Model, projection: usize) -> Result<BTreeMap<St
             | Node::Junction(..)
             | Node::Conductance(_)
             | Node::Arrived(..)
+            | Node::Amount(_)
             | Node::Since
             | Node::Outward(_)
             | Node::Draw(..)
@@ -199,6 +200,7 @@ pub fn row(g: &mut Graph, root: NodeId, of: &dyn Fn(StateId) -> bool) -> Result<
             | Node::Junction(..)
             | Node::Conductance(_)
             | Node::Arrived(..)
+            | Node::Amount(_)
             | Node::Since
             | Node::Measure(_)
             | Node::Outward(_)

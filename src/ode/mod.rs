@@ -85,6 +85,8 @@ pub struct Model {
     pub projections: Vec<Projection>,
     /// What events add to states.
     pub jumps: Vec<Jump>,
+    /// What modulates synapses.
+    pub modulators: Vec<Modulator>,
     /// How long the events of drives take.
     pub waits: Vec<Wait>,
     /// What is recorded.
@@ -415,6 +417,32 @@ pub struct Plasticity {
     pub pre: Vec<(StateId, NodeId)>,
     /// And when the target spikes.
     pub post: Vec<(StateId, NodeId)>,
+    /// And when some of a modulator arrives at the target.
+    pub modulated: Vec<(StateId, NodeId)>,
+    /// Which modulator, an index into [`Model::modulators`], if one comes.
+    pub modulator: Option<u32>,
+}
+
+impl Plasticity {
+    /// What becomes of states of the edge, whatever happens.
+    pub fn changes(&self) -> impl Iterator<Item = &(StateId, NodeId)> {
+        self.pre.iter().chain(&self.post).chain(&self.modulated)
+    }
+}
+
+/// What reaches the synapses of a receptor from a third side.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Modulator {
+    /// The name of the receptor, with its population.
+    pub name: String,
+    /// Whose elements have the receptor.
+    pub population: usize,
+    /// How much arrives in a step: a function of [`Node::Arrived`], [`Node::Events`], parameters and the time.
+    pub amount: NodeId,
+    /// Its dimension.
+    pub dim: Dim,
+    /// Where the first line stands that brings some.
+    pub span: Span,
 }
 
 /// What is added to a state at the end of every step, for the events that arrive in it.
@@ -631,7 +659,7 @@ impl Model {
     pub fn seen_by_edges(&self) -> Vec<Terminal> {
         let mut seen: Vec<Terminal> = self.connections.iter().flat_map(|c| [c.here, c.there]).collect();
         for (p, plasticity) in self.projections.iter().filter_map(|p| Some((p, p.plasticity.as_ref()?))) {
-            let changes = plasticity.pre.iter().chain(&plasticity.post).map(|change| change.1);
+            let changes = plasticity.changes().map(|change| change.1);
             let rates = plasticity.states.iter().map(|&s| self.state(s).rate);
             for n in self.graph.reachable(plasticity.sent.iter().map(|sent| sent.0).chain(changes).chain(rates)) {
                 if let Node::State(v) = self.graph.node(n)

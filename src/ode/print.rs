@@ -68,11 +68,16 @@ pub fn print(model: &Model) -> String {
             for (at, &(sent, _)) in plasticity.sent.iter().enumerate() {
                 let _ = writeln!(out, "    on event send {at}: {}", printer.show(sent));
             }
-            for (word, changes) in [("event", &plasticity.pre), ("post", &plasticity.post)] {
+            let changes =
+                [("event", &plasticity.pre), ("post", &plasticity.post), ("modulator", &plasticity.modulated)];
+            for (word, changes) in changes {
                 for &(id, value) in changes {
                     let _ = writeln!(out, "    on {word} {} = {}", model.state(id).name, printer.show(value));
                 }
             }
+        }
+        for m in model.modulators.iter().filter(|m| m.population == i) {
+            let _ = writeln!(out, "  modulator {} = {}", m.name, printer.show(m.amount));
         }
         for jump in model.jumps.iter().filter(|j| model.state(j.state).population == i) {
             let _ = writeln!(out, "  on event {} += {}", model.state(jump.state).name, printer.show(jump.amount));
@@ -184,6 +189,7 @@ fn shown(model: &Model, root: NodeId, text: &mut Texts, long: &mut dyn FnMut(Str
                 let which = if number == 0 { String::new() } else { format!(", {number}") };
                 (format!("arrived through {}{which}", p.name), true)
             }
+            Node::Amount(m) => (format!("amount of {}", model.modulators[m as usize].name), true),
             Node::Since => ("since the last event".into(), true),
             Node::Measure(measure) => (format!("{} of the compartment", measure.name()), true),
             Node::Outward(_) => ("current through the membrane".into(), true),

@@ -35,6 +35,7 @@ pub fn verify(model: &Model) -> Result<(), String> {
                 | Node::Junction(..)
                 | Node::Conductance(_)
                 | Node::Arrived(..)
+                | Node::Amount(_)
                 | Node::Since
                 | Node::Outward(_) = model.graph.node(n)
                 {
@@ -57,6 +58,7 @@ pub fn verify(model: &Model) -> Result<(), String> {
             | Node::Junction(..)
             | Node::Conductance(_)
             | Node::Arrived(..)
+            | Node::Amount(_)
             | Node::Since
             | Node::Outward(_) = model.graph.node(n)
             {
@@ -138,11 +140,14 @@ pub fn verify(model: &Model) -> Result<(), String> {
             for (at, &(sent, dim)) in plasticity.sent.iter().enumerate() {
                 real(&format!("what {} sends ({at})", p.name), sent, dim)?;
             }
-            for &(state, value) in plasticity.pre.iter().chain(&plasticity.post) {
+            for &(state, value) in plasticity.changes() {
                 let state = model.state(state);
                 real(&format!("what events make of {}", state.name), value, state.dim)?;
             }
         }
+    }
+    for m in &model.modulators {
+        real(&format!("what modulates {}", m.name), m.amount, m.dim)?;
     }
     for j in &model.jumps {
         let state = model.state(j.state);
@@ -202,6 +207,7 @@ pub(super) fn type_of(model: &Model, id: NodeId, at: impl Fn(NodeId) -> Ty) -> R
             let p = &model.projections[p as usize];
             Ty::Real(p.plasticity.as_ref().map_or(p.dim, |plasticity| plasticity.sent[number as usize].1))
         }
+        Node::Amount(m) => Ty::Real(model.modulators[m as usize].dim),
         Node::Since => Ty::Real(Dim::TIME),
         Node::Measure(measure) => Ty::Real(match measure {
             Measure::Area => Dim::AREA,

@@ -33,6 +33,8 @@ pub fn bound(program: &Program, source: Source) -> Option<FieldId> {
         | Source::There(..)
         | Source::Told(..)
         | Source::Arrived(..)
+        | Source::Amount(_)
+        | Source::Modulated(_)
         | Source::Weight(..)
         | Source::Delay(..)
         | Source::Seen(..)

@@ -14,7 +14,7 @@ use super::edges::{CACHED, Links, Meeting, Relation, Rows, Shared as SharedField
 use super::events::{Arrivals, Delivery, Sent, Traffic};
 use super::lanes::Scalar;
 use super::order::Order as CellOrder;
-use super::remember::{Cell as EdgesCell, Remembered, Remembering, Step as EdgesStep};
+use super::remember::{Cell as EdgesCell, PASSES, Remembered, Remembering, Step as EdgesStep};
 use super::series::{Sample, Series};
 use super::threads::Pool;
 use std::fmt;
@@ -108,11 +108,11 @@ pub struct Numbering {
 }
 
 impl Numbering {
-    /// The places of the kernels of these groups; edges that remember have two of a step.
+    /// The places of the kernels of these groups; edges that remember have [three](super::remember::PASSES) of a step.
     pub fn new(groups: &[Group], branched: &[Arc<Branched>], remembers: bool) -> Numbering {
         let of_branches = branched.iter().map(|branched| passes(&branched.tasks) as usize);
         let passes = groups.iter().map(|group| group.passes).chain(of_branches).max().unwrap_or(1);
-        Numbering { passes: if remembers { passes.max(2) } else { passes }, branched: !branched.is_empty() }
+        Numbering { passes: if remembers { passes.max(PASSES) } else { passes }, branched: !branched.is_empty() }
     }
 
     /// The kernel of a space for a role and a pass.

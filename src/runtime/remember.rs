@@ -28,8 +28,8 @@ pub struct Remembering<T> {
     pub event: u64,
     /// The number of the space whose cells receive.
     pub to: usize,
-    /// The event field of that space whose events change edges, if they do.
-    pub post: Option<u64>,
+    /// The event fields of that space whose events change edges, in this order.
+    pub back: Vec<u64>,
     /// The edges, which fit these spaces.
     pub edges: Arc<Edges>,
     /// How many steps an event takes along each edge, from 1 on.
@@ -42,15 +42,23 @@ pub struct Remembering<T> {
     pub read: Vec<(Bank, usize)>,
     /// The output fields that are added to a temp slot of the space that receives. The others are recorded.
     pub sums: Vec<(usize, usize)>,
-    /// The number of the kernels of events that arrive, of events of cells that receive, and of what is recorded.
-    pub kernels: [usize; 3],
+    /// The numbers of the kernels of events that arrive, and of each kind of events of cells that receive.
+    pub step: [usize; PASSES],
+    /// The number of that of what is recorded.
+    pub observe: usize,
 }
+
+/// How many kinds of events of cells that receive can change edges: their spikes, and what modulates their synapses.
+pub const BACK: usize = 2;
+/// How many kernels a step has: one of events that arrive, and one of each of these.
+pub const PASSES: usize = 1 + BACK;
 
 /// Which of the kernels.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Of {
     Pre,
-    Post,
+    /// Of which kind of events.
+    Back(usize),
     Observe,
 }
 
@@ -273,18 +281,20 @@ impl<T: Scalar> Remembered<T> {
                 begin = end;
             }
         }
-        let Some(post) = self.what.post else { return Ok(()) };
-        for event in emitted(sent, self.what.to, post) {
-            let Some(own) = place(event.cell as usize).checked_sub(self.begin) else { continue };
-            let Some(&[begin, end]) = self.first_back.get(own..own + 2) else { continue };
-            for at in begin..end {
-                self.blocks.which.push(self.back[at]);
-                if self.blocks.which.len() == BATCH {
-                    self.work(Of::Post, step, &mut cell, with)?;
+        for kind in 0..self.what.back.len() {
+            for event in emitted(sent, self.what.to, self.what.back[kind]) {
+                let Some(own) = place(event.cell as usize).checked_sub(self.begin) else { continue };
+                let Some(&[begin, end]) = self.first_back.get(own..own + 2) else { continue };
+                for at in begin..end {
+                    self.blocks.which.push(self.back[at]);
+                    if self.blocks.which.len() == BATCH {
+                        self.work(Of::Back(kind), step, &mut cell, with)?;
+                    }
                 }
             }
+            self.work(Of::Back(kind), step, &mut cell, with)?;
         }
-        self.work(Of::Post, step, &mut cell, with)
+        Ok(())
     }
 
     /// Runs a kernel over the edges of the batch, of which no two are the same.
@@ -293,7 +303,7 @@ impl<T: Scalar> Remembered<T> {
         if edges.is_empty() {
             return Ok(());
         }
-        let (Remembering { shape, read, sums, kernels, .. }, lanes) = (&*self.what, self.what.shape.lanes);
+        let (Remembering { shape, read, sums, .. }, lanes) = (&*self.what, self.what.shape.lanes);
         let blocks = edges.len().div_ceil(lanes);
         // Lanes are a power of two, and a division would cost more than the rest.
         let (shift, cell_shift) = (lanes.trailing_zeros(), cell.shape.lanes.trailing_zeros());
@@ -341,9 +351,9 @@ impl<T: Scalar> Remembered<T> {
             branches: Branches::none(),
         };
         let kernel = match of {
-            Of::Pre => kernels[0],
-            Of::Post => kernels[1],
-            Of::Observe => kernels[2],
+            Of::Pre => self.what.step[0],
+            Of::Back(kind) => self.what.step[1 + kind],
+            Of::Observe => self.what.observe,
         };
         with.run(kernel, call)?;
         if of == Of::Observe {

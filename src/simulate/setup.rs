@@ -105,6 +105,8 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
             | Source::There(..)
             | Source::Told(..)
             | Source::Arrived(..)
+            | Source::Amount(_)
+            | Source::Modulated(_)
             | Source::Weight(_)
             | Source::Delay(_)
             | Source::Seen(_)

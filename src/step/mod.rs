@@ -258,6 +258,10 @@ pub enum Source {
     Told(u32),
     /// What the events of a projection bring that arrive at a cell, added up: the number among what its synapses send.
     Arrived(u32, u32),
+    /// How much of a modulator reaches the synapses of an element.
+    Amount(u32),
+    /// The elements whose synapses a modulator reaches.
+    Modulated(u32),
     /// What an event carries along an edge of a projection.
     Weight(u32),
     /// How many steps an event takes along an edge of a projection.

@@ -539,6 +539,8 @@ fn source(rest: &mut Rest) -> Result<Source, String> {
         "weight" => Source::Weight,
         "delay" => Source::Delay,
         "seen" => Source::Seen,
+        "amount" => Source::Amount,
+        "modulated" => Source::Modulated,
         "refractory" => Source::Refractory,
         "spiked" => Source::Spiked,
         "spikes" => Source::Spikes,

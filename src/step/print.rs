@@ -248,6 +248,8 @@ fn source_suffix(source: Source) -> String {
         Source::Arrived(i, which) => format!(" = arrived {i} {which}"),
         Source::Weight(i) => format!(" = weight {i}"),
         Source::Delay(i) => format!(" = delay {i}"),
+        Source::Amount(i) => format!(" = amount {i}"),
+        Source::Modulated(i) => format!(" = modulated {i}"),
         Source::Seen(i) => format!(" = seen {i}"),
         Source::Refractory(i) => format!(" = refractory {i}"),
         Source::Spiked(i) => format!(" = spiked {i}"),

@@ -25,6 +25,8 @@ fn sample() -> Program {
         Source::Refractory(3),
         Source::Spiked(4),
         Source::Spikes(4),
+        Source::Amount(1),
+        Source::Modulated(2),
         Source::Data(5, 6),
         Source::Series(7),
         Source::Output(8),

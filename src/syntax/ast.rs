@@ -539,8 +539,10 @@ pub enum SynapseMember {
 pub struct OnEvent {
     /// Whose.
     pub of: EventOf,
-    /// What the event carries, with its unit (none: a pure number).
+    /// The weight of the synapse, with its unit (none: a pure number).
     pub weight: Option<(Name, Option<UnitExpr>)>,
+    /// How much of a modulator there is, with its unit.
+    pub amount: Option<(Name, Option<UnitExpr>)>,
     /// Its assignments.
     pub actions: Vec<Assign>,
     /// The whole block.
@@ -554,6 +556,8 @@ pub enum EventOf {
     Pre,
     /// `on post`: the spikes of the cell behind it.
     Post,
+    /// `on modulator`: what reaches the synapses from a third side.
+    Modulator,
 }
 
 /// `v = e`, `v += e`, `v -= e`.
@@ -696,9 +700,11 @@ pub struct Point {
     pub span: Span,
 }
 
-/// `via Ampa as fast(tau = 2 ms)`.
+/// `via Ampa as fast(tau = 2 ms)`, `modulating Stdp`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Through {
+    /// Do events modulate synapses that are there? Then the model is what these are called.
+    pub modulating: bool,
     /// The model.
     pub model: Name,
     /// What it is called here.

@@ -350,14 +350,19 @@ impl Builder<'_> {
             Rule::equation => SynapseMember::Equation(self.equation(pair)),
             Rule::on_event => {
                 let span = self.span(&pair);
-                let of = if has(&pair, Rule::kw_post) { EventOf::Post } else { EventOf::Pre };
+                let of = match () {
+                    () if has(&pair, Rule::kw_post) => EventOf::Post,
+                    () if has(&pair, Rule::kw_modulator) => EventOf::Modulator,
+                    () => EventOf::Pre,
+                };
                 let mut parts = Parts::of(pair);
-                let weight = parts.only(Rule::function_param).map(|weight| {
-                    let mut weight = Parts::of(weight);
-                    (self.name(weight.part()), weight.maybe().map(|u| self.unit_note(u)))
-                });
+                let mut carried = || {
+                    let mut carried = Parts::of(parts.only(Rule::function_param)?);
+                    Some((self.name(carried.part()), carried.maybe().map(|u| self.unit_note(u))))
+                };
+                let (weight, amount) = (carried(), carried());
                 let actions = parts.map(|action| self.assign(inner(action))).collect();
-                SynapseMember::Event(OnEvent { of, weight, actions, span })
+                SynapseMember::Event(OnEvent { of, weight, amount, actions, span })
             }
             other => unreachable!("{other:?} is not a member of a synapse"),
         }
@@ -625,12 +630,16 @@ impl Builder<'_> {
         }
     }
 
-    /// `via Ampa as fast(tau = 2 ms)`.
+    /// `via Ampa as fast(tau = 2 ms)`, `modulating Stdp`.
     fn through(&mut self, parts: &mut Parts<'_>) -> Through {
+        if let Some(modulating) = parts.only(Rule::modulating) {
+            let model = self.name(Parts::of(modulating).part());
+            return Through { modulating: true, model, alias: None, args: Vec::new() };
+        }
         let model = self.name(parts.part());
         let alias = parts.only(Rule::name).map(|n| self.name(n));
         let args = parts.only(Rule::overrides);
-        Through { model, alias, args: self.overrides(args) }
+        Through { modulating: false, model, alias, args: self.overrides(args) }
     }
 
     fn connect_key(&mut self, pair: Pair<'_, Rule>) -> ConnectKey {

@@ -74,7 +74,7 @@ impl Block {
     /// Is a word one that stands inside of a member?
     pub fn is_inner(word: &str) -> bool {
         is_operator_word(word)
-            || matches!(word, "true" | "false" | "instantaneous" | "spikes" | "event" | "pre" | "post")
+            || matches!(word, "true" | "false" | "instantaneous" | "spikes" | "event" | "pre" | "post" | "modulator")
             || matches!(word, "in" | "steps" | "log" | "random" | "samples" | "within")
     }
 
@@ -287,6 +287,7 @@ fn is_operator_word(word: &str) -> bool {
             | "around"
             | "of"
             | "via"
+            | "modulating"
             | "from"
             | "to"
             | "crosses"

@@ -21,6 +21,7 @@ const SEVERAL: &[(&str, usize)] = &[
     ("probe_recorded_wrongly", 2),
     ("probe_wrong", 14),
     ("section_toward_nothing", 6),
+    ("modulator_changes_shared", 2),
     ("ornstein_uhlenbeck_arguments", 4),
     ("section_with_keys_of_neuron", 2),
     ("swc_of_wrong_lines", 5),

@@ -859,3 +859,46 @@ fn fixes_know_what_they_replace() {
     }
     assert!(seen > 50, "only {seen} fixes fit");
 }
+
+/// A synapse that a modulator reaches, with both names of its block.
+#[test]
+fn what_modulates_has_names() {
+    let text = "use std.plasticity.{RewardStdp}
+
+synapse Learns {
+    state g: nS = 0 nS
+    g' = -g / 5 ms
+    state c = 0
+    c' = -c / 1 s
+    on event(weight: nS) { g += weight; c += 1 }
+    on modulator(weight: nS, dose: 1) { weight += c * dose * 1 nS }
+    current i = g * v
+}
+
+cell Cell { state v: mV = 0 mV; v' = -(v + 1 Mohm * i_syn) / 1 ms; spike when v > 1 mV { v = 0 mV } }
+
+network main {
+    population e: Cell[10]
+    connect e -> e via Learns as own { rule = all_to_all; weight = 0.5 nS; delay = 1 ms }
+    drive e modulating own from times(1 ms) { weight = 1 }
+}
+
+run { duration = 10 ms; dt = 0.1 ms; record spikes of e }
+";
+    let (mut editor, uri) = temporary(text);
+    assert_eq!(told(&mut editor, &uri), []);
+    let dose = hover(&mut editor, &uri, text, "dose: 1", 0);
+    assert!(dose.contains("amount of a modulator dose"), "{dose}");
+    assert_eq!(defined(&mut editor, &uri, text, "dose * 1 nS", 0), ("model.neuro".to_string(), 8));
+    assert_eq!(defined(&mut editor, &uri, text, "own from", 0), ("model.neuro".to_string(), 16));
+    let labels = |from: &str, to: &str| -> Vec<String> {
+        proposed(&text.replacen(from, to, 1)).into_iter().map(|item| item.label).collect()
+    };
+    let blocks = labels("    on event", "    on |\n    on event");
+    assert!(blocks.contains(&"modulator".to_string()), "{blocks:?}");
+    let inside = labels("c * dose", "c * |");
+    assert!(inside.contains(&"dose".to_string()) && inside.contains(&"weight".to_string()), "{inside:?}");
+    let named = labels("modulating own", "modulating |");
+    assert!(named.contains(&"Learns".to_string()) && named.contains(&"RewardStdp".to_string()), "{named:?}");
+    assert!(!named.contains(&"Cell".to_string()), "{named:?}");
+}

@@ -64,6 +64,76 @@ fn pairs_of_spikes_move_the_weight_as_their_window_says() {
     close(after("Stdp(a_plus = 2)", &[10.0], &[15.0]), 1.0);
 }
 
+/// One pair and one reward, of cells and of a place in a cell with sections: in one step what arrives comes first, then the spike of the cell behind, then
+/// the reward, whose amounts are added up.
+#[test]
+fn a_reward_finds_what_its_step_has_made() {
+    let model = |target: &str, place: &str| {
+        format!(
+            "use std.cells.generators.{{Relay, Regular}}
+            use std.synapses.{{Delta}}
+            synapse Learns {{
+                state g: nS = 0 nS
+                g' = -g / 5 ms
+                state arrived = 0
+                arrived' = 0 /s
+                state left = 0
+                left' = 0 /s
+                on pre(weight: nS) {{ g += weight; arrived += 1 }}
+                on post(weight: nS) {{ left += 1 }}
+                on modulator(weight: nS, amount: mV) {{ weight = weight + amount / 1 mV * (1 nS + arrived * 2 nS + left * 4 nS) }}
+                current i = g * v
+            }}
+            {target}
+            network main {{
+                population a: Relay
+                population given: Relay[2]
+                population b: Target
+                drive a via Delta from times(2 ms) {{ weight = 1 mV }}
+                drive given via Delta from times(1 ms, 2 ms) {{ weight = 1 mV }}
+                connect a -> b{place} via Learns as one {{ rule = one_to_one; weight = 1 nS; delay = 1 ms }}
+                connect given -> b{place} modulating one {{ rule = all_to_all; weight = 10 mV; delay = 1 ms }}
+                drive b{place} modulating one from times(3 ms, 4 ms) {{ weight = 1 mV }}
+            }}
+            run {{ duration = 6 ms; dt = 0.1 ms; record a.b{place}.one.weight every 0.1 ms; record spikes of b }}"
+        )
+    };
+    // It spikes in the step that ends at 3 ms, in which the spike arrives as well.
+    let point = "cell Target {
+        state left: ms = 3 ms
+        left' = -1
+        state v: mV = 0 mV
+        v' = -(v + 0 Mohm * i_syn) / 1 ms
+        spike when left < 1e-4 ms { left += 100 ms }
+    }";
+    for way in [Way::Plain, Way::Native] {
+        let result = run(&checked(&model(point, "")), &plain(), way);
+        assert_eq!(result.spikes[0].t.len(), 1);
+        let weight = column(&result, "a.b.one.weight", 0);
+        // Given at 1 ms by two cells: 20 mV arrive at 2 ms, before all spikes. Then 21 mV after both, and 1 mV.
+        let expected = [(19, 1.0), (20, 21.0), (29, 21.0), (30, 168.0), (39, 168.0), (40, 175.0), (60, 175.0)];
+        for (at, value) in expected {
+            close(weight[at], value);
+        }
+    }
+    let sections = "cell Target {
+        section soma { length = 20 um; diam = 20 um }
+        section dend { from soma(1); length = 100 um; diam = 2 um; compartments = 3 }
+        region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -70 mV }
+        spike when soma(0.5).v crosses 1000 mV
+    }";
+    for way in [Way::Plain, Way::Native] {
+        let text =
+            model(sections, ".dend(0.5)").replace("dt = 0.1 ms", "dt = 0.1 ms; method = cnexp; celsius = 20 degC");
+        let result = run(&checked(&text), &plain(), way);
+        assert!(result.spikes[0].t.is_empty());
+        let weight = column(&result, &result.series[0].name.clone(), 0);
+        for (at, value) in [(19, 1.0), (20, 21.0), (29, 21.0), (30, 84.0), (39, 84.0), (40, 87.0)] {
+            close(weight[at], value);
+        }
+    }
+}
+
 #[test]
 fn a_triplet_needs_an_earlier_spike_of_the_cell_behind() {
     let pair = after("StdpTriplet", &[20.0], &[25.0]);
@@ -146,8 +216,8 @@ fn what_an_event_does_has_limits() {
     }
 }
 
-/// The net of conductances of the tests of events, with other synapses between excitatory cells.
-fn as_in_brian2(net: &Value, synapse: &str, record: &str) {
+/// The net of conductances of the tests of events, with other synapses between excitatory cells; more lines of the network, and what of them is recorded.
+fn as_in_brian2(net: &Value, (synapse, via): (&str, &str), lines: &str, record: &str) {
     let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
     per_cell(folder.path(), "i.csv", &numbers(&net["I_pA"]));
     per_cell(folder.path(), "v.csv", &numbers(&net["v_init_mV"]));
@@ -155,8 +225,12 @@ fn as_in_brian2(net: &Value, synapse: &str, record: &str) {
         let text = edge_file(net, |pre| (pre < 80) == of);
         std::fs::write(folder.path().join(name), text).unwrap_or_else(|e| panic!("{e}"));
     }
+    if net.get("rewards").is_some() {
+        rewards(folder.path(), net);
+    }
     let model = format!(
-        "use std.synapses.{{ExpCond}}
+        "use std.synapses.{{ExpCond, Delta}}
+        use std.cells.generators.{{Relay}}
         {synapse}
         cell Lif {{
             param i_e = 0 pA
@@ -168,7 +242,7 @@ fn as_in_brian2(net: &Value, synapse: &str, record: &str) {
             population n: Lif[100]
             param n.i_e = file(\"i.csv\") * 1 pA
             init n.v = file(\"v.csv\") * 1 mV
-            connect n -> n via Remembers {{
+            connect n -> n via {via} {{
                 rule = edges(\"exc.csv\")
                 weight = file(\"exc.csv\", column = \"weight\") * 1 nS
                 delay = file(\"exc.csv\", column = \"delay\") * 0.1 ms
@@ -178,6 +252,7 @@ fn as_in_brian2(net: &Value, synapse: &str, record: &str) {
                 weight = file(\"inh.csv\", column = \"weight\") * 1 nS
                 delay = file(\"inh.csv\", column = \"delay\") * 0.1 ms
             }}
+            {lines}
         }}
         run {{ duration = 500 ms; dt = 0.1 ms; method = exp_euler; record spikes of n; {record} }}"
     );
@@ -207,6 +282,22 @@ fn as_in_brian2(net: &Value, synapse: &str, record: &str) {
             for (own, brian) in own.iter().zip(&of_brian) {
                 assert_eq!((own.0, own.1), (brian.0, brian.1));
                 assert!((own.2 - brian.2).abs() < 1e-10, "{way:?}: {own:?}, {brian:?}");
+            }
+            for name in ["c", "d"] {
+                let Some(of_brian) = net.get(format!("final_{name}")).map(numbers) else { continue };
+                let last = series(&result, &format!("n.n.Remembers.{name}"));
+                let mut of_brian: Vec<(f64, f64, f64)> = (0..pre.len())
+                    .filter(|&i| pre[i] < 80.0)
+                    .zip(&of_brian)
+                    .map(|(i, &x)| (post[i], pre[i], x))
+                    .collect();
+                of_brian.sort_by(|a, b| a.partial_cmp(b).expect("numbers"));
+                let of = |i: usize| (targets[i], sources[i], last.values.get(1, i));
+                let mut own: Vec<(f64, f64, f64)> = (0..sources.len()).map(of).collect();
+                own.sort_by(|a, b| a.partial_cmp(b).expect("numbers"));
+                for (own, brian) in own.iter().zip(&of_brian) {
+                    assert!((own.2 - brian.2).abs() < 1e-10, "{way:?}, {name}: {own:?}, {brian:?}");
+                }
             }
         }
     }
@@ -238,7 +329,45 @@ synapse Remembers {
     on post(weight: nS) { apost -= 0.025; weight = clamp(weight + apre * w_max, 0 nS, w_max) }
     current i = g * (v - erev)
 }";
-    as_in_brian2(&brian["net_stdp"], synapse, "record n.n.Remembers.weight every 500 ms");
+    as_in_brian2(&brian["net_stdp"], (synapse, "Remembers"), "", "record n.n.Remembers.weight every 500 ms");
+}
+
+/// The edges along which rewards come, and when their sources spike.
+fn rewards(folder: &std::path::Path, net: &Value) {
+    let of = &net["rewards"];
+    let write = |name: &str, text: String| std::fs::write(folder.join(name), text).unwrap_or_else(|e| panic!("{e}"));
+    let mut edges = "source,target,weight,delay\n".to_string();
+    let rows = |key: &str| -> Vec<Vec<f64>> { of[key].as_array().expect("a list").iter().map(numbers).collect() };
+    for (source, (amounts, delays)) in rows("amount").iter().zip(rows("delay_steps")).enumerate() {
+        for (target, (amount, delay)) in amounts.iter().zip(delays).enumerate() {
+            edges += &format!("{source},{target},{amount},{delay}\n");
+        }
+    }
+    write("rewards.csv", edges);
+    // What Brian2 does in its step 0 happens in our step 1.
+    let spikes = numbers(&of["step"]).into_iter().zip(numbers(&of["source"]));
+    let rows = spikes.map(|(step, source)| format!("{},{source}\n", (step + 1.0) * 0.1));
+    write("given.csv", "t,cell\n".to_string() + &rows.collect::<String>());
+}
+
+/// Rewards of both signs come along edges of their own, each with its delay, while 600 synapses learn: eligibility, dopamine and weights as where Brian2
+/// takes every step. Many weights come to a bound on their way.
+#[test]
+fn a_net_that_is_rewarded_learns_as_in_brian2() {
+    let brian = reference("reward_brian2.json");
+    let via = "RewardStdp as Remembers(tau_post = 15 ms, a_plus = 1, a_minus = 1.25, tau_c = 150 ms, tau_d = 40 ms, rate = 2 /s, w_max = 3 nS)";
+    // At the end an event brings all weights up to date.
+    let lines = "
+        population giver: Relay[4]
+        drive giver via Delta from spikes(\"given.csv\") { weight = 1 mV }
+        connect giver -> n modulating Remembers {
+            rule = edges(\"rewards.csv\")
+            weight = file(\"rewards.csv\", column = \"weight\")
+            delay = file(\"rewards.csv\", column = \"delay\") * 0.1 ms
+        }
+        drive n modulating Remembers from times(500 ms) { weight = 1e-12 }";
+    let synapse = ("use std.plasticity.{RewardStdp}", via);
+    as_in_brian2(&brian["net"], synapse, lines, "record n.n.Remembers.{weight, c, d} every 500 ms");
 }
 
 #[test]
@@ -257,13 +386,14 @@ synapse Remembers {
     on event(weight: nS) { u += U * (1 - u); g += weight * used; x -= used }
     current i = g * (v - erev)
 }";
-    as_in_brian2(&brian["net_tsodyks_markram"], synapse, "");
+    as_in_brian2(&brian["net_tsodyks_markram"], (synapse, "Remembers"), "", "");
 }
 
 /// Synapses of every kind that remember: several sums, parameters and states of the cell behind, chains of equations, no weight, no change by spikes of
 /// the cell behind, delays that differ.
 const MIXED: &str = "
-use std.plasticity.{Stdp, TsodyksMarkram}
+use std.plasticity.{Stdp, TsodyksMarkram, RewardStdp}
+use std.cells.generators.{Poisson}
 synapse Alpha {
     param tau = 2 ms
     param eta = 0.001
@@ -301,10 +431,18 @@ network main {
     connect e -> i via Alpha { rule = fixed_total_number(n = 400); weight ~ uniform(0.1 nS, 0.5 nS); delay = 0.7 ms }
     connect i -> e via TsodyksMarkram(erev = -80 mV) { rule = fixed_in_degree(n = 7); weight = 3 nS; delay ~ uniform(0.1 ms, 0.4 ms) }
     connect i -> i via Tired { rule = all_to_all(); delay = 0.3 ms }
+    population giver: Poisson[3]
+    param giver.rate = 100 Hz
+    connect i -> e via RewardStdp as learnt(erev = -80 mV, rate = 3 /s) {
+        rule = fixed_in_degree(n = 5); weight ~ uniform(0.2 nS, 0.8 nS); delay ~ uniform(0.1 ms, 2 ms)
+    }
+    connect giver -> e modulating learnt { rule = probability(p = 0.5); weight ~ uniform(-0.5, 1); delay ~ uniform(0.1 ms, 9 ms) }
+    drive e[10..50] modulating learnt from poisson(rate = 50 Hz) { weight ~ uniform(0, 0.3); delay = 2 ms }
 }
 run { duration = 80 ms; dt = 0.1 ms; method = exp_euler; seed = 5
     record e.{v, Stdp.g, TsodyksMarkram.g}; record i.{v, Alpha.g}; record e.i.Alpha.weight every 8 ms
     record e.e.Stdp.{weight, pre, post} every 8 ms; record e.i.Alpha.b; record i.e.TsodyksMarkram.x every 1 ms
+    record i.e.learnt.{weight, c, d} every 8 ms
     record spikes of e; record spikes of i }
 ";
 
@@ -317,6 +455,9 @@ fn every_number_of_threads_has_the_same_bits() {
     let weights = series(&unoptimized, "e.i.Alpha.weight");
     let moved = (0..400).filter(|&edge| weights.values.get(0, edge) != weights.values.get(10, edge)).count();
     assert!(moved > 100, "only {moved} weights have moved");
+    let rewarded = series(&unoptimized, "i.e.learnt.weight");
+    let moved = (0..350).filter(|&edge| rewarded.values.get(0, edge) != rewarded.values.get(10, edge)).count();
+    assert!(moved > 100, "only {moved} weights have moved after rewards");
     let optimized = run(&checked, &plain(), Way::Optimized);
     for threads in [1, 2, 3] {
         same(&optimized, &native_run(&checked, Precision::F64, threads), &format!("{threads} threads"));

@@ -7,6 +7,7 @@
 use super::refuse::refuse;
 use super::remember::{OfEdges, Remembers};
 use super::{SpacePlan, Unplanned};
+use crate::runtime::remember::BACK;
 use crate::step::{
     Field, FieldId, FieldKind, Guard, Map, Op, OpClass, OpKind, Program, Rate, Region, Role, SpaceId, SpaceKind, Stage,
     ValueId,
@@ -92,8 +93,8 @@ pub(super) struct Guarded<'p> {
     pub space: SpaceId,
     /// Events that come along the edges, after a delay.
     pub pre: (&'p Region, Guard),
-    /// Events of those that the edges lead to.
-    pub post: Option<(&'p Region, Guard)>,
+    /// Events of those that the edges lead to: their spikes, and what modulates their synapses.
+    pub back: Vec<(&'p Region, Guard)>,
 }
 
 /// The relations of a program that events go along, in the order of their stages.
@@ -109,8 +110,8 @@ pub(super) fn guarded(program: &Program) -> Result<Vec<Guarded<'_>>, Unplanned> 
             (Some(Map::Source), Some(_), _) if !is_relation => {
                 return refuse(format!("`{}` decides where a stage of cells runs", name(guard.event)));
             }
-            (Some(Map::Source), Some(_), None) => found.push(Guarded { space, pre: (region, guard), post: None }),
-            (Some(Map::Target), None, Some(known)) if known.post.is_none() => known.post = Some((region, guard)),
+            (Some(Map::Source), Some(_), None) => found.push(Guarded { space, pre: (region, guard), back: Vec::new() }),
+            (Some(Map::Target), None, Some(known)) if known.back.len() < BACK => known.back.push((region, guard)),
             (Some(Map::Source), Some(_), Some(_)) | (Some(Map::Target), None, Some(_)) => {
                 return refuse(format!("the edges `{}` do several things", program.space(space).name));
             }
@@ -122,9 +123,9 @@ pub(super) fn guarded(program: &Program) -> Result<Vec<Guarded<'_>>, Unplanned> 
             }
         }
     }
-    for Guarded { space, post, .. } in &found {
+    for Guarded { space, back, .. } in &found {
         let step = program.function(Role::Step).into_iter().flat_map(|step| step.regions());
-        if step.filter(|other| other.over == Some(*space)).count() > 1 + usize::from(post.is_some()) {
+        if step.filter(|other| other.over == Some(*space)).count() > 1 + back.len() {
             return refuse(format!("the edges `{}` do several things", program.space(*space).name));
         }
     }
@@ -162,7 +163,7 @@ impl Draft<'_> {
     /// Do its edges change in a run?
     pub fn remembers(&self, program: &Program) -> bool {
         let fields = program.fields_where(|field| field.over == Some(self.guarded.space));
-        self.guarded.post.is_some() || fields.iter().any(|field| program.field(*field).kind == FieldKind::State)
+        !self.guarded.back.is_empty() || fields.iter().any(|field| program.field(*field).kind == FieldKind::State)
     }
 
     /// The value that a field of an edge begins with.

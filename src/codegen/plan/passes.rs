@@ -4,6 +4,7 @@
 //! through its blocks, edges first; after it everybody sees what was stored.
 //! Never true here: a stage runs before one whose stores it sees, or sees what a later one stores.
 
+use super::remember::PASSES;
 use super::trees::{Trees, home, trees};
 use crate::step::{FieldId, FieldKind, Function, Map, OpKind, Program, Rate, Region, Role, SpaceId, SpaceKind, Stage};
 use rustc_hash::FxHashMap as HashMap;
@@ -57,7 +58,7 @@ impl Passes {
 
     /// Those of edges that remember: each stage in the pass that is given, and each of these spaces by itself.
     pub fn of_events(of_stage: Vec<u32>, spaces: Vec<u32>) -> Passes {
-        let group = |space: u32| Group { spaces: vec![space], passes: 2, events: true, trees: Vec::new() };
+        let group = |space: u32| Group { spaces: vec![space], passes: PASSES, events: true, trees: Vec::new() };
         let groups = spaces.into_iter().map(group).collect();
         Passes { of_stage, of_branches: BTreeMap::new(), trees: Vec::new(), groups }
     }

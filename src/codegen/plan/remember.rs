@@ -7,6 +7,7 @@
 use super::deliveries::{Draft, Guarded};
 use super::refuse::refuse;
 use super::{Passes, SpacePlan, Unplanned};
+use crate::runtime::remember::BACK;
 use crate::step::{
     Field, FieldId, FieldKind, Function, Map, OpKind, Program, Rate, Region, Role, Source, SpaceId, SpaceKind, Stage,
     ValueId,
@@ -15,7 +16,7 @@ use crate::step::{
 /// What the edges of a relation remember, and what events do with it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Remembers {
-    /// Its kernels: of a step, pass [`PRE`] and pass [`POST`].
+    /// Its kernels: of a step, pass [`PRE`], and one pass after it for each of `back`.
     pub space: SpacePlan,
     /// For each of its state slots the value that an edge begins with, among the `ops` of the delivery.
     pub begin: Vec<ValueId>,
@@ -23,14 +24,14 @@ pub struct Remembers {
     pub read: Vec<FieldId>,
     /// Its output slots that are added to a temp field of that cell when events arrive. The others are recorded.
     pub sums: Vec<(u32, FieldId)>,
-    /// What is emitted by the cells that the edges lead to, if that changes the edges.
-    pub post: Option<FieldId>,
+    /// What is emitted by the cells that the edges lead to and changes the edges, in this order: at most [`BACK`].
+    pub back: Vec<FieldId>,
 }
 
 /// The pass of events that arrive.
 pub const PRE: u32 = 0;
-/// The pass of events of the cells that the edges lead to.
-pub const POST: u32 = 1;
+/// The passes of a step: those of events of the cells that the edges lead to follow.
+pub const PASSES: u32 = 1 + BACK as u32;
 
 /// The program of the edges that remember.
 pub(super) struct OfEdges {
@@ -65,7 +66,7 @@ impl OfEdges {
         }
         let remembering: Vec<&Draft<'_>> = drafts.iter().filter(|draft| draft.remembers(program)).collect();
         for draft in &remembering {
-            let Guarded { space, pre, post } = &draft.guarded;
+            let Guarded { space, pre, back } = &draft.guarded;
             check_order(program, &draft.guarded)?;
             of_edges.program.spaces[space.0 as usize].kind = SpaceKind::Plain;
             // What has been hoisted out of their stages.
@@ -76,9 +77,9 @@ impl OfEdges {
             }
             stages.push(Stage::Region(of_edges.cells(*space, pre.0)?));
             of_stage.push(PRE);
-            if let Some((region, _)) = post {
+            for (pass, (region, _)) in (PRE + 1..).zip(back) {
                 stages.push(Stage::Region(of_edges.cells(*space, region)?));
-                of_stage.push(POST);
+                of_stage.push(pass);
             }
         }
         of_edges.program.functions.push(Function { role: Role::Step, steps: 1, stages });
@@ -160,7 +161,7 @@ impl OfEdges {
             begin: space.state.iter().map(begin).collect::<Result<_, _>>()?,
             read: space.data.iter().filter_map(of_cell).collect(),
             sums,
-            post: draft.guarded.post.map(|(_, guard)| guard.event),
+            back: draft.guarded.back.iter().map(|(_, guard)| guard.event).collect(),
             space,
         })
     }
@@ -176,9 +177,9 @@ fn check_order(program: &Program, guarded: &Guarded<'_>) -> Result<(), Unplanned
         .collect();
     let place = |region: &Region| regions.iter().position(|other| std::ptr::eq(*other, region));
     let of_cells = |at: usize| regions[at].guard.is_none() && regions[at].over.is_some();
-    let (first, last) = (place(guarded.pre.0), guarded.post.and_then(|(region, _)| place(region)));
+    let (first, back) = (place(guarded.pre.0), guarded.back.iter().filter_map(|(region, _)| place(region)).min());
     let early = first.is_some_and(|first| (0..first).any(of_cells));
-    let late = last.is_some_and(|last| (last..regions.len()).any(of_cells));
+    let late = back.is_some_and(|back| (back..regions.len()).any(of_cells));
     if early || late {
         return refuse(format!(
             "events reach the edges `{}` in the middle of a step",

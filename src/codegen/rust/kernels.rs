@@ -131,7 +131,8 @@ fn function_name(plan: &Plan, space: &SpacePlan, kernel: &KernelPlan) -> String 
     let of_edges = at.is_some_and(|at| at >= plan.spaces.len());
     match kernel.role {
         Role::Step if of_edges && kernel.pass == PRE => format!("{name}_pre"),
-        Role::Step if of_edges => format!("{name}_post"),
+        Role::Step if of_edges && kernel.pass == PRE + 1 => format!("{name}_post"),
+        Role::Step if of_edges => format!("{name}_post_{}", kernel.pass - PRE),
         Role::Init if kernel.pass > 0 => format!("{name}_init_{}", kernel.pass),
         Role::Observe if kernel.pass > 0 => format!("{name}_observe_{}", kernel.pass),
         Role::Init => format!("{name}_init"),

@@ -19,12 +19,26 @@ pub(in crate::hir) enum SynapseError<'e> {
     SetsShared { name: &'e str, span: Span, read: Span },
     /// An event reads what all synapses share.
     ReadsShared { name: &'e str, span: Span, read: Span },
-    /// A spike of the cell behind changes what all synapses share.
-    PostChangesShared { name: &'e str, span: Span, read: Span },
+    /// A spike of the cell behind, or a modulator, changes what all synapses share: who, and the name of the block.
+    PostChangesShared { name: &'e str, by: (&'e str, &'e str), span: Span, read: Span },
     /// A state that events read begins at 0, and nothing moves it.
     StaysAtZero { name: &'e str, span: Span },
-    /// A spike of the cell behind moves its voltage.
-    PostMovesVoltage { name: &'e Name },
+    /// A spike of the cell behind moves its voltage, or a modulator does.
+    PostMovesVoltage { name: &'e Name, by_modulator: bool },
+    /// Nothing says how much of a modulator there is.
+    NoAmount { span: Span },
+    /// An event carries more than a weight.
+    TwoCarried { name: &'e Name },
+    /// A modulator comes to a synapse that answers none.
+    NotModulated { synapse: &'e Name, at: Span, span: Span },
+    /// There is no synapse of a name at a place.
+    NothingToModulate { synapse: &'e Name, known: &'e [&'e str] },
+    /// A gap junction modulates.
+    JunctionModulates { span: Span },
+    /// A rule whose edges share numbers modulates.
+    SharedModulates { span: Span },
+    /// Synapses answer a modulator, and none comes.
+    NoModulator { synapse: &'e str, span: Span },
     /// The weight has two units.
     TwoWeights { name: &'e Name },
     /// Events from outside come to a synapse that remembers.
@@ -115,18 +129,75 @@ impl From<SynapseError<'_>> for Diagnostic {
                     .see(read, "all synapses of a cell share it, since this adds up what they do")
                     .note("an event reads its weight, parameters, and states that every synapse has for itself: what only events read")
             }
-            E::PostChangesShared { name, span, read } => {
-                let message = format!("a spike of the cell behind cannot change `{name}`");
+            E::PostChangesShared { name, by: (who, block), span, read } => {
+                let message = format!("{who} cannot change `{name}`");
                 Diagnostic::new(Code::BadEvent, span, message, "once for every synapse")
                     .see(read, "all synapses of a cell share it, since this adds up what they do")
-                    .note("`on post` changes the weight and states that every synapse has for itself")
+                    .note(format!("`on {block}` changes the weight and states that every synapse has for itself"))
             }
             E::StaysAtZero { name, span } => {
                 let message = format!("`{name}` is 0 for ever: it begins there, and no event changes it");
                 Diagnostic::new(Code::NoEffect, span, message, "events read it")
                     .help(format!("change it in `on pre` or `on post`: `{name} += 1`"))
             }
-            E::PostMovesVoltage { name } => {
+            E::PostMovesVoltage { name, by_modulator: true } => {
+                let message = "a modulator cannot move the voltage of the cell behind";
+                Diagnostic::new(Code::BadEvent, name.span, message, "once for every synapse").help(
+                    "connect its source through a synapse of its own, too: `on event(weight: mV) { v += weight }`",
+                )
+            }
+            E::NoAmount { span } => {
+                let message = "nothing says how much of the modulator there is";
+                Diagnostic::new(Code::BadEvent, span, message, "no amount")
+                    .help("give the weight of the synapse and the amount names: `on modulator(weight: nS, amount: 1) { ... }`")
+            }
+            E::TwoCarried { name } => {
+                let message = "an event carries one number, its weight";
+                Diagnostic::new(Code::BadEvent, name.span, message, "a second one")
+                    .help("what else the synapse needs is a `param` of it; only `on modulator(weight: nS, amount: 1)` has two")
+            }
+            E::NotModulated { synapse, at, span } => {
+                let message = format!("synapse `{}` answers no modulator", synapse.text);
+                Diagnostic::new(Code::BadTarget, span, message, "nothing would happen")
+                    .see(at, "no `on modulator` in here")
+                    .help("say in the synapse what it does: `on modulator(weight: nS, amount: 1) { ... }`; spikes that arrive themselves come `via` a synapse")
+            }
+            E::NothingToModulate { synapse, known } => {
+                let message = format!("there is no synapse `{}` here to modulate", synapse.text);
+                let d = Diagnostic::new(
+                    Code::UnknownName,
+                    synapse.span,
+                    message,
+                    "no connection leads to the target through it",
+                );
+                match known {
+                    [] => d.help(format!("connect it first: `connect a -> b via {} {{ ... }}`", synapse.text)),
+                    known => instead(d, &synapse.text, known),
+                }
+            }
+            E::JunctionModulates { span } => {
+                let message = "spikes modulate synapses, and `--` joins compartments by gap junctions";
+                Diagnostic::new(Code::BadTarget, span, message, "no spikes go along it")
+                    .help("write `connect reward -> cells modulating Synapse { ... }`")
+            }
+            E::SharedModulates { span } => {
+                let message = "a modulator has no kernel";
+                Diagnostic::new(Code::BadTarget, span, message, "the connections of this rule share their weights")
+                    .help("take a rule that gives each connection its own, such as `all_to_all`")
+            }
+            E::NoModulator { synapse, span } => {
+                let message =
+                    format!("no modulator reaches the synapses `{synapse}`: what they do `on modulator` never happens");
+                let (place, own) = synapse
+                    .rsplit_once('.')
+                    .map_or((String::new(), synapse), |(place, own)| (format!(".{place}"), own));
+                let line = format!(
+                    "connect reward -> cells{place} modulating {own} {{ rule = all_to_all; weight = 1; delay = 1 ms }}"
+                );
+                Diagnostic::new(Code::NoEffect, span, message, "this answers one")
+                    .help(format!("connect a source of events: `{line}`; or `drive` them"))
+            }
+            E::PostMovesVoltage { name, by_modulator: false } => {
                 let message = "a spike of the cell behind cannot move its own voltage";
                 Diagnostic::new(Code::BadEvent, name.span, message, "once for every synapse")
                     .help("what a spike does to its own cell stands in the cell: `spike when ... { v = -65 mV }`")

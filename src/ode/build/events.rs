@@ -7,7 +7,7 @@ use super::Builder;
 use crate::connect::RULES;
 use crate::data::{DataFile, Numbers};
 use crate::hir::{self, DataId, DriveSource, ExprKind};
-use crate::ode::{ConnectionRule, Jump, Kind, Node, NodeId, Population, Projection, Wait};
+use crate::ode::{ConnectionRule, Jump, Kind, Modulator, Node, NodeId, Population, Projection, Wait};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
 use crate::units::Dim;
@@ -74,18 +74,81 @@ impl<'m> Builder<'m> {
         self.distance = Some(distance);
     }
 
-    /// Which receptor of which population each projection leads to: those of the network, then those of drives with spikes of files.
-    fn receivers(&self) -> Vec<(usize, usize)> {
-        let of_projections = self.network.projections.iter().map(|p| (p.to, p.receptor));
-        of_projections.chain(spikes_of_files(self.network).map(|(d, _)| (d.population, d.receptor))).collect()
+    /// Which receptor of which population each projection leads to, and whether it modulates its synapses: those of the network, then those of drives
+    /// with spikes of files.
+    fn receivers(&self) -> Vec<Receiver> {
+        let of_projections =
+            self.network.projections.iter().map(|p| Receiver { at: (p.to, p.receptor), modulates: p.modulates });
+        let of_file =
+            |(d, _): (&hir::Drive, DataId)| Receiver { at: (d.population, d.receptor), modulates: d.modulates };
+        of_projections.chain(spikes_of_files(self.network).map(of_file)).collect()
+    }
+
+    /// The receptors whose synapses something modulates, each once.
+    pub(super) fn modulated(&self) -> Vec<(usize, usize)> {
+        let of_projections = self.receivers().into_iter().filter(|receiver| receiver.modulates).map(|r| r.at);
+        let of_drives = self.network.drives.iter().filter(|d| d.modulates).map(|d| (d.population, d.receptor));
+        let mut found: Vec<(usize, usize)> = of_projections.chain(of_drives).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// What modulates synapses.
+    pub(super) fn modulators(&mut self) -> Vec<Modulator> {
+        let network = self.network;
+        let mut modulators = Vec::new();
+        for (to, receptor) in self.modulated() {
+            let mut sum = None;
+            for (at, receiver) in self.receivers().into_iter().enumerate() {
+                if receiver.modulates && receiver.at == (to, receptor) && self.arrives(at) == at as u32 {
+                    let arrived = self.graph.add(Node::Arrived(at as u32, 0));
+                    sum = Some(self.added(sum, arrived));
+                }
+            }
+            let drives: Vec<&hir::Drive> =
+                network.drives.iter().filter(|d| d.modulates && (d.population, d.receptor) == (to, receptor)).collect();
+            for d in drives.iter().filter(|d| !matches!(d.source, DriveSource::Spikes(_))) {
+                let (carried, chosen) = self.carried(d);
+                let nothing = self.graph.number(0.0, d.weight.ty.dim());
+                let carried = chosen.map_or(carried, |chosen| self.graph.select(chosen, carried, nothing));
+                sum = Some(self.added(sum, carried));
+            }
+            let of_cells = network.projections.iter().filter(|p| p.modulates && (p.to, p.receptor) == (to, receptor));
+            let of_cells = of_cells.map(|p| (p.weight.ty.dim(), p.span));
+            let first = of_cells.chain(drives.iter().map(|d| (d.weight.ty.dim(), d.span))).next();
+            let (Some(amount), Some((dim, span))) = (sum, first) else { continue };
+            let of = &network.populations[to];
+            let name = format!("{}.{}", of.name, of.receptors[receptor].name);
+            let population = self.receiving(to, receptor);
+            modulators.push(Modulator { name, population, amount, dim, span });
+        }
+        modulators
+    }
+
+    fn added(&mut self, sum: Option<NodeId>, value: NodeId) -> NodeId {
+        sum.map_or(value, |sum| self.graph.binary(BinaryOp::Add, sum, value))
+    }
+
+    /// What a drive brings in a step, and the cells that it is for if they are not all.
+    fn carried(&mut self, d: &hir::Drive) -> (NodeId, Option<NodeId>) {
+        let weight = self.expr(Some(d.population), &d.weight);
+        let weight = self.for_receptor(d, weight, d.weight.ty.dim());
+        let count = self.count(d);
+        let carried = self.graph.binary(BinaryOp::Mul, weight, count);
+        let chosen = d.cells.as_ref().map(|cells| match self.spreads(d) {
+            true => self.is_of_one_of(d.population, cells, &d.name, d.span),
+            false => self.is_one_of(cells),
+        });
+        (carried, chosen)
     }
 
     /// The first projection that leads to the receptor of this one, of those that remember nothing.
     fn arrives(&self, at: usize) -> u32 {
         let all = self.receivers();
-        let (to, receptor) = all[at];
-        let remembers = self.network.populations[to].receptors[receptor].plastic.is_some();
-        let together = |other: &(usize, usize)| !remembers && *other == all[at];
+        let Receiver { at: (to, receptor), modulates } = all[at];
+        let remembers = !modulates && self.network.populations[to].receptors[receptor].plastic.is_some();
+        let together = |other: &Receiver| !remembers && *other == all[at];
         all.iter().position(together).unwrap_or(at) as u32
     }
 
@@ -205,23 +268,16 @@ impl<'m> Builder<'m> {
         let network = self.network;
         let mut jumps = Vec::new();
         for (at, receiver) in self.receivers().into_iter().enumerate() {
-            if self.arrives(at) == at as u32 {
+            if !receiver.modulates && self.arrives(at) == at as u32 {
                 let arrived = self.graph.add(Node::Arrived(at as u32, 0));
-                self.jumps_of(receiver, arrived, None, &mut jumps);
+                self.jumps_of(receiver.at, arrived, None, &mut jumps);
             }
             for &(state, number) in self.sent.get(at).map_or(&[][..], Vec::as_slice) {
                 jumps.push(Jump { state, amount: self.graph.add(Node::Arrived(at as u32, number)) });
             }
         }
-        for d in network.drives.iter().filter(|d| !matches!(d.source, DriveSource::Spikes(_))) {
-            let weight = self.expr(Some(d.population), &d.weight);
-            let weight = self.for_receptor(d, weight, d.weight.ty.dim());
-            let count = self.count(d);
-            let carried = self.graph.binary(BinaryOp::Mul, weight, count);
-            let chosen = d.cells.as_ref().map(|cells| match self.spreads(d) {
-                true => self.is_of_one_of(d.population, cells, &d.name, d.span),
-                false => self.is_one_of(cells),
-            });
+        for d in network.drives.iter().filter(|d| !d.modulates && !matches!(d.source, DriveSource::Spikes(_))) {
+            let (carried, chosen) = self.carried(d);
             self.jumps_of((d.population, d.receptor), carried, chosen, &mut jumps);
         }
         jumps
@@ -382,6 +438,14 @@ impl<'m> Builder<'m> {
             Some(self.taken(sum, out))
         })
     }
+}
+
+/// Where a projection leads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Receiver {
+    /// The population and the number of its receptor.
+    at: (usize, usize),
+    modulates: bool,
 }
 
 /// The drives that bring the spikes of files, each with its file.

@@ -48,8 +48,12 @@ impl<'m> Builder<'m> {
     pub(super) fn plasticity(&mut self, at: usize, p: &hir::Projection, weight: NodeId) -> Option<Plasticity> {
         let network = self.network;
         self.sent.push(Vec::new());
+        if p.modulates {
+            return None;
+        }
         let receptor = &network.populations[p.to].receptors[p.receptor];
         let plastic = receptor.plastic.as_ref()?;
+        let modulator = self.modulated().iter().position(|at| *at == (p.to, p.receptor)).map(|at| at as u32);
         let (population, to) = (Some(p.to), self.receiving(p.to, p.receptor));
         let first = self.states.len();
         let placeholder = self.graph.add(Node::Bool(false));
@@ -126,8 +130,13 @@ impl<'m> Builder<'m> {
             ends.filter_map(changed).collect::<Vec<_>>()
         };
         let (pre, post) = (after(self, &plastic.pre), after(self, &plastic.post));
-        (self.own, self.weight) = (None, None);
-        Some(Plasticity { states, sent, pre, post })
+        self.amount = modulator;
+        // Without a modulator nothing happens.
+        let answered = plastic.modulator.as_ref().filter(|_| modulator.is_some());
+        let modulated = answered.map_or(Vec::new(), |modulator| after(self, &modulator.actions));
+        (self.own, self.weight, self.amount) = (None, None, None);
+        let modulator = modulator.filter(|_| !modulated.is_empty());
+        Some(Plasticity { states, sent, pre, post, modulated, modulator })
     }
 
     /// Does one assignment.

@@ -73,6 +73,7 @@ fn rebuild(nodes: &mut Nodes<'_>, id: NodeId, new: &HashMap<NodeId, NodeId>) -> 
         | Node::Junction(..)
         | Node::Conductance(_)
         | Node::Arrived(..)
+        | Node::Amount(_)
         | Node::Since
         | Node::Measure(_)
         | Node::Outward(_)
@@ -123,7 +124,8 @@ fn replace(model: &mut Model, new: &HashMap<NodeId, NodeId>) {
         put(&mut p.delay);
         if let Some(plasticity) = &mut p.plasticity {
             plasticity.sent.iter_mut().for_each(|(value, _)| put(value));
-            plasticity.pre.iter_mut().chain(&mut plasticity.post).for_each(|(_, value)| put(value));
+            let crate::ode::Plasticity { pre, post, modulated, .. } = plasticity;
+            pre.iter_mut().chain(post).chain(modulated).for_each(|(_, value)| put(value));
         }
         p.spacing.iter_mut().flatten().for_each(put);
         p.rule.arguments_mut().into_iter().for_each(put);
@@ -134,6 +136,7 @@ fn replace(model: &mut Model, new: &HashMap<NodeId, NodeId>) {
             .flat_map(|heard| heard.spacing.iter_mut().chain(heard.offset.iter_mut().flatten()))
             .for_each(put);
     }
+    model.modulators.iter_mut().for_each(|m| put(&mut m.amount));
     model.jumps.iter_mut().for_each(|j| put(&mut j.amount));
     model.waits.iter_mut().for_each(|w| put(&mut w.delay));
     model.demands.iter_mut().for_each(|d| put(&mut d.value));

@@ -63,6 +63,7 @@ impl<'m> Nodes<'m> {
                 | Node::Junction(..)
                 | Node::Conductance(_)
                 | Node::Arrived(..)
+                | Node::Amount(_)
                 | Node::Since
                 | Node::Measure(_)
                 | Node::Outward(_)
@@ -132,6 +133,7 @@ impl<'m> Nodes<'m> {
             | Node::Junction(..)
             | Node::Conductance(_)
             | Node::Arrived(..)
+            | Node::Amount(_)
             | Node::Since
             | Node::Measure(_)
             | Node::Outward(_)

@@ -237,6 +237,7 @@ fn of_node(node: Node, known: &HashMap<NodeId, Option<Series>>) -> Option<Series
         | Node::Junction(..)
         | Node::Conductance(_)
         | Node::Arrived(..)
+        | Node::Amount(_)
         | Node::Since
         | Node::Measure(_)
         | Node::Outward(_)

@@ -80,7 +80,7 @@ impl Complaint<'_, '_> {
             };
             return Some(self.at(index, message, "").help(help));
         }
-        (text == "," && expected.has(Rule::rparen)).then(|| {
+        (text == "," && expected.has(Rule::rparen) && !expected.has(Rule::comma)).then(|| {
             self.at(index, "an event carries one number, its weight", "")
                 .help("what else the synapse needs is a `param` of it")
         })
@@ -92,6 +92,11 @@ impl Complaint<'_, '_> {
         if expected.has(Rule::to_arrow) && expected.has(Rule::dashes) && index < self.pieces.end {
             let message = format!("expected `->` or `--`, found `{text}`");
             let help = "write `connect a -> b via Synapse { ... }` for spikes, `connect a -- b via Junction { ... }` for gap junctions";
+            return Some(self.at(index, message, "").help(help));
+        }
+        if index >= self.pieces.start + 2 && self.text(index - 2) == "modulating" && matches!(text, "(" | "as") {
+            let message = "`modulating` names synapses that are there";
+            let help = "their arguments and their name stand in the line that connects them: `connect a -> b via Synapse as name(...) { ... }`";
             return Some(self.at(index, message, "").help(help));
         }
         if !expected.has(Rule::kw_via) || index >= self.pieces.end {
