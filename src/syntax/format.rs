@@ -95,7 +95,7 @@ impl<'t> Leaves<'t> {
             Rule::close if in_group => Kind::Close,
             Rule::open => Kind::BlockOpen,
             Rule::close => Kind::BlockClose,
-            Rule::lparen if matches!(parent, Rule::parenthesized | Rule::reaction) => Kind::Open,
+            Rule::lparen if matches!(parent, Rule::parenthesized | Rule::reaction | Rule::point) => Kind::Open,
             Rule::lbracket if parent == Rule::swept_list => Kind::Open,
             Rule::lparen | Rule::lbracket => Kind::CallOpen,
             Rule::rparen | Rule::rbracket => Kind::Close,
@@ -129,6 +129,7 @@ fn begins_statement(rule: Rule) -> bool {
             | Rule::event_action
             | Rule::network_member
             | Rule::connect_key
+            | Rule::probe_member
             | Rule::run_member
             | Rule::train_member
             | Rule::fit_member

@@ -161,6 +161,10 @@ fn format_spaces() {
         ),
         ("cell A{\n\n\n v'=x ;;input i :nA }", "cell A {\n    v' = x;; input i: nA }\n"),
         ("cell A {   }", "cell A {}\n"),
+        (
+            "network n{probe p of c{from(0 um,1um, 0 um)to( 0um,9 um,0 um)in 3\nsigma=0.3S/m}}",
+            "network n { probe p of c { from (0 um, 1 um, 0 um) to (0 um, 9 um, 0 um) in 3\n    sigma = 0.3 S/m } }\n",
+        ),
         ("cell A { spike when v>1 mV{v=2 mV\nu+=1}\n}", "cell A { spike when v > 1 mV { v = 2 mV\n    u += 1 }\n}\n"),
         ("", ""),
         ("  // only a comment  ", "// only a comment\n"),
