@@ -97,7 +97,7 @@
 //!   which no name in a model can have.
 //! - **Only the interpreter runs all of the step IR.** What no plan is made of so far is refused with the reason where it is planned
 //!   (`refuse.rs`, `deliveries.rs`, `remember.rs` and `trees.rs` in `src/codegen/plan/`). Crates refuse events, branched cells and bf16
-//!   (`src/codegen/rust/`), devices edges that remember (`src/engine/mod.rs`), checkpoints events on their way and histories (`src/simulate/checkpoint.rs`),
+//!   (`src/codegen/rust/`), devices edges that remember (`src/engine/mod.rs`), checkpoints events on their way on devices, and histories (`src/simulate/checkpoint.rs`),
 //!   learning branched cells, synapses that remember, and on devices delays (`src/driver/training.rs`), gradients and artefacts potentials
 //!   (`src/driver/gradient.rs`, `src/artefact.rs`).
 //! - **Validity is a value.** Only [`step::verify`] makes a [`step::Verified`], and only that reaches interpreter and plan. In debug
@@ -113,7 +113,7 @@
 //!   what another phase rejected.
 //! - **Units are gone after [`ode`]**: below it every number is canonical (mV, ms, mS/cm2, ...; see [`units`]).
 //! - **`unsafe` is denied** but where kernels are loaded ([`engine::load`]), where XLA is called (`pjrt::ffi`), in the vector lanes
-//!   of [`runtime`] and in the C interface of generated crates, each block with its reason.
+//!   and the pages of [`runtime`] and in the C interface of generated crates, each block with its reason.
 //! - **Where every variant has a meaning, enums of our own are matched without `_`**, and the compiler tells what a new operation needs. Where only a few
 //!   are asked for, `_` stands (`refuse.rs`, `passes.rs` and `trees.rs` of the plan, `sweep.rs`): an operation that reads or writes fields is added there by hand.
 //!

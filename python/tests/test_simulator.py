@@ -78,6 +78,18 @@ def test_a_closed_loop_changes_the_run(squid):
     assert np.ptp(free["v"]) > 50
 
 
+def test_spikes_on_their_way_are_gone_back_to():
+    model = neuroc.load(ROOT / "examples" / "vogels_abbott_coba.neuro")
+    s = model.simulator()
+    s.step(300)
+    saved = s.save()
+    s.step(300)
+    later = s["e.v"]
+    s.restore(saved)
+    s.step(300)
+    assert (s["e.v"] == later).all() and np.ptp(later) > 1
+
+
 def test_saved_states_are_gone_back_to(squid, tmp_path):
     model = neuroc.load(squid)
     s = model.simulator()

@@ -115,6 +115,17 @@ pub struct Spike {
     pub early: u64,
 }
 
+/// An event that may not have reached the ends of all edges yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnderWay {
+    /// The event field.
+    pub field: FieldId,
+    /// How many steps ago it was sent, from 1 on.
+    pub ago: u64,
+    /// The cell that sent it.
+    pub cell: u64,
+}
+
 impl Spike {
     /// So many parts has a step.
     pub const PARTS: f64 = (1u64 << 53) as f64;
@@ -209,6 +220,21 @@ pub trait Engine: Send {
     /// What it took so far, if it chooses its steps.
     fn effort(&self) -> Option<Effort> {
         None
+    }
+
+    /// Does it know which events are on their way?
+    fn knows_events(&self) -> bool {
+        false
+    }
+
+    /// The events on their way before a step, the next one to be taken, in order.
+    fn under_way(&self, _step: u64) -> Vec<UnderWay> {
+        Vec::new()
+    }
+
+    /// Goes on at a step: these events are on their way, in order, and no others. States are left as they are.
+    fn resume(&mut self, _step: u64, _under_way: &[UnderWay]) -> Result<(), EngineError> {
+        Err(EngineError("this engine does not take up events that are on their way, in this version".into()))
     }
 
     /// Gets ready to record by itself, in a run of so many steps. Answers which samples each [`record`](Engine::record)

@@ -5,11 +5,11 @@
 
 use super::load::Library;
 use super::rustc::{CompileOptions, Compiled, compile};
-use super::{Engine, EngineError, Setup, Spike, branches, deliveries};
+use super::{Engine, EngineError, Setup, Spike, UnderWay, branches, deliveries};
 use crate::codegen::plan::{Delivery, Effect, Home, Plan, Precision, Relation, SpacePlan};
 use crate::codegen::rust::{groups, kernel_files, shape, shared};
 use crate::runtime::edges;
-use crate::runtime::events::{self, PerEdge, Traffic};
+use crate::runtime::events::{self, PerEdge, Sent, Traffic};
 use crate::runtime::lanes::Scalar;
 use crate::runtime::machine::{Bank, Fault, Machine, Model, Numbering, Place, Role, Space};
 use crate::runtime::order::Arrangement;
@@ -109,6 +109,18 @@ impl Engine for NativeEngine {
 
     fn all_finite(&self) -> bool {
         self.engine.all_finite()
+    }
+
+    fn knows_events(&self) -> bool {
+        self.engine.knows_events()
+    }
+
+    fn under_way(&self, step: u64) -> Vec<UnderWay> {
+        self.engine.under_way(step)
+    }
+
+    fn resume(&mut self, step: u64, under_way: &[UnderWay]) -> Result<(), EngineError> {
+        self.engine.resume(step, under_way)
     }
 }
 
@@ -376,5 +388,32 @@ impl<T: Scalar + Send + Sync + 'static> Engine for Native<T> {
 
     fn all_finite(&self) -> bool {
         self.machine.all_finite()
+    }
+
+    fn knows_events(&self) -> bool {
+        true
+    }
+
+    fn under_way(&self, step: u64) -> Vec<UnderWay> {
+        let named = |(ago, Sent { space, event, cell }): (u64, Sent)| {
+            let field = self.events[space][event as usize];
+            UnderWay { field, ago, cell: u64::from(cell) }
+        };
+        let mut all: Vec<UnderWay> = self.machine.under_way(step).into_iter().map(named).collect();
+        all.sort_unstable();
+        all
+    }
+
+    fn resume(&mut self, step: u64, under_way: &[UnderWay]) -> Result<(), EngineError> {
+        let sent = |event: &UnderWay| {
+            let lost = || EngineError(format!("the event field {} does not exist", event.field.0));
+            let of = |fields: &Vec<FieldId>| fields.iter().position(|&field| field == event.field);
+            let found = self.events.iter().enumerate().find_map(|(space, fields)| Some((space, of(fields)?)));
+            let (space, number) = found.ok_or_else(lost)?;
+            let cell = u32::try_from(event.cell).map_err(|_| lost())?;
+            Ok((event.ago, Sent { space, event: number as u64, cell }))
+        };
+        let all: Vec<(u64, Sent)> = under_way.iter().map(sent).collect::<Result<_, EngineError>>()?;
+        self.machine.resume(step, &all).map_err(EngineError::from)
     }
 }
