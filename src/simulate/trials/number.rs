@@ -12,12 +12,15 @@ use std::fmt::Debug;
 use std::ops::AddAssign;
 
 /// `f64` or `f32`.
-pub trait Number: LinalgScalar + AddAssign + PartialOrd + Into<f64> + Debug + Send + Sync {
+pub trait Number: LinalgScalar + AddAssign + PartialOrd + Default + Into<f64> + Debug + Send + Sync {
     /// Who has spiked holds more than this.
     const HALF: Self;
 
     /// As many of them as one instruction takes.
     type Vector<S: Simd>: Copy;
+
+    /// The nearest number.
+    fn of(x: f64) -> Self;
 
     /// The nearest numbers.
     fn nearest(values: &[f64]) -> Cow<'_, [Self]>;
@@ -82,6 +85,10 @@ macro_rules! vectors {
 impl Number for f64 {
     const HALF: f64 = 0.5;
 
+    fn of(x: f64) -> f64 {
+        x
+    }
+
     fn nearest(values: &[f64]) -> Cow<'_, [f64]> {
         Cow::Borrowed(values)
     }
@@ -105,8 +112,12 @@ impl Number for f64 {
 impl Number for f32 {
     const HALF: f32 = 0.5;
 
+    fn of(x: f64) -> f32 {
+        x as f32
+    }
+
     fn nearest(values: &[f64]) -> Cow<'_, [f32]> {
-        Cow::Owned(values.iter().map(|x| *x as f32).collect())
+        Cow::Owned(values.iter().map(|&x| f32::of(x)).collect())
     }
 
     fn widened(values: Vec<f32>) -> Vec<f64> {

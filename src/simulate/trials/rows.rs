@@ -4,8 +4,13 @@
 //! Never true here: a sum has another order than its list, whatever the vectors.
 
 use super::number::Number;
+use crate::runtime::aligned::Aligned;
+use ndarray::{ArrayView2, ShapeBuilder, ShapeError};
 use pulp::{Simd, WithSimd};
 use std::ops::Range;
+
+/// Bytes of a line of the cache; no vector is larger.
+const LINE: usize = 64;
 
 /// For each row some numbers, in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,19 +84,48 @@ impl Rows {
     }
 }
 
-/// Adds to rows of sums, which are so wide, the rows of a matrix that `lists` has for each of them, beginning with the list `first`.
-pub fn add_rows<T: Number>(sums: &mut [T], width: usize, lists: &Rows, first: usize, matrix: &[T]) {
-    if width > 0 {
-        pulp::Arch::new().dispatch(AddRows { sums, width, lists, first, matrix });
+/// Rows of numbers, each of which begins a line of the cache, so that vectors lie in one line; zeros fill up the last one.
+pub struct Matrix<T> {
+    numbers: Aligned<T>,
+    width: usize,
+    /// From one row to the next.
+    stride: usize,
+}
+
+impl<T: Number> Matrix<T> {
+    /// Rows that are so wide, of numbers that are there row by row.
+    pub fn new<N: Copy>(values: &[N], width: usize, number: impl Fn(N) -> T) -> Matrix<T> {
+        let stride = width.next_multiple_of(LINE / size_of::<T>());
+        let rows = values.len().checked_div(width).unwrap_or(0);
+        let mut numbers = Aligned::new(rows * stride);
+        if width > 0 {
+            for (own, values) in numbers.get_mut().chunks_exact_mut(stride).zip(values.chunks_exact(width)) {
+                own.iter_mut().zip(values).for_each(|(own, x)| *own = number(*x));
+            }
+        }
+        Matrix { numbers, width, stride }
+    }
+
+    /// All of it, for products of matrices.
+    pub fn view(&self) -> Result<ArrayView2<'_, T>, ShapeError> {
+        let rows = self.numbers.get().len().checked_div(self.stride).unwrap_or(0);
+        let shape = (rows, self.width).strides((self.stride, 1));
+        ArrayView2::from_shape(shape, self.numbers.get())
+    }
+}
+
+/// Adds to rows of sums the rows of a matrix that `lists` has for each of them, beginning with the list `first`.
+pub fn add_rows<T: Number>(sums: &mut [T], lists: &Rows, first: usize, matrix: &Matrix<T>) {
+    if matrix.width > 0 {
+        pulp::Arch::new().dispatch(AddRows { sums, lists, first, matrix });
     }
 }
 
 struct AddRows<'a, T> {
     sums: &'a mut [T],
-    width: usize,
     lists: &'a Rows,
     first: usize,
-    matrix: &'a [T],
+    matrix: &'a Matrix<T>,
 }
 
 impl<T: Number> WithSimd for AddRows<'_, T> {
@@ -100,10 +134,11 @@ impl<T: Number> WithSimd for AddRows<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
         let lanes = size_of::<T::Vector<S>>() / size_of::<T>();
+        let width = self.matrix.width;
         let mut begin = 0;
         // A few columns of all rows stay in the cache; their sums are in registers.
-        while begin < self.width {
-            begin += match (self.width - begin) / lanes {
+        while begin < width {
+            begin += match (width - begin) / lanes {
                 8.. => self.columns::<S, 8>(simd, begin),
                 4.. => self.columns::<S, 4>(simd, begin),
                 1.. => self.columns::<S, 1>(simd, begin),
@@ -117,14 +152,15 @@ impl<T: Number> AddRows<'_, T> {
     /// So many vectors of columns; the answer is how many columns that is.
     #[inline(always)]
     fn columns<S: Simd, const N: usize>(&mut self, simd: S, begin: usize) -> usize {
+        let Matrix { numbers, width, stride } = self.matrix;
         let columns = N * (size_of::<T::Vector<S>>() / size_of::<T>());
-        for (row, sums) in (self.first..).zip(self.sums.chunks_exact_mut(self.width)) {
+        for (row, sums) in (self.first..).zip(self.sums.chunks_exact_mut(*width)) {
             let list = self.lists.row(row);
             let sums = T::vectors_mut::<S>(&mut sums[begin..begin + columns]).0.first_chunk_mut::<N>();
             let Some(sums) = sums.filter(|_| !list.is_empty()) else { continue };
             let mut own = *sums;
             for &number in list {
-                let values = &self.matrix[number as usize * self.width + begin..][..columns];
+                let values = &numbers.get()[number as usize * stride + begin..][..columns];
                 let Some(values) = T::vectors::<S>(values).0.first_chunk::<N>() else { continue };
                 for at in 0..N {
                     own[at] = T::add_lanes(simd, own[at], values[at]);
@@ -138,19 +174,23 @@ impl<T: Number> AddRows<'_, T> {
     /// The last columns, which are fewer than a vector has lanes.
     #[inline(always)]
     fn last<S: Simd>(&mut self, simd: S, begin: usize) -> usize {
-        for (row, sums) in (self.first..).zip(self.sums.chunks_exact_mut(self.width)) {
+        let Matrix { numbers, width, stride } = self.matrix;
+        let lanes = size_of::<T::Vector<S>>() / size_of::<T>();
+        for (row, sums) in (self.first..).zip(self.sums.chunks_exact_mut(*width)) {
             let (list, sums) = (self.lists.row(row), &mut sums[begin..]);
             if list.is_empty() {
                 continue;
             }
             let mut own = T::load_some(simd, sums);
             for &number in list {
-                let values = &self.matrix[number as usize * self.width..][begin..self.width];
-                own = T::add_lanes(simd, own, T::load_some(simd, values));
+                // Zeros stand behind the row.
+                let values = &numbers.get()[number as usize * stride + begin..][..lanes];
+                let Some(values) = T::vectors::<S>(values).0.first() else { continue };
+                own = T::add_lanes(simd, own, *values);
             }
             T::store_some(simd, sums, own);
         }
-        self.width - begin
+        width - begin
     }
 }
 
@@ -191,8 +231,10 @@ mod tests {
                     }
                 }
                 let mut sums = begin[..3 * width].to_vec();
-                add_rows(&mut sums[..width], width, &rows, 0, &of);
-                add_rows(&mut sums[width..], width, &rows, 1, &of);
+                let matrix = Matrix::new(&of, width, |x| x);
+                assert!(matrix.view().unwrap().iter().eq(&of));
+                add_rows(&mut sums[..width], &rows, 0, &matrix);
+                add_rows(&mut sums[width..], &rows, 1, &matrix);
                 assert_eq!(sums, expected, "{width}");
             }
         }

@@ -123,7 +123,8 @@ mod tests {
         for (tract, matrices) in [(tract(20, 30, 6), true), (tract(300, 400, 5), false), (moving, true)] {
             assert_eq!(tract.are_matrices(), matrices);
             let [senders, targets] = tract.ends();
-            let spiked = |step: usize| (0..senders).map(move |cell| f64::from(u8::from((cell * 5 + step) % 3 == 0)));
+            let spiked =
+                |step: usize| (0..senders).map(move |cell| f64::from(u8::from((cell * 5 + step).is_multiple_of(3))));
             let sent: Vec<Vec<f64>> = (0..4).map(|step| spiked(step).collect()).collect();
             let of_trial: Vec<Sent> = sent.iter().map(|spiked| Sent::spiked(spiked, 1)).collect();
             let mut arrives = vec![0.0; targets];

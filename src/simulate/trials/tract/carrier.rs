@@ -5,7 +5,7 @@
 
 use super::Tract;
 use crate::simulate::trials::number::Number;
-use crate::simulate::trials::rows::{Rows, add_rows};
+use crate::simulate::trials::rows::{Matrix, Rows, add_rows};
 use ndarray::{ArrayView2, ArrayViewMut2, linalg::general_mat_mul};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -24,13 +24,24 @@ pub type Sent = Rows;
 /// A tract with its weights.
 pub struct Carrier<'t, T: Number> {
     tract: &'t Tract,
-    weights: Cow<'t, [T]>,
+    weights: Weights<'t, T>,
+}
+
+enum Weights<'t, T: Number> {
+    /// Of a dense tract, a row for each sender.
+    Dense(Matrix<T>),
+    /// One for each edge.
+    Each(Cow<'t, [T]>),
 }
 
 impl Tract {
     /// With its weights as they are now.
     pub fn carrier<T: Number>(&self) -> Carrier<'_, T> {
-        Carrier { tract: self, weights: T::nearest(&self.weights) }
+        let weights = match self.is_dense {
+            true => Weights::Dense(Matrix::new(&self.weights, self.targets, T::of)),
+            false => Weights::Each(T::nearest(&self.weights)),
+        };
+        Carrier { tract: self, weights }
     }
 
     /// The edges of a sender with a delay.
@@ -47,7 +58,7 @@ impl Tract {
 impl<T: Number> Carrier<'_, T> {
     /// How many threads share work on all edges of so many trials.
     fn crew(&self, threads: usize, trials: usize, worth: usize) -> usize {
-        if self.weights.len() * trials < worth { 1 } else { threads.max(1) }
+        if self.tract.edges() * trials < worth { 1 } else { threads.max(1) }
     }
 
     /// Adds what arrives at the targets of each trial in step `step`. `sent` has for every step who has sent in it, from step 1 on at index 1.
@@ -59,10 +70,13 @@ impl<T: Number> Carrier<'_, T> {
             let count = out.len().checked_div(tract.targets).unwrap_or(0);
             for &delay in &tract.delays {
                 let Some(sent) = step.checked_sub(delay as usize).and_then(|then| sent.get(then)) else { continue };
-                if tract.is_dense {
-                    add_rows(out, tract.targets, sent, first, &self.weights);
-                    continue;
-                }
+                let weights = match &self.weights {
+                    Weights::Dense(weights) => {
+                        add_rows(out, sent, first, weights);
+                        continue;
+                    }
+                    Weights::Each(weights) => weights,
+                };
                 // A sender's row is used by all trials while it is near.
                 let by_sender = sent.turned(first..first + count, 0..tract.senders);
                 for sender in 0..tract.senders {
@@ -71,7 +85,7 @@ impl<T: Number> Carrier<'_, T> {
                         continue;
                     }
                     let row = tract.row(sender, delay);
-                    let (targets, weights) = (&tract.target[row.clone()], &self.weights[row]);
+                    let (targets, weights) = (&tract.target[row.clone()], &weights[row]);
                     for &trial in trials {
                         let out = &mut out[trial as usize * tract.targets..][..tract.targets];
                         targets.iter().zip(weights).for_each(|(&target, w)| out[target as usize] += *w);
@@ -88,17 +102,19 @@ impl<T: Number> Carrier<'_, T> {
         let threads = self.crew(threads, trials, WORTH_EDGES);
         split(out, trials, tract.senders, threads, |first, out| {
             let count = out.len().checked_div(tract.senders).unwrap_or(0);
-            if tract.is_dense {
-                let Some(later) = tract.delays.first().and_then(|&delay| later.get(delay as usize - 1)) else { return };
-                let later = &later[first * tract.targets..(first + count) * tract.targets];
-                let later = ArrayView2::from_shape((count, tract.targets), later);
-                let weights = ArrayView2::from_shape((tract.senders, tract.targets), &self.weights);
-                let out = ArrayViewMut2::from_shape((count, tract.senders), out);
-                if let (Ok(later), Ok(weights), Ok(mut out)) = (later, weights, out) {
-                    general_mat_mul(T::one(), &later, &weights.t(), T::one(), &mut out);
+            let weights = match &self.weights {
+                Weights::Dense(weights) => {
+                    let later = tract.delays.first().and_then(|&delay| later.get(delay as usize - 1));
+                    let later = later.map(|later| &later[first * tract.targets..(first + count) * tract.targets]);
+                    let later = later.map(|later| ArrayView2::from_shape((count, tract.targets), later));
+                    let out = ArrayViewMut2::from_shape((count, tract.senders), out);
+                    if let (Some(Ok(later)), Ok(weights), Ok(mut out)) = (later, weights.view(), out) {
+                        general_mat_mul(T::one(), &later, &weights.t(), T::one(), &mut out);
+                    }
+                    return;
                 }
-                return;
-            }
+                Weights::Each(weights) => weights,
+            };
             let later: Vec<Vec<T>> =
                 later.iter().map(|later| tract.side_by_side(later, first..first + count)).collect();
             let mut sums = vec![T::zero(); TILE * count];
@@ -106,35 +122,12 @@ impl<T: Number> Carrier<'_, T> {
                 let senders = begin..(begin + TILE).min(tract.senders);
                 sums.fill(T::zero());
                 for (sender, sums) in senders.clone().zip(sums.chunks_exact_mut(count)) {
-                    self.add_later(sender, &later, sums);
+                    tract.add_later(sender, weights, &later, sums);
                 }
                 for (trial, out) in out.chunks_mut(tract.senders).enumerate() {
                     for (out, sums) in out[senders.clone()].iter_mut().zip(sums.chunks_exact(count)) {
                         *out += sums[trial];
                     }
-                }
-            }
-        });
-    }
-
-    /// Adds what arrives later at the targets of a sender, each times the weight, edge by edge. `later` has the trials of a target side by side.
-    fn add_later(&self, sender: usize, later: &[Vec<T>], sums: &mut [T]) {
-        let (tract, count) = (self.tract, sums.len());
-        let edges = (tract.offsets[sender]..tract.offsets[sender + 1]).filter_map(|edge| {
-            let later = later.get(tract.delay[edge] as usize - 1)?;
-            Some((self.weights[edge], &later[tract.target[edge] as usize * count..][..count]))
-        });
-        pulp::Arch::new().dispatch(|| {
-            let mut edges = edges;
-            while let Some((weight, values)) = edges.next() {
-                // Two at once, in their order.
-                match edges.next() {
-                    Some((next, others)) => {
-                        for ((sum, x), y) in sums.iter_mut().zip(values).zip(others) {
-                            *sum = (*sum + weight * *x) + next * *y;
-                        }
-                    }
-                    None => sums.iter_mut().zip(values).for_each(|(sum, x)| *sum += weight * *x),
                 }
             }
         });
@@ -153,15 +146,16 @@ impl<T: Number> Carrier<'_, T> {
             parts.push((part[0]..part[1], own));
             rest = behind;
         }
+        let of_delay = |&delay: &u32| later.get(delay as usize - 1).map(|later| (delay, *later));
+        let later: Vec<(u32, &[T])> = tract.delays.iter().filter_map(of_delay).collect();
+        let rows = later.first().filter(|_| tract.is_dense).map(|(_, later)| Matrix::new(later, tract.targets, |x| x));
         let work = |senders: Range<usize>, out: &mut [T]| {
             let by_sender = sent.turned(0..sent.count(), senders.clone());
-            for &delay in &tract.delays {
-                let Some(later) = later.get(delay as usize - 1) else { continue };
-                if tract.is_dense {
-                    add_rows(out, tract.targets, &by_sender, 0, later);
-                } else {
+            match &rows {
+                Some(rows) => add_rows(out, &by_sender, 0, rows),
+                None => later.iter().for_each(|&(delay, later)| {
                     tract.add_along(senders.clone(), delay, &by_sender, later, out);
-                }
+                }),
             }
         };
         std::thread::scope(|scope| {
@@ -190,6 +184,29 @@ impl Tract {
             }
         }
         all
+    }
+
+    /// Adds what arrives later at the targets of a sender, each times the weight, edge by edge. `later` has the trials of a target side by side.
+    fn add_later<T: Number>(&self, sender: usize, weights: &[T], later: &[Vec<T>], sums: &mut [T]) {
+        let count = sums.len();
+        let edges = (self.offsets[sender]..self.offsets[sender + 1]).filter_map(|edge| {
+            let later = later.get(self.delay[edge] as usize - 1)?;
+            Some((weights[edge], &later[self.target[edge] as usize * count..][..count]))
+        });
+        pulp::Arch::new().dispatch(|| {
+            let mut edges = edges;
+            while let Some((weight, values)) = edges.next() {
+                // Two at once, in their order.
+                match edges.next() {
+                    Some((next, others)) => {
+                        for ((sum, x), y) in sums.iter_mut().zip(values).zip(others) {
+                            *sum = (*sum + weight * *x) + next * *y;
+                        }
+                    }
+                    None => sums.iter_mut().zip(values).for_each(|(sum, x)| *sum += weight * *x),
+                }
+            }
+        });
     }
 
     /// Adds the derivatives in the weights of the edges of some senders that have a delay; `by_sender` are their trials.
