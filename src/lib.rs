@@ -152,6 +152,11 @@
 //! - **Events are carried outside of the program where networks learn** (`src/simulate/trials/`): the program of a step knows what arrives and who has spiked, as states, and
 //!   edges are products outside it, forward and back. So each event costs its edges alone, trials share weights without a form of their own in the IR, and
 //!   the adjoint of a delivery is needed nowhere in it.
+//! - **Trials carry the numbers of their run** (`src/simulate/trials/number.rs`): in single precision, what arrives, states that are kept and derivatives are
+//!   `f32` from engine to engine, as in other frameworks. What learns and what optimizers remember is `f64` and rounded once for each batch, so that small
+//!   steps add up; derivatives in parameters, and in numbers that edges share, are added up in `f64` over cells and edges.
+//! - **A product with spikes is a sum of rows** (`src/simulate/trials/rows.rs`): of weights for each trial, of derivatives for each sender, in one order whatever the
+//!   threads. Only errors times weights is dense.
 //! - **The tape is the host's** (`src/simulate/backward/`): states are read and written through the engine, and which are kept changes no bit.
 //!
 //! # Why adaptive steps are as they are
@@ -237,6 +242,7 @@
 //! | how parameters are fitted, what a loss is, which numbers are read out of runs | `src/fit/` | its tests, `tests/suite/gradients.rs` |
 //! | how spikes count backward, and what trials exchange | `Carried` in `src/discretize/mod.rs`, `src/simulate/trials/` | `tests/suite/training.rs` |
 //! | how trials run on XLA: loops over steps, matrices or lists of edges | `src/codegen/stablehlo/entry/course.rs`, `src/simulate/trials/device.rs`, `tract/arrays.rs` | `tests/suite/training.rs` |
+//! | what goes along edges between trials natively, in which numbers, in which order it is added up | `src/simulate/trials/host.rs`, `tract/carrier.rs`, `rows.rs` | their tests, `tests/suite/training.rs` |
 //! | how delays between steps are delivered and learnt | `src/simulate/trials/tract/between.rs` | its tests, `tests/suite/training.rs` |
 //! | how a run is shown a sample | `sample` in `src/driver/training.rs`, `src/engine/frames.rs` | `tests/suite/training.rs`, `tests/suite/cli.rs` |
 //! | losses, optimizers, samples | `src/train/`, `src/hir/train.rs`, `src/data/dataset.rs` | `src/train/`, `tests/suite/training.rs` |

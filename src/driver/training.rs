@@ -630,7 +630,10 @@ impl Programs {
         }
         let forward = engine(&self.forward, choice, lesson.precision)?;
         let back = engine(&self.backward, choice, lesson.precision)?;
-        Ok(Box::new(Host { forward, back, threads: lesson.threads }))
+        Ok(match lesson.precision {
+            Precision::F32 => Box::new(Host::<f32>::new(forward, back, lesson.threads)),
+            Precision::F64 | Precision::Bf16 => Box::new(Host::<f64>::new(forward, back, lesson.threads)),
+        })
     }
 
     fn there(&self) -> &Program {

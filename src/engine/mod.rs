@@ -209,6 +209,19 @@ pub trait Engine: Send {
     /// Overwrites a state or cell field; `values` has one number per cell.
     fn write(&mut self, field: FieldId, values: &[f64]) -> Result<(), EngineError>;
 
+    /// As [`read`](Engine::read), but appends the nearest numbers in single precision. Those of an engine in single precision go no other way.
+    fn read_singles(&self, field: FieldId, cells: Range<usize>, out: &mut Vec<f32>) -> Result<(), EngineError> {
+        let mut values = Vec::with_capacity(cells.len());
+        self.read(field, cells, &mut values)?;
+        out.extend(values.into_iter().map(|x| x as f32));
+        Ok(())
+    }
+
+    /// As [`write`](Engine::write).
+    fn write_singles(&mut self, field: FieldId, values: &[f32]) -> Result<(), EngineError> {
+        self.write(field, &values.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>())
+    }
+
     /// Gives a uniform field another value, from the next call on. What [`init`](Engine::init) has computed of it stays until that runs again.
     fn set_uniform(&mut self, _field: FieldId, _value: f64) -> Result<(), EngineError> {
         Err(EngineError("this engine takes the values of parameters before a run only".into()))

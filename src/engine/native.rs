@@ -103,6 +103,14 @@ impl Engine for NativeEngine {
         self.engine.write(field, values)
     }
 
+    fn read_singles(&self, field: FieldId, cells: Range<usize>, out: &mut Vec<f32>) -> Result<(), EngineError> {
+        self.engine.read_singles(field, cells, out)
+    }
+
+    fn write_singles(&mut self, field: FieldId, values: &[f32]) -> Result<(), EngineError> {
+        self.engine.write_singles(field, values)
+    }
+
     fn set_uniform(&mut self, field: FieldId, value: f64) -> Result<(), EngineError> {
         self.engine.set_uniform(field, value)
     }
@@ -314,6 +322,39 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
         Err(EngineError(format!("{what} asked for before the states were set")))
     }
 
+    /// Appends numbers of a field, in either precision.
+    fn read_as<N: Scalar>(&self, field: FieldId, cells: Range<usize>, out: &mut Vec<N>) -> Result<(), EngineError> {
+        if let Some((place, edges)) = self.of_edges(field) {
+            let known = if cells.end <= edges { Ok(()) } else { Err(Fault::Range) };
+            let read = known.and_then(|()| self.machine.read_edges(place, cells, out));
+            return read.map_err(self.named(field));
+        }
+        if let Some(at) = self.of_branches(field) {
+            return self.machine.read_branches(at, cells, out).map_err(self.named(field));
+        }
+        self.machine.read(self.place(field)?, cells, out).map_err(self.named(field))
+    }
+
+    /// Overwrites a field with numbers in either precision.
+    fn write_as<N: Scalar>(&mut self, field: FieldId, values: &[N]) -> Result<(), EngineError> {
+        if let Some((place, edges)) = self.of_edges(field).filter(|(place, _)| place.bank == Bank::State) {
+            let known = if values.len() == edges { Ok(()) } else { Err(Fault::Length(edges, values.len())) };
+            let named = self.named(field);
+            return known.and_then(|()| self.machine.write_edges(place, values)).map_err(named);
+        }
+        if let Some(at) = self.of_branches(field) {
+            let named = self.named(field);
+            return self.machine.write_branches(at, values).map_err(named);
+        }
+        let place = self.place(field)?;
+        if place.bank == Bank::Output {
+            let name = &self.names[field.0 as usize];
+            return Err(EngineError(format!("`{name}` is an output and cannot be written")));
+        }
+        let named = self.named(field);
+        self.machine.write(place, values).map_err(named)
+    }
+
     fn named(&self, field: FieldId) -> impl Fn(Fault) -> EngineError + use<T> {
         let name = self.names[field.0 as usize].clone();
         move |fault| EngineError(format!("`{name}`: {fault}"))
@@ -348,34 +389,19 @@ impl<T: Scalar + Send + Sync + 'static> Engine for Native<T> {
     }
 
     fn read(&self, field: FieldId, cells: Range<usize>, out: &mut Vec<f64>) -> Result<(), EngineError> {
-        if let Some((place, edges)) = self.of_edges(field) {
-            let known = if cells.end <= edges { Ok(()) } else { Err(Fault::Range) };
-            let read = known.and_then(|()| self.machine.read_edges(place, cells, out));
-            return read.map_err(self.named(field));
-        }
-        if let Some(at) = self.of_branches(field) {
-            return self.machine.read_branches(at, cells, out).map_err(self.named(field));
-        }
-        self.machine.read(self.place(field)?, cells, out).map_err(self.named(field))
+        self.read_as(field, cells, out)
     }
 
     fn write(&mut self, field: FieldId, values: &[f64]) -> Result<(), EngineError> {
-        if let Some((place, edges)) = self.of_edges(field).filter(|(place, _)| place.bank == Bank::State) {
-            let known = if values.len() == edges { Ok(()) } else { Err(Fault::Length(edges, values.len())) };
-            let named = self.named(field);
-            return known.and_then(|()| self.machine.write_edges(place, values)).map_err(named);
-        }
-        if let Some(at) = self.of_branches(field) {
-            let named = self.named(field);
-            return self.machine.write_branches(at, values).map_err(named);
-        }
-        let place = self.place(field)?;
-        if place.bank == Bank::Output {
-            let name = &self.names[field.0 as usize];
-            return Err(EngineError(format!("`{name}` is an output and cannot be written")));
-        }
-        let named = self.named(field);
-        self.machine.write(place, values).map_err(named)
+        self.write_as(field, values)
+    }
+
+    fn read_singles(&self, field: FieldId, cells: Range<usize>, out: &mut Vec<f32>) -> Result<(), EngineError> {
+        self.read_as(field, cells, out)
+    }
+
+    fn write_singles(&mut self, field: FieldId, values: &[f32]) -> Result<(), EngineError> {
+        self.write_as(field, values)
     }
 
     fn set_uniform(&mut self, field: FieldId, value: f64) -> Result<(), EngineError> {

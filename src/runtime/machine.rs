@@ -561,15 +561,15 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         let mut part = 0;
         // Without an order the cells of a block stand side by side.
         let mut next = cells.start;
+        let (mut block, mut lane) = (next / lanes, next % lanes);
         while order.is_none() && next < cells.end {
-            let (block, lane) = (next / lanes, next % lanes);
             while block >= cuts[part + 1] {
                 part += 1;
             }
             let begin = ((block - cuts[part]) * slots + at.slot) * lanes + lane;
             let end = cells.end.min(next + lanes - lane);
             visit(next, &mut banks[part][begin..begin + end - next]);
-            next = end;
+            (next, block, lane) = (end, block + 1, 0);
         }
         for cell in next..cells.end {
             let place = order.and_then(|places| places.get(cell)).map_or(cell, |&place| place as usize);
@@ -587,12 +587,12 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
     }
 
     /// Appends the numbers of a field for a range of cells.
-    pub fn read(&self, place: Place, cells: Range<usize>, out: &mut Vec<f64>) -> Result<(), Fault> {
+    pub fn read<N: Scalar>(&self, place: Place, cells: Range<usize>, out: &mut Vec<N>) -> Result<(), Fault> {
         if cells.end > self.size(place.space).ok_or(Fault::Range)? {
             return Err(Fault::Range);
         }
         out.reserve(cells.len());
-        self.visit(place, cells, |_, numbers| out.extend(numbers.iter().map(|number| number.to_f64())))
+        self.visit(place, cells, |_, numbers| out.extend(numbers.iter().map(|number| N::from_f64(number.to_f64()))))
     }
 
     /// Calls `visit` with the number of a field that the maps of branched cells reach, of each element of a range.
@@ -617,37 +617,42 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
     }
 
     /// Appends the numbers of such a field, given with its space, for a range of elements.
-    pub fn read_branches(&self, at: (usize, usize), elements: Range<usize>, out: &mut Vec<f64>) -> Result<(), Fault> {
+    pub fn read_branches<N: Scalar>(
+        &self,
+        at: (usize, usize),
+        elements: Range<usize>,
+        out: &mut Vec<N>,
+    ) -> Result<(), Fault> {
         if elements.end > self.size(at.0).ok_or(Fault::Range)? {
             return Err(Fault::Range);
         }
-        self.visit_branches(at, elements, |_, number| out.push(number.to_f64()))
+        self.visit_branches(at, elements, |_, number| out.push(N::from_f64(number.to_f64())))
     }
 
     /// Overwrites such a field of all elements.
-    pub fn write_branches(&mut self, at: (usize, usize), values: &[f64]) -> Result<(), Fault> {
+    pub fn write_branches<N: Scalar>(&mut self, at: (usize, usize), values: &[N]) -> Result<(), Fault> {
         let size = self.size(at.0).ok_or(Fault::Range)?;
         if values.len() != size {
             return Err(Fault::Length(size, values.len()));
         }
-        self.visit_branches(at, 0..size, |element, number| *number = T::from_f64(values[element]))
+        self.visit_branches(at, 0..size, |element, number| *number = T::from_f64(values[element].to_f64()))
     }
 
     /// Appends the numbers of a field of some edges that remember: states, or what is recorded. `place` has the number of their kind as its space.
-    pub fn read_edges(&self, place: Place, edges: Range<usize>, out: &mut Vec<f64>) -> Result<(), Fault> {
+    pub fn read_edges<N: Scalar>(&self, place: Place, edges: Range<usize>, out: &mut Vec<N>) -> Result<(), Fault> {
         let begin = out.len();
-        out.resize(begin + edges.len(), 0.0);
+        out.resize(begin + edges.len(), N::default());
         let numbers = &mut out[begin..];
         self.visit_edges(place, |edge, number| {
             if edges.contains(&edge) {
-                numbers[edge - edges.start] = number.to_f64();
+                numbers[edge - edges.start] = N::from_f64(number.to_f64());
             }
         })
     }
 
     /// Overwrites a state field of all edges of a kind that remember.
-    pub fn write_edges(&mut self, place: Place, values: &[f64]) -> Result<(), Fault> {
-        self.visit_edges(place, |edge, number| *number = T::from_f64(values[edge]))
+    pub fn write_edges<N: Scalar>(&mut self, place: Place, values: &[N]) -> Result<(), Fault> {
+        self.visit_edges(place, |edge, number| *number = T::from_f64(values[edge].to_f64()))
     }
 
     fn visit_edges(&self, place: Place, mut visit: impl FnMut(usize, &mut T)) -> Result<(), Fault> {
@@ -658,7 +663,7 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
     }
 
     /// Overwrites a field of all cells, and the lanes past the last cell with the last number.
-    pub fn write(&mut self, place: Place, values: &[f64]) -> Result<(), Fault> {
+    pub fn write<N: Scalar>(&mut self, place: Place, values: &[N]) -> Result<(), Fault> {
         self.inputs(|inputs| inputs.stale = true);
         let size = self.size(place.space).ok_or(Fault::Range)?;
         if values.len() != size {
@@ -668,9 +673,9 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         self.visit(place, 0..end, |first, numbers| {
             let given = &values[first.min(size)..(first + numbers.len()).min(size)];
             let (own, behind) = numbers.split_at_mut(given.len());
-            own.iter_mut().zip(given).for_each(|(number, x)| *number = T::from_f64(*x));
+            own.iter_mut().zip(given).for_each(|(number, x)| *number = T::from_f64(x.to_f64()));
             // What fills a block up is like the last cell.
-            behind.fill(T::from_f64(values[size - 1]));
+            behind.fill(T::from_f64(values[size - 1].to_f64()));
         })
     }
 
