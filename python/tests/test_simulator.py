@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from conftest import ROOT
 from test_run import memory
 
 import neuroc
