@@ -98,7 +98,7 @@
 //! - **Only the interpreter runs all of the step IR.** What no plan is made of so far is refused with the reason where it is planned
 //!   (`refuse.rs`, `deliveries.rs`, `remember.rs` and `trees.rs` in `src/codegen/plan/`). Crates refuse events, branched cells and bf16
 //!   (`src/codegen/rust/`), devices edges that remember (`src/engine/mod.rs`), checkpoints events on their way on devices, and histories (`src/simulate/checkpoint.rs`),
-//!   learning branched cells, synapses that remember, and on devices delays (`src/driver/training.rs`), gradients and artefacts potentials
+//!   learning branched cells, synapses that remember or are graded, and on devices delays (`src/driver/training.rs`), gradients and artefacts potentials
 //!   (`src/driver/gradient.rs`, `src/artefact.rs`).
 //! - **Validity is a value.** Only [`step::verify`] makes a [`step::Verified`], and only that reaches interpreter and plan. In debug
 //!   builds the verifier runs after every pass.
@@ -208,6 +208,8 @@
 //! - **Receptors are part of the cell.** A population that has synapses gets a cell model of its own, with the symbols of its receptors: names, units,
 //!   settings and records then work as for channels. All who send to a receptor add to its states; what only one
 //!   synapse has is the projection's (`src/hir/plasticity.rs` tells them apart).
+//! - **What a graded synapse sends is the sender's** (`src/hir/graded.rs` parts it): states before the synapse are one for each cell, not for each connection, and edges only
+//!   weigh and add up (`src/discretize/graded.rs`). So engines know nothing of it: to them these are edges of junctions that read another state.
 //! - **Junctions become relations** (`src/ode/build.rs`). One is enough, with an edge each way, where both sides are one compartment and the current is odd in
 //!   `dv` (`src/ode/parity.rs`); else there are two, one for each side.
 //! - **Methods give stages** (`src/discretize/stages.rs`). Where cells are not joined, a step is one expression for each state, whatever the method.
@@ -259,6 +261,7 @@
 //! | what edges see of places, junctions and electrodes of branched cells | `look` in `src/discretize/mod.rs`, `src/ode/build/cables.rs`; `seen_by_edges` in `src/ode/mod.rs` | `tests/suite/cables.rs` |
 //! | which compartment a synapse of a section gets | `spread` in `src/simulate/edges.rs` | `tests/suite/cables.rs` |
 //! | synapses that remember | `src/hir/plasticity.rs`, `src/ode/build/plasticity.rs`, `src/discretize/plasticity.rs` | `tests/suite/plasticity.rs` |
+//! | graded synapses | `src/hir/graded.rs`, `sender` in `src/hir/projection.rs`, `src/discretize/graded.rs` | `tests/errors/graded_*`, `tests/suite/graded.rs` |
 //! | what modulates synapses | `modulation` in `src/hir/projection.rs`, `modulators` in `src/ode/build/events.rs`, `modulate` in `src/discretize/plasticity.rs` | `tests/errors/modulator_*`, `tests/suite/plasticity.rs` |
 //! | what a synapse is, which receptor a line means | `src/hir/synapse.rs`, `src/hir/projection.rs` | `tests/errors/synapse_*`, `tests/suite/events.rs` |
 //! | what arriving events add, and when | `src/ode/build/events.rs`, `arrivals` and `jump` in `src/discretize/mod.rs` | `tests/suite/events.rs` |

@@ -783,6 +783,12 @@ fn suited(model: &Model) -> Result<(), Vec<Diagnostic>> {
     if let Some(branched) = model.populations.iter().find(|p| p.kind != Kind::Cells) {
         return refused(format!("`{}` has branches; so far only cells without them learn", branched.name));
     }
+    if let Some((_, p, _)) = model.graded().next() {
+        return refused(format!(
+            "the synapses of `{}` are graded; so far networks of spikes learn from samples",
+            p.name
+        ));
+    }
     match model.projections.iter().find(|p| p.plasticity.is_some()) {
         Some(p) => refused(format!(
             "the synapses of `{}` remember what events do; so far these do not learn from a loss",
