@@ -96,15 +96,12 @@ impl Start {
 /// Says, as an error, what a step of a program reads of earlier ones that a checkpoint of this engine does not hold.
 pub fn past(program: &Program, engine: &dyn Engine) -> Result<(), String> {
     no_histories(program)?;
-    match travelling(program).first().filter(|_| !engine.knows_events()) {
-        Some(&event) => {
-            let name = &program.field(event).name;
-            Err(format!(
-                "events of `{name}` are on their way, which this engine does not keep in this version; `--engine native` does"
-            ))
-        }
-        None => Ok(()),
+    if !travelling(program).is_empty() && !engine.knows_events() {
+        return Err(
+            "spikes on their way are not kept by this engine in this version; `--engine native` keeps them".into()
+        );
     }
+    Ok(())
 }
 
 fn no_histories(program: &Program) -> Result<(), String> {
