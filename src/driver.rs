@@ -244,8 +244,11 @@ pub fn flatten(model: &Model, options: &CompileOptions) -> Result<(ode::Model, V
     }
     if errors.is_empty() {
         let found = ode::domains::uniform(&flat).into_iter().chain(ode::step_too_long(&flat));
-        let found =
-            found.chain(ode::linear::not_linear(&flat)).chain(ode::not_solved(&flat)).chain(ode::rounded(&flat));
+        let found = found
+            .chain(ode::linear::not_linear(&flat))
+            .chain(ode::not_solved(&flat))
+            .chain(ode::not_noise(&flat))
+            .chain(ode::rounded(&flat));
         let found = found.chain(adaptive::refused(&flat));
         found.for_each(|d| diagnostics.push(d));
         errors.extend(diagnostics.sorted().into_iter().filter(Diagnostic::is_error));

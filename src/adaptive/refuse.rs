@@ -36,7 +36,7 @@ pub fn refused(model: &Model) -> Vec<Diagnostic> {
     }
     for (root, span, name) in read {
         let reason = model.graph.reachable([root]).into_iter().find_map(|id| match model.graph.node(id) {
-            Node::Noise(..) => Some(format!("`{name}` reads noise, which is drawn anew step by step")),
+            Node::Noise(..) | Node::White(_) => Some(format!("`{name}` reads noise, which is drawn anew step by step")),
             Node::Events(..) => {
                 Some(format!("`{name}` gets the events of a Poisson drive, which are drawn step by step"))
             }

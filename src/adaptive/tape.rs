@@ -343,6 +343,7 @@ impl Maker<'_> {
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Noise(..)
+            | Node::White(_)
             | Node::Events(..) => return Err(missing("a value that is known at every time")),
         };
         let place = self.push(op);

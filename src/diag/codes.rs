@@ -356,6 +356,12 @@ with steps of `dt`. What makes a spike is a comparison of numbers.
 
   wrong   run { method = adaptive; ... }    with    input n: noise(1 uA/cm2) -> cells
   right   run { method = cnexp; dt = 0.025 ms; ... }";
+BadNoise "NU0333" Error "white noise that cannot be solved"
+"`xi()` is white noise in an equation, read as Ito reads it: x' = a + b * xi(), where a and b are of anything but noise. Methods
+euler, exp_euler and cnexp solve it; others do not. It is no value at one time: spikes and resets do not read it.
+
+  wrong   run { method = rk4; ... }        with    v' = -v / tau + sigma * sqrt(2 / tau) * xi()
+  right   run { method = exp_euler; ... }";
 
 // 04xx: what is probably wrong
 Unused "NU0401" Warning "something is never used"

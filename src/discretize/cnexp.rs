@@ -6,16 +6,23 @@
 //! quotient has a pole and beyond it the wrong sign. Kinetic schemes follow with the gates, by backward Euler (NEURON's `sparse`). Couplings between compartments enter explicitly.
 
 use super::exp_euler::{peel, tangent};
-use super::kinetics;
 use super::order::{Order, Pools};
 use super::stages::Stages;
+use super::{kinetics, noise};
 use crate::hir::StateKind;
 use crate::ode::{Graph, Node, NodeId, State, StateId, depends, derivative};
 use crate::step::BinaryOp;
 use crate::units::Dim;
 
 pub(super) fn step(stages: &mut Stages<'_>) {
-    Order { late, potential: implicit, schemes: &kinetics::BACKWARD_EULER, pools: Pools::Held }.step(stages);
+    Order {
+        late,
+        potential: implicit,
+        spread: noise::implicit,
+        schemes: &kinetics::BACKWARD_EULER,
+        pools: Pools::Held,
+    }
+    .step(stages);
 }
 
 /// Does a state follow with the new potentials? Neither these nor pools, which have been moved from the old ones.

@@ -11,15 +11,16 @@
 
 use super::cnexp::late;
 use super::exp_euler::{peel, tangent};
-use super::kinetics;
 use super::order::{Middle, Order, Pools};
 use super::stages::Stages;
+use super::{kinetics, noise};
 use crate::ode::{Graph, Model, Node, NodeId, StateId, depends, derivative};
 use crate::step::BinaryOp;
 use crate::units::Dim;
 
 pub(super) fn step(stages: &mut Stages<'_>) {
-    Order { late, potential: implicit, schemes: &kinetics::ORDER_5, pools: Pools::Middle }.step(stages);
+    Order { late, potential: implicit, spread: noise::implicit, schemes: &kinetics::ORDER_5, pools: Pools::Middle }
+        .step(stages);
 }
 
 /// The new value of a potential, from its rate in the middle of the step.

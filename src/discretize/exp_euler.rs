@@ -7,9 +7,9 @@
 //! where the step leads, so b s dt counts as 1 at most. Potentials and all other states that are not gates move first; gates follow with
 //! the new potentials, as if they were known at the middle of the next step (Hines 1984); so do kinetic schemes, each as a whole (`kinetics.rs`).
 
-use super::kinetics;
 use super::order::{Order, Pools};
 use super::stages::Stages;
+use super::{kinetics, noise};
 use crate::hir::StateKind;
 use crate::ode::{Graph, Node, NodeId, State, StateId, depends, derivative, linear};
 use crate::step::{BinaryOp, UnaryOp};
@@ -17,7 +17,8 @@ use crate::units::Dim;
 
 pub(super) fn step(stages: &mut Stages<'_>) {
     let late = |state: &State| state.kind == StateKind::Gate;
-    Order { late, potential: advance, schemes: &kinetics::ORDER_5, pools: Pools::Free }.step(stages);
+    Order { late, potential: advance, spread: noise::exponential, schemes: &kinetics::ORDER_5, pools: Pools::Free }
+        .step(stages);
 }
 
 /// `x + n expm1(b s dt) / b`.

@@ -13,6 +13,7 @@ mod exp_euler;
 mod graded;
 mod heun;
 mod kinetics;
+mod noise;
 mod order;
 mod plasticity;
 mod rk4;
@@ -545,6 +546,14 @@ impl<'s> Lowering<'s> {
                     let step = b.value(OpKind::StepIndex);
                     let uniform = b.value(OpKind::Draw(Distribution::Uniform, stream, step));
                     b.binary(BinaryOp::Poisson, uniform, values.memo[&expected])
+                }
+                Node::White(stream) => {
+                    let step = b.value(OpKind::StepIndex);
+                    let normal = b.value(OpKind::Draw(Distribution::Normal, stream, step));
+                    let dt = self.param(dt_param(model));
+                    let dt = b.field(dt);
+                    let root = b.unary(UnaryOp::Sqrt, dt);
+                    b.binary(BinaryOp::Div, normal, root)
                 }
                 Node::Noise(stream, every) => {
                     let time = values.time.unwrap_or_else(|| b.value(OpKind::Time));

@@ -12,8 +12,8 @@
 //! reads another one, takes what that has come to half a step after the old values.
 
 use super::exp_euler::advance;
-use super::kinetics;
 use super::stages::Stages;
+use super::{kinetics, noise};
 use crate::hir::StateKind;
 use crate::ode::{Graph, Kind, Model, Node, NodeId, State, StateId};
 use crate::step::BinaryOp;
@@ -26,6 +26,8 @@ pub(super) struct Order {
     pub late: fn(&State) -> bool,
     /// The new value of an early state, given its rate and the time step.
     pub potential: fn(&mut Graph, StateId, NodeId, NodeId) -> NodeId,
+    /// How wide the noise of early states is, but for pools.
+    pub spread: noise::Spread,
     /// How kinetic schemes move.
     pub schemes: &'static kinetics::Rational,
     /// How pools move.
@@ -49,6 +51,10 @@ impl Order {
         let (model, dt, population) = (&mut *stages.model, stages.dt, stages.population);
         let (late, early): (Vec<StateId>, Vec<StateId>) =
             model.states_of(population).partition(|&s| (self.late)(model.state(s)));
+        let noise = noise::take(model, population, dt, |model, s| match model.state(s).kind {
+            StateKind::Plain if !(self.late)(model.state(s)) => self.spread,
+            StateKind::Plain | StateKind::Gate | StateKind::Pool => noise::exponential,
+        });
         let mut together = kinetics::after(model, population, dt, self.schemes);
         // What a channel of a cable follows has its new voltage already.
         let whole: Vec<StateId> = match model.populations[population].kind {
@@ -98,7 +104,8 @@ impl Order {
         for (_, value) in together.iter_mut().flatten() {
             *value = model.graph.replace(*value, &leaf, &mut memo);
         }
-        for updates in [first, pools, last] {
+        for mut updates in [first, pools, last] {
+            noise::add(&mut stages.model.graph, &noise, &mut updates);
             stages.update(updates);
         }
         together.into_iter().for_each(|scheme| stages.update_together(scheme));

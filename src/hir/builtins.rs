@@ -56,6 +56,8 @@ pub enum FunctionKind {
     Noise,
     /// `white_noise(mean, sd, per)`.
     WhiteNoise,
+    /// `xi()`.
+    Xi,
     /// `ornstein_uhlenbeck(mean, sigma, tau)`.
     OrnsteinUhlenbeck,
     /// `poisson(rate)`: a condition that is true by chance.
@@ -183,6 +185,12 @@ pub const FUNCTIONS: &[FunctionInfo] = &[
         &["mean", "sd", "per"],
         FunctionKind::WhiteNoise,
         "a normal number per cell and step, whose mean over a time `per` has the standard deviation sd at every dt",
+    ),
+    f(
+        "xi",
+        &[],
+        FunctionKind::Xi,
+        "white noise in an equation: of each cell, mean 0, variance 1 per time, one over the root of a time; Ito's",
     ),
     f(
         "ornstein_uhlenbeck",

@@ -64,6 +64,11 @@ impl<'a> Lowerer<'a> {
             let [draw, low, high] = args[..] else { return None };
             return self.truncated(scope, prefix, [draw?, low?, high?], env, span);
         }
+        if info.kind == FunctionKind::Xi {
+            self.sources_of_noise += 1;
+            let kind = ExprKind::Xi(self.sources_of_noise);
+            return Some(Expr { kind, ty: Ty::Real(Dim::WHITE), span });
+        }
         let values: Vec<Option<Expr>> =
             args.into_iter().flatten().map(|a| self.number_argument(scope, prefix, info.name, a, env)).collect();
         self.builtin(scope, info, values.into_iter().collect::<Option<_>>()?, span)
@@ -176,7 +181,7 @@ impl<'a> Lowerer<'a> {
                 Some(Expr { kind: ExprKind::Chance(self.stream(), Arc::new(rate)), ty: Ty::Bool, span })
             }
             FunctionKind::Draw(drawn) => self.drawn(scope, info.name, drawn, values, span),
-            FunctionKind::File | FunctionKind::Series => None,
+            FunctionKind::File | FunctionKind::Series | FunctionKind::Xi => None,
         }
     }
 
@@ -468,6 +473,7 @@ fn stands_in(function: FunctionKind, place: ScopeKind) -> bool {
         | FunctionKind::OrnsteinUhlenbeck
         | FunctionKind::Series
         | FunctionKind::Stimulus(_) => place == ScopeKind::Input,
+        FunctionKind::Xi => matches!(place, ScopeKind::Channel | ScopeKind::Cell | ScopeKind::Function),
         FunctionKind::Chance => place == ScopeKind::Spiking,
         FunctionKind::Pure(_)
         | FunctionKind::Same(_)

@@ -373,6 +373,7 @@ fn fold_at(symbols: &[Symbol], e: &Expr, zero: Option<SymbolId>, depth: usize) -
         | ExprKind::NetworkParam(_)
         | ExprKind::Time
         | ExprKind::StepLength
+        | ExprKind::Xi(_)
         | ExprKind::SteadyState
         | ExprKind::Celsius
         | ExprKind::Index

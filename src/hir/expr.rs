@@ -55,6 +55,7 @@ impl Expr {
             | ExprKind::NetworkParam(_)
             | ExprKind::Time
             | ExprKind::StepLength
+            | ExprKind::Xi(_)
             | ExprKind::SteadyState
             | ExprKind::Celsius
             | ExprKind::Index
@@ -99,6 +100,7 @@ impl Expr {
             | ExprKind::NetworkParam(_)
             | ExprKind::Time
             | ExprKind::StepLength
+            | ExprKind::Xi(_)
             | ExprKind::SteadyState
             | ExprKind::Celsius
             | ExprKind::Index
@@ -139,6 +141,7 @@ impl Expr {
             | ExprKind::NetworkParam(_)
             | ExprKind::Time
             | ExprKind::StepLength
+            | ExprKind::Xi(_)
             | ExprKind::SteadyState
             | ExprKind::Celsius
             | ExprKind::Dv

@@ -61,6 +61,8 @@ pub(super) struct Lowerer<'a> {
     cells: Vec<(Key, Rc<Definition<super::Cell>>)>,
     synapses: Vec<(Key, Rc<Definition<Synapse>>)>,
     streams: u64,
+    /// How many sources of white noise equations have so far.
+    pub sources_of_noise: u32,
     stream_base: u64,
     /// What is demanded of the network that is being lowered.
     pub demands: Vec<Demand<Expr>>,
@@ -165,6 +167,7 @@ impl<'a> Lowerer<'a> {
             cells: Vec::new(),
             synapses: Vec::new(),
             streams: 0,
+            sources_of_noise: 0,
             stream_base: 0,
             demands: Vec::new(),
             budget: BUDGET,

@@ -224,6 +224,7 @@ pub(super) fn changing(symbols: &[Symbol], value: &Expr, depth: usize) -> Option
         }
         found = match e.kind {
             ExprKind::Time => Some(("t".to_string(), e.span)),
+            ExprKind::Xi(_) => Some(("xi()".to_string(), e.span)),
             ExprKind::Symbol(id) => symbols.get(id.0 as usize).and_then(|s| match &s.kind {
                 SymbolKind::State { .. } | SymbolKind::Voltage | SymbolKind::Pool => Some((s.name.clone(), e.span)),
                 SymbolKind::Let(inner) => changing(symbols, inner, depth + 1).map(|(what, _)| (what, e.span)),

@@ -149,6 +149,8 @@ pub enum ExprKind {
     File(DataId),
     /// A standard normal number per cell that is drawn anew after each interval (in ms).
     Noise(u64, Arc<Expr>),
+    /// White noise in an equation, of the variance 1 per time; which of all that the file has: where one stands several times, it is the same.
+    Xi(u32),
     /// An Ornstein-Uhlenbeck process of mean 0 and variance 1 for each cell, with this time constant; the random streams of where it begins and of its steps.
     Wanders([u64; 2], Arc<Expr>),
     /// In the condition of a spike: true by chance in a step, so often in a time as a rate says, with draws of their own for each number.

@@ -154,6 +154,7 @@ fn show(e: &Expr, symbols: &[Symbol], network: &[Symbol]) -> String {
         ExprKind::File(d) => format!("file {}", d.0),
         ExprKind::Series(d) => format!("series {}", d.0),
         ExprKind::Chance(number, rate) => format!("poisson #{number:x} at {}", sub(rate)),
+        ExprKind::Xi(number) => format!("xi #{number}"),
         ExprKind::Noise(stream, every) => format!("noise #{stream:x} every {}", sub(every)),
         ExprKind::Wanders([_, stream], tau) => format!("ornstein_uhlenbeck #{stream:x} tau {}", sub(tau)),
     }

@@ -409,6 +409,7 @@ pub(super) fn degree(e: &Expr) -> Option<u32> {
         | ExprKind::NetworkParam(_)
         | ExprKind::Time
         | ExprKind::StepLength
+        | ExprKind::Xi(_)
         | ExprKind::SteadyState
         | ExprKind::Celsius
         | ExprKind::Index

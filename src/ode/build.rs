@@ -58,6 +58,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         amount: None,
         sent: Vec::new(),
         waits: Vec::new(),
+        noise_of: None,
         celsius: None,
         failed: false,
         hidden: HashMap::default(),
@@ -171,6 +172,8 @@ struct Builder<'m> {
     /// How long the events of drives take.
     waits: Vec<Wait>,
     celsius: Option<NodeId>,
+    /// The symbol whose white noise is being built, and the sources in it so far.
+    noise_of: Option<(String, Vec<u32>)>,
     failed: bool,
     /// Draws and files of inputs, which become parameters of the cells.
     hidden: HashMap<(usize, Node), NodeId>,
@@ -339,7 +342,7 @@ impl<'m> Builder<'m> {
                             self.at_rest(population, id)
                         }
                         ExprKind::SteadyState => {
-                            let rate = self.expr(at, rate);
+                            let rate = self.of_symbol(population, id, rate);
                             self.steady_state(population, i, rate, init.span)
                         }
                         _ => self.expr(at, init),
@@ -349,7 +352,7 @@ impl<'m> Builder<'m> {
                         StateKind::Pool => self.currents_in(population, rate),
                         StateKind::Gate | StateKind::Plain => Vec::new(),
                     };
-                    let rate = self.expr(at, rate);
+                    let rate = self.of_symbol(population, id, rate);
                     if let Some(Node::State(s)) = self.symbols[population][i].map(|n| self.graph.node(n)) {
                         let state = &mut self.states[s.0 as usize];
                         (state.init, state.rate, state.currents) = (init, rate, currents);
@@ -768,7 +771,7 @@ impl<'m> Builder<'m> {
         }
         let symbol = self.cell(population).symbol(id);
         let node = match &symbol.kind {
-            SymbolKind::Let(value) => self.expr(Some(population), value),
+            SymbolKind::Let(value) => self.of_symbol(population, id, value),
             SymbolKind::Port(kind) => self.port(population, id, *kind, symbol.ty.dim()),
             // Known since `declare`, or never part of a cell.
             SymbolKind::Param(_) | SymbolKind::State { .. } | SymbolKind::Voltage | SymbolKind::Pool => {
@@ -777,6 +780,30 @@ impl<'m> Builder<'m> {
         };
         self.symbols[population][id.0 as usize] = Some(node);
         node
+    }
+
+    /// The value or the derivative of a symbol, which the white noise in it is named after.
+    pub(super) fn of_symbol(&mut self, population: usize, id: SymbolId, value: &Expr) -> NodeId {
+        let name = format!("{}.{}", self.population_name(population), self.cell(population).symbol(id).name);
+        let outer = self.noise_of.replace((name, Vec::new()));
+        let node = self.expr(Some(population), value);
+        self.noise_of = outer;
+        node
+    }
+
+    /// White noise. Its random numbers depend on the symbol in which it stands, and on how many stand there before it: what is added
+    /// elsewhere does not change them, and each population and each channel of a cell has its own.
+    fn white(&mut self, population: Option<usize>, number: u32) -> NodeId {
+        let name = population.map(|p| self.population_name(p).to_string()).unwrap_or_default();
+        let (name, before) = self.noise_of.get_or_insert((name, Vec::new()));
+        let at = before.iter().position(|&other| other == number).unwrap_or_else(|| {
+            before.push(number);
+            before.len() - 1
+        });
+        let hash = blake3::hash(format!("xi {at} of {name}").as_bytes());
+        let mut bytes = [0; 4];
+        bytes.copy_from_slice(&hash.as_bytes()[..4]);
+        self.graph.add(Node::White(u64::from(u32::from_le_bytes(bytes))))
     }
 
     /// The sum of the inputs to a port.
@@ -930,6 +957,7 @@ impl<'m> Builder<'m> {
             ExprKind::NetworkParam(id) => self.network_params[id.0 as usize],
             ExprKind::Time => self.graph.add(Node::Time),
             ExprKind::StepLength => self.graph.add(Node::StepLength),
+            ExprKind::Xi(number) => self.white(population, *number),
             // An initial value as a whole, never a part of one.
             ExprKind::SteadyState => self.graph.number(f64::NAN, dim),
             ExprKind::Celsius => self.celsius(e.span),

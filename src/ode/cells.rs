@@ -82,6 +82,7 @@ impl Program<'_> {
                 | Node::Time
                 | Node::StepTime
                 | Node::StepLength
+                | Node::White(_)
                 | Node::Dv
                 | Node::Slope(..)
                 | Node::Point(..)
@@ -169,6 +170,7 @@ fn bounds(model: &Model, root: NodeId) -> (f64, f64) {
             | Node::Time
             | Node::StepTime
             | Node::StepLength
+            | Node::White(_)
             | Node::Index
             | Node::Dv
             | Node::Junction(..)

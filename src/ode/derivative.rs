@@ -94,6 +94,7 @@ fn differentiated(g: &mut Graph, root: NodeId, leaf: &dyn Fn(&mut Graph, Node) -
             | Node::Time
             | Node::StepTime
             | Node::StepLength
+            | Node::White(_)
             | Node::Index
             | Node::Conductance(_)
             | Node::Arrived(..)

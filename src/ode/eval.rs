@@ -59,7 +59,7 @@ pub fn noise_intervals(model: &Model) -> Vec<Result<Value, EvalError>> {
         | Node::Data(_)
         | Node::Series(..) => None,
         // They are drawn in every step.
-        Node::Events(..) => Some(Ok(Value::Real(0.0))),
+        Node::Events(..) | Node::White(_) => Some(Ok(Value::Real(0.0))),
     };
     model.graph.reachable(read).into_iter().filter_map(interval).collect()
 }
@@ -111,6 +111,7 @@ fn value(model: &Model, id: NodeId, memo: &mut HashMap<NodeId, Value>, depth: us
             | Node::Data(_)
             | Node::Series(..)
             | Node::Noise(..)
+            | Node::White(_)
             | Node::Events(..) => return Err(EvalError::NotUniform),
         };
         memo.insert(n, v);

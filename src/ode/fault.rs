@@ -49,6 +49,7 @@ pub fn fault(model: &Model, roots: &[NodeId], leaf: impl Fn(Node) -> Option<Valu
             | Node::Time
             | Node::StepTime
             | Node::StepLength
+            | Node::White(_)
             | Node::Index
             | Node::Dv
             | Node::Junction(..)

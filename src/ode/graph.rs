@@ -30,6 +30,8 @@ pub enum Node {
     StepTime,
     /// How long a step is (ms), for what is drawn anew in every step. No equation of a user reads it.
     StepLength,
+    /// White noise of each cell in an equation, of the variance 1 per time; the operand keeps one apart from another.
+    White(u64),
     /// The number of the cell in its population.
     Index,
     /// In a junction's current: the voltage here minus the voltage there.
@@ -151,6 +153,7 @@ impl Graph {
             | Node::Time
             | Node::StepTime
             | Node::StepLength
+            | Node::White(_)
             | Node::Index
             | Node::Dv
             | Node::Junction(..)
@@ -223,6 +226,7 @@ impl Graph {
                 | Node::Time
                 | Node::StepTime
                 | Node::StepLength
+                | Node::White(_)
                 | Node::Index
                 | Node::Dv
                 | Node::Junction(..)

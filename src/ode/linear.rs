@@ -12,11 +12,11 @@ use crate::source::Span;
 use crate::units::Dim;
 use std::collections::BTreeMap;
 
-/// The derivative of a state: the sum of `coefficients[s] * s` and `constant`.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Row {
-    /// What multiplies states.
-    pub coefficients: BTreeMap<StateId, NodeId>,
+/// The derivative of a state, or what else is a sum over states or other leaves: of `coefficients[s] * s` and `constant`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row<Leaf = StateId> {
+    /// What multiplies which.
+    pub coefficients: BTreeMap<Leaf, NodeId>,
     /// What is left, unless nothing is.
     pub constant: Option<NodeId>,
 }
@@ -67,6 +67,7 @@ pub fn rows_of_edges(model: &mut Model, projection: usize) -> Result<BTreeMap<St
             | Node::Time
             | Node::StepTime
             | Node::StepLength
+            | Node::White(_)
             | Node::Index
             | Node::Dv
             | Node::Junction(..)
@@ -167,13 +168,27 @@ fn follow(rows: &BTreeMap<StateId, Row>, path: &mut Vec<StateId>) -> Result<(), 
 
 /// A derivative as a sum over the states that `of` takes, or the state of those that is read in another way.
 pub fn row(g: &mut Graph, root: NodeId, of: &dyn Fn(StateId) -> bool) -> Result<Row, StateId> {
-    let mut memo: BTreeMap<NodeId, Row> = BTreeMap::new();
+    let leaf = |node| match node {
+        Node::State(state) => of(state).then_some(state),
+        _ => None,
+    };
+    row_in(g, root, &leaf)
+}
+
+/// An expression as a sum over some of its leaves, or the one of those that is read in another way.
+pub fn row_in<Leaf: Ord + Copy>(
+    g: &mut Graph,
+    root: NodeId,
+    of: &dyn Fn(Node) -> Option<Leaf>,
+) -> Result<Row<Leaf>, Leaf> {
+    let mut memo: BTreeMap<NodeId, Row<Leaf>> = BTreeMap::new();
     for id in g.reachable([root]) {
+        if let Some(leaf) = of(g.node(id)) {
+            let one = g.number(1.0, Dim::ONE);
+            memo.insert(id, Row { coefficients: [(leaf, one)].into(), constant: None });
+            continue;
+        }
         let done = match g.node(id) {
-            Node::State(state) if of(state) => {
-                let one = g.number(1.0, Dim::ONE);
-                Row { coefficients: [(state, one)].into(), constant: None }
-            }
             Node::Unary(UnaryOp::Neg, a) => memo[&a].clone().map(g, |g, x| g.unary(UnaryOp::Neg, x)),
             Node::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) => memo[&a].clone().plus(g, op, &memo[&b]),
             Node::Binary(BinaryOp::Mul, a, b) if !memo[&b].reads() => {
@@ -195,6 +210,7 @@ pub fn row(g: &mut Graph, root: NodeId, of: &dyn Fn(StateId) -> bool) -> Result<
             | Node::Time
             | Node::StepTime
             | Node::StepLength
+            | Node::White(_)
             | Node::Index
             | Node::Dv
             | Node::Junction(..)
@@ -221,11 +237,11 @@ pub fn row(g: &mut Graph, root: NodeId, of: &dyn Fn(StateId) -> bool) -> Result<
         let done = if done.reads() { done } else { Row { constant: Some(id), ..done } };
         memo.insert(id, done);
     }
-    Ok(memo.remove(&root).unwrap_or_default())
+    Ok(memo.remove(&root).unwrap_or(Row { coefficients: BTreeMap::new(), constant: Some(root) }))
 }
 
 /// `c ? a : b`
-fn select(g: &mut Graph, c: NodeId, a: &Row, b: &Row) -> Row {
+fn select<Leaf: Ord + Copy>(g: &mut Graph, c: NodeId, a: &Row<Leaf>, b: &Row<Leaf>) -> Row<Leaf> {
     let zero = g.number(0.0, Dim::ONE);
     let mut either = |x: Option<&NodeId>, y: Option<&NodeId>| {
         let (x, y) = (x.copied().unwrap_or(zero), y.copied().unwrap_or(zero));
@@ -238,18 +254,18 @@ fn select(g: &mut Graph, c: NodeId, a: &Row, b: &Row) -> Row {
     Row { coefficients, constant }
 }
 
-impl Row {
+impl<Leaf: Ord + Copy> Row<Leaf> {
     fn reads(&self) -> bool {
         !self.coefficients.is_empty()
     }
 
-    fn map(self, g: &mut Graph, mut f: impl FnMut(&mut Graph, NodeId) -> NodeId) -> Row {
+    fn map(self, g: &mut Graph, mut f: impl FnMut(&mut Graph, NodeId) -> NodeId) -> Row<Leaf> {
         let coefficients = self.coefficients.into_iter().map(|(state, x)| (state, f(g, x))).collect();
         Row { coefficients, constant: self.constant.map(|x| f(g, x)) }
     }
 
     /// The sum or difference.
-    fn plus(mut self, g: &mut Graph, op: BinaryOp, other: &Row) -> Row {
+    fn plus(mut self, g: &mut Graph, op: BinaryOp, other: &Row<Leaf>) -> Row<Leaf> {
         let mut join = |a: Option<NodeId>, b: NodeId| match a {
             Some(a) => g.binary(op, a, b),
             None if op == BinaryOp::Sub => g.unary(UnaryOp::Neg, b),

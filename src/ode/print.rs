@@ -182,6 +182,7 @@ fn shown(model: &Model, root: NodeId, text: &mut Texts, long: &mut dyn FnMut(Str
             Node::Time => ("t".into(), false),
             Node::StepTime => ("t_step".into(), false),
             Node::StepLength => ("dt".into(), false),
+            Node::White(stream) => (format!("xi(#{stream:x})"), false),
             Node::Index => ("index".into(), false),
             Node::Dv => ("dv".into(), false),
             Node::Slope(s, stage) => (format!("slope {stage} of {}", model.state(s).name), true),

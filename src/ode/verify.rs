@@ -51,6 +51,7 @@ pub fn verify(model: &Model) -> Result<(), String> {
             | Node::Time
             | Node::StepTime
             | Node::StepLength
+            | Node::White(_)
             | Node::Noise(..)
             | Node::Events(..)
             | Node::Series(..)
@@ -223,6 +224,7 @@ pub(super) fn type_of(model: &Model, id: NodeId, at: impl Fn(NodeId) -> Ty) -> R
         Node::State(s) | Node::Next(s) | Node::Point(s, _) => Ty::Real(model.state(s).dim),
         Node::Slope(s, _) => Ty::Real(model.state(s).dim.over(Dim::TIME)),
         Node::Time | Node::StepTime | Node::StepLength => Ty::Real(Dim::TIME),
+        Node::White(_) => Ty::Real(Dim::WHITE),
         Node::Dv => Ty::Real(Dim::VOLTAGE),
         Node::Arrived(p, number) => {
             let p = &model.projections[p as usize];

@@ -239,6 +239,7 @@ impl Scene<'_> {
             | Node::Data(_)
             | Node::Series(..)
             | Node::Noise(..)
+            | Node::White(_)
             | Node::Events(..) => None,
         }
     }

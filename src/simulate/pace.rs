@@ -140,6 +140,7 @@ impl Pace {
             | Node::Data(_)
             | Node::Series(..)
             | Node::Noise(..)
+            | Node::White(_)
             | Node::Events(..) => None,
         };
         let mut known: HashMap<NodeId, Value> = HashMap::with_capacity(order.len());

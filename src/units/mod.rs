@@ -9,9 +9,13 @@
 
 use std::fmt;
 
-/// Exponents of mass, length, time, current, temperature and amount of substance.
+/// Exponents of mass, length, time, current, temperature and amount of substance, counted in halves. Only that of time may be half a number: white
+/// noise is one over the root of a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Dim(pub [i8; 6]);
+pub struct Dim([i8; 6]);
+
+/// Which of them is that of time.
+const TIME: usize = 2;
 
 const SYMBOLS: [&str; 6] = ["M", "L", "T", "I", "Θ", "N"];
 
@@ -19,52 +23,59 @@ const SYMBOLS: [&str; 6] = ["M", "L", "T", "I", "Θ", "N"];
 const CANONICAL: [i32; 6] = [-14, -2, -3, -6, 0, -6];
 
 impl Dim {
+    /// From whole exponents.
+    const fn whole([m, l, t, i, theta, n]: [i8; 6]) -> Dim {
+        Dim([2 * m, 2 * l, 2 * t, 2 * i, 2 * theta, 2 * n])
+    }
+
     /// A pure number.
-    pub const ONE: Dim = Dim([0, 0, 0, 0, 0, 0]);
+    pub const ONE: Dim = Dim::whole([0, 0, 0, 0, 0, 0]);
     /// Time.
-    pub const TIME: Dim = Dim([0, 0, 1, 0, 0, 0]);
+    pub const TIME: Dim = Dim::whole([0, 0, 1, 0, 0, 0]);
     /// One over time.
-    pub const RATE: Dim = Dim([0, 0, -1, 0, 0, 0]);
+    pub const RATE: Dim = Dim::whole([0, 0, -1, 0, 0, 0]);
+    /// One over the root of a time: white noise, whose variance is one over the time that it is a mean of.
+    pub const WHITE: Dim = Dim([0, 0, -1, 0, 0, 0]);
     /// Length.
-    pub const LENGTH: Dim = Dim([0, 1, 0, 0, 0, 0]);
+    pub const LENGTH: Dim = Dim::whole([0, 1, 0, 0, 0, 0]);
     /// Area.
-    pub const AREA: Dim = Dim([0, 2, 0, 0, 0, 0]);
+    pub const AREA: Dim = Dim::whole([0, 2, 0, 0, 0, 0]);
     /// Volume.
-    pub const VOLUME: Dim = Dim([0, 3, 0, 0, 0, 0]);
+    pub const VOLUME: Dim = Dim::whole([0, 3, 0, 0, 0, 0]);
     /// Voltage.
-    pub const VOLTAGE: Dim = Dim([1, 2, -3, -1, 0, 0]);
+    pub const VOLTAGE: Dim = Dim::whole([1, 2, -3, -1, 0, 0]);
     /// Current.
-    pub const CURRENT: Dim = Dim([0, 0, 0, 1, 0, 0]);
+    pub const CURRENT: Dim = Dim::whole([0, 0, 0, 1, 0, 0]);
     /// Current per area.
-    pub const CURRENT_DENSITY: Dim = Dim([0, -2, 0, 1, 0, 0]);
+    pub const CURRENT_DENSITY: Dim = Dim::whole([0, -2, 0, 1, 0, 0]);
     /// Conductance.
-    pub const CONDUCTANCE: Dim = Dim([-1, -2, 3, 2, 0, 0]);
+    pub const CONDUCTANCE: Dim = Dim::whole([-1, -2, 3, 2, 0, 0]);
     /// Conductance per area.
-    pub const CONDUCTANCE_DENSITY: Dim = Dim([-1, -4, 3, 2, 0, 0]);
+    pub const CONDUCTANCE_DENSITY: Dim = Dim::whole([-1, -4, 3, 2, 0, 0]);
     /// Capacitance.
-    pub const CAPACITANCE: Dim = Dim([-1, -2, 4, 2, 0, 0]);
+    pub const CAPACITANCE: Dim = Dim::whole([-1, -2, 4, 2, 0, 0]);
     /// Capacitance per area.
-    pub const SPECIFIC_CAPACITANCE: Dim = Dim([-1, -4, 4, 2, 0, 0]);
+    pub const SPECIFIC_CAPACITANCE: Dim = Dim::whole([-1, -4, 4, 2, 0, 0]);
     /// Resistance.
-    pub const RESISTANCE: Dim = Dim([1, 2, -3, -2, 0, 0]);
+    pub const RESISTANCE: Dim = Dim::whole([1, 2, -3, -2, 0, 0]);
     /// Resistance times length.
-    pub const RESISTIVITY: Dim = Dim([1, 3, -3, -2, 0, 0]);
+    pub const RESISTIVITY: Dim = Dim::whole([1, 3, -3, -2, 0, 0]);
     /// Conductance per length.
-    pub const CONDUCTIVITY: Dim = Dim([-1, -3, 3, 2, 0, 0]);
+    pub const CONDUCTIVITY: Dim = Dim::whole([-1, -3, 3, 2, 0, 0]);
     /// Charge.
-    pub const CHARGE: Dim = Dim([0, 0, 1, 1, 0, 0]);
+    pub const CHARGE: Dim = Dim::whole([0, 0, 1, 1, 0, 0]);
     /// Temperature.
-    pub const TEMPERATURE: Dim = Dim([0, 0, 0, 0, 1, 0]);
+    pub const TEMPERATURE: Dim = Dim::whole([0, 0, 0, 0, 1, 0]);
     /// Amount of substance.
-    pub const AMOUNT: Dim = Dim([0, 0, 0, 0, 0, 1]);
+    pub const AMOUNT: Dim = Dim::whole([0, 0, 0, 0, 0, 1]);
     /// Amount per volume.
-    pub const CONCENTRATION: Dim = Dim([0, -3, 0, 0, 0, 1]);
+    pub const CONCENTRATION: Dim = Dim::whole([0, -3, 0, 0, 0, 1]);
     /// Mass.
-    pub const MASS: Dim = Dim([1, 0, 0, 0, 0, 0]);
+    pub const MASS: Dim = Dim::whole([1, 0, 0, 0, 0, 0]);
     /// Force.
-    pub const FORCE: Dim = Dim([1, 1, -2, 0, 0, 0]);
+    pub const FORCE: Dim = Dim::whole([1, 1, -2, 0, 0, 0]);
     /// Energy.
-    pub const ENERGY: Dim = Dim([1, 2, -2, 0, 0, 0]);
+    pub const ENERGY: Dim = Dim::whole([1, 2, -2, 0, 0, 0]);
 
     /// The dimension of a product.
     pub fn times(self, other: Dim) -> Dim {
@@ -81,9 +92,10 @@ impl Dim {
         Dim(self.0.map(|e| (i32::from(e).saturating_mul(n)).clamp(-127, 127) as i8))
     }
 
-    /// The dimension of a square root, if all exponents are even.
+    /// The dimension of a square root, if all powers are even but that of time, which may be odd.
     pub fn root(self) -> Option<Dim> {
-        self.0.iter().all(|e| e % 2 == 0).then(|| Dim(self.0.map(|e| e / 2)))
+        let whole = |(at, e): (usize, i8)| e % if at == TIME { 2 } else { 4 } == 0;
+        self.0.into_iter().enumerate().all(whole).then(|| Dim(self.0.map(|e| e / 2)))
     }
 
     /// Is it a pure number?
@@ -95,9 +107,9 @@ impl Dim {
         Dim(std::array::from_fn(|i| f(self.0[i], other.0[i])))
     }
 
-    /// Decimal exponent of the canonical unit in SI units.
+    /// Decimal exponent of the canonical unit in SI units. What is written or named has whole exponents.
     fn canonical_exponent(self) -> i32 {
-        self.0.iter().zip(CANONICAL).map(|(&e, c)| i32::from(e) * c).sum()
+        self.0.iter().zip(CANONICAL).map(|(&e, c)| i32::from(e) * c).sum::<i32>() / 2
     }
 
     /// The physical quantity of this dimension, such as `voltage`, if it has a usual name.
@@ -120,7 +132,7 @@ impl Dim {
         let names = ["mass", "cm", "ms", "uA", "K", "umol"];
         // Mass is expressed through mV: M = V I T^3 / L^2.
         let m = self.0[0];
-        let rest = self.over(Dim::VOLTAGE.power(i32::from(m)));
+        let rest = self.over(Dim::VOLTAGE.power(i32::from(m) / 2));
         let mut factors: Vec<(&str, i8)> = vec![("mV", m)];
         factors.extend(names.iter().zip(rest.0).skip(1).map(|(n, e)| (*n, e)));
         DisplayUnit { name: join_unit(&factors), exponent: 0 }
@@ -142,16 +154,21 @@ impl Dim {
     }
 }
 
-fn factor(symbol: &str, exponent: i8) -> String {
-    match exponent {
+fn factor(symbol: &str, halves: i8) -> String {
+    match halves {
         0 => String::new(),
-        1 => symbol.to_string(),
-        e => format!("{symbol}^{e}"),
+        2 => symbol.to_string(),
+        e if e % 2 == 0 => format!("{symbol}^{}", e / 2),
+        e => format!("{symbol}^{}", f64::from(e) / 2.0),
     }
 }
 
 fn join_unit(factors: &[(&str, i8)]) -> String {
-    let part = |n: &str, e: i8| if e == 1 { n.to_string() } else { format!("{n}{e}") };
+    let part = |n: &str, e: i8| match e {
+        2 => n.to_string(),
+        e if e % 2 == 0 => format!("{n}{}", e / 2),
+        e => format!("{n}^{}", f64::from(e) / 2.0),
+    };
     let over: Vec<_> = factors.iter().filter(|f| f.1 > 0).map(|f| part(f.0, f.1)).collect();
     let under: Vec<_> = factors.iter().filter(|f| f.1 < 0).map(|f| part(f.0, -f.1)).collect();
     match (over.is_empty(), under.is_empty()) {
@@ -199,8 +216,8 @@ const QUANTITIES: &[(Dim, &str, &str)] = &[
     (Dim::AREA, "an area", "um2"),
     (Dim::VOLUME, "a volume", "um3"),
     (Dim::VOLTAGE, "a voltage", "mV"),
-    (Dim([1, 2, -4, -1, 0, 0]), "a voltage per time", "mV/ms"),
-    (Dim([-1, -2, 3, 1, 0, 0]), "one over a voltage", "/mV"),
+    (Dim::whole([1, 2, -4, -1, 0, 0]), "a voltage per time", "mV/ms"),
+    (Dim::whole([-1, -2, 3, 1, 0, 0]), "one over a voltage", "/mV"),
     (Dim::CURRENT, "a current", "nA"),
     (Dim::CURRENT_DENSITY, "a current density", "uA/cm2"),
     (Dim::CONDUCTANCE, "a conductance", "nS"),
@@ -214,8 +231,8 @@ const QUANTITIES: &[(Dim, &str, &str)] = &[
     (Dim::TEMPERATURE, "a temperature", "K"),
     (Dim::AMOUNT, "an amount of substance", "umol"),
     (Dim::CONCENTRATION, "a concentration", "mM"),
-    (Dim([0, -3, -1, 0, 0, 1]), "a concentration per time", "mM/ms"),
-    (Dim([0, -2, 1, 1, 0, 0]), "a charge per area", "nC/cm2"),
+    (Dim::whole([0, -3, -1, 0, 0, 1]), "a concentration per time", "mM/ms"),
+    (Dim::whole([0, -2, 1, 1, 0, 0]), "a charge per area", "nC/cm2"),
     (Dim::MASS, "a mass", "g"),
     (Dim::FORCE, "a force", "N"),
     (Dim::ENERGY, "an energy", "J"),

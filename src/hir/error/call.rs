@@ -63,7 +63,7 @@ impl From<CallError<'_>> for Diagnostic {
             E::NoRoot { dim, span } => {
                 let message = format!("{} has no square root", dim.describe());
                 Diagnostic::new(Code::BadPower, span, message, shown(dim))
-                    .note(format!("the powers of [{dim}] are not all even"))
+                    .note(format!("the powers of [{dim}] are not all even (that of a time may be odd)"))
             }
             E::Order { function, params, span } => {
                 let message = format!("the arguments of `{function}` are in another order");
@@ -187,6 +187,9 @@ fn where_it_stands(kind: FunctionKind) -> &'static str {
         | FunctionKind::OrnsteinUhlenbeck
         | FunctionKind::Series
         | FunctionKind::Stimulus(_) => "it stands in an `input` line of a network",
+        FunctionKind::Xi => {
+            "white noise stands in equations of cells, channels and synapses, and in what they name by `let`"
+        }
         FunctionKind::Chance => {
             "it stands in the condition of a cell's spikes, `spike when poisson(rate)`, and in `drive` lines of a network"
         }
@@ -208,6 +211,11 @@ fn instead_of(kind: FunctionKind, place: ScopeKind) -> &'static str {
         }
         (FunctionKind::Draw(_) | FunctionKind::File, _) => {
             "give the cell a `param` with a fixed value and set it per cell in the network: `param cells.x ~ ...`"
+        }
+        (FunctionKind::Xi, ScopeKind::Input) => "an input has `white_noise(mean, sd, per)`",
+        (FunctionKind::Xi, _) => "numbers that differ from cell to cell are drawn by `~ normal(mean, sd)` in a network",
+        (FunctionKind::WhiteNoise, ScopeKind::Channel | ScopeKind::Cell | ScopeKind::Function) => {
+            "an equation has `xi()`, white noise of the variance 1 per time: write `sd * sqrt(per) * xi()`"
         }
         (FunctionKind::Chance, _) => {
             "a population of cells that spike by chance is one of `std.cells.generators.Poisson`"

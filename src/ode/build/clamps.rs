@@ -138,6 +138,10 @@ impl Builder<'_> {
         let none = self.graph.number(f64::NAN, ty.dim());
         let known = self.symbols[population][symbol].map(|n| self.graph.node(n));
         let Some(Node::State(state)) = known else { return none };
+        // At rest in the mean.
+        let quiet = self.graph.number(0.0, Dim::WHITE);
+        let silent = |node: Node| matches!(node, Node::White(_)).then_some(quiet);
+        let rate = self.graph.replace(rate, &silent, &mut HashMap::default());
         let slope = derivative(&mut self.graph, rate, state);
         let later =
             |node: NodeId| matches!(self.graph.node(node), Node::Junction(..) | Node::Series(..) | Node::Noise(..));

@@ -68,6 +68,7 @@ fn rebuild(nodes: &mut Nodes<'_>, id: NodeId, new: &HashMap<NodeId, NodeId>) -> 
         | Node::Time
         | Node::StepTime
         | Node::StepLength
+        | Node::White(_)
         | Node::Index
         | Node::Dv
         | Node::Junction(..)

@@ -70,6 +70,7 @@ impl<'m> Nodes<'m> {
                 | Node::Draw(..)
                 | Node::Data(_)
                 | Node::Series(..)
+                | Node::White(_)
                 | Node::Noise(..)
                 | Node::Events(..) => true,
                 Node::Unary(..) | Node::Binary(..) | Node::Select(..) => {
@@ -128,6 +129,7 @@ impl<'m> Nodes<'m> {
             | Node::Time
             | Node::StepTime
             | Node::StepLength
+            | Node::White(_)
             | Node::Index
             | Node::Dv
             | Node::Junction(..)

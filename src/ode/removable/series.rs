@@ -232,6 +232,7 @@ fn of_node(node: Node, known: &HashMap<NodeId, Option<Series>>) -> Option<Series
         | Node::Time
         | Node::StepTime
         | Node::StepLength
+        | Node::White(_)
         | Node::Index
         | Node::Dv
         | Node::Junction(..)
