@@ -355,6 +355,7 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
             | Source::There(..)
             | Source::Told(..)
             | Source::Arrived(..)
+            | Source::Sent(..)
             | Source::Amount(_)
             | Source::Modulated(_)
             | Source::Weight(_)

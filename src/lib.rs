@@ -97,9 +97,9 @@
 //!   which no name in a model can have.
 //! - **Only the interpreter runs all of the step IR.** What no plan is made of so far is refused with the reason where it is planned
 //!   (`refuse.rs`, `deliveries.rs`, `remember.rs` and `trees.rs` in `src/codegen/plan/`). Crates refuse edges that remember and bf16
-//!   (`src/codegen/rust/`), devices edges that remember (`src/engine/mod.rs`), checkpoints events on their way and histories (`src/simulate/checkpoint.rs`),
-//!   learning branched cells, synapses that remember, and on devices delays (`src/driver/training.rs`), gradients, artefacts and crates potentials
-//!   (`src/driver/gradient.rs`, `src/artefact.rs`, `src/driver/experiment.rs`).
+//!   (`src/codegen/rust/`), devices edges that remember (`src/engine/mod.rs`), checkpoints events on their way on devices, and histories
+//!   (`src/simulate/checkpoint.rs`), learning branched cells, synapses that remember or are graded, and on devices delays
+//!   (`src/driver/training.rs`), gradients, artefacts and crates potentials (`src/driver/gradient.rs`, `src/artefact.rs`, `src/driver/experiment.rs`).
 //! - **Validity is a value.** Only [`step::verify`] makes a [`step::Verified`], and only that reaches interpreter and plan. In debug
 //!   builds the verifier runs after every pass.
 //! - **The IR is text**: `step::parse(step::print(p)) == p`, so that passes are tested on text.
@@ -113,7 +113,7 @@
 //!   what another phase rejected.
 //! - **Units are gone after [`ode`]**: below it every number is canonical (mV, ms, mS/cm2, ...; see [`units`]).
 //! - **`unsafe` is denied** but where kernels are loaded ([`engine::load`]), where XLA is called (`pjrt::ffi`), in the vector lanes
-//!   of [`runtime`] and in the C interface of generated crates, each block with its reason.
+//!   and the pages of [`runtime`] and in the C interface of generated crates, each block with its reason.
 //! - **Where every variant has a meaning, enums of our own are matched without `_`**, and the compiler tells what a new operation needs. Where only a few
 //!   are asked for, `_` stands (`refuse.rs`, `passes.rs` and `trees.rs` of the plan, `sweep.rs`): an operation that reads or writes fields is added there by hand.
 //!
@@ -152,6 +152,11 @@
 //! - **Events are carried outside of the program where networks learn** (`src/simulate/trials/`): the program of a step knows what arrives and who has spiked, as states, and
 //!   edges are products outside it, forward and back. So each event costs its edges alone, trials share weights without a form of their own in the IR, and
 //!   the adjoint of a delivery is needed nowhere in it.
+//! - **Trials carry the numbers of their run** (`src/simulate/trials/number.rs`): in single precision, what arrives, states that are kept and derivatives are
+//!   `f32` from engine to engine, as in other frameworks. What learns and what optimizers remember is `f64` and rounded once for each batch, so that small
+//!   steps add up; derivatives in parameters, and in numbers that edges share, are added up in `f64` over cells and edges.
+//! - **A product with spikes is a sum of rows** (`src/simulate/trials/rows.rs`): of weights for each trial, of derivatives for each sender, in one order whatever the
+//!   threads. Only errors times weights is dense.
 //! - **The tape is the host's** (`src/simulate/backward/`): states are read and written through the engine, and which are kept changes no bit.
 //!
 //! # Why adaptive steps are as they are
@@ -203,6 +208,8 @@
 //! - **Receptors are part of the cell.** A population that has synapses gets a cell model of its own, with the symbols of its receptors: names, units,
 //!   settings and records then work as for channels. All who send to a receptor add to its states; what only one
 //!   synapse has is the projection's (`src/hir/plasticity.rs` tells them apart).
+//! - **What a graded synapse sends is the sender's** (`src/hir/graded.rs` parts it): states before the synapse are one for each cell, not for each connection, and edges only
+//!   weigh and add up (`src/discretize/graded.rs`). So engines know nothing of it: to them these are edges of junctions that read another state.
 //! - **Junctions become relations** (`src/ode/build.rs`). One is enough, with an edge each way, where both sides are one compartment and the current is odd in
 //!   `dv` (`src/ode/parity.rs`); else there are two, one for each side.
 //! - **Methods give stages** (`src/discretize/stages.rs`). Where cells are not joined, a step is one expression for each state, whatever the method.
@@ -237,6 +244,7 @@
 //! | how parameters are fitted, what a loss is, which numbers are read out of runs | `src/fit/` | its tests, `tests/suite/gradients.rs` |
 //! | how spikes count backward, and what trials exchange | `Carried` in `src/discretize/mod.rs`, `src/simulate/trials/` | `tests/suite/training.rs` |
 //! | how trials run on XLA: loops over steps, matrices or lists of edges | `src/codegen/stablehlo/entry/course.rs`, `src/simulate/trials/device.rs`, `tract/arrays.rs` | `tests/suite/training.rs` |
+//! | what goes along edges between trials natively, in which numbers, in which order it is added up | `src/simulate/trials/host.rs`, `tract/carrier.rs`, `rows.rs` | their tests, `tests/suite/training.rs` |
 //! | how delays between steps are delivered and learnt | `src/simulate/trials/tract/between.rs` | its tests, `tests/suite/training.rs` |
 //! | how a run is shown a sample | `sample` in `src/driver/training.rs`, `src/engine/frames.rs` | `tests/suite/training.rs`, `tests/suite/cli.rs` |
 //! | losses, optimizers, samples | `src/train/`, `src/hir/train.rs`, `src/data/dataset.rs` | `src/train/`, `tests/suite/training.rs` |
@@ -253,6 +261,7 @@
 //! | what edges see of places, junctions and electrodes of branched cells | `look` in `src/discretize/mod.rs`, `src/ode/build/cables.rs`; `seen_by_edges` in `src/ode/mod.rs` | `tests/suite/cables.rs` |
 //! | which compartment a synapse of a section gets | `spread` in `src/simulate/edges.rs` | `tests/suite/cables.rs` |
 //! | synapses that remember | `src/hir/plasticity.rs`, `src/ode/build/plasticity.rs`, `src/discretize/plasticity.rs` | `tests/suite/plasticity.rs` |
+//! | graded synapses | `src/hir/graded.rs`, `sender` in `src/hir/projection.rs`, `src/discretize/graded.rs` | `tests/errors/graded_*`, `tests/suite/graded.rs` |
 //! | what modulates synapses | `modulation` in `src/hir/projection.rs`, `modulators` in `src/ode/build/events.rs`, `modulate` in `src/discretize/plasticity.rs` | `tests/errors/modulator_*`, `tests/suite/plasticity.rs` |
 //! | what a synapse is, which receptor a line means | `src/hir/synapse.rs`, `src/hir/projection.rs` | `tests/errors/synapse_*`, `tests/suite/events.rs` |
 //! | what arriving events add, and when | `src/ode/build/events.rs`, `arrivals` and `jump` in `src/discretize/mod.rs` | `tests/suite/events.rs` |

@@ -80,7 +80,7 @@ GROUPS = {
     "Point neurons": ["lif_fi_curve", "adex", "izhikevich", "izhikevich_rs", "oscillators"],
     "Networks": [
         "brunel", "vogels_abbott_coba", "vogels_abbott_cuba", "coba_hh", "izhikevich_net", "microcircuit", "delays", "olive_sheet",
-        "noise_and_files",
+        "pyloric", "noise_and_files",
     ],
     "Synapses that remember, fits and training": [
         "short_term", "stdp", "stdp_protocol", "distal_reward", "squid_fit", "olive_fit", "adex_fit", "digits", "digits_convolution", "evidence",

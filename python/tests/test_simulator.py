@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from conftest import ROOT
 from test_run import memory
 
 import neuroc
@@ -76,6 +77,18 @@ def test_a_closed_loop_changes_the_run(squid):
         assert abs(s["v"][0] + 50) < 2
     free = model.run(duration=30)
     assert np.ptp(free["v"]) > 50
+
+
+def test_spikes_on_their_way_are_gone_back_to():
+    model = neuroc.load(ROOT / "examples" / "vogels_abbott_coba.neuro")
+    s = model.simulator()
+    s.step(300)
+    saved = s.save()
+    s.step(300)
+    later = s["e.v"]
+    s.restore(saved)
+    s.step(300)
+    assert (s["e.v"] == later).all() and np.ptp(later) > 1
 
 
 def test_saved_states_are_gone_back_to(squid, tmp_path):

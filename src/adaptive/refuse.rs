@@ -47,6 +47,11 @@ pub fn refused(model: &Model) -> Vec<Diagnostic> {
     for p in model.projections.iter().filter(|p| p.plasticity.is_some()) {
         found.push(error(p.span, &format!("the synapses of `{}` change with spikes", p.name)));
     }
+    for (_, p, _) in model.graded() {
+        let message = format!("`adaptive` does not solve this so far: the synapses of `{}` are graded", p.name);
+        let d = Diagnostic::new(Code::AdaptiveMethod, p.span, message, "what they pass on follows a voltage");
+        found.push(d.help("choose a method with steps of `dt`, such as `method = exp_euler`"));
+    }
     for population in &model.populations {
         let Some(spike) = &population.spike else { continue };
         if let Condition::When(condition) = spike.condition

@@ -309,7 +309,7 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
             "a run with adaptive steps begins at its beginning and is not saved: leave out `--load` and `--save`",
         ));
     }
-    if let (Some(path), Err(why)) = (&args.save, simulate::past(p.experiment.program())) {
+    if let (Some(path), Err(why)) = (&args.save, simulate::past(p.experiment.program(), p.ready.engine.as_ref())) {
         return Err(wrong(format!("cannot save `{}`: {why}", path.display())));
     }
     let start = match (&args.load, &loaded) {

@@ -10,6 +10,7 @@ mod crank_nicolson;
 mod euler;
 mod exact;
 mod exp_euler;
+mod graded;
 mod heun;
 mod kinetics;
 mod order;
@@ -86,6 +87,7 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
         stages.finish()
     };
     let stages: Vec<Vec<Stage>> = populations.clone().map(of_population).collect();
+    let sent = graded::sent(&mut model, &stages);
     let remembered: Vec<Option<Remembered>> =
         (0..projections).map(|projection| Remembered::new(&mut model, projection)).collect();
     if model.method == Method::CrankNicolson {
@@ -119,10 +121,12 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     }
     // What flows through junctions is known before the rows of cables are made.
     lowering.edges(&mut step, 0, &slopes);
+    lowering.graded(&mut step, Role::Step, 0, sent.first().map_or(&[], Vec::as_slice));
     rows.iter().for_each(|row| lowering.solve(&mut step, row));
-    for stage in 0..stages.iter().map(Vec::len).max().unwrap_or(0) {
+    for (stage, sent) in sent.iter().enumerate() {
         if stage > 0 {
             lowering.edges(&mut step, stage as u32, &[]);
+            lowering.graded(&mut step, Role::Step, stage as u32, sent);
         }
         for (population, stages) in stages.iter().enumerate() {
             let updates = stages.get(stage).map_or(&[][..], |stage| &stage.updates);
@@ -144,7 +148,7 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
         remembered.iter().for_each(|remembered| lowering.modulated(&mut step, projection, remembered));
     }
     lowering.function(Role::Step, step);
-    lowering.observed(&remembered);
+    lowering.observed(&remembered, sent.first().map_or(&[], Vec::as_slice));
     lowering.program
 }
 
@@ -254,8 +258,13 @@ impl Values {
 
 impl<'s> Lowering<'s> {
     /// The function `observe`, if it has something to do.
-    fn observed(&mut self, remembered: &[Option<Remembered>]) {
+    fn observed(&mut self, remembered: &[Option<Remembered>], sent: &[graded::Sent]) {
         let mut observe = Draft::default();
+        let model = self.model;
+        let is_sum = |n: NodeId| matches!(model.graph.node(n), Node::Arrived(..));
+        if model.graph.reachable(model.records.iter().map(|r| r.value)).into_iter().any(is_sum) {
+            self.graded(&mut observe, Role::Observe, 0, sent);
+        }
         (0..self.model.populations.len()).for_each(|population| self.observe(&mut observe, population));
         for (projection, remembered) in remembered.iter().enumerate() {
             remembered.iter().for_each(|remembered| self.observe_edges(&mut observe, projection, remembered));
@@ -268,7 +277,7 @@ impl<'s> Lowering<'s> {
     /// The program of a model that is not solved in steps of a grid: there is no `step`. The fields are there that whoever solves it reads and emits.
     fn without_steps(mut self, projections: usize, remembered: &[Option<Remembered>]) -> Program {
         let model = self.model;
-        self.observed(remembered);
+        self.observed(remembered, &[]);
         for (population, p) in model.populations.iter().enumerate() {
             if let Some(spike) = &p.spike {
                 self.spikes(population, spike.span);
@@ -880,6 +889,12 @@ impl<'s> Lowering<'s> {
             let field = self.of_edges(number, Source::Weight(number), "weight");
             b.store(field, weight);
         }
+        if p.graded.is_some() {
+            if self.model.graph.differs(p.weight) {
+                draft.push(b);
+            }
+            return;
+        }
         let delay = self.lower(&mut b, &mut values, p.delay);
         let field = self.of_edges(number, Source::Delay(number), "delay");
         if self.model.method == Method::Adaptive {
@@ -911,6 +926,9 @@ impl<'s> Lowering<'s> {
     /// A region for each projection: adds up what arrives at each cell.
     fn arrivals(&mut self, draft: &mut Draft, projection: usize) {
         let (p, space) = (&self.model.projections[projection], projection_space(self.model, projection));
+        if p.graded.is_some() {
+            return;
+        }
         let from = &self.model.populations[p.from];
         let span = match &from.spike {
             Some(spike) => spike.span,

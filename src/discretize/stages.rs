@@ -35,6 +35,8 @@ pub(super) struct Update {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stage {
     pub updates: Vec<Update>,
+    /// The time that it looks at, if that is not the one of the step's beginning.
+    pub time: Option<NodeId>,
 }
 
 /// The stages of a step of a population in the making.
@@ -77,10 +79,11 @@ impl<'m> Stages<'m> {
         self.done.last_mut().expect("there is a stage").updates.push(Update { values, together });
     }
 
-    /// Does it feel the currents of junctions?
+    /// Does it feel the currents of junctions, or what comes through graded synapses; or do others feel it so?
     fn is_connected(&self) -> bool {
         let here = |c: &Connection| [c.here, c.there].iter().any(|end| end.population == self.population);
-        self.model.connections.iter().any(here)
+        let graded = || self.model.graded().any(|(_, p, _)| [p.from, p.to].contains(&self.population));
+        self.model.connections.iter().any(here) || graded()
     }
 
     /// The derivatives of all states at the start of the step.
@@ -108,12 +111,18 @@ impl<'m> Stages<'m> {
         let g = &mut self.model.graph;
         let time = g.add(Node::Time);
         let later = g.binary(BinaryOp::Add, time, step);
+        if let Some(stage) = self.done.last_mut().filter(|_| number > 0) {
+            stage.time = Some(later);
+        }
         let sums: Vec<NodeId> =
             (0..self.model.connections.len()).map(|c| g.add(Node::Junction(c as u32, number))).collect();
+        let arrived: Vec<NodeId> =
+            (0..self.model.projections.len()).map(|p| g.add(Node::Arrived(p as u32, number))).collect();
         let leaf = |node: Node| match node {
             Node::State(s) => points.get(&s).copied(),
             Node::Time => Some(later),
             Node::Junction(c, _) => Some(sums[c as usize]),
+            Node::Arrived(p, _) => Some(arrived[p as usize]),
             _ => None,
         };
         let mut memo = HashMap::default();

@@ -154,7 +154,7 @@ impl Experiment {
 
     /// Where it begins, to go on from a checkpoint; the error says what does not fit.
     pub fn start(&self, checkpoint: &Checkpoint) -> Result<Start, String> {
-        Start::new(checkpoint, self.program(), &self.extent)
+        Start::new(checkpoint, &self.compiled.ode, self.program(), &self.extent)
     }
 
     /// What it has come to on an engine after so many steps, and facts about the run.

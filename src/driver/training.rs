@@ -630,7 +630,10 @@ impl Programs {
         }
         let forward = engine(&self.forward, choice, lesson.precision)?;
         let back = engine(&self.backward, choice, lesson.precision)?;
-        Ok(Box::new(Host { forward, back, threads: lesson.threads }))
+        Ok(match lesson.precision {
+            Precision::F32 => Box::new(Host::<f32>::new(forward, back, lesson.threads)),
+            Precision::F64 | Precision::Bf16 => Box::new(Host::<f64>::new(forward, back, lesson.threads)),
+        })
     }
 
     fn there(&self) -> &Program {
@@ -779,6 +782,12 @@ fn suited(model: &Model) -> Result<(), Vec<Diagnostic>> {
     }
     if let Some(branched) = model.populations.iter().find(|p| p.kind != Kind::Cells) {
         return refused(format!("`{}` has branches; so far only cells without them learn", branched.name));
+    }
+    if let Some((_, p, _)) = model.graded().next() {
+        return refused(format!(
+            "the synapses of `{}` are graded; so far networks of spikes learn from samples",
+            p.name
+        ));
     }
     match model.projections.iter().find(|p| p.plasticity.is_some()) {
         Some(p) => refused(format!(

@@ -387,6 +387,14 @@ fn values(analysis: &Analysis, place: &Around<'_>, out: &mut Proposals) {
     for d in all.flat_map(|d| &d.inside).filter(|d| matches!(d.what, What::Weight | What::Amount | What::Argument)) {
         add_declared(d, out);
     }
+    // A sum that is being written is not known yet.
+    let words: Vec<&str> = place.statement.iter().map(|token| token.text).collect();
+    if let ["sum", _, rest @ ..] = &words[..] {
+        out.add("v_pre", CompletionItemKind::VARIABLE, "the voltage of the cell before the synapse", &[]);
+        if let ["(", weight, ..] = rest {
+            out.add(weight, CompletionItemKind::PROPERTY, What::Weight.word(), &[]);
+        }
+    }
     items(analysis, &[What::Constant, What::Function], out);
     for f in FUNCTIONS {
         let signature = format!("{}({})", f.name, f.params.join(", "));

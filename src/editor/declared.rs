@@ -37,6 +37,7 @@ pub enum What {
     Compartment,
     Instance,
     Section,
+    Sum,
     Weight,
     Amount,
     Population,
@@ -72,7 +73,8 @@ impl What {
             What::Compartment => "compartment",
             What::Instance => "instance of",
             What::Section => "section",
-            What::Weight => "weight of an event",
+            What::Sum => "sum",
+            What::Weight => "weight of a connection",
             What::Amount => "amount of a modulator",
             What::Population => "population",
             What::Input => "input",
@@ -95,6 +97,7 @@ impl What {
             | What::Reads
             | What::Pool
             | What::Port
+            | What::Sum
             | What::Weight
             | What::Amount => true,
             What::Function
@@ -127,7 +130,7 @@ impl What {
                 SymbolKind::EVENT
             }
             What::Argument | What::Parameter | What::Weight | What::Amount => SymbolKind::PROPERTY,
-            What::Let | What::Current | What::Reads => SymbolKind::VARIABLE,
+            What::Let | What::Current | What::Reads | What::Sum => SymbolKind::VARIABLE,
             What::State | What::Gate | What::Pool => SymbolKind::FIELD,
             What::Key => SymbolKind::KEY,
             What::Compartment | What::Section => SymbolKind::STRUCT,
@@ -343,6 +346,11 @@ fn synapse_member(member: &SynapseMember) -> Vec<Declared> {
                 carried.as_ref().map(|(name, _)| Declared::new(what, name, name.span))
             };
             of(What::Weight, &e.weight).into_iter().chain(of(What::Amount, &e.amount)).collect()
+        }
+        SynapseMember::Sum(s) => {
+            let weight = s.weight.as_ref().map(|(name, _)| Declared::new(What::Weight, name, name.span));
+            let sum = Declared::new(What::Sum, &s.name, s.span).detail(s.value.span);
+            [sum].into_iter().chain(weight).collect()
         }
     }
 }

@@ -120,6 +120,7 @@ fn head(analysis: &Analysis, d: &Declared) -> String {
         | What::Port
         | What::Compartment
         | What::Section
+        | What::Sum
         | What::Weight
         | What::Amount => format!("{} {}", d.what.word(), d.name),
     }

@@ -103,7 +103,7 @@ fn kind_of(what: What) -> u32 {
         What::Function => 4,
         What::Channel | What::Cell | What::Junction | What::Synapse => 5,
         What::Argument | What::Parameter | What::Weight | What::Amount => 6,
-        What::Let | What::Current | What::Reads | What::Input | What::Clamp | What::Probe | What::Port => 7,
+        What::Let | What::Current | What::Sum | What::Reads | What::Input | What::Clamp | What::Probe | What::Port => 7,
         What::State | What::Gate | What::Pool | What::Key => 8,
         What::Network | What::Run | What::Train | What::Fit => 9,
         What::Compartment | What::Instance | What::Section | What::Population => 10,
@@ -178,7 +178,12 @@ fn meanings(analysis: &Analysis) -> BTreeMap<usize, u32> {
 /// The units of values that are named without one.
 pub fn hints(analysis: &Analysis, lines: Lines<'_>, wanted: Range) -> Vec<InlayHint> {
     let mut out = Vec::new();
-    for d in analysis.own().iter().flat_map(Declared::all).filter(|d| matches!(d.what, What::Let | What::Current)) {
+    for d in analysis
+        .own()
+        .iter()
+        .flat_map(Declared::all)
+        .filter(|d| matches!(d.what, What::Let | What::Current | What::Sum))
+    {
         let position = lines.position(d.span.end as usize);
         let outside = position < wanted.start || wanted.end < position;
         let Some((block, s)) = analysis.uses.symbol(d.span).filter(|_| !outside) else { continue };

@@ -51,11 +51,14 @@ pub fn values(delivery: &Delivery, setup: &Setup, edges: usize, threads: usize) 
     }
     let delays = match program.varies(delivery.delay) {
         true => PerEdge::Each(all.delays.into()),
-        false => PerEdge::Same(program.delay(&mut program.column(delivery.delay), None)?),
+        false => {
+            let steps = program.same(delivery.delay)?;
+            PerEdge::Same(whole(steps).ok_or_else(|| program.no_delay(None, steps))?)
+        }
     };
     let value = |(value, each): (ValueId, Vec<f64>)| match program.varies(value) {
         true => Ok(PerEdge::Each(Arc::from(each))),
-        false => Ok(PerEdge::Same(program.real(&mut program.column(value), 0)?)),
+        false => Ok(PerEdge::Same(program.same(value)?)),
     };
     let values = delivery.values().into_iter().zip(all.values).map(value).collect::<Result<_, EngineError>>()?;
     Ok((delays, values))
@@ -93,48 +96,42 @@ impl<'a> Program<'a> {
         let values = self.delivery.values();
         let delay_varies = self.varies(self.delivery.delay);
         let mut part = Part { delays: Vec::new(), values: vec![Vec::new(); values.len()] };
-        let mut varying: Vec<(&mut Vec<f64>, Column<'_, 'a>)> = Vec::new();
-        for (each, &value) in part.values.iter_mut().zip(&values) {
-            if self.varies(value) {
-                each.reserve_exact(edges.len());
-                varying.push((each, self.column(value)));
-            }
+        for (each, &value) in part.values.iter_mut().zip(&values).filter(|(_, value)| self.varies(**value)) {
+            each.reserve_exact(edges.len());
+            self.reals(value, edges.clone(), |_, x| each.push(x))?;
         }
-        if !delay_varies && varying.is_empty() {
-            return Ok(part);
-        }
-        part.delays.reserve_exact(if delay_varies { edges.len() } else { 0 });
-        let mut delay = self.column(self.delivery.delay);
-        for edge in edges {
-            if delay_varies {
-                part.delays.push(self.delay(&mut delay, Some(edge))?);
-            }
-            for (each, column) in &mut varying {
-                each.push(self.real(column, edge)?);
+        if delay_varies {
+            part.delays.reserve_exact(edges.len());
+            let mut wrong = None;
+            self.reals(self.delivery.delay, edges, |edge, steps| match whole(steps) {
+                Some(steps) => part.delays.push(steps),
+                None => wrong = wrong.or(Some((edge, steps))),
+            })?;
+            if let Some((edge, steps)) = wrong {
+                return Err(self.no_delay(Some(edge), steps));
             }
         }
         Ok(part)
     }
 
-    fn column(&self, value: ValueId) -> Column<'_, 'a> {
-        Column::new(&self.steps, value.0 as usize)
+    /// Tells the numbers of edges.
+    fn reals(&self, value: ValueId, edges: Range<usize>, take: impl FnMut(usize, f64)) -> Result<(), EngineError> {
+        Column::new(&self.steps, value.0 as usize).reals(edges, take).ok_or_else(|| self.broken())
     }
 
-    fn real(&self, column: &mut Column<'_, '_>, edge: usize) -> Result<f64, EngineError> {
-        column.at(edge).and_then(Value::real).ok_or_else(|| self.broken())
+    /// The number that all edges have.
+    fn same(&self, value: ValueId) -> Result<f64, EngineError> {
+        let mut same = 0.0;
+        self.reals(value, 0..1, |_, x| same = x)?;
+        Ok(same)
     }
 
-    /// How many steps an event takes.
-    fn delay(&self, column: &mut Column<'_, '_>, edge: Option<usize>) -> Result<u32, EngineError> {
-        let steps = self.real(column, edge.unwrap_or(0))?;
-        if (1.0..=f64::from(LONGEST)).contains(&steps) && steps.fract() == 0.0 {
-            return Ok(steps as u32);
-        }
+    fn no_delay(&self, edge: Option<usize>, steps: f64) -> EngineError {
         let which = edge.map_or(String::new(), |edge| format!("edge {edge} of "));
-        Err(EngineError(format!(
+        EngineError(format!(
             "along {which}`{}` an event takes {steps} steps; from 1 to {LONGEST} are possible",
             self.delivery.name
-        )))
+        ))
     }
 
     fn broken(&self) -> EngineError {
@@ -175,6 +172,11 @@ fn step<'a>(kind: &OpKind, setup: &'a Setup) -> Option<Step<'a>> {
         | OpKind::Accumulate(..)
         | OpKind::Emit(..) => return None,
     })
+}
+
+/// How many steps an event takes, if they are so many.
+fn whole(steps: f64) -> Option<u32> {
+    ((1.0..=f64::from(LONGEST)).contains(&steps) && steps.fract() == 0.0).then_some(steps as u32)
 }
 
 /// The longest delay in steps: what is on its way is kept for every step to come.

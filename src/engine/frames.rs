@@ -3,7 +3,7 @@
 //! In come an engine and frames; out goes an engine that gives the parameter the values of a frame before its first step.
 //! Never true here: a frame is changed within a call, or depends on how many steps calls take.
 
-use super::{Effort, Engine, EngineError, Spike};
+use super::{Effort, Engine, EngineError, Spike, UnderWay};
 use crate::step::FieldId;
 use std::ops::Range;
 
@@ -73,6 +73,18 @@ impl Engine for Frames {
 
     fn all_finite(&self) -> bool {
         self.engine.all_finite()
+    }
+
+    fn knows_events(&self) -> bool {
+        self.engine.knows_events()
+    }
+
+    fn under_way(&self, step: u64) -> Vec<UnderWay> {
+        self.engine.under_way(step)
+    }
+
+    fn resume(&mut self, step: u64, under_way: &[UnderWay]) -> Result<(), EngineError> {
+        self.engine.resume(step, under_way)
     }
 
     fn effort(&self) -> Option<Effort> {

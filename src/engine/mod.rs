@@ -117,6 +117,17 @@ pub struct Spike {
     pub early: u64,
 }
 
+/// An event that may not have reached the ends of all edges yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnderWay {
+    /// The event field.
+    pub field: FieldId,
+    /// How many steps ago it was sent, from 1 on.
+    pub ago: u64,
+    /// The cell that sent it.
+    pub cell: u64,
+}
+
 impl Spike {
     /// So many parts has a step.
     pub const PARTS: f64 = (1u64 << 53) as f64;
@@ -200,6 +211,19 @@ pub trait Engine: Send {
     /// Overwrites a state or cell field; `values` has one number per cell.
     fn write(&mut self, field: FieldId, values: &[f64]) -> Result<(), EngineError>;
 
+    /// As [`read`](Engine::read), but appends the nearest numbers in single precision. Those of an engine in single precision go no other way.
+    fn read_singles(&self, field: FieldId, cells: Range<usize>, out: &mut Vec<f32>) -> Result<(), EngineError> {
+        let mut values = Vec::with_capacity(cells.len());
+        self.read(field, cells, &mut values)?;
+        out.extend(values.into_iter().map(|x| x as f32));
+        Ok(())
+    }
+
+    /// As [`write`](Engine::write).
+    fn write_singles(&mut self, field: FieldId, values: &[f32]) -> Result<(), EngineError> {
+        self.write(field, &values.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>())
+    }
+
     /// Gives a uniform field another value, from the next call on. What [`init`](Engine::init) has computed of it stays until that runs again.
     fn set_uniform(&mut self, _field: FieldId, _value: f64) -> Result<(), EngineError> {
         Err(EngineError("this engine takes the values of parameters before a run only".into()))
@@ -211,6 +235,21 @@ pub trait Engine: Send {
     /// What it took so far, if it chooses its steps.
     fn effort(&self) -> Option<Effort> {
         None
+    }
+
+    /// Does it know which events are on their way?
+    fn knows_events(&self) -> bool {
+        false
+    }
+
+    /// The events on their way before a step, the next one to be taken, in order.
+    fn under_way(&self, _step: u64) -> Vec<UnderWay> {
+        Vec::new()
+    }
+
+    /// Goes on at a step: these events are on their way, in order, and no others. States are left as they are.
+    fn resume(&mut self, _step: u64, _under_way: &[UnderWay]) -> Result<(), EngineError> {
+        Err(EngineError("this engine does not take up events that are on their way, in this version".into()))
     }
 
     /// Gets ready to record by itself, in a run of so many steps. Answers which samples each [`record`](Engine::record)

@@ -5,7 +5,7 @@
 //!
 //! The start alone would not do: a cell that rests for a while forgets it, before anything can become of it.
 
-use super::{Engine, EngineError, Spike};
+use super::{Engine, EngineError, Spike, UnderWay};
 use crate::runtime::rng::Draw;
 use crate::step::FieldId;
 use std::ops::Range;
@@ -89,6 +89,18 @@ impl Engine for Moved<'_> {
 
     fn all_finite(&self) -> bool {
         self.engine.all_finite()
+    }
+
+    fn knows_events(&self) -> bool {
+        self.engine.knows_events()
+    }
+
+    fn under_way(&self, step: u64) -> Vec<UnderWay> {
+        self.engine.under_way(step)
+    }
+
+    fn resume(&mut self, step: u64, under_way: &[UnderWay]) -> Result<(), EngineError> {
+        self.engine.resume(step, under_way)
     }
 }
 

@@ -5,11 +5,11 @@
 
 use super::load::Library;
 use super::rustc::{CompileOptions, Compiled, compile};
-use super::{Engine, EngineError, Setup, Spike, branches, deliveries};
+use super::{Engine, EngineError, Setup, Spike, UnderWay, branches, deliveries};
 use crate::codegen::plan::{Delivery, Effect, Home, Plan, Precision, Relation, SpacePlan};
 use crate::codegen::rust::{groups, kernel_files, shape, shared};
 use crate::runtime::edges;
-use crate::runtime::events::{self, PerEdge, Traffic};
+use crate::runtime::events::{self, PerEdge, Sent, Traffic};
 use crate::runtime::lanes::Scalar;
 use crate::runtime::machine::{Bank, Fault, Machine, Model, Numbering, Place, Role, Space};
 use crate::runtime::order::Arrangement;
@@ -103,12 +103,32 @@ impl Engine for NativeEngine {
         self.engine.write(field, values)
     }
 
+    fn read_singles(&self, field: FieldId, cells: Range<usize>, out: &mut Vec<f32>) -> Result<(), EngineError> {
+        self.engine.read_singles(field, cells, out)
+    }
+
+    fn write_singles(&mut self, field: FieldId, values: &[f32]) -> Result<(), EngineError> {
+        self.engine.write_singles(field, values)
+    }
+
     fn set_uniform(&mut self, field: FieldId, value: f64) -> Result<(), EngineError> {
         self.engine.set_uniform(field, value)
     }
 
     fn all_finite(&self) -> bool {
         self.engine.all_finite()
+    }
+
+    fn knows_events(&self) -> bool {
+        self.engine.knows_events()
+    }
+
+    fn under_way(&self, step: u64) -> Vec<UnderWay> {
+        self.engine.under_way(step)
+    }
+
+    fn resume(&mut self, step: u64, under_way: &[UnderWay]) -> Result<(), EngineError> {
+        self.engine.resume(step, under_way)
     }
 }
 
@@ -298,6 +318,39 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
         Err(EngineError(format!("{what} asked for before the states were set")))
     }
 
+    /// Appends numbers of a field, in either precision.
+    fn read_as<N: Scalar>(&self, field: FieldId, cells: Range<usize>, out: &mut Vec<N>) -> Result<(), EngineError> {
+        if let Some((place, edges)) = self.of_edges(field) {
+            let known = if cells.end <= edges { Ok(()) } else { Err(Fault::Range) };
+            let read = known.and_then(|()| self.machine.read_edges(place, cells, out));
+            return read.map_err(self.named(field));
+        }
+        if let Some(at) = self.of_branches(field) {
+            return self.machine.read_branches(at, cells, out).map_err(self.named(field));
+        }
+        self.machine.read(self.place(field)?, cells, out).map_err(self.named(field))
+    }
+
+    /// Overwrites a field with numbers in either precision.
+    fn write_as<N: Scalar>(&mut self, field: FieldId, values: &[N]) -> Result<(), EngineError> {
+        if let Some((place, edges)) = self.of_edges(field).filter(|(place, _)| place.bank == Bank::State) {
+            let known = if values.len() == edges { Ok(()) } else { Err(Fault::Length(edges, values.len())) };
+            let named = self.named(field);
+            return known.and_then(|()| self.machine.write_edges(place, values)).map_err(named);
+        }
+        if let Some(at) = self.of_branches(field) {
+            let named = self.named(field);
+            return self.machine.write_branches(at, values).map_err(named);
+        }
+        let place = self.place(field)?;
+        if place.bank == Bank::Output {
+            let name = &self.names[field.0 as usize];
+            return Err(EngineError(format!("`{name}` is an output and cannot be written")));
+        }
+        let named = self.named(field);
+        self.machine.write(place, values).map_err(named)
+    }
+
     fn named(&self, field: FieldId) -> impl Fn(Fault) -> EngineError + use<T> {
         let name = self.names[field.0 as usize].clone();
         move |fault| EngineError(format!("`{name}`: {fault}"))
@@ -332,34 +385,19 @@ impl<T: Scalar + Send + Sync + 'static> Engine for Native<T> {
     }
 
     fn read(&self, field: FieldId, cells: Range<usize>, out: &mut Vec<f64>) -> Result<(), EngineError> {
-        if let Some((place, edges)) = self.of_edges(field) {
-            let known = if cells.end <= edges { Ok(()) } else { Err(Fault::Range) };
-            let read = known.and_then(|()| self.machine.read_edges(place, cells, out));
-            return read.map_err(self.named(field));
-        }
-        if let Some(at) = self.of_branches(field) {
-            return self.machine.read_branches(at, cells, out).map_err(self.named(field));
-        }
-        self.machine.read(self.place(field)?, cells, out).map_err(self.named(field))
+        self.read_as(field, cells, out)
     }
 
     fn write(&mut self, field: FieldId, values: &[f64]) -> Result<(), EngineError> {
-        if let Some((place, edges)) = self.of_edges(field).filter(|(place, _)| place.bank == Bank::State) {
-            let known = if values.len() == edges { Ok(()) } else { Err(Fault::Length(edges, values.len())) };
-            let named = self.named(field);
-            return known.and_then(|()| self.machine.write_edges(place, values)).map_err(named);
-        }
-        if let Some(at) = self.of_branches(field) {
-            let named = self.named(field);
-            return self.machine.write_branches(at, values).map_err(named);
-        }
-        let place = self.place(field)?;
-        if place.bank == Bank::Output {
-            let name = &self.names[field.0 as usize];
-            return Err(EngineError(format!("`{name}` is an output and cannot be written")));
-        }
-        let named = self.named(field);
-        self.machine.write(place, values).map_err(named)
+        self.write_as(field, values)
+    }
+
+    fn read_singles(&self, field: FieldId, cells: Range<usize>, out: &mut Vec<f32>) -> Result<(), EngineError> {
+        self.read_as(field, cells, out)
+    }
+
+    fn write_singles(&mut self, field: FieldId, values: &[f32]) -> Result<(), EngineError> {
+        self.write_as(field, values)
     }
 
     fn set_uniform(&mut self, field: FieldId, value: f64) -> Result<(), EngineError> {
@@ -372,5 +410,32 @@ impl<T: Scalar + Send + Sync + 'static> Engine for Native<T> {
 
     fn all_finite(&self) -> bool {
         self.machine.all_finite()
+    }
+
+    fn knows_events(&self) -> bool {
+        true
+    }
+
+    fn under_way(&self, step: u64) -> Vec<UnderWay> {
+        let named = |(ago, Sent { space, event, cell }): (u64, Sent)| {
+            let field = self.events[space][event as usize];
+            UnderWay { field, ago, cell: u64::from(cell) }
+        };
+        let mut all: Vec<UnderWay> = self.machine.under_way(step).into_iter().map(named).collect();
+        all.sort_unstable();
+        all
+    }
+
+    fn resume(&mut self, step: u64, under_way: &[UnderWay]) -> Result<(), EngineError> {
+        let sent = |event: &UnderWay| {
+            let lost = || EngineError(format!("the event field {} does not exist", event.field.0));
+            let of = |fields: &Vec<FieldId>| fields.iter().position(|&field| field == event.field);
+            let found = self.events.iter().enumerate().find_map(|(space, fields)| Some((space, of(fields)?)));
+            let (space, number) = found.ok_or_else(lost)?;
+            let cell = u32::try_from(event.cell).map_err(|_| lost())?;
+            Ok((event.ago, Sent { space, event: number as u64, cell }))
+        };
+        let all: Vec<(u64, Sent)> = under_way.iter().map(sent).collect::<Result<_, EngineError>>()?;
+        self.machine.resume(step, &all).map_err(EngineError::from)
     }
 }

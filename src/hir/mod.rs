@@ -17,6 +17,7 @@ mod error;
 mod expr;
 mod fit;
 mod gate;
+mod graded;
 mod imports;
 mod input;
 mod insert;
@@ -241,6 +242,8 @@ pub enum PortKind {
     Outward,
     /// A port declared with `input`.
     Declared,
+    /// The sum of a graded synapse: what all connections bring to the cell. Before the synapse is parted, the weight of one of them, too.
+    Summed,
     /// The current density that a clamp injects to hold the voltage of a compartment: `i_clamp`.
     Clamp {
         /// The voltage.
@@ -516,6 +519,26 @@ pub struct Synapse {
     pub current: Option<SymbolId>,
     /// What every synapse has for itself, if it remembers; there are no `jumps` then.
     pub plastic: Option<Plastic>,
+    /// What it passes on at every moment, if it is graded; there are no events then.
+    pub graded: Option<Graded>,
+}
+
+impl Synapse {
+    /// What there is of it on both sides.
+    pub fn all_symbols(&self) -> impl Iterator<Item = &Symbol> {
+        self.symbols.iter().chain(self.graded.iter().flat_map(|graded| &graded.symbols))
+    }
+}
+
+/// What a synapse passes on that follows the voltage of the cell before it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Graded {
+    /// What each cell that sends has for it; the voltage is that of this cell.
+    pub symbols: Vec<Symbol>,
+    /// What one connection brings, a function of these: a multiple of [`ExprKind::Weight`].
+    pub sent: Expr,
+    /// The sum of that over all connections to a cell, among the symbols of the synapse.
+    pub sum: SymbolId,
 }
 
 /// What every synapse has for itself, and what events do with it.
@@ -617,9 +640,11 @@ pub struct Receptor {
     pub area: Option<SymbolId>,
     /// What every synapse has for itself, if they remember.
     pub plastic: Option<Plastic>,
+    /// The sum of what cells send it at every moment, if it is graded.
+    pub sum: Option<SymbolId>,
 }
 
-/// Events from the spikes of a population.
+/// Events from the spikes of a population, or what its cells send at every moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Projection {
     /// Its name, such as `e.i.Ampa`.
@@ -632,6 +657,8 @@ pub struct Projection {
     pub receptor: usize,
     /// Do the events modulate the synapses of the receptor?
     pub modulates: bool,
+    /// What a cell sends at every moment through a graded synapse, a function of its symbols and a multiple of [`ExprKind::Weight`]; there are no events then.
+    pub sent: Option<Expr>,
     /// What an event carries, for every edge.
     pub weight: Expr,
     /// How long it takes (ms), for every edge.

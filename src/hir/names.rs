@@ -431,6 +431,11 @@ fn where_it_stands(kind: ScopeKind, name: &str, env: Option<&Env>) -> Option<Str
                     give it a `param` of its own and use that in both lines";
         return Some(sees.into());
     }
+    if name == "v_pre" && kind == ScopeKind::Channel {
+        let sees =
+            "the voltage before a synapse is known where something of it is summed: `sum g(weight: nS) = weight * s`";
+        return Some(sees.into());
+    }
     let block = match kind {
         ScopeKind::Constant | ScopeKind::Function | ScopeKind::Drawing => {
             return Some("only numbers, functions and constants can stand here".into());

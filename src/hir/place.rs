@@ -6,7 +6,7 @@
 use super::error::{BadTarget, Meant, MorphologyError, NetworkError, UnknownPopulation};
 use super::lower::{Definition, Lowerer};
 use super::scope::Scope;
-use super::{Cell, Expr, Population, Symbol, SymbolKind};
+use super::{Cell, Expr, Population, PortKind, Symbol, SymbolKind};
 use crate::source::Span;
 use crate::syntax::ast::{self, Name, Segment};
 use crate::units::Dim;
@@ -56,7 +56,7 @@ impl Wanted {
         match symbol.kind {
             SymbolKind::State { .. } => self != Wanted::Parameter,
             SymbolKind::Param(_) => self != Wanted::State,
-            SymbolKind::Let(_) => self == Wanted::Quantity,
+            SymbolKind::Let(_) | SymbolKind::Port(PortKind::Summed) => self == Wanted::Quantity,
             SymbolKind::Port(_) | SymbolKind::Voltage | SymbolKind::Pool => false,
         }
     }

@@ -20,7 +20,7 @@ use super::{
     SymbolId, SymbolKind, Synapse, Ty,
 };
 use crate::source::Span;
-use crate::syntax::ast::{self, ConnectKey, NetworkMember, Through};
+use crate::syntax::ast::{self, ConnectKey, NetworkMember, SynapseMember, Through};
 use crate::units::Dim;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -33,10 +33,27 @@ pub(super) struct Instance {
     model: String,
     /// The values of its parameters.
     values: Vec<Expr>,
-    /// Its number among those of the population.
-    receptor: usize,
+    /// What it is.
+    has: Has,
     /// Where its synapse is defined.
     span: Span,
+}
+
+/// What an instance of a synapse is on the cells of a population.
+#[derive(Clone)]
+enum Has {
+    /// The receptor of this number among those of the population.
+    Receptor(usize),
+    /// The side before a graded synapse: what a cell sends, a function of its symbols.
+    Sender(Expr),
+}
+
+/// The instance that a line means.
+enum Found {
+    /// It is there.
+    Known(Has),
+    /// It is a new one, with this place in the cell.
+    New(String),
 }
 
 /// Where on a cell a receptor sits.
@@ -121,7 +138,8 @@ impl<'a> Lowerer<'a> {
         keys: &'a [ConnectKey],
         span: Span,
     ) -> Option<()> {
-        let sources = self.event_sources(draft, from);
+        let is_graded = self.is_graded(via);
+        let sources = if is_graded { Some(Vec::new()) } else { self.event_sources(draft, from) };
         let rule = self.rule(&mut draft.scope, keys, Block::Projection, span);
         if via.modulating {
             return self.modulation(draft, (&sources?, to), via, keys, &rule?, span);
@@ -130,6 +148,9 @@ impl<'a> Lowerer<'a> {
             self.nothing_known(draft, to, via);
             return None;
         };
+        if is_graded {
+            return self.graded_projection(draft, (from, to), via, &synapse, keys, (&rule?, span));
+        }
         let (sources, rule) = (sources?, rule?);
         if synapse.item.plastic.is_some() && rule.shares() {
             self.error(SynapseError::SharedRemembers { synapse: &via.model, span });
@@ -154,8 +175,79 @@ impl<'a> Lowerer<'a> {
                 draft.demand_of_edges(std::mem::take(&mut self.demands));
                 let (weight, delay) = (weight?, delay?);
                 let (to, rule) = (place.population, rule.clone());
-                let modulates = false;
-                draft.projections.push(Projection { name, from, to, receptor, modulates, weight, delay, rule, span });
+                let (modulates, sent) = (false, None);
+                draft.projections.push(Projection {
+                    name,
+                    from,
+                    to,
+                    receptor,
+                    modulates,
+                    sent,
+                    weight,
+                    delay,
+                    rule,
+                    span,
+                });
+            }
+        }
+        Some(())
+    }
+
+    /// The same through a graded synapse: what cells send at every moment.
+    fn graded_projection(
+        &mut self,
+        draft: &mut NetworkDraft<'a>,
+        (from, to): (&'a ast::Path, &'a ast::Path),
+        via: &'a Through,
+        synapse: &Rc<Definition<Synapse>>,
+        keys: &'a [ConnectKey],
+        (rule, span): (&ConnectionRule, Span),
+    ) -> Option<()> {
+        if let Some(delay) = keys.iter().find(|key| key.name.text == "delay") {
+            self.error(SynapseError::GradedDelay { span: delay.name.span });
+            return None;
+        }
+        for source in flatten(from) {
+            for target in flatten(to) {
+                let ends = [&source, &target].map(|flat| self.place_within(&mut draft.scope, &draft.populations, flat));
+                let [before, behind] = ends;
+                let (before, behind) = (before?, behind?);
+                for (place, flat) in [(&before, &source), (&behind, &target)] {
+                    let definition = self.lowered_cell(draft.populations[place.population].cell);
+                    if place.cells.is_some() {
+                        self.error(SynapseError::Selection { span: flat.span });
+                        return None;
+                    }
+                    if definition.item.morphology.is_some() {
+                        self.error(SynapseError::GradedSections { cell: &definition.item.name, span: flat.span });
+                        return None;
+                    }
+                }
+                let receptor = self.receptor(draft, (&behind, &target), via, synapse)?;
+                let sent = Some(self.sender(draft, (&before, &source), via, synapse)?);
+                let (from, to) = (before.population, behind.population);
+                let own = &draft.populations[to].receptors[receptor].name;
+                let name = free_name(
+                    format!("{}.{}.{own}", draft.populations[from].name, draft.populations[to].name),
+                    |name| draft.projections.iter().any(|p| p.name == name),
+                );
+                let joins = Joins { rule, ends: [from, to] };
+                let weight = self.weight(draft, &name, (synapse.item.weight, via), keys, Some(joins), span);
+                draft.demand_of_edges(std::mem::take(&mut self.demands));
+                let (weight, delay) = (weight?, Expr::number(0.0, Dim::TIME, span));
+                let (modulates, rule) = (false, rule.clone());
+                draft.projections.push(Projection {
+                    name,
+                    from,
+                    to,
+                    receptor,
+                    modulates,
+                    sent,
+                    weight,
+                    delay,
+                    rule,
+                    span,
+                });
             }
         }
         Some(())
@@ -193,8 +285,19 @@ impl<'a> Lowerer<'a> {
                 let delay = self.delay(draft, &name, keys, joins, span);
                 draft.demand_of_edges(std::mem::take(&mut self.demands));
                 let (weight, delay) = (weight?, delay?);
-                let (to, rule, modulates) = (place.population, rule.clone(), true);
-                draft.projections.push(Projection { name, from, to, receptor, modulates, weight, delay, rule, span });
+                let (to, rule, modulates, sent) = (place.population, rule.clone(), true, None);
+                draft.projections.push(Projection {
+                    name,
+                    from,
+                    to,
+                    receptor,
+                    modulates,
+                    sent,
+                    weight,
+                    delay,
+                    rule,
+                    span,
+                });
             }
         }
         Some(())
@@ -232,7 +335,10 @@ impl<'a> Lowerer<'a> {
             }
             return None;
         };
-        let instance = draft.instances.iter().find(|i| i.population == place.population && i.receptor == at);
+        let instance = draft
+            .instances
+            .iter()
+            .find(|i| i.population == place.population && matches!(i.has, Has::Receptor(receptor) if receptor == at));
         self.note_modulated(&via.model, &path, cell);
         match receptors[at].plastic.as_ref().and_then(|plastic| plastic.modulator.as_ref()) {
             Some(modulator) => Some((at, modulator.amount)),
@@ -273,6 +379,10 @@ impl<'a> Lowerer<'a> {
             let (receptor, carried) = match &synapse {
                 Some(synapse) if synapse.item.plastic.is_some() => {
                     self.error(SynapseError::DriveRemembers { synapse: &via.model, span });
+                    return None;
+                }
+                Some(synapse) if synapse.item.graded.is_some() => {
+                    self.error(SynapseError::GradedDrive { synapse: &via.model, span });
                     return None;
                 }
                 Some(synapse) => (self.receptor(draft, (&place, &flat), via, synapse)?, synapse.item.weight),
@@ -390,6 +500,15 @@ impl<'a> Lowerer<'a> {
         self.item(0, &via.model.text).is_some_and(|item| item.kind.kind() == Kind::Synapse)
     }
 
+    /// Does a line go through a graded synapse?
+    fn is_graded(&self, via: &Through) -> bool {
+        let is_sum = |member: &SynapseMember| matches!(member, SynapseMember::Sum(_));
+        match self.item(0, &via.model.text).map(|item| item.kind) {
+            Some(ItemKind::Synapse(synapse)) => !via.modulating && synapse.members.iter().any(is_sum),
+            _ => false,
+        }
+    }
+
     /// The synapse that a line goes through.
     fn synapse_of(&mut self, via: &'a Through, span: Span) -> Option<Rc<Definition<Synapse>>> {
         if self.item(0, &via.model.text).is_some_and(|item| item.kind.kind() == Kind::Junction) {
@@ -444,34 +563,16 @@ impl<'a> Lowerer<'a> {
             Some(morphology) => self.seat_at(&definition, morphology, (place, flat), &synapse.item)?,
             None => self.seat(cell, (place, flat), &synapse.item)?,
         };
-        let values = self.values(draft, via, &synapse.item)?;
+        self.check_arguments(via, &synapse.item)?;
+        let values = self.values(draft, via, &synapse.item.symbols)?;
         let wanted = via.alias.as_ref().unwrap_or(&via.model);
         let under = seat.compartment.as_ref().map_or(String::new(), |name| format!("{name}."));
         let path = format!("{under}{}", wanted.text);
-        let same = |known: &&Instance| {
-            let defaults = via.args.is_empty() && via.alias.is_some();
-            let equal =
-                |(a, b): (&Expr, &Expr)| constant_of(a) == constant_of(b) && (constant_of(a).is_some() || a == b);
-            known.model == synapse.item.name && (defaults || known.values.iter().zip(&values).all(equal))
+        let path = match self.instance(draft, (place.population, false), (path, cell), via, &values)? {
+            Found::Known(Has::Receptor(known)) => return Some(known),
+            Found::Known(Has::Sender(_)) => return None,
+            Found::New(path) => path,
         };
-        let here = |known: &&Instance| known.population == place.population;
-        let of_name = |known: &&Instance| {
-            let number = known.path.strip_prefix(path.as_str()).map(|rest| rest.trim_start_matches('_'));
-            number.is_some_and(|n| n.is_empty() || via.alias.is_none() && n.bytes().all(|b| b.is_ascii_digit()))
-        };
-        if let Some(known) = draft.instances.iter().filter(here).filter(of_name).find(same) {
-            return Some(known.receptor);
-        }
-        if via.alias.is_some() && draft.instances.iter().filter(here).any(|known| known.path == path) {
-            self.error(SynapseError::OtherArguments { name: wanted, span: wanted.span });
-            return None;
-        }
-        let path = free_name(path, |path| draft.instances.iter().filter(here).any(|known| known.path == path));
-        let below = format!("{path}.");
-        if cell.symbols.iter().any(|s| s.name == path || s.name.starts_with(&below)) {
-            self.error(SynapseError::InstanceTaken { name: wanted, cell: &cell.name });
-            return None;
-        }
         let (symbols, receptor) = instantiate(&synapse.item, &path, &seat, &values, cell.symbols.len());
         self.note_places(cell.span, [(path.clone(), wanted.span)].into());
         let morphology = cell.morphology.clone().map(|known| match (seat.elements, receptor.current) {
@@ -485,21 +586,131 @@ impl<'a> Lowerer<'a> {
         });
         let cell = Cell { symbols: [cell.symbols.clone(), symbols].concat(), morphology, ..cell.clone() };
         let changed = Definition { item: cell, sound: definition.sound, unknown: definition.unknown.clone() };
+        self.put_on(draft, place.population, changed);
         let population = &mut draft.populations[place.population];
-        if population.receptors.is_empty() {
-            population.cell = self.own_cell(population.cell, changed);
-        } else {
-            self.change_cell(population.cell, changed);
-        }
         population.receptors.push(receptor);
         let (receptor, model) = (population.receptors.len() - 1, synapse.item.name.clone());
-        let span = synapse.item.span;
-        draft.instances.push(Instance { population: place.population, path, model, values, receptor, span });
+        let (has, span) = (Has::Receptor(receptor), synapse.item.span);
+        draft.instances.push(Instance { population: place.population, path, model, values, has, span });
         Some(receptor)
+    }
+
+    /// The side before a graded synapse that a line means: one that is there, or a new one. The answer is what a cell sends.
+    fn sender(
+        &mut self,
+        draft: &mut NetworkDraft<'a>,
+        (place, flat): (&Place<'a>, &FlatPath<'a>),
+        via: &'a Through,
+        synapse: &Rc<Definition<Synapse>>,
+    ) -> Option<Expr> {
+        let graded = synapse.item.graded.as_ref()?;
+        let definition = self.lowered_cell(draft.populations[place.population].cell);
+        let cell = &definition.item;
+        let seat = self.seat_only(cell, (place, flat))?;
+        if seat.v.is_none() {
+            let (cell, read, span) = (&cell.name[..], graded.sent.span, place.rest_span);
+            self.error(SynapseError::NoVoltage { cell, read, span });
+            return None;
+        }
+        let values = self.values(draft, via, &graded.symbols)?;
+        let wanted = via.alias.as_ref().unwrap_or(&via.model);
+        let under = seat.compartment.as_ref().map_or(String::new(), |name| format!("{name}."));
+        let path = format!("{under}{}", wanted.text);
+        let path = match self.instance(draft, (place.population, true), (path, cell), via, &values)? {
+            Found::Known(Has::Sender(sent)) => return Some(sent),
+            Found::Known(Has::Receptor(_)) => return None,
+            Found::New(path) => path,
+        };
+        let below = format!("{path}.pre");
+        let (symbols, map) = copied(&graded.symbols, &below, seat.v, &values, cell.symbols.len());
+        let sent = graded.sent.map_symbols(&|id| map[id.0 as usize]);
+        self.note_places(cell.span, [(below, wanted.span)].into());
+        let cell = Cell { symbols: [cell.symbols.clone(), symbols].concat(), ..cell.clone() };
+        let changed = Definition { item: cell, sound: definition.sound, unknown: definition.unknown.clone() };
+        self.put_on(draft, place.population, changed);
+        let (model, has, span) = (synapse.item.name.clone(), Has::Sender(sent.clone()), synapse.item.span);
+        draft.instances.push(Instance { population: place.population, path, model, values, has, span });
+        Some(sent)
+    }
+
+    /// Gives a population a cell model of its own, or another one in its place.
+    fn put_on(&mut self, draft: &mut NetworkDraft<'a>, population: usize, cell: Definition<Cell>) {
+        let has_own = draft.instances.iter().any(|known| known.population == population);
+        let population = &mut draft.populations[population];
+        if has_own {
+            self.change_cell(population.cell, cell);
+        } else {
+            population.cell = self.own_cell(population.cell, cell);
+        }
+    }
+
+    /// The instance of a synapse that a line means at a place of a population: a receptor, or the side that sends.
+    fn instance(
+        &mut self,
+        draft: &NetworkDraft<'a>,
+        (population, sends): (usize, bool),
+        (path, cell): (String, &Cell),
+        via: &'a Through,
+        values: &[Expr],
+    ) -> Option<Found> {
+        let same = |known: &&Instance| {
+            let defaults = via.args.is_empty() && via.alias.is_some();
+            let equal =
+                |(a, b): (&Expr, &Expr)| constant_of(a) == constant_of(b) && (constant_of(a).is_some() || a == b);
+            known.model == via.model.text && (defaults || known.values.iter().zip(values).all(equal))
+        };
+        let here = |known: &&Instance| known.population == population && matches!(known.has, Has::Sender(_)) == sends;
+        let of_name = |known: &&Instance| {
+            let number = known.path.strip_prefix(path.as_str()).map(|rest| rest.trim_start_matches('_'));
+            number.is_some_and(|n| n.is_empty() || via.alias.is_none() && n.bytes().all(|b| b.is_ascii_digit()))
+        };
+        if let Some(known) = draft.instances.iter().filter(here).filter(of_name).find(same) {
+            return Some(Found::Known(known.has.clone()));
+        }
+        let wanted = via.alias.as_ref().unwrap_or(&via.model);
+        if via.alias.is_some() && draft.instances.iter().filter(here).any(|known| known.path == path) {
+            self.error(SynapseError::OtherArguments { name: wanted, span: wanted.span });
+            return None;
+        }
+        let is_taken = |path: &str| draft.instances.iter().filter(here).any(|known| known.path == path);
+        let path = free_name(path.clone(), is_taken);
+        // The two sides of a synapse may have one name.
+        let below = format!("{path}.");
+        let is_other_side = draft.instances.iter().any(|known| known.population == population && known.path == path);
+        if !is_other_side && cell.symbols.iter().any(|s| s.name == path || s.name.starts_with(&below)) {
+            self.error(SynapseError::InstanceTaken { name: wanted, cell: &cell.name });
+            return None;
+        }
+        Some(Found::New(path))
     }
 
     /// Where a receptor sits, if the synapse fits there.
     fn seat(&mut self, cell: &Cell, (place, flat): (&Place<'a>, &FlatPath<'a>), synapse: &Synapse) -> Option<Seat> {
+        let span = place.rest_span;
+        let seat = self.seat_only(cell, (place, flat))?;
+        if let (None, Some(read)) = (seat.v, Lowerer::reads_voltage(synapse)) {
+            self.error(SynapseError::NoVoltage { cell: &cell.name, read, span });
+            return None;
+        }
+        let Some(i) = synapse.current else { return Some(seat) };
+        let is_density = synapse.symbols[i.0 as usize].ty == Ty::Real(Dim::CURRENT_DENSITY);
+        let wrong = match &seat.compartment {
+            None if is_density => Some(SynapseError::NoArea { place: None, span }),
+            None if !reads(cell, seat.port?) => Some(SynapseError::NoCurrentRead { cell: &cell.name, span }),
+            Some(name) if !is_density && seat.area.is_none() => Some(SynapseError::NoArea { place: Some(name), span }),
+            None | Some(_) => None,
+        };
+        match wrong {
+            Some(wrong) => {
+                self.error(wrong);
+                None
+            }
+            None => Some(seat),
+        }
+    }
+
+    /// A place on a cell without sections, whatever sits there.
+    fn seat_only(&mut self, cell: &Cell, (place, flat): (&Place<'a>, &FlatPath<'a>)) -> Option<Seat> {
         let span = place.rest_span;
         if let Some(located) = flat.at {
             self.error(MorphologyError::NoSections { cell, span: located.span });
@@ -526,25 +737,7 @@ impl<'a> Lowerer<'a> {
                 }
             },
         };
-        if let (None, Some(read)) = (seat.v, Lowerer::reads_voltage(synapse)) {
-            self.error(SynapseError::NoVoltage { cell: &cell.name, read, span });
-            return None;
-        }
-        let Some(i) = synapse.current else { return Some(seat) };
-        let is_density = synapse.symbols[i.0 as usize].ty == Ty::Real(Dim::CURRENT_DENSITY);
-        let wrong = match &seat.compartment {
-            None if is_density => Some(SynapseError::NoArea { place: None, span }),
-            None if !reads(cell, seat.port?) => Some(SynapseError::NoCurrentRead { cell: &cell.name, span }),
-            Some(name) if !is_density && seat.area.is_none() => Some(SynapseError::NoArea { place: Some(name), span }),
-            None | Some(_) => None,
-        };
-        match wrong {
-            Some(wrong) => {
-                self.error(wrong);
-                None
-            }
-            None => Some(seat),
-        }
+        Some(seat)
     }
 
     /// Where a receptor sits on a cell with sections, if the synapse fits there.
@@ -570,9 +763,14 @@ impl<'a> Lowerer<'a> {
         Some(Seat { compartment: Some(name), v, port: None, area: None, elements })
     }
 
-    /// The values of a synapse's parameters: those of a line, or the model's own.
-    fn values(&mut self, draft: &mut NetworkDraft<'a>, via: &'a Through, synapse: &Synapse) -> Option<Vec<Expr>> {
-        let params: Vec<&Symbol> = synapse.symbols.iter().filter(|s| matches!(s.kind, SymbolKind::Param(_))).collect();
+    /// Checks the arguments of a line.
+    fn check_arguments(&mut self, via: &'a Through, synapse: &Synapse) -> Option<()> {
+        let mut params: Vec<&Symbol> = Vec::new();
+        for symbol in synapse.all_symbols().filter(|s| matches!(s.kind, SymbolKind::Param(_))) {
+            if params.iter().all(|known| known.name != symbol.name) {
+                params.push(symbol);
+            }
+        }
         self.note_arguments(via.args.iter().map(|a| &a.0), params.iter().map(|s| (s.name.as_str(), s.span)));
         let known: Vec<&str> = params.iter().map(|s| s.name.as_str()).collect();
         let mut fine = true;
@@ -585,8 +783,13 @@ impl<'a> Lowerer<'a> {
                 fine = false;
             }
         }
+        fine.then_some(())
+    }
+
+    /// The values of some parameters of a synapse: those of a line, or the model's own.
+    fn values(&mut self, draft: &mut NetworkDraft<'a>, via: &'a Through, symbols: &[Symbol]) -> Option<Vec<Expr>> {
         let mut values = Vec::new();
-        for symbol in params {
+        for symbol in symbols {
             let SymbolKind::Param(default) = &symbol.kind else { continue };
             let value = match via.args.iter().find(|a| a.0.text == symbol.name) {
                 Some((_, value)) => self.expr_of(&mut draft.scope, "", value, symbol.ty.dim(), "this parameter"),
@@ -594,7 +797,7 @@ impl<'a> Lowerer<'a> {
             };
             values.push(value);
         }
-        values.into_iter().collect::<Option<Vec<_>>>().filter(|_| fine)
+        values.into_iter().collect()
     }
 
     /// The weight of a line: a number, or drawn for every edge.
@@ -779,8 +982,30 @@ fn free_name(name: String, is_taken: impl Fn(&str) -> bool) -> String {
 
 /// The symbols of a receptor, which follow each other from `base` on, and the receptor.
 fn instantiate(synapse: &Synapse, path: &str, seat: &Seat, values: &[Expr], base: usize) -> (Vec<Symbol>, Receptor) {
+    let (copied, map) = copied(&synapse.symbols, path, seat.v, values, base);
+    let f = |id: SymbolId| map[id.0 as usize];
+    let receptor = Receptor {
+        name: path.to_string(),
+        jumps: synapse.jumps.iter().map(|(state, x)| (f(*state), x.map_symbols(&f))).collect(),
+        current: synapse.current.map(f),
+        port: seat.port,
+        area: seat.area,
+        plastic: synapse.plastic.as_ref().map(|plastic| plastic.map_symbols(&f)),
+        sum: synapse.graded.as_ref().map(|graded| f(graded.sum)),
+    };
+    (copied, receptor)
+}
+
+/// Symbols of a synapse as symbols of a cell under a path, which follow each other from `base` on, and what has become of each.
+fn copied(
+    symbols: &[Symbol],
+    path: &str,
+    v: Option<SymbolId>,
+    values: &[Expr],
+    base: usize,
+) -> (Vec<Symbol>, Vec<SymbolId>) {
     let mut next = base;
-    let place = |s: &Symbol| match (&s.kind, seat.v) {
+    let place = |s: &Symbol| match (&s.kind, v) {
         (SymbolKind::Voltage, Some(v)) => v,
         // Without a voltage nothing reads it.
         (SymbolKind::Voltage, None) => SymbolId(base as u32),
@@ -796,10 +1021,10 @@ fn instantiate(synapse: &Synapse, path: &str, seat: &Seat, values: &[Expr], base
             SymbolId(next as u32 - 1)
         }
     };
-    let map: Vec<SymbolId> = synapse.symbols.iter().map(place).collect();
+    let map: Vec<SymbolId> = symbols.iter().map(place).collect();
     let f = |id: SymbolId| map[id.0 as usize];
     let mut values = values.iter();
-    let copied = synapse.symbols.iter().filter(|s| s.kind != SymbolKind::Voltage).map(|s| {
+    let copied = symbols.iter().filter(|s| s.kind != SymbolKind::Voltage).map(|s| {
         let kind = match &s.kind {
             // A value that stands in the network names nothing of the synapse; a default may.
             SymbolKind::Param(default) => match values.next() {
@@ -809,7 +1034,7 @@ fn instantiate(synapse: &Synapse, path: &str, seat: &Seat, values: &[Expr], base
             SymbolKind::Let(e) => SymbolKind::Let(e.map_symbols(&f)),
             SymbolKind::State { init, rate, kind, scheme } => {
                 let (init, rate) = (init.map_symbols(&f), rate.map_symbols(&f));
-                SymbolKind::State { init, rate, kind: *kind, scheme: scheme.map(&f) }
+                SymbolKind::State { init, rate, kind: *kind, scheme: scheme.map(f) }
             }
             SymbolKind::Port(kind) => SymbolKind::Port(*kind),
             SymbolKind::Voltage => SymbolKind::Voltage,
@@ -817,16 +1042,7 @@ fn instantiate(synapse: &Synapse, path: &str, seat: &Seat, values: &[Expr], base
         };
         Symbol { name: format!("{path}.{}", s.name), kind, ..s.clone() }
     });
-    let copied: Vec<Symbol> = copied.collect();
-    let receptor = Receptor {
-        name: path.to_string(),
-        jumps: synapse.jumps.iter().map(|(state, x)| (f(*state), x.map_symbols(&f))).collect(),
-        current: synapse.current.map(f),
-        port: seat.port,
-        area: seat.area,
-        plastic: synapse.plastic.as_ref().map(|plastic| plastic.map_symbols(&f)),
-    };
-    (copied, receptor)
+    (copied.collect(), map)
 }
 
 /// Is an expression a file, or the product of one?

@@ -5,12 +5,13 @@
 
 use super::calls::Env;
 use super::error::SynapseError;
+use super::graded::Summed;
 use super::items::ItemRef;
 use super::lower::{Definition, Lowerer, finish};
 use super::members::changing;
 use super::plasticity::Resolved;
 use super::scope::{Entry, Role, Scope, ScopeKind};
-use super::{ActionOn, Expr, ExprKind, Plastic, Symbol, SymbolId, SymbolKind, Synapse, Ty};
+use super::{ActionOn, Expr, ExprKind, Plastic, PortKind, Symbol, SymbolId, SymbolKind, Synapse, Ty};
 use crate::source::Span;
 use crate::syntax::ast::{self, AssignOp, BinaryOp, EventOf, SynapseMember, UnaryOp};
 use crate::units::Dim;
@@ -25,6 +26,7 @@ struct Draft<'a> {
     post: Option<&'a ast::OnEvent>,
     modulator: Option<&'a ast::OnEvent>,
     current: Option<&'a ast::Let>,
+    sum: Option<&'a ast::Sum>,
     /// Is all of it there?
     whole: bool,
 }
@@ -41,14 +43,16 @@ impl<'a> Lowerer<'a> {
 
     fn synapse_uncached(&mut self, item: ItemRef<'a>, s: &'a ast::Synapse) -> Definition<Synapse> {
         let before = self.diagnostics.count();
-        let Draft { mut scope, equations, event, post, modulator, current, whole } = self.synapse_draft(item.file, s);
+        let Draft { mut scope, equations, event, post, modulator, current, sum, whole } =
+            self.synapse_draft(item.file, s);
         let equations = self.find_states(&mut scope, equations, "");
         self.resolve_all(&mut scope);
         self.add_equations(&mut scope, equations, "");
         self.check_equations(&scope);
         let mut events = [event, post, modulator];
         let mut weights = events.map(|e| self.carried(e.and_then(|e| e.weight.as_ref())));
-        let weight = weights.into_iter().find_map(|weight| weight);
+        let of_sum = sum.and_then(|sum| self.carried(sum.weight.as_ref()));
+        let weight = weights.into_iter().find_map(|weight| weight).or(of_sum);
         for (event, own) in events.iter_mut().zip(&mut weights) {
             if let (Some(Some(first)), Some(Some(other)), Some((name, _))) =
                 (weight, *own, event.and_then(|e| e.weight.as_ref()))
@@ -65,6 +69,7 @@ impl<'a> Lowerer<'a> {
         let whole = whole && amount.is_some();
         let amount = amount.flatten();
         let actions = match event {
+            _ if sum.is_some() => Some(Vec::new()),
             Some(_) => self.actions(&mut scope, events, (weight, amount)),
             None => {
                 self.error(SynapseError::NoEvent { synapse: &s.name });
@@ -84,6 +89,8 @@ impl<'a> Lowerer<'a> {
             self.warn_unused(&scope, "synapse", before);
         }
         let whole = whole && actions.is_some() && i.is_none_or(|i| i.is_some()) && !weights.contains(&Some(None));
+        let whole = whole && of_sum != Some(None);
+        let summed = sum.and_then(|line| summed(&scope, line));
         let (mut symbols, sound, unknown) = finish(scope);
         self.warn_magnitudes(&symbols);
         self.check_params(&symbols);
@@ -94,11 +101,17 @@ impl<'a> Lowerer<'a> {
         let on_voltage = actions.iter().any(|action| action.state.is_some_and(is_voltage));
         let mut fine = sound && whole;
         self.note_block(s.name.span, &symbols, &unknown);
-        let (mut jumps, mut plastic) = (Vec::new(), None);
-        let split = if fine { self.plastic(&symbols, &actions, amount, &mut fine) } else { None };
+        let (mut jumps, mut plastic, mut graded) = (Vec::new(), None, None);
+        if let (true, Some(summed)) = (fine, &summed) {
+            match self.graded(&symbols, summed, [SymbolId(0), SymbolId(1)]) {
+                Some(parted) => (symbols, graded) = (parted.symbols, Some(parted.graded)),
+                None => fine = false,
+            }
+        }
+        let split = if fine && sum.is_none() { self.plastic(&symbols, &actions, amount, &mut fine) } else { None };
         match split {
             Some(split) => (symbols, plastic) = (split.symbols, Some(split.plastic)),
-            None if fine => match self.jumps(&symbols, &actions, weight.is_some()) {
+            None if fine && sum.is_none() => match self.jumps(&symbols, &actions, weight.is_some()) {
                 Some(found) => jumps = found,
                 None => fine = false,
             },
@@ -111,7 +124,7 @@ impl<'a> Lowerer<'a> {
         let current = has_current.then(|| SymbolId(symbols.len() as u32 - 1));
         let weight = weight.flatten();
         let (name, span) = (s.name.text.clone(), s.name.span);
-        let synapse = Synapse { name, span, symbols, weight, jumps, current, plastic };
+        let synapse = Synapse { name, span, symbols, weight, jumps, current, plastic, graded };
         Definition { item: synapse, sound: fine, unknown }
     }
 
@@ -125,11 +138,16 @@ impl<'a> Lowerer<'a> {
             post: None,
             modulator: None,
             current: None,
+            sum: None,
             whole: true,
         };
         let scope = &mut draft.scope;
         let v = Entry::ready("v".into(), s.name.span, Role::Voltage, Some(Ty::Real(Dim::VOLTAGE)), None);
         scope.add(v).ok();
+        if s.members.iter().any(|member| matches!(member, SynapseMember::Sum(_))) {
+            let v_pre = Entry::ready("v_pre".into(), s.name.span, Role::Voltage, Some(Ty::Real(Dim::VOLTAGE)), None);
+            scope.add(v_pre).ok();
+        }
         for member in &s.members {
             match member {
                 SynapseMember::Param(p) => self.add_param(scope, p, ""),
@@ -155,9 +173,34 @@ impl<'a> Lowerer<'a> {
                         None => *place = Some(e),
                     }
                 }
+                SynapseMember::Sum(sum) => match draft.sum {
+                    Some(first) => self.error(SynapseError::TwoSums { second: sum.span, first: first.span }),
+                    None => {
+                        draft.sum = Some(sum);
+                        self.add_sum(scope, sum);
+                    }
+                },
             }
         }
+        let events = [draft.event, draft.post, draft.modulator];
+        if let (Some(sum), Some(event)) = (draft.sum, events.into_iter().flatten().next()) {
+            self.error(SynapseError::SumAndEvent { sum: sum.span, event: event.span });
+            draft.whole = false;
+        }
         draft
+    }
+
+    /// Makes a sum known, and the weight that it names.
+    fn add_sum(&mut self, scope: &mut Scope<'a>, sum: &'a ast::Sum) {
+        let role = Role::Port(PortKind::Summed);
+        if let Some(name) = self.member_name(scope, &sum.name, "") {
+            self.add(scope, &sum.name, Entry::pending(name, sum.name.span, role, &sum.value, ""));
+        }
+        let Some((name, _)) = &sum.weight else { return };
+        let ty = self.carried(sum.weight.as_ref()).flatten().map(Ty::Real);
+        if let Some(full) = self.member_name(scope, name, "") {
+            self.add(scope, name, Entry::ready(full, name.span, role, ty, None));
+        }
     }
 
     /// The current of a `current` line: that of one synapse, or of all on an area.
@@ -347,8 +390,16 @@ impl<'a> Lowerer<'a> {
     }
 }
 
+/// A `sum` line with what its names have become, if it is sound.
+fn summed<'a>(scope: &Scope<'a>, line: &'a ast::Sum) -> Option<Summed<'a>> {
+    let sum = scope.get(&line.name.text)?;
+    let value = scope.entry(sum).value.clone()?;
+    let weight = line.weight.as_ref().and_then(|(name, _)| scope.get(&name.text));
+    Some(Summed { line, sum, value, weight })
+}
+
 /// The power of the weight that an expression is a multiple of, if it is one.
-fn degree(e: &Expr) -> Option<u32> {
+pub(super) fn degree(e: &Expr) -> Option<u32> {
     match &e.kind {
         ExprKind::Weight => Some(1),
         ExprKind::Number(_)

@@ -230,6 +230,39 @@ impl Memory {
         }
     }
 
+    /// Who emitted an event, and how many steps before the next step, from 1 on.
+    pub fn under_way(&self) -> impl Iterator<Item = (FieldId, u64, u64)> {
+        let of_row = |field: FieldId, ago: u64, row: &[bool]| {
+            let emits = (0..).zip(row).filter(|(_, emits)| **emits).map(|(element, _)| element);
+            emits.map(|element| (field, ago, element)).collect::<Vec<_>>()
+        };
+        let of_field = move |(&field, past): (&FieldId, &Past<bool>)| {
+            let rows = (1..=past.history as u64).zip(&past.rows);
+            rows.flat_map(move |(ago, row)| of_row(field, ago, row)).collect::<Vec<_>>()
+        };
+        self.emitted.iter().flat_map(of_field)
+    }
+
+    /// Of what was emitted before the next step, this is all that is known: event, steps ago, element. None if there is no such element.
+    pub fn resume(
+        &mut self,
+        under_way: impl Iterator<Item = (FieldId, u64, u64)> + Clone,
+        sizes: impl Fn(FieldId) -> usize,
+    ) -> Option<()> {
+        for (&field, past) in &mut self.emitted {
+            let own = under_way.clone().filter(|(event, ..)| *event == field);
+            let longest = own.clone().map(|(_, ago, _)| ago as usize).max().unwrap_or(0);
+            past.rows = vec![vec![false; sizes(field)]; longest.min(past.history)].into();
+            for (_, ago, element) in own {
+                let row = (ago as usize).checked_sub(1).and_then(|row| past.rows.get_mut(row));
+                if let Some(row) = row {
+                    *row.get_mut(element as usize)? = true;
+                }
+            }
+        }
+        Some(())
+    }
+
     /// Did an element emit an event so many steps ago? None if that is not remembered.
     pub fn emitted(&self, event: FieldId, element: usize, steps: usize) -> Option<bool> {
         let past = self.emitted.get(&event)?;

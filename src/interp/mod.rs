@@ -9,7 +9,7 @@ mod network_tests;
 #[cfg(test)]
 mod tests;
 
-use crate::engine::{Engine, EngineError, Setup, Spike};
+use crate::engine::{Engine, EngineError, Setup, Spike, UnderWay};
 use crate::runtime::rng;
 use crate::step::{
     Distribution, FieldId, FieldKind, Function, Guard, Map, Op, OpKind, Program, Rate, Region, Role, SpaceId, Stage,
@@ -444,6 +444,29 @@ impl Engine for Interp {
         let uniform = uniform.ok_or_else(|| EngineError(format!("field {} is not the same for all cells", field.0)))?;
         *uniform = value;
         Ok(())
+    }
+
+    fn knows_events(&self) -> bool {
+        true
+    }
+
+    fn under_way(&self, _step: u64) -> Vec<UnderWay> {
+        let named = |(field, ago, cell)| UnderWay { field, ago, cell };
+        let mut all: Vec<UnderWay> = self.memory.under_way().map(named).collect();
+        all.sort_unstable();
+        all
+    }
+
+    fn resume(&mut self, _step: u64, under_way: &[UnderWay]) -> Result<(), EngineError> {
+        let Interp { program, memory, .. } = self;
+        let sizes: HashMap<FieldId, usize> = program
+            .fields_where(|field| field.kind == FieldKind::Event)
+            .into_iter()
+            .map(|event| (event, program.field(event).over.map_or(1, |space| memory.size(space))))
+            .collect();
+        let sent = under_way.iter().map(|event| (event.field, event.ago, event.cell));
+        let taken = memory.resume(sent, |event| sizes[&event]);
+        taken.ok_or_else(|| EngineError("an event is of a cell that does not exist".into()))
     }
 
     fn all_finite(&self) -> bool {

@@ -790,6 +790,9 @@ impl<'m> Builder<'m> {
             };
         }
         let zero = self.graph.number(0.0, dim);
+        if kind == PortKind::Summed {
+            return self.summed(population, id).unwrap_or(zero);
+        }
         let mut sum = self.injected(population, dim, |i| i.population == population && i.port == id);
         // What flows out through junctions is not injected.
         for (at, direction) in self.directions.clone().into_iter().enumerate() {
@@ -807,7 +810,14 @@ impl<'m> Builder<'m> {
         match (sum, kind) {
             (None, _) => zero,
             (Some(sum), PortKind::Outward) => self.graph.unary(UnaryOp::Neg, sum),
-            (Some(sum), PortKind::Injected | PortKind::Declared | PortKind::Clamp { .. } | PortKind::Electrode) => sum,
+            (
+                Some(sum),
+                PortKind::Injected
+                | PortKind::Declared
+                | PortKind::Clamp { .. }
+                | PortKind::Electrode
+                | PortKind::Summed,
+            ) => sum,
         }
     }
 

@@ -23,7 +23,9 @@ pub fn values(
     program.add(root, 0)?;
     let asked = program.places[&root];
     let mut column = Column::new(&program.steps, asked);
-    (0..cells).map(|cell| column.at(cell)?.real()).collect()
+    let mut all = Vec::with_capacity(cells);
+    column.reals(0..cells, |_, x| all.push(x))?;
+    Some(all)
 }
 
 /// What is computed for each cell, operands first, parameters before what reads them.

@@ -39,7 +39,7 @@ pub enum Node {
     /// The sum of the slopes of a connection's currents in the voltage here. Only rows of cables read it.
     Conductance(u32),
     /// What events bring that arrive in this step, added up: those of a projection and of all that [arrive](crate::ode::Projection::arrives) with it. The
-    /// number among what its synapses send.
+    /// number among what its synapses send. If they are graded: what cells send at what a stage looks at, added up; the number is that of the stage.
     Arrived(u32, u32),
     /// At an edge: how much of a modulator reaches the synapses of its target in this step, an index into [`Model::modulators`](crate::ode::Model::modulators).
     Amount(u32),

@@ -375,7 +375,7 @@ pub enum Side {
     Right,
 }
 
-/// Edges along which the spikes of a population arrive at the cells of another, or of the same.
+/// Edges along which the spikes of a population arrive at the cells of another, or of the same; or what its cells send at every moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Projection {
     /// Its name, such as `e.i.Ampa`.
@@ -400,10 +400,21 @@ pub struct Projection {
     pub arrives: u32,
     /// What its synapses remember, if they do.
     pub plasticity: Option<Plasticity>,
+    /// What its synapses pass on at every moment, if they are graded. Nothing takes time along them then, and spikes do nothing.
+    pub graded: Option<Graded>,
     /// Which cells are connected.
     pub rule: ConnectionRule,
     /// Where it stands.
     pub span: Span,
+}
+
+/// What graded synapses pass on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Graded {
+    /// What a cell sends, for a weight of 1: a function of its states and parameters, and of the time.
+    pub sent: NodeId,
+    /// The dimension of what arrives.
+    pub dim: Dim,
 }
 
 /// What spikes do at synapses that remember.
@@ -690,6 +701,11 @@ impl Model {
         let cells = self.cells_of(place);
         let spikes = |&other: &usize| self.populations[other].spike.is_some() && self.cells_of(other) == cells;
         (0..self.populations.len()).find(spikes).filter(|&other| other != place)
+    }
+
+    /// The projections whose synapses are graded, each with what it passes on.
+    pub fn graded(&self) -> impl Iterator<Item = (usize, &Projection, Graded)> {
+        self.projections.iter().enumerate().filter_map(|(at, p)| Some((at, p, p.graded?)))
     }
 
     /// The states of the cells of a population, in order.

@@ -162,6 +162,10 @@ fn set_cells(model: &mut Model, given: &PerCell) -> Result<(), Diagnostic> {
     }
     let of_delays = given.name.strip_suffix(".delay");
     if let Some(at) = of_delays.and_then(|of| model.projections.iter().position(|p| p.name == of)) {
+        if model.projections[at].graded.is_some() {
+            let message = format!("`{}` is none: what follows a voltage has no delay", given.name);
+            return Err(Diagnostic::without_place(Code::Unsupported, message));
+        }
         let (span, text) = (model.projections[at].span, format!("{} for each edge", given.name));
         model.projections[at].delay = values(model, given, text, Dim::TIME, span);
         return Ok(());

@@ -58,6 +58,15 @@ pub fn print(model: &Model) -> String {
         for p in model.projections.iter().filter(|p| p.to == i) {
             let from = &model.populations[p.from].name;
             let (weight, delay) = (printer.show(p.weight), printer.show(p.delay));
+            if let Some(graded) = p.graded {
+                let _ = writeln!(
+                    out,
+                    "  graded {} from {from}: weight {weight}, sent {}",
+                    p.name,
+                    printer.show(graded.sent)
+                );
+                continue;
+            }
             let _ = writeln!(out, "  events {} from {from}: weight {weight}, delay {delay} ms", p.name);
             let Some(plasticity) = &p.plasticity else { continue };
             for &id in &plasticity.states {

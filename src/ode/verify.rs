@@ -135,6 +135,27 @@ pub fn verify(model: &Model) -> Result<(), String> {
             }
         }
     }
+    for (_, p, graded) in model.graded() {
+        real(&format!("what is sent through {}", p.name), graded.sent, graded.dim.over(p.dim))?;
+        for n in model.graph.reachable([graded.sent]) {
+            let reads = match model.graph.node(n) {
+                Node::State(s) => Some(model.state(s).population),
+                Node::Param(param) => model.param(param).population,
+                Node::Const(..)
+                | Node::Bool(_)
+                | Node::Time
+                | Node::StepTime
+                | Node::Series(..)
+                | Node::Unary(..)
+                | Node::Binary(..)
+                | Node::Select(..) => None,
+                other => return Err(format!("what is sent through {} reads {other:?}", p.name)),
+            };
+            if reads.is_some_and(|population| population != p.from) {
+                return Err(format!("what is sent through {} is of another population", p.name));
+            }
+        }
+    }
     for p in &model.projections {
         if let Some(plasticity) = &p.plasticity {
             for (at, &(sent, dim)) in plasticity.sent.iter().enumerate() {
@@ -205,7 +226,8 @@ pub(super) fn type_of(model: &Model, id: NodeId, at: impl Fn(NodeId) -> Ty) -> R
         Node::Dv => Ty::Real(Dim::VOLTAGE),
         Node::Arrived(p, number) => {
             let p = &model.projections[p as usize];
-            Ty::Real(p.plasticity.as_ref().map_or(p.dim, |plasticity| plasticity.sent[number as usize].1))
+            let events = || p.plasticity.as_ref().map_or(p.dim, |plasticity| plasticity.sent[number as usize].1);
+            Ty::Real(p.graded.map_or_else(events, |graded| graded.dim))
         }
         Node::Amount(m) => Ty::Real(model.modulators[m as usize].dim),
         Node::Since => Ty::Real(Dim::TIME),

@@ -80,6 +80,7 @@ fn unary<S: Scalar>(op: UnaryOp, x: S) -> Option<S> {
 ///
 /// Comparisons with NaN are false, but `ne` is true; `min` and `max` are those of the runtime's lanes: the second operand
 /// where either is NaN or both are zeros.
+#[inline(always)]
 pub fn eval_binary(op: BinaryOp, left: Value, right: Value) -> Option<Value> {
     if let (Value::Single(a), Value::Single(b)) = (left, right) {
         return single_binary(op, a, b).map(Value::Single);

@@ -1,6 +1,7 @@
 //! Values of many rows (cells or edges), computed where they are needed.
 //!
-//! In come operations, operands first; out goes the value of any of them in one row after the other.
+//! In come operations, operands first; out goes the value of any of them in one row after the other. What all rows need is computed for many
+//! at once; a branch of a selection, in the rows that choose it.
 //! Never true here: a value depends on another row.
 
 use super::{BinaryOp, Distribution, UnaryOp, Value, eval_binary, eval_fma, eval_unary};
@@ -8,6 +9,7 @@ use crate::runtime::lanes::Lanes;
 use crate::runtime::math::approximate::{Function as Elementary, Tolerance};
 use crate::runtime::rng::Draw;
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// An operation; operands are named by their places among those before it.
 #[derive(Debug, Clone)]
@@ -34,6 +36,18 @@ pub enum Step<'a> {
     Select(usize, usize, usize),
 }
 
+impl Step<'_> {
+    /// The places of its operands.
+    fn operands(&self) -> Vec<usize> {
+        match *self {
+            Step::Same(_) | Step::Index | Step::Data(_) => Vec::new(),
+            Step::Draw(_, _, a) | Step::Unary(_, a) | Step::Approximate(_, _, a) | Step::Positive(a) => vec![a],
+            Step::Binary(_, a, b) => vec![a, b],
+            Step::Fma(a, b, c) | Step::Select(a, b, c) => vec![a, b, c],
+        }
+    }
+}
+
 /// Operations in an order in which operands come first.
 #[derive(Debug, Clone, Default)]
 pub struct Steps<'a> {
@@ -47,9 +61,12 @@ impl<'a> Steps<'a> {
         let varies = match &step {
             Step::Same(_) => false,
             Step::Index | Step::Data(_) | Step::Draw(..) => true,
-            Step::Unary(_, a) | Step::Approximate(_, _, a) | Step::Positive(a) => self.varies(*a),
-            Step::Binary(_, a, b) => self.varies(*a) || self.varies(*b),
-            Step::Fma(a, b, c) | Step::Select(a, b, c) => self.varies(*a) || self.varies(*b) || self.varies(*c),
+            Step::Unary(..)
+            | Step::Approximate(..)
+            | Step::Positive(_)
+            | Step::Binary(..)
+            | Step::Fma(..)
+            | Step::Select(..) => step.operands().into_iter().any(|operand| self.varies(operand)),
         };
         self.steps.push(step);
         let same = |at: usize| if let Step::Same(value) = &self.steps[at] { *value } else { NOTHING };
@@ -66,7 +83,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// One operation in one row after the other.
+/// One operation in many rows.
 ///
 /// Of a draw that is repeated until it is within its limits, as many are drawn as it takes.
 #[derive(Debug)]
@@ -74,44 +91,64 @@ pub struct Column<'s, 'a> {
     steps: &'s Steps<'a>,
     asked: usize,
     code: Vec<Do>,
+    parts: Vec<Part>,
+    /// Of every operation, what it is in one row, if that is the same in all or within a fork.
     values: Vec<Value>,
-    blocks: Vec<Block>,
+    /// And in the present rows, if these are computed together.
+    together: Vec<Option<Values>>,
 }
 
-/// The draws of some rows, made together with the widest vectors that there are.
+/// How many rows are computed together.
+const ROWS: usize = 64;
+
+/// The values of an operation in some rows.
 #[derive(Debug)]
-struct Block {
+enum Values {
+    Reals(Vec<f64>),
+    Masks(Vec<bool>),
+    Others(Vec<Value>),
+}
+
+impl Values {
+    /// So many values, all of one type.
+    #[inline(always)]
+    fn new(rows: usize, value: impl Fn(usize) -> Option<Value>) -> Option<Values> {
+        Some(match value(0)? {
+            Value::Real(_) => {
+                let mut all = vec![0.0; rows];
+                for (row, x) in all.iter_mut().enumerate() {
+                    *x = value(row)?.real()?;
+                }
+                Values::Reals(all)
+            }
+            Value::Mask(_) => {
+                let mut all = vec![false; rows];
+                for (row, x) in all.iter_mut().enumerate() {
+                    *x = value(row)?.mask()?;
+                }
+                Values::Masks(all)
+            }
+            Value::Single(_) => Values::Others((0..rows).map(value).collect::<Option<_>>()?),
+        })
+    }
+
+    fn at(&self, row: usize) -> Value {
+        match self {
+            Values::Reals(all) => Value::Real(all[row]),
+            Values::Masks(all) => Value::Mask(all[row]),
+            Values::Others(all) => all[row],
+        }
+    }
+}
+
+/// Standard draws of rows, made with the widest vectors that there are.
+struct Fill<'v> {
     distribution: Distribution,
     draw: Draw,
     step: u64,
-    /// Which rows, if any.
-    of: Option<usize>,
-    values: [f64; ROWS],
-}
-
-/// How many rows are drawn together.
-const ROWS: usize = 64;
-
-impl Block {
-    #[inline]
-    fn at(&mut self, row: u32) -> f64 {
-        let (block, within) = (row as usize / ROWS, row as usize % ROWS);
-        if self.of != Some(block) {
-            self.fill(block);
-        }
-        self.values[within]
-    }
-
-    fn fill(&mut self, block: usize) {
-        pulp::Arch::new().dispatch(Fill { block: &mut *self, first: block * ROWS });
-        self.of = Some(block);
-    }
-}
-
-/// Fills a block with the draws of rows.
-struct Fill<'b> {
-    block: &'b mut Block,
     first: usize,
+    /// Whole groups of eight.
+    values: &'v mut [f64],
 }
 
 impl pulp::NullaryFnOnce for Fill<'_> {
@@ -120,25 +157,40 @@ impl pulp::NullaryFnOnce for Fill<'_> {
     // A closure would be too large to become part of the function that may use all vectors.
     #[inline(always)]
     fn call(self) {
-        let Block { distribution, draw, step, values, .. } = self.block;
-        for (first, values) in (self.first..).step_by(8).zip(values.chunks_exact_mut(8)) {
+        let Fill { distribution, draw, step, first, values } = self;
+        for (first, values) in (first..).step_by(8).zip(values.chunks_exact_mut(8)) {
             let rows = std::array::from_fn(|i| (first + i) as u32);
             let drawn = match distribution {
-                Distribution::Uniform => draw.uniform_lanes(rows, *step),
-                Distribution::Normal => draw.normal_lanes(rows, *step),
-                Distribution::Exponential => draw.exponential_lanes(rows, *step),
+                Distribution::Uniform => draw.uniform_lanes(rows, step),
+                Distribution::Normal => draw.normal_lanes(rows, step),
+                Distribution::Exponential => draw.exponential_lanes(rows, step),
             };
             drawn.store(values);
         }
     }
 }
 
+/// What is done for some rows.
+#[derive(Debug)]
+enum Part {
+    /// An operation that every row needs.
+    All(usize),
+    /// A selection, each of whose branches is computed in the rows that choose it.
+    Fork {
+        at: usize,
+        /// What it takes.
+        code: Range<usize>,
+        /// The values that this reads and all rows have.
+        reads: Vec<usize>,
+        /// The condition, and what is chosen where it is true, if that is there already.
+        ready: Option<(usize, usize)>,
+    },
+}
+
 /// What is done for a row.
 #[derive(Debug, Clone, Copy)]
 enum Do {
     Compute(usize),
-    /// Takes a draw out of a block.
-    Draw(usize, usize),
     /// Goes on elsewhere where a condition is false.
     Unless(usize, usize),
     GoOn(usize),
@@ -157,40 +209,168 @@ impl<'s, 'a> Column<'s, 'a> {
             code = (0..=asked).filter(|at| !known[*at]).map(Do::Compute).collect();
         }
         let values: Vec<Value> = steps.steps.iter().map(same).collect();
-        let mut blocks = Vec::new();
-        // What is drawn in every row is drawn for many at once, in a step that is the same for all.
-        let mut end = 0;
-        for (next, what) in code.iter_mut().enumerate() {
-            match *what {
-                Do::Unless(_, other) | Do::GoOn(other) => end = end.max(other),
-                Do::Compute(at) if next >= end => {
-                    let Step::Draw(distribution, draw, step) = steps.steps[at] else { continue };
-                    let Some(step) = values[step].real().filter(|_| !steps.varies(step)) else { continue };
-                    *what = Do::Draw(at, blocks.len());
-                    blocks.push(Block { distribution, draw, step: step as u64, of: None, values: [0.0; ROWS] });
-                }
-                Do::Compute(_) | Do::Draw(..) | Do::Take(..) => {}
-            }
-        }
-        Column { steps, asked, code, values, blocks }
+        let together = values.iter().map(|_| None).collect();
+        let parts = parts(steps, &code);
+        Column { steps, asked, code, parts, values, together }
     }
 
-    /// Its value in a row; `None` if something is ill-typed or not there.
-    #[inline]
-    pub fn at(&mut self, row: usize) -> Option<Value> {
-        let mut next = 0;
-        while let Some(&what) = self.code.get(next) {
-            next += 1;
-            match what {
-                Do::Compute(at) => self.values[at] = compute(&self.steps.steps[at], |a| self.values[a], row)?,
-                Do::Draw(at, block) => self.values[at] = Value::Real(self.blocks[block].at(u32::try_from(row).ok()?)),
-                Do::Unless(condition, other) if !self.values[condition].mask()? => next = other,
-                Do::Unless(..) => {}
-                Do::GoOn(other) => next = other,
-                Do::Take(at, from) => self.values[at] = self.values[from],
+    /// Tells its numbers in rows; `None` if something is ill-typed or not there.
+    pub fn reals(&mut self, rows: Range<usize>, mut take: impl FnMut(usize, f64)) -> Option<()> {
+        let end = rows.end;
+        for first in rows.step_by(ROWS) {
+            let count = ROWS.min(end - first);
+            // Rows are told apart by 32 bits.
+            u32::try_from(first + count - 1).ok()?;
+            for at in 0..self.parts.len() {
+                let (at, values) = match &self.parts[at] {
+                    &Part::All(at) => (at, self.all(at, first, count)?),
+                    Part::Fork { .. } => self.fork(at, first, count)?,
+                };
+                self.together[at] = Some(values);
+            }
+            for row in 0..count {
+                take(first + row, self.value(self.asked, row).real()?);
             }
         }
-        Some(self.values[self.asked])
+        Some(())
+    }
+
+    /// The value of an operation in one of the present rows.
+    #[inline(always)]
+    fn value(&self, at: usize, row: usize) -> Value {
+        self.together[at].as_ref().map_or(self.values[at], |values| values.at(row))
+    }
+
+    /// Its numbers in the present rows, if they are numbers of double precision.
+    fn numbers(&self, at: usize, count: usize) -> Option<Cow<'_, [f64]>> {
+        match &self.together[at] {
+            Some(Values::Reals(all)) => Some(Cow::Borrowed(all)),
+            Some(Values::Masks(_) | Values::Others(_)) => None,
+            None => Some(Cow::Owned(vec![self.values[at].real()?; count])),
+        }
+    }
+
+    /// The values of an operation in some rows.
+    fn all(&self, at: usize, first: usize, count: usize) -> Option<Values> {
+        match self.steps.steps[at] {
+            Step::Data(ref values) => return Some(Values::Reals(values.get(first..first + count)?.to_vec())),
+            Step::Draw(distribution, draw, step) if !self.steps.varies(step) => {
+                let step = self.values[step].real()? as u64;
+                let mut values = vec![0.0; count.next_multiple_of(8)];
+                pulp::Arch::new().dispatch(Fill { distribution, draw, step, first, values: &mut values });
+                values.truncate(count);
+                return Some(Values::Reals(values));
+            }
+            Step::Binary(op, a, b) => {
+                if let (Some(a), Some(b)) = (self.numbers(a, count), self.numbers(b, count)) {
+                    return binary(op, &a, &b);
+                }
+            }
+            Step::Same(_)
+            | Step::Index
+            | Step::Draw(..)
+            | Step::Unary(..)
+            | Step::Approximate(..)
+            | Step::Positive(_)
+            | Step::Fma(..)
+            | Step::Select(..) => {}
+        }
+        Values::new(count, |row| compute(&self.steps.steps[at], |a| self.value(a, row), first + row))
+    }
+
+    /// What is selected in some rows.
+    fn fork(&mut self, part: usize, first: usize, count: usize) -> Option<(usize, Values)> {
+        let Column { steps, code, parts, values, together, .. } = self;
+        let Part::Fork { at, code: range, reads, ready } = &parts[part] else { return None };
+        let value = |values: &[Value], at: usize, row: usize| -> Value {
+            together[at].as_ref().map_or(values[at], |values| values.at(row))
+        };
+        let mut chosen = Vec::with_capacity(count);
+        for row in 0..count {
+            if let &Some((condition, yes)) = ready
+                && value(values, condition, row).mask()?
+            {
+                chosen.push(value(values, yes, row));
+                continue;
+            }
+            for &read in reads {
+                values[read] = value(values, read, row);
+            }
+            let mut next = range.start;
+            while next < range.end {
+                let what = code[next];
+                next += 1;
+                match what {
+                    Do::Compute(at) => values[at] = compute(&steps.steps[at], |a| values[a], first + row)?,
+                    Do::Unless(condition, other) if !values[condition].mask()? => next = other,
+                    Do::Unless(..) => {}
+                    Do::GoOn(other) => next = other,
+                    Do::Take(at, from) => values[at] = values[from],
+                }
+            }
+            chosen.push(values[*at]);
+        }
+        Some((*at, Values::new(count, |row| Some(chosen[row]))?))
+    }
+}
+
+/// A binary operation in some rows. In each loop the operation is known.
+fn binary(op: BinaryOp, a: &[f64], b: &[f64]) -> Option<Values> {
+    macro_rules! of_op {
+        ($($op:ident)*) => {
+            match op {
+                $(BinaryOp::$op => {
+                    Values::new(a.len().min(b.len()), |row| {
+                        eval_binary(BinaryOp::$op, Value::Real(a[row]), Value::Real(b[row]))
+                    })
+                })*
+            }
+        };
+    }
+    of_op!(Add Sub Mul Div Pow Min Max Lt Le Gt Ge Eq Ne And Or Poisson)
+}
+
+/// What of the code all rows go through, and where they part.
+fn parts(steps: &Steps<'_>, code: &[Do]) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut together = vec![false; steps.steps.len()];
+    let mut next = 0;
+    while let Some(&what) = code.get(next) {
+        let at = match what {
+            Do::Compute(at) => {
+                parts.push(Part::All(at));
+                next += 1;
+                at
+            }
+            Do::Unless(condition, no) => {
+                // The branch of those who choose it ends with a jump behind the other one, whose last words say what is selected.
+                let (Do::GoOn(end), Do::Take(at, yes)) = (code[no - 1], code[no - 2]) else { return parts };
+                let mut reads: Vec<usize> = code[next..end].iter().flat_map(|what| what.reads(steps)).collect();
+                reads.sort_unstable();
+                reads.dedup();
+                reads.retain(|&read| together[read]);
+                let is_there = |at: usize| together[at] || !steps.varies(at);
+                let ready = (next + 3 == no && is_there(yes)).then_some((condition, yes));
+                parts.push(Part::Fork { at, code: next..end, reads, ready });
+                next = end;
+                at
+            }
+            // They stand inside of forks.
+            Do::GoOn(_) | Do::Take(..) => return parts,
+        };
+        together[at] = true;
+    }
+    parts
+}
+
+impl Do {
+    /// The operations whose values it reads.
+    fn reads(self, steps: &Steps<'_>) -> Vec<usize> {
+        match self {
+            Do::Compute(at) => steps.steps[at].operands(),
+            Do::Unless(read, _) | Do::Take(_, read) => vec![read],
+            Do::GoOn(_) => Vec::new(),
+        }
     }
 }
 
@@ -256,14 +436,9 @@ fn needed(steps: &Steps<'_>, root: usize, known: &[bool]) -> Vec<usize> {
         }
         found.push(at);
         match steps.steps[at] {
-            Step::Same(_) | Step::Index | Step::Data(_) => {}
-            Step::Draw(_, _, a)
-            | Step::Unary(_, a)
-            | Step::Approximate(_, _, a)
-            | Step::Positive(a)
-            | Step::Select(a, _, _) => waiting.push(a),
-            Step::Binary(_, a, b) => waiting.extend([a, b]),
-            Step::Fma(a, b, c) => waiting.extend([a, b, c]),
+            // Of what is selected it needs one.
+            Step::Select(condition, ..) => waiting.push(condition),
+            ref step => waiting.extend(step.operands()),
         }
     }
     found.sort_unstable();
@@ -275,6 +450,21 @@ mod tests {
     use super::*;
 
     const DRAW: Draw = Draw { seed: 3, stream: 5 };
+
+    /// The number in a row, alone; and with those around it, which is the same.
+    fn at(column: &mut Column<'_, '_>, row: usize) -> Option<f64> {
+        let mut found = None;
+        column.reals(row..row + 1, |_, x| found = Some(x))?;
+        let mut among = None;
+        let around = row.saturating_sub(70)..row + 1;
+        column.reals(around, |other, x| {
+            if other == row {
+                among = Some(x)
+            }
+        })?;
+        assert_eq!(found, among, "row {row}");
+        found
+    }
 
     /// `truncated(normal, -0.5, 0.5)` with so many draws.
     fn truncated(steps: &mut Steps<'_>, draws: u32) -> usize {
@@ -305,7 +495,7 @@ mod tests {
             let fits = |x: &f64| (-0.5..=0.5).contains(x);
             let stream = |i: u32| Draw { stream: DRAW.stream + i, ..DRAW }.normal(row as u32, 0);
             let expected = (0..16).map(stream).find(fits).unwrap_or(stream(15));
-            assert_eq!(column.at(row), Some(Value::Real(expected + expected)), "row {row}");
+            assert_eq!(at(&mut column, row), Some(expected + expected), "row {row}");
         }
     }
 
@@ -327,7 +517,7 @@ mod tests {
             for i in 0..40 {
                 (a, b) = if row < i { (a, b) } else { (a + b, a) };
             }
-            assert_eq!(column.at(row), Some(Value::Real(a)), "row {row}");
+            assert_eq!(at(&mut column, row), Some(a), "row {row}");
         }
     }
 
@@ -336,8 +526,8 @@ mod tests {
         let mut steps = Steps::default();
         let data = steps.push(Step::Data(Cow::Owned(vec![1.0, 2.0])));
         let not = steps.push(Step::Unary(UnaryOp::Not, data));
-        assert_eq!(Column::new(&steps, not).at(0), None);
+        assert_eq!(at(&mut Column::new(&steps, not), 0), None);
         let mut column = Column::new(&steps, data);
-        assert_eq!([column.at(1), column.at(2)], [Some(Value::Real(2.0)), None]);
+        assert_eq!([at(&mut column, 1), at(&mut column, 2)], [Some(2.0), None]);
     }
 }

@@ -33,6 +33,7 @@ pub fn bound(program: &Program, source: Source) -> Option<FieldId> {
         | Source::There(..)
         | Source::Told(..)
         | Source::Arrived(..)
+        | Source::Sent(..)
         | Source::Amount(_)
         | Source::Modulated(_)
         | Source::Weight(..)

@@ -1,8 +1,9 @@
 //! Files of states from which a run goes on.
 //!
 //! In come the states of a run after so many steps; out goes an `.npz` archive with an array `<f8` `[cell]` for each of them, hidden ones too, in
-//! canonical units, and `meta` with `checkpoint` (the version of this layout, 1), `step`, `t_ms`, `seed` and facts about the run. It
-//! comes back in as it was.
+//! canonical units, and `meta` with `checkpoint` (the version of this layout), `step`, `t_ms`, `seed` and facts about the run. It
+//! comes back in as it was. Of events on their way (version 2; without them it is 1) there are two arrays `<f8`: `NAME'ago`, how many steps ago each
+//! was sent, and `NAME'cell`, by which cell.
 //! Never true here: it is known which states a model has.
 
 use super::archive::Archive;
@@ -12,8 +13,22 @@ use super::{LAYOUT, ResultsError};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// The version of the layout.
-const VERSION: u64 = 1;
+/// The version of the layout without events on their way, and with them.
+const VERSIONS: [u64; 2] = [1, 2];
+
+/// How the names of the arrays of events end.
+const ENDS: [&str; 2] = ["'ago", "'cell"];
+
+/// Events of one kind that are on their way.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sent {
+    /// The name of the events in the program.
+    pub event: String,
+    /// How many steps ago each was sent, from 1 on.
+    pub ago: Vec<u64>,
+    /// The cell that sent it.
+    pub cell: Vec<u64>,
+}
 
 /// The states of a run after some steps.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,6 +41,8 @@ pub struct Checkpoint {
     pub seed: u64,
     /// Every state by its name in the model, or a hidden name, with its values in canonical units, shape `[cell]`.
     pub states: Vec<(String, Vec<f64>)>,
+    /// The events on their way, of every kind that takes its time.
+    pub events: Vec<Sent>,
     /// Facts about the run.
     pub meta: Map<String, Value>,
 }
@@ -36,6 +53,13 @@ impl Checkpoint {
     /// # Errors
     /// [`ResultsError::Write`] when the file cannot be written, and then nothing new is left on disk.
     pub fn write(&self, path: &Path) -> Result<(), ResultsError> {
+        let numbers = |values: &[u64]| values.iter().map(|&x| x as f64).collect();
+        let of_events = |Sent { event, ago, cell }: &Sent| {
+            let named = |end: &str, values: &[u64]| (format!("{event}{end}"), numbers(values));
+            [named(ENDS[0], ago), named(ENDS[1], cell)]
+        };
+        let events: Vec<(String, Vec<f64>)> = self.events.iter().flat_map(of_events).collect();
+        let all = || self.states.iter().chain(&events);
         let plan = |(name, values): &(String, Vec<f64>)| Plan {
             name: name.clone(),
             numbers: Numbers::F64,
@@ -43,12 +67,12 @@ impl Checkpoint {
             rows: Some(values.len() as u64),
             shape: Vec::new(),
         };
-        let mut archive = Archive::new(path, self.states.iter().map(plan).collect(), false)?;
-        for (at, (_, values)) in self.states.iter().enumerate() {
+        let mut archive = Archive::new(path, all().map(plan).collect(), false)?;
+        for (at, (_, values)) in all().enumerate() {
             archive.append(at, values)?;
         }
         let mut meta = self.meta.clone();
-        meta.insert("checkpoint".into(), json!(VERSION));
+        meta.insert("checkpoint".into(), json!(VERSIONS[usize::from(!self.events.is_empty())]));
         meta.insert("step".into(), json!(self.step));
         meta.insert("t_ms".into(), json!(self.t));
         // As text: a number of 64 bits is not exact everywhere.
@@ -68,9 +92,12 @@ impl Checkpoint {
         let mut files = Files::open(path)?;
         let mut meta = files.meta()?;
         match meta.remove("checkpoint").and_then(|v| v.as_u64()) {
-            Some(VERSION) => {}
+            Some(version) if VERSIONS.contains(&version) => {}
             Some(version) => {
-                return Err(format!("it is a checkpoint of version {version}, but this neuroc reads {VERSION}"));
+                let newest = VERSIONS[1];
+                return Err(format!(
+                    "it is a checkpoint of version {version}, but this neuroc reads those up to {newest}"
+                ));
             }
             None if meta.contains_key("layout") => {
                 return Err(format!("it holds results (layout {LAYOUT}) and no checkpoint; `--save` writes one"));
@@ -81,11 +108,33 @@ impl Checkpoint {
         let step = meta.remove("step").and_then(|v| v.as_u64()).ok_or_else(|| lacks("step"))?;
         let t = meta.remove("t_ms").and_then(|v| v.as_f64()).ok_or_else(|| lacks("t_ms"))?;
         let seed = meta.remove("seed").and_then(|v| v.as_str()?.parse().ok()).ok_or_else(|| lacks("seed"))?;
-        let mut states = Vec::new();
-        for name in files.names()?.into_iter().filter(|name| name != "meta") {
-            let values = files.vector::<8>(&name, "<f8")?.into_iter().map(f64::from_le_bytes).collect();
-            states.push((name, values));
+        let (mut states, mut events) = (Vec::new(), Vec::new());
+        let names: Vec<String> = files.names()?.into_iter().filter(|name| name != "meta").collect();
+        for name in &names {
+            let mut numbers = |name: &str| -> Result<Vec<f64>, String> {
+                Ok(files.vector::<8>(name, "<f8")?.into_iter().map(f64::from_le_bytes).collect())
+            };
+            match name.strip_suffix(ENDS[0]) {
+                Some(event) => {
+                    let cells = format!("{event}{}", ENDS[1]);
+                    let whole = [whole(name, &numbers(name)?)?, whole(&cells, &numbers(&cells)?)?];
+                    let [ago, cell] = whole;
+                    if ago.len() != cell.len() || ago.contains(&0) {
+                        return Err(format!("`{name}` and `{cells}` do not fit each other"));
+                    }
+                    events.push(Sent { event: event.into(), ago, cell });
+                }
+                None if name.ends_with(ENDS[1]) => {}
+                None => states.push((name.clone(), numbers(name)?)),
+            }
         }
-        Ok(Checkpoint { step, t, seed, states, meta })
+        Ok(Checkpoint { step, t, seed, states, events, meta })
     }
+}
+
+/// Whole numbers from 0 on that a number holds exactly.
+fn whole(name: &str, values: &[f64]) -> Result<Vec<u64>, String> {
+    let whole = |&x: &f64| ((0.0..=9_007_199_254_740_992.0).contains(&x) && x.fract() == 0.0).then_some(x as u64);
+    let all: Option<Vec<u64>> = values.iter().map(whole).collect();
+    all.ok_or_else(|| format!("`{name}` holds numbers that are not whole"))
 }

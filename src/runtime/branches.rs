@@ -10,7 +10,7 @@
 //! vector has one element of each of them, and what leads from there leads to a vector again. The cells that are left over, fewer
 //! than lanes, stand side by side as well; of a single cell the elements follow each other.
 
-use super::lanes::{Lanes, Scalar};
+use super::lanes::{Lanes, Scalar, all_finite};
 use super::order::Order;
 use std::ops::Range;
 
@@ -369,9 +369,8 @@ impl<T: Scalar> Own<T> {
 
     /// Are all states finite?
     pub fn all_finite(&self) -> bool {
-        let states = self.at.iter().zip(&self.fields).filter(|(_, (field, _))| field.state);
-        let mut all = states.flat_map(|(&at, &(_, elements))| &self.flat.get()[at..at + elements]);
-        all.all(|x| x.to_f64().is_finite())
+        let mut states = self.at.iter().zip(&self.fields).filter(|(_, (field, _))| field.state);
+        states.all(|(&at, &(_, elements))| all_finite(&self.flat.get()[at..at + elements]))
     }
 
     /// Lets some cells after the others do some tasks: `run` is given the turns of a step, with the numbers that `number` has for the kernels of a space

@@ -11,6 +11,7 @@
 use super::edges::Edges;
 use super::lanes::{Scalar, ask_for};
 use super::order::Order;
+use super::pages::ask_for_large;
 use super::remember::Remembering;
 use std::ops::Range;
 use std::sync::Arc;
@@ -56,6 +57,13 @@ impl<T> Traffic<T> {
     /// Is there none?
     pub fn is_empty(&self) -> bool {
         self.deliveries.is_empty() && self.remembering.is_empty()
+    }
+
+    /// How many steps an event takes at most.
+    pub fn longest(&self) -> u64 {
+        let all = self.deliveries.iter().map(|delivery| &delivery.delays);
+        let all = all.chain(self.remembering.iter().map(|edges| &edges.delays));
+        all.map(|delays| u64::from(delays.longest())).max().unwrap_or(0)
     }
 }
 
@@ -120,7 +128,13 @@ struct Rows<T> {
     /// The sum that each edge adds to.
     targets: Vec<u32>,
     /// In the order of `targets`.
-    carried: PerEdge<T>,
+    carried: Carried<T>,
+}
+
+/// What the edges of rows carry.
+enum Carried<T> {
+    Same(T),
+    Each(Vec<T>),
 }
 
 /// What of deliveries is known before their edges stand in rows.
@@ -131,16 +145,35 @@ struct Draft<'d, T> {
     deliveries: Vec<(&'d Delivery<T>, usize)>,
 }
 
+/// Where the sums of a space are.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    /// The places of the part, in whole blocks.
+    pub places: Range<usize>,
+    /// Where its temps begin among all of the part.
+    pub begin: usize,
+    /// How many a cell has.
+    pub slots: usize,
+    /// Of so many cells they stand in a block, slot after slot.
+    pub lanes: usize,
+}
+
 /// The sums of a temp slot.
 #[derive(Clone, Debug)]
 struct Sums {
     /// The number of the receiving space.
     to: usize,
     slot: usize,
-    /// Places of the part, in whole blocks.
-    places: Range<usize>,
-    /// The first of its sums among all.
-    begin: usize,
+    receiver: Receiver,
+}
+
+impl Sums {
+    /// The place of each block of them among the temps.
+    fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let Receiver { places, begin, slots, lanes } = self.receiver.clone();
+        let first = begin + self.slot * lanes;
+        (0..places.len() / lanes).map(move |block| first + block * slots * lanes).map(move |at| at..at + lanes)
+    }
 }
 
 /// An event on its way along its row.
@@ -162,9 +195,8 @@ struct Travel {
 pub struct Arrivals<T> {
     /// In the order in which what is sent in one step is added.
     rows: Vec<Rows<T>>,
-    sums: Vec<Sums>,
-    /// Of the present step.
-    arrived: Vec<T>,
+    /// Where all sums are among the temps of the part.
+    sums: Vec<Range<usize>>,
     /// In the order of sending.
     travels: Vec<Travel>,
 }
@@ -179,23 +211,20 @@ const ASKED: usize = 48;
 const LINE: usize = 16;
 
 impl<T: Scalar> Arrivals<T> {
-    /// What arrives along these deliveries at some places of each space. `senders` and `order` are those of each space, too.
+    /// What arrives along these deliveries at the sums of each space. `senders` and `order` are those of each space, too.
     pub fn new<'o>(
         deliveries: &[&Delivery<T>],
         senders: impl Fn(usize) -> usize,
-        places: impl Fn(usize) -> Range<usize>,
+        receiver: impl Fn(usize) -> Receiver,
         order: impl Fn(usize) -> Option<&'o Order>,
     ) -> Arrivals<T> {
         let mut sums: Vec<Sums> = Vec::new();
-        let mut all = 0;
         let mut drafts: Vec<Draft<'_, T>> = Vec::new();
         for &delivery in deliveries {
             let Delivery { from, event, to, slot, .. } = *delivery;
             let known = sums.iter().position(|sum| (sum.to, sum.slot) == (to, slot));
             let sum = known.unwrap_or_else(|| {
-                let places = places(to);
-                all += places.len();
-                sums.push(Sums { to, slot, begin: all - places.len(), places });
+                sums.push(Sums { to, slot, receiver: receiver(to) });
                 sums.len() - 1
             });
             let same = |draft: &Draft<'_, T>| (draft.from, draft.event) == (from, event);
@@ -215,7 +244,17 @@ impl<T: Scalar> Arrivals<T> {
         }
         drafts.sort_by_key(|draft| (draft.from, draft.event));
         let rows = drafts.iter().map(|draft| Rows::new(draft, senders(draft.from), &sums, &order)).collect();
-        Arrivals { rows, sums, arrived: vec![T::default(); all], travels: Vec::new() }
+        let mut blocks: Vec<Range<usize>> = sums.iter().flat_map(Sums::blocks).collect();
+        blocks.sort_unstable_by_key(|block| block.start);
+        // Those side by side are cleared at once.
+        let mut all: Vec<Range<usize>> = Vec::new();
+        for block in blocks {
+            match all.last_mut() {
+                Some(last) if last.end == block.start => last.end = block.end,
+                _ => all.push(block),
+            }
+        }
+        Arrivals { rows, sums: all, travels: Vec::new() }
     }
 
     /// A run begins: nothing is on its way.
@@ -223,10 +262,28 @@ impl<T: Scalar> Arrivals<T> {
         self.travels.clear();
     }
 
-    /// Adds up what arrives in a step.
-    pub fn arrive(&mut self, step: u64) {
-        let Arrivals { rows, arrived, travels, .. } = self;
-        arrived.fill(T::default());
+    /// What was due before a step has arrived already.
+    pub fn pass(&mut self, step: u64) {
+        let Arrivals { rows, travels, .. } = self;
+        travels.retain_mut(|travel| {
+            let rows = &rows[travel.rows as usize];
+            while (travel.due.wrapping_sub(step as u32) as i32) < 0 {
+                let Run { wait, end } = rows.runs[travel.next];
+                if wait == 0 {
+                    return false;
+                }
+                travel.due = travel.due.wrapping_add(wait);
+                travel.edges = [travel.edges[1], end];
+                travel.next += 1;
+            }
+            true
+        });
+    }
+
+    /// Adds up what arrives in a step, in the temps of the part.
+    pub fn arrive(&mut self, step: u64, temps: &mut [T]) {
+        let Arrivals { rows, sums, travels } = self;
+        sums.iter().for_each(|sums| temps[sums.clone()].fill(T::default()));
         let now = step as u32;
         let mut stay = 0;
         for at in 0..travels.len() {
@@ -242,7 +299,7 @@ impl<T: Scalar> Arrivals<T> {
                     }
                 };
                 let rows = &rows[travel.rows as usize];
-                rows.add(&travel, arrived, ask);
+                rows.add(&travel, temps, ask);
                 let Run { wait, end } = rows.runs[travel.next];
                 if wait == 0 {
                     continue;
@@ -255,16 +312,6 @@ impl<T: Scalar> Arrivals<T> {
             stay += 1;
         }
         travels.truncate(stay);
-    }
-
-    /// Puts what has arrived at the cells of a space where their kernel reads it: in slots of blocks of `lanes` cells and so many slots.
-    pub fn bring(&self, to: usize, temp: &mut [T], (slots, lanes): (usize, usize)) {
-        for sums in self.sums.iter().filter(|sums| sums.to == to) {
-            let arrived = &self.arrived[sums.begin..][..sums.places.len()];
-            for (block, arrived) in temp.chunks_mut(slots * lanes).zip(arrived.chunks(lanes)) {
-                block[sums.slot * lanes..][..lanes].copy_from_slice(arrived);
-            }
-        }
     }
 
     /// Sends what was emitted in a step, in the order of spaces, events and cells.
@@ -300,14 +347,14 @@ impl<T> Draft<'_, T> {
         mut tell: impl FnMut(&Delivery<T>, usize, u32),
     ) {
         for &(delivery, sum) in &self.deliveries {
-            let Sums { places, begin, .. } = &sums[sum];
+            let sums = &sums[sum];
             let order = order(delivery.to);
-            for (place, target) in places.clone().zip(*begin as u32..) {
+            for (place, target) in sums.receiver.places.clone().zip(sums.blocks().flatten()) {
                 let cell = Order::cell(order, place);
                 // Past the last cell there are none.
                 let bounds = delivery.edges.offsets.get(cell..cell + 2).unwrap_or(&[0, 0]);
                 for edge in bounds[0] as usize..bounds[1] as usize {
-                    tell(delivery, edge, target);
+                    tell(delivery, edge, target as u32);
                 }
             }
         }
@@ -388,6 +435,10 @@ impl<T: Scalar> Rows<T> {
         let each = matches!(draft.deliveries[0].0.carried, PerEdge::Each(_));
         let (mut next, mut targets, mut delays) = (first.clone(), vec![0; count], vec![0; count]);
         let mut carried = vec![T::default(); if each { count } else { 0 }];
+        // Rows are read wherever their sender's edges happen to stand.
+        ask_for_large(&mut targets);
+        ask_for_large(&mut delays);
+        ask_for_large(&mut carried);
         draft.visit(sums, &order, |delivery, edge, target| {
             let at = &mut next[delivery.edges.sources[edge] as usize];
             (targets[*at], delays[*at]) = (target, delivery.delays.of(edge));
@@ -414,8 +465,8 @@ impl<T: Scalar> Rows<T> {
             runs.push(Run { wait: 0, end: 0 });
         }
         let carried = match &draft.deliveries[0].0.carried {
-            PerEdge::Same(value) => PerEdge::Same(*value),
-            PerEdge::Each(_) => PerEdge::Each(carried.into()),
+            PerEdge::Same(value) => Carried::Same(*value),
+            PerEdge::Each(_) => Carried::Each(carried),
         };
         Rows { from: draft.from, event: draft.event, first, first_run, runs, targets, carried }
     }
@@ -425,7 +476,7 @@ impl<T: Scalar> Rows<T> {
         let begin = travel.row + travel.edges[0] as usize;
         let len = ((travel.edges[1] - travel.edges[0]) as usize).min(ASKED);
         ask_for(&self.targets, begin, len);
-        if let PerEdge::Each(values) = &self.carried {
+        if let Carried::Each(values) = &self.carried {
             ask_for(values, begin, len);
         }
         ask_for(&self.runs, travel.next, 1);
@@ -437,7 +488,7 @@ impl<T: Scalar> Rows<T> {
         if from < (travel.edges[1] - travel.edges[0]) as usize {
             let at = travel.row + travel.edges[0] as usize + from;
             ask_for(&self.targets, at, 1);
-            if let PerEdge::Each(values) = &self.carried {
+            if let Carried::Each(values) = &self.carried {
                 ask_for(values, at, LINE);
             }
         }
@@ -448,8 +499,8 @@ impl<T: Scalar> Rows<T> {
         let range = travel.row + travel.edges[0] as usize..travel.row + travel.edges[1] as usize;
         let targets = &self.targets[range.clone()];
         match &self.carried {
-            PerEdge::Same(value) => add(sums, targets, std::iter::repeat(*value), ask),
-            PerEdge::Each(values) => add(sums, targets, values[range].iter().copied(), ask),
+            Carried::Same(value) => add(sums, targets, std::iter::repeat(*value), ask),
+            Carried::Each(values) => add(sums, targets, values[range].iter().copied(), ask),
         }
     }
 }

@@ -11,8 +11,8 @@ use super::aligned::Aligned;
 use super::branches::{Branched, Branches, Own, Turn, passes, unit};
 use super::call::{Call, Cells, Order, Spike, Window};
 use super::edges::{CACHED, Links, Meeting, Relation, Rows, Shared as SharedField, Table, Targets, View};
-use super::events::{Arrivals, Delivery, Sent, Traffic};
-use super::lanes::Scalar;
+use super::events::{Arrivals, Delivery, Receiver, Sent, Traffic};
+use super::lanes::{Scalar, all_finite};
 use super::order::Order as CellOrder;
 use super::remember::{Cell as EdgesCell, PASSES, Remembered, Remembering, Step as EdgesStep};
 use super::series::{Sample, Series};
@@ -236,6 +236,8 @@ struct Shared<T> {
     branched: Vec<Arc<Branched>>,
     /// Where the parts meet: one for each group.
     meetings: Vec<Meeting<T>>,
+    /// How many steps an event takes at most.
+    longest: u64,
     /// For each space the relations that lead to it, and where each comes from.
     edges: Vec<Vec<(usize, usize)>>,
     /// In which order the cells of each space stand in memory; none: in that of their numbers.
@@ -254,6 +256,8 @@ struct Inputs {
 
 struct Part<T> {
     spaces: Vec<Slice<T>>,
+    /// What is added up within a step, of one space after the other.
+    temps: Aligned<T>,
     /// What it sees of each space.
     views: Vec<View<T>>,
     /// The edges of each relation that lead to its cells.
@@ -264,6 +268,8 @@ struct Part<T> {
     remembered: Vec<Remembered<T>>,
     /// The branched cells of each kind.
     branches: Vec<Own<T>>,
+    /// What was sent lately, with the step, as long as the longest delay at least.
+    lately: Vec<(u64, Sent)>,
     fault: Option<Fault>,
 }
 
@@ -274,8 +280,27 @@ struct Slice<T> {
     cell: Aligned<T>,
     output: Aligned<T>,
     data: Aligned<T>,
-    temp: Aligned<T>,
+    /// Its own among the temps of the part.
+    temp: Range<usize>,
     spikes: Vec<Spike>,
+}
+
+/// A slice and its temps.
+struct Working<'a, T> {
+    slice: &'a mut Slice<T>,
+    temp: &'a mut [T],
+}
+
+/// The slices of a part, with the temps of each.
+fn apart<'a, T>(slices: &'a mut [Slice<T>], mut temps: &'a mut [T]) -> impl Iterator<Item = Working<'a, T>> {
+    let mut begin = 0;
+    slices.iter_mut().map(move |slice| {
+        let Range { start, end } = slice.temp;
+        let (before, rest) = std::mem::take(&mut temps).split_at_mut(end - begin);
+        let temp = &mut before[start - begin..];
+        (temps, begin) = (rest, end);
+        Working { slice, temp }
+    })
 }
 
 /// How many branched cells fill whole blocks.
@@ -284,28 +309,25 @@ fn unit_of(branched: &Branched, lanes: impl Fn(usize) -> usize) -> usize {
 }
 
 impl<T: Scalar> Slice<T> {
-    /// What its states and the numbers that steps read take.
-    fn bytes(&self) -> usize {
-        [&self.state, &self.cell, &self.data, &self.temp].map(|bank| size_of_val(bank.get())).iter().sum()
+    /// With its own among the temps of the part.
+    fn with<'a>(&'a mut self, temps: &'a mut [T]) -> Working<'a, T> {
+        let temp = &mut temps[self.temp.clone()];
+        Working { slice: self, temp }
     }
 
-    fn bank(&self, bank: Bank) -> &[T] {
+    /// What its states and the numbers that steps read take.
+    fn bytes(&self) -> usize {
+        let banks = [&self.state, &self.cell, &self.data].map(|bank| size_of_val(bank.get()));
+        banks.iter().sum::<usize>() + self.temp.len() * size_of::<T>()
+    }
+
+    fn bank<'a>(&'a self, bank: Bank, temps: &'a [T]) -> &'a [T] {
         match bank {
             Bank::State => self.state.get(),
             Bank::Cell => self.cell.get(),
             Bank::Output => self.output.get(),
             Bank::Data => self.data.get(),
-            Bank::Temp => self.temp.get(),
-        }
-    }
-
-    fn bank_mut(&mut self, bank: Bank) -> &mut [T] {
-        match bank {
-            Bank::State => self.state.get_mut(),
-            Bank::Cell => self.cell.get_mut(),
-            Bank::Output => self.output.get_mut(),
-            Bank::Data => self.data.get_mut(),
-            Bank::Temp => self.temp.get_mut(),
+            Bank::Temp => &temps[self.temp.clone()],
         }
     }
 }
@@ -381,6 +403,7 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
             groups: groups.clone(),
             branched: branched.clone(),
             meetings,
+            longest: traffic.longest(),
             edges: (0..spaces.len()).map(leads_to).collect(),
             orders: spaces.iter().map(|space| space.order.clone()).collect(),
         });
@@ -489,6 +512,48 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         Ok(())
     }
 
+    /// What may not have arrived everywhere before a step, the next one: with how many steps ago it was sent, by space, event and cell.
+    pub fn under_way(&self, step: u64) -> Vec<(u64, Sent)> {
+        let mut all = Vec::new();
+        for part in &self.shared.parts {
+            all.extend(lock(part).lately.iter().map(|&(sent, event)| (step.wrapping_sub(sent), event)));
+        }
+        all.retain(|(ago, _)| *ago <= self.shared.longest);
+        // Every part has heard of all.
+        all.sort_unstable_by(|(a, one), (b, other)| b.cmp(a).then(one.cmp(other)));
+        all.dedup();
+        all
+    }
+
+    /// Goes on at a step, when this was sent so many steps before it, in whatever order.
+    ///
+    /// # Errors
+    /// If there is no such cell.
+    pub fn resume(&mut self, step: u64, under_way: &[(u64, Sent)]) -> Result<(), Fault> {
+        if under_way.iter().any(|(_, sent)| self.sizes.get(sent.space).is_none_or(|&size| sent.cell as usize >= size)) {
+            return Err(Fault::Range);
+        }
+        let mut all = under_way.to_vec();
+        all.sort_unstable_by(|(a, one), (b, other)| b.cmp(a).then(one.cmp(other)));
+        for part in &self.shared.parts {
+            let Part { arrivals, remembered, lately, .. } = &mut *lock(part);
+            arrivals.iter_mut().for_each(Arrivals::forget);
+            remembered.iter_mut().for_each(Remembered::pass);
+            *lately = all.iter().map(|&(ago, sent)| (step.wrapping_sub(ago), sent)).collect();
+            for of_step in all.chunk_by(|(a, _), (b, _)| a == b) {
+                let ago = of_step[0].0;
+                let sent: Vec<Sent> = of_step.iter().map(|&(_, sent)| sent).collect();
+                arrivals.iter_mut().for_each(|arrivals| arrivals.send(step.wrapping_sub(ago), &sent));
+                // Edges that remember do not hear of what was sent before the first step.
+                if ago <= step {
+                    remembered.iter_mut().for_each(|edges| edges.resume(step, ago, &sent));
+                }
+            }
+            arrivals.iter_mut().for_each(|arrivals| arrivals.pass(step));
+        }
+        Ok(())
+    }
+
     /// Computes the outputs at the start of a step.
     pub fn observe(&mut self, step: u64) -> Result<(), Fault> {
         self.run(Role::Observe, step, 1)
@@ -503,20 +568,20 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         }
         let order = self.shared.orders[at.space].as_ref().map(CellOrder::places);
         let mut parts: Vec<MutexGuard<'_, Part<T>>> = self.shared.parts.iter().map(lock).collect();
-        let mut banks: Vec<&mut [T]> = parts.iter_mut().map(|part| part.spaces[at.space].bank_mut(at.bank)).collect();
+        let mut banks: Vec<&mut [T]> = parts.iter_mut().map(|part| part.bank_mut(at.space, at.bank)).collect();
         let cuts = &self.cuts[at.space];
         let mut part = 0;
         // Without an order the cells of a block stand side by side.
         let mut next = cells.start;
+        let (mut block, mut lane) = (next / lanes, next % lanes);
         while order.is_none() && next < cells.end {
-            let (block, lane) = (next / lanes, next % lanes);
             while block >= cuts[part + 1] {
                 part += 1;
             }
             let begin = ((block - cuts[part]) * slots + at.slot) * lanes + lane;
             let end = cells.end.min(next + lanes - lane);
             visit(next, &mut banks[part][begin..begin + end - next]);
-            next = end;
+            (next, block, lane) = (end, block + 1, 0);
         }
         for cell in next..cells.end {
             let place = order.and_then(|places| places.get(cell)).map_or(cell, |&place| place as usize);
@@ -534,12 +599,12 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
     }
 
     /// Appends the numbers of a field for a range of cells.
-    pub fn read(&self, place: Place, cells: Range<usize>, out: &mut Vec<f64>) -> Result<(), Fault> {
+    pub fn read<N: Scalar>(&self, place: Place, cells: Range<usize>, out: &mut Vec<N>) -> Result<(), Fault> {
         if cells.end > self.size(place.space).ok_or(Fault::Range)? {
             return Err(Fault::Range);
         }
         out.reserve(cells.len());
-        self.visit(place, cells, |_, numbers| out.extend(numbers.iter().map(|number| number.to_f64())))
+        self.visit(place, cells, |_, numbers| out.extend(numbers.iter().map(|number| N::from_f64(number.to_f64()))))
     }
 
     /// Calls `visit` with the number of a field that the maps of branched cells reach, of each element of a range.
@@ -564,37 +629,42 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
     }
 
     /// Appends the numbers of such a field, given with its space, for a range of elements.
-    pub fn read_branches(&self, at: (usize, usize), elements: Range<usize>, out: &mut Vec<f64>) -> Result<(), Fault> {
+    pub fn read_branches<N: Scalar>(
+        &self,
+        at: (usize, usize),
+        elements: Range<usize>,
+        out: &mut Vec<N>,
+    ) -> Result<(), Fault> {
         if elements.end > self.size(at.0).ok_or(Fault::Range)? {
             return Err(Fault::Range);
         }
-        self.visit_branches(at, elements, |_, number| out.push(number.to_f64()))
+        self.visit_branches(at, elements, |_, number| out.push(N::from_f64(number.to_f64())))
     }
 
     /// Overwrites such a field of all elements.
-    pub fn write_branches(&mut self, at: (usize, usize), values: &[f64]) -> Result<(), Fault> {
+    pub fn write_branches<N: Scalar>(&mut self, at: (usize, usize), values: &[N]) -> Result<(), Fault> {
         let size = self.size(at.0).ok_or(Fault::Range)?;
         if values.len() != size {
             return Err(Fault::Length(size, values.len()));
         }
-        self.visit_branches(at, 0..size, |element, number| *number = T::from_f64(values[element]))
+        self.visit_branches(at, 0..size, |element, number| *number = T::from_f64(values[element].to_f64()))
     }
 
     /// Appends the numbers of a field of some edges that remember: states, or what is recorded. `place` has the number of their kind as its space.
-    pub fn read_edges(&self, place: Place, edges: Range<usize>, out: &mut Vec<f64>) -> Result<(), Fault> {
+    pub fn read_edges<N: Scalar>(&self, place: Place, edges: Range<usize>, out: &mut Vec<N>) -> Result<(), Fault> {
         let begin = out.len();
-        out.resize(begin + edges.len(), 0.0);
+        out.resize(begin + edges.len(), N::default());
         let numbers = &mut out[begin..];
         self.visit_edges(place, |edge, number| {
             if edges.contains(&edge) {
-                numbers[edge - edges.start] = number.to_f64();
+                numbers[edge - edges.start] = N::from_f64(number.to_f64());
             }
         })
     }
 
     /// Overwrites a state field of all edges of a kind that remember.
-    pub fn write_edges(&mut self, place: Place, values: &[f64]) -> Result<(), Fault> {
-        self.visit_edges(place, |edge, number| *number = T::from_f64(values[edge]))
+    pub fn write_edges<N: Scalar>(&mut self, place: Place, values: &[N]) -> Result<(), Fault> {
+        self.visit_edges(place, |edge, number| *number = T::from_f64(values[edge].to_f64()))
     }
 
     fn visit_edges(&self, place: Place, mut visit: impl FnMut(usize, &mut T)) -> Result<(), Fault> {
@@ -605,7 +675,7 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
     }
 
     /// Overwrites a field of all cells, and the lanes past the last cell with the last number.
-    pub fn write(&mut self, place: Place, values: &[f64]) -> Result<(), Fault> {
+    pub fn write<N: Scalar>(&mut self, place: Place, values: &[N]) -> Result<(), Fault> {
         self.inputs(|inputs| inputs.stale = true);
         let size = self.size(place.space).ok_or(Fault::Range)?;
         if values.len() != size {
@@ -615,26 +685,24 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
         self.visit(place, 0..end, |first, numbers| {
             let given = &values[first.min(size)..(first + numbers.len()).min(size)];
             let (own, behind) = numbers.split_at_mut(given.len());
-            own.iter_mut().zip(given).for_each(|(number, x)| *number = T::from_f64(*x));
+            own.iter_mut().zip(given).for_each(|(number, x)| *number = T::from_f64(x.to_f64()));
             // What fills a block up is like the last cell.
-            behind.fill(T::from_f64(values[size - 1]));
+            behind.fill(T::from_f64(values[size - 1].to_f64()));
         })
     }
 
     /// Is every state of every cell finite?
     pub fn all_finite(&self) -> bool {
-        let finite = |(shape, slice): (&Shape, &Slice<T>)| {
+        let of_space = |(shape, slice): (&Shape, &Slice<T>)| {
             let states = slice.state.get();
             let lanes = shape.lanes;
             let whole = slice.cells.count as usize / lanes * lanes * shape.state;
             let rest = slice.cells.count as usize % lanes;
-            let is_finite = |x: &T| x.to_f64().is_finite();
-            states[..whole].iter().all(is_finite)
-                && states[whole..].chunks(lanes).all(|slot| slot.iter().take(rest).all(is_finite))
+            all_finite(&states[..whole]) && states[whole..].chunks(lanes).all(|slot| all_finite(&slot[..rest]))
         };
         self.shared.parts.iter().all(|part| {
             let part = lock(part);
-            self.shapes.iter().zip(&part.spaces).all(finite)
+            self.shapes.iter().zip(&part.spaces).all(of_space)
                 && part.remembered.iter().all(Remembered::all_finite)
                 && part.branches.iter().all(Own::all_finite)
         })
@@ -645,21 +713,27 @@ impl<T: Scalar> Part<T> {
     /// A part, given with the first blocks of every part of every space.
     fn new(model: &Model, traffic: &Traffic<T>, cuts: &[Vec<usize>], part: usize) -> Part<T> {
         let Model { spaces, relations, groups, branched } = model;
+        // Of each space they begin where a line of the cache begins.
+        let mut temps = 0;
         let slice = |(Space { shape, size, .. }, cuts): (&Space, &Vec<usize>)| {
             let blocks = cuts[part + 1] - cuts[part];
             let first = cuts[part] * shape.lanes;
             let count = (cuts[part + 1] * shape.lanes).min(*size) - first.min(*size);
             let buffer = |slots: usize| Aligned::new(blocks * slots * shape.lanes);
+            let temp = temps..temps + blocks * shape.temp * shape.lanes;
+            temps = temp.end.next_multiple_of(16);
             Slice {
                 cells: Cells { first: first as u64, count: count as u64 },
                 state: buffer(shape.state),
                 cell: buffer(shape.cell),
                 output: buffer(shape.output),
                 data: buffer(shape.data),
-                temp: buffer(shape.temp),
+                temp,
                 spikes: Vec::new(),
             }
         };
+        let spaces_of_part: Vec<Slice<T>> = spaces.iter().zip(cuts).map(slice).collect();
+        let temps = Aligned::new(temps);
         let order = |space: usize| spaces[space].order.as_ref();
         let table = |relation: &Relation| {
             let cuts = &cuts[relation.to];
@@ -682,12 +756,15 @@ impl<T: Scalar> Part<T> {
         let arrivals = |group: &Group| {
             let own = traffic.deliveries.iter().filter(|delivery| group.spaces.contains(&delivery.to));
             let own: Vec<&Delivery<T>> = own.collect();
-            Arrivals::new(&own, |space| spaces[space].size, places, order)
+            let receiver = |space: usize| {
+                let Shape { temp: slots, lanes, .. } = spaces[space].shape;
+                Receiver { places: places(space), begin: spaces_of_part[space].temp.start, slots, lanes }
+            };
+            Arrivals::new(&own, |space| spaces[space].size, receiver, order)
         };
         let remembered = |r: &Arc<Remembering<T>>| Remembered::new(r, spaces[r.from].size, places(r.to), order(r.to));
         let arrivals = groups.iter().map(arrivals).collect();
         let remembered = traffic.remembering.iter().map(remembered).collect();
-        let spaces_of_part: Vec<Slice<T>> = spaces.iter().zip(cuts).map(slice).collect();
         let branches = |of: &Arc<Branched>| {
             let lanes = |space: usize| spaces[space].shape.lanes;
             // Every space is cut at the same cells.
@@ -698,7 +775,30 @@ impl<T: Scalar> Part<T> {
             Own::new(of, cells, lanes, bytes)
         };
         let branches = branched.iter().map(branches).collect();
-        Part { spaces: spaces_of_part, views, tables, arrivals, remembered, branches, fault: None }
+        Part {
+            spaces: spaces_of_part,
+            temps,
+            views,
+            tables,
+            arrivals,
+            remembered,
+            branches,
+            lately: Vec::new(),
+            fault: None,
+        }
+    }
+
+    /// The numbers of all slots of a bank.
+    fn bank_mut(&mut self, space: usize, bank: Bank) -> &mut [T] {
+        let Part { spaces, temps, .. } = self;
+        let Working { slice, temp } = spaces[space].with(temps.get_mut());
+        match bank {
+            Bank::State => slice.state.get_mut(),
+            Bank::Cell => slice.cell.get_mut(),
+            Bank::Output => slice.output.get_mut(),
+            Bank::Data => slice.data.get_mut(),
+            Bank::Temp => temp,
+        }
     }
 
     /// The bytes that a step of a group goes through, about.
@@ -713,8 +813,9 @@ impl<T: Scalar> Part<T> {
 
     /// Sees of a space what its own cells have in some shared fields.
     fn look(&mut self, space: usize, shape: &Shape, which: impl Fn(&SharedField) -> bool) {
-        let slice = &self.spaces[space];
-        self.views[space].take(which, |bank| (slice.bank(bank), shape.slots(bank)));
+        let Part { spaces, temps, views, .. } = self;
+        let (slice, temps) = (&spaces[space], temps.get());
+        views[space].take(which, |bank| (slice.bank(bank, temps), shape.slots(bank)));
     }
 }
 
@@ -735,6 +836,7 @@ impl<T: Scalar> Shared<T> {
         if inputs.role == Role::Init {
             own.arrivals.iter_mut().for_each(Arrivals::forget);
             own.remembered.iter_mut().for_each(Remembered::forget);
+            own.lately.clear();
         }
         for (number, (group, meeting)) in self.groups.iter().zip(&self.meetings).enumerate() {
             let ran = match inputs.role {
@@ -742,9 +844,10 @@ impl<T: Scalar> Shared<T> {
                     self.branches(group, false, &surroundings, inputs.window, own).and_then(|()| {
                         self.without_branches(group).try_for_each(|space| {
                             let number = self.numbering.kernel(space, inputs.role, 0);
-                            let slice = (space, &mut own.spaces[space]);
+                            let Part { spaces, temps, .. } = &mut *own;
+                            let slice = spaces[space].with(temps.get_mut());
                             Links::apart(&[], false, |links| {
-                                self.kernel(number, &surroundings, inputs.window, slice, links)
+                                self.kernel(number, &surroundings, inputs.window, (space, slice), links)
                             })
                         })
                     })
@@ -758,6 +861,10 @@ impl<T: Scalar> Shared<T> {
             if inputs.role == Role::Init && group.events && !self.begin((number, group), meeting, (part, own)) {
                 return;
             }
+        }
+        if inputs.role == Role::Step {
+            let end = inputs.window.first_step + inputs.window.steps;
+            own.lately.retain(|(sent, _)| end.wrapping_sub(*sent) <= self.longest);
         }
         if inputs.role == Role::Observe {
             for group in &self.groups {
@@ -790,7 +897,9 @@ impl<T: Scalar> Shared<T> {
             return false;
         }
         sent.sort_unstable();
-        own.arrivals[number].send(0_u64.wrapping_sub(1), &sent);
+        let before = 0_u64.wrapping_sub(1);
+        own.arrivals[number].send(before, &sent);
+        own.lately.extend(sent.iter().map(|&event| (before, event)));
         true
     }
 
@@ -819,11 +928,11 @@ impl<T: Scalar> Shared<T> {
         let far = own.bytes(group, &self.edges) * self.parts.len() > CACHED;
         if group.is_alone() {
             let space = group.spaces[0];
-            let Part { spaces, views, tables, .. } = own;
+            let Part { spaces, temps, views, tables, .. } = own;
             let edges: Vec<Rows<'_, T>> =
                 self.edges[space].iter().map(|&(number, _)| tables[number].view(&[])).collect();
             let number = self.numbering.kernel(space, Role::Step, 0);
-            let slice = (space, &mut spaces[space]);
+            let slice = (space, spaces[space].with(temps.get_mut()));
             views[space]
                 .with_links(meeting, &edges, far, |links| self.kernel(number, surroundings, window, slice, links))?;
             views[space].advance(window.steps);
@@ -837,7 +946,8 @@ impl<T: Scalar> Shared<T> {
             if group.events {
                 before.clear();
                 before.extend(group.spaces.iter().map(|&space| own.spaces[space].spikes.len()));
-                self.arrive((number, group), step, own);
+                let Part { arrivals, temps, .. } = &mut *own;
+                arrivals[number].arrive(step, temps.get_mut());
                 let one = Window { first_step: step, steps: 1, ..window };
                 self.remember(group, surroundings, one, own, |edges, step, cells, _| {
                     edges.arrive(step, cells, &*self.kernels)
@@ -846,12 +956,12 @@ impl<T: Scalar> Shared<T> {
             self.branches(group, far, surroundings, Window { first_step: step, steps: 1, ..window }, own)?;
             for pass in 0..group.passes {
                 for space in self.without_branches(group) {
-                    let Part { spaces, views, tables, .. } = &mut *own;
+                    let Part { spaces, temps, views, tables, .. } = &mut *own;
                     let rows = |&(number, from): &(usize, usize)| tables[number].view(views[from].values());
                     let edges: Vec<Rows<'_, T>> = self.edges[space].iter().map(rows).collect();
                     let number = self.numbering.kernel(space, Role::Step, pass);
                     let one = Window { first_step: step, steps: 1, ..window };
-                    let slice = (space, &mut spaces[space]);
+                    let slice = (space, spaces[space].with(temps.get_mut()));
                     Links::apart(&edges, far, |links| self.kernel(number, surroundings, one, slice, links))?;
                 }
                 if !group.spaces.iter().any(|&space| own.views[space].changes_in(pass)) {
@@ -871,6 +981,7 @@ impl<T: Scalar> Shared<T> {
                 }
                 sent.sort_unstable();
                 own.arrivals[number].send(step, &sent);
+                own.lately.extend(sent.iter().map(|&event| (step, event)));
                 let one = Window { first_step: step, steps: 1, ..window };
                 self.remember(group, surroundings, one, own, |edges, step, cells, order| {
                     let place = |cell: usize| CellOrder::place(order, cell as u32) as usize;
@@ -910,7 +1021,7 @@ impl<T: Scalar> Shared<T> {
         window: Window,
         part: &mut Part<T>,
     ) -> Result<(), Fault> {
-        let Part { spaces, branches, views, tables, .. } = part;
+        let Part { spaces, temps, branches, views, tables, .. } = part;
         let (of, own) = (&self.branched[kind], &mut branches[kind]);
         let role = surroundings.inputs.role;
         let number = |space: usize, pass: usize| self.numbering.kernel(space, role, pass);
@@ -920,7 +1031,7 @@ impl<T: Scalar> Shared<T> {
         own.run(&of.tasks[role as usize], number, |turns, seen, flat| {
             // They share nothing by themselves.
             let mut alone: Vec<_> = seen.iter().map(|_| |_: &mut [T]| true).collect();
-            let mut slices: Vec<Option<&mut Slice<T>>> = spaces.iter_mut().map(Some).collect();
+            let mut slices: Vec<Option<Working<'_, T>>> = apart(spaces, temps.get_mut()).map(Some).collect();
             let calls = seen.into_iter().zip(&edges).zip(&mut alone).map(|(((space, branches), edges), share)| {
                 let slice = slices[space].take().expect("a space is in a kind of cells once");
                 let links = Links { now: &mut [], next: &mut [], edges, far, share };
@@ -928,16 +1039,6 @@ impl<T: Scalar> Shared<T> {
             });
             self.kernels.take_turns(turns, &mut calls.collect::<Vec<_>>(), flat)
         })
-    }
-
-    /// Puts what arrives in a step where kernels read it.
-    fn arrive(&self, (number, group): (usize, &Group), step: u64, own: &mut Part<T>) {
-        let arrivals = &mut own.arrivals[number];
-        arrivals.arrive(step);
-        for &space in &group.spaces {
-            let shape = &self.shapes[space];
-            arrivals.bring(space, own.spaces[space].temp.get_mut(), (shape.temp, shape.lanes));
-        }
     }
 
     /// Lets events reach edges that remember.
@@ -951,9 +1052,9 @@ impl<T: Scalar> Shared<T> {
     ) -> Result<(), Fault> {
         let step = EdgesStep { uniforms: &surroundings.inputs.uniforms, series: surroundings.series, window };
         for edges in own.remembered.iter_mut().filter(|edges| group.spaces.contains(&edges.to())) {
-            let (to, slice) = (edges.to(), &mut own.spaces[edges.to()]);
-            let Slice { state, cell, temp, .. } = slice;
-            let (state, cell, temp, shape) = (state.get(), cell.get(), temp.get_mut(), self.shapes[to]);
+            let (to, slice) = (edges.to(), own.spaces[edges.to()].with(own.temps.get_mut()));
+            let Working { slice: Slice { state, cell, .. }, temp } = slice;
+            let (state, cell, shape) = (state.get(), cell.get(), self.shapes[to]);
             events(edges, step, EdgesCell { state, cell, temp, shape }, self.orders[to].as_ref())?;
         }
         Ok(())
@@ -984,10 +1085,10 @@ impl<T: Scalar> Shared<T> {
         number: usize,
         surroundings: &Surroundings<'_>,
         window: Window,
-        slice: (usize, &mut Slice<T>),
+        slice: (usize, Working<'_, T>),
         links: Links<'_, T>,
     ) -> Result<(), Fault> {
-        if slice.1.cells.count == 0 {
+        if slice.1.slice.cells.count == 0 {
             return Ok(());
         }
         // A place where the lifetime of `share` may become shorter.
@@ -1000,10 +1101,10 @@ impl<T: Scalar> Shared<T> {
         &'a self,
         surroundings: &'a Surroundings<'_>,
         window: Window,
-        (space, slice): (usize, &'a mut Slice<T>),
+        (space, Working { slice, temp }): (usize, Working<'a, T>),
         (links, branches): (Links<'a, T>, Branches<'a, T>),
     ) -> Call<'a, T> {
-        let Slice { cells, state, cell, output, data, temp, spikes } = slice;
+        let Slice { cells, state, cell, output, data, spikes, .. } = slice;
         let numbers = match &self.orders[space] {
             Some(order) => {
                 let lanes = self.shapes[space].lanes;
@@ -1016,7 +1117,7 @@ impl<T: Scalar> Shared<T> {
             cell: cell.get_mut(),
             output: output.get_mut(),
             data: data.get(),
-            temp: temp.get_mut(),
+            temp,
             uniforms: &surroundings.inputs.uniforms,
             series: surroundings.series,
             window,

@@ -19,6 +19,7 @@ pub mod machine;
 pub mod math;
 pub mod named;
 pub mod order;
+pub mod pages;
 pub mod remember;
 pub mod rng;
 pub mod series;

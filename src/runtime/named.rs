@@ -467,7 +467,7 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
         let mut machine = machine(self.spec, &self.sizes, &self.networks, tables, &self.kernels, self.most_threads);
         machine.set_seed(self.seed);
         for &place in self.given.iter().filter(|place| place.bank == Bank::Data) {
-            let mut values = Vec::new();
+            let mut values: Vec<f64> = Vec::new();
             self.machine.read(place, 0..self.sizes[place.space], &mut values).map_err(failed)?;
             machine.write(place, &values).map_err(failed)?;
         }

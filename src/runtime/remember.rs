@@ -12,7 +12,7 @@ use super::branches::Branches;
 use super::call::{Call, Cells, Order as Numbers, Window};
 use super::edges::{Edges, Links};
 use super::events::{PerEdge, Sent};
-use super::lanes::Scalar;
+use super::lanes::{Scalar, all_finite};
 use super::machine::{Bank, Fault, Kernels, Shape};
 use super::order::Order;
 use super::series::Series;
@@ -223,7 +223,7 @@ impl<T: Scalar> Remembered<T> {
 
     /// Are all states finite?
     pub fn all_finite(&self) -> bool {
-        self.state.iter().flatten().all(|x| x.to_f64().is_finite())
+        self.state.iter().all(|values| all_finite(values))
     }
 
     /// Events arrive in a step.
@@ -261,6 +261,32 @@ impl<T: Scalar> Remembered<T> {
         Ok(())
     }
 
+    /// Goes on at a step: nothing is on its way.
+    pub fn pass(&mut self) {
+        self.due.iter_mut().for_each(Vec::clear);
+    }
+
+    /// What was emitted so many steps before a step, and arrives in it or later, is on its way.
+    pub fn resume(&mut self, step: u64, ago: u64, sent: &[Sent]) {
+        for event in emitted(sent, self.what.from, self.what.event) {
+            self.post(step.wrapping_sub(ago), event.cell as usize, ago);
+        }
+    }
+
+    /// Sends an event along the edges of a sender whose delay is so long.
+    fn post(&mut self, step: u64, sender: usize, least: u64) {
+        let first = self.first_run[sender];
+        let mut begin = if first == 0 { 0 } else { self.runs[first - 1].1 };
+        for &(delay, end) in &self.runs[first..self.first_run[sender + 1]] {
+            let delay = u64::from(delay);
+            if delay >= least {
+                let due = step.wrapping_add(delay) % self.due.len() as u64;
+                self.due[due as usize].push(begin..end);
+            }
+            begin = end;
+        }
+    }
+
     /// Sends what was emitted in a step, in the order of spaces, events and cells; and cells that have emitted tell the edges that lead to them.
     /// `place` knows where in the space a cell stands.
     pub fn send(
@@ -272,14 +298,7 @@ impl<T: Scalar> Remembered<T> {
         with: &dyn Kernels<T>,
     ) -> Result<(), Fault> {
         for event in emitted(sent, self.what.from, self.what.event) {
-            let sender = event.cell as usize;
-            let first = self.first_run[sender];
-            let mut begin = if first == 0 { 0 } else { self.runs[first - 1].1 };
-            for &(delay, end) in &self.runs[first..self.first_run[sender + 1]] {
-                let due = (step.window.first_step + u64::from(delay)) % self.due.len() as u64;
-                self.due[due as usize].push(begin..end);
-                begin = end;
-            }
+            self.post(step.window.first_step, event.cell as usize, 0);
         }
         for kind in 0..self.what.back.len() {
             for event in emitted(sent, self.what.to, self.what.back[kind]) {

@@ -3,15 +3,15 @@
 //! In come an engine after some steps, or a [`Checkpoint`]; out goes a checkpoint, or a [`Start`] for this model, or what does not fit.
 //! Never true here: a state of the model is missing, or one of another model is passed over.
 //!
-//! Everything that a step reads are states, uniform values, constants of cells and its number: constants come from the model's
-//! parameters and the seed, so that states, number and seed are all that a run needs to go on bit by bit.
+//! Everything that a step reads are states, uniform values, constants of cells, events on their way and its number: constants come from the
+//! model's parameters and the seed, so that states, events, number and seed are all that a run needs to go on bit by bit.
 
 use super::extent::Extent;
 use super::time::{moment, whole_steps};
 use super::trap::states;
-use crate::engine::{Engine, EngineError};
-use crate::ode::Model;
-use crate::results::Checkpoint;
+use crate::engine::{Engine, EngineError, UnderWay};
+use crate::ode::{Kind, Model, STRETCH};
+use crate::results::{Checkpoint, Sent};
 use crate::step::{FieldId, FieldKind, Function, Program, Role};
 use serde_json::{Map, Value};
 
@@ -22,20 +22,28 @@ pub struct Start {
     pub step: u64,
     /// The states that differ from the initial values, in canonical units.
     pub states: Vec<(FieldId, Vec<f64>)>,
+    /// The events on their way, in order, if not those of the beginning.
+    pub under_way: Option<Vec<UnderWay>>,
 }
 
 impl Start {
     /// Sets the initial values, and then these.
     pub(super) fn set(&self, engine: &mut dyn Engine) -> Result<(), EngineError> {
         engine.init()?;
-        self.states.iter().try_for_each(|(field, values)| engine.write(*field, values))
+        self.go_on(engine)
+    }
+
+    /// Sets these alone.
+    pub(super) fn go_on(&self, engine: &mut dyn Engine) -> Result<(), EngineError> {
+        self.states.iter().try_for_each(|(field, values)| engine.write(*field, values))?;
+        self.under_way.iter().try_for_each(|events| engine.resume(self.step, events))
     }
 
     /// The states of a checkpoint; the error is a sentence.
-    pub fn new(checkpoint: &Checkpoint, program: &Program, extent: &Extent) -> Result<Start, String> {
-        past(program)?;
+    pub fn new(checkpoint: &Checkpoint, model: &Model, program: &Program, extent: &Extent) -> Result<Start, String> {
+        no_histories(program)?;
         let mut fields = program.fields_where(|field| field.kind == FieldKind::State);
-        let mut start = Start { step: steps(checkpoint, extent)?, states: Vec::new() };
+        let mut start = Start { step: steps(checkpoint, extent)?, ..Start::default() };
         for (name, values) in &checkpoint.states {
             let at = fields.iter().position(|&field| program.field(field).name == *name);
             let at = at.ok_or_else(|| format!("it is of another model: this one has no state `{name}`"))?;
@@ -46,26 +54,77 @@ impl Start {
             }
             start.states.push((field, values.clone()));
         }
-        match fields.first() {
-            Some(&field) => Err(format!("it is of another model: it has no state `{}`", program.field(field).name)),
-            None => Ok(start),
+        if let Some(&field) = fields.first() {
+            return Err(format!("it is of another model: it has no state `{}`", program.field(field).name));
         }
+        if start.step != checkpoint.step && !checkpoint.events.is_empty() {
+            return Err(
+                "events are on their way in it, for so many steps: go on with the `dt` it was saved with".into()
+            );
+        }
+        let (clocks, mut fields): (Vec<_>, Vec<_>) =
+            travelling(program).into_iter().partition(|&event| is_of_clock(model, program, event));
+        // Stretches of a clock are counted from the beginning, however long the run was that was saved.
+        let stretch = start.step / u64::from(STRETCH);
+        let ago = start.step - stretch * u64::from(STRETCH) + 1;
+        let mut under_way: Vec<UnderWay> = clocks
+            .iter()
+            .filter(|&&event| stretch < program.field(event).over.map_or(0, |space| extent.size(space)) as u64)
+            .map(|&field| UnderWay { field, ago, cell: stretch })
+            .collect();
+        let travels = !(clocks.is_empty() && fields.is_empty());
+        for Sent { event, ago, cell } in &checkpoint.events {
+            let at = fields.iter().position(|&field| program.field(field).name == *event);
+            let at = at.ok_or_else(|| format!("it is of another model: no `{event}` are on their way in this one"))?;
+            let field = fields.remove(at);
+            let cells = program.field(field).over.map_or(1, |space| extent.size(space)) as u64;
+            if let Some(cell) = cell.iter().find(|&&cell| cell >= cells) {
+                return Err(format!("cell {cell} has sent `{event}`, but there are {cells} cells in this run"));
+            }
+            under_way.extend(ago.iter().zip(cell).map(|(&ago, &cell)| UnderWay { field, ago, cell }));
+        }
+        if let Some(&field) = fields.first() {
+            let name = &program.field(field).name;
+            return Err(format!("it is of another model: it does not say which `{name}` are on their way"));
+        }
+        under_way.sort_unstable();
+        start.under_way = travels.then_some(under_way);
+        Ok(start)
     }
 }
 
-/// Says, as an error, what else than states a step of a program reads of earlier ones.
-pub fn past(program: &Program) -> Result<(), String> {
-    if let Some(field) = program.fields.iter().find(|field| field.history > 0) {
-        return Err(format!("`{}` has a past, which is not kept in this version", field.name));
+/// Says, as an error, what a step of a program reads of earlier ones that a checkpoint of this engine does not hold.
+pub fn past(program: &Program, engine: &dyn Engine) -> Result<(), String> {
+    no_histories(program)?;
+    if !travelling(program).is_empty() && !engine.knows_events() {
+        return Err(
+            "spikes on their way are not kept by this engine in this version; `--engine native` keeps them".into()
+        );
     }
-    let guards = program.function(Role::Step).into_iter().flat_map(Function::regions).filter_map(|region| region.guard);
-    match guards.into_iter().find(|guard| guard.delay.is_some()) {
-        Some(guard) => {
-            let name = &program.field(guard.event).name;
-            Err(format!("events of `{name}` are on their way, which is not kept in this version"))
-        }
+    Ok(())
+}
+
+fn no_histories(program: &Program) -> Result<(), String> {
+    match program.fields.iter().find(|field| field.history > 0 && field.kind != FieldKind::Event) {
+        Some(field) => Err(format!("`{}` has a past, which is not kept in this version", field.name)),
         None => Ok(()),
     }
+}
+
+/// Does a clock emit it?
+fn is_of_clock(model: &Model, program: &Program, event: FieldId) -> bool {
+    let population = program.field(event).over.and_then(|space| model.populations.get(space.0 as usize));
+    population.is_some_and(|population| population.kind == Kind::Clock)
+}
+
+/// The events that go along edges and take their time.
+fn travelling(program: &Program) -> Vec<FieldId> {
+    let regions = program.function(Role::Step).into_iter().flat_map(Function::regions);
+    let guards = regions.filter_map(|region| region.guard.filter(|guard| guard.delay.is_some()));
+    let mut all: Vec<FieldId> = guards.map(|guard| guard.event).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// The steps of this run that are done at the time of a checkpoint.
@@ -95,10 +154,18 @@ pub fn checkpoint(
     meta: Map<String, Value>,
 ) -> Result<Checkpoint, EngineError> {
     let now = states(program, extent, engine)?;
-    past(program).map_err(EngineError)?;
+    past(program, engine).map_err(EngineError)?;
     let mut states: Vec<_> = now.into_iter().collect();
     states.sort_by_key(|(field, _)| *field);
     let named = |(field, values): (FieldId, Vec<f64>)| (program.field(field).name.clone(), values);
+    let under_way = engine.under_way(step);
+    let sent = |event: FieldId| {
+        let own = under_way.iter().filter(|sent| sent.field == event);
+        let (ago, cell) = own.map(|sent| (sent.ago, sent.cell)).unzip();
+        Sent { event: program.field(event).name.clone(), ago, cell }
+    };
     let (t, seed) = (step as f64 * extent.grid.dt, model.seed);
-    Ok(Checkpoint { step, t, seed, states: states.into_iter().map(named).collect(), meta })
+    let events =
+        travelling(program).into_iter().filter(|&event| !is_of_clock(model, program, event)).map(sent).collect();
+    Ok(Checkpoint { step, t, seed, states: states.into_iter().map(named).collect(), events, meta })
 }

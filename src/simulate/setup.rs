@@ -105,6 +105,7 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
             | Source::There(..)
             | Source::Told(..)
             | Source::Arrived(..)
+            | Source::Sent(..)
             | Source::Amount(_)
             | Source::Modulated(_)
             | Source::Weight(_)

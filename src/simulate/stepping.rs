@@ -542,7 +542,7 @@ impl Stepping {
 
     /// What it has come to, to go on from there; the error is a sentence.
     pub fn save(&self) -> Result<Checkpoint, String> {
-        past(&self.program)?;
+        past(&self.program, &*self.engine)?;
         let Stepping { model, program, extent, engine, now, .. } = self;
         checkpoint(model, program, extent, &**engine, *now, Map::new()).map_err(|error| error.0)
     }
@@ -558,8 +558,9 @@ impl Stepping {
         let mut extent = self.extent.clone();
         // It may go on as long as it wants.
         extent.grid.steps = self.end.map_or(MOST_STEPS as u64, |end| end + 1);
-        let start = Start::new(from, &self.program, &extent)?;
-        start.states.iter().try_for_each(|(field, values)| self.engine.write(*field, values)).map_err(|e| e.0)?;
+        let start = Start::new(from, &self.model, &self.program, &extent)?;
+        past(&self.program, &*self.engine)?;
+        start.go_on(&mut *self.engine).map_err(|e| e.0)?;
         self.now = start.step;
         self.observed = None;
         self.spikes.clear();

@@ -258,6 +258,8 @@ pub enum Source {
     Told(u32),
     /// What the events of a projection bring that arrive at a cell, added up: the number among what its synapses send.
     Arrived(u32, u32),
+    /// What the cells of a projection send through graded synapses, at what a stage of a method looks at.
+    Sent(u32, u32),
     /// How much of a modulator reaches the synapses of an element.
     Amount(u32),
     /// The elements whose synapses a modulator reaches.

@@ -547,6 +547,7 @@ fn source(rest: &mut Rest) -> Result<Source, String> {
         "slope" => return two(rest, Source::Slope),
         "point" => return two(rest, Source::Point),
         "sum" => return two(rest, Source::Sum),
+        "sent" => return two(rest, Source::Sent),
         "arrived" => return two(rest, Source::Arrived),
         "data" => return two(rest, Source::Data),
         "series" => Source::Series,

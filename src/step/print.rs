@@ -246,6 +246,7 @@ fn source_suffix(source: Source) -> String {
         Source::There(i, state) => format!(" = there {i} {state}"),
         Source::Told(i) => format!(" = told {i}"),
         Source::Arrived(i, which) => format!(" = arrived {i} {which}"),
+        Source::Sent(i, stage) => format!(" = sent {i} {stage}"),
         Source::Weight(i) => format!(" = weight {i}"),
         Source::Delay(i) => format!(" = delay {i}"),
         Source::Amount(i) => format!(" = amount {i}"),

@@ -504,7 +504,7 @@ pub struct Junction {
     pub span: Span,
 }
 
-/// A synapse model: what arriving events do, and the current that flows.
+/// A synapse model: what arriving events do, or what is brought at every moment, and the current that flows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Synapse {
     /// The `///` lines before it.
@@ -532,6 +532,21 @@ pub enum SynapseMember {
     Current(Let),
     /// `on event(weight: nS) { g += weight }`.
     Event(OnEvent),
+    /// `sum g(weight: nS) = weight * s`.
+    Sum(Sum),
+}
+
+/// What all connections bring a cell at every moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sum {
+    /// Its name.
+    pub name: Name,
+    /// The weight of a connection, with its unit (none: a pure number).
+    pub weight: Option<(Name, Option<UnitExpr>)>,
+    /// What one connection brings.
+    pub value: Expr,
+    /// The whole line.
+    pub span: Span,
 }
 
 /// What an event does.

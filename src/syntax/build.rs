@@ -356,16 +356,24 @@ impl Builder<'_> {
                     () => EventOf::Pre,
                 };
                 let mut parts = Parts::of(pair);
-                let mut carried = || {
-                    let mut carried = Parts::of(parts.only(Rule::function_param)?);
-                    Some((self.name(carried.part()), carried.maybe().map(|u| self.unit_note(u))))
-                };
-                let (weight, amount) = (carried(), carried());
+                let (weight, amount) = (self.carried(&mut parts), self.carried(&mut parts));
                 let actions = parts.map(|action| self.assign(inner(action))).collect();
                 SynapseMember::Event(OnEvent { of, weight, amount, actions, span })
             }
+            Rule::sum => {
+                let span = self.span(&pair);
+                let mut parts = Parts::of(pair);
+                let (name, weight) = (self.name(parts.part()), self.carried(&mut parts));
+                SynapseMember::Sum(Sum { name, weight, value: self.expr(parts.part()), span })
+            }
             other => unreachable!("{other:?} is not a member of a synapse"),
         }
+    }
+
+    /// A name in brackets with its unit, such as `weight: nS`, if there is one.
+    fn carried(&mut self, parts: &mut Parts<'_>) -> Option<(Name, Option<UnitExpr>)> {
+        let mut carried = Parts::of(parts.only(Rule::function_param)?);
+        Some((self.name(carried.part()), carried.maybe().map(|u| self.unit_note(u))))
     }
 
     // ------------------------------------------------------------------------------------------ cells

@@ -220,7 +220,7 @@ impl Block {
             Block::Pool => &["let"],
             Block::Spike => &["refractory"],
             Block::Junction => &["param", "let", "current"],
-            Block::Synapse => &["param", "let", "state", "on", "current"],
+            Block::Synapse => &["param", "let", "state", "on", "sum", "current"],
             Block::Event => &[],
             Block::Network => &["param", "init", "population", "input", "clamp", "connect", "drive", "probe"],
             Block::Population | Block::Connect | Block::Drive => &[],

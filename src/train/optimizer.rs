@@ -1,7 +1,8 @@
 //! Optimizers: how numbers move against their slopes, and how fast in which epoch.
 //!
 //! In come numbers and slopes; out go the numbers a step further.
-//! Never true here: it matters what the numbers stand for.
+//! Never true here: it matters what the numbers stand for, or in which precision a network runs: what learns and what is remembered of it is in double
+//! precision, so that steps too small for single precision add up, and a training that goes on from a file has the same bits.
 
 use crate::hir::{Optimizer, Schedule};
 
@@ -52,21 +53,27 @@ impl Moving {
         match self.how {
             Optimizer::Sgd { lr, momentum } => {
                 let lr = lr * share;
-                for ((x, g), m) in values.iter_mut().zip(slopes).zip(&mut self.first) {
-                    *m = momentum * *m + g;
-                    *x -= lr * *m;
-                }
+                let all = values.iter_mut().zip(slopes).zip(&mut self.first);
+                pulp::Arch::new().dispatch(|| {
+                    for ((x, g), m) in all {
+                        *m = momentum * *m + g;
+                        *x -= lr * *m;
+                    }
+                });
             }
             Optimizer::Adam { lr, beta1, beta2, epsilon, weight_decay } => {
                 let lr = lr * share;
                 let (of_first, of_second) = (1.0 - beta1.powi(self.steps), 1.0 - beta2.powi(self.steps));
                 let both = self.first.iter_mut().zip(&mut self.second);
-                for ((x, g), (m, v)) in values.iter_mut().zip(slopes).zip(both) {
-                    *m = beta1 * *m + (1.0 - beta1) * g;
-                    *v = beta2 * *v + (1.0 - beta2) * g * g;
-                    *x -= lr * weight_decay * *x;
-                    *x -= lr * (*m / of_first) / ((*v / of_second).sqrt() + epsilon);
-                }
+                let all = values.iter_mut().zip(slopes).zip(both);
+                pulp::Arch::new().dispatch(|| {
+                    for ((x, g), (m, v)) in all {
+                        *m = beta1 * *m + (1.0 - beta1) * g;
+                        *v = beta2 * *v + (1.0 - beta2) * g * g;
+                        *x -= lr * weight_decay * *x;
+                        *x -= lr * (*m / of_first) / ((*v / of_second).sqrt() + epsilon);
+                    }
+                });
             }
         }
     }

@@ -83,14 +83,23 @@ fn same(whole: &RunResult, first: &RunResult, second: &RunResult, what: &str) {
 }
 
 fn folder() -> tempfile::TempDir {
+    holding(MODEL)
+}
+
+fn holding(model: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("m.neuro"), MODEL).unwrap();
+    std::fs::write(folder.path().join("m.neuro"), model).unwrap();
+    std::fs::write(folder.path().join("s.csv"), "t_s,cell\n0.0031,0\n0.0052,2\n0.0113,1\n").unwrap();
     folder
 }
 
 /// Saves at some steps with `first`, goes on with `second`, and compares with a whole run with `first`.
 fn goes_on(first: &[&str], second: &[&str], steps: &[u32]) {
-    let folder = folder();
+    of_model_goes_on(MODEL, first, second, steps);
+}
+
+fn of_model_goes_on(model: &str, first: &[&str], second: &[&str], steps: &[u32]) {
+    let folder = holding(model);
     let at = folder.path();
     fine(at, first, &["-o", "whole.npz"]);
     let whole = result(at, "whole.npz");
@@ -127,6 +136,39 @@ fn a_run_goes_on_with_another_engine() {
     goes_on(ONE, INTERP, &[333]);
 }
 
+/// Events on their way: along edges with delays of their own, of generators and from files, to synapses that add up, learn or are modulated.
+const EVENTS: &str = r#"use std.cells.lif.Lif
+    use std.cells.generators.Poisson
+    use std.synapses.{ExpCurr, Delta}
+    use std.plasticity.{Stdp, RewardStdp}
+    network main {
+        population e: Lif[11]
+        population i: Lif[5]
+        population told: Poisson[3]
+        population reward: Poisson[1]
+        param told.rate = 300 Hz
+        param reward.rate = 200 Hz
+        init e.v ~ uniform(-70 mV, -51 mV)
+        init i.v ~ uniform(-70 mV, -51 mV)
+        connect e -> {e, i} via Delta { rule = probability(0.5); weight ~ uniform(0.1 mV, 2 mV); delay ~ uniform(0.1 ms, 6 ms) }
+        connect i -> e via Delta as inh { rule = probability(0.5); weight = -1 mV; delay = 1.5 ms }
+        connect told -> e via Delta as fed { rule = probability(0.9); weight ~ uniform(1 mV, 6 mV); delay ~ uniform(0.1 ms, 9 ms) }
+        connect told -> i via Stdp(w_max = 2 nS, a_plus = 0.1) { rule = probability(0.9); weight ~ uniform(0.2 nS, 2 nS); delay ~ uniform(0.1 ms, 3 ms) }
+        connect told -> i via RewardStdp as Rewarded(w_max = 2 nS) { rule = probability(0.9); weight ~ uniform(0.2 nS, 2 nS); delay ~ uniform(0.1 ms, 3 ms) }
+        connect reward -> i modulating Rewarded { rule = all_to_all; weight = 0.2; delay = 3 ms }
+        drive e via Delta as beat from poisson(rate = 900 Hz) { weight = 3 mV; delay = 2 ms }
+        drive e[0..3] via Delta as file from spikes("s.csv") { weight = 9 mV; delay = 4 ms }
+        drive i via Delta as soon from times(0.05 ms, 0.1 ms, 7 ms) { weight = 3 mV; delay = 2.5 ms }
+    }
+    run { duration = 20 ms; dt = 0.05 ms; seed = 3; record e.v; record spikes of e; record spikes of i }"#;
+
+#[test]
+fn events_on_their_way_arrive_after_a_run_has_gone_on() {
+    for (first, second) in [(INTERP, INTERP), (ONE, ONE), (ONE, TWO), (TWO, INTERP), (INTERP, ONE)] {
+        of_model_goes_on(EVENTS, first, second, &[1, 40, 139, 302]);
+    }
+}
+
 #[cfg(feature = "xla")]
 #[test]
 fn a_run_goes_on_on_xla() {
@@ -137,6 +179,15 @@ fn a_run_goes_on_on_xla() {
     }
     let xla = ["--engine", "xla"];
     goes_on(&xla, &xla, &[1, 139, 200]);
+    let remembers = |line: &&str| line.contains("Stdp") || line.contains("Rewarded");
+    let folder = holding(&EVENTS.lines().filter(|line| !remembers(line)).collect::<Vec<_>>().join("\n"));
+    let output = neuroc(folder.path(), &["--engine", "xla", "-o", "a.npz", "--save", "s.npz"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("spikes on their way are not kept") && said.contains("`--engine native` keeps them"),
+        "{said}"
+    );
 }
 
 /// A run that goes on may have other parameters, and a seed of its own; the draws are those of the seed that was saved, if none is given.
@@ -153,6 +204,26 @@ fn a_run_branches() {
     }
     assert_eq!(branches[0], branches[1]);
     assert!(branches[0] != branches[2] && branches[0] != branches[3]);
+}
+
+/// Events take whole steps: they cannot be told in steps of another length.
+#[test]
+fn events_on_their_way_keep_the_time_step() {
+    let folder = holding(EVENTS);
+    let at = folder.path();
+    fine(at, INTERP, &["-o", "a.npz", "--duration", "5ms", "--save", "s.npz"]);
+    let output = neuroc(at, &[INTERP, &["-o", "b.npz", "--load", "s.npz", "--dt", "0.025ms"]].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("go on with the `dt` it was saved with"), "{said}");
+    let saved = Checkpoint::read(&at.join("s.npz")).unwrap();
+    let told = saved.events.iter().find(|sent| sent.event == "told'spikes").unwrap();
+    // No delay is longer than 9 ms, which are 180 steps.
+    assert!(
+        told.ago.len() > 3
+            && told.ago.iter().all(|ago| (1..=180).contains(ago))
+            && told.cell.iter().all(|&cell| cell < 3)
+    );
+    assert!(!at.join("b.npz").exists());
 }
 
 #[test]

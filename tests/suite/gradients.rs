@@ -306,6 +306,41 @@ fn junctions_have_gradients() {
     }
 }
 
+/// Cells that inhibit each other through graded synapses, with a state and without one.
+const GRADED: &str = "use std.synapses.{Graded}
+synapse Fast { param half = -40 mV; sum g(weight: nS) = weight / (1 + exp((half - v_pre) / 5 mV)); current i = g * (v + 80 mV) }
+cell Cell { param drive = 300 pA; state v: mV = -60 mV; v' = (drive - 4 nS * (v + 60 mV) - 0.01 nS/mV * (v + 60 mV)^2 - i_syn) / 100 pF }
+network main {
+    population a: Cell[3]
+    population b: Cell[2]
+    init a.v ~ uniform(-60 mV, -30 mV)
+    connect a -> b via Graded { rule = all_to_all; weight = 1 nS }
+    connect b -> a via Graded { rule = all_to_all; weight = 2 nS }
+    connect a -> a via Fast { rule = all_to_all; weight = 1 nS }
+}
+run { duration = 1 ms; dt = 0.05 ms; record a.v; record b.v }";
+
+#[test]
+fn graded_synapses_have_gradients() {
+    let checked = check_text("graded.neuro", Path::new(""), GRADED, &Sources);
+    let said = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
+    assert!(checked.model.is_some(), "{said}");
+    let options = CompileOptions::default();
+    let names = ["a.drive", "a.Graded.pre.midpoint", "b.Graded.pre.k_minus", "a.Fast.pre.half", "b.Graded.erev"];
+    let names: Vec<String> = names.map(str::to_string).into();
+    check("graded", differentiable(&checked, &options, names.clone(), &interp).unwrap_or_else(|d| panic!("{d:?}")));
+    let gradient = |choice: &dyn Fn() -> Result<EngineChoice, EngineError>| {
+        let made = differentiable(&checked, &options, names.clone(), choice);
+        let (mut run, _, values) = made.unwrap_or_else(|d| panic!("{d:?}"));
+        run.gradient(&values, &mut loss).unwrap_or_else(|e| panic!("{e}")).1
+    };
+    let (first, second) = (gradient(&interp), gradient(&native));
+    assert!(first.iter().all(|x| *x != 0.0), "{first:?}");
+    for (a, b) in first.into_iter().zip(second) {
+        assert!((a - b).abs() <= 1e-10 * a.abs().max(1e-6), "{a} and {b}");
+    }
+}
+
 #[test]
 fn what_cannot_be_fitted_is_named() {
     let refused = |text: &str, name: &str| {

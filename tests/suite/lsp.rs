@@ -860,6 +860,43 @@ fn fixes_know_what_they_replace() {
     assert!(seen > 50, "only {seen} fixes fit");
 }
 
+/// A graded synapse, with what its sum is made of.
+#[test]
+fn sums_have_names() {
+    let text = "synapse Graded {
+    param half = -40 mV
+    let inf = 1 / (1 + exp((half - v_pre) / 5 mV))
+    state s = 0
+    s' = (inf - s) / 20 ms
+    sum g(weight: nS) = weight * s
+    current i = g * (v + 80 mV)
+}
+
+cell Cell { state v: mV = 0 mV; v' = -(v + 1 Mohm * i_syn) / 1 ms }
+
+network main {
+    population e: Cell[10]
+    connect e -> e via Graded { rule = all_to_all; weight = 0.5 nS }
+}
+
+run { duration = 10 ms; dt = 0.1 ms; record e.{v, Graded.pre.s} }
+";
+    let (mut editor, uri) = temporary(text);
+    assert_eq!(told(&mut editor, &uri), []);
+    let sum = hover(&mut editor, &uri, text, "g * (v", 0);
+    assert!(sum.contains("sum g"), "{sum}");
+    assert_eq!(defined(&mut editor, &uri, text, "g * (v", 0), ("model.neuro".to_string(), 5));
+    assert_eq!(defined(&mut editor, &uri, text, "weight * s", 0), ("model.neuro".to_string(), 5));
+    assert_eq!(defined(&mut editor, &uri, text, "s} }", 0), ("model.neuro".to_string(), 3));
+    let labels = |from: &str, to: &str| -> Vec<String> {
+        proposed(&text.replacen(from, to, 1)).into_iter().map(|item| item.label).collect()
+    };
+    let members = labels("    sum g", "    |\n    sum g");
+    assert!(members.contains(&"sum".to_string()), "{members:?}");
+    let inside = labels("weight * s", "weight * |");
+    assert!(["s", "v_pre", "weight"].iter().all(|name| inside.contains(&name.to_string())), "{inside:?}");
+}
+
 /// A synapse that a modulator reaches, with both names of its block.
 #[test]
 fn what_modulates_has_names() {

@@ -18,6 +18,7 @@ mod floors;
 mod found;
 mod fuzz;
 mod generators;
+mod graded;
 mod gradients;
 mod junctions;
 mod kinetics;

@@ -58,6 +58,7 @@ const RUNTIME: &[(&str, &str)] = &[
     ("math/poisson.rs", include_str!("../../runtime/math/poisson.rs")),
     ("named.rs", include_str!("../../runtime/named.rs")),
     ("order.rs", include_str!("../../runtime/order.rs")),
+    ("pages.rs", include_str!("../../runtime/pages.rs")),
     ("remember.rs", include_str!("../../runtime/remember.rs")),
     ("rng.rs", include_str!("../../runtime/rng.rs")),
     ("series.rs", include_str!("../../runtime/series.rs")),

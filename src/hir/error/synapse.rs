@@ -93,6 +93,26 @@ pub(in crate::hir) enum SynapseError<'e> {
     OtherArguments { name: &'e Name, span: Span },
     /// The times of a drive stand in a file.
     TimesOfAFile { span: Span },
+    /// A synapse has two sums.
+    TwoSums { second: Span, first: Span },
+    /// A synapse passes on the voltage and answers events.
+    SumAndEvent { sum: Span, event: Span },
+    /// What a connection brings is not a multiple of its weight.
+    SumNotProportional { span: Span },
+    /// The weight of a connection is read by what is not of a connection.
+    WeightOutsideSum { name: &'e str, span: Span },
+    /// What is sent depends on the voltage of the cell that gets it.
+    SendsVoltageBehind { span: Span, sum: &'e Name },
+    /// What is sent depends on what comes.
+    SumOfItself { span: Span, sum: &'e Name },
+    /// What a cell that sends has is read by one that receives.
+    OfTheSender { name: &'e str, span: Span, sum: &'e Name },
+    /// A graded synapse has a delay.
+    GradedDelay { span: Span },
+    /// Events from outside come to a graded synapse.
+    GradedDrive { synapse: &'e Name, span: Span },
+    /// A graded synapse joins cells with sections.
+    GradedSections { cell: &'e str, span: Span },
     /// Events come from what is no source of events.
     NotASource { name: Option<&'e str>, span: Span },
 }
@@ -362,6 +382,57 @@ impl From<SynapseError<'_>> for Diagnostic {
                 Diagnostic::new(Code::BadValue, span, message, "a file").help(
                     "spikes of a file, which has a row for each with its time and its cell: `from spikes(\"spikes.csv\")`",
                 )
+            }
+            E::TwoSums { second, first } => {
+                Diagnostic::new(Code::DuplicateKey, second, "a synapse has one sum", "a second one")
+                    .see(first, "the first")
+            }
+            E::SumAndEvent { sum, event } => {
+                let message = "a synapse follows the voltage of the cell before it, or its spikes";
+                Diagnostic::new(Code::BadEvent, event, message, "this answers events")
+                    .see(sum, "and this follows the voltage")
+                    .help("make two synapses of it, and connect the cells through both")
+            }
+            E::SumNotProportional { span } => {
+                let message = "what a connection brings is not a multiple of its weight";
+                Diagnostic::new(Code::BadEvent, span, message, "twice the weight must bring twice as much")
+                    .help("write `sum g(weight: nS) = weight * s`, where `s` follows from `v_pre`")
+            }
+            E::WeightOutsideSum { name, span } => {
+                let message = format!("`{name}` is of a connection: only the sum reads it");
+                Diagnostic::new(Code::BadEvent, span, message, "of one of many connections")
+            }
+            E::SendsVoltageBehind { span, sum } => {
+                let message = "what a cell sends cannot depend on the voltage of the one that gets it";
+                Diagnostic::new(Code::BadEvent, span, message, "the voltage of the cell behind the synapse")
+                    .see(sum.span, "this sum is made of it")
+                    .help("`v_pre` is that of the cell before it; what depends on `v` stands in the current: `current i = g * (v - erev)`")
+            }
+            E::SumOfItself { span, sum } => {
+                let message = format!("what a cell sends cannot depend on `{}`, which others get", sum.text);
+                Diagnostic::new(Code::BadEvent, span, message, "what comes to the cell behind the synapse")
+                    .see(sum.span, "this sum is made of it")
+            }
+            E::OfTheSender { name, span, sum } => {
+                let message = format!("`{name}` is of each cell before the synapse, and this is of the cell behind it");
+                Diagnostic::new(Code::BadEvent, span, message, "several cells may send")
+                    .see(sum.span, "what they bring is added up here")
+                    .help(format!("let it come through the sum: `sum {}(weight: nS) = weight * ...`", sum.text))
+            }
+            E::GradedDelay { span } => {
+                let message = "what follows a voltage has no delay";
+                Diagnostic::new(Code::UnknownKey, span, message, "a delay")
+                    .note("so far delays are those of spikes; a graded synapse passes on the voltage of this moment")
+                    .help("leave it out")
+            }
+            E::GradedDrive { synapse, span } => {
+                let message = format!("synapse `{}` follows the voltage of the cell before it", synapse.text);
+                Diagnostic::new(Code::BadTarget, span, message, "events from outside come from no cell")
+            }
+            E::GradedSections { cell, span } => {
+                let message = format!("cell `{cell}` has sections");
+                Diagnostic::new(Code::Unsupported, span, message, "so far graded synapses join cells without sections")
+                    .help("make its cells of compartments: `compartment soma { ... }`")
             }
             E::NotASource { name, span } => {
                 let message = "a drive needs a source of events";

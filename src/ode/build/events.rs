@@ -7,7 +7,7 @@ use super::Builder;
 use crate::connect::RULES;
 use crate::data::{DataFile, Numbers};
 use crate::hir::{self, DataId, DriveSource, ExprKind};
-use crate::ode::{ConnectionRule, Jump, Kind, Modulator, Node, NodeId, Population, Projection, Wait};
+use crate::ode::{ConnectionRule, Graded, Jump, Kind, Modulator, Node, NodeId, Population, Projection, Wait};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
 use crate::units::Dim;
@@ -26,10 +26,11 @@ impl<'m> Builder<'m> {
             }
             let delay = self.expr(None, &p.delay);
             self.distance = None;
+            let graded = p.sent.as_ref().map(|sent| self.sent_for_one(p.from, sent));
             Projection {
                 name: p.name.clone(),
                 // Of a cell with sections, the place that spikes.
-                from: self.spiking(p.from),
+                from: if graded.is_some() { p.from } else { self.spiking(p.from) },
                 to: self.receiving(p.to, p.receptor),
                 weight,
                 dim: p.weight.ty.dim(),
@@ -38,6 +39,7 @@ impl<'m> Builder<'m> {
                 delay,
                 spacing: self.distances.get(&at).map(|known| known.1),
                 plasticity: self.plasticity(at, p, weight),
+                graded,
                 rule: self.rule(&p.rule),
                 span: p.span,
             }
@@ -48,6 +50,34 @@ impl<'m> Builder<'m> {
             projections.push(of_file);
         }
         projections
+    }
+
+    /// What a cell sends through a graded synapse whose weight is 1.
+    fn sent_for_one(&mut self, population: usize, sent: &'m hir::Expr) -> Graded {
+        let weight = self.weight.replace(self.graph.number(1.0, Dim::ONE));
+        let mut one = self.expr(Some(population), sent);
+        let weight = std::mem::replace(&mut self.weight, weight);
+        // Mostly it is the weight times a state.
+        if let Node::Binary(BinaryOp::Mul, a, b) = self.graph.node(one) {
+            one = if Some(a) == weight {
+                b
+            } else if Some(b) == weight {
+                a
+            } else {
+                one
+            };
+        }
+        Graded { sent: one, dim: sent.ty.dim() }
+    }
+
+    /// The sum of what cells send to a receptor whose synapses are graded.
+    pub(super) fn summed(&mut self, population: usize, sum: hir::SymbolId) -> Option<NodeId> {
+        let network = self.network;
+        let of_sum = |p: &hir::Projection| {
+            p.to == population && network.populations[p.to].receptors[p.receptor].sum == Some(sum)
+        };
+        let at = network.projections.iter().position(of_sum)?;
+        Some(self.graph.add(Node::Arrived(self.arrives(at), 0)))
     }
 
     /// Makes known how far the cells of the edges of a projection are from each other, if something of them depends on it.
@@ -188,6 +218,7 @@ impl<'m> Builder<'m> {
             spacing: None,
             arrives: self.arrives(at),
             plasticity: None,
+            graded: None,
             rule: ConnectionRule::Spikes { file: file.0, cells, delay },
             span: drive.span,
         }

@@ -127,6 +127,7 @@ fn replace(model: &mut Model, new: &HashMap<NodeId, NodeId>) {
             let crate::ode::Plasticity { pre, post, modulated, .. } = plasticity;
             pre.iter_mut().chain(post).chain(modulated).for_each(|(_, value)| put(value));
         }
+        p.graded.iter_mut().for_each(|graded| put(&mut graded.sent));
         p.spacing.iter_mut().flatten().for_each(put);
         p.rule.arguments_mut().into_iter().for_each(put);
     }

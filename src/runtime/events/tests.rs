@@ -65,17 +65,21 @@ fn expected(deliveries: &[Delivery<f64>], (to, slot): (usize, usize), sent: &All
 }
 
 fn arrive(deliveries: &[Delivery<f64>], sent: &All) {
-    let places = |space: usize| 0..CELLS[space].next_multiple_of(LANES);
-    let mut arrivals = Arrivals::new(&deliveries.iter().collect::<Vec<_>>(), |space| CELLS[space], places, |_| None);
+    let temps = |space: usize| CELLS[space].next_multiple_of(LANES) * SLOTS;
+    let begin = |space: usize| (0..space).map(temps).sum();
+    let receiver = |space: usize| {
+        let places = 0..CELLS[space].next_multiple_of(LANES);
+        Receiver { places, begin: begin(space), slots: SLOTS, lanes: LANES }
+    };
+    let mut arrivals = Arrivals::new(&deliveries.iter().collect::<Vec<_>>(), |space| CELLS[space], receiver, |_| None);
     let mut sums: Vec<(usize, usize)> = deliveries.iter().map(|d| (d.to, d.slot)).collect();
     sums.dedup();
     for (to, slot) in sums {
         arrivals.forget();
-        let mut temp = vec![f64::NAN; CELLS[to].next_multiple_of(LANES) * SLOTS];
+        let mut all = vec![f64::NAN; begin(SPACES)];
         for (step, expected) in (0..).zip(expected(deliveries, (to, slot), sent)) {
-            arrivals.arrive(step);
-            arrivals.bring(to, &mut temp, (SLOTS, LANES));
-            let arrived = |cell: usize| temp[(cell / LANES * SLOTS + slot) * LANES + cell % LANES];
+            arrivals.arrive(step, &mut all);
+            let arrived = |cell: usize| all[begin(to) + (cell / LANES * SLOTS + slot) * LANES + cell % LANES];
             assert_eq!((0..CELLS[to]).map(arrived).collect::<Vec<_>>(), expected, "step {step}");
             arrivals.send(step, &sent[step as usize]);
         }

@@ -53,6 +53,12 @@ pub trait Scalar: Lanes<Scalar = Self, Mask = bool> + PartialOrd + Default + sup
     fn to_f64(self) -> f64;
 }
 
+/// Are all of them finite? Looks at many together, which vectors do.
+pub fn all_finite<T: Scalar>(numbers: &[T]) -> bool {
+    let finite = |all: bool, x: &T| all & x.to_f64().is_finite();
+    numbers.chunks(256).all(|some| some.iter().fold(true, finite))
+}
+
 /// A truth value per lane.
 pub trait Mask: Copy {
     /// How many lanes there are: at most 64.

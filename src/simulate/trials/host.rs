@@ -2,35 +2,44 @@
 //!
 //! In come an engine of each direction; out go what trials read out, and slopes.
 //! Never true here: the order of a sum depends on the number of threads.
+//!
+//! States, what arrives and what comes back have the numbers of the engines. What learns is in double precision (in a [`super::Tract`]) and rounded once
+//! for each run; derivatives in parameters are added up in double precision over cells and trials.
 
+use super::number::Number;
+use super::tract::Carrier;
 use super::{Both, Net, Readout, Route, Runner, Sent, Slopes};
 use crate::engine::{Engine, EngineError};
 use crate::simulate::Loss;
 use crate::step::FieldId;
 use std::collections::VecDeque;
 
-/// The engines of both directions.
-pub struct Host {
-    /// Forward.
-    pub forward: Box<dyn Engine>,
-    /// Back.
-    pub back: Box<dyn Engine>,
-    /// How many threads carry events.
-    pub threads: usize,
+/// The engines of both directions, and what is kept of a run on the way forward.
+pub struct Host<T> {
+    forward: Box<dyn Engine>,
+    back: Box<dyn Engine>,
+    threads: usize,
+    /// The states after each step, in the order of [`Net::states`]. Its memory is used again.
+    tape: Vec<Vec<Vec<T>>>,
 }
 
 /// What happened on the way forward.
 struct Ran {
     /// For each population that spikes and every step who has sent; nobody in step 0.
     sent: Vec<Vec<Sent>>,
-    /// The states after each step, in the order of [`Net::states`].
-    states: Vec<Vec<Vec<f64>>>,
     samples: Vec<f64>,
 }
 
-impl Runner for Host {
+impl<T: Number> Host<T> {
+    /// With an engine for each direction; so many threads carry events.
+    pub fn new(forward: Box<dyn Engine>, back: Box<dyn Engine>, threads: usize) -> Host<T> {
+        Host { forward, back, threads, tape: Vec::new() }
+    }
+}
+
+impl<T: Number> Runner for Host<T> {
     fn samples(&mut self, net: &Net, given: &[Vec<f64>]) -> Result<(Vec<f64>, u64), EngineError> {
-        let ran = self.forward(net, given, false)?;
+        let ran = self.forward(net, &carriers(net), given, false)?;
         Ok((ran.samples, spikes(&ran.sent)))
     }
 
@@ -40,7 +49,8 @@ impl Runner for Host {
         given: &[Vec<f64>],
         loss: &mut dyn FnMut(&[f64]) -> Loss,
     ) -> Result<Slopes, EngineError> {
-        let ran = self.forward(net, given, true)?;
+        let carriers = carriers(net);
+        let ran = self.forward(net, &carriers, given, true)?;
         let found = loss(&ran.samples);
         let of_samples = found.slopes.concat();
         self.back.init()?;
@@ -50,10 +60,10 @@ impl Runner for Host {
             }
         }
         let mut frame = None;
-        let mut weights: Vec<Vec<f64>> =
-            net.routes.iter().map(|route| vec![0.0; if route.learns { route.tract.edges() } else { 0 }]).collect();
+        let of_edges = |route: &Route| vec![T::zero(); if route.learns { route.tract.edges() } else { 0 }];
+        let mut weights: Vec<Vec<T>> = net.routes.iter().map(of_edges).collect();
         // What arrives one step later, two steps later, ...
-        let mut later: Vec<VecDeque<Vec<f64>>> = vec![VecDeque::new(); net.routes.len()];
+        let mut later: Vec<VecDeque<Vec<T>>> = vec![VecDeque::new(); net.routes.len()];
         let mut nothing = Vec::new();
         for step in (0..=net.steps).rev() {
             let is = net.given.at(step);
@@ -61,9 +71,9 @@ impl Runner for Host {
                 self.back.write(field, &given[is])?;
                 frame = Some(is);
             }
-            for ((field, _), values) in net.states.iter().zip(&ran.states[step]) {
+            for ((field, _), values) in net.states.iter().zip(&self.tape[step]) {
                 if let Some(field) = field.back {
-                    self.back.write(field, values)?;
+                    T::write(&mut *self.back, field, values)?;
                 }
             }
             if let Readout::State(Both { back: Some(seed), .. }, count) = net.readout {
@@ -77,16 +87,19 @@ impl Runner for Host {
             nothing.clear();
             for (route, later) in net.routes.iter().zip(&mut later) {
                 let Some(adjoint) = route.arrived.back else { continue };
-                let mut values = if later.len() < route.tract.longest() {
-                    Vec::with_capacity(route.targets)
-                } else {
-                    later.pop_back().unwrap_or_default()
+                let mut values = match later.len() < route.tract.longest() {
+                    true => Vec::with_capacity(route.targets),
+                    false => later.pop_back().unwrap_or_default(),
                 };
-                values.clear();
-                self.back.read(adjoint, 0..route.targets, &mut values)?;
+                T::read(&*self.back, adjoint, route.targets, &mut values)?;
                 later.push_front(values);
             }
-            self.send_back(net, step, &ran, &later, &of_samples, &mut weights)?;
+            for (number, route) in net.routes.iter().enumerate().filter(|(_, route)| route.learns) {
+                let later: Vec<&[T]> = later[number].iter().map(Vec::as_slice).collect();
+                let sent = &ran.sent[route.from][step];
+                carriers[number].back_to_weights(sent, &later, &mut weights[number], self.threads);
+            }
+            self.back_to_senders(net, &carriers, step, &later, &of_samples)?;
         }
         self.back.observe(0)?;
         let read = |of: &Vec<(FieldId, usize)>| {
@@ -96,9 +109,9 @@ impl Runner for Host {
             }
             Ok(all)
         };
-        let edges = net.routes.iter().zip(weights).map(|(route, slopes)| route.tract.of_numbers(slopes)).collect();
+        let edges = net.routes.iter().zip(weights).map(|(route, slopes)| route.tract.of_numbers(T::widened(slopes)));
         let parameters = net.gradients.iter().map(read).collect::<Result<_, EngineError>>()?;
-        Ok(Slopes { loss: found.value, edges, parameters, spikes: spikes(&ran.sent) })
+        Ok(Slopes { loss: found.value, edges: edges.collect(), parameters, spikes: spikes(&ran.sent) })
     }
 
     fn set_uniform(&mut self, forward: Option<FieldId>, back: Option<FieldId>, value: f64) -> Result<(), EngineError> {
@@ -114,52 +127,55 @@ impl Runner for Host {
     /// The states that are kept on the way forward.
     fn bytes(&self, net: &Net) -> f64 {
         let values: usize = net.states.iter().map(|(_, count)| count).sum();
-        8.0 * values as f64 * (net.steps as f64 + 1.0)
+        size_of::<T>() as f64 * values as f64 * (net.steps as f64 + 1.0)
     }
 }
 
-impl Host {
+/// What events go along, in the numbers of a run.
+fn carriers<T: Number>(net: &Net) -> Vec<Carrier<'_, T>> {
+    net.routes.iter().map(|route| route.tract.carrier()).collect()
+}
+
+impl<T: Number> Host<T> {
     /// From what arrives later back to who has sent in a step.
-    fn send_back(
+    fn back_to_senders(
         &mut self,
         net: &Net,
+        carriers: &[Carrier<'_, T>],
         step: usize,
-        ran: &Ran,
-        later: &[VecDeque<Vec<f64>>],
+        later: &[VecDeque<Vec<T>>],
         of_samples: &[f64],
-        weights: &mut [Vec<f64>],
     ) -> Result<(), EngineError> {
-        for ((route, later), weights) in net.routes.iter().zip(later).zip(weights) {
-            let later: Vec<&[f64]> = later.iter().map(Vec::as_slice).collect();
-            if route.learns {
-                route.tract.back_to_weights(&ran.sent[route.from][step], &later, weights, self.threads);
-            }
-        }
         for (number, spiking) in net.spiking.iter().enumerate() {
             let Some(adjoint) = spiking.spiked.back else { continue };
             let mut sum = match net.readout {
-                Readout::Count(of) if of == number && step > 0 => of_samples.to_vec(),
-                Readout::Count(_) | Readout::State(..) => vec![0.0; spiking.cells * net.trials],
+                Readout::Count(of) if of == number && step > 0 => T::nearest(of_samples).into_owned(),
+                Readout::Count(_) | Readout::State(..) => vec![T::zero(); spiking.cells * net.trials],
             };
-            for (route, later) in net.routes.iter().zip(later).filter(|(route, _)| route.from == number) {
-                let later: Vec<&[f64]> = later.iter().map(Vec::as_slice).collect();
-                route.tract.back_to_senders(&later, &mut sum, self.threads);
+            let own = net.routes.iter().zip(carriers).zip(later).filter(|((route, _), _)| route.from == number);
+            for ((_, carrier), later) in own {
+                let later: Vec<&[T]> = later.iter().map(Vec::as_slice).collect();
+                carrier.back_to_senders(&later, &mut sum, self.threads);
             }
-            self.back.write(adjoint, &sum)?;
+            T::write(&mut *self.back, adjoint, &sum)?;
         }
         Ok(())
     }
 
-    fn forward(&mut self, net: &Net, given: &[Vec<f64>], keep: bool) -> Result<Ran, EngineError> {
+    fn forward(
+        &mut self,
+        net: &Net,
+        carriers: &[Carrier<'_, T>],
+        given: &[Vec<f64>],
+        keep: bool,
+    ) -> Result<Ran, EngineError> {
         self.forward.init()?;
         for (field, values) in &net.begin {
             self.forward.write(field.forward, values)?;
         }
         let mut frame = None;
-        let nobody: Sent = vec![Vec::new(); net.trials];
         let mut ran = Ran {
-            sent: net.spiking.iter().map(|_| vec![nobody.clone()]).collect(),
-            states: Vec::new(),
+            sent: net.spiking.iter().map(|_| vec![Sent::empty(net.trials)]).collect(),
             samples: match net.readout {
                 Readout::Count(of) => vec![0.0; net.spiking[of].cells * net.trials],
                 Readout::State(..) => Vec::new(),
@@ -169,20 +185,20 @@ impl Host {
         let mut nothing = Vec::new();
         for step in 0..=net.steps {
             for (number, first) in net.routes.iter().enumerate() {
-                let together = |other: &&Route| other.arrived.forward == first.arrived.forward;
+                let together = |other: &Route| other.arrived.forward == first.arrived.forward;
                 // Of those that lead to one receptor, the first one brings what arrives through all of them.
-                if net.routes[..number].iter().any(|other| together(&other)) {
+                if net.routes[..number].iter().any(together) {
                     continue;
                 }
                 values.clear();
-                values.resize(first.targets, 0.0);
-                for route in net.routes[number..].iter().filter(together) {
-                    route.tract.arrive(&ran.sent[route.from], step + 1, &mut values, self.threads);
+                values.resize(first.targets, T::zero());
+                for (route, carrier) in net.routes.iter().zip(carriers).filter(|(route, _)| together(route)) {
+                    carrier.arrive(&ran.sent[route.from], step + 1, &mut values, self.threads);
                 }
-                self.forward.write(first.arrived.forward, &values)?;
+                T::write(&mut *self.forward, first.arrived.forward, &values)?;
             }
             if keep {
-                ran.states.push(self.read_states(net)?);
+                self.keep(net, step)?;
             }
             if step == net.steps {
                 break;
@@ -195,18 +211,13 @@ impl Host {
             self.forward.step(step as u64, 1, &mut nothing)?;
             nothing.clear();
             for (number, spiking) in net.spiking.iter().enumerate() {
-                values.clear();
-                self.forward.read(spiking.spiked.forward, 0..spiking.cells * net.trials, &mut values)?;
+                T::read(&*self.forward, spiking.spiked.forward, spiking.cells * net.trials, &mut values)?;
                 if let Readout::Count(of) = net.readout
                     && of == number
                 {
-                    ran.samples.iter_mut().zip(&values).for_each(|(count, x)| *count += x);
+                    ran.samples.iter_mut().zip(&values).for_each(|(count, x)| *count += (*x).into());
                 }
-                let sent = values.chunks(spiking.cells.max(1)).map(|trial| {
-                    let spiked = trial.iter().zip(0..).filter(|(x, _)| **x > 0.5);
-                    spiked.map(|(_, cell)| cell).collect()
-                });
-                ran.sent[number].push(sent.collect());
+                ran.sent[number].push(Sent::spiked(&values, net.trials));
             }
             if let Readout::State(field, count) = net.readout {
                 self.forward.read(field.forward, 0..count, &mut ran.samples)?;
@@ -218,16 +229,18 @@ impl Host {
         Ok(ran)
     }
 
-    fn read_states(&self, net: &Net) -> Result<Vec<Vec<f64>>, EngineError> {
-        let read = |(field, count): &(Both, usize)| {
-            let mut values = Vec::with_capacity(*count);
-            self.forward.read(field.forward, 0..*count, &mut values)?;
-            Ok(values)
-        };
-        net.states.iter().map(read).collect()
+    /// Keeps the states as they are after a step.
+    fn keep(&mut self, net: &Net, step: usize) -> Result<(), EngineError> {
+        self.tape.resize_with(self.tape.len().max(step + 1), Vec::new);
+        let states = &mut self.tape[step];
+        states.resize_with(net.states.len(), Vec::new);
+        for ((field, count), values) in net.states.iter().zip(states) {
+            T::read(&*self.forward, field.forward, *count, values)?;
+        }
+        Ok(())
     }
 }
 
 fn spikes(sent: &[Vec<Sent>]) -> u64 {
-    sent.iter().flatten().flatten().map(|cells| cells.len() as u64).sum()
+    sent.iter().flatten().map(|sent| sent.numbers() as u64).sum()
 }

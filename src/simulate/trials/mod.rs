@@ -11,12 +11,16 @@
 #[cfg(feature = "xla")]
 mod device;
 mod host;
+mod number;
+mod rows;
 mod tract;
 
 #[cfg(feature = "xla")]
 pub use device::{Device, kinds};
 pub use host::Host;
-pub use tract::{Lists, OfEdges, Sent, Tract};
+pub use number::Number;
+pub use rows::Rows;
+pub use tract::{Carrier, Lists, OfEdges, Sent, Tract};
 
 use super::Loss;
 use crate::engine::EngineError;

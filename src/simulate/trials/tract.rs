@@ -1,28 +1,17 @@
 //! The edges of a projection as events go along them, and as gradients come back.
 //!
-//! In come edges with their delays and weights, and who has sent when; out goes what arrives, and backward the derivatives in weights, delays and in having sent.
-//! Never true here: the order of a sum depends on the number of threads.
+//! In come edges with their delays and weights; out go carriers of what happens, matrices and lists for devices, and numbers that learn.
+//! Never true here: a weight that learns is less than double precision.
 
 mod arrays;
 mod between;
+mod carrier;
 
 pub use arrays::Lists;
+pub use carrier::{Carrier, Sent};
 
 use crate::engine::Edges;
 use between::Between;
-use ndarray::{ArrayView2, ArrayViewMut2, linalg::general_mat_mul};
-use std::ops::Range;
-
-/// So many rows are turned into columns at once: as many as fit into lines of a cache, and streams that a processor follows.
-const TILE: usize = 16;
-
-/// From so many edges in all trials on, threads share what events bring: fewer are done before a thread begins. (In tests they share everything.)
-const WORTH_EVENTS: usize = if cfg!(test) { 0 } else { 1 << 22 };
-/// The same where every edge counts, whoever has sent.
-const WORTH_EDGES: usize = if cfg!(test) { 0 } else { 1 << 19 };
-
-/// Who has sent in a step: for each trial the cells, in order.
-pub type Sent = Vec<Vec<u32>>;
 
 /// The edges of a projection by their senders, each row by delay and target.
 #[derive(Debug, Clone, PartialEq)]
@@ -222,201 +211,12 @@ impl Tract {
         number.iter().zip(own).for_each(|(&number, weight)| *weight = weights[number as usize]);
         self.spread();
     }
-
-    /// How many threads share work on all edges of so many trials.
-    fn crew(&self, threads: usize, trials: usize, worth: usize) -> usize {
-        if self.target.len() * trials < worth { 1 } else { threads.max(1) }
-    }
-
-    /// The edges of a sender with a delay.
-    fn row(&self, sender: usize, delay: u32) -> Range<usize> {
-        let (first, end) = (self.offsets[sender], self.offsets[sender + 1]);
-        if self.delays.len() == 1 {
-            return first..end;
-        }
-        let row = &self.delay[first..end];
-        first + row.partition_point(|&d| d < delay)..first + row.partition_point(|&d| d <= delay)
-    }
-
-    /// Adds what arrives at the targets of each trial in step `step`. `sent` has for every step who has sent in it, from step 1 on at index 1.
-    pub fn arrive(&self, sent: &[Sent], step: usize, out: &mut [f64], threads: usize) {
-        let trials = out.len().checked_div(self.targets).unwrap_or(0);
-        let threads = self.crew(threads, trials, WORTH_EVENTS);
-        split(out, trials, self.targets, threads, |first, out| {
-            let count = out.len().checked_div(self.targets).unwrap_or(0);
-            for &delay in &self.delays {
-                let Some(sent) = step.checked_sub(delay as usize).and_then(|then| sent.get(then)) else { continue };
-                // A sender's row is used by all trials while it is near.
-                for (sender, trials) in by_sender(sent, first..first + count, 0..self.senders) {
-                    let row = self.row(sender, delay);
-                    let (targets, weights) = (&self.target[row.clone()], &self.weights[row]);
-                    for trial in trials {
-                        let out = &mut out[(trial - first) * self.targets..][..self.targets];
-                        if self.is_dense {
-                            add(out, weights);
-                        } else {
-                            targets.iter().zip(weights).for_each(|(&target, w)| out[target as usize] += w);
-                        }
-                    }
-                }
-            }
-        });
-    }
-
-    /// Adds the derivatives in having sent in a step, for each trial and sender. `later[d - 1]` is the derivative in what arrives `d` steps later.
-    pub fn back_to_senders(&self, later: &[&[f64]], out: &mut [f64], threads: usize) {
-        let trials = out.len().checked_div(self.senders).unwrap_or(0);
-        let threads = self.crew(threads, trials, WORTH_EDGES);
-        split(out, trials, self.senders, threads, |first, out| {
-            let count = out.len().checked_div(self.senders).unwrap_or(0);
-            if self.is_dense {
-                let Some(later) = self.delays.first().and_then(|&delay| later.get(delay as usize - 1)) else { return };
-                let later = &later[first * self.targets..(first + count) * self.targets];
-                let later = ArrayView2::from_shape((count, self.targets), later);
-                let weights = ArrayView2::from_shape((self.senders, self.targets), &self.weights);
-                let out = ArrayViewMut2::from_shape((count, self.senders), out);
-                if let (Ok(later), Ok(weights), Ok(mut out)) = (later, weights, out) {
-                    general_mat_mul(1.0, &later, &weights.t(), 1.0, &mut out);
-                }
-                return;
-            }
-            let later: Vec<Vec<f64>> =
-                later.iter().map(|later| self.side_by_side(later, first..first + count)).collect();
-            let mut sums = vec![0.0; TILE * count];
-            for begin in (0..self.senders).step_by(TILE) {
-                let senders = begin..(begin + TILE).min(self.senders);
-                sums.fill(0.0);
-                for (sender, sums) in senders.clone().zip(sums.chunks_exact_mut(count)) {
-                    self.add_later(sender, &later, sums);
-                }
-                for (trial, out) in out.chunks_mut(self.senders).enumerate() {
-                    for (out, sums) in out[senders.clone()].iter_mut().zip(sums.chunks_exact(count)) {
-                        *out += sums[trial];
-                    }
-                }
-            }
-        });
-    }
-
-    /// What is there trial by trial, target by target: of some trials.
-    fn side_by_side(&self, later: &[f64], trials: Range<usize>) -> Vec<f64> {
-        let count = trials.len();
-        let mut all = vec![0.0; self.targets * count];
-        for begin in (0..count).step_by(TILE) {
-            let part = begin..(begin + TILE).min(count);
-            for (target, all) in all.chunks_exact_mut(count).enumerate() {
-                for (trial, x) in part.clone().zip(&mut all[part.clone()]) {
-                    *x = later[(trials.start + trial) * self.targets + target];
-                }
-            }
-        }
-        all
-    }
-
-    /// Adds what arrives later at the targets of a sender, each times the weight, edge by edge. `later` has the trials of a target side by side.
-    fn add_later(&self, sender: usize, later: &[Vec<f64>], sums: &mut [f64]) {
-        let count = sums.len();
-        let edges = (self.offsets[sender]..self.offsets[sender + 1]).filter_map(|edge| {
-            let later = later.get(self.delay[edge] as usize - 1)?;
-            Some((self.weights[edge], &later[self.target[edge] as usize * count..][..count]))
-        });
-        pulp::Arch::new().dispatch(|| {
-            let mut edges = edges;
-            while let Some((weight, values)) = edges.next() {
-                // Two at once, in their order.
-                match edges.next() {
-                    Some((next, others)) => {
-                        for ((sum, x), y) in sums.iter_mut().zip(values).zip(others) {
-                            *sum = (*sum + weight * x) + next * y;
-                        }
-                    }
-                    None => sums.iter_mut().zip(values).for_each(|(sum, x)| *sum += weight * x),
-                }
-            }
-        });
-    }
-
-    /// Adds the derivatives in the weights that have been sent along in a step.
-    pub fn back_to_weights(&self, sent: &Sent, later: &[&[f64]], out: &mut [f64], threads: usize) {
-        // Rows of as many senders for each thread; the trials in order for each edge.
-        let threads = self.crew(threads, sent.len(), WORTH_EVENTS);
-        let bounds: Vec<usize> = (0..=threads).map(|part| part * self.senders / threads).collect();
-        let mut parts = Vec::new();
-        let mut rest = out;
-        for part in bounds.windows(2) {
-            let (own, behind) = rest.split_at_mut(self.offsets[part[1]] - self.offsets[part[0]]);
-            parts.push((part[0]..part[1], own));
-            rest = behind;
-        }
-        let work = |senders: Range<usize>, out: &mut [f64]| {
-            let begin = self.offsets[senders.start];
-            for (sender, trials) in by_sender(sent, 0..sent.len(), senders) {
-                for &delay in &self.delays {
-                    let Some(later) = later.get(delay as usize - 1) else { continue };
-                    let row = self.row(sender, delay);
-                    let targets = &self.target[row.clone()];
-                    let sums = &mut out[row.start - begin..row.end - begin];
-                    for &trial in &trials {
-                        let later = &later[trial * self.targets..(trial + 1) * self.targets];
-                        if self.is_dense {
-                            add(sums, later);
-                        } else {
-                            sums.iter_mut().zip(targets).for_each(|(sum, &target)| *sum += later[target as usize]);
-                        }
-                    }
-                }
-            }
-        };
-        std::thread::scope(|scope| {
-            let mut parts = parts.into_iter();
-            let own = parts.next();
-            for (senders, out) in parts {
-                scope.spawn(|| work(senders, out));
-            }
-            own.into_iter().for_each(|(senders, out)| work(senders, out));
-        });
-    }
-}
-
-/// The trials, in order, in which each of these senders has sent; those that have in none are left out.
-fn by_sender(sent: &Sent, trials: Range<usize>, senders: Range<usize>) -> Vec<(usize, Vec<usize>)> {
-    let mut of = vec![Vec::new(); senders.len()];
-    for trial in trials {
-        let sent = &sent[trial];
-        let first = sent.partition_point(|&sender| (sender as usize) < senders.start);
-        for &sender in sent[first..].iter().take_while(|&&sender| (sender as usize) < senders.end) {
-            of[sender as usize - senders.start].push(trial);
-        }
-    }
-    senders.zip(of).filter(|(_, trials)| !trials.is_empty()).collect()
-}
-
-/// Adds numbers one by one, with the widest vectors that the machine has.
-fn add(sums: &mut [f64], values: &[f64]) {
-    pulp::Arch::new().dispatch(|| {
-        for (sum, x) in sums.iter_mut().zip(values) {
-            *sum += x;
-        }
-    });
-}
-
-/// Gives each thread as many trials of an array, with the number of the first of them.
-fn split(out: &mut [f64], trials: usize, each: usize, threads: usize, work: impl Fn(usize, &mut [f64]) + Sync) {
-    let share = trials.div_ceil(threads.max(1)).max(1);
-    if share >= trials || each == 0 {
-        return work(0, out);
-    }
-    std::thread::scope(|scope| {
-        for (part, out) in out.chunks_mut(share * each).enumerate() {
-            let work = &work;
-            scope.spawn(move || work(part * share, out));
-        }
-    });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simulate::trials::Number;
 
     /// Three senders, two targets; by target.
     fn tract(dense: bool) -> Tract {
@@ -428,11 +228,12 @@ mod tests {
     #[test]
     fn events_arrive_after_their_delays() {
         // In step 1 the first trial's cells 0 and 2 have sent, in step 2 the second one's cell 1.
-        let sent: Vec<Sent> = vec![vec![vec![], vec![]], vec![vec![0, 2], vec![]], vec![vec![], vec![1]]];
+        let sent = [[0.0; 6], [1.0, 0.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0, 0.0]];
+        let sent = sent.map(|spiked| Sent::spiked(&spiked, 2));
         for threads in [1, 2, 3] {
             let arrived = |tract: &Tract, step| {
                 let mut out = vec![0.0; 4];
-                tract.arrive(&sent, step, &mut out, threads);
+                tract.carrier().arrive(&sent, step, &mut out, threads);
                 out
             };
             let expected = [[0.0, 0.0, 0.0, 0.0], [1.0, 6.0, 0.0, 0.0], [0.0, 4.0, 0.0, 0.0], [3.0, 0.0, 2.0, 5.0]];
@@ -453,34 +254,31 @@ mod tests {
         };
         for dense in [false, true] {
             let tract = tract(dense);
-            let sent: Vec<Sent> =
-                (0..4).map(|_| (0..2).map(|_| (0..3).filter(|_| any() < 0.5).collect()).collect()).collect();
+            // Of each step, trial by trial.
+            let sent: Vec<Vec<f64>> =
+                (0..4).map(|_| (0..6).map(|_| f64::from(u8::from(any() < 0.5))).collect()).collect();
             // The loss weighs what arrives in steps 1 to 6.
             let by: Vec<Vec<f64>> = (0..7).map(|_| (0..4).map(|_| any()).collect()).collect();
-            let loss = |tract: &Tract, sent: &[Sent]| -> f64 {
+            let loss = |tract: &Tract, sent: &[Vec<f64>]| -> f64 {
+                let sent: Vec<Sent> = sent.iter().map(|spiked| Sent::spiked(spiked, 2)).collect();
                 let of_step = |step: usize| {
                     let mut out = vec![0.0; 4];
-                    tract.arrive(sent, step, &mut out, 1);
+                    tract.carrier().arrive(&sent, step, &mut out, 1);
                     out.iter().zip(&by[step]).map(|(x, by)| x * by).sum::<f64>()
                 };
                 (1..7).map(of_step).sum()
             };
             for threads in [1, 2, 5] {
                 let mut of_weights = vec![0.0; 6];
-                for (step, sent_then) in sent.iter().enumerate() {
+                for (step, spiked) in sent.iter().enumerate() {
                     let later: Vec<&[f64]> = by[step + 1..].iter().map(Vec::as_slice).collect();
-                    tract.back_to_weights(sent_then, &later, &mut of_weights, threads);
+                    tract.carrier().back_to_weights(&Sent::spiked(spiked, 2), &later, &mut of_weights, threads);
                     let mut of_senders = vec![0.0; 6];
-                    tract.back_to_senders(&later, &mut of_senders, threads);
+                    tract.carrier().back_to_senders(&later, &mut of_senders, threads);
                     for (at, found) in of_senders.iter().enumerate() {
                         let with = |there: bool| {
                             let mut sent = sent.clone();
-                            let cells = &mut sent[step][at / 3];
-                            cells.retain(|&cell| cell as usize != at % 3);
-                            if there {
-                                cells.push((at % 3) as u32);
-                                cells.sort_unstable();
-                            }
+                            sent[step][at] = f64::from(u8::from(there));
                             loss(&tract, &sent)
                         };
                         assert!((with(true) - with(false) - found).abs() < 1e-12, "{dense} {step} {at}");
@@ -495,23 +293,34 @@ mod tests {
         }
     }
 
-    /// A product of matrices may go about its sums in another way for other sizes: it does not.
+    /// A product of matrices may go about its sums in another way for other sizes: it does not. Sums of rows have one order.
     #[test]
     fn threads_change_no_bit_of_large_products() {
-        let (senders, targets, trials) = (130, 611, 9);
-        let edges = Edges {
-            offsets: (0..=targets as u32).map(|at| at * senders as u32).collect(),
-            sources: (0..targets).flat_map(|_| 0..senders as u32).collect(),
-        };
-        let weights: Vec<f64> = (0..senders * targets).map(|at| (at as f64).sin()).collect();
-        let tract = Tract::new(&edges, senders, &vec![1.0; weights.len()], &weights);
-        let later: Vec<f64> = (0..trials * targets).map(|at| (0.7 * at as f64).cos()).collect();
-        let found = [1, 2, 4, 9].map(|threads| {
-            let mut out = vec![0.0; trials * senders];
-            tract.back_to_senders(&[&later], &mut out, threads);
-            out
-        });
-        assert!(found[0].iter().any(|x| *x != 0.0));
-        assert!(found.iter().all(|other| *other == found[0]));
+        fn check<T: Number>(number: fn(f64) -> T) {
+            let (senders, targets, trials) = (130, 611, 9);
+            let edges = Edges {
+                offsets: (0..=targets as u32).map(|at| at * senders as u32).collect(),
+                sources: (0..targets).flat_map(|_| 0..senders as u32).collect(),
+            };
+            let weights: Vec<f64> = (0..senders * targets).map(|at| (at as f64).sin()).collect();
+            let tract = Tract::new(&edges, senders, &vec![1.0; weights.len()], &weights);
+            let numbers = |count: usize, by: f64| (0..count).map(|at| number((by * at as f64).cos())).collect();
+            let later: Vec<T> = numbers(trials * targets, 0.7);
+            let spiked: Vec<T> = numbers(trials * senders, 0.9);
+            let sent = Sent::spiked(&spiked, trials);
+            let found = [1, 2, 4, 9].map(|threads| {
+                let (carrier, zeros) = (tract.carrier(), |count| vec![T::zero(); count]);
+                let (mut arrived, mut slopes) = (zeros(trials * targets), zeros(senders * targets));
+                let mut back = zeros(trials * senders);
+                carrier.arrive(std::slice::from_ref(&sent), 1, &mut arrived, threads);
+                carrier.back_to_senders(&[&later], &mut back, threads);
+                carrier.back_to_weights(&sent, &[&later], &mut slopes, threads);
+                [arrived, back, slopes]
+            });
+            assert!(found[0].iter().all(|sums| sums.iter().any(|x| *x != T::zero())));
+            assert!(found.iter().all(|other| *other == found[0]));
+        }
+        check::<f64>(|x| x);
+        check::<f32>(|x| x as f32);
     }
 }

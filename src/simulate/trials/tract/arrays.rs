@@ -123,25 +123,25 @@ mod tests {
         for (tract, matrices) in [(tract(20, 30, 6), true), (tract(300, 400, 5), false), (moving, true)] {
             assert_eq!(tract.are_matrices(), matrices);
             let [senders, targets] = tract.ends();
-            let sent: Vec<Vec<u32>> =
-                (0..4).map(|step| (0..senders as u32).filter(|cell| (cell * 5 + step) % 3 == 0).collect()).collect();
-            let of_trial: Vec<Sent> = sent.iter().map(|cells| vec![cells.clone()]).collect();
+            let spiked =
+                |step: usize| (0..senders).map(move |cell| f64::from(u8::from((cell * 5 + step).is_multiple_of(3))));
+            let sent: Vec<Vec<f64>> = (0..4).map(|step| spiked(step).collect()).collect();
+            let of_trial: Vec<Sent> = sent.iter().map(|spiked| Sent::spiked(spiked, 1)).collect();
             let mut arrives = vec![0.0; targets];
-            tract.arrive(&of_trial, 3, &mut arrives, 1);
+            let carrier = tract.carrier();
+            carrier.arrive(&of_trial, 3, &mut arrives, 1);
             let later: Vec<Vec<f64>> =
                 (0..3).map(|d| (0..targets).map(|t| ((t + 17 * d) as f64).cos()).collect()).collect();
             let later: Vec<&[f64]> = later.iter().map(Vec::as_slice).collect();
             let mut back = vec![0.0; senders];
-            tract.back_to_senders(&later, &mut back, 1);
+            carrier.back_to_senders(&later, &mut back, 1);
             let mut slopes = vec![0.0; tract.edges()];
-            tract.back_to_weights(&of_trial[1], &later, &mut slopes, 1);
+            carrier.back_to_weights(&of_trial[1], &later, &mut slopes, 1);
             // The same through arrays.
             let (delays, carried, lists) = (tract.delays(), tract.carried(), tract.lists());
-            let was = |place: usize| {
-                f64::from(u8::from(sent[3 - delays[place / senders]].contains(&((place % senders) as u32))))
-            };
+            let was = |place: usize| sent[3 - delays[place / senders]][place % senders];
             let is = |place: usize| later[delays[place / targets] - 1][place % targets];
-            let now = |sender: usize| f64::from(u8::from(sent[1].contains(&(sender as u32))));
+            let now = |sender: usize| sent[1][sender];
             let [there, here, of_edges] = if matrices {
                 let places = delays.len() * senders;
                 let there = |t: usize| (0..places).map(|place| was(place) * carried[place * targets + t]).sum();

@@ -152,7 +152,7 @@ mod tests {
     fn arrives(tract: &Tract, sent: &[Sent], threads: usize) -> Vec<f64> {
         let in_step = |step| {
             let mut out = vec![0.0; 2];
-            tract.arrive(sent, step, &mut out, threads);
+            tract.carrier().arrive(sent, step, &mut out, threads);
             out
         };
         (1..8).flat_map(in_step).collect()
@@ -162,7 +162,7 @@ mod tests {
     fn a_part_arrives_in_each_of_two_steps() {
         let mut tract = tract();
         // The first cell has sent in step 1, the second one in step 2.
-        let sent: Vec<Sent> = vec![vec![vec![]], vec![vec![0]], vec![vec![1]]];
+        let sent = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]].map(|spiked| Sent::spiked(&spiked, 1));
         let expected = [[0.0, 0.0], [0.75, 8.0], [0.25, 0.0], [2.0, 4.0], [2.0, 12.0], [2.0, 0.0], [0.0, 0.0]];
         for threads in [1, 2, 3] {
             assert_eq!(arrives(&tract, &sent, threads), expected.concat());
@@ -181,7 +181,7 @@ mod tests {
     /// Between two steps what arrives is linear in a delay, in a weight it always is.
     #[test]
     fn derivatives_are_those_of_what_arrives() {
-        let sent: Vec<Sent> = vec![vec![vec![]], vec![vec![0, 1]], vec![vec![1]], vec![vec![0]]];
+        let sent = [[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]].map(|spiked| Sent::spiked(&spiked, 1));
         // The loss weighs what arrives.
         let by: Vec<f64> = (0..14).map(|at| (1.3 * f64::from(at)).sin()).collect();
         let loss = |tract: &Tract| arrives(tract, &sent, 1).iter().zip(&by).map(|(x, by)| x * by).sum::<f64>();
@@ -189,7 +189,7 @@ mod tests {
         let mut carried = vec![0.0; tract.edges()];
         for (step, sent) in sent.iter().enumerate().skip(1) {
             let later: Vec<&[f64]> = by[2 * step..].chunks(2).collect();
-            tract.back_to_weights(sent, &later, &mut carried, 2);
+            tract.carrier().back_to_weights(sent, &later, &mut carried, 2);
         }
         let OfEdges { weights, delays } = tract.of_numbers(carried);
         for (at, (of_weight, of_delay)) in weights.into_iter().zip(delays).enumerate() {

@@ -1,0 +1,202 @@
+//! Tests of: graded synapses, with every method: the exact solution of a half centre, the same bits from the interpreter and from kernels, cells of one
+//! population against the same cells of two, sums without a state, what is recorded, the pyloric rhythm.
+
+use crate::models::{Way, root, run};
+use neuroc::driver::{Checked, CompileOptions, check_text};
+use neuroc::hir::{Method, Sources};
+use neuroc::results::{RunResult, Samples};
+use serde_json::Value;
+
+/// The half centre of `tests/reference/graded_scipy.py`; `network` has its populations and connections, `record` what is recorded.
+fn half_centre(network: &str, record: &str) -> Checked {
+    let text = format!(
+        "synapse Slow {{
+    param erev = -80 mV
+    param half = -20 mV
+    param scale = 8 mV
+    let inf = 1 / (1 + exp((half - v_pre) / scale))
+    state s = 0
+    s' = (inf - s) / (20 ms * (1 - inf))
+    sum g(weight: nS) = weight * s
+    current i = g * (v - erev)
+}}
+synapse Fast {{
+    param half = -20 mV
+    sum g(weight: nS) = weight / (1 + exp((half - v_pre) / 8 mV))
+    current i = g * (v + 80 mV)
+}}
+cell Oscillator {{
+    param i_app = 105 pA
+    let m_inf = 0.5 * (1 + tanh((v + 1.2 mV) / 18 mV))
+    let w_inf = 0.5 * (1 + tanh((v - 2 mV) / 30 mV))
+    let ionic = 2 nS * (v + 60 mV) + 4.4 nS * m_inf * (v - 120 mV) + 8 nS * w * (v + 84 mV)
+    state v: mV = -20 mV
+    v' = (i_app - ionic - i_syn) / 20 pF
+    state w = 0.1
+    w' = 0.04 /ms * (w_inf - w) * cosh((v - 2 mV) / 60 mV)
+}}
+network main {{ {network} }}
+run {{ duration = 200 ms; dt = 0.1 ms; {record} }}"
+    );
+    let checked = check_text("half.neuro", &root(), text, &Sources);
+    let say = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
+    assert!(checked.model.is_some() && checked.diagnostics.is_empty(), "{say}");
+    checked
+}
+
+/// Each cell is a population.
+const TWO: &str = "population a: Oscillator; population b: Oscillator
+    param b.i_app = 100 pA; init b.v = -50 mV; init b.w = 0.05; init a.Slow.pre.s = 0.2
+    connect a -> b via Slow { rule = all_to_all; weight = 0.8 nS }
+    connect b -> a via Slow { rule = all_to_all; weight = 0.8 nS }
+    connect a -> b via Fast { rule = all_to_all; weight = 0.25 nS }
+    connect b -> a via Fast { rule = all_to_all; weight = 0.5 nS }";
+
+fn with(method: Method, dt: f64) -> CompileOptions {
+    CompileOptions { method: Some(method), dt: Some(dt), ..CompileOptions::default() }
+}
+
+/// A column of a series.
+fn column(result: &RunResult, name: &str, cell: usize) -> Vec<f64> {
+    let series = result.series.iter().find(|series| series.name == name).unwrap_or_else(|| panic!("no {name}"));
+    match &series.values {
+        Samples::F64(values) => values.column(cell).to_vec(),
+        Samples::F32(values) => values.column(cell).iter().map(|&x| f64::from(x)).collect(),
+    }
+}
+
+fn apart(a: &[f64], b: &[f64]) -> f64 {
+    assert!(a.len() == b.len() && a.len() > 1, "{} and {} values", a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+}
+
+/// A column of the reference, as far as the runs here go.
+fn exact(at: &str) -> Vec<f64> {
+    let text = std::fs::read_to_string(root().join("tests/reference/graded_scipy.json")).expect("a file");
+    let all: Value = serde_json::from_str(&text).expect("json");
+    let values = all.pointer(at).and_then(Value::as_array).unwrap_or_else(|| panic!("no {at}"));
+    values.iter().take(11).filter_map(Value::as_f64).collect()
+}
+
+/// How far a run is from the exact solution: voltages and what is released.
+fn off(method: Method, dt: f64) -> [f64; 2] {
+    let checked = half_centre(TWO, "record a.{v, Slow.pre.s} every 20 ms; record b.{v, Slow.pre.s} every 20 ms");
+    let result = run(&checked, &with(method, dt), Way::Native);
+    let both = |name: &str, key: &str| {
+        let of = |p: &str| apart(&column(&result, &format!("{p}.{name}"), 0), &exact(&format!("/{p}/{key}")));
+        of("a").max(of("b"))
+    };
+    [both("v", "v_mV"), both("Slow.pre.s", "s")]
+}
+
+#[test]
+fn half_centres_converge_to_the_exact_solution_with_the_order_of_the_method() {
+    // Of order 1 with a step that is halved: half the error; of order 4: a sixteenth.
+    let cases = [
+        (Method::Rk4, 0.05, 16.0, 1e-3),
+        (Method::Heun, 0.02, 4.0, 0.1),
+        (Method::Euler, 0.005, 2.0, 1.0),
+        (Method::ExpEuler, 0.01, 2.0, 1.0),
+        (Method::Cnexp, 0.01, 2.0, 1.0),
+        (Method::CrankNicolson, 0.01, 2.0, 1.0),
+    ];
+    for (method, dt, ratio, most) in cases {
+        let (coarse, fine) = (off(method, dt), off(method, dt / 2.0));
+        println!("{}: {coarse:?} with {dt} ms, {fine:?} with half", method.name());
+        assert!(coarse[0] < most && coarse[1] < most / 20.0, "{}: {coarse:?}", method.name());
+        let found = coarse[0] / fine[0];
+        assert!((found / ratio - 1.0).abs() < 0.25, "{}: {found} times nearer, not {ratio}", method.name());
+    }
+}
+
+/// Cells that send and receive in one population, and between two of other sizes, with rules.
+const MANY: &str = "population a: Oscillator[37]; population b: Oscillator[60]; population idle: Oscillator[3]
+    init a.v ~ uniform(-60 mV, 20 mV); init b.v ~ uniform(-60 mV, 20 mV)
+    param a.i_app ~ uniform(90 pA, 110 pA); param b.Slow.pre.half ~ normal(-20 mV, 1 mV)
+    connect a -> b via Slow { rule = probability(p = 0.1); weight = 0.1 nS }
+    connect b -> a via Slow { rule = fixed_in_degree(n = 3); weight = 0.2 nS }
+    connect a -> a via Slow(scale = 9 mV) { rule = probability(p = 0.2); weight = 0.05 nS }
+    connect a -> a via Fast { rule = fixed_out_degree(n = 4); weight = 0.1 nS }
+    connect b -> b via Fast(half = -10 mV) { rule = one_to_one; weight = 0.1 nS }
+    connect b -> a via Fast { rule = fixed_total_number(n = 50); weight = 0.1 nS }";
+
+#[test]
+fn kernels_and_interpreter_give_the_same_bits() {
+    let checked = half_centre(MANY, "record a.{v, Slow.pre.s, Slow_2.pre.s}; record b.v; record idle.v");
+    for method in [Method::ExpEuler, Method::CrankNicolson, Method::Rk4] {
+        let options = CompileOptions { duration: Some(5.0), every: Some(0.5), ..with(method, 0.01) };
+        let [first, second] = [Way::Optimized, Way::Native].map(|way| run(&checked, &options, way));
+        let apart = |name: &str, cell: usize| apart(&column(&first, name, cell), &column(&second, name, cell));
+        for (name, cells) in [("a.v", 37), ("a.Slow.pre.s", 37), ("a.Slow_2.pre.s", 37), ("b.v", 60), ("idle.v", 3)] {
+            assert!((0..cells).all(|cell| apart(name, cell) == 0.0), "{name} with {}", method.name());
+        }
+        assert!(apart("a.v", 0) == 0.0 && self::apart(&column(&first, "a.v", 0), &column(&first, "a.v", 1)) > 1.0);
+    }
+}
+
+#[test]
+fn cells_of_one_population_are_joined_as_those_of_two() {
+    let one = "population c: Oscillator[2]; param c[1].i_app = 100 pA
+        init c[1].v = -50 mV; init c[1].w = 0.05; init c[0].Slow.pre.s = 0.2
+        connect c -> c via Slow { rule = all_to_all; weight = 0.8 nS }
+        connect c -> c via Fast { rule = all_to_all; weight = 0.25 nS }";
+    let two = TWO.replace("0.5 nS", "0.25 nS");
+    let together = run(&half_centre(one, "record c.v"), &with(Method::ExpEuler, 0.1), Way::Native);
+    let each = run(&half_centre(&two, "record a.v; record b.v"), &with(Method::ExpEuler, 0.1), Way::Native);
+    for (name, cell) in [("a.v", 0), ("b.v", 1)] {
+        // The sums are added up in other orders.
+        assert!(apart(&column(&each, name, 0), &column(&together, "c.v", cell)) < 1e-9);
+    }
+}
+
+#[test]
+fn what_arrives_is_the_sum_of_weights_and_what_is_released() {
+    // In the interpreter edges have weights of their own, and the sum is recorded.
+    let network = "population a: Oscillator[5]; population b: Oscillator[4]; init a.v ~ uniform(-60 mV, 20 mV)
+        connect a -> b via Slow { rule = all_to_all; weight ~ uniform(0.1 nS, 0.3 nS) }
+        connect b -> b via Slow { rule = all_to_all; weight = 0.05 nS }";
+    let checked = half_centre(network, "record a.Slow.pre.s; record b.{v, Slow.pre.s, Slow.g, Slow.i}");
+    let options = CompileOptions { duration: Some(40.0), every: Some(1.0), ..with(Method::ExpEuler, 0.1) };
+    let result = run(&checked, &options, Way::Optimized);
+    let sent: Vec<Vec<f64>> = (0..5).map(|cell| column(&result, "a.Slow.pre.s", cell)).collect();
+    let back: Vec<Vec<f64>> = (0..4).map(|cell| column(&result, "b.Slow.pre.s", cell)).collect();
+    for cell in 0..4 {
+        let [g, i, v] = ["g", "i", "v"]
+            .map(|what| column(&result, &format!("b.{}{what}", if what == "v" { "" } else { "Slow." }), cell));
+        let outward: Vec<f64> = g.iter().zip(&v).map(|(g, v)| g * (v + 80.0)).collect();
+        // nS mV are pA, whatever units results have.
+        let scale = i[20] / outward[20];
+        assert!(apart(&i, &outward.iter().map(|x| x * scale).collect::<Vec<_>>()) <= 1e-12 * i[20].abs().max(1.0));
+        // Least squares is exact where there are as many equations as weights: here the sum lies between those of the least and the largest weights.
+        for at in 5..40 {
+            let of_a: f64 = sent.iter().map(|s| s[at]).sum();
+            let of_b: f64 = (0..4).filter(|&other| other != cell).map(|other| back[other][at]).sum();
+            let from_a = g[at] - 0.05 * of_b;
+            assert!(0.1 * of_a < from_a && from_a < 0.3 * of_a, "cell {cell} at {at}: {from_a} of {of_a}");
+        }
+    }
+}
+
+/// When the bursts of a cell begin: spikes after a silence.
+fn bursts(result: &RunResult, population: &str) -> Vec<f64> {
+    let spikes = result.spikes.iter().find(|spikes| spikes.population == population).expect("spikes");
+    let times = spikes.t.to_vec();
+    let begins = |at: &usize| *at == 0 || times[*at] - times[at - 1] > 300.0;
+    (0..times.len()).filter(begins).map(|at| times[at]).collect()
+}
+
+#[test]
+fn pyloric_cells_take_turns() {
+    let path = root().join("examples/pyloric.neuro");
+    let text = std::fs::read_to_string(&path).expect("the example");
+    let checked = check_text("pyloric.neuro", &root(), text, &Sources);
+    let result = run(&checked, &CompileOptions::default(), Way::Native);
+    let [pd, lp, py] = ["pd", "lp", "py"].map(|population| bursts(&result, population));
+    println!("pd {pd:?}, lp {lp:?}, py {py:?}");
+    assert_eq!((pd.len(), lp.len(), py.len()), (4, 3, 3));
+    for cycle in 0..3 {
+        assert!(pd[cycle] < lp[cycle] && lp[cycle] < py[cycle] && py[cycle] < pd[cycle + 1]);
+    }
+    let period = pd[3] - pd[2];
+    assert!((1000.0..2000.0).contains(&period), "{period} ms");
+}
