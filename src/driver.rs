@@ -21,22 +21,20 @@ pub use training::{Found, Learner, Lesson, Read, Sample, frame, sample, samples}
 pub use whole::check_whole;
 
 use crate::adaptive;
-use crate::codegen::rust::{
-    self, Default as FieldDefault, Interface, InterfaceField, InterfaceNetwork, InterfaceSpace,
-};
+use crate::codegen::rust::{self, Default as FieldDefault, Interface, InterfaceField, InterfaceSpace};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::discretize::discretize;
-use crate::engine::{Edges, Setup};
+use crate::engine::Setup;
 use crate::hir::{self, LoadedFile, Loader, Method, Model, Sources, Tolerances, Uses};
 use crate::ode;
 use crate::passes::{self, Backend, Keep, OptLevel, Pass, PassError};
+use crate::runtime::named::Count;
 use crate::simulate::Extent;
 use crate::source::SourceMap;
-use crate::step::{self, Field, FieldId, FieldKind, Program, Source, Tolerance, Verified};
+use crate::step::{self, Field, FieldId, FieldKind, Program, Source, SpaceKind, Tolerance, Verified};
 use crate::syntax;
 use crate::units::{self, DisplayUnit};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A checked (or rejected) source.
@@ -329,12 +327,19 @@ fn recorded_states(model: &ode::Model) -> Vec<Source> {
 /// What a model shows to the users of its crate. `docs` are the lines at the head of its file.
 pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &Setup) -> Interface {
     let (ode, program) = (&compiled.ode, compiled.program.program());
-    let spaces = extent
-        .cells
-        .iter()
-        .zip(&ode.populations)
-        .map(|(&size, p)| InterfaceSpace { size, doc: format!("Population `{}`.", p.name) })
-        .collect();
+    let space = |(i, (&size, p)): (usize, (&usize, &ode::Population))| {
+        let count = match p.kind {
+            ode::Kind::Cells => Count::Free,
+            ode::Kind::Clock => Count::Fixed,
+            ode::Kind::Tree { .. } | ode::Kind::Part { .. } => {
+                Count::PerCell { of: ode.cells_of(i), each: ode.elements_per_cell(i) }
+            }
+        };
+        InterfaceSpace { size, count, doc: format!("Population `{}`.", p.name) }
+    };
+    let spaces = extent.cells.iter().zip(&ode.populations).enumerate().map(space).collect();
+    let is_of_edges =
+        |field: &Field| field.over.is_some_and(|space| matches!(program.space(space).kind, SpaceKind::Relation { .. }));
     let mut fields = Vec::new();
     for (i, field) in program.fields.iter().enumerate() {
         let id = FieldId(i as u32);
@@ -384,6 +389,8 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
         let default = match field.kind {
             FieldKind::Uniform => setup.uniforms.iter().find(|u| u.0 == id).map(|u| FieldDefault::Number(u.1)),
             FieldKind::Series => setup.series.iter().find(|s| s.0 == id).map(|s| FieldDefault::Series(s.1.clone())),
+            // What edges have is computed before a run, and part of the wiring.
+            FieldKind::Data if is_of_edges(field) => None,
             FieldKind::Data => setup.data.iter().find(|d| d.0 == id).map(|d| FieldDefault::Data(d.1.clone())),
             FieldKind::Const | FieldKind::State | FieldKind::Output | FieldKind::Event => None,
             FieldKind::Temp => continue,
@@ -402,18 +409,12 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
             default: default.unwrap_or(FieldDefault::None),
         });
     }
-    let network = |(space, edges): &(step::SpaceId, Arc<Edges>)| InterfaceNetwork {
-        name: program.space(*space).name.clone(),
-        default: Edges::clone(edges),
-    };
-    let networks = setup.edges.iter().map(network).collect();
     let doc = if docs.is_empty() { format!("The model `{}`.", ode.name) } else { docs.join("\n") };
     Interface {
         crate_name: crate_name(&ode.name),
         doc,
         spaces,
         fields,
-        networks,
         seed: ode.seed,
         example_steps: extent.grid.steps,
     }

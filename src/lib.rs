@@ -96,10 +96,10 @@
 //! - **Fields are bound by id.** What a field of a program stands for is its [`step::Source`]; names are for people. Hidden ones have a `'`,
 //!   which no name in a model can have.
 //! - **Only the interpreter runs all of the step IR.** What no plan is made of so far is refused with the reason where it is planned
-//!   (`refuse.rs`, `deliveries.rs`, `remember.rs` and `trees.rs` in `src/codegen/plan/`). Crates refuse events, branched cells and bf16
-//!   (`src/codegen/rust/`), devices edges that remember (`src/engine/mod.rs`), checkpoints events on their way on devices, and histories (`src/simulate/checkpoint.rs`),
-//!   learning branched cells, synapses that remember or are graded, and on devices delays (`src/driver/training.rs`), gradients and artefacts potentials
-//!   (`src/driver/gradient.rs`, `src/artefact.rs`).
+//!   (`refuse.rs`, `deliveries.rs`, `remember.rs` and `trees.rs` in `src/codegen/plan/`). Crates refuse edges that remember and bf16
+//!   (`src/codegen/rust/`), devices edges that remember (`src/engine/mod.rs`), checkpoints events on their way on devices, and histories
+//!   (`src/simulate/checkpoint.rs`), learning branched cells, synapses that remember or are graded, and on devices delays
+//!   (`src/driver/training.rs`), gradients, artefacts and crates potentials (`src/driver/gradient.rs`, `src/artefact.rs`, `src/driver/experiment.rs`).
 //! - **Validity is a value.** Only [`step::verify`] makes a [`step::Verified`], and only that reaches interpreter and plan. In debug
 //!   builds the verifier runs after every pass.
 //! - **The IR is text**: `step::parse(step::print(p)) == p`, so that passes are tested on text.
@@ -287,7 +287,8 @@
 //! | which edges a connection has | `src/connect/`, `src/simulate/edges.rs` | `src/connect/tests`, `tests/suite/networks.rs` |
 //! | where cells of connected populations stand in memory | `src/runtime/order.rs` | its tests, `tests/suite/engines.rs` |
 //! | what generated Rust looks like | `src/codegen/rust/kernels.rs` | `tests/ir/*.rust.snap` |
-//! | the interface of generated crates | `src/codegen/rust/model.rs`, `src/codegen/rust/fixed/` | `tests/suite/crates.rs` |
+//! | the interface of generated crates | `src/codegen/rust/model.rs`, `src/codegen/rust/fixed/`, `src/runtime/named.rs` | `tests/suite/crates.rs` |
+//! | what a crate carries of edges, delays, weights and trees | `src/engine/wiring.rs`; `network_files` in `src/codegen/rust/model.rs` | there |
 //! | `exp` and its accuracy | `src/runtime/math.rs` | `src/runtime/math/tests.rs` |
 //! | the sine of large angles | `src/runtime/math/payne_hanek.rs` | `src/runtime/math/tests.rs`, `tests/reference/large_angles.py` |
 //! | which number of a Poisson distribution a uniform number gives | `src/runtime/math/poisson.rs`; `poisson.rs` of `src/codegen/stablehlo/` | `src/runtime/math/tests/poisson.rs` |

@@ -129,7 +129,11 @@ pub fn run(args: &Args) -> Exit {
     }
     let interface = experiment.interface(checked.model.as_ref().map_or(&[][..], |m| &m.docs));
     let name = interface.crate_name.clone();
-    let files = match rust::crate_files(&plan, &interface) {
+    let wiring = match experiment.wiring(&plan) {
+        Ok(wiring) => wiring,
+        Err(errors) => return fail(&errors),
+    };
+    let files = match rust::crate_files(&plan, &interface, &wiring) {
         Ok(files) => files,
         Err(InterfaceError::NotYet(what)) => return fail(&[Diagnostic::without_place(Code::Unsupported, what)]),
         Err(error @ InterfaceError::Misfit(_)) => {

@@ -5,9 +5,9 @@
 
 use super::{Compiled, interface};
 use crate::codegen::plan::{self, Plan, PlanOptions, Precision};
-use crate::codegen::rust::Interface;
+use crate::codegen::rust::{Interface, Wiring};
 use crate::diag::{Code, Diagnostic};
-use crate::engine::{Engine, EngineError, Recording, Setup};
+use crate::engine::{self, Engine, EngineError, Recording, Setup};
 use crate::hir::Method;
 use crate::ode;
 use crate::results::{Checkpoint, Contents, RunResult};
@@ -130,6 +130,16 @@ impl Experiment {
     /// What the model shows to the users of its crate. `docs` are the lines at the head of its file.
     pub fn interface(&self, docs: &[String]) -> Interface {
         interface(docs, &self.compiled, &self.extent, &self.setup)
+    }
+
+    /// What a crate of a plan carries of how its cells are connected, and of how they branch; the error says why there is no crate.
+    pub fn wiring(&self, plan: &Plan) -> Result<Wiring, Vec<Diagnostic>> {
+        let refused = |why: String| vec![Diagnostic::without_place(Code::Unsupported, why)];
+        if let Some(record) = self.compiled.ode.records.iter().find(|record| record.probe.is_some()) {
+            let why = "is a potential, which is computed outside of the program so far; leave it out";
+            return Err(refused(format!("`{}` {why}", record.name)));
+        }
+        engine::wiring(plan, &self.setup).map_err(|why| refused(why.to_string()))
     }
 
     /// What it records.

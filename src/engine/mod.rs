@@ -18,10 +18,12 @@ pub mod moved;
 pub mod native;
 pub mod numbers;
 pub mod rustc;
+mod wiring;
 #[cfg(feature = "xla")]
 pub mod xla;
 
 pub use crate::runtime::edges::Edges;
+pub use wiring::wiring;
 
 use crate::codegen::plan::{Delivery, DeliveryForm, DeviceClass, DevicePlan, Effect, Plan, Traffic, Unplanned};
 use crate::step::{FieldId, SpaceId};

@@ -244,11 +244,7 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
         };
         let cells: Vec<(usize, &[usize], usize)> = plan.spaces.iter().zip(&setup.sizes).map(cells).collect();
         let mut orders = edges::orders(options.arrangement, &relations, &cells);
-        for branched in &branched {
-            for &(space, each) in &branched.each {
-                orders[space] = Some(branched.side.order(each, plan.spaces[space].block as usize));
-            }
-        }
+        branched.iter().for_each(|of| of.arrange(&mut orders, |space| plan.spaces[space].block as usize));
         let space = |((space, &size), order): ((&SpacePlan, &usize), _)| Space {
             shape: shape(space),
             size,

@@ -22,6 +22,8 @@ use crate::morphology::{Frustum, Measure, Section, Tree, TreeError, space, swc};
 use crate::source::{FileId, Span};
 use crate::syntax::ast::{self, BinaryOp, CellMember, CompartmentMember, Located, Name, SectionMember};
 use crate::units::Dim;
+use rustc_hash::FxHashMap as HashMap;
+use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::f64::consts::PI;
 use std::sync::Arc;
 
@@ -52,11 +54,31 @@ struct Shape {
     sections: Vec<Section>,
     /// Do they say so?
     cut: Vec<bool>,
-    /// Their names, where they stand in the model.
-    names: Vec<Name>,
+    names: SectionNames,
     /// How the others are cut.
     rule: Option<Cut>,
     file: Option<ShapeFile>,
+}
+
+/// The names of sections, where they stand in the model.
+#[derive(Default)]
+struct SectionNames {
+    all: Vec<Name>,
+    at: HashMap<String, usize>,
+}
+
+impl SectionNames {
+    /// Puts another name behind the others, or tells which one is the same.
+    fn push(&mut self, name: Name) -> Result<(), &Name> {
+        match self.at.entry(name.text.clone()) {
+            Occupied(first) => Err(&self.all[*first.get()]),
+            Vacant(free) => {
+                free.insert(self.all.len());
+                self.all.push(name);
+                Ok(())
+            }
+        }
+    }
 }
 
 /// A section in the making.
@@ -85,7 +107,7 @@ struct Body<'a> {
     scope: Scope<'a>,
     homes: Vec<Home>,
     tree: Tree,
-    names: Vec<Name>,
+    names: SectionNames,
     v: SymbolId,
     parts: Vec<Part>,
 }
@@ -125,7 +147,7 @@ impl<'a> Lowerer<'a> {
         else {
             return Definition { item: cell, sound: false, unknown: unknown.into() };
         };
-        let Some(regions) = self.regions(c, &shape.names) else {
+        let Some(regions) = self.regions(c, &shape.names.all) else {
             return Definition { item: cell, sound: false, unknown: unknown.into() };
         };
         tree.groups = regions.iter().map(|r| r.sections.clone()).collect();
@@ -148,7 +170,7 @@ impl<'a> Lowerer<'a> {
         }
         let homes = vec![Home::Cell; scope.entries.len()];
         let v = SymbolId(0);
-        let mut body = Body { scope, homes, tree, names: shape.names.clone(), v, parts: Vec::new() };
+        let mut body = Body { scope, homes, tree, names: std::mem::take(&mut shape.names), v, parts: Vec::new() };
         let Some([v, cm, ra, area, port]) = self.of_the_tree(&mut body, c, &regions) else {
             return Definition { item: cell, sound: false, unknown: unknown.into() };
         };
@@ -176,7 +198,7 @@ impl<'a> Lowerer<'a> {
         }
         let Body { scope, homes, tree, parts, names, .. } = body;
         let mut places = scope.places.clone();
-        places.extend(names.iter().map(|n| (n.text.clone(), n.span)));
+        places.extend(names.all.iter().map(|n| (n.text.clone(), n.span)));
         self.note_places(c.name.span, places);
         let (symbols, sound, unknown) = finish(scope);
         self.note_block(c.name.span, &symbols, &unknown);
@@ -272,6 +294,7 @@ impl<'a> Lowerer<'a> {
     fn shape(&mut self, c: &'a ast::Cell) -> Option<Shape> {
         let mut rule: Option<(Cut, Span)> = None;
         let mut drafts: Vec<Draft<'a>> = Vec::new();
+        let mut seen: HashMap<&str, Span> = HashMap::default();
         let mut read: Option<(swc::Reconstruction, ShapeFile, Span)> = None;
         let mut fine = true;
         for member in &c.members {
@@ -289,12 +312,13 @@ impl<'a> Lowerer<'a> {
                     read = self.read_shape(value).map(|(cell, file)| (cell, file, *span));
                     fine &= read.is_some();
                 }
-                CellMember::Section(s) => match drafts.iter().find(|d| d.name.text == s.name.text) {
-                    Some(first) => {
-                        self.duplicate(&s.name, first.name.span);
+                CellMember::Section(s) => match seen.entry(&s.name.text) {
+                    Occupied(first) => {
+                        self.duplicate(&s.name, *first.get());
                         fine = false;
                     }
-                    None => {
+                    Vacant(free) => {
+                        free.insert(s.name.span);
                         fine &= self.check_reserved(&s.name);
                         let draft = self.section(s);
                         fine &= draft.is_some();
@@ -329,22 +353,23 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         let rule = rule.map(|(cut, _)| cut);
-        let mut shape = Shape { sections: Vec::new(), cut: Vec::new(), names: Vec::new(), rule, file: None };
+        let mut shape =
+            Shape { sections: Vec::new(), cut: Vec::new(), names: SectionNames::default(), rule, file: None };
         if let Some((cell, file, span)) = read {
             shape.file = Some(file);
             for branch in cell.branches {
                 let swc::Branch { name, from, frusta, points, .. } = branch;
-                shape.names.push(Name { text: name.clone(), span });
+                // A reconstruction has each name once.
+                let _ = shape.names.push(Name { text: name.clone(), span });
                 shape.sections.push(Section { name, from, frusta, points, compartments: 1 });
                 shape.cut.push(false);
             }
         }
         for draft in &drafts {
-            if let Some(first) = shape.names.iter().find(|n| n.text == draft.name.text) {
+            if let Err(first) = shape.names.push(draft.name.clone()) {
                 self.duplicate(draft.name, first.span);
                 return None;
             }
-            shape.names.push(draft.name.clone());
         }
         let finished: Vec<Option<Section>> = drafts.iter().map(|d| self.finished(d, &shape.names)).collect();
         shape.sections.extend(finished.into_iter().collect::<Option<Vec<_>>>()?);
@@ -387,7 +412,7 @@ impl<'a> Lowerer<'a> {
 
     /// The tree of a cell's sections.
     fn tree(&mut self, c: &'a ast::Cell, shape: &Shape) -> Option<Tree> {
-        let names = &shape.names;
+        let names = &shape.names.all;
         match Tree::new(&shape.sections) {
             Ok(tree) => return Some(tree),
             Err(TreeError::Nothing) => self.error(MorphologyError::NothingToCut { what: "nothing", span: c.name.span }),
@@ -427,7 +452,7 @@ impl<'a> Lowerer<'a> {
                         (Ok(cm), Ok(ra)) => (cm, ra),
                         (Err((id, key)), _) | (_, Err((id, key))) => {
                             let span = body.scope.entry(id).value.as_ref().map_or(c.name.span, |value| value.span);
-                            self.error(MorphologyError::NotCut { section: &shape.names[s].text, key, span });
+                            self.error(MorphologyError::NotCut { section: &body.names.all[s].text, key, span });
                             return None;
                         }
                     };
@@ -552,7 +577,7 @@ impl<'a> Lowerer<'a> {
         Some(())
     }
 
-    fn finished(&mut self, draft: &Draft<'a>, names: &[Name]) -> Option<Section> {
+    fn finished(&mut self, draft: &Draft<'a>, names: &SectionNames) -> Option<Section> {
         let from = match draft.from {
             None => None,
             Some(located) => {
@@ -574,13 +599,11 @@ impl<'a> Lowerer<'a> {
         Some(Section { name, from, frusta, points, compartments })
     }
 
-    fn named_section(&mut self, name: &Name, names: &[Name]) -> Option<usize> {
-        let at = names.iter().position(|n| n.text == name.text);
-        if let Some(at) = at {
-            self.note(name.span, names[at].span);
-        }
-        if at.is_none() {
-            self.unknown_section(name, &names.iter().map(|n| n.text.as_str()).collect::<Vec<_>>());
+    fn named_section(&mut self, name: &Name, names: &SectionNames) -> Option<usize> {
+        let at = names.at.get(&name.text).copied();
+        match at {
+            Some(at) => self.note(name.span, names.all[at].span),
+            None => self.unknown_section(name, &names.all.iter().map(|n| n.text.as_str()).collect::<Vec<_>>()),
         }
         at
     }
@@ -746,9 +769,9 @@ impl<'a> Lowerer<'a> {
             .filter_map(|(at, r)| Some((at, body.scope.get(&format!("{}.{key}", r.name))?)))
             .collect();
         let lacks = |s: &usize| !given.iter().any(|(region, _)| regions[*region].sections[*s]);
-        if let Some(section) = (0..body.names.len()).find(lacks) {
+        if let Some(section) = (0..body.names.all.len()).find(lacks) {
             // Sections of a file share their place.
-            let section = &body.names[section];
+            let section = &body.names.all[section];
             let regions = section.text.split('[').next().unwrap_or(&section.text);
             self.error(MorphologyError::NotCovered { section, regions, key, example });
             return None;
@@ -823,7 +846,7 @@ impl<'a> Lowerer<'a> {
             for first in body.parts[..i].iter().filter(|p| p.name == part.name) {
                 let twice = |e: &&u32| first.elements.binary_search(e).is_ok();
                 let Some(both) = part.elements.iter().find(twice) else { continue };
-                let section = &body.names[body.tree.section[*both as usize] as usize].text;
+                let section = &body.names.all[body.tree.section[*both as usize] as usize].text;
                 let (name, again, first) = (&part.name, part.span, first.span);
                 self.error(match part.current {
                     Some(_) => MorphologyError::InsertedTwice { channel: name, section, again, first },
@@ -866,7 +889,7 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         let s = *rules.first()?;
-        let section = &body.names[0].text;
+        let section = &body.names.all[0].text;
         let ast::SpikeCondition::Crosses(a, level) = &s.condition else {
             self.error(MorphologyError::SpikePlace { span: s.span, section });
             return None;
@@ -883,8 +906,7 @@ impl<'a> Lowerer<'a> {
             self.error(MorphologyError::NotYet { what: "what a spike does to the states", span: s.span });
             return None;
         }
-        let names = body.names.clone();
-        let at = self.element(&body.tree, located, &names);
+        let at = self.element(&body.tree, located, &body.names);
         let level = self.expr_of(&mut body.scope, "", level, Dim::VOLTAGE, "the level that is crossed");
         let (at, level) = (at?, level?);
         let mut differs = None;
@@ -906,7 +928,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The element of a place.
-    fn element(&mut self, tree: &Tree, located: &'a Located, names: &[Name]) -> Option<usize> {
+    fn element(&mut self, tree: &Tree, located: &'a Located, names: &SectionNames) -> Option<usize> {
         let section = self.named_section(&located.section, names);
         let x = self.along(located);
         Some(tree.sections[section?].at(x?))

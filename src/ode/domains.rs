@@ -41,8 +41,10 @@ pub fn uniform(model: &Model) -> Vec<Diagnostic> {
             found.push(wrong);
         }
     }
-    for spiking in model.populations.iter().filter_map(|p| keeps_spiking(model, p.spike.as_ref()?)) {
-        found.push(spiking);
+    let spikes: Vec<&Spike> = model.populations.iter().filter_map(|p| p.spike.as_ref()).collect();
+    if !spikes.is_empty() {
+        let mut at_reset = model.clone();
+        spikes.iter().filter_map(|spike| keeps_spiking(model, &mut at_reset, spike)).for_each(|d| found.push(d));
     }
     for r in &model.records {
         if let Some(every) = r.every
@@ -58,8 +60,9 @@ pub fn uniform(model: &Model) -> Vec<Diagnostic> {
     found.sorted()
 }
 
-/// A warning if what makes a spike is true again after its reset, as far as that is known before the run.
-fn keeps_spiking(model: &Model, spike: &Spike) -> Option<Diagnostic> {
+/// A warning if what makes a spike is true again after its reset, as far as that is known before the run. `at_reset` is the model with any
+/// nodes behind its own.
+fn keeps_spiking(model: &Model, at_reset: &mut Model, spike: &Spike) -> Option<Diagnostic> {
     let Condition::When(condition) = spike.condition else { return None };
     let warning =
         |label: &str| Diagnostic::new(Code::KeepsSpiking, spike.span, "these spikes follow each other", label);
@@ -69,7 +72,6 @@ fn keeps_spiking(model: &Model, spike: &Spike) -> Option<Diagnostic> {
         let d = warning("nothing resets what the condition reads");
         return names.first().map(|name| d.help(format!("reset it: `{name} = ...`")));
     }
-    let mut at_reset = model.clone();
     let zero = at_reset.graph.number(0.0, Dim::TIME);
     let start = |node: Node| match node {
         Node::State(s) => Some(model.state(s).init),
@@ -86,7 +88,7 @@ fn keeps_spiking(model: &Model, spike: &Spike) -> Option<Diagnostic> {
         _ => start(node),
     };
     let again = at_reset.graph.replace(condition, &reset, &mut HashMap::default());
-    (evaluate(&at_reset, again) == Ok(Value::Mask(true)))
+    (evaluate(at_reset, again) == Ok(Value::Mask(true)))
         .then(|| warning("the condition is still true after the reset").help("reset below what the condition asks for"))
 }
 

@@ -132,6 +132,13 @@ pub struct Branched {
 }
 
 impl Branched {
+    /// Puts the orders of its spaces, in blocks of so many lanes, among those of all spaces.
+    pub fn arrange(&self, orders: &mut [Option<Order>], lanes: impl Fn(usize) -> usize) {
+        for &(space, each) in &self.each {
+            orders[space] = Some(self.side.order(each, lanes(space)));
+        }
+    }
+
     /// How many elements a cell has in a space.
     pub fn each(&self, space: usize) -> usize {
         self.each.iter().find(|(other, _)| *other == space).map_or(0, |(_, each)| *each)

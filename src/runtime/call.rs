@@ -44,6 +44,34 @@ pub struct Call<'a, T> {
     pub branches: Branches<'a, T>,
 }
 
+impl<T> Call<'_, T> {
+    /// The same call for one of its steps, with the numbers that maps reach.
+    pub fn turn<'c>(&'c mut self, first_step: u64, flat: &'c mut [T]) -> Call<'c, T> {
+        let Branches { at, ties, ref blocks, ref cells, side, .. } = self.branches;
+        Call {
+            state: self.state,
+            cell: self.cell,
+            output: self.output,
+            data: self.data,
+            temp: self.temp,
+            uniforms: self.uniforms,
+            series: self.series,
+            window: Window { first_step, steps: 1, ..self.window },
+            cells: self.cells,
+            spikes: self.spikes,
+            order: self.order,
+            links: Links {
+                now: self.links.now,
+                next: self.links.next,
+                edges: self.links.edges,
+                far: self.links.far,
+                share: self.links.share,
+            },
+            branches: Branches { flat, at, ties, blocks: blocks.clone(), cells: cells.clone(), side },
+        }
+    }
+}
+
 /// Consecutive time steps of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]

@@ -161,8 +161,20 @@ pub trait Kernels<T>: Send + Sync + 'static {
 
     /// Lets kernels take turns, step by step: each sees what those before it have stored in `flat`, the numbers that maps reach. The window of the calls is
     /// the same. Only cells with branches ask for it.
-    fn take_turns(&self, _turns: &[Turn], _calls: &mut [Call<'_, T>], _flat: &mut [T]) -> Result<(), Fault> {
-        Err(Fault::Kernel("these kernels take no turns".to_string()))
+    fn take_turns(&self, turns: &[Turn], calls: &mut [Call<'_, T>], flat: &mut [T]) -> Result<(), Fault>
+    where
+        T: Scalar,
+    {
+        let Some(window) = calls.first().map(|call| call.window) else { return Ok(()) };
+        for first_step in window.first_step..window.first_step + window.steps {
+            for turn in turns {
+                match *turn {
+                    Turn::Clear { start, end } => flat[start..end].fill(T::default()),
+                    Turn::Kernel { kernel, call } => self.run(kernel, calls[call].turn(first_step, flat))?,
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -3,13 +3,16 @@
 //! In come the names, units and defaults of a model and values in these units; out go values in these units and spikes.
 //! Never true here: a panic on a wrong name or a wrong length.
 
+use super::branches::{Branched, Field, Link, Side, Task};
 use super::edge_text;
 use super::edges::{Edges, Relation, Shared, orders};
+use super::events::{Delivery, PerEdge, Traffic};
 use super::lanes::Scalar;
 use super::machine::{Bank, Group, Kernels, Machine, Model, Place, Shape, Space, SpaceSpike};
 use super::order::Arrangement;
 use super::series::{Sample, check};
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// All that is known of a model besides its kernels.
@@ -17,7 +20,7 @@ use std::sync::Arc;
 pub struct Spec {
     /// Its name.
     pub name: &'static str,
-    /// Its populations.
+    /// Its populations, and what their cells consist of.
     pub spaces: &'static [SpaceInfo],
     /// Its fields, in no particular order.
     pub fields: &'static [FieldInfo],
@@ -25,12 +28,14 @@ pub struct Spec {
     pub uniforms: &'static [f64],
     /// The series table's defaults, in canonical units.
     pub series: &'static [&'static [Sample]],
-    /// The defaults of data fields, in canonical units, for populations of default size.
+    /// The defaults of data fields, in canonical units: for populations of default size; or those of the elements of one cell, which all cells have then.
     pub data: &'static [(Place, &'static [f64])],
     /// Its networks.
     pub networks: &'static [NetworkInfo],
-    /// The populations that take their steps together, by their numbers, and in how many passes.
-    pub groups: &'static [(&'static [usize], usize)],
+    /// Which populations take their steps together.
+    pub groups: &'static [GroupInfo],
+    /// Those of its cells that have branches.
+    pub branched: &'static [BranchedInfo],
     /// The entry of the uniform table that is the time step in ms.
     pub dt: Option<usize>,
     /// The default seed.
@@ -39,17 +44,93 @@ pub struct Spec {
     pub min_cells: usize,
 }
 
-/// A population.
+impl Spec {
+    /// The populations whose numbers of cells are for those to choose who make a model.
+    pub fn populations(&self) -> impl Iterator<Item = &'static SpaceInfo> {
+        self.spaces.iter().filter(|space| space.count == Count::Free)
+    }
+
+    /// The sizes of all spaces, given those of the populations.
+    fn sizes(&self, populations: &[usize]) -> Result<Vec<usize>, Error> {
+        let free = self.populations().count();
+        if populations.len() != free {
+            return Err(Error(format!("{} sizes were given for {free} populations", populations.len())));
+        }
+        let mut given = populations.iter().copied();
+        let mut sizes: Vec<usize> = Vec::with_capacity(self.spaces.len());
+        for space in self.spaces {
+            let size = match space.count {
+                Count::Free => given.next().unwrap_or(space.size),
+                // Cells stand before what they consist of.
+                Count::PerCell { of, each } => sizes[of].saturating_mul(each),
+                Count::Fixed => space.size,
+            };
+            if u32::try_from(size).is_err() {
+                return Err(Error(format!("{size} cells are more than random numbers can tell apart")));
+            }
+            sizes.push(size);
+        }
+        Ok(sizes)
+    }
+}
+
+/// How many elements a space has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// As many cells as whoever makes a model says.
+    Free,
+    /// So many in each cell of a population.
+    PerCell {
+        /// The number of the population.
+        of: usize,
+        /// How many.
+        each: usize,
+    },
+    /// As many as there were when the model was compiled.
+    Fixed,
+}
+
+/// A population, or what the cells of one consist of.
 #[derive(Clone, Copy, Debug)]
 pub struct SpaceInfo {
     /// Its name.
     pub name: &'static str,
-    /// Its default number of cells.
+    /// Its default number of elements.
     pub size: usize,
+    /// What decides it.
+    pub count: Count,
     /// Its layout.
     pub shape: Shape,
     /// What edges read of it.
     pub shared: &'static [Shared],
+}
+
+/// Spaces that take their steps together.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupInfo {
+    /// Their numbers.
+    pub spaces: &'static [usize],
+    /// In how many passes a step is done.
+    pub passes: usize,
+    /// Do events go from cell to cell?
+    pub events: bool,
+    /// Branched cells among them, by their numbers.
+    pub branched: &'static [usize],
+}
+
+/// Branched cells of a kind.
+#[derive(Clone, Copy, Debug)]
+pub struct BranchedInfo {
+    /// How many of them stand side by side.
+    pub width: usize,
+    /// How many elements a cell has, for each space of them.
+    pub each: &'static [(usize, usize)],
+    /// What maps and solutions reach.
+    pub fields: &'static [Field],
+    /// The maps: from which space, to which one, and where from each element of a cell.
+    pub links: &'static [(usize, usize, &'static [u32])],
+    /// What `init`, a step and `observe` do.
+    pub tasks: [&'static [Task]; 3],
 }
 
 /// What connects cells.
@@ -61,6 +142,64 @@ pub struct NetworkInfo {
     pub to: usize,
     /// The default edges, for populations of default size, as [`edge_text`] has them.
     pub default: &'static str,
+    /// What events do along them; without it cells see each other all the time.
+    pub events: Option<EventsInfo>,
+}
+
+/// Events along edges.
+#[derive(Clone, Copy, Debug)]
+pub struct EventsInfo {
+    /// The number of the event in the population of the sources.
+    pub event: u64,
+    /// The temp slot of the population of the targets that what arrives is added up in.
+    pub slot: usize,
+    /// How many steps an event takes along each edge.
+    pub delays: EdgeInfo<u32>,
+    /// What it adds.
+    pub carried: EdgeInfo<f64>,
+    /// The entries of the uniform table that delays and what is added were computed from.
+    pub fixed: &'static [usize],
+}
+
+/// A number of every edge.
+#[derive(Clone, Copy, Debug)]
+pub enum EdgeInfo<N> {
+    /// The same for all.
+    Same(N),
+    /// In the order of the default edges, as [`edge_text`] has them.
+    Each(&'static str),
+}
+
+impl<N: Copy + FromStr> EdgeInfo<N> {
+    /// Those of so many edges, if they are right.
+    fn numbers<X: Copy>(self, edges: usize, right: impl Fn(N) -> Option<X>) -> Option<PerEdge<X>> {
+        match self {
+            EdgeInfo::Same(number) => right(number).map(PerEdge::Same),
+            EdgeInfo::Each(text) => {
+                let numbers = edge_text::parse_numbers(text)?.into_iter().map(right).collect::<Option<Vec<X>>>()?;
+                (numbers.len() == edges).then(|| PerEdge::Each(numbers.into()))
+            }
+        }
+    }
+
+    /// Are they the same for any edges?
+    fn is_same(self) -> bool {
+        matches!(self, EdgeInfo::Same(_))
+    }
+}
+
+impl EventsInfo {
+    /// Delays of so many edges and what they carry, if they are right.
+    fn carried<T: Scalar>(&self, edges: usize) -> Option<(PerEdge<u32>, PerEdge<T>)> {
+        // An event arrives a step later at the earliest.
+        let delays = self.delays.numbers(edges, |steps| (1..=LONGEST).contains(&steps).then_some(steps))?;
+        Some((delays, self.carried.numbers(edges, |value| Some(T::from_f64(value)))?))
+    }
+
+    /// Do they go along any edges?
+    fn goes_along_any(&self) -> bool {
+        self.delays.is_same() && self.carried.is_same()
+    }
 }
 
 /// A named value or array of values.
@@ -87,6 +226,15 @@ pub enum FieldHome {
     Series(usize),
     /// Numbers per cell.
     Cells(Place),
+    /// Numbers of elements of branched cells that maps reach.
+    Reached {
+        /// The number of their space.
+        space: usize,
+        /// The number among the [fields](BranchedInfo::fields) of these cells.
+        field: usize,
+        /// What they are.
+        bank: Bank,
+    },
     /// What connects cells: its number among the networks.
     Network(usize),
     /// Events of a population.
@@ -106,7 +254,7 @@ impl FieldHome {
             FieldHome::Series(_) => "function of time",
             FieldHome::Network(_) => "network",
             FieldHome::Event { .. } => "event",
-            FieldHome::Cells(place) => match place.bank {
+            FieldHome::Cells(Place { bank, .. }) | FieldHome::Reached { bank, .. } => match bank {
                 Bank::State => "state",
                 Bank::Cell => "cell parameter",
                 Bank::Output => "output",
@@ -129,6 +277,24 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// The edges of a network, and of one that events go along their delays and what they carry.
+#[derive(Clone, Debug)]
+struct Network<T> {
+    edges: Arc<Edges>,
+    carried: Option<(PerEdge<u32>, PerEdge<T>)>,
+}
+
+impl<T: Scalar> Network<T> {
+    /// Edges that fit their populations; nothing if there are no numbers for so many of them.
+    fn new(info: &NetworkInfo, edges: Edges) -> Option<Network<T>> {
+        let carried = match &info.events {
+            Some(events) => Some(events.carried(edges.sources.len())?),
+            None => None,
+        };
+        Some(Network { edges: Arc::new(edges), carried })
+    }
+}
+
 /// A model that can be run.
 pub struct Named<T> {
     spec: &'static Spec,
@@ -141,7 +307,7 @@ pub struct Named<T> {
     series: Vec<Vec<Sample>>,
     seed: u64,
     /// The edges of each network; none where the default is for another number of cells.
-    edges: Vec<Option<Arc<Edges>>>,
+    networks: Vec<Option<Network<T>>>,
     /// Data fields that have their values.
     given: Vec<Place>,
     step: u64,
@@ -150,48 +316,46 @@ pub struct Named<T> {
 }
 
 impl<T: Scalar + Send + Sync + 'static> Named<T> {
-    /// A model with these numbers of cells, one per population, and default parameters.
+    /// A model with these numbers of cells, one per [population](Spec::populations), and default parameters.
     pub fn with(
         spec: &'static Spec,
         kernels: Box<dyn Kernels<T>>,
         sizes: &[usize],
         threads: usize,
     ) -> Result<Named<T>, Error> {
-        if sizes.len() != spec.spaces.len() {
-            return Err(Error(format!("{} sizes were given for {} populations", sizes.len(), spec.spaces.len())));
-        }
-        if let Some(size) = sizes.iter().find(|&&size| u32::try_from(size).is_err()) {
-            return Err(Error(format!("{size} cells are more than random numbers can tell apart")));
-        }
+        let sizes = spec.sizes(sizes)?;
         let network = |network: &NetworkInfo| {
             let default = [network.from, network.to].into_iter().all(|at| spec.spaces[at].size == sizes[at]);
             let edges = if default { edge_text::parse(network.default) } else { None };
-            edges.filter(|edges| edges.check(sizes[network.to], sizes[network.from]).is_ok()).map(Arc::new)
+            let edges = edges.filter(|edges| edges.check(sizes[network.to], sizes[network.from]).is_ok())?;
+            Network::new(network, edges)
         };
-        let edges: Vec<Option<Arc<Edges>>> = spec.networks.iter().map(network).collect();
+        let networks: Vec<Option<Network<T>>> = spec.networks.iter().map(network).collect();
         let kernels: Arc<dyn Kernels<T>> = kernels.into();
         let uniforms = spec.uniforms.to_vec();
         let series: Vec<Vec<Sample>> = spec.series.iter().map(|samples| samples.to_vec()).collect();
-        let machine = machine(spec, sizes, &edges, (&uniforms, &series), &kernels, threads);
+        let machine = machine(spec, &sizes, &networks, (&uniforms, &series), &kernels, threads);
         let mut named = Named {
             spec,
             machine,
             kernels,
-            sizes: sizes.to_vec(),
+            sizes,
             most_threads: threads,
             uniforms,
             series,
             seed: spec.seed,
-            edges,
+            networks,
             given: Vec::new(),
             step: 0,
             ready: false,
             spikes: Vec::new(),
         };
         named.machine.set_seed(spec.seed);
-        // A default for another number of cells is none.
+        // A default for another number of cells is none, unless it is that of each cell.
         for &(place, values) in spec.data {
-            if named.machine.write(place, values).is_ok() {
+            let of_each = matches!(spec.spaces[place.space].count, Count::PerCell { each, .. } if each == values.len());
+            let repeated = if of_each { named.sizes[place.space] / values.len().max(1) } else { 1 };
+            if named.machine.write(place, &values.repeat(repeated)).is_ok() {
                 named.given.push(place);
             }
         }
@@ -238,9 +402,26 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
     pub fn set_param(&mut self, name: &str, value: f64) -> Result<(), Error> {
         let field = self.field(name)?;
         let FieldHome::Param(index) = field.home else { return Self::mismatch(field, "parameter") };
+        if let Some(network) = self.computed_from(index) {
+            return Err(Error(format!(
+                "`{name}` cannot be changed: delays of `{network}`, or what its events bring, were computed from it when this crate \
+                 was made"
+            )));
+        }
         let value = value * field.scale;
         self.uniforms[index] = value;
         self.machine.set_uniform(index, value).map_err(|fault| Error(format!("`{name}`: {fault}")))
+    }
+
+    /// A network whose edges have numbers that were computed from an entry of the uniform table.
+    fn computed_from(&self, index: usize) -> Option<&'static str> {
+        let is_fixed = |field: &&FieldInfo| match field.home {
+            FieldHome::Network(network) => {
+                self.spec.networks[network].events.is_some_and(|events| events.fixed.contains(&index))
+            }
+            _ => false,
+        };
+        self.spec.fields.iter().find(is_fixed).map(|field| field.name)
     }
 
     /// A parameter that all cells share, in its unit.
@@ -260,26 +441,30 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
         self.machine.set_series(index, samples).map_err(|fault| Error(format!("`{name}`: {fault}")))
     }
 
-    /// Sets the seed of all random numbers.
+    /// Sets the seed of all random numbers of a run. Edges, their delays and weights stay as they were drawn when the model was compiled.
     pub fn set_seed(&mut self, seed: u64) {
         self.seed = seed;
         self.machine.set_seed(seed);
     }
 
     /// Connects cells anew: the sources of target `i` are `sources[offsets[i]..offsets[i + 1]]`, so there is one offset more than there
-    /// are targets. Junctions within a population have an edge in each direction; those between two are two networks. Then `init` must
-    /// come again.
+    /// are targets. Junctions within a population have an edge in each direction; those between two are two networks. Where each edge has a
+    /// delay or a weight of its own, edges cannot be changed. Then `init` must come again.
     pub fn set_edges(&mut self, name: &str, offsets: &[u32], sources: &[u32]) -> Result<(), Error> {
         let field = self.field(name)?;
         let FieldHome::Network(index) = field.home else { return Self::mismatch(field, "network") };
         let edges = Edges { offsets: offsets.to_vec(), sources: sources.to_vec() };
-        let NetworkInfo { from, to, .. } = self.spec.networks[index];
+        let network = &self.spec.networks[index];
+        if let Some(why) = unchangeable(network, name) {
+            return Err(why);
+        }
+        let NetworkInfo { from, to, .. } = *network;
         edges.check(self.sizes[to], self.sizes[from]).map_err(|why| Error(format!("`{name}`: {why}")))?;
-        self.edges[index] = Some(Arc::new(edges));
+        self.networks[index] = Network::new(network, edges);
         // Who shares what with whom is decided when a machine is made. Data are all that it holds before `init`.
         let failed = |fault| Error(format!("`{name}`: {fault}"));
         let tables = (&self.uniforms[..], &self.series[..]);
-        let mut machine = machine(self.spec, &self.sizes, &self.edges, tables, &self.kernels, self.most_threads);
+        let mut machine = machine(self.spec, &self.sizes, &self.networks, tables, &self.kernels, self.most_threads);
         machine.set_seed(self.seed);
         for &place in self.given.iter().filter(|place| place.bank == Bank::Data) {
             let mut values: Vec<f64> = Vec::new();
@@ -295,35 +480,44 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
     pub fn edges(&self, name: &str) -> Result<(&[u32], &[u32]), Error> {
         let field = self.field(name)?;
         let FieldHome::Network(index) = field.home else { return Self::mismatch(field, "network") };
-        match &self.edges[index] {
-            Some(edges) => Ok((&edges.offsets, &edges.sources)),
-            None => Err(no_edges(name)),
+        match &self.networks[index] {
+            Some(Network { edges, .. }) => Ok((&edges.offsets, &edges.sources)),
+            None => Err(no_edges(&self.spec.networks[index], name)),
         }
     }
 
     /// Sets numbers per cell, in their unit: data before `init`, cell parameters and states after it.
     pub fn write(&mut self, name: &str, values: &[f64]) -> Result<(), Error> {
         let field = self.field(name)?;
-        let FieldHome::Cells(place) = field.home else { return Self::mismatch(field, "number per cell") };
-        if place.bank == Bank::Output {
+        let (FieldHome::Cells(Place { bank, .. }) | FieldHome::Reached { bank, .. }) = field.home else {
+            return Self::mismatch(field, "number per cell");
+        };
+        if bank == Bank::Output {
             return Self::mismatch(field, "state, cell parameter or data");
         }
-        if place.bank != Bank::Data && !self.ready {
+        if bank != Bank::Data && !self.ready {
             return Err(Error(format!("`{name}` was set before `init`, which would set it anew")));
         }
         let values: Vec<f64> = values.iter().map(|value| value * field.scale).collect();
-        self.machine.write(place, &values).map_err(|fault| Error(format!("`{name}`: {fault}")))?;
-        self.given.push(place);
-        Ok(())
+        let written = match field.home {
+            FieldHome::Cells(place) => {
+                let written = self.machine.write(place, &values);
+                self.given.extend(written.is_ok().then_some(place));
+                written
+            }
+            FieldHome::Reached { space, field, .. } => self.machine.write_branches((space, field), &values),
+            FieldHome::Param(_) | FieldHome::Series(_) | FieldHome::Network(_) | FieldHome::Event { .. } => Ok(()),
+        };
+        written.map_err(|fault| Error(format!("`{name}`: {fault}")))
     }
 
     /// Sets cell parameters and initial states, and the time to 0.
     pub fn init(&mut self) -> Result<(), Error> {
         for field in self.spec.fields {
             if let FieldHome::Network(index) = field.home
-                && self.edges[index].is_none()
+                && self.networks[index].is_none()
             {
-                return Err(no_edges(field.name));
+                return Err(no_edges(&self.spec.networks[index], field.name));
             }
             if let FieldHome::Cells(place) = field.home
                 && place.bank == Bank::Data
@@ -364,14 +558,21 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
     pub fn read(&mut self, name: &str) -> Result<Vec<f64>, Error> {
         self.ready()?;
         let field = self.field(name)?;
-        let FieldHome::Cells(place) = field.home else { return Self::mismatch(field, "number per cell") };
+        let (FieldHome::Cells(Place { space, bank, .. }) | FieldHome::Reached { space, bank, .. }) = field.home else {
+            return Self::mismatch(field, "number per cell");
+        };
         let failed = |fault| Error(format!("`{name}`: {fault}"));
-        if place.bank == Bank::Output {
+        if bank == Bank::Output {
             self.machine.observe(self.step).map_err(failed)?;
         }
-        let size = self.machine.size(place.space).unwrap_or(0);
+        let size = self.sizes[space];
         let mut values = Vec::with_capacity(size);
-        self.machine.read(place, 0..size, &mut values).map_err(failed)?;
+        let read = match field.home {
+            FieldHome::Cells(place) => self.machine.read(place, 0..size, &mut values),
+            FieldHome::Reached { space, field, .. } => self.machine.read_branches((space, field), 0..size, &mut values),
+            FieldHome::Param(_) | FieldHome::Series(_) | FieldHome::Network(_) | FieldHome::Event { .. } => Ok(()),
+        };
+        read.map_err(failed)?;
         values.iter_mut().for_each(|value| *value /= field.scale);
         Ok(values)
     }
@@ -395,28 +596,62 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
     }
 }
 
-fn no_edges(name: &str) -> Error {
-    Error(format!("`{name}` needs edges for this number of cells before `init`: use `set_edges`"))
+/// The longest delay in steps.
+const LONGEST: u32 = 1 << 20;
+
+/// Why a network has to keep the edges that it had when the model was compiled, if it has.
+fn unchangeable(network: &NetworkInfo, name: &str) -> Option<Error> {
+    let any = network.events.is_none_or(|events| events.goes_along_any());
+    (!any).then(|| {
+        Error(format!(
+            "each edge of `{name}` has a delay or a weight of its own, so they are those of this crate, for populations of default size"
+        ))
+    })
+}
+
+fn no_edges(network: &NetworkInfo, name: &str) -> Error {
+    unchangeable(network, name).unwrap_or_else(|| {
+        Error(format!("`{name}` needs edges for this number of cells before `init`: use `set_edges`"))
+    })
 }
 
 /// A machine of these sizes and edges, with uniforms and series. Networks without edges are not run.
 fn machine<T: Scalar + Send + Sync + 'static>(
     spec: &'static Spec,
     sizes: &[usize],
-    edges: &[Option<Arc<Edges>>],
+    networks: &[Option<Network<T>>],
     (uniforms, series): (&[f64], &[Vec<Sample>]),
     kernels: &Arc<dyn Kernels<T>>,
     threads: usize,
 ) -> Machine<T> {
-    let relation = |(network, edges): (&NetworkInfo, &Option<Arc<Edges>>)| {
-        let none = || Edges { offsets: vec![0; sizes[network.to] + 1], sources: Vec::new() };
-        let edges = edges.clone().unwrap_or_else(|| Arc::new(none()));
-        Relation { from: network.from, to: network.to, edges }
+    let (mut relations, mut traffic): (Vec<Relation>, Traffic<T>) = (Vec::new(), Traffic::default());
+    for (&NetworkInfo { from, to, events, .. }, network) in spec.networks.iter().zip(networks) {
+        let none = || Arc::new(Edges { offsets: vec![0; sizes[to] + 1], sources: Vec::new() });
+        let edges = network.as_ref().map_or_else(none, |network| Arc::clone(&network.edges));
+        match (events, network.as_ref().and_then(|network| network.carried.clone())) {
+            (None, _) => relations.push(Relation { from, to, edges }),
+            (Some(EventsInfo { event, slot, .. }), Some((delays, carried))) => {
+                traffic.deliveries.push(Delivery { from, event, to, slot, edges, delays, carried });
+            }
+            (Some(_), None) => {}
+        }
+    }
+    let branched = |info: &BranchedInfo| {
+        let cells = info.each.first().map_or(0, |&(space, each)| sizes[space].checked_div(each).unwrap_or(0));
+        let link = |&(from, to, elements): &(usize, usize, &[u32])| Link { from, to, elements: elements.to_vec() };
+        Arc::new(Branched {
+            side: Side { cells, width: info.width },
+            each: info.each.to_vec(),
+            fields: info.fields.to_vec(),
+            links: info.links.iter().map(link).collect(),
+            tasks: info.tasks.map(<[Task]>::to_vec),
+        })
     };
-    let relations: Vec<Relation> = spec.networks.iter().zip(edges).map(relation).collect();
+    let branched: Vec<Arc<Branched>> = spec.branched.iter().map(branched).collect();
     let cells = |(space, &size): (&SpaceInfo, &usize)| (size, &[][..], space.shape.lanes);
     let cells: Vec<(usize, &[usize], usize)> = spec.spaces.iter().zip(sizes).map(cells).collect();
-    let orders = orders(Arrangement::default(), &relations, &cells);
+    let mut orders = orders(Arrangement::default(), &relations, &cells);
+    branched.iter().for_each(|branched| branched.arrange(&mut orders, |space| spec.spaces[space].shape.lanes));
     let space = |((space, &size), order): ((&SpaceInfo, &usize), _)| Space {
         shape: space.shape,
         size,
@@ -424,17 +659,16 @@ fn machine<T: Scalar + Send + Sync + 'static>(
         shared: space.shared.to_vec(),
     };
     let spaces = spec.spaces.iter().zip(sizes).zip(orders).map(space).collect();
-    let group = |&(spaces, passes): &(&[usize], usize)| Group {
-        spaces: spaces.to_vec(),
-        passes,
-        events: false,
-        branched: Vec::new(),
+    let group = |group: &GroupInfo| Group {
+        spaces: group.spaces.to_vec(),
+        passes: group.passes,
+        events: group.events,
+        branched: group.branched.to_vec(),
     };
     let groups = spec.groups.iter().map(group).collect();
-    let model = Model { spaces, relations, groups, branched: Vec::new() };
     Machine::new(
-        model,
-        Arc::default(),
+        Model { spaces, relations, groups, branched },
+        Arc::new(traffic),
         uniforms.to_vec(),
         series.to_vec(),
         Arc::clone(kernels),

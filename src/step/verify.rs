@@ -307,15 +307,21 @@ fn of_field(field: &Field, rule: Rule, problem: &str) -> VerifyError {
 
 /// The rules that need all functions.
 fn completeness(program: &Program) -> Result<(), VerifyError> {
+    let stored = |role: Role| -> HashSet<FieldId> {
+        let stores = |op: &Op| match op.kind {
+            OpKind::Store(field, _) | OpKind::Accumulate(field, ..) => Some(field),
+            _ => None,
+        };
+        program.function(role).into_iter().flat_map(Function::ops).filter_map(stores).collect()
+    };
+    let (init, observe) = (stored(Role::Init), stored(Role::Observe));
     for (i, field) in program.fields.iter().enumerate() {
-        let id = FieldId(i as u32);
-        let (rule, role) = match field.kind {
-            FieldKind::Const | FieldKind::State => (Rule::InitStores, Role::Init),
-            FieldKind::Output => (Rule::ObserveStores, Role::Observe),
+        let (rule, role, stored) = match field.kind {
+            FieldKind::Const | FieldKind::State => (Rule::InitStores, Role::Init, &init),
+            FieldKind::Output => (Rule::ObserveStores, Role::Observe, &observe),
             FieldKind::Uniform | FieldKind::Series | FieldKind::Data | FieldKind::Temp | FieldKind::Event => continue,
         };
-        let stores = |op: &Op| matches!(op.kind, OpKind::Store(f, _) | OpKind::Accumulate(f, ..) if f == id);
-        if !program.function(role).is_some_and(|f| f.ops().any(stores)) {
+        if !stored.contains(&FieldId(i as u32)) {
             return Err(of_field(field, rule, &format!("{} does not", role_name(role))));
         }
     }

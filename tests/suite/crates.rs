@@ -1,14 +1,14 @@
 //! Tests of: the crates that the compiler writes. What they are made for uses them: cargo, rustfmt, clippy and a C compiler.
 
 use neuroc::codegen::plan::{PlanOptions, Precision, plan};
-use neuroc::codegen::rust::{
-    Default, Interface, InterfaceField, InterfaceNetwork, InterfaceSpace, crate_files, kernel_files,
-};
+use neuroc::codegen::rust::{Default, Interface, InterfaceField, InterfaceSpace, Wiring, crate_files, kernel_files};
 use neuroc::engine::{Edges, Engine, Setup};
 use neuroc::interp::Interp;
+use neuroc::runtime::named::Count;
 use neuroc::step::{FieldKind, SpaceKind, Verified, parse, verify};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 fn program(name: &str) -> Verified {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/ir/{name}.ir"));
@@ -32,15 +32,12 @@ fn interface(program: &Verified, name: &str) -> Interface {
         let doc = "A \"quantity\" | of the model.".into();
         InterfaceField { field: id, name, unit: "mV".into(), scale: 0.5, doc, default }
     };
-    // Nine cells in a ring, each edge in its own order.
-    let network = |space: &neuroc::step::Space| InterfaceNetwork { name: space.name.clone(), default: ring(9) };
-    let (plain, relations): (Vec<_>, Vec<_>) = program.spaces.iter().partition(|s| s.kind == SpaceKind::Plain);
+    let plain = program.spaces.iter().filter(|space| space.kind == SpaceKind::Plain);
     Interface {
         crate_name: name.into(),
         doc: "A model for tests.\n\nIt has a second paragraph.".into(),
-        spaces: plain.iter().map(|_| InterfaceSpace { size: 9, doc: String::new() }).collect(),
+        spaces: plain.map(|_| InterfaceSpace { size: 9, count: Count::Free, doc: String::new() }).collect(),
         fields: program.fields.iter().enumerate().map(field).collect(),
-        networks: relations.into_iter().map(network).collect(),
         seed: 42,
         example_steps: 40,
     }
@@ -57,7 +54,10 @@ fn write(program: &Verified, name: &str, precision: Precision) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("crates").join(name);
     let plan = plan(program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
     let _ = std::fs::remove_dir_all(folder.join("src"));
-    for file in crate_files(&plan, &interface(program, name)).unwrap() {
+    // Nine cells in a ring, each edge in its own order.
+    let relations = plan.relations.iter().map(|_| Arc::new(ring(9))).collect();
+    let wiring = Wiring { relations, ..Wiring::default() };
+    for file in crate_files(&plan, &interface(program, name), &wiring).unwrap() {
         let path = folder.join(file.path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, file.text).unwrap();
@@ -295,6 +295,390 @@ fn a_crate_of_a_network_gives_the_bits_of_a_run() {
             "`edges.Cx36` needs edges for this number of cells before `init`: use `set_edges`",
         ]
     );
+}
+
+/// A model, how it is run, and what its crate and `neuroc run` are asked for.
+struct Case {
+    name: &'static str,
+    model: String,
+    set: &'static [&'static str],
+    /// More settings of `neuroc run`, whose crate has other sizes then.
+    run_set: &'static [&'static str],
+    sizes: &'static str,
+    precision: &'static str,
+    steps: u64,
+    dt: f64,
+    /// What a record is called in results, and in the crate.
+    read: &'static [(&'static str, &'static str)],
+    /// The populations that spike, and their events in the crate.
+    spikes: &'static [(&'static str, &'static str)],
+    /// A file beside the model.
+    file: Option<(&'static str, String)>,
+}
+
+/// An example with other text in some places.
+fn example(name: &str, other: &[(&str, &str)]) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples/{name}.neuro"));
+    let text = std::fs::read_to_string(path).unwrap();
+    other.iter().fold(text, |text, (old, new)| {
+        assert!(text.contains(old), "{name} has no `{old}`");
+        text.replace(old, new)
+    })
+}
+
+/// Prints the bits of what the crate of a case has after its steps, twice: a second `init` begins the same run.
+fn bits_of(case: &Case) -> String {
+    let Case { sizes, steps, read, spikes, .. } = case;
+    let names = |names: &[(&str, &str)]| format!("{:?}", names.iter().map(|(_, name)| *name).collect::<Vec<_>>());
+    format!(
+        r#"use {}::model::{{Model, Sizes}};
+fn main() -> Result<(), Box<dyn std::error::Error>> {{
+    let mut model = Model::new({sizes}, 2)?;
+    for _ in 0..2 {{
+        model.init()?;
+        // Steps may be taken in any portions.
+        model.step({steps} / 3)?;
+        model.step({steps} - {steps} / 3)?;
+        assert!(model.all_finite());
+        let (read, spikes): (Vec<&str>, Vec<&str>) = (vec!{}, vec!{});
+        for name in read {{
+            let values: Vec<String> = model.read(name)?.iter().map(|x| format!("{{:x}}", x.to_bits())).collect();
+            println!("{{}}", values.join(" "));
+        }}
+        for name in spikes {{
+            let spikes: Vec<String> = model.spikes(name)?.iter().map(|(step, cell)| format!("{{step}}:{{cell}}")).collect();
+            println!("{{}}", spikes.join(" "));
+        }}
+    }}
+    Ok(())
+}}
+"#,
+        case.name,
+        names(read),
+        names(spikes)
+    )
+}
+
+fn the_crate_gives_the_bits_of_a_run(case: &Case) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("crates").join(case.name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("model.neuro"), &case.model).unwrap();
+    if let Some((name, text)) = &case.file {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    let neuroc = |arguments: &[&str]| succeed(compiler(&folder).args(arguments).args(["--precision", case.precision]));
+    let settings = |set: &[&'static str]| set.iter().flat_map(|set| ["--set", set]).collect::<Vec<_>>();
+    neuroc(&[&["build", "model.neuro", "-o", "made"], &settings(case.set)[..]].concat());
+    let made = folder.join("made");
+    let manifest = std::fs::read_to_string(made.join("Cargo.toml")).unwrap();
+    // The name of a model is that of its file; the crates of all cases share a target folder.
+    std::fs::write(made.join("Cargo.toml"), manifest.replace("\"model\"", &format!("{:?}", case.name))).unwrap();
+    for file in ["src/lib.rs", "examples/run.rs"] {
+        let text = std::fs::read_to_string(made.join(file)).unwrap();
+        std::fs::write(made.join(file), text.replace("use model::", &format!("use {}::", case.name))).unwrap();
+    }
+    if super::has_component("fmt") {
+        cargo(&made, &["fmt", "--check"]);
+    }
+    if super::has_component("clippy") {
+        cargo(&made, &["clippy", "--offline", "--all-targets", "--", "-Dwarnings"]);
+    }
+    let bits = format!("bits_{}", case.name);
+    std::fs::write(made.join(format!("examples/{bits}.rs")), bits_of(case)).unwrap();
+    let out = cargo(&made, &["run", "--offline", "--release", "--example", &bits]);
+    let lines: Vec<&str> = out.lines().collect();
+    let (first, second) = lines.split_at(lines.len() / 2);
+    assert_eq!(first.len(), case.read.len() + case.spikes.len());
+    assert!(first == second, "{}: the second run is another one", case.name);
+
+    let duration = format!("{}ms", case.steps as f64 * case.dt);
+    let set = [settings(case.set), settings(case.run_set)].concat();
+    neuroc(
+        &[&["run", "model.neuro", "--duration", &duration, "-o", "r.npz", "--quiet", "--threads", "1"], &set[..]]
+            .concat(),
+    );
+    let result = neuroc::results::RunResult::read_npz(&folder.join("r.npz")).unwrap();
+    for (&(name, _), line) in case.read.iter().zip(first) {
+        let series = result.series_named(name).unwrap_or_else(|| panic!("{name} is not recorded"));
+        let last = series.t.len() - 1;
+        let want: Vec<f64> = (0..series.cells.len()).map(|cell| series.values.get(last, cell)).collect();
+        let got = |word: &str| f64::from_bits(u64::from_str_radix(word, 16).unwrap());
+        let got: Vec<f64> = line.split_whitespace().map(got).collect();
+        assert!((series.t[last] - case.steps as f64 * case.dt).abs() < 1e-9);
+        assert!(got == want, "{}: {name} of the crate and of `neuroc run` differ\n{got:?}\n{want:?}", case.name);
+        assert!(want.iter().any(|x| *x != want[0]) || want.len() == 1, "{}: {name} is the same everywhere", case.name);
+    }
+    for (&(population, _), line) in case.spikes.iter().zip(&first[case.read.len()..]) {
+        let train = result.spikes.iter().find(|train| train.population == population).unwrap();
+        let want: Vec<String> =
+            train.t.iter().zip(&train.i).map(|(t, i)| format!("{}:{i}", (t / case.dt).round() as u64 - 1)).collect();
+        assert!(want.len() > 4, "{}: `{population}` hardly spikes: {want:?}", case.name);
+        assert!(want.iter().map(String::as_str).eq(line.split_whitespace()), "{}: other spikes", case.name);
+    }
+}
+
+/// Cells with sections: one that becomes forty, which begin differently; a ring with synapses, begun by a drive; junctions between dendrites.
+#[test]
+fn crates_of_branched_cells_give_the_bits_of_a_run() {
+    the_crate_gives_the_bits_of_a_run(&Case {
+        name: "stick",
+        model: example(
+            "ball_and_stick",
+            &[
+                (
+                    "population pyr: BallAndStick[n]",
+                    "population pyr: BallAndStick[n]\n    init pyr.v ~ uniform(-70 mV, -60 mV)",
+                ),
+                ("record pyr.dend(1).v every 0.1 ms", "record {pyr.dend(1).v, pyr.all.v} every 0.1 ms"),
+            ],
+        ),
+        set: &[],
+        run_set: &["n=40"],
+        sizes: "Sizes { pyr: 40 }",
+        precision: "f64",
+        steps: 800,
+        dt: 0.025,
+        read: &[
+            ("pyr.soma(0.5).v", "pyr.soma(0.5).v.out"),
+            ("pyr.soma(0.5).Na.m", "pyr.soma(0.5).Na.m.out"),
+            ("pyr.dend(1).v", "pyr.dend(1).v.out"),
+            ("pyr.all.v", "pyr.v"),
+        ],
+        spikes: &[("pyr", "pyr.soma(0.5).spikes")],
+        file: None,
+    });
+    the_crate_gives_the_bits_of_a_run(&Case {
+        name: "ringing",
+        model: example("dendritic_ring", &[("data/ring.csv", "ring.csv")]),
+        set: &[],
+        run_set: &[],
+        sizes: "Sizes::default()",
+        precision: "f64",
+        steps: 4000,
+        dt: 0.025,
+        read: &[("ring.soma(0.5).v", "ring.soma(0.5).v.out"), ("ring.dend(0.5).v", "ring.dend(0.5).v.out")],
+        spikes: &[("ring", "ring.soma(0.5).spikes")],
+        file: Some((
+            "ring.csv",
+            std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/ring.csv")).unwrap(),
+        )),
+    });
+    the_crate_gives_the_bits_of_a_run(&Case {
+        name: "coupled",
+        model: example("dendritic_junctions", &[("record pv[0..3]", "record pv")]),
+        set: &[],
+        run_set: &[],
+        sizes: "Sizes::default()",
+        precision: "f32",
+        steps: 3000,
+        dt: 0.025,
+        read: &[("pv.soma(0.5).v", "pv.soma(0.5).v.out"), ("pv.up(0.5).v", "pv.up(0.5).v.out")],
+        spikes: &[("pv", "pv.soma(0.5).spikes")],
+        file: None,
+    });
+}
+
+/// Poisson drives, conductances, weights and delays of their own, spikes of a file.
+#[test]
+fn crates_of_networks_with_events_give_the_bits_of_a_run() {
+    let all = |population: &str| (format!("record {population}[0..2]"), format!("record {population}"));
+    let (e_some, e_all) = all("e");
+    the_crate_gives_the_bits_of_a_run(&Case {
+        name: "brunel_small",
+        model: example("brunel", &[(e_some.as_str(), e_all.as_str())]),
+        set: &["order=120"],
+        run_set: &[],
+        sizes: "Sizes::default()",
+        precision: "f32",
+        steps: 600,
+        dt: 0.1,
+        read: &[("e.v", "e.v")],
+        spikes: &[("e", "e.spikes"), ("i", "i.spikes")],
+        file: None,
+    });
+    the_crate_gives_the_bits_of_a_run(&Case {
+        name: "coba",
+        model: example("vogels_abbott_coba", &[(e_some.as_str(), e_all.as_str())]),
+        set: &["n=800", "p=0.1"],
+        run_set: &[],
+        sizes: "Sizes::default()",
+        precision: "f64",
+        steps: 800,
+        dt: 0.1,
+        read: &[("e.v", "e.v")],
+        spikes: &[("e", "e.spikes"), ("i", "i.spikes")],
+        file: None,
+    });
+    the_crate_gives_the_bits_of_a_run(&Case {
+        name: "pulse",
+        model: example(
+            "travelling_pulse",
+            &[
+                ("record cells[100].v", "record cells.v"),
+                ("refractory 200 ms", "refractory 3 ms"),
+                (
+                    "    input start",
+                    "    drive cells[50..60] via ExpCurr from spikes(\"in.csv\") { weight ~ uniform(1 nA, 2 nA) }\n    input start",
+                ),
+            ],
+        ),
+        set: &["n=60"],
+        run_set: &[],
+        sizes: "Sizes::default()",
+        precision: "f64",
+        steps: 800,
+        dt: 0.05,
+        read: &[("cells.v", "cells.v")],
+        spikes: &[("cells", "cells.spikes")],
+        file: Some(("in.csv", (0..40).map(|k| format!("{},{}\n", 0.75 * f64::from(k + 1), 50 + k % 10)).collect())),
+    });
+}
+
+/// What the crate of a network with events refuses, and what edges it takes.
+const EVENTS: &str = r#"
+use pulses::model::{Model, Sizes};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut model = Model::new(Sizes::default(), 1)?;
+    println!("{}", model.set_param("dt", 0.1).unwrap_err());
+    println!("{}", model.set_param("strength", 2.0).unwrap_err());
+    model.set_param("a.tau", 10.0)?;
+    let (offsets, sources) = model.edges("edges.a.b.Delta")?;
+    let (offsets, sources) = (offsets.to_vec(), sources.to_vec());
+    println!("{}", model.set_edges("edges.a.b.Delta", &offsets, &sources).unwrap_err());
+    let of = |model: &mut Model| -> Result<Vec<f64>, Box<dyn std::error::Error>> {
+        model.init()?;
+        model.step(200)?;
+        Ok(model.read("b.v")?)
+    };
+    let before = of(&mut model)?;
+    let (offsets, sources) = model.edges("edges.a.b.Fast")?;
+    let (offsets, sources) = (offsets.to_vec(), sources.to_vec());
+    model.set_edges("edges.a.b.Fast", &vec![0; offsets.len()], &[])?;
+    assert_ne!(of(&mut model)?, before);
+    model.set_edges("edges.a.b.Fast", &offsets, &sources)?;
+    assert_eq!(of(&mut model)?, before);
+    let mut other = Model::new(Sizes { a: 3, b: 2 }, 1)?;
+    println!("{}", other.init().unwrap_err());
+    Ok(())
+}
+"#;
+
+#[test]
+fn a_crate_of_events_says_what_it_cannot_change() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("crates/of_events");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let model = r#"
+use std.synapses.{Delta}
+cell Leaky {
+    param tau = 20 ms
+    state v: mV = 0 mV
+    v' = -v / tau
+    spike when v > 5 mV { v = 0 mV }
+}
+network main {
+    param strength = 1
+    population a: Leaky[4]
+    population b: Leaky[5]
+    connect a -> b via Delta { rule = all_to_all(); weight ~ uniform(1 mV, 2 mV); delay = 1 ms }
+    connect a -> b via Delta as Fast { rule = all_to_all(); weight = strength * 0.25 mV; delay = 1.5 ms }
+    drive a via Delta from times(1 ms, 3 ms, 5 ms) { weight = 6 mV }
+}
+run { duration = 20 ms; dt = 0.1 ms; record b.v every 1 ms }
+"#;
+    std::fs::write(folder.join("pulses.neuro"), model).unwrap();
+    succeed(compiler(&folder).args(["build", "pulses.neuro", "-o", "made"]));
+    let made = folder.join("made");
+    std::fs::write(made.join("examples/events.rs"), EVENTS).unwrap();
+    let out = cargo(&made, &["run", "--offline", "--release", "--example", "events"]);
+    let own = "each edge of `edges.a.b.Delta` has a delay or a weight of its own, so they are those of this crate, for \
+               populations of default size";
+    assert_eq!(
+        out.lines().collect::<Vec<_>>(),
+        [
+            "`dt` cannot be changed: delays of `edges.a.b.Delta`, or what its events bring, were computed from it when this crate \
+             was made",
+            "`strength` cannot be changed: delays of `edges.a.b.Fast`, or what its events bring, were computed from it when this crate \
+             was made",
+            own,
+            own,
+        ]
+    );
+    let readme = std::fs::read_to_string(made.join("README.md")).unwrap();
+    let (_, networks) = readme.split_once("## Networks").unwrap();
+    let networks = networks.split_once("## Fields").unwrap().0;
+    assert!(networks.contains("model.set_edges(\"edges.a.b.Fast\""), "{networks}");
+    assert!(networks.contains("cannot be replaced: `edges.a.b.Delta`."), "{networks}");
+    assert!(networks.contains("`set_param` therefore refuses: `dt`, `strength`."), "{networks}");
+}
+
+const EVENTS_IN_C: &str = r#"
+#include "coba_lib.h"
+#include <stdio.h>
+#define TRY(call) if (call) { fprintf(stderr, "%s\n", coba_lib_error(model)); return 1; }
+int main(void) {
+    static double v[1000];
+    static uint64_t steps[100000], cells[100000];
+    size_t n;
+    coba_lib_model *model = coba_lib_create(NULL, 0, 2);
+    if (!model) return 2;
+    for (int again = 0; again < 2; again++) {
+        TRY(coba_lib_init(model));
+        TRY(coba_lib_step(model, 500));
+        TRY(coba_lib_read(model, "e.v", v, 1000, &n));
+        for (size_t i = 0; i < n; i++) printf("%a\n", v[i]);
+        TRY(coba_lib_spikes(model, "e.spikes", steps, cells, 100000, &n));
+        for (size_t i = 0; i < n; i++) printf("%llu %llu\n", (unsigned long long)steps[i], (unsigned long long)cells[i]);
+    }
+    coba_lib_destroy(model);
+    return 0;
+}
+"#;
+
+/// What crates cannot do is refused with the reason, and nothing is written.
+#[test]
+fn what_has_no_crate_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let remembers = "the edges `edges.inputs.neuron.Stdp` remember what events do, which so far runs in neuroc alone, not in a crate";
+    let potential = "`shaft.potential` is a potential, which is computed outside of the program so far; leave it out";
+    for (name, why) in [("stdp", remembers), ("lfp", potential)] {
+        let model = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples/{name}.neuro"));
+        let output = compiler(folder.path()).arg("build").arg(model).args(["-o", name]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(why) && said.contains("NU0320"), "{name}: {said}");
+        assert!(!folder.path().join(name).exists());
+    }
+}
+
+/// A library that is there is run again, without the compiler.
+#[test]
+fn a_library_of_a_network_with_events_runs_from_c() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let model = example("vogels_abbott_coba", &[("record e[0..2]", "record e")]);
+    std::fs::write(at.join("coba_lib.neuro"), model).unwrap();
+    let neuroc = |arguments: &[&str]| succeed(compiler(at).args(arguments).args(["--set", "n=600", "--set", "p=0.1"]));
+    neuroc(&["build", "coba_lib.neuro", "-o", "lib", "--emit", "cdylib"]);
+    std::fs::write(at.join("main.c"), EVENTS_IN_C).unwrap();
+    let arguments = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Ilib", "main.c", "-o", "main"];
+    succeed(Command::new("cc").current_dir(at).args(arguments).args(["-Llib", "-lcoba_lib", "-Wl,-rpath,lib"]));
+    let out = succeed(Command::new(at.join("main")).current_dir(at));
+    assert_eq!(out, succeed(Command::new(at.join("main")).current_dir(at)), "another time it does something else");
+    let lines: Vec<&str> = out.lines().collect();
+    let (first, second) = lines.split_at(lines.len() / 2);
+    assert_eq!(first, second);
+
+    neuroc(&["run", "coba_lib.neuro", "--duration", "50ms", "-o", "r.npz", "--quiet"]);
+    let result = neuroc::results::RunResult::read_npz(&at.join("r.npz")).unwrap();
+    let series = result.series_named("e.v").unwrap();
+    let expected: Vec<f64> = (0..480).map(|cell| series.values.get(series.t.len() - 1, cell)).collect();
+    assert_eq!(first[..480].iter().map(|line| hexadecimal(line)).collect::<Vec<f64>>(), expected);
+    let train = result.spikes.iter().find(|train| train.population == "e").unwrap();
+    let spikes = train.t.iter().zip(&train.i).map(|(t, i)| format!("{} {i}", (t / 0.1).round() as u64 - 1));
+    assert!(train.t.len() > 100);
+    assert!(spikes.eq(first[480..].iter().map(|line| (*line).to_string())), "other spikes");
 }
 
 const NETWORK_IN_C: &str = r#"

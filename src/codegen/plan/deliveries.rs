@@ -13,6 +13,7 @@ use crate::step::{
     ValueId,
 };
 use rustc_hash::FxHashMap as HashMap;
+use std::collections::BTreeSet;
 
 /// A relation that events go along.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +57,25 @@ impl Delivery {
             Effect::Adds { carried, .. } => vec![*carried],
             Effect::Remembers(remembers) => remembers.begin.clone(),
         }
+    }
+
+    /// The fields that delays and [`values`](Delivery::values) are computed from.
+    pub fn reads(&self) -> BTreeSet<FieldId> {
+        let mut needed = vec![false; self.ops.len()];
+        let roots = self.values().into_iter().chain([self.delay]);
+        roots.for_each(|value| needed[value.0 as usize] = true);
+        let mut reads = BTreeSet::new();
+        // An operation stands behind those that it needs.
+        for (number, op) in self.ops.iter().enumerate().rev() {
+            if !needed[number] {
+                continue;
+            }
+            op.kind.operands().iter().for_each(|operand| needed[operand.0 as usize] = true);
+            if let OpKind::Field(field) = op.kind {
+                reads.insert(field);
+            }
+        }
+        reads
     }
 
     /// The fields of those that receive that it adds to.

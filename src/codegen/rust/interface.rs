@@ -3,8 +3,12 @@
 //! In come, from the model, names, units, defaults and descriptions; out they go into the crate's tables and documents.
 //! Never true here: a number that a kernel computes.
 
+use crate::runtime::branches::Branched;
 use crate::runtime::edges::Edges;
+use crate::runtime::events::PerEdge;
+use crate::runtime::named::Count;
 use crate::step::FieldId;
+use std::sync::Arc;
 
 /// The outside of a model.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,30 +21,43 @@ pub struct Interface {
     pub spaces: Vec<InterfaceSpace>,
     /// Fields of the program that people may see. Every uniform, series and data field must be here.
     pub fields: Vec<InterfaceField>,
-    /// One for each relation of the plan, in the same order.
-    pub networks: Vec<InterfaceNetwork>,
     /// The default seed of random numbers.
     pub seed: u64,
     /// How many steps the crate's example runs.
     pub example_steps: u64,
 }
 
-/// A population.
+/// A population, or what the cells of one consist of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InterfaceSpace {
-    /// The default number of cells.
+    /// The default number of elements.
     pub size: usize,
+    /// What decides it.
+    pub count: Count,
     /// What it is, in one line; may be empty.
     pub doc: String,
 }
 
-/// Edges within a population.
+/// What a crate carries of how its cells are connected, and of how they branch.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Wiring {
+    /// The edges of each relation of the plan, in the same order, for populations of default size.
+    pub relations: Vec<Arc<Edges>>,
+    /// Of each delivery of the plan.
+    pub deliveries: Vec<Wires>,
+    /// Of each kind of branched cells.
+    pub branched: Vec<Branched>,
+}
+
+/// Edges that events go along, for populations of default size.
 #[derive(Debug, Clone, PartialEq)]
-pub struct InterfaceNetwork {
-    /// What people call them.
-    pub name: String,
-    /// Those of a population of default size.
-    pub default: Edges,
+pub struct Wires {
+    /// The edges.
+    pub edges: Arc<Edges>,
+    /// How many steps an event takes along each of them.
+    pub delays: PerEdge<u32>,
+    /// What it brings, or what edges that remember begin with.
+    pub values: Vec<PerEdge<f64>>,
 }
 
 /// A field.

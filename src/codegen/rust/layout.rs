@@ -86,11 +86,48 @@ impl Text {
             self.line(flat);
             return;
         }
+        // On a line of its own what is assigned may fit.
+        if let Some((name, value)) = flat.split_once(" = ")
+            && head.contains(" = ")
+            && 4 * (self.depth + 1) + value.chars().count() <= WIDTH
+        {
+            self.open(format!("{name} ="));
+            self.line(value);
+            self.depth -= 1;
+            return;
+        }
         self.open(format!("{head}{}", brackets.0));
         for item in items {
             self.line(format!("{item},"));
         }
         self.close(format!("{}{tail}", brackets.1));
+    }
+
+    /// A line that imports those names of a module of the runtime that are needed, if any is; they come in order.
+    pub fn import(&mut self, module: &str, names: &[(&str, bool)]) {
+        let needed: Vec<&str> = names.iter().filter(|(_, needed)| *needed).map(|(name, _)| *name).collect();
+        match needed[..] {
+            [] => {}
+            [name] => self.line(format!("use crate::runtime::{module}::{name};")),
+            _ => {
+                let line = format!("use crate::runtime::{module}::{{{}}};", needed.join(", "));
+                if line.len() <= WIDTH {
+                    self.line(line);
+                    return;
+                }
+                self.open(format!("use crate::runtime::{module}::{{"));
+                let mut line = String::new();
+                for name in needed {
+                    if 4 * (self.depth + 1) + line.len() + name.len() > WIDTH {
+                        self.line(line.trim_end());
+                        line.clear();
+                    }
+                    line += &format!("{name}, ");
+                }
+                self.line(line.trim_end());
+                self.close("};");
+            }
+        }
     }
 
     /// A statement that ends in a call.

@@ -1,6 +1,6 @@
 //! The Rust emitter.
 //!
-//! In comes a [`Plan`] (and, for a crate that people use, an [`Interface`]); out go source files, formatted as `rustfmt` would.
+//! In comes a [`Plan`] (and, for a crate that people use, an [`Interface`] and a [`Wiring`]); out go source files, formatted as by `rustfmt`.
 //! Never true here: the same plan gives other bytes, or a line of the generated code that is not in one of these files.
 
 mod interface;
@@ -9,7 +9,7 @@ mod layout;
 mod model;
 mod shape;
 
-pub use interface::{Default, Interface, InterfaceError, InterfaceField, InterfaceNetwork, InterfaceSpace};
+pub use interface::{Default, Interface, InterfaceError, InterfaceField, InterfaceSpace, Wires, Wiring};
 pub use kernels::KEYWORDS;
 pub use shape::{groups, shape, shared};
 
@@ -80,11 +80,11 @@ pub fn kernel_files(plan: &Plan) -> Vec<SourceFile> {
 }
 
 /// A whole crate that people use from Rust or C; `Cargo.toml` first.
-pub fn crate_files(plan: &Plan, interface: &Interface) -> Result<Vec<SourceFile>, InterfaceError> {
+pub fn crate_files(plan: &Plan, interface: &Interface, wiring: &Wiring) -> Result<Vec<SourceFile>, InterfaceError> {
     if plan.precision == Precision::Bf16 {
         return Err(InterfaceError::NotYet("native code stores f64 or f32, not bf16".into()));
     }
-    let model = model::Model::new(plan, interface)?;
+    let model = model::Model::new(plan, interface, wiring)?;
     let mut files = vec![
         SourceFile::new("Cargo.toml", model.manifest()),
         SourceFile::new("README.md", model.readme()),

@@ -30,7 +30,7 @@ pub extern "C" fn abi_version() -> u32 {
 /// `sizes` is null or points to `populations` numbers.
 #[unsafe(export_name = "NAME_create")]
 pub unsafe extern "C" fn create(sizes: *const usize, populations: usize, threads: usize) -> *mut Handle {
-    let defaults: Vec<usize> = SPEC.spaces.iter().map(|space| space.size).collect();
+    let defaults: Vec<usize> = SPEC.populations().map(|space| space.size).collect();
     // SAFETY: the caller vouches for the array.
     let sizes = if sizes.is_null() { &defaults } else { unsafe { slice(sizes, populations) } };
     let model = catch_unwind(AssertUnwindSafe(|| Model::with_sizes(sizes, threads)));

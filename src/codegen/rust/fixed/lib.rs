@@ -6,8 +6,8 @@
 #![warn(missing_docs)]
 
 pub mod ffi;
-// What passes of the compiler leave: constants they computed, offsets written out, values loaded for nothing.
-#[allow(clippy::approx_constant, clippy::identity_op, unused_variables)]
+// What passes of the compiler leave: constants they computed, offsets written out, values loaded for nothing; and names of places.
+#[allow(clippy::approx_constant, clippy::identity_op, non_snake_case, unused_variables)]
 pub mod kernels;
 pub mod model;
 pub mod runtime;
