@@ -328,15 +328,6 @@ fn a_build_without_xla_does_not_know_it() {
 
 /// What crates cannot do is no bug.
 #[test]
-fn cells_with_branches_are_in_no_crate() {
-    let folder = folder(&[]);
-    let ball = example("ball_and_stick");
-    let done = neuroc(&folder, &["build", &ball, "-o", "crate"]);
-    assert!(done.code == 1 && done.err.contains("error[NU0320]: the cells `pyr` have branches"), "{}", done.err);
-    assert!(!folder.path().join("crate").exists());
-}
-
-#[test]
 fn check_tells_all_errors_and_reads_standard_input() {
     let good = passive("", "record c.soma.v");
     let bad = good.replace("1000 um2", "1000 um").replace("cm = 1 uF/cm2", "cm = 1 ms");
