@@ -255,7 +255,7 @@ BadData "NU0315" Error "a data file does not fit"
 or integer arrays in C order; .csv files hold one number per line, or named columns.";
 BadRandom "NU0316" Error "a random draw in the wrong place"
 "`uniform(...)`, `normal(...)` and the like stand behind `~` in `init` and `param` lines of a
-network; `noise(...)` and stimuli stand in inputs. Equations are deterministic.
+network; `noise(...)` and stimuli stand in inputs. What an equation may have is `xi()`, white noise.
 
   wrong   init cells.soma.v = normal(-65 mV, 3 mV)
   right   init cells.soma.v ~ normal(-65 mV, 3 mV)";
@@ -357,8 +357,9 @@ with steps of `dt`. What makes a spike is a comparison of numbers.
   wrong   run { method = adaptive; ... }    with    input n: noise(1 uA/cm2) -> cells
   right   run { method = cnexp; dt = 0.025 ms; ... }";
 BadNoise "NU0333" Error "white noise that cannot be solved"
-"`xi()` is white noise in an equation, read as Ito reads it: x' = a + b * xi(), where a and b are of anything but noise. Methods
-euler, exp_euler and cnexp solve it; others do not. It is no value at one time: spikes and resets do not read it.
+"`xi()` is white noise in an equation, read as Ito reads it: x' = a + b * xi(), where a and b are of
+anything but noise. The methods euler, exp_euler and cnexp solve it, others do not. It has no value
+at one time: spikes, resets and initial values do not read it.
 
   wrong   run { method = rk4; ... }        with    v' = -v / tau + sigma * sqrt(2 / tau) * xi()
   right   run { method = exp_euler; ... }";

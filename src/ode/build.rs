@@ -336,7 +336,6 @@ impl<'m> Builder<'m> {
                     }
                 }
                 SymbolKind::State { init, rate, kind, .. } => {
-                    let at = Some(population);
                     let default = match init.kind {
                         ExprKind::SteadyState if matches!(s.kind, SymbolKind::State { scheme: Some(_), .. }) => {
                             self.at_rest(population, id)
@@ -345,7 +344,10 @@ impl<'m> Builder<'m> {
                             let rate = self.of_symbol(population, id, rate);
                             self.steady_state(population, i, rate, init.span)
                         }
-                        _ => self.expr(at, init),
+                        _ => {
+                            let value = self.of_symbol(population, id, init);
+                            self.without_noise(value, s.ty.dim(), &s.name, init.span)
+                        }
                     };
                     let init = self.settings(population, id, true, default);
                     let currents = match kind {
@@ -789,6 +791,20 @@ impl<'m> Builder<'m> {
         let node = self.expr(Some(population), value);
         self.noise_of = outer;
         node
+    }
+
+    /// A value at one time, unless white noise is in it, which has none.
+    fn without_noise(&mut self, value: NodeId, dim: Dim, name: &str, span: Span) -> NodeId {
+        let is_noise = |id: NodeId| matches!(self.graph.node(id), Node::White(_));
+        if !self.graph.reachable([value]).into_iter().any(is_noise) {
+            return value;
+        }
+        let message = format!("the initial value of `{name}` has white noise in it, which has no value at one time");
+        let d = Diagnostic::new(Code::BadNoise, span, message, "it reads `xi()`");
+        self.diagnostics.push(
+            d.help("values that differ from cell to cell are drawn in the network: `init cells.v ~ normal(mean, sd)`"),
+        );
+        self.graph.number(f64::NAN, dim)
     }
 
     /// White noise. Its random numbers depend on the symbol in which it stands, and on how many stand there before it: what is added

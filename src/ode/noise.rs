@@ -82,8 +82,7 @@ pub fn not_noise(model: &Model) -> Vec<Diagnostic> {
             found.push((spike.span, &p.name, "its spikes read `xi()`", why));
         }
     }
-    for (_, p, graded) in model.graded().filter(|(_, _, graded)| has(graded.sent)) {
-        let _ = graded;
+    for (_, p, _) in model.graded().filter(|(.., graded)| has(graded.sent)) {
         found.push((p.span, &p.name, "what it sends has `xi()`", "white noise stands in equations".into()));
     }
     let error = |(span, name, label, why): (Span, &str, &str, String)| {

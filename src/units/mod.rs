@@ -12,7 +12,7 @@ use std::fmt;
 /// Exponents of mass, length, time, current, temperature and amount of substance, counted in halves. Only that of time may be half a number: white
 /// noise is one over the root of a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Dim([i8; 6]);
+pub struct Dim([i16; 6]);
 
 /// Which of them is that of time.
 const TIME: usize = 2;
@@ -24,7 +24,7 @@ const CANONICAL: [i32; 6] = [-14, -2, -3, -6, 0, -6];
 
 impl Dim {
     /// From whole exponents.
-    const fn whole([m, l, t, i, theta, n]: [i8; 6]) -> Dim {
+    const fn whole([m, l, t, i, theta, n]: [i16; 6]) -> Dim {
         Dim([2 * m, 2 * l, 2 * t, 2 * i, 2 * theta, 2 * n])
     }
 
@@ -79,22 +79,22 @@ impl Dim {
 
     /// The dimension of a product.
     pub fn times(self, other: Dim) -> Dim {
-        self.zip(other, i8::saturating_add)
+        self.zip(other, i16::saturating_add)
     }
 
     /// The dimension of a quotient.
     pub fn over(self, other: Dim) -> Dim {
-        self.zip(other, i8::saturating_sub)
+        self.zip(other, i16::saturating_sub)
     }
 
     /// The dimension of an integer power.
     pub fn power(self, n: i32) -> Dim {
-        Dim(self.0.map(|e| (i32::from(e).saturating_mul(n)).clamp(-127, 127) as i8))
+        Dim(self.0.map(|e| (i32::from(e).saturating_mul(n)).clamp(-254, 254) as i16))
     }
 
     /// The dimension of a square root, if all powers are even but that of time, which may be odd.
     pub fn root(self) -> Option<Dim> {
-        let whole = |(at, e): (usize, i8)| e % if at == TIME { 2 } else { 4 } == 0;
+        let whole = |(at, e): (usize, i16)| e % if at == TIME { 2 } else { 4 } == 0;
         self.0.into_iter().enumerate().all(whole).then(|| Dim(self.0.map(|e| e / 2)))
     }
 
@@ -103,7 +103,7 @@ impl Dim {
         self == Dim::ONE
     }
 
-    fn zip(self, other: Dim, f: impl Fn(i8, i8) -> i8) -> Dim {
+    fn zip(self, other: Dim, f: impl Fn(i16, i16) -> i16) -> Dim {
         Dim(std::array::from_fn(|i| f(self.0[i], other.0[i])))
     }
 
@@ -133,7 +133,7 @@ impl Dim {
         // Mass is expressed through mV: M = V I T^3 / L^2.
         let m = self.0[0];
         let rest = self.over(Dim::VOLTAGE.power(i32::from(m) / 2));
-        let mut factors: Vec<(&str, i8)> = vec![("mV", m)];
+        let mut factors: Vec<(&str, i16)> = vec![("mV", m)];
         factors.extend(names.iter().zip(rest.0).skip(1).map(|(n, e)| (*n, e)));
         DisplayUnit { name: join_unit(&factors), exponent: 0 }
     }
@@ -154,7 +154,7 @@ impl Dim {
     }
 }
 
-fn factor(symbol: &str, halves: i8) -> String {
+fn factor(symbol: &str, halves: i16) -> String {
     match halves {
         0 => String::new(),
         2 => symbol.to_string(),
@@ -163,8 +163,8 @@ fn factor(symbol: &str, halves: i8) -> String {
     }
 }
 
-fn join_unit(factors: &[(&str, i8)]) -> String {
-    let part = |n: &str, e: i8| match e {
+fn join_unit(factors: &[(&str, i16)]) -> String {
+    let part = |n: &str, e: i16| match e {
         2 => n.to_string(),
         e if e % 2 == 0 => format!("{n}{}", e / 2),
         e => format!("{n}^{}", f64::from(e) / 2.0),

@@ -47,6 +47,7 @@ mod torture;
 mod tpu;
 mod training;
 mod verify;
+mod white_noise;
 
 /// Says what a test lacks, so that it checks less; where all tools are demanded (as `.ci/run` does) the test fails.
 fn lacks(message: &str) {

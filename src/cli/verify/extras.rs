@@ -145,9 +145,11 @@ impl Tried<'_> {
         let methods = if asked.is_empty() { others(self.runner.model.method, cables) } else { &asked[..] };
         for &method in methods {
             let model = ode::Model { method, ..self.runner.model.clone() };
-            let refused = ode::not_solved(&model).into_iter().chain(adaptive::refused(&model)).next();
-            if let Some(refused) = refused.filter(|_| !asked.is_empty()) {
-                return Ok(Err(format!("not tried: {}", refused.message)));
+            let noise = ode::not_noise(&model).into_iter();
+            match ode::not_solved(&model).into_iter().chain(noise).chain(adaptive::refused(&model)).next() {
+                Some(refused) if !asked.is_empty() => return Ok(Err(format!("not tried: {}", refused.message))),
+                Some(_) => continue,
+                None => {}
             }
             let columns = self.at_smaller_steps(method, base)?;
             if columns.iter().all(|column| column.ended.failure().is_none()) {
