@@ -228,6 +228,7 @@
 //! | a unit | `src/units/mod.rs`, and the rule of units in the grammar | `src/units/tests.rs` |
 //! | which unit results are shown in | [`units::Dim::display_unit`] | `src/units/tests.rs` |
 //! | when a spike happens, what refractory means | `commit` in `src/discretize/mod.rs` | `tests/models/refractory.neuro` |
+//! | white noise in equations | `white` in `src/ode/build.rs`, `src/ode/noise.rs`, `src/discretize/noise.rs` | `tests/suite/white_noise.rs`, `tests/errors/xi_*` |
 //! | spikes that come by chance | `src/hir/spike.rs`, `by_chance` in `src/ode/build/events.rs`, `stdlib/cells/generators.neuro` | `tests/suite/generators.rs` |
 //! | which values a quantity can have, what arguments must be | `src/hir/domain.rs`, `src/ode/domains.rs` | `tests/errors/domain_*`, `tests/suite/domains.rs` |
 //! | when a time step is too long, at the start and in a run | `src/ode/timescale.rs`, `src/simulate/pace.rs` | `tests/errors/step_too_long*`, `tests/suite/domains.rs`, `tests/suite/found.rs` |

@@ -71,7 +71,7 @@ NOTES = {
 GROUPS = {
     "Channels and single cells": [
         "squid", "squid_sweep", "squid_warm", "voltage_clamp", "a_current", "cortical_rs", "rebound_burst", "resurgent_sodium", "nmda_spike",
-        "calcium_adaptation", "calcium_ghk",
+        "calcium_adaptation", "calcium_ghk", "channel_noise",
     ],
     "Branched cells": [
         "ball_and_stick", "pyramidal", "purkinje", "dendritic_calcium", "dendritic_junctions", "dendritic_ring", "column", "lfp",
