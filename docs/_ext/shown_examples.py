@@ -83,7 +83,7 @@ GROUPS = {
         "pyloric", "noise_and_files",
     ],
     "Synapses that remember, fits and training": [
-        "short_term", "stdp", "stdp_protocol", "distal_reward", "squid_fit", "olive_fit", "adex_fit", "digits", "digits_convolution", "evidence",
+        "short_term", "stdp", "stdp_protocol", "distal_reward", "squid_fit", "olive_fit", "adex_fit", "fi_fit", "digits", "digits_convolution", "evidence",
         "spike_order",
     ],
 }  # fmt: skip

@@ -16,8 +16,8 @@ from .errors import UsageError
 from .progress import Bar, Progress
 
 #: What a record is compared with: a file of two columns, or times in ms and values in the unit of the record. What a number such as
-#: `rate(squid)` should be: a number or a text with a unit, or that and what counts as far.
-Target = Union[str, "os.PathLike[str]", float, "tuple[Any, Any]"]
+#: `rate(squid)` should be: a number or a text with a unit, an array with a number for each cell, or one of these and what counts as far.
+Target = Union[str, "os.PathLike[str]", float, "NDArray[np.float64]", "tuple[Any, Any]"]
 
 #: What is read out of a run, such as `rate(cells)`; a place in a section has something behind its brackets.
 _NUMBER = re.compile(r"\s*\w+\s*\(.*\)\s*")

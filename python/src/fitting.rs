@@ -113,7 +113,7 @@ impl Differentiable {
 }
 
 /// What a run is compared with: pairs of a record and a file, or two arrays; of a number that is read out of it, such as `rate(squid)`, and
-/// what it should be, or that and what counts as far.
+/// what it should be, one for all cells or an array with one for each, or that and what counts as far.
 fn targets(run: &dyn Runs, given: &Bound<'_, PyDict>, checked: &Checked) -> PyResult<Vec<Target>> {
     let wrong = |d: Diagnostic| error::of_setting(error::model(&checked.sources, &[d]));
     let mut targets: Vec<Target> = Vec::new();
@@ -153,27 +153,36 @@ fn number(
     let records = &run.outline().records;
     let of = if feature.of_spikes() { records.find_train(of) } else { records.find(of) }.map_err(wrong)?;
     let times = if feature.of_spikes() { Vec::new() } else { run.outline().times[of].clone() };
-    let mut number = Number { feature, of, value: 0.0, within: 1.0, times, duration: run.outline().duration };
+    let mut number = Number { feature, of, value: vec![0.0], within: 1.0, times, duration: run.outline().duration };
     let unit = Target::Number(number.clone()).shown(records).1;
     let canonical = |x: &Bound<'_, PyAny>| match Given::new(name, x)? {
-        Given::Number(x) => Ok(value::canonical(x, &unit)),
-        Given::Text(text) => value::in_unit(name, &text, &unit),
-        Given::Array(..) => {
-            Err(usage(format!("`{name}` is one number, or a pair: the number, and what counts as far")))
-        }
+        Given::Number(x) => Ok(vec![value::canonical(x, &unit)]),
+        Given::Text(text) => Ok(vec![value::in_unit(name, &text, &unit)?]),
+        Given::Array(numbers, ..) => Ok(numbers.iter().map(|&x| value::canonical(x, &unit)).collect()),
     };
     let (value, within) = match to.cast::<PyTuple>() {
         Ok(pair) if pair.len() == 2 => (canonical(&pair.get_item(0)?)?, Some(canonical(&pair.get_item(1)?)?)),
         Ok(_) | Err(_) => (canonical(to)?, None),
     };
-    (number.value, number.within) = (value, within.unwrap_or(value.abs() / 10.0));
-    if !(number.value.is_finite() && number.within.is_finite()) {
-        return Err(usage(format!("`{name}` comes near to a finite number")));
+    let cells = fit::cells(records, feature, of);
+    if value.len() != 1 && value.len() != cells {
+        return Err(usage(format!(
+            "`{name}` is read out of {cells} cells, and there are {} numbers for it",
+            value.len()
+        )));
     }
-    if number.within <= 0.0 {
-        let help = "give a pair: the number, and what counts as far, such as (0, 1)";
-        return Err(usage(format!("it is not said what is near for `{name}`: a tenth of zero is nothing; {help}")));
+    if value.iter().any(|x| !x.is_finite()) {
+        return Err(usage(format!("`{name}` comes near to finite numbers")));
     }
+    number.within = match within.as_deref() {
+        Some(&[far]) if far.is_finite() && far > 0.0 => far,
+        Some(_) => return Err(usage(format!("what counts as far of `{name}` is one number greater than zero"))),
+        None => fit::tenth(&value).ok_or_else(|| {
+            let help = "give a pair: the number, and what counts as far, such as (0, 1)";
+            usage(format!("it is not said what is near for `{name}`: a tenth of zero is nothing; {help}"))
+        })?,
+    };
+    number.value = value;
     Ok(Target::Number(number))
 }
 

@@ -144,7 +144,8 @@ def test_numbers_that_are_read_out_of_a_run(squid):
         ({"rate(cells)": "40 mV"}, "a rate"),
         ({"rate(others)": 1}, "does not record spikes of `others`"),
         ({"min(v)": 0}, "a tenth of zero"),
-        ({"min(v)": [1, 2]}, "a pair"),
+        ({"min(v)": [1, 2, 3]}, "3 numbers for `min\\(v\\)`"),
+        ({"min(v)": (-70, -1)}, "greater than zero"),
     ]:
         with pytest.raises((neuroc.SettingError, neuroc.UsageError), match=words):
             model.fit(targets=targets)
@@ -154,6 +155,14 @@ def test_numbers_that_are_read_out_of_a_run(squid):
         neuroc.load(squid.parent / "squid_fit.neuro").gradient(["Na.gbar"], {"max(v)": 40})
     with pytest.raises(neuroc.UsageError, match="`fit` block"):
         neuroc.load(squid).fit()
+
+
+def test_each_cell_has_its_number(squid):
+    model = neuroc.load(squid.parent / "fi_fit.neuro")
+    spikes = model.set({"cells.t_ref": "3 ms"}).run(duration=500).spikes["cells"]
+    rates = np.bincount(spikes.i, minlength=12) / 500
+    fit = model.set({"cells.t_ref": 1}).fit({"cells.t_ref": (0.5, 5)}, {"rate(cells)": rates}, duration=500)
+    assert fit.values["cells.t_ref"] == pytest.approx(3, abs=0.05) and fit.off["rate(cells)"][0] < 1e-3
 
 
 def test_what_cannot_be_fitted(axon, trace, squid, tmp_path):

@@ -13,10 +13,10 @@ mod search;
 mod target;
 mod trace;
 
-pub use number::Number;
+pub use number::{Number, tenth};
 pub use runs::{Observed, Runs};
 pub use search::{Outcome, Search, Start, Unwatched, Watcher, fit, idle, loss};
-pub use target::{Target, targets};
+pub use target::{Target, cells, targets};
 pub use trace::Trace;
 
 pub use crate::hir::FitSearch as Method;

@@ -16,14 +16,19 @@ pub struct Number {
     pub feature: Feature,
     /// The record or the train, by its place in the [`Records`](crate::simulate::Records).
     pub of: usize,
-    /// What the number should be, in canonical units.
-    pub value: f64,
+    /// What the number should be, in canonical units: one for all cells, or one for each.
+    pub value: Vec<f64>,
     /// Being off by so much counts 1.
     pub within: f64,
     /// When the record is sampled (ms).
     pub times: Vec<f64>,
     /// How long the run is (ms).
     pub duration: f64,
+}
+
+/// What counts as far if nobody says it: a tenth of the greatest number. Nothing of zeros alone.
+pub fn tenth(value: &[f64]) -> Option<f64> {
+    value.iter().map(|x| x.abs() / 10.0).reduce(f64::max).filter(|far| *far > 0.0)
 }
 
 impl Number {
@@ -45,11 +50,13 @@ impl Number {
     /// The mean over cells of the squared differences by what counts as far, and the root of their mean, in canonical units: infinite if a cell has no such number.
     pub fn error(&self, seen: Observed<'_>) -> (f64, f64) {
         let cells = self.of_cells(seen);
-        let off = |x: &Option<f64>| x.map_or(f64::INFINITY, |x| x - self.value);
+        let wanted = self.value.iter().cycle();
+        let off: Vec<f64> =
+            cells.iter().zip(wanted).map(|(x, wanted)| x.map_or(f64::INFINITY, |x| x - wanted)).collect();
         let count = cells.len().max(1) as f64;
         let capped = |x: f64| if x.is_infinite() { NONE } else { x / self.within };
-        let loss = cells.iter().map(|x| capped(off(x)).powi(2)).sum::<f64>() / count;
-        let square = cells.iter().map(|x| off(x).powi(2)).sum::<f64>() / count;
+        let loss = off.iter().map(|&x| capped(x).powi(2)).sum::<f64>() / count;
+        let square = off.iter().map(|x| x.powi(2)).sum::<f64>() / count;
         (loss, square.sqrt())
     }
 }
@@ -111,7 +118,7 @@ mod tests {
     use super::*;
 
     fn number(feature: Feature, value: f64, within: f64) -> Number {
-        Number { feature, of: 0, value, within, times: vec![0.0, 1.0, 2.0, 3.0, 4.0], duration: 20.0 }
+        Number { feature, of: 0, value: vec![value], within, times: vec![0.0, 1.0, 2.0, 3.0, 4.0], duration: 20.0 }
     }
 
     #[test]
@@ -125,6 +132,8 @@ mod tests {
         assert_eq!(cells(Feature::Interval), [Some(4.0), None, None]);
         let (loss, off) = number(Feature::SpikeCount, 2.0, 0.5).error(seen);
         assert_eq!((loss, off), ((4.0 + 16.0 + 4.0) / 3.0, (6.0f64 / 3.0).sqrt()));
+        let each = Number { value: vec![4.0, 0.0, 0.0], ..number(Feature::SpikeCount, 0.0, 0.5) };
+        assert_eq!(each.error(seen), ((4.0 + 0.0 + 4.0) / 3.0, (2.0f64 / 3.0).sqrt()));
         let (loss, off) = number(Feature::FirstSpike, 2.0, 0.5).error(seen);
         assert_eq!((loss, off), ((4.0 + NONE * NONE + 36.0) / 3.0, f64::INFINITY));
     }

@@ -3,9 +3,11 @@
 //! In come targets as they are written, and what a run records; out go [`Target`]s.
 //! Never true here: two targets are the same.
 
+use super::number::tenth;
 use super::{Number, Observed, Runs, Trace};
+use crate::data;
 use crate::diag::{Code, Diagnostic};
-use crate::hir::{FitTarget, Goal};
+use crate::hir::{Feature, FitTarget, Goal, Wanted};
 use crate::simulate::Records;
 use crate::units::{Dim, DisplayUnit, Unit};
 use std::path::Path;
@@ -85,6 +87,11 @@ fn placed(one: &FitTarget, d: Diagnostic) -> Diagnostic {
     }
 }
 
+/// How many cells, or compartments of cells, have a number.
+pub fn cells(records: &Records, feature: Feature, of: usize) -> usize {
+    if feature.of_spikes() { records.trains[of].cells } else { records.series[of].cells.len() }
+}
+
 fn target(one: &FitTarget, directory: &Path, run: &dyn Runs) -> Result<Target, Diagnostic> {
     let records = &run.outline().records;
     match &one.goal {
@@ -95,14 +102,23 @@ fn target(one: &FitTarget, directory: &Path, run: &dyn Runs) -> Result<Target, D
         Goal::Number { feature, value, within, dim } => {
             let of = if feature.of_spikes() { records.find_train(&one.of)? } else { records.find(&one.of)? };
             let times = if feature.of_spikes() { Vec::new() } else { run.outline().times[of].clone() };
-            let number = Number {
-                feature: *feature,
-                of,
-                value: *value,
-                within: *within,
-                times,
-                duration: run.outline().duration,
+            let value = match value {
+                Wanted::Same(x) => vec![*x],
+                Wanted::Each { file, unit } => {
+                    let count = cells(records, *feature, of);
+                    // The seed is that of draws.
+                    let read =
+                        data::numbers(file, count, 0, || format!("there are {count} cells to come near to them"))?;
+                    read.into_iter().map(|x| x * unit).collect()
+                }
             };
+            let far = |value: &[f64]| {
+                let message = format!("a tenth of nothing but zeros says nothing of how near `{}` is", one.of);
+                let help = "say what counts as far, such as `within 2 Hz`";
+                tenth(value).ok_or_else(|| Diagnostic::without_place(Code::BadValue, message).help(help))
+            };
+            let within = within.map_or_else(|| far(&value), Ok)?;
+            let number = Number { feature: *feature, of, value, within, times, duration: run.outline().duration };
             let target = Target::Number(number);
             let (name, unit) = target.shown(records);
             if Unit::parse(&unit.name).map_or(Dim::ONE, |unit| unit.dim) != *dim {

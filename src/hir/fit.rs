@@ -10,7 +10,8 @@ use super::keys::Block;
 use super::lower::Lowerer;
 use super::scope::{Scope, ScopeKind};
 use super::sweep::{Swept, swept};
-use super::{Expr, Ty};
+use super::{Expr, ExprKind, Ty};
+use crate::data::DataFile;
 use crate::source::Span;
 use crate::syntax::ast::{self, FitMember};
 use crate::units::Dim;
@@ -56,12 +57,26 @@ pub enum Goal {
     Number {
         /// Which.
         feature: Feature,
-        /// What it should be, in canonical units.
-        value: f64,
-        /// Being off by so much counts 1.
-        within: f64,
+        /// What it should be.
+        value: Wanted,
+        /// Being off by so much counts 1; a tenth of the greatest number if absent.
+        within: Option<f64>,
         /// The dimension of both.
         dim: Dim,
+    },
+}
+
+/// What a number that is read out of each cell should be, in canonical units.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Wanted {
+    /// The same for all cells.
+    Same(f64),
+    /// A number for each cell, in a data file.
+    Each {
+        /// Which.
+        file: DataFile,
+        /// How much its 1 is.
+        unit: f64,
     },
 }
 
@@ -158,6 +173,11 @@ impl FitSearch {
     }
 }
 
+/// Is it `file(...)`?
+fn is_file(e: &ast::Expr) -> bool {
+    matches!(&e.kind, ast::ExprKind::Call(function, _) if function.text == "file")
+}
+
 impl<'a> Lowerer<'a> {
     /// Lowers the fit block.
     pub(super) fn fit(&mut self, fit: &'a ast::Fit) -> Option<Fit> {
@@ -238,24 +258,45 @@ impl<'a> Lowerer<'a> {
             self.error(FitError::UnknownFeature { name: &name.text, known: &known, span: name.span });
             return None;
         };
-        let value = self.fit_quantity(to, feature.dim())?;
-        let within = match within {
-            Some(e) => {
-                let (x, _) = self.fit_quantity(e, Some(value.1))?;
+        let (value, dim) = self.fit_wanted(to, feature.dim())?;
+        let within = match (within, &value) {
+            (Some(e), _) => {
+                let (x, _) = self.fit_quantity(e, Some(dim))?;
                 if x <= 0.0 {
                     self.error(FitError::Within { span: e.span });
                     return None;
                 }
-                x
+                Some(x)
             }
-            // A tenth of the value.
-            None if value.0 != 0.0 => value.0.abs() / 10.0,
-            None => {
+            (None, Wanted::Same(x)) if *x == 0.0 => {
                 self.error(FitError::NoWithin { feature: &name.text, of: &of.text, span: to.span });
                 return None;
             }
+            (None, Wanted::Same(_) | Wanted::Each { .. }) => None,
         };
-        target(Goal::Number { feature, value: value.0, within, dim: value.1 })
+        target(Goal::Number { feature, value, within, dim })
+    }
+
+    /// What a number should be: `40 Hz`, or for each cell `file("fi.csv") * 1 Hz`.
+    fn fit_wanted(&mut self, e: &'a ast::Expr, wanted: Option<Dim>) -> Option<(Wanted, Dim)> {
+        let (call, unit) = match &e.kind {
+            ast::ExprKind::Binary(ast::BinaryOp::Mul, a, b) if is_file(a) => (&**a, Some(&**b)),
+            ast::ExprKind::Binary(ast::BinaryOp::Mul, a, b) if is_file(b) => (&**b, Some(&**a)),
+            _ if is_file(e) => (e, None),
+            _ => return self.fit_quantity(e, wanted).map(|(x, dim)| (Wanted::Same(x), dim)),
+        };
+        let (unit, dim) = match unit {
+            Some(unit) => self.fit_quantity(unit, wanted)?,
+            None => (1.0, Dim::ONE),
+        };
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != dim) {
+            self.error(FitError::FileDimension { got: dim, wanted, span: e.span });
+            return None;
+        }
+        // Its names and kinds are checked as those of any file.
+        let mut scope = Scope::new(ScopeKind::PerCell, 0);
+        let ExprKind::File(data) = self.expr(&mut scope, "", call)?.kind else { return None };
+        Some((Wanted::Each { file: self.take_file(data)?, unit }, dim))
     }
 
     /// A number that is known before the run, and its dimension.

@@ -319,6 +319,12 @@ impl<'a> Lowerer<'a> {
         DataId(self.data.len() as u32 - 1)
     }
 
+    /// The last data file, which the model does not have then.
+    pub fn take_file(&mut self, id: DataId) -> Option<DataFile> {
+        debug_assert_eq!(id.0 as usize + 1, self.data.len(), "it is the last");
+        self.data.pop()
+    }
+
     /// Are two data files one?
     pub fn is_same_file(&self, a: DataId, b: DataId) -> bool {
         let of = |id: DataId| (&self.data[id.0 as usize].name, &self.data[id.0 as usize].directory);

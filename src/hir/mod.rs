@@ -47,7 +47,7 @@ mod warnings;
 pub use builtins::{Builtin, FUNCTIONS, FunctionInfo, RESERVED, stimulus_params};
 pub use domain::{Demand, Domain, Whose, demand, of_param as demand_of_param};
 pub use error::shown;
-pub use fit::{Feature, Fit, FitSearch, FitTarget, Goal};
+pub use fit::{Feature, Fit, FitSearch, FitTarget, Goal, Wanted};
 pub use imports::{LoadedFile, Loader, NoFiles, Sources, load};
 pub use keys::Block as KeyBlock;
 pub use lower::{lower, lower_with_uses};

@@ -14,7 +14,7 @@ const CORPUS: &str = "tests/errors";
 
 /// Cases with more than one mistake, each independent of the others.
 const SEVERAL: &[(&str, usize)] = &[
-    ("fit", 13),
+    ("fit", 15),
     ("train_delays", 9),
     ("fit_names", 5),
     ("fit_ranges", 4),

@@ -498,6 +498,41 @@ fit {{
     }
 }
 
+/// An exponential integrate-and-fire neuron has the f-I curve of the cell of Wang and Buzsaki with about the parameters that Fourcaud-Trocme et al. (2003) have found.
+#[test]
+fn a_curve_of_rates_gives_a_neuron() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels").display().to_string();
+    let file = folder.path().join("fi.set").display().to_string();
+    let rest = ["--cache", &cache, "--threads", "1", "-o", &file, "--json"];
+    let (code, out, err) = neuroc(&[&["fit", "examples/fi_fit.neuro"], &rest[..]].concat());
+    assert_eq!(code, Some(0), "{err}");
+    let said: serde_json::Value = serde_json::from_str(&out).unwrap();
+    for (name, value, far) in [("v_t", -59.9, 0.5), ("delta_t", 3.48, 0.3), ("t_ref", 1.7, 0.1)] {
+        let found = said["values"][format!("cells.{name}")].as_f64().unwrap();
+        assert!((found - value).abs() < far, "{name}: {found}");
+    }
+    // 1 Hz is 0.001 /ms.
+    assert!(said["off"]["rate(cells)"]["rms"].as_f64().unwrap() < 2e-4, "{out}");
+
+    // What is wrong with a file.
+    let text = std::fs::read_to_string(root().join("examples/fi_fit.neuro")).unwrap();
+    let model = folder.path().join("m.neuro");
+    std::fs::create_dir(folder.path().join("data")).unwrap();
+    let data = folder.path().join("data/wang_buzsaki_fi.csv");
+    for (numbers, text, what) in [
+        ("rate_Hz\n1\n2\n3\n", text.clone(), "it has 3 numbers, but there are 12 cells to come near to them"),
+        ("rate\n1\n", text.clone(), "it has no column `rate_Hz`"),
+        (&format!("rate_Hz\n{}", "0\n".repeat(12)), text.replace(" within 1 Hz", ""), "such as `within 2 Hz`"),
+        (&format!("rate_Hz\n{}nan\n", "0\n".repeat(11)), text.clone(), "number 11 is NaN"),
+    ] {
+        std::fs::write(&data, numbers).unwrap();
+        std::fs::write(&model, text).unwrap();
+        let (code, _, err) = neuroc(&["fit", &model.display().to_string(), "--engine", "interp", "-o", &file]);
+        assert!(code == Some(1) && err.contains(what), "{what}: {err}");
+    }
+}
+
 #[test]
 fn the_simplex_recovers_a_conductance_without_gradients() {
     let folder = tempfile::tempdir().unwrap();

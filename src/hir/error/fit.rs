@@ -27,6 +27,8 @@ pub(in crate::hir) enum FitError<'e> {
     NotConstant { span: Span },
     /// A number has the wrong dimension.
     Dimension { got: Dim, wanted: Dim, span: Span },
+    /// The numbers of a file have another dimension.
+    FileDimension { got: Dim, wanted: Dim, span: Span },
     /// What is allowed is nothing.
     Within { span: Span },
     /// Zero, and nothing says what is near to it.
@@ -95,6 +97,13 @@ impl From<FitError<'_>> for Diagnostic {
                     "1" => d.help("write a number without a unit"),
                     unit => d.help(format!("write it in {unit}")),
                 }
+            }
+            E::FileDimension { got, wanted, span } => {
+                let message =
+                    format!("a number of this file is {}, where {} is needed", got.describe(), wanted.describe());
+                let unit = wanted.display_unit().name;
+                Diagnostic::new(Code::DimensionMismatch, span, message, got.describe())
+                    .help(format!("multiply by what its 1 means: `file(\"values.csv\") * 1 {unit}`"))
             }
             E::Within { span } => {
                 Diagnostic::new(Code::BadValue, span, "`within` is greater than zero", "how far off counts 1")
