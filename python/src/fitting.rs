@@ -155,10 +155,12 @@ fn number(
     let times = if feature.of_spikes() { Vec::new() } else { run.outline().times[of].clone() };
     let mut number = Number { feature, of, value: vec![0.0], within: 1.0, times, duration: run.outline().duration };
     let unit = Target::Number(number.clone()).shown(records).1;
-    let canonical = |x: &Bound<'_, PyAny>| match Given::new(name, x)? {
-        Given::Number(x) => Ok(vec![value::canonical(x, &unit)]),
-        Given::Text(text) => Ok(vec![value::in_unit(name, &text, &unit)?]),
-        Given::Array(numbers, ..) => Ok(numbers.iter().map(|&x| value::canonical(x, &unit)).collect()),
+    let canonical = |x: &Bound<'_, PyAny>| -> PyResult<Vec<f64>> {
+        Ok(match Given::new(name, x)? {
+            Given::Number(x) => vec![value::canonical(x, &unit)],
+            Given::Text(text) => vec![value::in_unit(name, &text, &unit)?],
+            Given::Array(numbers, ..) => numbers.iter().map(|&x| value::canonical(x, &unit)).collect(),
+        })
     };
     let (value, within) = match to.cast::<PyTuple>() {
         Ok(pair) if pair.len() == 2 => (canonical(&pair.get_item(0)?)?, Some(canonical(&pair.get_item(1)?)?)),
