@@ -159,9 +159,9 @@ def test_numbers_that_are_read_out_of_a_run(squid):
 
 def test_each_cell_has_its_number(squid):
     model = neuroc.load(squid.parent / "fi_fit.neuro")
-    spikes = model.set({"cells.t_ref": "3 ms"}).run(duration=500).spikes["cells"]
-    rates = np.bincount(spikes.i, minlength=12) / 500
-    fit = model.set({"cells.t_ref": 1}).fit({"cells.t_ref": (0.5, 5)}, {"rate(cells)": rates}, duration=500)
+    spikes = model.set({"cells.t_ref": "3 ms"}).run().spikes["cells"]
+    rates = np.bincount(spikes.i, minlength=12) / 2000
+    fit = model.set({"cells.t_ref": 1}).fit({"cells.t_ref": (0.5, 5)}, {"rate(cells)": rates})
     assert fit.values["cells.t_ref"] == pytest.approx(3, abs=0.05) and fit.off["rate(cells)"][0] < 1e-3
 
 
