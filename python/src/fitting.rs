@@ -168,10 +168,8 @@ fn number(
     };
     let cells = fit::cells(records, feature, of);
     if value.len() != 1 && value.len() != cells {
-        return Err(usage(format!(
-            "`{name}` is read out of {cells} cells, and there are {} numbers for it",
-            value.len()
-        )));
+        let (numbers, cells) = (value.len(), if cells == 1 { "one cell".into() } else { format!("{cells} cells") });
+        return Err(usage(format!("there are {numbers} numbers for `{name}`, which is read out of {cells}")));
     }
     if value.iter().any(|x| !x.is_finite()) {
         return Err(usage(format!("`{name}` comes near to finite numbers")));
