@@ -667,7 +667,7 @@ pub struct Projection {
     pub delay: Expr,
     /// Which cells are connected.
     pub rule: ConnectionRule,
-    /// Of so many places in each direction a target gets the largest of what arrives at each of them in a step; 1 if all that arrives is added up.
+    /// Of so many places in each direction a target gets the largest of what arrives at each in a step; 1 if all is added up.
     pub max_pool: u32,
     /// Where it stands.
     pub span: Span,

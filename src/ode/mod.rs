@@ -419,7 +419,7 @@ impl Projection {
     }
 }
 
-/// One of the places of which a target gets the largest. Connections to each of them are a projection, and all have the same weights and delays.
+/// One of the places of which a target gets the largest. Connections to each are a projection, all with the same weights and delays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pooled {
     /// The projection of the first place, which has the name, by index.

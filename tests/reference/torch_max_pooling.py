@@ -1,5 +1,5 @@
-"""Gradients of a small convolutional spiking network with max pooling by PyTorch's automatic differentiation in double precision: of 2 x 2 places
-of a padded convolution the largest sum counts, of those that are the same the first, as in `max_pool2d`. Needs torch and snntorch."""
+"""Gradients of a small convolutional spiking network with max pooling by PyTorch's automatic differentiation in double precision: of 2 x 2
+places of a convolution the largest sum counts, of those that are the same the first, as in `max_pool2d`. Needs torch and snntorch."""
 
 import math
 

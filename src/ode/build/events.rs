@@ -61,8 +61,8 @@ impl<'m> Builder<'m> {
         projections
     }
 
-    /// What a projection of the network brings in a step: all that arrives, or the largest of what arrives at some places, the first one of those that
-    /// bring the same.
+    /// What a projection of the network brings in a step: all that arrives, or the largest of what arrives at some places,
+    /// the first one of those that bring the same.
     fn brought(&mut self, at: usize) -> NodeId {
         let first = self.graph.add(Node::Arrived(at as u32, 0));
         let behind = |p: &hir::Projection| p.max_pool * p.max_pool - 1;
