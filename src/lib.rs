@@ -210,6 +210,8 @@
 //!   synapse has is the projection's (`src/hir/plasticity.rs` tells them apart).
 //! - **What a graded synapse sends is the sender's** (`src/hir/graded.rs` parts it): states before the synapse are one for each cell, not for each connection, and edges only
 //!   weigh and add up (`src/discretize/graded.rs`). So engines know nothing of it: to them these are edges of junctions that read another state.
+//! - **Max pooling is a projection for each place** of a target (`src/ode/build/events.rs`): what arrives at each is a sum of its own, and the maximum of the sums is an
+//!   expression of the equations. So engines and adjoints know nothing of it; that all of them have one kernel is in the model ([`ode::Pooled`]) and where numbers learn.
 //! - **Junctions become relations** (`src/ode/build.rs`). One is enough, with an edge each way, where both sides are one compartment and the current is odd in
 //!   `dv` (`src/ode/parity.rs`); else there are two, one for each side.
 //! - **Methods give stages** (`src/discretize/stages.rs`). Where cells are not joined, a step is one expression for each state, whatever the method.
@@ -284,6 +286,7 @@
 //! | branched cells on devices: tables of elements, levels of a tree | `src/codegen/plan/levels.rs`; `branches.rs` of `src/codegen/stablehlo/` | there, `tests/suite/engines.rs`, `tests/suite/cables.rs` |
 //! | where compartments stand in memory | `src/runtime/branches.rs`, `src/engine/branches.rs` | there, `tests/suite/cables.rs` |
 //! | what a window of a convolution reaches, which edges share a number | `src/connect/windows.rs`; `share` in `src/ode/build/events.rs` | `src/connect/tests/windows.rs`, `tests/suite/training.rs` |
+//! | what targets get of several places, of which they take the largest | `brought` in `src/ode/build/events.rs`, `ode::Pooled` | `tests/suite/training.rs` |
 //! | how far two cells are from each other | `Shape::distance` in `src/connect/shape.rs`; `distance_of` in `src/ode/build/events.rs` | `tests/suite/space.rs` |
 //! | which edges a connection has | `src/connect/`, `src/simulate/edges.rs` | `src/connect/tests`, `tests/suite/networks.rs` |
 //! | where cells of connected populations stand in memory | `src/runtime/order.rs` | its tests, `tests/suite/engines.rs` |

@@ -47,6 +47,9 @@ pub fn refused(model: &Model) -> Vec<Diagnostic> {
     for p in model.projections.iter().filter(|p| p.plasticity.is_some()) {
         found.push(error(p.span, &format!("the synapses of `{}` change with spikes", p.name)));
     }
+    for p in model.projections.iter().filter(|p| p.is_first() && p.place.is_some()) {
+        found.push(error(p.span, &format!("`{}` brings the largest of what arrives at some places in a step", p.name)));
+    }
     for (_, p, _) in model.graded() {
         let message = format!("`adaptive` does not solve this so far: the synapses of `{}` are graded", p.name);
         let d = Diagnostic::new(Code::AdaptiveMethod, p.span, message, "what they pass on follows a voltage");

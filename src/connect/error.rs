@@ -21,6 +21,10 @@ pub enum ConnectError {
     NotWhole { argument: &'static str, value: f64 },
     /// An argument that must be above zero is not.
     NotPositive { argument: &'static str, value: f64 },
+    /// An argument is larger than what is there.
+    TooLarge { argument: &'static str, value: u64, most: u64 },
+    /// A target would have the mean and the largest of the outputs of a convolution.
+    TwoPools,
     /// An argument is below zero.
     Negative { argument: &'static str, value: f64 },
     /// A probability is outside [0, 1].
@@ -96,6 +100,8 @@ impl ConnectError {
             | E::NotFinite { .. }
             | E::NotWhole { .. }
             | E::NotPositive { .. }
+            | E::TooLarge { .. }
+            | E::TwoPools
             | E::Negative { .. }
             | E::NotProbability { .. }
             | E::RadiusTooSmall { .. }
@@ -140,6 +146,10 @@ impl fmt::Display for ConnectError {
                 write!(f, "`{argument}` is {value}, but must be a whole number from 0 to {}", u32::MAX)
             }
             E::NotPositive { argument, value } => write!(f, "`{argument}` is {value}, but must be larger than 0"),
+            E::TooLarge { argument, value, most } => write!(f, "`{argument}` is {value}, but so far at most {most}"),
+            E::TwoPools => {
+                write!(f, "a target has the mean of its places (`pool`) or the largest (`max_pool`), not both")
+            }
             E::Negative { argument, value } => write!(f, "`{argument}` is {value}, but must not be negative"),
             E::NotProbability { argument, value } => {
                 write!(f, "`{argument}` is {value}, but a probability lies between 0 and 1")

@@ -43,6 +43,9 @@ pub type Entry = (u32, u32);
 /// No list is longer than this: places in it are 32-bit numbers.
 pub const MOST_ENTRIES: u64 = u32::MAX as u64;
 
+/// A target has the largest of no more outputs in each direction: what arrives at each of them is added up for itself.
+pub const MOST_POOLED: u64 = 8;
+
 /// Which cells are joined. What the rules mean in detail is written in [`RULES`] and at the head of each rule's file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Rule {
@@ -96,6 +99,10 @@ pub enum Rule {
         padding: u64,
         /// Of so many outputs in each direction a target has the mean.
         pool: u64,
+        /// Or the largest.
+        max_pool: u64,
+        /// Which of those the connections lead to, row by row, if a target has the largest.
+        place: u64,
     },
     /// Windows that move over each channel.
     Pooling {
@@ -219,14 +226,27 @@ pub fn expected_directed(rule: &Rule, source: &Shape, target: &Shape) -> f64 {
 }
 
 impl Rule {
+    /// With connections that lead to one of the outputs of which a target has the largest, row by row. Of any other rule nothing changes.
+    pub fn at_place(self, number: u64) -> Rule {
+        match self {
+            Rule::Convolution { kernel, stride, padding, pool, max_pool, .. } => {
+                Rule::Convolution { kernel, stride, padding, pool, max_pool, place: number }
+            }
+            other => other,
+        }
+    }
+
     /// The windows of a rule that has some.
     fn windows(&self) -> Option<Windows> {
         match *self {
-            Rule::Convolution { kernel, stride, padding, pool } => {
-                Some(Windows { rule: "convolution", kernel, stride, padding, pool, within_channel: false })
+            Rule::Convolution { kernel, stride, padding, pool, max_pool, place } => {
+                let place = (max_pool > 1).then_some(place);
+                let pool = pool.max(max_pool);
+                Some(Windows { rule: "convolution", kernel, stride, padding, pool, place, within_channel: false })
             }
             Rule::Pooling { kernel, stride, padding } => {
-                Some(Windows { rule: "pooling", kernel, stride, padding, pool: 1, within_channel: true })
+                let (pool, place) = (1, None);
+                Some(Windows { rule: "pooling", kernel, stride, padding, pool, place, within_channel: true })
             }
             Rule::TorusRadial { .. }
             | Rule::AllToAll
@@ -260,10 +280,16 @@ impl Rule {
                 chance("p_max", p_max)?;
                 positive("sigma", sigma)
             }
-            Rule::Convolution { kernel, stride, pool, .. } => {
+            Rule::Convolution { kernel, stride, pool, max_pool, .. } => {
                 positive("kernel", kernel as f64)?;
                 positive("stride", stride as f64)?;
-                positive("pool", pool as f64)
+                positive("pool", pool as f64)?;
+                positive("max_pool", max_pool as f64)?;
+                match (pool, max_pool) {
+                    (2.., 2..) => Err(ConnectError::TwoPools),
+                    (_, ..=MOST_POOLED) => Ok(()),
+                    _ => Err(ConnectError::TooLarge { argument: "max_pool", value: max_pool, most: MOST_POOLED }),
+                }
             }
             Rule::Pooling { kernel, stride, .. } => {
                 positive("kernel", kernel as f64)?;

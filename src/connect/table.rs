@@ -124,10 +124,12 @@ pub const RULES: &[RuleInfo] = &[
             optional("stride", "how far apart windows are", Absent::Number(1.0)),
             optional("padding", "cells that are not there around the grid", Absent::Number(0.0)),
             optional("pool", "a target has the mean of so many outputs in each direction", Absent::Number(1.0)),
+            optional("max_pool", "or the largest of them, of what arrives there in a step", Absent::Number(1.0)),
         ],
         make: |a| {
             let [kernel, stride, padding] = windows(a)?;
-            Ok(Rule::Convolution { kernel, stride, padding, pool: whole("pool", a[3])? })
+            let [pool, max_pool] = [whole("pool", a[3])?, whole("max_pool", a[4])?];
+            Ok(Rule::Convolution { kernel, stride, padding, pool, max_pool, place: 0 })
         },
     },
     RuleInfo {

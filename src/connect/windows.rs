@@ -3,7 +3,7 @@
 //! The place `(x, y)` of an output sees the sources from `(x * stride - padding, y * stride - padding)` on, `kernel` of them in each direction; there are
 //! none outside the grid. Along a dimension in which both grids have one cell a window is that cell, so that a line has lines for windows. A convolution
 //! leads from all channels to all channels, pooling from each to itself. Where outputs are averaged, `pool x pool` places next to each other belong to one target,
-//! which a source may reach several times.
+//! which a source may reach several times. Where a target has the largest of them, connections lead to one of these places only.
 //!
 //! Ordered by target, then by the place that is averaged, then by channel, row and column of the window.
 
@@ -18,6 +18,8 @@ pub(super) struct Windows {
     pub padding: u64,
     /// How many outputs in each direction are one target.
     pub pool: u64,
+    /// Which of them connections lead to, row by row; all if absent.
+    pub place: Option<u64>,
     /// Does each channel lead to itself only?
     pub within_channel: bool,
 }
@@ -89,12 +91,15 @@ impl Windows {
     fn visit(self, ends: Ends<'_>, mut f: impl FnMut(u32, u32, [u32; 4])) -> Result<(), ConnectError> {
         let [wide, high] = self.along(ends)?;
         let ([sx, sy, sc], [tx, ty, tc]) = (ends.source().padded(), ends.target().padded());
-        let windows = (wide.kernel * wide.pool) as f64 * (high.kernel * high.pool) as f64;
+        let each = if self.place.is_some() { 1.0 } else { wide.pool as f64 * high.pool as f64 };
+        let windows = wide.kernel as f64 * high.kernel as f64 * each;
         room(windows * (tx * ty * tc) as f64 * if self.within_channel { 1.0 } else { sc as f64 })?;
         let places = (0..tc).flat_map(|to| (0..ty).flat_map(move |y| (0..tx).map(move |x| (to, y, x))));
         for (target, (to, y, x)) in (0..).zip(places) {
             let outputs =
                 (0..high.pool).flat_map(|b| (0..wide.pool).map(move |a| (y * high.pool + b, x * wide.pool + a)));
+            let led_to = |number: u64| self.place.is_none_or(|place| place == number);
+            let outputs = (0..).zip(outputs).filter(|(number, _)| led_to(*number)).map(|(_, output)| output);
             for (output_y, output_x) in outputs {
                 for channel in if self.within_channel { to..to + 1 } else { 0..sc } {
                     for (source_y, row) in high.window(output_y) {

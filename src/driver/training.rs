@@ -231,6 +231,8 @@ struct Numbers {
     /// `a.b.Kick.weight`.
     name: String,
     projection: usize,
+    /// The other projections that have the same: those to the other places of which a target gets the largest.
+    same: Vec<usize>,
     which: Which,
     range: Range,
 }
@@ -408,7 +410,7 @@ impl Learner {
     /// Changes what learns of projections, one after the other, in the order of gradients; delays are in ms. What leaves its range is brought back to its end.
     pub fn change(&mut self, mut change: impl FnMut(usize, &mut [f64])) {
         let dt = self.model.dt;
-        for (at, Numbers { projection, which, range, .. }) in self.numbers.iter().enumerate() {
+        for (at, Numbers { projection, same, which, range, .. }) in self.numbers.iter().enumerate() {
             let tract = &mut self.net.routes[*projection].tract;
             match which {
                 Which::Weights => tract.change(|values| {
@@ -420,6 +422,10 @@ impl Learner {
                     change(at, steps);
                     steps.iter_mut().for_each(|ms| *ms /= dt);
                 }),
+            }
+            if !same.is_empty() {
+                let weights = tract.weights();
+                same.iter().for_each(|&other| self.net.routes[other].tract.set_weights(&weights));
             }
         }
     }
@@ -445,6 +451,7 @@ impl Learner {
     /// Gives what learns of projections values, as [`Learner::learnt`] lists them.
     pub fn set_learnt(&mut self, all: &[Vec<f64>]) {
         for (one, values) in self.numbers.iter().zip(all) {
+            one.same.iter().for_each(|&other| self.net.routes[other].tract.set_weights(values));
             let tract = &mut self.net.routes[one.projection].tract;
             match one.which {
                 Which::Weights => tract.set_weights(values),
@@ -486,7 +493,13 @@ impl Learner {
         let slopes = |one: &Numbers| {
             let of = &mut edges[one.projection];
             match one.which {
-                Which::Weights => std::mem::take(&mut of.weights),
+                Which::Weights => {
+                    let mut all = std::mem::take(&mut of.weights);
+                    for &other in &one.same {
+                        all.iter_mut().zip(&edges[other].weights).for_each(|(sum, slope)| *sum += slope);
+                    }
+                    all
+                }
                 Which::Delays => of.delays.iter().map(|per_step| per_step / dt).collect(),
             }
         };
@@ -846,6 +859,9 @@ fn learnt(model: &Model, learn: &[Learn]) -> Result<Learnt, Vec<Diagnostic>> {
         };
         errors.extend(found.err());
     }
+    for (number, p) in model.projections.iter().enumerate() {
+        learns[number] = p.place.map_or(learns[number], |place| learns[place.first]);
+    }
     if errors.is_empty() { Ok((learns, parameters)) } else { Err(errors) }
 }
 
@@ -867,7 +883,8 @@ fn named_projection(model: &Model, learn: &Learn, (of, which): (&str, Which)) ->
     match projections(model, of)[..] {
         [one] => Ok(one),
         [] => {
-            let known: Vec<String> = model.projections.iter().map(|p| format!("{}.{}", p.name, which.key())).collect();
+            let named = model.projections.iter().filter(|p| p.is_first());
+            let known: Vec<String> = named.map(|p| format!("{}.{}", p.name, which.key())).collect();
             let d = learn.wrong(Code::UnknownParameter, format!("there is no projection `{of}`"));
             let near = nearest(&learn.name, known.iter().map(String::as_str));
             let d = near.map_or(d.clone(), |near| d.help(format!("did you mean `{near}`?")));
@@ -980,10 +997,13 @@ fn numbers(model: &Model, learns: &[OfProjection]) -> Vec<Numbers> {
     let of = |(projection, (p, learns)): (usize, (&ode::Projection, &OfProjection))| {
         let both = [(Which::Weights, learns.weight), (Which::Delays, learns.delay)];
         both.map(|(which, range)| {
-            Some(Numbers { name: format!("{}.{}", p.name, which.key()), projection, which, range: range? })
+            let (name, range) = (format!("{}.{}", p.name, which.key()), range?);
+            let same = model.same(projection).filter(|&other| other != projection).collect();
+            Some(Numbers { name, projection, same, which, range })
         })
     };
-    model.projections.iter().zip(learns).enumerate().flat_map(of).flatten().collect()
+    let all = model.projections.iter().zip(learns).enumerate();
+    all.filter(|(_, (p, _))| p.is_first()).flat_map(of).flatten().collect()
 }
 
 /// Cells are numbered anew for each trial, so that a step must not ask for numbers.

@@ -667,6 +667,8 @@ pub struct Projection {
     pub delay: Expr,
     /// Which cells are connected.
     pub rule: ConnectionRule,
+    /// Of so many places in each direction a target gets the largest of what arrives at each in a step; 1 if all is added up.
+    pub max_pool: u32,
     /// Where it stands.
     pub span: Span,
 }
@@ -797,6 +799,13 @@ impl ConnectionRule {
             ConnectionRule::Named(name, _) => RULES.iter().any(|info| info.name == *name && info.shares),
             ConnectionRule::File(_) => false,
         }
+    }
+
+    /// The argument that says of how many places in each direction a target gets the largest.
+    pub fn max_pool(&self) -> Option<&Expr> {
+        let ConnectionRule::Named(name, arguments) = self else { return None };
+        let info = RULES.iter().find(|info| info.name == *name)?;
+        arguments.get(info.arguments.iter().position(|argument| argument.name == "max_pool")?)
     }
 
     /// Are its connections known before they are made, so that a file can have a number for each: by target, and of each target by source?

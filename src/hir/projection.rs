@@ -19,6 +19,7 @@ use super::{
     Cell, ConnectionRule, Domain, Drive, DriveSource, Expr, ExprKind, Morphology, Part, Projection, Receptor, Symbol,
     SymbolId, SymbolKind, Synapse, Ty,
 };
+use crate::connect::MOST_POOLED;
 use crate::source::Span;
 use crate::syntax::ast::{self, ConnectKey, NetworkMember, SynapseMember, Through};
 use crate::units::Dim;
@@ -156,6 +157,7 @@ impl<'a> Lowerer<'a> {
             self.error(SynapseError::SharedRemembers { synapse: &via.model, span });
             return None;
         }
+        let max_pool = self.max_pool(&rule)?;
         for from in sources {
             for flat in flatten(to) {
                 let place = self.place_within(&mut draft.scope, &draft.populations, &flat)?;
@@ -174,6 +176,10 @@ impl<'a> Lowerer<'a> {
                 let delay = self.delay(draft, &name, keys, joins, span);
                 draft.demand_of_edges(std::mem::take(&mut self.demands));
                 let (weight, delay) = (weight?, delay?);
+                if max_pool > 1 && differs(&delay) {
+                    self.error(SynapseError::PooledDelays { span: delay.span });
+                    return None;
+                }
                 let (to, rule) = (place.population, rule.clone());
                 let (modulates, sent) = (false, None);
                 draft.projections.push(Projection {
@@ -186,6 +192,7 @@ impl<'a> Lowerer<'a> {
                     weight,
                     delay,
                     rule,
+                    max_pool,
                     span,
                 });
             }
@@ -205,6 +212,11 @@ impl<'a> Lowerer<'a> {
     ) -> Option<()> {
         if let Some(delay) = keys.iter().find(|key| key.name.text == "delay") {
             self.error(SynapseError::GradedDelay { span: delay.name.span });
+            return None;
+        }
+        let max_pool = self.max_pool(rule)?;
+        if max_pool > 1 {
+            self.error(SynapseError::PooledGraded { synapse: &via.model, span });
             return None;
         }
         for source in flatten(from) {
@@ -246,6 +258,7 @@ impl<'a> Lowerer<'a> {
                     weight,
                     delay,
                     rule,
+                    max_pool,
                     span,
                 });
             }
@@ -285,7 +298,7 @@ impl<'a> Lowerer<'a> {
                 let delay = self.delay(draft, &name, keys, joins, span);
                 draft.demand_of_edges(std::mem::take(&mut self.demands));
                 let (weight, delay) = (weight?, delay?);
-                let (to, rule, modulates, sent) = (place.population, rule.clone(), true, None);
+                let (to, rule, modulates, sent, max_pool) = (place.population, rule.clone(), true, None, 1);
                 draft.projections.push(Projection {
                     name,
                     from,
@@ -296,6 +309,7 @@ impl<'a> Lowerer<'a> {
                     weight,
                     delay,
                     rule,
+                    max_pool,
                     span,
                 });
             }
@@ -798,6 +812,16 @@ impl<'a> Lowerer<'a> {
             values.push(value);
         }
         values.into_iter().collect()
+    }
+
+    /// Of how many places in each direction a target gets the largest. What no rule can have is told where rules are made.
+    fn max_pool(&mut self, rule: &ConnectionRule) -> Option<u32> {
+        let Some(written) = rule.max_pool() else { return Some(1) };
+        let Some(number) = constant_of(written) else {
+            self.error(SynapseError::PoolNotKnown { span: written.span });
+            return None;
+        };
+        Some(number.clamp(1.0, MOST_POOLED as f64) as u32)
     }
 
     /// The weight of a line: a number, or drawn for every edge.

@@ -398,7 +398,7 @@ pub struct Projection {
     /// other; 1 if that is in steps of the grid.
     pub spacing: Option<[NodeId; 2]>,
     /// The projection whose number stands for all that arrives at its receptor: the first of those that lead there and remember nothing. Its own if
-    /// its synapses remember.
+    /// its synapses remember, or if it leads to places of which a target gets the largest.
     pub arrives: u32,
     /// What its synapses remember, if they do.
     pub plasticity: Option<Plasticity>,
@@ -406,8 +406,26 @@ pub struct Projection {
     pub graded: Option<Graded>,
     /// Which cells are connected.
     pub rule: ConnectionRule,
+    /// Of a target that gets the largest of what arrives at some places: the place whose connections these are.
+    pub place: Option<Pooled>,
     /// Where it stands.
     pub span: Span,
+}
+
+impl Projection {
+    /// Is it one that the network has? Those to all places but the first are made with it.
+    pub fn is_first(&self) -> bool {
+        self.place.is_none_or(|place| place.number == 0)
+    }
+}
+
+/// One of the places of which a target gets the largest. Connections to each are a projection, all with the same weights and delays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pooled {
+    /// The projection of the first place, which has the name, by index.
+    pub first: usize,
+    /// Which of the places of a target, row by row.
+    pub number: u32,
 }
 
 /// What graded synapses pass on.
@@ -666,6 +684,13 @@ impl Model {
     pub fn is_heard(&self, compartments: usize) -> bool {
         let probes = self.records.iter().filter_map(|r| Some(&self.probes[r.probe?]));
         probes.flat_map(|probe| &probe.of).any(|heard| heard.compartments == compartments)
+    }
+
+    /// A projection, and those to the other places if it leads to places of which a target gets the largest.
+    pub fn same(&self, projection: usize) -> impl Iterator<Item = usize> {
+        let is =
+            move |&at: &usize| at == projection || self.projections[at].place.is_some_and(|p| p.first == projection);
+        (0..self.projections.len()).filter(is)
     }
 
     /// What edges read of the compartments that places are, each once: junctions, and synapses that remember.

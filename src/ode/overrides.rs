@@ -157,7 +157,9 @@ fn set_cells(model: &mut Model, given: &PerCell) -> Result<(), Diagnostic> {
             return Err(Diagnostic::without_place(Code::Unsupported, message));
         }
         let (dim, span, text) = (p.dim, p.span, format!("{} for each edge", given.name));
-        model.projections[at].weight = values(model, given, text, dim, span);
+        let weight = values(model, given, text, dim, span);
+        let same: Vec<usize> = model.same(at).collect();
+        same.into_iter().for_each(|at| model.projections[at].weight = weight);
         return Ok(());
     }
     let of_delays = given.name.strip_suffix(".delay");
@@ -167,6 +169,13 @@ fn set_cells(model: &mut Model, given: &PerCell) -> Result<(), Diagnostic> {
             return Err(Diagnostic::without_place(Code::Unsupported, message));
         }
         let (span, text) = (model.projections[at].span, format!("{} for each edge", given.name));
+        if model.projections[at].place.is_some() {
+            let message = format!(
+                "the connections of `{}` have one delay, since `max_pool` takes the largest of what arrives",
+                model.projections[at].name
+            );
+            return Err(Diagnostic::without_place(Code::Unsupported, message));
+        }
         model.projections[at].delay = values(model, given, text, Dim::TIME, span);
         return Ok(());
     }

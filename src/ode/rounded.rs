@@ -32,7 +32,11 @@ pub fn rounded(model: &Model) -> Vec<Diagnostic> {
         let d = Diagnostic::new(Code::DelayRounded, span, message, taken);
         Some(d.note(format!("a step is {}", shown(model.dt, &unit))))
     };
-    let delays = model.projections.iter().map(|p| warned(format!("the delay of `{}`", p.name), p.delay, p.span));
+    let delays = model
+        .projections
+        .iter()
+        .filter(|p| p.is_first())
+        .map(|p| warned(format!("the delay of `{}`", p.name), p.delay, p.span));
     let waits = model.waits.iter().map(|w| warned(format!("the delay of `{}`", w.drive), w.delay, w.span));
     let refractory = model.populations.iter().filter_map(|p| {
         let spike = p.spike.as_ref()?;

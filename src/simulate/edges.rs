@@ -61,6 +61,7 @@ pub(super) fn projected(model: &Model, extent: &Extent, p: &Projection) -> Resul
     let (mut entries, kernel, from_file) = match &p.rule {
         ConnectionRule::Named(name, arguments) => {
             let rule = rule(model, name, arguments).map_err(|why| refused(&p.name, p.span, why))?;
+            let rule = rule.at_place(p.place.map_or(0, |place| u64::from(place.number)));
             let entries = connect::directed(&rule, ends, model.seed, stream(&p.name)).map_err(fail)?;
             (entries, connect::kernel(&rule, ends).map_err(fail)?, false)
         }
@@ -298,6 +299,7 @@ pub(crate) fn wrong_connection(model: &Model, extent: &Extent, c: &Connection) -
 /// What is wrong with the rule or the file of a projection; no edge is drawn.
 pub(crate) fn wrong_projection(model: &Model, extent: &Extent, p: &Projection) -> Option<Diagnostic> {
     match &p.rule {
+        _ if !p.is_first() => None,
         ConnectionRule::Named(name, arguments) => {
             let [source, target] = shapes(model, extent, p);
             let ends = Ends::Between { source: &source, target: &target };

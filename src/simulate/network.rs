@@ -185,6 +185,9 @@ impl Reader<'_> {
             let arrived = |node| if let Node::Arrived(p, 0) = node { Some(p as usize) } else { None };
             let senders = self.model.graph.reachable([jump.amount]).into_iter();
             let senders: Vec<usize> = senders.filter_map(|id| arrived(self.model.graph.node(id))).collect();
+            if senders.iter().any(|&p| self.model.projections[p].place.is_some()) {
+                return Err("it gets the largest of what arrives at some places (`max_pool`)".to_string());
+            }
             let [from] = senders[..] else {
                 return Err(
                     "it is driven by Poisson spikes, by spikes of given times, or by synapses that remember".into()

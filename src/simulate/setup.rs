@@ -43,8 +43,9 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
         match projected {
             Ok(of) => {
                 let of_spikes = of.spikes.iter().flat_map(|spikes| spikes.warnings.clone());
-                let found =
-                    delays(model, extent, projection, &of).into_iter().chain(of.outside(model, i)).chain(of_spikes);
+                let written = projection.place.map_or(i, |place| place.first);
+                let found = delays(model, extent, projection, &of).into_iter();
+                let found = found.chain(of.outside(model, written)).chain(of_spikes);
                 let (wrong, odd): (Vec<_>, Vec<_>) = found.partition(Diagnostic::is_error);
                 errors.extend(wrong);
                 warnings.extend(odd);
@@ -131,7 +132,8 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
             | Source::Seed(_)
             | Source::Gradient(..) => Ok(()),
         };
-        errors.extend(added.err());
+        // Of a kernel that several projections have it is told once.
+        errors.extend(added.err().filter(|error| !errors.contains(error)));
     }
     if errors.is_empty() { Ok((setup, warnings)) } else { Err(errors) }
 }

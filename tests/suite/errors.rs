@@ -38,6 +38,7 @@ const SEVERAL: &[(&str, usize)] = &[
     ("adaptive_tolerance", 2),
     ("train", 10),
     ("convolution_arguments", 2),
+    ("max_pool_numbers", 6),
     ("train_names", 6),
     ("junction_with_two_voltages", 2),
     ("kinetics_one_rate", 3),

@@ -1039,9 +1039,46 @@ fn a_run_is_shown_frames() {
     assert_eq!(wrong[0].message, "there is no sample 1600: `data/order.npz` has 1600");
 }
 
+/// The net of `tests/reference/torch_max_pooling.py`.
+const POOLED: &str = "
+    cell Pixel { param x = 0.5; state q = 0; q' = x / 1 ms; spike when q > 1 { q -= 1 } }
+    cell Leaky { state v: mV = 0 mV; v' = -v / 8 ms; spike when v > 1 mV { v -= 1 mV } }
+    synapse Kick { on event(weight: mV) { v += weight } }
+    network main {
+        population pixels: Pixel[6, 5, 2]
+        population hidden: Leaky[3, 2, 3]
+        population fewer: Leaky[1, 1, 3]
+        population out: Leaky[1, 1, 4]
+        connect pixels -> hidden via Kick {
+            rule = convolution(kernel = 3, padding = 1, max_pool = 2)
+            weight ~ normal(0 mV, 1 mV)
+            delay = 1 ms
+        }
+        connect hidden -> fewer via Kick { rule = convolution(kernel = 1, max_pool = 2); weight = 0.2 mV; delay = 2 ms }
+        connect fewer -> out via Kick { rule = convolution(kernel = 1); weight = 0.1 mV; delay = 1 ms }
+    }
+    run { duration = 20 ms; dt = 1 ms; seed = 3; record spikes of {pixels, hidden, fewer, out} }";
+
 #[test]
 fn gradients_of_kernels_are_those_of_pytorch() {
-    let text = std::fs::read_to_string(root().join("tests/reference/torch_convolution.json")).unwrap();
+    let learn = ["pixels.hidden.Kick.weight", "hidden.out.Kick.weight"];
+    let found = kernels_as_in_pytorch(GRIDS, "torch_convolution", &learn, &[(54, 0.3), (48, 1.1)]);
+    assert_eq!(found[1], vec![0.1; 48]);
+}
+
+/// Of places with the largest sums, the first of those that are the same: there are 167 such ones in this net.
+#[test]
+fn gradients_through_the_largest_of_places_are_those_of_pytorch() {
+    let learn = ["pixels.hidden.Kick.weight", "hidden.fewer.Kick.weight", "fewer.out.Kick.weight"];
+    let found = kernels_as_in_pytorch(POOLED, "torch_max_pooling", &learn, &[(54, 0.3), (9, 0.7), (12, 1.1)]);
+    assert_eq!(found[1], vec![0.2; 9]);
+}
+
+/// Compares spikes, loss and gradients of the kernels that learn, each given as a count and a phase; answers what these were before.
+fn kernels_as_in_pytorch(text: &str, reference: &str, learn: &[&str], kernels: &[(usize, f64)]) -> Vec<Vec<f64>> {
+    let file = root().join(format!("tests/reference/{reference}.json"));
+    let checked = checked(text);
+    let text = std::fs::read_to_string(file).unwrap();
     let reference: Value = serde_json::from_str(&text).unwrap();
     let numbers =
         |key: &str| -> Vec<f64> { reference[key].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect() };
@@ -1050,7 +1087,8 @@ fn gradients_of_kernels_are_those_of_pytorch() {
     };
     let input: Vec<f64> =
         (0..TRIALS).flat_map(|b| (0..60).map(move |i| 0.1 + 0.5 * ((3 * b + 2 * i) % 7) as f64 / 7.0)).collect();
-    let checked = checked(GRIDS);
+    let mut before = Vec::new();
+    let mut first: Option<neuroc::driver::Found> = None;
     let plain = CompileOptions::default;
     let all: Vec<(&dyn Fn() -> _, usize, CompileOptions)> =
         vec![(&interp, 1, plain()), (&native, 1, plain()), (&native, 2, plain())];
@@ -1063,7 +1101,7 @@ fn gradients_of_kernels_are_those_of_pytorch() {
             input: ("pixels.x".into(), Span::default()),
             example: input[..60].into(),
             frame: None,
-            learn: ["pixels.hidden.Kick.weight", "hidden.out.Kick.weight"].map(Learn::of).to_vec(),
+            learn: learn.iter().copied().map(Learn::of).collect(),
             read: (Read::SpikeCount("out".into()), Span::default()),
             carried: Carried { surrogate: Surrogate::FastSigmoid(4.0), detached: false },
             trials: TRIALS,
@@ -1071,10 +1109,10 @@ fn gradients_of_kernels_are_those_of_pytorch() {
             precision: Precision::F64,
         };
         let mut learner = Learner::new(&checked, &options, &lesson, choice).unwrap();
-        let counts: Vec<usize> = learner.learnt().iter().map(|(_, values)| values.len()).collect();
-        assert_eq!(counts, [3 * 2 * 3 * 3, 4 * 3 * 2 * 2]);
-        assert!(learner.learnt()[1].1.iter().all(|x| *x == 0.1));
-        learner.set_learnt(&[kernel(54, 0.3), kernel(48, 1.1)]);
+        before = learner.learnt().into_iter().map(|(_, values)| values).collect::<Vec<_>>();
+        assert!(before.iter().zip(kernels).all(|(values, (count, _))| values.len() == *count));
+        let given: Vec<Vec<f64>> = kernels.iter().map(|&(count, phase)| kernel(count, phase)).collect();
+        learner.set_learnt(&given);
         let mut counted = Vec::new();
         let mut loss = |samples: &[f64]| {
             counted = samples.to_vec();
@@ -1086,11 +1124,53 @@ fn gradients_of_kernels_are_those_of_pytorch() {
         assert_eq!((found.spikes, counted), (reference["spikes"].as_u64().unwrap(), numbers("counts")));
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-10 * b.abs().max(1e-3);
         assert!(close(found.loss, reference["value"].as_f64().unwrap()), "{found:?}");
-        for (number, key) in ["first", "second"].into_iter().enumerate() {
+        for (of, key) in found.edges.iter().zip(["first", "second", "third"]) {
             let expected = numbers(key);
-            assert_eq!(found.edges[number].len(), expected.len());
-            let pairs = found.edges[number].iter().zip(expected);
-            pairs.for_each(|(&a, b)| assert!(close(a, b), "{key}: {a} {b}"));
+            assert_eq!(of.len(), expected.len());
+            of.iter().zip(expected).for_each(|(&a, b)| assert!(close(a, b), "{key}: {a} {b}"));
+        }
+        // The interpreter, and native code with one thread and with two: the same bits.
+        match &first {
+            Some(first) if threads > 1 => assert_eq!(found, *first),
+            Some(_) => {}
+            None => first = Some(found),
+        }
+    }
+    before
+}
+
+/// What a target gets in a step is the largest of the sums at its places, through each line for itself: by hand, in every engine.
+#[test]
+fn a_run_takes_the_largest_of_places() {
+    // Cells 0 and 2 spike in the steps 1, 3, 5, 7; cell 1 in 1 and 5; cell 3 in 3, 5, 7. Windows are one cell wide: places are cells.
+    let text = "
+        cell Sender { param x = 0; param q0 = 0; state q = q0; q' = x / 1 ms; spike when q > 1 { q -= 2 } }
+        cell Receiver { state v: mV = 0 mV; v' = 0 mV/ms }
+        synapse Kick { on event(weight: mV) { v += weight } }
+        network main {
+            population a: Sender[2, 2]
+            population b: Receiver[1, 1, 2]
+            connect a -> b via Kick { rule = convolution(kernel = 1, max_pool = 2); weight = 1 mV; delay = 1 ms }
+            connect a -> b via Kick { rule = convolution(kernel = 1, max_pool = 2); weight = 0.25 mV; delay = 2 ms }
+            connect a -> b via Kick { rule = convolution(kernel = 1, pool = 2); weight = 0.5 mV; delay = 1 ms }
+            param a.x = if index == 1 then 0.5 else 1
+            param a.q0 = if index == 1 then 0.75 else if index == 3 then -1.5 else 0.5
+        }
+        run { duration = 8 ms; dt = 1 ms; record b.v every 1 ms }";
+    let given = neuroc::ode::PerCell { name: "a.b.Kick.weight".into(), values: vec![1.0, -1.0].into() };
+    let options = CompileOptions { per_cell: vec![given], ..CompileOptions::default() };
+    let experiment = Experiment::new(driver::compile(&checked(text), &options, &mut |_, _, _| {}).unwrap()).unwrap();
+    // The second channel gets -1 mV only where all places do, in step 6: nothing is more than a negative sum.
+    let expected =
+        [[0.0, 0.0, 1.375, 1.625, 3.0, 3.25, 4.75, 5.0, 6.375], [0.0, 0.0, 0.375, 0.625, 1.0, 1.25, 0.75, 1.0, 1.375]];
+    for choice in [interp(), native()] {
+        let choice = choice.unwrap();
+        let plan = experiment.plan_for(&choice, Precision::F64).unwrap();
+        let mut engine = experiment.engine(&plan, choice).unwrap().engine;
+        let (result, _) = experiment.run(engine.as_mut(), &RunOptions::default(), &mut Unwatched).unwrap();
+        for (cell, expected) in expected.iter().enumerate() {
+            let found: Vec<f64> = (0..9).map(|row| result.series[0].values.get(row, cell)).collect();
+            assert_eq!(found, expected);
         }
     }
 }

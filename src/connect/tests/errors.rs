@@ -16,7 +16,7 @@ fn entries(rule: Rule, source: &[usize], target: &[usize]) -> String {
 }
 
 fn convolution(stride: u64, padding: u64, pool: u64) -> Rule {
-    Rule::Convolution { kernel: 3, stride, padding, pool }
+    Rule::Convolution { kernel: 3, stride, padding, pool, max_pool: 1, place: 0 }
 }
 
 fn torus(degree: f64, r_max: f64, width: f64) -> Rule {

@@ -8,7 +8,7 @@ fn named(name: &str, arguments: &[(&str, f64)]) -> Rule {
 
 /// What arrives at each target if every connection carries a number of the kernel, by the definition of a convolution.
 fn by_definition(input: &[f64], source: [i64; 3], kernel: &[f64], target: [i64; 3], rule: &Rule) -> Vec<f64> {
-    let Rule::Convolution { kernel: size, stride, padding, pool } = *rule else { panic!("{rule:?}") };
+    let Rule::Convolution { kernel: size, stride, padding, pool, .. } = *rule else { panic!("{rule:?}") };
     let [size, stride, padding, pool] = [size, stride, padding, pool].map(|x| x as i64);
     let mut out = Vec::new();
     for to in 0..target[2] {
@@ -64,6 +64,37 @@ fn convolutions_are_what_they_are_by_definition() {
         for (found, expected) in arrived.iter().zip(&expected) {
             assert!((found - expected).abs() < 1e-12, "{rule:?}: {found} {expected}");
         }
+    }
+}
+
+/// Connections to each of the places of which a target has the largest are those of the convolution to all places, and no others.
+#[test]
+fn places_are_those_of_the_convolution() {
+    let arguments = [("kernel", 3.0), ("stride", 2.0), ("padding", 1.0)];
+    let shape = |sizes: [usize; 3]| Shape { sizes: sizes.to_vec() };
+    let (source, all, few) = (shape([14, 10, 2]), shape([7, 5, 3]), shape([3, 2, 3]));
+    let found = |rule: &Rule, target: &Shape| {
+        let ends = Ends::Between { source: &source, target };
+        let kernel = kernel(rule, ends).expect("grids that fit").expect("a kernel");
+        assert_eq!(kernel.sizes, [3, 2, 3, 3]);
+        let entries = directed(rule, ends, 0, 0).expect("entries");
+        assert!(entries.len() as f64 <= expected_directed(rule, &source, target));
+        entries.into_iter().zip(kernel.entry).collect::<Vec<_>>()
+    };
+    let whole = found(&named("convolution", &arguments), &all);
+    let pooled = named("convolution", &[&arguments[..], &[("max_pool", 2.0)]].concat());
+    for number in 0..4 {
+        // Of 7 x 5 places, the last column and the last row belong to no target.
+        let place_of = |target: u32| {
+            let [x, y, channel] = [target % 3, target / 3 % 2, target / 6];
+            2 * x + number % 2 + 7 * (2 * y + number / 2) + 35 * channel
+        };
+        let of_places = found(&pooled.clone().at_place(u64::from(number)), &few);
+        let of_places: Vec<_> =
+            of_places.into_iter().map(|((to, from), entry)| ((place_of(to), from), entry)).collect();
+        let places: Vec<u32> = (0..18).map(place_of).collect();
+        let expected: Vec<_> = whole.iter().filter(|((to, _), _)| places.contains(to)).copied().collect();
+        assert_eq!(of_places, expected);
     }
 }
 

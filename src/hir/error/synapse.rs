@@ -87,6 +87,12 @@ pub(in crate::hir) enum SynapseError<'e> {
     NoSpacing { population: &'e str, at: Span, span: Span },
     /// A weight that edges share depends on how far cells are from each other.
     DistanceOfAKernel { span: Span },
+    /// How many places the largest is of depends on a parameter.
+    PoolNotKnown { span: Span },
+    /// Spikes of different steps meet where the largest of some sums is taken.
+    PooledDelays { span: Span },
+    /// Graded synapses lead to the places of which a target takes the largest.
+    PooledGraded { synapse: &'e Name, span: Span },
     /// The name of an instance is that of something else in the cell.
     InstanceTaken { name: &'e Name, cell: &'e str },
     /// An instance that is there already has other arguments.
@@ -366,6 +372,26 @@ impl From<SynapseError<'_>> for Diagnostic {
                 let message = "connections of a convolution share their weights";
                 Diagnostic::new(Code::BadValue, span, message, "this differs from connection to connection")
                     .note("delays may depend on the distance; a kernel may come from a file")
+            }
+            E::PoolNotKnown { span } => {
+                let message = "how many places `max_pool` takes the largest of is not known";
+                Diagnostic::new(Code::BadValue, span, message, "this can be set from outside")
+                    .note("what arrives is added up at each place for itself, so that the equations depend on their number")
+                    .help("write a number: `max_pool = 2`")
+            }
+            E::PooledDelays { span } => {
+                let message = "connections of a convolution with `max_pool` have one delay";
+                Diagnostic::new(Code::BadValue, span, message, "this differs from connection to connection")
+                    .note("the largest is that of the sums of one step, which spikes of one step make up")
+                    .help("write `delay = 1 ms`, or take the mean: `pool` in place of `max_pool`")
+            }
+            E::PooledGraded { synapse, span } => {
+                let message = format!(
+                    "synapse `{}` is graded, and `max_pool` takes the largest of what spikes bring",
+                    synapse.text
+                );
+                Diagnostic::new(Code::BadTarget, span, message, "no spikes go along it")
+                    .help("take the mean: `pool` in place of `max_pool`")
             }
             E::InstanceTaken { name, cell } => {
                 let message = format!("cell `{cell}` has something else called `{}`", name.text);

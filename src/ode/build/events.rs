@@ -7,7 +7,7 @@ use super::Builder;
 use crate::connect::RULES;
 use crate::data::{DataFile, Numbers};
 use crate::hir::{self, DataId, DriveSource, ExprKind};
-use crate::ode::{ConnectionRule, Graded, Jump, Kind, Modulator, Node, NodeId, Population, Projection, Wait};
+use crate::ode::{ConnectionRule, Graded, Jump, Kind, Modulator, Node, NodeId, Pooled, Population, Projection, Wait};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
 use crate::units::Dim;
@@ -41,6 +41,7 @@ impl<'m> Builder<'m> {
                 plasticity: self.plasticity(at, p, weight),
                 graded,
                 rule: self.rule(&p.rule),
+                place: (p.max_pool > 1).then_some(Pooled { first: at, number: 0 }),
                 span: p.span,
             }
         };
@@ -49,7 +50,30 @@ impl<'m> Builder<'m> {
             let of_file = self.spikes_of_file(projections.len(), drive, file);
             projections.push(of_file);
         }
+        // The places behind the first ones, of which a target gets the largest, stand behind all others.
+        for (first, p) in network.projections.iter().enumerate() {
+            for number in 1..p.max_pool * p.max_pool {
+                let (place, arrives) = (Some(Pooled { first, number }), projections.len() as u32);
+                let name = format!("{}'{number}", p.name);
+                projections.push(Projection { name, arrives, place, ..projections[first].clone() });
+            }
+        }
         projections
+    }
+
+    /// What a projection of the network brings in a step: all that arrives, or the largest of what arrives at some places,
+    /// the first one of those that bring the same.
+    fn brought(&mut self, at: usize) -> NodeId {
+        let first = self.graph.add(Node::Arrived(at as u32, 0));
+        let behind = |p: &hir::Projection| p.max_pool * p.max_pool - 1;
+        let all = &self.network.projections;
+        let Some(count) = all.get(at).map(behind) else { return first };
+        let begin = self.receivers().len() as u32 + all[..at].iter().map(behind).sum::<u32>();
+        (begin..begin + count).fold(first, |largest, place| {
+            let place = self.graph.add(Node::Arrived(place, 0));
+            // Of two that are the same it is the second.
+            self.graph.binary(BinaryOp::Max, place, largest)
+        })
     }
 
     /// What a cell sends through a graded synapse whose weight is 1.
@@ -173,13 +197,15 @@ impl<'m> Builder<'m> {
         (carried, chosen)
     }
 
-    /// The first projection that leads to the receptor of this one, of those that remember nothing.
+    /// The first projection that leads to the receptor of this one, of those that remember nothing and do not lead to places.
     fn arrives(&self, at: usize) -> u32 {
         let all = self.receivers();
         let Receiver { at: (to, receptor), modulates } = all[at];
         let remembers = !modulates && self.network.populations[to].receptors[receptor].plastic.is_some();
-        let together = |other: &Receiver| !remembers && *other == all[at];
-        all.iter().position(together).unwrap_or(at) as u32
+        let projections = &self.network.projections;
+        let pools = |at: usize| projections.get(at).is_some_and(|p| p.max_pool > 1);
+        let together = |other: &usize| !remembers && !pools(at) && !pools(*other) && all[*other] == all[at];
+        (0..all.len()).find(together).unwrap_or(at) as u32
     }
 
     /// A drive with the spikes of a file: a projection from a clock, whose edges are the spikes. Draws are those of the cells, as of other drives.
@@ -220,6 +246,7 @@ impl<'m> Builder<'m> {
             plasticity: None,
             graded: None,
             rule: ConnectionRule::Spikes { file: file.0, cells, delay },
+            place: None,
             span: drive.span,
         }
     }
@@ -300,7 +327,7 @@ impl<'m> Builder<'m> {
         let mut jumps = Vec::new();
         for (at, receiver) in self.receivers().into_iter().enumerate() {
             if !receiver.modulates && self.arrives(at) == at as u32 {
-                let arrived = self.graph.add(Node::Arrived(at as u32, 0));
+                let arrived = self.brought(at);
                 self.jumps_of(receiver.at, arrived, None, &mut jumps);
             }
             for &(state, number) in self.sent.get(at).map_or(&[][..], Vec::as_slice) {
