@@ -278,6 +278,13 @@ fn every_engine_draws_the_same() {
             assert!(b == c, "{method:?}: kernels");
             let off = a.iter().flatten().zip(b.iter().flatten()).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
             assert!(off < 1e-11, "{method:?}: passes move it by {off}");
+            #[cfg(feature = "xla")]
+            if crate::pjrt::cpu().is_some() {
+                let result = run(&checked(&text), &with(method, 0.5), Way::Xla);
+                let d = rows(&result, &result.series[0].name);
+                let off = a.iter().flatten().zip(d.iter().flatten()).map(|(a, d)| (a - d).abs()).fold(0.0, f64::max);
+                assert!(off < 1e-11, "{method:?}: XLA is off by {off}");
+            }
         }
     }
 }
