@@ -237,14 +237,14 @@ def compile_for_h100(module, library):
 
 
 def contestants(a, python, options, folder, model, side):
-    ours = [Neuroc(a, model, options, gather, unroll) for gather in a.gathers for unroll in UNROLLS[a.device]]
-    peers = [Jax(a, python, folder, side, junctions, unroll) for junctions in JUNCTIONS for unroll in UNROLLS[a.device]]
+    ours = [Neuroc(a, model, options, gather, unroll) for gather in a.gathers for unroll in a.unrolls]
+    peers = [Jax(a, python, folder, side, junctions, unroll) for junctions in a.junctions for unroll in a.unrolls]
     return ours, peers
 
 
 def compare(a, python, options, folder, side, machine):
     """One size: everything once, the best of each in turns, and the table."""
-    from compare_olive import CLOSE, potentials, prepare
+    from compare_olive import CLOSE, prepare
     cells = side ** 3
     model = prepare(folder, side, True, FUSED)
     ours, peers = contestants(a, python, options, folder, model, side)
@@ -253,7 +253,7 @@ def compare(a, python, options, folder, side, machine):
         for c in ours + peers + flagged:
             count_launches(a, c, python, folder)
         return table(a, side, ours + peers + flagged, machine, FUSED)
-    truth = potentials(a.neuroc, model, "f64", FUSED, folder)
+    truth = truth_of(a, model, side, folder)
     budget = {"cuda": 4e9, "cpu": 4e6}[a.device]
     steps = a.steps or int(min(max(budget / cells, FUSED), 100 * FUSED)) // FUSED * FUSED
     say(f"{cells} cells, {steps} steps")
@@ -290,6 +290,20 @@ def compare(a, python, options, folder, side, machine):
     if all(best.values()):
         verdict(cells, best["neuroc"], best["JAX"], machine)
     return fine and all(best.values())
+
+
+def truth_of(a, model, side, folder):
+    """Somata by neuroc's native engine in double precision; kept between runs if a folder for them is named, since the engine needs Rust."""
+    import numpy as np
+    from compare_olive import potentials
+    kept = a.truth and pathlib.Path(a.truth) / f"olive_{side}.npy"
+    if kept and kept.exists():
+        return np.load(kept)
+    truth = potentials(a.neuroc, model, "f64", FUSED, folder)
+    if kept:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        np.save(kept, truth)
+    return truth
 
 
 def bytes_of_step(folder, cells):
@@ -351,6 +365,9 @@ def main():
     ap.add_argument("--plugin", help="XLA's plugin for CUDA, instead of JAX's (with --device h100)")
     ap.add_argument("--sides", help="cells are side^3")
     ap.add_argument("--gathers", default=",".join(GATHERS), help="neuroc's forms of gathers")
+    ap.add_argument("--junctions", default=",".join(JUNCTIONS), help="JAX's forms of junctions")
+    ap.add_argument("--unrolls", help="steps in a line or in a turn, for both")
+    ap.add_argument("--truth", help="folder in which the native engine's somata are kept between runs, for a machine without Rust")
     ap.add_argument("--rounds", type=int, default=5, help="of the best, in turn")
     ap.add_argument("--repeat", type=int, default=3, help="timed runs in a round")
     ap.add_argument("--keep", type=int, default=2, help="forms of each tool that go on")
@@ -371,7 +388,8 @@ def main():
             raise
         os.environ["NEUROC_PEERS_PYTHON"] = str(python)
         os.execv(python, [str(python), __file__, *sys.argv[1:]])
-    a.gathers = a.gathers.split(",")
+    a.gathers, a.junctions = a.gathers.split(","), a.junctions.split(",")
+    a.unrolls = [int(n) for n in a.unrolls.split(",")] if a.unrolls else UNROLLS[a.device]
     options = plugin(a, python)
     if a.device == "h100":
         machine = {"name": "an H100 that need not be here"}

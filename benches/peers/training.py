@@ -1,4 +1,4 @@
-"""Training a spiking network on one core: images per second, forward, backward and update, by neuroc (natively and on XLA), snnTorch and JAX.
+"""Training a spiking network on one core or a GPU: images per second, forward, backward and update, by neuroc (natively and on XLA), snnTorch and JAX.
 
 The network is 784-1000-10 (`--net dense`), or 12 features of 5 x 5 pixels averaged over 2 x 2, 64 features of 5 x 5 of these averaged over 2 x 2, and 10
 (`--net convolution`). The images are made here (numbers of MNIST's shape: a fifth of the pixels is bright); cells of the first layer spike in proportion to
@@ -6,9 +6,10 @@ their brightness, the same spikes for all. Steps 25, batches of 128, leaky cells
 snnTorch and JAX get the spikes ready made; neuroc makes them itself.
 
     python benches/peers/training.py [--net dense] [--rounds 3] [--only neuroc,neuroc-xla,snntorch,jax] [--neuroc target/release/neuroc] [--processor]
+                                     [--device cuda] [--plugin FILE] [--batch 128] [--batches 4]
 
 With `--processor` counts the processor's time in place of that on the wall, for a machine that has other things to do: of neuroc it is what eight epochs
-more take. Rounds alternate between the programs; the table has the best round of each. Needs numpy; torch and snntorch; jax.
+more take. With `--device cuda` all but neuroc's native engine are on the GPU, and the processor is used as each likes. Rounds alternate between the programs; the table has the best round of each. Needs numpy; torch and snntorch; jax.
 """
 
 import argparse
@@ -21,16 +22,31 @@ import subprocess
 import tempfile
 import time
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+ap.add_argument("--net", choices=("dense", "convolution"), default="dense")
+ap.add_argument("--rounds", type=int, default=3)
+ap.add_argument("--only", default="neuroc,neuroc-xla,snntorch,jax")
+ap.add_argument("--neuroc", default=str(pathlib.Path(__file__).resolve().parents[2] / "target/release/neuroc"))
+ap.add_argument("--processor", action="store_true")
+ap.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+ap.add_argument("--plugin", help="XLA's plugin for neuroc, instead of the one that it finds")
+ap.add_argument("--batch", type=int, default=128)
+ap.add_argument("--batches", type=int, default=4, help="in an epoch")
+ARGS = ap.parse_args()
+
+if ARGS.device == "cpu":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+else:
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+os.environ.setdefault("JAX_PLATFORMS", ARGS.device)
 
 import numpy
 
-SIDE, HIDDEN, CLASSES, STEPS, BATCH, BATCHES = 28, 1000, 10, 25, 128, 4
+SIDE, HIDDEN, CLASSES, STEPS, BATCH, BATCHES = 28, 1000, 10, 25, ARGS.batch, ARGS.batches
 PIXELS = SIDE * SIDE
 TAU, SLOPE, RATE = 10.0, 5.0, 0.5
-CLOCK = time.perf_counter
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+CLOCK = time.process_time if ARGS.processor else time.perf_counter
 
 MODEL = """
 cell Pixel {{ param x = 0.5; state q = 0; q' = x * {rate} / 1 ms; spike when q > 1 {{ q -= 1 }} }}
@@ -103,7 +119,8 @@ NETS = {"dense": (DENSE, "pixels.hidden, hidden.out"), "convolution": (CONVOLUTI
 class Neuroc:
     def __init__(self, binary, net, x, y, engine):
         self.binary, self.folder = binary, pathlib.Path(tempfile.mkdtemp())
-        self.engine = ["--engine", "xla"] if engine == "xla" else ["--threads", "1"]
+        plugin = ["--plugin", ARGS.plugin] if ARGS.plugin else []
+        self.engine = ["--engine", "xla", "--device", ARGS.device, *plugin] if engine == "xla" else ["--threads", "1"]
         network, learn = NETS[net]
         numpy.savez(self.folder / "images.npz", x=x, y=y)
         for epochs in (1, 3, 9):
@@ -115,7 +132,8 @@ class Neuroc:
         command = [self.binary, "train", str(self.folder / f"net{epochs}.neuro"), "--precision", "f32", *self.engine, "--json", "--quiet"]
         used = lambda: resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime + resource.getrusage(resource.RUSAGE_CHILDREN).ru_stime
         begin = used()
-        out = subprocess.run(["taskset", "-c", "0", *command], check=True, capture_output=True, text=True).stdout
+        pin = ["taskset", "-c", "0"] if ARGS.device == "cpu" else []
+        out = subprocess.run([*pin, *command], check=True, capture_output=True, text=True).stdout
         return json.loads(out)["epochs"], used() - begin
 
     def round(self):
@@ -133,7 +151,8 @@ class SnnTorch:
         import torch
         from torch import nn
 
-        torch.set_num_threads(1)
+        if ARGS.device == "cpu":
+            torch.set_num_threads(1)
         self.torch = torch
         linear = lambda inputs, outputs: nn.Linear(inputs, outputs, bias=False)
         window = lambda inputs, outputs: nn.Sequential(nn.Conv2d(inputs, outputs, 5, bias=False), nn.AvgPool2d(2))
@@ -144,10 +163,11 @@ class SnnTorch:
         # Torch draws weights within the same bounds.
         for weight in self.weights():
             nn.init.uniform_(weight, -bound(weight[0].numel()), bound(weight[0].numel()))
-        make = lambda: snntorch.Leaky(beta=math.exp(-1 / TAU), spike_grad=snntorch.surrogate.fast_sigmoid(slope=SLOPE))
+        self.layers = [layer.to(ARGS.device) for layer in self.layers]
+        make = lambda: snntorch.Leaky(beta=math.exp(-1 / TAU), spike_grad=snntorch.surrogate.fast_sigmoid(slope=SLOPE)).to(ARGS.device)
         self.cells = [make() for _ in self.layers]
         self.adam = torch.optim.Adam(self.weights(), lr=1e-3)
-        self.x, self.y = torch.from_numpy(spikes(x)), torch.from_numpy(y)
+        self.x, self.y = torch.from_numpy(spikes(x)).to(ARGS.device), torch.from_numpy(y).to(ARGS.device)
         if net == "convolution":
             self.x = self.x.reshape(STEPS, -1, 1, SIDE, SIDE)
 
@@ -246,22 +266,14 @@ class Jax:
 
 
 def main():
-    global CLOCK
-    ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    ap.add_argument("--net", choices=NETS, default="dense")
-    ap.add_argument("--rounds", type=int, default=3)
-    ap.add_argument("--only", default="neuroc,neuroc-xla,snntorch,jax")
-    ap.add_argument("--neuroc", default=str(ROOT / "target/release/neuroc"))
-    ap.add_argument("--processor", action="store_true")
-    args = ap.parse_args()
-    CLOCK = time.process_time if args.processor else CLOCK
-    os.sched_setaffinity(0, {0})
+    if ARGS.device == "cpu":
+        os.sched_setaffinity(0, {0})
     x, y = images()
-    own = lambda engine: lambda: Neuroc(args.neuroc, args.net, x, y, engine)
-    make = {"neuroc": own("native"), "neuroc-xla": own("xla"), "snntorch": lambda: SnnTorch(args.net, x, y), "jax": lambda: Jax(args.net, x, y)}
-    programs = {name: make[name]() for name in args.only.split(",")}
+    own = lambda engine: lambda: Neuroc(ARGS.neuroc, ARGS.net, x, y, engine)
+    make = {"neuroc": own("native"), "neuroc-xla": own("xla"), "snntorch": lambda: SnnTorch(ARGS.net, x, y), "jax": lambda: Jax(ARGS.net, x, y)}
+    programs = {name: make[name]() for name in ARGS.only.split(",")}
     best = {name: (0.0, math.nan) for name in programs}
-    for _ in range(args.rounds):
+    for _ in range(ARGS.rounds):
         for name, program in programs.items():
             best[name] = max(best[name], program.round(), key=lambda found: found[0])
     print("| | images/s | loss at the end |\n|---|---|---|")

@@ -36,11 +36,13 @@ impl Kind {
     }
 
     /// What a client on its devices is told. XLA's processor plugin otherwise makes four devices of one processor, and has four threads
-    /// look for work on as few as one core: unconnected olive cells, 8000 in f32 on one core, took 2.3 times as long.
+    /// look for work on as few as one core: unconnected olive cells, 8000 in f32 on one core, took 2.3 times as long. That for GPUs
+    /// otherwise takes three quarters of the memory at its start, and leaves the next program too little.
     pub fn client_options(self) -> &'static [(&'static str, crate::pjrt::Value)] {
         match self {
             Kind::Cpu => &[("cpu_device_count", crate::pjrt::Value::Int(1))],
-            Kind::Cuda | Kind::Tpu => &[],
+            Kind::Cuda => &[("preallocate", crate::pjrt::Value::Bool(false))],
+            Kind::Tpu => &[],
         }
     }
 
