@@ -26,8 +26,8 @@ use std::collections::BTreeMap;
 /// The counters of loops.
 const STEP: Slot = Slot::Inside(Inside::Step);
 const TAKEN: Slot = Slot::Inside(Inside::Taken);
-const ROW: Slot = Slot::Inside(Inside::Row);
-const BIT: Slot = Slot::Inside(Inside::Bit);
+const FIRST: Slot = Slot::Inside(Inside::First);
+const NUMBER: Slot = Slot::Inside(Inside::Number);
 const LINE_OF_SAMPLE: Slot = Slot::Inside(Inside::LineOfSample);
 const SAMPLE_OF_LINE: Slot = Slot::Inside(Inside::SampleOfLine);
 const STEP_OF_SAMPLE: Slot = Slot::Inside(Inside::StepOfSample);
@@ -608,7 +608,8 @@ impl<'a> Emitter<'a> {
         computed.map(|(&slot, &value)| Port { slot, ty: scratch.of(value).clone() }).collect()
     }
 
-    /// Steps in a straight line; tells the words of events.
+    /// Steps in a straight line; tells the words of events. Where cells read each other, a step is computed whole before the next: XLA otherwise
+    /// computes what is gathered of all steps first, and the rest of them in one kernel that has registers for a fraction of a GPU's threads.
     fn steps_in_line(
         &self,
         b: &mut Builder,
@@ -618,6 +619,7 @@ impl<'a> Emitter<'a> {
         mut after: impl FnMut(&Self, &mut Builder, &mut Slots, u32),
     ) -> BTreeMap<(u32, u32), Value> {
         let mut words = BTreeMap::new();
+        let coupled = self.plan.spaces.iter().any(|space| !space.edges.is_empty());
         for place in 0..steps {
             let step = match slots.get(&STEP) {
                 Some(&step) => step,
@@ -626,13 +628,21 @@ impl<'a> Emitter<'a> {
             let happened = self.run(b, tables, slots, Role::Step, step);
             let bit = b.constant(Literal::Whole(u64::from(place)), Element::U32, &[]);
             self.note(b, &mut words, happened, bit);
+            if coupled {
+                for (_, value) in slots.iter_mut().filter(|(slot, _)| matches!(slot, Slot::State(..))) {
+                    *value = b.barrier(*value);
+                }
+            }
             after(self, b, slots, place);
         }
         words
     }
 
-    /// Steps in a straight line, inside a loop. Between two samples there are `every` of them, if the line holds more than one sample.
-    fn line(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots, steps: u32, stretch: &Stretch, samples: u32) {
+    /// Steps in a straight line, inside a loop: which line it is, and its first step. Between two samples there are `every` steps, if the
+    /// line holds more than one sample.
+    fn line(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots, line: Line, stretch: &Stretch) {
+        let Line { number, first, steps, samples } = line;
+        slots.insert(STEP, first);
         let words = if self.device.rolled {
             self.rolled_line(b, tables, slots, steps, stretch, samples)
         } else {
@@ -643,23 +653,22 @@ impl<'a> Emitter<'a> {
                 }
             })
         };
+        slots.remove(&STEP);
         if words.is_empty() {
             return;
         }
-        let (row, bit) = (slots[&ROW], slots[&BIT]);
-        let in_word = stretch.lines_in_word(self.device.unroll) * stretch.most_in_line(self.device.unroll);
-        let next = whole(b, stretch.most_in_line(self.device.unroll));
-        let next = b.binary(Binary::Add, bit, next);
-        let end = whole(b, in_word);
-        let full = b.compare(Compare::Ge, next, end);
-        let zero = whole(b, 0);
-        slots.insert(BIT, b.select(full, zero, next));
-        let more = b.convert(full, Element::I32);
-        slots.insert(ROW, b.binary(Binary::Add, row, more));
+        // Which word of events is noted, and which bit of it is the line's first step.
+        let in_word = stretch.lines_in_word(self.device.unroll);
+        let row = with(b, Binary::Divide, number, in_word);
+        let before = with(b, Binary::Multiply, row, in_word);
+        let place = b.binary(Binary::Subtract, number, before);
+        let last = whole(b, in_word - 1);
+        let full = b.compare(Compare::Ge, place, last);
+        let bit = with(b, Binary::Multiply, place, stretch.most_in_line(self.device.unroll));
+        let bit = b.convert(bit, Element::U32);
         for ((space, event), word) in words {
             let dims = b.dims(word);
-            let shift = b.convert(bit, Element::U32);
-            let shift = b.broadcast(shift, &dims, &[]);
+            let shift = b.broadcast(bit, &dims, &[]);
             let word = b.binary(Binary::ShiftLeft, word, shift);
             let word = b.binary(Binary::Or, slots[&Slot::Inside(Inside::Word(space, event))], word);
             // A word is written again with every line that it holds, and never read: arrays that are read while they are written
@@ -774,25 +783,56 @@ impl<'a> Emitter<'a> {
             slots.insert(Slot::Record(entry as u32), empty);
         }
         let zero = whole(b, 0);
-        slots.extend([STEP, TAKEN, ROW, BIT].map(|slot| (slot, zero)));
-        repeat(b, slots, below(TAKEN, stretch.samples), |b, slots| match stretch.grouping(self.device.unroll) {
-            Grouping::Samples { samples } => self.line(b, tables, slots, samples * stretch.every, stretch, samples),
-            Grouping::Steps { lines, steps, rest } => {
-                let zero = whole(b, 0);
-                slots.insert(LINE_OF_SAMPLE, zero);
-                repeat(b, slots, below(LINE_OF_SAMPLE, lines), |b, slots| {
-                    self.line(b, tables, slots, steps, stretch, 0);
-                    advance(b, slots, LINE_OF_SAMPLE, 1);
-                });
-                slots.remove(&LINE_OF_SAMPLE);
-                if rest > 0 {
-                    self.line(b, tables, slots, rest, stretch, 0);
+        slots.insert(TAKEN, zero);
+        // Other counters follow from those of the loops: each that is carried is a kernel of its own.
+        repeat(b, slots, below(TAKEN, stretch.samples), |b, slots| {
+            let first = with(b, Binary::Multiply, slots[&TAKEN], stretch.every);
+            match stretch.grouping(self.device.unroll) {
+                Grouping::Samples { samples } => {
+                    let number = with(b, Binary::Divide, slots[&TAKEN], samples);
+                    self.line(
+                        b,
+                        tables,
+                        slots,
+                        Line { number, first, steps: samples * stretch.every, samples },
+                        stretch,
+                    );
                 }
-                self.take_sample(b, tables, slots, stretch);
+                Grouping::Steps { lines, steps, rest } => {
+                    let number = with(b, Binary::Multiply, slots[&TAKEN], lines + u32::from(rest > 0));
+                    let zero = whole(b, 0);
+                    slots.extend([(LINE_OF_SAMPLE, zero), (FIRST, first), (NUMBER, number)]);
+                    repeat(b, slots, below(LINE_OF_SAMPLE, lines), |b, slots| {
+                        let done = with(b, Binary::Multiply, slots[&LINE_OF_SAMPLE], steps);
+                        let first = b.binary(Binary::Add, slots[&FIRST], done);
+                        let number = b.binary(Binary::Add, slots[&NUMBER], slots[&LINE_OF_SAMPLE]);
+                        self.line(b, tables, slots, Line { number, first, steps, samples: 0 }, stretch);
+                        advance(b, slots, LINE_OF_SAMPLE, 1);
+                    });
+                    for slot in [LINE_OF_SAMPLE, FIRST, NUMBER] {
+                        slots.remove(&slot);
+                    }
+                    if rest > 0 {
+                        let (first, number) =
+                            (with(b, Binary::Add, first, lines * steps), with(b, Binary::Add, number, lines));
+                        self.line(b, tables, slots, Line { number, first, steps: rest, samples: 0 }, stretch);
+                    }
+                    self.take_sample(b, tables, slots, stretch);
+                }
             }
         });
         self.finite(b, slots);
     }
+}
+
+/// Where a line of steps is in its stretch.
+struct Line {
+    /// How many lines are before it.
+    number: Value,
+    /// How many steps are.
+    first: Value,
+    steps: u32,
+    samples: u32,
 }
 
 /// All statements over lanes.
@@ -804,6 +844,11 @@ pub(super) fn whole(b: &mut Builder, n: u32) -> Value {
     b.constant(Literal::Whole(u64::from(n)), Element::I32, &[])
 }
 
+fn with(b: &mut Builder, operation: Binary, value: Value, n: u32) -> Value {
+    let n = whole(b, n);
+    b.binary(operation, value, n)
+}
+
 /// The condition of a loop that counts to an end.
 fn below(counter: Slot, end: u32) -> impl FnOnce(&mut Builder, &Slots) -> Value {
     move |b, given| {
@@ -813,8 +858,7 @@ fn below(counter: Slot, end: u32) -> impl FnOnce(&mut Builder, &Slots) -> Value 
 }
 
 fn advance(b: &mut Builder, slots: &mut Slots, counter: Slot, by: u32) {
-    let by = whole(b, by);
-    let next = b.binary(Binary::Add, slots[&counter], by);
+    let next = with(b, Binary::Add, slots[&counter], by);
     slots.insert(counter, next);
 }
 

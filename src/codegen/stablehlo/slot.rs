@@ -146,14 +146,18 @@ pub enum Fixed {
     Tie(u32, u32),
     /// The elements that lead to each element, -1 for none, `[row, element]`: branched cells, map.
     Givers(u32, u32),
-    /// The elements by their distance from the root, -1 for none, `[level, place]`: branched cells, map.
+    /// The elements in the order of their elimination, the last ones first, `[place]`: branched cells, map.
     Elements(u32, u32),
-    /// Where each element stands among these, counted through all levels, `[element]`: branched cells, map.
+    /// Where each element stands among these, `[element]`: branched cells, map.
     Standing(u32, u32),
-    /// The place of the parent in the level above, -1 for none, `[level, place]`: branched cells, map.
+    /// The place of the parent when a place is eliminated, -1 for none, `[place]`: branched cells, map.
     Parents(u32, u32),
-    /// The places of the children in the level below, the last one first, -1 for none, `[level, row, place]`: branched cells, map.
+    /// The place of the child then, -1 for none, `[place]`: branched cells, map.
     Children(u32, u32),
+    /// The place of the parent that a stage eliminates, -1 for none, `[stage, place]`: branched cells, map.
+    Above(u32, u32),
+    /// The places of the children that a stage eliminates, -1 for none, `[stage, row, place]`: branched cells, map.
+    Below(u32, u32),
     /// The key of all random numbers: its lower and its upper half.
     Seed,
 }
@@ -165,10 +169,10 @@ pub enum Inside {
     Step,
     /// How many samples are taken.
     Taken,
-    /// In which word of events the next line of steps is noted.
-    Row,
-    /// In which bit of it the line begins.
-    Bit,
+    /// How many steps were done at the last sample.
+    First,
+    /// How many lines of steps were.
+    Number,
     /// The word of events of every cell that is being filled: space, event.
     Word(u32, u32),
     /// How many lines of steps are done since the last sample.
@@ -285,6 +289,8 @@ impl Fixed {
             | Fixed::Standing(..)
             | Fixed::Parents(..)
             | Fixed::Children(..)
+            | Fixed::Above(..)
+            | Fixed::Below(..)
             | Fixed::SeriesTimes(_)
             | Fixed::SeriesValues(_)
             | Fixed::Seed => None,
@@ -343,10 +349,12 @@ fn fixed_name(plan: &Plan, fixed: Fixed) -> String {
         Fixed::Carried(at) => format!("{}.carried", delivery_name(plan, at)),
         Fixed::Tie(tree, tie) => format!("{}.elements", tie_name(plan, tree, tie)),
         Fixed::Givers(tree, tie) => format!("{}.givers", tie_name(plan, tree, tie)),
-        Fixed::Elements(tree, tie) => format!("{}.levels", tie_name(plan, tree, tie)),
+        Fixed::Elements(tree, tie) => format!("{}.order", tie_name(plan, tree, tie)),
         Fixed::Standing(tree, tie) => format!("{}.standing", tie_name(plan, tree, tie)),
         Fixed::Parents(tree, tie) => format!("{}.parents", tie_name(plan, tree, tie)),
         Fixed::Children(tree, tie) => format!("{}.children", tie_name(plan, tree, tie)),
+        Fixed::Above(tree, tie) => format!("{}.above", tie_name(plan, tree, tie)),
+        Fixed::Below(tree, tie) => format!("{}.below", tie_name(plan, tree, tie)),
         Fixed::SeriesTimes(at) => format!("{}.t", field_name(plan, plan.series.iter().copied(), at)),
         Fixed::SeriesValues(at) => format!("{}.values", field_name(plan, plan.series.iter().copied(), at)),
         Fixed::Seed => "seed".into(),
@@ -363,8 +371,8 @@ fn inside_name(plan: &Plan, inside: Inside) -> String {
     match inside {
         Inside::Step
         | Inside::Taken
-        | Inside::Row
-        | Inside::Bit
+        | Inside::First
+        | Inside::Number
         | Inside::LineOfSample
         | Inside::SampleOfLine
         | Inside::StepOfSample
