@@ -283,7 +283,7 @@
 //! | what `neuroc info` says of a cell's shape and membrane | `src/cli/info.rs`, `src/ode/passive.rs` | `tests/suite/cables.rs`, `tests/suite/cli.rs` |
 //! | how cables are solved | `src/discretize/cable.rs`; `solve` in `src/interp/memory.rs` and `src/runtime/branches.rs` | `tests/suite/cables.rs` |
 //! | in which order the kernels of branched cells run | `src/codegen/plan/trees.rs` | there |
-//! | branched cells on devices: tables of elements, levels of a tree | `src/codegen/plan/levels.rs`; `branches.rs` of `src/codegen/stablehlo/` | there, `tests/suite/engines.rs`, `tests/suite/cables.rs` |
+//! | branched cells on devices: tables of elements, the order of elimination along a tree | `src/codegen/plan/ties.rs` and `elimination.rs`; `branches.rs` of `src/codegen/stablehlo/` | there, `tests/suite/engines.rs`, `tests/suite/cables.rs` |
 //! | where compartments stand in memory | `src/runtime/branches.rs`, `src/engine/branches.rs` | there, `tests/suite/cables.rs` |
 //! | what a window of a convolution reaches, which edges share a number | `src/connect/windows.rs`; `share` in `src/ode/build/events.rs` | `src/connect/tests/windows.rs`, `tests/suite/training.rs` |
 //! | what targets get of several places, of which they take the largest | `brought` in `src/ode/build/events.rs`, `ode::Pooled` | `tests/suite/training.rs` |

@@ -4,6 +4,7 @@
     gpu_olive.py                    on an NVIDIA GPU; fetches what it needs (some GB) into target/peers
     gpu_olive.py --device cpu       the same on the processor, at small sizes: does the script work?
     gpu_olive.py --device h100      no times: what XLA's compiler for GPUs makes of it for an H100 that need not be here
+    gpu_olive.py --device h100 --model FILE     the same of neuroc's program for another model
 
 It prints a table for each size: time per step, real-time factor, launches per step, the bytes that a step must move beside what the
 device's memory can move in that time, and peak memory. neuroc is tried with each form of gathers and several lengths of its straight
@@ -15,7 +16,6 @@ import copy
 import json
 import os
 import pathlib
-import shutil
 import statistics
 import subprocess
 import sys
@@ -135,8 +135,9 @@ class Contestant:
 
 class Neuroc(Contestant):
     def __init__(self, a, model, options, gather, unroll):
-        super().__init__("neuroc", f"{gather}, {unroll} in a line", "*_stretch")
-        self.options = [*options, "--gather", gather, "--unroll", str(unroll)]
+        form = f"{gather}, {unroll} in a line" if gather else f"{unroll} in a line"
+        super().__init__("neuroc", form, "*_stretch")
+        self.options = [*options, *(["--gather", gather] if gather else []), "--unroll", str(unroll)]
         self.neuroc, self.model = a.neuroc, model
 
     def run(self, steps, repeat, flags=""):
@@ -191,8 +192,8 @@ def time_once(c, steps, repeat):
 def count_launches(a, c, python, folder):
     """Runs it briefly with XLA's dumps on, and counts. For a GPU that is not here, its program on the processor is compiled anew."""
     import xla_launches
-    dump, here = folder / "dump", a.device != "h100"
-    shutil.rmtree(dump, ignore_errors=True)
+    # Another folder each time: neuroc keeps what it has compiled with the same flags, and XLA leaves nothing of what it does not compile.
+    dump, here = pathlib.Path(tempfile.mkdtemp(dir=folder)), a.device != "h100"
     out = (c if here else c.with_flags("", "")).run(FUSED, 1, f"--xla_dump_to={dump}")
     if "error" in out:
         return c.fail(out["error"])
@@ -292,6 +293,20 @@ def compare(a, python, options, folder, side, machine):
     return fine and all(best.values())
 
 
+def count_other(a, python, options, machine):
+    """Launches of another model's steps, compiled only; whether that went well."""
+    ours = [Neuroc(a, a.model, options, None, unroll) for unroll in a.unrolls]
+    with tempfile.TemporaryDirectory() as folder:
+        for c in ours:
+            count_launches(a, c, python, pathlib.Path(folder))
+    print(f"\n{pathlib.Path(a.model).stem}, f32, {machine['name']}, compiled only\n")
+    print("| form | launches per step | loops that ask the host |\n|---|---|---|")
+    for c in ours:
+        count, of = c.launches or (None, 1)
+        print(f"| {c.form} | {c.error or f'{count.launches / of:.2f}'} | {'' if c.error else count.unknown} |")
+    return not any(c.error for c in ours)
+
+
 def truth_of(a, model, side, folder):
     """Somata by neuroc's native engine in double precision; kept between runs if a folder for them is named, since the engine needs Rust."""
     import numpy as np
@@ -364,6 +379,7 @@ def main():
     ap.add_argument("--python", help="a Python with JAX for the device, and NumPy, instead of one that is made")
     ap.add_argument("--plugin", help="XLA's plugin for CUDA, instead of JAX's (with --device h100)")
     ap.add_argument("--sides", help="cells are side^3")
+    ap.add_argument("--model", help="count the launches of this model instead (with --device h100)")
     ap.add_argument("--gathers", default=",".join(GATHERS), help="neuroc's forms of gathers")
     ap.add_argument("--junctions", default=",".join(JUNCTIONS), help="JAX's forms of junctions")
     ap.add_argument("--unrolls", help="steps in a line or in a turn, for both")
@@ -376,6 +392,8 @@ def main():
     a = ap.parse_args()
     if a.compile:
         return compile_for_h100(a.compile, a.plugin)
+    if a.model and a.device != "h100":
+        ap.error("--model goes with --device h100")
     if a.steps and a.steps % FUSED:
         ap.error(f"--steps must be a multiple of {FUSED}")
     if not pathlib.Path(a.neuroc).exists():
@@ -401,6 +419,8 @@ def main():
         machine["name"] = machine["device"]
         print(f"{machine['name']}: {machine['bytes_per_s'] / 1e9:.0f} GB/s in order, {machine['turn_s'] * 1e6:.2f} us for a turn of "
               f"a loop with one small kernel (JAX {machine['jax']})")
+    if a.model:
+        return sys.exit(0 if count_other(a, python, options, machine) else 1)
     machine["bytes_of_step"] = {}
     fine = True
     for side in map(int, (a.sides or SIDES[a.device]).split(",")):

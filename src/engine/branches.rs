@@ -4,7 +4,7 @@
 //! Never true here: cells of one population differ in their tree.
 
 use super::{EngineError, Setup};
-use crate::codegen::plan::{Home, Levels, Plan, Tie, Trees};
+use crate::codegen::plan::{Elimination, Home, Plan, Tie, Trees};
 use crate::runtime::branches::{Branched, Field, Link, NONE, Side};
 use crate::step::{FieldId, Map, SpaceId};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ pub fn ties(plan: &Plan, trees: &Trees, setup: &Setup) -> Result<Vec<Tie>, Engin
     let cells = branched.side.cells;
     let tie = |(link, &(from, map, _)): (&Link, &(SpaceId, Map, SpaceId))| {
         let solved = map == Map::Parent && trees.solves.iter().any(|(space, ..)| *space == from);
-        let levels = solved.then(|| Levels::new(cells, &link.elements));
-        Tie { cells, to: branched.each(link.to), elements: link.elements.clone(), levels }
+        let elimination = solved.then(|| Elimination::new(cells, &link.elements));
+        Tie { cells, to: branched.each(link.to), elements: link.elements.clone(), elimination }
     };
     Ok(branched.links.iter().zip(&trees.ties).map(tie).collect())
 }

@@ -149,7 +149,8 @@ impl Inputs {
             (&self.device.deliveries[at as usize], edges, &self.edge_values[at as usize])
         };
         let tie = |tree: u32, at: u32| &self.device.ties[tree as usize][at as usize];
-        let levels = |tree: u32, at: u32| tie(tree, at).levels.as_ref().expect("equations are solved along it");
+        let elimination =
+            |tree: u32, at: u32| tie(tree, at).elimination.as_ref().expect("equations are solved along it");
         match fixed {
             Fixed::Begins(at) => {
                 let (form, edges, _) = delivery(at);
@@ -172,10 +173,12 @@ impl Inputs {
             }
             Fixed::Tie(tree, at) => Table::I32(tie(tree, at).targets()),
             Fixed::Givers(tree, at) => Table::I32(tie(tree, at).givers()),
-            Fixed::Elements(tree, at) => Table::I32(levels(tree, at).elements()),
-            Fixed::Standing(tree, at) => Table::I32(levels(tree, at).standing()),
-            Fixed::Parents(tree, at) => Table::I32(levels(tree, at).parents()),
-            Fixed::Children(tree, at) => Table::I32(levels(tree, at).children()),
+            Fixed::Elements(tree, at) => Table::I32(elimination(tree, at).elements()),
+            Fixed::Standing(tree, at) => Table::I32(elimination(tree, at).standing()),
+            Fixed::Parents(tree, at) => Table::I32(elimination(tree, at).parents()),
+            Fixed::Children(tree, at) => Table::I32(elimination(tree, at).children()),
+            Fixed::Above(tree, at) => Table::I32(elimination(tree, at).above()),
+            Fixed::Below(tree, at) => Table::I32(elimination(tree, at).below()),
             Fixed::Seed => Table::U32(vec![self.seed as u32, (self.seed >> 32) as u32]),
             Fixed::SeriesTimes(at) => Table::F64(self.surroundings.series[at as usize].iter().map(|s| s.t).collect()),
             Fixed::SeriesValues(at) => {

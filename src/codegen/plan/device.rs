@@ -5,8 +5,8 @@
 //! Never true here: an operation of StableHLO.
 
 use super::lattice::Lattice;
-use super::levels::Tie;
 use super::slabs::Slabs;
+use super::ties::Tie;
 use super::travel::DeliveryForm;
 use super::{Plan, Precision, Relation};
 use crate::runtime::edges::Edges;

@@ -3,10 +3,11 @@
 //! In come the maps of some branched cells and values per element; out go values per element.
 //! Never true here: a sum depends on the order in which a device adds, or code grows with the elements.
 
-use super::builder::{Binary, Builder, Compare, Element, Literal, TensorType, Value};
-use super::entry::{Slots, whole};
+use super::builder::{Binary, Builder, Compare, Element, Literal, TensorType, Unary, Value};
+use super::entry::Slots;
 use super::slot::{Fixed, Slot};
-use crate::codegen::plan::{DevicePlan, Levels, Tie};
+use crate::codegen::plan::{DevicePlan, Elimination, Tie};
+use std::ops::Range;
 
 /// Branched cells of a plan, by their number.
 #[derive(Clone, Copy)]
@@ -20,8 +21,8 @@ impl<'a> Branches<'a> {
         &self.device.ties[self.tree as usize][tie as usize]
     }
 
-    fn levels(self, tie: u32) -> &'a Levels {
-        self.tie(tie).levels.as_ref().expect("equations are solved along it")
+    fn elimination(self, tie: u32) -> &'a Elimination {
+        self.tie(tie).elimination.as_ref().expect("equations are solved along it")
     }
 
     /// What [`along`](Branches::along) reads.
@@ -37,13 +38,18 @@ impl<'a> Branches<'a> {
 
     /// What [`solve`](Branches::solve) reads.
     pub fn tables_of_equations(self, tie: u32) -> Vec<(Slot, TensorType)> {
-        let (tree, levels) = (self.tree, self.levels(tie));
-        let [count, width] = [levels.count(), levels.width()];
+        let elements = self.tie(tie).from();
+        let stages = self.elimination(tie).stages();
+        let above = stages.iter().map(|stage| stage.above.end).max().unwrap_or(0);
+        let below = stages.iter().flat_map(|stage| &stage.below).map(|row| row.end).max().unwrap_or(0);
+        let one = |fixed: fn(u32, u32) -> Fixed, count| table(fixed(self.tree, tie), &[count]);
         let tables = [
-            table(Fixed::Elements(tree, tie), &[count, width]),
-            table(Fixed::Standing(tree, tie), &[self.tie(tie).from()]),
-            table(Fixed::Parents(tree, tie), &[count, width]),
-            table(Fixed::Children(tree, tie), &[count, levels.children, width]),
+            one(Fixed::Elements, elements),
+            one(Fixed::Standing, elements),
+            one(Fixed::Parents, elements),
+            one(Fixed::Children, elements),
+            one(Fixed::Above, above),
+            one(Fixed::Below, below),
         ];
         tables.into_iter().flatten().collect()
     }
@@ -75,79 +81,59 @@ impl<'a> Branches<'a> {
         })
     }
 
-    /// The solution of the equations with these diagonals, elements beside them and right-hand sides (Hines 1984): level by level, from the
-    /// last one to the root and back.
-    pub fn solve(self, b: &mut Builder, slots: &Slots, tie: u32, [diag, off, rhs]: [Value; 3]) -> Value {
-        let levels = self.levels(tie);
-        let (count, width) = (levels.count() as u32, levels.width());
-        let table = |fixed: fn(u32, u32) -> Fixed| slots[&Slot::Fixed(fixed(self.tree, tie))];
-        let (elements, parents) = (table(Fixed::Elements), table(Fixed::Parents));
-        // Where nobody has children nobody asks for them.
-        let children = if levels.children == 0 { parents } else { table(Fixed::Children) };
-        let by_level = [diag, off, rhs].map(|value| b.gather(value, elements));
-        let real = b.of(diag).element;
-        let empty = b.constant(Literal::Real(0.0), real, &[levels.count(), width]);
-        let nothing = b.constant(Literal::Real(0.0), real, &[width]);
-        let last = whole(b, count - 1);
-
-        // The level; of each level the inverse diagonals and the right-hand sides; what the last level has for its parents; and what stays.
-        let carried = [&[last, empty, empty, nothing, nothing, children], &by_level[..]].concat();
-        let inside = |b: &mut Builder, given: &[Value]| {
-            let zero = whole(b, 0);
-            b.compare(Compare::Ge, given[0], zero)
-        };
-        let up = b.repeat(&carried, inside, |b, given| {
-            let &[level, inverses, rights, for_diag, for_rhs, children, diag, off, rhs] = given else {
-                panic!("the loop carries nine values")
-            };
-            let [mut own, beside, mut right] = [diag, off, rhs].map(|of| b.row(of, level));
-            let children_of = b.row(children, level);
-            for row in 0..levels.children {
-                let places = table_row(b, children_of, row);
-                let mut less = |of: Value, by: Value| {
-                    let by = b.gather(by, places);
-                    let less = b.binary(Binary::Subtract, of, by);
-                    where_somewhere(b, places, less, of)
-                };
-                own = less(own, for_diag);
-                right = less(right, for_rhs);
+    /// The solution of the equations with these diagonals, elements beside them (of each element and its parent) and right-hand sides: stage by
+    /// stage of their elimination, and back. Where a stage takes the parent of an element, the element then stands beside the parent's parent.
+    pub fn solve(self, b: &mut Builder, slots: &Slots, tie: u32, equations: [Value; 3]) -> Value {
+        let stages = self.elimination(tie).stages();
+        let fixed = |fixed: fn(u32, u32) -> Fixed| slots[&Slot::Fixed(fixed(self.tree, tie))];
+        let elements = fixed(Fixed::Elements);
+        let mut now = equations.map(|value| b.gather(value, elements));
+        let mut before = Vec::new();
+        for stage in &stages {
+            before.push(now);
+            let [mut diag, mut off, mut rhs] = now.map(|of| part(b, of, &(0..stage.gone.start)));
+            let own = off;
+            if !stage.above.is_empty() {
+                let places = part(b, fixed(Fixed::Above), &stage.above);
+                let [its_diag, its_off, its_rhs] = now.map(|of| b.gather(of, places));
+                let factor = b.binary(Binary::Divide, own, its_diag);
+                let [for_diag, for_off, for_rhs] =
+                    [own, its_off, its_rhs].map(|by| b.binary(Binary::Multiply, factor, by));
+                diag = less(b, places, diag, for_diag);
+                rhs = less(b, places, rhs, for_rhs);
+                let beside = b.unary(Unary::Negate, for_off);
+                off = where_somewhere(b, places, beside, own);
             }
-            let one = b.constant(Literal::Real(1.0), real, &[width]);
-            let inverse = b.binary(Binary::Divide, one, own);
-            let factor = b.binary(Binary::Multiply, beside, inverse);
-            let for_diag = b.binary(Binary::Multiply, factor, beside);
-            let for_rhs = b.binary(Binary::Multiply, factor, right);
-            let inverses = b.set_row(inverses, level, inverse);
-            let rights = b.set_row(rights, level, right);
-            let one = whole(b, 1);
-            let above = b.binary(Binary::Subtract, level, one);
-            vec![above, inverses, rights, for_diag, for_rhs, children, diag, off, rhs]
-        });
-
-        let first = whole(b, 0);
-        // The level; of each level the solution; that of the last one; and what stays.
-        let carried = [first, empty, nothing, parents, up[1], up[2], by_level[1]];
-        let inside = |b: &mut Builder, given: &[Value]| {
-            let end = whole(b, count);
-            b.compare(Compare::Lt, given[0], end)
-        };
-        let down = b.repeat(&carried, inside, |b, given| {
-            let &[level, solution, above, parents, inverses, rights, off] = given else {
-                panic!("the loop carries seven values")
-            };
-            let [places, inverse, right, beside] = [parents, inverses, rights, off].map(|of| b.row(of, level));
-            let of_parent = b.gather(above, places);
-            let product = b.binary(Binary::Multiply, beside, of_parent);
-            let less = b.binary(Binary::Subtract, right, product);
-            let right = where_somewhere(b, places, less, right);
-            let x = b.binary(Binary::Multiply, right, inverse);
-            let solution = b.set_row(solution, level, x);
-            let one = whole(b, 1);
-            let below = b.binary(Binary::Add, level, one);
-            vec![below, solution, x, parents, inverses, rights, off]
-        });
-        let solution = b.reshape(down[1], &[levels.count() * width]);
-        b.gather(solution, table(Fixed::Standing))
+            for row in &stage.below {
+                let places = part(b, fixed(Fixed::Below), row);
+                let [its_diag, its_off, its_rhs] = now.map(|of| b.gather(of, places));
+                let factor = b.binary(Binary::Divide, its_off, its_diag);
+                let [for_diag, for_rhs] = [its_off, its_rhs].map(|by| b.binary(Binary::Multiply, factor, by));
+                diag = less(b, places, diag, for_diag);
+                rhs = less(b, places, rhs, for_rhs);
+            }
+            // Each stage is computed whole: one of the next ones reads it in several places.
+            now = [diag, off, rhs].map(|of| b.barrier(of));
+        }
+        let [diag, _, rhs] = now;
+        let mut solution = b.binary(Binary::Divide, rhs, diag);
+        for (stage, before) in stages.iter().zip(before).rev() {
+            let [diag, off, rhs] = before.map(|of| part(b, of, &stage.gone));
+            let parents = part(b, fixed(Fixed::Parents), &stage.gone);
+            let of_parent = b.gather(solution, parents);
+            let product = b.binary(Binary::Multiply, off, of_parent);
+            let mut right = b.binary(Binary::Subtract, rhs, product);
+            if !stage.above.is_empty() {
+                let children = part(b, fixed(Fixed::Children), &stage.gone);
+                let [off, of_child] = [before[1], solution].map(|of| b.gather(of, children));
+                let product = b.binary(Binary::Multiply, off, of_child);
+                right = less(b, children, right, product);
+            }
+            let gone = b.binary(Binary::Divide, right, diag);
+            solution = b.concatenate(&[solution, gone], 0);
+            solution = b.barrier(solution);
+        }
+        b.gather(solution, fixed(Fixed::Standing))
     }
 }
 
@@ -162,6 +148,17 @@ fn table_row(b: &mut Builder, table: Value, row: usize) -> Value {
     let width = b.dims(table)[1];
     let one = b.slice(table, &[row, 0], &[row + 1, width]);
     b.reshape(one, &[width])
+}
+
+/// Some of a row.
+fn part(b: &mut Builder, of: Value, range: &Range<usize>) -> Value {
+    b.slice(of, &[range.start], &[range.end])
+}
+
+/// Less by so much where a table leads somewhere.
+fn less(b: &mut Builder, places: Value, of: Value, by: Value) -> Value {
+    let less = b.binary(Binary::Subtract, of, by);
+    where_somewhere(b, places, less, of)
 }
 
 /// One value where a table leads somewhere, another one elsewhere.
