@@ -33,6 +33,8 @@ pub struct DevicePlan {
     pub rolled: bool,
     /// Random numbers are computed in double precision and rounded once, whatever the precision of the plan.
     pub wide_draws: bool,
+    /// Terms of a Poisson distribution that are added before the device asks whether an element needs more.
+    pub poisson_ahead: u32,
     /// Cell-steps between two visits of the host, about.
     pub visit: usize,
 }
@@ -143,6 +145,10 @@ const UNROLL: u32 = 4;
 /// Steps in a line that is a loop: as many as a word has bits for events.
 const ROLLED: u32 = 32;
 
+/// A term more for all elements is part of a kernel that is there anyway; a round of a loop whose end the device finds is a kernel of its own, and
+/// the host waits for it. So many terms are enough for most steps of means below one; a processor takes 20 us for them and 10 000 cells, and asks.
+const POISSON_AHEAD: u32 = 4;
+
 impl DevicePlan {
     /// Decides for a plan and its surroundings, which fit each other; the form of each delivery is decided, and the maps of branched cells
     /// are added by whoever knows them.
@@ -189,6 +195,10 @@ impl DevicePlan {
             },
             rolled: class == DeviceClass::Cpu,
             wide_draws: true,
+            poisson_ahead: match class {
+                DeviceClass::Cpu => 0,
+                DeviceClass::Accelerator => POISSON_AHEAD,
+            },
             visit: match class {
                 DeviceClass::Cpu => VISIT,
                 DeviceClass::Accelerator => ACCELERATOR_VISIT,

@@ -925,7 +925,7 @@ impl<'a> Lanes<'a> {
             BinaryOp::Ne => self.b.compare(Compare::Ne, x, y),
             BinaryOp::And => self.b.binary(Binary::And, x, y),
             BinaryOp::Or => self.b.binary(Binary::Or, x, y),
-            BinaryOp::Poisson => poisson(self.b, x, y),
+            BinaryOp::Poisson => poisson(self.b, x, y, self.device.poisson_ahead),
         }
     }
 

@@ -1,19 +1,20 @@
 //! Numbers of a Poisson distribution, by the sum of [`crate::runtime::math::poisson`].
 //!
-//! In come a uniform number and a mean of every element; out goes a loop over the terms of the sum, and its whole numbers.
-//! Never true here: a round is taken when no element needs it but the one that finds this out, or terms are added in another order.
+//! In come a uniform number and a mean of every element; out go the first terms of the sum, a loop over the others, and its whole numbers.
+//! Never true here: a round of the loop is taken when no element needs it but the one that finds this out, or terms are added in another order.
 
 use super::builder::{Binary, Builder, Compare, Element, Literal, Unary, Value};
 use crate::runtime::math::Coefficients;
 
-/// The number of every element. XLA has an exponential of its own and may round a product and a sum once, so that in rare cases,
+/// The number of every element; so many terms are added before anybody asks who needs more. XLA has an exponential of its own and may round a product and a sum once, so that in rare cases,
 /// where a uniform number is as good as a sum, it is one more or less than elsewhere.
-pub(super) fn poisson(b: &mut Builder, u: Value, mean: Value) -> Value {
+pub(super) fn poisson(b: &mut Builder, u: Value, mean: Value, ahead: u32) -> Value {
     let known = known(b, u, mean);
     let minus = b.unary(Unary::Negate, mean);
     let first = b.unary(Unary::Exponential, minus);
     let (zero, one) = (like(b, u, 0.0), like(b, u, 1.0));
-    let carried = [known, zero, one, first, first, u, mean];
+    let begin = vec![known, zero, one, first, first, u, mean];
+    let carried = (0..ahead).fold(begin, |given, _| round(b, &given));
     let after = b.repeat(&carried, |b, given| any(b, given[0]), round);
     let nan = like(b, u, f64::NAN);
     b.select(known, after[1], nan)
