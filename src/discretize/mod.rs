@@ -19,7 +19,7 @@ mod plasticity;
 mod rk4;
 mod stages;
 
-use crate::hir::Method;
+use crate::hir::{Arrivals, Method};
 use crate::ode::{
     Clamp, Condition, Kind, Model, Node, NodeId, Param, ParamId, Projection, Record, STRETCH, StateId, Terminal,
 };
@@ -706,7 +706,11 @@ impl<'s> Lowering<'s> {
         let mut b = draft.over(space);
         let mut after: Vec<(StateId, ValueId)> =
             model.states_of(population).map(|s| (s, b.field(self.next(s)))).collect();
-        self.jump(&mut b, space, &mut after);
+        let spikes = model.populations[population].spike.is_some();
+        let late = spikes && model.arrivals.0 == Arrivals::AfterThreshold;
+        if !late {
+            self.jump(&mut b, space, &mut after);
+        }
         let clamps = self.clamps(&mut b, population);
         hold(&mut b, &clamps, &mut after);
         let Some(spike) = &model.populations[population].spike else {
@@ -739,17 +743,7 @@ impl<'s> Lowering<'s> {
             }
             refractory = Some((field, left, held, duration));
         }
-        let mut new = self.at_the_end(&mut b, space, dt);
-        let graph = &model.graph;
-        for id in (0..graph.len() as u32).map(NodeId) {
-            let Node::State(s) = graph.node(id) else { continue };
-            if let Some(&(_, value)) = after.iter().find(|a| a.0 == s) {
-                new.memo.insert(id, value);
-            } else if model.state(s).population != population && model.sees(population, model.state(s).population) {
-                let field = self.next(s);
-                new.memo.insert(id, self.read(&mut b, space, field));
-            }
-        }
+        let mut new = self.with_states(&mut b, population, dt, &after);
         let mut spiking = match spike.condition {
             Condition::Crosses(quantity, level) => {
                 let before = self.lower(&mut b, &mut old, quantity);
@@ -788,6 +782,18 @@ impl<'s> Lowering<'s> {
                 spiking = soft;
             }
             sent = Some(soft);
+        }
+        if late {
+            // What is held is not added to, and a cell with a refractory time that spikes is held from now on.
+            let lost = refractory.map(|(_, _, held, _)| b.binary(BinaryOp::Or, held, counted));
+            let before = after.clone();
+            self.jump(&mut b, space, &mut after);
+            for ((state, value), (_, before)) in after.iter_mut().zip(before) {
+                if let Some(lost) = lost.filter(|_| spike.held.contains(state)) {
+                    *value = b.select(lost, before, *value);
+                }
+            }
+            new = self.with_states(&mut b, population, dt, &after);
         }
         let resets: Vec<(StateId, ValueId)> =
             spike.resets.iter().map(|&(s, value)| (s, self.lower(&mut b, &mut new, value))).collect();
@@ -1007,6 +1013,28 @@ impl<'s> Lowering<'s> {
         }
         found.extend(others.into_iter().map(|held| of(b, &mut new, held)));
         found
+    }
+
+    /// Values at the end of a step, after which the states of a population are these.
+    fn with_states(
+        &mut self,
+        b: &mut RegionBuilder,
+        population: usize,
+        dt: ValueId,
+        states: &[(StateId, ValueId)],
+    ) -> Values {
+        let (model, space) = (self.model, population_space(population));
+        let mut values = self.at_the_end(b, space, dt);
+        for id in (0..model.graph.len() as u32).map(NodeId) {
+            let Node::State(s) = model.graph.node(id) else { continue };
+            if let Some(&(_, value)) = states.iter().find(|a| a.0 == s) {
+                values.memo.insert(id, value);
+            } else if model.state(s).population != population && model.sees(population, model.state(s).population) {
+                let field = self.next(s);
+                values.memo.insert(id, self.read(b, space, field));
+            }
+        }
+        values
     }
 
     /// Values at the end of the step, of which the times are known.

@@ -64,7 +64,8 @@ impl Block {
             Block::Projection => &["rule", "weight", "delay"],
             Block::Drive => &["weight", "delay"],
             Block::Run => &[
-                "duration", "dt", "method", "rtol", "atol", "max_step", "seed", "celsius", "network", "record", "sweep",
+                "duration", "dt", "method", "rtol", "atol", "max_step", "arrivals", "seed", "celsius", "network",
+                "record", "sweep",
             ],
             Block::Fit => &["search", "starts", "iterations"],
             Block::Train => &[

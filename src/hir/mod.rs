@@ -825,6 +825,8 @@ pub struct Run {
     pub method: Method,
     /// How accurate it is, if it chooses its steps.
     pub tolerances: Tolerances,
+    /// When events arrive within a step, and where that is said.
+    pub arrivals: (Arrivals, Option<Span>),
     /// The key of all random numbers.
     pub seed: u64,
     /// In K; `None` if the run does not say.
@@ -962,6 +964,22 @@ impl Default for Tolerances {
     fn default() -> Tolerances {
         Tolerances { rtol: 1e-8, atol: 1e-8, max_step: f64::INFINITY }
     }
+}
+
+/// When what events bring in a step is added to states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Arrivals {
+    /// Behind the integration, before the threshold is looked at, as in NEST.
+    #[default]
+    BeforeThreshold,
+    /// Behind the threshold, before cells that spike are reset, as in Brian2: it is looked at in the next step.
+    AfterThreshold,
+}
+
+impl Arrivals {
+    /// All with their names.
+    pub const ALL: &'static [(Arrivals, &'static str)] =
+        &[(Arrivals::BeforeThreshold, "before_threshold"), (Arrivals::AfterThreshold, "after_threshold")];
 }
 
 impl Method {

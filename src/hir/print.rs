@@ -1,6 +1,6 @@
 //! The resolved model as text (`neuroc emit --stage hir`).
 
-use super::{Cell, Channel, Expr, ExprKind, Model, Quantity, Spike, SpikeCondition, Symbol, SymbolKind, Ty};
+use super::{Arrivals, Cell, Channel, Expr, ExprKind, Model, Quantity, Spike, SpikeCondition, Symbol, SymbolKind, Ty};
 use crate::syntax::ast::{BinaryOp, UnaryOp};
 use std::fmt::Write;
 
@@ -36,6 +36,9 @@ pub fn print(model: &Model) -> String {
     }
     if let Some(r) = &model.run {
         let _ = writeln!(out, "\nrun duration {} ms, dt {} ms, {}, seed {}", r.duration, r.dt, r.method.name(), r.seed);
+        if r.arrivals.0 == Arrivals::AfterThreshold {
+            let _ = writeln!(out, "    arrivals after_threshold");
+        }
         if let (Some(n), false) = (&model.network, r.records.is_empty()) {
             for record in &r.records {
                 let population = &n.populations[record.population];

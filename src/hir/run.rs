@@ -12,8 +12,8 @@ use super::network::Lowered;
 use super::place::{FlatPath, Place, Wanted, flatten};
 use super::scope::{Entry, Role, Scope, ScopeKind};
 use super::{
-    Around, Cell, Clamp, Expr, Input, Method, Plastic, Population, PortKind, Probe, Projection, Quantity, Record,
-    RecordedAt, Run, Sampling, Symbol, SymbolId, SymbolKind, Tolerances,
+    Around, Arrivals, Cell, Clamp, Expr, Input, Method, Plastic, Population, PortKind, Probe, Projection, Quantity,
+    Record, RecordedAt, Run, Sampling, Symbol, SymbolId, SymbolKind, Tolerances,
 };
 use crate::diag::Diagnostic;
 use crate::source::Span;
@@ -66,6 +66,7 @@ impl<'a> Lowerer<'a> {
             Some(l) => self.method(&l.value),
         };
         let tolerances = self.tolerances(run, &keys);
+        let arrivals = self.arrivals(&keys);
         let seed = self.seed(&keys, seed);
         let span_of = |key: &str| keys.get(key).map_or(run.span, |l| l.value.span);
         let (dt_span, duration_span) = (span_of("dt"), span_of("duration"));
@@ -92,12 +93,13 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         let (duration, dt, celsius) = (duration??, dt??, celsius?);
-        let (method, tolerances, seed, span) = (method?, tolerances?, seed?, run.span);
+        let (method, tolerances, arrivals, seed, span) = (method?, tolerances?, arrivals?, seed?, run.span);
         Some(Run {
             duration,
             dt,
             method,
             tolerances,
+            arrivals,
             seed,
             celsius,
             records,
@@ -196,11 +198,27 @@ impl<'a> Lowerer<'a> {
         Some(value as u64)
     }
 
-    fn method(&mut self, e: &ast::Expr) -> Option<Method> {
-        let name = match &e.kind {
+    /// When events arrive, and where that is said.
+    fn arrivals(&mut self, keys: &Keys<'a>) -> Option<(Arrivals, Option<Span>)> {
+        let Some(l) = keys.get("arrivals") else { return Some(Default::default()) };
+        let (name, span) = (self.word_of(&l.value), l.value.span);
+        let found = Arrivals::ALL.iter().find(|(_, known)| *known == name);
+        if found.is_none() {
+            self.error(RunError::UnknownArrivals { name: &name, span });
+        }
+        found.map(|&(arrivals, _)| (arrivals, Some(span)))
+    }
+
+    /// The text of what should be one word.
+    fn word_of(&self, e: &ast::Expr) -> String {
+        match &e.kind {
             ast::ExprKind::Path(path) => super::names::join(path),
             _ => self.text(e.span).to_string(),
-        };
+        }
+    }
+
+    fn method(&mut self, e: &ast::Expr) -> Option<Method> {
+        let name = self.word_of(e);
         let method = Method::named(&name);
         if method.is_none() {
             self.error(RunError::UnknownMethod { name: &name, span: e.span });

@@ -13,6 +13,7 @@ mod eval;
 mod fault;
 mod graph;
 mod initial;
+mod late;
 pub mod linear;
 mod noise;
 mod overrides;
@@ -34,6 +35,7 @@ pub use eval::{EvalError, evaluate, noise_intervals};
 pub use fault::{Fault, fault};
 pub use graph::{Graph, Node, Operands};
 pub use initial::resolve;
+pub use late::not_late;
 pub use noise::{Noisy, noisy, not_noise};
 pub use overrides::{Override, PerCell, apply, full_name, parse_override, sets_initial_value};
 pub use passive::Passive;
@@ -46,7 +48,7 @@ pub use verify::verify;
 use crate::data::DataFile;
 pub use crate::hir::Tolerances;
 
-use crate::hir::{Demand, Method, StateKind};
+use crate::hir::{Arrivals, Demand, Method, StateKind};
 use crate::morphology::space::{Line, Sources};
 use crate::morphology::{Measure, Tree};
 use crate::source::Span;
@@ -113,6 +115,8 @@ pub struct Model {
     pub method: Method,
     /// How accurate it is, if it chooses its steps.
     pub tolerances: Tolerances,
+    /// When events arrive within a step, and where that is said.
+    pub arrivals: (Arrivals, Option<Span>),
     /// The key of all random numbers.
     pub seed: u64,
 }

@@ -1,6 +1,7 @@
 //! The continuous model as text (`neuroc emit --stage ode`).
 
 use super::{Condition, Kind, Model, Node, NodeId};
+use crate::hir::Arrivals;
 use crate::operators::{BinaryOp, UnaryOp};
 use rustc_hash::FxHashMap as HashMap;
 use std::fmt::Write;
@@ -18,6 +19,9 @@ pub fn print(model: &Model) -> String {
         model.dt,
         model.method.name()
     );
+    if model.arrivals.0 == Arrivals::AfterThreshold {
+        let _ = writeln!(out, "events arrive behind the threshold");
+    }
     for p in model.params.iter().filter(|p| p.population.is_none()) {
         let _ = writeln!(out, "param {} = {}", p.name, printer.show(p.value));
     }

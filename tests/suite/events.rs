@@ -320,6 +320,87 @@ run { duration = 1000 ms; dt = 0.1 ms; method = exp_euler; record spikes of n }"
     compare(net, 1.0, folder.path(), model);
 }
 
+/// Cells that are kicked, behind the threshold or before it; a cell that Brian2 holds for so long is held for a step less.
+fn kicked(arrivals: &str) -> String {
+    format!(
+        "
+synapse Delta {{ on event(weight: mV) {{ v += weight }} }}
+cell Lif {{
+    param drive = 0 mV
+    state v: mV = -60 mV
+    v' = (-60 mV - v + drive) / 20 ms
+    spike when v > -50 mV {{ v = -60 mV; refractory 1.9 ms }}
+}}
+network main {{
+    population n: Lif[100]
+    param n.drive = file(\"drive.csv\") * 1 mV
+    init n.v = file(\"v.csv\") * 1 mV
+    connect n -> n via Delta {{
+        rule = edges(\"exc.csv\")
+        weight = file(\"exc.csv\", column = \"weight\") * 1 mV
+        delay = file(\"exc.csv\", column = \"delay\") * 0.1 ms
+    }}
+    connect n -> n via Delta {{
+        rule = edges(\"inh.csv\")
+        weight = -file(\"inh.csv\", column = \"weight\") * 1 mV
+        delay = file(\"inh.csv\", column = \"delay\") * 0.1 ms
+    }}
+}}
+run {{ duration = 1000 ms; dt = 0.1 ms; method = exact; arrivals = {arrivals}; record spikes of n }}"
+    )
+}
+
+#[test]
+fn a_net_of_delta_synapses_behind_the_threshold_spikes_as_in_brian2() {
+    let brian = reference("spiking_brian2.json");
+    let net = &brian["net_lif_delta"];
+    let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    per_cell(folder.path(), "drive.csv", &numbers(&net["drive_mV"]));
+    per_cell(folder.path(), "v.csv", &numbers(&net["v_init_mV"]));
+    compare(net, 1.0, folder.path(), &kicked("after_threshold"));
+    // The order matters in this net.
+    let before = checked_in(folder.path(), &kicked("before_threshold"));
+    assert_ne!(found_spikes(&run(&before, &plain(), Way::Optimized)), spikes_of(net, 1.0));
+}
+
+/// One kick over the threshold, at the end of step 11, and one in the step of the spike, with another reset and refractory time.
+fn two_kicks(reset: &str, arrivals: &str) -> RunResult {
+    let model = format!(
+        "
+synapse Delta {{ on event(weight: mV) {{ v += weight }} }}
+cell Lif {{
+    state v: mV = 0 mV
+    v' = -v / 1e9 ms
+    spike when v >= 10 mV {{ {reset} }}
+}}
+network main {{
+    population n: Lif
+    drive n via Delta from times(1 ms, 1.1 ms) {{ weight = 12 mV; delay = 0.1 ms }}
+}}
+run {{ duration = 2 ms; dt = 0.1 ms; method = exact; arrivals = {arrivals}; record n.v; record spikes of n }}"
+    );
+    run(&checked(&model), &plain(), Way::Optimized)
+}
+
+#[test]
+fn what_arrives_behind_the_threshold_is_looked_at_one_step_later_and_before_the_reset() {
+    let steps = |result: &RunResult| found_spikes(result).into_iter().map(|(step, _)| step).collect::<Vec<u64>>();
+    let last = |result: &RunResult| result.series[0].values.get(result.series[0].t.len() - 1, 0);
+    for (reset, before, after, v_before, v_after) in [
+        // Two kicks in steps 11 and 12: each makes a spike at once, or the first one step later, and the second is lost to its reset.
+        ("v = 0 mV", vec![11, 12], vec![12], 0.0, 0.0),
+        // What is subtracted leaves the second, which makes the next one.
+        ("v -= 10 mV", vec![11, 12], vec![12, 13], 4.0, 4.0),
+        // A cell with a refractory time keeps nothing of what arrives in the step of its spike.
+        ("v -= 10 mV; refractory 0.3 ms", vec![11], vec![12], 2.0, 2.0),
+    ] {
+        let [found_before, found_after] = ["before_threshold", "after_threshold"].map(|at| two_kicks(reset, at));
+        assert_eq!((steps(&found_before), steps(&found_after)), (before, after), "{reset}");
+        let ends = [last(&found_before), last(&found_after)];
+        assert!((ends[0] - v_before).abs() < 1e-6 && (ends[1] - v_after).abs() < 1e-6, "{reset}: {ends:?}");
+    }
+}
+
 /// A net of several populations, with weights and delays of every kind, drives, and gap junctions beside them.
 const MIXED: &str = "
 use std.channels.hh.{Na, K, Leak}

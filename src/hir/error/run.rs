@@ -2,7 +2,7 @@
 
 use super::instead;
 use crate::diag::{Code, Diagnostic, nearest};
-use crate::hir::{Cell, Method};
+use crate::hir::{Arrivals, Cell, Method};
 use crate::source::Span;
 
 /// What is wrong with a run block, or with what it runs.
@@ -31,6 +31,8 @@ pub(in crate::hir) enum RunError<'e> {
     NotConstant { what: &'e str, span: Span },
     /// No method has the name.
     UnknownMethod { name: &'e str, span: Span },
+    /// Events arrive at no moment of that name.
+    UnknownArrivals { name: &'e str, span: Span },
     /// The run has no `record` line.
     RecordsNothing { population: &'e str, compartment: Option<&'e str>, run: Span },
     /// A recording interval is not above zero.
@@ -112,6 +114,18 @@ impl From<RunError<'_>> for Diagnostic {
                     .help("use numbers and constants only; `neuroc run` can override it from outside")
             }
             E::UnknownMethod { name, span } => unknown_method(name, span),
+            E::UnknownArrivals { name, span } => {
+                let message = format!("events cannot arrive `{name}`");
+                let known: Vec<&str> = Arrivals::ALL.iter().map(|(_, name)| *name).collect();
+                let d = Diagnostic::new(Code::BadValue, span, message, "not known");
+                let meant = match name.to_lowercase() {
+                    name if name.contains("brian") || name.starts_with("after") => Some("after_threshold"),
+                    name if name.contains("nest") || name.starts_with("before") => Some("before_threshold"),
+                    name => nearest(&name, known.iter().copied()),
+                };
+                let d = meant.into_iter().fold(d, |d, meant| d.did_you_mean(name, meant));
+                d.note(format!("there are {}: as in NEST, and as in Brian2", known.join(" and ")))
+            }
             E::RecordsNothing { population, compartment, run } => {
                 let v = compartment.map_or("v".to_string(), |name| format!("{name}.v"));
                 Diagnostic::new(Code::NothingRecorded, run, "this run records nothing", "no `record` line")
