@@ -482,6 +482,7 @@ fn what_can_stand_somewhere_is_proposed_there() {
         (with("        cm = 1 uF/cm2\n", "        c|\n"), &["cm", "area", "insert"], &["duration"]),
         (with("    dt = 0.025 ms\n", "    dt = 0.025 |\n"), &["ms", "mV"], &["exp"]),
         (with("    dt = 0.025 ms\n", "    dt = 0.025 ms\n    method = |\n"), &["exp_euler", "rk4"], &["exp"]),
+        (with("    dt = 0.025 ms\n", "    dt = 0.025 ms\n    arrivals = |\n"), &["after_threshold"], &["exp_euler"]),
         (with("half(v) - leak.erev", "half(|"), &["v", "half", "G", "exp", "leak.erev"], &["insert"]),
         (with("leak.erev\n", "leak.|\n"), &["erev", "gbar", "i"], &["exp", "Na"]),
         (with("when soma.v", "when soma.|"), &["v", "leak", "Na"], &["exp"]),
