@@ -674,7 +674,7 @@ fn digits_are_learnt_and_kept() {
     assert!(before.accuracy < 0.2 && after.accuracy > 0.85, "{before:?} {after:?}");
     assert!(scores[2].loss < 0.6 * scores[0].loss, "{scores:?}");
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("digits_are_learnt.npz");
-    let trained = session.trained();
+    let trained = session.trained().unwrap();
     trained.write(&path).unwrap();
     assert_eq!(Trained::read(&path).unwrap(), trained);
 }
@@ -688,7 +688,7 @@ fn schedules_and_clipping_reach_what_learns() {
         let mut session = session(&digits(64, &train)).unwrap_or_else(|d| panic!("{d:?}"));
         let mut epoch = || {
             session.epoch(&mut train::Unwatched).unwrap().unwrap();
-            session.trained().edges[0].values.to_vec()
+            session.trained().unwrap().edges[0].values.to_vec()
         };
         let first = epoch();
         let second: Vec<f64> = epoch().iter().zip(&first).map(|(x, y)| x - y).collect();
@@ -797,7 +797,7 @@ fn delays_are_learnt_between_bounds_and_kept() {
     };
     let losses = epochs(&mut whole, 4);
     assert!(losses[3] < 0.98 * losses[0], "{losses:?}");
-    let trained = whole.trained();
+    let trained = whole.trained().unwrap();
     let [weights, delays] = [0, 1].map(|at| trained.edges[at].values.to_vec());
     assert_eq!(trained.edges[1].name, "pixels.out.Kick.delay");
     let ends = |values: &[f64], low: f64, high: f64| {
@@ -810,11 +810,11 @@ fn delays_are_learnt_between_bounds_and_kept() {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("delays_are_learnt.npz");
     let mut first = begin();
     epochs(&mut first, 2);
-    first.trained().write(&path).unwrap();
+    first.trained().unwrap().write(&path).unwrap();
     let mut second = begin();
     second.resume(&Trained::read(&path).unwrap()).unwrap();
     assert_eq!(epochs(&mut second, 2), losses[2..]);
-    assert_eq!(second.trained(), trained);
+    assert_eq!(second.trained().unwrap(), trained);
     // A run has whole steps, the nearest ones, and says so.
     let options = CompileOptions { per_cell: trained.edges, ..CompileOptions::default() };
     let compiled = driver::compile(&checked(&text), &options, &mut |_, _, _| {}).unwrap();
@@ -882,15 +882,15 @@ fn goes_on(session: &dyn Fn(&str) -> Session) -> (String, Trained) {
     learns(&mut first, 2);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("weights.npz");
-    first.trained().write(&path).unwrap();
+    first.trained().unwrap().write(&path).unwrap();
     let kept = Trained::read(&path).unwrap();
-    assert_eq!(kept, first.trained());
+    assert_eq!(kept, first.trained().unwrap());
     let mut second = session(&text);
     second.resume(&kept).unwrap();
     assert_eq!(second.epochs(), 2);
     learns(&mut second, 2);
-    assert_eq!(second.trained(), whole.trained());
-    assert_ne!(second.trained(), kept);
+    assert_eq!(second.trained().unwrap(), whole.trained().unwrap());
+    assert_ne!(second.trained().unwrap(), kept);
     (text, kept)
 }
 
