@@ -165,6 +165,11 @@ impl Session {
         self.parameters.len() + self.learner.learnt().iter().map(|(_, values)| values.len()).sum::<usize>()
     }
 
+    /// How many lists of weights live where steps are taken, on a device.
+    pub fn settled(&self) -> usize {
+        (0..self.edges.len()).filter(|&number| self.learner.has_settled(number)).count()
+    }
+
     /// How many bytes of states are kept.
     pub fn memory(&self) -> f64 {
         self.learner.memory()

@@ -165,7 +165,7 @@ fn known<'a>(
 ) -> Result<BTreeMap<Trial, &'a Buffer>, EngineError> {
     let mut known: BTreeMap<Trial, &Buffer> =
         tables.into_iter().flatten().map(|(&trial, buffer)| (trial, buffer)).collect();
-    for weights in weights {
+    if let Some(weights) = weights {
         for &route in &weights.routes {
             known.insert(Trial::Carried(route as u32), weights.descent.array(weights.of(route)?)?);
         }
