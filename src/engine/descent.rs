@@ -71,9 +71,7 @@ impl Descent {
         let by = upload(self.compiler.client(), &ty, Table::F64(by.to_vec()))?;
         let arrays = self.arrays.iter_mut().filter_map(Option::take).map(Argument::Donate);
         let kept = self.masks.iter().chain(slopes).chain([&by]).map(Argument::Keep);
-        // Nobody waits: the next steps do, for the arrays.
-        let (results, _) = self.executable.launch(arrays.chain(kept).collect())?;
-        let mut results = results.into_iter();
+        let mut results = self.executable.execute(arrays.chain(kept).collect())?.into_iter();
         self.arrays.iter_mut().zip(&mut results).for_each(|(array, result)| *array = Some(result));
         let last = results.next().map(|last| numbers(&last)).transpose()?;
         Ok(last.and_then(|last| last.first().copied()))

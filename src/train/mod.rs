@@ -272,7 +272,7 @@ impl Session {
         Ok(Trained { edges: edges.collect(), parameters: parameters.collect(), progress: Some(progress) })
     }
 
-    /// Goes on where another session of the same model has been. The error is a sentence; then nothing has changed.
+    /// Goes on where another session of the same model has been. The error is a sentence; then nothing has changed, unless it is a device that fails.
     pub fn resume(&mut self, trained: &Trained) -> Result<(), String> {
         let Some(progress) = &trained.progress else {
             return Err("it does not say how far its training has come".into());

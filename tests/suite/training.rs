@@ -369,7 +369,21 @@ fn gradients_on_xla_are_those_of_other_engines() {
     }
 }
 
-/// The modules of both directions, to be read: matrices with a state that is read out, and lists with counts.
+/// The module that moves weights: a matrix with gaps, and a list with bounds.
+#[cfg(feature = "xla")]
+fn update() -> String {
+    use neuroc::codegen::stablehlo::builder::{Element, TensorType};
+    use neuroc::codegen::stablehlo::mlir;
+    use neuroc::simulate::trials::{Gaps, Held};
+    let held = |dims: &[usize], gaps, range| Held { ty: TensorType::new(Element::F32, dims), gaps, range };
+    let arrays =
+        [held(&[2, 3], Gaps::Masked, [f64::NEG_INFINITY, f64::INFINITY]), held(&[7], Gaps::Last, [0.1, f64::INFINITY])];
+    let how = hir::Optimizer::Adam { lr: 1e-3, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 };
+    let module = mlir::write("update", &[train::update(how, true, &arrays)], &[], mlir::Format::Plain);
+    String::from_utf8(module).unwrap()
+}
+
+/// The modules of both directions, to be read: matrices with a state that is read out, and lists with counts; and the module that moves weights.
 #[cfg(feature = "xla")]
 #[test]
 fn modules_of_training_are_as_reviewed() {
@@ -408,6 +422,7 @@ fn modules_of_training_are_as_reviewed() {
     settings.bind(|| {
         insta::assert_snapshot!("training_matrices", of_net(matrices, Read::State("out.v".into())));
         insta::assert_snapshot!("training_lists", of_net(lists, Read::SpikeCount("out".into())));
+        insta::assert_snapshot!("training_update", update());
     });
 }
 
