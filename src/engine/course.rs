@@ -15,7 +15,6 @@ use crate::pjrt::{Argument, Buffer};
 use crate::runtime::machine::Bank;
 use crate::step::FieldId;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// All steps in one direction.
 pub struct Direction {
@@ -24,7 +23,7 @@ pub struct Direction {
     init: Ready,
     all: Ready,
     /// Data, edges, the seed, and what values begin with.
-    fixed: BTreeMap<Slot, Arc<Buffer>>,
+    fixed: BTreeMap<Slot, Buffer>,
     /// What `init` has computed, with the numbers of both entry points that the values of parameters decide; none if they have changed.
     begun: Option<Begun>,
 }
@@ -43,7 +42,7 @@ impl Direction {
             if let Some(Feed::Fixed(of)) = port.slot.feed()
                 && !fixed.contains_key(&port.slot)
             {
-                fixed.insert(port.slot, Arc::new(upload(compiler.client(), &port.ty, inputs.fixed(of, setup))?));
+                fixed.insert(port.slot, upload(compiler.client(), &port.ty, inputs.fixed(of, setup))?);
             }
         }
         Ok(Direction { inputs, compiler, init, all, fixed, begun: None })
@@ -64,30 +63,20 @@ impl Direction {
         }
     }
 
-    /// What a state or a value of cells begins with in every run, whatever `init` says; the answer is what is on the device, if anything reads it.
-    pub fn begin(&mut self, field: FieldId, values: &[f64]) -> Result<Option<Arc<Buffer>>, EngineError> {
-        let Some(slot) = self.begins(field).filter(|_| !values.is_empty()) else { return Ok(None) };
-        let table = self.inputs.stored(slot, values);
-        let ty = TensorType::new(table.element(), &[values.len()]);
-        let buffer = Arc::new(upload(self.compiler.client(), &ty, table)?);
-        self.fixed.insert(slot, Arc::clone(&buffer));
-        Ok(Some(buffer))
-    }
-
-    /// The same, with what another direction of the same precision has on the device.
-    pub fn begin_with(&mut self, field: FieldId, values: &Arc<Buffer>) {
-        if let Some(slot) = self.begins(field) {
-            self.fixed.insert(slot, Arc::clone(values));
-        }
-    }
-
-    fn begins(&self, field: FieldId) -> Option<Slot> {
-        match self.inputs.plan.slot(field) {
-            Some((space, Bank::State, slot)) => Some(Slot::State(space.0, slot)),
-            Some((space, Bank::Cell, slot)) => Some(Slot::Cell(space.0, slot)),
+    /// What a state or a value of cells begins with in every run, whatever `init` says.
+    pub fn begin(&mut self, field: FieldId, values: &[f64]) -> Result<(), EngineError> {
+        let slot = match self.inputs.plan.slot(field) {
+            Some((space, Bank::State, slot)) => Slot::State(space.0, slot),
+            Some((space, Bank::Cell, slot)) => Slot::Cell(space.0, slot),
             // Nothing of the direction reads it.
-            Some((_, Bank::Data | Bank::Output | Bank::Temp, _)) | None => None,
+            Some((_, Bank::Data | Bank::Output | Bank::Temp, _)) | None => return Ok(()),
+        };
+        if !values.is_empty() {
+            let table = self.inputs.stored(slot, values);
+            let ty = TensorType::new(table.element(), &[values.len()]);
+            self.fixed.insert(slot, upload(self.compiler.client(), &ty, table)?);
         }
+        Ok(())
     }
 
     /// Brings real numbers for an argument to the device.
@@ -125,12 +114,7 @@ impl Direction {
             let found = match port.slot {
                 Slot::Trial(trial) => given.get(&trial).copied(),
                 Slot::Numbers(part) => self.all.numbers.get(&part),
-                slot => self
-                    .fixed
-                    .get(&slot)
-                    .map(Arc::as_ref)
-                    .or_else(|| begun.values.get(&slot))
-                    .or_else(|| begun.rows.get(&slot)),
+                slot => self.fixed.get(&slot).or_else(|| begun.values.get(&slot)).or_else(|| begun.rows.get(&slot)),
             };
             let missing =
                 || EngineError(format!("internal error: no value for `{}`", slot_name(&self.inputs.plan, port.slot)));
@@ -163,7 +147,7 @@ impl Direction {
         for port in &self.init.entry.arguments {
             let found = match port.slot {
                 Slot::Numbers(part) => self.init.numbers.get(&part),
-                slot => self.fixed.get(&slot).map(Arc::as_ref).or_else(|| of_init.get(&slot)),
+                slot => self.fixed.get(&slot).or_else(|| of_init.get(&slot)),
             };
             let missing =
                 || EngineError(format!("internal error: no value for `{}`", slot_name(&inputs.plan, port.slot)));

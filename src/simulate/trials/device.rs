@@ -18,7 +18,6 @@ use crate::pjrt::Buffer;
 use crate::simulate::Loss;
 use crate::step::FieldId;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Both directions on a device.
 pub struct Device {
@@ -73,15 +72,8 @@ impl Settled for Weights {
     }
 }
 
-/// Values of a parameter on the device: what cells begin with, and frames.
-struct Shown {
-    first: Option<Arc<Buffer>>,
-    frames: Option<Buffer>,
-}
-
 /// What the way forward has come to.
 struct Ran {
-    shown: Shown,
     results: BTreeMap<Slot, Buffer>,
     samples: Vec<f64>,
     spikes: u64,
@@ -147,9 +139,9 @@ impl Device {
 
     /// The way forward. Values that change come as frames with the arguments, others are what it begins with.
     fn run(&mut self, net: &Net, frames: &[Vec<f64>], carried: &BTreeMap<Trial, Buffer>) -> Result<Ran, EngineError> {
-        let shown = Shown::new(&mut self.forward, net.given.of.forward, frames)?;
+        let given = given(&mut self.forward, net.given.of.forward, frames)?;
         let mut arguments = known([&self.fixed, carried], self.weights.as_ref())?;
-        arguments.extend(shown.frames.iter().map(|buffer| (Trial::Given, buffer)));
+        arguments.extend(given.iter().map(|buffer| (Trial::Given, buffer)));
         let results = self.forward.run(&arguments)?;
         let flag = results.get(&Slot::Finite).ok_or_else(|| missing("finite"))?;
         if !flag.to_vec::<bool>()?.iter().all(|finite| *finite) {
@@ -162,7 +154,7 @@ impl Device {
                 spikes += buffer.to_vec::<u64>()?.iter().sum::<u64>();
             }
         }
-        Ok(Ran { shown, results, samples, spikes })
+        Ok(Ran { results, samples, spikes })
     }
 }
 
@@ -181,26 +173,14 @@ fn known<'a>(
     Ok(known)
 }
 
-impl Shown {
-    /// Brings the values of a parameter to a device: frames as an argument, others as what cells begin with.
-    fn new(direction: &mut Direction, of: FieldId, frames: &[Vec<f64>]) -> Result<Shown, EngineError> {
-        let first = frames.first().map(|first| direction.begin(of, first)).transpose()?.flatten();
-        let frames = match frames {
-            [_] => None,
-            frames => direction.reals(Trial::Given, &frames.concat())?,
-        };
-        Ok(Shown { first, frames })
+/// Brings the values of a parameter to a device: frames as an argument, others as what cells begin with.
+fn given(direction: &mut Direction, of: FieldId, frames: &[Vec<f64>]) -> Result<Option<Buffer>, EngineError> {
+    if let Some(first) = frames.first() {
+        direction.begin(of, first)?;
     }
-
-    /// For the other direction: what is there is not brought again.
-    fn again(self, direction: &mut Direction, of: FieldId, frames: &[Vec<f64>]) -> Result<Shown, EngineError> {
-        match &self.first {
-            Some(first) if self.frames.is_some() == direction.argument(Trial::Given).is_some() => {
-                direction.begin_with(of, first);
-                Ok(self)
-            }
-            Some(_) | None => Shown::new(direction, of, frames),
-        }
+    match frames {
+        [_] => Ok(None),
+        frames => direction.reals(Trial::Given, &frames.concat()),
     }
 }
 
@@ -222,10 +202,10 @@ impl Runner for Device {
         loss: &mut dyn FnMut(&[f64]) -> Loss,
     ) -> Result<Slopes, EngineError> {
         let carried = self.carried(net)?;
-        let Ran { shown, results: kept, samples, spikes } = self.run(net, frames, &carried)?;
+        let Ran { results: kept, samples, spikes } = self.run(net, frames, &carried)?;
         let found = loss(&samples);
         let given = match net.given.of.back {
-            Some(field) => shown.again(&mut self.back, field, frames)?.frames,
+            Some(field) => given(&mut self.back, field, frames)?,
             None => None,
         };
         let slopes = self.back.reals(Trial::Slopes, &found.slopes.concat())?;
