@@ -275,15 +275,17 @@ pub fn update(how: Optimizer, clips: bool, held: &[Held]) -> Function {
         held.iter().map(|one| (one.gaps == Gaps::Masked).then(|| mask(&mut b, one))).collect();
     let slopes: Vec<Value> = held.iter().map(|one| b.argument(one.slopes(), None)).collect();
     let numbers = b.argument(TensorType::new(Element::F64, &[Rates::<()>::COUNT + 2]), None);
-    let number = |b: &mut Builder, at: usize| {
-        let one = b.slice(numbers, &[at], &[at + 1]);
-        b.reshape(one, &[])
-    };
+    let numbers: Vec<Value> = (0..b.dims(numbers)[0])
+        .map(|at| {
+            let one = b.slice(numbers, &[at], &[at + 1]);
+            b.reshape(one, &[])
+        })
+        .collect();
     let slopes: Vec<Value> = (slopes.into_iter().zip(held).zip(&masks))
         .map(|((slopes, one), mask)| one.filled(&mut b, slopes, *mask))
         .collect();
     let scale = clips.then(|| {
-        let [most, mut squares] = [Rates::<()>::COUNT, Rates::<()>::COUNT + 1].map(|at| number(&mut b, at));
+        let [most, mut squares] = [numbers[Rates::<()>::COUNT], numbers[Rates::<()>::COUNT + 1]];
         for &slopes in &slopes {
             let doubles = b.convert(slopes, Element::F64);
             let mut own = b.multiply(doubles, doubles);
@@ -305,10 +307,7 @@ pub fn update(how: Optimizer, clips: bool, held: &[Held]) -> Function {
             let scale = everywhere(&mut b, scale);
             slopes = b.multiply(slopes, scale);
         }
-        let rates = Rates::from(std::array::from_fn(|at| {
-            let number = number(&mut b, at);
-            everywhere(&mut b, number)
-        }));
+        let rates = Rates::from(std::array::from_fn(|at| everywhere(&mut b, numbers[at])));
         let mut moved = match (how, &lists[..]) {
             (Optimizer::Sgd { .. }, &[x, first]) => sgd(&mut b, &rates, [x, slopes, first]).to_vec(),
             (Optimizer::Adam { .. }, &[x, first, second]) => adam(&mut b, &rates, [x, slopes, first, second]).to_vec(),
