@@ -153,8 +153,11 @@
 //!   edges are products outside it, forward and back. So each event costs its edges alone, trials share weights without a form of their own in the IR, and
 //!   the adjoint of a delivery is needed nowhere in it.
 //! - **Trials carry the numbers of their run** (`src/simulate/trials/number.rs`): in single precision, what arrives, states that are kept and derivatives are
-//!   `f32` from engine to engine, as in other frameworks. What learns and what optimizers remember is `f64` and rounded once for each batch, so that small
-//!   steps add up; derivatives in parameters, and in numbers that edges share, are added up in `f64` over cells and edges.
+//!   `f32` from engine to engine, as in other frameworks. What learns on the host and what optimizers remember of it is `f64` and rounded once for each batch, so that small
+//!   steps add up; derivatives in parameters, and in numbers that edges share, are added up in `f64` over cells and edges. Weights that live on a device have
+//!   the numbers of the run there.
+//! - **An optimizer's rule is written once** (`src/train/optimizer.rs`), over what it computes with: single numbers of the host, or arrays of a function for a
+//!   device, which is handed down to where steps are taken. So nothing below [`train`] knows an optimizer.
 //! - **A product with spikes is a sum of rows** (`src/simulate/trials/rows.rs`): of weights for each trial, of derivatives for each sender, in one order whatever the
 //!   threads. Only errors times weights is dense.
 //! - **The tape is the host's** (`src/simulate/backward/`): states are read and written through the engine, and which are kept changes no bit.
@@ -250,6 +253,7 @@
 //! | what goes along edges between trials natively, in which numbers, in which order it is added up | `src/simulate/trials/host.rs`, `tract/carrier.rs`, `rows.rs` | their tests, `tests/suite/training.rs` |
 //! | how delays between steps are delivered and learnt | `src/simulate/trials/tract/between.rs` | its tests, `tests/suite/training.rs` |
 //! | how a run is shown a sample | `sample` in `src/driver/training.rs`, `src/engine/frames.rs` | `tests/suite/training.rs`, `tests/suite/cli.rs` |
+//! | which weights live on a device, what brings them there and back | `src/simulate/trials/held.rs`, `device.rs`, `src/engine/descent.rs`, `settle` in `src/driver/training.rs` | `tests/suite/training.rs` |
 //! | losses, optimizers, samples | `src/train/`, `src/hir/train.rs`, `src/data/dataset.rs` | `src/train/`, `tests/suite/training.rs` |
 //! | what of a network learns, in which order | `src/driver/training.rs` | `tests/suite/training.rs` |
 //! | what passes may change, what they must keep | `src/passes/mod.rs`, `src/passes/exact.rs` | `tests/suite/random_models.rs` |

@@ -136,7 +136,7 @@ impl Learning {
 
     /// What has been learnt so far.
     fn trained(&self) -> PyResult<Trained> {
-        Ok(Trained(self.lock()?.trained()))
+        self.lock()?.trained().map(Trained).map_err(error::engine)
     }
 }
 

@@ -131,7 +131,7 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
         }
         history.push((score, test));
         if let Some(path) = &output
-            && let Err(why) = session.trained().write(path)
+            && let Err(why) = session.trained().map_err(|error| error.0).and_then(|trained| trained.write(path))
         {
             complain(why);
             return Err(Exit::Model);

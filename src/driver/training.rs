@@ -22,12 +22,12 @@ use crate::ode::{self, Kind, Model, PerCell, StateId};
 use crate::passes::{self, Keep};
 #[cfg(feature = "xla")]
 use crate::simulate::trials::Device;
-use crate::simulate::trials::{self, Both, Given, Host, Net, Route, Runner, Slopes, Spiking, Tract};
+use crate::simulate::trials::{self, Both, Given, Host, Net, Route, Runner, Slopes, Spiking, Tract, Update};
 use crate::simulate::{self, Loss, Shared};
 use crate::source::Span;
 use crate::step::{self, FieldId, FieldKind, OpKind, Program, Role, Source, SpaceKind, Verified};
 use crate::units::{self, Dim, DisplayUnit};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What a loss reads of a network.
@@ -250,6 +250,8 @@ pub struct Learner {
     numbers: Vec<Numbers>,
     /// How many cells the readout has.
     outputs: usize,
+    /// Those of `numbers` that live where steps are taken.
+    settled: Vec<usize>,
 }
 
 /// The derivatives of a loss.
@@ -257,7 +259,8 @@ pub struct Learner {
 pub struct Found {
     /// The loss.
     pub loss: f64,
-    /// The derivatives in all that learns of projections, in the order of [`Learner::learnt`]; of edges in the order of gradients.
+    /// The derivatives in all that learns of projections, in the order of [`Learner::learnt`]; of edges in the order of gradients. Those in weights that have
+    /// settled are none: they stay where steps are taken.
     pub edges: Vec<Vec<f64>>,
     /// The derivatives in the parameters that learn, in canonical units.
     pub parameters: Vec<f64>,
@@ -363,7 +366,7 @@ impl Learner {
         let Prepared { model, net, programs, fitted, ranges, moved, numbers, outputs } =
             Prepared::new(checked, options, lesson)?;
         let runner = programs.runner(&net, lesson, choice)?;
-        Ok(Learner { model, net, runner, fitted, ranges, moved, numbers, outputs })
+        Ok(Learner { model, net, runner, fitted, ranges, moved, numbers, outputs, settled: Vec::new() })
     }
 
     /// What XLA compiles of a lesson: the entry points of both directions, as text.
@@ -407,10 +410,66 @@ impl Learner {
         &self.ranges
     }
 
-    /// Changes what learns of projections, one after the other, in the order of gradients; delays are in ms. What leaves its range is brought back to its end.
+    /// Lets weights live where steps are taken, if a device takes them and each is the weight of one edge. A function that `update` makes moves them, and
+    /// the lists that are remembered of them begin at 0.
+    pub fn settle(&mut self, lists: usize, update: Update<'_>) -> Result<(), EngineError> {
+        let alone = |one: &&Numbers| one.which == Which::Weights && one.same.is_empty();
+        let routes: Vec<(usize, [f64; 2])> =
+            (self.numbers.iter().filter(alone)).map(|one| (one.projection, [one.range.low, one.range.high])).collect();
+        let routes = self.runner.settle(&self.net, &routes, lists, update)?;
+        let is_there = |one: &Numbers| one.which == Which::Weights && routes.contains(&one.projection);
+        let numbers = self.numbers.iter().enumerate().filter(|(_, one)| is_there(one));
+        self.settled = numbers.map(|(number, _)| number).collect();
+        Ok(())
+    }
+
+    /// Does this one, of what [`Learner::learnt`] lists, live where steps are taken?
+    pub fn has_settled(&self, number: usize) -> bool {
+        self.settled.contains(&number)
+    }
+
+    /// Moves what has settled against the slopes of the last gradient; `numbers` is the last argument of the function. The answer is its last result, if that
+    /// is a single number; none if nothing has settled.
+    pub fn descend(&mut self, numbers: impl FnOnce() -> Vec<f64>) -> Result<Option<f64>, EngineError> {
+        self.runner.settled().map_or(Ok(None), |settled| settled.descend(&numbers()))
+    }
+
+    /// Fetches what has settled, for [`Learner::learnt`]. The answer are the lists that are remembered of each, in the order of gradients.
+    pub fn fetch(&mut self) -> Result<BTreeMap<usize, Vec<Vec<f64>>>, EngineError> {
+        let mut remembered = BTreeMap::new();
+        let Some(settled) = self.runner.settled() else { return Ok(remembered) };
+        for &number in &self.settled {
+            let one = &self.numbers[number];
+            let mut lists = settled.bring_down(&self.net, one.projection)?.into_iter();
+            let weights = lists.next().unwrap_or_default();
+            self.net.routes[one.projection].tract.change(|own| {
+                own.copy_from_slice(&weights);
+                // The end of a range may be rounded on a device.
+                one.range.hold(own);
+            });
+            remembered.insert(number, lists.collect());
+        }
+        Ok(remembered)
+    }
+
+    /// Brings what [`Learner::set_learnt`] has set to where it has settled, with lists that are remembered.
+    pub fn bring(&mut self, remembered: &BTreeMap<usize, Vec<&[f64]>>) -> Result<(), EngineError> {
+        let Some(settled) = self.runner.settled() else { return Ok(()) };
+        let all = remembered.iter().filter(|(number, _)| self.settled.contains(number));
+        for (&number, lists) in all {
+            settled.bring_up(&self.net, self.numbers[number].projection, lists)?;
+        }
+        Ok(())
+    }
+
+    /// Changes what learns of projections and has not settled, one after the other, in the order of gradients; delays are in ms. What leaves its range is
+    /// brought back to its end.
     pub fn change(&mut self, mut change: impl FnMut(usize, &mut [f64])) {
         let dt = self.model.dt;
         for (at, Numbers { projection, same, which, range, .. }) in self.numbers.iter().enumerate() {
+            if self.settled.contains(&at) {
+                continue;
+            }
             let tract = &mut self.net.routes[*projection].tract;
             match which {
                 Which::Weights => tract.change(|values| {
@@ -431,7 +490,7 @@ impl Learner {
     }
 
     /// What learns of projections: weights (`a.b.Kick.weight`) and delays in ms (`a.b.Kick.delay`) in the order of the edges: by target, and of each target by
-    /// source; of edges that share a kernel its numbers.
+    /// source; of edges that share a kernel its numbers. What has settled is as it was fetched last.
     pub fn learnt(&self) -> Vec<(&str, Vec<f64>)> {
         let values = |one: &Numbers| {
             let tract = &self.net.routes[one.projection].tract;

@@ -4,11 +4,12 @@
 //! on the device until somebody reads them.
 //! Never true here: the host is visited between two steps.
 
+use super::descent::reals;
 use super::executables::Compiler;
 use super::inputs::{Inputs, Table};
 use super::xla::{Ready, numbers, upload};
 use super::{EngineError, Setup};
-use crate::codegen::stablehlo::builder::{Element, TensorType};
+use crate::codegen::stablehlo::builder::TensorType;
 use crate::codegen::stablehlo::{Feed, Kind, Slot, Trial, real, slot_name};
 use crate::pjrt::{Argument, Buffer};
 use crate::runtime::machine::Bank;
@@ -81,11 +82,7 @@ impl Direction {
     /// Brings real numbers for an argument to the device.
     pub fn reals(&self, trial: Trial, values: &[f64]) -> Result<Option<Buffer>, EngineError> {
         let Some(ty) = self.argument(trial) else { return Ok(None) };
-        let table = match ty.element {
-            Element::F32 => Table::F32(values.iter().map(|&x| x as f32).collect()),
-            _ => Table::F64(values.to_vec()),
-        };
-        upload(self.compiler.client(), ty, table).map(Some)
+        upload(self.compiler.client(), ty, reals(ty, values)).map(Some)
     }
 
     /// Brings whole numbers for an argument to the device.
@@ -94,9 +91,15 @@ impl Direction {
         upload(self.compiler.client(), ty, Table::I32(values)).map(Some)
     }
 
-    fn argument(&self, trial: Trial) -> Option<&TensorType> {
+    /// The type of an argument, if there is this one.
+    pub fn argument(&self, trial: Trial) -> Option<&TensorType> {
         let arguments = &self.all.entry.arguments;
         arguments.iter().find(|port| port.slot == Slot::Trial(trial)).map(|port| &port.ty)
+    }
+
+    /// Is there such a result?
+    pub fn finds(&self, trial: Trial) -> bool {
+        self.all.entry.results.iter().any(|port| port.slot == Slot::Trial(trial))
     }
 
     /// Takes all steps.

@@ -8,6 +8,8 @@ pub mod branches;
 pub mod course;
 mod deliveries;
 #[cfg(feature = "xla")]
+pub mod descent;
+#[cfg(feature = "xla")]
 pub mod executables;
 pub mod frames;
 #[cfg(feature = "xla")]

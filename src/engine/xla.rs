@@ -279,7 +279,7 @@ impl Ready {
 const TWO_BUFFERS: (&str, &str) = ("xla_gpu_enable_while_loop_unrolling", "WHILE_LOOP_UNROLLING_DOUBLE_BUFFER");
 
 /// Compiles for the first device of a client.
-fn compile(compiler: &Compiler, module: &[u8]) -> Result<Executable, EngineError> {
+pub(super) fn compile(compiler: &Compiler, module: &[u8]) -> Result<Executable, EngineError> {
     if compiler.client().platform_name() == Device::Cuda.name() {
         let (name, value) = TWO_BUFFERS;
         let flags = vec![(name.into(), Flag::Text(value.into()))];

@@ -8,19 +8,21 @@ mod optimizer;
 mod trained;
 
 pub use loss::{Judge, Judged};
-pub use optimizer::{Moving, clip, share};
+pub use optimizer::{Moving, clip, share, update};
 pub use trained::{Progress, Trained};
 
 use crate::codegen::plan::Precision;
 use crate::data::Dataset;
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::Carried;
-use crate::driver::{Checked, CompileOptions, EngineChoice, Learner, Lesson, Read, flatten, frame, samples};
+use crate::driver::{Checked, CompileOptions, EngineChoice, Found, Learner, Lesson, Read, flatten, frame, samples};
 use crate::engine::EngineError;
 use crate::hir::Schedule;
 use crate::ode::{self, PerCell};
 use crate::simulate::Loss;
 use crate::units;
+use optimizer::{shrink, squares};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -106,7 +108,7 @@ impl Session {
             threads,
             precision,
         };
-        let learner = Learner::new(checked, options, &lesson, choice)?;
+        let mut learner = Learner::new(checked, options, &lesson, choice)?;
         let wrong = |message: String, why: &str| Err(vec![Diagnostic::new(Code::BadData, train.data.1, message, why)]);
         if learner.memory() > budget {
             let (needed, each) = (learner.memory(), learner.memory() / batch as f64);
@@ -118,13 +120,16 @@ impl Session {
                 ),
             );
         }
-        let optimizer = |number: usize| match learner.are_delays(number) {
-            true => train.optimizer.of_delays(train.delay_lr),
-            false => train.optimizer,
+        let (optimizer, clips) = (train.optimizer, train.clip.is_some());
+        let settled = learner.settle(optimizer.remembers(), &|held| update(optimizer, clips, held));
+        settled.map_err(|e| vec![Diagnostic::without_place(Code::Unsupported, e.0)])?;
+        let moving = |number: usize, count: usize| match learner.are_delays(number) {
+            true => Moving::new(optimizer.of_delays(train.delay_lr), count),
+            false if learner.has_settled(number) => Moving::new(optimizer, 0),
+            false => Moving::new(optimizer, count),
         };
         let learnt = learner.learnt();
-        let edges =
-            learnt.iter().enumerate().map(|(at, (_, values))| Moving::new(optimizer(at), values.len())).collect();
+        let edges = learnt.iter().enumerate().map(|(at, (_, values))| moving(at, values.len())).collect();
         let parameters: Vec<f64> = learner.fitted().iter().map(|one| one.value.unwrap_or(f64::NAN)).collect();
         let judge = Judge { loss: train.loss, readout: train.readout, cells: learner.outputs() };
         let moving = Moving::new(train.optimizer, parameters.len());
@@ -160,6 +165,11 @@ impl Session {
         self.parameters.len() + self.learner.learnt().iter().map(|(_, values)| values.len()).sum::<usize>()
     }
 
+    /// How many lists of weights live where steps are taken, on a device.
+    pub fn settled(&self) -> usize {
+        (0..self.edges.len()).filter(|&number| self.learner.has_settled(number)).count()
+    }
+
     /// How many bytes of states are kept.
     pub fn memory(&self) -> f64 {
         self.learner.memory()
@@ -183,17 +193,7 @@ impl Session {
             if !found.loss.is_finite() {
                 return Err(EngineError(format!("the loss is {} in epoch {}", found.loss, self.epochs)));
             }
-            if let Some(most) = self.clip {
-                let mut all: Vec<&mut [f64]> = found.edges.iter_mut().map(|w| w.as_mut_slice()).collect();
-                all.push(&mut found.parameters);
-                clip(&mut all, most);
-            }
-            let edges = &mut self.edges;
-            self.learner.change(|number, values| edges[number].step(values, &found.edges[number], share));
-            self.moving.step(&mut self.parameters, &found.parameters, share);
-            for (x, range) in self.parameters.iter_mut().zip(self.learner.ranges()) {
-                range.hold(std::slice::from_mut(x));
-            }
+            self.learn(&mut found, share)?;
             score.loss += judged.loss * batch.len() as f64;
             score.spikes += found.spikes as f64 * batch.len() as f64 / self.batch as f64;
             right += judged.right;
@@ -203,6 +203,27 @@ impl Session {
             }
         }
         Ok(Some(score.of(seen, right, begin)))
+    }
+
+    /// A step against slopes, at a share of the learning rate.
+    fn learn(&mut self, found: &mut Found, share: f64) -> Result<(), EngineError> {
+        let mut slopes: Vec<&mut [f64]> = found.edges.iter_mut().map(|w| w.as_mut_slice()).collect();
+        slopes.push(&mut found.parameters);
+        // What has settled moves first: there all slopes are known whose norm counts.
+        let (moving, most) = (&self.moving, self.clip);
+        let by = self.learner.descend(|| moving.numbers(share, most, squares(&slopes)))?;
+        match (by, most) {
+            (Some(by), _) => shrink(&mut slopes, by),
+            (None, Some(most)) => clip(&mut slopes, most),
+            (None, None) => {}
+        }
+        let edges = &mut self.edges;
+        self.learner.change(|number, values| edges[number].step(values, &found.edges[number], share));
+        self.moving.step(&mut self.parameters, &found.parameters, share);
+        for (x, range) in self.parameters.iter_mut().zip(self.learner.ranges()) {
+            range.hold(std::slice::from_mut(x));
+        }
+        Ok(())
     }
 
     /// Tries the samples that are kept for testing; none if there are none.
@@ -223,24 +244,35 @@ impl Session {
         Ok(Some(score.of(all.len(), right, begin)))
     }
 
-    /// What has been learnt so far.
-    pub fn trained(&self) -> Trained {
+    /// What has been learnt so far; weights that live on a device are fetched.
+    pub fn trained(&mut self) -> Result<Trained, EngineError> {
+        let mut fetched = self.learner.fetch()?;
         let edges = self.learner.learnt().into_iter();
         let edges = edges.map(|(name, values)| PerCell { name: name.to_string(), values: values.into() });
         let parameters = self.learner.fitted().iter().zip(&self.parameters);
         let parameters = parameters.map(|(one, &x)| format!("{}={}", one.name, one.shown(x)));
-        let all = self.edges.iter().chain([&self.moving]).map(Moving::memory);
+        let mut remembered = Vec::new();
+        for (number, moving) in self.edges.iter().chain([&self.moving]).enumerate() {
+            remembered.push(match fetched.remove(&number) {
+                Some(mut lists) => {
+                    let count = lists.first().map_or(0, Vec::len);
+                    lists.resize(2, vec![0.0; count]);
+                    [std::mem::take(&mut lists[0]), std::mem::take(&mut lists[1])]
+                }
+                None => moving.memory().1.map(<[f64]>::to_vec),
+            });
+        }
         let progress = Progress {
             epochs: self.epochs,
             steps: self.moving.memory().0,
             seed: self.learner.seed(),
             parameters: self.parameters.clone(),
-            remembered: all.map(|(_, lists)| lists.map(<[f64]>::to_vec)).collect(),
+            remembered,
         };
-        Trained { edges: edges.collect(), parameters: parameters.collect(), progress: Some(progress) }
+        Ok(Trained { edges: edges.collect(), parameters: parameters.collect(), progress: Some(progress) })
     }
 
-    /// Goes on where another session of the same model has been. The error is a sentence; then nothing has changed.
+    /// Goes on where another session of the same model has been. The error is a sentence; then nothing has changed, unless it is a device that fails.
     pub fn resume(&mut self, trained: &Trained) -> Result<(), String> {
         let Some(progress) = &trained.progress else {
             return Err("it does not say how far its training has come".into());
@@ -267,12 +299,17 @@ impl Session {
         let values: Vec<Vec<f64>> = trained.edges.iter().map(|one| one.values.to_vec()).collect();
         self.learner.set_learnt(&values);
         self.parameters.clone_from(&progress.parameters);
+        let (mut settled, kept) = (BTreeMap::new(), self.moving.remembers());
         let all = self.edges.iter_mut().chain([&mut self.moving]);
-        for (moving, lists) in all.zip(&progress.remembered) {
-            moving.remember(progress.steps, lists.each_ref().map(|list| list.as_slice()));
+        for (number, (moving, lists)) in all.zip(&progress.remembered).enumerate() {
+            let lists = lists.each_ref().map(|list| list.as_slice());
+            match self.learner.has_settled(number) {
+                true => drop(settled.insert(number, lists[..kept].to_vec())),
+                false => moving.remember(progress.steps, lists),
+            }
         }
         self.epochs = progress.epochs;
-        Ok(())
+        self.learner.bring(&settled).map_err(|error| error.0)
     }
 
     /// How many epochs there have been.

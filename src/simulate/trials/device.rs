@@ -3,12 +3,14 @@
 //! In come the plans of both directions; out go what trials read out, and slopes. What going back needs stays on the device.
 //! Never true here: the host sees a state, or an event.
 //!
-//! On the host are the loss, between the two calls, and the numbers that edges share.
+//! On the host are the loss, between the two calls, and the numbers that edges share. Weights that each have an edge of their own can live on the device,
+//! where a third call moves them.
 
-use super::{Both, Net, Readout, Runner, Slopes};
+use super::{Both, Held, Net, OfEdges, Readout, Runner, Settled, Slopes, Update};
 use crate::codegen::plan::Plan;
 use crate::codegen::stablehlo::{self as hlo, Course, Form, Kind, Slot, Trial};
 use crate::engine::course::Direction;
+use crate::engine::descent::Descent;
 use crate::engine::executables::Compiler;
 use crate::engine::xla::{Forms, XlaEngine, numbers};
 use crate::engine::{EngineError, Setup};
@@ -23,6 +25,51 @@ pub struct Device {
     back: Direction,
     /// Tables of edges, and what edges carry that do not learn.
     fixed: BTreeMap<Trial, Buffer>,
+    compiler: Compiler,
+    weights: Option<Weights>,
+}
+
+/// Weights that live on the device.
+struct Weights {
+    /// The routes whose edges carry them.
+    routes: Vec<usize>,
+    /// Of each first the weights, then what is remembered.
+    descent: Descent,
+    /// How many arrays a route has.
+    arrays: usize,
+    /// The slopes of each route that were found last.
+    slopes: Vec<Buffer>,
+}
+
+impl Weights {
+    /// Where the arrays of a route begin.
+    fn first(&self, route: usize) -> Option<usize> {
+        self.routes.iter().position(|own| *own == route).map(|at| at * self.arrays)
+    }
+
+    fn of(&self, route: usize) -> Result<usize, EngineError> {
+        self.first(route)
+            .ok_or_else(|| EngineError(format!("internal error: the weights of route {route} are elsewhere")))
+    }
+}
+
+impl Settled for Weights {
+    fn bring_up(&mut self, net: &Net, route: usize, remembered: &[&[f64]]) -> Result<(), EngineError> {
+        let (first, tract) = (self.of(route)?, &net.routes[route].tract);
+        self.descent.set(first, &tract.carried())?;
+        (first + 1..).zip(remembered).try_for_each(|(at, list)| self.descent.set(at, &tract.laid_out(list)))
+    }
+
+    fn bring_down(&mut self, net: &Net, route: usize) -> Result<Vec<Vec<f64>>, EngineError> {
+        let (first, tract) = (self.of(route)?, &net.routes[route].tract);
+        let all = first..first + self.arrays;
+        all.map(|at| Ok(tract.of_carried(self.descent.values(at)?))).collect()
+    }
+
+    fn descend(&mut self, numbers: &[f64]) -> Result<Option<f64>, EngineError> {
+        let slopes = std::mem::take(&mut self.slopes);
+        self.descent.step(&slopes, numbers)
+    }
 }
 
 /// What the way forward has come to.
@@ -74,14 +121,17 @@ impl Device {
                 back.begin(field, values)?;
             }
         }
-        Ok(Device { forward, back, fixed })
+        Ok(Device { forward, back, fixed, compiler: compiler.clone(), weights: None })
     }
 
-    /// What edges that learn carry now.
+    /// What edges that learn carry now, but for weights that live here.
     fn carried(&self, net: &Net) -> Result<BTreeMap<Trial, Buffer>, EngineError> {
         let mut carried = BTreeMap::new();
-        for (number, route) in (0..).zip(&net.routes).filter(|(_, route)| route.learns) {
-            let trial = Trial::Carried(number);
+        for (number, route) in net.routes.iter().enumerate().filter(|(_, route)| route.learns) {
+            if self.weights.as_ref().is_some_and(|weights| weights.first(number).is_some()) {
+                continue;
+            }
+            let trial = Trial::Carried(number as u32);
             carried.extend(self.forward.reals(trial, &route.tract.carried())?.map(|buffer| (trial, buffer)));
         }
         Ok(carried)
@@ -90,8 +140,8 @@ impl Device {
     /// The way forward. Values that change come as frames with the arguments, others are what it begins with.
     fn run(&mut self, net: &Net, frames: &[Vec<f64>], carried: &BTreeMap<Trial, Buffer>) -> Result<Ran, EngineError> {
         let given = given(&mut self.forward, net.given.of.forward, frames)?;
-        let known = self.fixed.iter().chain(carried).map(|(&trial, buffer)| (trial, buffer));
-        let arguments = known.chain(given.iter().map(|buffer| (Trial::Given, buffer))).collect();
+        let mut arguments = known([&self.fixed, carried], self.weights.as_ref())?;
+        arguments.extend(given.iter().map(|buffer| (Trial::Given, buffer)));
         let results = self.forward.run(&arguments)?;
         let flag = results.get(&Slot::Finite).ok_or_else(|| missing("finite"))?;
         if !flag.to_vec::<bool>()?.iter().all(|finite| *finite) {
@@ -106,6 +156,21 @@ impl Device {
         }
         Ok(Ran { results, samples, spikes })
     }
+}
+
+/// Tables of edges, and what edges carry wherever it comes from.
+fn known<'a>(
+    tables: [&'a BTreeMap<Trial, Buffer>; 2],
+    weights: Option<&'a Weights>,
+) -> Result<BTreeMap<Trial, &'a Buffer>, EngineError> {
+    let mut known: BTreeMap<Trial, &Buffer> =
+        tables.into_iter().flatten().map(|(&trial, buffer)| (trial, buffer)).collect();
+    if let Some(weights) = weights {
+        for &route in &weights.routes {
+            known.insert(Trial::Carried(route as u32), weights.descent.array(weights.of(route)?)?);
+        }
+    }
+    Ok(known)
 }
 
 /// Brings the values of a parameter to a device: frames as an argument, others as what cells begin with.
@@ -144,18 +209,26 @@ impl Runner for Device {
             None => None,
         };
         let slopes = self.back.reals(Trial::Slopes, &found.slopes.concat())?;
-        let mut arguments: BTreeMap<Trial, &Buffer> =
-            self.fixed.iter().chain(&carried).map(|(&trial, buffer)| (trial, buffer)).collect();
+        let mut arguments = known([&self.fixed, &carried], self.weights.as_ref())?;
         arguments.extend(given.as_ref().map(|buffer| (Trial::Given, buffer)));
         arguments.extend(slopes.as_ref().map(|buffer| (Trial::Slopes, buffer)));
         arguments.extend(kept.iter().filter_map(|(slot, buffer)| match slot {
             Slot::Trial(trial @ (Trial::Tape(_) | Trial::Sent(_))) => Some((*trial, buffer)),
             _ => None,
         }));
-        let results = self.back.run(&arguments)?;
+        let mut results = self.back.run(&arguments)?;
+        let missing = || EngineError("internal error: the way back has no slopes of weights that live here".into());
+        if let Some(weights) = &mut self.weights {
+            let slopes = weights.routes.iter().map(|&route| results.remove(&Slot::Trial(Trial::Weights(route as u32))));
+            weights.slopes = slopes.map(|slopes| slopes.ok_or_else(missing)).collect::<Result<_, _>>()?;
+        }
         let mut edges = Vec::new();
         for (number, route) in (0..).zip(&net.routes) {
             let tract = &route.tract;
+            if self.weights.as_ref().is_some_and(|weights| weights.first(number as usize).is_some()) {
+                edges.push(OfEdges::default());
+                continue;
+            }
             let slopes = match results.get(&Slot::Trial(Trial::Weights(number))) {
                 Some(slopes) => tract.of_carried(numbers(slopes)?),
                 // Nothing that is read out depends on what arrives here.
@@ -182,6 +255,42 @@ impl Runner for Device {
             self.back.set_uniform(field, value);
         }
         Ok(())
+    }
+
+    fn settle(
+        &mut self,
+        net: &Net,
+        routes: &[(usize, [f64; 2])],
+        lists: usize,
+        update: Update<'_>,
+    ) -> Result<Vec<usize>, EngineError> {
+        let (mut own, mut held, mut masks) = (Vec::new(), Vec::new(), Vec::new());
+        for &(route, range) in routes {
+            let tract = &net.routes[route].tract;
+            let there = self.forward.argument(Trial::Carried(route as u32));
+            let finds = self.back.finds(Trial::Weights(route as u32));
+            let Some((array, mask)) = there.filter(|_| finds).and_then(|ty| Held::of(tract, ty, range)) else {
+                continue;
+            };
+            own.push(route);
+            held.push(array);
+            masks.extend(mask);
+        }
+        if own.is_empty() {
+            return Ok(own);
+        }
+        let descent = Descent::new(&self.compiler, &update(&held), &masks)?;
+        let mut weights = Weights { routes: own.clone(), descent, arrays: 1 + lists, slopes: Vec::new() };
+        for &route in &own {
+            let zeros = vec![0.0; net.routes[route].tract.edges()];
+            weights.bring_up(net, route, &vec![&zeros[..]; lists])?;
+        }
+        self.weights = Some(weights);
+        Ok(own)
+    }
+
+    fn settled(&mut self) -> Option<&mut dyn Settled> {
+        self.weights.as_mut().map(|weights| weights as &mut dyn Settled)
     }
 
     /// What is kept for all steps of both directions.

@@ -1,7 +1,7 @@
 //! The edges of a projection as events go along them, and as gradients come back.
 //!
 //! In come edges with their delays and weights; out go carriers of what happens, matrices and lists for devices, and numbers that learn.
-//! Never true here: a weight that learns is less than double precision.
+//! Never true here: a weight that learns on the host is less than double precision.
 
 mod arrays;
 mod between;

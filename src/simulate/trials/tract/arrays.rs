@@ -52,27 +52,45 @@ impl Tract {
 
     /// What the edges carry: matrices `[(delay, sender), target]`, or the weight of each edge with a 0 behind the last.
     pub fn carried(&self) -> Vec<f64> {
+        self.laid_out(&self.weights)
+    }
+
+    /// Values of the edges where their weights are in what they carry, with 0 elsewhere.
+    pub fn laid_out(&self, values: &[f64]) -> Vec<f64> {
         if self.is_dense {
-            return self.weights.clone();
+            return values.to_vec();
         }
         if !self.are_matrices() {
-            return self.weights.iter().copied().chain([0.0]).collect();
+            return values.iter().copied().chain([0.0]).collect();
         }
         let mut matrices = vec![0.0; self.delays.len() * self.senders * self.targets];
-        for ((sender, delay, target), weight) in self.places().zip(&self.weights) {
-            matrices[(delay * self.senders + sender) * self.targets + target] += weight;
+        for (at, value) in self.places().zip(values) {
+            matrices[self.place(at)] += value;
         }
         matrices
     }
 
-    /// Derivatives in the weights of the edges, of those in what they carry.
-    pub fn of_carried(&self, slopes: Vec<f64>) -> Vec<f64> {
-        if self.is_dense || !self.are_matrices() {
-            return slopes;
+    /// Where an edge is in matrices.
+    fn place(&self, (sender, delay, target): (usize, usize, usize)) -> usize {
+        (delay * self.senders + sender) * self.targets + target
+    }
+
+    /// Is there an edge, for each place of what edges carry? Nothing if several edges are in one place, or if what learns is not one weight for each edge.
+    pub fn filled(&self) -> Option<Vec<bool>> {
+        if self.shared.is_some() || self.between.is_some() {
+            return None;
         }
-        let place =
-            |(sender, delay, target): (usize, usize, usize)| (delay * self.senders + sender) * self.targets + target;
-        self.places().map(|at| slopes[place(at)]).collect()
+        let edges = self.laid_out(&vec![1.0; self.edges()]);
+        edges.iter().all(|count| *count <= 1.0).then(|| edges.into_iter().map(|count| count == 1.0).collect())
+    }
+
+    /// Values of the edges, of those in what they carry.
+    pub fn of_carried(&self, mut values: Vec<f64>) -> Vec<f64> {
+        if self.is_dense || !self.are_matrices() {
+            values.truncate(self.edges());
+            return values;
+        }
+        self.places().map(|at| values[self.place(at)]).collect()
     }
 
     /// The edges as lists.
