@@ -423,6 +423,8 @@ class Model:
         progress
             As in `run`; a function is called with the number of the epoch, the samples seen of it, how many there are, and the mean loss.
 
+        With `patience` in the block the training may end before its epochs; what is answered and written is what was best for the test samples.
+
         Ctrl-C raises `Interrupted`, whose `trained` is what was learnt until the last whole epoch (None before the first).
         """
         bars.checked(progress)
@@ -433,14 +435,17 @@ class Model:
         try:
             for epoch in training.epochs(core, progress):
                 history.append(epoch)
-                last = Trained(core.trained(), history)
-                if output is not None:
-                    last.save(output)
+                if core.is_best():
+                    last = Trained(core.trained(), history)
+                    if output is not None:
+                        last.save(output)
         except KeyboardInterrupt:
             interrupted = Interrupted("the training was stopped; what was learnt until then is in .trained")
             interrupted.trained = last
             raise interrupted from None
         assert last is not None
+        if last is before and output is not None:
+            last.save(output)
         return last
 
     def take(self, trained: Trained | str | os.PathLike[str]) -> Model:

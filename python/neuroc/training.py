@@ -83,7 +83,7 @@ def read_trained(path: str | os.PathLike[str]) -> Trained:
 
 def epochs(core: _core.Learning, progress: Progress) -> Iterator[Epoch]:
     """Learns; one epoch after the other."""
-    while core.done() < core.epochs:
+    while core.goes_on():
         number = core.done() + 1
         with Bar(progress, f"epoch {number} of {core.epochs}", float(core.about()[1]), "samples") as bar:
 

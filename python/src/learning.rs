@@ -117,6 +117,17 @@ impl Learning {
         Ok(self.lock()?.epochs())
     }
 
+    /// Is there an epoch to come? With `patience` there may be none before the last.
+    fn goes_on(&self) -> PyResult<bool> {
+        let session = self.lock()?;
+        Ok(session.epochs() < self.epochs && !session.gives_up())
+    }
+
+    /// Is what has been learnt to be kept?
+    fn is_best(&self) -> PyResult<bool> {
+        Ok(self.lock()?.is_best())
+    }
+
     /// Learns from all samples once, and tries those for testing. `news` is called with the samples seen, of how many, and the loss so far.
     fn epoch<'py>(&self, py: Python<'py>, news: Option<Py<PyAny>>) -> PyResult<(Numbers, Option<Numbers>)> {
         guarded(|| {

@@ -1,6 +1,7 @@
 """Gradients, fits and trainings."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -230,6 +231,19 @@ def test_a_network_learns_as_the_command_lets_it(net, tmp_path):
     assert mine.copy().set("out.v", [0.5, 0.5]).run()["out.v"][0].tolist() == [0.5, 0.5]
     assert (neuroc.load(net).take(tmp_path / "own.npz").run()["out.v"] == expected["out.v"]).all()
     assert not (model.run()["out.v"] == expected["out.v"]).all()
+
+
+def test_patience_keeps_what_was_best(net, tmp_path):
+    text = net.read_text()
+    (net.parent / "patient.neuro").write_text(re.sub(r"epochs = \d+", "epochs = 200\n    patience = 3", text))
+    trained = neuroc.load(net.parent / "patient.neuro").train(output=tmp_path / "best.npz")
+    losses = [epoch.test.loss for epoch in trained.history]
+    assert len(losses) == trained.epochs + 3 < 200
+    assert losses.index(min(losses)) + 1 == trained.epochs
+    plain = neuroc.load(net).train(trained.epochs)
+    weights = "pixels.out.Kick.weight"
+    assert (plain.weights[weights] == trained.weights[weights]).all()
+    assert (neuroc.read_trained(tmp_path / "best.npz").weights[weights] == trained.weights[weights]).all()
 
 
 def test_what_cannot_learn(net, squid, tmp_path):

@@ -83,14 +83,17 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     let compile_s = begin.elapsed().as_secs_f64();
     let epochs = args.epochs.map_or_else(|| model.train.as_ref().map_or(1, |t| t.epochs as u64), u64::from);
     session.plan(epochs as usize);
+    // What is kept if no epoch is better.
+    let mut resumed = None;
     if let Some(path) = &args.resume {
-        let resumed = Trained::read(path).and_then(|trained| {
-            session.resume(&trained).map_err(|why| format!("cannot go on from `{}`: {why}", path.display()))
+        let begun = Trained::read(path).and_then(|trained| {
+            let resumed = session.resume(&trained);
+            resumed.map(|()| trained).map_err(|why| format!("cannot go on from `{}`: {why}", path.display()))
         });
-        resumed.map_err(|why| {
+        resumed = Some(begun.map_err(|why| {
             complain(why);
             Exit::Usage
-        })?;
+        })?);
         if session.epochs() >= epochs {
             complain(format!(
                 "`{}` has seen all samples {} times, and {epochs} are asked for; a larger --epochs goes on",
@@ -130,21 +133,34 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
             }
         }
         history.push((score, test));
-        if let Some(path) = &output
-            && let Err(why) = session.trained().map_err(|error| error.0).and_then(|trained| trained.write(path))
-        {
-            complain(why);
-            return Err(Exit::Model);
+        if let Some(path) = &output {
+            let best = if session.is_best() { Some(session.trained().map_err(broken)?) } else { resumed.take() };
+            if let Some(Err(why)) = best.map(|best| best.write(path)) {
+                complain(why);
+                return Err(Exit::Model);
+            }
+        }
+        if session.gives_up() {
+            break;
         }
     }
     progress.bar.finish_and_clear();
     if args.json {
         let run_s = begin.elapsed().as_secs_f64() - compile_s;
-        let summary = json(args, &history, output.as_deref(), compile_s, run_s);
+        let mut summary = json(args, &history, output.as_deref(), compile_s, run_s);
+        if let Some(best) = session.best() {
+            summary["best_epoch"] = best.into();
+        }
         let written = deliver(&format!("{summary}\n"), None);
         if written != Exit::Fine {
             return Ok(written);
         }
+    }
+    if let Some(best) = session.best().filter(|best| !args.quiet && *best < session.epochs()) {
+        let ends = if session.gives_up() { ", so that the training ends" } else { "" };
+        say(format!(
+            "the loss of the test samples was least in epoch {best}{ends}; what was learnt until then is kept"
+        ));
     }
     if let (Some(path), false, false) = (&output, args.quiet, history.is_empty()) {
         let (file, path) = (args.file.display(), path.display());

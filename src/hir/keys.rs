@@ -81,6 +81,7 @@ impl Block {
                 "reset",
                 "batch",
                 "epochs",
+                "patience",
                 "test",
             ],
         }

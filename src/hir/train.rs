@@ -54,6 +54,8 @@ pub struct Train {
     pub batch: usize,
     /// How often all samples are seen.
     pub epochs: usize,
+    /// After how many epochs in which the loss of the test samples has not become less the training ends; never before its epochs if absent.
+    pub patience: Option<usize>,
     /// The share of samples that are kept for testing.
     pub test: f64,
     /// The whole block.
@@ -254,22 +256,23 @@ impl<'a> Lowerer<'a> {
             },
             None => Some(true),
         };
-        let mut count = |key: &'static str, absent: f64| match keys.get(key) {
-            Some(l) => self.train_number(
-                &l.value,
-                key,
-                &|x| x >= 1.0 && x.fract() == 0.0 && x <= 1e9,
-                "a whole number from 1 on",
-            ),
+        let mut count = |key: &'static str, absent: Option<usize>| match keys.get(key) {
+            Some(l) => self
+                .train_number(&l.value, key, &|x| x >= 1.0 && x.fract() == 0.0 && x <= 1e9, "a whole number from 1 on")
+                .map(|x| Some(x as usize)),
             None => Some(absent),
         };
-        let (batch, epochs) = (count("batch", 32.0), count("epochs", 10.0));
+        let (batch, epochs) = (count("batch", Some(32)), count("epochs", Some(10)));
+        let patience = count("patience", None);
         let test = match keys.get("test") {
             Some(l) => {
                 self.train_number(&l.value, "test", &|x| (0.0..1.0).contains(&x), "a share from 0 to less than 1")
             }
             None => Some(0.2),
         };
+        if let (Some(l), Some(0.0)) = (keys.get("patience"), test) {
+            self.error(TrainError::NoTests { span: l.name.span });
+        }
         if self.diagnostics.since(before).iter().any(crate::diag::Diagnostic::is_error) {
             return None;
         }
@@ -289,8 +292,9 @@ impl<'a> Lowerer<'a> {
             schedule: schedule?,
             delay_lr: delay_lr?,
             clip: clip?,
-            batch: batch? as usize,
-            epochs: epochs? as usize,
+            batch: batch??,
+            epochs: epochs??,
+            patience: patience?,
             test: test?,
             span: train.span,
         })

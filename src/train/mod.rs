@@ -73,6 +73,9 @@ pub struct Session {
     planned: usize,
     clip: Option<f64>,
     epochs: u64,
+    patience: Option<u64>,
+    /// The least loss of the test samples so far, and after how many epochs it was.
+    best: (f64, u64),
 }
 
 impl Session {
@@ -120,6 +123,13 @@ impl Session {
                 ),
             );
         }
+        if train.patience.is_some() && data.test().is_empty() {
+            let (all, share) = (data.train().len(), train.test);
+            return wrong(
+                "`patience` waits for the loss of the test samples to become less".into(),
+                &format!("{share} of {all} samples are none"),
+            );
+        }
         let (optimizer, clips) = (train.optimizer, train.clip.is_some());
         let settled = learner.settle(optimizer.remembers(), &|held| update(optimizer, clips, held));
         settled.map_err(|e| vec![Diagnostic::without_place(Code::Unsupported, e.0)])?;
@@ -147,6 +157,8 @@ impl Session {
             planned,
             clip,
             epochs: 0,
+            patience: train.patience.map(|patience| patience as u64),
+            best: (f64::INFINITY, 0),
         })
     }
 
@@ -226,7 +238,7 @@ impl Session {
         Ok(())
     }
 
-    /// Tries the samples that are kept for testing; none if there are none.
+    /// Tries the samples that are kept for testing; none if there are none. With `patience` it is noted how good they are.
     pub fn test(&mut self) -> Result<Option<Score>, EngineError> {
         let all = self.data.test().to_vec();
         if all.is_empty() {
@@ -241,7 +253,11 @@ impl Session {
             score.spikes += spikes as f64 * batch.len() as f64 / self.batch as f64;
             right += judged.right;
         }
-        Ok(Some(score.of(all.len(), right, begin)))
+        let score = score.of(all.len(), right, begin);
+        if score.loss < self.best.0 {
+            self.best = (score.loss, self.epochs);
+        }
+        Ok(Some(score))
     }
 
     /// What has been learnt so far; weights that live on a device are fetched.
@@ -309,12 +325,33 @@ impl Session {
             }
         }
         self.epochs = progress.epochs;
-        self.learner.bring(&settled).map_err(|error| error.0)
+        self.learner.bring(&settled).map_err(|error| error.0)?;
+        if self.patience.is_some() {
+            // What was written is what was best.
+            self.best = (f64::INFINITY, 0);
+            self.test().map_err(|error| error.0)?;
+        }
+        Ok(())
     }
 
     /// How many epochs there have been.
     pub fn epochs(&self) -> u64 {
         self.epochs
+    }
+
+    /// Is what has been learnt to be kept? With `patience` it is as long as the test samples have not been better before; always without.
+    pub fn is_best(&self) -> bool {
+        self.patience.is_none() || [0, self.epochs].contains(&self.best.1)
+    }
+
+    /// With `patience`, after how many epochs the test samples were best.
+    pub fn best(&self) -> Option<u64> {
+        self.patience.map(|_| self.best.1)
+    }
+
+    /// Have they not been better for so many epochs that the training ends?
+    pub fn gives_up(&self) -> bool {
+        self.patience.is_some_and(|patience| self.epochs - self.best.1 >= patience)
     }
 
     /// The frames of samples, filled up to a whole batch with the first of them, and their classes.

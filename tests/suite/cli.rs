@@ -317,6 +317,39 @@ fn networks_learn_on_xla() {
     assert!(read("two.npz") == read("both.npz"));
 }
 
+/// With large steps the digits that are tested become worse again.
+#[test]
+fn a_training_with_patience_keeps_what_was_best_for_the_samples_that_are_tested() {
+    let text = fs::read_to_string(example("digits")).unwrap();
+    let data = root().join("examples/data/digits.npz").display().to_string();
+    let text = text.replace("data/digits.npz", &data).replace("lr = 2e-3", "lr = 0.03");
+    let patient = text.replace("epochs = 15", "epochs = 40\n    patience = 2");
+    let here = folder(&[("all.neuro", &text), ("patient.neuro", &patient)]);
+    let train = |file: &str, more: &[&str]| {
+        let ran = neuroc(&here, &with(&["train", file, "--json"], more));
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        (json(&ran.out), ran.err)
+    };
+    let losses = |summary: &Value| -> Vec<f64> {
+        summary["epochs"].as_array().unwrap().iter().map(|epoch| epoch["test"]["loss"].as_f64().unwrap()).collect()
+    };
+    let (whole, said) = train("patient.neuro", &["-o", "best.npz"]);
+    let (found, best) = (losses(&whole), whole["best_epoch"].as_u64().unwrap() as usize);
+    assert!(found.len() == best + 2 && best + 2 < 40, "{found:?}");
+    assert!(found.iter().enumerate().all(|(at, loss)| at + 1 == best || *loss > found[best - 1]), "{found:?}");
+    assert!(said.contains(&format!("least in epoch {best}")), "{said}");
+    // What is kept is what as many epochs make of it.
+    let (plain, _) = train("all.neuro", &["--epochs", &best.to_string(), "-o", "plain.npz"]);
+    assert_eq!(losses(&plain), found[..best]);
+    assert!(plain["best_epoch"].is_null());
+    let read = |name: &str| fs::read(here.path().join(name)).unwrap();
+    assert!(read("best.npz") == read("plain.npz"));
+    // From there it comes to the same.
+    let (rest, _) = train("patient.neuro", &["--resume", "best.npz", "-o", "again.npz"]);
+    assert_eq!((losses(&rest), rest["best_epoch"].as_u64()), (found[best..].to_vec(), Some(best as u64)));
+    assert!(read("again.npz") == read("best.npz"));
+}
+
 #[cfg(not(feature = "xla"))]
 #[test]
 fn a_build_without_xla_does_not_know_it() {

@@ -36,6 +36,8 @@ pub(in crate::hir) enum TrainError<'e> {
     Reset { span: Span },
     /// A learning rate of delays, of which none learn.
     NoDelays { span: Span },
+    /// The loss of test samples is waited for, and there are none.
+    NoTests { span: Span },
     /// A number is out of its range.
     Number { what: &'e str, value: f64, needed: &'static str, span: Span },
     /// No number is known before the run.
@@ -127,6 +129,11 @@ impl From<TrainError<'_>> for Diagnostic {
                 "of nothing",
             )
             .help("add `learn a.b.Synapse.delay = 1 .. 20 ms`, or leave this out"),
+            E::NoTests { span } => {
+                let message = "`patience` waits for the loss of the test samples to become less";
+                Diagnostic::new(Code::BadValue, span, message, "`test = 0` keeps none")
+                    .help("keep some, such as `test = 0.2`, or leave `patience` out")
+            }
             E::Number { what, value, needed, span } => Diagnostic::new(
                 Code::BadValue,
                 span,
