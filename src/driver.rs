@@ -364,6 +364,7 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
             | Source::Modulated(_)
             | Source::Weight(_)
             | Source::Delay(_)
+            | Source::Back(_)
             | Source::Seen(_)
             | Source::Refractory(_)
             | Source::Spiked(_)

@@ -192,6 +192,8 @@
 //! - **Spikes of a file are edges** from a clock ([`ode::Kind::Clock`]), whose element `k` emits in step `k` times [`ode::STRETCH`], element 0 before the run
 //!   (`init` emits). An edge's delay is the rest of the way. So they cost what events cost, no engine has a form of its own for them, and no delay is longer than a
 //!   stretch, which bounds the rings of devices.
+//! - **Without a delay, events arrive between two steps** (`src/ode/late.rs`): in a program they have a delay of one step and are added to what the next one
+//!   begins with, so that no step needs the spikes of its own. What a reset or a refractory time takes back of that is not added.
 //! - **What comes to a receptor through several projections is one sum**, so that a kernel reads one temp for each receptor, not for each projection.
 //! - **Edges that remember have kernels of their own** (`src/codegen/plan/remember.rs`), planned as if edges were cells: what they read of the cells that
 //!   they lead to comes as data, what they send goes out as outputs. Where an event goes is noted when it is sent; when it arrives the machine

@@ -21,7 +21,8 @@ mod stages;
 
 use crate::hir::{Arrivals, Method};
 use crate::ode::{
-    Clamp, Condition, Kind, Model, Node, NodeId, Param, ParamId, Projection, Record, STRETCH, StateId, Terminal,
+    Clamp, Condition, Jump, Kind, Meets, Model, Node, NodeId, Param, ParamId, Projection, Record, STRETCH, Spike,
+    StateId, Terminal,
 };
 use crate::source::{SourceMap, Span};
 use crate::step::{
@@ -99,7 +100,8 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     let mut spaces = spaces(&model);
     spaces.truncate(model.populations.len() + model.connections.len() + projections);
     let program = Program { name: model.name.clone(), spaces, ..Program::default() };
-    let mut lowering = Lowering { program, model: &model, dt, sources, fields: HashMap::default(), carried };
+    let between = model.between_steps();
+    let mut lowering = Lowering { program, model: &model, dt, sources, fields: HashMap::default(), carried, between };
 
     let mut init = Draft::default();
     populations.clone().for_each(|population| lowering.init(&mut init, population));
@@ -117,9 +119,18 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     for projection in (0..projections).filter(|&projection| remembered[projection].is_none()) {
         lowering.arrivals(&mut step, projection);
     }
-    for (projection, remembered) in remembered.iter().enumerate() {
-        remembered.iter().for_each(|remembered| lowering.pre(&mut step, projection, remembered));
+    let told = |lowering: &mut Lowering<'_>, draft: &mut Draft, projection: usize, remembered: &Remembered| {
+        lowering.post(draft, projection, remembered);
+        lowering.modulated(draft, projection, remembered);
+    };
+    let all = || (0..).zip(&remembered).filter_map(|(projection, remembered)| Some((projection, remembered.as_ref()?)));
+    for (projection, remembered) in all() {
+        lowering.pre(&mut step, projection, remembered);
+        if lowering.between[projection] {
+            told(&mut lowering, &mut step, projection, remembered);
+        }
     }
+    populations.clone().for_each(|population| lowering.between(&mut step, population));
     // What flows through junctions is known before the rows of cables are made.
     lowering.edges(&mut step, 0, &slopes);
     lowering.graded(&mut step, Role::Step, 0, sent.first().map_or(&[], Vec::as_slice));
@@ -144,9 +155,10 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     });
     model.told().into_iter().for_each(|(place, spiking)| lowering.tell(&mut step, place, spiking));
     (0..model.modulators.len()).for_each(|modulator| lowering.modulate(&mut step, modulator));
-    for (projection, remembered) in remembered.iter().enumerate() {
-        remembered.iter().for_each(|remembered| lowering.post(&mut step, projection, remembered));
-        remembered.iter().for_each(|remembered| lowering.modulated(&mut step, projection, remembered));
+    for (projection, remembered) in all() {
+        if !lowering.between[projection] {
+            told(&mut lowering, &mut step, projection, remembered);
+        }
     }
     lowering.function(Role::Step, step);
     lowering.observed(&remembered, sent.first().map_or(&[], Vec::as_slice));
@@ -240,6 +252,8 @@ struct Lowering<'s> {
     sources: &'s SourceMap,
     fields: HashMap<Source, FieldId>,
     carried: Option<Carried>,
+    /// For each projection, whether what it brings arrives between two steps.
+    between: Vec<bool>,
 }
 
 /// Node values inside one region.
@@ -621,6 +635,12 @@ impl<'s> Lowering<'s> {
             let zero = b.constant(0.0);
             b.store(field, zero);
         }
+        if self.carried.is_none()
+            && let Some(spike) = self.loses_to_reset(population)
+        {
+            let (zero, field) = (b.constant(0.0), self.spiked(population, spike.span));
+            b.store(field, zero);
+        }
         for (modulator, m) in (0..).zip(&model.modulators) {
             if m.population == population {
                 let (zero, field) = (b.constant(0.0), self.amount(modulator));
@@ -730,10 +750,7 @@ impl<'s> Lowering<'s> {
         let mut refractory = None;
         if let Some(duration) = spike.refractory {
             let field = self.refractory(population, spike.span);
-            let left = b.field(field);
-            let half = b.constant(0.5);
-            let half = b.binary(BinaryOp::Mul, dt, half);
-            let held = b.binary(BinaryOp::Gt, left, half);
+            let (left, held) = self.is_held(&mut b, field, dt);
             for (state, value) in &mut after {
                 if spike.held.contains(state) {
                     let field = self.state(*state);
@@ -827,6 +844,12 @@ impl<'s> Lowering<'s> {
             None => {
                 let event = self.spikes(population, spike.span);
                 b.effect(OpKind::Emit(event, spiking));
+                if self.loses_to_reset(population).is_some() {
+                    let [one, none] = [1.0, 0.0].map(|x| b.constant(x));
+                    let value = b.select(spiking, one, none);
+                    let field = self.spiked(population, spike.span);
+                    b.store(field, value);
+                }
                 if model.told().values().any(|&spiking| spiking == population) {
                     let [one, none] = [1.0, 0.0].map(|x| b.constant(x));
                     let value = b.select(spiking, one, none);
@@ -919,10 +942,16 @@ impl<'s> Lowering<'s> {
         }
         let dt = self.lower(&mut b, &mut values, self.dt);
         let steps = b.binary(BinaryOp::Div, delay, dt);
-        let half = b.constant(0.5);
-        let steps = b.binary(BinaryOp::Add, steps, half);
+        // What arrives between two steps is found by the second one.
+        let more = b.constant(if self.between[projection] { 1.5 } else { 0.5 });
+        let steps = b.binary(BinaryOp::Add, steps, more);
         let steps = b.unary(UnaryOp::Floor, steps);
         b.store(field, steps);
+        if p.plasticity.is_some() && self.between[projection] {
+            let one = b.constant(1.0);
+            let field = self.of_edges(number, Source::Back(number), "back");
+            b.store(field, one);
+        }
         draft.push(b);
     }
 
@@ -969,12 +998,90 @@ impl<'s> Lowering<'s> {
         draft.push(b);
     }
 
+    /// Does an amount come between two steps?
+    fn comes_between(&self, amount: NodeId) -> bool {
+        let arrived = |id: &NodeId| match self.model.graph.node(*id) {
+            Node::Arrived(projection, _) => self.between[projection as usize],
+            _ => false,
+        };
+        self.between.contains(&true) && self.model.graph.reachable([amount]).iter().any(arrived)
+    }
+
+    /// Does the reset of a spike take back what is added to a state between the step of the spike and the next, where no refractory time does?
+    fn resets(&self, spike: &Spike, state: StateId) -> bool {
+        let sets =
+            |&reset: &(StateId, NodeId)| reset.0 == state && self.model.meets_reset(reset, &[state]) == Meets::Sets;
+        !self.model.surely_held(spike, state) && spike.resets.iter().any(sets)
+    }
+
+    /// The spike rule of a population whose [resets](Self::resets) take back what arrives.
+    fn loses_to_reset(&self, population: usize) -> Option<&'s Spike> {
+        let model = self.model;
+        let spike = model.populations[population].spike.as_ref()?;
+        let lost = |jump: &&Jump| self.resets(spike, jump.state);
+        model.jumps.iter().filter(lost).any(|jump| self.comes_between(jump.amount)).then_some(spike)
+    }
+
+    /// What has arrived between the step before and this one is added to the states that it begins with: not to those that are held, nor to those that
+    /// the step before has reset.
+    fn between(&mut self, draft: &mut Draft, population: usize) {
+        let (model, space) = (self.model, population_space(population));
+        let jumps = model.jumps.iter().filter(|jump| model.state(jump.state).population == population);
+        let jumps: Vec<&Jump> = jumps.filter(|jump| self.comes_between(jump.amount)).collect();
+        if jumps.is_empty() {
+            return;
+        }
+        let mut b = draft.over(space);
+        let mut values = Values::new(space, Role::Step);
+        let spike = model.populations[population].spike.as_ref();
+        let held = spike.filter(|spike| spike.refractory.is_some()).map(|spike| {
+            let dt = self.lower(&mut b, &mut Values::new(space, Role::Step), self.dt);
+            let field = self.refractory(population, spike.span);
+            (&spike.held, self.is_held(&mut b, field, dt).1)
+        });
+        let reset = self.loses_to_reset(population).map(|spike| {
+            let field = self.spiked(population, spike.span);
+            let (spiked, none) = (b.field(field), b.constant(0.0));
+            (spike, b.binary(BinaryOp::Gt, spiked, none))
+        });
+        let states: Vec<StateId> = model.states_of(population).collect();
+        for state in states.into_iter().filter(|state| jumps.iter().any(|jump| jump.state == *state)) {
+            let origin = self.origin(model.state(state).span);
+            b.set_origin(origin);
+            let field = self.state(state);
+            let before = b.field(field);
+            let mut after = before;
+            for jump in jumps.iter().filter(|jump| jump.state == state) {
+                let amount = self.lower(&mut b, &mut values, jump.amount);
+                after = b.binary(BinaryOp::Add, after, amount);
+            }
+            let held = held.filter(|(states, _)| states.contains(&state)).map(|(_, held)| held);
+            let reset = reset.filter(|(spike, _)| self.resets(spike, state)).map(|(_, spiked)| spiked);
+            for lost in held.into_iter().chain(reset) {
+                after = b.select(lost, before, after);
+            }
+            b.store(field, after);
+        }
+        draft.push(b);
+    }
+
+    /// How long a cell is refractory still, and whether it is held in this step.
+    fn is_held(&self, b: &mut RegionBuilder, refractory: FieldId, dt: ValueId) -> (ValueId, ValueId) {
+        let left = b.field(refractory);
+        let half = b.constant(0.5);
+        let half = b.binary(BinaryOp::Mul, dt, half);
+        (left, b.binary(BinaryOp::Gt, left, half))
+    }
+
     /// Adds to states what events bring in this step.
     fn jump(&mut self, b: &mut RegionBuilder, space: SpaceId, after: &mut [(StateId, ValueId)]) {
         let model = self.model;
         let mut values = Values::new(space, Role::Step);
         for (state, value) in after {
             for jump in model.jumps.iter().filter(|jump| jump.state == *state) {
+                if self.comes_between(jump.amount) {
+                    continue;
+                }
                 let origin = self.origin(model.state(*state).span);
                 b.set_origin(origin);
                 let amount = self.lower(b, &mut values, jump.amount);

@@ -83,7 +83,8 @@ impl Lowering<'_> {
         let event = self.spikes(p.from, spike.span);
         let delay = self.of_edges(number, Source::Delay(number), "delay");
         let guard = Guard { event, along: Some(Map::Source), delay: Some(delay) };
-        self.at_event(draft, projection, guard, (&remembered.pre, &remembered.sent), remembered);
+        let end = !self.between[projection];
+        self.at_event(draft, projection, guard, (&remembered.pre, &remembered.sent), end, remembered);
     }
 
     /// The spikes of the cells that the edges lead to.
@@ -94,17 +95,25 @@ impl Lowering<'_> {
             return;
         };
         let event = self.spikes(to, spike.span);
-        let guard = Guard { event, along: Some(Map::Target), delay: None };
+        let guard = self.told_of(projection, event);
         // Only a spike that arrives brings something.
-        self.at_event(draft, projection, guard, (&remembered.post, &[]), remembered);
+        self.at_event(draft, projection, guard, (&remembered.post, &[]), !self.between[projection], remembered);
     }
 
     /// What a modulator brings the elements that the edges lead to.
     pub(super) fn modulated(&mut self, draft: &mut Draft, projection: usize, remembered: &Remembered) {
         let modulator = self.model.projections[projection].plasticity.as_ref().and_then(|p| p.modulator);
         let Some(modulator) = modulator else { return };
-        let guard = Guard { event: self.modulates(modulator), along: Some(Map::Target), delay: None };
-        self.at_event(draft, projection, guard, (&remembered.modulated, &[]), remembered);
+        let event = self.modulates(modulator);
+        let guard = self.told_of(projection, event);
+        self.at_event(draft, projection, guard, (&remembered.modulated, &[]), !self.between[projection], remembered);
+    }
+
+    /// The guard of what edges are told of the element that they lead to. What arrives between two steps is found by the second one, and comes first.
+    fn told_of(&mut self, projection: usize, event: FieldId) -> Guard {
+        let back = Source::Back(projection as u32);
+        let delay = self.between[projection].then(|| self.of_edges(projection as u32, back, "back"));
+        Guard { event, along: Some(Map::Target), delay }
     }
 
     /// How much of a modulator has reached the synapses of an element in this step.
@@ -159,13 +168,14 @@ impl Lowering<'_> {
         draft.push(b);
     }
 
-    /// What an event makes of the states of edges, and what it sends.
+    /// What an event makes of the states of edges, and what it sends: one of the end of the step, or of its beginning.
     fn at_event(
         &mut self,
         draft: &mut Draft,
         projection: usize,
         guard: Guard,
         (changes, sent): (&[(StateId, NodeId)], &[NodeId]),
+        end: bool,
         remembered: &Remembered,
     ) {
         let (model, space) = (self.model, projection_space(self.model, projection));
@@ -174,10 +184,11 @@ impl Lowering<'_> {
         let origin = self.origin(model.projections[projection].span);
         b.set_origin(origin);
         let mut values = Values::new(space, Role::Step);
-        // Events are of the end of a step.
-        let step = b.value(OpKind::StepIndex);
-        let one = b.constant(1.0);
-        let now = b.binary(BinaryOp::Add, step, one);
+        let mut now = b.value(OpKind::StepIndex);
+        if end {
+            let one = b.constant(1.0);
+            now = b.binary(BinaryOp::Add, now, one);
+        }
         let seen = self.seen(projection);
         let last = b.field(seen);
         self.since(&mut b, &mut values, now, last);

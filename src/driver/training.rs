@@ -991,6 +991,14 @@ fn delay_range(model: &Model, projection: &ode::Projection, learn: &Learn) -> Re
         let message = format!("the connections of `{name}` share a kernel; so far their delays do not learn");
         return Err(learn.wrong(Code::Unsupported, message));
     }
+    let at = model.projections.iter().position(|p| std::ptr::eq(p, projection));
+    if at.is_some_and(|at| model.between_steps()[at]) {
+        let message = format!("the delays of `{name}` do not learn, since what it brings arrives between two steps");
+        let d = learn.wrong(Code::Unsupported, message);
+        return Err(
+            d.note("a connection without a delay leads to the same receptor, with `arrivals = after_threshold`")
+        );
+    }
     if learn.range.is_none() {
         let message = format!("it is not said between which bounds the delays of `{name}` learn");
         return Err(learn.wrong(Code::BadValue, message).help(format!("write `learn {} = {dt} .. 20 ms`", learn.name)));

@@ -13,8 +13,15 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Delays in steps, and the values of a delivery.
-pub type EdgeValues = (PerEdge<u32>, Vec<PerEdge<f64>>);
+/// What the edges of a delivery begin a run with.
+pub struct EdgeValues {
+    /// How many steps an event takes along each.
+    pub delays: PerEdge<u32>,
+    /// And what goes back to it, of each kind.
+    pub back: Vec<PerEdge<u32>>,
+    /// Its values.
+    pub values: Vec<PerEdge<f64>>,
+}
 
 /// Fewer edges are not worth a thread.
 const MIN_EDGES: usize = 1 << 16;
@@ -45,29 +52,34 @@ pub fn values(delivery: &Delivery, setup: &Setup, edges: usize, threads: usize) 
         if all.values.is_empty() {
             all = part;
         } else {
-            all.delays.extend(part.delays);
+            all.delays.iter_mut().zip(part.delays).for_each(|(all, delays)| all.extend(delays));
             all.values.iter_mut().zip(part.values).for_each(|(all, values)| all.extend(values));
         }
     }
-    let delays = match program.varies(delivery.delay) {
-        true => PerEdge::Each(all.delays.into()),
-        false => {
-            let steps = program.same(delivery.delay)?;
-            PerEdge::Same(whole(steps).ok_or_else(|| program.no_delay(None, steps))?)
+    let delay = |((number, delay), each): ((usize, Option<ValueId>), Vec<u32>)| {
+        let Some(delay) = delay else { return Ok(PerEdge::Same(0)) };
+        if program.varies(delay) {
+            return Ok(PerEdge::Each(each.into()));
         }
+        let steps = program.same(delay)?;
+        Ok(PerEdge::Same(whole(steps, number).ok_or_else(|| program.no_delay(None, steps))?))
     };
+    let delays = delivery.delays().into_iter().enumerate().zip(all.delays);
+    let mut delays = delays.map(delay).collect::<Result<Vec<_>, EngineError>>()?.into_iter();
+    let along = delays.next().ok_or_else(|| program.broken())?;
     let value = |(value, each): (ValueId, Vec<f64>)| match program.varies(value) {
         true => Ok(PerEdge::Each(Arc::from(each))),
         false => Ok(PerEdge::Same(program.same(value)?)),
     };
     let values = delivery.values().into_iter().zip(all.values).map(value).collect::<Result<_, EngineError>>()?;
-    Ok((delays, values))
+    Ok(EdgeValues { delays: along, back: delays.collect(), values })
 }
 
 /// The values of some edges, where they differ from edge to edge.
 #[derive(Default)]
 struct Part {
-    delays: Vec<u32>,
+    /// In the order of the delivery's delays.
+    delays: Vec<Vec<u32>>,
     /// In the order of the delivery's values.
     values: Vec<Vec<f64>>,
 }
@@ -94,17 +106,18 @@ impl<'a> Program<'a> {
 
     fn part(&self, edges: Range<usize>) -> Result<Part, EngineError> {
         let values = self.delivery.values();
-        let delay_varies = self.varies(self.delivery.delay);
-        let mut part = Part { delays: Vec::new(), values: vec![Vec::new(); values.len()] };
+        let delays = self.delivery.delays();
+        let mut part = Part { delays: vec![Vec::new(); delays.len()], values: vec![Vec::new(); values.len()] };
         for (each, &value) in part.values.iter_mut().zip(&values).filter(|(_, value)| self.varies(**value)) {
             each.reserve_exact(edges.len());
             self.reals(value, edges.clone(), |_, x| each.push(x))?;
         }
-        if delay_varies {
-            part.delays.reserve_exact(edges.len());
+        for (number, (each, delay)) in part.delays.iter_mut().zip(delays).enumerate() {
+            let Some(delay) = delay.filter(|&delay| self.varies(delay)) else { continue };
+            each.reserve_exact(edges.len());
             let mut wrong = None;
-            self.reals(self.delivery.delay, edges, |edge, steps| match whole(steps) {
-                Some(steps) => part.delays.push(steps),
+            self.reals(delay, edges.clone(), |edge, steps| match whole(steps, number) {
+                Some(steps) => each.push(steps),
                 None => wrong = wrong.or(Some((edge, steps))),
             })?;
             if let Some((edge, steps)) = wrong {
@@ -174,9 +187,10 @@ fn step<'a>(kind: &OpKind, setup: &'a Setup) -> Option<Step<'a>> {
     })
 }
 
-/// How many steps an event takes, if they are so many.
-fn whole(steps: f64) -> Option<u32> {
-    ((1.0..=f64::from(LONGEST)).contains(&steps) && steps.fract() == 0.0).then_some(steps as u32)
+/// How many steps something takes, if they are so many: an event along the edge, the first of all delays, takes one at least.
+fn whole(steps: f64, number: usize) -> Option<u32> {
+    let least = if number == 0 { 1.0 } else { 0.0 };
+    ((least..=f64::from(LONGEST)).contains(&steps) && steps.fract() == 0.0).then_some(steps as u32)
 }
 
 /// The longest delay in steps: what is on its way is kept for every step to come.

@@ -157,13 +157,13 @@ impl Inputs {
                 Table::I32(rows(form).begins(edges))
             }
             Fixed::Targets(at) => {
-                let (form, edges, (delays, _)) = delivery(at);
+                let (form, edges, EdgeValues { delays, .. }) = delivery(at);
                 Table::I32(rows(form).targets(edges, delays))
             }
             Fixed::Carried(at) => {
-                let (form, edges, (delays, carried)) = delivery(at);
+                let (form, edges, EdgeValues { delays, values, .. }) = delivery(at);
                 // Those that remember have been refused.
-                let carried = &carried[0];
+                let carried = &values[0];
                 let values = match form {
                     DeliveryForm::Nothing => Vec::new(),
                     DeliveryForm::Events(events) => events.carried(edges, carried),

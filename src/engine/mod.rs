@@ -78,7 +78,7 @@ impl Setup {
     ) -> Result<DevicePlan, EngineError> {
         let samples = |field: &FieldId| self.series.iter().rfind(|(id, _)| id == field).map_or(0, |(_, s)| s.len());
         let samples: Vec<usize> = plan.series.iter().map(samples).collect();
-        let form = |(delivery, (delays, values)): (&Delivery, &EdgeValues)| {
+        let form = |(delivery, EdgeValues { delays, values, .. }): (&Delivery, &EdgeValues)| {
             let wrong = |why: &str| EngineError(format!("the space `{}`: {why}", delivery.name));
             let (Effect::Adds { .. }, [carried]) = (&delivery.effect, &values[..]) else {
                 return Err(EngineError(format!(

@@ -192,7 +192,8 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
             let edges = setup.edges_of(delivery.space).ok_or_else(|| wrong("it has no edges"))?;
             let [from, to] = [delivery.from, delivery.to].map(|space| space.0 as usize);
             edges.check(setup.sizes[to], setup.sizes[from]).map_err(|why| wrong(&why))?;
-            let (delays, values) = deliveries::values(delivery, setup, edges.sources.len(), options.threads)?;
+            let of_edges = deliveries::values(delivery, setup, edges.sources.len(), options.threads)?;
+            let deliveries::EdgeValues { delays, back, values } = of_edges;
             let rounded = |values: PerEdge<f64>| match values {
                 PerEdge::Same(value) => PerEdge::Same(T::from_f64(value)),
                 PerEdge::Each(values) => PerEdge::Each(values.iter().map(|&value| T::from_f64(value)).collect()),
@@ -220,12 +221,14 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
             };
             let at = plan.spaces.len() + remembering.len();
             remembering.push((delivery.space, edges.sources.len()));
+            let told = |(&(event, _), delays): (&(FieldId, _), _)| Ok::<_, EngineError>((number(event)?, delays));
             let sums = remembers.sums.iter().map(|&(own, sum)| Ok((own as usize, slot(sum)?.1)));
             traffic.remembering.push(Arc::new(Remembering {
                 from,
                 event,
                 to,
-                back: remembers.back.iter().map(|&field| number(field)).collect::<Result<_, _>>()?,
+                back: remembers.back.iter().zip(back).map(told).collect::<Result<_, _>>()?,
+                early: remembers.early,
                 edges,
                 delays,
                 begin: values,

@@ -18,7 +18,8 @@ pub fn wiring(plan: &Plan, setup: &Setup) -> Result<Wiring, EngineError> {
     };
     let relation = |relation: &Relation| edges(relation.space, &relation.name);
     let values = deliveries::all(plan, setup)?;
-    let wires = |(delivery, (delays, values)): (&Delivery, deliveries::EdgeValues)| {
+    let wires = |(delivery, of_edges): (&Delivery, deliveries::EdgeValues)| {
+        let deliveries::EdgeValues { delays, values, .. } = of_edges;
         Ok(Wires { edges: edges(delivery.space, &delivery.name)?, delays, values })
     };
     Ok(Wiring {

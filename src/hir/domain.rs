@@ -28,6 +28,8 @@ pub enum Domain {
     BeforeTheEnd,
     /// A time of a step or more.
     StepAtLeast,
+    /// A time of a step or more, or none, with [`Arrivals::AfterThreshold`](super::Arrivals::AfterThreshold).
+    StepOrNone,
     /// 0, 1, 2, ... (or without an end)
     Count,
     /// 1, but for rounding.
@@ -49,6 +51,8 @@ impl Domain {
                 (Domain::WithinLimits, _) => x == 0.0,
                 (Domain::BeforeTheEnd, Some((_, duration))) => x < duration,
                 (Domain::StepAtLeast, Some((dt, _))) => x > dt * (1.0 - 1e-6),
+                (Domain::StepOrNone, _) if x == 0.0 => true,
+                (Domain::StepOrNone, _) => Domain::StepAtLeast.has(x, run),
                 (Domain::BeforeTheEnd | Domain::StepAtLeast, None) => true,
             }
     }

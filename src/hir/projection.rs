@@ -173,7 +173,7 @@ impl<'a> Lowerer<'a> {
                 });
                 let joins = Joins { rule: &rule, ends: [from, place.population] };
                 let weight = self.weight(draft, &name, (synapse.item.weight, via), keys, Some(joins), span);
-                let delay = self.delay(draft, &name, keys, joins, span);
+                let delay = self.delay(draft, &name, keys, (joins, Domain::StepOrNone), span);
                 draft.demand_of_edges(std::mem::take(&mut self.demands));
                 let (weight, delay) = (weight?, delay?);
                 if max_pool > 1 && differs(&delay) {
@@ -295,7 +295,7 @@ impl<'a> Lowerer<'a> {
                 });
                 let joins = Joins { rule, ends: [from, place.population] };
                 let weight = self.weight(draft, &name, (Some(amount), via), keys, Some(joins), span);
-                let delay = self.delay(draft, &name, keys, joins, span);
+                let delay = self.delay(draft, &name, keys, (joins, Domain::StepAtLeast), span);
                 draft.demand_of_edges(std::mem::take(&mut self.demands));
                 let (weight, delay) = (weight?, delay?);
                 let (to, rule, modulates, sent, max_pool) = (place.population, rule.clone(), true, None, 1);
@@ -863,13 +863,13 @@ impl<'a> Lowerer<'a> {
         Some(x)
     }
 
-    /// The delay of a line: a time, or drawn for every edge.
+    /// The delay of a line: a time, or drawn for every edge; with what it can be where it is the same for all.
     fn delay(
         &mut self,
         draft: &mut NetworkDraft<'a>,
         name: &str,
         keys: &'a [ConnectKey],
-        joins: Joins<'_>,
+        (joins, domain): (Joins<'_>, Domain),
         span: Span,
     ) -> Option<Expr> {
         let Some(key) = keys.iter().find(|k| k.name.text == "delay") else {
@@ -884,7 +884,7 @@ impl<'a> Lowerer<'a> {
             self.demand(
                 format!("delay` of `{name}"),
                 x.clone(),
-                Domain::StepAtLeast,
+                domain,
                 "a spike arrives a step later at the earliest",
             );
         }

@@ -6,7 +6,7 @@
 
 use super::{Condition, EvalError, Kind, Model, Node, NodeId, Spike, StateId, cells, evaluate};
 use crate::diag::{Code, Diagnostic, Diagnostics, Severity};
-use crate::hir::{Demand, Domain, Whose, shown};
+use crate::hir::{Arrivals, Demand, Domain, Whose, shown};
 use crate::operators::Value;
 use crate::source::Span;
 use crate::units::Dim;
@@ -29,8 +29,10 @@ pub struct CellRange {
 pub fn uniform(model: &Model) -> Vec<Diagnostic> {
     let mut found = Diagnostics::default();
     for demand in &model.demands {
+        let at_once = |x: f64| demand.domain == Domain::StepOrNone && x == 0.0;
         if let Ok(Value::Real(x)) = evaluate(model, demand.value)
-            && !demand.domain.has(x, Some((model.dt, model.duration)))
+            && (!demand.domain.has(x, Some((model.dt, model.duration)))
+                || (at_once(x) && model.arrivals.0 != Arrivals::AfterThreshold))
         {
             let from_outside = set_from_outside(model, demand.value);
             found.push(demand.outside(x, None, from_outside));

@@ -35,7 +35,7 @@ pub use eval::{EvalError, evaluate, noise_intervals};
 pub use fault::{Fault, fault};
 pub use graph::{Graph, Node, Operands};
 pub use initial::resolve;
-pub use late::not_late;
+pub use late::{Meets, not_late};
 pub use noise::{Noisy, noisy, not_noise};
 pub use overrides::{Override, PerCell, apply, full_name, parse_override, sets_initial_value};
 pub use passive::Passive;

@@ -38,6 +38,7 @@ pub fn bound(program: &Program, source: Source) -> Option<FieldId> {
         | Source::Modulated(_)
         | Source::Weight(..)
         | Source::Delay(..)
+        | Source::Back(..)
         | Source::Seen(..)
         | Source::Refractory(..)
         | Source::Spiked(..)

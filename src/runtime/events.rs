@@ -62,7 +62,8 @@ impl<T> Traffic<T> {
     /// How many steps an event takes at most.
     pub fn longest(&self) -> u64 {
         let all = self.deliveries.iter().map(|delivery| &delivery.delays);
-        let all = all.chain(self.remembering.iter().map(|edges| &edges.delays));
+        let back = self.remembering.iter().flat_map(|edges| edges.back.iter().map(|(_, delays)| delays));
+        let all = all.chain(self.remembering.iter().map(|edges| &edges.delays)).chain(back);
         all.map(|delays| u64::from(delays.longest())).max().unwrap_or(0)
     }
 }

@@ -546,7 +546,10 @@ impl<T: Scalar + Send + Sync + 'static> Machine<T> {
                 arrivals.iter_mut().for_each(|arrivals| arrivals.send(step.wrapping_sub(ago), &sent));
                 // Edges that remember do not hear of what was sent before the first step.
                 if ago <= step {
-                    remembered.iter_mut().for_each(|edges| edges.resume(step, ago, &sent));
+                    for edges in &mut *remembered {
+                        let order = self.shared.orders[edges.to()].as_ref();
+                        edges.resume(step, ago, &sent, |cell| CellOrder::place(order, cell as u32) as usize);
+                    }
                 }
             }
             arrivals.iter_mut().for_each(|arrivals| arrivals.pass(step));

@@ -28,8 +28,10 @@ pub struct Remembering<T> {
     pub event: u64,
     /// The number of the space whose cells receive.
     pub to: usize,
-    /// The event fields of that space whose events change edges, in this order.
-    pub back: Vec<u64>,
+    /// The event fields of that space whose events change edges, in this order, and how many steps they take along each edge, from 0 on.
+    pub back: Vec<(u64, PerEdge<u32>)>,
+    /// Do they come to the edges when a step begins, behind what arrives along them? Then from 1 on; otherwise when it ends.
+    pub early: bool,
     /// The edges, which fit these spaces.
     pub edges: Arc<Edges>,
     /// How many steps an event takes along each edge, from 1 on.
@@ -87,6 +89,8 @@ pub struct Remembered<T> {
     output: Vec<Vec<T>>,
     /// `[step % steps]`: stretches of rows that events reach in a step.
     due: Vec<Vec<Range<usize>>>,
+    /// `[kind][step % steps]`: edges that are told of their cells in a step.
+    due_back: Vec<Vec<Vec<u32>>>,
     blocks: Blocks<T>,
 }
 
@@ -183,6 +187,7 @@ impl<T: Scalar> Remembered<T> {
             state: Vec::new(),
             output: Vec::new(),
             due: vec![Vec::new(); delays.longest() as usize + 1],
+            due_back: what.back.iter().map(|(_, delays)| vec![Vec::new(); delays.longest() as usize + 1]).collect(),
             blocks: Blocks {
                 which: Vec::with_capacity(BATCH),
                 numbers: vec![0; BATCH.next_multiple_of(shape.lanes)],
@@ -202,7 +207,7 @@ impl<T: Scalar> Remembered<T> {
 
     /// A run begins: nothing is on its way, and edges are what they begin with.
     pub fn forget(&mut self) {
-        self.due.iter_mut().for_each(Vec::clear);
+        self.pass();
         let numbers = &self.numbers;
         let begin = |values: &PerEdge<T>| numbers.iter().map(|&edge| values.of(edge as usize)).collect();
         self.state = self.what.begin.iter().map(begin).collect();
@@ -247,7 +252,8 @@ impl<T: Scalar> Remembered<T> {
             }
         }
         self.due[at] = due;
-        self.work(Of::Pre, step, &mut cell, with)
+        self.work(Of::Pre, step, &mut cell, with)?;
+        if self.what.early { self.tell(step, &mut cell, with) } else { Ok(()) }
     }
 
     /// Computes what is recorded at the start of a step.
@@ -264,13 +270,48 @@ impl<T: Scalar> Remembered<T> {
     /// Goes on at a step: nothing is on its way.
     pub fn pass(&mut self) {
         self.due.iter_mut().for_each(Vec::clear);
+        self.due_back.iter_mut().flatten().for_each(Vec::clear);
     }
 
-    /// What was emitted so many steps before a step, and arrives in it or later, is on its way.
-    pub fn resume(&mut self, step: u64, ago: u64, sent: &[Sent]) {
+    /// What was emitted so many steps before a step, and arrives in it or later, is on its way. `place` knows where in the space a cell stands.
+    pub fn resume(&mut self, step: u64, ago: u64, sent: &[Sent], place: impl Fn(usize) -> usize) {
         for event in emitted(sent, self.what.from, self.what.event) {
             self.post(step.wrapping_sub(ago), event.cell as usize, ago);
         }
+        self.note(step.wrapping_sub(ago), ago, sent, place);
+    }
+
+    /// Notes when edges are told of what their cells have emitted in a step, if it takes so long.
+    fn note(&mut self, step: u64, least: u64, sent: &[Sent], place: impl Fn(usize) -> usize) {
+        let what = &self.what;
+        for ((event, delays), due) in what.back.iter().zip(&mut self.due_back) {
+            for event in emitted(sent, what.to, *event) {
+                let Some(own) = place(event.cell as usize).checked_sub(self.begin) else { continue };
+                let Some(&[begin, end]) = self.first_back.get(own..own + 2) else { continue };
+                for &edge in &self.back[begin..end] {
+                    let delay = u64::from(delays.of(self.numbers[edge as usize] as usize));
+                    if delay >= least {
+                        let at = step.wrapping_add(delay) % due.len() as u64;
+                        due[at as usize].push(edge);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells edges of their cells what is due in a step.
+    fn tell(&mut self, step: Step<'_>, cell: &mut Cell<'_, T>, with: &dyn Kernels<T>) -> Result<(), Fault> {
+        for kind in 0..self.due_back.len() {
+            let at = (step.window.first_step % self.due_back[kind].len() as u64) as usize;
+            let mut due = std::mem::take(&mut self.due_back[kind][at]);
+            for batch in due.chunks(BATCH) {
+                self.blocks.which.extend_from_slice(batch);
+                self.work(Of::Back(kind), step, cell, with)?;
+            }
+            due.clear();
+            self.due_back[kind][at] = due;
+        }
+        Ok(())
     }
 
     /// Sends an event along the edges of a sender whose delay is so long.
@@ -300,20 +341,8 @@ impl<T: Scalar> Remembered<T> {
         for event in emitted(sent, self.what.from, self.what.event) {
             self.post(step.window.first_step, event.cell as usize, 0);
         }
-        for kind in 0..self.what.back.len() {
-            for event in emitted(sent, self.what.to, self.what.back[kind]) {
-                let Some(own) = place(event.cell as usize).checked_sub(self.begin) else { continue };
-                let Some(&[begin, end]) = self.first_back.get(own..own + 2) else { continue };
-                for at in begin..end {
-                    self.blocks.which.push(self.back[at]);
-                    if self.blocks.which.len() == BATCH {
-                        self.work(Of::Back(kind), step, &mut cell, with)?;
-                    }
-                }
-            }
-            self.work(Of::Back(kind), step, &mut cell, with)?;
-        }
-        Ok(())
+        self.note(step.window.first_step, 0, sent, place);
+        if self.what.early { Ok(()) } else { self.tell(step, &mut cell, with) }
     }
 
     /// Runs a kernel over the edges of the batch, of which no two are the same.

@@ -111,6 +111,7 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
             | Source::Modulated(_)
             | Source::Weight(_)
             | Source::Delay(_)
+            | Source::Back(_)
             | Source::Seen(_)
             | Source::Refractory(_)
             | Source::Spiked(_)

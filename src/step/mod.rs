@@ -268,6 +268,8 @@ pub enum Source {
     Weight(u32),
     /// How many steps an event takes along an edge of a projection.
     Delay(u32),
+    /// After how many steps an edge of a projection hears of what the element behind it emits.
+    Back(u32),
     /// After how many steps an edge of a projection has seen its last event.
     Seen(u32),
     /// How long the cells of a population stay refractory.

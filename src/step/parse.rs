@@ -538,6 +538,7 @@ fn source(rest: &mut Rest) -> Result<Source, String> {
         "next" => Source::Next,
         "weight" => Source::Weight,
         "delay" => Source::Delay,
+        "back" => Source::Back,
         "seen" => Source::Seen,
         "amount" => Source::Amount,
         "modulated" => Source::Modulated,

@@ -249,6 +249,7 @@ fn source_suffix(source: Source) -> String {
         Source::Sent(i, stage) => format!(" = sent {i} {stage}"),
         Source::Weight(i) => format!(" = weight {i}"),
         Source::Delay(i) => format!(" = delay {i}"),
+        Source::Back(i) => format!(" = back {i}"),
         Source::Amount(i) => format!(" = amount {i}"),
         Source::Modulated(i) => format!(" = modulated {i}"),
         Source::Seen(i) => format!(" = seen {i}"),

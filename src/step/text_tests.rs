@@ -26,6 +26,7 @@ fn sample() -> Program {
         Source::Spiked(4),
         Source::Spikes(4),
         Source::Amount(1),
+        Source::Back(6),
         Source::Modulated(2),
         Source::Data(5, 6),
         Source::Series(7),

@@ -44,7 +44,7 @@ def run(kind, net, disturbed=0.0):
     plastic.connect(i=pre[exc], j=post[exc])
     plastic.w, plastic.pre.delay = w[exc] * nS, d[exc] * DT * ms
     if kind == "stdp":
-        # What arrives comes before what leaves; by their names it would be the other way round.
+        # What arrives comes before what leaves, as it would without a word.
         plastic.pre.order, plastic.post.order = 0, 1
     else:
         plastic.x, plastic.u = 1.0, TM["U"]

@@ -169,6 +169,28 @@ fn events_on_their_way_arrive_after_a_run_has_gone_on() {
     }
 }
 
+/// What is between two steps is in a checkpoint: spikes that arrive at once, and who has just been reset.
+#[test]
+fn events_between_two_steps_arrive_after_a_run_has_gone_on() {
+    let others = [
+        ("delay ~ uniform(0.1 ms, 6 ms)", "delay = 0 ms"),
+        ("delay = 1.5 ms", "delay = 0 ms"),
+        ("delay ~ uniform(0.1 ms, 3 ms)", "delay = 0 ms"),
+        ("seed = 3", "seed = 3; arrivals = after_threshold"),
+        (
+            "use std.cells.lif.Lif",
+            "cell Lif { state v: mV = -65 mV; v' = (-49 mV - v - 100 Mohm * i_syn) / 20 ms; spike when v > -50 mV { v = -60 mV } }",
+        ),
+    ];
+    let text = others.iter().fold(EVENTS.to_string(), |text, (old, new)| {
+        assert!(text.contains(old), "no `{old}`");
+        text.replace(old, new)
+    });
+    for (first, second) in [(INTERP, INTERP), (ONE, TWO), (TWO, INTERP)] {
+        of_model_goes_on(&text, first, second, &[1, 40, 139, 302]);
+    }
+}
+
 #[cfg(feature = "xla")]
 #[test]
 fn a_run_goes_on_on_xla() {

@@ -499,7 +499,15 @@ fn crates_of_networks_with_events_give_the_bits_of_a_run() {
     });
     the_crate_gives_the_bits_of_a_run(&Case {
         name: "coba",
-        model: example("vogels_abbott_coba", &[(e_some.as_str(), e_all.as_str())]),
+        // As in the paper, without delays.
+        model: example(
+            "vogels_abbott_coba",
+            &[
+                (e_some.as_str(), e_all.as_str()),
+                ("delay = 0.1 ms", "delay = 0 ms"),
+                ("run {", "run { arrivals = after_threshold;"),
+            ],
+        ),
         set: &["n=800", "p=0.1"],
         run_set: &[],
         sizes: "Sizes::default()",

@@ -363,6 +363,72 @@ fn a_net_of_delta_synapses_behind_the_threshold_spikes_as_in_brian2() {
     assert_ne!(found_spikes(&run(&before, &plain(), Way::Optimized)), spikes_of(net, 1.0));
 }
 
+/// Cells without a refractory time kick each other at once, and many are kicked in the step of their own spike: its reset sets the voltage, or takes
+/// something from it.
+#[test]
+fn a_net_without_delays_spikes_as_in_brian2() {
+    let brian = reference("at_once_brian2.json");
+    for (net, reset) in [("net_jumps_set", "v = -60 mV"), ("net_jumps_less", "v -= 10 mV")] {
+        let net = &brian[net];
+        let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+        per_cell(folder.path(), "drive.csv", &numbers(&net["drive_mV"]));
+        per_cell(folder.path(), "v.csv", &numbers(&net["v_init_mV"]));
+        let model = format!(
+            "
+synapse Delta {{ on event(weight: mV) {{ v += weight }} }}
+cell Lif {{
+    param drive = 0 mV
+    state v: mV = -60 mV
+    v' = (-60 mV - v + drive) / 20 ms
+    spike when v > -50 mV {{ {reset} }}
+}}
+network main {{
+    population n: Lif[100]
+    param n.drive = file(\"drive.csv\") * 1 mV
+    init n.v = file(\"v.csv\") * 1 mV
+    connect n -> n via Delta {{
+        rule = edges(\"exc.csv\"); weight = file(\"exc.csv\", column = \"weight\") * 1 mV; delay = 0 ms
+    }}
+    connect n -> n via Delta {{
+        rule = edges(\"inh.csv\"); weight = -file(\"inh.csv\", column = \"weight\") * 1 mV; delay = 0 ms
+    }}
+}}
+run {{ duration = 300 ms; dt = 0.1 ms; method = exact; arrivals = after_threshold; record spikes of n }}"
+        );
+        compare(net, 1.0, folder.path(), &model);
+    }
+}
+
+#[test]
+fn a_net_of_conductances_without_delays_spikes_as_in_brian2() {
+    let brian = reference("at_once_brian2.json");
+    let net = &brian["net_coba"];
+    let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    per_cell(folder.path(), "i.csv", &numbers(&net["I_pA"]));
+    per_cell(folder.path(), "v.csv", &numbers(&net["v_init_mV"]));
+    let model = "
+use std.synapses.{ExpCond}
+cell Lif {
+    param i_e = 0 pA
+    state v: mV = -60 mV
+    v' = (10 nS * (-60 mV - v) + i_e - i_syn) / 200 pF
+    spike when v > -50 mV { v = -60 mV; refractory 4.9 ms }
+}
+network main {
+    population n: Lif[100]
+    param n.i_e = file(\"i.csv\") * 1 pA
+    init n.v = file(\"v.csv\") * 1 mV
+    connect n -> n via ExpCond {
+        rule = edges(\"exc.csv\"); weight = file(\"exc.csv\", column = \"weight\") * 1 nS; delay = 0 ms
+    }
+    connect n -> n via ExpCond as inh(tau = 10 ms, erev = -80 mV) {
+        rule = edges(\"inh.csv\"); weight = file(\"inh.csv\", column = \"weight\") * 1 nS; delay = 0 ms
+    }
+}
+run { duration = 300 ms; dt = 0.1 ms; method = exp_euler; arrivals = after_threshold; record spikes of n }";
+    compare(net, 1.0, folder.path(), model);
+}
+
 /// One kick over the threshold, at the end of step 11, and one in the step of the spike, with another reset and refractory time.
 fn two_kicks(reset: &str, arrivals: &str) -> RunResult {
     let model = format!(
@@ -469,22 +535,45 @@ pub(super) fn same(a: &RunResult, b: &RunResult, what: &str) {
     }
 }
 
+/// The net with spikes that arrive behind the threshold: those of most lines at once, some at cells whose reset takes them back, some beside others that
+/// take their time.
+fn mixed_at_once() -> String {
+    let others = [
+        ("delay = 0.8 ms", "delay = 0 ms"),
+        ("delay = 0.3 ms", "delay = 0 ms"),
+        ("seed = 5", "seed = 5; arrivals = after_threshold"),
+        ("spike when v > -50 mV { v = -60 mV; refractory 2 ms }", "spike when v > -50 mV { v = -60 mV }"),
+    ];
+    others.iter().fold(MIXED.to_string(), |text, (old, new)| {
+        assert!(text.contains(old), "no `{old}`");
+        text.replace(old, new)
+    })
+}
+
 #[test]
 fn every_engine_and_every_number_of_threads_has_the_same_bits() {
-    let checked = checked(MIXED);
-    let plain_run = run(&checked, &CompileOptions::default(), Way::Plain);
+    every_way_has_the_same_bits(&checked(MIXED));
+}
+
+#[test]
+fn every_engine_and_every_number_of_threads_has_the_same_bits_without_delays() {
+    every_way_has_the_same_bits(&checked(&mixed_at_once()));
+}
+
+fn every_way_has_the_same_bits(checked: &Checked) {
+    let plain_run = run(checked, &CompileOptions::default(), Way::Plain);
     let counts: Vec<usize> = plain_run.spikes.iter().map(|spikes| spikes.i.len()).collect();
     assert!(counts.iter().all(|&count| count > 20), "{counts:?}");
-    let optimized = run(&checked, &plain(), Way::Optimized);
+    let optimized = run(checked, &plain(), Way::Optimized);
     for threads in [1, 2, 3] {
-        same(&optimized, &native_run(&checked, Precision::F64, threads), &format!("{threads} threads"));
+        same(&optimized, &native_run(checked, Precision::F64, threads), &format!("{threads} threads"));
     }
-    let single = native_run(&checked, Precision::F32, 1);
-    same(&single, &native_run(&checked, Precision::F32, 3), "single precision");
+    let single = native_run(checked, Precision::F32, 1);
+    same(&single, &native_run(checked, Precision::F32, 3), "single precision");
     // XLA has elementary functions of its own.
     #[cfg(feature = "xla")]
     if crate::pjrt::cpu().is_some() {
-        close(&optimized, &run(&checked, &plain(), Way::Xla), 1e-9, "XLA");
+        close(&optimized, &run(checked, &plain(), Way::Xla), 1e-9, "XLA");
     }
 }
 

@@ -228,6 +228,12 @@ fn as_in_brian2(net: &Value, (synapse, via): (&str, &str), lines: &str, record: 
     if net.get("rewards").is_some() {
         rewards(folder.path(), net);
     }
+    let at_once = numbers(&net["edges"]["delay_steps"]).iter().all(|&steps| steps == 0.0);
+    let [exc, inh] = ["exc", "inh"].map(|of| match at_once {
+        true => "0 ms".to_string(),
+        false => format!("file(\"{of}.csv\", column = \"delay\") * 0.1 ms"),
+    });
+    let duration = net["steps"].as_f64().expect("a number") * 0.1;
     let model = format!(
         "use std.synapses.{{ExpCond, Delta}}
         use std.cells.generators.{{Relay}}
@@ -245,16 +251,16 @@ fn as_in_brian2(net: &Value, (synapse, via): (&str, &str), lines: &str, record: 
             connect n -> n via {via} {{
                 rule = edges(\"exc.csv\")
                 weight = file(\"exc.csv\", column = \"weight\") * 1 nS
-                delay = file(\"exc.csv\", column = \"delay\") * 0.1 ms
+                delay = {exc}
             }}
             connect n -> n via ExpCond as inh(tau = 10 ms, erev = -80 mV) {{
                 rule = edges(\"inh.csv\")
                 weight = file(\"inh.csv\", column = \"weight\") * 1 nS
-                delay = file(\"inh.csv\", column = \"delay\") * 0.1 ms
+                delay = {inh}
             }}
             {lines}
         }}
-        run {{ duration = 500 ms; dt = 0.1 ms; method = exp_euler; record spikes of n; {record} }}"
+        run {{ duration = {duration} ms; dt = 0.1 ms; method = exp_euler; record spikes of n; {record} }}"
     );
     let expected = spikes_of(net, 1.0);
     let checked = checked_in(folder.path(), &model);
@@ -311,10 +317,8 @@ fn parameter(result: &neuroc::results::RunResult, name: &str) -> Vec<f64> {
     }
 }
 
-#[test]
-fn a_net_with_stdp_spikes_and_learns_as_in_brian2() {
-    let brian = reference("plasticity_brian2.json");
-    let synapse = "
+/// The synapses of the nets with STDP.
+const STDP: &str = "
 synapse Remembers {
     param tau = 5 ms; param erev = 0 mV
     param tau_pre = 20 ms; param tau_post = 15 ms
@@ -329,7 +333,21 @@ synapse Remembers {
     on post(weight: nS) { apost -= 0.025; weight = clamp(weight + apre * w_max, 0 nS, w_max) }
     current i = g * (v - erev)
 }";
-    as_in_brian2(&brian["net_stdp"], (synapse, "Remembers"), "", "record n.n.Remembers.weight every 500 ms");
+
+#[test]
+fn a_net_with_stdp_spikes_and_learns_as_in_brian2() {
+    let brian = reference("plasticity_brian2.json");
+    as_in_brian2(&brian["net_stdp"], (STDP, "Remembers"), "", "record n.n.Remembers.weight every 500 ms");
+}
+
+/// Spikes take no time, or none of them less than a step, behind the threshold: what Brian2 does unless told otherwise.
+#[test]
+fn a_net_with_stdp_without_delays_spikes_and_learns_as_in_brian2() {
+    let brian = reference("at_once_brian2.json");
+    for net in ["net_stdp", "net_stdp_delayed"] {
+        let lines = "arrivals = after_threshold; record n.n.Remembers.weight every 300 ms";
+        as_in_brian2(&brian[net], (STDP, "Remembers"), "", lines);
+    }
 }
 
 /// The edges along which rewards come, and when their sources spike.

@@ -59,10 +59,16 @@ impl Delivery {
         }
     }
 
+    /// The values among its `ops` that say how many steps something takes: an event along the edge, and what goes back to it; none takes no time.
+    pub fn delays(&self) -> Vec<Option<ValueId>> {
+        let back = self.remembers().into_iter().flat_map(|remembers| remembers.back.iter().map(|(_, delay)| *delay));
+        [Some(self.delay)].into_iter().chain(back).collect()
+    }
+
     /// The fields that delays and [`values`](Delivery::values) are computed from.
     pub fn reads(&self) -> BTreeSet<FieldId> {
         let mut needed = vec![false; self.ops.len()];
-        let roots = self.values().into_iter().chain([self.delay]);
+        let roots = self.values().into_iter().chain(self.delays().into_iter().flatten());
         roots.for_each(|value| needed[value.0 as usize] = true);
         let mut reads = BTreeSet::new();
         // An operation stands behind those that it needs.
@@ -115,6 +121,8 @@ pub(super) struct Guarded<'p> {
     pub pre: (&'p Region, Guard),
     /// Events of those that the edges lead to: their spikes, and what modulates their synapses.
     pub back: Vec<(&'p Region, Guard)>,
+    /// Do these stand right behind those that come along the edges, ahead of the stages of cells?
+    pub early: bool,
 }
 
 /// The relations of a program that events go along, in the order of their stages.
@@ -130,9 +138,14 @@ pub(super) fn guarded(program: &Program) -> Result<Vec<Guarded<'_>>, Unplanned> 
             (Some(Map::Source), Some(_), _) if !is_relation => {
                 return refuse(format!("`{}` decides where a stage of cells runs", name(guard.event)));
             }
-            (Some(Map::Source), Some(_), None) => found.push(Guarded { space, pre: (region, guard), back: Vec::new() }),
-            (Some(Map::Target), None, Some(known)) if known.back.len() < BACK => known.back.push((region, guard)),
-            (Some(Map::Source), Some(_), Some(_)) | (Some(Map::Target), None, Some(_)) => {
+            (Some(Map::Source), Some(_), None) => {
+                found.push(Guarded { space, pre: (region, guard), back: Vec::new(), early: true });
+            }
+            (Some(Map::Target), _, Some(known)) if known.back.len() < BACK => {
+                known.early &= !of_cells_before(program, region);
+                known.back.push((region, guard));
+            }
+            (Some(Map::Source), Some(_), Some(_)) | (Some(Map::Target), _, Some(_)) => {
                 return refuse(format!("the edges `{}` do several things", program.space(space).name));
             }
             _ => {
@@ -150,6 +163,13 @@ pub(super) fn guarded(program: &Program) -> Result<Vec<Guarded<'_>>, Unplanned> 
         }
     }
     Ok(found)
+}
+
+/// Does a stage of cells stand before a region?
+fn of_cells_before(program: &Program, region: &Region) -> bool {
+    let step = program.function(Role::Step).into_iter().flat_map(|step| step.regions());
+    let mut before = step.take_while(|other| !std::ptr::eq(*other, region));
+    before.any(|other| other.rate == Rate::Every && other.guard.is_none() && other.over.is_some())
 }
 
 /// Which of the arrivals of a step an event along a relation belongs to, if it does nothing but add.

@@ -9,9 +9,10 @@ use super::refuse::refuse;
 use super::{Passes, SpacePlan, Unplanned};
 use crate::runtime::remember::BACK;
 use crate::step::{
-    Field, FieldId, FieldKind, Function, Map, OpKind, Program, Rate, Region, Role, Source, SpaceId, SpaceKind, Stage,
-    ValueId,
+    Field, FieldId, FieldKind, Function, Guard, Map, OpKind, Program, Rate, Region, Role, Source, SpaceId, SpaceKind,
+    Stage, ValueId,
 };
+use std::ops::Range;
 
 /// What the edges of a relation remember, and what events do with it.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,8 +25,11 @@ pub struct Remembers {
     pub read: Vec<FieldId>,
     /// Its output slots that are added to a temp field of that cell when events arrive. The others are recorded.
     pub sums: Vec<(u32, FieldId)>,
-    /// What is emitted by the cells that the edges lead to and changes the edges, in this order: at most [`BACK`].
-    pub back: Vec<FieldId>,
+    /// What is emitted by the cells that the edges lead to and changes the edges, in this order: at most [`BACK`]; with the value among the `ops` of the
+    /// delivery that says how many steps that takes, if it takes some.
+    pub back: Vec<(FieldId, Option<ValueId>)>,
+    /// Do the edges hear of it when a step begins, behind what arrives? Otherwise when it ends.
+    pub early: bool,
 }
 
 /// The pass of events that arrive.
@@ -66,7 +70,7 @@ impl OfEdges {
         }
         let remembering: Vec<&Draft<'_>> = drafts.iter().filter(|draft| draft.remembers(program)).collect();
         for draft in &remembering {
-            let Guarded { space, pre, back } = &draft.guarded;
+            let Guarded { space, pre, back, .. } = &draft.guarded;
             check_order(program, &draft.guarded)?;
             of_edges.program.spaces[space.0 as usize].kind = SpaceKind::Plain;
             // What has been hoisted out of their stages.
@@ -155,32 +159,30 @@ impl OfEdges {
             let name = &self.program.field(field).name;
             draft.begins(field).ok_or_else(|| Unplanned(format!("`{name}` is not set before the run")))
         };
+        let back = |(_, guard): &(&Region, Guard)| Ok((guard.event, guard.delay.as_ref().map(begin).transpose()?));
         let of_cell = |own: &FieldId| Some(self.stand_ins.iter().find(|known| known.own == *own)?.of_cell);
         let sums = (0..).zip(&space.output).filter_map(|(slot, own)| Some((slot, of_cell(own)?))).collect();
         Ok(Remembers {
             begin: space.state.iter().map(begin).collect::<Result<_, _>>()?,
             read: space.data.iter().filter_map(of_cell).collect(),
             sums,
-            back: draft.guarded.back.iter().map(|(_, guard)| guard.event).collect(),
+            back: draft.guarded.back.iter().map(back).collect::<Result<_, _>>()?,
+            early: draft.guarded.early,
             space,
         })
     }
 }
 
-/// What edges read of cells is what it is at the beginning of a step if events arrive, and at its end if cells emit.
+/// What edges read of cells is what it is at the beginning of a step if events arrive, and at its end if cells emit, or at the beginning of the next.
 fn check_order(program: &Program, guarded: &Guarded<'_>) -> Result<(), Unplanned> {
-    let regions: Vec<&Region> = program
-        .function(Role::Step)
-        .into_iter()
-        .flat_map(|step| step.regions())
-        .filter(|r| r.rate == Rate::Every)
-        .collect();
+    let step = program.function(Role::Step).into_iter().flat_map(|step| step.regions());
+    let regions: Vec<&Region> = step.filter(|region| region.rate == Rate::Every).collect();
     let place = |region: &Region| regions.iter().position(|other| std::ptr::eq(*other, region));
     let of_cells = |at: usize| regions[at].guard.is_none() && regions[at].over.is_some();
-    let (first, back) = (place(guarded.pre.0), guarded.back.iter().filter_map(|(region, _)| place(region)).min());
-    let early = first.is_some_and(|first| (0..first).any(of_cells));
-    let late = back.is_some_and(|back| (back..regions.len()).any(of_cells));
-    if early || late {
+    let (first, back) = (place(guarded.pre.0), guarded.back.iter().filter_map(|(region, _)| place(region)));
+    let between = |mut places: Range<usize>| places.any(of_cells);
+    let wrong = |at: usize| if guarded.early { between(0..at) } else { between(at..regions.len()) };
+    if first.is_some_and(|first| between(0..first)) || back.into_iter().any(wrong) {
         return refuse(format!(
             "events reach the edges `{}` in the middle of a step",
             program.space(guarded.space).name

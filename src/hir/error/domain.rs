@@ -15,7 +15,10 @@ impl<T> Demand<T> {
             (Code::GateRange, _) => format!("gate `{what}`{of} starts at {value}, outside [0, 1]"),
             (_, Domain::Whole) => format!("the states of `{what}`{of} sum to {value} at the start, not to 1"),
             (_, Domain::BeforeTheEnd) => format!("`{what}`{of} is {value}, after the end of the run"),
-            (_, Domain::StepAtLeast) => format!("`{what}`{of} is {value}, less than the time step"),
+            (_, Domain::StepOrNone) if x == 0.0 => format!("`{what}`{of} is {value}"),
+            (_, Domain::StepAtLeast | Domain::StepOrNone) => {
+                format!("`{what}`{of} is {value}, less than the time step")
+            }
             (_, Domain::AboveZero | Domain::NotNegative | Domain::Fraction | Domain::Count | Domain::WithinLimits) => {
                 format!("`{what}`{of} is {value}")
             }
@@ -36,10 +39,13 @@ impl<T> Demand<T> {
                 d.help("make `count` less, or run longer: `duration = ...`")
             }
             (_, Domain::BeforeTheEnd) => d.help("begin it earlier, or run longer: `duration = ...`"),
-            (_, Domain::StepAtLeast) if what.starts_with("delay") => {
+            (_, Domain::StepOrNone) if x == 0.0 => d.help(
+                "make it a step at least, or write `arrivals = after_threshold` in the `run` block: then spikes without a delay arrive between two steps, as in Brian2",
+            ),
+            (_, Domain::StepAtLeast | Domain::StepOrNone) if what.starts_with("delay") => {
                 d.help("make the delay longer, or `dt` shorter: a spike is known at the end of the step that made it")
             }
-            (_, Domain::StepAtLeast) => {
+            (_, Domain::StepAtLeast | Domain::StepOrNone) => {
                 d.help("every value would be drawn once only: make `every` longer, or `dt` shorter")
             }
             (_, Domain::Whole) => d.help("set all of them, or none to begin in the steady state"),
