@@ -247,6 +247,7 @@ pub fn flatten(model: &Model, options: &CompileOptions) -> Result<(ode::Model, V
             .chain(ode::not_solved(&flat))
             .chain(ode::not_noise(&flat))
             .chain(ode::not_late(&flat))
+            .chain(ode::not_in_order(&flat))
             .chain(ode::rounded(&flat));
         let found = found.chain(adaptive::refused(&flat));
         found.for_each(|d| diagnostics.push(d));

@@ -204,6 +204,9 @@
 //!   a vector to a vector; the elements of a single cell follow each other (`src/runtime/branches.rs`). What maps or solves reach lies flat, field by field.
 //! - **Nothing happens to an edge without an event.** Its equations are linear and solved when the next event comes, from the step in which it has
 //!   seen the last one; this is in the program (`src/discretize/plasticity.rs`), so that all engines do the same.
+//! - **What happens at a synapse is told when it would have come to the soma** (`src/ode/dendrite.rs`): a spike that arrives behind the whole delay, one of the cell behind twice the way of the dendrite
+//!   after its own step. Both are shifted alike, so that they stand in the order in which the synapse sees them, and what is sent is there when the soma gets it. Coincident spikes that are no pair need one
+//!   thing more: what the cell behind changes is kept as it was before (`keep_apart` in `src/ode/build/plasticity.rs`).
 //! - **A modulator is an event of the cells that edges lead to**, as their spikes are: what arrives is added up where they are, and a cell that has got some emits.
 //!   So delays, weights, rules and drives are those of any other projection, and edges need no third end.
 //! - **On devices the events' ring stays there**, too (`src/codegen/stablehlo/deliveries.rs`): a loop over those who emit adds a row of edges to it in each
@@ -269,7 +272,7 @@
 //! | where threads meet, what they tell each other | `Meeting` in `src/runtime/edges.rs`, `Barrier` in `src/runtime/threads.rs`; `exchange` in `src/runtime/machine.rs` | their tests, `tests/suite/engines.rs` |
 //! | what edges see of places, junctions and electrodes of branched cells | `look` in `src/discretize/mod.rs`, `src/ode/build/cables.rs`; `seen_by_edges` in `src/ode/mod.rs` | `tests/suite/cables.rs` |
 //! | which compartment a synapse of a section gets | `spread` in `src/simulate/edges.rs` | `tests/suite/cables.rs` |
-//! | synapses that remember | `src/hir/plasticity.rs`, `src/ode/build/plasticity.rs`, `src/discretize/plasticity.rs` | `tests/suite/plasticity.rs` |
+//! | synapses that remember | `src/hir/plasticity.rs`, `src/ode/build/plasticity.rs`, `src/ode/dendrite.rs`, `src/discretize/plasticity.rs` | `tests/suite/plasticity.rs` |
 //! | graded synapses | `src/hir/graded.rs`, `sender` in `src/hir/projection.rs`, `src/discretize/graded.rs` | `tests/errors/graded_*`, `tests/suite/graded.rs` |
 //! | what modulates synapses | `modulation` in `src/hir/projection.rs`, `modulators` in `src/ode/build/events.rs`, `modulate` in `src/discretize/plasticity.rs` | `tests/errors/modulator_*`, `tests/suite/plasticity.rs` |
 //! | what a synapse is, which receptor a line means | `src/hir/synapse.rs`, `src/hir/projection.rs` | `tests/errors/synapse_*`, `tests/suite/events.rs` |

@@ -62,7 +62,7 @@ pub use kernel::*;
 pub use lattice::Lattice;
 pub use passes::{Group, Passes};
 pub use refuse::Unplanned;
-pub use remember::{PASSES, PRE, Remembers};
+pub use remember::{Heard, PASSES, PRE, Remembers};
 pub use slabs::Slabs;
 pub use ties::Tie;
 pub use travel::{DeliveryForm, Dense, Events, Traffic};

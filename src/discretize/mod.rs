@@ -19,7 +19,7 @@ mod plasticity;
 mod rk4;
 mod stages;
 
-use crate::hir::{Arrivals, Method};
+use crate::hir::{Arrivals, Coincident, Method};
 use crate::ode::{
     Clamp, Condition, Jump, Kind, Meets, Model, Node, NodeId, Param, ParamId, Projection, Record, STRETCH, Spike,
     StateId, Terminal,
@@ -119,15 +119,18 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     for projection in (0..projections).filter(|&projection| remembered[projection].is_none()) {
         lowering.arrivals(&mut step, projection);
     }
-    let told = |lowering: &mut Lowering<'_>, draft: &mut Draft, projection: usize, remembered: &Remembered| {
-        lowering.post(draft, projection, remembered);
-        lowering.modulated(draft, projection, remembered);
-    };
     let all = || (0..).zip(&remembered).filter_map(|(projection, remembered)| Some((projection, remembered.as_ref()?)));
+    let post_first = model.coincident.0 != Coincident::PreFirst;
     for (projection, remembered) in all() {
+        if post_first {
+            lowering.post(&mut step, projection, remembered);
+        }
         lowering.pre(&mut step, projection, remembered);
         if lowering.between[projection] {
-            told(&mut lowering, &mut step, projection, remembered);
+            if !post_first {
+                lowering.post(&mut step, projection, remembered);
+            }
+            lowering.modulated(&mut step, projection, remembered);
         }
     }
     populations.clone().for_each(|population| lowering.between(&mut step, population));
@@ -157,7 +160,10 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     (0..model.modulators.len()).for_each(|modulator| lowering.modulate(&mut step, modulator));
     for (projection, remembered) in all() {
         if !lowering.between[projection] {
-            told(&mut lowering, &mut step, projection, remembered);
+            if !post_first {
+                lowering.post(&mut step, projection, remembered);
+            }
+            lowering.modulated(&mut step, projection, remembered);
         }
     }
     lowering.function(Role::Step, step);
@@ -942,16 +948,17 @@ impl<'s> Lowering<'s> {
         }
         let dt = self.lower(&mut b, &mut values, self.dt);
         let steps = b.binary(BinaryOp::Div, delay, dt);
-        // What arrives between two steps is found by the second one.
-        let more = b.constant(if self.between[projection] { 1.5 } else { 0.5 });
-        let steps = b.binary(BinaryOp::Add, steps, more);
+        let half = b.constant(0.5);
+        let steps = b.binary(BinaryOp::Add, steps, half);
         let steps = b.unary(UnaryOp::Floor, steps);
-        b.store(field, steps);
-        if p.plasticity.is_some() && self.between[projection] {
+        let mut found = steps;
+        if self.between[projection] {
+            // What arrives between two steps is found by the second one.
             let one = b.constant(1.0);
-            let field = self.of_edges(number, Source::Back(number), "back");
-            b.store(field, one);
+            found = b.binary(BinaryOp::Add, steps, one);
         }
+        b.store(field, found);
+        self.back(&mut b, &mut values, projection, steps);
         draft.push(b);
     }
 

@@ -10,7 +10,7 @@ use super::{Draft, Lowering, Values, output, population_space, projection_space}
 use crate::ode::linear::rows_of_edges;
 use crate::ode::{Model, Node, NodeId, StateId};
 use crate::source::Span;
-use crate::step::{BinaryOp, FieldId, FieldKind, Guard, Map, OpKind, RegionBuilder, Role, Source, ValueId};
+use crate::step::{BinaryOp, FieldId, FieldKind, Guard, Map, OpKind, RegionBuilder, Role, Source, UnaryOp, ValueId};
 use rustc_hash::FxHashMap as HashMap;
 
 /// What events make of the states of edges, as functions of the states after the last event and of [`Node::Since`].
@@ -109,11 +109,42 @@ impl Lowering<'_> {
         self.at_event(draft, projection, guard, (&remembered.modulated, &[]), !self.between[projection], remembered);
     }
 
-    /// The guard of what edges are told of the element that they lead to. What arrives between two steps is found by the second one, and comes first.
+    /// The guard of what edges are told of the element that they lead to.
     fn told_of(&mut self, projection: usize, event: FieldId) -> Guard {
         let back = Source::Back(projection as u32);
-        let delay = self.between[projection].then(|| self.of_edges(projection as u32, back, "back"));
+        let delay = self.takes_time(projection).then(|| self.of_edges(projection as u32, back, "back"));
         Guard { event, along: Some(Map::Target), delay }
+    }
+
+    /// Are edges told of the element that they lead to in a later step? Behind a dendrite they are; and what arrives between two steps is found by the
+    /// second one.
+    fn takes_time(&self, projection: usize) -> bool {
+        let plasticity = &self.model.projections[projection].plasticity;
+        self.between[projection] || plasticity.as_ref().is_some_and(|plasticity| plasticity.has_dendrite(self.model))
+    }
+
+    /// How many steps it takes until edges are told, where events take `steps` along them.
+    pub(super) fn back(&mut self, b: &mut RegionBuilder, values: &mut Values, projection: usize, steps: ValueId) {
+        let Some(plasticity) = &self.model.projections[projection].plasticity else { return };
+        if !self.takes_time(projection) {
+            return;
+        }
+        // To the synapse, and on to the soma.
+        let mut back = b.constant(0.5);
+        if let Some((part, _)) = plasticity.dendritic {
+            let part = self.lower(b, values, part);
+            let two = b.constant(2.0);
+            let ways = b.binary(BinaryOp::Mul, two, part);
+            let ways = b.binary(BinaryOp::Mul, ways, steps);
+            back = b.binary(BinaryOp::Add, ways, back);
+        }
+        let mut back = b.unary(UnaryOp::Floor, back);
+        if self.between[projection] {
+            let one = b.constant(1.0);
+            back = b.binary(BinaryOp::Add, back, one);
+        }
+        let field = self.of_edges(projection as u32, Source::Back(projection as u32), "back");
+        b.store(field, back);
     }
 
     /// How much of a modulator has reached the synapses of an element in this step.

@@ -7,7 +7,7 @@ use super::analysis::Analysis;
 use super::declared::{Declared, What};
 use super::{Editor, messages, names};
 use crate::connect::RULES;
-use crate::hir::{self, Arrivals, FUNCTIONS, KeyBlock, Method, Symbol};
+use crate::hir::{self, Arrivals, Coincident, FUNCTIONS, KeyBlock, Method, Symbol};
 use crate::stdlib;
 use crate::syntax::{Around, Block, TokenKind, around};
 use lsp_types::{
@@ -80,6 +80,9 @@ fn propose(editor: &Editor, analysis: &Analysis, text: &str, byte: usize, place:
         }
         ([.., "arrivals", "="], Block::Run) => {
             return Arrivals::ALL.iter().for_each(|a| out.add(a.1, CompletionItemKind::ENUM_MEMBER, "", &[]));
+        }
+        ([.., "coincident", "="], Block::Run) => {
+            return Coincident::ALL.iter().for_each(|c| out.add(c.1, CompletionItemKind::ENUM_MEMBER, "", &[]));
         }
         ([.., "rule", "=" | "~"], Block::Connect) => {
             RULES.iter().for_each(|r| out.add(r.name, CompletionItemKind::FUNCTION, r.arguments_shown(), &[]));

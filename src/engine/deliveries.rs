@@ -56,15 +56,15 @@ pub fn values(delivery: &Delivery, setup: &Setup, edges: usize, threads: usize) 
             all.values.iter_mut().zip(part.values).for_each(|(all, values)| all.extend(values));
         }
     }
-    let delay = |((number, delay), each): ((usize, Option<ValueId>), Vec<u32>)| {
+    let delay = |((delay, least), each): ((Option<ValueId>, u32), Vec<u32>)| {
         let Some(delay) = delay else { return Ok(PerEdge::Same(0)) };
         if program.varies(delay) {
             return Ok(PerEdge::Each(each.into()));
         }
         let steps = program.same(delay)?;
-        Ok(PerEdge::Same(whole(steps, number).ok_or_else(|| program.no_delay(None, steps))?))
+        Ok(PerEdge::Same(whole(steps, least).ok_or_else(|| program.no_delay(None, steps, least))?))
     };
-    let delays = delivery.delays().into_iter().enumerate().zip(all.delays);
+    let delays = delivery.delays().into_iter().zip(delivery.least()).zip(all.delays);
     let mut delays = delays.map(delay).collect::<Result<Vec<_>, EngineError>>()?.into_iter();
     let along = delays.next().ok_or_else(|| program.broken())?;
     let value = |(value, each): (ValueId, Vec<f64>)| match program.varies(value) {
@@ -112,16 +112,16 @@ impl<'a> Program<'a> {
             each.reserve_exact(edges.len());
             self.reals(value, edges.clone(), |_, x| each.push(x))?;
         }
-        for (number, (each, delay)) in part.delays.iter_mut().zip(delays).enumerate() {
+        for ((each, delay), least) in part.delays.iter_mut().zip(delays).zip(self.delivery.least()) {
             let Some(delay) = delay.filter(|&delay| self.varies(delay)) else { continue };
             each.reserve_exact(edges.len());
             let mut wrong = None;
-            self.reals(delay, edges.clone(), |edge, steps| match whole(steps, number) {
+            self.reals(delay, edges.clone(), |edge, steps| match whole(steps, least) {
                 Some(steps) => each.push(steps),
                 None => wrong = wrong.or(Some((edge, steps))),
             })?;
             if let Some((edge, steps)) = wrong {
-                return Err(self.no_delay(Some(edge), steps));
+                return Err(self.no_delay(Some(edge), steps, least));
             }
         }
         Ok(part)
@@ -139,10 +139,10 @@ impl<'a> Program<'a> {
         Ok(same)
     }
 
-    fn no_delay(&self, edge: Option<usize>, steps: f64) -> EngineError {
+    fn no_delay(&self, edge: Option<usize>, steps: f64, least: u32) -> EngineError {
         let which = edge.map_or(String::new(), |edge| format!("edge {edge} of "));
         EngineError(format!(
-            "along {which}`{}` an event takes {steps} steps; from 1 to {LONGEST} are possible",
+            "along {which}`{}` an event takes {steps} steps; from {least} to {LONGEST} are possible",
             self.delivery.name
         ))
     }
@@ -187,10 +187,9 @@ fn step<'a>(kind: &OpKind, setup: &'a Setup) -> Option<Step<'a>> {
     })
 }
 
-/// How many steps something takes, if they are so many: an event along the edge, the first of all delays, takes one at least.
-fn whole(steps: f64, number: usize) -> Option<u32> {
-    let least = if number == 0 { 1.0 } else { 0.0 };
-    ((least..=f64::from(LONGEST)).contains(&steps) && steps.fract() == 0.0).then_some(steps as u32)
+/// How many steps something takes, if it can take so many.
+fn whole(steps: f64, least: u32) -> Option<u32> {
+    ((f64::from(least)..=f64::from(LONGEST)).contains(&steps) && steps.fract() == 0.0).then_some(steps as u32)
 }
 
 /// The longest delay in steps: what is on its way is kept for every step to come.

@@ -6,14 +6,14 @@
 use super::load::Library;
 use super::rustc::{CompileOptions, Compiled, compile};
 use super::{Engine, EngineError, Setup, Spike, UnderWay, branches, deliveries};
-use crate::codegen::plan::{Delivery, Effect, Home, Plan, Precision, Relation, SpacePlan};
+use crate::codegen::plan::{Delivery, Effect, Heard, Home, Plan, Precision, Relation, SpacePlan};
 use crate::codegen::rust::{groups, kernel_files, shape, shared};
 use crate::runtime::edges;
 use crate::runtime::events::{self, PerEdge, Sent, Traffic};
 use crate::runtime::lanes::Scalar;
 use crate::runtime::machine::{Bank, Fault, Machine, Model, Numbering, Place, Role, Space};
 use crate::runtime::order::Arrangement;
-use crate::runtime::remember::Remembering;
+use crate::runtime::remember::{Back, Remembering};
 use crate::runtime::series::{Sample, check};
 use crate::step::{FieldId, SpaceId};
 use std::fs;
@@ -221,14 +221,15 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
             };
             let at = plan.spaces.len() + remembering.len();
             remembering.push((delivery.space, edges.sources.len()));
-            let told = |(&(event, _), delays): (&(FieldId, _), _)| Ok::<_, EngineError>((number(event)?, delays));
+            let told = |(own, delays): (&Heard, _)| {
+                Ok::<_, EngineError>(Back { event: number(own.event)?, delays, when: own.when })
+            };
             let sums = remembers.sums.iter().map(|&(own, sum)| Ok((own as usize, slot(sum)?.1)));
             traffic.remembering.push(Arc::new(Remembering {
                 from,
                 event,
                 to,
                 back: remembers.back.iter().zip(back).map(told).collect::<Result<_, _>>()?,
-                early: remembers.early,
                 edges,
                 delays,
                 begin: values,

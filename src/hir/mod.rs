@@ -665,6 +665,8 @@ pub struct Projection {
     pub weight: Expr,
     /// How long it takes (ms), for every edge.
     pub delay: Expr,
+    /// What part of that is the way from a synapse to the soma, which the spikes of the target take to it, too; none if absent.
+    pub dendritic: Option<Expr>,
     /// Which cells are connected.
     pub rule: ConnectionRule,
     /// Of so many places in each direction a target gets the largest of what arrives at each in a step; 1 if all is added up.
@@ -827,6 +829,8 @@ pub struct Run {
     pub tolerances: Tolerances,
     /// When events arrive within a step, and where that is said.
     pub arrivals: (Arrivals, Option<Span>),
+    /// What comes first at a synapse, and where that is said.
+    pub coincident: (Coincident, Option<Span>),
     /// The key of all random numbers.
     pub seed: u64,
     /// In K; `None` if the run does not say.
@@ -980,6 +984,24 @@ impl Arrivals {
     /// All with their names.
     pub const ALL: &'static [(Arrivals, &'static str)] =
         &[(Arrivals::BeforeThreshold, "before_threshold"), (Arrivals::AfterThreshold, "after_threshold")];
+}
+
+/// What synapses that remember make of a spike that arrives and one of the target, if both reach them at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Coincident {
+    /// The one that arrives comes first, as in Brian2.
+    #[default]
+    PreFirst,
+    /// The one of the target comes first.
+    PostFirst,
+    /// It comes first, and what nothing but the target changes is for the one that arrives as it was before, as in NEST: they are no pair.
+    Apart,
+}
+
+impl Coincident {
+    /// All with their names.
+    pub const ALL: &'static [(Coincident, &'static str)] =
+        &[(Coincident::PreFirst, "pre_first"), (Coincident::PostFirst, "post_first"), (Coincident::Apart, "apart")];
 }
 
 impl Method {

@@ -1,6 +1,8 @@
 //! The resolved model as text (`neuroc emit --stage hir`).
 
-use super::{Arrivals, Cell, Channel, Expr, ExprKind, Model, Quantity, Spike, SpikeCondition, Symbol, SymbolKind, Ty};
+use super::{
+    Arrivals, Cell, Channel, Coincident, Expr, ExprKind, Model, Quantity, Spike, SpikeCondition, Symbol, SymbolKind, Ty,
+};
 use crate::syntax::ast::{BinaryOp, UnaryOp};
 use std::fmt::Write;
 
@@ -38,6 +40,11 @@ pub fn print(model: &Model) -> String {
         let _ = writeln!(out, "\nrun duration {} ms, dt {} ms, {}, seed {}", r.duration, r.dt, r.method.name(), r.seed);
         if r.arrivals.0 == Arrivals::AfterThreshold {
             let _ = writeln!(out, "    arrivals after_threshold");
+        }
+        if let Some((_, name)) =
+            Coincident::ALL.iter().find(|(c, _)| *c == r.coincident.0 && *c != Coincident::PreFirst)
+        {
+            let _ = writeln!(out, "    coincident {name}");
         }
         if let (Some(n), false) = (&model.network, r.records.is_empty()) {
             for record in &r.records {

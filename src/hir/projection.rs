@@ -79,6 +79,9 @@ struct Joins<'r> {
 /// What `distance` is where no population says how far its cells are from each other.
 const IN_STEPS: &str = "`distance` is a number of steps of the grid here; give both populations a spacing to have a length: `population e: Cell[40, 40] { spacing = 50 um }`";
 
+/// The key that says what part of a delay is the way from a synapse to the soma.
+const DENDRITIC: &str = "dendritic_fraction";
+
 /// Why weights that are conductances have no sign.
 const NO_INHIBITION: &str = "a conductance is not negative; a synapse inhibits by its `erev`";
 
@@ -153,6 +156,8 @@ impl<'a> Lowerer<'a> {
             return self.graded_projection(draft, (from, to), via, &synapse, keys, (&rule?, span));
         }
         let (sources, rule) = (sources?, rule?);
+        let answers = synapse.item.plastic.as_ref().is_some_and(|plastic| !plastic.post.is_empty());
+        self.no_dendrite(keys, via, answers)?;
         if synapse.item.plastic.is_some() && rule.shares() {
             self.error(SynapseError::SharedRemembers { synapse: &via.model, span });
             return None;
@@ -175,7 +180,8 @@ impl<'a> Lowerer<'a> {
                 let weight = self.weight(draft, &name, (synapse.item.weight, via), keys, Some(joins), span);
                 let delay = self.delay(draft, &name, keys, (joins, Domain::StepOrNone), span);
                 draft.demand_of_edges(std::mem::take(&mut self.demands));
-                let (weight, delay) = (weight?, delay?);
+                let dendritic = self.dendritic(draft, &name, keys);
+                let (weight, delay, dendritic) = (weight?, delay?, dendritic?);
                 if max_pool > 1 && differs(&delay) {
                     self.error(SynapseError::PooledDelays { span: delay.span });
                     return None;
@@ -191,6 +197,7 @@ impl<'a> Lowerer<'a> {
                     sent,
                     weight,
                     delay,
+                    dendritic,
                     rule,
                     max_pool,
                     span,
@@ -214,6 +221,7 @@ impl<'a> Lowerer<'a> {
             self.error(SynapseError::GradedDelay { span: delay.name.span });
             return None;
         }
+        self.no_dendrite(keys, via, false)?;
         let max_pool = self.max_pool(rule)?;
         if max_pool > 1 {
             self.error(SynapseError::PooledGraded { synapse: &via.model, span });
@@ -257,6 +265,7 @@ impl<'a> Lowerer<'a> {
                     sent,
                     weight,
                     delay,
+                    dendritic: None,
                     rule,
                     max_pool,
                     span,
@@ -276,6 +285,7 @@ impl<'a> Lowerer<'a> {
         rule: &ConnectionRule,
         span: Span,
     ) -> Option<()> {
+        self.no_dendrite(keys, via, false)?;
         if rule.shares() {
             self.error(SynapseError::SharedModulates { span });
             return None;
@@ -308,6 +318,7 @@ impl<'a> Lowerer<'a> {
                     sent,
                     weight,
                     delay,
+                    dendritic: None,
                     rule,
                     max_pool,
                     span,
@@ -890,6 +901,32 @@ impl<'a> Lowerer<'a> {
         }
         self.demand(format!("delay` of `{name}"), x.clone(), Domain::BeforeTheEnd, "no spike arrives in this run");
         Some(x)
+    }
+
+    /// What part of the delay of a line is the way from a synapse to the soma.
+    fn dendritic(&mut self, draft: &mut NetworkDraft<'a>, name: &str, keys: &'a [ConnectKey]) -> Option<Option<Expr>> {
+        let Some(key) = keys.iter().find(|key| key.name.text == DENDRITIC) else { return Some(None) };
+        let what = format!("{name}.{DENDRITIC}");
+        let x = self.known_before(&mut draft.scope, ScopeKind::Network, &what, &key.value, (Dim::ONE, "a fraction"))?;
+        if !self.draws_as_written(&x, key.random, key.value.span) {
+            return None;
+        }
+        self.demand(
+            format!("{DENDRITIC}` of `{name}"),
+            x.clone(),
+            Domain::Fraction,
+            "a part of the delay, from 0 to 1",
+        );
+        Some(Some(x))
+    }
+
+    /// Sees to it that a line tells of its dendrite only if its synapses answer spikes of the target.
+    fn no_dendrite(&mut self, keys: &'a [ConnectKey], via: &'a Through, answers: bool) -> Option<()> {
+        let key = keys.iter().find(|key| key.name.text == DENDRITIC && !answers);
+        let Some(key) = key else { return Some(()) };
+        let (synapse, modulates, span) = (&via.model, via.modulating, key.name.span);
+        self.error(SynapseError::NoDendrite { synapse, modulates, span });
+        None
     }
 
     /// A value of every edge.

@@ -12,8 +12,8 @@ use super::network::Lowered;
 use super::place::{FlatPath, Place, Wanted, flatten};
 use super::scope::{Entry, Role, Scope, ScopeKind};
 use super::{
-    Around, Arrivals, Cell, Clamp, Expr, Input, Method, Plastic, Population, PortKind, Probe, Projection, Quantity,
-    Record, RecordedAt, Run, Sampling, Symbol, SymbolId, SymbolKind, Tolerances,
+    Around, Arrivals, Cell, Clamp, Coincident, Expr, Input, Method, Plastic, Population, PortKind, Probe, Projection,
+    Quantity, Record, RecordedAt, Run, Sampling, Symbol, SymbolId, SymbolKind, Tolerances,
 };
 use crate::diag::Diagnostic;
 use crate::source::Span;
@@ -67,6 +67,7 @@ impl<'a> Lowerer<'a> {
         };
         let tolerances = self.tolerances(run, &keys);
         let arrivals = self.arrivals(&keys);
+        let coincident = self.coincident(&keys);
         let seed = self.seed(&keys, seed);
         let span_of = |key: &str| keys.get(key).map_or(run.span, |l| l.value.span);
         let (dt_span, duration_span) = (span_of("dt"), span_of("duration"));
@@ -93,13 +94,15 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         let (duration, dt, celsius) = (duration??, dt??, celsius?);
-        let (method, tolerances, arrivals, seed, span) = (method?, tolerances?, arrivals?, seed?, run.span);
+        let (method, tolerances, seed, span) = (method?, tolerances?, seed?, run.span);
+        let (arrivals, coincident) = (arrivals?, coincident?);
         Some(Run {
             duration,
             dt,
             method,
             tolerances,
             arrivals,
+            coincident,
             seed,
             celsius,
             records,
@@ -207,6 +210,17 @@ impl<'a> Lowerer<'a> {
             self.error(RunError::UnknownArrivals { name: &name, span });
         }
         found.map(|&(arrivals, _)| (arrivals, Some(span)))
+    }
+
+    /// What comes first at a synapse, and where that is said.
+    fn coincident(&mut self, keys: &Keys<'a>) -> Option<(Coincident, Option<Span>)> {
+        let Some(l) = keys.get("coincident") else { return Some(Default::default()) };
+        let (name, span) = (self.word_of(&l.value), l.value.span);
+        let found = Coincident::ALL.iter().find(|(_, known)| *known == name);
+        if found.is_none() {
+            self.error(RunError::UnknownCoincident { name: &name, span });
+        }
+        found.map(|&(coincident, _)| (coincident, Some(span)))
     }
 
     /// The text of what should be one word.

@@ -123,6 +123,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         method: run.method,
         tolerances: run.tolerances,
         arrivals: run.arrivals,
+        coincident: run.coincident,
         seed: run.seed,
     };
     // Before initial values take the place of states: at the voltage where a rate is 0/0, nothing else tells what it is a multiple of.

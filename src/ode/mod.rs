@@ -7,6 +7,7 @@
 mod build;
 mod cable;
 pub mod cells;
+mod dendrite;
 mod derivative;
 pub mod domains;
 mod eval;
@@ -29,6 +30,7 @@ mod verify;
 
 pub use build::build;
 pub use cable::not_solved;
+pub use dendrite::not_in_order;
 pub use derivative::{depends, derivative, derivative_in, derivative_in_dv, derivative_in_param};
 pub use domains::CellRange;
 pub use eval::{EvalError, evaluate, noise_intervals};
@@ -48,7 +50,7 @@ pub use verify::verify;
 use crate::data::DataFile;
 pub use crate::hir::Tolerances;
 
-use crate::hir::{Arrivals, Demand, Method, StateKind};
+use crate::hir::{Arrivals, Coincident, Demand, Method, StateKind};
 use crate::morphology::space::{Line, Sources};
 use crate::morphology::{Measure, Tree};
 use crate::source::Span;
@@ -117,6 +119,8 @@ pub struct Model {
     pub tolerances: Tolerances,
     /// When events arrive within a step, and where that is said.
     pub arrivals: (Arrivals, Option<Span>),
+    /// What comes first at a synapse, and where that is said.
+    pub coincident: (Coincident, Option<Span>),
     /// The key of all random numbers.
     pub seed: u64,
 }
@@ -456,6 +460,8 @@ pub struct Plasticity {
     pub modulated: Vec<(StateId, NodeId)>,
     /// Which modulator, an index into [`Model::modulators`], if one comes.
     pub modulator: Option<u32>,
+    /// What part of the delay is the way from the synapse to the soma, a function of parameters, and where that is said.
+    pub dendritic: Option<(NodeId, Span)>,
 }
 
 impl Plasticity {

@@ -1,7 +1,7 @@
 //! The continuous model as text (`neuroc emit --stage ode`).
 
 use super::{Condition, Kind, Model, Node, NodeId};
-use crate::hir::Arrivals;
+use crate::hir::{Arrivals, Coincident};
 use crate::operators::{BinaryOp, UnaryOp};
 use rustc_hash::FxHashMap as HashMap;
 use std::fmt::Write;
@@ -21,6 +21,11 @@ pub fn print(model: &Model) -> String {
     );
     if model.arrivals.0 == Arrivals::AfterThreshold {
         let _ = writeln!(out, "events arrive behind the threshold");
+    }
+    match model.coincident.0 {
+        Coincident::PreFirst => {}
+        Coincident::PostFirst => _ = writeln!(out, "spikes of the target come first"),
+        Coincident::Apart => _ = writeln!(out, "spikes of the target come first, and unseen"),
     }
     for p in model.params.iter().filter(|p| p.population.is_none()) {
         let _ = writeln!(out, "param {} = {}", p.name, printer.show(p.value));
@@ -73,6 +78,9 @@ pub fn print(model: &Model) -> String {
             }
             let _ = writeln!(out, "  events {} from {from}: weight {weight}, delay {delay} ms", p.name);
             let Some(plasticity) = &p.plasticity else { continue };
+            if let Some((part, _)) = plasticity.dendritic {
+                let _ = writeln!(out, "    dendrite: {} of the delay", printer.show(part));
+            }
             for &id in &plasticity.states {
                 let s = model.state(id);
                 let _ = writeln!(out, "    state {} = {}", s.name, printer.show(s.init));

@@ -159,6 +159,16 @@ pub fn verify(model: &Model) -> Result<(), String> {
     }
     for p in &model.projections {
         if let Some(plasticity) = &p.plasticity {
+            if let Some((part, _)) = plasticity.dendritic {
+                real(&format!("the dendrite of {}", p.name), part, Dim::ONE)?;
+                for n in model.graph.reachable([part]) {
+                    match model.graph.node(n) {
+                        Node::Const(..) | Node::Bool(_) | Node::Unary(..) | Node::Binary(..) | Node::Select(..) => {}
+                        Node::Param(param) if model.param(param).population.is_none() => {}
+                        other => return Err(format!("the dendrite of {} reads {other:?}", p.name)),
+                    }
+                }
+            }
             for (at, &(sent, dim)) in plasticity.sent.iter().enumerate() {
                 real(&format!("what {} sends ({at})", p.name), sent, dim)?;
             }

@@ -62,7 +62,7 @@ impl<T> Traffic<T> {
     /// How many steps an event takes at most.
     pub fn longest(&self) -> u64 {
         let all = self.deliveries.iter().map(|delivery| &delivery.delays);
-        let back = self.remembering.iter().flat_map(|edges| edges.back.iter().map(|(_, delays)| delays));
+        let back = self.remembering.iter().flat_map(|edges| edges.back.iter().map(|back| &back.delays));
         let all = all.chain(self.remembering.iter().map(|edges| &edges.delays)).chain(back);
         all.map(|delays| u64::from(delays.longest())).max().unwrap_or(0)
     }

@@ -28,10 +28,8 @@ pub struct Remembering<T> {
     pub event: u64,
     /// The number of the space whose cells receive.
     pub to: usize,
-    /// The event fields of that space whose events change edges, in this order, and how many steps they take along each edge, from 0 on.
-    pub back: Vec<(u64, PerEdge<u32>)>,
-    /// Do they come to the edges when a step begins, behind what arrives along them? Then from 1 on; otherwise when it ends.
-    pub early: bool,
+    /// What is emitted there and changes edges, in this order.
+    pub back: Vec<Back>,
     /// The edges, which fit these spaces.
     pub edges: Arc<Edges>,
     /// How many steps an event takes along each edge, from 1 on.
@@ -48,6 +46,38 @@ pub struct Remembering<T> {
     pub step: [usize; PASSES],
     /// The number of that of what is recorded.
     pub observe: usize,
+}
+
+/// Events of cells that receive, on their way to the edges that lead to them.
+#[derive(Clone, Debug)]
+pub struct Back {
+    /// The event field: its number among those of the space.
+    pub event: u64,
+    /// How many steps they take along each edge, from [`When::least`] on.
+    pub delays: PerEdge<u32>,
+    /// When the edges hear of them.
+    pub when: When,
+}
+
+/// When in a step edges hear of the cells that they lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// As it begins, ahead of what arrives along them.
+    Ahead,
+    /// As it begins, behind that.
+    Behind,
+    /// As it ends.
+    End,
+}
+
+impl When {
+    /// How many steps what is emitted takes at least.
+    pub fn least(self) -> u32 {
+        match self {
+            When::Ahead | When::Behind => 1,
+            When::End => 0,
+        }
+    }
 }
 
 /// How many kinds of events of cells that receive can change edges: their spikes, and what modulates their synapses.
@@ -187,7 +217,7 @@ impl<T: Scalar> Remembered<T> {
             state: Vec::new(),
             output: Vec::new(),
             due: vec![Vec::new(); delays.longest() as usize + 1],
-            due_back: what.back.iter().map(|(_, delays)| vec![Vec::new(); delays.longest() as usize + 1]).collect(),
+            due_back: what.back.iter().map(|back| vec![Vec::new(); back.delays.longest() as usize + 1]).collect(),
             blocks: Blocks {
                 which: Vec::with_capacity(BATCH),
                 numbers: vec![0; BATCH.next_multiple_of(shape.lanes)],
@@ -238,6 +268,7 @@ impl<T: Scalar> Remembered<T> {
                 block[sum * cell.shape.lanes..][..cell.shape.lanes].fill(T::default());
             }
         }
+        self.tell(When::Ahead, step, &mut cell, with)?;
         let at = (step.window.first_step % self.due.len() as u64) as usize;
         let mut due = std::mem::take(&mut self.due[at]);
         for mut stretch in due.drain(..) {
@@ -253,7 +284,7 @@ impl<T: Scalar> Remembered<T> {
         }
         self.due[at] = due;
         self.work(Of::Pre, step, &mut cell, with)?;
-        if self.what.early { self.tell(step, &mut cell, with) } else { Ok(()) }
+        self.tell(When::Behind, step, &mut cell, with)
     }
 
     /// Computes what is recorded at the start of a step.
@@ -284,7 +315,7 @@ impl<T: Scalar> Remembered<T> {
     /// Notes when edges are told of what their cells have emitted in a step, if it takes so long.
     fn note(&mut self, step: u64, least: u64, sent: &[Sent], place: impl Fn(usize) -> usize) {
         let what = &self.what;
-        for ((event, delays), due) in what.back.iter().zip(&mut self.due_back) {
+        for (Back { event, delays, .. }, due) in what.back.iter().zip(&mut self.due_back) {
             for event in emitted(sent, what.to, *event) {
                 let Some(own) = place(event.cell as usize).checked_sub(self.begin) else { continue };
                 let Some(&[begin, end]) = self.first_back.get(own..own + 2) else { continue };
@@ -299,9 +330,12 @@ impl<T: Scalar> Remembered<T> {
         }
     }
 
-    /// Tells edges of their cells what is due in a step.
-    fn tell(&mut self, step: Step<'_>, cell: &mut Cell<'_, T>, with: &dyn Kernels<T>) -> Result<(), Fault> {
+    /// Tells edges of their cells what is due then in a step.
+    fn tell(&mut self, when: When, step: Step<'_>, cell: &mut Cell<'_, T>, with: &dyn Kernels<T>) -> Result<(), Fault> {
         for kind in 0..self.due_back.len() {
+            if self.what.back[kind].when != when {
+                continue;
+            }
             let at = (step.window.first_step % self.due_back[kind].len() as u64) as usize;
             let mut due = std::mem::take(&mut self.due_back[kind][at]);
             for batch in due.chunks(BATCH) {
@@ -342,7 +376,7 @@ impl<T: Scalar> Remembered<T> {
             self.post(step.window.first_step, event.cell as usize, 0);
         }
         self.note(step.window.first_step, 0, sent, place);
-        if self.what.early { Ok(()) } else { self.tell(step, &mut cell, with) }
+        self.tell(When::End, step, &mut cell, with)
     }
 
     /// Runs a kernel over the edges of the batch, of which no two are the same.

@@ -17,7 +17,7 @@ use crate::data::{DataFile, Numbers};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, EngineError, Spike};
 use crate::hir::{StateKind, Whose, shown};
-use crate::ode::{self, Graph, Model, Node, NodeId};
+use crate::ode::{self, Graph, Model, Node, NodeId, Projection};
 use crate::results::Checkpoint;
 use crate::step::{FieldId, Program, Source, Value};
 use crate::units::{Dim, DisplayUnit};
@@ -519,7 +519,11 @@ impl Stepping {
             || model.ranges.iter().any(|range| any(&[range.first, range.end]));
         let rules = model.connections.iter().any(|c| any(&c.rule.arguments()))
             || model.projections.iter().any(|p| any(&p.rule.arguments()));
-        let carried = model.projections.iter().any(|p| any(&[p.weight, p.delay]));
+        let dendritic = |p: &Projection| Some(p.plasticity.as_ref()?.dendritic?.0);
+        let carried = model
+            .projections
+            .iter()
+            .any(|p| any(&[p.weight, p.delay]) || dendritic(p).is_some_and(|part| any(&[part])));
         let field = |&at: &usize| Some((at, self.program.bound(Source::Param(at as u32))?));
         let params: Vec<(usize, FieldId)> = moved.iter().filter_map(field).collect();
         let demands = (0..model.demands.len()).filter(|&at| reads(model.demands[at].value, &moved)).collect();

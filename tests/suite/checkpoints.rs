@@ -169,6 +169,17 @@ fn events_on_their_way_arrive_after_a_run_has_gone_on() {
     }
 }
 
+/// Spikes on their way back to synapses are in a checkpoint, too.
+#[test]
+fn spikes_in_dendrites_arrive_after_a_run_has_gone_on() {
+    let told = "weight ~ uniform(0.2 nS, 2 nS); delay ~ uniform(0.1 ms, 3 ms)";
+    let at = EVENTS.find(told).expect("the synapses that remember") + told.len();
+    let text = format!("{}; dendritic_fraction = 0.9{}", &EVENTS[..at], &EVENTS[at..]);
+    for (first, second) in [(INTERP, INTERP), (ONE, TWO), (TWO, INTERP)] {
+        of_model_goes_on(&text, first, second, &[1, 40, 139, 302]);
+    }
+}
+
 /// What is between two steps is in a checkpoint: spikes that arrive at once, and who has just been reset.
 #[test]
 fn events_between_two_steps_arrive_after_a_run_has_gone_on() {

@@ -17,6 +17,11 @@ synapse Kick { on event(weight: mV) { v += weight } }
 
 /// A connection from cells that spike at `pre` to one that spikes at `post`, with the weight after the run.
 fn after(synapse: &str, pre: &[f64], post: &[f64]) -> f64 {
+    after_with(synapse, pre, post, ("", ""), Way::Native)
+}
+
+/// The same with another line of the connection, and one of the run.
+fn after_with(synapse: &str, pre: &[f64], post: &[f64], (line, setting): (&str, &str), way: Way) -> f64 {
     let times = |all: &[f64]| all.iter().map(|t| format!("{t} ms")).collect::<Vec<_>>().join(", ");
     let text = format!(
         "use std.plasticity.{{{name}}}
@@ -26,16 +31,16 @@ fn after(synapse: &str, pre: &[f64], post: &[f64]) -> f64 {
             population b: Relay[1]
             drive a via Kick from times({}) {{ weight = 20 mV }}
             drive b via Kick from times({}) {{ weight = 20 mV }}
-            connect a -> b via {synapse} {{ rule = one_to_one(); weight = 0.4 nS; delay = 1 ms }}
+            connect a -> b via {synapse} {{ rule = one_to_one(); weight = 0.4 nS; delay = 1 ms; {line} }}
         }}
-        run {{ duration = 300 ms; dt = 0.1 ms; record a.b.{name}.weight every 300 ms }}",
+        run {{ duration = 300 ms; dt = 0.1 ms; {setting} record a.b.{name}.weight every 300 ms }}",
         times(pre),
         times(post),
         name = synapse.split('(').next().unwrap_or_default(),
     );
     // What arrives at a relay does not move it: it reads no current.
     let text = text.replace("v' = -v / 1 ms;", "v' = -(v + 0 Mohm * i_syn) / 1 ms;");
-    let result = run(&checked(&text), &plain(), Way::Native);
+    let result = run(&checked(&text), &plain(), way);
     let name = result.series[0].name.clone();
     column(&result, &name, 0)[1]
 }
@@ -62,6 +67,46 @@ fn pairs_of_spikes_move_the_weight_as_their_window_says() {
     close(after("StdpMultiplicative", &[10.0], &[15.0]), 0.4 + 0.01 * 0.6 * (-4.0f64 / 20.0).exp());
     close(after("StdpMultiplicative", &[20.0], &[12.0]), 0.4 - 0.01 * 0.4 * (-9.0f64 / 20.0).exp());
     close(after("Stdp(a_plus = 2)", &[10.0], &[15.0]), 1.0);
+}
+
+/// The window is one of the times at the synapse: a spike that arrives has come along the axon, one of the cell behind along the dendrite.
+#[test]
+fn spikes_meet_at_the_synapse() {
+    let expected = |apart: f64| match apart > 0.0 {
+        true => 0.4 + 0.005 * (-apart / 20.0).exp(),
+        false => 0.4 - 0.00525 * (apart / 20.0).exp(),
+    };
+    for way in [Way::Plain, Way::Native] {
+        for part in [0.0, 0.05, 0.3, 0.5, 1.0] {
+            let line = format!("dendritic_fraction = {part}");
+            for (pre, post) in [(10.0, 15.0), (10.0, 10.4), (10.0, 10.9), (20.0, 19.7), (20.0, 12.0)] {
+                let apart: f64 = (post + part) - (pre + 1.0 - part);
+                if apart.abs() > 1e-9 {
+                    let found = after_with("Stdp", &[pre], &[post], (&line, ""), way);
+                    assert!((found - expected(apart)).abs() < 1e-12, "{way:?}, {part}, {pre}, {post}: {found}");
+                }
+            }
+        }
+        // Both at once, in the middle of the way and at its end.
+        for (pre, line) in [(10.0, "dendritic_fraction = 0.5"), (11.0, "dendritic_fraction = 1")] {
+            let found = |setting| after_with("Stdp", &[pre], &[10.0], (line, setting), way) - 0.4;
+            close(found(""), 0.005);
+            close(found("coincident = pre_first;"), 0.005);
+            close(found("coincident = post_first;"), -0.00525);
+            close(found("coincident = apart;"), 0.0);
+        }
+    }
+}
+
+/// Spikes that are no pair with each other are one with all others.
+#[test]
+fn spikes_that_are_kept_apart_meet_others() {
+    let with = ("dendritic_fraction = 1", "coincident = apart;");
+    // The second spike of the cell behind reaches the synapse as the second of the other side does.
+    let found = after_with("Stdp", &[11.0, 17.0], &[10.0, 16.0], with, Way::Native) - 0.4;
+    close(found, (0.005 - 0.00525) * (-6.0f64 / 20.0).exp());
+    let found = after_with("StdpNearest", &[11.0, 17.0], &[10.0, 16.0], with, Way::Native) - 0.4;
+    close(found, (0.005 - 0.00525) * (-6.0f64 / 20.0).exp());
 }
 
 /// One pair and one reward, of cells and of a place in a cell with sections: in one step what arrives comes first, then the spike of the cell behind, then
@@ -350,6 +395,104 @@ fn a_net_with_stdp_without_delays_spikes_and_learns_as_in_brian2() {
     }
 }
 
+/// A net with NEST's `stdp_synapse`, in the words of the language; `lines` of the connection and of the run.
+fn nest_net(net: &Value, folder: &std::path::Path, line: &str, settings: &str) -> String {
+    per_cell(folder, "i.csv", &numbers(&net["I_e_pA"]));
+    per_cell(folder, "v.csv", &numbers(&net["V_init_mV"]));
+    for (name, of) in [("exc.csv", true), ("inh.csv", false)] {
+        let text = edge_file(net, |pre| (pre < 80) == of);
+        std::fs::write(folder.join(name), text).unwrap_or_else(|e| panic!("{e}"));
+    }
+    format!(
+        "use std.cells.lif.{{LifPsc}}
+        use std.synapses.{{ExpCurr}}
+        synapse Stdp {{
+            param tau = 2 ms
+            param tau_plus = 20 ms; param tau_minus = 15 ms
+            param rate = 0.05; param alpha = 1.2; param w_max = 600 pA
+            state x: pA = 0 pA
+            x' = -x / tau
+            state plus = 0
+            plus' = -plus / tau_plus
+            state minus = 0
+            minus' = -minus / tau_minus
+            on pre(weight: pA) {{ weight = max(weight - alpha * rate * minus * weight, 0 pA); x += weight; plus += 1 }}
+            on post(weight: pA) {{ weight = min(weight + rate * plus * w_max, w_max); minus += 1 }}
+            current i = -x
+        }}
+        network main {{
+            population n: LifPsc[100]
+            param n.I_e = file(\"i.csv\") * 1 pA
+            init n.v = file(\"v.csv\") * 1 mV
+            connect n -> n via Stdp {{
+                rule = edges(\"exc.csv\")
+                weight = file(\"exc.csv\", column = \"weight\") * 1 pA
+                delay = file(\"exc.csv\", column = \"delay\") * 0.1 ms
+                {line}
+            }}
+            connect n -> n via ExpCurr as inh(tau = 5 ms) {{
+                rule = edges(\"inh.csv\")
+                weight = -file(\"inh.csv\", column = \"weight\") * 1 pA
+                delay = file(\"inh.csv\", column = \"delay\") * 0.1 ms
+            }}
+        }}
+        run {{ duration = 500 ms; dt = 0.1 ms; method = exact; {settings}
+            record spikes of n; record n.n.Stdp.weight every 0.1 ms }}"
+    )
+}
+
+/// How many of the weights that NEST has sent are not those of an edge when the spike comes to the soma.
+fn sent_otherwise(net: &Value, result: &neuroc::results::RunResult) -> (usize, usize) {
+    let weights = series(result, "n.n.Stdp.weight");
+    let [sources, targets] = ["source", "target"].map(|end| parameter(result, &format!("n.n.Stdp.{end}")));
+    let [pre, post, delays] = ["pre", "post", "delay_steps"].map(|key| numbers(&net["edges"][key]));
+    let lists = |key: &str| -> Vec<Vec<f64>> { net[key].as_array().expect("a list").iter().map(numbers).collect() };
+    let plastic = (0..pre.len()).filter(|&i| pre[i] < 80.0);
+    let (mut wrong, mut all) = (0, 0);
+    for (i, (steps, sent)) in plastic.zip(lists("sent_steps").iter().zip(lists("sent_pA"))) {
+        let own = (0..sources.len()).find(|&at| (sources[at], targets[at]) == (pre[i], post[i])).expect("the edge");
+        for (step, weight) in steps.iter().zip(sent) {
+            // It is known when the step is over that it arrives in.
+            let at = (step + delays[i]) as usize;
+            if at < weights.t.len() {
+                all += 1;
+                // In nA.
+                wrong += usize::from((weights.values.get(at, own) * 1e3 - weight).abs() > 1e-9);
+            }
+        }
+    }
+    (wrong, all)
+}
+
+/// In NEST all of a delay lies behind the synapse, and spikes that meet there are no pair. Every weight that it sends is ours.
+#[test]
+fn a_net_with_stdp_behind_dendrites_spikes_and_learns_as_in_nest() {
+    let nest = reference("plasticity_nest.json");
+    let net = &nest["net_stdp"];
+    assert!(net["pairs_at_once"].as_u64() > Some(20));
+    let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    let model = nest_net(net, folder.path(), "dendritic_fraction = 1", "coincident = apart;");
+    let (checked, expected) = (checked_in(folder.path(), &model), spikes_of(net, 0.0));
+    for way in [Way::Plain, Way::Optimized, Way::Native] {
+        let result = run(&checked, &plain(), way);
+        let found = found_spikes(&result);
+        let differs = expected.iter().zip(&found).position(|(a, b)| a != b);
+        assert_eq!(differs.map(|at| (expected[at], found[at])), None, "{way:?}: the first that differs");
+        assert_eq!(found.len(), expected.len(), "{way:?}");
+        let (wrong, all) = sent_otherwise(net, &result);
+        assert!(wrong == 0 && all > 7000, "{way:?}: {wrong} of {all} weights");
+    }
+    // With none of the two it is another net.
+    for (line, settings) in
+        [("", ""), ("dendritic_fraction = 1", ""), ("dendritic_fraction = 1", "coincident = post_first;")]
+    {
+        let model = nest_net(net, folder.path(), line, settings);
+        let result = run(&checked_in(folder.path(), &model), &plain(), Way::Native);
+        let (wrong, _) = sent_otherwise(net, &result);
+        assert!(wrong > 10, "{line} {settings}: {wrong}");
+    }
+}
+
 /// The edges along which rewards come, and when their sources spike.
 fn rewards(folder: &std::path::Path, net: &Value) {
     let of = &net["rewards"];
@@ -464,9 +607,37 @@ run { duration = 80 ms; dt = 0.1 ms; method = exp_euler; seed = 5
     record spikes of e; record spikes of i }
 ";
 
+/// [`MIXED`] in other words.
+fn mixed(others: &[(&str, &str)]) -> String {
+    others.iter().fold(MIXED.to_string(), |text, (old, new)| {
+        assert!(text.contains(old), "no `{old}`");
+        text.replace(old, new)
+    })
+}
+
 #[test]
 fn every_number_of_threads_has_the_same_bits() {
-    let checked = checked(MIXED);
+    has_the_same_bits(MIXED);
+}
+
+/// Dendrites that differ from edge to edge; and spikes that the cell behind has made first, between two steps.
+#[test]
+fn every_number_of_threads_has_the_same_bits_behind_dendrites() {
+    let of_e = "delay ~ uniform(0.1 ms, 2 ms) }\n    connect e -> i";
+    has_the_same_bits(&mixed(&[(of_e, &of_e.replace(" }", "; dendritic_fraction = 0.7 }"))]));
+    has_the_same_bits(&mixed(&[
+        (of_e, "delay = 0 ms }\n    connect e -> i"),
+        ("delay = 0.7 ms", "delay = 0 ms"),
+        (
+            "weight ~ uniform(0.2 nS, 0.8 nS); delay ~ uniform(0.1 ms, 2 ms)",
+            "weight ~ uniform(0.2 nS, 0.8 nS); delay = 0 ms",
+        ),
+        ("seed = 5", "seed = 5; arrivals = after_threshold; coincident = apart"),
+    ]));
+}
+
+fn has_the_same_bits(text: &str) {
+    let checked = checked(text);
     let unoptimized = run(&checked, &CompileOptions::default(), Way::Plain);
     let counts: Vec<usize> = unoptimized.spikes.iter().map(|spikes| spikes.i.len()).collect();
     assert!(counts.iter().all(|&count| count > 50), "{counts:?}");

@@ -7,7 +7,7 @@
 use super::refuse::refuse;
 use super::remember::{OfEdges, Remembers};
 use super::{SpacePlan, Unplanned};
-use crate::runtime::remember::BACK;
+use crate::runtime::remember::{BACK, When};
 use crate::step::{
     Field, FieldId, FieldKind, Guard, Map, Op, OpClass, OpKind, Program, Rate, Region, Role, SpaceId, SpaceKind, Stage,
     ValueId,
@@ -61,8 +61,15 @@ impl Delivery {
 
     /// The values among its `ops` that say how many steps something takes: an event along the edge, and what goes back to it; none takes no time.
     pub fn delays(&self) -> Vec<Option<ValueId>> {
-        let back = self.remembers().into_iter().flat_map(|remembers| remembers.back.iter().map(|(_, delay)| *delay));
+        let back = self.remembers().into_iter().flat_map(|remembers| remembers.back.iter().map(|back| back.delay));
         [Some(self.delay)].into_iter().chain(back).collect()
+    }
+
+    /// How many steps the [`delays`](Delivery::delays) are at least.
+    pub fn least(&self) -> Vec<u32> {
+        let back =
+            self.remembers().into_iter().flat_map(|remembers| remembers.back.iter().map(|back| back.when.least()));
+        [1].into_iter().chain(back).collect()
     }
 
     /// The fields that delays and [`values`](Delivery::values) are computed from.
@@ -120,9 +127,14 @@ pub(super) struct Guarded<'p> {
     /// Events that come along the edges, after a delay.
     pub pre: (&'p Region, Guard),
     /// Events of those that the edges lead to: their spikes, and what modulates their synapses.
-    pub back: Vec<(&'p Region, Guard)>,
-    /// Do these stand right behind those that come along the edges, ahead of the stages of cells?
-    pub early: bool,
+    pub back: Vec<Told<'p>>,
+}
+
+/// A stage in which edges hear of events of those that they lead to.
+pub(super) struct Told<'p> {
+    pub region: &'p Region,
+    pub guard: Guard,
+    pub when: When,
 }
 
 /// The relations of a program that events go along, in the order of their stages.
@@ -130,6 +142,8 @@ pub(super) fn guarded(program: &Program) -> Result<Vec<Guarded<'_>>, Unplanned> 
     let name = |field: FieldId| &program.field(field).name;
     let step = program.function(Role::Step).into_iter().flat_map(|step| &step.stages);
     let mut found: Vec<Guarded<'_>> = Vec::new();
+    // Stages that stand ahead of those in which events come along the same edges.
+    let mut ahead: Vec<(SpaceId, Told<'_>)> = Vec::new();
     for (region, guard) in step.filter_map(Stage::region).filter_map(|region| Some((region, region.guard?))) {
         let Some(space) = region.over else { continue };
         let is_relation = matches!(program.space(space).kind, SpaceKind::Relation { .. });
@@ -139,11 +153,18 @@ pub(super) fn guarded(program: &Program) -> Result<Vec<Guarded<'_>>, Unplanned> 
                 return refuse(format!("`{}` decides where a stage of cells runs", name(guard.event)));
             }
             (Some(Map::Source), Some(_), None) => {
-                found.push(Guarded { space, pre: (region, guard), back: Vec::new(), early: true });
+                let (own, others) = ahead.into_iter().partition(|(edges, _)| *edges == space);
+                ahead = others;
+                let own: Vec<(SpaceId, Told<'_>)> = own;
+                let back = own.into_iter().map(|(_, told)| told).collect();
+                found.push(Guarded { space, pre: (region, guard), back });
+            }
+            (Some(Map::Target), _, None) if is_relation => {
+                ahead.push((space, Told { region, guard, when: When::Ahead }));
             }
             (Some(Map::Target), _, Some(known)) if known.back.len() < BACK => {
-                known.early &= !of_cells_before(program, region);
-                known.back.push((region, guard));
+                let when = if of_cells_before(program, region) { When::End } else { When::Behind };
+                known.back.push(Told { region, guard, when });
             }
             (Some(Map::Source), Some(_), Some(_)) | (Some(Map::Target), _, Some(_)) => {
                 return refuse(format!("the edges `{}` do several things", program.space(space).name));
@@ -155,6 +176,12 @@ pub(super) fn guarded(program: &Program) -> Result<Vec<Guarded<'_>>, Unplanned> 
                 ));
             }
         }
+    }
+    if let Some((_, Told { guard, .. })) = ahead.first() {
+        return refuse(format!(
+            "`{}` decides where a stage runs, and nothing comes along its edges",
+            name(guard.event)
+        ));
     }
     for Guarded { space, back, .. } in &found {
         let step = program.function(Role::Step).into_iter().flat_map(|step| step.regions());

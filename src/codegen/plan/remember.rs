@@ -4,13 +4,13 @@
 //! for them as for cells: what they read of the cells that they lead to comes in data fields, what they add there goes out in output fields.
 //! Never true here: an edge reads what a cell of the other side has.
 
-use super::deliveries::{Draft, Guarded};
+use super::deliveries::{Draft, Guarded, Told};
 use super::refuse::refuse;
 use super::{Passes, SpacePlan, Unplanned};
-use crate::runtime::remember::BACK;
+use crate::runtime::remember::{BACK, When};
 use crate::step::{
-    Field, FieldId, FieldKind, Function, Guard, Map, OpKind, Program, Rate, Region, Role, Source, SpaceId, SpaceKind,
-    Stage, ValueId,
+    Field, FieldId, FieldKind, Function, Map, OpKind, Program, Rate, Region, Role, Source, SpaceId, SpaceKind, Stage,
+    ValueId,
 };
 use std::ops::Range;
 
@@ -25,11 +25,19 @@ pub struct Remembers {
     pub read: Vec<FieldId>,
     /// Its output slots that are added to a temp field of that cell when events arrive. The others are recorded.
     pub sums: Vec<(u32, FieldId)>,
-    /// What is emitted by the cells that the edges lead to and changes the edges, in this order: at most [`BACK`]; with the value among the `ops` of the
-    /// delivery that says how many steps that takes, if it takes some.
-    pub back: Vec<(FieldId, Option<ValueId>)>,
-    /// Do the edges hear of it when a step begins, behind what arrives? Otherwise when it ends.
-    pub early: bool,
+    /// What is emitted by the cells that the edges lead to and changes the edges, in this order: at most [`BACK`].
+    pub back: Vec<Heard>,
+}
+
+/// What is emitted by the cells that edges lead to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Heard {
+    /// The event field.
+    pub event: FieldId,
+    /// The value among the `ops` of the delivery that says how many steps it takes, if it takes some.
+    pub delay: Option<ValueId>,
+    /// When the edges hear of it.
+    pub when: When,
 }
 
 /// The pass of events that arrive.
@@ -81,8 +89,8 @@ impl OfEdges {
             }
             stages.push(Stage::Region(of_edges.cells(*space, pre.0)?));
             of_stage.push(PRE);
-            for (pass, (region, _)) in (PRE + 1..).zip(back) {
-                stages.push(Stage::Region(of_edges.cells(*space, region)?));
+            for (pass, told) in (PRE + 1..).zip(back) {
+                stages.push(Stage::Region(of_edges.cells(*space, told.region)?));
                 of_stage.push(pass);
             }
         }
@@ -159,7 +167,10 @@ impl OfEdges {
             let name = &self.program.field(field).name;
             draft.begins(field).ok_or_else(|| Unplanned(format!("`{name}` is not set before the run")))
         };
-        let back = |(_, guard): &(&Region, Guard)| Ok((guard.event, guard.delay.as_ref().map(begin).transpose()?));
+        let back = |told: &Told<'_>| {
+            let Told { guard, when, .. } = told;
+            Ok(Heard { event: guard.event, delay: guard.delay.as_ref().map(begin).transpose()?, when: *when })
+        };
         let of_cell = |own: &FieldId| Some(self.stand_ins.iter().find(|known| known.own == *own)?.of_cell);
         let sums = (0..).zip(&space.output).filter_map(|(slot, own)| Some((slot, of_cell(own)?))).collect();
         Ok(Remembers {
@@ -167,22 +178,24 @@ impl OfEdges {
             read: space.data.iter().filter_map(of_cell).collect(),
             sums,
             back: draft.guarded.back.iter().map(back).collect::<Result<_, _>>()?,
-            early: draft.guarded.early,
             space,
         })
     }
 }
 
-/// What edges read of cells is what it is at the beginning of a step if events arrive, and at its end if cells emit, or at the beginning of the next.
+/// What edges read of cells is what it is at the beginning of a step if events arrive, and at its beginning or its end if they hear of cells.
 fn check_order(program: &Program, guarded: &Guarded<'_>) -> Result<(), Unplanned> {
     let step = program.function(Role::Step).into_iter().flat_map(|step| step.regions());
     let regions: Vec<&Region> = step.filter(|region| region.rate == Rate::Every).collect();
     let place = |region: &Region| regions.iter().position(|other| std::ptr::eq(*other, region));
     let of_cells = |at: usize| regions[at].guard.is_none() && regions[at].over.is_some();
-    let (first, back) = (place(guarded.pre.0), guarded.back.iter().filter_map(|(region, _)| place(region)));
     let between = |mut places: Range<usize>| places.any(of_cells);
-    let wrong = |at: usize| if guarded.early { between(0..at) } else { between(at..regions.len()) };
-    if first.is_some_and(|first| between(0..first)) || back.into_iter().any(wrong) {
+    let wrong = |at: usize, when: When| match when {
+        When::Ahead | When::Behind => between(0..at),
+        When::End => between(at..regions.len()),
+    };
+    let mut back = guarded.back.iter().filter_map(|told| Some((place(told.region)?, told.when)));
+    if place(guarded.pre.0).is_some_and(|at| wrong(at, When::Behind)) || back.any(|(at, when)| wrong(at, when)) {
         return refuse(format!(
             "events reach the edges `{}` in the middle of a step",
             program.space(guarded.space).name

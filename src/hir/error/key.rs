@@ -70,6 +70,7 @@ fn elsewhere(block: Block, key: &str) -> Option<&'static str> {
         (Block::Population, "distance" | "step" | "pitch" | "grid_spacing" | "dx") => "spacing",
         (Block::Projection, "w" | "g" | "gbar" | "conductance" | "strength") | (Block::Drive, "w" | "g") => "weight",
         (Block::Projection | Block::Drive, "d" | "latency" | "syn_delay") => "delay",
+        (Block::Projection, "dendritic_delay_fraction" | "dendritic" | "dendritic_delay") => "dendritic_fraction",
         (Block::Projection | Block::Junction, "pattern" | "conn_spec" | "connectivity") => "rule",
         (Block::Probe, "conductivity" | "cond" | "s") => "sigma",
         (Block::Probe, "method" | "kernel" | "sources") => "source",

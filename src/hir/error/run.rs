@@ -2,7 +2,7 @@
 
 use super::instead;
 use crate::diag::{Code, Diagnostic, nearest};
-use crate::hir::{Arrivals, Cell, Method};
+use crate::hir::{Arrivals, Cell, Coincident, Method};
 use crate::source::Span;
 
 /// What is wrong with a run block, or with what it runs.
@@ -33,6 +33,8 @@ pub(in crate::hir) enum RunError<'e> {
     UnknownMethod { name: &'e str, span: Span },
     /// Events arrive at no moment of that name.
     UnknownArrivals { name: &'e str, span: Span },
+    /// Nothing of that name can come first at a synapse.
+    UnknownCoincident { name: &'e str, span: Span },
     /// The run has no `record` line.
     RecordsNothing { population: &'e str, compartment: Option<&'e str>, run: Span },
     /// A recording interval is not above zero.
@@ -125,6 +127,21 @@ impl From<RunError<'_>> for Diagnostic {
                 };
                 let d = meant.into_iter().fold(d, |d, meant| d.did_you_mean(name, meant));
                 d.note(format!("there are {}: as in NEST, and as in Brian2", known.join(" and ")))
+            }
+            E::UnknownCoincident { name, span } => {
+                let message = format!("spikes that reach a synapse at the same time cannot be `{name}`");
+                let known: Vec<&str> = Coincident::ALL.iter().map(|(_, name)| *name).collect();
+                let d = Diagnostic::new(Code::BadValue, span, message, "not known");
+                let meant = match name.to_lowercase() {
+                    name if name.contains("brian") || name.starts_with("pre") => Some("pre_first"),
+                    name if name.contains("nest") => Some("apart"),
+                    name if name.starts_with("post") => Some("post_first"),
+                    name => nearest(&name, known.iter().copied()),
+                };
+                let d = meant.into_iter().fold(d, |d, meant| d.did_you_mean(name, meant));
+                d.note(
+                    "there are pre_first as in Brian2, post_first, and apart as in NEST, where such spikes are no pair",
+                )
             }
             E::RecordsNothing { population, compartment, run } => {
                 let v = compartment.map_or("v".to_string(), |name| format!("{name}.v"));

@@ -115,6 +115,8 @@ pub(in crate::hir) enum SynapseError<'e> {
     OfTheSender { name: &'e str, span: Span, sum: &'e Name },
     /// A graded synapse has a delay.
     GradedDelay { span: Span },
+    /// A connection tells of its dendrite where no spike of the target comes to the synapse.
+    NoDendrite { synapse: &'e Name, modulates: bool, span: Span },
     /// Events from outside come to a graded synapse.
     GradedDrive { synapse: &'e Name, span: Span },
     /// A graded synapse joins cells with sections.
@@ -450,6 +452,18 @@ impl From<SynapseError<'_>> for Diagnostic {
                 Diagnostic::new(Code::UnknownKey, span, message, "a delay")
                     .note("so far delays are those of spikes; a graded synapse passes on the voltage of this moment")
                     .help("leave it out")
+            }
+            E::NoDendrite { synapse, modulates, span } => {
+                let name = &synapse.text;
+                let message = match modulates {
+                    true => format!("what modulates `{name}` comes along no dendrite"),
+                    false => format!("synapse `{name}` does not answer the spikes of its target"),
+                };
+                let label = "how much of the delay they take to the synapse, too";
+                Diagnostic::new(Code::UnknownKey, span, message, label).help(match modulates {
+                    true => "write it where the synapses are connected",
+                    false => "leave it out: only the whole delay matters here",
+                })
             }
             E::GradedDrive { synapse, span } => {
                 let message = format!("synapse `{}` follows the voltage of the cell before it", synapse.text);

@@ -6,11 +6,13 @@
 
 use super::Builder;
 use crate::diag::{Code, Diagnostic};
-use crate::hir::{self, Action, ActionOn, ExprKind, StateKind, Symbol, SymbolKind};
+use crate::hir::{self, Action, ActionOn, Coincident, ExprKind, StateKind, Symbol, SymbolKind};
 use crate::ode::{Node, NodeId, Plasticity, Projection, Record, State, StateId};
 use crate::operators::{BinaryOp, UnaryOp};
+use crate::source::Span;
 use crate::syntax::ast::AssignOp;
-use crate::units::Dim;
+use crate::units::{Dim, DisplayUnit};
+use rustc_hash::FxHashMap as HashMap;
 
 /// What a synapse has for itself.
 pub(super) struct Own<'m> {
@@ -56,29 +58,10 @@ impl<'m> Builder<'m> {
         let modulator = self.modulated().iter().position(|at| *at == (p.to, p.receptor)).map(|at| at as u32);
         let (population, to) = (Some(p.to), self.receiving(p.to, p.receptor));
         let first = self.states.len();
-        let placeholder = self.graph.add(Node::Bool(false));
         // Where nothing changes it, and it is the same for all, it needs no place.
         let keeps_weight = plastic.changes_weight() || self.graph.differs(weight);
-        let mut declare = |name: &str, dim: Dim, unit, span| {
-            let name = format!("{}.{name}", p.name);
-            let (edges, kind, clamp) = (Some(at), StateKind::Plain, None);
-            self.states.push(State {
-                name,
-                population: to,
-                edges,
-                init: placeholder,
-                rate: placeholder,
-                dim,
-                unit,
-                span,
-                kind,
-                currents: Vec::new(),
-                scheme: None,
-                clamp,
-            });
-            let state = StateId(self.states.len() as u32 - 1);
-            (state, self.graph.add(Node::State(state)))
-        };
+        let mut declare =
+            |name: &str, dim, unit, span| self.of_edges((at, to), format!("{}.{name}", p.name), dim, unit, span);
         let own_states = |s: &Symbol| {
             matches!(s.kind, SymbolKind::State { .. }).then(|| declare(&s.name, s.ty.dim(), s.display_unit(), s.span).1)
         };
@@ -86,8 +69,6 @@ impl<'m> Builder<'m> {
         let start = values.clone();
         let unit = p.weight.ty.dim().display_unit();
         let of_weight = keeps_weight.then(|| declare("weight", p.weight.ty.dim(), unit, p.weight.span));
-        let states: Vec<StateId> = (first..self.states.len()).map(|s| StateId(s as u32)).collect();
-
         self.own = Some(Own { symbols: &plastic.own, values });
         self.weight = Some(of_weight.map_or(weight, |(_, node)| node));
         for (symbol, node) in plastic.own.iter().zip(&start) {
@@ -129,14 +110,80 @@ impl<'m> Builder<'m> {
             };
             ends.filter_map(changed).collect::<Vec<_>>()
         };
-        let (pre, post) = (after(self, &plastic.pre), after(self, &plastic.post));
+        let (mut pre, mut post) = (after(self, &plastic.pre), after(self, &plastic.post));
         self.amount = modulator;
         // Without a modulator nothing happens.
         let answered = plastic.modulator.as_ref().filter(|_| modulator.is_some());
         let modulated = answered.map_or(Vec::new(), |modulator| after(self, &modulator.actions));
         (self.own, self.weight, self.amount) = (None, None, None);
         let modulator = modulator.filter(|_| !modulated.is_empty());
-        Some(Plasticity { states, sent, pre, post, modulated, modulator })
+        if self.run.coincident.0 == Coincident::Apart {
+            self.keep_apart((at, to), &mut sent, &mut pre, &mut post);
+        }
+        let states: Vec<StateId> = (first..self.states.len()).map(|s| StateId(s as u32)).collect();
+        let dendritic = p.dendritic.as_ref().map(|part| (self.expr(None, part), part.span));
+        Some(Plasticity { states, sent, pre, post, modulated, modulator, dendritic })
+    }
+
+    /// Declares a state that each edge of a projection has for itself. Its values are still to come.
+    fn of_edges(
+        &mut self,
+        (projection, to): (usize, usize),
+        name: String,
+        dim: Dim,
+        unit: DisplayUnit,
+        span: Span,
+    ) -> (StateId, NodeId) {
+        let to_come = self.graph.add(Node::Bool(false));
+        self.states.push(State {
+            name,
+            population: to,
+            edges: Some(projection),
+            init: to_come,
+            rate: to_come,
+            dim,
+            unit,
+            span,
+            kind: StateKind::Plain,
+            currents: Vec::new(),
+            scheme: None,
+            clamp: None,
+        });
+        let state = StateId(self.states.len() as u32 - 1);
+        (state, self.graph.add(Node::State(state)))
+    }
+
+    /// Lets a spike that arrives see what only spikes of the target change as it was before one that comes to the synapse at the same time.
+    fn keep_apart(
+        &mut self,
+        of: (usize, usize),
+        sent: &mut [(NodeId, Dim)],
+        pre: &mut [(StateId, NodeId)],
+        post: &mut Vec<(StateId, NodeId)>,
+    ) {
+        let read = self.graph.reachable(sent.iter().map(|sent| sent.0).chain(pre.iter().map(|change| change.1)));
+        let is_read = |state: StateId| read.iter().any(|&id| self.graph.node(id) == Node::State(state));
+        let is_changed = |state: StateId| pre.iter().any(|change| change.0 == state);
+        let seen: Vec<StateId> = post.iter().map(|change| change.0).filter(|&s| is_read(s) && !is_changed(s)).collect();
+        let (since, at_once) = (self.graph.add(Node::Since), self.graph.number(0.0, Dim::TIME));
+        let together = self.graph.binary(BinaryOp::Eq, since, at_once);
+        let mut instead = HashMap::default();
+        for state in seen {
+            let State { name, init, dim, unit, span, .. } = self.states[state.0 as usize].clone();
+            let (before, kept) = self.of_edges(of, format!("{name}'before"), dim, unit, span);
+            let still = self.graph.number(0.0, dim.over(Dim::TIME));
+            let own = &mut self.states[before.0 as usize];
+            (own.init, own.rate) = (init, still);
+            let now = self.graph.add(Node::State(state));
+            post.push((before, now));
+            instead.insert(Node::State(state), self.graph.select(together, kept, now));
+        }
+        let mut memo = HashMap::default();
+        let mut replace = |value: &mut NodeId| {
+            *value = self.graph.replace(*value, &|node| instead.get(&node).copied(), &mut memo);
+        };
+        sent.iter_mut().for_each(|sent| replace(&mut sent.0));
+        pre.iter_mut().for_each(|change| replace(&mut change.1));
     }
 
     /// Does one assignment.
