@@ -14,6 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// What the edges of a delivery begin a run with.
+#[derive(Debug, Clone)]
 pub struct EdgeValues {
     /// How many steps an event takes along each.
     pub delays: PerEdge<u32>,
