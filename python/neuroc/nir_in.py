@@ -158,7 +158,7 @@ RESERVED = set(
     "and or not if then else true false at of via from to crosses when as use const function channel cell junction synapse network run "
     "param let state reads gate current insert compartment couple spike input population connect record std t v pi index celsius "
     "fraction instantaneous pool refractory init spikes q10 every clamp on event pre post modulator modulating drive morphology section compartments region "
-    "kinetics conserve train learn around trains".split()
+    "kinetics conserve train learn keep around trains".split()
 )
 
 

@@ -336,12 +336,12 @@ fn wrong(span: Option<Span>, code: Code, message: String, label: String) -> Diag
     }
 }
 
-/// The ends of a range as it is written, in canonical units, for something of this name, dimension and unit. A number without a unit has that of the last.
-pub(super) fn range(
-    (name, dim, unit): (&str, Dim, &DisplayUnit),
+/// The ends of a range as it is written, in canonical units, for something of this name and dimension. A number without a unit has that of the last.
+pub(super) fn ends(
+    (name, dim): (&str, Dim),
     (first, last): (&SweptNumber, &SweptNumber),
     of: Option<Span>,
-) -> Result<(f64, f64), Diagnostic> {
+) -> Result<[f64; 2], Diagnostic> {
     let end = |end: &SweptNumber| {
         let span = end.span.or(of);
         let text = end.unit.as_ref().or(last.unit.as_ref()).map_or("", String::as_str);
@@ -361,7 +361,16 @@ pub(super) fn range(
     };
     // The unit stands behind the last one.
     let high = end(last)?;
-    let low = end(first)?;
+    Ok([end(first)?, high])
+}
+
+/// The same for ends of which the first is the lesser one.
+pub(super) fn range(
+    (name, dim, unit): (&str, Dim, &DisplayUnit),
+    (first, last): (&SweptNumber, &SweptNumber),
+    of: Option<Span>,
+) -> Result<(f64, f64), Diagnostic> {
+    let [low, high] = ends((name, dim), (first, last), of)?;
     if low < high {
         return Ok((low, high));
     }

@@ -3,7 +3,7 @@
 //! In come a checked model and a [`Lesson`]; out goes a [`Learner`]: what trials read out, and the gradient of a loss of that.
 //! Never true here: a loss is chosen, or a run of the same model would deliver its events in other steps.
 
-use super::gradient::{Moved, decides_sizes, engine, fitted, moved, range};
+use super::gradient::{Moved, decides_sizes, ends, engine, fitted, moved, range};
 use super::{Checked, CompileOptions, Compiled, EngineChoice, Experiment, Fitted, Passes, compile_flat, flatten};
 #[cfg(feature = "xla")]
 use crate::codegen::plan::DeviceClass;
@@ -16,7 +16,7 @@ use crate::differentiate::{self, Wanted};
 use crate::discretize::{Carried, discretize_carried, projection_space};
 use crate::engine::frames::Frames;
 use crate::engine::{Edges, Engine, EngineError, Recording, Setup};
-use crate::hir::{Learn, Method, Readout, Train};
+use crate::hir::{self, Learn, Method, Readout, Train};
 use crate::interp::Interp;
 use crate::ode::{self, Kind, Model, PerCell, StateId};
 use crate::passes::{self, Keep};
@@ -35,6 +35,8 @@ use std::sync::Arc;
 pub enum Read {
     /// How often each cell of a population spikes.
     SpikeCount(String),
+    /// Whether it spikes, after every step.
+    Spikes(String),
     /// A state of the cells of a population after every step.
     State(String),
 }
@@ -50,8 +52,8 @@ pub struct Lesson {
     pub frame: Option<usize>,
     /// Projections whose weights or delays learn, and parameters; a name may be the end of one.
     pub learn: Vec<Learn>,
-    /// What the loss reads.
-    pub read: (Read, Span),
+    /// What the loss reads, each once.
+    pub reads: Vec<(Read, Span)>,
     /// How spikes count.
     pub carried: Carried,
     /// How many trials run at once.
@@ -64,14 +66,15 @@ pub struct Lesson {
 
 /// What is wrong with the names of a `train` block, and what of the model cannot learn.
 pub(super) fn wrong_names(model: &Model, train: &Train) -> Vec<Diagnostic> {
-    let read = (Read::of(train), train.read.1);
+    let reads = reads(model, train);
     let learnt = learnt(model, &train.learn);
-    let idle = learnt.as_ref().ok().and_then(|(learns, _)| idle(model, learns, &train.learn, &read).err());
-    // What is wrong with the readout is told once.
-    let idle = idle.filter(|_| readout(model, &read).is_ok());
-    let found = [suited(model).err(), learnt.err(), idle, given(model, &train.input).err()];
-    let mut found: Vec<Diagnostic> = found.into_iter().flatten().flatten().collect();
-    found.extend(readout(model, &read).err().into_iter().flatten());
+    let idle = match (&learnt, &reads) {
+        (Ok((learns, _)), Ok(reads)) => idle(model, learns, &train.learn, &reads.each).err(),
+        // What is wrong with the readout is told once.
+        _ => None,
+    };
+    let found = [suited(model).err(), learnt.err(), idle, given(model, &train.input).err(), reads.err()];
+    let found: Vec<Diagnostic> = found.into_iter().flatten().flatten().collect();
     let word = Span { end: train.span.start + 5, ..train.span };
     found.into_iter().map(|d| at(word, d)).collect()
 }
@@ -96,11 +99,8 @@ pub fn samples(model: &Model, train: &Train) -> Result<Dataset, Vec<Diagnostic>>
         }
     }
     errors.extend(frame(model, train, data.frames()).err());
-    let outputs = match readout(model, &(Read::of(train), train.read.1)) {
-        Ok((Some(population), _)) => Some(extent.cells[population]),
-        Ok((None, Some(state))) => Some(extent.cells[model.state(state).population]),
-        Ok((None, None)) | Err(_) => None,
-    };
+    let outputs = reads(model, train).ok().and_then(|reads| reads.each.first().cloned());
+    let outputs = outputs.and_then(|read| readout(model, &read).ok()).map(|read| extent.cells[read.population(model)]);
     let classes = data.classes();
     if let Some(outputs) = outputs.filter(|&outputs| outputs < classes) {
         let message = format!("there are {classes} classes, but {outputs} cells are read out");
@@ -183,14 +183,76 @@ pub fn frame(model: &Model, train: &Train, frames: usize) -> Result<Option<usize
     Ok(Some(steps as usize))
 }
 
-impl Read {
-    /// What a `train` block reads out.
-    pub fn of(train: &Train) -> Read {
-        match train.readout {
-            Readout::SpikeCount => Read::SpikeCount(train.read.0.clone()),
-            Readout::Mean | Readout::Max | Readout::Last => Read::State(train.read.0.clone()),
+/// What the parts of a loss read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reads {
+    /// Each once.
+    pub each: Vec<(Read, Span)>,
+    /// For the loss, and for each `keep` line: which of these.
+    pub of: Vec<usize>,
+    /// For each `keep` line: between which values (canonical) it costs nothing, and how far outside it costs 1.
+    pub kept: Vec<(Range, f64)>,
+}
+
+/// What the loss of a `train` block reads.
+pub fn reads(model: &Model, train: &Train) -> Result<Reads, Vec<Diagnostic>> {
+    let mut reads = Reads { each: Vec::new(), of: Vec::new(), kept: Vec::new() };
+    let mut errors = Vec::new();
+    let kept = train.keep.iter().map(|keep| (&keep.read, Some(keep)));
+    for (hir::Read { readout: what, of, span, .. }, keep) in std::iter::once((&train.read, None)).chain(kept) {
+        let name = of.clone();
+        let is_population = model.populations.iter().any(|p| p.name == *of);
+        let read = match what {
+            Readout::SpikeCount => Read::SpikeCount(name),
+            Readout::FirstSpike => Read::Spikes(name),
+            Readout::EveryStep if is_population => Read::Spikes(name),
+            Readout::EveryStep | Readout::Mean | Readout::Max | Readout::Last => Read::State(name),
+        };
+        match readout(model, &(read, *span)) {
+            Ok(found) => {
+                let read = found.full(model);
+                match keep.map(|keep| kept_within(model, keep, &read)) {
+                    Some(Ok(within)) => reads.kept.push(within),
+                    Some(Err(wrong)) => errors.push(wrong),
+                    None => {}
+                }
+                let known = reads.each.iter().position(|(other, _)| *other == read);
+                reads.of.push(known.unwrap_or(reads.each.len()));
+                if known.is_none() {
+                    reads.each.push((read, *span));
+                }
+            }
+            Err(wrong) => errors.extend(wrong),
         }
     }
+    if errors.is_empty() { Ok(reads) } else { Err(errors) }
+}
+
+/// Where a readout is kept, and how far outside it costs 1.
+fn kept_within(model: &Model, keep: &hir::Keep, read: &Read) -> Result<(Range, f64), Diagnostic> {
+    let state = match read {
+        Read::State(name) => model.states.iter().find(|s| s.edges.is_none() && s.name == *name),
+        Read::SpikeCount(_) | Read::Spikes(_) => None,
+    };
+    let of_time = keep.read.readout == Readout::FirstSpike;
+    let dim = match state {
+        Some(state) => state.dim,
+        None if of_time => Dim::TIME,
+        None => Dim::ONE,
+    };
+    let name = &keep.read.written;
+    let (low, high) = &keep.range;
+    let [low, high] = ends((name, dim), (low, high), Some(keep.span))?;
+    if low > high {
+        let message = format!("`{name}` cannot lie between {} and {}", keep.range.0, keep.range.1);
+        return Err(Diagnostic::new(Code::BadValue, keep.span, message, "the first bound is the larger one"));
+    }
+    let [_, within] = ends((name, dim), (&keep.within, &keep.within), Some(keep.span))?;
+    if within <= 0.0 {
+        let message = format!("`within` says how far off costs 1, and cannot be {}", keep.within);
+        return Err(Diagnostic::new(Code::BadValue, keep.within.span.unwrap_or(keep.span), message, "above 0"));
+    }
+    Ok((Range { low, high }, within))
 }
 
 /// Where something that learns stays, in canonical units.
@@ -248,8 +310,8 @@ pub struct Learner {
     moved: Vec<Moved>,
     /// What of projections learns.
     numbers: Vec<Numbers>,
-    /// How many cells the readout has.
-    outputs: usize,
+    /// How many cells each readout has.
+    outputs: Vec<usize>,
     /// Those of `numbers` that live where steps are taken.
     settled: Vec<usize>,
 }
@@ -285,7 +347,7 @@ struct Prepared {
     ranges: Vec<Range>,
     moved: Vec<Moved>,
     numbers: Vec<Numbers>,
-    outputs: usize,
+    outputs: Vec<usize>,
 }
 
 impl Prepared {
@@ -302,7 +364,7 @@ impl Prepared {
         let (mut model, _) = flatten(model, &options)?;
         let (routes_learn, parameters) = learnt(&model, &lesson.learn)?;
         let (fitted, ranges): (Vec<Fitted>, Vec<Range>) = parameters.into_iter().unzip();
-        idle(&model, &routes_learn, &lesson.learn, &lesson.read)?;
+        idle(&model, &routes_learn, &lesson.learn, &lesson.reads)?;
         let whole = Whole::new(&model, checked, &options)?;
         // All trials, whose events are carried.
         if model.method == Method::Adaptive {
@@ -312,13 +374,17 @@ impl Prepared {
         let program = step::verify(program).map_err(internal)?;
         numbered_cells(program.program())?;
         let (mut moved, wrt) = moved(&mut model, program.program(), &fitted);
-        let (counted, state) = readout(&model, &lesson.read)?;
-        let of = state.and_then(|state| program.program().bound(Source::State(state.0)));
+        let read = lesson.reads.iter().map(|read| readout(&model, read)).collect::<Result<Vec<_>, _>>()?;
+        let states = read.iter().filter_map(|read| match read {
+            Place::State(state) => program.program().bound(Source::State(state.0)),
+            Place::Count(_) | Place::Spikes(_) => None,
+        });
+        let of: Vec<FieldId> = states.collect();
         let programs = Programs::new(&model, program, (of, wrt), &whole, &options, lesson.trials)?;
         let input = programs.input(&input, lesson.input.1)?;
         let spiking = programs.spiking(&model, &whole);
         let routes = programs.routes(&model, &whole, &spiking, &routes_learn)?;
-        let (readout, outputs) = programs.readout(counted, of, &whole, &spiking)?;
+        let (readouts, outputs) = programs.readouts(&read, &whole, &spiking)?.into_iter().unzip();
         let steps = usize::try_from(whole.experiment.extent.grid.steps).unwrap_or(usize::MAX);
         let frame = lesson.frame.unwrap_or(steps).max(1);
         let elements = lesson.example.len() * lesson.trials;
@@ -328,7 +394,7 @@ impl Prepared {
             given: Given { of: input, elements, frames: steps.div_ceil(frame).max(1), steps: frame },
             spiking: spiking.iter().map(|(_, spiking)| *spiking).collect(),
             routes,
-            readout,
+            readouts,
             gradients: (0..moved.len() as u32).map(|parameter| programs.gradient(parameter)).collect(),
             trials: lesson.trials,
             steps,
@@ -390,9 +456,9 @@ impl Learner {
         self.runner.bytes(&self.net)
     }
 
-    /// How many cells the readout has.
-    pub fn outputs(&self) -> usize {
-        self.outputs
+    /// How many cells each readout has.
+    pub fn outputs(&self) -> &[usize] {
+        &self.outputs
     }
 
     /// The key of the model's random numbers.
@@ -527,9 +593,9 @@ impl Learner {
         one.map_or_else(Vec::new, |one| self.net.routes[one.projection].tract.in_order(values))
     }
 
-    /// What the trials read out, `[sample][trial][cell]`, and the number of spikes, as in a run: delays that learn are whole numbers of steps.
+    /// What the trials read out, for each readout `[sample][trial][cell]`, and the number of spikes, as in a run: delays that learn are whole numbers of steps.
     /// `input` has values `[frame][trial][cell]`.
-    pub fn samples(&mut self, parameters: &[f64], input: &[Vec<f64>]) -> Result<(Vec<f64>, u64), EngineError> {
+    pub fn samples(&mut self, parameters: &[f64], input: &[Vec<f64>]) -> Result<(Vec<Vec<f64>>, u64), EngineError> {
         self.set(parameters)?;
         let moving = self.net.routes.iter_mut().filter(|route| route.tract.is_moving());
         let between: Vec<Vec<f64>> = moving.map(|route| route.tract.round_delays()).collect();
@@ -539,12 +605,12 @@ impl Learner {
         found
     }
 
-    /// The loss of all trials and its derivatives; `input` as above; `loss` gets what they read out, `[sample][trial][cell]`.
+    /// The loss of all trials and its derivatives; `input` as above; `loss` gets what they read out, for each readout `[sample][trial][cell]`.
     pub fn gradient(
         &mut self,
         parameters: &[f64],
         input: &[Vec<f64>],
-        loss: &mut dyn FnMut(&[f64]) -> Loss,
+        loss: &mut dyn FnMut(&[Vec<f64>]) -> Loss,
     ) -> Result<Found, EngineError> {
         self.set(parameters)?;
         let Slopes { loss, mut edges, parameters: of, spikes } = self.runner.slopes(&self.net, input, loss)?;
@@ -648,7 +714,7 @@ impl Programs {
     fn new(
         model: &Model,
         plain: Verified,
-        (of, wrt): (Option<FieldId>, Vec<FieldId>),
+        (of, wrt): (Vec<FieldId>, Vec<FieldId>),
         whole: &Whole,
         options: &CompileOptions,
         trials: usize,
@@ -657,7 +723,7 @@ impl Programs {
             .filter_map(|projection| plain.program().bound(Source::Arrived(projection, 0)))
             .collect();
         let adjoints = given.iter().map(|field| Source::Adjoint(field.0)).collect();
-        let wanted = Wanted { of: of.into_iter().collect(), wrt, given };
+        let wanted = Wanted { of, wrt, given };
         let back = differentiate::backward(&plain, &wanted).or_else(|why| refused(why.to_string()))?;
         // Programs whose events are carried have no projections.
         let bare = Model { projections: Vec::new(), ..model.clone() };
@@ -794,25 +860,35 @@ impl Programs {
         model.projections.iter().enumerate().map(route).collect()
     }
 
-    /// What the loss reads, of how many cells: the spikes of a population, or a state (a field of the program before the passes).
-    fn readout(
+    /// What the loss reads, each with its number of cells.
+    fn readouts(
         &self,
-        counted: Option<usize>,
-        of: Option<FieldId>,
+        read: &[Place],
         whole: &Whole,
         spiking: &[(usize, Spiking)],
-    ) -> Result<(trials::Readout, usize), Vec<Diagnostic>> {
-        if let Some(population) = counted {
-            let number = spiking.iter().position(|(other, _)| *other == population);
-            let number = number.ok_or_else(|| internal("cells that spike send nothing"))?;
-            return Ok((trials::Readout::Count(number), whole.experiment.extent.cells[population]));
-        }
-        let name = of.map(|of| &self.plain.program().field(of).name);
-        let field = name.and_then(|name| self.there().find_field(name));
-        let field = field.ok_or_else(|| internal("what is read out is gone"))?;
-        let seed = Both { forward: field, back: self.back().bound(Source::Seed(0)) };
-        let count = self.elements(field);
-        Ok((trials::Readout::State(seed, count), count / self.trials))
+    ) -> Result<Vec<(trials::Readout, usize)>, Vec<Diagnostic>> {
+        let mut seeds = 0..;
+        let readout = |found: &Place| match *found {
+            Place::Count(population) | Place::Spikes(population) => {
+                let number = spiking.iter().position(|(other, _)| *other == population);
+                let number = number.ok_or_else(|| internal("cells that spike send nothing"))?;
+                let readout = match found {
+                    Place::Count(_) => trials::Readout::Count(number),
+                    Place::Spikes(_) | Place::State(_) => trials::Readout::Spikes(number),
+                };
+                Ok((readout, whole.experiment.extent.cells[population]))
+            }
+            Place::State(state) => {
+                let plain = self.plain.program();
+                let field = plain.bound(Source::State(state.0)).map(|field| &plain.field(field).name);
+                let field = field.and_then(|name| self.there().find_field(name));
+                let field = field.ok_or_else(|| internal("what is read out is gone"))?;
+                let seed = seeds.next().and_then(|seed| self.back().bound(Source::Seed(seed)));
+                let count = self.elements(field);
+                Ok((trials::Readout::State(Both { forward: field, back: seed }, count), count / self.trials))
+            }
+        };
+        read.iter().map(readout).collect()
     }
 
     /// The fields of a gradient, in the order of the spaces.
@@ -1104,11 +1180,16 @@ fn repeat(setup: &mut Setup, program: &Program, trials: usize) {
 }
 
 /// Refuses weights and delays that nothing which is read out depends on.
-fn idle(model: &Model, learns: &[OfProjection], learn: &[Learn], read: &(Read, Span)) -> Result<(), Vec<Diagnostic>> {
-    let (counted, state) = readout(model, read)?;
-    let Some(begin) = counted.or(state.map(|state| model.state(state).population)) else { return Ok(()) };
+fn idle(
+    model: &Model,
+    learns: &[OfProjection],
+    learn: &[Learn],
+    reads: &[(Read, Span)],
+) -> Result<(), Vec<Diagnostic>> {
     let mut reached = vec![false; model.populations.len()];
-    reached[begin] = true;
+    for read in reads {
+        reached[readout(model, read)?.population(model)] = true;
+    }
     // Each round reaches one population more, at least.
     for _ in &model.populations {
         for p in &model.projections {
@@ -1132,8 +1213,37 @@ fn idle(model: &Model, learns: &[OfProjection], learn: &[Learn], read: &(Read, S
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// The population whose spikes are counted, or the state that is read.
-fn readout(model: &Model, (read, span): &(Read, Span)) -> Result<(Option<usize>, Option<StateId>), Vec<Diagnostic>> {
+/// What is read, with its place in the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// How often the cells of a population spike.
+    Count(usize),
+    /// Whether they do.
+    Spikes(usize),
+    State(StateId),
+}
+
+impl Place {
+    /// The population whose cells are read out.
+    fn population(self, model: &Model) -> usize {
+        match self {
+            Place::Count(population) | Place::Spikes(population) => population,
+            Place::State(state) => model.state(state).population,
+        }
+    }
+
+    /// The same with its full name.
+    fn full(self, model: &Model) -> Read {
+        match self {
+            Place::Count(population) => Read::SpikeCount(model.populations[population].name.clone()),
+            Place::Spikes(population) => Read::Spikes(model.populations[population].name.clone()),
+            Place::State(state) => Read::State(model.state(state).name.clone()),
+        }
+    }
+}
+
+/// What is read.
+fn readout(model: &Model, (read, span): &(Read, Span)) -> Result<Place, Vec<Diagnostic>> {
     let wrong = |code, message: String| at(*span, Diagnostic::without_place(code, message));
     let unknown = |name: &str, what: &str, known: Vec<&str>| {
         let d = wrong(Code::UnknownParameter, format!("there is no {what} `{name}`"));
@@ -1141,8 +1251,11 @@ fn readout(model: &Model, (read, span): &(Read, Span)) -> Result<(Option<usize>,
         Err(vec![d.note(format!("it may be {}", known.join(", ")))])
     };
     match read {
-        Read::SpikeCount(name) => match model.populations.iter().position(|p| p.name == *name) {
-            Some(population) if model.populations[population].spike.is_some() => Ok((Some(population), None)),
+        Read::SpikeCount(name) | Read::Spikes(name) => match model.populations.iter().position(|p| p.name == *name) {
+            Some(population) if model.populations[population].spike.is_some() => Ok(match read {
+                Read::SpikeCount(_) => Place::Count(population),
+                Read::Spikes(_) | Read::State(_) => Place::Spikes(population),
+            }),
             Some(_) => {
                 let d = wrong(Code::BadTarget, format!("`{name}` does not spike, so that nothing can be counted"));
                 Err(vec![d.help("read a state of its cells, such as `mean(out.v)`, or give the cell a `spike` line")])
@@ -1157,7 +1270,7 @@ fn readout(model: &Model, (read, span): &(Read, Span)) -> Result<(Option<usize>,
                 .map(|(number, _)| number)
                 .collect();
             match fits[..] {
-                [one] => Ok((None, Some(one))),
+                [one] => Ok(Place::State(one)),
                 [] => unknown(name, "state", states().map(|(_, s)| s.name.as_str()).collect()),
                 _ => {
                     let d = wrong(Code::AmbiguousParameter, format!("`{name}` fits several states"));

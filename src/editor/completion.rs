@@ -115,6 +115,7 @@ fn propose(editor: &Editor, analysis: &Analysis, text: &str, byte: usize, place:
             "record"
                 | "sweep"
                 | "learn"
+                | "keep"
                 | "free"
                 | "target"
                 | "drive"

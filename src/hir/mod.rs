@@ -53,7 +53,7 @@ pub use keys::Block as KeyBlock;
 pub use lower::{lower, lower_with_uses};
 pub use print::{equation, print};
 pub use sweep::{Spacing, Sweep, Swept, SweptNumber, SweptValues, Way};
-pub use train::{Learn, Loss, Optimizer, Readout, Schedule, Train};
+pub use train::{Keep, Learn, Loss, Optimizer, Read, Readout, Schedule, Train};
 pub use uses::{Block, Uses};
 
 use crate::connect::RULES;

@@ -35,9 +35,9 @@ pub struct Train {
     /// The loss.
     pub loss: Loss,
     /// What it reads.
-    pub readout: Readout,
-    /// What the readout reads: a population, or a state of cells.
-    pub read: (String, Span),
+    pub read: Read,
+    /// What is kept within bounds besides.
+    pub keep: Vec<Keep>,
     /// What stands for the derivative of a spike.
     pub surrogate: Surrogate,
     /// Has what a spike resets no part in the derivative?
@@ -94,6 +94,32 @@ pub enum Loss {
     },
 }
 
+/// What is read out of a network, and of what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Read {
+    /// What.
+    pub readout: Readout,
+    /// A population, or a state of cells.
+    pub of: String,
+    /// All of it: `spike_count(out)`.
+    pub written: String,
+    /// Where that is named.
+    pub span: Span,
+}
+
+/// What is kept within bounds: the mean over the samples of a batch of what is read out of each cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Keep {
+    /// What is read out.
+    pub read: Read,
+    /// Between which values it costs nothing.
+    pub range: (SweptNumber, SweptNumber),
+    /// How far outside it costs 1.
+    pub within: SweptNumber,
+    /// The whole line.
+    pub span: Span,
+}
+
 /// What of a trial is read out of each cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readout {
@@ -105,11 +131,26 @@ pub enum Readout {
     Max,
     /// Its last value.
     Last,
+    /// When it spikes first (ms); the end of the run if it does not.
+    FirstSpike,
+    /// A state, or whether it spikes, after every step by itself: the loss is the mean of those of all steps.
+    EveryStep,
 }
 
 impl Readout {
-    const ALL: [(&'static str, Readout); 4] =
-        [("spike_count", Readout::SpikeCount), ("mean", Readout::Mean), ("max", Readout::Max), ("last", Readout::Last)];
+    const ALL: [(&'static str, Readout); 6] = [
+        ("spike_count", Readout::SpikeCount),
+        ("first_spike", Readout::FirstSpike),
+        ("mean", Readout::Mean),
+        ("max", Readout::Max),
+        ("last", Readout::Last),
+        ("every_step", Readout::EveryStep),
+    ];
+
+    /// The readout of a name.
+    fn named(name: &str) -> Option<Readout> {
+        Readout::ALL.iter().find(|(known, _)| *known == name).map(|(_, readout)| *readout)
+    }
 }
 
 /// How parameters move.
@@ -175,7 +216,7 @@ impl<'a> Lowerer<'a> {
     pub(super) fn train(&mut self, train: &'a ast::Train) -> Option<Train> {
         let before = self.diagnostics.count();
         let mut keys: HashMap<&str, &ast::Let> = HashMap::new();
-        let mut learn: Vec<Learn> = Vec::new();
+        let (mut learn, mut keep): (Vec<Learn>, Vec<Keep>) = (Vec::new(), Vec::new());
         let mut meant: Vec<&str> = Vec::new();
         let word = Span { end: train.span.start + 5, ..train.span };
         for member in &train.members {
@@ -200,6 +241,12 @@ impl<'a> Lowerer<'a> {
                         learn.push(Learn { name: name.join("."), range, span: flat.span });
                     }
                 }
+                TrainMember::Keep { readout, of, range, within, span } => keep.extend(self.keep(
+                    (readout, &of.1),
+                    (written(&range.0), written(&range.1)),
+                    written(within),
+                    *span,
+                )),
             }
         }
         if learn.is_empty() {
@@ -276,7 +323,7 @@ impl<'a> Lowerer<'a> {
         if self.diagnostics.since(before).iter().any(crate::diag::Diagnostic::is_error) {
             return None;
         }
-        let (loss, readout, read) = loss?;
+        let (loss, read) = loss?;
         Some(Train {
             data: data?,
             directory: self.sources.file(train.span.file).directory.clone(),
@@ -284,8 +331,8 @@ impl<'a> Lowerer<'a> {
             frame: frame?,
             learn,
             loss,
-            readout,
             read,
+            keep,
             surrogate: surrogate?,
             detached: detached?,
             optimizer: optimizer?,
@@ -399,7 +446,7 @@ impl<'a> Lowerer<'a> {
         fine.then_some(called)
     }
 
-    fn train_loss(&mut self, e: &'a ast::Expr) -> Option<(Loss, Readout, (String, Span))> {
+    fn train_loss(&mut self, e: &'a ast::Expr) -> Option<(Loss, Read)> {
         let numbers = |name: &str| -> &'static [(&'static str, f64)] {
             match name {
                 "mse" => &[("correct", f64::NAN), ("incorrect", f64::NAN)],
@@ -424,14 +471,39 @@ impl<'a> Lowerer<'a> {
         };
         let names = Readout::ALL.map(|(name, _)| name);
         let inner = self.called(read, "readout", &names, &|_| &[])?;
-        let readout = Readout::ALL.iter().find(|(name, _)| *name == inner.name.text)?.1;
+        let readout = Readout::named(&inner.name.text)?;
         match inner.first {
-            Some(of) => Some((loss, readout, self.train_path(of)?)),
+            Some(of) => {
+                let (of, span) = self.train_path(of)?;
+                let written = format!("{}({of})", inner.name.text);
+                Some((loss, Read { readout, of, written, span }))
+            }
             None => {
                 self.error(TrainError::NotAName { span: read.span });
                 None
             }
         }
+    }
+
+    /// `keep spike_count(hidden) = 1 .. 20 within 10`.
+    fn keep(
+        &mut self,
+        (readout, of): (&'a ast::Name, &ast::Name),
+        range: (SweptNumber, SweptNumber),
+        within: SweptNumber,
+        span: Span,
+    ) -> Option<Keep> {
+        let known: Vec<&'static str> = (Readout::ALL.iter())
+            .filter(|(_, readout)| *readout != Readout::EveryStep)
+            .map(|(name, _)| *name)
+            .collect();
+        if !known.contains(&readout.text.as_str()) {
+            self.error(TrainError::Unknown { what: "readout", name: &readout.text, known: &known, span: readout.span });
+            return None;
+        }
+        let written = format!("{}({})", readout.text, of.text);
+        let read = Read { readout: Readout::named(&readout.text)?, of: of.text.clone(), written, span: of.span };
+        Some(Keep { read, range, within, span })
     }
 
     fn train_optimizer(&mut self, e: &'a ast::Expr) -> Option<Optimizer> {

@@ -237,6 +237,7 @@ impl<'a> Lowerer<'a> {
         for member in &train.members {
             let flats = match member {
                 ast::TrainMember::Learn { target, .. } => flatten(target),
+                ast::TrainMember::Keep { of, .. } => flatten(&of.0),
                 ast::TrainMember::Key(l) => paths_in(&l.value),
             };
             for flat in &flats {

@@ -872,6 +872,19 @@ pub enum TrainMember {
         /// The whole member.
         span: Span,
     },
+    /// `keep spike_count(hidden) = 1 .. 20 within 10`.
+    Keep {
+        /// What is read out.
+        readout: Name,
+        /// Of what: the path, and its text without blanks.
+        of: (Path, Name),
+        /// Between which values it costs nothing.
+        range: (SweptNumber, SweptNumber),
+        /// How far outside it costs 1.
+        within: SweptNumber,
+        /// The whole member.
+        span: Span,
+    },
 }
 
 /// The `fit` block.

@@ -785,14 +785,26 @@ impl Builder<'_> {
             Rule::learn => {
                 let mut parts = Parts::of(pair);
                 let target = self.path(parts.part());
-                let range = parts.maybe().map(|range| {
-                    let mut ends = Parts::of(range);
-                    (self.swept_number(ends.part()), self.swept_number(ends.part()))
-                });
+                let range = parts.maybe().map(|range| self.swept_ends(range));
                 TrainMember::Learn { target, range, span }
+            }
+            Rule::keep => {
+                let mut parts = Parts::of(pair);
+                let mut feature = Parts::of(parts.part());
+                let readout = self.name(feature.part());
+                let of = self.named_path(feature.part());
+                let range = self.swept_ends(parts.part());
+                let within = self.swept_number(Parts::of(parts.part()).part());
+                TrainMember::Keep { readout, of, range, within, span }
             }
             _ => TrainMember::Key(self.named_value(pair)),
         }
+    }
+
+    /// The ends of a range.
+    fn swept_ends(&mut self, range: Pair<'_, Rule>) -> (SweptNumber, SweptNumber) {
+        let mut ends = Parts::of(range);
+        (self.swept_number(ends.part()), self.swept_number(ends.part()))
     }
 
     fn fit_member(&mut self, pair: Pair<'_, Rule>) -> FitMember {

@@ -226,7 +226,7 @@ impl Block {
             Block::Population | Block::Connect | Block::Drive => &[],
             Block::Probe => &["at", "from"],
             Block::Run => &["record", "sweep"],
-            Block::Train => &["learn"],
+            Block::Train => &["learn", "keep"],
             Block::Fit => &["free", "target"],
         }
     }

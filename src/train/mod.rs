@@ -7,7 +7,7 @@ mod loss;
 mod optimizer;
 mod trained;
 
-pub use loss::{Judge, Judged};
+pub use loss::{Judge, Judged, Kept, Reading};
 pub use optimizer::{Moving, clip, share, update};
 pub use trained::{Progress, Trained};
 
@@ -15,7 +15,7 @@ use crate::codegen::plan::Precision;
 use crate::data::Dataset;
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::Carried;
-use crate::driver::{Checked, CompileOptions, EngineChoice, Found, Learner, Lesson, Read, flatten, frame, samples};
+use crate::driver::{Checked, CompileOptions, EngineChoice, Found, Learner, Lesson, flatten, frame, reads, samples};
 use crate::engine::EngineError;
 use crate::hir::Schedule;
 use crate::ode::{self, PerCell};
@@ -99,13 +99,14 @@ impl Session {
         let full = ode::full_name(&flat, &train.input.0).unwrap_or_default();
         let scale = flat.params.iter().find(|p| p.name == full).map_or(0, |p| p.unit.exponent);
         let batch = train.batch.min(data.train().len());
+        let reads = reads(&flat, train)?;
         let example: Arc<[f64]> = data.frame(0, 0).iter().map(|&x| units::scale(x, scale)).collect();
         let lesson = Lesson {
             input: train.input.clone(),
             example,
             frame: frame(&flat, train, data.frames()).map_err(|d| vec![d])?,
             learn: train.learn.clone(),
-            read: (Read::of(train), train.read.1),
+            reads: reads.each,
             carried: Carried { surrogate: train.surrogate, detached: train.detached },
             trials: batch,
             threads,
@@ -141,7 +142,15 @@ impl Session {
         let learnt = learner.learnt();
         let edges = learnt.iter().enumerate().map(|(at, (_, values))| moving(at, values.len())).collect();
         let parameters: Vec<f64> = learner.fitted().iter().map(|one| one.value.unwrap_or(f64::NAN)).collect();
-        let judge = Judge { loss: train.loss, readout: train.readout, cells: learner.outputs() };
+        let reading = |readout, of: usize| Reading { readout, of, cells: learner.outputs()[of] };
+        let of_loss = reading(train.read.readout, reads.of[0]);
+        let kept = train.keep.iter().zip(&reads.of[1..]).zip(&reads.kept).map(|((keep, &of), (range, within))| Kept {
+            read: reading(keep.read.readout, of),
+            low: range.low,
+            high: range.high,
+            within: *within,
+        });
+        let judge = Judge { loss: train.loss, read: of_loss, kept: kept.collect(), dt: flat.dt };
         let moving = Moving::new(train.optimizer, parameters.len());
         let (schedule, planned, clip) = (train.schedule, train.epochs, train.clip);
         Ok(Session {
@@ -195,11 +204,11 @@ impl Session {
         let (begin, mut score, mut right, mut seen) = (Instant::now(), Score::default(), 0, 0);
         for batch in order.chunks(self.batch) {
             let (input, classes) = self.batch(batch);
-            let (judge, trials) = (self.judge, self.batch);
+            let (judge, trials) = (&self.judge, self.batch);
             let mut judged = Judged::default();
-            let mut loss = |samples: &[f64]| {
+            let mut loss = |samples: &[Vec<f64>]| {
                 judged = judge.judge(samples, trials, &classes);
-                Loss { value: judged.loss, slopes: vec![judged.slopes.clone()] }
+                Loss { value: judged.loss, slopes: judged.slopes.clone() }
             };
             let mut found = self.learner.gradient(&self.parameters, &input, &mut loss)?;
             if !found.loss.is_finite() {

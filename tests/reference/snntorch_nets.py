@@ -4,6 +4,7 @@ compared with snnTorch's. A spike resets in the step in which it is sent. Needs 
 import math
 
 import snntorch
+import snntorch.functional as SF
 import torch
 
 from common import store, versions
@@ -65,7 +66,13 @@ def pixels(x):
     return spikes
 
 
-def run(surrogate, rule, detached, loss):
+def off(values, low, high, within):
+    """What bounds cost: of each cell the mean over trials counts."""
+    mean = values.mean(0)
+    return (((mean - mean.clamp(low, high)) / within) ** 2).mean()
+
+
+def run(surrogate, rule, detached, loss, keep=()):
     w_in, w_rec, w_out = weights(PIXELS, HIDDEN, 0.3), weights(HIDDEN, HIDDEN, 1.1), weights(HIDDEN, OUT, 2.0)
     tau = torch.tensor(TAU, requires_grad=True)
     x = torch.tensor([[0.15 + 0.8 * ((3 * b + 2 * i) % 7) / 7 for i in range(PIXELS)] for b in range(TRIALS)])
@@ -73,7 +80,7 @@ def run(surrogate, rule, detached, loss):
     inputs = pixels(x)
     zero = torch.zeros(TRIALS, HIDDEN)
     hidden, v = [zero], zero
-    out, u, traces = [torch.zeros(TRIALS, OUT)], torch.zeros(TRIALS, OUT), []
+    out, u, traces, voltages = [torch.zeros(TRIALS, OUT)], torch.zeros(TRIALS, OUT), [], []
     beta = torch.exp(-DT / tau)
 
     def neuron(v, drive):
@@ -89,6 +96,7 @@ def run(surrogate, rule, detached, loss):
         hidden.append(s)
         out.append(so)
         traces.append(u)
+        voltages.append(v)
     counts = sum(out)
     if loss == "cross_entropy(spike_count(out))":
         value = torch.nn.functional.cross_entropy(counts, labels)
@@ -98,13 +106,24 @@ def run(surrogate, rule, detached, loss):
         value = torch.nn.functional.mse_loss(counts, target)
     elif loss == "cross_entropy(mean(out.v))":
         value = torch.nn.functional.cross_entropy(sum(traces) / STEPS, labels)
-    else:
+    elif loss == "cross_entropy(max(out.v))":
         value = torch.nn.functional.cross_entropy(torch.stack(traces).max(0).values, labels)
+    elif loss == "cross_entropy(every_step(out.v))":
+        value = sum(torch.nn.functional.cross_entropy(u, labels) for u in traces) / STEPS
+    elif loss == "cross_entropy(every_step(out))":
+        value = sum(torch.nn.functional.cross_entropy(so, labels) for so in out[1:]) / STEPS
+        # Added up in single precision.
+        assert abs(SF.ce_rate_loss()(torch.stack(out[1:]), labels) - value) < 1e-6
+    else:
+        value = SF.ce_temporal_loss()(torch.stack(out[1:]), labels)
+    for line in keep:
+        value = value + (off(sum(hidden), 5, 8, 4) if "count" in line else off(sum(voltages) / STEPS, 0.5, 0.6, 0.2))
     value.backward()
     return {
         "reset": rule,
         "detached": detached,
         "loss": loss,
+        **({"keep": keep} if keep else {}),
         "value": value.item(),
         "spikes": int(sum(s.sum() for s in hidden + out + inputs).item()),
         "pixels": w_in.grad.flatten().tolist(),
@@ -121,6 +140,15 @@ LOSSES = [
     "cross_entropy(max(out.v))",
 ]
 
+KEEP = ["keep spike_count(hidden) = 5 .. 8 within 4", "keep mean(hidden.v) = 0.5 .. 0.6 mV within 0.2 mV"]
+LATER = [
+    ("cross_entropy(every_step(out.v))", []),
+    ("cross_entropy(every_step(out))", []),
+    ("cross_entropy(first_spike(out))", []),
+    ("cross_entropy(spike_count(out))", KEEP[:1]),
+    ("cross_entropy(mean(out.v))", KEEP),
+]
+
 
 def main():
     cases = []
@@ -129,6 +157,11 @@ def main():
             for detached in [True, False]:
                 for loss in LOSSES:
                     cases.append({**run(surrogate, rule, detached, loss), "surrogate": name})
+    surrogate = SURROGATES["fast_sigmoid(slope = 4)"][0]
+    for rule in ["subtract", "zero"]:
+        for detached in [True, False]:
+            for loss, keep in LATER:
+                cases.append({**run(surrogate, rule, detached, loss, keep), "surrogate": "fast_sigmoid(slope = 4)"})
     store("snntorch_nets", {"versions": versions("torch", "snntorch"), "cases": cases})
 
 

@@ -16,6 +16,8 @@ const CORPUS: &str = "tests/errors";
 const SEVERAL: &[(&str, usize)] = &[
     ("fit", 15),
     ("train_delays", 9),
+    ("train_keep", 6),
+    ("train_keep_readout", 2),
     ("fit_names", 5),
     ("fit_ranges", 4),
     ("probe_recorded_wrongly", 2),

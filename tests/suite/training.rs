@@ -11,7 +11,7 @@ use neuroc::hir::{self, Learn, Readout, Sources, SweptNumber};
 use neuroc::simulate::{Loss, RunOptions, Unwatched};
 use neuroc::source::Span;
 use neuroc::step::Surrogate;
-use neuroc::train::{self, Judge, Session, Trained};
+use neuroc::train::{self, Judge, Kept, Reading, Session, Trained};
 use serde_json::Value;
 use std::path::Path;
 
@@ -94,7 +94,7 @@ fn surrogate(text: &str) -> Surrogate {
 }
 
 /// A loss of the reference, and what reads it out.
-fn judge(text: &str) -> (Judge, Read) {
+fn judge(text: &str) -> (Judge, Vec<Read>) {
     let (loss, readout) = match text {
         "cross_entropy(spike_count(out))" => (hir::Loss::CrossEntropy, Readout::SpikeCount),
         "mse(spike_count(out), correct = 8, incorrect = 2)" => {
@@ -102,13 +102,37 @@ fn judge(text: &str) -> (Judge, Read) {
         }
         "cross_entropy(mean(out.v))" => (hir::Loss::CrossEntropy, Readout::Mean),
         "cross_entropy(max(out.v))" => (hir::Loss::CrossEntropy, Readout::Max),
+        "cross_entropy(every_step(out.v))" | "cross_entropy(every_step(out))" => {
+            (hir::Loss::CrossEntropy, Readout::EveryStep)
+        }
+        "cross_entropy(first_spike(out))" => (hir::Loss::CrossEntropy, Readout::FirstSpike),
         _ => panic!("{text}"),
     };
     let read = match readout {
         Readout::SpikeCount => Read::SpikeCount("out".into()),
-        Readout::Mean | Readout::Max | Readout::Last => Read::State("out.v".into()),
+        Readout::FirstSpike => Read::Spikes("out".into()),
+        Readout::EveryStep if !text.contains("out.v") => Read::Spikes("out".into()),
+        Readout::EveryStep | Readout::Mean | Readout::Max | Readout::Last => Read::State("out.v".into()),
     };
-    (Judge { loss, readout, cells: OUT }, read)
+    (judge_of(loss, readout), vec![read])
+}
+
+fn judge_of(loss: hir::Loss, readout: Readout) -> Judge {
+    Judge { loss, read: Reading { readout, of: 0, cells: OUT }, kept: Vec::new(), dt: 1.0 }
+}
+
+/// Adds a `keep` line of the reference.
+fn keep(text: &str, (judge, reads): &mut (Judge, Vec<Read>)) {
+    let (readout, read) = match text {
+        "keep spike_count(hidden) = 5 .. 8 within 4" => (Readout::SpikeCount, Read::SpikeCount("hidden".into())),
+        "keep mean(hidden.v) = 0.5 .. 0.6 mV within 0.2 mV" => (Readout::Mean, Read::State("hidden.v".into())),
+        _ => panic!("{text}"),
+    };
+    let number =
+        |at: usize| text.split_whitespace().filter_map(|word| word.parse::<f64>().ok()).nth(at).expect("a number");
+    let read_of = Reading { readout, of: reads.len(), cells: HIDDEN };
+    judge.kept.push(Kept { read: read_of, low: number(0), high: number(1), within: number(2) });
+    reads.push(read);
 }
 
 /// The edges of the reference by target and then by source, without those of a cell to itself.
@@ -130,9 +154,14 @@ fn input() -> Vec<f64> {
     (0..TRIALS).flat_map(|b| (0..PIXELS).map(move |i| x(b, i))).collect()
 }
 
+/// What is read out, without places in a file.
+fn placed(reads: Vec<Read>) -> Vec<(Read, Span)> {
+    reads.into_iter().map(|read| (read, Span::default())).collect()
+}
+
 fn learner(
     checked: &Checked,
-    read: Read,
+    read: Vec<Read>,
     carried: Carried,
     threads: usize,
     choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
@@ -143,7 +172,7 @@ fn learner(
 fn learner_with(
     checked: &Checked,
     options: &CompileOptions,
-    read: Read,
+    read: Vec<Read>,
     carried: Carried,
     (threads, precision): (usize, Precision),
     choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
@@ -155,7 +184,7 @@ fn learner_with(
         example: input()[..PIXELS].into(),
         frame: None,
         learn,
-        read: (read, Span::default()),
+        reads: placed(read),
         carried,
         trials: TRIALS,
         threads,
@@ -192,9 +221,9 @@ fn gradients_in_single_precision_are_close_to_double() {
                 let options = CompileOptions::default();
                 let learner = learner_with(&checked, &options, read.clone(), carried, (2, precision), &native);
                 let mut learner = learner.unwrap_or_else(|d| panic!("{d:?}"));
-                let mut loss = |samples: &[f64]| {
+                let mut loss = |samples: &[Vec<f64>]| {
                     let judged = judge.judge(samples, TRIALS, &CLASSES);
-                    Loss { value: judged.loss, slopes: vec![judged.slopes] }
+                    Loss { value: judged.loss, slopes: judged.slopes }
                 };
                 learner.gradient(&[8.0], std::slice::from_ref(&input), &mut loss).unwrap()
             });
@@ -216,7 +245,7 @@ const SINGLE: f64 = 1e-5;
 #[test]
 fn gradients_on_xla_are_those_of_pytorch() {
     let Some(xla) = xla() else { return };
-    agrees_with_pytorch(|number| number % 7 == 0, (1, Precision::F64), &for_xla(), &xla);
+    agrees_with_pytorch(|number| number % 7 == 0 || (64..69).contains(&number), (1, Precision::F64), &for_xla(), &xla);
 }
 
 fn agrees_with_pytorch(
@@ -228,19 +257,23 @@ fn agrees_with_pytorch(
     let text = std::fs::read_to_string(root().join("tests/reference/snntorch_nets.json")).unwrap();
     let reference: Value = serde_json::from_str(&text).unwrap();
     let cases = reference["cases"].as_array().unwrap();
-    assert_eq!(cases.len(), 64);
+    assert_eq!(cases.len(), 84);
     for (_, case) in cases.iter().enumerate().filter(|(number, _)| which(*number)) {
         let said = |key: &str| case[key].as_str().unwrap();
         let reset = if said("reset") == "subtract" { "v -= 1 mV" } else { "v = 0 mV" };
         let checked = net(reset, "");
         let carried =
             Carried { surrogate: surrogate(said("surrogate")), detached: case["detached"].as_bool().unwrap() };
-        let (judge, read) = judge(said("loss"));
+        let mut both = judge(said("loss"));
+        for line in case["keep"].as_array().into_iter().flatten() {
+            keep(line.as_str().unwrap(), &mut both);
+        }
+        let (judge, read) = both;
         let learner = learner_with(&checked, options, read, carried, (threads, precision), choice);
         let mut learner = learner.unwrap_or_else(|d| panic!("{d:?}"));
-        let mut loss = |samples: &[f64]| {
+        let mut loss = |samples: &[Vec<f64>]| {
             let judged = judge.judge(samples, TRIALS, &CLASSES);
-            Loss { value: judged.loss, slopes: vec![judged.slopes] }
+            Loss { value: judged.loss, slopes: judged.slopes }
         };
         let found = learner.gradient(&[8.0], &[input()], &mut loss).unwrap();
         assert_eq!(found.spikes, case["spikes"].as_u64().unwrap());
@@ -326,17 +359,17 @@ fn gradients_on_xla_are_those_of_other_engines() {
             example: input[0][..400].into(),
             frame: None,
             learn: learn.iter().map(|name| Learn::of(name)).collect(),
-            read: (read.clone(), Span::default()),
+            reads: placed(vec![read.clone()]),
             carried: Carried { surrogate: Surrogate::FastSigmoid(2.0), detached: false },
             trials: TRIALS,
             threads: 1,
             precision: Precision::F64,
         };
         let readout = if matches!(read, Read::State(_)) { Readout::Max } else { Readout::SpikeCount };
-        let judge = Judge { loss: hir::Loss::CrossEntropy, readout, cells: OUT };
-        let mut loss = |samples: &[f64]| {
+        let judge = judge_of(hir::Loss::CrossEntropy, readout);
+        let mut loss = |samples: &[Vec<f64>]| {
             let judged = judge.judge(samples, TRIALS, &CLASSES);
-            Loss { value: judged.loss, slopes: vec![judged.slopes] }
+            Loss { value: judged.loss, slopes: judged.slopes }
         };
         let mut found = |options: CompileOptions, choice: &dyn Fn() -> Result<EngineChoice, EngineError>| {
             let mut learner = Learner::new(&checked, &options, &lesson, choice).unwrap_or_else(|d| panic!("{d:?}"));
@@ -401,7 +434,7 @@ fn modules_of_training_are_as_reviewed() {
             frame: None,
             example: vec![0.5; if network.contains("[300]") { 300 } else { 4 }].into(),
             learn: ["Kick.weight", "out.tau"].map(Learn::of).to_vec(),
-            read: (read, Span::default()),
+            reads: placed(vec![read]),
             carried: Carried { surrogate: Surrogate::FastSigmoid(2.0), detached: true },
             trials: 2,
             threads: 1,
@@ -433,9 +466,9 @@ fn any_number_of_threads_has_the_same_bits() {
     let (judge, read) = judge("cross_entropy(spike_count(out))");
     let found = [1, 2, 5].map(|threads| {
         let mut learner = learner(&checked, read.clone(), carried, threads, &native).unwrap();
-        let mut loss = |samples: &[f64]| {
+        let mut loss = |samples: &[Vec<f64>]| {
             let judged = judge.judge(samples, TRIALS, &CLASSES);
-            Loss { value: judged.loss, slopes: vec![judged.slopes] }
+            Loss { value: judged.loss, slopes: judged.slopes }
         };
         learner.gradient(&[8.0], &[input()], &mut loss).unwrap()
     });
@@ -453,7 +486,7 @@ const PROJECTIONS: [(&str, usize, usize, f64, bool); 3] = [
 /// All of [`net`] but its parameter, with the weights and delays of `tests/reference/jax_delays.py`.
 fn delayed(
     checked: &Checked,
-    read: Read,
+    read: Vec<Read>,
     detached: bool,
     threads: usize,
     choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
@@ -469,7 +502,7 @@ fn delayed(
         example: input()[..PIXELS].into(),
         frame: None,
         learn: PROJECTIONS.iter().flat_map(both).collect(),
-        read: (read, Span::default()),
+        reads: placed(read),
         carried: Carried { surrogate: Surrogate::FastSigmoid(4.0), detached },
         trials: TRIALS,
         threads,
@@ -485,10 +518,10 @@ fn delayed(
     learner
 }
 
-fn of_trials(judge: Judge) -> impl FnMut(&[f64]) -> Loss {
+fn of_trials(judge: &Judge) -> impl FnMut(&[Vec<f64>]) -> Loss {
     move |samples| {
         let judged = judge.judge(samples, TRIALS, &CLASSES);
-        Loss { value: judged.loss, slopes: vec![judged.slopes] }
+        Loss { value: judged.loss, slopes: judged.slopes }
     }
 }
 
@@ -503,7 +536,7 @@ fn gradients_of_delays_are_those_of_jax() {
         let engines: [(&dyn Fn() -> _, usize); 4] = [(&interp, 1), (&native, 1), (&native, 2), (&native, 5)];
         let found = engines.map(|(choice, threads)| {
             let mut learner = delayed(&checked, read.clone(), detached, threads, choice);
-            let mut found = learner.gradient(&[], &[input()], &mut of_trials(judge)).unwrap();
+            let mut found = learner.gradient(&[], &[input()], &mut of_trials(&judge)).unwrap();
             found.edges = (0..).zip(&found.edges).map(|(at, values)| learner.in_order(at, values)).collect();
             found
         });
@@ -536,7 +569,7 @@ fn gradients_of_delays_are_central_differences() {
     let checked = checked(&text.replace("{pixels, hidden, out} }", "{pixels, hidden} }"));
     let (judge, read) = judge("cross_entropy(max(out.v))");
     let mut learner = delayed(&checked, read, true, 2, &native);
-    let at = |learner: &mut Learner| learner.gradient(&[], &[input()], &mut of_trials(judge)).unwrap();
+    let at = |learner: &mut Learner| learner.gradient(&[], &[input()], &mut of_trials(&judge)).unwrap();
     let number = 5;
     assert!(learner.are_delays(number));
     let begin: Vec<Vec<f64>> = learner.learnt().into_iter().map(|(_, values)| values).collect();
@@ -567,13 +600,13 @@ fn gradients_of_delays_are_central_differences() {
 fn trials_are_runs() {
     let checked = net("v -= 1 mV", "");
     let carried = Carried { surrogate: Surrogate::FastSigmoid(4.0), detached: true };
-    let mut learner = learner(&checked, Read::SpikeCount("out".into()), carried, 1, &interp).unwrap();
+    let mut learner = learner(&checked, vec![Read::SpikeCount("out".into())], carried, 1, &interp).unwrap();
     let (counts, _) = learner.samples(&[8.0], &[input()]).unwrap();
     let weights = learner.learnt().into_iter();
     let weights: Vec<neuroc::ode::PerCell> =
         weights.map(|(name, values)| neuroc::ode::PerCell { name: name.into(), values: values.into() }).collect();
     for trial in 0..TRIALS {
-        assert_eq!(counted(&checked, &weights, trial), counts[trial * OUT..(trial + 1) * OUT], "trial {trial}");
+        assert_eq!(counted(&checked, &weights, trial), counts[0][trial * OUT..(trial + 1) * OUT], "trial {trial}");
     }
 }
 
@@ -581,7 +614,7 @@ fn trials_are_runs() {
 #[test]
 fn trials_with_learnt_delays_are_runs() {
     let checked = net("v -= 1 mV", "");
-    let mut learner = delayed(&checked, Read::SpikeCount("out".into()), true, 1, &interp);
+    let mut learner = delayed(&checked, vec![Read::SpikeCount("out".into())], true, 1, &interp);
     let learnt = |learner: &Learner| -> Vec<neuroc::ode::PerCell> {
         let all = learner.learnt().into_iter();
         all.map(|(name, values)| neuroc::ode::PerCell { name: name.into(), values: values.into() }).collect()
@@ -595,7 +628,7 @@ fn trials_with_learnt_delays_are_runs() {
     });
     assert!(found.unwrap().edges.iter().flatten().all(|slope| *slope == 0.0));
     for trial in 0..TRIALS {
-        assert_eq!(counted(&checked, &before, trial), counts[trial * OUT..(trial + 1) * OUT], "trial {trial}");
+        assert_eq!(counted(&checked, &before, trial), counts[0][trial * OUT..(trial + 1) * OUT], "trial {trial}");
     }
 }
 
@@ -722,6 +755,40 @@ fn schedules_and_clipping_reach_what_learns() {
     }
 }
 
+/// The example after some epochs with other words in its `train` block: the losses of all epochs, and how many spikes of hidden cells a test sample has.
+fn of_digits(others: &[(&str, &str)]) -> (Vec<f64>, f64) {
+    let text = std::fs::read_to_string(root().join("examples/digits.neuro")).unwrap();
+    let text = others.iter().chain(&[("test = 0.2", "test = 0.7")]).fold(text, |text, (old, new)| {
+        assert!(text.contains(old), "no `{old}`");
+        text.replace(old, new)
+    });
+    let mut session = session(&text).unwrap_or_else(|d| panic!("{d:?}"));
+    let losses = (0..3).map(|_| session.epoch(&mut train::Unwatched).unwrap().unwrap().loss).collect();
+    (losses, session.test().unwrap().unwrap().spikes)
+}
+
+#[test]
+fn activity_is_kept_within_bounds() {
+    let with = |line: &str| of_digits(&[("batch = 32", &format!("{line}\nbatch = 32"))]);
+    let (_, spikes) = with("");
+    let (few_losses, few) = with("keep spike_count(hidden) = 0 .. 0.2 within 0.2");
+    let (many_losses, many) = with("keep spike_count(hidden) = 12 .. 13 within 1");
+    assert!(few < 0.8 * spikes && many > 1.2 * spikes, "{few}, {spikes} and {many} spikes");
+    for losses in [few_losses, many_losses] {
+        assert!(losses[2] < 0.8 * losses[0], "{losses:?}");
+    }
+    // Where it is anyway it costs nothing.
+    assert_eq!(with("keep spike_count(hidden) = 0 .. 1000 within 1"), with(""));
+}
+
+#[test]
+fn losses_of_every_step_and_of_first_spikes_are_learnt() {
+    for (loss, least) in [("every_step(out)", 0.97), ("every_step(out.v)", 0.9), ("first_spike(out)", 0.9)] {
+        let (losses, _) = of_digits(&[("cross_entropy(spike_count(out))", &format!("cross_entropy({loss})"))]);
+        assert!(losses[2] < least * losses[0], "{loss}: {losses:?}");
+    }
+}
+
 #[test]
 fn what_cannot_learn_is_refused() {
     let said = |text: &str| {
@@ -764,6 +831,16 @@ fn what_cannot_learn_is_refused() {
         (with("batch = 64", "bach = 64"), "`bach`"),
         (with("learn pixels.out.Kick.weight", ""), "nothing learns"),
         (with("loss = cross_entropy(mean(out.v))", ""), "has no `loss`"),
+        (with("cross_entropy(mean(out.v))", "cross_entropy(first_spike(out))"), "`out` does not spike"),
+        (with("cross_entropy(mean(out.v))", "cross_entropy(every_step(out))"), "`out` does not spike"),
+        (with("batch = 64", "keep mean(out.v) = -1 .. 1 mV within 2 mV"), "fine"),
+        (with("batch = 64", "keep mean(out.v) = -1 .. 1 within 2 mV"), "but `1` is a pure number"),
+        (with("batch = 64", "keep mean(out.v) = -1 .. 1 mV within 2 nS"), "but `2nS` is"),
+        (with("batch = 64", "keep mean(out.v) = -1 .. 1 mV within 0 mV"), "`within` says how far off costs 1"),
+        (with("batch = 64", "keep mean(out.v) = 2 .. 1 mV within 2 mV"), "`mean(out.v)` cannot lie between 2 and 1 mV"),
+        (with("batch = 64", "keep every_step(out.v) = 0 .. 1 mV within 2 mV"), "there is no readout `every_step`"),
+        (with("batch = 64", "keep mean(oat.v) = 0 .. 1 mV within 2 mV"), "there is no state `oat.v`"),
+        (with("batch = 64", "keep spike_count(pixels) = 0 .. 1"), "`within"),
         (
             said(&digits(64, TRAIN).replace("Readout[10]", "Readout[9]")),
             "there are 10 classes, but 9 cells are read out",
@@ -1141,17 +1218,17 @@ fn samples_in_frames_are_inputs_that_change() {
             example: input()[..PIXELS].into(),
             frame: (frames.len() > 1).then_some(half),
             learn: ["pixels.hidden.Kick.weight", "tau"].map(Learn::of).to_vec(),
-            read: (Read::SpikeCount("out".into()), Span::default()),
+            reads: placed(vec![Read::SpikeCount("out".into())]),
             carried,
             trials: TRIALS,
             threads: 1,
             precision: Precision::F64,
         };
         let mut learner = Learner::new(checked, options, &lesson, choice).unwrap_or_else(|d| panic!("{d:?}"));
-        let judge = Judge { loss: hir::Loss::CrossEntropy, readout: Readout::SpikeCount, cells: OUT };
-        let mut loss = |samples: &[f64]| {
+        let judge = judge_of(hir::Loss::CrossEntropy, Readout::SpikeCount);
+        let mut loss = |samples: &[Vec<f64>]| {
             let judged = judge.judge(samples, TRIALS, &CLASSES);
-            Loss { value: judged.loss, slopes: vec![judged.slopes] }
+            Loss { value: judged.loss, slopes: judged.slopes }
         };
         learner.gradient(&[8.0], frames, &mut loss).unwrap()
     };
@@ -1292,7 +1369,7 @@ fn kernels_as_in_pytorch(text: &str, reference: &str, learn: &[&str], kernels: &
             example: input[..60].into(),
             frame: None,
             learn: learn.iter().copied().map(Learn::of).collect(),
-            read: (Read::SpikeCount("out".into()), Span::default()),
+            reads: placed(vec![Read::SpikeCount("out".into())]),
             carried: Carried { surrogate: Surrogate::FastSigmoid(4.0), detached: false },
             trials: TRIALS,
             threads,
@@ -1304,14 +1381,15 @@ fn kernels_as_in_pytorch(text: &str, reference: &str, learn: &[&str], kernels: &
         let given: Vec<Vec<f64>> = kernels.iter().map(|&(count, phase)| kernel(count, phase)).collect();
         learner.set_learnt(&given);
         let mut counted = Vec::new();
-        let mut loss = |samples: &[f64]| {
+        let mut loss = |samples: &[Vec<f64>]| {
             counted = samples.to_vec();
-            let judge = Judge { loss: hir::Loss::CrossEntropy, readout: Readout::SpikeCount, cells: 4 };
+            let mut judge = judge_of(hir::Loss::CrossEntropy, Readout::SpikeCount);
+            judge.read.cells = 4;
             let judged = judge.judge(samples, TRIALS, &CLASSES);
-            Loss { value: judged.loss, slopes: vec![judged.slopes] }
+            Loss { value: judged.loss, slopes: judged.slopes }
         };
         let found = learner.gradient(&[], std::slice::from_ref(&input), &mut loss).unwrap();
-        assert_eq!((found.spikes, counted), (reference["spikes"].as_u64().unwrap(), numbers("counts")));
+        assert_eq!((found.spikes, counted), (reference["spikes"].as_u64().unwrap(), vec![numbers("counts")]));
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-10 * b.abs().max(1e-3);
         assert!(close(found.loss, reference["value"].as_f64().unwrap()), "{found:?}");
         for (of, key) in found.edges.iter().zip(["first", "second", "third"]) {

@@ -97,10 +97,10 @@ pub enum Trial {
     Tape(u32),
     /// The values of a parameter of cells that change, `[frame, (trial, cell)]`.
     Given,
-    /// What is read out, `[sample, (trial, cell)]`.
-    Samples,
-    /// The slopes of a loss in that.
-    Slopes,
+    /// What is read out, `[sample, (trial, cell)]`: readout.
+    Samples(u32),
+    /// The slopes of a loss in that: readout.
+    Slopes(u32),
     /// How many spikes there were; in a loop, of each cell: sender.
     Spikes(u32),
     /// The derivatives in what the edges carry, in the shape of that, without the 0: route.
@@ -395,8 +395,8 @@ fn trial_name(trial: Trial) -> String {
         Trial::Last(sender) => ("last", sender),
         Trial::Tape(state) => ("tape", state),
         Trial::Given => return "given".into(),
-        Trial::Samples => return "samples".into(),
-        Trial::Slopes => return "slopes".into(),
+        Trial::Samples(readout) => ("samples", readout),
+        Trial::Slopes(readout) => ("slopes", readout),
         Trial::Spikes(sender) => ("spikes", sender),
         Trial::Weights(route) => ("weights", route),
         Trial::CarriedIn(route) => ("carried_in", route),

@@ -75,7 +75,7 @@ impl Settled for Weights {
 /// What the way forward has come to.
 struct Ran {
     results: BTreeMap<Slot, Buffer>,
-    samples: Vec<f64>,
+    samples: Vec<Vec<f64>>,
     spikes: u64,
 }
 
@@ -147,7 +147,9 @@ impl Device {
         if !flag.to_vec::<bool>()?.iter().all(|finite| *finite) {
             return Err(EngineError("a state is no longer a finite number".into()));
         }
-        let samples = numbers(results.get(&Slot::Trial(Trial::Samples)).ok_or_else(|| missing("samples"))?)?;
+        let samples =
+            |at: u32| numbers(results.get(&Slot::Trial(Trial::Samples(at))).ok_or_else(|| missing("samples"))?);
+        let samples = (0..net.readouts.len() as u32).map(samples).collect::<Result<_, EngineError>>()?;
         let mut spikes = 0;
         for (slot, buffer) in &results {
             if let Slot::Trial(Trial::Spikes(_)) = slot {
@@ -189,7 +191,7 @@ fn missing(what: &str) -> EngineError {
 }
 
 impl Runner for Device {
-    fn samples(&mut self, net: &Net, given: &[Vec<f64>]) -> Result<(Vec<f64>, u64), EngineError> {
+    fn samples(&mut self, net: &Net, given: &[Vec<f64>]) -> Result<(Vec<Vec<f64>>, u64), EngineError> {
         let carried = self.carried(net)?;
         let Ran { samples, spikes, .. } = self.run(net, given, &carried)?;
         Ok((samples, spikes))
@@ -199,7 +201,7 @@ impl Runner for Device {
         &mut self,
         net: &Net,
         frames: &[Vec<f64>],
-        loss: &mut dyn FnMut(&[f64]) -> Loss,
+        loss: &mut dyn FnMut(&[Vec<f64>]) -> Loss,
     ) -> Result<Slopes, EngineError> {
         let carried = self.carried(net)?;
         let Ran { results: kept, samples, spikes } = self.run(net, frames, &carried)?;
@@ -208,10 +210,14 @@ impl Runner for Device {
             Some(field) => given(&mut self.back, field, frames)?,
             None => None,
         };
-        let slopes = self.back.reals(Trial::Slopes, &found.slopes.concat())?;
+        let mut slopes = Vec::new();
+        for (at, of) in (0..).zip(&found.slopes) {
+            let trial = Trial::Slopes(at);
+            slopes.extend(self.back.reals(trial, of)?.map(|buffer| (trial, buffer)));
+        }
         let mut arguments = known([&self.fixed, &carried], self.weights.as_ref())?;
         arguments.extend(given.as_ref().map(|buffer| (Trial::Given, buffer)));
-        arguments.extend(slopes.as_ref().map(|buffer| (Trial::Slopes, buffer)));
+        arguments.extend(slopes.iter().map(|(trial, buffer)| (*trial, buffer)));
         arguments.extend(kept.iter().filter_map(|(slot, buffer)| match slot {
             Slot::Trial(trial @ (Trial::Tape(_) | Trial::Sent(_))) => Some((*trial, buffer)),
             _ => None,
@@ -338,10 +344,13 @@ fn course(net: &Net, of: &dyn Fn(Both) -> Option<FieldId>) -> Result<Course, Eng
             steps: net.given.steps,
         }),
         tape: tape.filter_map(|(both, count)| Some((of(*both)?, *count))).collect(),
-        readout: match net.readout {
-            Readout::Count(sender) => hlo::Readout::Count(sender),
-            Readout::State(both, count) => hlo::Readout::State(of(both), count),
-        },
+        readouts: (net.readouts.iter())
+            .map(|readout| match *readout {
+                Readout::Count(sender) => hlo::Readout::Count(sender),
+                Readout::Spikes(sender) => hlo::Readout::Spikes(sender),
+                Readout::State(both, count) => hlo::Readout::State(of(both), count),
+            })
+            .collect(),
     };
     // Rows and places are counted in numbers of 32 bits.
     let largest = |at: usize| course.carried(at).iter().product::<usize>();

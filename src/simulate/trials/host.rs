@@ -27,7 +27,8 @@ pub struct Host<T> {
 struct Ran {
     /// For each population that spikes and every step who has sent; nobody in step 0.
     sent: Vec<Vec<Sent>>,
-    samples: Vec<f64>,
+    /// Of each readout.
+    samples: Vec<Vec<f64>>,
 }
 
 impl<T: Number> Host<T> {
@@ -38,7 +39,7 @@ impl<T: Number> Host<T> {
 }
 
 impl<T: Number> Runner for Host<T> {
-    fn samples(&mut self, net: &Net, given: &[Vec<f64>]) -> Result<(Vec<f64>, u64), EngineError> {
+    fn samples(&mut self, net: &Net, given: &[Vec<f64>]) -> Result<(Vec<Vec<f64>>, u64), EngineError> {
         let ran = self.forward(net, &carriers(net), given, false)?;
         Ok((ran.samples, spikes(&ran.sent)))
     }
@@ -47,12 +48,11 @@ impl<T: Number> Runner for Host<T> {
         &mut self,
         net: &Net,
         given: &[Vec<f64>],
-        loss: &mut dyn FnMut(&[f64]) -> Loss,
+        loss: &mut dyn FnMut(&[Vec<f64>]) -> Loss,
     ) -> Result<Slopes, EngineError> {
         let carriers = carriers(net);
         let ran = self.forward(net, &carriers, given, true)?;
         let found = loss(&ran.samples);
-        let of_samples = found.slopes.concat();
         self.back.init()?;
         for (field, values) in &net.begin {
             if let Some(field) = field.back {
@@ -76,9 +76,9 @@ impl<T: Number> Runner for Host<T> {
                     T::write(&mut *self.back, field, values)?;
                 }
             }
-            if let Readout::State(Both { back: Some(seed), .. }, count) = net.readout {
-                let slopes = step.checked_sub(1).and_then(|at| of_samples.get(at * count..(at + 1) * count));
-                match slopes {
+            for (readout, slopes) in net.readouts.iter().zip(&found.slopes) {
+                let Readout::State(Both { back: Some(seed), .. }, count) = *readout else { continue };
+                match of_step(slopes, step, count) {
                     Some(slopes) => self.back.write(seed, slopes)?,
                     None => self.back.write(seed, &vec![0.0; count])?,
                 }
@@ -99,7 +99,7 @@ impl<T: Number> Runner for Host<T> {
                 let sent = &ran.sent[route.from][step];
                 carriers[number].back_to_weights(sent, &later, &mut weights[number], self.threads);
             }
-            self.back_to_senders(net, &carriers, step, &later, &of_samples)?;
+            self.back_to_senders(net, &carriers, step, &later, &found.slopes)?;
         }
         self.back.observe(0)?;
         let read = |of: &Vec<(FieldId, usize)>| {
@@ -144,14 +144,21 @@ impl<T: Number> Host<T> {
         carriers: &[Carrier<'_, T>],
         step: usize,
         later: &[VecDeque<Vec<T>>],
-        of_samples: &[f64],
+        slopes: &[Vec<f64>],
     ) -> Result<(), EngineError> {
         for (number, spiking) in net.spiking.iter().enumerate() {
             let Some(adjoint) = spiking.spiked.back else { continue };
-            let mut sum = match net.readout {
-                Readout::Count(of) if of == number && step > 0 => T::nearest(of_samples).into_owned(),
-                Readout::Count(_) | Readout::State(..) => vec![T::zero(); spiking.cells * net.trials],
-            };
+            let count = spiking.cells * net.trials;
+            let mut sum = vec![T::zero(); count];
+            for (readout, slopes) in net.readouts.iter().zip(slopes) {
+                let slopes = match *readout {
+                    Readout::Count(of) if of == number && step > 0 => Some(slopes.as_slice()),
+                    Readout::Spikes(of) if of == number => of_step(slopes, step, count),
+                    Readout::Count(_) | Readout::Spikes(_) | Readout::State(..) => None,
+                };
+                let slopes = slopes.map(T::nearest);
+                sum.iter_mut().zip(slopes.iter().flat_map(|slopes| slopes.iter())).for_each(|(sum, x)| *sum += *x);
+            }
             let own = net.routes.iter().zip(carriers).zip(later).filter(|((route, _), _)| route.from == number);
             for ((_, carrier), later) in own {
                 let later: Vec<&[T]> = later.iter().map(Vec::as_slice).collect();
@@ -174,13 +181,13 @@ impl<T: Number> Host<T> {
             self.forward.write(field.forward, values)?;
         }
         let mut frame = None;
-        let mut ran = Ran {
-            sent: net.spiking.iter().map(|_| vec![Sent::empty(net.trials)]).collect(),
-            samples: match net.readout {
-                Readout::Count(of) => vec![0.0; net.spiking[of].cells * net.trials],
-                Readout::State(..) => Vec::new(),
-            },
+        let mut ran =
+            Ran { sent: net.spiking.iter().map(|_| vec![Sent::empty(net.trials)]).collect(), samples: Vec::new() };
+        let begin = |readout: &Readout| match *readout {
+            Readout::Count(of) => vec![0.0; net.spiking[of].cells * net.trials],
+            Readout::Spikes(_) | Readout::State(..) => Vec::new(),
         };
+        ran.samples.extend(net.readouts.iter().map(begin));
         let mut values = Vec::new();
         let mut nothing = Vec::new();
         for step in 0..=net.steps {
@@ -212,15 +219,21 @@ impl<T: Number> Host<T> {
             nothing.clear();
             for (number, spiking) in net.spiking.iter().enumerate() {
                 T::read(&*self.forward, spiking.spiked.forward, spiking.cells * net.trials, &mut values)?;
-                if let Readout::Count(of) = net.readout
-                    && of == number
-                {
-                    ran.samples.iter_mut().zip(&values).for_each(|(count, x)| *count += (*x).into());
+                for (readout, samples) in net.readouts.iter().zip(&mut ran.samples) {
+                    match *readout {
+                        Readout::Count(of) if of == number => {
+                            samples.iter_mut().zip(&values).for_each(|(count, x)| *count += (*x).into());
+                        }
+                        Readout::Spikes(of) if of == number => samples.extend(values.iter().map(|&x| x.into())),
+                        Readout::Count(_) | Readout::Spikes(_) | Readout::State(..) => {}
+                    }
                 }
                 ran.sent[number].push(Sent::spiked(&values, net.trials));
             }
-            if let Readout::State(field, count) = net.readout {
-                self.forward.read(field.forward, 0..count, &mut ran.samples)?;
+            for (readout, samples) in net.readouts.iter().zip(&mut ran.samples) {
+                if let Readout::State(field, count) = *readout {
+                    self.forward.read(field.forward, 0..count, samples)?;
+                }
             }
         }
         if !self.forward.all_finite() {
@@ -239,6 +252,11 @@ impl<T: Number> Host<T> {
         }
         Ok(())
     }
+}
+
+/// Of slopes with so many for each step, those behind a step; there are none before the first.
+fn of_step(slopes: &[f64], step: usize, count: usize) -> Option<&[f64]> {
+    slopes.get(step.checked_sub(1)? * count..step * count)
 }
 
 fn spikes(sent: &[Vec<Sent>]) -> u64 {

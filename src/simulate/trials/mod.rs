@@ -66,6 +66,8 @@ pub struct Spiking {
 pub enum Readout {
     /// How often each cell of one of the populations that spike has spiked: one sample.
     Count(usize),
+    /// Whether each of them spikes: as many samples as steps.
+    Spikes(usize),
     /// A state after each step: as many samples as steps. With the number of its values, and the seed.
     State(Both, usize),
 }
@@ -82,8 +84,8 @@ pub struct Net {
     pub spiking: Vec<Spiking>,
     /// The projections.
     pub routes: Vec<Route>,
-    /// What the loss reads.
-    pub readout: Readout,
+    /// What the loss reads: no state twice.
+    pub readouts: Vec<Readout>,
     /// For each parameter that is free the fields of its gradient, with the number of values.
     pub gradients: Vec<Vec<(FieldId, usize)>>,
     /// How many trials there are.
@@ -114,15 +116,15 @@ impl Given {
 
 /// What takes the steps of all trials. `given` are the values of [`Net::given`], `[frame][trial and cell]`.
 pub trait Runner: Send {
-    /// Runs all trials; the answer are the samples of the readout, `[sample][trial][cell]`, and the number of spikes.
-    fn samples(&mut self, net: &Net, given: &[Vec<f64>]) -> Result<(Vec<f64>, u64), EngineError>;
+    /// Runs all trials; the answer are the samples of each readout, `[sample][trial][cell]`, and the number of spikes.
+    fn samples(&mut self, net: &Net, given: &[Vec<f64>]) -> Result<(Vec<Vec<f64>>, u64), EngineError>;
 
-    /// Runs all trials forward and back. `loss` gets the samples of the readout, `[sample][trial][cell]`, and answers with one vector of slopes in the same shape.
+    /// Runs all trials forward and back. `loss` gets the samples of each readout, `[sample][trial][cell]`, and answers with slopes in the same shape.
     fn slopes(
         &mut self,
         net: &Net,
         given: &[Vec<f64>],
-        loss: &mut dyn FnMut(&[f64]) -> Loss,
+        loss: &mut dyn FnMut(&[Vec<f64>]) -> Loss,
     ) -> Result<Slopes, EngineError>;
 
     /// Gives a parameter that is the same for all cells another value, in the program of each direction that has it.

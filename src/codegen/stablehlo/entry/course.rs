@@ -29,7 +29,7 @@ pub struct Course {
     /// The states that going back reads, with their elements in all trials.
     pub tape: Vec<(FieldId, usize)>,
     /// What a loss reads.
-    pub readout: Readout,
+    pub readouts: Vec<Readout>,
 }
 
 /// A population that sends.
@@ -92,6 +92,8 @@ pub enum Form {
 pub enum Readout {
     /// How often each cell of a sender has sent: one sample.
     Count(usize),
+    /// Whether each of them sends: a sample for each step.
+    Spikes(usize),
     /// A state of so many elements after each step; on the way back the field of the slopes in it, if that is wanted.
     State(Option<FieldId>, usize),
 }
@@ -103,12 +105,19 @@ impl Course {
         from.filter_map(|route| route.delays.last().copied()).max().unwrap_or(1)
     }
 
-    /// How many samples the readout has, and the elements of each.
-    pub fn samples(&self) -> (usize, usize) {
-        match self.readout {
-            Readout::Count(sender) => (1, self.senders[sender].cells * self.trials),
-            Readout::State(_, elements) => (self.steps, elements),
-        }
+    /// How many samples each readout has, and the elements of a sample.
+    pub fn samples(&self) -> impl Iterator<Item = [usize; 2]> {
+        let of_sender = |sender: usize| self.senders[sender].cells * self.trials;
+        self.readouts.iter().map(move |readout| match *readout {
+            Readout::Count(sender) => [1, of_sender(sender)],
+            Readout::Spikes(sender) => [self.steps, of_sender(sender)],
+            Readout::State(_, elements) => [self.steps, elements],
+        })
+    }
+
+    /// The readouts, with their numbers.
+    fn readouts(&self) -> impl Iterator<Item = (u32, Readout)> {
+        (0..).zip(self.readouts.iter().copied())
     }
 
     /// Those that send along edges.
@@ -124,8 +133,8 @@ impl Course {
         let sent: usize = self.sending().map(sent).sum();
         let firsts = self.routes().filter(|route| self.first(route.2) == route.1);
         let later = firsts.map(|(_, _, to, route)| (self.steps + self.longest(to)) * self.trials * route.targets);
-        let (samples, elements) = self.samples();
-        tape + sent + later.sum::<usize>() + 2 * samples * elements
+        let samples: usize = self.samples().map(|[samples, elements]| 2 * samples * elements).sum();
+        tape + sent + later.sum::<usize>() + samples
     }
 
     /// The shape of what the edges of a route carry, as derivatives have it.
@@ -249,7 +258,8 @@ impl Emitter<'_> {
     pub(super) fn results_forward(&self, course: &Course) -> Vec<Slot> {
         let mut slots: Vec<Slot> = self.left(course).iter().map(|port| port.slot).collect();
         slots.extend((0..course.senders.len() as u32).map(|at| Slot::Trial(Trial::Spikes(at))));
-        slots.extend([Slot::Trial(Trial::Samples), Slot::Finite]);
+        slots.extend(course.readouts().map(|(at, _)| Slot::Trial(Trial::Samples(at))));
+        slots.push(Slot::Finite);
         slots
     }
 
@@ -274,9 +284,11 @@ impl Emitter<'_> {
                 }
             }
         }
-        let (samples, elements) = course.samples();
-        let ty = TensorType::new(self.real(), &[samples, elements]);
-        ports.push(Port { slot: Slot::Trial(Trial::Slopes), ty });
+        let slopes = |(at, dims): (u32, [usize; 2])| Port {
+            slot: Slot::Trial(Trial::Slopes(at)),
+            ty: TensorType::new(self.real(), &dims),
+        };
+        ports.extend((0..).zip(course.samples()).map(slopes));
         ports
     }
 
@@ -308,9 +320,10 @@ impl Emitter<'_> {
             };
             slots.insert(port.slot, zeros);
         }
-        let (samples, elements) = course.samples();
-        let none = self.zeros(b, &[samples, elements]);
-        slots.insert(Slot::Trial(Trial::Samples), none);
+        for (at, dims) in (0..).zip(course.samples()) {
+            let none = self.zeros(b, &dims);
+            slots.insert(Slot::Trial(Trial::Samples(at)), none);
+        }
         for (at, sender) in course.senders.iter().enumerate() {
             let last = self.zeros(b, &[course.trials * sender.cells]);
             slots.insert(Slot::Trial(Trial::Last(at as u32)), last);
@@ -420,14 +433,24 @@ impl Emitter<'_> {
             let count = Slot::Trial(Trial::Spikes(number as u32));
             let more = b.convert(mask, Element::I32);
             slots.insert(count, b.binary(Binary::Add, slots[&count], more));
-            if course.readout == Readout::Count(number) {
-                let samples = Slot::Trial(Trial::Samples);
-                let sent = b.reshape(sent, &b.dims(slots[&samples]));
-                slots.insert(samples, b.binary(Binary::Add, slots[&samples], sent));
+            for (at, readout) in course.readouts() {
+                let samples = Slot::Trial(Trial::Samples(at));
+                let known = slots.get(&samples).copied();
+                match (readout, known) {
+                    (Readout::Count(of), Some(known)) if of == number => {
+                        let sent = b.reshape(sent, &b.dims(known));
+                        slots.insert(samples, b.binary(Binary::Add, known, sent));
+                    }
+                    (Readout::Spikes(of), Some(known)) if of == number => {
+                        slots.insert(samples, b.set_row(known, step, sent));
+                    }
+                    (Readout::Count(_) | Readout::Spikes(_) | Readout::State(..), _) => {}
+                }
             }
         }
-        if let Readout::State(Some(field), _) = course.readout {
-            let samples = Slot::Trial(Trial::Samples);
+        for (at, readout) in course.readouts() {
+            let Readout::State(Some(field), _) = readout else { continue };
+            let samples = Slot::Trial(Trial::Samples(at));
             let sample = b.convert(slots[&self.state(field)], self.real());
             slots.insert(samples, b.set_row(slots[&samples], step, sample));
         }
@@ -452,11 +475,13 @@ impl Emitter<'_> {
             let none = self.zeros(b, &dims);
             slots.insert(Slot::Trial(Trial::Later(course.first(arrived))), none);
         }
-        if let Readout::State(Some(_), elements) = course.readout {
-            // Nothing is read out before the first step.
-            let none = self.zeros(b, &[1, elements]);
-            let slopes = Slot::Trial(Trial::Slopes);
-            slots.insert(slopes, b.concatenate(&[none, slots[&slopes]], 0));
+        for ((at, readout), [_, elements]) in course.readouts().zip(course.samples()) {
+            if let Readout::Spikes(_) | Readout::State(Some(_), _) = readout {
+                // Nothing is read out before the first step.
+                let none = self.zeros(b, &[1, elements]);
+                let slopes = Slot::Trial(Trial::Slopes(at));
+                slots.insert(slopes, b.concatenate(&[none, slots[&slopes]], 0));
+            }
         }
         let zero = whole(b, 0);
         slots.insert(STEP, zero);
@@ -467,9 +492,11 @@ impl Emitter<'_> {
                 let then = b.row(slots[&Slot::Trial(Trial::Tape(at))], step);
                 slots.insert(self.state(*field), then);
             }
-            if let Readout::State(Some(seed), _) = course.readout {
-                let slopes = b.row(slots[&Slot::Trial(Trial::Slopes)], step);
-                self.store(b, slots, vec![(seed, slopes)]);
+            for (at, readout) in course.readouts() {
+                if let Readout::State(Some(seed), _) = readout {
+                    let slopes = b.row(slots[&Slot::Trial(Trial::Slopes(at))], step);
+                    self.store(b, slots, vec![(seed, slopes)]);
+                }
             }
             self.show(b, tables, slots, course, step);
             self.run(b, tables, slots, Role::Step, step);
@@ -579,13 +606,23 @@ impl Emitter<'_> {
                 Some(sum) => b.reshape(sum, &[elements]),
                 None => self.zeros(b, &[elements]),
             };
-            if course.readout == Readout::Count(number) {
-                let zero = whole(b, 0);
-                let counts = b.compare(Compare::Gt, step, zero);
-                let counts = b.broadcast(counts, &[elements], &[]);
-                let none = self.zeros(b, &[elements]);
-                let slopes = b.reshape(slots[&Slot::Trial(Trial::Slopes)], &[elements]);
-                let slopes = b.select(counts, slopes, none);
+            for (at, readout) in course.readouts() {
+                let slopes = slots.get(&Slot::Trial(Trial::Slopes(at))).copied();
+                let slopes = match (readout, slopes) {
+                    (Readout::Count(of), Some(slopes)) if of == number => {
+                        let zero = whole(b, 0);
+                        let counts = b.compare(Compare::Gt, step, zero);
+                        let counts = b.broadcast(counts, &[elements], &[]);
+                        let none = self.zeros(b, &[elements]);
+                        let slopes = b.reshape(slopes, &[elements]);
+                        b.select(counts, slopes, none)
+                    }
+                    (Readout::Spikes(of), Some(slopes)) if of == number => {
+                        let slopes = b.row(slopes, step);
+                        b.reshape(slopes, &[elements])
+                    }
+                    (Readout::Count(_) | Readout::Spikes(_) | Readout::State(..), _) => continue,
+                };
                 sum = b.binary(Binary::Add, sum, slopes);
             }
             self.store(b, slots, vec![(adjoint, sum)]);
