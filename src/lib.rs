@@ -260,7 +260,8 @@
 //! | how a run is shown a sample | `sample` in `src/driver/training.rs`, `src/engine/frames.rs` | `tests/suite/training.rs`, `tests/suite/cli.rs` |
 //! | which weights live on a device, what brings them there and back | `src/simulate/trials/held.rs`, `device.rs`, `src/engine/descent.rs`, `settle` in `src/driver/training.rs` | `tests/suite/training.rs` |
 //! | losses, optimizers, samples | `src/train/`, `src/hir/train.rs`, `src/data/dataset.rs` | `src/train/`, `tests/suite/training.rs` |
-//! | what of a network learns, in which order | `src/driver/training.rs` | `tests/suite/training.rs` |
+//! | what of a network learns, in which order, what its loss reads | `src/driver/training.rs` | `tests/suite/training.rs` |
+//! | what cells begin with in each trial | `src/driver/training/begin.rs` | `tests/suite/training.rs` |
 //! | what passes may change, what they must keep | `src/passes/mod.rs`, `src/passes/exact.rs` | `tests/suite/random_models.rs` |
 //! | the order of passes | `O2` in `src/passes/mod.rs` | `tests/passes/pipeline`, `tests/suite/passes.rs` |
 //! | how many vectors, lanes, block sizes, memory layout | `vectors`, `space_plan` and `Precision::lanes` in `src/codegen/plan.rs` | `tests/ir/*.plan.snap` (of `tests/suite/crates.rs`) |

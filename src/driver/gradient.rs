@@ -27,7 +27,8 @@ pub struct Fitted {
     pub unit: DisplayUnit,
     /// The value that the model or the settings give it, in canonical units, if it is one number.
     pub value: Option<f64>,
-    param: ParamId,
+    /// Which it is.
+    pub(super) param: ParamId,
 }
 
 /// A uniform field of the programs that free parameters move.
@@ -412,6 +413,8 @@ pub(super) fn decides_sizes(model: &Model, one: &Fitted) -> bool {
     roots.extend(model.connections.iter().flat_map(|c| c.rule.arguments()));
     roots.extend(model.projections.iter().flat_map(|p| p.rule.arguments()));
     roots.extend(model.projections.iter().flat_map(|p| [p.weight, p.delay]));
+    let plasticity = model.projections.iter().filter_map(|p| p.plasticity.as_ref());
+    roots.extend(plasticity.filter_map(|plasticity| plasticity.dendritic).map(|(part, _)| part));
     roots.extend(model.ranges.iter().flat_map(|range| [range.first, range.end]));
     let moves = |&root: &NodeId| ode::derivative_in_param(&mut model, root, param).is_some();
     roots.iter().any(moves)

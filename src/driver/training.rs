@@ -3,6 +3,8 @@
 //! In come a checked model and a [`Lesson`]; out goes a [`Learner`]: what trials read out, and the gradient of a loss of that.
 //! Never true here: a loss is chosen, or a run of the same model would deliver its events in other steps.
 
+mod begin;
+
 use super::gradient::{Moved, decides_sizes, ends, engine, fitted, moved, range};
 use super::{Checked, CompileOptions, Compiled, EngineChoice, Experiment, Fitted, Passes, compile_flat, flatten};
 #[cfg(feature = "xla")]
@@ -18,7 +20,7 @@ use crate::engine::frames::Frames;
 use crate::engine::{Edges, Engine, EngineError, Recording, Setup};
 use crate::hir::{self, Learn, Method, Readout, Train};
 use crate::interp::Interp;
-use crate::ode::{self, Kind, Model, PerCell, StateId};
+use crate::ode::{self, Kind, Model, ParamId, PerCell, StateId};
 use crate::passes::{self, Keep};
 #[cfg(feature = "xla")]
 use crate::simulate::trials::Device;
@@ -27,6 +29,7 @@ use crate::simulate::{self, Loss, Shared};
 use crate::source::Span;
 use crate::step::{self, FieldId, FieldKind, OpKind, Program, Role, Source, SpaceKind, Verified};
 use crate::units::{self, Dim, DisplayUnit};
+use begin::{Followers, follows};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -74,9 +77,28 @@ pub(super) fn wrong_names(model: &Model, train: &Train) -> Vec<Diagnostic> {
         _ => None,
     };
     let found = [suited(model).err(), learnt.err(), idle, given(model, &train.input).err(), reads.err()];
-    let found: Vec<Diagnostic> = found.into_iter().flatten().flatten().collect();
+    let mut found: Vec<Diagnostic> = found.into_iter().flatten().flatten().collect();
+    found.extend(left_behind(model, train));
     let word = Span { end: train.span.start + 5, ..train.span };
     found.into_iter().map(|d| at(word, d)).collect()
+}
+
+/// What is wrong if samples change in a run and a parameter follows their values.
+fn left_behind(model: &Model, train: &Train) -> Option<Diagnostic> {
+    let (_, frame) = train.frame?;
+    let full = given(model, &train.input).ok()?;
+    let input = model.params.iter().position(|p| p.name == full)?;
+    let of_samples = BTreeSet::from([ParamId(input as u32)]);
+    let (_, follower) = (0..).zip(&model.params).find(|(at, p)| {
+        *at != input && (p.home.is_some() || p.population.is_some()) && follows(model, p.value, &of_samples)
+    })?;
+    let message = format!("`{}` would keep the values of the first frame", follower.name);
+    let d = Diagnostic::new(Code::Unsupported, frame, message, "the samples change from frame to frame");
+    let own = follower.name.rsplit('.').next().unwrap_or_default();
+    Some(
+        d.see(follower.span, format!("this follows `{full}`"))
+            .help(format!("write it as `let {own} = ...`, which is computed in every step")),
+    )
 }
 
 /// The samples of a `train` block, if they fit its network.
@@ -314,6 +336,8 @@ pub struct Learner {
     outputs: Vec<usize>,
     /// Those of `numbers` that live where steps are taken.
     settled: Vec<usize>,
+    /// What cells begin with that follows samples and parameters.
+    followers: Followers,
 }
 
 /// The derivatives of a loss.
@@ -348,6 +372,7 @@ struct Prepared {
     moved: Vec<Moved>,
     numbers: Vec<Numbers>,
     outputs: Vec<usize>,
+    followers: Followers,
 }
 
 impl Prepared {
@@ -381,17 +406,18 @@ impl Prepared {
         });
         let of: Vec<FieldId> = states.collect();
         let programs = Programs::new(&model, program, (of, wrt), &whole, &options, lesson.trials)?;
-        let input = programs.input(&input, lesson.input.1)?;
+        let given = programs.input(&input);
         let spiking = programs.spiking(&model, &whole);
         let routes = programs.routes(&model, &whole, &spiking, &routes_learn)?;
         let (readouts, outputs) = programs.readouts(&read, &whole, &spiking)?.into_iter().unzip();
         let steps = usize::try_from(whole.experiment.extent.grid.steps).unwrap_or(usize::MAX);
         let frame = lesson.frame.unwrap_or(steps).max(1);
         let elements = lesson.example.len() * lesson.trials;
-        let net = Net {
+        let mut net = Net {
             states: programs.states(),
             begin: programs.begin(&whole)?,
-            given: Given { of: input, elements, frames: steps.div_ceil(frame).max(1), steps: frame },
+            follow: Vec::new(),
+            given: Given { of: given, elements, frames: steps.div_ceil(frame).max(1), steps: frame },
             spiking: spiking.iter().map(|(_, spiking)| *spiking).collect(),
             routes,
             readouts,
@@ -404,7 +430,17 @@ impl Prepared {
             one.back = programs.back().bound(Source::Param(one.param.0));
         }
         let numbers = numbers(&model, &routes_learn);
-        let prepared = Prepared { model, net, programs, fitted, ranges, moved, numbers, outputs };
+        let input = model.params.iter().zip(0..).find(|(p, _)| p.name == input).map(|(_, at)| ParamId(at));
+        let input = input.ok_or_else(|| internal("what samples give is no parameter"))?;
+        let learn = fitted.iter().map(|one| one.param).collect();
+        let followers = Followers::new(&mut model, programs.there(), &net, (input, learn), &whole)?;
+        if net.given.of.is_none() && !followers.of_samples() {
+            let (name, span) = &lesson.input;
+            let d = Diagnostic::without_place(Code::Unsupported, format!("nothing in a run reads `{name}`"));
+            return Err(vec![at(*span, d)]);
+        }
+        net.follow = followers.numbers();
+        let prepared = Prepared { model, net, programs, fitted, ranges, moved, numbers, outputs, followers };
         prepared.matters()?;
         Ok(prepared)
     }
@@ -429,10 +465,11 @@ impl Learner {
         lesson: &Lesson,
         choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
     ) -> Result<Learner, Vec<Diagnostic>> {
-        let Prepared { model, net, programs, fitted, ranges, moved, numbers, outputs } =
+        let Prepared { model, net, programs, fitted, ranges, moved, numbers, outputs, followers } =
             Prepared::new(checked, options, lesson)?;
         let runner = programs.runner(&net, lesson, choice)?;
-        Ok(Learner { model, net, runner, fitted, ranges, moved, numbers, outputs, settled: Vec::new() })
+        let settled = Vec::new();
+        Ok(Learner { model, net, runner, fitted, ranges, moved, numbers, outputs, settled, followers })
     }
 
     /// What XLA compiles of a lesson: the entry points of both directions, as text.
@@ -596,7 +633,7 @@ impl Learner {
     /// What the trials read out, for each readout `[sample][trial][cell]`, and the number of spikes, as in a run: delays that learn are whole numbers of steps.
     /// `input` has values `[frame][trial][cell]`.
     pub fn samples(&mut self, parameters: &[f64], input: &[Vec<f64>]) -> Result<(Vec<Vec<f64>>, u64), EngineError> {
-        self.set(parameters)?;
+        self.set(parameters, input)?;
         let moving = self.net.routes.iter_mut().filter(|route| route.tract.is_moving());
         let between: Vec<Vec<f64>> = moving.map(|route| route.tract.round_delays()).collect();
         let found = self.runner.samples(&self.net, input);
@@ -612,7 +649,7 @@ impl Learner {
         input: &[Vec<f64>],
         loss: &mut dyn FnMut(&[Vec<f64>]) -> Loss,
     ) -> Result<Found, EngineError> {
-        self.set(parameters)?;
+        self.set(parameters, input)?;
         let Slopes { loss, mut edges, parameters: of, spikes } = self.runner.slopes(&self.net, input, loss)?;
         let dt = self.model.dt;
         let slopes = |one: &Numbers| {
@@ -634,11 +671,13 @@ impl Learner {
         Ok(Found { loss, edges, parameters, spikes })
     }
 
-    fn set(&mut self, values: &[f64]) -> Result<(), EngineError> {
+    /// Gives parameters that learn values, and what cells begin with that follows them and what samples give.
+    fn set(&mut self, values: &[f64], input: &[Vec<f64>]) -> Result<(), EngineError> {
         let runner = &mut self.runner;
         super::gradient::set(&mut self.model, &self.fitted, &self.moved, values, &mut |moved, x| {
             runner.set_uniform(moved.forward, moved.back, x)
-        })
+        })?;
+        self.followers.bring(&self.model, input.first().map_or(&[], Vec::as_slice), &mut self.net)
     }
 }
 
@@ -656,6 +695,13 @@ impl Whole {
         let mut beginning = Interp::new(experiment.compiled.program.clone(), &experiment.setup).map_err(cannot)?;
         beginning.init().map_err(cannot)?;
         Ok(Whole { experiment, beginning })
+    }
+
+    /// The numbers of a file for the cells of a population.
+    fn data(&self, population: usize, file: u32) -> Option<Vec<f64>> {
+        let field = self.experiment.program().bound(Source::Data(population as u32, file))?;
+        let (_, values) = self.experiment.setup.data.iter().find(|(id, _)| *id == field)?;
+        Some(values.to_vec())
     }
 
     /// The first values of a field.
@@ -906,16 +952,10 @@ impl Programs {
         found.into_iter().map(|(_, field, count)| (field, count)).collect()
     }
 
-    /// The parameter that samples give values to.
-    fn input(&self, name: &str, span: Span) -> Result<Both, Vec<Diagnostic>> {
+    /// The parameter that samples give values to, if a step reads it.
+    fn input(&self, name: &str) -> Option<Both> {
         let field = self.there().find_field(name);
-        match field.filter(|&f| self.there().field(f).kind == FieldKind::Const) {
-            Some(field) => Ok(self.both(field)),
-            None => {
-                let d = Diagnostic::without_place(Code::Unsupported, format!("nothing in a step reads `{name}`"));
-                Err(vec![at(span, d)])
-            }
-        }
+        field.filter(|&f| self.there().field(f).kind == FieldKind::Const).map(|field| self.both(field))
     }
 }
 

@@ -596,6 +596,79 @@ fn gradients_of_delays_are_central_differences() {
 }
 
 /// What a trial reads out is what a run of the same model does.
+/// What cells begin with follows the parameters that learn, and what a sample gives its cells.
+#[test]
+fn what_cells_begin_with_follows_parameters_and_samples() {
+    let text = "cell Pixel { param x = 0.5; param y = 2 * x; state q = x; q' = y / 1 ms; spike when q > 1 { q -= 1 } }
+        cell Quiet {
+            param tau = 8 ms
+            param v0 = 0.5 mV
+            param w0 = 3 * v0
+            state v: mV = v0
+            v' = (w0 - v) / tau
+        }
+        synapse Kick { on event(weight: mV) { v += weight } }
+        network main {
+            param slow = 8 ms
+            population pixels: Pixel[5]
+            population out: Quiet[3]
+            param out.tau = 2 * slow
+            connect pixels -> out via Kick { rule = all_to_all; weight ~ uniform(0 mV, 1 mV); delay = 1 ms }
+        }
+        run { duration = 20 ms; dt = 1 ms; seed = 3; record out.v every 1 ms; record spikes of pixels }";
+    let checked = checked(text);
+    assert!(checked.model.is_some(), "{:?}", checked.diagnostics);
+    let judge = judge_of(hir::Loss::MeanSquare { correct: 1.0, incorrect: 0.0 }, Readout::Mean);
+    let reads = vec![Read::State("out.v".into())];
+    let learner = |choice: &dyn Fn() -> _, options: &CompileOptions| {
+        let lesson = Lesson {
+            input: ("pixels.x".into(), Span::default()),
+            example: input()[..PIXELS].into(),
+            frame: None,
+            learn: ["Kick.weight", "out.v0", "slow"].map(Learn::of).to_vec(),
+            reads: placed(reads.clone()),
+            carried: Carried { surrogate: Surrogate::FastSigmoid(4.0), detached: true },
+            trials: TRIALS,
+            threads: 1,
+            precision: Precision::F64,
+        };
+        Learner::new(&checked, options, &lesson, choice).unwrap_or_else(|d| panic!("{d:?}"))
+    };
+    let mut engines = vec![learner(&interp, &CompileOptions::default()), learner(&native, &CompileOptions::default())];
+    #[cfg(feature = "xla")]
+    engines.extend(xla().map(|xla| learner(&xla, &for_xla())));
+    for learner in &mut engines {
+        let mut at = |v0: f64, slow: f64| learner.gradient(&[v0, slow], &[input()], &mut of_trials(&judge)).unwrap();
+        for (v0, slow) in [(0.5, 8.0), (0.9, 5.0)] {
+            let (found, h) = (at(v0, slow), 1e-5);
+            let near = [(at(v0 + h, slow), at(v0 - h, slow)), (at(v0, slow + h), at(v0, slow - h))];
+            for (slope, (more, less)) in found.parameters.iter().zip(near) {
+                let near = (more.loss - less.loss) / (2.0 * h);
+                assert!(slope.abs() > 1e-4 && (near - slope).abs() < 1e-6 * slope.abs().max(1e-2), "{near} {slope}");
+            }
+        }
+        // Every trial is a run of its own.
+        let samples = learner.samples(&[0.5, 8.0], &[input()]).unwrap();
+        for trial in 0..TRIALS {
+            let values = input()[trial * PIXELS..(trial + 1) * PIXELS].into();
+            let per_cell = vec![neuroc::ode::PerCell { name: "pixels.x".into(), values }];
+            let weights = learner.learnt()[0].1.clone();
+            let per_cell = [
+                per_cell,
+                vec![neuroc::ode::PerCell { name: "pixels.out.Kick.weight".into(), values: weights.into() }],
+            ]
+            .concat();
+            let options = CompileOptions { per_cell, ..CompileOptions::default() };
+            let result = crate::models::run(&checked, &options, crate::models::Way::Optimized);
+            let v = crate::events::series(&result, "out.v");
+            for (step, cell) in (1..=STEPS).flat_map(|step| (0..OUT).map(move |cell| (step, cell))) {
+                let own = samples.0[0][(step - 1) * TRIALS * OUT + trial * OUT + cell];
+                assert!((own - v.values.get(step, cell)).abs() < 1e-12, "trial {trial}, step {step}: {own}");
+            }
+        }
+    }
+}
+
 #[test]
 fn trials_are_runs() {
     let checked = net("v -= 1 mV", "");

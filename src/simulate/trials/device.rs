@@ -139,7 +139,17 @@ impl Device {
 
     /// The way forward. Values that change come as frames with the arguments, others are what it begins with.
     fn run(&mut self, net: &Net, frames: &[Vec<f64>], carried: &BTreeMap<Trial, Buffer>) -> Result<Ran, EngineError> {
-        let given = given(&mut self.forward, net.given.of.forward, frames)?;
+        for &at in &net.follow {
+            let (field, values) = &net.begin[at];
+            self.forward.begin(field.forward, values)?;
+            if let Some(field) = field.back {
+                self.back.begin(field, values)?;
+            }
+        }
+        let given = match net.given.of {
+            Some(of) => given(&mut self.forward, of.forward, frames)?,
+            None => None,
+        };
         let mut arguments = known([&self.fixed, carried], self.weights.as_ref())?;
         arguments.extend(given.iter().map(|buffer| (Trial::Given, buffer)));
         let results = self.forward.run(&arguments)?;
@@ -206,7 +216,7 @@ impl Runner for Device {
         let carried = self.carried(net)?;
         let Ran { results: kept, samples, spikes } = self.run(net, frames, &carried)?;
         let found = loss(&samples);
-        let given = match net.given.of.back {
+        let given = match net.given.of.and_then(|of| of.back) {
             Some(field) => given(&mut self.back, field, frames)?,
             None => None,
         };
@@ -337,7 +347,7 @@ fn course(net: &Net, of: &dyn Fn(Both) -> Option<FieldId>) -> Result<Course, Eng
         steps: net.steps,
         senders: senders.collect(),
         routes: net.routes.iter().map(route).collect(),
-        given: of(net.given.of).filter(|_| net.given.frames > 1).map(|of| hlo::Given {
+        given: net.given.of.and_then(of).filter(|_| net.given.frames > 1).map(|of| hlo::Given {
             of,
             elements: net.given.elements,
             frames: net.given.frames,

@@ -67,7 +67,7 @@ impl<T: Number> Runner for Host<T> {
         let mut nothing = Vec::new();
         for step in (0..=net.steps).rev() {
             let is = net.given.at(step);
-            if let Some(field) = net.given.of.back.filter(|_| frame != Some(is)) {
+            if let Some(field) = net.given.of.and_then(|of| of.back).filter(|_| frame != Some(is)) {
                 self.back.write(field, &given[is])?;
                 frame = Some(is);
             }
@@ -211,8 +211,8 @@ impl<T: Number> Host<T> {
                 break;
             }
             let is = net.given.at(step);
-            if frame != Some(is) {
-                self.forward.write(net.given.of.forward, &given[is])?;
+            if let Some(of) = net.given.of.filter(|_| frame != Some(is)) {
+                self.forward.write(of.forward, &given[is])?;
                 frame = Some(is);
             }
             self.forward.step(step as u64, 1, &mut nothing)?;

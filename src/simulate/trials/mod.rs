@@ -78,6 +78,8 @@ pub struct Net {
     pub states: Vec<(Both, usize)>,
     /// What cells and states begin with, for all trials.
     pub begin: Vec<(Both, Vec<f64>)>,
+    /// Which of these change from call to call.
+    pub follow: Vec<usize>,
     /// What differs from trial to trial.
     pub given: Given,
     /// The populations that spike.
@@ -97,8 +99,8 @@ pub struct Net {
 /// Values of cells that differ from trial to trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Given {
-    /// Which parameter of the cells has them.
-    pub of: Both,
+    /// Which parameter of the cells has them, if a step reads it.
+    pub of: Option<Both>,
     /// How many there are in all trials.
     pub elements: usize,
     /// How many frames there are, one after the other; one if the values stay.
