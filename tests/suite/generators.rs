@@ -3,7 +3,7 @@
 
 #[cfg(feature = "xla")]
 use crate::events::close;
-use crate::events::{checked, column, compiled_ways, native_run, plain, same, series, ways};
+use crate::events::{checked, column, compiled_ways, native_run, numbers, plain, reference, same, series, ways};
 use crate::models::{Way, run};
 use neuroc::codegen::plan::Precision;
 use neuroc::results::RunResult;
@@ -195,4 +195,96 @@ fn weights_part_to_both_bounds() {
     assert!(weak > 250 && strong > 90 && between < 70, "{weak} weak, {between} between, {strong} strong");
     let rate = |from: f64, to: f64| result.spikes[0].t.iter().filter(|t| **t > from && **t <= to).count() as f64;
     assert!(rate(90e3, 100e3) < 0.6 * rate(0.0, 10e3), "the cell comes to fire less");
+}
+
+/// Thresholds that jump and decay, with constant and with synaptic currents: every spike and every potential of NEST.
+#[test]
+fn adaptive_thresholds_are_those_of_nest() {
+    let reference = reference("point_cells_nest.json");
+    let mat = &reference["mat"];
+    let arrivals = mat["arrivals"].as_array().expect("a list");
+    // Of two receptors, one for each sign; a drive has a weight of its own.
+    let drive = |of: &serde_json::Value| {
+        let weight = of["weight_pA"].as_f64().expect("a number");
+        let times: Vec<String> = numbers(&of["times_ms"]).iter().map(|t| format!("{t} ms")).collect();
+        let (name, tau) = if weight > 0.0 { ("ex", 2) } else { ("inh", 3) };
+        format!(
+            "drive m[3] via ExpCurr as {name}(tau = {tau} ms) from times({}) {{ weight = {weight} pA; delay = 1 ms }}\n",
+            times.join(", ")
+        )
+    };
+    let drives: String = arrivals.iter().map(drive).collect();
+    let currents: String = (0..)
+        .zip(numbers(&mat["I_e_pA"]))
+        .map(|(at, i): (usize, f64)| format!("param m[{at}].I_e = {i} pA\n"))
+        .collect();
+    let text = format!(
+        "use std.cells.mat.{{Mat2}}
+        use std.synapses.{{ExpCurr}}
+        network main {{
+            population m: Mat2[4]
+            {currents}{drives}
+        }}
+        run {{ duration = 1000 ms; dt = 0.1 ms; method = exact; record m.{{v, threshold}} every 0.1 ms; record spikes of m }}"
+    );
+    let checked = checked(&text);
+    for way in compiled_ways().into_iter().chain([Way::Optimized]) {
+        let result = run(&checked, &plain(), way);
+        let found = trains(&result, "m", 4);
+        for (cell, found) in found.iter().enumerate() {
+            let expected = numbers(&mat["spike_steps"][cell]);
+            let found: Vec<f64> = found.iter().map(|t| (t / 0.1).round()).collect();
+            assert_eq!(found, expected, "{way:?}: cell {cell}");
+        }
+        for (name, key) in [("m.v", "V_m_mV"), ("m.threshold", "V_th_mV")] {
+            for cell in 0..4 {
+                let found = column(&result, name, cell);
+                for (&step, &expected) in numbers(&mat["sample_steps"]).iter().zip(&numbers(&mat[key][cell])) {
+                    let found = found[step as usize];
+                    assert!((found - expected).abs() < 1e-9, "{way:?}: {name}[{cell}] at {step}: {found}, {expected}");
+                }
+            }
+        }
+    }
+}
+
+/// Spikes by chance above a threshold that they move: rates, the variation of intervals and the first spikes are those of NEST's neurons, as far as chances
+/// per step are the same (1 - exp(-rate dt) there).
+#[test]
+fn generalized_neurons_spike_as_often_as_in_nest() {
+    let reference = reference("point_cells_nest.json");
+    let gif = &reference["gif"];
+    for facts in gif["facts"].as_array().expect("a list") {
+        let of = |key: &str| facts[key].as_f64().expect("a number");
+        let text = format!(
+            "use std.cells.gif.{{Gif}}
+            network main {{
+                population g: Gif[1000]
+                param g.I_e = {} pA
+                param g.Delta_V = 2 mV; param g.V_T_star = -40 mV; param g.lambda_0 = 10 Hz
+                param g.q_sfa_1 = 8 mV; param g.tau_sfa_1 = 15 ms; param g.q_sfa_2 = 3 mV; param g.tau_sfa_2 = 150 ms
+                param g.q_stc_1 = 20 pA; param g.tau_stc_1 = 8 ms; param g.q_stc_2 = 6 pA; param g.tau_stc_2 = 90 ms
+            }}
+            run {{ duration = 5 s; dt = 0.1 ms; seed = 4; record spikes of g }}",
+            of("I_e_pA")
+        );
+        let found = trains(&native_run(&checked(&text), Precision::F64, 2), "g", 1000);
+        let late: Vec<Vec<f64>> =
+            found.iter().map(|train| train.iter().copied().filter(|&t| t > 1000.0).collect()).collect();
+        let rate = counts(&late, 1000.0, 5000.0) / 1000.0 / 4.0;
+        let cvs: Vec<f64> =
+            late.iter().filter(|train| train.len() > 5).map(|train| intervals(&[train.clone()]).1).collect();
+        let cv = cvs.iter().sum::<f64>() / cvs.len() as f64;
+        let early = counts(&found, 0.0, 100.0) / 1000.0;
+        let close = |found: f64, name: &str, error: &str| {
+            let (expected, error) = (of(name), of(error));
+            // Four times what both samples are off by chance, and a hundredth.
+            let far = 4.0 * 2f64.sqrt() * error + 0.01 * expected;
+            println!("{} pA, {name}: {found:.4}, {expected:.4} in NEST, {far:.4}", of("I_e_pA"));
+            assert!((found - expected).abs() < far, "{name}: {found} is not {expected} +- {far}");
+        };
+        close(rate, "rate_Hz", "rate_error_Hz");
+        close(cv, "cv", "cv_error");
+        close(early, "spikes_in_100_ms", "spikes_error");
+    }
 }

@@ -298,8 +298,8 @@ macro_rules! cases {
 
 cases! {
     adex bursting_cells butera_channels ca1_channels ca3_channels clamped_gates column_channels connor_stevens_channels
-    cortical_rs cortical_tables fitzhugh_nagumo fractions_and_pools generators granule_channels hh_facts hindmarsh_rose inputs
-    integrate_and_fire izhikevich_2003 izhikevich_2007 library_cells library_synapses lif_fi morris_lecar_channels nmda_channels olive_cell
+    cortical_rs cortical_tables encoders fitzhugh_nagumo fractions_and_pools generators granule_channels hh_facts hindmarsh_rose inputs
+    integrate_and_fire izhikevich_2003 izhikevich_2007 library_cells library_synapses lif_fi morris_lecar_channels moving_thresholds nmda_channels olive_cell
     passive pinsky_rinzel_channels plant_channels purkinje_channels pyramidal_channels refractory squid_cnexp
     squid_exp_euler squid_neuron squid_scipy stomatogastric_channels thalamus_channels wang_buzsaki_channels
 }
