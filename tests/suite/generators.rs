@@ -273,7 +273,7 @@ fn generalized_neurons_spike_as_often_as_in_nest() {
             found.iter().map(|train| train.iter().copied().filter(|&t| t > 1000.0).collect()).collect();
         let rate = counts(&late, 1000.0, 5000.0) / 1000.0 / 4.0;
         let cvs: Vec<f64> =
-            late.iter().filter(|train| train.len() > 5).map(|train| intervals(&[train.clone()]).1).collect();
+            late.iter().filter(|train| train.len() > 5).map(|train| intervals(std::slice::from_ref(train)).1).collect();
         let cv = cvs.iter().sum::<f64>() / cvs.len() as f64;
         let early = counts(&found, 0.0, 100.0) / 1000.0;
         let close = |found: f64, name: &str, error: &str| {
