@@ -669,17 +669,177 @@ fn what_cells_begin_with_follows_parameters_and_samples() {
     }
 }
 
+/// Whatever a step has in it, what trials read out is what a run records, sample by sample. Where there is chance, this is so of the first trial.
 #[test]
 fn trials_are_runs() {
-    let checked = net("v -= 1 mV", "");
+    let run = "run { duration = 20 ms; dt = 1 ms;";
+    let after = (run, "run { arrivals = after_threshold; duration = 20 ms; dt = 1 ms;");
+    let synapse = "synapse Kick { on event(weight: mV) { v += weight } }";
+    let currents = "synapse Kick { state c: nA = 0 nA; c' = -c / 3 ms; on event(weight: mV) { c += weight * 1 nF / 1 ms }; current i = -c }";
+    let driven = ("v' = -v / tau", "v' = -v / tau - i_syn / 1 nF");
+    let out = "connect hidden -> out via Kick";
+    let more = |line: &str| format!("{line}\n            {out}");
+    let none: &[(&str, &str)] = &[];
+    let at_once: &[(&str, &str)] = &[after, ("delay = 1 ms", "delay = 0 ms"), ("delay = 2 ms", "delay = 0 ms")];
+    let cases: &[(&str, &[(&str, &str)], usize)] = &[
+        ("v -= 1 mV", none, TRIALS),
+        ("v = 0 mV", none, TRIALS),
+        ("v = 0 mV; refractory 3 ms", none, TRIALS),
+        ("v = 0 mV", &[after], TRIALS),
+        ("v -= 1 mV", at_once, TRIALS),
+        ("v = 0 mV", at_once, TRIALS),
+        ("v = 0 mV; refractory 2 ms", at_once, TRIALS),
+        ("v = 0 mV", &[("spike when v > 1 mV", "spike when v crosses 1 mV")], TRIALS),
+        ("v = 0 mV", &[("dt = 1 ms;", "dt = 0.25 ms;")], TRIALS),
+        ("v -= 1 mV", &[("dt = 1 ms;", "dt = 1 ms; method = rk4;")], TRIALS),
+        ("v -= 1 mV", &[("dt = 1 ms;", "dt = 0.5 ms; method = euler;")], TRIALS),
+        ("v -= 1 mV", &[(synapse, currents), driven, ("dt = 1 ms;", "dt = 0.5 ms; method = exact;")], TRIALS),
+        ("v = 0 mV", &[(synapse, currents), driven, ("dt = 1 ms;", "dt = 0.5 ms; method = cnexp;")], TRIALS),
+        ("v = 0 mV", &[(synapse, currents), driven, ("dt = 1 ms;", "dt = 0.5 ms; method = crank_nicolson;")], TRIALS),
+        ("v = 0 mV", &[(synapse, currents), driven, ("dt = 1 ms;", "dt = 0.5 ms; method = heun;")], TRIALS),
+        (
+            "v = 0 mV",
+            &[
+                ("v' = -v / tau", "input drive: mV/ms; v' = -v / tau + drive"),
+                (out, &more("input hum: noise(mean = 0.1 mV/ms, sd = 0.3 mV/ms, every = 1 ms) -> {hidden, out}.drive")),
+            ],
+            1,
+        ),
+        ("v = 0 mV", &[("v' = -v / tau", "v' = -v / tau + 0.2 mV * xi() / sqrt(1 ms)")], 1),
+        (
+            "v = 0 mV",
+            &[(
+                out,
+                &more("drive {hidden, out} via Kick from poisson(rate = 200 Hz) { weight = 0.4 mV; delay = 1 ms }"),
+            )],
+            1,
+        ),
+        (
+            "v = 0 mV",
+            &[
+                ("synapse Kick", "cell Chance { spike when poisson(300 Hz) } synapse Kick"),
+                (
+                    out,
+                    &more(
+                        "population chance: Chance[6]\n connect chance -> hidden via Kick { rule = all_to_all; weight = 0.3 mV; delay = 3 ms }",
+                    ),
+                ),
+            ],
+            1,
+        ),
+        (
+            "v = 0 mV",
+            &[
+                ("v' = -v / tau", "input drive: mV/ms; v' = -v / tau + drive"),
+                (
+                    out,
+                    &more(
+                        "input wave: sine(delay = 2 ms, duration = 15 ms, amplitude = 0.3 mV/ms, period = 7 ms) -> {hidden, out}.drive",
+                    ),
+                ),
+            ],
+            TRIALS,
+        ),
+        (
+            "v = 0 mV",
+            &[(
+                "rule = all_to_all; weight ~ uniform(0 mV, 1 mV); delay = 1 ms",
+                "rule = probability(p = 0.6); weight ~ uniform(0 mV, 1 mV); delay ~ uniform(1 ms, 4 ms)",
+            )],
+            TRIALS,
+        ),
+    ];
+    for (number, &(reset, others, trials)) in cases.iter().enumerate() {
+        let text = others.iter().fold(net_text(reset, ""), |text, (old, new)| {
+            assert!(text.contains(old), "{number}: no `{old}`");
+            text.replace(old, new)
+        });
+        let text = text.replace("record spikes of", "record out.v; record spikes of");
+        is_a_run(number, &text, trials);
+    }
+}
+
+/// Behind the threshold or ahead of it, with a delay and without: the loss of a membrane that does not spike is smooth in the weights that lead to it.
+#[test]
+fn gradients_of_weights_are_central_differences_wherever_events_arrive() {
+    let after = ("dt = 1 ms;", "dt = 1 ms; arrivals = after_threshold;");
+    let at_once = ("delay = 1 ms", "delay = 0 ms");
+    for others in [&[][..], &[after], &[after, at_once, ("delay = 2 ms", "delay = 0 ms")]] {
+        let text = net_text("v -= 1 mV", "").replace("out: Leaky", "out: Quiet").replace(
+            "synapse Kick",
+            "cell Quiet { param tau = 8 ms; state v: mV = 0 mV; v' = -v / tau }
+            synapse Kick",
+        );
+        let text = others.iter().fold(text, |text, (old, new)| text.replace(old, new));
+        let checked = checked(&text.replace("{pixels, hidden, out} }", "{pixels, hidden} }"));
+        assert!(checked.model.is_some(), "{:?}", checked.diagnostics);
+        let (judge, read) = judge("cross_entropy(mean(out.v))");
+        let carried = Carried { surrogate: Surrogate::FastSigmoid(4.0), detached: true };
+        let mut learner = learner(&checked, read, carried, 1, &interp).unwrap_or_else(|d| panic!("{d:?}"));
+        let (begin, h) = (all_weights(), 1e-5);
+        let found = learner.gradient(&[8.0], &[input()], &mut of_trials(&judge)).unwrap();
+        let slopes = learner.in_order(2, &found.edges[2]);
+        for (edge, &slope) in slopes.iter().enumerate() {
+            let mut loss = |by: f64| {
+                let mut all = begin.clone();
+                all[2][edge] += by;
+                learner.set_learnt(&all);
+                learner.gradient(&[8.0], &[input()], &mut of_trials(&judge)).unwrap().loss
+            };
+            let near = (loss(h) - loss(-h)) / (2.0 * h);
+            assert!(slope.abs() > 1e-6 && (near - slope).abs() < 1e-7, "{others:?}, {edge}: {near} {slope}");
+        }
+    }
+}
+
+/// Compares so many trials with runs.
+fn is_a_run(number: usize, text: &str, trials: usize) {
+    let checked = checked(text);
+    assert!(checked.model.is_some(), "{number}: {:?}", checked.diagnostics);
     let carried = Carried { surrogate: Surrogate::FastSigmoid(4.0), detached: true };
-    let mut learner = learner(&checked, vec![Read::SpikeCount("out".into())], carried, 1, &interp).unwrap();
-    let (counts, _) = learner.samples(&[8.0], &[input()]).unwrap();
-    let weights = learner.learnt().into_iter();
-    let weights: Vec<neuroc::ode::PerCell> =
-        weights.map(|(name, values)| neuroc::ode::PerCell { name: name.into(), values: values.into() }).collect();
-    for trial in 0..TRIALS {
-        assert_eq!(counted(&checked, &weights, trial), counts[0][trial * OUT..(trial + 1) * OUT], "trial {trial}");
+    let read = vec![Read::State("out.v".into()), Read::Spikes("out".into()), Read::SpikeCount("hidden".into())];
+    let lesson = Lesson {
+        input: ("pixels.x".into(), Span::default()),
+        example: input()[..PIXELS].into(),
+        frame: None,
+        learn: vec![Learn::of("hidden.out.Kick.weight")],
+        reads: placed(read),
+        carried,
+        trials: TRIALS,
+        threads: 1,
+        precision: Precision::F64,
+    };
+    let choices: [&dyn Fn() -> _; 2] = [&interp, &native];
+    for choice in choices.into_iter().take(if number % 4 == 0 { 2 } else { 1 }) {
+        let learner = Learner::new(&checked, &CompileOptions::default(), &lesson, choice);
+        let mut learner = learner.unwrap_or_else(|d| panic!("{number}: {d:?}"));
+        let (samples, _) = learner.samples(&[], &[input()]).unwrap();
+        for trial in 0..trials {
+            let values = input()[trial * PIXELS..(trial + 1) * PIXELS].into();
+            let per_cell = vec![neuroc::ode::PerCell { name: "pixels.x".into(), values }];
+            let options = CompileOptions { per_cell, ..CompileOptions::default() };
+            let result = crate::models::run(&checked, &options, crate::models::Way::Plain);
+            let v = crate::events::series(&result, "out.v");
+            let spikes = |population: &str| {
+                let train = result.spikes.iter().find(|train| train.population == population).unwrap();
+                train.t.iter().copied().zip(train.i.iter().map(|&i| i as usize)).collect::<Vec<(f64, usize)>>()
+            };
+            let steps = v.t.len() - 1;
+            assert!(!spikes("out").is_empty() || number == 6, "{number}: nothing spikes");
+            for (step, cell) in (1..=steps).flat_map(|step| (0..OUT).map(move |cell| (step, cell))) {
+                let at = (step - 1) * TRIALS * OUT + trial * OUT + cell;
+                let (own, run) = (samples[0][at], v.values.get(step, cell));
+                assert!(
+                    (own - run).abs() < 1e-11,
+                    "{number}: trial {trial}, step {step}, cell {cell}: {own}, not {run}"
+                );
+                let spiked = spikes("out").iter().any(|&(t, i)| i == cell && (t - v.t[step]).abs() < 1e-9);
+                assert_eq!(samples[1][at] > 0.5, spiked, "{number}: trial {trial}, step {step}, cell {cell}");
+            }
+            let count = |cell: usize| spikes("hidden").iter().filter(|spike| spike.1 == cell).count() as f64;
+            let counts: Vec<f64> = (0..HIDDEN).map(count).collect();
+            assert_eq!(samples[2][trial * HIDDEN..(trial + 1) * HIDDEN], counts, "{number}: trial {trial}");
+        }
     }
 }
 
