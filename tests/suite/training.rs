@@ -681,7 +681,9 @@ fn trials_are_runs() {
     let more = |line: &str| format!("{line}\n            {out}");
     let none: &[(&str, &str)] = &[];
     let at_once: &[(&str, &str)] = &[after, ("delay = 1 ms", "delay = 0 ms"), ("delay = 2 ms", "delay = 0 ms")];
-    let cases: &[(&str, &[(&str, &str)], usize)] = &[
+    // What a spike does to its cell, other words of the net, and how many trials are runs.
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], usize);
+    let cases: &[Case<'_>] = &[
         ("v -= 1 mV", none, TRIALS),
         ("v = 0 mV", none, TRIALS),
         ("v = 0 mV; refractory 3 ms", none, TRIALS),
@@ -810,7 +812,7 @@ fn is_a_run(number: usize, text: &str, trials: usize) {
         precision: Precision::F64,
     };
     let choices: [&dyn Fn() -> _; 2] = [&interp, &native];
-    for choice in choices.into_iter().take(if number % 4 == 0 { 2 } else { 1 }) {
+    for choice in choices.into_iter().take(if number.is_multiple_of(4) { 2 } else { 1 }) {
         let learner = Learner::new(&checked, &CompileOptions::default(), &lesson, choice);
         let mut learner = learner.unwrap_or_else(|d| panic!("{number}: {d:?}"));
         let (samples, _) = learner.samples(&[], &[input()]).unwrap();
