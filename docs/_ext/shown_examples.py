@@ -46,6 +46,10 @@ COMMANDS = {
         "neuroc train examples/digits.neuro --epochs 4 -o digits.trained.npz",
         "neuroc run examples/digits.neuro --trained digits.trained.npz",
     ],
+    "digits_latency": [
+        "neuroc train examples/digits_latency.neuro --epochs 8 -o digits_latency.trained.npz",
+        "neuroc run examples/digits_latency.neuro --trained digits_latency.trained.npz",
+    ],
     "evidence": [
         "neuroc train examples/evidence.neuro --epochs 6 -o evidence.trained.npz",
         "neuroc run examples/evidence.neuro --trained evidence.trained.npz",
@@ -63,6 +67,7 @@ COMMANDS = {
 NOTES = {
     "digits": "The picture is made after 4 epochs of training; the file says 15.",
     "digits_convolution": "The picture is made after 4 epochs of training; the file says 15.",
+    "digits_latency": "The picture is made after 8 epochs of training; the file says 20.",
     "evidence": "The picture is made after 6 epochs of training; the file says 12.",
     "brunel": "The file has a fifth of the paper's cells as it stands; `--set order=2500` runs the paper's net.",
     "microcircuit": "The file has a twentieth of the circuit as it stands; `--set scale=1` is all of it, which takes gigabytes.",
@@ -83,8 +88,8 @@ GROUPS = {
         "pyloric", "noise_and_files",
     ],
     "Synapses that remember, fits and training": [
-        "short_term", "stdp", "stdp_protocol", "distal_reward", "squid_fit", "olive_fit", "adex_fit", "fi_fit", "digits", "digits_convolution", "evidence",
-        "spike_order",
+        "short_term", "stdp", "stdp_protocol", "distal_reward", "squid_fit", "olive_fit", "adex_fit", "fi_fit", "digits", "digits_convolution",
+        "digits_latency", "evidence", "spike_order",
     ],
 }  # fmt: skip
 
