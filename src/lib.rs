@@ -217,7 +217,8 @@
 //!   settings and records then work as for channels. All who send to a receptor add to its states; what only one
 //!   synapse has is the projection's (`src/hir/plasticity.rs` tells them apart).
 //! - **What a graded synapse sends is the sender's** (`src/hir/graded.rs` parts it): states before the synapse are one for each cell, not for each connection, and edges only
-//!   weigh and add up (`src/discretize/graded.rs`). So engines know nothing of it: to them these are edges of junctions that read another state.
+//!   weigh and add up (`src/discretize/graded.rs`). So engines know nothing of it: to them these are edges of junctions that read another state. Weights of their own stand beside the sources in
+//!   the table that a kernel walks through (`Rows::number` in `src/runtime/edges.rs`), computed before a run as those of deliveries.
 //! - **Max pooling is a projection for each place** of a target (`src/ode/build/events.rs`): what arrives at each is a sum of its own, and the maximum of the sums is an
 //!   expression of the equations. So engines and adjoints know nothing of it; that all of them have one kernel is in the model ([`ode::Pooled`]) and where numbers learn.
 //! - **Junctions become relations** (`src/ode/build.rs`). One is enough, with an edge each way, where both sides are one compartment and the current is odd in

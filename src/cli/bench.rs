@@ -146,7 +146,7 @@ fn populations(p: &Prepared, steps: u64) -> Vec<Population<'_>> {
         let grid = p.experiment.setup.grids.get(space).map_or(&[][..], |grid| grid);
         let relation = |(&number, edges): (&u32, &&Arc<Edges>)| {
             let within = p.plan().relation(number).is_within();
-            Relation { from: usize::from(!within), to: 0, edges: Arc::clone(edges) }
+            Relation { from: usize::from(!within), to: 0, edges: Arc::clone(edges), numbers: Vec::new() }
         };
         let relations: Vec<Relation> = plan.edges.iter().zip(&edges).map(relation).collect();
         let orders = orders(Arrangement::default(), &relations, &[(cells, grid, block)]);

@@ -69,7 +69,7 @@ pub use travel::{DeliveryForm, Dense, Events, Traffic};
 pub use trees::Trees;
 
 use crate::runtime::machine::Bank;
-use crate::step::{FieldId, FieldKind, Map, OpKind, Origin, Program, Role, SpaceId, SpaceKind, Verified};
+use crate::step::{FieldId, FieldKind, Map, Op, OpKind, Origin, Program, Role, SpaceId, SpaceKind, ValueId, Verified};
 use build::{Builder, Part};
 use remember::OfEdges;
 use rustc_hash::FxHashMap as HashMap;
@@ -203,6 +203,19 @@ pub struct Relation {
     pub to: SpaceId,
     /// Do states come along in 16 bits? Only within a space, where both ends are rounded alike.
     pub narrow: bool,
+    /// What each edge has for itself.
+    pub numbers: EdgeNumbers,
+}
+
+/// Numbers that edges have for themselves and steps only read.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct EdgeNumbers {
+    /// The fields.
+    pub fields: Vec<FieldId>,
+    /// What is computed for every edge before a run, as of a [`Delivery`].
+    pub ops: Vec<Op>,
+    /// For each field its value among these.
+    pub values: Vec<ValueId>,
 }
 
 impl Relation {
@@ -379,11 +392,12 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
     let (mut uniform, mut one_series) = (0..uniforms.len() as u32, 0..series.len() as u32);
     let given = program.fields.len() as u32;
     let flat = |id: u32| passes.trees.iter().find_map(|trees| trees.flat(FieldId(id)));
+    let are_edges = |space: SpaceId| matches!(program.space(space).kind, SpaceKind::Relation { .. });
     let home = |(id, field): (u32, &crate::step::Field)| match (field.kind, field.over) {
         (_, Some(s)) if id < given && flat(id).is_some() => Home::Flat(s, flat(id).unwrap_or_default()),
         (FieldKind::Uniform, _) => Home::Uniform(uniform.next().expect("as many as fields")),
         (FieldKind::Series, _) => Home::Series(one_series.next().expect("as many as fields")),
-        (FieldKind::Const | FieldKind::Data, Some(s)) if id < given && is_delivery(program, s) => Home::Edges,
+        (FieldKind::Const | FieldKind::Data, Some(s)) if id < given && are_edges(s) => Home::Edges,
         (FieldKind::Event, Some(s)) => Home::Event(s, next(s, field.kind)),
         (FieldKind::Temp, _) if !kept.contains(&FieldId(id)) => Home::Register,
         (kind, Some(s)) => Home::Slot(s, bank(kind).expect("has one"), next(s, kind)),
@@ -396,12 +410,13 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
             SpaceKind::Relation { .. } if is_delivery(program, space) => None,
             SpaceKind::Relation { from, to } => {
                 let narrow = options.precision == Precision::Bf16 && from == to;
-                Some(Relation { space, name: program.space(space).name.clone(), from, to, narrow })
+                let name = program.space(space).name.clone();
+                let relation = |numbers| Relation { space, name, from, to, narrow, numbers };
+                Some(deliveries::numbers_of_edges(program, space).map(relation))
             }
             SpaceKind::Plain | SpaceKind::Product { .. } | SpaceKind::Subset { .. } => None,
         })
-        .collect();
-    let are_edges = |space: SpaceId| matches!(program.space(space).kind, SpaceKind::Relation { .. });
+        .collect::<Result<_, Unplanned>>()?;
     let plain: Vec<SpaceId> = spaces().filter(|&space| !are_edges(space)).collect();
     let shared: Vec<Vec<Shared>> = plain.iter().map(|&space| shared(program, &passes, space)).collect();
     let surroundings = Surroundings { program, homes: &homes, relations: &relations, passes: &passes, shared: &shared };

@@ -4,11 +4,11 @@
 //! Never true here: a value of an edge depends on the others, on the number of threads, or on how they are stored.
 
 use super::{EngineError, Setup};
-use crate::codegen::plan::{Delivery, Plan};
+use crate::codegen::plan::{Delivery, Plan, Relation};
 use crate::operators::rows::{Column, Step, Steps};
 use crate::runtime::events::PerEdge;
 use crate::runtime::rng::Draw;
-use crate::step::{OpKind, Value, ValueId};
+use crate::step::{Op, OpKind, Value, ValueId};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,9 +34,40 @@ pub fn all(plan: &Plan, setup: &Setup) -> Result<Vec<EdgeValues>, EngineError> {
     plan.deliveries.iter().map(|delivery| values(delivery, setup, edges(delivery), threads)).collect()
 }
 
+/// What is computed for every edge of a relation.
+struct Wanted<'a> {
+    name: &'a str,
+    ops: &'a [Op],
+    values: Vec<ValueId>,
+    /// How many steps something takes, and how many at least.
+    delays: Vec<(Option<ValueId>, u32)>,
+}
+
 /// Computes the values of all edges of a delivery, with so many threads at most.
 pub fn values(delivery: &Delivery, setup: &Setup, edges: usize, threads: usize) -> Result<EdgeValues, EngineError> {
-    let program = Program::new(delivery, setup)?;
+    let wanted = Wanted {
+        name: &delivery.name,
+        ops: &delivery.ops,
+        values: delivery.values(),
+        delays: delivery.delays().into_iter().zip(delivery.least()).collect(),
+    };
+    computed(&wanted, setup, edges, threads)
+}
+
+/// Computes the numbers of all edges of a relation that no events go along.
+pub fn numbers(
+    relation: &Relation,
+    setup: &Setup,
+    edges: usize,
+    threads: usize,
+) -> Result<Vec<PerEdge<f64>>, EngineError> {
+    let numbers = &relation.numbers;
+    let wanted = Wanted { name: &relation.name, ops: &numbers.ops, values: numbers.values.clone(), delays: Vec::new() };
+    Ok(computed(&wanted, setup, edges, threads)?.values)
+}
+
+fn computed(wanted: &Wanted<'_>, setup: &Setup, edges: usize, threads: usize) -> Result<EdgeValues, EngineError> {
+    let program = Program::new(wanted, setup)?;
     let parts = threads.min(edges / MIN_EDGES).max(1);
     let part = |i: usize| edges * i / parts..edges * (i + 1) / parts;
     let program = &program;
@@ -65,14 +96,14 @@ pub fn values(delivery: &Delivery, setup: &Setup, edges: usize, threads: usize) 
         let steps = program.same(delay)?;
         Ok(PerEdge::Same(whole(steps, least).ok_or_else(|| program.no_delay(None, steps, least))?))
     };
-    let delays = delivery.delays().into_iter().zip(delivery.least()).zip(all.delays);
+    let delays = wanted.delays.iter().copied().zip(all.delays);
     let mut delays = delays.map(delay).collect::<Result<Vec<_>, EngineError>>()?.into_iter();
-    let along = delays.next().ok_or_else(|| program.broken())?;
+    let along = delays.next().unwrap_or(PerEdge::Same(0));
     let value = |(value, each): (ValueId, Vec<f64>)| match program.varies(value) {
         true => Ok(PerEdge::Each(Arc::from(each))),
         false => Ok(PerEdge::Same(program.same(value)?)),
     };
-    let values = delivery.values().into_iter().zip(all.values).map(value).collect::<Result<_, EngineError>>()?;
+    let values = wanted.values.iter().copied().zip(all.values).map(value).collect::<Result<_, EngineError>>()?;
     Ok(EdgeValues { delays: along, back: delays.collect(), values })
 }
 
@@ -87,14 +118,14 @@ struct Part {
 
 /// What is computed for an edge.
 struct Program<'a> {
-    delivery: &'a Delivery,
+    wanted: &'a Wanted<'a>,
     steps: Steps<'a>,
 }
 
 impl<'a> Program<'a> {
-    fn new(delivery: &'a Delivery, setup: &'a Setup) -> Result<Program<'a>, EngineError> {
-        let mut program = Program { delivery, steps: Steps::default() };
-        for op in &delivery.ops {
+    fn new(wanted: &'a Wanted<'a>, setup: &'a Setup) -> Result<Program<'a>, EngineError> {
+        let mut program = Program { wanted, steps: Steps::default() };
+        for op in wanted.ops {
             let step = step(&op.kind, setup).ok_or_else(|| program.broken())?;
             program.steps.push(step);
         }
@@ -106,14 +137,13 @@ impl<'a> Program<'a> {
     }
 
     fn part(&self, edges: Range<usize>) -> Result<Part, EngineError> {
-        let values = self.delivery.values();
-        let delays = self.delivery.delays();
+        let Wanted { values, delays, .. } = self.wanted;
         let mut part = Part { delays: vec![Vec::new(); delays.len()], values: vec![Vec::new(); values.len()] };
-        for (each, &value) in part.values.iter_mut().zip(&values).filter(|(_, value)| self.varies(**value)) {
+        for (each, &value) in part.values.iter_mut().zip(values).filter(|(_, value)| self.varies(**value)) {
             each.reserve_exact(edges.len());
             self.reals(value, edges.clone(), |_, x| each.push(x))?;
         }
-        for ((each, delay), least) in part.delays.iter_mut().zip(delays).zip(self.delivery.least()) {
+        for (each, &(delay, least)) in part.delays.iter_mut().zip(delays) {
             let Some(delay) = delay.filter(|&delay| self.varies(delay)) else { continue };
             each.reserve_exact(edges.len());
             let mut wrong = None;
@@ -144,12 +174,12 @@ impl<'a> Program<'a> {
         let which = edge.map_or(String::new(), |edge| format!("edge {edge} of "));
         EngineError(format!(
             "along {which}`{}` an event takes {steps} steps; from {least} to {LONGEST} are possible",
-            self.delivery.name
+            self.wanted.name
         ))
     }
 
     fn broken(&self) -> EngineError {
-        EngineError(format!("what edges of `{}` carry is ill-typed", self.delivery.name))
+        EngineError(format!("what edges of `{}` carry is ill-typed", self.wanted.name))
     }
 }
 

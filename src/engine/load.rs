@@ -112,6 +112,7 @@ impl<T> Ready<T> {
             degrees: shared(rows.degrees),
             sources: shared(rows.sources.list()),
             below: rows.sources.below(),
+            numbers: shared(rows.numbers),
             first_fresh: shared(rows.first_fresh),
             fresh: shared(rows.fresh),
         };

@@ -178,7 +178,8 @@ impl<T: Scalar + Send + Sync + 'static> Native<T> {
             let edges = setup.edges_of(relation.space).ok_or_else(|| wrong("it has no edges"))?;
             let [from, to] = [relation.from, relation.to].map(|space| space.0 as usize);
             edges.check(setup.sizes[to], setup.sizes[from]).map_err(|why| wrong(&why))?;
-            Ok(edges::Relation { from, to, edges: Arc::clone(edges) })
+            let numbers = deliveries::numbers(relation, setup, edges.sources.len(), options.threads)?;
+            Ok(edges::Relation { from, to, edges: Arc::clone(edges), numbers })
         };
         let relations = plan.relations.iter().map(relation).collect::<Result<Vec<_>, EngineError>>()?;
         let groups = groups(plan);

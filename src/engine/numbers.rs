@@ -79,7 +79,7 @@ impl<'a> Numbers<'a> {
             Expr::Sample(series, t) => {
                 Value::Real(Series::new(&self.surroundings.series[series as usize]).at(at(t).real()?))
             }
-            Expr::Index | Expr::There(_) | Expr::Along(..) | Expr::Draw(..) | Expr::Emit(..) => {
+            Expr::Index | Expr::There(_) | Expr::OfEdge(_) | Expr::Along(..) | Expr::Draw(..) | Expr::Emit(..) => {
                 panic!("the plan computes it in lanes")
             }
         })

@@ -9,7 +9,7 @@ use super::series::Sample;
 use std::ffi::c_void;
 
 /// Changes with every change of a structure or of the meaning of an entry point.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// The library ran the kernels.
 pub const DONE: i32 = 0;
@@ -51,6 +51,8 @@ pub struct RawRows<T> {
     pub sources: Buffer<u32>,
     /// All sources are below this.
     pub below: usize,
+    /// What each edge has for itself.
+    pub numbers: Buffer<T>,
     /// Where the entries of every block in `fresh` begin.
     pub first_fresh: Buffer<u32>,
     /// Sources that a block is the first in a while to read.

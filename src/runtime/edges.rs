@@ -5,7 +5,7 @@
 //! Never true here: that a sum depends on the number of lanes or of threads: the edges of a target keep their order.
 
 use super::aligned::Aligned;
-use super::events::Sent;
+use super::events::{PerEdge, Sent};
 use super::lanes::{IndexTable, Indices, Lanes, Scalar, ask_for};
 use super::machine::Bank;
 use super::order::{Arrangement, Order};
@@ -61,6 +61,8 @@ pub struct Relation {
     pub to: usize,
     /// The edges, which fit these spaces.
     pub edges: Arc<Edges>,
+    /// What each edge has for itself: for each number one for every edge.
+    pub numbers: Vec<PerEdge<f64>>,
 }
 
 /// A field that edges read.
@@ -152,6 +154,7 @@ pub struct Table<T> {
     full: Vec<u32>,
     degrees: Vec<T>,
     sources: IndexTable,
+    numbers: Vec<T>,
     first_fresh: Vec<u32>,
     fresh: Vec<u32>,
 }
@@ -171,23 +174,29 @@ impl<T: Scalar> Table<T> {
             degrees.extend(of_block().map(|degree| T::from_f64(degree as f64)));
         }
         let mut sources = Vec::with_capacity(rows * lanes);
+        let (count, cell) = (relation.numbers.len(), |place: usize| Order::cell(targets, place));
+        let mut numbers = vec![T::default(); rows * count * lanes];
         for (block, rows) in blocks.zip(first.windows(2)) {
             let places = block * lanes..(block + 1) * lanes;
             let none = |place: usize| if relation.from == relation.to { place as u32 } else { 0 };
             (rows[0]..rows[1]).for_each(|_| sources.extend(places.clone().map(none)));
             for (lane, place) in places.enumerate() {
-                for (row, &source) in (rows[0] as usize..).zip(edges(place)) {
+                let begin = relation.edges.offsets.get(cell(place)).map_or(0, |&begin| begin as usize);
+                for ((row, &source), edge) in (rows[0] as usize..).zip(edges(place)).zip(begin..) {
                     sources[row * lanes + lane] = Order::place(of_sources, source);
+                    for (number, of) in relation.numbers.iter().enumerate() {
+                        numbers[(row * count + number) * lanes + lane] = T::from_f64(of.of(edge));
+                    }
                 }
             }
         }
         let (first_fresh, fresh) = fresh(&sources, &first, lanes, 64 / size_of::<T>());
-        Table { first, full, degrees, sources: IndexTable::new(sources), first_fresh, fresh }
+        Table { first, full, degrees, sources: IndexTable::new(sources), numbers, first_fresh, fresh }
     }
 
     /// The bytes that a step goes through.
     pub fn bytes(&self) -> usize {
-        size_of_val(self.sources.all().list()) + size_of_val(&self.degrees[..])
+        size_of_val(self.sources.all().list()) + size_of_val(&self.degrees[..]) + size_of_val(&self.numbers[..])
     }
 
     /// What a kernel sees of it, beside the values of the sources.
@@ -198,6 +207,7 @@ impl<T: Scalar> Table<T> {
             full: &self.full,
             degrees: &self.degrees,
             sources: self.sources.all(),
+            numbers: &self.numbers,
             first_fresh: &self.first_fresh,
             fresh: &self.fresh,
         }
@@ -241,6 +251,8 @@ pub struct Rows<'a, T> {
     pub degrees: &'a [T],
     /// `[row][lane]`: the sources.
     pub sources: Indices<'a>,
+    /// `[row][number][lane]`: what each edge has for itself.
+    pub numbers: &'a [T],
     /// Where the entries of every block in `fresh` begin.
     pub first_fresh: &'a [u32],
     /// Sources that a block is the first in a while to read, one for every line of a cache.
@@ -252,6 +264,8 @@ pub struct Rows<'a, T> {
 pub struct Row<V: Lanes> {
     /// None if all of them have.
     some: Option<V::Mask>,
+    /// Its number among all rows.
+    at: usize,
 }
 
 /// How many rows ahead the values of sources are read. A processor looks some hundred instructions ahead, and reading the
@@ -285,7 +299,17 @@ impl<'a, T: Scalar> Rows<'a, T> {
         let rows = (self.first[block + 1] - self.first[block]) as usize;
         let full = self.full[block] as usize;
         let degrees = V::load(&self.degrees[block * V::LANES..]);
-        (0..rows).map(move |row| Row { some: (row >= full).then_some(V::splat(T::from_f64(row as f64)).lt(degrees)) })
+        let first = self.first[block] as usize;
+        (0..rows).map(move |row| Row {
+            some: (row >= full).then_some(V::splat(T::from_f64(row as f64)).lt(degrees)),
+            at: first + row,
+        })
+    }
+
+    /// What the edges of a row have for themselves: one of so many numbers.
+    #[inline(always)]
+    pub fn number<V: Lanes<Scalar = T>>(self, row: &Row<V>, number: usize, count: usize) -> V {
+        V::load(&self.numbers[(row.at * count + number) * V::LANES..])
     }
 
     /// What arrives at the first row of the first block, and then at all others: values of fields, of all cells each.
@@ -315,6 +339,11 @@ impl<'a, T: Scalar> Rows<'a, T> {
         if let Some(rows) = self.first.get(block..block + 2) {
             ask_for(self.degrees, block * V::LANES, V::LANES);
             (rows[0]..rows[1]).for_each(|row| ask_for(self.sources.list(), row as usize * V::LANES, V::LANES));
+            if !self.numbers.is_empty() {
+                let count = self.numbers.len() / self.sources.list().len().max(1);
+                let all = rows[0] as usize * count..rows[1] as usize * count;
+                all.for_each(|row| ask_for(self.numbers, row * V::LANES, V::LANES));
+            }
         }
     }
 }
@@ -607,7 +636,8 @@ mod tests {
         let offsets = (0..=20).map(|cell| (0..cell).map(degree).sum::<usize>() as u32).collect();
         let edges = Edges { offsets, sources };
         edges.check(20, 20).unwrap();
-        let relation = Relation { from: 0, to: 0, edges: Arc::new(edges) };
+        let numbers = [1.0, 1000.0].map(|scale| PerEdge::Each((0..23).map(|edge| scale * f64::from(edge)).collect()));
+        let relation = Relation { from: 0, to: 0, edges: Arc::new(edges), numbers: numbers.to_vec() };
         let table = Table::<f64>::new(&relation, [None, None], 0..3, 8);
         let fields: [Vec<f64>; 2] = [1.0, -100.0].map(|scale| (0..24).map(|cell| scale * f64::from(cell)).collect());
 
@@ -618,19 +648,26 @@ mod tests {
             for row in rows.rows::<F64x8>(block) {
                 let values = arrivals.next_row();
                 let there = row.add(F64x8::splat(0.0), F64x8::splat(1.0));
-                let [a, b, there] = [values[0], values[1], there].map(|lanes| {
+                let own = [0, 1].map(|number| rows.number(&row, number, 2));
+                let [a, b, there, own, scaled] = [values[0], values[1], there, own[0], own[1]].map(|lanes| {
                     let mut numbers = [0.0; 8];
                     lanes.store(&mut numbers);
                     numbers
                 });
-                found
-                    .extend((0..8).filter(|lane| there[*lane] == 1.0).map(|lane| (block * 8 + lane, a[lane], b[lane])));
+                let of_lane = |lane: usize| {
+                    assert_eq!(scaled[lane], 1000.0 * own[lane]);
+                    (block * 8 + lane, a[lane], b[lane], own[lane])
+                };
+                found.extend((0..8).filter(|lane| there[*lane] == 1.0).map(of_lane));
             }
         }
         for cell in 0..20 {
             expected.extend(of(cell).map(|source| (cell, f64::from(source), -100.0 * f64::from(source))));
         }
         found.sort_by_key(|at| at.0);
+        // Edges are numbered by target.
+        let expected: Vec<_> =
+            expected.into_iter().zip(0..).map(|((cell, a, b), edge)| (cell, a, b, f64::from(edge))).collect();
         assert_eq!(found, expected);
         assert_eq!(expected.len(), 23);
     }

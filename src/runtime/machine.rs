@@ -1187,7 +1187,7 @@ mod tests {
     /// Sixteen cells in two parts, after so many steps.
     fn ring(fails_before: u64, steps: u64) -> (Machine<f64>, Result<(), Fault>) {
         let edges = Edges { offsets: (0..=16).collect(), sources: (0..16).map(|cell| (cell + 15) % 16).collect() };
-        let relations = vec![Relation { from: 0, to: 0, edges: Arc::new(edges) }];
+        let relations = vec![Relation { from: 0, to: 0, edges: Arc::new(edges), numbers: Vec::new() }];
         let order = orders(Arrangement::Listed, &relations, &[(16, &[], 8)]).remove(0);
         let shape = Shape { lanes: 8, state: 1, cell: 0, output: 0, data: 0, temp: 0, window: 40 };
         let kernels = Arc::new(Ring { fails_before: AtomicU64::new(fails_before) });

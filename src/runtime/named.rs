@@ -629,7 +629,7 @@ fn machine<T: Scalar + Send + Sync + 'static>(
         let none = || Arc::new(Edges { offsets: vec![0; sizes[to] + 1], sources: Vec::new() });
         let edges = network.as_ref().map_or_else(none, |network| Arc::clone(&network.edges));
         match (events, network.as_ref().and_then(|network| network.carried.clone())) {
-            (None, _) => relations.push(Relation { from, to, edges }),
+            (None, _) => relations.push(Relation { from, to, edges, numbers: Vec::new() }),
             (Some(EventsInfo { event, slot, .. }), Some((delays, carried))) => {
                 traffic.deliveries.push(Delivery { from, event, to, slot, edges, delays, carried });
             }

@@ -512,7 +512,16 @@ run { duration = 40 ms; dt = 0.1 ms; method = exp_euler; seed = 5; celsius = 6.3
 ";
 
 pub(super) fn native_run(checked: &Checked, precision: Precision, threads: usize) -> RunResult {
-    let compiled = compile(checked, &plain(), &mut |_, _, _| {}).unwrap_or_else(|d| panic!("{d:?}"));
+    native_run_with(checked, &plain(), precision, threads)
+}
+
+pub(super) fn native_run_with(
+    checked: &Checked,
+    options: &CompileOptions,
+    precision: Precision,
+    threads: usize,
+) -> RunResult {
+    let compiled = compile(checked, options, &mut |_, _, _| {}).unwrap_or_else(|d| panic!("{d:?}"));
     let experiment = Experiment::new(compiled).unwrap_or_else(|d| panic!("{d:?}"));
     let cache = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels"));
     let compile = rustc::CompileOptions { cache, ..Default::default() };

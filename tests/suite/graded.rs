@@ -1,7 +1,9 @@
 //! Tests of: graded synapses, with every method: the exact solution of a half centre, the same bits from the interpreter and from kernels, cells of one
 //! population against the same cells of two, sums without a state, what is recorded, the pyloric rhythm.
 
+use crate::events::native_run_with;
 use crate::models::{Way, root, run};
+use neuroc::codegen::plan::Precision;
 use neuroc::driver::{Checked, CompileOptions, check_text};
 use neuroc::hir::{Method, Sources};
 use neuroc::results::{RunResult, Samples};
@@ -9,7 +11,15 @@ use serde_json::Value;
 
 /// The half centre of `tests/reference/graded_scipy.py`; `network` has its populations and connections, `record` what is recorded.
 fn half_centre(network: &str, record: &str) -> Checked {
-    let text = format!(
+    let text = half_centre_text(network, record);
+    let checked = check_text("half.neuro", &root(), text, &Sources);
+    let say = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
+    assert!(checked.model.is_some() && checked.diagnostics.is_empty(), "{say}");
+    checked
+}
+
+fn half_centre_text(network: &str, record: &str) -> String {
+    format!(
         "synapse Slow {{
     param erev = -80 mV
     param half = -20 mV
@@ -37,11 +47,7 @@ cell Oscillator {{
 }}
 network main {{ {network} }}
 run {{ duration = 200 ms; dt = 0.1 ms; {record} }}"
-    );
-    let checked = check_text("half.neuro", &root(), text, &Sources);
-    let say = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
-    assert!(checked.model.is_some() && checked.diagnostics.is_empty(), "{say}");
-    checked
+    )
 }
 
 /// Each cell is a population.
@@ -134,6 +140,48 @@ fn kernels_and_interpreter_give_the_same_bits() {
     }
 }
 
+/// Each edge has a weight of its own: drawn, from a file, by the distance of its cells. With every number of threads and in single precision, too.
+#[test]
+fn edges_have_weights_of_their_own_in_kernels() {
+    let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    let edges: String = (0..90)
+        .map(|k| format!("{},{},{}\n", (7 * k + k / 37) % 37, (11 * k) % 60, 0.05 + 0.01 * f64::from(k % 7)))
+        .collect();
+    std::fs::write(folder.path().join("edges.csv"), format!("source,target,weight\n{edges}"))
+        .unwrap_or_else(|e| panic!("{e}"));
+    let network = "population a: Oscillator[37] { spacing = 10 um }; population b: Oscillator[60] { spacing = 10 um }
+        init {a, b}.v ~ uniform(-60 mV, 20 mV)
+        connect a -> b via Slow { rule = probability(0.2); weight ~ uniform(0.02 nS, 0.2 nS) }
+        connect b -> b via Slow { rule = fixed_in_degree(n = 3); weight = 0.3 nS * exp(-distance / 100 um) }
+        connect a -> b via Fast { rule = edges(\"edges.csv\"); weight = file(\"edges.csv\", column = \"weight\") * 1 nS }
+        connect b -> a via Fast { rule = fixed_total_number(n = 50); weight ~ lognormal(0.1 nS, 0.05 nS) }
+        connect b -> a via Slow { rule = all_to_all; weight = 0.01 nS }";
+    let text = half_centre_text(network, "record a.v; record b.{v, Slow.pre.s}");
+    let checked = check_text("half.neuro", folder.path(), text, &Sources);
+    let say = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
+    assert!(checked.model.is_some() && checked.diagnostics.is_empty(), "{say}");
+    for method in [Method::ExpEuler, Method::Heun] {
+        let options = CompileOptions { duration: Some(5.0), every: Some(0.5), ..with(method, 0.01) };
+        let [plain, first] = [Way::Plain, Way::Optimized].map(|way| run(&checked, &options, way));
+        for threads in [1, 2, 3] {
+            let second = native_run_with(&checked, &options, Precision::F64, threads);
+            for (name, cells) in [("a.v", 37), ("b.v", 60), ("b.Slow.pre.s", 60)] {
+                for cell in 0..cells {
+                    let [plain, first, second] = [&plain, &first, &second].map(|result| column(result, name, cell));
+                    assert!(apart(&first, &second) == 0.0, "{name}[{cell}] with {}, {threads} threads", method.name());
+                    assert!(apart(&plain, &first) < 1e-9, "{name}[{cell}]");
+                }
+            }
+        }
+        let single = native_run_with(&checked, &options, Precision::F32, 2);
+        assert!((0..60).all(|cell| apart(&column(&first, "b.v", cell), &column(&single, "b.v", cell)) < 0.05));
+        // What they weigh matters.
+        let other = half_centre_text(&network.replace("0.2 nS)", "0.1 nS)"), "record a.v; record b.{v, Slow.pre.s}");
+        let other = run(&check_text("half.neuro", folder.path(), other, &Sources), &options, Way::Native);
+        assert!(apart(&column(&first, "b.v", 5), &column(&other, "b.v", 5)) > 1e-3);
+    }
+}
+
 #[test]
 fn cells_of_one_population_are_joined_as_those_of_two() {
     let one = "population c: Oscillator[2]; param c[1].i_app = 100 pA
@@ -151,7 +199,7 @@ fn cells_of_one_population_are_joined_as_those_of_two() {
 
 #[test]
 fn what_arrives_is_the_sum_of_weights_and_what_is_released() {
-    // In the interpreter edges have weights of their own, and the sum is recorded.
+    // In the interpreter the sum is recorded.
     let network = "population a: Oscillator[5]; population b: Oscillator[4]; init a.v ~ uniform(-60 mV, 20 mV)
         connect a -> b via Slow { rule = all_to_all; weight ~ uniform(0.1 nS, 0.3 nS) }
         connect b -> b via Slow { rule = all_to_all; weight = 0.05 nS }";

@@ -38,7 +38,8 @@ impl<'a> Part<'a> {
         let of_space = |region: &Region| region.over.is_none_or(|over| over == space);
         let of_edge = |(at, region): (usize, &'a Region)| {
             let leads = |&number: &u32| region.over == Some(all.relations[number as usize].space);
-            let entry = edges.iter().position(leads).filter(|_| in_pass(at))?;
+            // What edges begin with is computed for each of them before a run.
+            let entry = edges.iter().position(leads).filter(|_| in_pass(at) && role != Role::Init)?;
             Some((entry as u32, region))
         };
         let edges: Vec<(u32, &Region)> = stages.clone().filter_map(of_edge).collect();
@@ -202,6 +203,7 @@ impl<'a> Builder<'a> {
             };
             if let Some(field) = loads
                 && !self.is_uniform(field)
+                && self.homes[field.0 as usize] != Home::Edges
                 && !written.contains(&field)
                 && !self.touched.contains_key(&field)
             {
@@ -285,6 +287,10 @@ impl<'a> Builder<'a> {
         let expr = match op.kind {
             OpKind::Const(x) => return Some(Operand::Real(x)),
             OpKind::Bool(b) => return Some(Operand::Bool(b)),
+            OpKind::Field(f) if self.homes[f.0 as usize] == Home::Edges => {
+                let number = self.numbers_there().iter().position(|field| *field == f);
+                Expr::OfEdge(number.expect("all fields of edges that steps read are listed") as u32)
+            }
             OpKind::Field(f) => return Some(self.read(f, origin)),
             OpKind::Time => return Some(self.number(self.time(), "t", origin)),
             OpKind::StepIndex => return Some(self.number(Expr::StepIndex, "step_index", origin)),
@@ -350,6 +356,12 @@ impl<'a> Builder<'a> {
         Some(operand)
     }
 
+    /// The fields that the edges have whose region is planned.
+    fn numbers_there(&self) -> &'a [FieldId] {
+        let edges = self.plan.edges.last().map(|edges| self.edges[edges.edges as usize]);
+        edges.map_or(&[], |number| &self.all.relations[number as usize].numbers.fields)
+    }
+
     /// The numbers of a map of the space, and of a field that it reaches.
     fn along(&self, field: FieldId, map: Map) -> (u32, u32) {
         let space = self.part.space;
@@ -407,7 +419,7 @@ impl<'a> Builder<'a> {
         let local = self.local(&expr, hint);
         let stmt = Stmt { local: Some(local), expr, origin };
         let of_cells = match expr {
-            Expr::Index | Expr::There(_) | Expr::Along(..) | Expr::Draw(..) => true,
+            Expr::Index | Expr::There(_) | Expr::OfEdge(_) | Expr::Along(..) | Expr::Draw(..) => true,
             Expr::Uniform(_)
             | Expr::Time(_)
             | Expr::StepIndex
@@ -567,6 +579,7 @@ impl<'a> Builder<'a> {
             | Expr::StepIndex
             | Expr::Index
             | Expr::There(_)
+            | Expr::OfEdge(_)
             | Expr::Along(..)
             | Expr::Approximate(..)
             | Expr::Select(..)

@@ -328,9 +328,13 @@ fn of(expr: &Expr, precision: Precision) -> Work {
     };
     match *expr {
         // Not computed for a cell, or only named.
-        Expr::Uniform(_) | Expr::Time(_) | Expr::StepIndex | Expr::Copy(_) | Expr::There(_) | Expr::Along(..) => {
-            Work::default()
-        }
+        Expr::Uniform(_)
+        | Expr::Time(_)
+        | Expr::StepIndex
+        | Expr::Copy(_)
+        | Expr::There(_)
+        | Expr::OfEdge(_)
+        | Expr::Along(..) => Work::default(),
         Expr::Index | Expr::Emit(..) | Expr::Select(..) => plain(1),
         Expr::Fma(..) => Work { fused: 1.0, flops: 2.0, ..Work::default() },
         Expr::Unary(op, _) => match op {

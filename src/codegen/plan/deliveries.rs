@@ -6,7 +6,7 @@
 
 use super::refuse::refuse;
 use super::remember::{OfEdges, Remembers};
-use super::{SpacePlan, Unplanned};
+use super::{EdgeNumbers, SpacePlan, Unplanned};
 use crate::runtime::remember::{BACK, When};
 use crate::step::{
     Field, FieldId, FieldKind, Guard, Map, Op, OpClass, OpKind, Program, Rate, Region, Role, SpaceId, SpaceKind, Stage,
@@ -308,6 +308,32 @@ fn draft<'p>(program: &'p Program, guarded: Guarded<'p>) -> Result<Draft<'p>, Un
     };
     let ops = edge.ops;
     Ok(Draft { guarded, from, to, ops, delay, stored, added })
+}
+
+/// What the edges of a relation that no events go along have for themselves.
+pub(super) fn numbers_of_edges(program: &Program, space: SpaceId) -> Result<EdgeNumbers, Unplanned> {
+    let mut edge = Edge { program, space, ops: Vec::new(), stored: HashMap::default() };
+    edge.function(Role::Init, None)?;
+    let step = program.function(Role::Step).into_iter().flat_map(|step| step.regions());
+    let read: BTreeSet<FieldId> = (step.filter(|region| region.over == Some(space)))
+        .flat_map(|region| &region.ops)
+        .filter_map(|op| match op.kind {
+            OpKind::Field(field) if program.field(field).over == Some(space) => Some(field),
+            _ => None,
+        })
+        .collect();
+    let mut numbers = EdgeNumbers { ops: edge.ops, ..EdgeNumbers::default() };
+    for field in read {
+        let Some(&value) = edge.stored.get(&field) else {
+            return refuse(format!("`{}` is not set before the run", program.field(field).name));
+        };
+        numbers.fields.push(field);
+        numbers.values.push(value);
+    }
+    if numbers.fields.is_empty() {
+        numbers.ops.clear();
+    }
+    Ok(numbers)
 }
 
 /// What is computed for an edge.

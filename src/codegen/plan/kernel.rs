@@ -234,6 +234,8 @@ pub enum Expr {
     Index,
     /// Of the edge's source: an entry of the `shared` of its space.
     There(u32),
+    /// Of the edge itself: an entry of the [`numbers`](super::Relation::numbers) of its relation.
+    OfEdge(u32),
     /// Where a map of branched cells leads: a number of [`Trees::ties`](super::Trees::ties), and of [`Trees::fields`](super::Trees::fields).
     Along(u32, u32),
     /// The operand itself.
@@ -260,9 +262,13 @@ impl Expr {
     /// What it reads, in order.
     pub fn operands(&self) -> Vec<Operand> {
         match *self {
-            Expr::Uniform(_) | Expr::Time(_) | Expr::StepIndex | Expr::Index | Expr::There(_) | Expr::Along(..) => {
-                vec![]
-            }
+            Expr::Uniform(_)
+            | Expr::Time(_)
+            | Expr::StepIndex
+            | Expr::Index
+            | Expr::There(_)
+            | Expr::OfEdge(_)
+            | Expr::Along(..) => vec![],
             Expr::Copy(a)
             | Expr::Unary(_, a)
             | Expr::Approximate(_, _, a)
@@ -277,7 +283,13 @@ impl Expr {
     /// The same with other operands.
     pub fn map_operands(self, map: impl Fn(Operand) -> Operand) -> Expr {
         match self {
-            Expr::Uniform(_) | Expr::Time(_) | Expr::StepIndex | Expr::Index | Expr::There(_) | Expr::Along(..) => self,
+            Expr::Uniform(_)
+            | Expr::Time(_)
+            | Expr::StepIndex
+            | Expr::Index
+            | Expr::There(_)
+            | Expr::OfEdge(_)
+            | Expr::Along(..) => self,
             Expr::Copy(a) => Expr::Copy(map(a)),
             Expr::Unary(op, a) => Expr::Unary(op, map(a)),
             Expr::Approximate(function, tolerance, a) => Expr::Approximate(function, tolerance, map(a)),

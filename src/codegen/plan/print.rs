@@ -262,6 +262,7 @@ fn expr(kernel: &KernelPlan, expr: &Expr) -> String {
         Expr::StepIndex => "step".into(),
         Expr::Index => "index".into(),
         Expr::There(field) => format!("shared[{field}] of the source"),
+        Expr::OfEdge(number) => format!("number {number} of the edge"),
         Expr::Along(tie, field) => format!("flat[{field}] along {tie}"),
         Expr::Copy(_) => "copy".into(),
         Expr::Unary(op, _) => op.name().into(),

@@ -65,6 +65,9 @@ pub fn check(program: &Program) -> Result<Passes, Unplanned> {
                         field.kind,
                         FieldKind::Const | FieldKind::Data | FieldKind::State | FieldKind::Output
                     ) => {}
+            // What steps only read.
+            Some(space)
+                if are_edges(program.space(space)) && matches!(field.kind, FieldKind::Const | FieldKind::Data) => {}
             Some(space) if are_edges(program.space(space)) => {
                 return refuse(format!("`{}` has a value for every edge", field.name));
             }
@@ -82,11 +85,14 @@ pub(super) fn refuse<T>(what: String) -> Result<T, Unplanned> {
 }
 
 fn stages(program: &Program, function: &Function) -> Result<(), Unplanned> {
+    let is_relation = |space: SpaceId| matches!(program.space(space).kind, SpaceKind::Relation { .. });
+    let of_edges = |region: &Region| region.over.is_some_and(is_relation);
     let of_delivery = |region: &Region| region.over.is_some_and(|space| is_delivery(program, space));
     function.stages.iter().try_for_each(|stage| match stage {
         // Planned by itself, or refused there.
         Stage::Region(region) if region.guard.is_some() => Ok(()),
         Stage::Region(region) if function.role != Role::Step && of_delivery(region) => Ok(()),
+        Stage::Region(region) if function.role == Role::Init && of_edges(region) => Ok(()),
         Stage::Solve(solve) if program.field(solve.x).over.is_some_and(|space| program.is_branched(space)) => {
             used_up(program, function, solve)
         }
@@ -198,8 +204,12 @@ fn within(program: &Program, field: FieldId) -> bool {
 
 fn check_region(program: &Program, region: &Region) -> Result<(), Unplanned> {
     let of_edges = region.over.is_some_and(|space| program.space(space).kind != SpaceKind::Plain);
+    let is_relation = |space: SpaceId| matches!(program.space(space).kind, SpaceKind::Relation { .. });
     region.ops.iter().try_for_each(|op| match op.kind {
         OpKind::Index | OpKind::Draw(..) if of_edges => refuse("an edge asks for its number".into()),
+        OpKind::Store(field, _) if program.field(field).over.is_some_and(is_relation) => {
+            refuse(format!("`{}` is another number for every edge in every step", program.field(field).name))
+        }
         OpKind::Back(field, ..) => refuse(format!("`{}` is read of an earlier step", program.field(field).name)),
         OpKind::Gather(field, Map::Source | Map::Target) if within(program, field) => {
             refuse(format!("edges and the elements of a cell both read `{}`", program.field(field).name))

@@ -461,6 +461,14 @@ impl Emitter<'_> {
             for (field, (name, _)) in arriving(edges).enumerate() {
                 inside.line(format!("let {} = arrived[{field}];", local(name)));
             }
+            let relation = self.plan.relation(self.space.edges[edges.edges as usize]);
+            let count = relation.numbers.fields.len();
+            for stmt in &edges.body {
+                if let (Expr::OfEdge(number), Some(own)) = (stmt.expr, stmt.local) {
+                    let (name, at) = (local(own), edges.edges);
+                    inside.line(format!("let {name} = links.edges[{at}].number::<V>(&edge, {number}, {count});"));
+                }
+            }
             self.lanes(&mut inside, &edges.body);
             for &(sum, value) in &edges.adds {
                 inside.line(format!("{0} = edge.add({0}, {1});", local(sum), self.operand(value)));
@@ -642,7 +650,7 @@ impl Emitter<'_> {
                 Expr::Fma(a, b, c) => out.call(&format!("{head}{float}::mul_add"), &[at(a), at(b), at(c)], ";"),
                 Expr::Select(c, a, b) => out.call(&format!("{head}f64::select"), &[at(c), at(a), at(b)], ";"),
                 Expr::Sample(series, t) => out.line(format!("{head}series[{series}].at({});", at(t))),
-                Expr::Index | Expr::There(_) | Expr::Along(..) | Expr::Draw(..) | Expr::Emit(..) => {
+                Expr::Index | Expr::There(_) | Expr::OfEdge(_) | Expr::Along(..) | Expr::Draw(..) | Expr::Emit(..) => {
                     panic!("the plan computes it in lanes")
                 }
             }
@@ -675,7 +683,7 @@ impl Emitter<'_> {
                     let field = flat_field(field);
                     out.line(format!("{head}ties[{tie}].load::<V>(&flat[{field}..], block);"));
                 }
-                Expr::There(_) => {} // the loop over edges has it already
+                Expr::There(_) | Expr::OfEdge(_) => {} // the loop over edges has it already
                 Expr::Copy(a) => out.line(format!("{head}{};", at(a))),
                 Expr::Unary(UnaryOp::Narrow | UnaryOp::Widen, a) if self.plan.precision == Precision::F32 => {
                     out.line(format!("{head}{};", at(a)));

@@ -53,6 +53,12 @@ impl<'a> Model<'a> {
                 delivery.name
             ));
         }
+        if let Some(relation) = plan.relations.iter().find(|relation| !relation.numbers.fields.is_empty()) {
+            return not_yet(format!(
+                "the edges `{}` have weights of their own, which so far runs in neuroc alone, not in a crate",
+                relation.name
+            ));
+        }
         let wired = [wiring.relations.len(), wiring.deliveries.len(), wiring.branched.len()];
         if wired != [plan.relations.len(), plan.deliveries.len(), plan.trees.len()] {
             return fail(format!("the plan has other relations, deliveries or branched cells than {wired:?}"));

@@ -482,6 +482,7 @@ impl<'a> Lanes<'a> {
                 | Expr::StepIndex
                 | Expr::Index
                 | Expr::There(_)
+                | Expr::OfEdge(_)
                 | Expr::Along(..)
                 | Expr::Copy(_)
                 | Expr::Unary(..)
@@ -580,6 +581,7 @@ impl<'a> Lanes<'a> {
             self.b.at(stmt.origin);
             let value = match stmt.expr {
                 Expr::There(entry) => self.there[&(plan.edges, entry)],
+                Expr::OfEdge(_) => panic!("`device_plan` refuses edges that have numbers for themselves"),
                 Expr::Uniform(_)
                 | Expr::Time(_)
                 | Expr::StepIndex
@@ -720,7 +722,7 @@ impl<'a> Lanes<'a> {
                 let cells = self.branches();
                 cells.along(self.b, self.slots, tie, value)
             }
-            Expr::There(_) | Expr::Emit(..) => panic!("it stands where its region allows it"),
+            Expr::There(_) | Expr::OfEdge(_) | Expr::Emit(..) => panic!("it stands where its region allows it"),
             Expr::Index => {
                 let (real, cells) = (self.real, self.cells());
                 self.index(real, &[cells])

@@ -89,6 +89,8 @@ impl<'a> Ready<'a> {
             // SAFETY: see above.
             sources: unsafe { Indices::known(slice(rows.sources), rows.below) },
             // SAFETY: see above.
+            numbers: unsafe { slice(rows.numbers) },
+            // SAFETY: see above.
             first_fresh: unsafe { slice(rows.first_fresh) },
             // SAFETY: see above.
             fresh: unsafe { slice(rows.fresh) },
