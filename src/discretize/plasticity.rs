@@ -83,8 +83,7 @@ impl Lowering<'_> {
         let event = self.spikes(p.from, spike.span);
         let delay = self.of_edges(number, Source::Delay(number), "delay");
         let guard = Guard { event, along: Some(Map::Source), delay: Some(delay) };
-        let end = !self.between[projection];
-        self.at_event(draft, projection, guard, (&remembered.pre, &remembered.sent), end, remembered);
+        self.at_event(draft, projection, guard, (&remembered.pre, &remembered.sent), remembered);
     }
 
     /// The spikes of the cells that the edges lead to.
@@ -97,7 +96,7 @@ impl Lowering<'_> {
         let event = self.spikes(to, spike.span);
         let guard = self.told_of(projection, event);
         // Only a spike that arrives brings something.
-        self.at_event(draft, projection, guard, (&remembered.post, &[]), !self.between[projection], remembered);
+        self.at_event(draft, projection, guard, (&remembered.post, &[]), remembered);
     }
 
     /// What a modulator brings the elements that the edges lead to.
@@ -106,7 +105,7 @@ impl Lowering<'_> {
         let Some(modulator) = modulator else { return };
         let event = self.modulates(modulator);
         let guard = self.told_of(projection, event);
-        self.at_event(draft, projection, guard, (&remembered.modulated, &[]), !self.between[projection], remembered);
+        self.at_event(draft, projection, guard, (&remembered.modulated, &[]), remembered);
     }
 
     /// The guard of what edges are told of the element that they lead to.
@@ -199,14 +198,13 @@ impl Lowering<'_> {
         draft.push(b);
     }
 
-    /// What an event makes of the states of edges, and what it sends: one of the end of the step, or of its beginning.
+    /// What an event makes of the states of edges, and what it sends. It is one of the end of the step; of the beginning, if it comes between two steps.
     fn at_event(
         &mut self,
         draft: &mut Draft,
         projection: usize,
         guard: Guard,
         (changes, sent): (&[(StateId, NodeId)], &[NodeId]),
-        end: bool,
         remembered: &Remembered,
     ) {
         let (model, space) = (self.model, projection_space(self.model, projection));
@@ -216,7 +214,7 @@ impl Lowering<'_> {
         b.set_origin(origin);
         let mut values = Values::new(space, Role::Step);
         let mut now = b.value(OpKind::StepIndex);
-        if end {
+        if !self.between[projection] {
             let one = b.constant(1.0);
             now = b.binary(BinaryOp::Add, now, one);
         }

@@ -433,7 +433,7 @@ impl Prepared {
         let input = model.params.iter().zip(0..).find(|(p, _)| p.name == input).map(|(_, at)| ParamId(at));
         let input = input.ok_or_else(|| internal("what samples give is no parameter"))?;
         let learn = fitted.iter().map(|one| one.param).collect();
-        let followers = Followers::new(&mut model, programs.there(), &net, (input, learn), &whole)?;
+        let followers = Followers::new(&model, programs.there(), &net, (input, learn), &whole)?;
         if net.given.of.is_none() && !followers.of_samples() {
             let (name, span) = &lesson.input;
             let d = Diagnostic::without_place(Code::Unsupported, format!("nothing in a run reads `{name}`"));

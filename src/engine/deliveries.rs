@@ -89,11 +89,11 @@ fn computed(wanted: &Wanted<'_>, setup: &Setup, edges: usize, threads: usize) ->
         }
     }
     let delay = |((delay, least), each): ((Option<ValueId>, u32), Vec<u32>)| {
-        let Some(delay) = delay else { return Ok(PerEdge::Same(0)) };
-        if program.varies(delay) {
+        if delay.is_some_and(|delay| program.varies(delay)) {
             return Ok(PerEdge::Each(each.into()));
         }
-        let steps = program.same(delay)?;
+        // What is told without a delay takes no step.
+        let steps = delay.map_or(Ok(0.0), |delay| program.same(delay))?;
         Ok(PerEdge::Same(whole(steps, least).ok_or_else(|| program.no_delay(None, steps, least))?))
     };
     let delays = wanted.delays.iter().copied().zip(all.delays);

@@ -153,10 +153,8 @@ pub(super) fn guarded(program: &Program) -> Result<Vec<Guarded<'_>>, Unplanned> 
                 return refuse(format!("`{}` decides where a stage of cells runs", name(guard.event)));
             }
             (Some(Map::Source), Some(_), None) => {
-                let (own, others) = ahead.into_iter().partition(|(edges, _)| *edges == space);
-                ahead = others;
-                let own: Vec<(SpaceId, Told<'_>)> = own;
-                let back = own.into_iter().map(|(_, told)| told).collect();
+                let own = ahead.extract_if(.., |(edges, _)| *edges == space);
+                let back = own.map(|(_, told)| told).collect();
                 found.push(Guarded { space, pre: (region, guard), back });
             }
             (Some(Map::Target), _, None) if is_relation => {

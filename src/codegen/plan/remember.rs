@@ -78,7 +78,7 @@ impl OfEdges {
         }
         let remembering: Vec<&Draft<'_>> = drafts.iter().filter(|draft| draft.remembers(program)).collect();
         for draft in &remembering {
-            let Guarded { space, pre, back, .. } = &draft.guarded;
+            let Guarded { space, pre, back } = &draft.guarded;
             check_order(program, &draft.guarded)?;
             of_edges.program.spaces[space.0 as usize].kind = SpaceKind::Plain;
             // What has been hoisted out of their stages.

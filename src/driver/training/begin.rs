@@ -35,53 +35,44 @@ struct Follower {
 
 /// Does a value follow one of these parameters?
 pub(super) fn follows(model: &Model, value: NodeId, params: &BTreeSet<ParamId>) -> bool {
-    let (mut seen, mut left) = (BTreeSet::new(), vec![value]);
+    !made_of(model, value).0.is_disjoint(params)
+}
+
+/// The parameters and the files that a value is made of, by itself or through other parameters.
+fn made_of(model: &Model, value: NodeId) -> (BTreeSet<ParamId>, BTreeSet<u32>) {
+    let (mut params, mut files, mut left) = (BTreeSet::new(), BTreeSet::new(), vec![value]);
     while let Some(value) = left.pop() {
         for id in model.graph.reachable([value]) {
-            let Node::Param(param) = model.graph.node(id) else { continue };
-            if params.contains(&param) {
-                return true;
-            }
-            if seen.insert(param) {
-                left.push(model.param(param).value);
+            match model.graph.node(id) {
+                Node::Param(param) if params.insert(param) => left.push(model.param(param).value),
+                Node::Data(file) => _ = files.insert(file),
+                _ => {}
             }
         }
     }
-    false
+    (params, files)
 }
 
 impl Followers {
     /// Those among what cells begin with, in a program whose events are carried. Samples give `input`; `learnt` are the parameters that learn.
     pub fn new(
-        model: &mut Model,
+        model: &Model,
         program: &Program,
         net: &Net,
         (input, learnt): (ParamId, BTreeSet<ParamId>),
         whole: &Whole,
     ) -> Result<Followers, Vec<Diagnostic>> {
-        let samples = BTreeSet::from([input]);
-        let of_files = |model: &Model, value: NodeId| -> Vec<u32> {
-            let (mut found, mut seen, mut left) = (Vec::new(), BTreeSet::new(), vec![value]);
-            while let Some(value) = left.pop() {
-                for id in model.graph.reachable([value]) {
-                    match model.graph.node(id) {
-                        Node::Data(file) => found.push(file),
-                        Node::Param(param) if seen.insert(param) => left.push(model.param(param).value),
-                        _ => {}
-                    }
-                }
-            }
-            found
+        let Some(&given) = made_of(model, model.param(input).value).1.first() else {
+            return Err(internal("samples give no numbers of cells"));
         };
-        let given = of_files(model, model.param(input).value);
-        let [given] = given[..] else { return Err(internal("samples give no numbers of cells")) };
-        let mut followers = Followers { all: Vec::new(), input: (given, 0), data: BTreeMap::new() };
+        let each = net.given.elements / net.trials.max(1);
+        let mut followers = Followers { all: Vec::new(), input: (given, each), data: BTreeMap::new() };
         for (begin, (both, values)) in net.begin.iter().enumerate() {
             let (value, population) = match program.field(both.forward).source {
                 Source::Param(param) if ParamId(param) == input => continue,
                 Source::Param(param) => {
-                    let (value, p) = (model.param(ParamId(param)).value, model.param(ParamId(param)));
-                    (value, p.home.or(p.population))
+                    let param = model.param(ParamId(param));
+                    (param.value, param.home.or(param.population))
                 }
                 Source::State(state) => {
                     let state = model.state(StateId(state));
@@ -90,18 +81,15 @@ impl Followers {
                 _ => continue,
             };
             let Some(population) = population else { continue };
-            let of_samples = follows(model, value, &samples);
-            if of_samples || follows(model, value, &learnt) {
+            let (params, files) = made_of(model, value);
+            let of_samples = params.contains(&input);
+            if of_samples || !params.is_disjoint(&learnt) {
                 let cells = values.len() / net.trials.max(1);
-                let one = Follower { begin, value, population, cells, of_samples };
-                for file in of_files(model, one.value) {
-                    let own = whole.data(one.population, file);
-                    own.and_then(|numbers| followers.data.insert((one.population, file), numbers));
-                }
-                followers.all.push(one);
+                let numbers = |file: u32| Some(((population, file), whole.data(population, file)?));
+                followers.data.extend(files.into_iter().filter_map(numbers));
+                followers.all.push(Follower { begin, value, population, cells, of_samples });
             }
         }
-        followers.input.1 = net.given.elements / net.trials.max(1);
         Ok(followers)
     }
 
