@@ -4,8 +4,9 @@
 //! Never true here: a loss is chosen, or a run of the same model would deliver its events in other steps.
 
 mod begin;
+mod reads;
 
-use super::gradient::{Moved, decides_sizes, ends, engine, fitted, moved, range};
+use super::gradient::{Moved, decides_sizes, engine, fitted, moved, range};
 use super::{Checked, CompileOptions, Compiled, EngineChoice, Experiment, Fitted, Passes, compile_flat, flatten};
 #[cfg(feature = "xla")]
 use crate::codegen::plan::DeviceClass;
@@ -18,9 +19,9 @@ use crate::differentiate::{self, Wanted};
 use crate::discretize::{Carried, discretize_carried, projection_space};
 use crate::engine::frames::Frames;
 use crate::engine::{Edges, Engine, EngineError, Recording, Setup};
-use crate::hir::{self, Learn, Method, Readout, Train};
+use crate::hir::{Learn, Method, Train};
 use crate::interp::Interp;
-use crate::ode::{self, Kind, Model, ParamId, PerCell, StateId};
+use crate::ode::{self, Kind, Model, ParamId, PerCell};
 use crate::passes::{self, Keep};
 #[cfg(feature = "xla")]
 use crate::simulate::trials::Device;
@@ -30,19 +31,10 @@ use crate::source::Span;
 use crate::step::{self, FieldId, FieldKind, OpKind, Program, Role, Source, SpaceKind, Verified};
 use crate::units::{self, Dim, DisplayUnit};
 use begin::{Followers, follows};
+use reads::{Place, readout};
+pub use reads::{Read, Reads, reads};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// What a loss reads of a network.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Read {
-    /// How often each cell of a population spikes.
-    SpikeCount(String),
-    /// Whether it spikes, after every step.
-    Spikes(String),
-    /// A state of the cells of a population after every step.
-    State(String),
-}
 
 /// What is learnt, and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -203,78 +195,6 @@ pub fn frame(model: &Model, train: &Train, frames: usize) -> Result<Option<usize
         return Err(d.help("frames of zeros at the end of the samples let the network answer"));
     }
     Ok(Some(steps as usize))
-}
-
-/// What the parts of a loss read.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Reads {
-    /// Each once.
-    pub each: Vec<(Read, Span)>,
-    /// For the loss, and for each `keep` line: which of these.
-    pub of: Vec<usize>,
-    /// For each `keep` line: between which values (canonical) it costs nothing, and how far outside it costs 1.
-    pub kept: Vec<(Range, f64)>,
-}
-
-/// What the loss of a `train` block reads.
-pub fn reads(model: &Model, train: &Train) -> Result<Reads, Vec<Diagnostic>> {
-    let mut reads = Reads { each: Vec::new(), of: Vec::new(), kept: Vec::new() };
-    let mut errors = Vec::new();
-    let kept = train.keep.iter().map(|keep| (&keep.read, Some(keep)));
-    for (hir::Read { readout: what, of, span, .. }, keep) in std::iter::once((&train.read, None)).chain(kept) {
-        let name = of.clone();
-        let is_population = model.populations.iter().any(|p| p.name == *of);
-        let read = match what {
-            Readout::SpikeCount => Read::SpikeCount(name),
-            Readout::FirstSpike => Read::Spikes(name),
-            Readout::EveryStep if is_population => Read::Spikes(name),
-            Readout::EveryStep | Readout::Mean | Readout::Max | Readout::Last => Read::State(name),
-        };
-        match readout(model, &(read, *span)) {
-            Ok(found) => {
-                let read = found.full(model);
-                match keep.map(|keep| kept_within(model, keep, &read)) {
-                    Some(Ok(within)) => reads.kept.push(within),
-                    Some(Err(wrong)) => errors.push(wrong),
-                    None => {}
-                }
-                let known = reads.each.iter().position(|(other, _)| *other == read);
-                reads.of.push(known.unwrap_or(reads.each.len()));
-                if known.is_none() {
-                    reads.each.push((read, *span));
-                }
-            }
-            Err(wrong) => errors.extend(wrong),
-        }
-    }
-    if errors.is_empty() { Ok(reads) } else { Err(errors) }
-}
-
-/// Where a readout is kept, and how far outside it costs 1.
-fn kept_within(model: &Model, keep: &hir::Keep, read: &Read) -> Result<(Range, f64), Diagnostic> {
-    let state = match read {
-        Read::State(name) => model.states.iter().find(|s| s.edges.is_none() && s.name == *name),
-        Read::SpikeCount(_) | Read::Spikes(_) => None,
-    };
-    let of_time = keep.read.readout == Readout::FirstSpike;
-    let dim = match state {
-        Some(state) => state.dim,
-        None if of_time => Dim::TIME,
-        None => Dim::ONE,
-    };
-    let name = &keep.read.written;
-    let (low, high) = &keep.range;
-    let [low, high] = ends((name, dim), (low, high), Some(keep.span))?;
-    if low > high {
-        let message = format!("`{name}` cannot lie between {} and {}", keep.range.0, keep.range.1);
-        return Err(Diagnostic::new(Code::BadValue, keep.span, message, "the first bound is the larger one"));
-    }
-    let [_, within] = ends((name, dim), (&keep.within, &keep.within), Some(keep.span))?;
-    if within <= 0.0 {
-        let message = format!("`within` says how far off costs 1, and cannot be {}", keep.within);
-        return Err(Diagnostic::new(Code::BadValue, keep.within.span.unwrap_or(keep.span), message, "above 0"));
-    }
-    Ok((Range { low, high }, within))
 }
 
 /// Where something that learns stays, in canonical units.
@@ -769,7 +689,7 @@ impl Programs {
             .filter_map(|projection| plain.program().bound(Source::Arrived(projection, 0)))
             .collect();
         let adjoints = given.iter().map(|field| Source::Adjoint(field.0)).collect();
-        let wanted = Wanted { of, wrt, given };
+        let wanted = Wanted { of, wrt, given, ..Wanted::default() };
         let back = differentiate::backward(&plain, &wanted).or_else(|why| refused(why.to_string()))?;
         // Programs whose events are carried have no projections.
         let bare = Model { projections: Vec::new(), ..model.clone() };
@@ -1251,72 +1171,4 @@ fn idle(
         })
         .collect();
     if errors.is_empty() { Ok(()) } else { Err(errors) }
-}
-
-/// What is read, with its place in the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// How often the cells of a population spike.
-    Count(usize),
-    /// Whether they do.
-    Spikes(usize),
-    State(StateId),
-}
-
-impl Place {
-    /// The population whose cells are read out.
-    fn population(self, model: &Model) -> usize {
-        match self {
-            Place::Count(population) | Place::Spikes(population) => population,
-            Place::State(state) => model.state(state).population,
-        }
-    }
-
-    /// The same with its full name.
-    fn full(self, model: &Model) -> Read {
-        match self {
-            Place::Count(population) => Read::SpikeCount(model.populations[population].name.clone()),
-            Place::Spikes(population) => Read::Spikes(model.populations[population].name.clone()),
-            Place::State(state) => Read::State(model.state(state).name.clone()),
-        }
-    }
-}
-
-/// What is read.
-fn readout(model: &Model, (read, span): &(Read, Span)) -> Result<Place, Vec<Diagnostic>> {
-    let wrong = |code, message: String| at(*span, Diagnostic::without_place(code, message));
-    let unknown = |name: &str, what: &str, known: Vec<&str>| {
-        let d = wrong(Code::UnknownParameter, format!("there is no {what} `{name}`"));
-        let d = nearest(name, known.clone()).map_or(d.clone(), |near| d.help(format!("did you mean `{near}`?")));
-        Err(vec![d.note(format!("it may be {}", known.join(", ")))])
-    };
-    match read {
-        Read::SpikeCount(name) | Read::Spikes(name) => match model.populations.iter().position(|p| p.name == *name) {
-            Some(population) if model.populations[population].spike.is_some() => Ok(match read {
-                Read::SpikeCount(_) => Place::Count(population),
-                Read::Spikes(_) | Read::State(_) => Place::Spikes(population),
-            }),
-            Some(_) => {
-                let d = wrong(Code::BadTarget, format!("`{name}` does not spike, so that nothing can be counted"));
-                Err(vec![d.help("read a state of its cells, such as `mean(out.v)`, or give the cell a `spike` line")])
-            }
-            None => unknown(name, "population", model.populations.iter().map(|p| p.name.as_str()).collect()),
-        },
-        Read::State(name) => {
-            let suffix = format!(".{name}");
-            let states = || (0..).map(StateId).zip(&model.states).filter(|(_, s)| s.edges.is_none());
-            let fits: Vec<StateId> = states()
-                .filter(|(_, s)| s.name == *name || s.name.ends_with(&suffix))
-                .map(|(number, _)| number)
-                .collect();
-            match fits[..] {
-                [one] => Ok(Place::State(one)),
-                [] => unknown(name, "state", states().map(|(_, s)| s.name.as_str()).collect()),
-                _ => {
-                    let d = wrong(Code::AmbiguousParameter, format!("`{name}` fits several states"));
-                    Err(vec![d.help("write more of the name")])
-                }
-            }
-        }
-    }
 }

@@ -66,8 +66,10 @@ impl<'a> Lowerer<'a> {
             Some(l) => self.method(&l.value),
         };
         let tolerances = self.tolerances(run, &keys);
-        let arrivals = self.arrivals(&keys);
-        let coincident = self.coincident(&keys);
+        let arrivals =
+            self.one_of(&keys, "arrivals", Arrivals::ALL, |name, span| RunError::UnknownArrivals { name, span });
+        let coincident =
+            self.one_of(&keys, "coincident", Coincident::ALL, |name, span| RunError::UnknownCoincident { name, span });
         let seed = self.seed(&keys, seed);
         let span_of = |key: &str| keys.get(key).map_or(run.span, |l| l.value.span);
         let (dt_span, duration_span) = (span_of("dt"), span_of("duration"));
@@ -201,26 +203,21 @@ impl<'a> Lowerer<'a> {
         Some(value as u64)
     }
 
-    /// When events arrive, and where that is said.
-    fn arrivals(&mut self, keys: &Keys<'a>) -> Option<(Arrivals, Option<Span>)> {
-        let Some(l) = keys.get("arrivals") else { return Some(Default::default()) };
+    /// A setting that is one of a few words, and where that is said; what it is otherwise if it is absent.
+    fn one_of<S: Copy + Default>(
+        &mut self,
+        keys: &Keys<'a>,
+        key: &str,
+        all: &[(S, &str)],
+        unknown: for<'n> fn(&'n str, Span) -> RunError<'n>,
+    ) -> Option<(S, Option<Span>)> {
+        let Some(l) = keys.get(key) else { return Some(Default::default()) };
         let (name, span) = (self.word_of(&l.value), l.value.span);
-        let found = Arrivals::ALL.iter().find(|(_, known)| *known == name);
+        let found = all.iter().find(|(_, known)| *known == name);
         if found.is_none() {
-            self.error(RunError::UnknownArrivals { name: &name, span });
+            self.error(unknown(&name, span));
         }
-        found.map(|&(arrivals, _)| (arrivals, Some(span)))
-    }
-
-    /// What comes first at a synapse, and where that is said.
-    fn coincident(&mut self, keys: &Keys<'a>) -> Option<(Coincident, Option<Span>)> {
-        let Some(l) = keys.get("coincident") else { return Some(Default::default()) };
-        let (name, span) = (self.word_of(&l.value), l.value.span);
-        let found = Coincident::ALL.iter().find(|(_, known)| *known == name);
-        if found.is_none() {
-            self.error(RunError::UnknownCoincident { name: &name, span });
-        }
-        found.map(|&(coincident, _)| (coincident, Some(span)))
+        found.map(|&(setting, _)| (setting, Some(span)))
     }
 
     /// The text of what should be one word.

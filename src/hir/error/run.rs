@@ -118,30 +118,23 @@ impl From<RunError<'_>> for Diagnostic {
             E::UnknownMethod { name, span } => unknown_method(name, span),
             E::UnknownArrivals { name, span } => {
                 let message = format!("events cannot arrive `{name}`");
-                let known: Vec<&str> = Arrivals::ALL.iter().map(|(_, name)| *name).collect();
-                let d = Diagnostic::new(Code::BadValue, span, message, "not known");
-                let meant = match name.to_lowercase() {
-                    name if name.contains("brian") || name.starts_with("after") => Some("after_threshold"),
-                    name if name.contains("nest") || name.starts_with("before") => Some("before_threshold"),
-                    name => nearest(&name, known.iter().copied()),
-                };
-                let d = meant.into_iter().fold(d, |d, meant| d.did_you_mean(name, meant));
-                d.note(format!("there are {}: as in NEST, and as in Brian2", known.join(" and ")))
+                let known = Arrivals::ALL.iter().map(|(_, name)| *name);
+                let hints = [
+                    ("brian", "after_threshold"),
+                    ("after", "after_threshold"),
+                    ("nest", "before_threshold"),
+                    ("before", "before_threshold"),
+                ];
+                let note = "there are before_threshold and after_threshold: as in NEST, and as in Brian2";
+                unknown_setting((name, span), message, known, &hints, note)
             }
             E::UnknownCoincident { name, span } => {
                 let message = format!("spikes that reach a synapse at the same time cannot be `{name}`");
-                let known: Vec<&str> = Coincident::ALL.iter().map(|(_, name)| *name).collect();
-                let d = Diagnostic::new(Code::BadValue, span, message, "not known");
-                let meant = match name.to_lowercase() {
-                    name if name.contains("brian") || name.starts_with("pre") => Some("pre_first"),
-                    name if name.contains("nest") => Some("apart"),
-                    name if name.starts_with("post") => Some("post_first"),
-                    name => nearest(&name, known.iter().copied()),
-                };
-                let d = meant.into_iter().fold(d, |d, meant| d.did_you_mean(name, meant));
-                d.note(
-                    "there are pre_first as in Brian2, post_first, and apart as in NEST, where such spikes are no pair",
-                )
+                let known = Coincident::ALL.iter().map(|(_, name)| *name);
+                let hints = [("brian", "pre_first"), ("pre", "pre_first"), ("nest", "apart"), ("post", "post_first")];
+                let note =
+                    "there are pre_first as in Brian2, post_first, and apart as in NEST, where such spikes are no pair";
+                unknown_setting((name, span), message, known, &hints, note)
             }
             E::RecordsNothing { population, compartment, run } => {
                 let v = compartment.map_or("v".to_string(), |name| format!("{name}.v"));
@@ -230,6 +223,24 @@ fn unknown_network(name: &str, known: &[&str], span: Span) -> Diagnostic {
         None if known.is_empty() => d,
         None => d.note(format!("there is {}", known.join(", "))),
     }
+}
+
+/// A setting has no such word; one that has a hint in it, such as the name of another simulator, means what stands beside that.
+fn unknown_setting(
+    (name, span): (&str, Span),
+    message: String,
+    known: impl Iterator<Item = &'static str>,
+    hints: &[(&str, &'static str)],
+    note: &str,
+) -> Diagnostic {
+    let lower = name.to_lowercase();
+    let hinted = hints.iter().find(|(hint, _)| lower.contains(hint)).map(|(_, meant)| *meant);
+    let d = Diagnostic::new(Code::BadValue, span, message, "not known");
+    let d = match hinted.or_else(|| nearest(&lower, known)) {
+        Some(meant) => d.did_you_mean(name, meant),
+        None => d,
+    };
+    d.note(note)
 }
 
 fn unknown_method(name: &str, span: Span) -> Diagnostic {
