@@ -6,7 +6,7 @@
 use crate::codegen::plan::{DeviceClass, Plan, Stretch};
 use crate::codegen::stablehlo::builder::Element;
 use crate::codegen::stablehlo::{Entry, Feed, Kind, Port, mlir, slot_name};
-use crate::driver::Experiment;
+use crate::driver::{Experiment, StepBack};
 use crate::engine::inputs::{Inputs, Table};
 use crate::engine::{EngineError, Setup};
 use crate::step::FieldId;
@@ -54,15 +54,8 @@ pub fn files_with(experiment: &Experiment, inputs: &Inputs) -> Result<Vec<File>,
     let mut files = Vec::new();
     let mut functions = Map::new();
     for kind in kinds {
-        let entry = Entry::new(plan, &inputs.device, kind, "main");
-        let name = entry.kind.name();
-        for (ending, format) in [("mlir", mlir::Format::Text), ("mlirbc", mlir::Format::Bytecode)] {
-            let module = format!("{}_{name}", plan.name);
-            let bytes = mlir::write(&module, std::slice::from_ref(&entry.function), &plan.origins, format);
-            files.push(File { name: format!("{name}.{ending}"), bytes });
-        }
-        let described = artefact.function(&entry);
-        functions.insert(name.into(), described);
+        let (name, described) = artefact.module(kind, &mut files);
+        functions.insert(name, described);
     }
     let ode = &compiled.ode;
     let records = ode.records.iter().zip(&stretch.fields);
@@ -100,10 +93,22 @@ pub fn files_with(experiment: &Experiment, inputs: &Inputs) -> Result<Vec<File>,
             })).collect::<Vec<_>>(),
         },
     });
-    let text = serde_json::to_string_pretty(&manifest).map_err(|e| EngineError(e.to_string()))?;
-    files.push(File { name: "manifest.json".into(), bytes: format!("{text}\n").into_bytes() });
-    files.push(File { name: "inputs.npz".into(), bytes: npz(&artefact.tables)? });
-    Ok(files)
+    artefact.described(&manifest, files)
+}
+
+/// The files of a step that goes back: its module, `manifest.json` with the name of the adjoint of each state and constant, and `inputs.npz`.
+pub fn step_back(back: &StepBack, plan: &Plan, class: DeviceClass) -> Result<Vec<File>, EngineError> {
+    let StepBack { experiment, adjoints } = back;
+    let inputs = Inputs::new(plan, &experiment.setup, class)?;
+    let units = Units::new(experiment);
+    let steps = experiment.extent.grid.steps;
+    let (setup, tables) = (&experiment.setup, BTreeMap::new());
+    let mut artefact = Artefact { inputs: &inputs, setup, units: &units, calls: 0, steps, tables };
+    let mut files = Vec::new();
+    let (name, described) = artefact.module(Kind::Step, &mut files);
+    let functions = Map::from_iter([(name, described)]);
+    let adjoints: Map<String, Value> = adjoints.iter().map(|(of, adjoint)| (of.clone(), json!(adjoint))).collect();
+    artefact.described(&json!({ "format": FORMAT, "functions": functions, "adjoints": adjoints }), files)
 }
 
 /// Units of fields, and the parameters with their values.
@@ -141,6 +146,27 @@ struct Artefact<'a> {
 }
 
 impl Artefact<'_> {
+    /// Writes the module of an entry point, and describes it.
+    fn module(&mut self, kind: Kind, files: &mut Vec<File>) -> (String, Value) {
+        let plan = &self.inputs.plan;
+        let entry = Entry::new(plan, &self.inputs.device, kind, "main");
+        let name = entry.kind.name();
+        for (ending, format) in [("mlir", mlir::Format::Text), ("mlirbc", mlir::Format::Bytecode)] {
+            let module = format!("{}_{name}", plan.name);
+            let bytes = mlir::write(&module, std::slice::from_ref(&entry.function), &plan.origins, format);
+            files.push(File { name: format!("{name}.{ending}"), bytes });
+        }
+        (name.into(), self.function(&entry))
+    }
+
+    /// The files with the manifest and the numbers.
+    fn described(&self, manifest: &Value, mut files: Vec<File>) -> Result<Vec<File>, EngineError> {
+        let text = serde_json::to_string_pretty(manifest).map_err(|e| EngineError(e.to_string()))?;
+        files.push(File { name: "manifest.json".into(), bytes: format!("{text}\n").into_bytes() });
+        files.push(File { name: "inputs.npz".into(), bytes: npz(&self.tables)? });
+        Ok(files)
+    }
+
     fn function(&mut self, entry: &Entry) -> Value {
         let name = entry.kind.name();
         let arguments: Vec<Value> = entry.arguments.iter().map(|port| self.argument(entry, port)).collect();

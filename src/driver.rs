@@ -14,7 +14,7 @@ mod whole;
 
 pub use engines::{EngineChoice, Ready};
 pub use experiment::{Draft, Experiment, Made, planned};
-pub use gradient::{Differentiable, Fitted, Outline};
+pub use gradient::{Differentiable, Fitted, Mode, Outline, StepBack, Ways};
 pub use repeated::Repeated;
 pub use sweep::{Choose, Crew, Done, Sweep};
 pub use training::{Found, Learner, Lesson, Read, Reads, Sample, frame, reads, sample, samples};
@@ -387,7 +387,8 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
             | Source::InjectedSlope(..)
             | Source::Adjoint(_)
             | Source::Seed(_)
-            | Source::Gradient(..) => DisplayUnit { name: "1".into(), exponent: 0 },
+            | Source::Gradient(..)
+            | Source::Tangent(..) => DisplayUnit { name: "1".into(), exponent: 0 },
         };
         let default = match field.kind {
             FieldKind::Uniform => setup.uniforms.iter().find(|u| u.0 == id).map(|u| FieldDefault::Number(u.1)),

@@ -46,7 +46,7 @@
 //! | [`discretize`] | one integration method per file |
 //! | [`step`] | the discrete IR: spaces, maps, stages and operations; what each means is on its page; verifier, printer, parser |
 //! | [`passes`] | one rewrite per file; the table of passes and the pipelines |
-//! | [`differentiate`] | reverse mode: a program that goes back step by step; the adjoint of every operation |
+//! | [`differentiate`] | gradients: a program that goes back step by step, or one that carries derivatives along; the adjoint of every operation |
 //! | [`interp`] | the oracle: slow, obvious, double precision |
 //! | [`adaptive`] | steps as long as the error allows, for reference solutions: all equations together, events at their own times |
 //! | [`codegen`] | the plan, and from it Rust: kernels, and the crate around them for Rust and C; or StableHLO: entry points over whole arrays |
@@ -247,6 +247,7 @@
 //! | which quotients are seen to have a limit at 0/0 | `src/ode/removable/` | `tests/reference/singularities.py`, `tests/suite/singular.rs` |
 //! | a derivative | `src/ode/derivative.rs` | its tests, `tests/suite/singular.rs` |
 //! | the adjoint of an operation | `src/differentiate/adjoint.rs` | `src/differentiate/tests.rs` |
+//! | how derivatives go forward with a run | `src/differentiate/forward.rs`, `src/simulate/along.rs` | `src/differentiate/tests.rs`, `tests/suite/gradients.rs` |
 //! | how stages are gone through backward, what has no gradient | `src/differentiate/sweep.rs`, `walk.rs` beside it | `src/differentiate/tests.rs`, `tests/suite/gradients.rs` |
 //! | which states are kept for going back | `src/simulate/backward/` | its tests, `tests/suite/gradients.rs` |
 //! | in which parameters runs are differentiated; runs that are only repeated | `src/driver/gradient.rs`; `repeated.rs` beside it | `tests/suite/gradients.rs` |

@@ -107,7 +107,7 @@ class Gradient:
 
     @property
     def memory(self) -> int:
-        """How many bytes of states are kept at the same time, at most."""
+        """How many bytes of states are kept at the same time, at most; 0 in forward mode."""
         return self._core.memory()
 
     def __call__(
@@ -146,6 +146,7 @@ def fit(
     targets: Mapping[str, Target] | None,
     search: str | None,
     counts: tuple[int | None, int | None],
+    mode: str,
     memory: str,
     options: dict[str, Any],
     progress: Progress,
@@ -165,6 +166,7 @@ def fit(
         "search": search,
         "starts": starts,
         "iterations": iterations,
+        "mode": mode,
         "memory": memory,
     }
     with Bar(progress, "fit", None, "run") as bar:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,19 +25,26 @@ class JaxModel:
 
     A state holds the states of cells and the parameters that differ from cell to cell, in the compiler's units (mV, ms, mS/cm2); all may be
     changed between steps. Under "step" it counts its steps; inputs that depend on time are known up to the duration. It runs on whatever
-    JAX runs on, and needs `jax_enable_x64` in double precision. `jax.vmap` takes one state after the other. There are no gradients
-    through it (`Model.gradient` has them).
+    JAX runs on, and needs `jax_enable_x64` in double precision. `jax.vmap` takes one state after the other.
+
+    `jax.grad` goes back through `step`, in states and parameters that differ from cell to cell, for models that `Model.gradient` takes: others
+    raise `ModelError` then. In loops that is `jax.lax.scan`; `steps`, whose count JAX does not know before, has no gradient.
+
+    >>> def loss(state):
+    ...     end, v = jax.lax.scan(lambda s, _: (f.step(s)[0], s["squid.soma.v"]), state, length=500)
+    ...     return ((v - target) ** 2).mean()
+    >>> jax.grad(loss, allow_int=True)(state)["squid.soma.Na.gbar"]
     """
 
-    def __init__(self, files: Mapping[str, bytes]) -> None:
+    def __init__(self, files: Mapping[str, bytes], back: Callable[[], Mapping[str, bytes]]) -> None:
         self._jax: Any = needed("jax", "jax", "to_jax")
         self._manifest: dict[str, Any] = json.loads(files["manifest.json"])
-        self._files = files
+        self._make_back, self._back = back, None
         if self._manifest["precision"] == "f64" and not self._jax.config.jax_enable_x64:
             raise UsageError('JAX computes in f32: set jax.config.update("jax_enable_x64", True), or take precision="f32"')
         archive = np.load(io.BytesIO(files["inputs.npz"]))
         functions = self._manifest["functions"]
-        self._calls = {name: self._exported(name) for name in ("init", "step", "observe")}
+        self._calls = {name: self._exported(files, functions[name], name) for name in ("init", "step", "observe")}
         self._step: list[dict[str, Any]] = functions["step"]["arguments"]
 
         def array(argument: Mapping[str, Any]) -> Any:
@@ -54,10 +61,11 @@ class JaxModel:
         # A call has so many rows, and a bit of a word for each step.
         bits = [32 * shape[0] for shape in self._words().values()]
         self._most: int = min([most for _, most in self._rows.values()] + bits, default=32)
+        self._one = self._differentiable()
 
-    def _exported(self, name: str) -> Any:
-        """A function of the artefact as one of JAX."""
-        jax, described = self._jax, self._manifest["functions"][name]
+    def _exported(self, files: Mapping[str, bytes], described: Mapping[str, Any], name: str) -> Any:
+        """A function of an artefact as one of JAX."""
+        jax = self._jax
         from jax import export
         from jax.interpreters import mlir
         from jaxlib.mlir import ir
@@ -67,7 +75,7 @@ class JaxModel:
             return tuple(jax.core.ShapedArray(tuple(p["shape"]), jax.numpy.dtype(p["dtype"])) for p in ports)
 
         with mlir.make_ir_context():
-            module = ir.Module.parse(self._files[described["text"]])
+            module = ir.Module.parse(files[described["text"]])
             # Who calls it decides what is donated.
             for operation in module.body.operations:
                 if "arg_attrs" in operation.attributes:
@@ -119,8 +127,9 @@ class JaxModel:
 
     def step(self, state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """One step: the states after it, and by population which cells spiked in it, shape `[cell]`."""
-        after, words, _ = self._advance(state, self._jax.numpy.int32(1))
-        return after, {name: (word[0] & 1).astype(bool) for name, word in words.items()}
+        at = self._jax.numpy.asarray(state["step"])
+        after, words = self._one({name: self._jax.numpy.asarray(state[name]) for name in self.states}, at)
+        return {**after, "step": at + 1}, {name: (word[0] & 1).astype(bool) for name, word in words.items()}
 
     def steps(self, state: Mapping[str, Any], count: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """So many steps: the states after them, and by population how often each cell spiked, shape `[cell]`."""
@@ -169,6 +178,69 @@ class JaxModel:
         after = {name: made.get(name, state[name]) for name in self.states}
         after["step"] = at + count
         return after, {name: made[f"{name}'spikes"] for name in self._words()}, made["finite"]
+
+    def _differentiable(self) -> Any:
+        """One step of states, with its derivatives."""
+        jax = self._jax
+
+        def one(values: Any, at: Any) -> Any:
+            after, words, _ = self._advance({**values, "step": at}, jax.numpy.int32(1))
+            return {name: after[name] for name in self.states}, words
+
+        def there(values: Any, at: Any) -> Any:
+            return one(values, at), (values, at)
+
+        def back(kept: Any, slopes: Any) -> Any:
+            values, at = kept
+            return self._step_back()(values, at, slopes[0]), np.zeros(np.shape(at), jax.dtypes.float0)
+
+        stepped = jax.custom_vjp(one)
+        stepped.defvjp(there, back)
+        return stepped
+
+    def _step_back(self) -> Any:
+        """From the derivatives in the states behind a step to those before it, and in what differs from cell to cell."""
+        if self._back is not None:
+            return self._back
+        jax, numpy = self._jax, self._jax.numpy
+        files = self._make_back()
+        manifest, archive = json.loads(files["manifest.json"]), np.load(io.BytesIO(files["inputs.npz"]))
+        described = manifest["functions"]["step"]
+        call = self._exported(files, described, "step_back")
+        adjoints: dict[str, str] = manifest["adjoints"]
+        of = {adjoint: name for name, adjoint in adjoints.items()}
+        changing = {r["name"] for r in self._manifest["functions"]["step"]["results"]}
+
+        def back(values: Any, at: Any, slopes: Any) -> Any:
+            # What no step changes passes through, and gains what it does in this step.
+            floating = {name for name in self.states if numpy.issubdtype(values[name].dtype, numpy.floating)}
+            given = {adjoint: slopes[name] for adjoint, name in of.items() if name in changing & floating}
+            arguments = []
+            for a in described["arguments"]:
+                name, dtype = a["name"], numpy.dtype(a["dtype"])
+                if a["from"] == "init":
+                    found = given.get(name, values.get(name))
+                    arguments.append(numpy.zeros(a["shape"], dtype) if found is None else numpy.asarray(found, dtype))
+                elif a["from"] == "caller":
+                    arguments.append(numpy.int32(1))
+                elif a["from"] == "steps":
+                    rows = numpy.asarray(archive[a["key"]].astype(dtype))
+                    arguments.append(jax.lax.dynamic_slice_in_dim(rows, at, a["shape"][0]))
+                else:
+                    arguments.append(numpy.asarray(archive[a["key"]].astype(dtype)))
+            made = dict(zip((r["name"] for r in described["results"]), call(*arguments)))
+
+            def slope(name: str) -> Any:
+                if name not in floating:
+                    return np.zeros(values[name].shape, jax.dtypes.float0)
+                adjoint = adjoints.get(name, "")
+                found = made.get(adjoint, given.get(adjoint, 0.0))
+                return found if name in changing else slopes[name] + found
+
+            return {name: slope(name) for name in self.states}
+
+        self._back = back
+        return back
 
     def __repr__(self) -> str:
         return f"<neuroc.JaxModel {self._manifest['model']}: {', '.join(self.states)}>"

@@ -327,23 +327,27 @@ class Model:
         parameters: Sequence[str],
         targets: Mapping[str, Target] | None = None,
         *,
+        mode: str = "auto",
         memory: str = "1GB",
         **options: Any,
     ) -> Gradient:
-        """Compiles the model so that losses of what it records have exact gradients in parameters (reverse mode).
+        """Compiles the model so that losses of what it records have exact gradients in parameters.
 
         parameters
             Their names, or the ends of them; each is one number.
         targets
             By records, what a run is compared with: a file of two columns (time in ms, value in the unit of the record), or a pair of arrays.
             The loss is the mean squared error by the variance of the trace, averaged over targets.
+        mode
+            "reverse": back from the loss, which takes as long for any number of parameters; "forward": beside the run, which keeps nothing
+            and takes longer with each parameter; "auto": forward for up to six parameters and on XLA, else back.
         memory
             For the states that going back needs; where it is less than all of them take, steps are taken again, with the same bits.
 
-        Other options are those of `run`; it is done in f64, natively or interpreted. Raises `SettingError` for names that do not fit, and for
+        Other options are those of `run`; it is done in f64. Raises `SettingError` for names that do not fit, and for
         models without gradients so far (cells that are reset, synapses with events).
         """
-        gradient = Gradient(self._core.differentiable(list(parameters), self._options(options), memory), targets is not None)
+        gradient = Gradient(self._core.differentiable(list(parameters), self._options(options), mode, memory), targets is not None)
         if targets is not None:
             gradient._core.aim(fitting.aimed(targets))
         return gradient
@@ -356,6 +360,7 @@ class Model:
         search: str | None = None,
         starts: int | None = None,
         iterations: int | None = None,
+        mode: str = "auto",
         memory: str = "1GB",
         progress: Progress = None,
         **options: Any,
@@ -380,6 +385,8 @@ class Model:
             From how many places: the first is the model's own, the others are drawn between the bounds; 1 if nobody says it.
         iterations
             Steps of the search from each place, at most; 100 if nobody says it.
+        mode, memory
+            As in `gradient`.
         progress
             As in `run`; a function is called with the number of the start, its runs so far, and its least loss so far.
 
@@ -387,7 +394,7 @@ class Model:
         """
         bars.checked(progress)
         counts = (starts, iterations)
-        found, stopped = fitting.fit(self._core, free, targets, search, counts, memory, self._options(options), progress)
+        found, stopped = fitting.fit(self._core, free, targets, search, counts, mode, memory, self._options(options), progress)
         if stopped is not None:
             if not isinstance(stopped, KeyboardInterrupt):
                 raise stopped
@@ -541,7 +548,8 @@ class Model:
         from .jaxed import JaxModel
 
         options = dict(duration=duration, dt=dt, method=method, seed=seed, device=device, precision=precision)
-        return JaxModel(self._core.artefact(options))
+        core = self._core.copy()
+        return JaxModel(core.artefact(options), lambda: core.step_back(options))
 
     def to_nir(
         self,

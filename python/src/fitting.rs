@@ -5,12 +5,12 @@
 
 use crate::error::{self, guarded, usage};
 use crate::model::Model;
-use crate::running::{Engine, Machine, Signals, lock};
+use crate::running::{Machine, Signals, lock};
 use crate::value::{self, Given};
 use neuroc::cli::memory;
 use neuroc::codegen::plan::Precision;
 use neuroc::diag::Diagnostic;
-use neuroc::driver::{self, Checked, CompileOptions, Fitted};
+use neuroc::driver::{self, Checked, CompileOptions, Fitted, Mode, Ways};
 use neuroc::engine::EngineError;
 use neuroc::fit::{self, Bounds, Number, Observed, Runs, Search, Target, Trace};
 use neuroc::hir::{Feature, Goal};
@@ -41,12 +41,10 @@ pub fn budget(text: &str) -> PyResult<f64> {
     memory::size(text).map_err(|why| usage(format!("`memory` is \"{text}\": {why}")))
 }
 
-/// Refuses engines and numbers that gradients of runs are not made for.
-fn suited(machine: &Machine, what: &str) -> PyResult<()> {
-    if !matches!(machine.engine, Engine::Native | Engine::Interp) {
-        return Err(usage(format!("so far {what} runs on the native engine and the interpreter")));
-    }
-    exact(machine, what)
+/// How gradients are found, as it is written.
+fn ways(mode: &str, memory: &str) -> PyResult<Ways> {
+    let known = || usage(format!("there is no mode \"{mode}\"; write \"auto\", \"reverse\" or \"forward\""));
+    Ok(Ways { mode: Mode::named(mode).ok_or_else(known)?, memory: budget(memory)? as u64 })
 }
 
 /// Refuses less accuracy.
@@ -63,14 +61,14 @@ impl Differentiable {
         model: &Model,
         names: &[String],
         options: &Bound<'_, PyDict>,
-        memory: &str,
+        (mode, memory): (&str, &str),
     ) -> PyResult<Differentiable> {
         let (compile, machine) = model.options(&model.settings(), options)?;
-        suited(&machine, "a gradient")?;
+        exact(&machine, "a gradient")?;
         if machine.precision != Precision::F64 {
             return Err(usage("gradients are computed in f64; leave `precision` out"));
         }
-        let budget = budget(memory)?;
+        let ways = ways(mode, memory)?;
         let wrong = |d: Vec<Diagnostic>| model.wrong(&d);
         let (checked, compile): (&Checked, &CompileOptions) = (&model.checked, &compile);
         let names: Vec<_> = names.iter().map(|name| (name.clone(), None)).collect();
@@ -82,9 +80,8 @@ impl Differentiable {
             values.push(one.value.ok_or_else(several)?);
         }
         let choice = || machine.choice().map_err(|e| EngineError(e.to_string()));
-        let made = py.detach(|| {
-            driver::Differentiable::new(checked, compile, &fitted, &values, &choice, budget as u64).map_err(wrong)
-        });
+        let made =
+            py.detach(|| driver::Differentiable::new(checked, compile, &fitted, &values, &choice, ways).map_err(wrong));
         let inner = Inner { run: made?, targets: Vec::new() };
         Ok(Differentiable { inner: Mutex::new(inner), checked: Arc::clone(&model.checked), fitted })
     }
@@ -218,6 +215,7 @@ pub struct Asked {
     search: Option<String>,
     starts: Option<u32>,
     iterations: Option<u64>,
+    mode: String,
     memory: String,
 }
 
@@ -231,11 +229,11 @@ pub fn fit<'py>(
     news: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let (compile, machine) = model.options(&model.settings(), options)?;
-    suited(&machine, "a fit")?;
+    exact(&machine, "a fit")?;
     if machine.precision != Precision::F64 {
         return Err(usage("fits are computed in f64; leave `precision` out"));
     }
-    let budget = budget(&asked.memory)?;
+    let ways = ways(&asked.mode, &asked.memory)?;
     let wrong = |d: Vec<Diagnostic>| model.wrong(&d);
     let checked = &model.checked;
     let block = checked.model.as_ref().and_then(|model| model.fit.as_ref());
@@ -295,9 +293,8 @@ pub fn fit<'py>(
     };
     let (mut run, targets): (Box<dyn Runs + Send>, Vec<Target>) = match method {
         fit::Method::Lbfgs => {
-            let made = || {
-                driver::Differentiable::new(checked, &compile, &fitted, &middle, &choice, budget as u64).map_err(wrong)
-            };
+            let made =
+                || driver::Differentiable::new(checked, &compile, &fitted, &middle, &choice, ways).map_err(wrong);
             let mut run = py.detach(made)?;
             let targets = aimed(&run)?;
             let idle = py.detach(|| fit::idle(&mut run, &middle, &targets)).map_err(error::engine)?;
@@ -378,9 +375,9 @@ impl Differentiable {
         Ok(all.map(|(r, t)| (r.name.clone(), r.unit.name.clone(), t.clone().into_pyarray(py))).collect())
     }
 
-    /// How many bytes of states are kept at the same time, at most.
+    /// How many bytes of states are kept at the same time, at most; 0 if derivatives go forward with the run.
     fn memory(&self) -> PyResult<u64> {
-        Ok(self.lock()?.run.memory())
+        Ok(self.lock()?.run.memory().unwrap_or(0))
     }
 
     /// A loss and its gradient. `loss` is called with an array `[time, cell]` for each record, and answers the loss and its derivatives in

@@ -65,3 +65,57 @@ def test_precision_and_networks(root):
     jax.config.update("jax_enable_x64", False)
     with pytest.raises(neuroc.UsageError, match="jax_enable_x64"):
         model.to_jax()
+
+
+JOINED = """
+channel Leak { param gbar = 0.3 mS/cm2; param erev = -54 mV }
+cell Leaky {
+    compartment soma { area = 1000 um2; cm = 1 uF/cm2; v_init = -65 mV; insert Leak }
+}
+junction Gap { param g = 0.05 mS/cm2; current i = g * dv * (0.2 + 0.8 * exp(-(dv / 10 mV)^2)) }
+network main {
+    population io: Leaky[4]
+    init io.soma.v ~ uniform(-80 mV, -50 mV)
+    connect io.soma -- io.soma via Gap { rule = fixed_in_degree(n = 2) }
+    input push: sine(delay = 0 ms, duration = 5 ms, amplitude = 1 uA/cm2, period = 10 ms) -> io.soma
+}
+run { duration = 5 ms; dt = 0.1 ms; record io.soma.v }
+"""
+
+
+def test_gradients_go_through_steps(squid):
+    models = [
+        (neuroc.load(squid).set({"n": 2, "soma.v": [-50.0, -60.0], "Na.gbar": [120.0, 100.0]}), 120, "squid.soma.v", "squid.soma.Na.gbar"),
+        (neuroc.parse(JOINED).set({"Leak.gbar": [0.3, 0.2, 0.4, 0.5]}), 50, "io.soma.v", "io.soma.Leak.gbar"),
+    ]
+    for model, steps, v, gbar in models:
+        f = model.to_jax(duration=5)
+
+        def loss(state, start):
+            at = f.init()
+            at = {**at, **state, "step": at["step"]}
+            _, path = jax.lax.scan(lambda s, _: (f.step(s)[0], s[v] / 100), {**at, v: start}, length=steps)
+            return (path**2 * jax.numpy.arange(1, 1 + path.shape[1])).mean()
+
+        begin = f.init()
+        given = {gbar: begin[gbar]}
+        value, (of_gbar, of_v) = jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))(given, begin[v])
+        assert value == loss(given, begin[v])
+        for cell in range(2):
+            for what, found in [("gbar", of_gbar[gbar][cell]), ("v", of_v[cell])]:
+                def at(by, what=what, cell=cell):
+                    if what == "v":
+                        return loss(given, begin[v].at[cell].add(by))
+                    return loss({gbar: begin[gbar].at[cell].add(by)}, begin[v])
+
+                h = 1e-4
+                expected = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
+                assert expected != 0 and abs(found - expected) <= 1e-7 * abs(expected) + 1e-12, (v, what, cell)
+
+
+def test_what_has_no_gradient_says_so(root):
+    f = neuroc.load(root / "examples" / "izhikevich.neuro").to_jax(duration=1)
+    state = f.init()
+    name = next(name for name in f.states if name.endswith(".v"))
+    with pytest.raises(neuroc.ModelError, match="changes by a jump when it spikes"):
+        jax.grad(lambda v: f.step({**state, name: v})[0][name].sum())(state[name])

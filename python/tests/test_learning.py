@@ -56,10 +56,11 @@ def net(tmp_path):
     return tmp_path / "net.neuro"
 
 
-def test_gradients_are_those_of_differences(axon, trace):
-    gradient = axon.gradient(["Na.gbar", "K.gbar"], {"squid.axon.v": trace}, duration=6)
+@pytest.mark.parametrize("mode", ["reverse", "forward"])
+def test_gradients_are_those_of_differences(axon, trace, mode):
+    gradient = axon.gradient(["Na.gbar", "K.gbar"], {"squid.axon.v": trace}, mode=mode, duration=6)
     assert gradient.names == ["squid.axon.Na.gbar", "squid.axon.K.gbar"] and gradient.units == ["mS/cm2", "mS/cm2"]
-    assert gradient.start.tolist() == [120, 36] and gradient.memory > 0
+    assert gradient.start.tolist() == [120, 36] and (gradient.memory > 0) == (mode == "reverse")
     x = np.array([110.0, 33.0])
     loss, slopes = gradient(x)
     for at in range(2):
@@ -72,8 +73,10 @@ def test_gradients_are_those_of_differences(axon, trace):
     assert loss > 0 and gradient([120, 36])[0] < 1e-12
     # From arrays, in the unit that is shown.
     t, v = np.loadtxt(trace, delimiter=",", skiprows=1).T
-    again = axon.gradient(["Na.gbar", "K.gbar"], {"v": (t, v)}, duration=6)
+    again = axon.gradient(["Na.gbar", "K.gbar"], {"v": (t, v)}, mode=mode, duration=6)
     assert again(x)[0] == loss and (again(x)[1] == slopes).all()
+    with pytest.raises(neuroc.UsageError, match='there is no mode "both"'):
+        axon.gradient(["K.gbar"], mode="both")
 
 
 def test_a_loss_of_ones_own(axon):

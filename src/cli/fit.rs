@@ -1,10 +1,10 @@
 //! `neuroc fit`.
 
 use super::progress::{Interrupt, spinner};
-use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings, PrecisionName};
+use super::settings::{EngineSettings, ModelSettings, PassSettings, PrecisionName};
 use super::{Exit, complain, deliver, memory, report, say};
 use crate::diag::Diagnostic;
-use crate::driver::{Differentiable, Fitted, Repeated};
+use crate::driver::{Differentiable, Fitted, Mode, Repeated, Ways};
 use crate::fit::{self, Bounds, Method, Outcome, Runs, Search, Target, Watcher};
 use crate::hir::{self, Feature, FitTarget, Goal, Swept, SweptNumber, SweptValues, Wanted};
 use crate::ode;
@@ -43,6 +43,10 @@ pub struct Args {
     /// Steps of the search from each place, at most; 100 if neither this nor the file says it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     iterations: Option<u64>,
+    /// How gradients are found: back from the loss, which takes as long for any number of parameters, or forward beside the run,
+    /// which keeps nothing; on XLA they go forward
+    #[arg(long, value_enum, default_value = "auto")]
+    mode: ModeName,
     /// Memory for the states that going back needs; where it is less than all of them take, steps are taken again
     #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = memory::size)]
     memory: f64,
@@ -77,6 +81,27 @@ impl SearchName {
         match self {
             SearchName::Lbfgs => Method::Lbfgs,
             SearchName::NelderMead => Method::NelderMead,
+        }
+    }
+}
+
+/// How gradients are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ModeName {
+    /// Forward for up to six parameters and on XLA, else back
+    Auto,
+    /// Back from the loss
+    Reverse,
+    /// Forward, beside the run
+    Forward,
+}
+
+impl ModeName {
+    fn mode(self) -> Mode {
+        match self {
+            ModeName::Auto => Mode::Auto,
+            ModeName::Reverse => Mode::Reverse,
+            ModeName::Forward => Mode::Forward,
         }
     }
 }
@@ -124,13 +149,19 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     let mut memory = 0;
     let (mut run, targets): (Box<dyn Runs>, Vec<Target>) = match asked.method {
         Method::Lbfgs => {
-            let made = Differentiable::new(&checked, &options, &fitted, &first, &choice, args.memory as u64);
+            let ways = Ways { mode: args.mode.mode(), memory: args.memory as u64 };
+            let made = Differentiable::new(&checked, &options, &fitted, &first, &choice, ways);
             let mut run = made.map_err(fail)?;
             let targets = fit::targets(&asked.targets, &asked.directory, &run).map_err(fail)?;
             matters(&mut run, &first, &targets)?;
-            memory = run.memory();
+            memory = run.memory().unwrap_or(0);
             if !args.quiet {
-                say(format!("going back keeps states in {memory} bytes at most"));
+                say(match run.memory() {
+                    Some(bytes) => {
+                        format!("gradients go back from the loss; that keeps states in {bytes} bytes at most")
+                    }
+                    None => "gradients go forward with the run, which keeps no states".into(),
+                });
             }
             (Box::new(run), targets)
         }
@@ -174,16 +205,8 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     Ok(if written == Exit::Fine && outcome.stopped { Exit::Stopped } else { written })
 }
 
-/// Refuses engines and numbers that gradients are not made for.
+/// Refuses numbers that gradients are not made for.
 fn suited(args: &Args) -> Result<(), Exit> {
-    match args.engine.engine {
-        EngineName::Native | EngineName::Interp => {}
-        #[cfg(feature = "xla")]
-        EngineName::Xla => {
-            complain("so far `fit` runs on the native engine and the interpreter");
-            return Err(Exit::Usage);
-        }
-    }
     if args.engine.precision() != PrecisionName::F64 {
         complain("gradients are computed in f64; leave `--precision` out");
         return Err(Exit::Usage);

@@ -297,6 +297,11 @@ impl Relative {
         Some(Relative { z: *z, b, s })
     }
 
+    /// What it is made of: `b` and `s`.
+    pub(super) fn operands(&self) -> impl Iterator<Item = ValueId> + use<> {
+        [Some(self.b), self.s].into_iter().flatten()
+    }
+
     /// The adjoints of `b` and `s`; `values` has them in the reverse region.
     pub(super) fn adjoints(
         &self,

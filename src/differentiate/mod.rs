@@ -1,10 +1,11 @@
-//! Reverse mode: from a program of steps to a program that goes back, step by step, and finds gradients.
+//! Gradients: from a program of steps to a program that goes back, step by step, and finds them (reverse mode, [`backward`]), or to one that carries
+//! derivatives along (forward mode, [`forward`](forward()), which has its own documentation in `forward.rs`).
 //!
 //! In come a verified program, what a loss reads ([`Wanted::of`]) and the parameters that the loss is to be differentiated in ([`Wanted::wrt`]); out goes a
 //! verified program that every engine runs as it runs any other, or what has no derivative ([`Refused`]).
 //! Never true here: a derivative is dropped or approximated, or a back end has to know of gradients.
 //!
-//! # The program that comes out
+//! # The program that goes back
 //!
 //! Its constants and states are those of the program, with the same names. Beside each state that moves with a parameter stands its *adjoint*, the
 //! derivative of the loss in it ([`Source::Adjoint`]), and for everything that the loss reads a *seed*, the derivative of the loss in what was
@@ -36,16 +37,18 @@
 
 mod active;
 mod adjoint;
+mod forward;
 mod sweep;
 #[cfg(test)]
 mod tests;
 mod walk;
 
 use crate::step::{
-    Field, FieldId, FieldKind, Function, Op, OpKind, Origin, Program, RegionBuilder, Role, Source, Space, SpaceId,
-    SpaceKind, Stage, ValueId, Verified, verify,
+    Field, FieldId, FieldKind, Function, Op, OpKind, Origin, Program, Region, RegionBuilder, Role, Source, Space,
+    SpaceId, SpaceKind, Stage, ValueId, Verified, verify,
 };
 use active::Active;
+pub use forward::forward;
 use rustc_hash::FxHashSet as HashSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -59,6 +62,8 @@ pub struct Wanted {
     pub of: Vec<FieldId>,
     /// Uniform and constant fields; the number of each is that of its gradient.
     pub wrt: Vec<FieldId>,
+    /// States that count as they were before the first step: their adjoints are there, whether a parameter moves them or not.
+    pub from: Vec<FieldId>,
     /// States that are written from outside before every step. After a call for `k` steps the adjoint of such a state is the derivative in what was written
     /// before step `k + 1`.
     pub given: Vec<FieldId>,
@@ -130,7 +135,7 @@ impl Fields {
 pub fn backward(program: &Verified, wanted: &Wanted) -> Result<Verified, Refused> {
     let program = program.program();
     check(program, wanted)?;
-    let active = Active::new(program, &[&wanted.wrt[..], &wanted.given[..]].concat());
+    let active = Active::new(program, &[&wanted.wrt[..], &wanted.from[..], &wanted.given[..]].concat());
     let empty = |role| Function { role, steps: 1, stages: Vec::new() };
     let [init, step, observe] = [Role::Init, Role::Step, Role::Observe]
         .map(|role| program.function(role).cloned().unwrap_or_else(|| empty(role)));
@@ -254,6 +259,11 @@ fn check(program: &Program, wanted: &Wanted) -> Result<(), Refused> {
         Err(Refused { what: format!("`{name}` is {why}"), origin: None })
     };
     let kind = |field: &FieldId| program.fields.get(field.0 as usize).map(|f| f.kind);
+    for field in &wanted.from {
+        if kind(field) != Some(FieldKind::State) {
+            return refuse(field, "no state");
+        }
+    }
     for field in &wanted.of {
         if !matches!(kind(field), Some(FieldKind::State | FieldKind::Output)) {
             return refuse(field, "no state and no output");
@@ -265,6 +275,14 @@ fn check(program: &Program, wanted: &Wanted) -> Result<(), Refused> {
         }
     }
     Ok(())
+}
+
+/// Why a selection by an event has no derivative.
+fn spiking(program: &Program, region: &Region) -> String {
+    match region.over {
+        Some(space) => format!("`{}` changes by a jump when it spikes", program.space(space).name),
+        None => "a state changes by a jump at an event".into(),
+    }
 }
 
 /// The spaces of the new program: behind those of the program a relation for each relation, whose edges are turned round.

@@ -7,7 +7,7 @@
 use super::active::Active;
 use super::adjoint::{Adjoint, Differentiated, Relative};
 use super::walk::{Version, Walk};
-use super::{Fields, Refused};
+use super::{Fields, Refused, spiking};
 use crate::step::{
     BinaryOp, Field, FieldId, FieldKind, Map, Op, OpClass, OpKind, Program, Region, RegionBuilder, Solve, Source,
     SpaceId, SpaceKind, Stage, UnaryOp, ValueId,
@@ -281,7 +281,7 @@ impl<'a> Sweep<'a> {
                 && self.walk.events.contains(&condition)
                 && !moves(condition)
             {
-                return Err(Refused::new(self.program, Some(op), self.spiking(region)));
+                return Err(Refused::new(self.program, Some(op), spiking(self.program, region)));
             }
             let of_operands = Differentiated {
                 b: &mut b,
@@ -314,14 +314,6 @@ impl<'a> Sweep<'a> {
         }
         self.next = b.next();
         Ok(Some(b.finish()))
-    }
-
-    /// Why a selection by an event has no derivative.
-    fn spiking(&self, region: &Region) -> String {
-        match region.over {
-            Some(space) => format!("`{}` changes by a jump when it spikes", self.program.space(space).name),
-            None => "a state changes by a jump at an event".into(),
-        }
     }
 
     /// Adds a part to the adjoint of what a region over a space reads.

@@ -3,7 +3,7 @@
 use super::{Wanted, backward};
 use crate::engine::{Edges, Engine, Setup};
 use crate::interp::Interp;
-use crate::simulate::{Backward, Gradient, Loss, Sampled, turn_edges};
+use crate::simulate::{Along, Backward, Gradient, Loss, Sampled, turn_edges};
 use crate::step::{BinaryOp, FieldId, FieldKind, Program, Source, SpaceId, UnaryOp, Verified, parse, verify};
 use std::sync::Arc;
 
@@ -64,7 +64,8 @@ fn moved(setup: &Setup, from: &Program, to: &Program) -> Setup {
 fn gradient(forward: &Verified, setup: &Setup, budget: u64) -> Gradient {
     let program = forward.program();
     let sampled = sampled(program, setup);
-    let wanted = Wanted { of: sampled.iter().map(|s| s.field).collect(), wrt: parameters(program), given: Vec::new() };
+    let wanted =
+        Wanted { of: sampled.iter().map(|s| s.field).collect(), wrt: parameters(program), ..Wanted::default() };
     let back = backward(forward, &wanted).unwrap_or_else(|e| panic!("{e}"));
     let run = Backward::new(program, back.program(), &setup.sizes, sampled, wanted.wrt.len(), STEPS, budget);
     let run = run.unwrap_or_else(|e| panic!("{e}"));
@@ -73,6 +74,22 @@ fn gradient(forward: &Verified, setup: &Setup, budget: u64) -> Gradient {
         .map(|(program, setup)| Interp::new(program, setup).unwrap_or_else(|e| panic!("{e}")));
     let [forward, back] = &mut engines;
     run.run(forward, back, &mut loss).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// The same forward, along each parameter.
+fn along(forward: &Verified, setup: &Setup) -> Gradient {
+    let program = forward.program();
+    let directions: Vec<Vec<FieldId>> = parameters(program).into_iter().map(|field| vec![field]).collect();
+    let along = super::forward(forward, &directions).unwrap_or_else(|e| panic!("{e}"));
+    let sampled = sampled(program, setup);
+    let tangent = |field: FieldId, direction: usize| along.program().bound(Source::Tangent(field.0, direction as u32));
+    let of_direction = |direction| sampled.iter().map(|s| tangent(s.field, direction)).collect();
+    let tangents: Vec<Vec<Option<FieldId>>> = (0..directions.len()).map(of_direction).collect();
+    let mut setup = setup.clone();
+    setup.uniforms.extend((0..directions.len()).map(|d| (tangent(directions[d][0], d).expect("it moves"), 1.0)));
+    let run = Along::new(along.program(), sampled, &tangents, STEPS);
+    let mut engine = Interp::new(along, &setup).unwrap_or_else(|e| panic!("{e}"));
+    run.run(&mut engine, &mut loss).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// The derivative in each parameter, by central differences and Richardson's extrapolation.
@@ -99,17 +116,32 @@ fn differences(forward: &Verified, setup: &Setup) -> Vec<f64> {
     parameters(program).into_iter().map(derivative).collect()
 }
 
-/// Compares both, and a tape that keeps few states with one that keeps all.
+/// Compares forward mode with differences, where there is no other.
+fn check_forward(text: &str, setup: impl Fn(&Program) -> Setup) {
+    let forward = program(text);
+    let setup = setup(forward.program());
+    let (along, expected) = (along(&forward, &setup), differences(&forward, &setup));
+    assert!(expected.iter().any(|x| *x != 0.0), "{text}");
+    for (i, expected) in expected.into_iter().enumerate() {
+        let found = along.total(i);
+        assert!((found - expected).abs() <= 3e-9 * expected.abs().max(1.0), "{found}, not {expected}\n{text}");
+    }
+}
+
+/// Compares both ways with differences, and a tape that keeps few states with one that keeps all.
 fn check(text: &str, setup: impl Fn(&Program) -> Setup) {
     let forward = program(text);
     let setup = setup(forward.program());
     let gradient = self::gradient(&forward, &setup, u64::MAX);
+    let along = self::along(&forward, &setup);
     let expected = differences(&forward, &setup);
     let names = parameters(forward.program());
     for (i, expected) in expected.into_iter().enumerate() {
         let (found, name) = (gradient.total(i), &forward.program().field(names[i]).name);
         let within = 3e-9 * expected.abs().max(1.0);
         assert!((found - expected).abs() <= within, "`{name}`: {found}, not {expected}\n{text}");
+        let (forward, within) = (along.total(i), 1e-12 * expected.abs().max(1.0));
+        assert!((forward - found).abs() <= within, "`{name}`: {forward} forward, {found} back\n{text}");
     }
     let of_states = |f: &crate::step::Field| match (f.kind, f.over) {
         (FieldKind::State, Some(space)) => setup.sizes[space.0 as usize] as u64,
@@ -476,10 +508,23 @@ fn constants_have_gradients_of_their_own() {
 }
 
 #[test]
+fn what_is_read_of_earlier_steps_has_derivatives_forward() {
+    let text = with("%50 = back @a.x, %49\n%100 = mul %50, %6");
+    let text =
+        text.replace("state @a.x over @a", "state @a.x over @a history 3").replace("%50 =", "%49 = const 2.0\n%50 =");
+    check_forward(&text, three);
+}
+
+#[test]
 fn what_has_no_gradient_is_named() {
     let refused = |text: &str| {
         let forward = program(text);
         let of = forward.program().fields_where(|f| f.kind == FieldKind::State);
+        // Forward less is refused: nothing is gone back through.
+        if !text.contains("history") {
+            let directions: Vec<Vec<FieldId>> = parameters(forward.program()).into_iter().map(|f| vec![f]).collect();
+            assert!(super::forward(&forward, &directions).is_err(), "it has a gradient forward\n{text}");
+        }
         match backward(&forward, &Wanted { of, wrt: parameters(forward.program()), ..Wanted::default() }) {
             Ok(_) => panic!("it has a gradient\n{text}"),
             Err(why) => why.to_string(),

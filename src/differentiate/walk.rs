@@ -5,7 +5,7 @@
 
 use super::Refused;
 use crate::step::{
-    BinaryOp, FieldId, FieldKind, Function, Op, OpKind, Program, Region, Solve, Stage, UnaryOp, ValueId,
+    BinaryOp, FieldId, FieldKind, Function, Guard, Op, OpKind, Program, Region, Solve, Stage, UnaryOp, ValueId,
 };
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ impl<'a> Walk<'a> {
                 Stage::Region(region) => walk.region(program, at, region, &mut read)?,
             }
         }
-        walk.events();
+        walk.events = events(function);
         Ok(walk)
     }
 
@@ -108,8 +108,7 @@ impl<'a> Walk<'a> {
         read: &mut HashSet<Version>,
     ) -> Result<(), Refused> {
         if let Some(guard) = region.guard {
-            let name = &program.field(guard.event).name;
-            return Err(Refused::new(program, region.ops.first(), format!("`{name}` decides what a step does")));
+            return Err(guarded(program, region, guard));
         }
         let mut here: HashMap<FieldId, ValueId> = HashMap::default();
         for (number, op) in region.ops.iter().enumerate() {
@@ -176,19 +175,6 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Finds the truth values that are emitted, and those that are made of them.
-    fn events(&mut self) {
-        let emitted = |op: &Op| if let OpKind::Emit(_, mask) = op.kind { Some(mask) } else { None };
-        let mut events: HashSet<ValueId> = self.function.ops().filter_map(emitted).collect();
-        for op in self.function.ops() {
-            let of_masks =
-                matches!(op.kind, OpKind::Unary(UnaryOp::Not, _) | OpKind::Binary(BinaryOp::And | BinaryOp::Or, ..));
-            let of_event = of_masks && op.kind.operands().iter().any(|v| events.contains(v));
-            events.extend(op.result.filter(|_| of_event));
-        }
-        self.events = events;
-    }
-
     /// The operations that a region runs, in order, each with its number in the region; before them those of other regions whose values it uses.
     pub(super) fn ops(&self, at: usize, region: &'a Region) -> Vec<(Option<usize>, &'a Op)> {
         let mut foreign: BTreeMap<(usize, usize), &Op> = BTreeMap::new();
@@ -206,6 +192,25 @@ impl<'a> Walk<'a> {
         let own = region.ops.iter().enumerate().map(|(number, op)| (Some(number), op));
         foreign.into_values().map(|op| (None, op)).chain(own).collect()
     }
+}
+
+/// The truth values of a function that are emitted, and those that are made of them.
+pub(super) fn events(function: &Function) -> HashSet<ValueId> {
+    let emitted = |op: &Op| if let OpKind::Emit(_, mask) = op.kind { Some(mask) } else { None };
+    let mut events: HashSet<ValueId> = function.ops().filter_map(emitted).collect();
+    for op in function.ops() {
+        let of_masks =
+            matches!(op.kind, OpKind::Unary(UnaryOp::Not, _) | OpKind::Binary(BinaryOp::And | BinaryOp::Or, ..));
+        let of_event = of_masks && op.kind.operands().iter().any(|v| events.contains(v));
+        events.extend(op.result.filter(|_| of_event));
+    }
+    events
+}
+
+/// Why a region that events reach has no derivative.
+pub(super) fn guarded(program: &Program, region: &Region, guard: Guard) -> Refused {
+    let name = &program.field(guard.event).name;
+    Refused::new(program, region.ops.first(), format!("`{name}` decides what a step does"))
 }
 
 /// Is a field one that versions are made of? All others are the same in the whole run.

@@ -1,6 +1,7 @@
 //! Runs whose losses are differentiated in parameters.
 //!
-//! In come a checked model and the names of parameters; out goes a [`Differentiable`] run: what it samples, and the gradient of a loss of that.
+//! In come a checked model and the names of parameters; out goes a [`Differentiable`] run: what it samples, and the gradient of a loss
+//! of that, found backward or forward ([`Mode`]).
 //! Never true here: a loss is chosen, or a parameter moves that decides how many cells there are or who is connected.
 
 use super::{Checked, CompileOptions, Compiled, EngineChoice, Experiment, Passes, compile_flat, flatten};
@@ -10,10 +11,10 @@ use crate::differentiate::{self, Wanted};
 use crate::engine::{Engine, EngineError, Recording};
 use crate::hir::{Swept, SweptNumber, SweptValues};
 use crate::ode::{self, Model, Node, NodeId, ParamId};
-use crate::passes::{self, Keep};
-use crate::simulate::{self, Backward, Gradient, Loss, Records, Sampled};
+use crate::passes::{self, Backend, Keep};
+use crate::simulate::{self, Along, Backward, Gradient, Loss, Record, Records, Sampled};
 use crate::source::Span;
-use crate::step::{FieldId, FieldKind, Program, Source, Value};
+use crate::step::{FieldId, FieldKind, Program, Source, Value, Verified};
 use crate::units::{Dim, DisplayUnit, Unit};
 
 /// A parameter that is free.
@@ -29,6 +30,41 @@ pub struct Fitted {
     pub value: Option<f64>,
     /// Which it is.
     pub(super) param: ParamId,
+}
+
+/// Which way derivatives are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Forward for few parameters and on XLA, else back.
+    #[default]
+    Auto,
+    /// Back from the loss: all parameters at once, with states that are kept.
+    Reverse,
+    /// Beside the run: each parameter for itself, with nothing that is kept.
+    Forward,
+}
+
+impl Mode {
+    /// All with their names.
+    pub const ALL: &'static [(Mode, &'static str)] =
+        &[(Mode::Auto, "auto"), (Mode::Reverse, "reverse"), (Mode::Forward, "forward")];
+
+    /// The mode of a name.
+    pub fn named(name: &str) -> Option<Mode> {
+        Mode::ALL.iter().find(|(_, known)| *known == name).map(|(mode, _)| *mode)
+    }
+}
+
+/// So many parameters are few: a step of theirs forward takes no longer than one there and back.
+const FEW: usize = 6;
+
+/// How gradients are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ways {
+    /// Which way.
+    pub mode: Mode,
+    /// At most so many bytes of states are kept to go back.
+    pub memory: u64,
 }
 
 /// A uniform field of the programs that free parameters move.
@@ -73,14 +109,24 @@ impl Outline {
     }
 }
 
-/// A run and what goes back through it.
+/// A run, and what finds the derivatives of what it samples.
 pub struct Differentiable {
     model: Model,
     outline: Outline,
     moved: Vec<Moved>,
-    run: Backward,
-    forward: Box<dyn Engine>,
-    back: Box<dyn Engine>,
+    way: Way,
+}
+
+enum Way {
+    Back { run: Backward, forward: Box<dyn Engine>, back: Box<dyn Engine> },
+    Along { run: Along, engine: Box<dyn Engine>, tangents: Vec<MovedAlong> },
+}
+
+/// A parameter that moves along a direction: its number among those that move, the direction, and the field that says how fast.
+struct MovedAlong {
+    moved: usize,
+    direction: usize,
+    field: FieldId,
 }
 
 impl Differentiable {
@@ -107,18 +153,17 @@ impl Differentiable {
         if errors.is_empty() { Ok(found) } else { Err(errors) }
     }
 
-    /// Compiles a run and what goes back through it, with free parameters that begin with these values (in canonical units). Of what the run
-    /// records the samples can be read; of states at most `budget` bytes are kept.
+    /// Compiles a run with derivatives, with free parameters that begin with these values (in canonical units). Of what the run
+    /// records the samples can be read.
     pub fn new(
         checked: &Checked,
         options: &CompileOptions,
         fitted: &[Fitted],
         values: &[f64],
         choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
-        budget: u64,
+        ways: Ways,
     ) -> Result<Differentiable, Vec<Diagnostic>> {
         let model = Differentiable::checked(checked, options, fitted, values)?;
-        let refused = |what: String| vec![Diagnostic::without_place(Code::Unsupported, what)];
         if let Some(one) = fitted.iter().find(|one| decides_sizes(&model, one)) {
             let name = &one.name;
             return Err(refused(format!(
@@ -128,67 +173,15 @@ impl Differentiable {
         let options = CompileOptions { keep_all: true, ..options.clone() };
         let compiled = compile_flat(model, &checked.sources, &options, &mut |_, _, _| {})?;
         let forward = Experiment::new(compiled)?;
-        let mut model = forward.compiled.ode.clone();
-        let plain = forward.compiled.plain.clone();
-        if forward.is_adaptive() {
-            return Err(refused(
-                "a run with adaptive steps has no gradient so far; choose a method with steps of `dt`".into(),
-            ));
+        smooth(&forward)?;
+        let few = || fitted.len() <= FEW || options.backend == Backend::Xla;
+        let draft = Draft { forward, options: &options, fitted, choice };
+        match ways.mode {
+            Mode::Reverse => draft.back(ways.memory),
+            Mode::Forward => draft.along(),
+            Mode::Auto if few() => draft.along(),
+            Mode::Auto => draft.back(ways.memory),
         }
-        if let Some(record) = model.records.iter().find(|record| record.probe.is_some()) {
-            let why = format!(
-                "`{}` is a potential, through which no gradient goes so far; leave it out, or look for values without gradients",
-                record.name
-            );
-            return Err(refused(why));
-        }
-        let (mut moved, wrt) = moved(&mut model, plain.program(), fitted);
-        // The same records in both programs, which number fields differently.
-        let extent = &forward.extent;
-        let in_plain = simulate::records(&model, plain.program(), extent)?;
-        let outline = Outline::new(&forward, fitted)?;
-        let wanted = Wanted { of: in_plain.series.iter().map(|r| r.field).collect(), wrt, given: Vec::new() };
-        let back = differentiate::backward(&plain, &wanted).map_err(|why| refused(why.to_string()))?;
-        let names: Vec<&str> = match &options.passes {
-            Passes::Level(level) => passes::pipeline(*level, options.backend).to_vec(),
-            Passes::Named(names) => names.iter().map(String::as_str).collect(),
-        };
-        let pass_options = passes::Options { keep: Keep::Only(Vec::new()), ..passes::Options::default() };
-        let internal = |what: String| vec![Diagnostic::without_place(Code::Internal, what)];
-        let optimized =
-            passes::run(back.clone(), &names, &pass_options, &mut |_, _, _| {}).map_err(|e| internal(e.to_string()))?;
-        let compiled = Compiled { ode: model.clone(), plain: back, program: optimized, warnings: Vec::new() };
-        let (mut setup, _) = simulate::setup(&model, compiled.program.program(), extent)?;
-        simulate::turn_edges(plain.program(), &mut setup).map_err(internal)?;
-        let steps = extent.grid.steps;
-        let recording = Recording { every: steps, fields: Vec::new() };
-        let backward = Experiment { compiled, extent: extent.clone(), setup, recording, warnings: Vec::new() };
-        let sampled: Vec<Sampled> = outline
-            .records
-            .series
-            .iter()
-            .map(|r| Sampled {
-                field: r.field,
-                cells: r.cells.clone(),
-                steps: (0..=steps).filter(|&s| r.has(s)).collect(),
-            })
-            .collect();
-        let run = Backward::new(
-            forward.program(),
-            backward.program(),
-            &forward.setup.sizes,
-            sampled,
-            moved.len(),
-            steps,
-            budget,
-        )
-        .map_err(|what| vec![Diagnostic::without_place(Code::BadValue, what)])?;
-        for one in &mut moved {
-            one.forward = forward.program().bound(Source::Param(one.param.0));
-            one.back = backward.program().bound(Source::Param(one.param.0));
-        }
-        let [forward, back] = [engine(&forward, choice, Precision::F64)?, engine(&backward, choice, Precision::F64)?];
-        Ok(Differentiable { model, outline, moved, run, forward, back })
     }
 
     /// The model with free parameters of these values, if it takes them.
@@ -210,15 +203,21 @@ impl Differentiable {
         &self.outline
     }
 
-    /// How many bytes of states are kept at the same time, at most.
-    pub fn memory(&self) -> u64 {
-        self.run.memory()
+    /// How many bytes of states are kept at the same time, at most; none if derivatives go forward with the run.
+    pub fn memory(&self) -> Option<u64> {
+        match &self.way {
+            Way::Back { run, .. } => Some(run.memory()),
+            Way::Along { .. } => None,
+        }
     }
 
     /// What the run samples of each record, `[sample][cell]`, with these values of the free parameters (in canonical units).
     pub fn samples(&mut self, values: &[f64]) -> Result<Vec<Vec<f64>>, EngineError> {
         self.set(values)?;
-        self.run.samples(self.forward.as_mut())
+        match &mut self.way {
+            Way::Back { run, forward, .. } => run.samples(forward.as_mut()),
+            Way::Along { run, engine, .. } => run.samples(engine.as_mut()),
+        }
     }
 
     /// The loss and its derivative in each free parameter, in canonical units; `loss` gets the samples of each record, `[sample][cell]`.
@@ -228,31 +227,225 @@ impl Differentiable {
         loss: &mut dyn FnMut(&[Vec<f64>]) -> Loss,
     ) -> Result<(Gradient, Vec<f64>), EngineError> {
         self.set(values)?;
-        let found = self.run.run(self.forward.as_mut(), self.back.as_mut(), loss)?;
-        let totals: Vec<f64> = (0..self.moved.len()).map(|number| found.total(number)).collect();
-        let gradient = chained(&self.model, &self.moved, &totals, self.outline.fitted.len())?;
-        Ok((found, gradient))
+        let free = self.outline.fitted.len();
+        match &mut self.way {
+            Way::Back { run, forward, back } => {
+                let found = run.run(forward.as_mut(), back.as_mut(), loss)?;
+                let totals: Vec<f64> = (0..self.moved.len()).map(|number| found.total(number)).collect();
+                let gradient = chained(&self.model, &self.moved, &totals, free)?;
+                Ok((found, gradient))
+            }
+            Way::Along { run, engine, .. } => {
+                let found = run.run(engine.as_mut(), loss)?;
+                let gradient = (0..free).map(|direction| found.total(direction)).collect();
+                Ok((found, gradient))
+            }
+        }
     }
 
     /// Does anything that is sampled depend on a free parameter?
     pub fn matters(&self, found: &Gradient, fitted: usize) -> bool {
-        let parts = self.moved.iter().zip(&found.parts);
-        parts.into_iter().any(|(moved, parts)| moved.slopes[fitted].is_some() && !parts.is_empty())
+        match &self.way {
+            Way::Back { .. } => {
+                let mut parts = self.moved.iter().zip(&found.parts);
+                parts.any(|(moved, parts)| moved.slopes[fitted].is_some() && !parts.is_empty())
+            }
+            Way::Along { .. } => found.parts.get(fitted).is_some_and(|parts| !parts.is_empty()),
+        }
     }
 
     /// Gives the free parameters values, from the start of the next run on.
     fn set(&mut self, values: &[f64]) -> Result<(), EngineError> {
-        let (forward, back) = (&mut self.forward, &mut self.back);
+        let way = &mut self.way;
         set(&mut self.model, &self.outline.fitted, &self.moved, values, &mut |moved, x| {
+            let (forward, back) = match way {
+                Way::Back { forward, back, .. } => (forward, Some(back)),
+                Way::Along { engine, .. } => (engine, None),
+            };
             if let Some(field) = moved.forward {
                 forward.set_uniform(field, x)?;
             }
-            if let Some(field) = moved.back {
+            if let (Some(field), Some(back)) = (moved.back, back) {
                 back.set_uniform(field, x)?;
             }
             Ok(())
-        })
+        })?;
+        if let Way::Along { engine, tangents, .. } = way {
+            for along in tangents {
+                if let Some(slope) = self.moved[along.moved].slopes[along.direction] {
+                    engine.set_uniform(along.field, real(&self.model, slope)?)?;
+                }
+            }
+        }
+        Ok(())
     }
+}
+
+/// Refuses runs that no way leads back from.
+fn smooth(forward: &Experiment) -> Result<(), Vec<Diagnostic>> {
+    if forward.is_adaptive() {
+        let why = "a run with adaptive steps has no gradient so far; choose a method with steps of `dt`";
+        return Err(refused(why.into()));
+    }
+    match forward.compiled.ode.records.iter().find(|record| record.probe.is_some()) {
+        None => Ok(()),
+        Some(record) => Err(refused(format!(
+            "`{}` is a potential, through which no gradient goes so far; leave it out, or look for values without gradients",
+            record.name
+        ))),
+    }
+}
+
+/// A step gone back through, for those who take steps by themselves.
+pub struct StepBack {
+    /// Its `fn step` takes what states and constants were before a step and the adjoints of the states behind it, and leaves the adjoints before it;
+    /// those of constants are added to.
+    pub experiment: Experiment,
+    /// States and constants of the run, each with the name of its adjoint.
+    pub adjoints: Vec<(String, String)>,
+}
+
+impl StepBack {
+    /// That of a run.
+    pub fn new(forward: Experiment, options: &CompileOptions) -> Result<StepBack, Vec<Diagnostic>> {
+        smooth(&forward)?;
+        let plain = &forward.compiled.plain;
+        let program = plain.program();
+        let wrt = program.fields_where(|f| f.kind == FieldKind::Const && f.over.is_some());
+        let from = program.fields_where(|f| f.kind == FieldKind::State);
+        let wanted = Wanted { wrt: wrt.clone(), from: from.clone(), ..Wanted::default() };
+        let back = differentiate::backward(plain, &wanted).map_err(|why| refused(why.to_string()))?;
+        let adjoints = {
+            let back = back.program();
+            let name = |field: FieldId| program.field(field).name.clone();
+            let of_state = |&field: &FieldId| Some((name(field), back.bound(Source::Adjoint(field.0))?));
+            let of_const = |&field: &FieldId| Some((name(field), back.find_field(&format!("{}'gained", name(field)))?));
+            let all = from.iter().filter_map(of_state).chain(wrt.iter().filter_map(of_const));
+            all.map(|(of, field)| (of, back.field(field).name.clone())).collect()
+        };
+        let keep = from.iter().map(|field| Source::Adjoint(field.0)).filter(|&s| back.program().bound(s).is_some());
+        let (model, keep) = (forward.compiled.ode.clone(), keep.collect());
+        let draft = Draft { forward, options, fitted: &[], choice: &|| Ok(EngineChoice::Interp) };
+        let mut experiment = draft.experiment(&model, back, keep)?;
+        let program = draft.forward.compiled.plain.program();
+        simulate::turn_edges(program, &mut experiment.setup).map_err(internal)?;
+        Ok(StepBack { experiment, adjoints })
+    }
+}
+
+/// What both ways begin with.
+struct Draft<'a> {
+    forward: Experiment,
+    options: &'a CompileOptions,
+    fitted: &'a [Fitted],
+    choice: &'a dyn Fn() -> Result<EngineChoice, EngineError>,
+}
+
+fn refused(what: String) -> Vec<Diagnostic> {
+    vec![Diagnostic::without_place(Code::Unsupported, what)]
+}
+
+fn internal(what: String) -> Vec<Diagnostic> {
+    vec![Diagnostic::without_place(Code::Internal, what)]
+}
+
+impl Draft<'_> {
+    /// Derivatives that go back from the loss. At most so many bytes of states are kept.
+    fn back(&self, budget: u64) -> Result<Differentiable, Vec<Diagnostic>> {
+        let Draft { forward, fitted, choice, .. } = self;
+        if self.options.backend == Backend::Xla {
+            return Err(refused("so far gradients go forward on XLA; leave the mode out, or write `forward`".into()));
+        }
+        let (mut model, plain) = (forward.compiled.ode.clone(), &forward.compiled.plain);
+        let (mut moved, wrt) = moved(&mut model, plain.program(), fitted);
+        // The same records in both programs, which number fields differently.
+        let in_plain = simulate::records(&model, plain.program(), &forward.extent)?;
+        let outline = Outline::new(forward, fitted)?;
+        let of = in_plain.series.iter().map(|r| r.field).collect();
+        let wanted = Wanted { of, wrt, ..Wanted::default() };
+        let back = differentiate::backward(plain, &wanted).map_err(|why| refused(why.to_string()))?;
+        let mut backward = self.experiment(&model, back, Vec::new())?;
+        simulate::turn_edges(plain.program(), &mut backward.setup).map_err(internal)?;
+        let run = Backward::new(
+            forward.program(),
+            backward.program(),
+            &forward.setup.sizes,
+            sampled(&outline.records, forward.extent.grid.steps),
+            moved.len(),
+            forward.extent.grid.steps,
+            budget,
+        )
+        .map_err(|what| vec![Diagnostic::without_place(Code::BadValue, what)])?;
+        for one in &mut moved {
+            one.forward = forward.program().bound(Source::Param(one.param.0));
+            one.back = backward.program().bound(Source::Param(one.param.0));
+        }
+        let [forward, back] = [engine(forward, choice, Precision::F64)?, engine(&backward, choice, Precision::F64)?];
+        Ok(Differentiable { model, outline, moved, way: Way::Back { run, forward, back } })
+    }
+
+    /// Derivatives beside the run.
+    fn along(&self) -> Result<Differentiable, Vec<Diagnostic>> {
+        let Draft { forward, fitted, choice, .. } = self;
+        let (mut model, plain) = (forward.compiled.ode.clone(), &forward.compiled.plain);
+        let (mut moved, wrt) = moved(&mut model, plain.program(), fitted);
+        let directions: Vec<Vec<FieldId>> = (0..fitted.len())
+            .map(|one| {
+                wrt.iter().zip(&moved).filter(|(_, moved)| moved.slopes[one].is_some()).map(|(f, _)| *f).collect()
+            })
+            .collect();
+        let along = differentiate::forward(plain, &directions).map_err(|why| refused(why.to_string()))?;
+        let in_plain = simulate::records(&model, plain.program(), &forward.extent)?;
+        let tangent = |direction: usize, field: FieldId| Source::Tangent(field.0, direction as u32);
+        let read: Vec<FieldId> = in_plain.series.iter().map(|r| r.field).collect();
+        let of_directions = (0..directions.len()).flat_map(|d| read.iter().map(move |&field| tangent(d, field)));
+        let of_directions = of_directions.filter(|&source| along.program().bound(source).is_some());
+        let keep = read.iter().map(|&field| plain.program().field(field).source).chain(of_directions).collect();
+        let ready = self.experiment(&model, along, keep)?;
+        let (program, steps) = (ready.program(), ready.extent.grid.steps);
+        let outline = Outline::new(&ready, fitted)?;
+        let tangents: Vec<Vec<Option<FieldId>>> = (0..directions.len())
+            .map(|d| read.iter().map(|&field| program.bound(tangent(d, field))).collect())
+            .collect();
+        let run = Along::new(program, sampled(&outline.records, steps), &tangents, steps);
+        for one in &mut moved {
+            one.forward = program.bound(Source::Param(one.param.0));
+        }
+        let speed = |(moved, field): (usize, FieldId), direction: usize| {
+            let field = program.bound(tangent(direction, field))?;
+            Some(MovedAlong { moved, direction, field })
+        };
+        let parameters = || wrt.iter().copied().enumerate();
+        let tangents = (0..directions.len()).flat_map(|d| parameters().filter_map(move |one| speed(one, d))).collect();
+        let engine = engine(&ready, choice, Precision::F64)?;
+        Ok(Differentiable { model, outline, moved, way: Way::Along { run, engine, tangents } })
+    }
+
+    /// A program beside the run, with what it begins with; of its states these are kept.
+    fn experiment(&self, model: &Model, plain: Verified, keep: Vec<Source>) -> Result<Experiment, Vec<Diagnostic>> {
+        let names: Vec<&str> = match &self.options.passes {
+            Passes::Level(level) => passes::pipeline(*level, self.options.backend).to_vec(),
+            Passes::Named(names) => names.iter().map(String::as_str).collect(),
+        };
+        let options = passes::Options { keep: Keep::Only(keep), ..passes::Options::default() };
+        let program =
+            passes::run(plain.clone(), &names, &options, &mut |_, _, _| {}).map_err(|e| internal(e.to_string()))?;
+        let compiled = Compiled { ode: model.clone(), plain, program, warnings: Vec::new() };
+        let extent = self.forward.extent.clone();
+        let (setup, _) = simulate::setup(model, compiled.program.program(), &extent)?;
+        let recording = Recording { every: extent.grid.steps, fields: Vec::new() };
+        Ok(Experiment { compiled, extent, setup, recording, warnings: Vec::new() })
+    }
+}
+
+/// What is read of a run of so many steps for its records.
+fn sampled(records: &Records, steps: u64) -> Vec<Sampled> {
+    let of = |r: &Record| Sampled {
+        field: r.field,
+        cells: r.cells.clone(),
+        steps: (0..=steps).filter(|&s| r.has(s)).collect(),
+    };
+    records.series.iter().map(of).collect()
 }
 
 /// The uniform fields of a program that free parameters move. They are what its gradients are taken in, in their order.

@@ -61,7 +61,8 @@ pub fn bound(program: &Program, source: Source) -> Option<FieldId> {
         | Source::InjectedSlope(..)
         | Source::Adjoint(..)
         | Source::Seed(..)
-        | Source::Gradient(..) => program.bound(source),
+        | Source::Gradient(..)
+        | Source::Tangent(..) => program.bound(source),
     }
 }
 

@@ -4,6 +4,7 @@
 //! [`RunResult`](crate::results::RunResult) or what went wrong comes out.
 //! Never true here: a number is computed that belongs into a kernel.
 
+mod along;
 mod around;
 mod backward;
 mod checkpoint;
@@ -18,6 +19,7 @@ mod parameters;
 mod potential;
 mod records;
 mod run;
+mod sampling;
 mod setup;
 mod sink;
 mod stepping;
@@ -27,7 +29,8 @@ mod time;
 mod trap;
 pub mod trials;
 
-pub use backward::{Backward, Gradient, Loss, Sampled, turn_edges};
+pub use along::Along;
+pub use backward::{Backward, Gradient, turn_edges};
 pub use checkpoint::{Start, checkpoint, past};
 pub(crate) use culprit::said;
 pub(crate) use edges::{expected_edges, wrong_connection, wrong_projection};
@@ -36,6 +39,7 @@ pub use memory::memory;
 pub use parameters::{contents, parameters};
 pub use records::{Record, Records, Train, recording, records};
 pub use run::{Ending, Outcome, Run, RunError, RunOptions, Spiking, Unwatched, Watcher, run};
+pub use sampling::{Loss, Sampled};
 pub use setup::{Shared, setup, shared};
 pub use sink::{Memory, Nowhere, Sink, SinkError, Stream};
 pub use stepping::{Quantity, Stepping};

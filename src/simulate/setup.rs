@@ -95,6 +95,11 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
                 }
                 Ok(())
             }
+            // How fast parameters move is set before each run.
+            Source::Tangent(..) if field.kind == FieldKind::Uniform => {
+                setup.uniforms.push((id, 0.0));
+                Ok(())
+            }
             Source::None
             | Source::Param(_)
             | Source::State(_)
@@ -131,7 +136,8 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
             | Source::InjectedSlope(..)
             | Source::Adjoint(_)
             | Source::Seed(_)
-            | Source::Gradient(..) => Ok(()),
+            | Source::Gradient(..)
+            | Source::Tangent(..) => Ok(()),
         };
         // Of a kernel that several projections have it is told once.
         errors.extend(added.err().filter(|error| !errors.contains(error)));

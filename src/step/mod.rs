@@ -316,6 +316,8 @@ pub enum Source {
     Seed(u32),
     /// The derivative of a loss in a parameter: its number among them, and the space whose elements contribute.
     Gradient(u32, u32),
+    /// The derivative of a field along a direction: the number of the field in the program that is differentiated, and the direction.
+    Tangent(u32, u32),
 }
 
 /// What a function is for.

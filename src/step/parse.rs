@@ -572,6 +572,7 @@ fn source(rest: &mut Rest) -> Result<Source, String> {
         "adjoint" => Source::Adjoint,
         "seed" => Source::Seed,
         "gradient" => return two(rest, Source::Gradient),
+        "tangent" => return two(rest, Source::Tangent),
         other => return Err(format!("a field cannot stand for `{other}`")),
     };
     Ok(numbered(rest.whole("a number")?))

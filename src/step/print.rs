@@ -275,6 +275,7 @@ fn source_suffix(source: Source) -> String {
         Source::Adjoint(i) => format!(" = adjoint {i}"),
         Source::Seed(i) => format!(" = seed {i}"),
         Source::Gradient(i, space) => format!(" = gradient {i} {space}"),
+        Source::Tangent(i, direction) => format!(" = tangent {i} {direction}"),
     }
 }
 

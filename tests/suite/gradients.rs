@@ -2,7 +2,7 @@
 
 use crate::models::root;
 use neuroc::diag::{Code, Diagnostic};
-use neuroc::driver::{self, Checked, CompileOptions, Differentiable, EngineChoice, Fitted, check_text};
+use neuroc::driver::{self, Checked, CompileOptions, Differentiable, EngineChoice, Fitted, Mode, Ways, check_text};
 use neuroc::engine::native::NativeOptions;
 use neuroc::engine::{EngineError, rustc};
 use neuroc::hir::Sources;
@@ -10,7 +10,15 @@ use neuroc::ode;
 use neuroc::simulate::Loss;
 use std::path::{Path, PathBuf};
 
-const ALL: u64 = u64::MAX;
+/// Back from the loss, with every state kept.
+const BACK: Ways = Ways { mode: Mode::Reverse, memory: u64::MAX };
+/// Beside the run.
+const FORWARD: Ways = Ways { mode: Mode::Forward, memory: 0 };
+
+/// Back, with so many bytes of states.
+fn kept(memory: u64) -> Ways {
+    Ways { memory, ..BACK }
+}
 
 fn interp() -> Result<EngineChoice, EngineError> {
     Ok(EngineChoice::Interp)
@@ -62,11 +70,12 @@ fn differentiable(
     options: &CompileOptions,
     mut names: Vec<String>,
     choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
+    ways: Ways,
 ) -> Result<Run, Vec<Diagnostic>> {
     loop {
         let fitted = parameters(checked, options, &names)?;
         let values: Vec<f64> = fitted.iter().map(|one| one.value.expect("a number")).collect();
-        match Differentiable::new(checked, options, &fitted, &values, choice, ALL) {
+        match Differentiable::new(checked, options, &fitted, &values, choice, ways) {
             Ok(run) => return Ok((run, fitted, values)),
             Err(errors) => {
                 let sizes = |name: &String| {
@@ -147,12 +156,26 @@ fn every_smooth_model_has_the_gradients_of_central_differences() {
             let sized = flat.params.iter().any(|p| p.name == "n");
             let options = CompileOptions { set: sized.then(|| "n=3".into()).into_iter().collect(), ..options };
             let names = some_parameters(&checked, &options, 4);
-            differentiable(&checked, &options, names, &interp)
+            let back = differentiable(&checked, &options, names.clone(), &interp, BACK)?;
+            Ok((back, differentiable(&checked, &options, names, &interp, FORWARD)?))
         });
         match made {
-            Ok(run) => {
+            Ok((mut back, forward)) => {
                 smooth += 1;
-                all_wrong.extend(wrong(&name, run));
+                let [of_back, of_forward] = {
+                    let mut forward = forward;
+                    [&mut back, &mut forward].map(|(run, _, values)| {
+                        run.gradient(values, &mut loss).unwrap_or_else(|e| panic!("{name}: {e}")).1
+                    })
+                };
+                let largest = of_back.iter().fold(0.0f64, |most, x| most.max(x.abs()));
+                for (a, b) in of_back.iter().zip(&of_forward) {
+                    // Along a fine cable, whose stiffness is a millionfold, roundings grow.
+                    if (a - b).abs() > 1e-8 * a.abs().max(1e-3 * largest) {
+                        all_wrong.push(format!("{name}: {a} back, {b} forward"));
+                    }
+                }
+                all_wrong.extend(wrong(&name, back));
             }
             Err(errors) => {
                 assert!(errors.iter().all(|e| e.code != Code::Internal), "{name}: {errors:?}");
@@ -171,16 +194,51 @@ fn native_code_has_the_gradients_of_the_interpreter() {
         let options = few_steps(&checked, 400.0).unwrap_or_else(|d| panic!("{file}: {d:?}"));
         let names = some_parameters(&checked, &options, 12);
         let mut gradients = Vec::new();
-        for choice in [interp, native] {
-            let made = differentiable(&checked, &options, names.clone(), &choice);
+        let choices: [fn() -> Result<EngineChoice, EngineError>; 2] = [interp, native];
+        for (choice, ways) in [BACK, FORWARD].into_iter().flat_map(|ways| choices.map(|choice| (choice, ways))) {
+            let made = differentiable(&checked, &options, names.clone(), &choice, ways);
             let (mut run, _, values) = made.unwrap_or_else(|d| panic!("{file}: {d:?}"));
             gradients.push(run.gradient(&values, &mut loss).unwrap_or_else(|e| panic!("{file}: {e}")).1);
         }
         let largest = gradients[0].iter().fold(0.0f64, |most, x| most.max(x.abs()));
         assert!(largest > 0.0, "{file}");
-        for (a, b) in gradients[0].iter().zip(&gradients[1]) {
+        for (a, b) in gradients[1..].iter().flat_map(|other| gradients[0].iter().zip(other)) {
             assert!((a - b).abs() <= 1e-10 * a.abs().max(1e-6 * largest), "{file}: {a} and {b}");
         }
+    }
+}
+
+#[cfg(feature = "xla")]
+#[test]
+fn xla_has_the_gradients_of_the_interpreter_forward() {
+    let Some(client) = crate::pjrt::cpu() else { return };
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("executables");
+    let compiler = neuroc::engine::executables::Compiler::new(client, cache);
+    let xla = || Ok(EngineChoice::Xla(compiler.clone(), Default::default()));
+    let files = ["examples/squid", "examples/ball_and_stick", "tests/models/passive", "tests/models/fitzhugh_nagumo"];
+    let texts = [("gap", JOINED), ("graded", GRADED)].map(|(name, text)| {
+        (name.to_string(), check_text(&format!("{name}.neuro"), Path::new(""), text.to_string(), &Sources))
+    });
+    let files = files.map(|file| (file.to_string(), driver::check_file(&root().join(format!("{file}.neuro")))));
+    for (name, checked) in files.into_iter().chain(texts) {
+        let options = few_steps(&checked, 100.0).unwrap_or_else(|d| panic!("{name}: {d:?}"));
+        let for_xla = CompileOptions { backend: neuroc::passes::Backend::Xla, ..options.clone() };
+        let names = some_parameters(&checked, &options, 6);
+        let mut found = |options: &CompileOptions, choice: &dyn Fn() -> Result<EngineChoice, EngineError>, ways| {
+            let made = differentiable(&checked, options, names.clone(), choice, ways);
+            let (mut run, _, values) = made.unwrap_or_else(|d| panic!("{name}: {d:?}"));
+            run.gradient(&values, &mut loss).unwrap_or_else(|e| panic!("{name}: {e}")).1
+        };
+        let of_interp = found(&options, &interp, BACK);
+        let of_xla = found(&for_xla, &xla, Ways { mode: Mode::Auto, ..BACK });
+        let largest = of_interp.iter().fold(0.0f64, |most, x| most.max(x.abs()));
+        assert!(largest > 0.0, "{name}");
+        for (a, b) in of_interp.iter().zip(&of_xla) {
+            assert!((a - b).abs() <= 1e-9 * a.abs().max(1e-6 * largest), "{name}: {a} and {b}");
+        }
+        let refused = differentiable(&checked, &for_xla, names.clone(), &xla, BACK).err();
+        let said = refused.map(|errors| errors[0].message.clone());
+        assert!(said.is_some_and(|said| said.contains("gradients go forward on XLA")), "{name}");
     }
 }
 
@@ -196,15 +254,15 @@ fn a_tape_with_less_memory_has_the_same_bits() {
     // Four states of two cells.
     let slot = 8 * 4 * 2;
     for (slots, most_steps) in [(101, 100), (20, 200), (6, 350), (2, 1500), (1, 5200)] {
-        let mut run = Differentiable::new(&checked, &options, &fitted, &values, &interp, slots * slot).unwrap();
-        assert!(run.memory() <= slots * slot);
+        let mut run = Differentiable::new(&checked, &options, &fitted, &values, &interp, kept(slots * slot)).unwrap();
+        assert!(run.memory().is_some_and(|memory| memory <= slots * slot));
         let (found, gradient) = run.gradient(&values, &mut loss).unwrap();
         assert!(found.kept <= slots * slot, "{} bytes in {slots} slots", found.kept);
         assert!(found.steps <= most_steps, "{} steps with {slots} slots", found.steps);
         let bits: Vec<u64> = gradient.iter().map(|x| x.to_bits()).collect();
         assert_eq!(*whole.get_or_insert(bits.clone()), bits, "{slots}");
     }
-    let refused = Differentiable::new(&checked, &options, &fitted, &values, &interp, slot - 1).err().unwrap();
+    let refused = Differentiable::new(&checked, &options, &fitted, &values, &interp, kept(slot - 1)).err().unwrap();
     assert_eq!(
         refused[0].message,
         "going back takes at least 64 bytes, for the states at one time, and 63 may be used; with 6464 it takes no step twice"
@@ -220,11 +278,11 @@ fn states_that_no_derivative_reads_are_kept_as_well() {
     let options = CompileOptions::default();
     let fitted = parameters(&checked, &options, &["c.g".to_string()]).unwrap();
     let gradient = |budget: u64| {
-        let mut run = Differentiable::new(&checked, &options, &fitted, &[0.1], &interp, budget).unwrap();
+        let mut run = Differentiable::new(&checked, &options, &fitted, &[0.1], &interp, kept(budget)).unwrap();
         run.gradient(&[0.1], &mut loss).unwrap().1[0].to_bits()
     };
     for slots in 1..5 {
-        assert_eq!(gradient(ALL), gradient(slots * 8 * 2 * 2), "{slots}");
+        assert_eq!(gradient(u64::MAX), gradient(slots * 8 * 2 * 2), "{slots}");
     }
 }
 
@@ -244,7 +302,7 @@ fn the_gradient_of_a_leaky_cell_is_known() {
     let names = ["c.g", "c.e", "c.v0"].map(String::from);
     let fitted = parameters(&checked, &options, &names).unwrap();
     let values: Vec<f64> = fitted.iter().map(|one| one.value.unwrap()).collect();
-    let mut run = Differentiable::new(&checked, &options, &fitted, &values, &interp, ALL).unwrap();
+    let mut run = Differentiable::new(&checked, &options, &fitted, &values, &interp, BACK).unwrap();
     // The sum of both cells at the end.
     let mut last = |samples: &[Vec<f64>]| {
         let v = &samples[0];
@@ -269,7 +327,8 @@ fn parameters_of_parameters_count() {
     let text = LEAKY.replace("param g = 0.1 /ms", "param tau = 10 ms; param g = 1 / tau");
     let checked = check_text("leaky.neuro", Path::new(""), text, &Sources);
     let options = CompileOptions::default();
-    let run = differentiable(&checked, &options, vec!["c.tau".into()], &interp).unwrap_or_else(|d| panic!("{d:?}"));
+    let run =
+        differentiable(&checked, &options, vec!["c.tau".into()], &interp, BACK).unwrap_or_else(|d| panic!("{d:?}"));
     check("leaky", run);
 }
 
@@ -294,10 +353,10 @@ fn junctions_have_gradients() {
     let options = CompileOptions::default();
     let names = some_parameters(&checked, &options, 9);
     assert!(names.iter().any(|name| name.ends_with(".g")), "{names:?}");
-    check("gap", differentiable(&checked, &options, names.clone(), &interp).unwrap_or_else(|d| panic!("{d:?}")));
+    check("gap", differentiable(&checked, &options, names.clone(), &interp, BACK).unwrap_or_else(|d| panic!("{d:?}")));
     // Natively, too: what goes back to sources goes along edges that are turned round.
     let gradient = |choice: &dyn Fn() -> Result<EngineChoice, EngineError>| {
-        let made = differentiable(&checked, &options, names.clone(), choice);
+        let made = differentiable(&checked, &options, names.clone(), choice, BACK);
         let (mut run, _, values) = made.unwrap_or_else(|d| panic!("{d:?}"));
         run.gradient(&values, &mut loss).unwrap_or_else(|e| panic!("{e}")).1
     };
@@ -334,9 +393,12 @@ fn graded_have_gradients(text: &str, natively: bool) {
     let options = CompileOptions::default();
     let names = ["a.drive", "a.Graded.pre.midpoint", "b.Graded.pre.k_minus", "a.Fast.pre.half", "b.Graded.erev"];
     let names: Vec<String> = names.map(str::to_string).into();
-    check("graded", differentiable(&checked, &options, names.clone(), &interp).unwrap_or_else(|d| panic!("{d:?}")));
+    check(
+        "graded",
+        differentiable(&checked, &options, names.clone(), &interp, BACK).unwrap_or_else(|d| panic!("{d:?}")),
+    );
     let gradient = |choice: &dyn Fn() -> Result<EngineChoice, EngineError>| {
-        let made = differentiable(&checked, &options, names.clone(), choice);
+        let made = differentiable(&checked, &options, names.clone(), choice, BACK);
         let (mut run, _, values) = made.unwrap_or_else(|d| panic!("{d:?}"));
         run.gradient(&values, &mut loss).unwrap_or_else(|e| panic!("{e}")).1
     };
@@ -358,7 +420,7 @@ fn what_cannot_be_fitted_is_named() {
         let options = CompileOptions::default();
         let errors = parameters(&checked, &options, &[name.to_string()]).and_then(|fitted| {
             let values: Vec<f64> = fitted.iter().map(|one| one.value.unwrap_or(1.0)).collect();
-            Differentiable::new(&checked, &options, &fitted, &values, &interp, ALL)
+            Differentiable::new(&checked, &options, &fitted, &values, &interp, BACK)
         });
         errors.err().expect("it is refused").iter().map(|d| d.message.clone()).collect::<Vec<_>>().join("; ")
     };
@@ -577,7 +639,7 @@ fn what_is_wrong_with_a_fit_is_said() {
         (with_free(&["--free", "low.delay=0.5..1.2ms"]), 2, "no target depends on `low.delay`"),
         (said(&[&free[..], &["--target", "squid.axon.w=x.csv"]].concat()), 2, "the run does not record `squid.axon.w`"),
         (said(&[&free[..], &["--target", "squid.axon.v=none.csv"]].concat()), 1, "cannot read `none.csv`"),
-        (said(&[&free[..], &target, &["--memory", "8B"]].concat()), 2, "may be used"),
+        (said(&[&free[..], &target, &["--mode", "reverse", "--memory", "8B"]].concat()), 2, "may be used"),
         (said(&[&free[..], &target, &["--precision", "f32"]].concat()), 2, "the interpreter computes in f64 only"),
     ];
     for ((code, err), expected, what) in cases {

@@ -9,38 +9,18 @@
 
 mod schedule;
 
+use super::sampling::{Course, Loss, Sampled, Sampling};
 use crate::engine::{Edges, Engine, EngineError, Setup};
 use crate::step::{FieldId, FieldKind, Program, Source, SpaceId, SpaceKind};
-use std::ops::Range;
 use std::sync::Arc;
-
-/// What a loss reads of a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sampled {
-    /// A state or an output of the program that goes forward.
-    pub field: FieldId,
-    /// Which elements.
-    pub cells: Range<usize>,
-    /// After which steps, in order.
-    pub steps: Vec<u64>,
-}
-
-/// A loss and its derivatives.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Loss {
-    /// The loss.
-    pub value: f64,
-    /// Its derivative in every sample, in the shape of the samples.
-    pub slopes: Vec<Vec<f64>>,
-}
 
 /// A loss and its gradient.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gradient {
     /// The loss.
     pub loss: f64,
-    /// For each parameter that the program that goes back was made for, by the numbers of spaces, what every element contributes. Empty if nothing
-    /// that is sampled depends on the parameter.
+    /// For each parameter that the program that goes back was made for, by the numbers of spaces, what every element contributes; for each direction
+    /// of a program that goes forward the derivative along it. Empty if nothing that is sampled depends on it.
     pub parts: Vec<Vec<(u32, Vec<f64>)>>,
     /// How many bytes of states were kept at the same time.
     pub kept: u64,
@@ -49,7 +29,7 @@ pub struct Gradient {
 }
 
 impl Gradient {
-    /// The derivative in a parameter that is one number.
+    /// The derivative in a parameter that is one number, or along a direction.
     pub fn total(&self, parameter: usize) -> f64 {
         self.parts.get(parameter).into_iter().flatten().flat_map(|(_, values)| values).sum()
     }
@@ -100,11 +80,9 @@ struct State {
 /// A run forward and back.
 pub struct Backward {
     states: Vec<State>,
-    sampled: Vec<Sampled>,
+    sampling: Sampling,
     /// The seed of each, with the elements of its space.
     seeds: Vec<Option<(FieldId, usize)>>,
-    /// Is it an output?
-    outputs: Vec<bool>,
     gradients: Vec<Vec<(u32, FieldId, usize)>>,
     steps: u64,
     /// How many states can be kept, besides those of the start.
@@ -133,7 +111,6 @@ impl Backward {
         };
         let states: Vec<State> = forward.fields_where(|f| f.kind == FieldKind::State).into_iter().map(state).collect();
         let seed = |i: usize| back.bound(Source::Seed(i as u32)).map(|f| (f, elements(f, back)));
-        let outputs = sampled.iter().map(|s| forward.field(s.field).kind == FieldKind::Output).collect();
         let gradients = (0..parameters as u32)
             .map(|i| {
                 let of = |f: FieldId| match back.field(f).source {
@@ -155,7 +132,8 @@ impl Backward {
             ));
         };
         let seeds = (0..sampled.len()).map(seed).collect();
-        Ok(Backward { states, sampled, seeds, outputs, gradients, steps, slots: slots.min(steps) })
+        let sampling = Sampling::new(forward, sampled);
+        Ok(Backward { states, sampling, seeds, gradients, steps, slots: slots.min(steps) })
     }
 
     /// How many bytes of states are kept at the same time, at most.
@@ -165,12 +143,7 @@ impl Backward {
 
     /// Runs forward only: the samples of each, `[sample][cell]`.
     pub fn samples(&self, forward: &mut dyn Engine) -> Result<Vec<Vec<f64>>, EngineError> {
-        forward.init()?;
-        let mut tape = Tape { of: self, kept: Vec::new(), at: 0, most: 0, steps: 0, due: vec![0; self.sampled.len()] };
-        let mut samples = vec![Vec::new(); self.sampled.len()];
-        tape.sample(forward, &mut samples)?;
-        tape.forward(forward, self.steps, Some(&mut samples))?;
-        Ok(samples)
+        self.sampling.run(forward, self.steps)
     }
 
     /// Runs from the initial values to the end and back. `loss` gets the samples of each, `[sample][cell]`.
@@ -182,14 +155,14 @@ impl Backward {
     ) -> Result<Gradient, EngineError> {
         forward.init()?;
         back.init()?;
-        let mut tape = Tape { of: self, kept: Vec::new(), at: 0, most: 0, steps: 0, due: vec![0; self.sampled.len()] };
-        let mut samples = vec![Vec::new(); self.sampled.len()];
+        let mut tape = Tape { of: self, kept: Vec::new(), course: Course::new(&self.sampling), most: 0 };
+        let mut samples = vec![Vec::new(); self.sampling.sampled.len()];
         tape.keep(forward)?;
-        tape.sample(forward, &mut samples)?;
+        tape.course.sample(&self.sampling, forward, &mut samples)?;
         tape.descend(forward, self.steps, Some(&mut samples))?;
         let loss = loss(&samples);
         let mut spikes = Vec::new();
-        let mut seeded = vec![false; self.sampled.len()];
+        let mut seeded = vec![false; self.sampling.sampled.len()];
         for step in (0..=self.steps).rev() {
             tape.descend(forward, step, None)?;
             let now = tape.state(forward, step)?;
@@ -212,12 +185,12 @@ impl Backward {
             of.iter().map(values).collect::<Result<Vec<_>, EngineError>>()
         };
         let parts = self.gradients.iter().map(read).collect::<Result<Vec<_>, EngineError>>()?;
-        Ok(Gradient { loss: loss.value, parts, kept: tape.most, steps: tape.steps })
+        Ok(Gradient { loss: loss.value, parts, kept: tape.most, steps: tape.course.steps })
     }
 
     /// Writes the derivatives of the loss in what was sampled after a step.
     fn seed(&self, back: &mut dyn Engine, step: u64, loss: &Loss, seeded: &mut [bool]) -> Result<(), EngineError> {
-        for (i, sampled) in self.sampled.iter().enumerate() {
+        for (i, sampled) in self.sampling.sampled.iter().enumerate() {
             let Some((field, elements)) = self.seeds[i] else { continue };
             let cells = sampled.cells.len();
             let sample = sampled.steps.binary_search(&step).ok();
@@ -241,13 +214,9 @@ struct Tape<'a> {
     of: &'a Backward,
     /// After how many steps, and the values of each state.
     kept: Vec<(u64, Vec<Vec<f64>>)>,
-    /// After how many steps the engine is.
-    at: u64,
+    course: Course,
     /// The most bytes so far.
     most: u64,
-    steps: u64,
-    /// The next sample of each.
-    due: Vec<usize>,
 }
 
 impl Tape<'_> {
@@ -263,7 +232,7 @@ impl Tape<'_> {
     /// Keeps what the engine has come to.
     fn keep(&mut self, forward: &dyn Engine) -> Result<(), EngineError> {
         let values = self.read(forward)?;
-        self.kept.push((self.at, values));
+        self.kept.push((self.course.at, values));
         let bytes = |(_, values): &(u64, Vec<Vec<f64>>)| values.iter().map(|v| 8 * v.len() as u64).sum::<u64>();
         self.most = self.most.max(self.kept.iter().map(bytes).sum());
         Ok(())
@@ -315,7 +284,7 @@ impl Tape<'_> {
 
     /// Sets the engine back to the last state that is kept, where it is not there.
     fn restore(&mut self, forward: &mut dyn Engine, from: u64) -> Result<(), EngineError> {
-        if self.at == from {
+        if self.course.at == from {
             return Ok(());
         }
         if let Some((_, values)) = self.kept.last() {
@@ -323,7 +292,7 @@ impl Tape<'_> {
                 forward.write(state.forward, values)?;
             }
         }
-        self.at = from;
+        self.course.at = from;
         Ok(())
     }
 
@@ -332,38 +301,8 @@ impl Tape<'_> {
         &mut self,
         forward: &mut dyn Engine,
         to: u64,
-        mut samples: Option<&mut Vec<Vec<f64>>>,
+        samples: Option<&mut Vec<Vec<f64>>>,
     ) -> Result<(), EngineError> {
-        let mut spikes = Vec::new();
-        while self.at < to {
-            let due = self.of.sampled.iter().zip(&self.due).filter_map(|(s, &due)| s.steps.get(due));
-            let next = if samples.is_some() { due.copied().min().unwrap_or(to).min(to) } else { to };
-            // No call takes more steps than a number of 32 bits tells.
-            let steps = (next - self.at).min(1 << 20) as u32;
-            forward.step(self.at, steps, &mut spikes)?;
-            spikes.clear();
-            self.at += u64::from(steps);
-            self.steps += u64::from(steps);
-            if let Some(samples) = samples.as_deref_mut() {
-                self.sample(forward, samples)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes the samples that are due.
-    fn sample(&mut self, forward: &mut dyn Engine, samples: &mut [Vec<f64>]) -> Result<(), EngineError> {
-        let is_due = |(i, s): (usize, &Sampled)| s.steps.get(self.due[i]) == Some(&self.at);
-        let due: Vec<usize> =
-            self.of.sampled.iter().enumerate().filter(|&(i, s)| is_due((i, s))).map(|(i, _)| i).collect();
-        if due.iter().any(|&i| self.of.outputs[i]) {
-            forward.observe(self.at)?;
-        }
-        for i in due {
-            let sampled = &self.of.sampled[i];
-            forward.read(sampled.field, sampled.cells.clone(), &mut samples[i])?;
-            self.due[i] += 1;
-        }
-        Ok(())
+        self.course.forward(&self.of.sampling, forward, to, samples)
     }
 }
