@@ -39,7 +39,8 @@ class JaxModel:
     def __init__(self, files: Mapping[str, bytes], back: Callable[[], Mapping[str, bytes]]) -> None:
         self._jax: Any = needed("jax", "jax", "to_jax")
         self._manifest: dict[str, Any] = json.loads(files["manifest.json"])
-        self._make_back, self._back = back, None
+        self._make_back = back
+        self._back: Any = None
         if self._manifest["precision"] == "f64" and not self._jax.config.jax_enable_x64:
             raise UsageError('JAX computes in f32: set jax.config.update("jax_enable_x64", True), or take precision="f32"')
         archive = np.load(io.BytesIO(files["inputs.npz"]))

@@ -79,6 +79,21 @@ def test_a_closed_loop_changes_the_run(squid):
     assert np.ptp(free["v"]) > 50
 
 
+@pytest.mark.skipif(not neuroc.XLA, reason="a build without XLA")
+def test_parameters_change_on_a_device(squid):
+    paths = []
+    for engine in ["native", "xla"]:
+        with neuroc.load(squid).set({"n": 2, "step.delay": 0}).simulator(engine=engine) as s:
+            v = []
+            for _ in range(40):
+                s.step(10)
+                s["step.amplitude"] = 10.0 if s["squid.soma.v"][0] < -40 else 0.0
+                s["Na.gbar"] = 120 + s.steps / 100
+                v.append(s["squid.soma.v"])
+            paths.append(np.array(v))
+    assert np.ptp(paths[0]) > 1 and np.allclose(paths[0], paths[1], rtol=0, atol=1e-9)
+
+
 def test_spikes_on_their_way_are_gone_back_to():
     model = neuroc.load(ROOT / "examples" / "vogels_abbott_coba.neuro")
     s = model.simulator()

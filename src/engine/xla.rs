@@ -34,6 +34,8 @@ pub struct XlaEngine {
     /// Whether all states are finite; none if nobody has looked.
     finite: Option<bool>,
     initialized: bool,
+    /// Has a parameter another value than the numbers on the device were made of?
+    stale: bool,
 }
 
 /// A compiled entry point and the numbers that do not change.
@@ -113,6 +115,7 @@ impl XlaEngine {
             outputs: BTreeMap::new(),
             finite: None,
             initialized: false,
+            stale: false,
         };
         let ports = [&engine.init, &engine.step, &engine.observe].into_iter().flat_map(|ready| &ready.entry.arguments);
         let mut tables: BTreeMap<Slot, (TensorType, Table)> = BTreeMap::new();
@@ -130,6 +133,13 @@ impl XlaEngine {
 
     /// Runs an entry point; `first` is the step of the first row of its tables. States become its results if it has new ones.
     fn execute(&mut self, which: Which, first: u64, steps: u32) -> Result<BTreeMap<Slot, Buffer>, EngineError> {
+        if std::mem::take(&mut self.stale) {
+            let stretch = self.stretch.as_mut().map(|(_, ready)| ready);
+            let all = [&mut self.init, &mut self.step, &mut self.observe].into_iter().chain(stretch);
+            for ready in all {
+                ready.set_numbers(&self.inputs, &self.compiler)?;
+            }
+        }
         let ready = match which {
             Which::Init => &self.init,
             Which::Step => &self.step,
@@ -317,6 +327,11 @@ pub(super) fn upload(client: &Client, ty: &TensorType, table: Table) -> Result<B
 }
 
 impl Engine for XlaEngine {
+    fn set_uniform(&mut self, field: FieldId, value: f64) -> Result<(), EngineError> {
+        self.stale |= self.inputs.set_uniform(field, value);
+        Ok(())
+    }
+
     fn init(&mut self) -> Result<(), EngineError> {
         let mut results = self.execute(Which::Init, 0, 0)?;
         self.take_states(&mut results)?;

@@ -142,8 +142,18 @@ fn models() -> Vec<PathBuf> {
 
 #[test]
 fn every_smooth_model_has_the_gradients_of_central_differences() {
+    half_of_the_models(0);
+}
+
+#[test]
+fn every_other_smooth_model_has_them_too() {
+    half_of_the_models(1);
+}
+
+/// Most of the time goes into differences, on one thread: two tests share the models.
+fn half_of_the_models(half: usize) {
     let (mut smooth, mut all_wrong) = (0, Vec::new());
-    for file in models() {
+    for file in models().into_iter().skip(half).step_by(2) {
         let name = file.strip_prefix(root()).expect("it is below").display().to_string();
         let checked = driver::check_file(&file);
         if !checked.model.as_ref().is_some_and(|m| m.network.is_some() && m.run.is_some()) {
@@ -160,14 +170,11 @@ fn every_smooth_model_has_the_gradients_of_central_differences() {
             Ok((back, differentiable(&checked, &options, names, &interp, FORWARD)?))
         });
         match made {
-            Ok((mut back, forward)) => {
+            Ok((mut back, mut forward)) => {
                 smooth += 1;
-                let [of_back, of_forward] = {
-                    let mut forward = forward;
-                    [&mut back, &mut forward].map(|(run, _, values)| {
-                        run.gradient(values, &mut loss).unwrap_or_else(|e| panic!("{name}: {e}")).1
-                    })
-                };
+                let [of_back, of_forward] = [&mut back, &mut forward].map(|(run, _, values)| {
+                    run.gradient(values, &mut loss).unwrap_or_else(|e| panic!("{name}: {e}")).1
+                });
                 let largest = of_back.iter().fold(0.0f64, |most, x| most.max(x.abs()));
                 for (a, b) in of_back.iter().zip(&of_forward) {
                     // Along a fine cable, whose stiffness is a millionfold, roundings grow.
@@ -224,7 +231,7 @@ fn xla_has_the_gradients_of_the_interpreter_forward() {
         let options = few_steps(&checked, 100.0).unwrap_or_else(|d| panic!("{name}: {d:?}"));
         let for_xla = CompileOptions { backend: neuroc::passes::Backend::Xla, ..options.clone() };
         let names = some_parameters(&checked, &options, 6);
-        let mut found = |options: &CompileOptions, choice: &dyn Fn() -> Result<EngineChoice, EngineError>, ways| {
+        let found = |options: &CompileOptions, choice: &dyn Fn() -> Result<EngineChoice, EngineError>, ways| {
             let made = differentiable(&checked, options, names.clone(), choice, ways);
             let (mut run, _, values) = made.unwrap_or_else(|d| panic!("{name}: {d:?}"));
             run.gradient(&values, &mut loss).unwrap_or_else(|e| panic!("{name}: {e}")).1
