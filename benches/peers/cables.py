@@ -2,7 +2,7 @@
 alternately, on one core, and print a markdown table.
 
     python cables.py [--neuroc PATH/TO/neuroc] [--python NAME=PATH] [--only neuroc,neuron,coreneuron,arbor]
-                     [--cells 256] [--ms 100] [--rounds 5]
+                     [--cells 256] [--branch 9] [--ms 100] [--rounds 5]
 
 All have the same sections, compartments, channels without tables, step and current. Counted are compartments times steps, over the time that
 the run takes, without set-up. Ratios are neuroc / tool inside a round. Exit code 1 if a contestant failed or fires at another rate.
@@ -20,25 +20,31 @@ from compare import alternate, interpreters, pin, table
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-DT, CELSIUS, STIM_NA, NSEG = 0.025, 6.3, 1.0, 9
+DT, CELSIUS, STIM_NA = 0.025, 6.3, 1.0
 # name, parent, length, diam in um
 SECTIONS = [("soma", None, 20, 20), ("a", "soma", 200, 2), ("b", "a", 200, 1.5), ("c", "a", 200, 1.2),
             ("d", "b", 200, 1), ("e", "b", 200, 1), ("f", "c", 200, 1), ("g", "c", 200, 1)]
-COMPARTMENTS = 1 + NSEG * (len(SECTIONS) - 1)
 TOOLS = {"neuroc": ["f64", "f32"], "arbor": ["f64"], "coreneuron": ["f64"], "neuron": ["f64"]}
 LABELS = {"neuroc": "neuroc", "arbor": "Arbor", "coreneuron": "CoreNEURON", "neuron": "NEURON"}
 
 
+def compartments(a):
+    return 1 + a.branch * (len(SECTIONS) - 1)
+
+
 def told(a, version, seconds, spikes, setup):
     steps = round(a.ms / DT)
-    print(json.dumps({"version": version, "cell_steps_per_s": a.cells * COMPARTMENTS * steps / seconds,
+    print(json.dumps({"version": version, "cell_steps_per_s": a.cells * compartments(a) * steps / seconds,
                       "setup_s": setup, "spikes": spikes}))
 
 
 def neuroc(a):
     import numpy
     with tempfile.TemporaryDirectory() as folder:
-        command = [a.neuroc, "run", str(HERE / "cables.neuro"), "--engine", "native", "--threads", "1", "--json",
+        model = pathlib.Path(folder, "cables.neuro")
+        text = (HERE / "cables.neuro").read_text()
+        model.write_text(text.replace("compartments = 9 ", f"compartments = {a.branch} "))
+        command = [a.neuroc, "run", str(model), "--engine", "native", "--threads", "1", "--json",
                    "--precision", a.precision, "--set", f"n={a.cells}", "--duration", f"{a.ms}ms",
                    "-o", os.path.join(folder, "out.npz")]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -60,7 +66,7 @@ def neuron(a, core=False):
         cell = {}
         for name, parent, length, diam in SECTIONS:
             s = cell[name] = h.Section(name=f"{name}{gid}")
-            s.L, s.diam, s.nseg, s.Ra, s.cm = length, diam, 1 if parent is None else NSEG, 100, 1
+            s.L, s.diam, s.nseg, s.Ra, s.cm = length, diam, 1 if parent is None else a.branch, 100, 1
             if parent:
                 s.connect(cell[parent](1))
             s.insert("hh")
@@ -114,7 +120,7 @@ def arbor(a):
             clamp = A.i_clamp(1 * U.ms, 1000 * U.ms, STIM_NA * U.nA)
             labels = A.label_dict({"soma": "(tag 1)", "dend": "(tag 3)"})
             decor = A.decor().paint("(all)", hh).place('(on-components 0.5 (region "soma"))', clamp)
-            policy = A.cv_policy_single("(tag 1)") | A.cv_policy_max_extent((200 / NSEG + 1e-6) * U.um, "(tag 3)")
+            policy = A.cv_policy_single("(tag 1)") | A.cv_policy_max_extent((200 / a.branch + 1e-6) * U.um, "(tag 3)")
             self.cell = A.cable_cell(tree, decor, labels, policy)
 
         def num_cells(self):
@@ -153,6 +159,7 @@ def main():
     ap.add_argument("--python", action="append", default=[], metavar="[NAME=]PATH")
     ap.add_argument("--only", default=",".join(TOOLS))
     ap.add_argument("--cells", type=int, default=256)
+    ap.add_argument("--branch", type=int, default=9, help="compartments of each of the seven branches")
     ap.add_argument("--ms", type=float, default=100.0)
     ap.add_argument("--rounds", type=int, default=5)
     ap.add_argument("--core", type=int, default=None)
@@ -173,10 +180,10 @@ def main():
         python = by_name.get("neuron" if tool == "coreneuron" else tool, default)
         for precision in TOOLS[tool]:
             command = [python, str(HERE / "cables.py"), "--tool", tool, "--precision", precision, "--neuroc", a.neuroc,
-                       "--cells", str(a.cells), "--ms", str(a.ms)]
+                       "--cells", str(a.cells), "--branch", str(a.branch), "--ms", str(a.ms)]
             contestants.append((LABELS[tool], precision, command))
     results = alternate(contestants, a.rounds)
-    print(f"{a.cells} cells of {COMPARTMENTS} compartments, {a.ms:g} ms in steps of {DT} ms\n")
+    print(f"{a.cells} cells of {compartments(a)} compartments, {a.ms:g} ms in steps of {DT} ms\n")
     fine = table(contestants, results)
     rates = [rows[0]["spikes"] for rows in results if rows and "error" not in rows[0]]
     same = all(abs(rate - rates[0]) <= 0.05 * rates[0] for rate in rates) and rates and rates[0] > 0
