@@ -1,5 +1,8 @@
 """Models inside JAX programs."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -111,6 +114,13 @@ def test_gradients_go_through_steps(squid):
                 h = 1e-4
                 expected = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
                 assert expected != 0 and abs(found - expected) <= 1e-7 * abs(expected) + 1e-12, (v, what, cell)
+
+
+def test_the_example_finds_the_conductances_of_every_cell(root):
+    done = subprocess.run([sys.executable, root / "examples" / "jax_gradient.py"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    off = [float(line.split("at most ")[1].split()[0]) for line in done.stdout.splitlines() if "at most" in line]
+    assert len(off) == 2 and max(off) < 0.1
 
 
 def test_what_has_no_gradient_says_so(root):
