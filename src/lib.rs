@@ -147,6 +147,9 @@
 //!   all operations are there.
 //! - **Fields have versions, and adjoints are sums of fields that one stage writes each**: then reversed stages are ordinary stages, and fusing them puts
 //!   all of it into registers.
+//! - **Forward mode has the rules of reverse mode** (`src/differentiate/forward.rs`): what an operand brings to the tangent of a value is what its adjoint would be, were its tangent that of the
+//!   value. So every operation has one rule, and a program with tangents is the program with more fields, which keeps nothing and runs on devices as it is.
+//! - **A step goes back by itself, too** ([`driver::StepBack`]): JAX calls it for each step that it takes, and keeps the states.
 //! - **The derivative in a parameter that all cells share is a sum, which the host adds up**, cell by cell; and the derivatives of parameters in other parameters are expressions of
 //!   the continuous model, so that a sum depends on no engine and no threads.
 //! - **Events are carried outside of the program where networks learn** (`src/simulate/trials/`): the program of a step knows what arrives and who has spiked, as states, and
