@@ -509,9 +509,16 @@ fn constants_have_gradients_of_their_own() {
 
 #[test]
 fn what_is_read_of_earlier_steps_has_derivatives_forward() {
-    let text = with("%50 = back @a.x, %49\n%100 = mul %50, %6");
-    let text =
-        text.replace("state @a.x over @a", "state @a.x over @a history 3").replace("%50 =", "%49 = const 2.0\n%50 =");
+    // What a stage goes back to it does not store.
+    let earlier = "fn step {
+  over @a {
+    %200 = const 2.0
+    %201 = back @a.x, %200
+    store @a.earlier, %201
+  }";
+    let text = with("%50 = field @a.earlier\n%100 = mul %50, %6")
+        .replace("state @a.x over @a", "state @a.x over @a history 3\ntemp @a.earlier over @a")
+        .replace("fn step {", earlier);
     check_forward(&text, three);
 }
 
