@@ -43,17 +43,9 @@ class JaxModel:
         self._back: Any = None
         if self._manifest["precision"] == "f64" and not self._jax.config.jax_enable_x64:
             raise UsageError('JAX computes in f32: set jax.config.update("jax_enable_x64", True), or take precision="f32"')
-        archive = np.load(io.BytesIO(files["inputs.npz"]))
         functions = self._manifest["functions"]
         self._calls = {name: self._exported(files, functions[name], name) for name in ("init", "step", "observe")}
-        self._step: list[dict[str, Any]] = functions["step"]["arguments"]
-
-        def array(argument: Mapping[str, Any]) -> Any:
-            return archive[argument["key"]].astype(self._jax.numpy.dtype(argument["dtype"]))
-
-        #: The numbers that are the same in every step: those of the whole model, and the edges of connections.
-        self._inputs = {a["key"]: array(a) for f in functions.values() for a in f["arguments"] if a["from"] == "inputs"}
-        self._rows = {a["key"]: (array(a), a["shape"][0]) for a in self._step if a["from"] == "steps"}
+        self._tables = self._numbers(files, self._manifest)
         #: How long a step is, in ms, and how many the duration has.
         self.dt: float = self._manifest["dt_ms"]
         self.duration_steps: int = self._manifest["steps"]
@@ -61,8 +53,31 @@ class JaxModel:
         self.states: list[str] = [r["name"] for r in functions["init"]["results"]]
         # A call has so many rows, and a bit of a word for each step.
         bits = [32 * shape[0] for shape in self._words().values()]
-        self._most: int = min([most for _, most in self._rows.values()] + bits, default=32)
+        rows = [a["shape"][0] for a in functions["step"]["arguments"] if a["from"] == "steps"]
+        self._most: int = min(rows + bits, default=32)
         self._one = self._differentiable()
+
+    def _numbers(self, files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> dict[str, Any]:
+        """The numbers of an artefact that do not depend on states: those of every step, and rows with those of each."""
+        archive = np.load(io.BytesIO(files["inputs.npz"]))
+        ports = [a for function in manifest["functions"].values() for a in function["arguments"] if a["from"] in ("inputs", "steps")]
+        return {a["key"]: archive[a["key"]].astype(self._jax.numpy.dtype(a["dtype"])) for a in ports}
+
+    def _arguments(
+        self, ports: list[dict[str, Any]], tables: Mapping[str, Any], state: Callable[[dict[str, Any]], Any], at: Any, count: Any
+    ) -> list[Any]:
+        """What a function of an artefact is called with for so many steps from a step on; `state` tells the value of what is carried."""
+        jax, numpy = self._jax, self._jax.numpy
+
+        def argument(a: dict[str, Any]) -> Any:
+            if a["from"] == "init":
+                return state(a)
+            if a["from"] == "caller":
+                return count
+            table = numpy.asarray(tables[a["key"]])
+            return jax.lax.dynamic_slice_in_dim(table, at, a["shape"][0]) if a["from"] == "steps" else table
+
+        return [argument(a) for a in ports]
 
     def _exported(self, files: Mapping[str, bytes], described: Mapping[str, Any], name: str) -> Any:
         """A function of an artefact as one of JAX."""
@@ -116,7 +131,7 @@ class JaxModel:
     def init(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The states at the start, with some of them replaced by `values`."""
         described = self._manifest["functions"]["init"]
-        made = self._calls["init"](*(self._fixed(a) for a in described["arguments"]))
+        made = self._calls["init"](*self._arguments(described["arguments"], self._tables, lambda a: None, 0, 0))
         state = dict(zip(self.states, made))
         for name, value in (values or {}).items():
             if name not in state:
@@ -151,12 +166,8 @@ class JaxModel:
     def observe(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """What of a model is no state, such as currents that it records, by name."""
         described = self._manifest["functions"]["observe"]
-        arguments = (state[a["name"]] if a["from"] == "init" else self._fixed(a) for a in described["arguments"])
-        made = self._calls["observe"](*arguments)
+        made = self._calls["observe"](*self._arguments(described["arguments"], self._tables, lambda a: state[a["name"]], 0, 0))
         return {r["name"]: value for r, value in zip(described["results"], made)}
-
-    def _fixed(self, argument: Mapping[str, Any]) -> Any:
-        return self._jax.numpy.asarray(self._inputs[argument["key"]])
 
     def _words(self) -> dict[str, Any]:
         results = self._manifest["functions"]["step"]["results"]
@@ -164,18 +175,9 @@ class JaxModel:
 
     def _advance(self, state: Mapping[str, Any], count: Any) -> tuple[Any, Any, Any]:
         """At most `self._most` steps: states, words of spikes, whether all is finite."""
-        at, arguments = state["step"], []
-        for a in self._step:
-            if a["from"] == "init":
-                arguments.append(state[a["name"]])
-            elif a["from"] == "caller":
-                arguments.append(count)
-            elif a["from"] == "steps":
-                rows, most = self._rows[a["key"]]
-                arguments.append(self._jax.lax.dynamic_slice_in_dim(self._jax.numpy.asarray(rows), at, most))
-            else:
-                arguments.append(self._fixed(a))
-        made = dict(zip((r["name"] for r in self._manifest["functions"]["step"]["results"]), self._calls["step"](*arguments)))
+        at, described = state["step"], self._manifest["functions"]["step"]
+        arguments = self._arguments(described["arguments"], self._tables, lambda a: state[a["name"]], at, count)
+        made = dict(zip((r["name"] for r in described["results"]), self._calls["step"](*arguments)))
         after = {name: made.get(name, state[name]) for name in self.states}
         after["step"] = at + count
         return after, {name: made[f"{name}'spikes"] for name in self._words()}, made["finite"]
@@ -205,8 +207,8 @@ class JaxModel:
             return self._back
         jax, numpy = self._jax, self._jax.numpy
         files = self._make_back()
-        manifest, archive = json.loads(files["manifest.json"]), np.load(io.BytesIO(files["inputs.npz"]))
-        described = manifest["functions"]["step"]
+        manifest = json.loads(files["manifest.json"])
+        described, tables = manifest["functions"]["step"], self._numbers(files, manifest)
         call = self._exported(files, described, "step_back")
         adjoints: dict[str, str] = manifest["adjoints"]
         of = {adjoint: name for name, adjoint in adjoints.items()}
@@ -216,19 +218,14 @@ class JaxModel:
             # What no step changes passes through, and gains what it does in this step.
             floating = {name for name in self.states if numpy.issubdtype(values[name].dtype, numpy.floating)}
             given = {adjoint: slopes[name] for adjoint, name in of.items() if name in changing & floating}
-            arguments = []
-            for a in described["arguments"]:
+
+            def carried(a: dict[str, Any]) -> Any:
                 name, dtype = a["name"], numpy.dtype(a["dtype"])
-                if a["from"] == "init":
-                    found = given.get(name, values.get(name))
-                    arguments.append(numpy.zeros(a["shape"], dtype) if found is None else numpy.asarray(found, dtype))
-                elif a["from"] == "caller":
-                    arguments.append(numpy.int32(1))
-                elif a["from"] == "steps":
-                    rows = numpy.asarray(archive[a["key"]].astype(dtype))
-                    arguments.append(jax.lax.dynamic_slice_in_dim(rows, at, a["shape"][0]))
-                else:
-                    arguments.append(numpy.asarray(archive[a["key"]].astype(dtype)))
+                if name not in of:
+                    return numpy.asarray(values[name], dtype)
+                return numpy.asarray(given[name], dtype) if name in given else numpy.zeros(a["shape"], dtype)
+
+            arguments = self._arguments(described["arguments"], tables, carried, at, numpy.int32(1))
             made = dict(zip((r["name"] for r in described["results"]), call(*arguments)))
 
             def slope(name: str) -> Any:

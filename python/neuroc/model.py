@@ -549,7 +549,7 @@ class Model:
 
         options = dict(duration=duration, dt=dt, method=method, seed=seed, device=device, precision=precision)
         core = self._core.copy()
-        return JaxModel(core.artefact(options), lambda: core.step_back(options))
+        return JaxModel(core.artefact(options, False), lambda: core.artefact(options, True))
 
     def to_nir(
         self,

@@ -51,16 +51,6 @@ enum Setting {
     Cells(Arc<[f64]>),
 }
 
-/// Files as Python has them.
-#[cfg(feature = "xla")]
-fn by_name<'py>(py: Python<'py>, files: &[artefact::File]) -> PyResult<Bound<'py, PyDict>> {
-    let all = PyDict::new(py);
-    for file in files {
-        all.set_item(&file.name, PyBytes::new(py, &file.bytes))?;
-    }
-    Ok(all)
-}
-
 impl Settings {
     fn put(&mut self, name: String, setting: Setting) {
         self.0.retain(|(other, _)| *other != name);
@@ -516,52 +506,39 @@ impl Model {
         })
     }
 
-    /// The files that `neuroc build --emit stablehlo` writes, by name.
-    #[cfg(not(feature = "xla"))]
-    fn artefact(&self, options: &Bound<'_, PyDict>) -> PyResult<Py<PyDict>> {
-        let _ = options;
-        Err(usage(crate::running::WITHOUT_XLA))
-    }
-
-    /// The files that `neuroc build --emit stablehlo` writes, by name.
-    #[cfg(feature = "xla")]
-    fn artefact<'py>(&self, py: Python<'py>, options: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
-        guarded(|| {
-            options.set_item("engine", "xla")?;
-            let (compile, machine) = self.options(&self.settings(), options)?;
-            let class = machine.device_class();
-            let compile = CompileOptions { keep_all: true, ..compile };
-            let files = py.detach(|| {
-                let Prepared { experiment, machine, warnings: _ } = self.prepare(compile, machine, false)?;
-                let plan = experiment.plan(machine.precision).map_err(|d| self.wrong(&d))?;
-                artefact::files(&experiment, &plan, class).map_err(error::engine)
-            });
-            by_name(py, &files?)
-        })
-    }
-
     /// Without XLA there are no modules.
     #[cfg(not(feature = "xla"))]
-    fn step_back(&self, options: &Bound<'_, PyDict>) -> PyResult<Py<PyDict>> {
-        let _ = options;
+    fn artefact(&self, options: &Bound<'_, PyDict>, back: bool) -> PyResult<Py<PyDict>> {
+        let _ = (options, back);
         Err(usage(crate::running::WITHOUT_XLA))
     }
 
-    /// The files of a step that goes back, by name.
+    /// The files that `neuroc build --emit stablehlo` writes, by name; or those of a step that goes back.
     #[cfg(feature = "xla")]
-    fn step_back<'py>(&self, py: Python<'py>, options: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+    fn artefact<'py>(&self, py: Python<'py>, options: &Bound<'py, PyDict>, back: bool) -> PyResult<Bound<'py, PyDict>> {
         guarded(|| {
             options.set_item("engine", "xla")?;
             let (compile, machine) = self.options(&self.settings(), options)?;
             let class = machine.device_class();
             let compile = CompileOptions { keep_all: true, ..compile };
+            let plan = |experiment: &Experiment, machine: &Machine| {
+                experiment.plan(machine.precision).map_err(|d| self.wrong(&d))
+            };
             let files = py.detach(|| {
                 let Prepared { experiment, machine, warnings: _ } = self.prepare(compile.clone(), machine, false)?;
-                let back = driver::StepBack::new(experiment, &compile).map_err(|d| self.wrong(&d))?;
-                let plan = back.experiment.plan(machine.precision).map_err(|d| self.wrong(&d))?;
-                artefact::step_back(&back, &plan, class).map_err(error::engine)
+                let files = if back {
+                    let back = driver::StepBack::new(experiment, &compile).map_err(|d| self.wrong(&d))?;
+                    artefact::step_back(&back, &plan(&back.experiment, &machine)?, class)
+                } else {
+                    artefact::files(&experiment, &plan(&experiment, &machine)?, class)
+                };
+                files.map_err(error::engine)
             });
-            by_name(py, &files?)
+            let all = PyDict::new(py);
+            for file in files? {
+                all.set_item(file.name, PyBytes::new(py, &file.bytes))?;
+            }
+            Ok(all)
         })
     }
 

@@ -1,5 +1,6 @@
 """Models inside JAX programs."""
 
+import json
 import subprocess
 import sys
 
@@ -114,6 +115,23 @@ def test_gradients_go_through_steps(squid):
                 h = 1e-4
                 expected = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
                 assert expected != 0 and abs(found - expected) <= 1e-7 * abs(expected) + 1e-12, (v, what, cell)
+
+
+def test_steps_back_need_what_states_have(root):
+    gone = 0
+    for path in sorted((root / "examples").glob("*.neuro")):
+        model = neuroc.load(path)
+        try:
+            f = model.to_jax(device="cpu")
+            back = json.loads(f._make_back()["manifest.json"])
+        except neuroc.Error:
+            continue
+        gone += 1
+        carried = {a["name"] for a in back["functions"]["step"]["arguments"] if a["from"] == "init"}
+        assert carried <= {*f.states, *back["adjoints"].values()}, path
+        changed = {r["name"] for r in f._manifest["functions"]["step"]["results"]} & set(f.states)
+        assert changed <= set(back["adjoints"]), path
+    assert gone > 10
 
 
 def test_the_example_finds_the_conductances_of_every_cell(root):

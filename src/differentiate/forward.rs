@@ -119,7 +119,7 @@ impl Draft<'_> {
             let value = if op.exact { b.exact(kind) } else { b.value(kind) };
             course.same.insert(result, value);
             for direction in 0..self.active.len() {
-                if let Some(tangent) = self.op(&mut b, region, op, direction, course)? {
+                if let Some(tangent) = self.op(&mut b, region, (op, value), direction, course)? {
                     course.tangents.insert((result, direction), tangent);
                 }
             }
@@ -151,12 +151,12 @@ impl Draft<'_> {
         }
     }
 
-    /// The tangent of the value of an operation.
+    /// The tangent of the value of an operation, which is that value in the new function.
     fn op(
         &self,
         b: &mut RegionBuilder,
         region: &Region,
-        op: &Op,
+        (op, value): (&Op, ValueId),
         direction: usize,
         course: &Course<'_>,
     ) -> Result<Option<ValueId>, Refused> {
@@ -186,7 +186,6 @@ impl Draft<'_> {
             }
             return Ok(sum(b, &parts));
         }
-        let result = op.result.map_or(b.next(), |result| course.same[&result]);
         for (number, &operand) in operands.iter().enumerate() {
             let Some(tangent) = of(operand) else { continue };
             let moves: Vec<bool> = (0..operands.len()).map(|other| other == number).collect();
@@ -195,7 +194,7 @@ impl Draft<'_> {
                 kind: op.kind,
                 operands: &operands.iter().map(|v| course.same[v]).collect::<Vec<_>>(),
                 moves: &moves,
-                y: result,
+                y: value,
                 g: adjoint(tangent),
             };
             let found = of_operand.adjoints().map_err(|why| Refused::new(self.program, Some(op), why))?;

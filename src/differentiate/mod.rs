@@ -214,7 +214,7 @@ pub fn backward(program: &Verified, wanted: &Wanted) -> Result<Verified, Refused
         match (program.field(field).kind, adjoints.get(&field)) {
             (FieldKind::State, Some(&adjoint)) => ends.entry(over).or_default().push((adjoint, parts)),
             (FieldKind::Const, _) if !parts.is_empty() => {
-                let all = draft.zero(&mut fields, &program.field(field).name, "gained", over, Source::None);
+                let all = draft.zero(&mut fields, &program.field(field).name, "gained", over, Source::Adjoint(field.0));
                 parts.insert(0, all);
                 gained.insert((field, over), all);
                 ends.entry(over).or_default().push((all, parts));

@@ -315,21 +315,14 @@ impl StepBack {
         let from = program.fields_where(|f| f.kind == FieldKind::State);
         let wanted = Wanted { wrt: wrt.clone(), from: from.clone(), ..Wanted::default() };
         let back = differentiate::backward(plain, &wanted).map_err(|why| refused(why.to_string()))?;
-        let adjoints = {
-            let back = back.program();
-            let name = |field: FieldId| program.field(field).name.clone();
-            let of_state = |&field: &FieldId| Some((name(field), back.bound(Source::Adjoint(field.0))?));
-            let of_const = |&field: &FieldId| Some((name(field), back.find_field(&format!("{}'gained", name(field)))?));
-            let all = from.iter().filter_map(of_state).chain(wrt.iter().filter_map(of_const));
-            all.map(|(of, field)| (of, back.field(field).name.clone())).collect()
-        };
-        let keep = from.iter().map(|field| Source::Adjoint(field.0)).filter(|&s| back.program().bound(s).is_some());
-        let (model, keep) = (forward.compiled.ode.clone(), keep.collect());
-        let draft = Draft { forward, options, fitted: &[], choice: &|| Ok(EngineChoice::Interp) };
-        let mut experiment = draft.experiment(&model, back, keep)?;
-        let program = draft.forward.compiled.plain.program();
+        let of_field = |&field: &FieldId| Some((field, back.program().bound(Source::Adjoint(field.0))?));
+        let adjoints: Vec<(FieldId, FieldId)> = from.iter().chain(&wrt).filter_map(of_field).collect();
+        let name = |program: &Program, field: FieldId| program.field(field).name.clone();
+        let named = adjoints.iter().map(|&(of, adjoint)| (name(program, of), name(back.program(), adjoint))).collect();
+        let keep = adjoints.iter().map(|(of, _)| Source::Adjoint(of.0)).collect();
+        let mut experiment = beside(&forward, options, &forward.compiled.ode, back, keep)?;
         simulate::turn_edges(program, &mut experiment.setup).map_err(internal)?;
-        Ok(StepBack { experiment, adjoints })
+        Ok(StepBack { experiment, adjoints: named })
     }
 }
 
@@ -364,7 +357,7 @@ impl Draft<'_> {
         let of = in_plain.series.iter().map(|r| r.field).collect();
         let wanted = Wanted { of, wrt, ..Wanted::default() };
         let back = differentiate::backward(plain, &wanted).map_err(|why| refused(why.to_string()))?;
-        let mut backward = self.experiment(&model, back, Vec::new())?;
+        let mut backward = beside(forward, self.options, &model, back, Vec::new())?;
         simulate::turn_edges(plain.program(), &mut backward.setup).map_err(internal)?;
         let run = Backward::new(
             forward.program(),
@@ -401,7 +394,7 @@ impl Draft<'_> {
         let of_directions = (0..directions.len()).flat_map(|d| read.iter().map(move |&field| tangent(d, field)));
         let of_directions = of_directions.filter(|&source| along.program().bound(source).is_some());
         let keep = read.iter().map(|&field| plain.program().field(field).source).chain(of_directions).collect();
-        let ready = self.experiment(&model, along, keep)?;
+        let ready = beside(forward, self.options, &model, along, keep)?;
         let (program, steps) = (ready.program(), ready.extent.grid.steps);
         let outline = Outline::new(&ready, fitted)?;
         let tangents: Vec<Vec<Option<FieldId>>> = (0..directions.len())
@@ -420,22 +413,28 @@ impl Draft<'_> {
         let engine = engine(&ready, choice, Precision::F64)?;
         Ok(Differentiable { model, outline, moved, way: Way::Along { run, engine, tangents } })
     }
+}
 
-    /// A program beside the run, with what it begins with; of its states these are kept.
-    fn experiment(&self, model: &Model, plain: Verified, keep: Vec<Source>) -> Result<Experiment, Vec<Diagnostic>> {
-        let names: Vec<&str> = match &self.options.passes {
-            Passes::Level(level) => passes::pipeline(*level, self.options.backend).to_vec(),
-            Passes::Named(names) => names.iter().map(String::as_str).collect(),
-        };
-        let options = passes::Options { keep: Keep::Only(keep), ..passes::Options::default() };
-        let program =
-            passes::run(plain.clone(), &names, &options, &mut |_, _, _| {}).map_err(|e| internal(e.to_string()))?;
-        let compiled = Compiled { ode: model.clone(), plain, program, warnings: Vec::new() };
-        let extent = self.forward.extent.clone();
-        let (setup, _) = simulate::setup(model, compiled.program.program(), &extent)?;
-        let recording = Recording { every: extent.grid.steps, fields: Vec::new() };
-        Ok(Experiment { compiled, extent, setup, recording, warnings: Vec::new() })
-    }
+/// A program beside a run, of the run's model or one with more expressions, with what it begins with; of its states these are kept.
+fn beside(
+    forward: &Experiment,
+    options: &CompileOptions,
+    model: &Model,
+    plain: Verified,
+    keep: Vec<Source>,
+) -> Result<Experiment, Vec<Diagnostic>> {
+    let names: Vec<&str> = match &options.passes {
+        Passes::Level(level) => passes::pipeline(*level, options.backend).to_vec(),
+        Passes::Named(names) => names.iter().map(String::as_str).collect(),
+    };
+    let pass_options = passes::Options { keep: Keep::Only(keep), ..passes::Options::default() };
+    let program =
+        passes::run(plain.clone(), &names, &pass_options, &mut |_, _, _| {}).map_err(|e| internal(e.to_string()))?;
+    let compiled = Compiled { ode: model.clone(), plain, program, warnings: Vec::new() };
+    let extent = forward.extent.clone();
+    let (setup, _) = simulate::setup(model, compiled.program.program(), &extent)?;
+    let recording = Recording { every: extent.grid.steps, fields: Vec::new() };
+    Ok(Experiment { compiled, extent, setup, recording, warnings: Vec::new() })
 }
 
 /// What is read of a run of so many steps for its records.

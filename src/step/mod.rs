@@ -310,7 +310,7 @@ pub enum Source {
     Injected(u32),
     /// Of a cable: the slope of that in the voltage.
     InjectedSlope(u32),
-    /// The derivative of a loss in a state: the number of its field in the program that is differentiated ([`crate::differentiate`]).
+    /// The derivative of a loss in a state or a constant: the number of its field in the program that is differentiated ([`crate::differentiate`]).
     Adjoint(u32),
     /// The derivative of a loss in what it reads: its number among them.
     Seed(u32),
