@@ -221,7 +221,7 @@
 //!   synapse has is the projection's (`src/hir/plasticity.rs` tells them apart).
 //! - **What a graded synapse sends is the sender's** (`src/hir/graded.rs` parts it): states before the synapse are one for each cell, not for each connection, and edges only
 //!   weigh and add up (`src/discretize/graded.rs`). So engines know nothing of it: to them these are edges of junctions that read another state. Weights of their own stand beside the sources in
-//!   the table that a kernel walks through (`Rows::number` in `src/runtime/edges.rs`), computed before a run as those of deliveries.
+//!   the table that a kernel walks through (`Rows::number` in `src/runtime/rows.rs`), computed before a run as those of deliveries.
 //! - **Max pooling is a projection for each place** of a target (`src/ode/build/events.rs`): what arrives at each is a sum of its own, and the maximum of the sums is an
 //!   expression of the equations. So engines and adjoints know nothing of it; that all of them have one kernel is in the model ([`ode::Pooled`]) and where numbers learn.
 //! - **Junctions become relations** (`src/ode/build.rs`). One is enough, with an edge each way, where both sides are one compartment and the current is odd in
@@ -274,7 +274,7 @@
 //! | what a kernel computes in which of its loops, names of values | `src/codegen/plan/build.rs`; `kernel.rs` beside it is what emitters read | `tests/ir/*.plan.snap` |
 //! | in which order a kernel computes its values | `src/codegen/plan/order.rs` | there |
 //! | in which pass of a step a stage runs, which spaces run together | `src/codegen/plan/passes.rs`, `src/runtime/machine.rs` | there, `tests/suite/engines.rs` |
-//! | how currents of junctions are summed natively | `EdgePlan` in `src/codegen/plan/kernel.rs`, `connected.rs` beside it; `src/codegen/rust/kernels.rs`, `src/runtime/edges.rs` | `tests/ir/two_edges.*.snap`, `tests/suite/junctions.rs` |
+//! | how currents of junctions are summed natively | `EdgePlan` in `src/codegen/plan/kernel.rs`, `connected.rs` beside it; `src/codegen/rust/kernels.rs`, `src/runtime/rows.rs` | `tests/ir/two_edges.*.snap`, `tests/suite/junctions.rs` |
 //! | where threads meet, what they tell each other | `Meeting` in `src/runtime/edges.rs`, `Barrier` in `src/runtime/threads.rs`; `exchange` in `src/runtime/machine.rs` | their tests, `tests/suite/engines.rs` |
 //! | what edges see of places, junctions and electrodes of branched cells | `look` in `src/discretize/mod.rs`, `src/ode/build/cables.rs`; `seen_by_edges` in `src/ode/mod.rs` | `tests/suite/cables.rs` |
 //! | which compartment a synapse of a section gets | `spread` in `src/simulate/edges.rs` | `tests/suite/cables.rs` |
@@ -299,7 +299,7 @@
 //! | how cables are solved | `src/discretize/cable.rs`; `solve` in `src/interp/memory.rs` and `src/runtime/branches.rs` | `tests/suite/cables.rs` |
 //! | in which order the kernels of branched cells run | `src/codegen/plan/trees.rs` | there |
 //! | branched cells on devices: tables of elements, the order of elimination along a tree | `src/codegen/plan/ties.rs` and `elimination.rs`; `branches.rs` of `src/codegen/stablehlo/` | there, `tests/suite/engines.rs`, `tests/suite/cables.rs` |
-//! | where compartments stand in memory | `src/runtime/branches.rs`, `src/engine/branches.rs` | there, `tests/suite/cables.rs` |
+//! | where compartments stand in memory | `src/runtime/branches.rs`, `src/runtime/branched.rs`, `src/engine/branches.rs` | there, `tests/suite/cables.rs` |
 //! | what a window of a convolution reaches, which edges share a number | `src/connect/windows.rs`; `share` in `src/ode/build/events.rs` | `src/connect/tests/windows.rs`, `tests/suite/training.rs` |
 //! | what targets get of several places, of which they take the largest | `brought` in `src/ode/build/events.rs`, `ode::Pooled` | `tests/suite/training.rs` |
 //! | how far two cells are from each other | `Shape::distance` in `src/connect/shape.rs`; `distance_of` in `src/ode/build/events.rs` | `tests/suite/space.rs` |

@@ -5,7 +5,8 @@
 
 use super::{EngineError, Setup};
 use crate::codegen::plan::{Elimination, Home, Plan, Tie, Trees};
-use crate::runtime::branches::{Branched, Field, Link, NONE, Side};
+use crate::runtime::branched::{Branched, Field, Link};
+use crate::runtime::branches::{NONE, Side};
 use crate::step::{FieldId, Map, SpaceId};
 use std::sync::Arc;
 

@@ -7,10 +7,11 @@
 use crate::runtime::abi::{
     Buffer, CLEAR, DONE, Entry, PANICKED, RawBranches, RawCall, RawRows, RawTie, RawTurn, RawTurns, VERSION, Version,
 };
-use crate::runtime::branches::{Tie, Turn};
+use crate::runtime::branched::Turn;
+use crate::runtime::branches::Tie;
 use crate::runtime::call::{Call, Spike, Window};
-use crate::runtime::edges::Rows;
 use crate::runtime::machine::{Fault, Kernels};
+use crate::runtime::rows::Rows;
 use crate::runtime::series::Sample;
 use std::ffi::c_void;
 use std::fmt;

@@ -35,7 +35,7 @@ pub type Sink = unsafe extern "C" fn(sink: *mut c_void, spikes: *const Spike, le
 /// if the run is over.
 pub type Share<T> = unsafe extern "C" fn(share_with: *mut c_void, next: *mut T, len: usize) -> i32;
 
-/// A [`super::edges::Rows`] in C; only read.
+/// A [`super::rows::Rows`] in C; only read.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct RawRows<T> {
@@ -131,7 +131,7 @@ pub struct RawCall<T> {
     pub branches: RawBranches<T>,
 }
 
-/// A [`super::branches::Turn`] in C.
+/// A [`super::branched::Turn`] in C.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct RawTurn {

@@ -5,10 +5,10 @@
 //! Never true here: that a kernel sees cells outside its range but through its links, or that the lanes past the last cell mean anything.
 
 use super::branches::Branches;
-use super::edges::Links;
 use super::elementwise::map;
 use super::lanes::{F64x8, Lanes, Mask, Scalar};
 use super::rng::Draw;
+use super::rows::Links;
 use super::series::Series;
 use std::array::from_fn;
 

@@ -8,13 +8,15 @@
 //! the parts meet and see what was stored. The kernel of a space that stands alone takes many steps by itself.
 
 use super::aligned::Aligned;
-use super::branches::{Branched, Branches, Own, Turn, passes, unit};
+use super::branched::{Branched, Own, Turn, passes, unit};
+use super::branches::Branches;
 use super::call::{Call, Cells, Order, Spike, Window};
-use super::edges::{CACHED, Links, Meeting, Relation, Rows, Shared as SharedField, Table, Targets, View};
+use super::edges::{CACHED, Meeting, Relation, Shared as SharedField, Table, Targets, View};
 use super::events::{Arrivals, Delivery, Receiver, Sent, Traffic};
 use super::lanes::{Scalar, all_finite};
 use super::order::Order as CellOrder;
 use super::remember::{Cell as EdgesCell, PASSES, Remembered, Remembering, Step as EdgesStep};
+use super::rows::{Links, Rows};
 use super::series::{Sample, Series};
 use super::threads::Pool;
 use std::fmt;

@@ -3,7 +3,8 @@
 //! In come the names, units and defaults of a model and values in these units; out go values in these units and spikes.
 //! Never true here: a panic on a wrong name or a wrong length.
 
-use super::branches::{Branched, Field, Link, Side, Task};
+use super::branched::{Branched, Field, Link, Task};
+use super::branches::Side;
 use super::edge_text;
 use super::edges::{Edges, Relation, Shared, orders};
 use super::events::{Delivery, PerEdge, Traffic};

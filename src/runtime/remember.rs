@@ -10,11 +10,12 @@
 use super::aligned::Aligned;
 use super::branches::Branches;
 use super::call::{Call, Cells, Order as Numbers, Window};
-use super::edges::{Edges, Links};
+use super::edges::Edges;
 use super::events::{PerEdge, Sent};
 use super::lanes::{Scalar, all_finite};
 use super::machine::{Bank, Fault, Kernels, Shape};
 use super::order::Order;
+use super::rows::Links;
 use super::series::Series;
 use std::ops::Range;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use super::{
     Add, BATCH, BLOCKS_AHEAD, Connected, Delivery, Equations, Expr, Home, KernelPlan, Mean, Nest, Operand, Plan,
     Prologue, SpacePlan, Stmt, Trees, Usage,
 };
-use crate::runtime::branches::Task;
+use crate::runtime::branched::Task;
 use crate::step::{Distribution, FieldId, Map, Role, SpaceId};
 use std::fmt::{self, Display, Formatter};
 

@@ -10,7 +10,7 @@
 
 use super::Equations;
 use super::refuse::{Unplanned, refuse};
-use crate::runtime::branches::{Task, passes};
+use crate::runtime::branched::{Task, passes};
 use crate::step::{
     FieldId, FieldKind, Function, Map, Op, OpKind, Program, Rate, Region, Role, Solve, SpaceId, SpaceKind, Stage,
 };
@@ -298,7 +298,7 @@ pub(super) fn check(program: &Program, region: &Region, over: SpaceId) -> Result
 #[cfg(test)]
 mod tests {
     use crate::codegen::plan::{Plan, PlanOptions, plan};
-    use crate::runtime::branches::Task;
+    use crate::runtime::branched::Task;
     use crate::step::{parse, verify};
 
     /// A channel in some compartments of a tree, with a current from `step`, equations, and a gate with the new voltage.

@@ -3,7 +3,7 @@
 //! In come, from the model, names, units, defaults and descriptions; out they go into the crate's tables and documents.
 //! Never true here: a number that a kernel computes.
 
-use crate::runtime::branches::Branched;
+use crate::runtime::branched::Branched;
 use crate::runtime::edges::Edges;
 use crate::runtime::events::PerEdge;
 use crate::runtime::named::Count;

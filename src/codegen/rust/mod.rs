@@ -38,6 +38,7 @@ const RUNTIME: &[(&str, &str)] = &[
     ("mod.rs", include_str!("../../runtime/mod.rs")),
     ("abi.rs", include_str!("../../runtime/abi.rs")),
     ("aligned.rs", include_str!("../../runtime/aligned.rs")),
+    ("branched.rs", include_str!("../../runtime/branched.rs")),
     ("branches.rs", include_str!("../../runtime/branches.rs")),
     ("call.rs", include_str!("../../runtime/call.rs")),
     ("edge_text.rs", include_str!("../../runtime/edge_text.rs")),
@@ -61,6 +62,7 @@ const RUNTIME: &[(&str, &str)] = &[
     ("pages.rs", include_str!("../../runtime/pages.rs")),
     ("remember.rs", include_str!("../../runtime/remember.rs")),
     ("rng.rs", include_str!("../../runtime/rng.rs")),
+    ("rows.rs", include_str!("../../runtime/rows.rs")),
     ("series.rs", include_str!("../../runtime/series.rs")),
     ("threads.rs", include_str!("../../runtime/threads.rs")),
 ];
@@ -75,7 +77,7 @@ pub fn kernel_files(plan: &Plan) -> Vec<SourceFile> {
         SourceFile::new("src/kernels.rs", kernels::file(plan)),
         SourceFile::new("src/ffi_kernels.rs", include_str!("fixed/ffi_kernels.rs")),
     ];
-    files.extend(runtime_files());
+    files.extend(runtime_files(|module| OF_KERNELS.contains(&module)));
     files
 }
 
@@ -98,13 +100,28 @@ pub fn crate_files(plan: &Plan, interface: &Interface, wiring: &Wiring) -> Resul
         SourceFile::new("src/ffi.rs", model.ffi()),
     ];
     files.extend(model.network_files());
-    files.extend(runtime_files());
+    files.extend(runtime_files(|_| true));
     Ok(files)
 }
 
-/// The embedded runtime, without its tests.
-fn runtime_files() -> impl Iterator<Item = SourceFile> {
-    RUNTIME.iter().map(|(path, text)| SourceFile { path: format!("src/runtime/{path}"), text: without_tests(text) })
+/// The modules of the runtime that kernels use; the native engine has the others itself. What is not there need not be compiled.
+const OF_KERNELS: &[&str] = &["abi", "branches", "call", "elementwise", "lanes", "math", "rng", "rows", "series"];
+
+/// Those modules of the embedded runtime, without their tests, that are wanted.
+fn runtime_files(wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = SourceFile> {
+    let module = |path: &'static str| path.split(['/', '.']).next().unwrap_or(path);
+    RUNTIME.iter().filter_map(move |&(path, text)| {
+        let text = match path {
+            "mod.rs" => {
+                let named =
+                    |line: &&str| line.strip_prefix("pub mod ").is_none_or(|name| wanted(name.trim_end_matches(';')));
+                text.lines().filter(named).map(|line| format!("{line}\n")).collect()
+            }
+            _ if wanted(module(path)) => without_tests(text),
+            _ => return None,
+        };
+        Some(SourceFile { path: format!("src/runtime/{path}"), text })
+    })
 }
 
 /// A source file without its test module, which has other files or needs the whole repository.

@@ -9,7 +9,7 @@ use super::kernels::names;
 use super::layout::{Text, filled, plain};
 use super::{groups, shape, shared};
 use crate::codegen::plan::{Delivery, Effect, Home, Plan, identifier};
-use crate::runtime::branches::Branched;
+use crate::runtime::branched::Branched;
 use crate::runtime::edge_text;
 use crate::runtime::edges::Edges;
 use crate::runtime::events::PerEdge;
@@ -196,7 +196,7 @@ impl<'a> Model<'a> {
         let reached = plan.homes.iter().any(|home| matches!(home, Home::Flat(..)));
         let (networks, events) = (self.networks().next().is_some(), !plan.deliveries.is_empty());
         let read = plan.spaces.iter().any(|space| !space.shared.is_empty());
-        out.import("branches", &[("Field", reached), ("Task", trees)]);
+        out.import("branched", &[("Field", reached), ("Task", trees)]);
         out.import("call", &[("Call", true)]);
         out.import("edges", &[("Shared", read)]);
         let of_machine =

@@ -17,7 +17,7 @@ use super::slot::{Fixed, Inside, Part, Slot};
 use crate::codegen::plan::{
     DevicePlan, Expr, GatherForm, Grouping, KernelId, KernelPlan, Plan, SpacePlan, Stmt, Stretch, Usage,
 };
-use crate::runtime::branches::Task;
+use crate::runtime::branched::Task;
 use crate::runtime::machine::Bank;
 use crate::step::{FieldId, Role};
 use rustc_hash::FxHashMap as HashMap;

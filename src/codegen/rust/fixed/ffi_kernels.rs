@@ -8,8 +8,8 @@ use crate::kernels::{KERNELS, Real};
 use crate::runtime::abi::{Buffer, CLEAR, DONE, PANICKED, RawCall, RawRows, RawTie, RawTurns, VERSION};
 use crate::runtime::branches::{Branches, Side, Tie};
 use crate::runtime::call::{Call, Order, Spike, Window};
-use crate::runtime::edges::{Links, Rows};
 use crate::runtime::lanes::Indices;
+use crate::runtime::rows::{Links, Rows};
 use crate::runtime::series::Series;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
