@@ -2,7 +2,7 @@
 # installed with apt where they are missing; the tests of XLA need its plugin, which comes through Python's pip.
 # `make demo FEATURES=--no-default-features` builds the native compiler, which needs no LLVM.
 .DEFAULT_GOAL := help
-.PHONY: help demo test python package docs side-by-side pip plugins numpy report tpu tpu-limits leaks lanes lint bench rust llvm
+.PHONY: help demo test python package docs side-by-side pip plugins numpy report tpu leaks lanes lint bench rust llvm
 SHELL := /bin/bash
 CARGO ?= cargo
 DEMO ?= target/demo
@@ -24,7 +24,6 @@ help:
 	@echo "make report  open pages of runs in Chromium without a window: do they draw, do they zoom?"
 	@echo "make plugins XLA's plugin for this processor (PLUGINS='cpu tpu': libtpu, too)"
 	@echo "make tpu     compile squid, olive and every example for every TPU; writes benches/tpu.md"
-	@echo "make tpu-limits   does a step move more bytes on a TPU than it may?"
 	@echo "make leaks   does using XLA's plugins leave memory behind? LeakSanitizer tells"
 	@echo "make lanes   the runtime's tests for AVX2 and for this machine's own instruction set"
 	@echo "make lint    formatting, clippy, documentation: no complaint allowed"
@@ -136,10 +135,6 @@ tpu: llvm
 	$(CARGO) bench --profile dev --locked --bench tpu > target/tpu.md
 	@if [ -s target/tpu.md ]; then cp target/tpu.md benches/tpu.md; fi
 
-# The part of it that can fail: examples are compiled for one chip each among the tests.
-tpu-limits: llvm
-	$(CARGO) bench --profile dev --locked --bench tpu -- --models > target/tpu_models.md
-
 # GCC's LeakSanitizer is loaded before all else, so that it sees the plugins' memory, too.
 leaks: plugins
 	@PATH=$$PATH:/sbin:/usr/sbin ldconfig -p | grep -q liblsan.so.0 || { \
@@ -164,8 +159,7 @@ lint: llvm
 	@$(CARGO) fmt --version >/dev/null 2>&1 || { echo "rustfmt is missing: rustup component add rustfmt"; exit 1; }
 	@$(CARGO) clippy --version >/dev/null 2>&1 || { echo "clippy is missing: rustup component add clippy"; exit 1; }
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --locked --all-targets -- -D warnings
-	$(CARGO) clippy --locked -p neuroc-python --features xla -- -D warnings
+	$(CARGO) clippy --locked --workspace --features neuroc-python/xla --all-targets -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --locked --no-deps
 
 bench: llvm

@@ -1,7 +1,7 @@
 //! What steps cost on TPUs, as XLA's cost model has it: squid and olive for every chip, as a table on stdout.
 //!
 //! In come examples and libtpu; out goes `benches/tpu.md` (`make tpu` writes it). It fails if a connected step of the olive moves more
-//! bytes than it may; with `--models` it looks at that, and leaves out the executables of all examples (`make tpu-limits`).
+//! bytes than it may.
 //! Never true here: a measurement. Nothing runs.
 
 use neuroc::codegen::plan::Precision;
@@ -61,8 +61,8 @@ fn reports(plugin: &Plugin, cases: &[Case]) -> Result<Vec<Report>, String> {
     done.into_iter().map(|report| report.into_inner().expect("every case was taken")).collect()
 }
 
-/// The table; of the models alone where examples are left out.
-fn table(plugin: &Plugin, examples: Vec<String>) -> Result<(), String> {
+fn table(plugin: &Plugin) -> Result<(), String> {
+    let examples = examples()?;
     let models = MODELS.iter().flat_map(|(_, file, set, _)| TARGETS.map(|target| (file.to_string(), *set, target)));
     let each = examples.iter().flat_map(|file| TARGETS.map(|target| (file.clone(), [].as_slice(), target)));
     let cases: Vec<Case> = models.chain(each).collect();
@@ -112,10 +112,8 @@ fn table(plugin: &Plugin, examples: Vec<String>) -> Result<(), String> {
             }
         }
     }
-    if !examples.is_empty() {
-        println!("\n# Executables of every example\n\nSerialized, in kB, all entry points together.\n");
-        println!("| example | v4 | v5e | v5p | v6e |\n|---|---|---|---|---|");
-    }
+    println!("\n# Executables of every example\n\nSerialized, in kB, all entry points together.\n");
+    println!("| example | v4 | v5e | v5p | v6e |\n|---|---|---|---|---|");
     for file in examples {
         let sizes = TARGETS.map(|_| {
             format!("{:.0}", report().memory.iter().map(|memory| memory.serialized).sum::<usize>() as f64 / 1e3)
@@ -158,9 +156,7 @@ fn main() -> ExitCode {
             return if demanded { ExitCode::FAILURE } else { ExitCode::SUCCESS };
         }
     };
-    let models_alone = std::env::args().any(|argument| argument == "--models");
-    let examples = if models_alone { Ok(Vec::new()) } else { examples() };
-    match plugin.and_then(|plugin| table(&plugin, examples?)) {
+    match plugin.and_then(|plugin| table(&plugin)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

@@ -73,7 +73,7 @@ fn succeed(command: &mut Command) -> String {
 }
 
 fn cargo(folder: &Path, arguments: &[&str]) -> String {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("crates/target");
+    let target = folder.join("target");
     succeed(Command::new(env!("CARGO")).current_dir(folder).args(arguments).env("CARGO_TARGET_DIR", target))
 }
 
@@ -160,7 +160,7 @@ fn a_c_program_gets_the_interpreters_numbers() {
     let folder = write(&program, "driven", Precision::F64);
     cargo(&folder, &["build", "--offline", "--release", "--lib"]);
     std::fs::write(folder.join("main.c"), C).unwrap();
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("crates/target/release");
+    let target = folder.join("target/release");
     let cc = |arguments: &[&str]| {
         let mut command = Command::new("cc");
         command.current_dir(&folder).args(arguments).arg("-L").arg(&target);
@@ -331,7 +331,7 @@ fn bits_of(case: &Case) -> String {
     let Case { sizes, steps, read, spikes, .. } = case;
     let names = |names: &[(&str, &str)]| format!("{:?}", names.iter().map(|(_, name)| *name).collect::<Vec<_>>());
     format!(
-        r#"use {}::model::{{Model, Sizes}};
+        r#"use model::model::{{Model, Sizes}};
 fn main() -> Result<(), Box<dyn std::error::Error>> {{
     let mut model = Model::new({sizes}, 2)?;
     for _ in 0..2 {{
@@ -353,7 +353,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {{
     Ok(())
 }}
 "#,
-        case.name,
         names(read),
         names(spikes)
     )
@@ -371,22 +370,14 @@ fn the_crate_gives_the_bits_of_a_run(case: &Case) {
     let settings = |set: &[&'static str]| set.iter().flat_map(|set| ["--set", set]).collect::<Vec<_>>();
     neuroc(&[&["build", "model.neuro", "-o", "made"], &settings(case.set)[..]].concat());
     let made = folder.join("made");
-    let manifest = std::fs::read_to_string(made.join("Cargo.toml")).unwrap();
-    // The name of a model is that of its file; the crates of all cases share a target folder.
-    std::fs::write(made.join("Cargo.toml"), manifest.replace("\"model\"", &format!("{:?}", case.name))).unwrap();
-    for file in ["src/lib.rs", "examples/run.rs"] {
-        let text = std::fs::read_to_string(made.join(file)).unwrap();
-        std::fs::write(made.join(file), text.replace("use model::", &format!("use {}::", case.name))).unwrap();
-    }
     if super::has_component("fmt") {
         cargo(&made, &["fmt", "--check"]);
     }
     if super::has_component("clippy") {
         cargo(&made, &["clippy", "--offline", "--all-targets", "--", "-Dwarnings"]);
     }
-    let bits = format!("bits_{}", case.name);
-    std::fs::write(made.join(format!("examples/{bits}.rs")), bits_of(case)).unwrap();
-    let out = cargo(&made, &["run", "--offline", "--release", "--example", &bits]);
+    std::fs::write(made.join("examples/bits.rs"), bits_of(case)).unwrap();
+    let out = cargo(&made, &["run", "--offline", "--release", "--example", "bits"]);
     let lines: Vec<&str> = out.lines().collect();
     let (first, second) = lines.split_at(lines.len() / 2);
     assert_eq!(first.len(), case.read.len() + case.spikes.len());
