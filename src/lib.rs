@@ -180,7 +180,8 @@
 //! # Why plans are as they are
 //!
 //! - **A kernel belongs to a space and a pass.** Stages of a step are put into the earliest pass in which they see what they must see and nothing
-//!   later (`src/codegen/plan/passes.rs`); inside a pass, spaces and blocks go in any order. Most models have one pass.
+//!   later (`src/codegen/plan/passes.rs`); inside a pass, spaces and blocks go in any order. Most models have one pass. What is recorded has passes of
+//!   its own where it comes along edges: cells see what others have once a sample, not once more in every step.
 //! - **Spaces that edges join form a group**, whose members take each step together; the machine goes from pass to pass, and the threads meet
 //!   where something is shared. A space that stands alone keeps its loop over steps to itself: blocks outermost if nobody reads its cells, steps
 //!   outermost if its own cells do ([`codegen::plan::Nest`]).

@@ -230,7 +230,7 @@ impl Relation {
 pub struct Shared {
     /// A state, or a temp that has a slot.
     pub field: FieldId,
-    /// The pass that stores it, the last one if none does.
+    /// The pass of a step that stores it, the last one if none does; beyond all of them for a temp of what is recorded.
     pub pass: u32,
 }
 
@@ -325,6 +325,12 @@ impl Plan {
         let of_edges = self.deliveries.iter().filter_map(Delivery::remembers).map(|_| PASSES);
         let of_trees = self.trees.iter().map(Trees::passes);
         self.groups.iter().map(|group| group.passes).chain(of_trees).chain(of_edges).max().unwrap_or(1)
+    }
+
+    /// The most passes of `init` and of what is recorded.
+    pub fn other_passes(&self) -> u32 {
+        let of_trees = if self.trees.is_empty() { 1 } else { self.passes() };
+        self.groups.iter().map(|group| group.observed).chain([of_trees]).max().unwrap_or(1)
     }
 
     /// Of a field that has a value for every element: its space, its bank and its place among the bank's [`SpacePlan::fields`].
@@ -576,7 +582,12 @@ fn shared(program: &Program, passes: &Passes, space: SpaceId) -> Vec<Shared> {
     let pass = |field: FieldId| match passes.trees(space) {
         // Branched cells have taken their step before the first pass of the others.
         Some(_) => 0,
-        None => passes.stores(program, field).last().copied().unwrap_or(last),
+        None => match passes.stores(program, Role::Step, field).last() {
+            Some(&pass) => pass,
+            // What is computed where it is recorded, no step has.
+            None if program.field(field).kind == FieldKind::Temp => u32::MAX,
+            None => last,
+        },
     };
     fields.into_iter().map(|field| Shared { field, pass: pass(field) }).collect()
 }

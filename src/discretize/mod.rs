@@ -135,12 +135,12 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     }
     populations.clone().for_each(|population| lowering.between(&mut step, population));
     // What flows through junctions is known before the rows of cables are made.
-    lowering.edges(&mut step, 0, &slopes);
+    lowering.edges(&mut step, Role::Step, 0, &slopes);
     lowering.graded(&mut step, Role::Step, 0, sent.first().map_or(&[], Vec::as_slice));
     rows.iter().for_each(|row| lowering.solve(&mut step, row));
     for (stage, sent) in sent.iter().enumerate() {
         if stage > 0 {
-            lowering.edges(&mut step, stage as u32, &[]);
+            lowering.edges(&mut step, Role::Step, stage as u32, &[]);
             lowering.graded(&mut step, Role::Step, stage as u32, sent);
         }
         for (population, stages) in stages.iter().enumerate() {
@@ -282,8 +282,12 @@ impl<'s> Lowering<'s> {
     fn observed(&mut self, remembered: &[Option<Remembered>], sent: &[graded::Sent]) {
         let mut observe = Draft::default();
         let model = self.model;
-        let is_sum = |n: NodeId| matches!(model.graph.node(n), Node::Arrived(..));
-        if model.graph.reachable(model.records.iter().map(|r| r.value)).into_iter().any(is_sum) {
+        let recorded = model.graph.reachable(model.records.iter().map(|r| r.value));
+        let reads = |which: fn(Node) -> bool| recorded.iter().any(|&n| which(model.graph.node(n)));
+        if reads(|node| matches!(node, Node::Junction(..))) {
+            self.edges(&mut observe, Role::Observe, 0, &[]);
+        }
+        if reads(|node| matches!(node, Node::Arrived(..))) {
             self.graded(&mut observe, Role::Observe, 0, sent);
         }
         (0..self.model.populations.len()).for_each(|population| self.observe(&mut observe, population));
@@ -669,7 +673,7 @@ impl<'s> Lowering<'s> {
     }
 
     /// One region per connection: adds up the currents out of each cell, at the voltages that a stage looks at.
-    fn edges(&mut self, draft: &mut Draft, stage: u32, slopes: &[Option<NodeId>]) {
+    fn edges(&mut self, draft: &mut Draft, role: Role, stage: u32, slopes: &[Option<NodeId>]) {
         for (i, c) in self.model.connections.iter().enumerate() {
             let space = connection_space(self.model, i);
             let origin = self.origin(c.span);
@@ -682,7 +686,7 @@ impl<'s> Lowering<'s> {
             let here = b.gather(here, Map::Target);
             let there = b.gather(there, Map::Source);
             let dv = b.binary(BinaryOp::Sub, here, there);
-            let mut values = Values::new(space, Role::Step);
+            let mut values = Values::new(space, role);
             let roots = [Some(c.current), slopes.get(i).copied().flatten()];
             for id in self.model.graph.reachable(roots.into_iter().flatten()) {
                 if self.model.graph.node(id) == Node::Dv {

@@ -871,6 +871,8 @@ pub struct Clamp {
 pub enum Quantity {
     /// A symbol of the cells.
     OfCells(SymbolId),
+    /// What flows out through all gap junctions of a compartment, given its port: `i_gap`.
+    Junctions(SymbolId),
     /// The weight of the edges of a projection (its index).
     Weight(usize),
     /// What these have for themselves otherwise: an index into [`Plastic::own`].

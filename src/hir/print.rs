@@ -51,10 +51,15 @@ pub fn print(model: &Model) -> String {
                 let population = &n.populations[record.population];
                 let of = match record.quantity {
                     Quantity::Potential(probe) => &n.probes[probe].name,
-                    Quantity::OfCells(_) | Quantity::Weight(_) | Quantity::Own(..) => &population.name,
+                    Quantity::OfCells(_) | Quantity::Junctions(_) | Quantity::Weight(_) | Quantity::Own(..) => {
+                        &population.name
+                    }
                 };
                 let name = match record.quantity {
                     Quantity::OfCells(symbol) => model.cells[population.cell].symbol(symbol).name.clone(),
+                    Quantity::Junctions(port) => {
+                        format!("<i_gap> of {}", model.cells[population.cell].symbol(port).name)
+                    }
                     Quantity::Weight(p) => format!("<{}>.weight", n.projections[p].name),
                     Quantity::Potential(_) => "potential".to_string(),
                     Quantity::Own(p, number) => format!("<{}>.{number}", n.projections[p].name),

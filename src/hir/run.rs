@@ -12,8 +12,8 @@ use super::network::Lowered;
 use super::place::{FlatPath, Place, Wanted, flatten};
 use super::scope::{Entry, Role, Scope, ScopeKind};
 use super::{
-    Around, Arrivals, Cell, Clamp, Coincident, Expr, Input, Method, Plastic, Population, PortKind, Probe, Projection,
-    Quantity, Record, RecordedAt, Run, Sampling, Symbol, SymbolId, SymbolKind, Tolerances,
+    Around, Arrivals, Cell, Clamp, Coincident, Connection, Expr, Input, Method, Plastic, Population, PortKind, Probe,
+    Projection, Quantity, Record, RecordedAt, Run, Sampling, Symbol, SymbolId, SymbolKind, Tolerances,
 };
 use crate::diag::Diagnostic;
 use crate::source::Span;
@@ -44,8 +44,11 @@ struct Recorder<'a, 'n> {
     populations: &'n [Population],
     clamps: &'n [Clamp],
     inputs: &'n [Input],
+    connections: &'n [Connection],
     projections: &'n [Projection],
     probes: &'n [Probe],
+    /// Is all of the network known? Else what is missing has been said, and what would follow from it is not.
+    sound: bool,
     records: Vec<Record>,
     spikes: Vec<usize>,
 }
@@ -247,6 +250,7 @@ impl<'a> Lowerer<'a> {
         scope.poisoned.extend(lowered.unknown.iter().cloned());
         let (populations, clamps) = (&lowered.network.populations[..], &lowered.network.clamps[..]);
         let inputs = &lowered.network.inputs[..];
+        let connections = &lowered.network.connections[..];
         let projections = &lowered.network.projections[..];
         let probes = &lowered.network.probes[..];
         let mut recorder = Recorder {
@@ -254,8 +258,10 @@ impl<'a> Lowerer<'a> {
             populations,
             clamps,
             inputs,
+            connections,
             projections,
             probes,
+            sound: lowered.sound,
             records: Vec::new(),
             spikes: Vec::new(),
         };
@@ -390,21 +396,36 @@ impl<'a> Lowerer<'a> {
         }
         let symbol = cell.find(&place.rest).filter(|id| Wanted::Quantity.fits(cell.symbol(*id)));
         let symbol = symbol.or_else(|| current_of_clamp(cell, &place.rest));
-        let Some(symbol) = symbol else {
-            self.bad_target(&definition, &place, Wanted::Quantity);
-            return;
+        let (population, span) = (place.population, flat.span);
+        let (quantity, symbol) = match (symbol, port_of_junctions(cell, &place.rest)) {
+            (Some(symbol), _) => (Quantity::OfCells(symbol), symbol),
+            (None, Some(port)) => (Quantity::Junctions(port), port),
+            (None, None) => {
+                self.bad_target(&definition, &place, Wanted::Quantity);
+                return;
+            }
         };
-        let (population, cells, span) = (place.population, place.cells, flat.span);
+        let cells = place.cells;
+        let owner = || {
+            let (compartment, _) = place.rest.rsplit_once('.').unwrap_or(("", &place.rest));
+            format!("{}.{compartment}", recorder.populations[population].name)
+        };
+        let joins = |c: &Connection| c.ends.iter().any(|end| (end.population, end.port) == (population, symbol));
+        if matches!(quantity, Quantity::Junctions(_)) && !recorder.connections.iter().any(joins) {
+            if recorder.sound {
+                self.error(RunError::NoJunctions { compartment: &owner(), span });
+            }
+            return;
+        }
         if let SymbolKind::Port(PortKind::Clamp { v, port, .. }) = cell.symbol(symbol).kind
             && !recorder.clamps.iter().any(|c| c.population == population && c.state == v)
             && !recorder.inputs.iter().any(|i| i.electrode && i.population == population && i.port == port)
         {
-            let (compartment, _) = place.rest.rsplit_once('.').unwrap_or(("", &place.rest));
-            let compartment = format!("{}.{compartment}", recorder.populations[population].name);
-            self.error(RunError::NoClamp { quantity: &place.rest, compartment: &compartment, span });
+            if recorder.sound {
+                self.error(RunError::NoClamp { quantity: &place.rest, compartment: &owner(), span });
+            }
             return;
         }
-        let quantity = Quantity::OfCells(symbol);
         let same = |r: &&Record| r.population == population && r.quantity == quantity && r.cells == cells;
         if let Some(first) = recorder.records.iter().find(same) {
             self.error(RunError::RecordedTwice { quantity: &place.rest, again: span, first: first.span });
@@ -511,9 +532,11 @@ impl<'a> Lowerer<'a> {
         let element = at.as_ref().map(|at| at.elements[0] as usize);
         let here = |i: &Input| i.electrode && i.population == population && i.at == element;
         if cell.symbol(symbol).kind == SymbolKind::Port(PortKind::Electrode) && !recorder.inputs.iter().any(here) {
-            let whole = at.as_ref().map_or("", |at| &at.text);
-            let compartment = format!("{}.{whole}", recorder.populations[population].name);
-            self.error(RunError::NoElectrode { compartment: &compartment, span });
+            if recorder.sound {
+                let whole = at.as_ref().map_or("", |at| &at.text);
+                let compartment = format!("{}.{whole}", recorder.populations[population].name);
+                self.error(RunError::NoElectrode { compartment: &compartment, span });
+            }
             return;
         }
         let recorded = Quantity::OfCells(symbol);
@@ -581,6 +604,11 @@ impl<'a> Lowerer<'a> {
 /// The current that holds a voltage, called `i_clamp` as long as nothing of the user's is.
 fn current_of_clamp(cell: &Cell, rest: &str) -> Option<SymbolId> {
     cell.find(&format!("{}.<i_clamp>", rest.strip_suffix(".i_clamp")?))
+}
+
+/// Where the current through the gap junctions of a compartment flows, called `i_gap` as long as nothing of the user's is.
+fn port_of_junctions(cell: &Cell, rest: &str) -> Option<SymbolId> {
+    cell.find(&format!("{}.<input>", rest.strip_suffix(".i_gap")?))
 }
 
 /// The word `run`.

@@ -697,7 +697,7 @@ impl<'m> Builder<'m> {
 
     fn record(&mut self, projections: &[Projection], r: &hir::Record) -> Record {
         let symbol = match r.quantity {
-            Quantity::OfCells(symbol) => symbol,
+            Quantity::OfCells(symbol) | Quantity::Junctions(symbol) => symbol,
             Quantity::Potential(probe) => return self.record_potential(r, probe),
             Quantity::Weight(p) => return self.record_edges(projections, r, p, "weight"),
             Quantity::Own(p, number) => {
@@ -711,12 +711,20 @@ impl<'m> Builder<'m> {
         let electrode = self.cell(r.population).symbol(symbol).kind == SymbolKind::Port(PortKind::Electrode);
         let value = match &r.at {
             Some(at) if electrode => self.through_electrodes(r.population, at.elements[0] as usize),
+            Some(_) | None if matches!(r.quantity, Quantity::Junctions(_)) => {
+                let outward = self.through_junctions(r.population, symbol);
+                let add = |sum: NodeId, out: NodeId| self.graph.binary(BinaryOp::Add, sum, out);
+                outward.into_iter().reduce(add).unwrap_or_else(|| panic!("the checked model has junctions there"))
+            }
             Some(_) | None => self.symbol(r.population, symbol),
         };
         let symbol = self.cell(r.population).symbol(symbol);
         let cells = r.cells.as_ref().map(|(a, b)| (self.expr(None, a), self.expr(None, b)));
         // That of a clamp is hidden behind brackets.
-        let quantity = symbol.name.replace(['<', '>'], "");
+        let quantity = match (r.quantity, symbol.name.rsplit_once('.')) {
+            (Quantity::Junctions(_), Some((compartment, _))) => format!("{compartment}.i_gap"),
+            _ => symbol.name.replace(['<', '>'], ""),
+        };
         let cells_name = &self.network.populations[r.population].name;
         let (name, population) = match &r.at {
             None => (format!("{cells_name}.{quantity}"), r.population),
@@ -840,16 +848,8 @@ impl<'m> Builder<'m> {
         }
         let mut sum = self.injected(population, dim, |i| i.population == population && i.port == id);
         // What flows out through junctions is not injected.
-        for (at, direction) in self.directions.clone().into_iter().enumerate() {
-            let end = self.end_of(direction);
-            if end.population == population && end.port == id {
-                let mut out = self.graph.add(Node::Junction(at as u32, 0));
-                if let (true, Some(area)) = (self.junction_is_a_current(direction), end.area) {
-                    let area = self.symbol(population, area);
-                    out = self.graph.binary(BinaryOp::Div, out, area);
-                }
-                sum = Some(self.taken(sum, out));
-            }
+        for out in self.through_junctions(population, id) {
+            sum = Some(self.taken(sum, out));
         }
         sum = self.receptor_currents(population, id, sum);
         match (sum, kind) {
@@ -864,6 +864,23 @@ impl<'m> Builder<'m> {
                 | PortKind::Summed,
             ) => sum,
         }
+    }
+
+    /// What flows out at a port through junctions, connection by connection.
+    fn through_junctions(&mut self, population: usize, port: SymbolId) -> Vec<NodeId> {
+        let mut all = Vec::new();
+        for (at, direction) in self.directions.clone().into_iter().enumerate() {
+            let end = self.end_of(direction);
+            if end.population == population && end.port == port {
+                let mut out = self.graph.add(Node::Junction(at as u32, 0));
+                if let (true, Some(area)) = (self.junction_is_a_current(direction), end.area) {
+                    let area = self.symbol(population, area);
+                    out = self.graph.binary(BinaryOp::Div, out, area);
+                }
+                all.push(out);
+            }
+        }
+        all
     }
 
     /// The sum of some inputs of a population.

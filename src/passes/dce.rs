@@ -12,33 +12,57 @@ use rustc_hash::FxHashSet as HashSet;
 
 /// Runs the pass.
 pub fn run(program: &mut Program, options: &Options) {
-    let mut live = roots(program, options);
+    let mut live = Live { fields: &program.fields, of: HashSet::default() };
+    for field in roots(program, options) {
+        let of_all = (0..program.functions.len().max(1)).map(|number| live.key(number, field));
+        live.of.extend(of_all.collect::<Vec<_>>());
+    }
     // Each round adds fields that the live ones need; there are finitely many.
     loop {
-        let before = live.len();
-        for function in &program.functions {
-            let needed = needed(function, &live);
+        let before = live.of.len();
+        for (number, function) in program.functions.iter().enumerate() {
+            let needed = needed((number, function), &live);
             for stage in &function.stages {
-                live.extend(reads(stage, &live, &needed));
+                let read = reads((number, stage), &live, &needed);
+                let read: Vec<_> = read.into_iter().map(|field| live.key(number, field)).collect();
+                live.of.extend(read);
             }
         }
-        if live.len() == before {
+        if live.of.len() == before {
             break;
         }
     }
-    for function in &mut program.functions {
-        let needed = needed(function, &live);
+    for (number, function) in program.functions.iter_mut().enumerate() {
+        let needed = needed((number, function), &live);
         function.stages.retain_mut(|stage| match stage {
             Stage::Region(region) => {
-                region.ops.retain(|op| is_wanted(op, &live, &needed));
+                region.ops.retain(|op| is_wanted((number, op), &live, &needed));
                 !region.ops.is_empty()
             }
-            Stage::Solve(solve) => live.contains(&solve.x),
+            Stage::Solve(solve) => live.has(number, solve.x),
         });
     }
+    let kept: HashSet<FieldId> = live.of.into_iter().map(|(_, field)| field).collect();
     program.functions.retain(|f| !f.stages.is_empty());
     forget(program);
-    fields::retain(program, |f| live.contains(&f));
+    fields::retain(program, |f| kept.contains(&f));
+}
+
+/// The fields that are live: a temp in some functions, by their numbers, since each stores it anew; all others in all of them.
+struct Live<'a> {
+    fields: &'a [Field],
+    of: HashSet<(usize, FieldId)>,
+}
+
+impl Live<'_> {
+    fn key(&self, function: usize, field: FieldId) -> (usize, FieldId) {
+        let is_temp = self.fields[field.0 as usize].kind == FieldKind::Temp;
+        (if is_temp { function } else { 0 }, field)
+    }
+
+    fn has(&self, function: usize, field: FieldId) -> bool {
+        self.of.contains(&self.key(function, field))
+    }
 }
 
 /// The fields that are live whatever the functions do.
@@ -54,33 +78,33 @@ fn roots(program: &Program, options: &Options) -> HashSet<FieldId> {
 }
 
 /// The values that the effects on live fields depend on.
-fn needed(function: &Function, live: &HashSet<FieldId>) -> HashSet<ValueId> {
+fn needed((number, function): (usize, &Function), live: &Live<'_>) -> HashSet<ValueId> {
     let mut needed = HashSet::default();
     for op in function.ops().rev() {
-        if is_wanted(op, live, &needed) {
+        if is_wanted((number, op), live, &needed) {
             needed.extend(op.kind.operands());
         }
     }
     needed
 }
 
-/// Does an operation touch a live field, or compute a needed value?
-fn is_wanted(op: &Op, live: &HashSet<FieldId>, needed: &HashSet<ValueId>) -> bool {
+/// Does an operation of a function touch a live field, or compute a needed value?
+fn is_wanted((number, op): (usize, &Op), live: &Live<'_>, needed: &HashSet<ValueId>) -> bool {
     match op.result {
         Some(value) => needed.contains(&value),
-        None => op.kind.named_field().is_some_and(|f| live.contains(&f)),
+        None => op.kind.named_field().is_some_and(|f| live.has(number, f)),
     }
 }
 
-/// The fields that a stage names for what is live and needed.
-fn reads(stage: &Stage, live: &HashSet<FieldId>, needed: &HashSet<ValueId>) -> Vec<FieldId> {
+/// The fields that a stage of a function names for what is live and needed.
+fn reads((number, stage): (usize, &Stage), live: &Live<'_>, needed: &HashSet<ValueId>) -> Vec<FieldId> {
     match stage {
         Stage::Region(region) => {
-            let wanted: Vec<&Op> = region.ops.iter().filter(|op| is_wanted(op, live, needed)).collect();
+            let wanted: Vec<&Op> = region.ops.iter().filter(|op| is_wanted((number, op), live, needed)).collect();
             let guard = fields::of_guard(region).filter(|_| !wanted.is_empty());
             wanted.iter().filter_map(|op| op.kind.named_field()).chain(guard).collect()
         }
-        Stage::Solve(solve) if live.contains(&solve.x) => solve.reads().to_vec(),
+        Stage::Solve(solve) if live.has(number, solve.x) => solve.reads().to_vec(),
         Stage::Solve(_) => vec![],
     }
 }

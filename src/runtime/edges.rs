@@ -70,7 +70,7 @@ pub struct Shared {
     pub bank: Bank,
     /// Its number there.
     pub slot: usize,
-    /// The pass that stores it.
+    /// The pass of a step that stores it.
     pub pass: usize,
 }
 
@@ -478,7 +478,7 @@ fn write<T>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::lanes::F64x8;
+    use super::super::lanes::{F64x8, Lanes};
     use super::*;
 
     /// Twenty cells in blocks of eight, of which the second has no edges: what arrives is what the lists say.

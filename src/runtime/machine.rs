@@ -73,6 +73,8 @@ pub struct Group {
     pub spaces: Vec<usize>,
     /// In how many passes a step is done.
     pub passes: usize,
+    /// In how many passes what is recorded is computed, if anything of it comes along edges; else 0.
+    pub observed: usize,
     /// Do events go from cell to cell?
     pub events: bool,
     /// Branched cells among them: numbers in [`Model::branched`].
@@ -82,7 +84,7 @@ pub struct Group {
 impl Group {
     /// Does the kernel of its only space take many steps by itself?
     fn is_alone(&self) -> bool {
-        self.spaces.len() == 1 && self.passes == 1 && !self.events && self.branched.is_empty()
+        self.spaces.len() == 1 && self.passes == 1 && self.observed <= 1 && !self.events && self.branched.is_empty()
     }
 }
 
@@ -103,10 +105,10 @@ pub struct Model {
 /// the group with the most passes needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbering {
-    /// The most passes of a step; those of `init` and `observe` are no more.
+    /// The most passes of a step.
     pub passes: usize,
-    /// Do `init` and `observe` have several passes, too?
-    pub branched: bool,
+    /// The most passes of `init` and `observe`.
+    pub others: usize,
 }
 
 impl Numbering {
@@ -114,18 +116,21 @@ impl Numbering {
     pub fn new(groups: &[Group], branched: &[Arc<Branched>], remembers: bool) -> Numbering {
         let of_branches = branched.iter().map(|branched| passes(&branched.tasks) as usize);
         let passes = groups.iter().map(|group| group.passes).chain(of_branches).max().unwrap_or(1);
-        Numbering { passes: if remembers { passes.max(PASSES) } else { passes }, branched: !branched.is_empty() }
+        let passes = if remembers { passes.max(PASSES) } else { passes };
+        let of_branches = if branched.is_empty() { 1 } else { passes };
+        let others = groups.iter().map(|group| group.observed).chain([of_branches]).max().unwrap_or(1);
+        Numbering { passes, others }
     }
 
     /// The kernel of a space for a role and a pass.
     pub fn kernel(self, space: usize, role: Role, pass: usize) -> usize {
-        let others = if self.branched { self.passes } else { 1 };
+        let Numbering { passes, others } = self;
         let place = match role {
             Role::Init => pass,
             Role::Step => others + pass,
-            Role::Observe => others + self.passes + pass,
+            Role::Observe => others + passes + pass,
         };
-        (2 * others + self.passes) * space + place
+        (2 * others + passes) * space + place
     }
 }
 
@@ -845,18 +850,7 @@ impl<T: Scalar> Shared<T> {
         }
         for (number, (group, meeting)) in self.groups.iter().zip(&self.meetings).enumerate() {
             let ran = match inputs.role {
-                Role::Init | Role::Observe => {
-                    self.branches(group, false, &surroundings, inputs.window, own).and_then(|()| {
-                        self.without_branches(group).try_for_each(|space| {
-                            let number = self.numbering.kernel(space, inputs.role, 0);
-                            let Part { spaces, temps, .. } = &mut *own;
-                            let slice = spaces[space].with(temps.get_mut());
-                            Links::apart(&[], false, |links| {
-                                self.kernel(number, &surroundings, inputs.window, (space, slice), links)
-                            })
-                        })
-                    })
-                }
+                Role::Init | Role::Observe => self.apart(group, meeting, &surroundings, (part, own)),
                 Role::Step => self.steps((number, group), meeting, &surroundings, (part, own)),
             };
             if let Err(why) = ran {
@@ -908,6 +902,62 @@ impl<T: Scalar> Shared<T> {
         true
     }
 
+    /// Lets the spaces of a group do what is asked for once: `init`, or `observe`, for which cells may see what others have.
+    fn apart(
+        &self,
+        group: &Group,
+        meeting: &Meeting<T>,
+        surroundings: &Surroundings<'_>,
+        (part, own): (usize, &mut Part<T>),
+    ) -> Result<(), Fault> {
+        let inputs = surroundings.inputs;
+        self.branches(group, false, surroundings, inputs.window, own)?;
+        let empty = group.spaces.iter().all(|&space| own.spaces[space].cells.count == 0);
+        let passes = if inputs.role == Role::Observe && !empty { group.observed } else { 0 };
+        if passes > 0 && inputs.stale && !self.share_states(group, meeting, (part, own)) {
+            return Ok(());
+        }
+        for pass in 0..passes.max(1) {
+            if pass > 0 {
+                for &space in &group.spaces {
+                    own.look(space, &self.shapes[space], |shared| shared.bank == Bank::Temp);
+                }
+                if !self.exchange(group, meeting, (part, own)) {
+                    return Ok(());
+                }
+            }
+            for space in self.without_branches(group) {
+                let number = self.numbering.kernel(space, inputs.role, pass);
+                self.pass((number, space), false, surroundings, inputs.window, own)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows to others the states of a group as they are; false if another part has failed.
+    fn share_states(&self, group: &Group, meeting: &Meeting<T>, (part, own): (usize, &mut Part<T>)) -> bool {
+        for &space in &group.spaces {
+            own.look(space, &self.shapes[space], |shared| shared.bank == Bank::State);
+        }
+        self.exchange(group, meeting, (part, own))
+    }
+
+    /// Runs a kernel of a space for one pass: its cells see what others have shown before.
+    fn pass(
+        &self,
+        (number, space): (usize, usize),
+        far: bool,
+        surroundings: &Surroundings<'_>,
+        window: Window,
+        own: &mut Part<T>,
+    ) -> Result<(), Fault> {
+        let Part { spaces, temps, views, tables, .. } = own;
+        let rows = |&(number, from): &(usize, usize)| tables[number].view(views[from].values());
+        let edges: Vec<Rows<'_, T>> = self.edges[space].iter().map(rows).collect();
+        let slice = (space, spaces[space].with(temps.get_mut()));
+        Links::apart(&edges, far, |links| self.kernel(number, surroundings, window, slice, links))
+    }
+
     /// Advances the spaces of a group.
     fn steps(
         &self,
@@ -921,13 +971,8 @@ impl<T: Scalar> Shared<T> {
         }
         let window = surroundings.inputs.window;
         let shares = group.spaces.iter().any(|&space| !self.edges[space].is_empty());
-        if surroundings.inputs.stale && shares {
-            for &space in &group.spaces {
-                own.look(space, &self.shapes[space], |shared| shared.bank == Bank::State);
-            }
-            if !self.exchange(group, meeting, (part, own)) {
-                return Ok(());
-            }
+        if surroundings.inputs.stale && shares && !self.share_states(group, meeting, (part, own)) {
+            return Ok(());
         }
         // The parts are alike, and their threads share the largest cache.
         let far = own.bytes(group, &self.edges) * self.parts.len() > CACHED;
@@ -961,13 +1006,9 @@ impl<T: Scalar> Shared<T> {
             self.branches(group, far, surroundings, Window { first_step: step, steps: 1, ..window }, own)?;
             for pass in 0..group.passes {
                 for space in self.without_branches(group) {
-                    let Part { spaces, temps, views, tables, .. } = &mut *own;
-                    let rows = |&(number, from): &(usize, usize)| tables[number].view(views[from].values());
-                    let edges: Vec<Rows<'_, T>> = self.edges[space].iter().map(rows).collect();
                     let number = self.numbering.kernel(space, Role::Step, pass);
                     let one = Window { first_step: step, steps: 1, ..window };
-                    let slice = (space, spaces[space].with(temps.get_mut()));
-                    Links::apart(&edges, far, |links| self.kernel(number, surroundings, one, slice, links))?;
+                    self.pass((number, space), far, surroundings, one, own)?;
                 }
                 if !group.spaces.iter().any(|&space| own.views[space].changes_in(pass)) {
                     continue;
@@ -1164,7 +1205,7 @@ mod tests {
     impl Kernels<f64> for Ring {
         fn run(&self, kernel: usize, call: Call<'_, f64>) -> Result<(), Fault> {
             let Call { state, cells, window, order, links, .. } = call;
-            if kernel == (Numbering { passes: 1, branched: false }).kernel(0, Role::Init, 0) {
+            if kernel == (Numbering { passes: 1, others: 1 }).kernel(0, Role::Init, 0) {
                 (0..).zip(state).for_each(|(i, x)| *x = f64::from(order.numbers[i]));
                 return Ok(());
             }
@@ -1194,7 +1235,7 @@ mod tests {
         let shape = Shape { lanes: 8, state: 1, cell: 0, output: 0, data: 0, temp: 0, window: 40 };
         let kernels = Arc::new(Ring { fails_before: AtomicU64::new(fails_before) });
         let shared = vec![SharedField { bank: Bank::State, slot: 0, pass: 0 }];
-        let groups = vec![Group { spaces: vec![0], passes: 1, events: false, branched: vec![] }];
+        let groups = vec![Group { spaces: vec![0], passes: 1, observed: 0, events: false, branched: vec![] }];
         let model =
             Model { spaces: vec![Space { shape, size: 16, order, shared }], relations, groups, branched: vec![] };
         let mut machine = Machine::new(model, Arc::default(), vec![], vec![], kernels, 2, 1);

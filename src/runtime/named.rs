@@ -113,6 +113,8 @@ pub struct GroupInfo {
     pub spaces: &'static [usize],
     /// In how many passes a step is done.
     pub passes: usize,
+    /// In how many passes what is recorded is computed, if anything of it comes along edges; else 0.
+    pub observed: usize,
     /// Do events go from cell to cell?
     pub events: bool,
     /// Branched cells among them, by their numbers.
@@ -663,6 +665,7 @@ fn machine<T: Scalar + Send + Sync + 'static>(
     let group = |group: &GroupInfo| Group {
         spaces: group.spaces.to_vec(),
         passes: group.passes,
+        observed: group.observed,
         events: group.events,
         branched: group.branched.to_vec(),
     };

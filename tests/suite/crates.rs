@@ -470,6 +470,42 @@ fn crates_of_branched_cells_give_the_bits_of_a_run() {
     });
 }
 
+/// Currents through graded synapses, for which cells of both populations compute what they release first.
+#[test]
+fn a_crate_records_what_comes_along_edges() {
+    let model = "
+synapse Fast {
+    param half = -20 mV
+    sum open(weight) = weight / (1 + exp((half - v_pre) / 8 mV))
+    current i = open * 1 nS * (v + 80 mV)
+}
+cell Oscillator {
+    state v: mV = -20 mV
+    v' = (105 pA - 2 nS * (v + 60 mV) - i_syn) / 20 pF
+}
+network main {
+    population a: Oscillator[37]
+    population b: Oscillator[60]
+    init {a, b}.v ~ uniform(-60 mV, 20 mV)
+    connect a -> b via Fast { rule = probability(p = 0.1); weight = 0.25 }
+    connect b -> a via Fast { rule = fixed_in_degree(n = 3); weight = 0.5 }
+}
+run { duration = 2 ms; dt = 0.01 ms; record a.{v, Fast.open} every 1 ms; record b.Fast.open every 1 ms }";
+    the_crate_gives_the_bits_of_a_run(&Case {
+        name: "released",
+        model: model.to_string(),
+        set: &[],
+        run_set: &[],
+        sizes: "Sizes::default()",
+        precision: "f64",
+        steps: 200,
+        dt: 0.01,
+        read: &[("a.v", "a.v"), ("a.Fast.open", "a.Fast.open.out"), ("b.Fast.open", "b.Fast.open.out")],
+        spikes: &[],
+        file: None,
+    });
+}
+
 /// Poisson drives, conductances, weights and delays of their own, spikes of a file.
 #[test]
 fn crates_of_networks_with_events_give_the_bits_of_a_run() {

@@ -54,6 +54,8 @@ const CASES: &[Case] = &[
     Case { name: "relaxed", uniforms: &[&[("a", 0.75)], &[("a", 0.0)]], f32_within: Some(1e-2), xla_within: 1e-6 },
     Case { name: "two_edges", uniforms: &[&[("g", 0.25)]], f32_within: Some(1e-3), xla_within: 1e-11 },
     Case { name: "two_passes", uniforms: &[&[("g", 0.25)]], f32_within: None, xla_within: 1e-11 },
+    Case { name: "recorded_edges", uniforms: &[&[("g", 0.25)]], f32_within: Some(1e-3), xla_within: 1e-11 },
+    Case { name: "recorded_junctions", uniforms: &[&[("g", 0.25)]], f32_within: Some(1e-3), xla_within: 1e-11 },
     Case { name: "deliveries", uniforms: &[&[("kick", 0.125)]], f32_within: None, xla_within: 1e-11 },
     Case { name: "junctions", uniforms: &[&[("g", 0.05)]], f32_within: Some(1e-3), xla_within: 1e-11 },
     Case {
@@ -63,6 +65,9 @@ const CASES: &[Case] = &[
         xla_within: 1e-11,
     },
 ];
+
+/// Those whose cells stand in memory in an order of their own.
+const CONNECTED: &[&str] = &["two_edges", "two_passes", "junctions", "recorded_edges", "recorded_junctions"];
 
 /// Sizes of the last block, and enough cells for two threads.
 const SIZES: &[usize] = &[1, 7, 8, 9, 17, 600];
@@ -279,7 +284,7 @@ fn native_f64_gives_the_bits_of_the_interpreter() {
 #[test]
 fn the_order_of_cells_in_memory_cannot_be_seen() {
     let grids: [&[usize]; 5] = [&[], &[3, 5], &[9, 8, 3], &[1, 7, 11], &[25, 24]];
-    for case in CASES.iter().filter(|case| ["two_edges", "two_passes", "junctions"].contains(&case.name)) {
+    for case in CASES.iter().filter(|case| CONNECTED.contains(&case.name)) {
         let program = program(case.name);
         for grid in grids {
             let cells = if grid.is_empty() { 803 } else { grid.iter().product() };
@@ -451,7 +456,31 @@ fn random_networks(seed: usize) -> Verified {
     }
     w.function("observe");
     for k in 0..TOGETHER {
-        region(&mut w, k, "over @a#", &["field @a#.s0", "field @a#.s1"], &["store @a#.o"]);
+        let own = ["field @a#.s0", "field @a#.s1"];
+        match w.below(4) {
+            0 => region(&mut w, k, "over @a#", &own, &["store @a#.o"]),
+            // What others have.
+            1 => {
+                region(&mut w, k, "over @q#", &["gather @a#.s1 along source"], &["accumulate @a#.own along target"]);
+                region(&mut w, k, "over @a#", &["field @a#.own", own[0]], &["store @a#.o"]);
+            }
+            // What others make of it.
+            2 => {
+                region(&mut w, k, "over @r#", &["gather @a#.s0 along source"], &["accumulate @b#.in along target"]);
+                region(&mut w, k, "over @b#", &["field @b#.in", "field @b#.s1"], &["store @b#.t0"]);
+                region(&mut w, k, "over @p#", &["gather @b#.t0 along source"], &["accumulate @a#.in along target"]);
+                region(&mut w, k, "over @a#", &["field @a#.in", own[1]], &["store @a#.o"]);
+            }
+            // And of that, in three passes.
+            _ => {
+                region(&mut w, k, "over @r#", &["gather @a#.s0 along source"], &["accumulate @b#.in along target"]);
+                region(&mut w, k, "over @b#", &["field @b#.in"], &["store @b#.t0"]);
+                region(&mut w, k, "over @p#", &["gather @b#.t0 along source"], &["accumulate @a#.in along target"]);
+                region(&mut w, k, "over @a#", &["field @a#.in", own[0]], &["store @a#.t0"]);
+                region(&mut w, k, "over @q#", &["gather @a#.t0 along source"], &["accumulate @a#.own along target"]);
+                region(&mut w, k, "over @a#", &["field @a#.own", own[1]], &["store @a#.o"]);
+            }
+        }
     }
     let text = w.finish();
     verify(parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"))).unwrap_or_else(|e| panic!("{e}\n{text}"))
@@ -481,7 +510,7 @@ fn step_by_step(engine: &mut dyn Engine, program: &Verified, setup: &Setup, firs
 #[test]
 fn random_networks_mean_the_same_on_every_engine() {
     let batches = std::env::var("NEUROC_RANDOM").map_or(1, |count| count.parse::<usize>().unwrap().div_ceil(TOGETHER));
-    let mut passes_of_groups = BTreeSet::new();
+    let (mut passes_of_groups, mut passes_of_records) = (BTreeSet::new(), BTreeSet::new());
     for seed in 0..batches {
         let unoptimized = random_networks(seed);
         for level in [passes::OptLevel::O0, passes::OptLevel::O2] {
@@ -492,6 +521,7 @@ fn random_networks_mean_the_same_on_every_engine() {
             let expected = step_by_step(&mut Interp::new(program.clone(), &setup).unwrap(), &program, &setup, None);
             let planned = plan(&program, &PlanOptions::default()).unwrap();
             passes_of_groups.extend(planned.groups.iter().map(|group| (group.spaces.len(), group.passes)));
+            passes_of_records.extend(planned.groups.iter().map(|group| group.observed));
             for threads in [1, 2] {
                 let compile = CompileOptions { cache: Some(cache()), rustc: None };
                 let options = NativeOptions { threads, arrangement: Arrangement::default(), compile };
@@ -524,6 +554,7 @@ fn random_networks_mean_the_same_on_every_engine() {
     }
     // All skeletons have occurred.
     assert!([(2, 1), (2, 2), (2, 3)].iter().all(|kind| passes_of_groups.contains(kind)), "{passes_of_groups:?}");
+    assert!((0..=3).all(|passes| passes_of_records.contains(&passes)), "{passes_of_records:?}");
 }
 
 #[cfg(feature = "xla")]

@@ -128,12 +128,16 @@ const MANY: &str = "population a: Oscillator[37]; population b: Oscillator[60]; 
 
 #[test]
 fn kernels_and_interpreter_give_the_same_bits() {
-    let checked = half_centre(MANY, "record a.{v, Slow.pre.s, Slow_2.pre.s}; record b.v; record idle.v");
+    let checked = half_centre(
+        MANY,
+        "record a.{v, Slow.pre.s, Slow_2.pre.s, Slow.i, Fast.i}; record b.{v, Fast.g}; record idle.v",
+    );
     for method in [Method::ExpEuler, Method::CrankNicolson, Method::Rk4] {
         let options = CompileOptions { duration: Some(5.0), every: Some(0.5), ..with(method, 0.01) };
         let [first, second] = [Way::Optimized, Way::Native].map(|way| run(&checked, &options, way));
         let apart = |name: &str, cell: usize| apart(&column(&first, name, cell), &column(&second, name, cell));
-        for (name, cells) in [("a.v", 37), ("a.Slow.pre.s", 37), ("a.Slow_2.pre.s", 37), ("b.v", 60), ("idle.v", 3)] {
+        let own = [("a.v", 37), ("a.Slow.pre.s", 37), ("a.Slow_2.pre.s", 37), ("b.v", 60), ("idle.v", 3)];
+        for (name, cells) in own.into_iter().chain([("a.Slow.i", 37), ("a.Fast.i", 37), ("b.Fast.g", 60)]) {
             assert!((0..cells).all(|cell| apart(name, cell) == 0.0), "{name} with {}", method.name());
         }
         assert!(apart("a.v", 0) == 0.0 && self::apart(&column(&first, "a.v", 0), &column(&first, "a.v", 1)) > 1.0);
@@ -156,7 +160,7 @@ fn edges_have_weights_of_their_own_in_kernels() {
         connect a -> b via Fast { rule = edges(\"edges.csv\"); weight = file(\"edges.csv\", column = \"weight\") * 1 nS }
         connect b -> a via Fast { rule = fixed_total_number(n = 50); weight ~ lognormal(0.1 nS, 0.05 nS) }
         connect b -> a via Slow { rule = all_to_all; weight = 0.01 nS }";
-    let text = half_centre_text(network, "record a.v; record b.{v, Slow.pre.s}");
+    let text = half_centre_text(network, "record a.v; record b.{v, Slow.pre.s, Slow.g, Fast.i}");
     let checked = check_text("half.neuro", folder.path(), text, &Sources);
     let say = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
     assert!(checked.model.is_some() && checked.diagnostics.is_empty(), "{say}");
@@ -165,7 +169,8 @@ fn edges_have_weights_of_their_own_in_kernels() {
         let [plain, first] = [Way::Plain, Way::Optimized].map(|way| run(&checked, &options, way));
         for threads in [1, 2, 3] {
             let second = native_run_with(&checked, &options, Precision::F64, threads);
-            for (name, cells) in [("a.v", 37), ("b.v", 60), ("b.Slow.pre.s", 60)] {
+            let of_b = ["b.v", "b.Slow.pre.s", "b.Slow.g", "b.Fast.i"].map(|name| (name, 60));
+            for (name, cells) in of_b.into_iter().chain([("a.v", 37)]) {
                 for cell in 0..cells {
                     let [plain, first, second] = [&plain, &first, &second].map(|result| column(result, name, cell));
                     assert!(apart(&first, &second) == 0.0, "{name}[{cell}] with {}, {threads} threads", method.name());
@@ -199,7 +204,6 @@ fn cells_of_one_population_are_joined_as_those_of_two() {
 
 #[test]
 fn what_arrives_is_the_sum_of_weights_and_what_is_released() {
-    // In the interpreter the sum is recorded.
     let network = "population a: Oscillator[5]; population b: Oscillator[4]; init a.v ~ uniform(-60 mV, 20 mV)
         connect a -> b via Slow { rule = all_to_all; weight ~ uniform(0.1 nS, 0.3 nS) }
         connect b -> b via Slow { rule = all_to_all; weight = 0.05 nS }";

@@ -87,6 +87,7 @@ run {
     record a.soma.v every 0.4 ms
     record alone.soma.v every 0.4 ms
     record b.{soma, dend}.v every 0.4 ms
+    record {a.soma, b.soma, b.dend}.i_gap every 0.4 ms
     record spikes of b
 }
 ";
@@ -176,6 +177,46 @@ fn two_cells_of_different_size_meet_where_no_charge_is_lost() {
         assert!((measured - order).abs() < 0.2, "{method:?} converges with order {measured}: {coarse:e}, {fine:e}");
     }
     assert!(error(Method::Rk4, 0.1) < 1e-7);
+}
+
+/// What an experiment with two electrodes measures: the current that holds one cell is that of its channels and of its junctions, whose conductance it
+/// tells. What flows out of some cells flows into the others.
+#[test]
+fn currents_through_junctions_are_recorded() {
+    let text = "
+channel Leak { param g = 0.1 mS/cm2; param e = -65 mV; current i = g * (v - e) }
+junction Gap { param g = 0.05 mS/cm2; current i = g * dv }
+junction Gj { param g = 2 nS; current i = g * dv }
+cell C { compartment soma { cm = 1 uF/cm2; area = 1000 um2; v_init = -65 mV; insert Leak } }
+cell D { compartment soma { cm = 1 uF/cm2; area = 2000 um2; v_init = -50 mV; insert Leak } }
+network main {
+    population a: C[2]
+    population b: D
+    connect a.soma -- a.soma via Gap { rule = all_to_all }
+    connect a.soma -- b.soma via Gj { rule = all_to_all }
+    clamp hold: -40 mV -> a[0].soma
+}
+run { duration = 4 ms; dt = 0.1 ms; record a.soma.{v, i_clamp, i_gap, Leak.i}; record b.soma.{v, i_gap} }";
+    let checked = checked(here(), text);
+    for method in METHODS {
+        for way in ways().into_iter().filter(|way| !format!("{way:?}").contains("Single")) {
+            let result = run(&checked, &with(method, 0.1), way);
+            let of = |name: &str| numbers(result.series.iter().find(|s| s.name == name).expect("a record"));
+            let [v, clamp, gap, leak] = ["v", "i_clamp", "i_gap", "Leak.i"].map(|what| of(&format!("a.soma.{what}")));
+            let (other, back) = (of("b.soma.v"), of("b.soma.i_gap"));
+            assert!(v.nrows() == 41 && v[[40, 1]] > -64.0, "{method:?} {way:?}");
+            for row in 0..41 {
+                let near = |a: f64, b: f64, what: &str| {
+                    assert!((a - b).abs() < 1e-9 * b.abs().max(1e-3), "{method:?} {way:?} {row}: {what}, {a} and {b}");
+                };
+                // 2 nS of 1000 um2 are 0.2 mS/cm2.
+                let expected = 0.05 * (v[[row, 0]] - v[[row, 1]]) + 0.2 * (v[[row, 0]] - other[[row, 0]]);
+                near(gap[[row, 0]], expected, "what flows out of the cell that is held");
+                near(clamp[[row, 0]], leak[[row, 0]] + gap[[row, 0]], "what holds it");
+                near(back[[row, 0]] * 2.0, -(gap[[row, 0]] + gap[[row, 1]]), "what flows into the other");
+            }
+        }
+    }
 }
 
 #[test]

@@ -20,7 +20,11 @@ impl Display for Plan {
         table(f, self, "in 16 bits", &self.narrow)?;
         for group in self.groups.iter().filter(|group| !group.is_alone()) {
             let names: Vec<&str> = group.spaces.iter().map(|&at| self.spaces[at as usize].name.as_str()).collect();
-            writeln!(f, "together: {} (passes of a step: {})", names.join(", "), group.passes)?;
+            let recorded = match group.observed {
+                0 => String::new(),
+                passes => format!(", of what is recorded: {passes}"),
+            };
+            writeln!(f, "together: {} (passes of a step: {}{recorded})", names.join(", "), group.passes)?;
         }
         for trees in &self.trees {
             print_trees(f, self, trees)?;

@@ -103,8 +103,10 @@ fn stages(program: &Program, function: &Function) -> Result<(), Unplanned> {
         Stage::Region(region) => {
             check_region(program, region)?;
             match region.over.map(|space| program.space(space)) {
-                Some(Space { name, kind: SpaceKind::Relation { .. } }) if function.role != Role::Step => {
-                    refuse(format!("the edges `{name}` do something outside steps"))
+                Some(Space { name, kind: SpaceKind::Relation { to, .. } })
+                    if function.role == Role::Observe && program.is_branched(*to) =>
+                {
+                    refuse(format!("what comes along the edges `{name}` to branched cells is recorded"))
                 }
                 Some(_) | None => Ok(()),
             }
@@ -138,7 +140,12 @@ fn used_up(program: &Program, function: &Function, solve: &Solve) -> Result<(), 
 
 /// What is added up, and what others read, is written in one pass, and no sum is read before it.
 fn check_passes(program: &Program, passes: &Passes) -> Result<(), Unplanned> {
-    let ops: Vec<&Op> = program.function(Role::Step).into_iter().flat_map(|step| step.ops()).collect();
+    seen_at_the_beginning(program, passes)?;
+    [Role::Step, Role::Observe].into_iter().try_for_each(|role| check_passes_of(program, passes, role))
+}
+
+fn check_passes_of(program: &Program, passes: &Passes, role: Role) -> Result<(), Unplanned> {
+    let ops: Vec<&Op> = program.function(role).into_iter().flat_map(|function| function.ops()).collect();
     let first = |which: &dyn Fn(&OpKind) -> bool| ops.iter().position(|op| which(&op.kind));
     for op in &ops {
         let OpKind::Accumulate(sum, ..) = op.kind else { continue };
@@ -148,10 +155,9 @@ fn check_passes(program: &Program, passes: &Passes) -> Result<(), Unplanned> {
             return refuse(format!("`{}` is read before anything is added to it", program.field(sum).name));
         }
     }
-    seen_at_the_beginning(program, passes)?;
     ops.into_iter().try_for_each(|op| match op.kind {
         OpKind::Gather(field, Map::Source) | OpKind::Accumulate(field, Some(Map::Source | Map::Target), _)
-            if passes.stores(program, field).len() > 1 =>
+            if passes.stores(program, role, field).len() > 1 =>
         {
             refuse(format!("`{}` is written again after others have seen it", program.field(field).name))
         }

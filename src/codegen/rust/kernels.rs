@@ -16,7 +16,7 @@ pub fn file(plan: &Plan) -> String {
     let mut functions = Text::default();
     let mut table = Vec::new();
     let passes = plan.passes();
-    let others = if !plan.trees.is_empty() { passes } else { 1 };
+    let others = plan.other_passes();
     let places: Vec<(Role, u32)> = [(Role::Init, others), (Role::Step, passes), (Role::Observe, others)]
         .into_iter()
         .flat_map(|(role, passes)| (0..passes).map(move |pass| (role, pass)))

@@ -309,9 +309,9 @@ impl<'a> Model<'a> {
         }
         out.close("],");
         out.open("groups: &[");
-        for Group { spaces, passes, events, branched } in groups(plan) {
+        for Group { spaces, passes, observed, events, branched } in groups(plan) {
             out.line(format!(
-                "GroupInfo {{ spaces: &{spaces:?}, passes: {passes}, events: {events}, branched: &{branched:?} }},"
+                "GroupInfo {{ spaces: &{spaces:?}, passes: {passes}, observed: {observed}, events: {events}, branched: &{branched:?} }},"
             ));
         }
         out.close("],");

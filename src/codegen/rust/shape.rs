@@ -36,6 +36,7 @@ pub fn groups(plan: &Plan) -> Vec<machine::Group> {
     let group = |group: &Group| machine::Group {
         spaces: group.spaces.iter().map(|&space| space as usize).collect(),
         passes: group.passes as usize,
+        observed: group.observed as usize,
         events: group.events,
         branched: group.trees.iter().map(|&at| at as usize).collect(),
     };

@@ -102,10 +102,19 @@ impl From<JunctionError<'_>> for Diagnostic {
 }
 
 fn not_a_compartment(cell: &Cell, path: &str, span: Span) -> Diagnostic {
-    let message = format!("a junction joins compartments, and cell `{}` has no `{path}`", cell.name);
-    let d = Diagnostic::new(Code::BadTarget, span, message, "not a compartment");
     let known: Vec<&str> = cell.compartments.iter().map(|c| c.name.as_str()).collect();
-    if known.is_empty() { d.note("it has none") } else { d.note(format!("it has {}", known.join(", "))) }
+    let lacks = match (path, &known[..]) {
+        ("", []) => "none".to_string(),
+        ("", _) => "several: name one".to_string(),
+        (path, _) => format!("no `{path}`"),
+    };
+    let message = format!("a junction joins compartments, and cell `{}` has {lacks}", cell.name);
+    let d = Diagnostic::new(Code::BadTarget, span, message, "not a compartment");
+    match (path, &known[..]) {
+        ("", []) => d,
+        (_, []) => d.note("it has none"),
+        (_, known) => d.note(format!("it has {}", known.join(", "))),
+    }
 }
 
 fn the_rules() -> String {

@@ -47,6 +47,8 @@ pub(in crate::hir) enum RunError<'e> {
     NoClamp { quantity: &'e str, compartment: &'e str, span: Span },
     /// The same at a place without an electrode.
     NoElectrode { compartment: &'e str, span: Span },
+    /// The current through gap junctions where there are none.
+    NoJunctions { compartment: &'e str, span: Span },
     /// A quantity is recorded twice.
     RecordedTwice { quantity: &'e str, again: Span, first: Span },
     /// The edges of a projection have nothing of this name.
@@ -164,6 +166,11 @@ impl From<RunError<'_>> for Diagnostic {
                 let message = format!("nothing clamps the voltage of `{compartment}`");
                 Diagnostic::new(Code::BadTarget, span, message, "`i_clamp` is the current through an electrode")
                     .help(format!("add `clamp hold: -60 mV via 1 Mohm -> {compartment}` to the network"))
+            }
+            E::NoJunctions { compartment, span } => {
+                let message = format!("no gap junctions join `{compartment}`");
+                Diagnostic::new(Code::BadTarget, span, message, "`i_gap` is the current through gap junctions")
+                    .help(format!("add `connect {compartment} -- {compartment} via Gap {{ ... }}` to the network"))
             }
             E::RecordedTwice { quantity, again, first } => {
                 Diagnostic::new(Code::DuplicateKey, again, format!("`{quantity}` is recorded twice"), "again")
