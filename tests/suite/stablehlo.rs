@@ -21,7 +21,7 @@ fn root() -> PathBuf {
 }
 
 /// What is said of a model that has no plan for devices so far; none of others.
-pub(super) fn plan_less(text: &str) -> Option<&'static str> {
+fn plan_less(text: &str) -> Option<&'static str> {
     text.contains("use std.plasticity").then_some("remember what events do")
 }
 
