@@ -709,14 +709,14 @@ impl<'m> Builder<'m> {
         };
         let id = symbol;
         let electrode = self.cell(r.population).symbol(symbol).kind == SymbolKind::Port(PortKind::Electrode);
-        let value = match &r.at {
-            Some(at) if electrode => self.through_electrodes(r.population, at.elements[0] as usize),
-            Some(_) | None if matches!(r.quantity, Quantity::Junctions(_)) => {
-                let outward = self.through_junctions(r.population, symbol);
+        let value = match (r.quantity, &r.at) {
+            (Quantity::Junctions(port), _) => {
+                let outward = self.through_junctions(r.population, port);
                 let add = |sum: NodeId, out: NodeId| self.graph.binary(BinaryOp::Add, sum, out);
                 outward.into_iter().reduce(add).unwrap_or_else(|| panic!("the checked model has junctions there"))
             }
-            Some(_) | None => self.symbol(r.population, symbol),
+            (_, Some(at)) if electrode => self.through_electrodes(r.population, at.elements[0] as usize),
+            _ => self.symbol(r.population, symbol),
         };
         let symbol = self.cell(r.population).symbol(symbol);
         let cells = r.cells.as_ref().map(|(a, b)| (self.expr(None, a), self.expr(None, b)));

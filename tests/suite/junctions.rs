@@ -222,6 +222,36 @@ run { duration = 4 ms; dt = 0.1 ms; record a.soma.{v, i_clamp, i_gap, Leak.i}; r
     }
 }
 
+/// Compartments joined to cells with sections, whose voltages come from there.
+#[test]
+fn currents_from_dendrites_are_recorded() {
+    let text = "
+use std.channels.hh.{Leak}
+junction Gap { param g = 1 nS; current i = g * dv }
+cell S {
+    section soma { length = 20 um; diam = 20 um }
+    section dend { from soma(1); length = 200 um; diam = 2 um; compartments = 3 }
+    region all { cm = 1 uF/cm2; ra = 100 ohm*cm; v_init = -65 mV; insert Leak }
+}
+cell P { compartment soma { cm = 1 uF/cm2; area = 1000 um2; v_init = -50 mV; insert Leak } }
+network main {
+    population s: S[3]
+    population p: P[4]
+    connect s.dend(0.5) -- p.soma via Gap { rule = all_to_all }
+}
+run { duration = 2 ms; dt = 0.1 ms; celsius = 6.3 degC; method = cnexp; record p.soma.{v, i_gap}; record s.dend(0.5).v }";
+    let checked = checked(here(), text);
+    let [expected, native] = [Way::Optimized, Way::Native].map(|way| run(&checked, &CompileOptions::default(), way));
+    assert_eq!(expected.series, native.series);
+    let of = |name: &str| numbers(native.series.iter().find(|s| s.name == name).expect("a record"));
+    let (gap, v, there) = (of("p.soma.i_gap"), of("p.soma.v"), of("s.dend(0.5).v"));
+    for row in 0..21 {
+        // Three of 1 nS, of 1000 um2: 0.3 mS/cm2.
+        let closed = 0.3 * (v[[row, 2]] - there[[row, 1]]);
+        assert!((gap[[row, 2]] - closed).abs() < 1e-9 && closed > 0.1, "{row}: {} and {closed}", gap[[row, 2]]);
+    }
+}
+
 #[test]
 fn a_rectifier_lets_current_flow_from_left_to_right() {
     let model = |left: f64, right: f64| {

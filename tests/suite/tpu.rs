@@ -58,7 +58,7 @@ const EXAMPLES: [&str; 14] = [
     "lfp.neuro",
 ];
 
-/// One chip for each, in turn; `make tpu` compiles all examples, and for all chips.
+/// One chip for each, in turn.
 #[test]
 fn examples_compile_for_a_chip() {
     let Some(plugin) = plugin(Kind::Tpu) else { return };
