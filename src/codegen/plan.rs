@@ -65,7 +65,7 @@ pub use refuse::Unplanned;
 pub use remember::{Heard, PASSES, PRE, Remembers};
 pub use slabs::Slabs;
 pub use ties::Tie;
-pub use travel::{DeliveryForm, Dense, Events, Traffic};
+pub use travel::{DeliveryForm, Dense, Events, Past, Remembered, Traces, Traffic, receivers};
 pub use trees::Trees;
 
 use crate::runtime::machine::Bank;
@@ -320,6 +320,15 @@ impl Plan {
         self.spaces.iter().chain(self.deliveries.iter().filter_map(Delivery::kernels))
     }
 
+    /// What has kernels, by the number of its space.
+    ///
+    /// # Panics
+    /// Where nothing with this number has kernels.
+    pub fn space(&self, number: u32) -> &SpacePlan {
+        let found = self.all_kernels().find(|space| space.space.0 == number);
+        found.expect("the number is that of cells or of edges that remember")
+    }
+
     /// The most passes of a step.
     pub fn passes(&self) -> u32 {
         let of_edges = self.deliveries.iter().filter_map(Delivery::remembers).map(|_| PASSES);
@@ -476,7 +485,7 @@ impl Surroundings<'_> {
         let is_flat = |field: &FieldId| matches!(self.homes[field.0 as usize], Home::Flat(..));
         let of = |kind: FieldKind| {
             let mut fields = self.program.fields_where(|field| field.kind == kind && field.over == Some(space));
-            fields.retain(|field| !is_flat(field));
+            fields.retain(|field| !matches!(self.homes[field.0 as usize], Home::Flat(..) | Home::Edges));
             fields
         };
         let edges: Vec<u32> =
@@ -551,7 +560,9 @@ fn bank(kind: FieldKind) -> Option<Bank> {
 fn narrow(homes: &[Home], spaces: &[SpacePlan], passes: &Passes) -> Vec<FieldId> {
     let is_read = |space: SpaceId, field: FieldId| {
         // What only `init` reads makes states.
-        let later = spaces[space.0 as usize].kernels.iter().filter(|kernel| kernel.role != Role::Init);
+        // Edges that remember see copies of what cells have.
+        let of_space = spaces.get(space.0 as usize).map_or(&[][..], |space| &space.kernels);
+        let later = of_space.iter().filter(|kernel| kernel.role != Role::Init);
         later.flat_map(|kernel| &kernel.registers).any(|register| register.used && register.field == field)
     };
     let is_narrow = |(field, home): &(FieldId, &Home)| match **home {

@@ -7,11 +7,13 @@ use super::deliveries::{self, EdgeValues};
 use super::numbers::{Numbers, Surroundings};
 use super::{Edges, EngineError, Setup};
 use crate::codegen::plan::{
-    self, DeliveryForm, DeviceClass, DevicePlan, Events, GatherForm, KernelId, KernelPlan, Plan, Precision,
+    self, DeliveryForm, DeviceClass, DevicePlan, Events, GatherForm, KernelId, KernelPlan, Past, Plan, Precision,
+    Remembered,
 };
 use crate::codegen::stablehlo::builder::Element;
 use crate::codegen::stablehlo::{Column, Entry, Fixed, Kind, Part, Slot, stored};
 use crate::pjrt::Bf16;
+use crate::runtime::events::PerEdge;
 use crate::runtime::machine::Bank;
 use crate::runtime::series::{Sample, check};
 use crate::step::{FieldId, Role, Value};
@@ -162,13 +164,34 @@ impl Inputs {
             }
             Fixed::Carried(at) => {
                 let (form, edges, EdgeValues { delays, values, .. }) = delivery(at);
-                // Those that remember have been refused.
                 let carried = &values[0];
                 let values = match form {
-                    DeliveryForm::Nothing => Vec::new(),
+                    DeliveryForm::Nothing | DeliveryForm::Remembered(_) => Vec::new(),
                     DeliveryForm::Events(events) => events.carried(edges, carried),
                     DeliveryForm::Dense(dense) => dense.matrices(edges, delays, carried),
                 };
+                self.stored(Slot::Fixed(fixed), &values)
+            }
+            Fixed::Behind(at, which) => {
+                let (form, edges, EdgeValues { delays, back, .. }) = delivery(at);
+                let remembered = remembered(form);
+                let behind = |past: &Past, cells: &[u32], delays: &PerEdge<u32>| {
+                    let of_edge = |(edge, &cell): (usize, &u32)| past.behind(cell as usize, delays.of(edge));
+                    Table::I32(cells.iter().enumerate().map(of_edge).collect())
+                };
+                match (which as usize).checked_sub(1) {
+                    None => behind(&remembered.sent, &edges.sources, delays),
+                    Some(kind) => behind(&remembered.told[kind], &plan::receivers(edges), &back[kind]),
+                }
+            }
+            Fixed::Receivers(at) => {
+                let receivers = plan::receivers(delivery(at).1);
+                Table::I32(receivers.into_iter().map(|cell| cell as i32).collect())
+            }
+            Fixed::Begin(at, slot) => {
+                let (_, edges, EdgeValues { values, .. }) = delivery(at);
+                let values = &values[slot as usize];
+                let values: Vec<f64> = (0..edges.sources.len()).map(|edge| values.of(edge)).collect();
                 self.stored(Slot::Fixed(fixed), &values)
             }
             Fixed::Tie(tree, at) => Table::I32(tie(tree, at).targets()),
@@ -247,7 +270,7 @@ impl Inputs {
     /// Rows of a table of numbers, the first `needed` of `all` filled, each for its step.
     fn table(&self, columns: &[Column], part: Part, all: usize, needed: usize, step: impl Fn(u64) -> u64) -> Table {
         let kernel = |id: KernelId| -> &KernelPlan {
-            let kernel = self.plan.spaces[id.space as usize].kernel(id.role, id.pass);
+            let kernel = self.plan.space(id.space).kernel(id.role, id.pass);
             kernel.expect("a column belongs to a kernel")
         };
         let mut kernels: BTreeMap<KernelId, Numbers<'_>> = BTreeMap::new();
@@ -290,6 +313,14 @@ impl Inputs {
 fn rows(form: &DeliveryForm) -> &Events {
     match form {
         DeliveryForm::Events(events) => events,
-        DeliveryForm::Nothing | DeliveryForm::Dense(_) => panic!("the form has no rows"),
+        DeliveryForm::Nothing | DeliveryForm::Dense(_) | DeliveryForm::Remembered(_) => panic!("the form has no rows"),
+    }
+}
+
+/// What a form remembers of events.
+fn remembered(form: &DeliveryForm) -> &Remembered {
+    match form {
+        DeliveryForm::Remembered(remembered) => remembered,
+        DeliveryForm::Nothing | DeliveryForm::Dense(_) | DeliveryForm::Events(_) => panic!("the form remembers nothing"),
     }
 }

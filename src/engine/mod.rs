@@ -27,7 +27,7 @@ pub mod xla;
 pub use crate::runtime::edges::Edges;
 pub use wiring::wiring;
 
-use crate::codegen::plan::{Delivery, DeliveryForm, DeviceClass, DevicePlan, Effect, Plan, Traffic, Unplanned};
+use crate::codegen::plan::{Delivery, DeliveryForm, DeviceClass, DevicePlan, Effect, Plan, Traces, Traffic, Unplanned};
 use crate::step::{FieldId, SpaceId};
 use deliveries::EdgeValues;
 use std::fmt;
@@ -84,22 +84,28 @@ impl Setup {
         }
         let samples = |field: &FieldId| self.series.iter().rfind(|(id, _)| id == field).map_or(0, |(_, s)| s.len());
         let samples: Vec<usize> = plan.series.iter().map(samples).collect();
-        let form = |(delivery, EdgeValues { delays, values, .. }): (&Delivery, &EdgeValues)| {
+        let form = |(delivery, EdgeValues { delays, back, values }): (&Delivery, &EdgeValues)| {
             let wrong = |why: &str| EngineError(format!("the space `{}`: {why}", delivery.name));
-            let (Effect::Adds { .. }, [carried]) = (&delivery.effect, &values[..]) else {
-                return Err(EngineError(format!(
-                    "the edges `{}` remember what events do; so far only the native engine and the interpreter run this",
-                    delivery.name
-                )));
-            };
             let edges = self.edges_of(delivery.space).ok_or_else(|| wrong("it has no edges"))?;
             let [senders, cells] = [delivery.from, delivery.to].map(|space| self.sizes[space.0 as usize]);
-            DeliveryForm::new(&Traffic { edges, senders, cells, delays, carried }, class).map_err(|why| wrong(&why))
+            let form = match (&delivery.effect, &values[..]) {
+                (Effect::Adds { .. }, [carried]) => {
+                    DeliveryForm::new(&Traffic { edges, senders, cells, delays, carried }, class)
+                }
+                (Effect::Adds { .. }, _) => Err("its events carry nothing".into()),
+                (Effect::Remembers(_), _) => {
+                    DeliveryForm::remembered(&Traces { edges, senders, cells, delays, back })
+                }
+            };
+            form.map_err(|why| wrong(&why))
         };
         let forms = plan.deliveries.iter().zip(values).map(form).collect::<Result<_, _>>()?;
         let ties = plan.trees.iter().map(|trees| branches::ties(plan, trees, self)).collect::<Result<_, _>>()?;
-        let sizes = &self.sizes[..plan.spaces.len()];
-        Ok(DevicePlan { ties, ..DevicePlan::new(plan, class, sizes, &self.grids, &self.edges, &samples, forms) })
+        let mut sizes = self.sizes.clone();
+        for delivery in plan.deliveries.iter().filter(|delivery| delivery.remembers().is_some()) {
+            sizes[delivery.space.0 as usize] = self.edges_of(delivery.space).map_or(0, |edges| edges.sources.len());
+        }
+        Ok(DevicePlan { ties, ..DevicePlan::new(plan, class, &sizes, &self.grids, &self.edges, &samples, forms) })
     }
 }
 

@@ -45,6 +45,14 @@ fn after_with(synapse: &str, pre: &[f64], post: &[f64], (line, setting): (&str, 
     column(&result, &name, 0)[1]
 }
 
+/// These and, where there is its plugin, XLA.
+fn and_xla(ways: &[Way]) -> Vec<Way> {
+    let ways = ways.to_vec();
+    #[cfg(feature = "xla")]
+    let ways: Vec<Way> = ways.into_iter().chain(crate::pjrt::cpu().map(|_| Way::Xla)).collect();
+    ways
+}
+
 fn close(a: f64, b: f64) {
     assert!((a - b).abs() < 1e-12 * b.abs().max(1.0), "{a} is not {b}");
 }
@@ -151,7 +159,7 @@ fn a_reward_finds_what_its_step_has_made() {
         v' = -(v + 0 Mohm * i_syn) / 1 ms
         spike when left < 1e-4 ms { left += 100 ms }
     }";
-    for way in [Way::Plain, Way::Native] {
+    for way in and_xla(&[Way::Plain, Way::Native]) {
         let result = run(&checked(&model(point, "")), &plain(), way);
         assert_eq!(result.spikes[0].t.len(), 1);
         let weight = column(&result, "a.b.one.weight", 0);
@@ -209,7 +217,7 @@ fn short_term_plasticity_comes_to_its_steady_state() {
         run {{ duration = 900 ms; dt = 0.1 ms; record b.{{TsodyksMarkram.g, NMDASaturating.g}} }}"
     );
     let checked = checked(&text);
-    for way in [Way::Plain, Way::Native] {
+    for way in and_xla(&[Way::Plain, Way::Native]) {
         let result = run(&checked, &plain(), way);
         let [g, nmda] = ["b.TsodyksMarkram.g", "b.NMDASaturating.g"].map(|name| column(&result, name, 0));
         let (mut u, mut x, mut s) = (0.0f64, 1.0f64, 0.0f64);
@@ -255,7 +263,7 @@ fn what_an_event_does_has_limits() {
         run {{ duration = 3 ms; dt = 0.1 ms; record b.Limit.g }}"
     );
     let checked = checked(&text);
-    for way in [Way::Plain, Way::Native] {
+    for way in and_xla(&[Way::Plain, Way::Native]) {
         let g = column(&run(&checked, &plain(), way), "b.Limit.g", 0);
         assert!(g[19] == 0.0 && (g[20] - 2.0).abs() < 1e-12, "{way:?}: {g:?}");
     }
@@ -309,7 +317,7 @@ fn as_in_brian2(net: &Value, (synapse, via): (&str, &str), lines: &str, record: 
     );
     let expected = spikes_of(net, 1.0);
     let checked = checked_in(folder.path(), &model);
-    for way in [Way::Optimized, Way::Native] {
+    for way in and_xla(&[Way::Optimized, Way::Native]) {
         let result = run(&checked, &plain(), way);
         let found = found_spikes(&result);
         let differs = expected.iter().zip(&found).position(|(a, b)| a != b);
@@ -473,7 +481,7 @@ fn a_net_with_stdp_behind_dendrites_spikes_and_learns_as_in_nest() {
     let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
     let model = nest_net(net, folder.path(), "dendritic_fraction = 1", "coincident = apart;");
     let (checked, expected) = (checked_in(folder.path(), &model), spikes_of(net, 0.0));
-    for way in [Way::Plain, Way::Optimized, Way::Native] {
+    for way in and_xla(&[Way::Plain, Way::Optimized, Way::Native]) {
         let result = run(&checked, &plain(), way);
         let found = found_spikes(&result);
         let differs = expected.iter().zip(&found).position(|(a, b)| a != b);
@@ -653,4 +661,9 @@ fn has_the_same_bits(text: &str) {
     }
     let single = native_run(&checked, Precision::F32, 1);
     same(&single, &native_run(&checked, Precision::F32, 3), "single precision");
+    // XLA has elementary functions of its own, and adds up what comes in one step in the order of edges.
+    #[cfg(feature = "xla")]
+    if crate::pjrt::cpu().is_some() {
+        crate::events::close(&optimized, &run(&checked, &plain(), Way::Xla), 1e-9, "XLA");
+    }
 }

@@ -256,7 +256,7 @@ impl Stretch {
         fields: &[(FieldId, Range<usize>)],
         steps: u64,
     ) -> Option<Stretch> {
-        let cells: usize = device.sizes.iter().sum();
+        let cells: usize = plan.all_kernels().map(|space| device.sizes[space.space.0 as usize]).sum();
         let most = (device.visit / cells.max(1)).clamp(1, MOST_STEPS);
         let every = (1..=every.min(most as u64)).rev().find(|n| every.is_multiple_of(*n))? as usize;
         let real = match plan.precision {

@@ -23,6 +23,21 @@ pub struct Traffic<'a> {
     pub carried: &'a PerEdge<f64>,
 }
 
+/// What is known before a run of edges that remember.
+#[derive(Debug, Clone, Copy)]
+pub struct Traces<'a> {
+    /// The edges.
+    pub edges: &'a Edges,
+    /// How many cells emit.
+    pub senders: usize,
+    /// How many receive.
+    pub cells: usize,
+    /// How many steps an event takes along each edge, from 1 on.
+    pub delays: &'a PerEdge<u32>,
+    /// How many steps it takes until each edge hears of the cell that it leads to, for every kind of what is emitted there.
+    pub back: &'a [PerEdge<u32>],
+}
+
 /// How events get from those who emit them to those who receive them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeliveryForm {
@@ -34,6 +49,29 @@ pub enum DeliveryForm {
     /// Who has emitted in the last steps, and in every step the product of that with a matrix for each delay that there is, of what is carried
     /// from each sender to each receiver. Work is the same in all steps: for chips that read a large matrix in the time of a few rounds of a loop.
     Dense(Dense),
+    /// Edges that remember have states as cells do. In every step all of them are computed, and where no event comes to an edge it keeps what it
+    /// had. Work is the same in all steps.
+    Remembered(Remembered),
+}
+
+/// Edges that remember.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remembered {
+    /// How many there are.
+    pub edges: usize,
+    /// Who has sent.
+    pub sent: Past,
+    /// Who of those that the edges lead to has emitted, of every kind.
+    pub told: Vec<Past>,
+}
+
+/// Which cells have emitted an event in the present step and those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Past {
+    /// Steps that are remembered: the longest delay and the present one.
+    pub steps: usize,
+    /// Cells that emit.
+    pub cells: usize,
 }
 
 /// A loop over those who emit.
@@ -126,10 +164,29 @@ impl DeliveryForm {
         Ok(DeliveryForm::Events(events))
     }
 
+    /// Decides for edges that remember; the error says what is too large for a device.
+    pub fn remembered(traces: &Traces<'_>) -> Result<DeliveryForm, String> {
+        let edges = traces.edges.sources.len();
+        if edges == 0 {
+            return Ok(DeliveryForm::Nothing);
+        }
+        let past = |cells: usize, delays: &PerEdge<u32>| {
+            let past = Past { steps: delays.longest() as usize + 1, cells };
+            // Places are counted in 31 bits, and one turn further.
+            match past.steps.saturating_mul(2 * cells) <= i32::MAX as usize {
+                true => Ok(past),
+                false => Err(format!("delays of {} steps are too long for {cells} cells", delays.longest())),
+            }
+        };
+        let told = traces.back.iter().map(|delays| past(traces.cells, delays)).collect::<Result<_, _>>()?;
+        Ok(DeliveryForm::Remembered(Remembered { edges, sent: past(traces.senders, traces.delays)?, told }))
+    }
+
     /// A few words for people.
     pub fn name(&self) -> &'static str {
         match self {
             DeliveryForm::Nothing => "no edges",
+            DeliveryForm::Remembered(_) => "all edges in every step",
             DeliveryForm::Events(_) => "a loop over those who emit",
             DeliveryForm::Dense(_) => "matrix products",
         }
@@ -180,12 +237,9 @@ impl Events {
 
     /// By sender, how far behind the present step of the ring each edge leads; `width` more that are not looked at.
     pub fn targets(&self, edges: &Edges, delays: &PerEdge<u32>) -> Vec<i32> {
-        let mut cells = vec![0; edges.sources.len()];
-        for (cell, bounds) in edges.offsets.windows(2).enumerate() {
-            cells[bounds[0] as usize..bounds[1] as usize].fill(cell);
-        }
+        let cells = receivers(edges);
         let order = self.by_sender(edges).1;
-        let places = order.into_iter().map(|edge| (delays.of(edge) as usize * self.cells + cells[edge]) as i32);
+        let places = order.into_iter().map(|edge| (delays.of(edge) as usize * self.cells + cells[edge] as usize) as i32);
         places.chain(std::iter::repeat_n(0, self.width)).collect()
     }
 
@@ -224,6 +278,27 @@ impl Dense {
         }
         all
     }
+}
+
+impl Past {
+    /// Places of the ring: a row of cells for every step that is remembered.
+    pub fn ring(&self) -> usize {
+        self.steps * self.cells
+    }
+
+    /// How far behind the row of the present step it stands in the ring whether the `cell` of an edge has emitted what reaches the edge now.
+    pub fn behind(&self, cell: usize, delay: u32) -> i32 {
+        ((self.steps - delay as usize) % self.steps * self.cells + cell) as i32
+    }
+}
+
+/// The cell that each edge leads to.
+pub fn receivers(edges: &Edges) -> Vec<u32> {
+    let mut cells = vec![0; edges.sources.len()];
+    for (cell, bounds) in (0..).zip(edges.offsets.windows(2)) {
+        cells[bounds[0] as usize..bounds[1] as usize].fill(cell);
+    }
+    cells
 }
 
 #[cfg(test)]

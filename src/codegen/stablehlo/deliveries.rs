@@ -33,7 +33,10 @@ impl<'a> Deliveries<'a> {
             DeliveryForm::Events(events) if self.plan.deliveries[other as usize].sums() == sums => {
                 Some((other, events))
             }
-            DeliveryForm::Events(_) | DeliveryForm::Nothing | DeliveryForm::Dense(_) => None,
+            DeliveryForm::Events(_)
+            | DeliveryForm::Nothing
+            | DeliveryForm::Dense(_)
+            | DeliveryForm::Remembered(_) => None,
         })
     }
 
@@ -52,7 +55,7 @@ impl<'a> Deliveries<'a> {
         let real = real(self.plan.precision);
         let of = |(at, form): (u32, &DeliveryForm)| {
             let (cells, ring) = match form {
-                DeliveryForm::Nothing => return Vec::new(),
+                DeliveryForm::Nothing | DeliveryForm::Remembered(_) => return Vec::new(),
                 DeliveryForm::Events(_) if self.lead(at) != at => return Vec::new(),
                 DeliveryForm::Events(events) => (events.cells, self.ring(at)),
                 DeliveryForm::Dense(dense) => (dense.cells, dense.steps() * dense.senders),
@@ -70,7 +73,7 @@ impl<'a> Deliveries<'a> {
     pub fn fixed(self) -> Vec<(Slot, TensorType)> {
         let real = real(self.plan.precision);
         let of = |(at, form): (u32, &DeliveryForm)| match form {
-            DeliveryForm::Nothing => Vec::new(),
+            DeliveryForm::Nothing | DeliveryForm::Remembered(_) => Vec::new(),
             DeliveryForm::Events(events) => {
                 let places = [events.edges + events.width];
                 let carried: &[usize] = if events.each { &places } else { &[] };
@@ -106,12 +109,12 @@ impl<'a> Deliveries<'a> {
     pub fn arrive(self, b: &mut Builder, slots: &mut Slots) {
         let real = real(self.plan.precision);
         for (at, (delivery, form)) in (0..).zip(self.plan.deliveries.iter().zip(&self.device.deliveries)) {
-            // Edges that remember have no plan for devices.
+            // What edges that remember bring, their kernels compute.
             let Effect::Adds { sum, .. } = delivery.effect else { continue };
             let Some((space, Bank::Temp, slot)) = self.plan.slot(sum) else { panic!("the plan keeps sums in temps") };
             let nothing = b.constant(Literal::Real(0.0), real, &[self.device.sizes[space.0 as usize]]);
             let arriving = match form {
-                DeliveryForm::Nothing => nothing,
+                DeliveryForm::Nothing | DeliveryForm::Remembered(_) => nothing,
                 DeliveryForm::Dense(_) => slots[&Slot::Arriving(at)],
                 DeliveryForm::Events(_) if self.lead(at) != at => continue,
                 DeliveryForm::Events(_) => {
@@ -146,7 +149,7 @@ impl<'a> Deliveries<'a> {
             let masks = emitted.iter().filter(|(s, e, _)| (*s, *e) == event).map(|(_, _, mask)| *mask);
             let Some(mask) = masks.reduce(|a, c| b.binary(Binary::Or, a, c)) else { continue };
             match form {
-                DeliveryForm::Nothing => {}
+                DeliveryForm::Nothing | DeliveryForm::Remembered(_) => {}
                 DeliveryForm::Events(events) => {
                     let list = *lists.entry(event).or_insert_with(|| Emitters::new(b, mask, events));
                     let lead = self.lead(at);
@@ -305,7 +308,7 @@ fn bounds(b: &mut Builder, begins: Value, sender: Value) -> (Value, Value) {
 }
 
 /// A place of the ring, where it was counted on beyond its end.
-fn within(b: &mut Builder, place: Value, ring: usize) -> Value {
+pub(super) fn within(b: &mut Builder, place: Value, ring: usize) -> Value {
     let dims = b.dims(place);
     let size = b.constant(Literal::Whole(ring as u64), Element::I32, &dims);
     let beyond = b.compare(Compare::Ge, place, size);

@@ -13,7 +13,8 @@ use super::branches::Branches;
 use super::builder::{Binary, Builder, Compare, Element, Function, Literal, TensorType, Value};
 use super::deliveries::Deliveries;
 use super::lanes::{Columns, Effects, Lanes, part, real, slot_of, stored};
-use super::slot::{Fixed, Inside, Part, Slot};
+use super::remember::{Numbers, Remembering};
+use super::slot::{Fixed, Inside, Part, Slot, slot_name};
 use crate::codegen::plan::{
     DevicePlan, Expr, GatherForm, Grouping, KernelId, KernelPlan, Plan, SpacePlan, Stmt, Stretch, Usage,
 };
@@ -163,10 +164,19 @@ struct Tables {
 }
 
 impl<'a> Emitter<'a> {
-    /// The spaces that have cells, and their kernels of the entry point.
+    /// All that has elements, edges that remember too, and their kernels of the entry point.
     fn kernels(&self) -> impl Iterator<Item = (&'a SpacePlan, &'a KernelPlan)> + '_ {
-        let all = self.plan.spaces.iter().flat_map(|space| space.kernels.iter().map(move |kernel| (space, kernel)));
+        let all = self.plan.all_kernels().flat_map(|space| space.kernels.iter().map(move |kernel| (space, kernel)));
         all.filter(|(space, kernel)| self.cells(space) > 0 && self.roles.contains(&kernel.role))
+    }
+
+    /// Those of cells.
+    fn kernels_of_cells(&self) -> impl Iterator<Item = (&'a SpacePlan, &'a KernelPlan)> + '_ {
+        self.kernels().filter(|(space, _)| !self.are_edges(space))
+    }
+
+    fn are_edges(&self, space: &SpacePlan) -> bool {
+        space.space.0 as usize >= self.plan.spaces.len()
     }
 
     fn cells(&self, space: &SpacePlan) -> usize {
@@ -177,8 +187,12 @@ impl<'a> Emitter<'a> {
         Deliveries { plan: self.plan, device: self.device }
     }
 
+    fn remembering(&self) -> Remembering<'a> {
+        Remembering { plan: self.plan, device: self.device }
+    }
+
     fn spaces(&self) -> impl Iterator<Item = &'a SpacePlan> + '_ {
-        self.plan.spaces.iter().filter(|space| self.cells(space) > 0)
+        self.plan.all_kernels().filter(|space| self.cells(space) > 0)
     }
 
     fn tables(&self) -> Tables {
@@ -221,6 +235,8 @@ impl<'a> Emitter<'a> {
                 let from_outside = match slot {
                     // `init` computes them.
                     Slot::Cell(..) => self.kind != Kind::Init,
+                    // What cells have.
+                    Slot::Fixed(Fixed::Data(..)) if self.are_edges(space) => false,
                     _ => matches!(slot, Slot::Fixed(_)),
                 };
                 from_outside.then(|| (slot, TensorType::new(stored(self.plan, slot), &[cells])))
@@ -299,6 +315,7 @@ impl<'a> Emitter<'a> {
         if self.roles.contains(&Role::Step) || self.kernels().any(emits) {
             slots.extend(self.deliveries().fixed());
         }
+        slots.extend(self.remembering().fixed(&self.roles));
         for (&part, columns) in &tables.numbers {
             slots.insert(Slot::Numbers(part), TensorType::new(self.element(part), &[columns.len()]));
         }
@@ -325,7 +342,8 @@ impl<'a> Emitter<'a> {
     fn entry(self, name: &str) -> Entry {
         let tables = self.tables();
         let states = self.bank(Bank::State, Slot::State);
-        let on_its_way = self.deliveries().carried().into_iter().map(|(slot, ty)| Port { slot, ty });
+        let on_its_way = [self.deliveries().carried(), self.remembering().carried()].concat();
+        let on_its_way = on_its_way.into_iter().map(|(slot, ty)| Port { slot, ty });
         let carried: Vec<Port> = match self.kind {
             Kind::Observe => states,
             Kind::Init | Kind::Step | Kind::Stretch(_) | Kind::Line(_) | Kind::Forward(_) | Kind::Back(_) => {
@@ -357,7 +375,10 @@ impl<'a> Emitter<'a> {
                 let cells = self.bank(Bank::Cell, Slot::Cell);
                 carried.iter().chain(&cells).map(|port| port.slot).collect()
             }
-            Kind::Observe => self.bank(Bank::Output, Slot::Output).iter().map(|port| port.slot).collect(),
+            Kind::Observe => {
+                let outputs = self.bank(Bank::Output, Slot::Output).into_iter().map(|port| port.slot);
+                outputs.filter(|&slot| !self.remembering().is_brought(slot)).collect()
+            }
             Kind::Line(_) => {
                 let events = self.ports(|space| space.events.len(), Slot::Events);
                 carried.iter().chain(&events).map(|port| port.slot).collect()
@@ -393,7 +414,11 @@ impl<'a> Emitter<'a> {
             Kind::Forward(course) => self.forward(&mut b, &tables, &mut slots, course),
             Kind::Back(course) => self.back(&mut b, &tables, &mut slots, course),
         }
-        let values: Vec<Value> = results.iter().map(|slot| slots[slot]).collect();
+        let value = |slot: &Slot| {
+            let known = slots.get(slot).copied();
+            known.unwrap_or_else(|| panic!("`{}` has no value at the end of {}", slot_name(self.plan, *slot), self.kind.name()))
+        };
+        let values: Vec<Value> = results.iter().map(value).collect();
         let results =
             results.iter().zip(&values).map(|(&slot, &value)| Port { slot, ty: b.of(value).clone() }).collect();
         let function = b.finish(values);
@@ -424,13 +449,20 @@ impl<'a> Emitter<'a> {
         row: Value,
     ) -> Vec<(u32, u32, Value)> {
         let rows = self.rows(b, tables, slots, role, row);
+        let numbers = Numbers { columns: &tables.columns, rows: &rows };
         match role {
-            Role::Step => self.deliveries().arrive(b, slots),
-            Role::Init => self.deliveries().begin(b, slots),
-            Role::Observe => {}
+            Role::Step => {
+                self.deliveries().arrive(b, slots);
+                self.remembering().arrive(b, slots, numbers);
+            }
+            Role::Init => {
+                self.deliveries().begin(b, slots);
+                self.remembering().begin(b, slots);
+            }
+            Role::Observe => self.remembering().observe(b, slots, numbers),
         }
         let mut events = Vec::new();
-        let of_role = || self.kernels().filter(|(_, kernel)| kernel.role == role);
+        let of_role = || self.kernels_of_cells().filter(|(_, kernel)| kernel.role == role);
         let passes = of_role().map(|(_, kernel)| kernel.pass + 1).max().unwrap_or(0);
         let mut effects = |b: &mut Builder, slots: &Slots, space: &'a SpacePlan, kernel: &'a KernelPlan| {
             let lanes = Lanes::new(b, self.plan, self.device, space, kernel, &tables.columns, slots, &rows);
@@ -476,7 +508,10 @@ impl<'a> Emitter<'a> {
         }
         slots.retain(|slot, _| !matches!(slot, Slot::Temp(..)));
         match role {
-            Role::Init | Role::Step => self.deliveries().send(b, slots, &events),
+            Role::Init | Role::Step => {
+                self.deliveries().send(b, slots, &events);
+                self.remembering().send(b, slots, &events, (role == Role::Step).then_some(numbers));
+            }
             Role::Observe => {}
         }
         events
@@ -505,7 +540,7 @@ impl<'a> Emitter<'a> {
     /// Computes what depends on cells, but not on time.
     fn cells_once(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots) {
         let none = HashMap::default();
-        for (space, kernel) in self.kernels() {
+        for (space, kernel) in self.kernels_of_cells() {
             let lanes = Lanes::new(b, self.plan, self.device, space, kernel, &tables.columns, slots, &none);
             let values = lanes.cell();
             let slot = |(local, value)| (Slot::Local(space.id(kernel), local), value);

@@ -8,7 +8,7 @@ use super::branches::Branches;
 use super::builder::{Binary, Builder, Compare, Element, Literal, Unary, Value};
 use super::entry::Slots;
 use super::poisson::poisson;
-use super::slot::{Fixed, Part, Slot};
+use super::slot::{Fixed, Part, Slot, slot_name};
 use crate::codegen::plan::{
     DevicePlan, EdgePlan, Expr, GatherForm, KernelId, KernelPlan, Lattice, Operand, Plan, Precision, Relation, Slabs,
     SpacePlan, Stmt, Trees, Usage,
@@ -689,7 +689,9 @@ impl<'a> Lanes<'a> {
         if let Some(&known) = self.wide.get(&slot) {
             return known;
         }
-        let value = self.b.convert(self.slots[&slot], self.real);
+        let value = self.slots.get(&slot).copied();
+        let value = value.unwrap_or_else(|| panic!("{} has no value of `{}`", self.space.name, slot_name(self.plan, slot)));
+        let value = self.b.convert(value, self.real);
         self.wide.insert(slot, value);
         value
     }

@@ -12,6 +12,7 @@ mod lanes;
 #[cfg(feature = "xla")]
 pub mod mlir;
 mod poisson;
+mod remember;
 mod slot;
 
 pub use entry::{Column, Course, Entry, Form, Given, Kind, Port, Readout, Route, Sender};

@@ -43,6 +43,11 @@ pub enum Slot {
     Ring(u32),
     /// Where in the ring of a delivery the present step stands.
     Turn(u32),
+    /// Who has emitted in the steps that edges remember, 1 or 0, `[(step, cell)]`: delivery; 0 for those who send, from 1 on for what is
+    /// emitted by those who receive, by its kind.
+    Past(u32, u32),
+    /// Where in it the present step stands.
+    PastTurn(u32, u32),
     /// A number of every cell that only `init` writes: space, slot.
     Cell(u32, u32),
     /// An output of every cell: space, slot.
@@ -138,6 +143,12 @@ pub enum Fixed {
     Targets(u32),
     /// What each of them carries, or what all of them carry; or matrices, `[(delay, sender), cell]`: delivery.
     Carried(u32),
+    /// How far behind the present step of [`Slot::Past`] it stands whether an event reaches an edge, `[edge]`: delivery, which past.
+    Behind(u32, u32),
+    /// The cell that each edge leads to, `[edge]`: delivery.
+    Receivers(u32),
+    /// What a state of each edge begins with, `[edge]`: delivery, slot.
+    Begin(u32, u32),
     /// The times of the samples of a series, in ms.
     SeriesTimes(u32),
     /// Their values.
@@ -208,7 +219,12 @@ impl Slot {
     /// Does a run carry it from each of its calls to the next?
     pub fn is_carried(self) -> bool {
         match self {
-            Slot::State(..) | Slot::Arriving(_) | Slot::Ring(_) | Slot::Turn(_) => true,
+            Slot::State(..)
+            | Slot::Arriving(_)
+            | Slot::Ring(_)
+            | Slot::Turn(_)
+            | Slot::Past(..)
+            | Slot::PastTurn(..) => true,
             Slot::Cell(..)
             | Slot::Output(..)
             | Slot::Temp(..)
@@ -228,7 +244,13 @@ impl Slot {
     /// Where it comes from as an argument, if it can be one.
     pub fn feed(self) -> Option<Feed> {
         match self {
-            Slot::State(..) | Slot::Arriving(_) | Slot::Ring(_) | Slot::Turn(_) | Slot::Cell(..) => Some(Feed::Earlier),
+            Slot::State(..)
+            | Slot::Arriving(_)
+            | Slot::Ring(_)
+            | Slot::Turn(_)
+            | Slot::Past(..)
+            | Slot::PastTurn(..)
+            | Slot::Cell(..) => Some(Feed::Earlier),
             Slot::Fixed(fixed) => Some(Feed::Fixed(fixed)),
             Slot::Numbers(part) => Some(Feed::Numbers(part)),
             Slot::Rows(role, part) => Some(Feed::Rows(role, part)),
@@ -246,7 +268,7 @@ impl Slot {
 
     /// The field whose values per cell it stands for, if it does.
     pub fn field(self, plan: &Plan) -> Option<FieldId> {
-        let space = |s: u32| &plan.spaces[s as usize];
+        let space = |s: u32| plan.space(s);
         match self {
             Slot::State(s, at) => space(s).fields(Bank::State).nth(at as usize),
             Slot::Cell(s, at) => space(s).fields(Bank::Cell).nth(at as usize),
@@ -257,6 +279,8 @@ impl Slot {
             | Slot::Arriving(_)
             | Slot::Ring(_)
             | Slot::Turn(_)
+            | Slot::Past(..)
+            | Slot::PastTurn(..)
             | Slot::Numbers(_)
             | Slot::Rows(..)
             | Slot::Steps
@@ -272,7 +296,7 @@ impl Slot {
 impl Fixed {
     fn field(self, plan: &Plan) -> Option<FieldId> {
         match self {
-            Fixed::Data(s, at) => plan.spaces[s as usize].fields(Bank::Data).nth(at as usize),
+            Fixed::Data(s, at) => plan.space(s).fields(Bank::Data).nth(at as usize),
             Fixed::Sources(..)
             | Fixed::Present(..)
             | Fixed::Mask(..)
@@ -283,6 +307,9 @@ impl Fixed {
             | Fixed::Begins(_)
             | Fixed::Targets(_)
             | Fixed::Carried(_)
+            | Fixed::Behind(..)
+            | Fixed::Receivers(_)
+            | Fixed::Begin(..)
             | Fixed::Tie(..)
             | Fixed::Givers(..)
             | Fixed::Elements(..)
@@ -300,13 +327,15 @@ impl Fixed {
 
 /// What a slot is called: unique among the arguments, and among the results, of an entry point.
 pub fn slot_name(plan: &Plan, slot: Slot) -> String {
-    let space = |space: u32| &plan.spaces[space as usize];
+    let space = |space: u32| plan.space(space);
     let of = |s: u32, bank: Bank, at: u32| field_name(plan, space(s).fields(bank), at);
     match slot {
         Slot::State(s, at) => of(s, Bank::State, at),
         Slot::Arriving(at) => format!("{}.arriving", delivery_name(plan, at)),
         Slot::Ring(at) => format!("{}.ring", delivery_name(plan, at)),
         Slot::Turn(at) => format!("{}.turn", delivery_name(plan, at)),
+        Slot::Past(at, which) => past_name(plan, at, which, "emitted"),
+        Slot::PastTurn(at, which) => past_name(plan, at, which, "turn"),
         Slot::Cell(s, at) => of(s, Bank::Cell, at),
         Slot::Output(s, at) => of(s, Bank::Output, at),
         Slot::Temp(s, at) => of(s, Bank::Temp, at),
@@ -333,10 +362,15 @@ fn delivery_name(plan: &Plan, at: u32) -> &str {
     &plan.deliveries[at as usize].name
 }
 
+fn past_name(plan: &Plan, at: u32, which: u32, what: &str) -> String {
+    let side = if which == 0 { "senders".to_string() } else { format!("receivers.{}", which - 1) };
+    format!("{}.{side}.{what}", delivery_name(plan, at))
+}
+
 fn fixed_name(plan: &Plan, fixed: Fixed) -> String {
     let edges = |s: u32, at: u32| &plan.relation(plan.spaces[s as usize].edges[at as usize]).name;
     match fixed {
-        Fixed::Data(s, at) => field_name(plan, plan.spaces[s as usize].fields(Bank::Data), at),
+        Fixed::Data(s, at) => field_name(plan, plan.space(s).fields(Bank::Data), at),
         Fixed::Sources(s, at) => format!("{}.sources", edges(s, at)),
         Fixed::Present(s, at) => format!("{}.present", edges(s, at)),
         Fixed::Mask(s, at, word) => format!("{}.mask.{word}", edges(s, at)),
@@ -347,6 +381,12 @@ fn fixed_name(plan: &Plan, fixed: Fixed) -> String {
         Fixed::Begins(at) => format!("{}.begins", delivery_name(plan, at)),
         Fixed::Targets(at) => format!("{}.targets", delivery_name(plan, at)),
         Fixed::Carried(at) => format!("{}.carried", delivery_name(plan, at)),
+        Fixed::Behind(at, which) => past_name(plan, at, which, "behind"),
+        Fixed::Receivers(at) => format!("{}.receivers", delivery_name(plan, at)),
+        Fixed::Begin(at, slot) => {
+            let states = plan.deliveries[at as usize].kernels().map_or(&[][..], |space| &space.state);
+            format!("{}.begin", field_name(plan, states.iter().copied(), slot))
+        }
         Fixed::Tie(tree, tie) => format!("{}.elements", tie_name(plan, tree, tie)),
         Fixed::Givers(tree, tie) => format!("{}.givers", tie_name(plan, tree, tie)),
         Fixed::Elements(tree, tie) => format!("{}.order", tie_name(plan, tree, tie)),
