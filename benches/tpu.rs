@@ -125,19 +125,19 @@ fn table(plugin: &Plugin) -> Result<(), String> {
     Ok(())
 }
 
-/// The examples that devices run, but for one whose truncated draws libtpu takes minutes to compile.
+/// The examples of the table, but for one whose truncated draws libtpu takes minutes to compile.
 fn examples() -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     for folder in ["", "inferior_olive/"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(folder);
         for entry in std::fs::read_dir(&path).map_err(|error| format!("{}: {error}", path.display()))? {
             let name = entry.map_err(|error| error.to_string())?.file_name().to_string_lossy().into_owned();
-            // Cells with sections, and edges that remember, have no plan for devices so far.
+            // The table has no cells with sections and no edges that remember: the tests compile some of them.
             let words = ["use std.plasticity", "use data.", "\n    section ", "\n    morphology "];
-            let is_plan_less = |text: String| words.iter().any(|words| text.contains(words));
+            let is_left_out = |text: String| words.iter().any(|words| text.contains(words));
             if name.ends_with(".neuro")
                 && name != "coba_hh.neuro"
-                && !std::fs::read_to_string(path.join(&name)).is_ok_and(is_plan_less)
+                && !std::fs::read_to_string(path.join(&name)).is_ok_and(is_left_out)
             {
                 names.push(format!("{folder}{name}"));
             }

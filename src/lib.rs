@@ -97,7 +97,7 @@
 //!   which no name in a model can have.
 //! - **Only the interpreter runs all of the step IR.** What no plan is made of so far is refused with the reason where it is planned
 //!   (`refuse.rs`, `deliveries.rs`, `remember.rs` and `trees.rs` in `src/codegen/plan/`). Crates refuse edges that remember and bf16
-//!   (`src/codegen/rust/`), devices edges that remember (`src/engine/mod.rs`), checkpoints events on their way on devices, and histories
+//!   (`src/codegen/rust/`), checkpoints events on their way on devices, and histories
 //!   (`src/simulate/checkpoint.rs`), learning branched cells, synapses that remember or are graded, and on devices delays
 //!   (`src/driver/training.rs`), gradients, artefacts and crates potentials (`src/driver/gradient.rs`, `src/artefact.rs`, `src/driver/experiment.rs`).
 //! - **Validity is a value.** Only [`step::verify`] makes a [`step::Verified`], and only that reaches interpreter and plan. In debug
@@ -287,6 +287,7 @@
 //! | in which order arrivals are added up | `Function::arrivals` in `src/step/mod.rs`; `arrive` in `src/interp/mod.rs` and `src/runtime/events.rs` | `src/interp/network_tests.rs`, tests beside them |
 //! | how events travel in native runs | `src/codegen/plan/deliveries.rs`, `src/engine/deliveries.rs`, `src/runtime/events.rs` | `tests/suite/events.rs`, their tests |
 //! | how events travel on devices | `src/codegen/plan/travel.rs`; `deliveries.rs` of `src/codegen/stablehlo/` | `tests/suite/events.rs`, `tests/stablehlo/deliveries*.snap` |
+//! | what edges that remember do on devices | `src/codegen/plan/travel.rs`; `remember.rs` of `src/codegen/stablehlo/` | `tests/suite/plasticity.rs`, `tests/stablehlo/remembered.snap` |
 //! | what a method does in a step | its file in `src/discretize/`, `stages.rs` beside it | `tests/suite/models.rs`, `tests/suite/random_models.rs`, `tests/suite/junctions.rs` |
 //! | which equations `exact` takes, its propagators | `src/ode/linear.rs`, `src/discretize/exact.rs` | `tests/suite/exact.rs` |
 //! | values of cells and edges before the first step | `src/operators/rows.rs` | its tests, `tests/suite/domains.rs` |

@@ -188,6 +188,11 @@ impl Inputs {
                 let receivers = plan::receivers(delivery(at).1);
                 Table::I32(receivers.into_iter().map(|cell| cell as i32).collect())
             }
+            Fixed::Incoming(at) => {
+                let (form, edges, _) = delivery(at);
+                let remembered = remembered(form);
+                Table::I32(remembered.incoming(edges, remembered.rows.expect("the form adds up along a table")))
+            }
             Fixed::Begin(at, slot) => {
                 let (_, edges, EdgeValues { values, .. }) = delivery(at);
                 let values = &values[slot as usize];
@@ -321,6 +326,8 @@ fn rows(form: &DeliveryForm) -> &Events {
 fn remembered(form: &DeliveryForm) -> &Remembered {
     match form {
         DeliveryForm::Remembered(remembered) => remembered,
-        DeliveryForm::Nothing | DeliveryForm::Dense(_) | DeliveryForm::Events(_) => panic!("the form remembers nothing"),
+        DeliveryForm::Nothing | DeliveryForm::Dense(_) | DeliveryForm::Events(_) => {
+            panic!("the form remembers nothing")
+        }
     }
 }

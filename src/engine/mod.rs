@@ -93,9 +93,7 @@ impl Setup {
                     DeliveryForm::new(&Traffic { edges, senders, cells, delays, carried }, class)
                 }
                 (Effect::Adds { .. }, _) => Err("its events carry nothing".into()),
-                (Effect::Remembers(_), _) => {
-                    DeliveryForm::remembered(&Traces { edges, senders, cells, delays, back })
-                }
+                (Effect::Remembers(_), _) => DeliveryForm::remembered(&Traces { edges, senders, cells, delays, back }),
             };
             form.map_err(|why| wrong(&why))
         };

@@ -964,6 +964,10 @@ run {{
             assert!((a - b).abs() < 1e-8, "sample {row} of {at}: {a} and {b}");
         }
     }
+    #[cfg(feature = "xla")]
+    if crate::pjrt::cpu().is_some() {
+        crate::events::close(&found, &run(&here, &CompileOptions::default(), Way::Xla), 1e-8, "XLA");
+    }
     for threads in [1, 2, 3] {
         same_bits(&found, &native_run(&here, Precision::F64, threads));
     }

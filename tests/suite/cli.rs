@@ -733,7 +733,8 @@ fn examples_are_the_same_interpreted_and_compiled() {
     for file in examples() {
         // What is large would take the interpreter minutes.
         let (duration, smaller): (&str, &[&str]) = match Path::new(&file).file_stem().and_then(|stem| stem.to_str()) {
-            Some("rallpack3") => ("1ms", &[]),
+            Some("rallpack3" | "coba_hh") => ("1ms", &[]),
+            Some("purkinje" | "column" | "lfp") => ("3ms", &[]),
             Some("microcircuit") => ("10ms", &["--set", "scale=0.02"]),
             _ => ("10ms", &[]),
         };

@@ -57,6 +57,7 @@ const CASES: &[Case] = &[
     Case { name: "recorded_edges", uniforms: &[&[("g", 0.25)]], f32_within: Some(1e-3), xla_within: 1e-11 },
     Case { name: "recorded_junctions", uniforms: &[&[("g", 0.25)]], f32_within: Some(1e-3), xla_within: 1e-11 },
     Case { name: "deliveries", uniforms: &[&[("kick", 0.125)]], f32_within: None, xla_within: 1e-11 },
+    Case { name: "remembered", uniforms: &[&[("kick", 0.5)]], f32_within: None, xla_within: 1e-11 },
     Case { name: "junctions", uniforms: &[&[("g", 0.05)]], f32_within: Some(1e-3), xla_within: 1e-11 },
     Case {
         name: "all_ops_numbers",
@@ -148,8 +149,13 @@ fn look(engine: &mut dyn Engine, program: &Verified, setup: &Setup, step: u64, w
     engine.observe(step).unwrap();
     let program = program.program();
     let are_edges = |space: SpaceId| matches!(program.space(space).kind, SpaceKind::Relation { .. });
+    // What edges have and do not change is nowhere to be read.
     let of_cells = |f: &Field| f.over.is_some_and(|space| !are_edges(space));
-    let readable = |f: &Field| matches!(f.kind, FieldKind::State | FieldKind::Const | FieldKind::Output) && of_cells(f);
+    let readable = |f: &Field| match f.kind {
+        FieldKind::State => f.over.is_some(),
+        FieldKind::Const | FieldKind::Output => of_cells(f),
+        _ => false,
+    };
     for field in program.fields_where(readable) {
         let size = setup.sizes[program.field(field).over.unwrap().0 as usize];
         let mut values = Vec::new();
@@ -627,7 +633,7 @@ mod xla {
     #[test]
     fn stretches_record_what_steps_show() {
         let Some(client) = crate::pjrt::cpu() else { return };
-        for name in ["lif", "driven", "two_populations", "junctions", "spread", "deliveries"] {
+        for name in ["lif", "driven", "two_populations", "junctions", "spread", "deliveries", "remembered"] {
             let case = CASES.iter().find(|case| case.name == name).unwrap();
             let program = program(name);
             let setup = setup(&program, case.uniforms[0], 9);
@@ -640,9 +646,9 @@ mod xla {
                     (size > 0).then_some((field, size / 2..size))
                 })
                 .collect();
+            let mut engine = engine(&program, &setup, Precision::F64, &client);
             for (every, steps) in [(1, 24), (2, 24), (3, 27), (7, 42), (8, 48), (40, 80)] {
                 let recording = Recording { every, fields: fields.clone() };
-                let mut engine = engine(&program, &setup, Precision::F64, &client);
                 let stride = engine.prepare(&recording, steps).unwrap();
                 assert_eq!(u64::from(stride.every), every, "{name}");
                 assert_eq!(stride.steps(), steps, "{name}");

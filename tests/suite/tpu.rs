@@ -40,8 +40,8 @@ fn report(plugin: &Plugin, target: &str, compiled: &Compiled, precision: Precisi
     job.compile(plugin, &Target::parse(target).unwrap()).unwrap().1
 }
 
-/// One of each kind: cells alone and connected, cables, spikes with delays, networks that learn.
-const EXAMPLES: [&str; 14] = [
+/// One of each kind: cells alone and connected, cables, spikes with delays, synapses that remember, networks that learn.
+const EXAMPLES: [&str; 15] = [
     "ball_and_stick.neuro",
     "brunel.neuro",
     "calcium_ghk.neuro",
@@ -56,6 +56,7 @@ const EXAMPLES: [&str; 14] = [
     "inferior_olive/lif.neuro",
     "izhikevich.neuro",
     "lfp.neuro",
+    "short_term.neuro",
 ];
 
 /// One chip for each, in turn.

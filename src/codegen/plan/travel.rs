@@ -63,6 +63,9 @@ pub struct Remembered {
     pub sent: Past,
     /// Who of those that the edges lead to has emitted, of every kind.
     pub told: Vec<Past>,
+    /// The most edges of a cell, if what they bring is added up along a table of the edges of every cell, in their order. Otherwise it is scattered: where
+    /// few cells have many edges, most of the table would be empty.
+    pub rows: Option<usize>,
 }
 
 /// Which cells have emitted an event in the present step and those before it.
@@ -106,6 +109,9 @@ pub struct Dense {
 
 /// More elements of the matrices of a delivery than this are too many: half a gigabyte in single precision.
 const MOST_DENSE: usize = 1 << 27;
+
+/// So many places for each edge may a table of the edges of every cell have.
+const MOST_EMPTY: usize = 4;
 
 /// What a round of the loop takes besides its edges, in edges: 2.5 us, where an edge takes 2.4 ns (a busy Xeon with AVX-512, f64).
 const ROUND: usize = 1000;
@@ -179,7 +185,9 @@ impl DeliveryForm {
             }
         };
         let told = traces.back.iter().map(|delays| past(traces.cells, delays)).collect::<Result<_, _>>()?;
-        Ok(DeliveryForm::Remembered(Remembered { edges, sent: past(traces.senders, traces.delays)?, told }))
+        let rows = traces.edges.offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize).max().unwrap_or(0);
+        let rows = (rows * traces.cells <= MOST_EMPTY * edges).then_some(rows);
+        Ok(DeliveryForm::Remembered(Remembered { edges, sent: past(traces.senders, traces.delays)?, told, rows }))
     }
 
     /// A few words for people.
@@ -239,7 +247,8 @@ impl Events {
     pub fn targets(&self, edges: &Edges, delays: &PerEdge<u32>) -> Vec<i32> {
         let cells = receivers(edges);
         let order = self.by_sender(edges).1;
-        let places = order.into_iter().map(|edge| (delays.of(edge) as usize * self.cells + cells[edge] as usize) as i32);
+        let places =
+            order.into_iter().map(|edge| (delays.of(edge) as usize * self.cells + cells[edge] as usize) as i32);
         places.chain(std::iter::repeat_n(0, self.width)).collect()
     }
 
@@ -289,6 +298,17 @@ impl Past {
     /// How far behind the row of the present step it stands in the ring whether the `cell` of an edge has emitted what reaches the edge now.
     pub fn behind(&self, cell: usize, delay: u32) -> i32 {
         ((self.steps - delay as usize) % self.steps * self.cells + cell) as i32
+    }
+}
+
+impl Remembered {
+    /// The edges of every cell, `[row, cell]`; past the last of them one more than there are.
+    pub fn incoming(&self, edges: &Edges, rows: usize) -> Vec<i32> {
+        let edge = |row: usize, bounds: &[u32]| {
+            let at = bounds[0] as usize + row;
+            if at < bounds[1] as usize { at } else { self.edges }
+        };
+        (0..rows).flat_map(|row| edges.offsets.windows(2).map(move |bounds| edge(row, bounds) as i32)).collect()
     }
 }
 

@@ -33,10 +33,9 @@ impl<'a> Deliveries<'a> {
             DeliveryForm::Events(events) if self.plan.deliveries[other as usize].sums() == sums => {
                 Some((other, events))
             }
-            DeliveryForm::Events(_)
-            | DeliveryForm::Nothing
-            | DeliveryForm::Dense(_)
-            | DeliveryForm::Remembered(_) => None,
+            DeliveryForm::Events(_) | DeliveryForm::Nothing | DeliveryForm::Dense(_) | DeliveryForm::Remembered(_) => {
+                None
+            }
         })
     }
 

@@ -416,7 +416,9 @@ impl<'a> Emitter<'a> {
         }
         let value = |slot: &Slot| {
             let known = slots.get(slot).copied();
-            known.unwrap_or_else(|| panic!("`{}` has no value at the end of {}", slot_name(self.plan, *slot), self.kind.name()))
+            known.unwrap_or_else(|| {
+                panic!("`{}` has no value at the end of {}", slot_name(self.plan, *slot), self.kind.name())
+            })
         };
         let values: Vec<Value> = results.iter().map(value).collect();
         let results =

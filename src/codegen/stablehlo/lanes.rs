@@ -690,7 +690,8 @@ impl<'a> Lanes<'a> {
             return known;
         }
         let value = self.slots.get(&slot).copied();
-        let value = value.unwrap_or_else(|| panic!("{} has no value of `{}`", self.space.name, slot_name(self.plan, slot)));
+        let value =
+            value.unwrap_or_else(|| panic!("{} has no value of `{}`", self.space.name, slot_name(self.plan, slot)));
         let value = self.b.convert(value, self.real);
         self.wide.insert(slot, value);
         value

@@ -91,6 +91,7 @@ impl<'a> Remembering<'a> {
         let mut fixed = Vec::new();
         for edges in self.all() {
             let size = [edges.form.edges];
+            let cells = self.device.sizes[edges.delivery.to.0 as usize];
             let mut table = |table: Fixed, element: Element| {
                 fixed.push((Slot::Fixed(table), TensorType::new(element, &size)));
             };
@@ -101,14 +102,18 @@ impl<'a> Remembering<'a> {
                 edges.pasts().for_each(|(which, ..)| table(Fixed::Behind(edges.at, which), Element::I32));
             }
             let kernels = || edges.remembers.space.kernels.iter().filter(|kernel| roles.contains(&kernel.role));
-            let adds = |kernel: &KernelPlan| kernel.role == Role::Step && !edges.remembers.sums.is_empty();
-            if kernels().any(|kernel| adds(kernel) || self.read(edges, kernel).next().is_some()) {
+            let adds = roles.contains(&Role::Step) && !edges.remembers.sums.is_empty();
+            let scatters = adds && edges.form.rows.is_none();
+            if scatters || kernels().any(|kernel| self.read(edges, kernel).next().is_some()) {
                 table(Fixed::Receivers(edges.at), Element::I32);
+            }
+            if let Some(rows) = edges.form.rows.filter(|_| adds) {
+                let ty = TensorType::new(Element::I32, &[rows, cells]);
+                fixed.push((Slot::Fixed(Fixed::Incoming(edges.at)), ty));
             }
             for (_, field) in kernels().flat_map(|kernel| self.read(edges, kernel)) {
                 let slot = slot_of(self.plan, field);
                 if matches!(slot, Slot::Cell(..)) {
-                    let cells = self.device.sizes[edges.delivery.to.0 as usize];
                     fixed.push((slot, TensorType::new(stored(self.plan, slot), &[cells])));
                 }
             }
@@ -230,8 +235,19 @@ impl<'a> Remembering<'a> {
                     let sum = edges.remembers.sums.iter().find(|(own, _)| *own == slot);
                     let Some((space, _, sum)) = sum.and_then(|&(_, sum)| self.plan.slot(sum)) else { continue };
                     let (sum, brought) = (Slot::Temp(space.0, sum), b.select(reached, value, none));
-                    let receivers = slots[&Slot::Fixed(Fixed::Receivers(edges.at))];
-                    let all = b.scatter_add(slots[&sum], receivers, brought);
+                    let all = match edges.form.rows {
+                        None => {
+                            let receivers = slots[&Slot::Fixed(Fixed::Receivers(edges.at))];
+                            b.scatter_add(slots[&sum], receivers, brought)
+                        }
+                        Some(_) => {
+                            let nothing = b.constant(Literal::Real(0.0), real, &[1]);
+                            let brought = b.concatenate(&[brought, nothing], 0);
+                            let brought = b.gather(brought, slots[&Slot::Fixed(Fixed::Incoming(edges.at))]);
+                            let brought = b.reduce(Binary::Add, brought, 0);
+                            b.binary(Binary::Add, slots[&sum], brought)
+                        }
+                    };
                     slots.insert(sum, all);
                 }
                 Some(_) | None => {}

@@ -147,6 +147,8 @@ pub enum Fixed {
     Behind(u32, u32),
     /// The cell that each edge leads to, `[edge]`: delivery.
     Receivers(u32),
+    /// The edges that lead to each cell, past the last of them the number of all edges, `[row, cell]`: delivery.
+    Incoming(u32),
     /// What a state of each edge begins with, `[edge]`: delivery, slot.
     Begin(u32, u32),
     /// The times of the samples of a series, in ms.
@@ -309,6 +311,7 @@ impl Fixed {
             | Fixed::Carried(_)
             | Fixed::Behind(..)
             | Fixed::Receivers(_)
+            | Fixed::Incoming(_)
             | Fixed::Begin(..)
             | Fixed::Tie(..)
             | Fixed::Givers(..)
@@ -383,6 +386,7 @@ fn fixed_name(plan: &Plan, fixed: Fixed) -> String {
         Fixed::Carried(at) => format!("{}.carried", delivery_name(plan, at)),
         Fixed::Behind(at, which) => past_name(plan, at, which, "behind"),
         Fixed::Receivers(at) => format!("{}.receivers", delivery_name(plan, at)),
+        Fixed::Incoming(at) => format!("{}.incoming", delivery_name(plan, at)),
         Fixed::Begin(at, slot) => {
             let states = plan.deliveries[at as usize].kernels().map_or(&[][..], |space| &space.state);
             format!("{}.begin", field_name(plan, states.iter().copied(), slot))
