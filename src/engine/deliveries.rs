@@ -34,6 +34,14 @@ pub fn all(plan: &Plan, setup: &Setup) -> Result<Vec<EdgeValues>, EngineError> {
     plan.deliveries.iter().map(|delivery| values(delivery, setup, edges(delivery), threads)).collect()
 }
 
+/// The numbers of the edges of all relations of a plan, likewise.
+#[cfg(feature = "xla")]
+pub fn all_numbers(plan: &Plan, setup: &Setup) -> Result<Vec<Vec<PerEdge<f64>>>, EngineError> {
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let edges = |relation: &Relation| setup.edges_of(relation.space).map_or(0, |edges| edges.sources.len());
+    plan.relations.iter().map(|relation| numbers(relation, setup, edges(relation), threads)).collect()
+}
+
 /// What is computed for every edge of a relation.
 struct Wanted<'a> {
     name: &'a str,

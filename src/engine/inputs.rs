@@ -57,6 +57,8 @@ pub struct Inputs {
     surroundings: Surroundings,
     /// For every delivery.
     edge_values: Vec<EdgeValues>,
+    /// For every relation its numbers.
+    edge_numbers: Vec<Vec<PerEdge<f64>>>,
     seed: u64,
 }
 
@@ -108,8 +110,9 @@ impl Inputs {
             }
         }
         let edge_values = deliveries::all(plan, setup)?;
+        let edge_numbers = deliveries::all_numbers(plan, setup)?;
         let device = setup.device_plan_for(plan, class, &edge_values)?;
-        Ok(Inputs { plan: plan.clone(), device, surroundings, edge_values, seed: setup.seed })
+        Ok(Inputs { plan: plan.clone(), device, surroundings, edge_values, edge_numbers, seed: setup.seed })
     }
 
     /// Gives a uniform field another value; false if nothing reads the field.
@@ -232,6 +235,22 @@ impl Inputs {
             Fixed::Present(space, entry) => {
                 let edges = edges(space, entry);
                 Table::Bool(padded(space, entry).map(|(row, cell)| source(edges, row, cell).is_some()).collect())
+            }
+            Fixed::OfEdge(space, entry, number) => {
+                let relation = self.plan.spaces[space as usize].edges[entry as usize];
+                let values = &self.edge_numbers[relation as usize][number as usize];
+                let edges = edges(space, entry);
+                let values = match form(space, entry) {
+                    GatherForm::Slabs(slabs) => slabs.by_row(edges, 0.0, |edge| values.of(edge)),
+                    _ => {
+                        let of = |(row, cell): (usize, usize)| {
+                            let mut own = edges.offsets[cell] as usize..edges.offsets[cell + 1] as usize;
+                            own.nth(row).map_or(0.0, |edge| values.of(edge))
+                        };
+                        padded(space, entry).map(of).collect()
+                    }
+                };
+                self.stored(Slot::Fixed(fixed), &values)
             }
             Fixed::Order(space, entry) => Table::I32(slabs(space, entry).cells()),
             Fixed::Places(space, entry) => Table::I32(slabs(space, entry).places()),

@@ -76,12 +76,6 @@ impl Setup {
         class: DeviceClass,
         values: &[EdgeValues],
     ) -> Result<DevicePlan, EngineError> {
-        if let Some(own) = plan.relations.iter().find(|relation| !relation.numbers.fields.is_empty()) {
-            return Err(EngineError(format!(
-                "the edges `{}` have weights of their own; so far only the native engine and the interpreter run this",
-                own.name
-            )));
-        }
         let samples = |field: &FieldId| self.series.iter().rfind(|(id, _)| id == field).map_or(0, |(_, s)| s.len());
         let samples: Vec<usize> = plan.series.iter().map(samples).collect();
         let form = |(delivery, EdgeValues { delays, back, values }): (&Delivery, &EdgeValues)| {

@@ -3,10 +3,18 @@
 
 use crate::events::native_run_with;
 use crate::models::{Way, root, run};
+#[cfg(feature = "xla")]
+use neuroc::codegen::plan::GatherForm;
 use neuroc::codegen::plan::Precision;
 use neuroc::driver::{Checked, CompileOptions, check_text};
+#[cfg(feature = "xla")]
+use neuroc::driver::{EngineChoice, Experiment, compile};
+#[cfg(feature = "xla")]
+use neuroc::engine::xla::Forms;
 use neuroc::hir::{Method, Sources};
 use neuroc::results::{RunResult, Samples};
+#[cfg(feature = "xla")]
+use neuroc::simulate::{RunOptions, Unwatched};
 use serde_json::Value;
 
 /// The half centre of `tests/reference/graded_scipy.py`; `network` has its populations and connections, `record` what is recorded.
@@ -178,6 +186,15 @@ fn edges_have_weights_of_their_own_in_kernels() {
                 }
             }
         }
+        #[cfg(feature = "xla")]
+        if crate::pjrt::cpu().is_some() {
+            crate::events::close(&first, &run(&checked, &options, Way::Xla), 1e-9, "slabs");
+            // As accelerators have it.
+            let padded = |form: &GatherForm| matches!(form, GatherForm::Padded { .. });
+            crate::events::close(&first, &gathered(&checked, &options, padded), 1e-9, "a padded list");
+            let by_row = |form: &GatherForm| matches!(form, GatherForm::Rows { .. });
+            crate::events::close(&first, &gathered(&checked, &options, by_row), 1e-9, "rows");
+        }
         let single = native_run_with(&checked, &options, Precision::F32, 2);
         assert!((0..60).all(|cell| apart(&column(&first, "b.v", cell), &column(&single, "b.v", cell)) < 0.05));
         // What they weigh matters.
@@ -185,6 +202,20 @@ fn edges_have_weights_of_their_own_in_kernels() {
         let other = run(&check_text("half.neuro", folder.path(), other, &Sources), &options, Way::Native);
         assert!(apart(&column(&first, "b.v", 5), &column(&other, "b.v", 5)) > 1e-3);
     }
+}
+
+/// A run on XLA with one form of gathers.
+#[cfg(feature = "xla")]
+fn gathered(checked: &Checked, options: &CompileOptions, form: fn(&GatherForm) -> bool) -> RunResult {
+    let options = CompileOptions { backend: neuroc::passes::Backend::Xla, ..options.clone() };
+    let compiled = compile(checked, &options, &mut |_, _, _| {}).unwrap_or_else(|d| panic!("{d:?}"));
+    let experiment = Experiment::new(compiled).unwrap_or_else(|d| panic!("{d:?}"));
+    let plan = experiment.plan(Precision::F64).unwrap_or_else(|d| panic!("{d:?}"));
+    let client = crate::pjrt::cpu().unwrap_or_else(|| panic!("it was there a moment ago"));
+    let choice = EngineChoice::Xla(client.into(), Forms { gather: Some(form), unroll: None });
+    let mut engine = experiment.engine(&plan, choice).unwrap_or_else(|e| panic!("{e}")).engine;
+    let outcome = experiment.run(engine.as_mut(), &RunOptions::default(), &mut Unwatched);
+    outcome.unwrap_or_else(|e| panic!("{e:?}")).0
 }
 
 #[test]

@@ -97,6 +97,14 @@ impl GatherForm {
         }
     }
 
+    /// Does each edge have a place in it? Only then it can have numbers for itself.
+    pub fn has_edges(&self) -> bool {
+        match self {
+            GatherForm::Padded { .. } | GatherForm::Rows { .. } | GatherForm::Slabs(_) => true,
+            GatherForm::Shifts(_) | GatherForm::Pairs => false,
+        }
+    }
+
     /// All forms that edges can have on a device; `sizes` are those of the grid of their targets, which are `within` the population that the
     /// edges come from or not.
     pub fn candidates(edges: &Edges, sizes: &[usize], within: bool, class: DeviceClass) -> Vec<GatherForm> {

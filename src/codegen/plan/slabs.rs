@@ -64,14 +64,23 @@ impl Slabs {
     /// The source of an edge of every cell, `[row, place]`; a negative number where a cell has fewer. The edges are those that the
     /// slabs were made of.
     pub fn sources(&self, edges: &Edges) -> Vec<i32> {
-        let mut sources = Vec::with_capacity(self.all_rows() * self.width);
+        self.by_row(edges, NONE, |edge| edges.sources[edge] as i32)
+    }
+
+    /// What an edge of every cell has, `[row, place]`, or `none`, where a cell has fewer.
+    pub fn by_row<T: Copy>(&self, edges: &Edges, none: T, of: impl Fn(usize) -> T) -> Vec<T> {
+        let mut all = Vec::with_capacity(self.all_rows() * self.width);
         for (cells, &rows) in self.order.cells().chunks(self.width).zip(&self.rows) {
             for row in 0..rows {
-                let of = |&cell: &u32| edges.of(cell as usize).get(row).map_or(NONE, |&source| source as i32);
-                sources.extend(cells.iter().map(of));
+                // Past the last cell there are no edges.
+                let edge = |&cell: &u32| {
+                    let bounds = edges.offsets.get(cell as usize..cell as usize + 2)?;
+                    (bounds[0] as usize..bounds[1] as usize).nth(row)
+                };
+                all.extend(cells.iter().map(|cell| edge(cell).map_or(none, &of)));
             }
         }
-        sources
+        all
     }
 }
 

@@ -265,7 +265,18 @@ impl<'a> Emitter<'a> {
             }
             for edges in &kernel.edges {
                 let at = edges.edges;
-                match &self.device.gathers[number as usize][at as usize] {
+                let form = &self.device.gathers[number as usize][at as usize];
+                let dims = match form {
+                    GatherForm::Padded { rows } | GatherForm::Rows { rows } => [*rows, cells],
+                    GatherForm::Slabs(slabs) => [slabs.all_rows(), slabs.width],
+                    GatherForm::Shifts(_) | GatherForm::Pairs => [0, 0],
+                };
+                let own = edges.body.iter().filter_map(|stmt| match stmt.expr {
+                    Expr::OfEdge(own) if dims[0] > 0 => Some(Slot::Fixed(Fixed::OfEdge(number, at, own))),
+                    _ => None,
+                });
+                slots.extend(own.map(|slot| (slot, TensorType::new(real(self.plan.precision), &dims))));
+                match form {
                     GatherForm::Padded { rows: 0 } | GatherForm::Rows { rows: 0 } => {}
                     GatherForm::Padded { rows } | GatherForm::Rows { rows } => {
                         slots.insert(

@@ -84,6 +84,8 @@ pub(super) struct Lanes<'a> {
     locals: HashMap<u32, Value>,
     numbers: HashMap<(bool, u32, Usage), Value>,
     there: HashMap<(u32, u32), Value>,
+    /// While edges are at work: the numbers that they have for themselves.
+    of_edges: HashMap<u32, Value>,
     /// Values per cell that were widened.
     wide: HashMap<Slot, Value>,
     /// States that go along edges in 16 bits.
@@ -124,6 +126,7 @@ impl<'a> Lanes<'a> {
             locals,
             numbers,
             there,
+            of_edges: HashMap::default(),
             wide,
             sent,
             brought,
@@ -231,16 +234,20 @@ impl<'a> Lanes<'a> {
             GatherForm::Padded { rows } => {
                 let sources = self.slots[&Slot::Fixed(Fixed::Sources(space, at))];
                 let present = self.slots[&Slot::Fixed(Fixed::Present(space, at))];
+                self.of_edges = self.of_edges(plan).into_iter().collect();
                 let values = self.along(plan, present, &[*rows, cells], |b, from| b.gather(from, sources));
                 self.add_up(plan, values);
             }
             GatherForm::Rows { rows } => {
+                let own = self.of_edges(plan);
                 for row in 0..*rows {
-                    let [sources, present] =
-                        [Slot::Fixed(Fixed::Sources(space, at)), Slot::Fixed(Fixed::Present(space, at))].map(|slot| {
-                            let row = self.b.slice(self.slots[&slot], &[row, 0], &[row + 1, cells]);
-                            self.b.reshape(row, &[cells])
-                        });
+                    let mut of_row = |all: Value| {
+                        let row = self.b.slice(all, &[row, 0], &[row + 1, cells]);
+                        self.b.reshape(row, &[cells])
+                    };
+                    let [sources, present] = [Fixed::Sources(space, at), Fixed::Present(space, at)]
+                        .map(|table| of_row(self.slots[&Slot::Fixed(table)]));
+                    self.of_edges = own.iter().map(|&(number, all)| (number, of_row(all))).collect();
                     let values = self.along(plan, present, &[cells], |b, from| b.gather(from, sources));
                     self.add(plan, values);
                 }
@@ -254,6 +261,14 @@ impl<'a> Lanes<'a> {
                 self.add_up(plan, values);
             }
         }
+    }
+
+    /// The tables of the numbers that edges have for themselves and compute with.
+    fn of_edges(&self, plan: &EdgePlan) -> Vec<(u32, Value)> {
+        let read = |number: &u32| plan.body.iter().any(|stmt| stmt.expr == Expr::OfEdge(*number));
+        let numbers = 0..self.relation(plan).numbers.fields.len() as u32;
+        let table = |number| Slot::Fixed(Fixed::OfEdge(self.space.space.0, plan.edges, number));
+        numbers.filter(read).map(|number| (number, self.slots[&table(number)])).collect()
     }
 
     /// What some edges of every cell add to the sums: what is not `present` adds 0. `get` brings a state to the edges.
@@ -392,9 +407,13 @@ impl<'a> Lanes<'a> {
                 shared.push((outside, value));
             }
         }
+        let own = self.of_edges(edges);
         let sums = vec![empty; edges.adds.len()];
         let values = |known: &[(Outside, Value)]| known.iter().map(|(_, value)| *value).collect::<Vec<_>>();
-        let carried = [&[zero, order], &tables[..], &sums, &from, &firsts, &values(&spread), &values(&shared)].concat();
+        let own_tables: Vec<Value> = own.iter().map(|(_, table)| *table).collect();
+        let (spread_values, shared_values) = (values(&spread), values(&shared));
+        let carried =
+            [&[zero, order], &tables[..], &sums, &from, &own_tables, &firsts, &spread_values, &shared_values].concat();
         let (plan, device, of_space, kernel, columns) = (self.plan, self.device, self.space, self.kernel, self.columns);
         let below = |b: &mut Builder, given: &[Value]| {
             let end = b.constant(Literal::Whole(rows as u64), Element::I32, &[]);
@@ -404,6 +423,7 @@ impl<'a> Lanes<'a> {
             let (row, order, sources, slab) = (given[0], given[1], given[2], given[3]);
             let (sums, rest) = given[4..].split_at(sums.len());
             let (from, rest) = rest.split_at(from.len());
+            let (own_tables, rest) = rest.split_at(own.len());
             let (firsts, rest) = rest.split_at(firsts.len());
             let slab = b.row(slab, row);
             let sources = b.row(sources, row);
@@ -417,9 +437,12 @@ impl<'a> Lanes<'a> {
                 }
             }
             let cells = b.row(order, slab);
+            let of_edges =
+                own.iter().zip(own_tables).map(|(&(number, _), &table)| (number, b.row(table, row))).collect();
             let mut inside = Lanes::new(b, plan, device, of_space, kernel, columns, &slots, &rows);
             inside.locals = locals;
             inside.slab = Some(cells);
+            inside.of_edges = of_edges;
             for (at, ((entry, _), &from)) in exchanged.iter().zip(from).enumerate() {
                 let mut value = inside.b.gather(from, sources);
                 if let Some(&first) = firsts.get(at) {
@@ -581,7 +604,7 @@ impl<'a> Lanes<'a> {
             self.b.at(stmt.origin);
             let value = match stmt.expr {
                 Expr::There(entry) => self.there[&(plan.edges, entry)],
-                Expr::OfEdge(_) => panic!("`device_plan` refuses edges that have numbers for themselves"),
+                Expr::OfEdge(number) => self.of_edges[&number],
                 Expr::Uniform(_)
                 | Expr::Time(_)
                 | Expr::StepIndex

@@ -135,6 +135,8 @@ pub enum Fixed {
     Places(u32, u32),
     /// The slab of every row of sources: space, entry of the edge table.
     Slabs(u32, u32),
+    /// A number that each edge has for itself, `[row, target]` or, of slabs, `[row, place]`: space, entry of the edge table, number.
+    OfEdge(u32, u32, u32),
     /// Which pairs are edges, `[source, target]`: space, entry of the edge table.
     Pairs(u32, u32),
     /// Where the edges of each sender begin, and the end of the last: delivery.
@@ -305,6 +307,7 @@ impl Fixed {
             | Fixed::Order(..)
             | Fixed::Places(..)
             | Fixed::Slabs(..)
+            | Fixed::OfEdge(..)
             | Fixed::Pairs(..)
             | Fixed::Begins(_)
             | Fixed::Targets(_)
@@ -380,6 +383,10 @@ fn fixed_name(plan: &Plan, fixed: Fixed) -> String {
         Fixed::Order(s, at) => format!("{}.order", edges(s, at)),
         Fixed::Places(s, at) => format!("{}.places", edges(s, at)),
         Fixed::Slabs(s, at) => format!("{}.slabs", edges(s, at)),
+        Fixed::OfEdge(s, at, number) => {
+            let relation = plan.relation(plan.spaces[s as usize].edges[at as usize]);
+            field_name(plan, relation.numbers.fields.iter().copied(), number)
+        }
         Fixed::Pairs(s, at) => format!("{}.pairs", edges(s, at)),
         Fixed::Begins(at) => format!("{}.begins", delivery_name(plan, at)),
         Fixed::Targets(at) => format!("{}.targets", delivery_name(plan, at)),
