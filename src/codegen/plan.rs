@@ -218,6 +218,13 @@ pub struct EdgeNumbers {
     pub values: Vec<ValueId>,
 }
 
+impl EdgeNumbers {
+    /// The fields that they are computed from.
+    pub fn reads(&self) -> BTreeSet<FieldId> {
+        deliveries::reads(&self.ops, self.values.iter().copied())
+    }
+}
+
 impl Relation {
     /// Do they lead to the space that they come from?
     pub fn is_within(&self) -> bool {

@@ -16,14 +16,18 @@ pub fn wiring(plan: &Plan, setup: &Setup) -> Result<Wiring, EngineError> {
         let edges = setup.edges_of(space).ok_or_else(|| EngineError(format!("the space `{name}`: it has no edges")))?;
         Ok(Arc::clone(edges))
     };
-    let relation = |relation: &Relation| edges(relation.space, &relation.name);
+    let relation = |relation: &Relation| {
+        let edges = edges(relation.space, &relation.name)?;
+        let values = deliveries::numbers(relation, setup, edges.sources.len(), 1)?;
+        Ok(Wires { values, ..Wires::bare(edges) })
+    };
     let values = deliveries::all(plan, setup)?;
     let wires = |(delivery, of_edges): (&Delivery, deliveries::EdgeValues)| {
-        let deliveries::EdgeValues { delays, values, .. } = of_edges;
-        Ok(Wires { edges: edges(delivery.space, &delivery.name)?, delays, values })
+        let deliveries::EdgeValues { delays, back, values } = of_edges;
+        Ok(Wires { edges: edges(delivery.space, &delivery.name)?, delays, back, values })
     };
     Ok(Wiring {
-        relations: plan.relations.iter().map(relation).collect::<Result<_, _>>()?,
+        relations: plan.relations.iter().map(relation).collect::<Result<_, EngineError>>()?,
         deliveries: plan.deliveries.iter().zip(values).map(wires).collect::<Result<_, EngineError>>()?,
         branched: plan.trees.iter().map(|trees| branches::branched(plan, trees, setup)).collect::<Result<_, _>>()?,
     })

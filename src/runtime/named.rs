@@ -9,8 +9,9 @@ use super::edge_text;
 use super::edges::{Edges, Relation, Shared, orders};
 use super::events::{Delivery, PerEdge, Traffic};
 use super::lanes::Scalar;
-use super::machine::{Bank, Group, Kernels, Machine, Model, Place, Shape, Space, SpaceSpike};
+use super::machine::{Bank, Fault, Group, Kernels, Machine, Model, Numbering, Place, Role, Shape, Space, SpaceSpike};
 use super::order::Arrangement;
+use super::remember::{Back, Remembering, When};
 use super::series::{Sample, check};
 use std::fmt;
 use std::str::FromStr;
@@ -145,8 +146,12 @@ pub struct NetworkInfo {
     pub to: usize,
     /// The default edges, for populations of default size, as [`edge_text`] has them.
     pub default: &'static str,
+    /// What each edge has for itself: what events bring, what edges that remember begin with, or what those compute with that are seen all the time.
+    pub numbers: &'static [EdgeInfo<f64>],
     /// What events do along them; without it cells see each other all the time.
     pub events: Option<EventsInfo>,
+    /// The entries of the uniform table that delays and numbers of edges were computed from.
+    pub fixed: &'static [usize],
 }
 
 /// Events along edges.
@@ -154,14 +159,46 @@ pub struct NetworkInfo {
 pub struct EventsInfo {
     /// The number of the event in the population of the sources.
     pub event: u64,
-    /// The temp slot of the population of the targets that what arrives is added up in.
-    pub slot: usize,
     /// How many steps an event takes along each edge.
     pub delays: EdgeInfo<u32>,
-    /// What it adds.
-    pub carried: EdgeInfo<f64>,
-    /// The entries of the uniform table that delays and what is added were computed from.
-    pub fixed: &'static [usize],
+    /// What it does.
+    pub effect: EffectInfo,
+}
+
+/// What events do.
+#[derive(Clone, Copy, Debug)]
+pub enum EffectInfo {
+    /// They add the number of the edge to a temp slot of the population of the targets.
+    Adds {
+        /// The slot.
+        slot: usize,
+    },
+    /// They change what the edge remembers.
+    Remembers(RememberInfo),
+}
+
+/// Edges that remember.
+#[derive(Clone, Copy, Debug)]
+pub struct RememberInfo {
+    /// How the numbers of edges are laid out for kernels.
+    pub shape: Shape,
+    /// For each data field the slot of the targets that it is a copy of.
+    pub read: &'static [(Bank, usize)],
+    /// The output fields that are added to a temp slot of the targets.
+    pub sums: &'static [(usize, usize)],
+    /// What is emitted by the targets and changes edges.
+    pub back: &'static [BackInfo],
+}
+
+/// An event of the targets that edges hear of.
+#[derive(Clone, Copy, Debug)]
+pub struct BackInfo {
+    /// Its number in the population of the targets.
+    pub event: u64,
+    /// How many steps it takes to each edge.
+    pub delays: EdgeInfo<u32>,
+    /// When in a step edges hear of it.
+    pub when: When,
 }
 
 /// A number of every edge.
@@ -191,17 +228,45 @@ impl<N: Copy + FromStr> EdgeInfo<N> {
     }
 }
 
-impl EventsInfo {
-    /// Delays of so many edges and what they carry, if they are right.
-    fn carried<T: Scalar>(&self, edges: usize) -> Option<(PerEdge<u32>, PerEdge<T>)> {
-        // An event arrives a step later at the earliest.
-        let delays = self.delays.numbers(edges, |steps| (1..=LONGEST).contains(&steps).then_some(steps))?;
-        Some((delays, self.carried.numbers(edges, |value| Some(T::from_f64(value)))?))
+impl NetworkInfo {
+    /// Edges that fit their populations, with what each of them has; nothing if there are no numbers for so many of them.
+    fn with(&self, edges: Edges) -> Option<Network> {
+        let count = edges.sources.len();
+        let steps = |info: &EdgeInfo<u32>, least: u32| {
+            info.numbers(count, |steps| (least..=LONGEST).contains(&steps).then_some(steps))
+        };
+        let numbers = self.numbers.iter().map(|info| info.numbers(count, Some)).collect::<Option<_>>()?;
+        let (delays, back) = match &self.events {
+            None => (PerEdge::Same(0), Vec::new()),
+            // An event arrives a step later at the earliest.
+            Some(events) => (
+                steps(&events.delays, 1)?,
+                events.back().iter().map(|back| steps(&back.delays, back.when.least())).collect::<Option<_>>()?,
+            ),
+        };
+        Some(Network { edges: Arc::new(edges), numbers, delays, back })
     }
 
-    /// Do they go along any edges?
-    fn goes_along_any(&self) -> bool {
-        self.delays.is_same() && self.carried.is_same()
+    /// Can it have any edges?
+    fn has_any(&self) -> bool {
+        let of_events =
+            |events: &EventsInfo| events.delays.is_same() && events.back().iter().all(|back| back.delays.is_same());
+        self.numbers.iter().all(|info| info.is_same()) && self.events.as_ref().is_none_or(of_events)
+    }
+
+    /// Do its edges remember?
+    fn remembers(&self) -> bool {
+        matches!(self.events, Some(EventsInfo { effect: EffectInfo::Remembers(_), .. }))
+    }
+}
+
+impl EventsInfo {
+    /// What edges hear of their targets.
+    fn back(&self) -> &'static [BackInfo] {
+        match self.effect {
+            EffectInfo::Adds { .. } => &[],
+            EffectInfo::Remembers(remembers) => remembers.back,
+        }
     }
 }
 
@@ -240,6 +305,15 @@ pub enum FieldHome {
     },
     /// What connects cells: its number among the networks.
     Network(usize),
+    /// Numbers that edges remember.
+    OfEdges {
+        /// The number of the network.
+        network: usize,
+        /// The buffer.
+        bank: Bank,
+        /// The field's number in the buffer.
+        slot: usize,
+    },
     /// Events of a population.
     Event {
         /// The number of the population.
@@ -257,7 +331,9 @@ impl FieldHome {
             FieldHome::Series(_) => "function of time",
             FieldHome::Network(_) => "network",
             FieldHome::Event { .. } => "event",
-            FieldHome::Cells(Place { bank, .. }) | FieldHome::Reached { bank, .. } => match bank {
+            FieldHome::Cells(Place { bank, .. })
+            | FieldHome::Reached { bank, .. }
+            | FieldHome::OfEdges { bank, .. } => match bank {
                 Bank::State => "state",
                 Bank::Cell => "cell parameter",
                 Bank::Output => "output",
@@ -280,22 +356,15 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The edges of a network, and of one that events go along their delays and what they carry.
+/// The edges of a network, and what each of them has.
 #[derive(Clone, Debug)]
-struct Network<T> {
+struct Network {
     edges: Arc<Edges>,
-    carried: Option<(PerEdge<u32>, PerEdge<T>)>,
-}
-
-impl<T: Scalar> Network<T> {
-    /// Edges that fit their populations; nothing if there are no numbers for so many of them.
-    fn new(info: &NetworkInfo, edges: Edges) -> Option<Network<T>> {
-        let carried = match &info.events {
-            Some(events) => Some(events.carried(edges.sources.len())?),
-            None => None,
-        };
-        Some(Network { edges: Arc::new(edges), carried })
-    }
+    numbers: Vec<PerEdge<f64>>,
+    /// How many steps an event takes along each.
+    delays: PerEdge<u32>,
+    /// And what goes back to it, of each kind.
+    back: Vec<PerEdge<u32>>,
 }
 
 /// A model that can be run.
@@ -310,7 +379,7 @@ pub struct Named<T> {
     series: Vec<Vec<Sample>>,
     seed: u64,
     /// The edges of each network; none where the default is for another number of cells.
-    networks: Vec<Option<Network<T>>>,
+    networks: Vec<Option<Network>>,
     /// Data fields that have their values.
     given: Vec<Place>,
     step: u64,
@@ -331,9 +400,9 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
             let default = [network.from, network.to].into_iter().all(|at| spec.spaces[at].size == sizes[at]);
             let edges = if default { edge_text::parse(network.default) } else { None };
             let edges = edges.filter(|edges| edges.check(sizes[network.to], sizes[network.from]).is_ok())?;
-            Network::new(network, edges)
+            network.with(edges)
         };
-        let networks: Vec<Option<Network<T>>> = spec.networks.iter().map(network).collect();
+        let networks: Vec<Option<Network>> = spec.networks.iter().map(network).collect();
         let kernels: Arc<dyn Kernels<T>> = kernels.into();
         let uniforms = spec.uniforms.to_vec();
         let series: Vec<Vec<Sample>> = spec.series.iter().map(|samples| samples.to_vec()).collect();
@@ -419,9 +488,7 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
     /// A network whose edges have numbers that were computed from an entry of the uniform table.
     fn computed_from(&self, index: usize) -> Option<&'static str> {
         let is_fixed = |field: &&FieldInfo| match field.home {
-            FieldHome::Network(network) => {
-                self.spec.networks[network].events.is_some_and(|events| events.fixed.contains(&index))
-            }
+            FieldHome::Network(network) => self.spec.networks[network].fixed.contains(&index),
             _ => false,
         };
         self.spec.fields.iter().find(is_fixed).map(|field| field.name)
@@ -463,7 +530,7 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
         }
         let NetworkInfo { from, to, .. } = *network;
         edges.check(self.sizes[to], self.sizes[from]).map_err(|why| Error(format!("`{name}`: {why}")))?;
-        self.networks[index] = Network::new(network, edges);
+        self.networks[index] = network.with(edges);
         // Who shares what with whom is decided when a machine is made. Data are all that it holds before `init`.
         let failed = |fault| Error(format!("`{name}`: {fault}"));
         let tables = (&self.uniforms[..], &self.series[..]);
@@ -492,7 +559,9 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
     /// Sets numbers per cell, in their unit: data before `init`, cell parameters and states after it.
     pub fn write(&mut self, name: &str, values: &[f64]) -> Result<(), Error> {
         let field = self.field(name)?;
-        let (FieldHome::Cells(Place { bank, .. }) | FieldHome::Reached { bank, .. }) = field.home else {
+        let (FieldHome::Cells(Place { bank, .. }) | FieldHome::Reached { bank, .. } | FieldHome::OfEdges { bank, .. }) =
+            field.home
+        else {
             return Self::mismatch(field, "number per cell");
         };
         if bank == Bank::Output {
@@ -509,6 +578,13 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
                 written
             }
             FieldHome::Reached { space, field, .. } => self.machine.write_branches((space, field), &values),
+            FieldHome::OfEdges { network, bank, slot } => {
+                let (place, edges) = self.of_edges(network, bank, slot);
+                match values.len() == edges {
+                    true => self.machine.write_edges(place, &values),
+                    false => Err(Fault::Length(edges, values.len())),
+                }
+            }
             FieldHome::Param(_) | FieldHome::Series(_) | FieldHome::Network(_) | FieldHome::Event { .. } => Ok(()),
         };
         written.map_err(|fault| Error(format!("`{name}`: {fault}")))
@@ -561,23 +637,38 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
     pub fn read(&mut self, name: &str) -> Result<Vec<f64>, Error> {
         self.ready()?;
         let field = self.field(name)?;
-        let (FieldHome::Cells(Place { space, bank, .. }) | FieldHome::Reached { space, bank, .. }) = field.home else {
-            return Self::mismatch(field, "number per cell");
+        let (bank, size) = match field.home {
+            FieldHome::Cells(Place { space, bank, .. }) | FieldHome::Reached { space, bank, .. } => {
+                (bank, self.sizes[space])
+            }
+            FieldHome::OfEdges { network, bank, slot } => (bank, self.of_edges(network, bank, slot).1),
+            FieldHome::Param(_) | FieldHome::Series(_) | FieldHome::Network(_) | FieldHome::Event { .. } => {
+                return Self::mismatch(field, "number per cell");
+            }
         };
         let failed = |fault| Error(format!("`{name}`: {fault}"));
         if bank == Bank::Output {
             self.machine.observe(self.step).map_err(failed)?;
         }
-        let size = self.sizes[space];
         let mut values = Vec::with_capacity(size);
         let read = match field.home {
             FieldHome::Cells(place) => self.machine.read(place, 0..size, &mut values),
             FieldHome::Reached { space, field, .. } => self.machine.read_branches((space, field), 0..size, &mut values),
+            FieldHome::OfEdges { network, bank, slot } => {
+                self.machine.read_edges(self.of_edges(network, bank, slot).0, 0..size, &mut values)
+            }
             FieldHome::Param(_) | FieldHome::Series(_) | FieldHome::Network(_) | FieldHome::Event { .. } => Ok(()),
         };
         read.map_err(failed)?;
         values.iter_mut().for_each(|value| *value /= field.scale);
         Ok(values)
+    }
+
+    /// Where numbers of edges are, the number of their kind among those that remember as the space, and how many edges there are.
+    fn of_edges(&self, network: usize, bank: Bank, slot: usize) -> (Place, usize) {
+        let kind = self.spec.networks[..network].iter().filter(|other| other.remembers()).count();
+        let edges = self.networks[network].as_ref().map_or(0, |network| network.edges.sources.len());
+        (Place { space: kind, bank, slot }, edges)
     }
 
     /// The events of a name since `init` (or `clear_spikes`): `(step, cell)`, in order. The time of one is `(step + 1) * dt`.
@@ -604,8 +695,7 @@ const LONGEST: u32 = 1 << 20;
 
 /// Why a network has to keep the edges that it had when the model was compiled, if it has.
 fn unchangeable(network: &NetworkInfo, name: &str) -> Option<Error> {
-    let any = network.events.is_none_or(|events| events.goes_along_any());
-    (!any).then(|| {
+    (!network.has_any()).then(|| {
         Error(format!(
             "each edge of `{name}` has a delay or a weight of its own, so they are those of this crate, for populations of default size"
         ))
@@ -622,23 +712,11 @@ fn no_edges(network: &NetworkInfo, name: &str) -> Error {
 fn machine<T: Scalar + Send + Sync + 'static>(
     spec: &'static Spec,
     sizes: &[usize],
-    networks: &[Option<Network<T>>],
+    networks: &[Option<Network>],
     (uniforms, series): (&[f64], &[Vec<Sample>]),
     kernels: &Arc<dyn Kernels<T>>,
     threads: usize,
 ) -> Machine<T> {
-    let (mut relations, mut traffic): (Vec<Relation>, Traffic<T>) = (Vec::new(), Traffic::default());
-    for (&NetworkInfo { from, to, events, .. }, network) in spec.networks.iter().zip(networks) {
-        let none = || Arc::new(Edges { offsets: vec![0; sizes[to] + 1], sources: Vec::new() });
-        let edges = network.as_ref().map_or_else(none, |network| Arc::clone(&network.edges));
-        match (events, network.as_ref().and_then(|network| network.carried.clone())) {
-            (None, _) => relations.push(Relation { from, to, edges, numbers: Vec::new() }),
-            (Some(EventsInfo { event, slot, .. }), Some((delays, carried))) => {
-                traffic.deliveries.push(Delivery { from, event, to, slot, edges, delays, carried });
-            }
-            (Some(_), None) => {}
-        }
-    }
     let branched = |info: &BranchedInfo| {
         let cells = info.each.first().map_or(0, |&(space, each)| sizes[space].checked_div(each).unwrap_or(0));
         let link = |&(from, to, elements): &(usize, usize, &[u32])| Link { from, to, elements: elements.to_vec() };
@@ -651,6 +729,64 @@ fn machine<T: Scalar + Send + Sync + 'static>(
         })
     };
     let branched: Vec<Arc<Branched>> = spec.branched.iter().map(branched).collect();
+    let group = |group: &GroupInfo| Group {
+        spaces: group.spaces.to_vec(),
+        passes: group.passes,
+        observed: group.observed,
+        events: group.events,
+        branched: group.branched.to_vec(),
+    };
+    let groups: Vec<Group> = spec.groups.iter().map(group).collect();
+    let numbering = Numbering::new(&groups, &branched, spec.networks.iter().any(|network| network.remembers()));
+    let rounded = |values: &PerEdge<f64>| match values {
+        PerEdge::Same(value) => PerEdge::Same(T::from_f64(*value)),
+        PerEdge::Each(values) => PerEdge::Each(values.iter().map(|&value| T::from_f64(value)).collect()),
+    };
+    let (mut relations, mut traffic): (Vec<Relation>, Traffic<T>) = (Vec::new(), Traffic::default());
+    // Those that remember have kernels behind all populations.
+    let mut kind = spec.spaces.len();
+    for (&NetworkInfo { from, to, events, .. }, network) in spec.networks.iter().zip(networks) {
+        let none = || Network {
+            edges: Arc::new(Edges { offsets: vec![0; sizes[to] + 1], sources: Vec::new() }),
+            numbers: Vec::new(),
+            delays: PerEdge::Same(1),
+            back: Vec::new(),
+        };
+        let present = network.is_some();
+        let Network { edges, numbers, delays, back } = network.clone().unwrap_or_else(none);
+        let Some(EventsInfo { event, effect, .. }) = events else {
+            relations.push(Relation { from, to, edges, numbers });
+            continue;
+        };
+        let mut numbers: Vec<PerEdge<T>> = numbers.iter().map(rounded).collect();
+        match effect {
+            EffectInfo::Adds { slot } => {
+                if let Some(carried) = numbers.pop() {
+                    traffic.deliveries.push(Delivery { from, event, to, slot, edges, delays, carried });
+                }
+            }
+            EffectInfo::Remembers(info) => {
+                let told = |(info, delays): (&BackInfo, _)| Back { event: info.event, delays, when: info.when };
+                if present {
+                    traffic.remembering.push(Arc::new(Remembering {
+                        from,
+                        event,
+                        to,
+                        back: info.back.iter().zip(back).map(told).collect(),
+                        edges,
+                        delays,
+                        begin: numbers,
+                        shape: info.shape,
+                        read: info.read.to_vec(),
+                        sums: info.sums.to_vec(),
+                        step: std::array::from_fn(|pass| numbering.kernel(kind, Role::Step, pass)),
+                        observe: numbering.kernel(kind, Role::Observe, 0),
+                    }));
+                }
+                kind += 1;
+            }
+        }
+    }
     let cells = |(space, &size): (&SpaceInfo, &usize)| (size, &[][..], space.shape.lanes);
     let cells: Vec<(usize, &[usize], usize)> = spec.spaces.iter().zip(sizes).map(cells).collect();
     let mut orders = orders(Arrangement::default(), &relations, &cells);
@@ -662,14 +798,6 @@ fn machine<T: Scalar + Send + Sync + 'static>(
         shared: space.shared.to_vec(),
     };
     let spaces = spec.spaces.iter().zip(sizes).zip(orders).map(space).collect();
-    let group = |group: &GroupInfo| Group {
-        spaces: group.spaces.to_vec(),
-        passes: group.passes,
-        observed: group.observed,
-        events: group.events,
-        branched: group.branched.to_vec(),
-    };
-    let groups = spec.groups.iter().map(group).collect();
     Machine::new(
         Model { spaces, relations, groups, branched },
         Arc::new(traffic),

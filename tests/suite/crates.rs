@@ -1,7 +1,9 @@
 //! Tests of: the crates that the compiler writes. What they are made for uses them: cargo, rustfmt, clippy and a C compiler.
 
 use neuroc::codegen::plan::{PlanOptions, Precision, plan};
-use neuroc::codegen::rust::{Default, Interface, InterfaceField, InterfaceSpace, Wiring, crate_files, kernel_files};
+use neuroc::codegen::rust::{
+    Default, Interface, InterfaceField, InterfaceSpace, Wires, Wiring, crate_files, kernel_files,
+};
 use neuroc::engine::{Edges, Engine, Setup};
 use neuroc::interp::Interp;
 use neuroc::runtime::named::Count;
@@ -55,7 +57,7 @@ fn write(program: &Verified, name: &str, precision: Precision) -> PathBuf {
     let plan = plan(program, &PlanOptions { precision, ..PlanOptions::default() }).unwrap();
     let _ = std::fs::remove_dir_all(folder.join("src"));
     // Nine cells in a ring, each edge in its own order.
-    let relations = plan.relations.iter().map(|_| Arc::new(ring(9))).collect();
+    let relations = plan.relations.iter().map(|_| Wires::bare(Arc::new(ring(9)))).collect();
     let wiring = Wiring { relations, ..Wiring::default() };
     for file in crate_files(&plan, &interface(program, name), &wiring).unwrap() {
         let path = folder.join(file.path);
@@ -487,7 +489,7 @@ network main {
     population a: Oscillator[37]
     population b: Oscillator[60]
     init {a, b}.v ~ uniform(-60 mV, 20 mV)
-    connect a -> b via Fast { rule = probability(p = 0.1); weight = 0.25 }
+    connect a -> b via Fast { rule = probability(p = 0.1); weight ~ uniform(0.1, 0.4) }
     connect b -> a via Fast { rule = fixed_in_degree(n = 3); weight = 0.5 }
 }
 run { duration = 2 ms; dt = 0.01 ms; record a.{v, Fast.open} every 1 ms; record b.Fast.open every 1 ms }";
@@ -502,6 +504,34 @@ run { duration = 2 ms; dt = 0.01 ms; record a.{v, Fast.open} every 1 ms; record 
         dt: 0.01,
         read: &[("a.v", "a.v"), ("a.Fast.open", "a.Fast.open.out"), ("b.Fast.open", "b.Fast.open.out")],
         spikes: &[],
+        file: None,
+    });
+}
+
+/// Synapses of every kind that remember, with delays of axons and dendrites, and what modulates them.
+#[test]
+fn a_crate_of_synapses_that_remember_gives_the_bits_of_a_run() {
+    let all = crate::plasticity::MIXED;
+    let of_e = "delay ~ uniform(0.1 ms, 2 ms) }\n    connect e -> i";
+    assert!(all.contains(of_e));
+    the_crate_gives_the_bits_of_a_run(&Case {
+        name: "learning",
+        model: all.replace(of_e, &of_e.replace(" }", "; dendritic_fraction = 0.7 }")),
+        set: &[],
+        run_set: &[],
+        sizes: "Sizes::default()",
+        precision: "f64",
+        steps: 800,
+        dt: 0.1,
+        read: &[
+            ("e.v", "e.v"),
+            // Weights follow from these, and spikes from weights; in nS they are rounded once more.
+            ("e.e.Stdp.pre", "e.e.Stdp.pre.out"),
+            ("e.e.Stdp.post", "e.e.Stdp.post.out"),
+            ("e.i.Alpha.b", "e.i.Alpha.b.out"),
+            ("i.e.learnt.c", "i.e.learnt.c.out"),
+        ],
+        spikes: &[("e", "e.spikes"), ("i", "i.spikes")],
         file: None,
     });
 }
@@ -676,9 +706,8 @@ int main(void) {
 #[test]
 fn what_has_no_crate_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let remembers = "the edges `edges.inputs.neuron.Stdp` remember what events do, which so far runs in neuroc alone, not in a crate";
     let potential = "`shaft.potential` is a potential, which is computed outside of the program so far; leave it out";
-    for (name, why) in [("stdp", remembers), ("lfp", potential)] {
+    for (name, why) in [("lfp", potential)] {
         let model = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples/{name}.neuro"));
         let output = compiler(folder.path()).arg("build").arg(model).args(["-o", name]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);

@@ -560,7 +560,7 @@ synapse Remembers {
 
 /// Synapses of every kind that remember: several sums, parameters and states of the cell behind, chains of equations, no weight, no change by spikes of
 /// the cell behind, delays that differ.
-const MIXED: &str = "
+pub(super) const MIXED: &str = "
 use std.plasticity.{Stdp, TsodyksMarkram, RewardStdp}
 use std.cells.generators.{Poisson}
 synapse Alpha {

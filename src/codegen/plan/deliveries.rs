@@ -74,21 +74,7 @@ impl Delivery {
 
     /// The fields that delays and [`values`](Delivery::values) are computed from.
     pub fn reads(&self) -> BTreeSet<FieldId> {
-        let mut needed = vec![false; self.ops.len()];
-        let roots = self.values().into_iter().chain(self.delays().into_iter().flatten());
-        roots.for_each(|value| needed[value.0 as usize] = true);
-        let mut reads = BTreeSet::new();
-        // An operation stands behind those that it needs.
-        for (number, op) in self.ops.iter().enumerate().rev() {
-            if !needed[number] {
-                continue;
-            }
-            op.kind.operands().iter().for_each(|operand| needed[operand.0 as usize] = true);
-            if let OpKind::Field(field) = op.kind {
-                reads.insert(field);
-            }
-        }
-        reads
+        reads(&self.ops, self.values().into_iter().chain(self.delays().into_iter().flatten()))
     }
 
     /// The fields of those that receive that it adds to.
@@ -111,6 +97,24 @@ impl Delivery {
     pub fn kernels(&self) -> Option<&SpacePlan> {
         Some(&self.remembers()?.space)
     }
+}
+
+/// The fields that some values are computed from.
+pub(super) fn reads(ops: &[Op], roots: impl Iterator<Item = ValueId>) -> BTreeSet<FieldId> {
+    let mut needed = vec![false; ops.len()];
+    roots.for_each(|value| needed[value.0 as usize] = true);
+    let mut reads = BTreeSet::new();
+    // An operation stands behind those that it needs.
+    for (number, op) in ops.iter().enumerate().rev() {
+        if !needed[number] {
+            continue;
+        }
+        op.kind.operands().iter().for_each(|operand| needed[operand.0 as usize] = true);
+        if let OpKind::Field(field) = op.kind {
+            reads.insert(field);
+        }
+    }
+    reads
 }
 
 /// Is a space a relation that events go along?

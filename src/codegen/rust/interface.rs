@@ -41,23 +41,39 @@ pub struct InterfaceSpace {
 /// What a crate carries of how its cells are connected, and of how they branch.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Wiring {
-    /// The edges of each relation of the plan, in the same order, for populations of default size.
-    pub relations: Vec<Arc<Edges>>,
+    /// Of each relation of the plan, in the same order.
+    pub relations: Vec<Wires>,
     /// Of each delivery of the plan.
     pub deliveries: Vec<Wires>,
     /// Of each kind of branched cells.
     pub branched: Vec<Branched>,
 }
 
-/// Edges that events go along, for populations of default size.
+/// Edges, for populations of default size, and what each of them has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wires {
     /// The edges.
     pub edges: Arc<Edges>,
-    /// How many steps an event takes along each of them.
+    /// How many steps an event takes along each of them, if events do.
     pub delays: PerEdge<u32>,
-    /// What it brings, or what edges that remember begin with.
+    /// And what goes back to it, of each kind.
+    pub back: Vec<PerEdge<u32>>,
+    /// What it brings, what edges that remember begin with, or what edges compute with that no events go along.
     pub values: Vec<PerEdge<f64>>,
+}
+
+impl Wires {
+    /// Edges without anything of their own, which no events go along.
+    pub fn bare(edges: Arc<Edges>) -> Wires {
+        Wires { edges, delays: PerEdge::Same(0), back: Vec::new(), values: Vec::new() }
+    }
+
+    /// Has each edge something of its own?
+    pub fn has_own(&self) -> bool {
+        let steps = |delays: &PerEdge<u32>| matches!(delays, PerEdge::Each(_));
+        let each = |values: &PerEdge<f64>| matches!(values, PerEdge::Each(_));
+        steps(&self.delays) || self.back.iter().any(steps) || self.values.iter().any(each)
+    }
 }
 
 /// A field.

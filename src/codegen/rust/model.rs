@@ -11,12 +11,12 @@ use super::{groups, shape, shared};
 use crate::codegen::plan::{Delivery, Effect, Home, Plan, identifier};
 use crate::runtime::branched::Branched;
 use crate::runtime::edge_text;
-use crate::runtime::edges::Edges;
 use crate::runtime::events::PerEdge;
 use crate::runtime::machine::{Bank, Group};
 use crate::runtime::named::Count;
-use crate::step::FieldId;
+use crate::step::{FieldId, SpaceId};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// An interface that fits its plan.
@@ -31,33 +31,22 @@ struct Network<'a> {
     name: &'a str,
     /// The numbers of the spaces of sources and targets.
     ends: [u32; 2],
-    edges: &'a Edges,
-    events: Option<(&'a Delivery, &'a Wires)>,
+    wires: &'a Wires,
+    events: Option<&'a Delivery>,
+    /// The fields that delays and numbers of edges are computed from.
+    reads: BTreeSet<FieldId>,
 }
 
 impl<'a> Model<'a> {
     /// Checks that interface and wiring fit.
     pub fn new(plan: &'a Plan, interface: &'a Interface, wiring: &'a Wiring) -> Result<Model<'a>, InterfaceError> {
         let fail = |message: String| Err(InterfaceError::Misfit(message));
-        let not_yet = |message: String| Err(InterfaceError::NotYet(message));
         let model = Model { plan, interface, wiring };
         if interface.spaces.len() != plan.spaces.len() {
             return fail(format!("{} populations for {} spaces", interface.spaces.len(), plan.spaces.len()));
         }
         if identifier(&interface.crate_name) != interface.crate_name {
             return fail(format!("`{}` is no name for a crate", interface.crate_name));
-        }
-        if let Some(delivery) = plan.deliveries.iter().find(|delivery| delivery.remembers().is_some()) {
-            return not_yet(format!(
-                "the edges `{}` remember what events do, which so far runs in neuroc alone, not in a crate",
-                delivery.name
-            ));
-        }
-        if let Some(relation) = plan.relations.iter().find(|relation| !relation.numbers.fields.is_empty()) {
-            return not_yet(format!(
-                "the edges `{}` have weights of their own, which so far runs in neuroc alone, not in a crate",
-                relation.name
-            ));
         }
         let wired = [wiring.relations.len(), wiring.deliveries.len(), wiring.branched.len()];
         if wired != [plan.relations.len(), plan.deliveries.len(), plan.trees.len()] {
@@ -95,18 +84,20 @@ impl<'a> Model<'a> {
     /// All that connects cells.
     fn networks(&self) -> impl Iterator<Item = Network<'a>> {
         let relations = self.plan.relations.iter().zip(&self.wiring.relations);
-        let relations = relations.map(|(relation, edges)| Network {
+        let relations = relations.map(|(relation, wires)| Network {
             name: &relation.name,
             ends: [relation.from.0, relation.to.0],
-            edges,
+            wires,
             events: None,
+            reads: relation.numbers.reads(),
         });
         let deliveries = self.plan.deliveries.iter().zip(&self.wiring.deliveries);
         relations.chain(deliveries.map(|(delivery, wires)| Network {
             name: &delivery.name,
             ends: [delivery.from.0, delivery.to.0],
-            edges: &wires.edges,
-            events: Some((delivery, wires)),
+            wires,
+            events: Some(delivery),
+            reads: delivery.reads(),
         }))
     }
 
@@ -156,25 +147,32 @@ impl<'a> Model<'a> {
                 writeln!(out, "| `{}` | {kind} | {} | {default} | {doc} |", self.name(field), one_line(&field.unit));
         }
         for network in self.networks() {
-            let (edges, doc) = (network.edges.sources.len(), network.events.map_or("", |_| "Events go along them."));
+            let (edges, doc) =
+                (network.wires.edges.sources.len(), network.events.map_or("", |_| "Events go along them."));
             let _ = writeln!(out, "| `{}` | network |  | {edges} edges | {doc} |", network.name);
         }
         out
     }
 
-    /// `src/network_0.txt` and so on: the default edges; `src/delays_0.txt` and `src/values_0.txt` where each edge has its own.
+    /// `src/network_0.txt` and so on: the default edges; `src/delays_0.txt`, `src/back_0_0.txt` and `src/values_0_0.txt` where each edge has its own.
     pub fn network_files(&self) -> Vec<SourceFile> {
         let mut files = Vec::new();
         for (index, network) in self.networks().enumerate() {
-            let mut file = |what: &str, text: String| {
-                files.push(SourceFile::new(&format!("src/{what}_{index}.txt"), text));
-            };
-            file("network", edge_text::write(network.edges));
-            if let Some((_, Wires { delays: PerEdge::Each(delays), .. })) = network.events {
-                file("delays", edge_text::write_numbers(delays));
+            let mut file = |name: String, text: String| files.push(SourceFile::new(&format!("src/{name}.txt"), text));
+            let Wires { edges, delays, back, values } = network.wires;
+            file(format!("network_{index}"), edge_text::write(edges));
+            if let PerEdge::Each(delays) = delays {
+                file(format!("delays_{index}"), edge_text::write_numbers(delays));
             }
-            if let Some(PerEdge::Each(values)) = network.events.and_then(|(_, wires)| wires.values.first()) {
-                file("values", edge_text::write_numbers(values));
+            for (kind, delays) in back.iter().enumerate() {
+                if let PerEdge::Each(delays) = delays {
+                    file(format!("back_{index}_{kind}"), edge_text::write_numbers(delays));
+                }
+            }
+            for (at, values) in values.iter().enumerate() {
+                if let PerEdge::Each(values) = values {
+                    file(format!("values_{index}_{at}"), edge_text::write_numbers(values));
+                }
             }
         }
         files
@@ -202,10 +200,15 @@ impl<'a> Model<'a> {
         let of_machine =
             [("Bank", place || reached), ("Fault", true), ("Kernels", true), ("Place", place), ("Shape", true)];
         out.import("machine", &of_machine);
+        let remembers = plan.deliveries.iter().any(|delivery| delivery.remembers().is_some());
+        let back = plan.deliveries.iter().any(|d| d.remembers().is_some_and(|remembers| !remembers.back.is_empty()));
+        let own = self.networks().any(|network| !network.wires.values.is_empty());
         let of_named = [
+            ("BackInfo", back),
             ("BranchedInfo", trees),
             ("Count", true),
-            ("EdgeInfo", events),
+            ("EdgeInfo", events || own),
+            ("EffectInfo", events),
             ("Error", true),
             ("EventsInfo", events),
             ("FieldHome", true),
@@ -213,10 +216,12 @@ impl<'a> Model<'a> {
             ("GroupInfo", true),
             ("Named", true),
             ("NetworkInfo", networks),
+            ("RememberInfo", remembers),
             ("SpaceInfo", true),
             ("Spec", true),
         ];
         out.import("named", &of_named);
+        out.import("remember", &[("When", back)]);
         out.import("series", &[("Sample", series)]);
         out.line("use std::ops::{Deref, DerefMut};");
         out.line("");
@@ -250,7 +255,12 @@ impl<'a> Model<'a> {
             let home = match self.home(field) {
                 Home::Uniform(index) => format!("FieldHome::Param({index})"),
                 Home::Series(index) => format!("FieldHome::Series({index})"),
-                Home::Slot(space, bank, slot) => format!("FieldHome::Cells({})", place(space.0, bank, slot)),
+                Home::Slot(space, bank, slot) => match self.network_of(space) {
+                    Some(network) => {
+                        format!("FieldHome::OfEdges {{ network: {network}, bank: Bank::{bank:?}, slot: {slot} }}")
+                    }
+                    None => format!("FieldHome::Cells({})", place(space.0, bank, slot)),
+                },
                 Home::Event(space, event) => format!("FieldHome::Event {{ space: {}, event: {event} }}", space.0),
                 Home::Flat(space, number) => match self.bank(field.field) {
                     Some(bank) => {
@@ -300,11 +310,18 @@ impl<'a> Model<'a> {
         for (index, network) in self.networks().enumerate() {
             let [from, to] = network.ends;
             let events = match network.events {
-                Some(events) => self.events(index, events),
+                Some(delivery) => self.events(index, delivery, network.wires),
                 None => "None".to_string(),
             };
+            let numbers = network.wires.values.iter().enumerate().map(|(at, values)| match values {
+                PerEdge::Same(value) => format!("EdgeInfo::Same({})", literal(*value)),
+                PerEdge::Each(_) => format!("EdgeInfo::Each(include_str!(\"values_{index}_{at}.txt\"))"),
+            });
+            let numbers = numbers.collect::<Vec<_>>().join(", ");
+            let fixed = self.fixed(&network);
             out.line(format!(
-                "NetworkInfo {{ from: {from}, to: {to}, default: include_str!(\"network_{index}.txt\"), events: {events} }},"
+                "NetworkInfo {{ from: {from}, to: {to}, default: include_str!(\"network_{index}.txt\"), numbers: &[{numbers}], \
+                 events: {events}, fixed: &{fixed:?} }},"
             ));
         }
         out.close("],");
@@ -339,43 +356,62 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// What events do along the edges of a network.
-    fn events(&self, index: usize, (delivery, wires): (&Delivery, &Wires)) -> String {
-        let home = |field: FieldId| self.plan.homes[field.0 as usize];
-        let Effect::Adds { sum, .. } = &delivery.effect else { unreachable!("checked by `new`") };
-        let (Home::Event(_, event), Home::Slot(.., slot), [value]) =
-            (home(delivery.event), home(*sum), &wires.values[..])
-        else {
-            unreachable!("the plan has a place for what deliveries emit and add to")
-        };
-        let fixed = self.fixed(delivery);
-        let each = |what: &str| format!("EdgeInfo::Each(include_str!(\"{what}_{index}.txt\"))");
-        let delays = match &wires.delays {
-            PerEdge::Same(steps) => format!("EdgeInfo::Same({steps})"),
-            PerEdge::Each(_) => each("delays"),
-        };
-        let carried = match value {
-            PerEdge::Same(value) => format!("EdgeInfo::Same({})", literal(*value)),
-            PerEdge::Each(_) => each("values"),
-        };
-        format!(
-            "Some(EventsInfo {{ event: {event}, slot: {slot}, delays: {delays}, carried: {carried}, fixed: &{fixed:?} }})"
-        )
+    /// The number of the network whose edges are a space.
+    fn network_of(&self, space: SpaceId) -> Option<usize> {
+        let delivery = self.plan.deliveries.iter().position(|delivery| delivery.space == space)?;
+        Some(self.plan.relations.len() + delivery)
     }
 
-    /// The entries of the uniform table that what edges of a delivery have is computed from.
-    fn fixed(&self, delivery: &Delivery) -> Vec<u32> {
-        let index = |field: FieldId| match self.plan.homes[field.0 as usize] {
+    /// What events do along the edges of a network.
+    fn events(&self, index: usize, delivery: &Delivery, wires: &Wires) -> String {
+        let event = |field: FieldId| match self.plan.homes[field.0 as usize] {
+            Home::Event(_, event) => event,
+            _ => unreachable!("the plan gives events a number"),
+        };
+        let slot = |field: FieldId| match self.plan.homes[field.0 as usize] {
+            Home::Slot(_, bank, slot) => (bank, slot),
+            _ => unreachable!("the plan has a place for what edges read and add to"),
+        };
+        let steps = |delays: &PerEdge<u32>, name: String| match delays {
+            PerEdge::Same(steps) => format!("EdgeInfo::Same({steps})"),
+            PerEdge::Each(_) => format!("EdgeInfo::Each(include_str!(\"{name}.txt\"))"),
+        };
+        let effect = match &delivery.effect {
+            Effect::Adds { sum, .. } => format!("EffectInfo::Adds {{ slot: {} }}", slot(*sum).1),
+            Effect::Remembers(remembers) => {
+                let read = remembers.read.iter().map(|&field| slot(field));
+                let read: Vec<String> = read.map(|(bank, slot)| format!("(Bank::{bank:?}, {slot})")).collect();
+                let sums: Vec<(u32, u32)> = remembers.sums.iter().map(|&(own, sum)| (own, slot(sum).1)).collect();
+                let back = remembers.back.iter().zip(&wires.back).enumerate().map(|(kind, (heard, delays))| {
+                    let delays = steps(delays, format!("back_{index}_{kind}"));
+                    let (event, when) = (event(heard.event), heard.when);
+                    format!("BackInfo {{ event: {event}, delays: {delays}, when: When::{when:?} }}")
+                });
+                format!(
+                    "EffectInfo::Remembers(RememberInfo {{ shape: {:?}, read: &[{}], sums: &{sums:?}, back: &[{}] }})",
+                    shape(&remembers.space),
+                    read.join(", "),
+                    back.collect::<Vec<_>>().join(", ")
+                )
+            }
+        };
+        let (event, delays) = (event(delivery.event), steps(&wires.delays, format!("delays_{index}")));
+        format!("Some(EventsInfo {{ event: {event}, delays: {delays}, effect: {effect} }})")
+    }
+
+    /// The entries of the uniform table that what edges of a network have is computed from.
+    fn fixed(&self, network: &Network<'_>) -> Vec<u32> {
+        let index = |field: &FieldId| match self.plan.homes[field.0 as usize] {
             Home::Uniform(index) => Some(index),
             _ => None,
         };
-        delivery.reads().into_iter().filter_map(index).collect()
+        network.reads.iter().filter_map(index).collect()
     }
 
     /// Is a field a parameter that what edges have was computed from?
     fn is_fixed(&self, field: FieldId) -> bool {
         let uniform = matches!(self.plan.homes[field.0 as usize], Home::Uniform(_));
-        uniform && self.plan.deliveries.iter().any(|delivery| delivery.reads().contains(&field))
+        uniform && self.networks().any(|network| network.reads.contains(&field))
     }
 
     /// The populations whose sizes are for people to choose, with their names in the plan and in Rust.
@@ -447,10 +483,7 @@ impl<'a> Model<'a> {
         let mut text = "## Networks\n\nThe crate carries the edges that its model had when it was made (`src/network_*.txt`, a line of \
                         sources for every target), for populations of default size."
             .to_string();
-        let has_own = |(_, wires): (&Delivery, &Wires)| {
-            matches!(wires.delays, PerEdge::Each(_)) || matches!(wires.values[..], [PerEdge::Each(_)])
-        };
-        if let Some(network) = self.networks().find(|network| !network.events.is_some_and(has_own)) {
+        if let Some(network) = self.networks().find(|network| !network.wires.has_own()) {
             let _ = write!(
                 text,
                 " Other edges, or those of other sizes, are given before `init`:\n\n\
@@ -460,13 +493,13 @@ impl<'a> Model<'a> {
             );
         }
         let listed = |names: Vec<String>| names.join(", ");
-        let own = self.networks().filter(|network| network.events.is_some_and(has_own));
+        let own = self.networks().filter(|network| network.wires.has_own());
         let own: Vec<String> = own.map(|network| format!("`{}`", network.name)).collect();
         if !own.is_empty() {
             let _ = write!(
                 text,
-                "\n\nEach edge of these has a delay or a weight of its own (`src/delays_*.txt` in steps, `src/values_*.txt` in \
-                 canonical units), so that their edges cannot be replaced: {}.",
+                "\n\nEach edge of these has a delay, a weight or something that it remembers of its own (`src/delays_*.txt` and \
+                 `src/back_*.txt` in steps, `src/values_*.txt` in canonical units), so that their edges cannot be replaced: {}.",
                 listed(own)
             );
         }
