@@ -9,9 +9,10 @@ use super::items::{ItemKind, Kind};
 use super::keys::Block;
 use super::lower::Lowerer;
 use super::network::NetworkDraft;
-use super::place::flatten;
+use super::place::{FlatPath, flatten};
+use super::projection::reads;
 use super::scope::{Entry, Role, Scope, ScopeKind};
-use super::{Connection, ConnectionRule, End, Expr, ExprKind, Ty};
+use super::{Cell, Connection, ConnectionRule, End, Expr, ExprKind, Symbol, SymbolKind, Ty};
 use crate::connect::{Absent, RULES};
 use crate::source::Span;
 use crate::syntax::ast::{self, ConnectKey};
@@ -189,21 +190,26 @@ impl<'a> Lowerer<'a> {
         keys: &'a [ConnectKey],
         span: Span,
     ) -> Option<Connection> {
-        let ends = [self.end(draft, from), self.end(draft, to)];
+        let left = self.end(draft, from);
+        // What is wrong with both sides is said once.
+        let alike = left.is_none() && is_same(from, to);
+        let right = if alike { None } else { self.end(draft, to) };
         let scope = &mut draft.scope;
         let rule = self.rule(scope, keys, Block::Junction, span);
         let Joined { name, model, file } = junction?;
         let current = self.junction_current(scope, &format!("{name}."), file, model)?;
-        let [left, right] = ends;
         let ends = [left?, right?];
-        if current.ty == Ty::Real(Dim::CURRENT) {
-            let without = ends.iter().zip([from, to]).find(|(end, _)| end.area.is_none());
-            if let Some((end, side)) = without {
-                let definition = self.lowered_cell(draft.populations[end.population].cell);
-                let compartment = definition.item.compartments.iter().find(|c| c.v == end.v)?;
-                self.error(JunctionError::NoArea { compartment: &compartment.name, side: side.span });
-                return None;
+        for (end, side) in ends.iter().zip([from, to]).filter(|(end, _)| end.area.is_none()) {
+            let definition = self.lowered_cell(draft.populations[end.population].cell);
+            let compartment = definition.item.compartments.iter().find(|c| c.v == end.v);
+            match (compartment, current.ty == Ty::Real(Dim::CURRENT)) {
+                (Some(compartment), true) => {
+                    self.error(JunctionError::NoArea { compartment: &compartment.name, side: side.span });
+                }
+                (None, false) => self.error(JunctionError::OfArea { side: side.span }),
+                (Some(_), false) | (None, true) => continue,
             }
+            return None;
         }
         Some(Connection { name, ends, current, rule: rule?, span })
     }
@@ -232,6 +238,7 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         let compartment = match (&place.rest[..], &cell.compartments[..]) {
+            ("", []) => return self.point_neuron(cell, place.population, flat.span),
             ("", [only]) => Some(only),
             (name, all) => all.iter().find(|c| c.name == name),
         };
@@ -239,6 +246,21 @@ impl<'a> Lowerer<'a> {
             self.error(JunctionError::NotACompartment { cell, path: &place.rest, span: place.rest_span });
         }
         compartment.map(|c| End { population: place.population, v: c.v, port: c.port, area: c.area, at: None })
+    }
+
+    /// A point neuron as one side of a connection: what flows out of it is part of `i_syn`.
+    fn point_neuron(&mut self, cell: &Cell, population: usize, span: Span) -> Option<End> {
+        let is_voltage =
+            |symbol: &Symbol| matches!(symbol.kind, SymbolKind::State { .. }) && symbol.ty == Ty::Real(Dim::VOLTAGE);
+        let Some(v) = cell.find("v").filter(|v| is_voltage(cell.symbol(*v))) else {
+            self.error(JunctionError::NoVoltage { cell: &cell.name, span });
+            return None;
+        };
+        let Some(port) = cell.find("i_syn").filter(|port| reads(cell, *port)) else {
+            self.error(JunctionError::NoCurrentRead { cell: &cell.name, span });
+            return None;
+        };
+        Some(End { population, v, port, area: None, at: None })
     }
 
     /// The rule of a `connect` line.
@@ -328,6 +350,16 @@ impl<'a> Lowerer<'a> {
         self.error(JunctionError::NotAFile { example: inside.as_deref(), span });
         None
     }
+}
+
+/// Do two paths have the same names, and name no place along a section?
+fn is_same(a: &ast::Path, b: &ast::Path) -> bool {
+    let [a, b] = [a, b].map(|path| {
+        let flats = flatten(path);
+        let names = |flat: &FlatPath<'_>| flat.names.iter().map(|name| name.text.clone()).collect::<Vec<_>>();
+        flats.iter().map(|flat| flat.at.is_none().then(|| names(flat))).collect::<Option<Vec<_>>>()
+    });
+    a.is_some() && a == b
 }
 
 /// The single names that an expression mentions.

@@ -409,7 +409,7 @@ pub struct Compartment {
     pub name: String,
     /// Its voltage.
     pub v: SymbolId,
-    /// Its injected current density.
+    /// Its injected current density; of a point neuron, the sum of its currents `i_syn`.
     pub port: SymbolId,
     /// Its surface, if given.
     pub area: Option<SymbolId>,
@@ -754,14 +754,14 @@ pub struct Input {
     pub span: Span,
 }
 
-/// Gap junctions between compartments.
+/// Gap junctions between compartments, or point neurons.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Connection {
     /// Its name: that of the junction model, with a number from the second connection of the model on.
     pub name: String,
     /// The left side and the right one.
     pub ends: [End; 2],
-    /// What flows out of the left side and into the right one: a current (then each side has an area), or a current density, a function of
+    /// What flows out of the left side and into the right one: a current (then each side has an area, or is a point neuron), or a current density, a function of
     /// [`ExprKind::Dv`], the voltage on the left minus that on the right, and network parameters.
     pub current: Expr,
     /// Which cells are connected.
@@ -770,7 +770,7 @@ pub struct Connection {
     pub span: Span,
 }
 
-/// A compartment of the cells of a population, as a side of a connection.
+/// A compartment of the cells of a population, or point neurons, as a side of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct End {
     /// Index into [`Network::populations`].

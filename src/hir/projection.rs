@@ -996,7 +996,7 @@ fn seat_on(compartment: &super::Compartment) -> Seat {
 }
 
 /// Does anything of a cell read a symbol?
-fn reads(cell: &Cell, symbol: SymbolId) -> bool {
+pub(super) fn reads(cell: &Cell, symbol: SymbolId) -> bool {
     let mut found = false;
     let mut look = |e: &Expr| e.visit(&mut |e| found |= e.kind == ExprKind::Symbol(symbol));
     for s in &cell.symbols {

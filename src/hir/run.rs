@@ -408,7 +408,8 @@ impl<'a> Lowerer<'a> {
         let cells = place.cells;
         let owner = || {
             let (compartment, _) = place.rest.rsplit_once('.').unwrap_or(("", &place.rest));
-            format!("{}.{compartment}", recorder.populations[population].name)
+            let name = &recorder.populations[population].name;
+            if compartment.is_empty() { name.clone() } else { format!("{name}.{compartment}") }
         };
         let joins = |c: &Connection| c.ends.iter().any(|end| (end.population, end.port) == (population, symbol));
         if matches!(quantity, Quantity::Junctions(_)) && !recorder.connections.iter().any(joins) {
@@ -606,8 +607,11 @@ fn current_of_clamp(cell: &Cell, rest: &str) -> Option<SymbolId> {
     cell.find(&format!("{}.<i_clamp>", rest.strip_suffix(".i_clamp")?))
 }
 
-/// Where the current through the gap junctions of a compartment flows, called `i_gap` as long as nothing of the user's is.
+/// Where the current through the gap junctions of a compartment or of a point neuron flows, called `i_gap` as long as nothing of the user's is.
 fn port_of_junctions(cell: &Cell, rest: &str) -> Option<SymbolId> {
+    if cell.compartments.is_empty() && rest == "i_gap" {
+        return cell.find("i_syn");
+    }
     cell.find(&format!("{}.<input>", rest.strip_suffix(".i_gap")?))
 }
 

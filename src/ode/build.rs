@@ -723,6 +723,7 @@ impl<'m> Builder<'m> {
         // That of a clamp is hidden behind brackets.
         let quantity = match (r.quantity, symbol.name.rsplit_once('.')) {
             (Quantity::Junctions(_), Some((compartment, _))) => format!("{compartment}.i_gap"),
+            (Quantity::Junctions(_), None) => "i_gap".to_string(),
             _ => symbol.name.replace(['<', '>'], ""),
         };
         let cells_name = &self.network.populations[r.population].name;

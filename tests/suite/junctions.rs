@@ -268,6 +268,104 @@ fn a_rectifier_lets_current_flow_from_left_to_right() {
     assert_eq!(voltages(-70.0, -30.0), [-70.0, -30.0]);
 }
 
+/// Two point neurons and a compartment, without spikes: the potentials of the pair meet with the time constant of both leaks and the junction, those of the
+/// ball and a neuron keep their charge, and what flows out of one flows into the other.
+#[test]
+fn point_neurons_are_joined() {
+    let text = "
+junction Gap { param g = 3 nS; current i = g * dv }
+channel Rest { param gbar = 0.2 mS/cm2; current i = gbar * (v - -60 mV) }
+cell Point { param c = 200 pF; state v: mV = -60 mV; v' = (10 nS * (-60 mV - v) - i_syn) / c }
+cell Ball { compartment soma { area = 5000 um2; cm = 2 uF/cm2; v_init = -60 mV; insert Rest } }
+network main {
+    population p: Point[2]
+    population q: Point
+    population ball: Ball
+    init p[0].v = -50 mV
+    init ball.soma.v = -40 mV
+    param q.c = 100 pF
+    connect p -- p via Gap { rule = all_to_all }
+    connect ball.soma -- q via Gap { rule = one_to_one }
+}
+run { duration = 20 ms; dt = 0.02 ms; method = rk4; record {p, q}.{v, i_gap} every 1 ms; record ball.soma.{v, i_gap} every 1 ms }";
+    let checked = checked(here(), text);
+    assert!(checked.diagnostics.is_empty(), "{:?}", checked.diagnostics);
+    for way in ways().into_iter().chain([Way::Plain]) {
+        let within = match way {
+            Way::Single => 1e-4,
+            #[cfg(feature = "xla")]
+            Way::XlaSingle => 1e-4,
+            _ => 1e-8,
+        };
+        let close = |what: &str, found: f64, expected: f64| {
+            assert!(
+                (found - expected).abs() < within * expected.abs().max(1.0),
+                "{way:?} {what}: {found}, not {expected}"
+            );
+        };
+        let result = run(&checked, &CompileOptions::default(), way);
+        let series = |name: &str| {
+            let found = result.series.iter().find(|series| series.name == name);
+            numbers(found.unwrap_or_else(|| {
+                panic!("no {name}: {:?}", result.series.iter().map(|s| &s.name).collect::<Vec<_>>())
+            }))
+        };
+        let (v, flow) = (series("p.v"), series("p.i_gap"));
+        let [one, ball] =
+            ["q", "ball.soma"].map(|name| (series(&format!("{name}.v")), series(&format!("{name}.i_gap"))));
+        for row in 0..v.nrows() {
+            let t = row as f64;
+            // ms, nS and pF: 10 nS of 200 pF are 1 / 20 ms.
+            close("mean", v[[row, 0]] + v[[row, 1]], -120.0 + 10.0 * (-t / 20.0).exp());
+            close("difference", v[[row, 0]] - v[[row, 1]], 10.0 * (-t * 16.0 / 200.0).exp());
+            // 3 nS times mV are pA, in nA.
+            close("current", flow[[row, 0]], 0.003 * (v[[row, 0]] - v[[row, 1]]));
+            close("current back", flow[[row, 1]], -flow[[row, 0]]);
+            close("current of one", one.1[[row, 0]], 0.003 * (one.0[[row, 0]] - ball.0[[row, 0]]));
+            // uA/cm2 of 5000 um2 are 0.05 nA.
+            close("current of the ball", ball.1[[row, 0]] * 0.05, -one.1[[row, 0]]);
+            // 100 pF each, and 10 nS.
+            close("charge", one.0[[row, 0]] + ball.0[[row, 0]], -120.0 + 20.0 * (-t / 10.0).exp());
+        }
+    }
+}
+
+/// Neurons that reset, some of them joined in a ring, others at random: the same bits natively, in any number of parts, and in the interpreter.
+#[test]
+fn point_neurons_that_spike_are_joined() {
+    let text = "
+junction Gap { param g = 0.4 nS; current i = g * dv }
+cell Lif {
+    param i_app = 0 pA
+    state v: mV = -60 mV
+    v' = (10 nS * (-60 mV - v) + i_app - i_syn) / 200 pF
+    spike when v > -50 mV { v = -60 mV; refractory 2 ms }
+}
+network main {
+    population a: Lif[200]
+    population b: Lif[90]
+    param {a, b}.i_app ~ uniform(80 pA, 180 pA)
+    connect a -- a via Gap { rule = torus_radial(degree = 2, r_max = 3, width = 2) }
+    connect a -- b via Gap(g = 0.2 nS) { rule = fixed_in_degree(n = 5) }
+}
+run { duration = 60 ms; dt = 0.1 ms; method = exp_euler; seed = 3; record {a, b}.v every 1 ms; record spikes of a; record spikes of b }";
+    let checked = checked(here(), text);
+    let expected = run(&checked, &CompileOptions::default(), Way::Optimized);
+    assert!(
+        expected.spikes.iter().all(|spikes| spikes.t.len() > 50),
+        "{:?}",
+        expected.spikes.iter().map(|s| s.t.len()).collect::<Vec<_>>()
+    );
+    for threads in [1, 2, 3] {
+        let found = crate::events::native_run(&checked, Precision::F64, threads);
+        crate::events::same(&expected, &found, &format!("{threads} threads"));
+    }
+    #[cfg(feature = "xla")]
+    if crate::pjrt::cpu().is_some() {
+        crate::events::close(&expected, &run(&checked, &CompileOptions::default(), Way::Xla), 1e-9, "XLA");
+    }
+}
+
 /// Twenty passive cells in a ring of junctions, as one population and as two of ten: the lists say the same junctions.
 #[test]
 fn one_population_is_two_joined_at_the_seam() {

@@ -27,6 +27,12 @@ pub(in crate::hir) enum JunctionError<'e> {
     NotACompartment { cell: &'e Cell, path: &'e str, span: Span },
     /// A current flows into a compartment whose area is not known.
     NoArea { compartment: &'e str, side: Span },
+    /// A current per area flows into a point neuron.
+    OfArea { side: Span },
+    /// A point neuron has no state `v`.
+    NoVoltage { cell: &'e str, span: Span },
+    /// What flows into a point neuron reaches none of its equations.
+    NoCurrentRead { cell: &'e str, span: Span },
     /// A connection has no rule.
     NoRule { span: Span },
     /// The value of `rule` is none.
@@ -76,6 +82,21 @@ impl From<JunctionError<'_>> for Diagnostic {
                     format!("a current needs the area of the membrane, and compartment `{compartment}` has none");
                 Diagnostic::new(Code::BadTarget, side, message, "no `area`")
                     .help("add an area such as `area = 1000 um2` to the compartment, or make the junction's current one per area")
+            }
+            E::OfArea { side } => {
+                let message = "this current is one per area of the membrane, and a point neuron has none";
+                Diagnostic::new(Code::BadTarget, side, message, "no area")
+                    .help("make the junction's current one in amperes: `param g = 1 nS; current i = g * dv`")
+            }
+            E::NoVoltage { cell, span } => {
+                let message = format!("a junction joins potentials, and cell `{cell}` has none");
+                Diagnostic::new(Code::BadTarget, span, message, "no compartment, and no state `v` in mV")
+            }
+            E::NoCurrentRead { cell, span } => {
+                let message = format!("what flows through this junction does not reach cell `{cell}`");
+                Diagnostic::new(Code::BadTarget, span, message, "the cell does not read `i_syn`").help(
+                    "`i_syn` is the sum of all currents out of a point neuron: `v' = (-g_l * (v - e_l) - i_syn) / c`",
+                )
             }
             E::NoRule { span } => Diagnostic::new(Code::MissingKey, span, "which cells are connected?", "no `rule`")
                 .help("add `{ rule = torus_radial(degree = 10, r_max = 4, width = 4) }`")
