@@ -558,6 +558,28 @@ synapse Remembers {
     as_in_brian2(&brian["net_tsodyks_markram"], (synapse, "Remembers"), "", "");
 }
 
+/// Chance may leave a connection without synapses.
+#[test]
+fn a_connection_without_edges_runs() {
+    let text = format!(
+        "use std.plasticity.{{Stdp}}
+        {CELLS}
+        cell Listener {{ state v: mV = 2 mV; v' = -(v + 0 Mohm * i_syn) / 1 ms; spike when v > 10 mV {{ v = 0 mV }} }}
+        network main {{
+            population a: Relay[3]
+            population b: Listener[2]
+            connect a -> b via Stdp {{ rule = probability(p = 0); weight ~ uniform(0 nS, 1 nS); delay ~ uniform(1 ms, 2 ms) }}
+        }}
+        run {{ duration = 3 ms; dt = 0.1 ms; record a.b.Stdp.{{weight, pre}}; record b.v }}"
+    );
+    let checked = checked(&text);
+    for way in and_xla(&[Way::Plain, Way::Native]) {
+        let result = run(&checked, &plain(), way);
+        assert!(result.series[..2].iter().all(|series| series.cells.is_empty()), "{way:?}");
+        assert!((column(&result, "b.v", 1)[30] - 2.0 * (-3.0f64).exp()).abs() < 1e-9, "{way:?}");
+    }
+}
+
 /// Synapses of every kind that remember: several sums, parameters and states of the cell behind, chains of equations, no weight, no change by spikes of
 /// the cell behind, delays that differ.
 pub(super) const MIXED: &str = "

@@ -558,7 +558,9 @@ impl<'a> Model<'a> {
             match (self.home(field), self.bank(field.field)) {
                 (_, Some(Bank::State | Bank::Output)) => {
                     let unit = if field.unit.is_empty() { String::new() } else { format!(" {}", field.unit) };
-                    let format = format!("{} of the first cells: {{:.4?}}{unit}", self.name(field));
+                    let edges = matches!(self.home(field), Home::Slot(space, ..) if self.network_of(space).is_some());
+                    let of = if edges { "edges" } else { "cells" };
+                    let format = format!("{} of the first {of}: {{:.4?}}{unit}", self.name(field));
                     let cells = format!("let values = model.read({:?})?;", self.name(field));
                     out.line(cells);
                     out.call("println!", &[format!("{format:?}"), "&values[..values.len().min(4)]".into()], ";");

@@ -802,6 +802,10 @@ impl<'a> Emitter<'a> {
             self.run(b, tables, slots, Role::Observe, taken);
         }
         for (entry, (field, cells)) in stretch.fields.iter().enumerate() {
+            // Of a connection that has no edges nothing is computed.
+            if cells.is_empty() {
+                continue;
+            }
             let (space, bank, slot) = self.plan.slot(*field).expect("only fields that have a slot are sampled");
             let value = match bank {
                 Bank::State => slots[&Slot::State(space.0, slot)],
