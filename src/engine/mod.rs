@@ -93,7 +93,9 @@ impl Setup {
         };
         let forms = plan.deliveries.iter().zip(values).map(form).collect::<Result<_, _>>()?;
         let ties = plan.trees.iter().map(|trees| branches::ties(plan, trees, self)).collect::<Result<_, _>>()?;
+        // Of other edges a device computes nothing as of cells.
         let mut sizes = self.sizes.clone();
+        sizes[plan.spaces.len()..].fill(0);
         for delivery in plan.deliveries.iter().filter(|delivery| delivery.remembers().is_some()) {
             sizes[delivery.space.0 as usize] = self.edges_of(delivery.space).map_or(0, |edges| edges.sources.len());
         }

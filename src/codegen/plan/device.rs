@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Everything that a device program is specialized for, besides its plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DevicePlan {
-    /// The number of cells of every space.
+    /// The number of cells of every space, and of the edges that remember; 0 of other edges.
     pub sizes: Vec<usize>,
     /// For every space the form of each entry of its edge table.
     pub gathers: Vec<Vec<GatherForm>>,
@@ -264,7 +264,7 @@ impl Stretch {
         fields: &[(FieldId, Range<usize>)],
         steps: u64,
     ) -> Option<Stretch> {
-        let cells: usize = plan.all_kernels().map(|space| device.sizes[space.space.0 as usize]).sum();
+        let cells: usize = device.sizes.iter().sum();
         let most = (device.visit / cells.max(1)).clamp(1, MOST_STEPS);
         let every = (1..=every.min(most as u64)).rev().find(|n| every.is_multiple_of(*n))? as usize;
         let real = match plan.precision {

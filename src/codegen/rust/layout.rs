@@ -111,14 +111,16 @@ impl Text {
             [name] => self.line(format!("use crate::runtime::{module}::{name};")),
             _ => {
                 let line = format!("use crate::runtime::{module}::{{{}}};", needed.join(", "));
-                if line.len() <= WIDTH {
+                // As rustfmt has it: two characters fewer than elsewhere, and of a list one, but behind its last name.
+                if line.len() <= WIDTH - 2 {
                     self.line(line);
                     return;
                 }
                 self.open(format!("use crate::runtime::{module}::{{"));
                 let mut line = String::new();
-                for name in needed {
-                    if 4 * (self.depth + 1) + line.len() + name.len() > WIDTH {
+                for (at, name) in needed.iter().enumerate() {
+                    let room = if at + 1 == needed.len() { WIDTH } else { WIDTH - 1 };
+                    if 4 * self.depth + line.len() + name.len() + ",".len() > room {
                         self.line(line.trim_end());
                         line.clear();
                     }
